@@ -1,0 +1,37 @@
+"""Error codes of the group protocol, as numbered on the wire.
+
+Source: org.apache.kafka.common.protocol.Errors. Only the codes that a group coordinator answers are named; any other
+code stays the integer that it is.
+"""
+
+from __future__ import annotations
+
+from enum import IntEnum
+
+
+class Error(IntEnum):
+    """A coordinator's answer. The comment after each code says what the answering coordinator found."""
+
+    UNKNOWN_SERVER_ERROR = -1
+    NONE = 0
+    OFFSET_METADATA_TOO_LARGE = 12
+    COORDINATOR_LOAD_IN_PROGRESS = 14  # it is still reading the group's partition
+    COORDINATOR_NOT_AVAILABLE = 15  # stopped, the group is Dead, or the log could not be written
+    NOT_COORDINATOR = 16  # another broker leads the group's partition
+    ILLEGAL_GENERATION = 22  # a member, but of another generation
+    INCONSISTENT_GROUP_PROTOCOL = 23  # no protocol that all members support
+    INVALID_GROUP_ID = 24
+    UNKNOWN_MEMBER_ID = 25  # not, or no longer, a member
+    INVALID_SESSION_TIMEOUT = 26  # outside group.min/max.session.timeout.ms
+    REBALANCE_IN_PROGRESS = 27  # rejoin
+    GROUP_AUTHORIZATION_FAILED = 30
+    UNSUPPORTED_VERSION = 35
+    NON_EMPTY_GROUP = 68
+    GROUP_ID_NOT_FOUND = 69
+    MEMBER_ID_REQUIRED = 79  # KIP-394: join again with the id in this answer
+    GROUP_MAX_SIZE_REACHED = 81  # KIP-389
+    FENCED_INSTANCE_ID = 82  # KIP-345: the instance id belongs to another member id
+    FENCED_MEMBER_EPOCH = 110  # KIP-848
+    UNRELEASED_INSTANCE_ID = 111
+    UNSUPPORTED_ASSIGNOR = 112
+    STALE_MEMBER_EPOCH = 113

@@ -1,0 +1,132 @@
+"""What the tracker is told: one record per row of group_events, in plain Python values.
+
+Field names are the columns of schemas/group_events.py. Times are epoch milliseconds (`at_ms` for `at`, `received_ms`
+for `received_at`). A missing text is "", a missing number -1, a missing list ().
+"""
+
+from __future__ import annotations
+
+from typing import Final, NamedTuple
+
+# Requests, by the name of their API.
+JOIN_GROUP: Final = "JOIN_GROUP"
+SYNC_GROUP: Final = "SYNC_GROUP"
+HEARTBEAT: Final = "HEARTBEAT"
+LEAVE_GROUP: Final = "LEAVE_GROUP"
+OFFSET_COMMIT: Final = "OFFSET_COMMIT"
+TXN_OFFSET_COMMIT: Final = "TXN_OFFSET_COMMIT"
+DELETE_GROUPS: Final = "DELETE_GROUPS"
+CONSUMER_GROUP_HEARTBEAT: Final = "CONSUMER_GROUP_HEARTBEAT"
+
+REQUESTS: Final = frozenset(
+    {
+        JOIN_GROUP,
+        SYNC_GROUP,
+        HEARTBEAT,
+        LEAVE_GROUP,
+        OFFSET_COMMIT,
+        TXN_OFFSET_COMMIT,
+        DELETE_GROUPS,
+        CONSUMER_GROUP_HEARTBEAT,
+    }
+)
+
+# Coordinator log, by what the line says. The templates of each are in jobs/sources/coordinator_log.py.
+PREPARING_REBALANCE: Final = "PREPARING_REBALANCE"  # generation: the old one; reason; member_id where the reason names one
+STABILIZED: Final = "STABILIZED"  # generation: the new one; member_count
+ASSIGNMENT_RECEIVED: Final = "ASSIGNMENT_RECEIVED"  # generation; leader_id (3.0+); member_count
+GROUP_EMPTY: Final = "GROUP_EMPTY"  # generation: the new one
+MEMBER_FAILED: Final = "MEMBER_FAILED"  # session expired
+MEMBER_LEFT: Final = "MEMBER_LEFT"  # explicit LeaveGroup; reason is the client's
+PENDING_MEMBER_LEFT: Final = "PENDING_MEMBER_LEFT"
+PENDING_MEMBER_EXPIRED: Final = "PENDING_MEMBER_EXPIRED"
+MEMBER_ID_ISSUED: Final = "MEMBER_ID_ISSUED"  # MEMBER_ID_REQUIRED answered; state
+MEMBER_ADDED: Final = "MEMBER_ADDED"  # state before; static: instance_id
+STATIC_MEMBER_REPLACED: Final = "STATIC_MEMBER_REPLACED"  # member_id: the old one; answer_member_id: the new one, if told
+STATIC_MEMBER_KEPT: Final = "STATIC_MEMBER_KEPT"  # "will not trigger rebalance"; group not always named
+MEMBER_UPDATED: Final = "MEMBER_UPDATED"  # metadata of a member updated, where not a reason
+INSTANCE_FENCED: Final = "INSTANCE_FENCED"  # member_id: the fenced one; leader_id: "", answer_member_id: the current one
+MEMBERS_NOT_REJOINED: Final = "MEMBERS_NOT_REJOINED"  # members: dynamic ones removed at the end of the join phase
+MEMBERS_NOT_SYNCED: Final = "MEMBERS_NOT_SYNCED"
+NO_MEMBER_REJOINED: Final = "NO_MEMBER_REJOINED"
+LEADER_NOT_REJOINED: Final = "LEADER_NOT_REJOINED"
+GROUP_LOADED: Final = "GROUP_LOADED"  # a coordinator took the group over; generation (Scala); member_count (Java)
+GROUP_UNLOADED: Final = "GROUP_UNLOADED"  # a coordinator gave it up; generation
+GROUP_DEAD: Final = "GROUP_DEAD"
+GROUPS_DELETED: Final = "GROUPS_DELETED"
+GROUP_CONVERTED: Final = "GROUP_CONVERTED"  # between the classic and the consumer protocol; state: the new protocol
+SIMPLE_GROUP: Final = "SIMPLE_GROUP"  # offsets committed without membership
+COORDINATOR_ELECTED: Final = "COORDINATOR_ELECTED"  # of coordinator_partition; no group
+COORDINATOR_RESIGNED: Final = "COORDINATOR_RESIGNED"
+CONSUMER_GROUP_LOG: Final = "CONSUMER_GROUP_LOG"  # a line about a KIP-848 group; reason: its text
+COORDINATOR_NOTE: Final = "COORDINATOR_NOTE"  # a known line that changes nothing; reason: its text
+
+# How far a broker's logs were read.
+CLOCK: Final = "clock"
+END: Final = "end"
+
+
+class Protocol(NamedTuple):
+    """One protocol that a JoinGroup offers."""
+
+    name: str
+    topics: tuple[str, ...] | None  # None: not a consumer subscription
+    owned: tuple[str, ...]
+    digest: str
+
+
+class MemberEntry(NamedTuple):
+    """A member in a list: of a JoinGroup answer, a LeaveGroup, or a log line."""
+
+    member_id: str
+    instance_id: str
+    error_code: int
+    reason: str
+    topics: tuple[str, ...] | None
+
+
+class Assigned(NamedTuple):
+    """What one member was assigned."""
+
+    member_id: str
+    partitions: tuple[str, ...] | None  # None: not a consumer assignment
+    digest: str
+
+
+class Event(NamedTuple):
+    """One observation. Which fields are filled depends on `kind`."""
+
+    broker: str
+    source: str
+    origin: str
+    position: int
+    at_ms: int
+    received_ms: int
+    kind: str
+    group_id: str = ""
+    coordinator_partition: int = -1
+    api_version: int = -1
+    connection: str = ""
+    correlation_id: int = -1
+    client_id: str = ""
+    client_host: str = ""
+    software: str = ""
+    member_id: str = ""
+    instance_id: str = ""
+    generation: int = -1
+    error_code: int = 0
+    answer_member_id: str = ""
+    answer_generation: int = -1
+    leader_id: str = ""
+    protocol_type: str = ""
+    protocol: str = ""
+    skip_assignment: bool = False
+    session_timeout_ms: int = -1
+    rebalance_timeout_ms: int = -1
+    reason: str = ""
+    state: str = ""
+    member_count: int = -1
+    protocols: tuple[Protocol, ...] = ()
+    members: tuple[MemberEntry, ...] = ()
+    assignments: tuple[Assigned, ...] = ()
+    beats: tuple[int, ...] = ()

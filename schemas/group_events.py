@@ -1,0 +1,107 @@
+"""The replayable record: one row per request or coordinator-log line that concerns a group.
+
+A new model version is re-run from this table. Successful heartbeats of one member in one batch share a row; `beats`
+keeps every one of them, so that a row cut elsewhere tells the tracker the same.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from pyspark.sql.types import (
+    ArrayType,
+    BooleanType,
+    IntegerType,
+    LongType,
+    StringType,
+    StructField,
+    StructType,
+    TimestampType,
+)
+
+from schemas.columns import BATCH_ID, CLUSTER, column
+
+NAME: Final = "group_events"
+
+STRINGS: Final = ArrayType(StringType(), containsNull=False)
+
+PROTOCOLS: Final = ArrayType(
+    StructType(
+        [
+            StructField("name", StringType()),
+            StructField("topics", STRINGS),  # subscription, null if the blob is not a consumer's or unreadable
+            StructField("owned", STRINGS),  # owned partitions as topic-partition
+            StructField("digest", StringType()),  # of the metadata bytes: equality is what the coordinator compares
+        ]
+    )
+)
+MEMBERS: Final = ArrayType(
+    StructType(
+        [
+            StructField("member_id", StringType()),
+            StructField("instance_id", StringType()),
+            StructField("error_code", IntegerType()),
+            StructField("reason", StringType()),
+            StructField("topics", STRINGS),
+        ]
+    )
+)
+ASSIGNMENTS: Final = ArrayType(
+    StructType(
+        [
+            StructField("member_id", StringType()),
+            StructField("partitions", STRINGS),  # topic-partition
+            StructField("digest", StringType()),
+        ]
+    )
+)
+
+SCHEMA: Final = StructType(
+    [
+        CLUSTER,
+        column("broker", StringType(), "Broker whose log this is.", nullable=False),
+        column("source", StringType(), "request, coordinator or clock.", nullable=False),
+        column("origin", StringType(), "File or topic-partition.", nullable=False),
+        column("position", LongType(), "Line number or offset of the (first) line.", nullable=False),
+        column("at", TimestampType(), "Time of the line, UTC. Of a request: when it was answered.", nullable=False),
+        column("received_at", TimestampType(), "Arrival at the broker: at - totalTimeMs. Otherwise as `at`.", nullable=False),
+        column(
+            "kind",
+            StringType(),
+            "Request: name of the API. Coordinator log: which template (coordinator_model/events.py). clock, end.",
+            nullable=False,
+        ),
+        column("group_id", StringType(), "Consumer group; null where the line names none."),
+        column("coordinator_partition", IntegerType(), "Partition of __consumer_offsets: by the group id, or as the line says."),
+        column("api_version", IntegerType(), "Version of the request."),
+        column("connection", StringType(), "Connection id, as logged."),
+        column("correlation_id", IntegerType(), "Number of the request on its connection."),
+        column("client_id", StringType(), "client.id of the sender; or of the member, as the coordinator logs it."),
+        column("client_host", StringType(), "Host of the client, without port."),
+        column("software", StringType(), "Client software and version, as it told the broker."),
+        column("member_id", StringType(), "Member id in the request (empty: unknown), or the member the line is about."),
+        column("instance_id", StringType(), "group.instance.id."),
+        column("generation", IntegerType(), "Generation (or member epoch) in the request, or in the line."),
+        column("error_code", IntegerType(), "Error code of the answer; for commits the first one that is not 0."),
+        column("answer_member_id", StringType(), "Member id in the answer; or the new id of a replaced member."),
+        column("answer_generation", IntegerType(), "Generation (or member epoch) in the answer."),
+        column("leader_id", StringType(), "Leader in the JoinGroup answer or the line."),
+        column("protocol_type", StringType(), "Protocol type."),
+        column("protocol", StringType(), "Selected protocol (assignor)."),
+        column("skip_assignment", BooleanType(), "JoinGroup v9+: the returning static leader need not assign."),
+        column("session_timeout_ms", IntegerType(), "session.timeout.ms of the member."),
+        column("rebalance_timeout_ms", IntegerType(), "Rebalance timeout (max.poll.interval.ms) of the member."),
+        column("reason", StringType(), "Reason that the client gave, or the coordinator's reason text."),
+        column("state", StringType(), "Group state that the line names."),
+        column("member_count", IntegerType(), "Number of members that the line names; of partitions for a commit."),
+        column("protocols", PROTOCOLS, "JoinGroup: what the member offers, decoded."),
+        column("members", MEMBERS, "JoinGroup answer to the leader, LeaveGroup, or the members a line lists."),
+        column("assignments", ASSIGNMENTS, "SyncGroup: the leader's assignments; else the member's own, as answered."),
+        column("last_at", TimestampType(), "Heartbeats: arrival of the last of the row."),
+        column("beat_count", IntegerType(), "Heartbeats: how many."),
+        column("longest_gap_ms", LongType(), "Heartbeats: longest time between two of the row."),
+        column("beats", ArrayType(IntegerType(), containsNull=False), "Heartbeats: ms since received_at, ascending."),
+        column("lines", IntegerType(), "Input lines that the row stands for.", nullable=False),
+        BATCH_ID,
+    ]
+)

@@ -1,0 +1,29 @@
+"""Every change of state of every group."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from pyspark.sql.types import IntegerType, StringType, StructType
+
+from schemas.columns import BATCH_ID, CLUSTER, EVIDENCE, GROUP_ID, at, column
+
+NAME: Final = "group_transitions"
+
+SCHEMA: Final = StructType(
+    [
+        CLUSTER,
+        GROUP_ID,
+        at("When the group changed state."),
+        column("from_state", StringType(), "State before: Empty, PreparingRebalance, CompletingRebalance, Stable or Dead.", nullable=False),
+        column("to_state", StringType(), "State after.", nullable=False),
+        column("generation", IntegerType(), "Generation after the change."),
+        column("trigger", StringType(), "What made it change: a cause of `rebalances`, or the step of the protocol.", nullable=False),
+        column("member_id", StringType(), "Member that made it change."),
+        column("client_id", StringType(), "Its client.id."),
+        column("client_host", StringType(), "Its host."),
+        column("reason", StringType(), "The coordinator's or the client's own words."),
+        EVIDENCE,
+        BATCH_ID,
+    ]
+)

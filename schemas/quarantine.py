@@ -1,0 +1,25 @@
+"""Lines that could not be read, each with the reason. Nothing that ingest refuses goes anywhere else."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from pyspark.sql.types import LongType, StringType, StructType, TimestampType
+
+from schemas.columns import BATCH_ID, CLUSTER, column
+
+NAME: Final = "quarantine"
+
+SCHEMA: Final = StructType(
+    [
+        CLUSTER,
+        column("broker", StringType(), "Broker name.", nullable=False),
+        column("raw", StringType(), "The line, cut after 4,096 characters; unreadable bytes shown as \\xNN."),
+        column("reason", StringType(), "Code of what is wrong with it, with the detail after a colon.", nullable=False),
+        column("source", StringType(), "request, coordinator or unknown.", nullable=False),
+        column("origin", StringType(), "File or topic-partition.", nullable=False),
+        column("position", LongType(), "Line number or offset.", nullable=False),
+        column("at", TimestampType(), "Time of the line, UTC, where it has one."),
+        BATCH_ID,
+    ]
+)

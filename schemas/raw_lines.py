@@ -1,0 +1,31 @@
+"""What a source hands to ingest: log lines with where they stand, and how far each log was read.
+
+A source reads bytes in order, so it alone can resolve a local timestamp in the repeated hour of a
+daylight-saving change and tell a timestamp that does not fit its neighbours.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from pyspark.sql.types import LongType, StringType, StructType, TimestampType
+
+from schemas.columns import CLUSTER, column
+
+LINE: Final = "line"  # one log line
+CLOCK: Final = "clock"  # "this broker's logs were read up to `at`"; carries the counts of skipped lines
+END: Final = "end"  # "the input ends here": what only waits for lateness may be decided
+
+SCHEMA: Final = StructType(
+    [
+        CLUSTER,
+        column("broker", StringType(), "Broker name: folder, header or setting.", nullable=False),
+        column("record", StringType(), "line, clock or end.", nullable=False),
+        column("origin", StringType(), "File (relative to the input) or topic-partition.", nullable=False),
+        column("position", LongType(), "Line number in the file, from 1, or offset.", nullable=False),
+        column("at", TimestampType(), "Time of the line, UTC; null if it has none. For clock: newest time read."),
+        column("text", StringType(), "The line without its line end."),
+        column("fault", StringType(), "Why the source itself found the line unreadable; null if it is text with a time."),
+        column("lines", LongType(), "Input lines that this record stands for: 1 for a line, skipped ones for clock.", nullable=False),
+    ]
+)

@@ -1,0 +1,44 @@
+"""One row per rebalance, written when it ends."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from pyspark.sql.types import ArrayType, IntegerType, LongType, StringType, StructType, TimestampType
+
+from schemas.columns import BATCH_ID, CLUSTER, EVIDENCE, GROUP_ID, column
+
+NAME: Final = "rebalances"
+
+SCHEMA: Final = StructType(
+    [
+        CLUSTER,
+        GROUP_ID,
+        column("generation", IntegerType(), "Generation it made; null if none."),
+        column("started_at", TimestampType(), "The group entered PreparingRebalance.", nullable=False),
+        column("joined_at", TimestampType(), "The join phase ended; null if it did not."),
+        column("ended_at", TimestampType(), "The leader's assignment made the group Stable, or whatever else ended it.", nullable=False),
+        column("join_ms", LongType(), "started_at to joined_at."),
+        column("sync_ms", LongType(), "joined_at to ended_at."),
+        column("total_ms", LongType(), "started_at to ended_at.", nullable=False),
+        column("outcome", StringType(), "COMPLETED, SUPERSEDED, EMPTIED or ABANDONED.", nullable=False),
+        column("cause", StringType(), "What started it (docs/tables.md lists the causes).", nullable=False),
+        column("reason", StringType(), "The coordinator's or the client's own words."),
+        column("member_id", StringType(), "Culprit: the member that started it."),
+        column("instance_id", StringType(), "Its group.instance.id."),
+        column("client_id", StringType(), "Its client.id."),
+        column("client_host", StringType(), "Its host."),
+        column("members_before", IntegerType(), "Members when it started; null if unknown."),
+        column("members_after", IntegerType(), "Members when it ended; null if unknown."),
+        column("joined", ArrayType(StringType(), containsNull=False), "Member ids that came."),
+        column("left", ArrayType(StringType(), containsNull=False), "Member ids that went."),
+        column("slowest_member_id", StringType(), "Member that the join phase waited for longest."),
+        column("leader_id", StringType(), "Leader of the new generation."),
+        column("protocol", StringType(), "Selected protocol (assignor)."),
+        column("partitions", IntegerType(), "Partitions assigned; null if unknown."),
+        column("partitions_moved", IntegerType(), "Partitions that changed owner; null if unknown."),
+        column("unavailable_partition_ms", LongType(), "Sum over partitions of the time without an owner at work; null if unknown."),
+        EVIDENCE,
+        BATCH_ID,
+    ]
+)
