@@ -129,4 +129,5 @@ class Event(NamedTuple):
     protocols: tuple[Protocol, ...] = ()
     members: tuple[MemberEntry, ...] = ()
     assignments: tuple[Assigned, ...] = ()
-    beats: tuple[int, ...] = ()
+    beats: tuple[int, ...] = ()  # ms since received_ms
+    positions: tuple[int, ...] = ()  # of each beat

@@ -6,11 +6,11 @@ org.apache.kafka.coordinator.group.classic.ClassicGroupState (4.x), kafka.coordi
 
 from __future__ import annotations
 
-from enum import StrEnum
+from enum import Enum
 from typing import Final
 
 
-class State(StrEnum):
+class State(str, Enum):
     """State of a classic group. Values are Kafka's names."""
 
     EMPTY = "Empty"

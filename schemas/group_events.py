@@ -101,6 +101,7 @@ SCHEMA: Final = StructType(
         column("beat_count", IntegerType(), "Heartbeats: how many."),
         column("longest_gap_ms", LongType(), "Heartbeats: longest time between two of the row."),
         column("beats", ArrayType(IntegerType(), containsNull=False), "Heartbeats: ms since received_at, ascending."),
+        column("positions", ArrayType(LongType(), containsNull=False), "Heartbeats: line or offset of each."),
         column("lines", IntegerType(), "Input lines that the row stands for.", nullable=False),
         BATCH_ID,
     ]

@@ -1,0 +1,1 @@
+"""Follows real coordinators through what their logs show."""
