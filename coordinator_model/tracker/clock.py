@@ -1,0 +1,69 @@
+"""How far a broker's log was read, and when the broker was heard.
+
+Silence is evidence only when its source is heard again: time is kept per broker and moved by that broker's lines alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+
+SECOND_MS = 1_000
+
+
+@dataclass(slots=True)
+class BrokerClock:
+    """Newest time read of one broker, the stretches in which it was heard, and whether its input has ended.
+
+    `heard` holds [first, last] seconds, ascending and disjoint; seconds that touch are one stretch. It is the same for
+    any batching, since it is a union of seconds.
+    """
+
+    newest_ms: int = -1
+    ended: bool = False
+    heard: list[list[int]] = field(default_factory=list)
+
+    def read_to(self, at_ms: int) -> None:
+        """Lines up to `at_ms` were read. Time never goes back."""
+        if at_ms > self.newest_ms:
+            self.newest_ms = at_ms
+            self.ended = False
+
+    def hear(self, seconds: Iterable[tuple[int, int]]) -> None:
+        """Adds stretches (first, last second) in which the broker wrote lines."""
+        merged: list[list[int]] = []
+        for first, last in sorted([*map(list, self.heard), *map(list, seconds)]):
+            if merged and first <= merged[-1][1] + 1:
+                merged[-1][1] = max(merged[-1][1], last)
+            else:
+                merged.append([first, last])
+        self.heard = merged
+
+    def horizon_ms(self, lateness_ms: int) -> int:
+        """Events before this time are complete."""
+        return self.newest_ms + 1 if self.ended else self.newest_ms - lateness_ms
+
+    def lived_through(self, at_ms: int, max_silence_ms: int) -> bool:
+        """Whether the broker was heard at or after `at_ms`, with no long silence around it."""
+        if at_ms > self.newest_ms:
+            return False
+        second = at_ms // SECOND_MS
+        before = after = None
+        for first, last in self.heard:
+            if first <= second <= last:
+                return True
+            if last < second:
+                before = last
+            elif after is None:
+                after = first
+        if after is None:
+            return True  # later in the same second as the newest line
+        return before is not None and (after - before) * SECOND_MS <= max_silence_ms
+
+    def forget_before(self, at_ms: int) -> None:
+        """Drops stretches that ended before `at_ms`, but for the last of them: silence is measured from it."""
+        second = at_ms // SECOND_MS
+        old = sum(1 for _, last in self.heard if last < second)
+        del self.heard[: max(old - 1, 0)]
+        if self.heard and self.heard[0][0] < second <= self.heard[0][1]:
+            self.heard[0][0] = second

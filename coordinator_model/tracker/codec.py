@@ -1,0 +1,97 @@
+"""The tracker's state as bytes.
+
+Records are written field by field, in the order of their classes, as MessagePack arrays: compact, and free of names that
+could change. A version stands in front; a change of any record's fields is a new version, and `Shard.decode` keeps reading
+the older ones.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+import msgpack
+
+from coordinator_model.events import Assigned, Event, MemberEntry, Protocol
+from coordinator_model.states import State
+from coordinator_model.tracker.clock import BrokerClock
+from coordinator_model.tracker.rows import Ref
+from coordinator_model.tracker.view import Gone, Member, Rebalance, Trigger, View
+
+MODEL_VERSION: Final = 1
+
+
+def pack(data: object) -> bytes:
+    """Any nesting of records, lists, dicts and plain values."""
+    return bytes(msgpack.packb(data, default=_fields))
+
+
+def unpack(blob: bytes) -> Any:
+    """Plain lists, dicts and values; the functions below turn them back into records."""
+    return msgpack.unpackb(blob, strict_map_key=False)
+
+
+def view(data: list[Any]) -> View:
+    """A group's view."""
+    restored = View(*data)
+    restored.state = None if restored.state is None else State(restored.state)
+    restored.members = {member_id: _member(m) for member_id, m in restored.members.items()}
+    restored.gone = [_signed(Gone(*g)) for g in data[_GONE]]
+    restored.loose = [_signed(Trigger(*t)) for t in data[_LOOSE]]
+    restored.open = None if data[_OPEN] is None else _rebalance(data[_OPEN])
+    restored.closing = [_rebalance(r) for r in data[_CLOSING]]
+    restored.flagged = [(code, member_id, generation) for code, member_id, generation in restored.flagged]
+    return restored
+
+
+def clock(data: list[Any]) -> BrokerClock:
+    """A broker's clock."""
+    return BrokerClock(*data)
+
+
+def event(data: list[Any]) -> Event:
+    """An event that waits in the reorder buffer."""
+    waiting = Event._make(data)
+    return waiting._replace(
+        protocols=tuple(Protocol(n, None if t is None else tuple(t), tuple(o), d) for n, t, o, d in waiting.protocols),
+        members=tuple(MemberEntry(m, i, e, r, None if t is None else tuple(t)) for m, i, e, r, t in waiting.members),
+        assignments=tuple(Assigned(m, None if p is None else tuple(p), d) for m, p, d in waiting.assignments),
+        beats=tuple(waiting.beats),
+        positions=tuple(waiting.positions),
+    )
+
+
+_VIEW_FIELDS: Final = tuple(View.__slots__)
+_GONE: Final = _VIEW_FIELDS.index("gone")
+_LOOSE: Final = _VIEW_FIELDS.index("loose")
+_OPEN: Final = _VIEW_FIELDS.index("open")
+_CLOSING: Final = _VIEW_FIELDS.index("closing")
+_TRIGGERS: Final = tuple(Rebalance.__slots__).index("triggers")
+
+
+def _fields(record: Any) -> tuple[Any, ...]:
+    return tuple(getattr(record, name) for name in record.__slots__)
+
+
+def _member(data: Any) -> Member:
+    member = Member(*data)
+    member.protocols = tuple((name, digest) for name, digest in member.protocols)
+    member.topics = tuple(member.topics)
+    member.partitions = None if member.partitions is None else tuple(member.partitions)
+    member.last_sign = None if member.last_sign is None else Ref(*member.last_sign)
+    return member
+
+
+def _signed(record: Any) -> Any:
+    record.sign = None if record.sign is None else Ref(*record.sign)
+    return record
+
+
+def _rebalance(data: Any) -> Rebalance:
+    rebalance = Rebalance(*data)
+    rebalance.from_state = State(rebalance.from_state)
+    rebalance.triggers = [_signed(Trigger(*t)) for t in data[_TRIGGERS]]
+    rebalance.kept = {member_id: tuple(p) for member_id, p in rebalance.kept.items()}
+    if rebalance.assigned is not None:
+        rebalance.assigned = {member_id: tuple(p) for member_id, p in rebalance.assigned.items()}
+    rebalance.evidence = [Ref(*r) for r in rebalance.evidence]
+    return rebalance

@@ -1,0 +1,180 @@
+"""Facts worth a person's time, in words that say what happened and what to change."""
+
+from __future__ import annotations
+
+import json
+from typing import Any, Final
+
+from coordinator_model.events import OFFSET_COMMIT, TXN_OFFSET_COMMIT, Event
+from coordinator_model.tracker.emit import Emitter
+from coordinator_model.tracker.rows import FINDINGS, Ref, evidence_json, ref
+from coordinator_model.tracker.view import Member
+
+SESSION_TIMEOUT: Final = "SESSION_TIMEOUT"
+POLL_TIMEOUT: Final = "POLL_TIMEOUT"
+ILLEGAL_GENERATION: Final = "ILLEGAL_GENERATION"
+UNKNOWN_MEMBER: Final = "UNKNOWN_MEMBER"
+FENCED_INSTANCE: Final = "FENCED_INSTANCE"
+ZOMBIE_COMMIT: Final = "ZOMBIE_COMMIT"
+
+WARNING: Final = "WARNING"
+ERROR: Final = "ERROR"
+FLAGS_KEPT: Final = 256
+
+
+def _seconds(ms: int) -> str:
+    return f"{ms / 1000:g} s"
+
+
+def _tell(
+    g: Emitter,
+    code: str,
+    severity: str,
+    at_ms: int,
+    who: tuple[str, str, str],
+    message: str,
+    advice: str,
+    signs: list[Ref],
+    **details: Any,
+) -> None:
+    member_id, client_id, client_host = who
+    g.emit(
+        FINDINGS,
+        at=at_ms,
+        code=code,
+        severity=severity,
+        member_id=member_id or None,
+        client_id=client_id or None,
+        client_host=client_host or None,
+        generation=g.view.generation if g.view.generation >= 0 else None,
+        message=message,
+        advice=advice,
+        evidence=evidence_json(signs),
+        details=json.dumps(details, sort_keys=True, separators=(",", ":"), ensure_ascii=False),
+    )
+
+
+def _first_time(g: Emitter, code: str, member_id: str, generation: int) -> bool:
+    """One finding per member and generation: the client repeats itself, the fact does not."""
+    flag = (code, member_id, generation)
+    if flag in g.view.flagged:
+        return False
+    g.view.flagged.append(flag)
+    del g.view.flagged[:-FLAGS_KEPT]
+    return True
+
+
+def session_timeout(g: Emitter, member: Member, at_ms: int, signs: list[Ref]) -> None:
+    """The coordinator heard nothing of a member for its session timeout (onExpireHeartbeat)."""
+    silence = at_ms - member.seen_ms if member.seen_ms >= 0 else None
+    limit = f" (session.timeout.ms {member.session_timeout_ms})" if member.session_timeout_ms >= 0 else ""
+    heard = f"; last heard {_seconds(silence)} before" if silence is not None else ""
+    _tell(
+        g,
+        SESSION_TIMEOUT,
+        ERROR,
+        at_ms,
+        (member.member_id, member.client_id, member.client_host),
+        f"The coordinator removed the member because it heard no heartbeat within the session timeout{limit}{heard}.",
+        "Find out what stopped the process or its network at that time (crash, SIGKILL, long pause of the JVM or the "
+        "container, CPU limit). Let a planned stop call close(), so that the member leaves at once; if it only paused, raise "
+        "session.timeout.ms above the longest pause.",
+        signs,
+        session_timeout_ms=member.session_timeout_ms if member.session_timeout_ms >= 0 else None,
+        silent_ms=silence,
+    )
+
+
+def poll_timeout(g: Emitter, member: Member, at_ms: int, signs: list[Ref]) -> None:
+    """The client left by itself because poll() was not called within max.poll.interval.ms."""
+    limit = member.rebalance_timeout_ms
+    named = f" (max.poll.interval.ms {limit})" if limit >= 0 else ""
+    _tell(
+        g,
+        POLL_TIMEOUT,
+        ERROR,
+        at_ms,
+        (member.member_id, member.client_id, member.client_host),
+        f"The client left the group because the application did not call poll() within its limit{named}.",
+        "Make the work between two polls shorter (lower max.poll.records, move slow calls off the polling thread) or raise "
+        "max.poll.interval.ms above the longest processing time.",
+        signs,
+        max_poll_interval_ms=limit if limit >= 0 else None,
+    )
+
+
+def illegal_generation(g: Emitter, event: Event) -> None:
+    """A member spoke with a generation that is not the group's (validateClassicGroup…: ILLEGAL_GENERATION)."""
+    if _first_time(g, ILLEGAL_GENERATION, event.member_id, event.generation):
+        _tell(
+            g,
+            ILLEGAL_GENERATION,
+            WARNING,
+            event.at_ms,
+            (event.member_id, event.client_id, event.client_host),
+            f"{event.kind} with generation {event.generation} was refused: the group had moved on"
+            + (f" to generation {g.view.generation}." if g.view.generation > event.generation else "."),
+            "The member missed a rebalance. Look at what held it up before: a stalled poll loop or a paused process.",
+            [ref(event)],
+            api=event.kind,
+            sent_generation=event.generation,
+        )
+
+
+def unknown_member(g: Emitter, event: Event, removed: str) -> None:
+    """A client spoke as a member that the group does not have. `removed`: how its membership ended, if seen."""
+    if _first_time(g, UNKNOWN_MEMBER, event.member_id, -1):
+        why = f" It had been removed ({removed})." if removed else ""
+        _tell(
+            g,
+            UNKNOWN_MEMBER,
+            WARNING,
+            event.at_ms,
+            (event.member_id, event.client_id, event.client_host),
+            f"{event.kind} was refused: the member id is not, or no longer, in the group.{why}",
+            "The client still ran after the group had given it up, so its partitions were processed by others meanwhile. Look "
+            "at why it was removed.",
+            [ref(event)],
+            api=event.kind,
+            removed=removed or None,
+        )
+
+
+def fenced_instance(g: Emitter, event: Event) -> None:
+    """Two clients use one group.instance.id: the older one is fenced (KIP-345)."""
+    if _first_time(g, FENCED_INSTANCE, f"{event.instance_id} {event.member_id}", -1):
+        _tell(
+            g,
+            FENCED_INSTANCE,
+            ERROR,
+            event.at_ms,
+            (event.member_id, event.client_id, event.client_host),
+            f"group.instance.id {event.instance_id} is taken by another member: this one was fenced and stops consuming.",
+            "Give every running consumer its own group.instance.id, and stop the old process before its replacement starts.",
+            [ref(event)],
+            instance_id=event.instance_id,
+        )
+
+
+def zombie_commit(g: Emitter, event: Event, removed: str) -> None:
+    """A commit of a member that no longer owns what it commits. It was refused, but the work was done twice."""
+    if event.kind in (OFFSET_COMMIT, TXN_OFFSET_COMMIT) and _first_time(
+        g, ZOMBIE_COMMIT, event.member_id, event.generation
+    ):
+        why = f" after its removal ({removed})" if removed else ""
+        _tell(
+            g,
+            ZOMBIE_COMMIT,
+            ERROR,
+            event.at_ms,
+            (event.member_id, event.client_id, event.client_host),
+            f"The member tried to commit offsets with generation {event.generation}{why}: refused, what it processed will be "
+            "processed again by the new owner.",
+            "The application went on working after it had lost its partitions. Keep processing shorter than "
+            "max.poll.interval.ms and stop on revocation; make processing idempotent.",
+            [ref(event)],
+            sent_generation=event.generation,
+            error_code=event.error_code,
+            api=event.kind,
+            removed=removed or None,
+        )

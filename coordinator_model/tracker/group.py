@@ -1,0 +1,114 @@
+"""One group under observation: events in, rows out.
+
+The tracker believes the broker. It keeps an estimate of the group that sharpens with every line, writes a row for each
+fact that is certain, and claims what is only silent when its source was heard again.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from coordinator_model import events as kinds
+from coordinator_model.events import Event
+from coordinator_model.states import State
+from coordinator_model.tracker import expiry, log_lines, phases, reasons, requests
+from coordinator_model.tracker.clock import BrokerClock
+from coordinator_model.tracker.order import same_line
+from coordinator_model.tracker.rows import Row, ref
+from coordinator_model.tracker.settings import Settings
+from coordinator_model.tracker.view import View
+
+MOVE_GUARD_MS = 5_000
+"""A coordinator that was just replaced is not believed again for so long, unless it loads the group: brokers' clocks differ."""
+
+
+class GroupTracker:
+    """Follows one group. `observe` must be called in the order of order.sort_key."""
+
+    def __init__(self, view: View, settings: Settings) -> None:
+        self.view = view
+        self.settings = settings
+        self.rows: list[Row] = []
+        self._last: Event | None = None
+        self._next_ms: int | None = 0
+
+    def emit(self, table: str, **values: Any) -> None:
+        """Adds a finished row."""
+        self.rows.append(Row(table, {"group_id": self.view.group_id, **values}))
+
+    def observe(self, event: Event, clocks: dict[str, BrokerClock]) -> None:
+        """Takes one event; first whatever was due before it happens."""
+        if self._last is not None and same_line(self._last, event):
+            return
+        self._last = event
+        self.advance(event.at_ms, clocks)
+        view = self.view
+        if event.source == "coordinator":
+            handler = log_lines.HANDLERS.get(event.kind)
+            if handler is None or not self._authorise(event):
+                return
+            view.logged = True
+        else:
+            handler = requests.HANDLERS[event.kind]
+            if requests.authoritative(event) and not self._authorise(event):
+                return
+            if event.error_code in requests.NOT_IN_CHARGE:
+                return
+        if view.consumer_protocol and event.kind != kinds.GROUP_CONVERTED:
+            return
+        handler(self, event)
+        self._next_ms = self.next_ms()
+
+    def advance(self, now_ms: int, clocks: dict[str, BrokerClock]) -> None:
+        """Does what is due before `now_ms`."""
+        if self._next_ms is None or self._next_ms > now_ms:
+            return
+        phases.close_due(self, now_ms)
+        expiry.claim_due(self, now_ms, clocks.get(self.view.broker))
+        phases.close_due(self, now_ms)
+        self._next_ms = self.next_ms()
+
+    def flush(self) -> None:
+        """The input ended: rebalances that ended are written without waiting for more of their answers."""
+        phases.close_due(self, self.view.horizon_ms, flush=True)
+        self._next_ms = self.next_ms()
+
+    def next_ms(self) -> int | None:
+        """When `advance` has work next, as far as known: None if only an event can change anything."""
+        due = [at for at in (phases.next_close_ms(self), expiry.next_check_ms(self)) if at is not None]
+        return min(due, default=None)
+
+    def _authorise(self, event: Event) -> bool:
+        """Notes which broker speaks for the group, and that it moved when another one does."""
+        view = self.view
+        if event.broker == view.broker:
+            return True
+        if event.broker not in view.brokers:
+            view.brokers.append(event.broker)
+        if not view.broker:
+            view.broker, view.since_ms = event.broker, event.at_ms
+            return True
+        if event.kind in (kinds.GROUP_UNLOADED, kinds.MEMBER_LOADED):
+            return False  # what another broker gives up or reads back is not yet its own
+        if event.kind != kinds.GROUP_LOADED and event.at_ms < view.since_ms + MOVE_GUARD_MS:
+            return False
+        self._moved(event)
+        return True
+
+    def _moved(self, event: Event) -> None:
+        """Another broker is the coordinator now: it starts from what was stored (onClassicGroupLoaded / onLoadGroup)."""
+        view = self.view
+        signs = [ref(event)]
+        phases.abandon(self, event.at_ms, signs)
+        was = view.state
+        if was is not None:
+            phases.change_state(self, event.at_ms, State.DEAD, reasons.COORDINATOR_MOVED, signs)
+        view.broker, view.since_ms, view.logged = event.broker, event.at_ms, False
+        view.loose, view.pending = [], {}
+        for member in view.members.values():
+            member.renewed_ms = max(member.renewed_ms, event.at_ms)
+        if was is not None and event.kind != kinds.GROUP_LOADED:
+            populated = bool(view.members) or view.member_count > 0
+            phases.change_state(
+                self, event.at_ms, State.STABLE if populated else State.EMPTY, phases.GROUP_LOADED, signs
+            )

@@ -1,0 +1,135 @@
+"""Members as they come, give signs of life, and go."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from coordinator_model.events import Event
+from coordinator_model.tracker import findings, reasons
+from coordinator_model.tracker.emit import Emitter
+from coordinator_model.tracker.rows import MEMBER_SESSIONS, Ref, evidence_json, ref
+from coordinator_model.tracker.view import Gone, Member, Trigger
+
+LEFT: Final = "LEFT"
+FENCED: Final = "FENCED"
+REPLACED: Final = "REPLACED"
+GROUP_GONE: Final = "GROUP_GONE"
+REMEMBERED: Final = 64  # memberships kept after their end; the oldest go first
+
+END_KINDS: Final = {
+    reasons.MEMBER_LEFT: LEFT,
+    reasons.ADMIN_REMOVED: LEFT,
+    reasons.POLL_TIMEOUT: reasons.POLL_TIMEOUT,
+    reasons.SESSION_TIMEOUT: reasons.SESSION_TIMEOUT,
+    reasons.SYNC_TIMEOUT: reasons.SYNC_TIMEOUT,
+}
+"""How a membership ended, by what removed the member."""
+
+
+def add(g: Emitter, member_id: str, at_ms: int, event: Event | None = None) -> Member:
+    """The member with this id, new if it was not known. `event`: what shows it."""
+    view = g.view
+    member = view.members.get(member_id)
+    if member is None:
+        member = view.members[member_id] = Member(member_id, joined_ms=at_ms)
+        view.pending.pop(member_id, None)
+        if view.open is not None and member_id not in view.open.added:
+            view.open.added.append(member_id)
+    if event is not None:
+        learn(member, event)
+    return member
+
+
+def learn(member: Member, event: Event) -> None:
+    """Takes over what an event tells of who the member is."""
+    member.instance_id = event.instance_id or member.instance_id
+    member.client_id = event.client_id or member.client_id
+    member.client_host = event.client_host or member.client_host
+    member.software = event.software or member.software
+    member.connection = event.connection or member.connection
+    if event.session_timeout_ms >= 0:
+        member.session_timeout_ms = event.session_timeout_ms
+    if event.rebalance_timeout_ms >= 0:
+        member.rebalance_timeout_ms = event.rebalance_timeout_ms
+
+
+def alive(member: Member, event: Event) -> None:
+    """An accepted heartbeat or commit: the session timer restarts (rescheduleClassicGroupMemberHeartbeat)."""
+    if event.received_ms <= member.renewed_ms and member.sessions_seen:
+        return
+    if member.seen_ms >= 0:
+        member.longest_gap_ms = max(member.longest_gap_ms, event.received_ms - member.seen_ms)
+    member.seen_ms = member.renewed_ms = event.received_ms
+    member.sessions_seen = True
+    member.last_sign = ref(event)
+
+
+def remove(
+    g: Emitter, member_id: str, at_ms: int, kind: str, signs: list[Ref], event: Event | None = None
+) -> Gone | None:
+    """Ends a membership: one row of member_sessions, and a memory of it. None if it had ended already."""
+    view = g.view
+    member = view.members.pop(member_id, None)
+    if member is None:
+        if any(old.member_id == member_id for old in view.gone):
+            return None
+        member = Member(member_id)
+    if event is not None:
+        learn(member, event)
+    if view.open is not None:
+        if member_id in view.open.added:
+            view.open.added.remove(member_id)
+        elif member_id not in view.open.gone:
+            view.open.gone.append(member_id)
+        view.open.stopped.setdefault(
+            member_id, member.seen_ms if kind == reasons.SESSION_TIMEOUT and member.seen_ms >= 0 else at_ms
+        )
+    if view.leader_id == member_id:
+        view.leader_id = ""
+    signs = [*signs, *([member.last_sign] if member.last_sign else [])]
+    g.emit(
+        MEMBER_SESSIONS,
+        member_id=member_id,
+        instance_id=member.instance_id or None,
+        client_id=member.client_id or None,
+        client_host=member.client_host or None,
+        software=member.software or None,
+        joined_at=member.joined_ms if member.joined_ms >= 0 else None,
+        ended_at=at_ms,
+        end_kind=kind,
+        session_timeout_ms=member.session_timeout_ms if member.session_timeout_ms >= 0 else None,
+        rebalance_timeout_ms=member.rebalance_timeout_ms if member.rebalance_timeout_ms >= 0 else None,
+        heartbeats=member.heartbeats if member.sessions_seen else None,
+        longest_gap_ms=member.longest_gap_ms if member.longest_gap_ms >= 0 else None,
+        evidence=evidence_json(signs),
+    )
+    gone = Gone(
+        member_id,
+        member.instance_id,
+        member.client_id,
+        member.client_host,
+        member.connection,
+        at_ms,
+        kind,
+        view.generation,
+        rebalance_timeout_ms=member.rebalance_timeout_ms,
+        held_ms=at_ms - member.joined_ms if member.joined_ms >= 0 else -1,
+        sign=signs[0] if signs else None,
+    )
+    view.gone.append(gone)
+    del view.gone[:-REMEMBERED]
+    if kind == reasons.SESSION_TIMEOUT:
+        findings.session_timeout(g, member, at_ms, signs)
+    elif kind == reasons.POLL_TIMEOUT:
+        findings.poll_timeout(g, member, at_ms, signs)
+    return gone
+
+
+def trigger_of(gone: Gone, cause: str, reason: str, at_ms: int) -> Trigger:
+    """The departure of a member as the trigger of a rebalance."""
+    return Trigger(at_ms, cause, gone.member_id, gone.instance_id, gone.client_id, gone.client_host, reason, gone.sign)
+
+
+def recall(g: Emitter, member_id: str) -> Gone | None:
+    """The latest ended membership with this id."""
+    return next((old for old in reversed(g.view.gone) if old.member_id == member_id), None)

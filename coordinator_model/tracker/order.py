@@ -1,0 +1,63 @@
+"""The one order in which events of a group are told to its tracker.
+
+It depends on what the lines say, on their place in a file only where nothing else tells them apart: lines that were
+shuffled, cut into other batches or read from another file come out in the same order.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from coordinator_model import events as kinds
+from coordinator_model.events import Event
+
+# Lines of the coordinator log of one millisecond, in the order in which the coordinator writes them within a generation.
+_PHASE: Final[dict[str, int]] = {
+    kinds.STABILIZED: 1,
+    kinds.ASSIGNMENT_RECEIVED: 2,
+    kinds.GROUP_EMPTY: 3,
+    kinds.PREPARING_REBALANCE: 4,
+    kinds.GROUP_UNLOADED: 6,
+}
+
+
+def sort_key(event: Event) -> tuple[Any, ...]:
+    """Line time first; then the coordinator's own lines, by generation and phase; then requests by arrival."""
+    if event.source == "coordinator":
+        phase = _PHASE.get(event.kind, 0)
+        # Lines without a generation name members that come and go: before the change of state that they cause.
+        return (
+            event.at_ms, 0, event.generation if phase else -1, phase, event.kind, event.member_id, event.reason,
+            event.instance_id, "", 0, event.origin, event.position,
+        )  # fmt: skip
+    return (
+        event.at_ms, 1, event.received_ms, 0, event.kind, event.member_id, event.client_id, event.instance_id,
+        event.connection, event.correlation_id, event.origin, event.position,
+    )  # fmt: skip
+
+
+def same_line(one: Event, other: Event) -> bool:
+    """Whether two events are one line that was delivered or copied twice: equal but for where they stand."""
+    return (
+        one.at_ms == other.at_ms
+        and one.kind == other.kind
+        and one.broker == other.broker
+        and one._replace(origin="", position=0, positions=()) == other._replace(origin="", position=0, positions=())
+    )
+
+
+def heartbeats(run: Event) -> list[Event]:
+    """The single heartbeats of a run, each with the time and place of its own line."""
+    if len(run.beats) <= 1:
+        return [run]
+    lag = run.at_ms - run.received_ms
+    return [
+        run._replace(
+            at_ms=run.at_ms + beat,
+            received_ms=run.at_ms + beat - lag,
+            position=position,
+            beats=(0,),
+            positions=(position,),
+        )
+        for beat, position in zip(run.beats, run.positions, strict=True)
+    ]

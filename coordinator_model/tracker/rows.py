@@ -1,0 +1,42 @@
+"""What the tracker says: rows of the four tables, and the evidence that each row carries."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable
+from typing import Any, Final, NamedTuple
+
+from coordinator_model.events import Event
+
+GROUP_TRANSITIONS: Final = "group_transitions"
+REBALANCES: Final = "rebalances"
+MEMBER_SESSIONS: Final = "member_sessions"
+FINDINGS: Final = "findings"
+
+MAX_EVIDENCE: Final = 16  # lines named by one row: enough to prove it, few enough to read
+
+
+class Row(NamedTuple):
+    """One finished row. `values` has every column of the table but cluster and batch_id; times are epoch ms."""
+
+    table: str
+    values: dict[str, Any]
+
+
+class Ref(NamedTuple):
+    """Where a line stands."""
+
+    source: str
+    origin: str
+    position: int
+
+
+def ref(event: Event) -> Ref:
+    """The line of an event."""
+    return Ref(event.source, event.origin, event.position)
+
+
+def evidence_json(refs: Iterable[Ref]) -> str:
+    """The `evidence` column: distinct lines in file order, so that the same lines always give the same text."""
+    distinct = sorted(set(refs), key=lambda r: (r.source, r.origin, r.position))[:MAX_EVIDENCE]
+    return json.dumps([r._asdict() for r in distinct], separators=(",", ":"), ensure_ascii=False)

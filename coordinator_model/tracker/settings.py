@@ -1,0 +1,29 @@
+"""Settings of the tracker: parsed once at the edge, passed down."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """How long the tracker waits before it believes what it has not seen. All in milliseconds of event time."""
+
+    lateness_ms: int = 5_000
+    """Events are held until their broker's log was read this far past them: files and topics deliver out of order."""
+
+    settle_ms: int = 2_000
+    """A rebalance that ended is written this much later: the answers that carry its assignment are logged after it."""
+
+    grace_ms: int = 5_000
+    """A session that ran out is claimed this much after its deadline: a heartbeat that arrived in time may be logged
+    late, when its answer waited behind an offset commit (9 s at worst in the recordings, on a broker that had lost a replica)."""
+
+    max_silence_ms: int = 15_000
+    """A broker whose log is silent for longer may have been down, so nothing is claimed of that time; brokers of one
+    group wait for each other no longer than this."""
+
+    def __post_init__(self) -> None:
+        for name in ("lateness_ms", "settle_ms", "grace_ms", "max_silence_ms"):
+            if getattr(self, name) < 0:
+                raise ValueError(f"{name} must not be negative, got {getattr(self, name)}")

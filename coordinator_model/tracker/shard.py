@@ -1,0 +1,167 @@
+"""The groups of one coordinator shard: a reorder buffer, the brokers' clocks, and one blob per group.
+
+Theory of operation. A batch brings events in any order. Each waits in the buffer until its broker's log was read
+`lateness_ms` past it; then the events of a group are told to its tracker in one total order. Groups that got no event and
+have nothing due are not decoded. All results are functions of the set of events, never of how it was cut into batches:
+
+* the order is order.sort_key;
+* an event before its group's horizon is late: it is counted and not told, since what it could change is written;
+* a group with several brokers in its history waits for the slowest of them, but not longer than `max_silence_ms`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from coordinator_model import events as kinds
+from coordinator_model.events import Event
+from coordinator_model.tracker import codec
+from coordinator_model.tracker.clock import SECOND_MS, BrokerClock
+from coordinator_model.tracker.codec import MODEL_VERSION
+from coordinator_model.tracker.group import GroupTracker
+from coordinator_model.tracker.order import heartbeats, sort_key
+from coordinator_model.tracker.rows import Row
+from coordinator_model.tracker.settings import Settings
+from coordinator_model.tracker.view import View
+
+__all__ = ["MODEL_VERSION", "Settings", "Shard"]
+
+
+class Shard:
+    """State machines of all groups of one shard. One instance per (cluster, shard)."""
+
+    def __init__(self, settings: Settings | None = None) -> None:
+        self.settings = settings or Settings()
+        self._clocks: dict[str, BrokerClock] = {}
+        self._blobs: dict[str, bytes] = {}
+        self._next: dict[str, int] = {}  # group: when it has something due
+        self._brokers: dict[str, list[str]] = {}  # group: brokers that spoke for it, the coordinator first
+        self._told: dict[str, int] = {}  # group: its horizon
+        self._held: dict[str, list[Event]] = {}
+        self._instances: dict[str, list[str]] = {}  # group.instance.id: groups that use it
+        self._late = 0
+
+    def observe(self, events: Iterable[Event]) -> list[Row]:
+        """Takes a batch of events in any order; returns the rows that it completes."""
+        batch = list(events)
+        for event in batch:
+            if event.instance_id and event.group_id:
+                groups = self._instances.setdefault(event.instance_id, [])
+                if event.group_id not in groups:
+                    groups.append(event.group_id)
+        for event in batch:
+            self._take(event)
+        rows: list[Row] = []
+        for group_id in sorted({*self._held, *self._next}):
+            rows += self._release(group_id)
+        for clock in self._clocks.values():
+            clock.forget_before(
+                clock.newest_ms - self.settings.lateness_ms - self.settings.grace_ms - 4 * self.settings.max_silence_ms
+            )
+        return rows
+
+    def summary(self) -> tuple[int, int, int]:
+        """Groups known, events held, late events so far."""
+        return len(self._blobs), sum(map(len, self._held.values())), self._late
+
+    def _take(self, event: Event) -> None:
+        if event.kind in (kinds.CLOCK, kinds.END):
+            clock = self._clocks.setdefault(event.broker, BrokerClock())
+            clock.read_to(event.at_ms)
+            if event.kind == kinds.END:
+                clock.ended = True
+            base = event.received_ms // SECOND_MS
+            clock.hear(
+                (base + first, base + last) for first, last in zip(event.beats[::2], event.beats[1::2], strict=True)
+            )
+            return
+        if not event.group_id:
+            event = event._replace(group_id=self._group_of(event.instance_id))
+            if not event.group_id:
+                return  # a line about no group that we know: its time was told by the clock rows
+        clock = self._clocks.setdefault(event.broker, BrokerClock())
+        for single in heartbeats(event) if event.kind == kinds.HEARTBEAT else (event,):
+            if single.at_ms < self._told.get(event.group_id, -1):
+                self._late += 1
+            else:
+                self._held.setdefault(event.group_id, []).append(single)
+            clock.read_to(single.at_ms)
+
+    def _group_of(self, instance_id: str) -> str:
+        """The one group that uses an instance id: fencing lines name no group, only the partition that this shard is."""
+        groups = self._instances.get(instance_id, [])
+        return groups[0] if len(groups) == 1 else ""
+
+    def _horizon_ms(self, group_id: str) -> int:
+        """Events of the group before this time are complete."""
+        lateness = self.settings.lateness_ms
+        brokers = {*self._brokers.get(group_id, ()), *(e.broker for e in self._held.get(group_id, ()))}
+        clocks = [self._clocks[b] for b in brokers if b in self._clocks]
+        if not clocks:
+            return -1
+        if all(clock.ended for clock in clocks):
+            return max(clock.horizon_ms(lateness) for clock in clocks)
+        horizons = [clock.horizon_ms(lateness) for clock in clocks if not clock.ended]
+        newest = max(horizons)
+        return min(h for h in horizons if h >= newest - self.settings.max_silence_ms)
+
+    def _release(self, group_id: str) -> list[Row]:
+        horizon = self._horizon_ms(group_id)
+        held = self._held.get(group_id, [])
+        ready = sorted((e for e in held if e.at_ms < horizon), key=sort_key)
+        ended = all(self._clocks[b].ended for b in self._brokers.get(group_id, ()) if b in self._clocks)
+        due = self._next.get(group_id)
+        if not ready and (due is None or (due > horizon and not ended)):
+            return []
+        if len(ready) == len(held):
+            self._held.pop(group_id, None)
+        else:
+            self._held[group_id] = [e for e in held if e.at_ms >= horizon]
+        blob = self._blobs.get(group_id)
+        view = View(group_id) if blob is None else codec.view(codec.unpack(blob))
+        tracker = GroupTracker(view, self.settings)
+        for event in ready:
+            tracker.observe(event, self._clocks)
+        tracker.advance(horizon, self._clocks)
+        view.horizon_ms = max(view.horizon_ms, horizon)
+        if all(self._clocks[b].ended for b in view.brokers if b in self._clocks):
+            tracker.flush()
+        self._told[group_id] = view.horizon_ms
+        self._brokers[group_id] = list(view.brokers)
+        self._blobs[group_id] = codec.pack(view)
+        next_ms = tracker.next_ms()
+        if next_ms is None:
+            self._next.pop(group_id, None)
+        else:
+            self._next[group_id] = next_ms
+        return tracker.rows
+
+    def encode(self) -> bytes:
+        """The whole shard as bytes: explicit, versioned, read by every later version."""
+        body = (
+            self._clocks,
+            self._blobs,
+            self._next,
+            self._brokers,
+            self._told,
+            [e for events in self._held.values() for e in events],
+            self._instances,
+            self._late,
+        )
+        return codec.pack((MODEL_VERSION, body))
+
+    @classmethod
+    def decode(cls, blob: bytes, settings: Settings | None = None) -> Shard:
+        """The shard that `encode` wrote."""
+        version, body = codec.unpack(blob)
+        if version != MODEL_VERSION:
+            raise ValueError(f"state of model version {version} cannot be read by version {MODEL_VERSION}")
+        clocks, blobs, due, brokers, told, held, instances, late = body
+        shard = cls(settings)
+        shard._clocks = {broker: codec.clock(data) for broker, data in clocks.items()}
+        shard._blobs, shard._next, shard._brokers, shard._told, shard._late = blobs, due, brokers, told, late
+        shard._instances = instances
+        for data in held:
+            event = codec.event(data)
+            shard._held.setdefault(event.group_id, []).append(event)
+        return shard

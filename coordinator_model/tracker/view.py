@@ -1,0 +1,139 @@
+"""What the tracker knows of one group: its members, its rebalances, and what is still open.
+
+Plain data; codec.py writes and reads it. Times are epoch ms, -1 where unknown; every record can be incomplete,
+because a log may begin anywhere.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from coordinator_model.states import State
+from coordinator_model.tracker.rows import Ref
+
+
+@dataclass(slots=True)
+class Member:
+    """One membership, from its first sign to its end."""
+
+    member_id: str
+    instance_id: str = ""
+    client_id: str = ""
+    client_host: str = ""
+    software: str = ""
+    connection: str = ""
+    session_timeout_ms: int = -1
+    rebalance_timeout_ms: int = -1
+    joined_ms: int = -1
+    renewed_ms: int = -1  # when the session timer was last known to restart
+    seen_ms: int = -1  # last heartbeat or commit, accepted or told to rejoin
+    heartbeats: int = 0
+    longest_gap_ms: int = -1
+    protocols: tuple[tuple[str, str], ...] = ()  # (name, digest) of the last JoinGroup: equality is what Kafka compares
+    topics: tuple[str, ...] = ()
+    partitions: tuple[str, ...] | None = None
+    last_sign: Ref | None = None
+    sessions_seen: bool = False  # whether a request log shows this member's heartbeats
+
+    def deadline_ms(self) -> int:
+        """When the session runs out, as far as seen; -1 if that cannot be told."""
+        if self.renewed_ms < 0 or self.session_timeout_ms < 0 or not self.sessions_seen:
+            return -1
+        return self.renewed_ms + self.session_timeout_ms
+
+
+@dataclass(slots=True)
+class Gone:
+    """A membership that ended, kept a while: its last words may still come."""
+
+    member_id: str
+    instance_id: str
+    client_id: str
+    client_host: str
+    connection: str
+    at_ms: int
+    kind: str
+    generation: int
+    held_ms: int = -1  # how long after its last JoinGroup or SyncGroup it went
+    rebalance_timeout_ms: int = -1
+    sign: Ref | None = None  # the line that ended it
+
+
+@dataclass(slots=True)
+class Trigger:
+    """Something that starts a rebalance, or would have, had none been under way."""
+
+    at_ms: int
+    cause: str
+    member_id: str = ""
+    instance_id: str = ""
+    client_id: str = ""
+    client_host: str = ""
+    reason: str = ""
+    sign: Ref | None = None
+
+
+@dataclass(slots=True)
+class Rebalance:
+    """One rebalance, from entering PreparingRebalance to whatever ends it.
+
+    `exact`: the coordinator's own line gave the start. Otherwise the start is the earliest trigger or sign of it.
+    """
+
+    started_ms: int
+    exact: bool
+    from_state: State
+    old_generation: int
+    generation: int = -1
+    joined_ms: int = -1
+    ended_ms: int = -1
+    outcome: str = ""
+    cause: str = ""  # from the coordinator's reason; empty: the earliest trigger
+    triggers: list[Trigger] = field(default_factory=list)
+    first_sign_ms: int = -1  # earliest answer that shows the phase, whoever got it
+    before: list[str] | None = None  # member ids when it started, None if unknown
+    count_before: int = -1
+    count_after: int = -1
+    added: list[str] = field(default_factory=list)
+    gone: list[str] = field(default_factory=list)
+    joins: dict[str, int] = field(default_factory=dict)  # member id: arrival of the JoinGroup that the phase answered
+    synced: dict[str, int] = field(default_factory=dict)  # member id: when its SyncGroup was answered
+    owned_before: dict[str, str] = field(default_factory=dict)  # partition: member id
+    kept: dict[str, tuple[str, ...]] = field(default_factory=dict)  # member id: partitions it kept while rejoining
+    stopped: dict[str, int] = field(default_factory=dict)  # member id: when it stopped working, if it went
+    assigned: dict[str, tuple[str, ...]] | None = None
+    leader_id: str = ""
+    protocol: str = ""
+    listed: bool = False  # the full member list of the new generation is known
+    told: int = 0  # how many of its transitions are written
+    floor_ms: int = -1  # latest proof that it had not started
+    vacant_ms: int = -1  # when the last member that we know of went
+    evidence: list[Ref] = field(default_factory=list)
+
+
+@dataclass(slots=True)
+class View:
+    """The estimate of one group. `state` is None until something tells it."""
+
+    group_id: str
+    broker: str = ""  # the coordinator, by its last authoritative word
+    since_ms: int = -1  # since when
+    brokers: list[str] = field(default_factory=list)  # every broker that ever spoke for the group
+    logged: bool = False  # the coordinator's own log speaks of this group
+    consumer_protocol: bool = False  # KIP-848: classic phases do not apply
+    state: State | None = None
+    generation: int = -1
+    leader_id: str = ""
+    protocol: str = ""
+    protocol_type: str = ""
+    members: dict[str, Member] = field(default_factory=dict)
+    complete: bool = False  # `members` are all members
+    member_count: int = -1
+    pending: dict[str, int] = field(default_factory=dict)  # ids handed out and not used yet: when
+    gone: list[Gone] = field(default_factory=list)
+    loose: list[Trigger] = field(default_factory=list)  # triggers since the group was last stable
+    last_ok_ms: int = -1  # latest proof that the group was not yet rebalancing
+    open: Rebalance | None = None
+    closing: list[Rebalance] = field(default_factory=list)
+    flagged: list[tuple[str, str, int]] = field(default_factory=list)  # (code, member, generation) already told
+    horizon_ms: int = -1  # events before this were told
