@@ -35,7 +35,7 @@ def view(data: list[Any]) -> View:
     restored = View(*data)
     restored.state = None if restored.state is None else State(restored.state)
     restored.members = {member_id: _member(m) for member_id, m in restored.members.items()}
-    restored.gone = [_signed(Gone(*g)) for g in data[_GONE]]
+    restored.gone = [_gone(g) for g in data[_GONE]]
     restored.loose = [_signed(Trigger(*t)) for t in data[_LOOSE]]
     restored.open = None if data[_OPEN] is None else _rebalance(data[_OPEN])
     restored.closing = [_rebalance(r) for r in data[_CLOSING]]
@@ -79,6 +79,12 @@ def _member(data: Any) -> Member:
     member.partitions = None if member.partitions is None else tuple(member.partitions)
     member.last_sign = None if member.last_sign is None else Ref(*member.last_sign)
     return member
+
+
+def _gone(data: Any) -> Gone:
+    gone: Gone = _signed(Gone(*data))
+    gone.partitions = tuple(gone.partitions)
+    return gone
 
 
 def _signed(record: Any) -> Any:

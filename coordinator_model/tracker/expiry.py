@@ -54,8 +54,8 @@ def _claim(g: Emitter, member: Member, clock: BrokerClock | None) -> None:
     if running is None:
         if view.state is not State.STABLE or view.last_ok_ms > deadline + TIMER_SLACK_MS:
             return  # others were told that all is well after this session should have ended it
-    elif running.joined_ms >= 0 or member.seen_ms >= running.started_ms or member.member_id in running.joins:
-        return  # it may be parked in JoinGroup or SyncGroup, where no session runs out
+    elif running.joined_ms >= 0 or running.first_sign_ms >= 0 or member.seen_ms >= running.started_ms:
+        return  # members live and rejoin: it may be parked in JoinGroup or SyncGroup, where no session runs out
     signs = [member.last_sign] if member.last_sign else []
     gone = remove(g, member.member_id, deadline, reasons.SESSION_TIMEOUT, signs)
     if gone is None:

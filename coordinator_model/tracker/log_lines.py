@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Final
 
 from coordinator_model import events as kinds
-from coordinator_model.events import Event
+from coordinator_model.events import Event, MemberEntry
 from coordinator_model.states import State
 from coordinator_model.tracker import findings, membership, phases, reasons, requests
 from coordinator_model.tracker.emit import Emitter
@@ -27,6 +27,10 @@ def preparing_rebalance(g: Emitter, event: Event) -> None:
         running.evidence.append(ref(event))
         return
     view.generation = max(view.generation, event.generation)
+    if trigger.cause == reasons.SYNC_TIMEOUT:
+        for entry in event.members or (MemberEntry(event.member_id, "", 0, "", None),):
+            if entry.member_id in view.members:  # no line of its own says that it went
+                membership.remove(g, entry.member_id, event.at_ms, reasons.SYNC_TIMEOUT, [ref(event)])
     phases.open_rebalance(
         g,
         event.at_ms,
@@ -107,7 +111,10 @@ def member_id_issued(g: Emitter, event: Event) -> None:
 
 def member_added(g: Emitter, event: Event) -> None:
     """A member joined; the group rebalances if it does not already."""
+    view = g.view
     _note_state(g, event)
+    if view.open is None and event.member_id not in view.members:
+        view.arrived.append(event.member_id)
     membership.add(g, event.member_id, event.at_ms, event)
 
 
@@ -224,7 +231,6 @@ def _named_by_reason(g: Emitter, event: Event, cause: str) -> Trigger:
     known = next((t for t in reversed(view.loose) if t.member_id == event.member_id and t.member_id), None)
     words = reasons.client_reason(event.reason)
     if known is not None:
-        view.loose.remove(known)
         # Java writes the client's reason for leaving on the member's own line only.
         if cause == reasons.MEMBER_LEFT:
             cause = known.cause

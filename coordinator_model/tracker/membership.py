@@ -114,6 +114,7 @@ def remove(
         view.generation,
         rebalance_timeout_ms=member.rebalance_timeout_ms,
         held_ms=at_ms - member.joined_ms if member.joined_ms >= 0 else -1,
+        partitions=member.partitions or (),
         sign=signs[0] if signs else None,
     )
     view.gone.append(gone)

@@ -66,15 +66,20 @@ def open_rebalance(
         owned_before={p: m.member_id for m in view.members.values() for p in m.partitions or ()},
         evidence=list(signs),
     )
-    left = [t for t in view.loose if t.cause in _REMOVALS and t.member_id]
-    rebalance.gone = [t.member_id for t in left]
-    rebalance.stopped = {t.member_id: t.at_ms for t in left}
-    if view.complete or from_state is State.EMPTY:
-        rebalance.before = [*view.members, *rebalance.gone] if from_state is not State.EMPTY else []
-        rebalance.count_before = len(rebalance.before)
-    if trigger is not None:
+    if trigger is not None and trigger not in rebalance.triggers:
         rebalance.triggers.append(trigger)
-    view.loose = []
+    departed = {t.member_id: t.at_ms for t in rebalance.triggers if t.cause in _REMOVALS and t.member_id not in view.members}
+    for old in view.gone:
+        if old.member_id in departed:
+            rebalance.gone.append(old.member_id)
+            rebalance.stopped[old.member_id] = departed[old.member_id]
+            rebalance.owned_before.update(dict.fromkeys(old.partitions, old.member_id))
+    rebalance.added = [m for m in view.arrived if m in view.members]
+    if from_state is State.EMPTY:
+        rebalance.count_before = 0
+    elif view.complete:
+        rebalance.count_before = len(view.members) - len(rebalance.added) + len(rebalance.gone)
+    view.loose, view.arrived = [], []
     view.open = rebalance
     view.state = State.PREPARING_REBALANCE
     tell(g, rebalance)
@@ -106,7 +111,7 @@ def joined(g: Emitter, at_ms: int, generation: int, *, exact: bool, signs: list[
     running.evidence += signs
     running.vacant_ms = -1
     view.state = State.COMPLETING_REBALANCE
-    view.loose = []
+    view.loose, view.arrived = [], []
     tell(g, running)
     return running
 

@@ -38,19 +38,15 @@ class Shard:
         self._brokers: dict[str, list[str]] = {}  # group: brokers that spoke for it, the coordinator first
         self._told: dict[str, int] = {}  # group: its horizon
         self._held: dict[str, list[Event]] = {}
-        self._instances: dict[str, list[str]] = {}  # group.instance.id: groups that use it
+        self._unplaced: list[Event] = []  # fencing lines, which name no group
+        self._instances: dict[str, dict[str, int]] = {}  # group.instance.id: groups that use it, and since when
         self._late = 0
 
     def observe(self, events: Iterable[Event]) -> list[Row]:
         """Takes a batch of events in any order; returns the rows that it completes."""
-        batch = list(events)
-        for event in batch:
-            if event.instance_id and event.group_id:
-                groups = self._instances.setdefault(event.instance_id, [])
-                if event.group_id not in groups:
-                    groups.append(event.group_id)
-        for event in batch:
+        for event in events:
             self._take(event)
+        self._place()
         rows: list[Row] = []
         for group_id in sorted({*self._held, *self._next}):
             rows += self._release(group_id)
@@ -75,22 +71,40 @@ class Shard:
                 (base + first, base + last) for first, last in zip(event.beats[::2], event.beats[1::2], strict=True)
             )
             return
-        if not event.group_id:
-            event = event._replace(group_id=self._group_of(event.instance_id))
-            if not event.group_id:
-                return  # a line about no group that we know: its time was told by the clock rows
         clock = self._clocks.setdefault(event.broker, BrokerClock())
+        if not event.group_id:
+            clock.read_to(event.at_ms)
+            if event.kind == kinds.INSTANCE_FENCED:
+                self._unplaced.append(event)
+            return
+        if event.instance_id:
+            users = self._instances.setdefault(event.instance_id, {})
+            users[event.group_id] = min(users.get(event.group_id, event.at_ms), event.at_ms)
         for single in heartbeats(event) if event.kind == kinds.HEARTBEAT else (event,):
-            if single.at_ms < self._told.get(event.group_id, -1):
-                self._late += 1
-            else:
-                self._held.setdefault(event.group_id, []).append(single)
+            self._hold(single)
             clock.read_to(single.at_ms)
 
-    def _group_of(self, instance_id: str) -> str:
-        """The one group that uses an instance id: fencing lines name no group, only the partition that this shard is."""
-        groups = self._instances.get(instance_id, [])
-        return groups[0] if len(groups) == 1 else ""
+    def _place(self) -> None:
+        """Gives fencing lines to the one group that used their instance id by then.
+
+        They name only the partition, which is this shard. A line about an instance of no group or of several stays out:
+        the request log, where there is one, names the group.
+        """
+        waiting, self._unplaced = self._unplaced, []
+        for event in waiting:
+            if event.at_ms >= self._clocks[event.broker].horizon_ms(self.settings.lateness_ms):
+                self._unplaced.append(event)
+                continue
+            users = self._instances.get(event.instance_id, {})
+            groups = [group_id for group_id, since_ms in users.items() if since_ms <= event.at_ms]
+            if len(groups) == 1:
+                self._hold(event._replace(group_id=groups[0]))
+
+    def _hold(self, event: Event) -> None:
+        if event.at_ms < self._told.get(event.group_id, -1):
+            self._late += 1
+        else:
+            self._held.setdefault(event.group_id, []).append(event)
 
     def _horizon_ms(self, group_id: str) -> int:
         """Events of the group before this time are complete."""
@@ -145,6 +159,7 @@ class Shard:
             self._brokers,
             self._told,
             [e for events in self._held.values() for e in events],
+            self._unplaced,
             self._instances,
             self._late,
         )
@@ -156,10 +171,11 @@ class Shard:
         version, body = codec.unpack(blob)
         if version != MODEL_VERSION:
             raise ValueError(f"state of model version {version} cannot be read by version {MODEL_VERSION}")
-        clocks, blobs, due, brokers, told, held, instances, late = body
+        clocks, blobs, due, brokers, told, held, unplaced, instances, late = body
         shard = cls(settings)
         shard._clocks = {broker: codec.clock(data) for broker, data in clocks.items()}
         shard._blobs, shard._next, shard._brokers, shard._told, shard._late = blobs, due, brokers, told, late
+        shard._unplaced = [codec.event(data) for data in unplaced]
         shard._instances = instances
         for data in held:
             event = codec.event(data)

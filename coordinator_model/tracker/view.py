@@ -56,6 +56,7 @@ class Gone:
     generation: int
     held_ms: int = -1  # how long after its last JoinGroup or SyncGroup it went
     rebalance_timeout_ms: int = -1
+    partitions: tuple[str, ...] = ()  # what it owned
     sign: Ref | None = None  # the line that ended it
 
 
@@ -91,7 +92,6 @@ class Rebalance:
     cause: str = ""  # from the coordinator's reason; empty: the earliest trigger
     triggers: list[Trigger] = field(default_factory=list)
     first_sign_ms: int = -1  # earliest answer that shows the phase, whoever got it
-    before: list[str] | None = None  # member ids when it started, None if unknown
     count_before: int = -1
     count_after: int = -1
     added: list[str] = field(default_factory=list)
@@ -132,6 +132,7 @@ class View:
     pending: dict[str, int] = field(default_factory=dict)  # ids handed out and not used yet: when
     gone: list[Gone] = field(default_factory=list)
     loose: list[Trigger] = field(default_factory=list)  # triggers since the group was last stable
+    arrived: list[str] = field(default_factory=list)  # members that came since then
     last_ok_ms: int = -1  # latest proof that the group was not yet rebalancing
     open: Rebalance | None = None
     closing: list[Rebalance] = field(default_factory=list)

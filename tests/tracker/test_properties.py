@@ -1,0 +1,118 @@
+"""The laws of the tracker, over streams that no broker would write.
+
+Any event in any state is taken without an exception. The same events give the same rows however they are cut into
+batches, in any order within the lateness, and with the state written and read back after every batch.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from coordinator_model import events as kinds
+from coordinator_model.events import Assigned, Event, MemberEntry, Protocol
+from coordinator_model.states import VALID_PREVIOUS_STATES, State
+from coordinator_model.tracker.log_lines import HANDLERS as LINES
+from coordinator_model.tracker.rows import Row
+from coordinator_model.tracker.shard import Settings
+from tests.tracker.batching import batches, clocks
+from tests.tracker.story import START_MS, play
+
+MEMBERS = ["", "a-1", "a-2", "b-1", "c-1"]
+ERRORS = [0, 0, 0, 0, 27, 22, 25, 79, 82, 81, 16, 14]
+REASONS = [
+    "",
+    "the consumer is being closed",
+    "consumer poll timeout has expired.",
+    "Adding new member a-1 with group instance id null; client reason: not provided",
+    "removing member b-1 on heartbeat expiration",
+    "explicit `LeaveGroup` request for (c-1) members.",
+    "Removing [a-1] on pending sync request expiration",
+    "Leader a-1 re-joining group during Stable; client reason: need to revoke partitions and re-join",
+    "something no broker has said yet",
+]
+members = st.sampled_from(MEMBERS)
+entries = st.lists(
+    st.builds(MemberEntry, members, st.sampled_from(["", "i"]), st.sampled_from([0, 0, 25]), st.sampled_from(REASONS), st.none()),
+    max_size=3,
+).map(tuple)
+
+
+@st.composite
+def events(draw: st.DrawFn, brokers: tuple[str, ...] = ("b1",)) -> Event:
+    """Any request or coordinator line about one of two groups, within two minutes."""
+    at_ms = START_MS + draw(st.integers(0, 120_000))
+    kind = draw(st.sampled_from([*sorted(kinds.REQUESTS), *sorted(LINES), kinds.COORDINATOR_NOTE]))
+    request = kind in kinds.REQUESTS
+    member = draw(members)
+    return Event(
+        draw(st.sampled_from(brokers)),
+        "request" if request else "coordinator",
+        "file",
+        draw(st.integers(1, 10**6)),
+        at_ms,
+        at_ms - (draw(st.sampled_from([0, 1, 5, 3_000, 40_000])) if request and kind != kinds.HEARTBEAT else 0),
+        kind,
+        group_id="" if kind == kinds.INSTANCE_FENCED else draw(st.sampled_from(["g", "g", "h"])),
+        correlation_id=draw(st.integers(0, 10**6)),
+        member_id=member,
+        instance_id=draw(st.sampled_from(["", "", "i"])),
+        generation=draw(st.integers(-1, 4)),
+        error_code=draw(st.sampled_from(ERRORS)) if request else 0,
+        answer_member_id=draw(members),
+        answer_generation=draw(st.integers(-1, 4)),
+        leader_id=draw(members),
+        protocol="range",
+        session_timeout_ms=draw(st.sampled_from([-1, 6_000, 10_000, 45_000])),
+        rebalance_timeout_ms=30_000,
+        reason=draw(st.sampled_from(REASONS)),
+        state=draw(st.sampled_from(["", "Empty", "Stable", "PreparingRebalance", "consumer", "classic"])),
+        member_count=draw(st.integers(-1, 3)),
+        protocols=draw(st.sampled_from([(), (Protocol("range", ("t",), ("t-0",), "x"),), (Protocol("range", None, (), "y"),)])),
+        members=draw(entries),
+        assignments=draw(st.sampled_from([(), (Assigned("a-1", ("t-0", "t-1"), "x"),), (Assigned("b-1", None, "y"),)])),
+        beats=(0,) if kind == kinds.HEARTBEAT else (),
+        positions=(1,) if kind == kinds.HEARTBEAT else (),
+    )
+
+
+streams = st.lists(events(), max_size=60)
+
+
+def as_set(rows: list[Row]) -> Counter[str]:
+    """Rows as a set, whatever their order."""
+    return Counter(json.dumps([row.table, row.values], sort_keys=True) for row in rows)
+
+
+@given(st.lists(events(brokers=("b1", "b2", "b3")), max_size=80))
+def test_any_event_is_taken_in_any_state(stream: list[Event]) -> None:
+    for row in play([[*stream, *clocks(stream)]]):
+        if row.table == "rebalances":
+            assert row.values["started_at"] <= (row.values["joined_at"] or row.values["ended_at"]) <= row.values["ended_at"]
+        if row.table == "group_transitions" and row.values["trigger"] != "GROUP_LOADED":
+            assert State(row.values["from_state"]) in VALID_PREVIOUS_STATES[State(row.values["to_state"])]
+
+
+@given(streams, st.integers(1, 30), st.integers(0, 4_900), st.integers(0, 3))
+def test_any_batching_and_any_order_within_the_lateness_give_the_same_rows(
+    stream: list[Event], count: int, shuffle_ms: int, seed: int
+) -> None:
+    whole = play([[*stream, *clocks(stream)]])
+    cut = batches(stream, count, shuffle_ms=shuffle_ms, seed=seed)
+    assert as_set(play(cut, Settings(), snapshot=True)) == as_set(whole)
+
+
+@given(streams, st.integers(1, 30))
+def test_a_line_delivered_twice_counts_once(stream: list[Event], count: int) -> None:
+    doubled = [e for event in stream for e in (event, event)]
+    assert as_set(play(batches(doubled, count))) == as_set(play([[*stream, *clocks(stream)]]))
+
+
+@given(st.lists(events(brokers=("b1", "b2")), max_size=60), st.integers(1, 20))
+def test_a_group_that_one_broker_coordinates_does_not_mind_when_another_comes_late(stream: list[Event], count: int) -> None:
+    """Each broker has a group of its own; the second one's log arrives a minute after the first one's."""
+    own = [e._replace(group_id=f"group of {e.broker}") for e in stream]
+    assert as_set(play(batches(own, count, delays={"b2": 60_000}))) == as_set(play([[*own, *clocks(own)]]))
