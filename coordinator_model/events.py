@@ -68,6 +68,9 @@ COORDINATOR_RESIGNED: Final = "COORDINATOR_RESIGNED"
 CONSUMER_GROUP_LOG: Final = "CONSUMER_GROUP_LOG"  # a line about a KIP-848 group; reason: its text
 COORDINATOR_NOTE: Final = "COORDINATOR_NOTE"  # a known line that changes nothing; reason: its text
 
+PROMPT_MS: Final = 100
+"""Heartbeats answered within this share rows of group_events; one that took longer, as on a stalled broker, has its own."""
+
 # How far a broker's logs were read.
 CLOCK: Final = "clock"
 END: Final = "end"

@@ -15,7 +15,10 @@ def column(name: str, data_type: DataType, comment: str, *, nullable: bool = Tru
 CLUSTER: Final = column("cluster", StringType(), "Cluster name: folder, header or setting.", nullable=False)
 GROUP_ID: Final = column("group_id", StringType(), "Consumer group.", nullable=False)
 BATCH_ID: Final = column(
-    "batch_id", LongType(), "Micro-batch of the tracker that wrote the row; joins the tables of one batch.", nullable=False
+    "batch_id",
+    LongType(),
+    "Micro-batch of the tracker that wrote the row; joins the tables of one batch.",
+    nullable=False,
 )
 EVIDENCE: Final = column(
     "evidence",

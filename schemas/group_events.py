@@ -64,7 +64,12 @@ SCHEMA: Final = StructType(
         column("origin", StringType(), "File or topic-partition.", nullable=False),
         column("position", LongType(), "Line number or offset of the (first) line.", nullable=False),
         column("at", TimestampType(), "Time of the line, UTC. Of a request: when it was answered.", nullable=False),
-        column("received_at", TimestampType(), "Arrival at the broker: at - totalTimeMs. Otherwise as `at`.", nullable=False),
+        column(
+            "received_at",
+            TimestampType(),
+            "Arrival at the broker: at - totalTimeMs. Otherwise as `at`.",
+            nullable=False,
+        ),
         column(
             "kind",
             StringType(),
@@ -72,14 +77,20 @@ SCHEMA: Final = StructType(
             nullable=False,
         ),
         column("group_id", StringType(), "Consumer group; null where the line names none."),
-        column("coordinator_partition", IntegerType(), "Partition of __consumer_offsets: by the group id, or as the line says."),
+        column(
+            "coordinator_partition",
+            IntegerType(),
+            "Partition of __consumer_offsets: by the group id, or as the line says.",
+        ),
         column("api_version", IntegerType(), "Version of the request."),
         column("connection", StringType(), "Connection id, as logged."),
         column("correlation_id", IntegerType(), "Number of the request on its connection."),
         column("client_id", StringType(), "client.id of the sender; or of the member, as the coordinator logs it."),
         column("client_host", StringType(), "Host of the client, without port."),
         column("software", StringType(), "Client software and version, as it told the broker."),
-        column("member_id", StringType(), "Member id in the request (empty: unknown), or the member the line is about."),
+        column(
+            "member_id", StringType(), "Member id in the request (empty: unknown), or the member the line is about."
+        ),
         column("instance_id", StringType(), "group.instance.id."),
         column("generation", IntegerType(), "Generation (or member epoch) in the request, or in the line."),
         column("error_code", IntegerType(), "Error code of the answer; for commits the first one that is not 0."),

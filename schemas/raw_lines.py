@@ -25,7 +25,14 @@ SCHEMA: Final = StructType(
         column("position", LongType(), "Line number in the file, from 1, or offset.", nullable=False),
         column("at", TimestampType(), "Time of the line, UTC; null if it has none. For clock: newest time read."),
         column("text", StringType(), "The line without its line end."),
-        column("fault", StringType(), "Why the source itself found the line unreadable; null if it is text with a time."),
-        column("lines", LongType(), "Input lines that this record stands for: 1 for a line, skipped ones for clock.", nullable=False),
+        column(
+            "fault", StringType(), "Why the source itself found the line unreadable; null if it is text with a time."
+        ),
+        column(
+            "lines",
+            LongType(),
+            "Input lines that this record stands for: 1 for a line, skipped ones for clock.",
+            nullable=False,
+        ),
     ]
 )

@@ -17,7 +17,12 @@ SCHEMA: Final = StructType(
         column("generation", IntegerType(), "Generation it made; null if none."),
         column("started_at", TimestampType(), "The group entered PreparingRebalance.", nullable=False),
         column("joined_at", TimestampType(), "The join phase ended; null if it did not."),
-        column("ended_at", TimestampType(), "The leader's assignment made the group Stable, or whatever else ended it.", nullable=False),
+        column(
+            "ended_at",
+            TimestampType(),
+            "The leader's assignment made the group Stable, or whatever else ended it.",
+            nullable=False,
+        ),
         column("join_ms", LongType(), "started_at to joined_at."),
         column("sync_ms", LongType(), "joined_at to ended_at."),
         column("total_ms", LongType(), "started_at to ended_at.", nullable=False),
@@ -37,7 +42,11 @@ SCHEMA: Final = StructType(
         column("protocol", StringType(), "Selected protocol (assignor)."),
         column("partitions", IntegerType(), "Partitions assigned; null if unknown."),
         column("partitions_moved", IntegerType(), "Partitions that changed owner; null if unknown."),
-        column("unavailable_partition_ms", LongType(), "Sum over partitions of the time without an owner at work; null if unknown."),
+        column(
+            "unavailable_partition_ms",
+            LongType(),
+            "Sum over partitions of the time without an owner at work; null if unknown.",
+        ),
         EVIDENCE,
         BATCH_ID,
     ]

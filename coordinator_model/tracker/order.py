@@ -47,17 +47,16 @@ def same_line(one: Event, other: Event) -> bool:
 
 
 def heartbeats(run: Event) -> list[Event]:
-    """The single heartbeats of a run, each with the time and place of its own line."""
-    if len(run.beats) <= 1:
+    """The single heartbeats of a run, each with its own arrival and line.
+
+    A beat that was answered promptly is told at its arrival, which is the same in whichever row it came; one whose answer
+    was held up has a row of its own, and is told when it was answered, as any request.
+    """
+    if run.at_ms - run.received_ms > kinds.PROMPT_MS:
         return [run]
-    lag = run.at_ms - run.received_ms
     return [
         run._replace(
-            at_ms=run.at_ms + beat,
-            received_ms=run.at_ms + beat - lag,
-            position=position,
-            beats=(0,),
-            positions=(position,),
+            at_ms=run.received_ms + beat, received_ms=run.received_ms + beat, position=position, beats=(0,), positions=(position,)
         )
-        for beat, position in zip(run.beats, run.positions, strict=True)
+        for beat, position in zip(run.beats, run.positions or (run.position,), strict=True)
     ]

@@ -1,0 +1,72 @@
+# `make` lists the targets. Each sets up what it needs by itself; a second run finds the stamps and starts at once.
+.DEFAULT_GOAL := help
+.DELETE_ON_ERROR:
+
+export PYTHON ?=
+BIN := .venv/bin
+VENV := .venv/installed
+JARS := .jars/resolved.txt
+SPARK := $(VENV) $(JARS)
+
+# Asked while make reads this file: before anything slow begins, and with one line as the whole answer.
+ifneq (,$(filter demo test conformance bench,$(MAKECMDGOALS)))
+  JAVA_PROBLEM := $(shell JAVA_HOME='$(JAVA_HOME)' scripts/check_java.sh 2>&1)
+  ifneq (,$(JAVA_PROBLEM))
+    $(error $(JAVA_PROBLEM))
+  endif
+endif
+
+.PHONY: help
+help: ## list the targets
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
+
+.PHONY: demo
+demo: $(SPARK) ## the main job on a bundled recording of a real Kafka cluster
+	@$(BIN)/rebalance demo
+
+.PHONY: test
+test: $(SPARK) ## all tests
+	@$(BIN)/pytest
+
+.PHONY: test-fast
+test-fast: $(VENV) ## the tests that need no Java
+	@$(BIN)/pytest -m "not spark and not slow"
+
+.PHONY: lint
+lint: $(VENV) ## ruff and mypy
+	@$(BIN)/ruff check .
+	@$(BIN)/ruff format --check .
+	@$(BIN)/mypy
+
+.PHONY: format
+format: $(VENV) ## put the code into the project's format
+	@$(BIN)/ruff check --fix --exit-zero --quiet .
+	@$(BIN)/ruff format .
+
+.PHONY: docs
+docs: $(VENV) ## write docs/tables.md from schemas/
+	@$(BIN)/python scripts/make_docs.py
+
+.PHONY: conformance
+conformance: $(SPARK) ## compare the results with the brokers' own account, per recording and kind of evidence
+	@$(BIN)/python scripts/conformance.py
+
+.PHONY: bench
+bench: $(SPARK) ## lines per second and memory over 5 million lines
+	@$(BIN)/python scripts/bench.py
+
+.PHONY: lock
+lock: ## write requirements.lock again (UPGRADE=1: newest versions)
+	@scripts/lock.sh
+
+.PHONY: clean
+clean: ## remove what was made, except for .venv, .jars and .ivy
+	@rm -rf .demo .bench .work build dist *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis .coverage \
+	  metastore_db derby.log spark-warehouse
+	@find . -name __pycache__ -type d -not -path './.venv/*' -prune -exec rm -rf {} +
+
+$(VENV): requirements.lock pyproject.toml scripts/setup_venv.sh
+	@scripts/setup_venv.sh
+
+$(JARS): jobs/jars.py conf/ivysettings.xml scripts/resolve_jars.py $(VENV)
+	@$(BIN)/python scripts/resolve_jars.py

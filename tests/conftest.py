@@ -1,0 +1,51 @@
+"""What all tests share: how hard Hypothesis tries, and the one SparkSession."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+import pytest
+from hypothesis import HealthCheck, settings
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+# dev: a fast answer while working. ci: more cases, and the same ones every time, so that a failure can be repeated.
+# No deadline in either: the first call of anything is slow, and these machines are shared.
+settings.register_profile("dev", max_examples=50, deadline=None)
+settings.register_profile(
+    "ci", max_examples=300, deadline=None, derandomize=True, suppress_health_check=[HealthCheck.too_slow]
+)
+settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE") or ("ci" if os.environ.get("CI") else "dev"))
+
+
+@pytest.fixture(scope="session")
+def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
+    """One session for the whole run: starting one takes 4 s. Tests get their own folders, not their own session.
+
+    Its settings are those of conf/spark-defaults.conf, so tests see what users run, except for what is here.
+    """
+    from jobs.session import spark_session  # a run of the fast tests alone never loads Spark
+
+    folder = tmp_path_factory.mktemp("spark")
+    session = spark_session(
+        "tests",
+        short_run=True,  # compile less: most code of a test run runs once
+        conf={
+            # Two: the smallest number at which something can be in the wrong partition, or in two at once.
+            "spark.master": "local[2]",
+            "spark.sql.shuffle.partitions": "2",
+            "spark.default.parallelism": "2",
+            # Frames of tests are tiny: replanning them at run time costs more than it saves, and varies the plans.
+            "spark.sql.adaptive.enabled": "false",
+            # Tables and shuffle files go where pytest tidies up, not into the checkout.
+            "spark.sql.warehouse.dir": str(folder / "warehouse"),
+            "spark.local.dir": str(folder / "local"),
+            # A function that fails in a test fails the same way the second time.
+            "spark.task.maxFailures": "1",
+        },
+    )
+    yield session
+    session.stop()

@@ -1,0 +1,85 @@
+"""What holds for every file of the project."""
+
+from __future__ import annotations
+
+import ast
+import re
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from jobs import settings
+from scripts import make_docs
+
+PROJECT = Path(__file__).resolve().parents[2]
+
+# Assembled, so that this file passes its own test.
+MACHINE_PATHS = ["/" + name for name in ("work/", "root/", "home/", "Users/")]
+REGISTRY_HOSTS = [
+    "py" + "pi.org",
+    "python" + "hosted.org",
+    "repo1." + "maven",
+    "repo." + "maven.apache.org",
+    "--" + "find-links",
+]
+
+
+def tracked_files() -> list[Path]:
+    """What git would keep: tracked, and new but not ignored. No repository (a tarball): nothing to tell."""
+    listed = subprocess.run(
+        ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"],
+        check=False,
+        capture_output=True,
+        cwd=PROJECT,
+    )
+    return [path for name in listed.stdout.decode().split("\0") if name and (path := PROJECT / name).is_file()]
+
+
+def test_no_file_names_a_machine_or_a_registry() -> None:
+    forbidden = re.compile("|".join(rf"(?<![\w.<>$}}-]){re.escape(path)}" for path in MACHINE_PATHS))
+    hosts = re.compile("|".join(map(re.escape, REGISTRY_HOSTS)))
+    found = []
+    for path in tracked_files():
+        if path.is_relative_to(PROJECT / "tests" / "data"):  # recorded elsewhere, as it was
+            continue
+        text = path.read_bytes().decode("utf-8", errors="replace")
+        found += [
+            f"{path.relative_to(PROJECT)}: {m.group()}" for m in (forbidden.search(text), hosts.search(text)) if m
+        ]
+    assert found == []
+
+
+def test_the_model_is_pure() -> None:
+    """ruff's banned-api says the same, but only to those who run it."""
+    banned = {"pyspark", "pandas", "logging", "random", "uuid", "time", "os", "pathlib", "jobs"}
+    found = []
+    for path in sorted((PROJECT / "coordinator_model").rglob("*.py")):
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            names = [a.name for a in node.names] if isinstance(node, ast.Import) else []
+            names += [node.module or ""] if isinstance(node, ast.ImportFrom) else []
+            found += [f"{path.name}: {name}" for name in names if name.split(".")[0] in banned]
+    assert found == []
+
+
+def test_docs_of_tables_are_up_to_date() -> None:
+    assert make_docs.TARGET.read_text(encoding="utf-8") == make_docs.page(), "run `make docs`"
+
+
+def test_pipeline_toml_holds_the_defaults() -> None:
+    assert settings.load(PROJECT / "conf" / "pipeline.toml") == settings.Settings()
+
+
+def test_every_locked_package_has_a_hash() -> None:
+    lines = (PROJECT / "requirements.lock").read_text().splitlines()
+    pins = [index for index, line in enumerate(lines) if re.match(r"[a-z0-9]", line)]
+    assert pins
+    assert [lines[index] for index in pins if "--hash=sha256:" not in lines[index + 1]] == []
+
+
+@pytest.mark.parametrize("name", ["log4j.properties", "log4j2.yaml"])
+def test_capture_snippets_keep_every_request_of_a_group(name: str) -> None:
+    text = (PROJECT / "conf" / "capture" / name).read_text()
+    apis = {"JOIN_GROUP", "SYNC_GROUP", "HEARTBEAT", "LEAVE_GROUP", "OFFSET_COMMIT", "TXN_OFFSET_COMMIT"}
+    apis |= {"CONSUMER_GROUP_HEARTBEAT", "DELETE_GROUPS", "OFFSET_FETCH", "FIND_COORDINATOR"}
+    assert {api for api in apis if re.search(rf"[\"(|]{api}[\"|)]", text)} == apis
