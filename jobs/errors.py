@@ -1,0 +1,25 @@
+"""What may go wrong in a way that a user can do something about. The command line shows these in one line."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+
+class UserError(Exception):
+    """The command cannot work as it was called. The message is one line for the user; exit code 2."""
+
+
+class SettingsError(UserError, ValueError):
+    """A setting that cannot be used."""
+
+
+class LakehouseError(UserError):
+    """No lakehouse where one was expected."""
+
+
+class QueryFailedError(Exception):
+    """A stage failed while it worked; exit code 1. The message is its root cause in one line, `log` has the rest."""
+
+    def __init__(self, stage: str, cause: str, log: Path) -> None:
+        super().__init__(f"{stage} failed: {cause}")
+        self.log = log

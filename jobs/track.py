@@ -1,0 +1,159 @@
+"""Track: follows the coordinators through `group_events`, and writes what they did into four tables.
+
+    spark-submit --properties-file conf/spark-defaults.conf jobs/track.py --lakehouse DIR [--once]
+
+Exactly once: Spark repeats an interrupted micro-batch with the same events and the same state, the tracker then says
+the same, and a table that had already got the batch refuses it (jobs/sinks.py). The tables are not written together:
+a reader who needs the same batches of all four joins on `batch_id`.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+if __name__ == "__main__":  # spark-submit puts jobs/ on the path; what is imported below is named from the project
+    sys.path[0] = str(Path(__file__).resolve().parents[1])
+
+import pyarrow as pa
+from pyspark.sql.pandas.types import to_arrow_schema
+from pyspark.sql.types import StructType, TimestampType
+
+from coordinator_model.tracker.settings import Settings as TrackerSettings
+from jobs import adapter, sinks
+from jobs.errors import UserError
+from jobs.settings import Settings, load
+from schemas import TRACK_TABLES, group_events
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql.streaming.query import StreamingQuery
+
+APP_ID: Final = "rebalance-track"
+FILES_PER_BATCH: Final = 2
+"""Ingest writes a slice as one file, so a batch is two slices where ingest is ahead. It bounds memory.
+
+It must not cut through a commit: the clock of a slice, overtaking its events, would turn them into late ones.
+"""
+
+
+@dataclass(frozen=True)
+class TrackedBatch:
+    """What a micro-batch came to: rows per table, and a summary per (cluster, shard) that it touched."""
+
+    batch_id: int
+    rows: Mapping[str, int]
+    summaries: Mapping[tuple[str, int], Mapping[str, int]]
+
+
+Observer = Callable[[TrackedBatch], None]
+
+
+def start_track(
+    spark: SparkSession,
+    *,
+    lakehouse: Path,
+    checkpoint: Path,
+    settings: Settings,
+    once: bool,
+    observer: Observer | None = None,
+) -> StreamingQuery:
+    """Starts the query. `once`: it ends by itself when all commits that are there have been tracked."""
+    for name, schema in TRACK_TABLES.items():
+        path = sinks.ensure_table(lakehouse, name, schema)
+        if sinks.last_version(path, APP_ID) is not None and not (checkpoint / "offsets").is_dir():
+            # Batches are numbered by the checkpoint: with a new one, its first ones would be taken for old ones.
+            raise UserError(f"{lakehouse} was written with another checkpoint than {checkpoint}: keep or delete both")
+    # The source must exist before its first commit.
+    sinks.ensure_table(lakehouse, group_events.NAME, group_events.SCHEMA)
+    events = adapter.to_events(read_group_events(spark, lakehouse), settings.shards)
+    finished = adapter.follow(events, TrackerSettings(lateness_ms=settings.lateness_ms))
+    writer = (
+        finished.writeStream.queryName("track")
+        .option("checkpointLocation", str(checkpoint))
+        .foreachBatch(_batch_writer(lakehouse, observer))
+    )
+    # Without a trigger interval an idle query would list the source's log a hundred times a second.
+    trigger = writer.trigger(availableNow=True) if once else writer.trigger(processingTime="500 milliseconds")
+    return trigger.start()
+
+
+def read_group_events(spark: SparkSession, lakehouse: Path) -> DataFrame:
+    """`group_events` in the order of its commits, which is the order of the slices.
+
+    Without a starting version Delta would begin with a snapshot of the table, whose files have no order at all.
+    """
+    return (
+        spark.readStream.format("delta")
+        .option("startingVersion", 0)
+        .option("maxFilesPerTrigger", FILES_PER_BATCH)
+        .load(str(lakehouse / group_events.NAME))
+    )
+
+
+def _batch_writer(lakehouse: Path, observer: Observer | None) -> Callable[[DataFrame, int], None]:
+    def write_batch(batch: DataFrame, batch_id: int) -> None:
+        # Collected once: what leaves the tracker is small, and to use `batch` again would run the tracker again.
+        finished = batch.toArrow().to_pylist()
+        counts = {}
+        for name, schema in TRACK_TABLES.items():
+            rows = [row for row in finished if row["table"] == name]
+            counts[name] = len(rows)
+            if rows:
+                sinks.append(sinks.table_path(lakehouse, name), to_arrow(rows, schema, batch_id), APP_ID, batch_id)
+        if observer is not None:
+            observer(TrackedBatch(batch_id, counts, _summaries(finished)))
+
+    return write_batch
+
+
+def to_arrow(rows: Iterable[Mapping[str, str]], schema: StructType, batch_id: int) -> pa.Table:
+    """Finished rows of one table (cluster, row as JSON), typed by its schema. A missing column is an error."""
+    times = [field.name for field in schema if isinstance(field.dataType, TimestampType)]
+    typed = []
+    for row in rows:
+        values: dict[str, Any] = json.loads(row["row"])
+        for name in times:
+            if values[name] is not None:
+                values[name] *= 1_000  # milliseconds to microseconds
+        typed.append({**values, "cluster": row["cluster"], "batch_id": batch_id})
+    for name in schema.fieldNames():
+        if any(name not in values for values in typed):
+            raise KeyError(f"the tracker left out column {name}")
+    return pa.Table.from_pylist(typed, schema=to_arrow_schema(schema))
+
+
+def _summaries(finished: Iterable[Mapping[str, str]]) -> dict[tuple[str, int], Mapping[str, int]]:
+    parsed = ((row["cluster"], json.loads(row["row"])) for row in finished if row["table"] == adapter.SUMMARY)
+    return {(cluster, summary["shard"]): summary for cluster, summary in parsed}
+
+
+def main(arguments: list[str] | None = None) -> None:
+    """Entry of spark-submit."""
+    parser = argparse.ArgumentParser(prog="track.py", description="Follow the coordinators through group_events.")
+    parser.add_argument("--lakehouse", type=Path, required=True, help="folder of the Delta tables")
+    parser.add_argument("--checkpoint", type=Path, help="default: LAKEHOUSE/_checkpoints/track")
+    parser.add_argument("--config", type=Path, help="TOML file of settings, as conf/pipeline.toml")
+    parser.add_argument("--once", action="store_true", help="end when everything that is there has been tracked")
+    options = parser.parse_args(arguments)
+
+    from jobs.session import spark_session
+
+    checkpoint = options.checkpoint or options.lakehouse / "_checkpoints" / "track"
+    query = start_track(
+        spark_session("rebalance-track"),
+        lakehouse=options.lakehouse,
+        checkpoint=checkpoint,
+        settings=load(options.config),
+        once=options.once,
+    )
+    query.awaitTermination()
+
+
+if __name__ == "__main__":
+    main()
