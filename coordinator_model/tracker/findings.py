@@ -74,7 +74,7 @@ def session_timeout(g: Emitter, member: Member, at_ms: int, signs: list[Ref]) ->
         SESSION_TIMEOUT,
         ERROR,
         at_ms,
-        (member.member_id, member.client_id, member.client_host),
+        (member.member_id, member.client(), member.client_host),
         f"The coordinator removed the member because it heard no heartbeat within the session timeout{limit}{heard}.",
         "Find out what stopped the process or its network at that time (crash, SIGKILL, long pause of the JVM or the "
         "container, CPU limit). Let a planned stop call close(), so that the member leaves at once; if it only paused, raise "
@@ -94,7 +94,7 @@ def poll_timeout(g: Emitter, member: Member, at_ms: int, signs: list[Ref]) -> No
         POLL_TIMEOUT,
         ERROR,
         at_ms,
-        (member.member_id, member.client_id, member.client_host),
+        (member.member_id, member.client(), member.client_host),
         f"The client left the group because the application did not call poll() within its limit{named}.",
         "Make the work between two polls shorter (lower max.poll.records, move slow calls off the polling thread) or raise "
         "max.poll.interval.ms above the longest processing time.",

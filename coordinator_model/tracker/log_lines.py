@@ -11,7 +11,7 @@ from coordinator_model.states import State
 from coordinator_model.tracker import findings, membership, phases, reasons, requests
 from coordinator_model.tracker.emit import Emitter
 from coordinator_model.tracker.rows import ref
-from coordinator_model.tracker.view import Trigger
+from coordinator_model.tracker.view import Trigger, client_in
 
 
 def preparing_rebalance(g: Emitter, event: Event) -> None:
@@ -247,7 +247,7 @@ def _named_by_reason(g: Emitter, event: Event, cause: str) -> Trigger:
         cause,
         event.member_id,
         event.instance_id or (who.instance_id if who else ""),
-        who.client_id if who else "",
+        member.client() if member else gone.client_id if gone else client_in(event.member_id, event.instance_id),
         who.client_host if who else "",
         event.reason,
         ref(event),

@@ -91,7 +91,7 @@ def remove(
         MEMBER_SESSIONS,
         member_id=member_id,
         instance_id=member.instance_id or None,
-        client_id=member.client_id or None,
+        client_id=member.client() or None,
         client_host=member.client_host or None,
         software=member.software or None,
         joined_at=member.joined_ms if member.joined_ms >= 0 else None,
@@ -106,7 +106,7 @@ def remove(
     gone = Gone(
         member_id,
         member.instance_id,
-        member.client_id,
+        member.client(),
         member.client_host,
         member.connection,
         at_ms,

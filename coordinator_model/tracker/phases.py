@@ -249,6 +249,10 @@ def _write(g: Emitter, rebalance: Rebalance) -> None:
     rebalance.ended_ms = max(rebalance.ended_ms, rebalance.started_ms)
     tell(g, rebalance, final=True)
     culprit = _culprit(rebalance)
+    if culprit.member_id in g.view.members:  # who it is may have been told after what it did
+        member = g.view.members[culprit.member_id]
+        culprit.instance_id, culprit.client_host = member.instance_id, member.client_host
+        culprit.client_id = member.client()
     joined_ms = rebalance.joined_ms if rebalance.joined_ms >= 0 else None
     moved = cost.of(rebalance)
     slowest = (

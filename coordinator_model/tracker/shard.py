@@ -40,6 +40,7 @@ class Shard:
         self._held: dict[str, list[Event]] = {}
         self._unplaced: list[Event] = []  # fencing lines, which name no group
         self._instances: dict[str, dict[str, int]] = {}  # group.instance.id: groups that use it, and since when
+        self._partitions: dict[str, int] = {}  # group: its partition of __consumer_offsets, as the coordinator logs it
         self._late = 0
 
     def observe(self, events: Iterable[Event]) -> list[Row]:
@@ -77,6 +78,8 @@ class Shard:
             if event.kind == kinds.INSTANCE_FENCED:
                 self._unplaced.append(event)
             return
+        if event.source == "coordinator" and event.coordinator_partition >= 0:
+            self._partitions[event.group_id] = event.coordinator_partition
         if event.instance_id:
             users = self._instances.setdefault(event.instance_id, {})
             users[event.group_id] = min(users.get(event.group_id, event.at_ms), event.at_ms)
@@ -87,8 +90,8 @@ class Shard:
     def _place(self) -> None:
         """Gives fencing lines to the one group that used their instance id by then.
 
-        They name only the partition, which is this shard. A line about an instance of no group or of several stays out:
-        the request log, where there is one, names the group.
+        They name only the partition, so every shard gets them. A line about an instance of no group here, or of several,
+        stays out: the request log, where there is one, names the group.
         """
         waiting, self._unplaced = self._unplaced, []
         for event in waiting:
@@ -96,7 +99,11 @@ class Shard:
                 self._unplaced.append(event)
                 continue
             users = self._instances.get(event.instance_id, {})
-            groups = [group_id for group_id, since_ms in users.items() if since_ms <= event.at_ms]
+            groups = [
+                group_id
+                for group_id, since_ms in users.items()
+                if since_ms <= event.at_ms and self._partitions.get(group_id, -1) == event.coordinator_partition
+            ]
             if len(groups) == 1:
                 self._hold(event._replace(group_id=groups[0]))
 
@@ -161,6 +168,7 @@ class Shard:
             [e for events in self._held.values() for e in events],
             self._unplaced,
             self._instances,
+            self._partitions,
             self._late,
         )
         return codec.pack((MODEL_VERSION, body))
@@ -171,12 +179,12 @@ class Shard:
         version, body = codec.unpack(blob)
         if version != MODEL_VERSION:
             raise ValueError(f"state of model version {version} cannot be read by version {MODEL_VERSION}")
-        clocks, blobs, due, brokers, told, held, unplaced, instances, late = body
+        clocks, blobs, due, brokers, told, held, unplaced, instances, partitions, late = body
         shard = cls(settings)
         shard._clocks = {broker: codec.clock(data) for broker, data in clocks.items()}
         shard._blobs, shard._next, shard._brokers, shard._told, shard._late = blobs, due, brokers, told, late
         shard._unplaced = [codec.event(data) for data in unplaced]
-        shard._instances = instances
+        shard._instances, shard._partitions = instances, partitions
         for data in held:
             event = codec.event(data)
             shard._held.setdefault(event.group_id, []).append(event)

@@ -6,10 +6,21 @@ because a log may begin anywhere.
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass, field
+from typing import Final
 
 from coordinator_model.states import State
 from coordinator_model.tracker.rows import Ref
+
+
+_UUID_SUFFIX: Final = re.compile(r"-[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}$")
+
+
+def client_in(member_id: str, instance_id: str) -> str:
+    """The client.id inside a member id: the coordinator makes `<client id>-<uuid>`, and `<instance id>-<uuid>` of a static one."""
+    found = _UUID_SUFFIX.search(member_id)
+    return member_id[: found.start()] if found is not None and not instance_id else ""
 
 
 @dataclass(slots=True)
@@ -34,6 +45,10 @@ class Member:
     partitions: tuple[str, ...] | None = None
     last_sign: Ref | None = None
     sessions_seen: bool = False  # whether a request log shows this member's heartbeats
+
+    def client(self) -> str:
+        """Its client.id: as it told, else as its member id holds it."""
+        return self.client_id or client_in(self.member_id, self.instance_id)
 
     def deadline_ms(self) -> int:
         """When the session runs out, as far as seen; -1 if that cannot be told."""

@@ -161,3 +161,14 @@ def test_a_group_converted_to_the_consumer_protocol_ends_its_classic_rebalance()
     story.at(30_000).log_stabilized(9, 9)
     rows = story.rows()
     assert [(r["generation"], r["outcome"]) for r in table(rows, "rebalances")] == [(1, "COMPLETED"), (None, "ABANDONED")]
+
+
+def test_a_member_id_holds_the_client_id() -> None:
+    """The coordinator's log does not name clients, but it makes a dynamic member's id out of the client's."""
+    member = "pay-ments-1-0a9114c9-6472-428a-8e84-9f866df89f04"
+    story = Story()
+    story.at(0).log_preparing(0, JOINED.format(member), member)
+    story.at(3_000).log_stabilized(1, 1)
+    story.at(3_001).log_assignment(1, member, 1)
+    (rebalance,) = table(story.rows(), "rebalances")
+    assert (rebalance["client_id"], rebalance["client_host"]) == ("pay-ments-1", None)

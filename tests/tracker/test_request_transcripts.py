@@ -207,4 +207,4 @@ def test_the_log_speaks_where_both_do() -> None:
     story.at(3_008).log_assignment(1, "a-1", 2)
     (rebalance,) = table(story.rows(settings=Settings()), "rebalances")
     assert (rebalance["started_at"], rebalance["joined_at"], rebalance["ended_at"]) == (98, 2_999, 3_008)
-    assert (rebalance["client_id"], rebalance["partitions"]) == (None, 6)
+    assert (rebalance["client_id"], rebalance["partitions"]) == ("a", 6)
