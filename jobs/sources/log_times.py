@@ -1,0 +1,111 @@
+"""Timestamps of log lines: from `[2026-11-21 06:09:19,456]` in the broker's zone to epoch milliseconds, UTC.
+
+Kafka's log patterns print no offset, so in the hour that a daylight-saving change repeats a local time has two
+meanings. A log is written in order: the meaning nearest to the time of the lines before it is the true one.
+"""
+
+from __future__ import annotations
+
+import re
+from datetime import datetime, timedelta
+from typing import Final
+from zoneinfo import ZoneInfo
+
+NEVER: Final = -(1 << 62)  # before any time: "nothing read yet"
+
+MINUTE: Final = slice(0, 17)  # of a line: `[2026-11-21 06:09`
+SECOND: Final = slice(17, 25)  # of a line: `:19,456]`
+LENGTH: Final = 25
+
+_MINUTE: Final = re.compile(rb"\[(\d{4})-(\d\d)-(\d\d)[ T](\d\d):(\d\d)")
+_SECOND: Final = re.compile(rb":(\d\d)[,.](\d{3})\]")
+_EPOCH: Final = datetime(1970, 1, 1)  # noqa: DTZ001 - local times are subtracted from it
+_MILLISECOND: Final = timedelta(milliseconds=1)
+_MAX_MINUTES: Final = 10_000  # kept at a time: a week
+
+
+class Seconds(dict[bytes, int]):
+    """Milliseconds into the minute by the text of them; filled as texts occur, at most 120,000."""
+
+    def __missing__(self, text: bytes) -> int:
+        match = _SECOND.fullmatch(text)
+        if match is None or match[1] > b"59":
+            raise KeyError(text)
+        value = int(match[1]) * 1000 + int(match[2])
+        self[text] = value
+        return value
+
+    def find(self, text: bytes) -> int | None:
+        """As [], with None where the text is no such thing."""
+        try:
+            return self[text]
+        except KeyError:
+            return None
+
+
+SECONDS: Final = Seconds()
+
+
+class LocalTimes:
+    """The local times of one zone. Minutes are looked up once: a line costs two dictionary look-ups."""
+
+    def __init__(self, zone: str) -> None:
+        self._zone = ZoneInfo(zone)
+        self._minutes: dict[bytes, int | None] = {}
+        self._pairs: dict[bytes, tuple[int, int]] = {}
+
+    def minute(self, text: bytes) -> int | None:
+        """Epoch ms at which the minute starts; None if it has no meaning, or two."""
+        if text in self._minutes:
+            return self._minutes[text]
+        pair = self._resolve(text)
+        if pair is None:
+            return None  # not remembered: damage comes in any number of forms
+        if len(self._minutes) >= _MAX_MINUTES:
+            self._minutes.clear()
+            self._pairs.clear()
+        if pair[0] != pair[1]:
+            self._pairs[text] = pair
+        self._minutes[text] = pair[0] if pair[0] == pair[1] else None
+        return self._minutes[text]
+
+    def read(self, line: bytes, near_ms: int) -> int | None:
+        """The time of a line, epoch ms; None if it has none. Of two meanings the one nearer to `near_ms`."""
+        text = line[MINUTE]
+        start = self.minute(text)
+        millis = SECONDS.find(line[SECOND])
+        if millis is None:
+            return None
+        if start is not None:
+            return start + millis
+        pair = self._pairs.get(text)
+        if pair is None:
+            return None
+        earlier, later = sorted((pair[0] + millis, pair[1] + millis))
+        # A stream's first line has nothing before it: it is taken for the first pass of the repeated hour.
+        return later if near_ms != NEVER and later - near_ms < near_ms - earlier else earlier
+
+    def _resolve(self, text: bytes) -> tuple[int, int] | None:
+        """Both meanings of a local minute, epoch ms: equal but in the repeated (or left out) hour. None: impossible."""
+        match = _MINUTE.fullmatch(text)
+        if match is None:
+            return None
+        try:
+            year, month, day, hour, minute = (int(part) for part in match.groups())
+            local = datetime(year, month, day, hour, minute)  # noqa: DTZ001 - the zone is put on below
+            first = _utc_ms(local, self._zone, 0)
+            second = _utc_ms(local, self._zone, 1)
+        except (ValueError, OverflowError):
+            return None
+        return first, second
+
+
+def looks_like_time(line: bytes) -> bool:
+    """Whether a line begins with the form of a timestamp, be it of an impossible date."""
+    return _MINUTE.fullmatch(line[MINUTE]) is not None and _SECOND.fullmatch(line[SECOND]) is not None
+
+
+def _utc_ms(local: datetime, zone: ZoneInfo, fold: int) -> int:
+    offset = local.replace(tzinfo=zone, fold=fold).utcoffset()
+    assert offset is not None
+    return (local - _EPOCH - offset) // _MILLISECOND
