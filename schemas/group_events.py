@@ -111,7 +111,7 @@ SCHEMA: Final = StructType(
         column("last_at", TimestampType(), "Heartbeats: arrival of the last of the row."),
         column("beat_count", IntegerType(), "Heartbeats: how many."),
         column("longest_gap_ms", LongType(), "Heartbeats: longest time between two of the row."),
-        column("beats", ArrayType(IntegerType(), containsNull=False), "Heartbeats: ms since received_at, ascending."),
+        column("beats", ArrayType(IntegerType(), containsNull=False), "Heartbeats: ms since received_at, ascending. Clock: seconds since received_at in which lines stand, as first, last, first, last, …"),
         column("positions", ArrayType(LongType(), containsNull=False), "Heartbeats: line or offset of each."),
         column("lines", IntegerType(), "Input lines that the row stands for.", nullable=False),
         BATCH_ID,

@@ -13,7 +13,7 @@ from pyspark.sql.types import LongType, StringType, StructType, TimestampType
 from schemas.columns import CLUSTER, column
 
 LINE: Final = "line"  # one log line
-CLOCK: Final = "clock"  # "this broker's logs were read up to `at`"; carries the counts of skipped lines
+CLOCK: Final = "clock"  # "this broker's logs were read up to `at`, and it wrote in these seconds"; counts skipped lines
 END: Final = "end"  # "the input ends here": what only waits for lateness may be decided
 
 SCHEMA: Final = StructType(
@@ -24,7 +24,7 @@ SCHEMA: Final = StructType(
         column("origin", StringType(), "File (relative to the input) or topic-partition.", nullable=False),
         column("position", LongType(), "Line number in the file, from 1, or offset.", nullable=False),
         column("at", TimestampType(), "Time of the line, UTC; null if it has none. For clock: newest time read."),
-        column("text", StringType(), "The line without its line end."),
+        column("text", StringType(), "The line without its line end. For clock: JSON array of the seconds (UTC epoch) with lines: first, last, first, last, …"),
         column(
             "fault", StringType(), "Why the source itself found the line unreadable; null if it is text with a time."
         ),

@@ -165,6 +165,7 @@ class LogReader:
         self._tolerance = tolerance_ms
         self._believable = believable_ms
         self._bytes: LogBytes | None = None
+        self._heard: list[int] = []
         self._reset()
 
     def _reset(self) -> None:
@@ -185,6 +186,18 @@ class LogReader:
             self._bytes.close()
             self._bytes = None
         self._reset()
+
+    def take_heard(self) -> list[int]:
+        """Seconds (UTC epoch) in which lines stand that were handed out or passed over since the last call, as first, last,
+        first, last, …: ascending stretches without a silent second."""
+        seconds, self._heard = sorted(set(self._heard)), []
+        stretches: list[int] = []
+        for second in seconds:
+            if stretches and second == stretches[-1] + 1:
+                stretches[-1] = second
+            else:
+                stretches += (second, second)
+        return stretches
 
     @property
     def source(self) -> LogBytes | None:
@@ -390,6 +403,7 @@ class LogReader:
         seconds = SECONDS.get
         minute_text = b""
         minute: int | None = None
+        heard, heard_second = self._heard.append, -1
         requests = 0
         reached = end
         for index, raw in enumerate(lines, start):
@@ -421,6 +435,10 @@ class LogReader:
                 if verdict is Verdict.OPEN or at > until:
                     reached = index
                     break
+            second = at // 1_000
+            if second != heard_second:
+                heard_second = second
+                heard(second)
             if at > newest:
                 newest = at
                 bound = min(until, at + tolerance)

@@ -576,8 +576,7 @@ class Spool:
             schema=ARROW_SCHEMA,
         )
         records = self._clocks(slice_) + (self._ends() if last else [])
-        cluster, broker, record, origin, position, at, count = zip(*records, strict=True) if records else ((),) * 7
-        nothing = pa.nulls(len(records), pa.string())
+        cluster, broker, record, origin, position, at, heard, count = zip(*records, strict=True) if records else ((),) * 8
         marks = pa.table(
             [
                 pa.array(cluster, pa.string()),
@@ -586,8 +585,8 @@ class Spool:
                 pa.array(origin, pa.string()),
                 pa.array(position, pa.int64()),
                 _instants(list(at)),
-                nothing,
-                nothing,
+                pa.array(heard, pa.string()),
+                pa.nulls(len(records), pa.string()),
                 pa.array(count, pa.int64()),
             ],
             schema=ARROW_SCHEMA,
@@ -604,7 +603,8 @@ class Spool:
             assert stream.reader is not None
             mark = stream.reader.mark
             skipped = mark.line - stream.clock_line - kept[key] + slice_.damaged[key]
-            clocks.append((*key[:2], CLOCK, stream.origin, mark.line, _known(mark.newest_ms), skipped))
+            heard = json.dumps(stream.reader.take_heard(), separators=(",", ":"))
+            clocks.append((*key[:2], CLOCK, stream.origin, mark.line, _known(mark.newest_ms), heard, skipped))
         return clocks
 
     def _ends(self) -> list[tuple[Any, ...]]:
@@ -614,7 +614,7 @@ class Spool:
             if stream.file is not None:
                 broker = stream.cluster, stream.broker
                 newest[broker] = max(newest.get(broker, NEVER), stream.newest_ms)
-        return [(*broker, END, "", 0, _known(at), 0) for broker, at in sorted(newest.items())]
+        return [(*broker, END, "", 0, _known(at), None, 0) for broker, at in sorted(newest.items())]
 
     # State.
 

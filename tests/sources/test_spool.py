@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import json
 import os
 from collections import Counter
 from datetime import datetime, timezone
@@ -81,7 +82,8 @@ def test_rows_of_a_slice(tmp_path):
         {**common, "record": "line", "position": p, "at": at, "text": t.decode(), "fault": f, "lines": 1}
         for p, at, t, f in [(1, 1, request(1), None), (3, None, b"junk", "NO_TIMESTAMP"), (4, 4, request(4), None)]
     ]
-    clock = {**common, "record": "clock", "position": 5, "at": 5, "lines": 2}
+    second = START_MS // 1_000
+    clock = {**common, "record": "clock", "position": 5, "at": 5, "text": f"[{second},{second}]", "lines": 2}
     end = {**common, "record": "end", "origin": "", "position": 0, "at": 5, "lines": 0}
     got = [{**row, "at": None if row["at"] is None else at_ms(row) - START_MS} for row in consumer.rows]
     assert got == [*lines, clock, end]
@@ -89,6 +91,29 @@ def test_rows_of_a_slice(tmp_path):
     assert report.faults == {"NO_TIMESTAMP": 1}
     assert report.newest_ms == START_MS + 5
     assert report.bytes_read == report.bytes_total == (tmp_path / "in/c/b/kafka-request.log").stat().st_size
+
+
+def test_a_clock_tells_the_seconds_in_which_a_log_was_written(tmp_path):
+    lines = [request(0), fetch(200), other(1_500), other(2_900), fetch(9_000), request(9_999), fetch(20_000)]
+    write(tmp_path / "in/c/b/kafka-request.log", lines)
+    consumer, _ = run(tmp_path / "in", tmp_path / "out")
+    first = START_MS // 1_000
+    [clock] = [row for row in consumer.rows if row["record"] == "clock"]
+    assert json.loads(clock["text"]) == [first, first + 2, first + 9, first + 9, first + 20, first + 20]
+
+
+def test_however_a_log_is_sliced_it_was_heard_in_the_same_seconds(tmp_path):
+    inputs = brokers(tmp_path / "in")
+    heard = []
+    for number, slices in enumerate((1, 7)):
+        consumer, _ = run(inputs, tmp_path / f"out-{number}", slices=slices)
+        seconds = {}
+        for row in consumer.rows:
+            stretches = json.loads(row["text"]) if row["record"] == "clock" else []
+            for first, last in zip(stretches[::2], stretches[1::2], strict=True):
+                seconds.setdefault(row["origin"], set()).update(range(first, last + 1))
+        heard.append(seconds)
+    assert heard[0] == heard[1]
 
 
 def test_slices_are_cut_in_time_brokers_together(tmp_path, monkeypatch):
