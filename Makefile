@@ -53,7 +53,7 @@ conformance: $(SPARK) ## compare the results with the brokers' own account, per 
 
 .PHONY: bench
 bench: $(SPARK) ## lines per second and memory over 5 million lines
-	@$(BIN)/python scripts/bench.py
+	@$(BIN)/python bench/backfill.py
 
 .PHONY: lock
 lock: ## write requirements.lock again (UPGRADE=1: newest versions)

@@ -23,6 +23,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from deltalake import DeltaTable
+from rich.console import Console
 
 from jobs.pipeline import run
 from jobs.progress import Progress
@@ -160,7 +161,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     with tempfile.TemporaryDirectory(prefix="conformance-") as name:
         source, lakehouse = Path(name, "input"), Path(name, "lakehouse")
         settings = stage(recordings, source)
-        run(source, lakehouse, settings=settings, once=True, progress=Progress(), short_run=True)
+        run(source, lakehouse, settings=settings, once=True, progress=Progress(Console(stderr=True)), short_run=True)
         print(f"\n{'recording':<14}{'evidence':<17}{'expected':>8}{'found':>7}{'missing':>9}{'extra':>7}  error in ms of started_at, joined_at, ended_at")
         for recording in recordings:
             for evidence in EVIDENCE:
