@@ -41,7 +41,7 @@ class Settings:
     """How far lines of one broker may be out of order: between its files, topics and partitions."""
 
     shards: int = 50
-    """State keys per cluster. Kafka's default of offsets.topic.num.partitions. Frozen with the first run of a lakehouse."""
+    """State keys per cluster: Kafka's default of offsets.topic.num.partitions. Fixed with a lakehouse's first run."""
 
     slice_lines: int = 100_000
     """Input lines per micro-batch in a backfill, which is what bounds memory."""
@@ -64,7 +64,7 @@ _PIPELINE_KEYS: Final = tuple(field.name for field in fields(Settings) if field.
 
 
 def load(path: Path | None = None, *, timezones: Sequence[str] = (), **overrides: int | None) -> Settings:
-    """Settings from a TOML file, overridden by command-line values (`timezones`: "ZONE" or "cluster=ZONE"; None: not given)."""
+    """Settings from a TOML file, overridden by what the command line gives: zones as ZONE or cluster=ZONE, numbers."""
     settings = Settings() if path is None else _from_toml(path)
     given: dict[str, Any] = {name: value for name, value in overrides.items() if value is not None}
     zones = dict(settings.timezones)

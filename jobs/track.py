@@ -2,6 +2,10 @@
 
     spark-submit --properties-file conf/spark-defaults.conf jobs/track.py --lakehouse DIR [--once]
 
+The events of a lakehouse are the record from which a later version of the model can be run again, into a new folder:
+
+    spark-submit ... jobs/track.py --lakehouse NEW --events-from DIR --once
+
 Exactly once: Spark repeats an interrupted micro-batch with the same events and the same state, the tracker then says
 the same, and a table that had already got the batch refuses it (jobs/sinks.py). The tables are not written together:
 a reader who needs the same batches of all four joins on `batch_id`.
@@ -27,6 +31,7 @@ from pyspark.sql.types import StructType, TimestampType
 from coordinator_model.tracker.settings import Settings as TrackerSettings
 from jobs import adapter, sinks
 from jobs.errors import UserError
+from jobs.lakehouse import Lakehouse, check_layout
 from jobs.settings import Settings, load
 from schemas import TRACK_TABLES, group_events
 
@@ -61,17 +66,21 @@ def start_track(
     checkpoint: Path,
     settings: Settings,
     once: bool,
+    events_from: Path | None = None,
     observer: Observer | None = None,
 ) -> StreamingQuery:
-    """Starts the query. `once`: it ends by itself when all commits that are there have been tracked."""
+    """Starts the query. `once`: it ends by itself when all commits that are there have been tracked.
+
+    `events_from`: the lakehouse that has the events, if it is another one.
+    """
     for name, schema in TRACK_TABLES.items():
         path = sinks.ensure_table(lakehouse, name, schema)
         if sinks.last_version(path, APP_ID) is not None and not (checkpoint / "offsets").is_dir():
             # Batches are numbered by the checkpoint: with a new one, its first ones would be taken for old ones.
             raise UserError(f"{lakehouse} was written with another checkpoint than {checkpoint}: keep or delete both")
     # The source must exist before its first commit.
-    sinks.ensure_table(lakehouse, group_events.NAME, group_events.SCHEMA)
-    events = adapter.to_events(read_group_events(spark, lakehouse), settings.shards)
+    source = sinks.ensure_table(events_from or lakehouse, group_events.NAME, group_events.SCHEMA)
+    events = adapter.to_events(read_group_events(spark, source), settings.shards)
     finished = adapter.follow(events, TrackerSettings(lateness_ms=settings.lateness_ms))
     writer = (
         finished.writeStream.queryName("track")
@@ -83,7 +92,7 @@ def start_track(
     return trigger.start()
 
 
-def read_group_events(spark: SparkSession, lakehouse: Path) -> DataFrame:
+def read_group_events(spark: SparkSession, table: Path) -> DataFrame:
     """`group_events` in the order of its commits, which is the order of the slices.
 
     Without a starting version Delta would begin with a snapshot of the table, whose files have no order at all.
@@ -92,7 +101,7 @@ def read_group_events(spark: SparkSession, lakehouse: Path) -> DataFrame:
         spark.readStream.format("delta")
         .option("startingVersion", 0)
         .option("maxFilesPerTrigger", FILES_PER_BATCH)
-        .load(str(lakehouse / group_events.NAME))
+        .load(str(table))
     )
 
 
@@ -137,21 +146,29 @@ def main(arguments: list[str] | None = None) -> None:
     """Entry of spark-submit."""
     parser = argparse.ArgumentParser(prog="track.py", description="Follow the coordinators through group_events.")
     parser.add_argument("--lakehouse", type=Path, required=True, help="folder of the Delta tables")
+    parser.add_argument("--events-from", type=Path, metavar="LAKEHOUSE", help="take group_events from another lakehouse")
     parser.add_argument("--checkpoint", type=Path, help="default: LAKEHOUSE/_checkpoints/track")
     parser.add_argument("--config", type=Path, help="TOML file of settings, as conf/pipeline.toml")
     parser.add_argument("--once", action="store_true", help="end when everything that is there has been tracked")
     options = parser.parse_args(arguments)
 
-    from jobs.session import spark_session
+    from jobs.session import spark_session  # after the arguments are known to be right
 
-    checkpoint = options.checkpoint or options.lakehouse / "_checkpoints" / "track"
-    query = start_track(
-        spark_session("rebalance-track"),
-        lakehouse=options.lakehouse,
-        checkpoint=checkpoint,
-        settings=load(options.config),
-        once=options.once,
-    )
+    house = Lakehouse(options.lakehouse)
+    try:
+        settings = load(options.config)
+        if options.checkpoint is None:
+            check_layout(house, settings)
+        query = start_track(
+            spark_session("rebalance-track"),
+            lakehouse=house.folder,
+            checkpoint=options.checkpoint or house.track_checkpoint,
+            settings=settings,
+            once=options.once,
+            events_from=options.events_from,
+        )
+    except UserError as error:
+        parser.error(str(error))
     query.awaitTermination()
 
 

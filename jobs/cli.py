@@ -1,0 +1,233 @@
+"""The command `rebalance`.
+
+Exit codes: 0 done, 1 a stage failed, 2 the command cannot work as it was called, 128+N ended by signal N.
+"""
+
+# Every command imports what it needs when it runs: help and the report start without Spark.
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Sequence
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+import click
+
+from jobs.errors import QueryFailedError, UserError
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+    from jobs.pipeline import Outcome
+
+FAILED: Final = 1
+UNUSABLE: Final = 2
+
+
+def _version() -> str:
+    try:
+        return version("kafka-rebalance")
+    except PackageNotFoundError:  # run from a folder that was never installed
+        return "unknown"
+
+
+@click.group(
+    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
+    epilog="Start with `rebalance demo`: it needs no Kafka and no options.",
+)
+@click.version_option(_version(), prog_name="rebalance")
+def cli() -> None:
+    """Tells why a Kafka consumer group rebalanced, who caused it and what it cost.
+
+    Reads the logs that brokers write anyway, and writes what happened to every consumer group into Delta tables.
+    """
+
+
+@cli.command(
+    epilog="""\b
+Examples:
+  rebalance run --input logs/ --lakehouse lake/ --once
+  rebalance run --input logs/ --lakehouse lake/ --once --timezone Europe/Berlin
+  rebalance run --input /var/log/kafka --lakehouse lake/          follows the logs until Ctrl-C
+""",
+)
+@click.option(
+    "--input",
+    "source",
+    type=click.Path(path_type=Path),
+    required=True,
+    help="Folder <cluster>/<broker>/*.log[.gz] (server.log, kafka-request.log), or any folder or single log file.",
+)
+@click.option(
+    "--lakehouse",
+    type=click.Path(path_type=Path),
+    required=True,
+    help="Folder of the tables. A new one is made; one of an earlier run is continued, and nothing in it doubles.",
+)
+@click.option("--once", is_flag=True, help="Stop at the end of the input. Without it: follow new lines and files.")
+@click.option(
+    "--timezone",
+    "timezones",
+    metavar="ZONE",
+    multiple=True,
+    help="Time zone of the log timestamps, which carry none: ZONE for all clusters, cluster=ZONE for one. "
+    "Repeatable. [default: UTC]",
+)
+@click.option("--config", type=click.Path(path_type=Path), help="TOML file of settings, as conf/pipeline.toml.")
+@click.option("--slice-lines", type=int, metavar="N", help="Input lines per micro-batch. [default: 100000]")
+@click.option(
+    "--lateness-ms",
+    type=int,
+    metavar="N",
+    help="How far the lines of one broker may be out of order. [default: 5000]",
+)
+def run(
+    source: Path,
+    lakehouse: Path,
+    *,
+    once: bool,
+    timezones: Sequence[str],
+    config: Path | None,
+    slice_lines: int | None,
+    lateness_ms: int | None,
+) -> int:
+    """Work through broker logs: ingest and track together.
+
+    Stop it at any time, in any way; the same command continues where it was. `rebalance report` shows what it found.
+    """
+    from jobs import settings
+
+    chosen = settings.load(config, timezones=timezones, slice_lines=slice_lines, lateness_ms=lateness_ms)
+    return run_and_tell(source, lakehouse, chosen, once=once)
+
+
+@cli.command(
+    epilog="""\b
+Examples:
+  rebalance report --lakehouse lake/
+  rebalance report --lakehouse lake/ --group payments
+  rebalance report --lakehouse lake/ --format json | jq '.rebalances[] | select(.cause == "SESSION_TIMEOUT")'
+""",
+)
+@click.option("--lakehouse", type=click.Path(path_type=Path), required=True, help="Folder that `rebalance run` wrote.")
+@click.option("--group", metavar="GROUP", help="Only this consumer group.")
+@click.option(
+    "--format",
+    "form",
+    type=click.Choice(["text", "json"]),
+    default="text",
+    help="For people or for programs. [default: text]",
+)
+def report(lakehouse: Path, *, group: str | None, form: str) -> int:
+    """Show groups, rebalances and findings. Times are UTC."""
+    from jobs import report as reports
+
+    found = reports.read_report(lakehouse, group)
+    if form == "json":
+        click.echo(reports.to_json(found))
+        return 0
+    from jobs.report_text import render
+
+    render(found, _console())
+    return 0
+
+
+@cli.command()
+def demo() -> int:
+    """The main job on a bundled recording of a real Kafka cluster.
+
+    Two brokers, 16 consumer groups and 230 seconds of incidents: sessions that ran out, slow pollers, rolling restarts.
+    """
+    from jobs.demo import run_demo
+
+    return run_demo(_console())
+
+
+def run_and_tell(source: Path, lakehouse: Path, settings: Any, *, once: bool, short_run: bool = False) -> int:
+    """Runs the pipeline and tells what it came to; returns the exit code."""
+    from jobs import pipeline
+    from jobs.progress import Progress
+
+    console = _console()
+    with Progress(console) as progress:
+        outcome = pipeline.run(source, lakehouse, settings=settings, once=once, progress=progress, short_run=short_run)
+    _tell(console, outcome, source)
+    if outcome.signal is None:
+        return 0
+    if once:
+        _complain("stopped before the end of the input; the same command continues")
+        return 128 + outcome.signal
+    return 0
+
+
+def _tell(console: Console, outcome: Outcome, source: Path) -> None:
+    """The account: where every line went, and what came of it."""
+    from rich.text import Text
+
+    def line(text: str) -> None:
+        console.print(Text(text), soft_wrap=True)
+
+    if outcome.nothing_new and outcome.signal is None:
+        line(f"Nothing new in {source}.")
+    else:
+        line(f"{'Done' if outcome.signal is None else 'Stopped'} after {outcome.seconds:.0f} s: {_account(outcome.added)}")
+    if any(outcome.before.values()):
+        line(f"The lakehouse: {_account(outcome.after)}")
+    if outcome.late_events:
+        line(
+            f"{outcome.late_events:,} events came too late to be counted in: a greater --lateness-ms and a new "
+            "lakehouse would take them in."
+        )
+
+
+def _account(totals: Any) -> str:
+    return (
+        f"{totals['lines_read']:,} lines = {totals['skipped']:,} of other matters + {totals['events']:,} events"
+        f" + {totals['quarantined']:,} unreadable; {totals['rebalances']:,} rebalances, {totals['findings']:,} findings"
+    )
+
+
+def _console() -> Console:
+    from rich.console import Console
+
+    # Bound when made: a test, or a pipe that was put in between, may have replaced stdout.
+    return Console(file=sys.stdout, highlight=False, markup=False, emoji=False)
+
+
+def _complain(message: str) -> None:
+    click.echo(f"rebalance: {message}", err=True)
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Runs a command; returns the exit code, and explains it in one line on stderr if it is not 0."""
+    try:
+        result = cli.main(arguments, prog_name="rebalance", standalone_mode=False)
+    except click.ClickException as error:  # a wrong option: Click says it best
+        error.show()
+        return UNUSABLE
+    except (click.Abort, KeyboardInterrupt):
+        return 130
+    except BrokenPipeError:  # `rebalance report | head`
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 0
+    except Exception as error:  # noqa: BLE001 - raised again unless it is for the user
+        return _explain(error)
+    return result if isinstance(result, int) else 0
+
+
+def _explain(error: Exception) -> int:
+    """Errors that are for the user, in one line; anything else is a bug and shows all of itself."""
+    if isinstance(error, UserError):
+        _complain(str(error))
+        return UNUSABLE
+    if isinstance(error, QueryFailedError):
+        _complain(f"{error} (more in {error.log})")
+        return FAILED
+    raise error
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,66 @@
+"""The spool as a thread: cuts the input into slices while Spark works on the earlier ones."""
+
+from __future__ import annotations
+
+import threading
+from pathlib import Path
+from typing import Final
+
+from jobs.settings import Settings
+from jobs.sources.spool import SliceReport, Spool, SpoolSettings
+
+_PENDING: Final = 4
+"""Slices that may wait for ingest: enough that it never waits, few enough that the disk holds them."""
+
+
+class Feeder:
+    """One pass of the spool over the input. `error` is what it failed with, if it did."""
+
+    def __init__(self, source: Path, folder: Path, settings: Settings, *, follow: bool) -> None:
+        self._spool = Spool(
+            source,
+            folder,
+            settings=SpoolSettings(
+                timezone=settings.timezone,
+                timezones=dict(settings.timezones),
+                slice_lines=settings.slice_lines,
+                max_pending=_PENDING,
+            ),
+        )
+        self._follow = follow
+        self._stop = threading.Event()
+        # A daemon: it may be waiting for room that nobody will make. It can be cut off anywhere, as by kill -9.
+        self._thread = threading.Thread(target=self._work, name="spool", daemon=True)
+        self.slices_folder = self._spool.slices_folder
+        self.slices = 0
+        self.lines = 0
+        self.newest: SliceReport | None = None
+        self.ended = threading.Event()
+        self.error: BaseException | None = None
+
+    @property
+    def finished(self) -> bool:
+        """Whether the input was read to its end, or could not be read on."""
+        return self.ended.is_set()
+
+    def start(self) -> None:
+        """Begins to read."""
+        self._thread.start()
+
+    def stop(self) -> None:
+        """Asks the thread to end; waits for it, but not for long."""
+        self._stop.set()
+        self._thread.join(timeout=2)
+
+    def _work(self) -> None:
+        try:
+            for report in self._spool.slices(follow=self._follow, stop=self._stop.is_set):
+                self.newest = report
+                self.lines += report.lines_read
+                self.slices += 1
+                if self._stop.is_set():
+                    break
+        except Exception as error:  # noqa: BLE001 - told by the main thread
+            self.error = error
+        finally:
+            self.ended.set()

@@ -1,0 +1,44 @@
+"""Ctrl-C and SIGTERM as a request to stop, which is looked at between two steps."""
+
+from __future__ import annotations
+
+import signal
+import threading
+from types import FrameType
+from typing import TYPE_CHECKING, Any, Final
+
+if TYPE_CHECKING:
+    from typing_extensions import Self
+
+_SIGNALS: Final = (signal.SIGINT, signal.SIGTERM)
+
+
+class Interrupts:
+    """While in it, the first signal is only remembered; a second one does what it always does."""
+
+    def __init__(self) -> None:
+        self.signal: int | None = None
+        self._previous: dict[int, Any] = {}
+
+    def __enter__(self) -> Self:
+        if threading.current_thread() is threading.main_thread():
+            self._previous = {number: signal.getsignal(number) for number in _SIGNALS}
+            self.install()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._restore()
+
+    def install(self) -> None:
+        """Takes the signals (again)."""
+        if self._previous and self.signal is None:
+            for number in _SIGNALS:
+                signal.signal(number, self._remember)
+
+    def _remember(self, number: int, frame: FrameType | None) -> None:  # noqa: ARG002 - what a handler gets
+        self.signal = number
+        self._restore()
+
+    def _restore(self) -> None:
+        for number, handler in self._previous.items():
+            signal.signal(number, handler)

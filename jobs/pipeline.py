@@ -1,0 +1,242 @@
+"""`rebalance run`: spool, ingest and track together in one process, until the input ends or somebody stops it.
+
+The spool is a thread that cuts the input into slices; ingest and track are streaming queries of one Spark, each with
+its own checkpoint, which run at the same time. Each stage remembers by itself how far it is, so that a run may end at
+any moment, kill -9 included, and the next one goes on exactly there.
+
+With `once`, the queries cannot be told to end with what is there (Trigger.AvailableNow), since the spool is still
+writing when they start: they run on, and are stopped when the spool has ended and first ingest, then track has nothing
+left to do.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from jobs import lake, lakehouse
+from jobs.errors import QueryFailedError, UserError
+from jobs.feeder import Feeder
+from jobs.interrupts import Interrupts
+from jobs.lakehouse import Lakehouse
+from jobs.progress import Progress, Reached
+from jobs.settings import Settings
+from jobs.sources.log_files import discover
+from jobs.spark_process import check_java, root_cause, started_spark
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+    from pyspark.sql.streaming.query import StreamingQuery
+
+    from jobs.track import TrackedBatch
+
+_POLL_SECONDS: Final = 0.2
+_COMPLETE: Final = "complete"
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What a run came to. The accounts are totals of the whole lakehouse, before and after."""
+
+    before: Mapping[str, int]
+    after: Mapping[str, int]
+    seconds: float
+    late_events: int = 0
+    signal: int | None = None  # that ended it
+
+    @property
+    def added(self) -> dict[str, int]:
+        """The account of this run alone."""
+        return {name: total - self.before[name] for name, total in self.after.items()}
+
+    @property
+    def nothing_new(self) -> bool:
+        """Whether the input held nothing that was not known."""
+        return not any(self.added.values())
+
+
+def run(
+    source: Path,
+    folder: Path,
+    *,
+    settings: Settings,
+    once: bool,
+    progress: Progress,
+    spark: SparkSession | None = None,
+    short_run: bool = False,
+) -> Outcome:
+    """Works through the logs at `source` into the lakehouse at `folder`. UserError, QueryFailedError: see there.
+
+    `spark`: a session to use, and to leave running. `short_run`: for an input of seconds (jobs/session.py).
+    """
+    _check_source(source, once=once)
+    if spark is None:
+        check_java()
+    with lakehouse.opened(folder, settings) as house, Interrupts() as interrupts:
+        before = lake.account(folder)
+        complete = _take_mark(house)
+        with _feeding(source, house, settings, follow=not once) as feeder:
+            if complete and once and not _anything_new(feeder, interrupts):
+                _leave_mark(house)
+                return Outcome(before, before, progress.seconds)
+            progress.show(Reached("starting Spark"))
+            with started_spark(house, spark, short_run=short_run) as session:
+                interrupts.install()  # Spark has put its own handler of Ctrl-C in the place of ours
+                stages = _Stages(session, house, settings, feeder, once=once)
+                stages.work(progress, interrupts)
+                late = stages.reached().late_events
+        if once and interrupts.signal is None:
+            _leave_mark(house)
+        return Outcome(before, lake.account(folder), progress.seconds, late, interrupts.signal)
+
+
+def _check_source(source: Path, *, once: bool) -> None:
+    try:
+        files = discover(source)
+    except FileNotFoundError:
+        raise UserError(f"no such file or folder: {source}") from None
+    except OSError as error:
+        raise UserError(f"cannot read {source}: {error.strerror}") from None
+    if once and not files:
+        raise UserError(f"no log files (*.log, *.log.gz) in {source}")
+
+
+def _take_mark(house: Lakehouse) -> bool:
+    """Whether the last run worked everything off. Only the end of a run may say so again."""
+    mark = house.layout.with_name(_COMPLETE)
+    complete = mark.exists()
+    mark.unlink(missing_ok=True)
+    return complete
+
+
+def _leave_mark(house: Lakehouse) -> None:
+    house.layout.with_name(_COMPLETE).touch()
+
+
+@contextmanager
+def _feeding(source: Path, house: Lakehouse, settings: Settings, *, follow: bool) -> Iterator[Feeder]:
+    try:
+        feeder = Feeder(source, house.spool, settings, follow=follow)
+    except (OSError, ValueError) as error:  # a spool that another version wrote
+        raise UserError(str(error)) from None
+    feeder.start()
+    try:
+        yield feeder
+    finally:
+        feeder.stop()
+
+
+def _anything_new(feeder: Feeder, interrupts: Interrupts) -> bool:
+    """Whether the spool finds something, or fails, before it ends."""
+    while not feeder.finished and not feeder.slices and interrupts.signal is None:
+        time.sleep(0.01)
+    return feeder.slices > 0 or feeder.error is not None
+
+
+class _Stages:
+    """The two queries and the thread that waits for their end."""
+
+    def __init__(self, spark: SparkSession, house: Lakehouse, settings: Settings, feeder: Feeder, *, once: bool) -> None:
+        from jobs.ingest import IngestError, start_ingest
+        from jobs.track import start_track
+
+        self._feeder = feeder
+        self._once = once
+        self._house = house
+        self._tracked = 0
+        self._rebalances = 0
+        self._summaries: dict[tuple[str, int], Mapping[str, int]] = {}
+        self._worked_off = threading.Event()
+        self.queries: dict[str, StreamingQuery] = {}
+        try:
+            self.queries["ingest"] = start_ingest(
+                spark,
+                spool_slices=feeder.slices_folder,
+                lakehouse=house.folder,
+                checkpoint=house.ingest_checkpoint,
+                once=False,
+            )
+            self.queries["track"] = start_track(
+                spark,
+                lakehouse=house.folder,
+                checkpoint=house.track_checkpoint,
+                settings=settings,
+                once=False,
+                observer=self._observe,
+            )
+        except IngestError as error:
+            self._stop()
+            raise UserError(str(error)) from None
+        except BaseException:
+            self._stop()
+            raise
+
+    def work(self, progress: Progress, interrupts: Interrupts) -> None:
+        """Until everything is worked off, somebody stops it, or a stage fails."""
+        threading.Thread(target=self._work_off, name="work-off", daemon=True).start()
+        try:
+            while interrupts.signal is None and not self._worked_off.wait(_POLL_SECONDS):
+                self._check()
+                progress.show(self.reached())
+            if interrupts.signal is None:
+                self._check()
+        except QueryFailedError:
+            raise
+        except Exception as error:
+            if interrupts.signal is None:  # a JVM that got the same signal may already be gone
+                raise QueryFailedError("Spark", root_cause(error), self._house.log) from error
+        finally:
+            self._stop()
+
+    def _work_off(self) -> None:
+        """Waits for one stage after the other. What fails here, `_check` finds where it failed."""
+        self._feeder.ended.wait()
+        if not self._once:
+            return
+        try:
+            for query in self.queries.values():
+                query.processAllAvailable()
+        except Exception:  # noqa: BLE001
+            return
+        self._worked_off.set()
+
+    def _check(self) -> None:
+        if self._feeder.error is not None:
+            raise QueryFailedError("reading the input", root_cause(self._feeder.error), self._house.log)
+        for name, query in self.queries.items():
+            if (error := query.exception()) is not None:
+                raise QueryFailedError(name, root_cause(error), self._house.log) from error
+
+    def _observe(self, batch: TrackedBatch) -> None:
+        self._tracked += 1
+        self._rebalances += batch.rows["rebalances"]
+        self._summaries = {**self._summaries, **batch.summaries}  # never changed: another thread reads it
+
+    def reached(self) -> Reached:
+        """How far all stages are."""
+        newest = self._feeder.newest
+        summaries = self._summaries.values()
+        stage = "following" if not self._once else "tracking" if self._feeder.finished else "reading"
+        return Reached(
+            stage,
+            lines=self._feeder.lines,
+            share=newest.bytes_read / max(newest.bytes_total, 1) if newest and self._once else None,
+            slices=self._feeder.slices,
+            tracked=self._tracked,
+            event_ms=max((summary["at_ms"] for summary in summaries), default=None),
+            groups=sum(summary["groups"] for summary in summaries),
+            rebalances=self._rebalances,
+            late_events=sum(summary["late_events"] for summary in summaries),
+        )
+
+    def _stop(self) -> None:
+        for query in self.queries.values():
+            try:
+                query.stop()
+            except Exception:  # noqa: BLE001, PERF203, S112 - what cannot be stopped has already ended
+                continue

@@ -1,0 +1,62 @@
+"""Text from logs, made safe and short for a terminal.
+
+Group, client and member ids are whatever a client sent: escape sequences, newlines, right-to-left marks, 100 kB.
+"""
+
+from __future__ import annotations
+
+import re
+from datetime import datetime, timedelta, timezone
+from typing import Final
+
+_EPOCH: Final = datetime(1970, 1, 1, tzinfo=timezone.utc)
+_UUID: Final = re.compile(r"([0-9a-fA-F]{8})-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{12}$")
+_ELLIPSIS: Final = "…"
+
+
+def printable(text: str | None, limit: int = 200) -> str:
+    """`text` with everything invisible or active shown as an escape, cut after `limit` characters."""
+    if not text:
+        return ""
+    # isprintable is false for control and format characters (bidirectional marks too), surrogates and odd blanks.
+    shown = "".join(c if c.isprintable() else c.encode("unicode_escape").decode("ascii") for c in text[: limit + 1])
+    return shown if len(shown) <= limit else shown[: limit - 1] + _ELLIPSIS
+
+
+def short_member(member_id: str | None) -> str:
+    """What tells a member from its neighbours: the first part of the UUID at its end, else the end itself."""
+    if not member_id:
+        return ""
+    if match := _UUID.search(member_id[-40:]):
+        return match.group(1)
+    return printable(member_id if len(member_id) <= 16 else _ELLIPSIS + member_id[-15:], 40)
+
+
+def who(client_id: str | None, host: str | None, member_id: str | None, instance_id: str | None = None) -> str:
+    """A client as a person names it: client id, host, which of its members; its static name where it has one."""
+    name = printable(client_id, 40)
+    place = "@" + printable(host.removeprefix("/"), 40) if host else ""
+    static = f"={printable(instance_id, 30)}" if instance_id and instance_id != client_id else ""
+    member = short_member(member_id)
+    return " ".join(part for part in (name + static + place, member) if part) or "-"
+
+
+def duration(milliseconds: int | None) -> str:
+    """A duration at a glance: 20 ms, 6.0 s, 3 m 50 s, 2 h 5 m."""
+    if milliseconds is None:
+        return "-"
+    if milliseconds < 1_000:
+        return f"{milliseconds} ms"
+    if milliseconds < 60_000:
+        return f"{milliseconds / 1_000:.1f} s"
+    seconds = round(milliseconds / 1_000)
+    if seconds < 3_600:
+        return f"{seconds // 60} m {seconds % 60} s"
+    return f"{seconds // 3_600} h {seconds % 3_600 // 60} m"
+
+
+def instant(epoch_ms: int | None) -> str:
+    """A time as ISO 8601 in UTC, to the millisecond, with a blank in the middle."""
+    if epoch_ms is None:
+        return "-"
+    return (_EPOCH + timedelta(milliseconds=epoch_ms)).isoformat(sep=" ", timespec="milliseconds")[:23]
