@@ -1,0 +1,203 @@
+"""Log lines to group_events: read slices of lines, parse, compact, write. `spark-submit jobs/ingest.py --help`.
+
+    spool slices ──► transform ──► group_events    one row a line, a run of heartbeats, a clock
+    (Parquet)                  ├─► quarantine      lines that could not be read, each with the reason
+                               └─► input_lines     the account: read = skipped + events + quarantined
+
+Every batch is idempotent: tables record the last batch that APP_ID wrote, so a batch that is run again after a crash changes nothing.
+APP_ID is the same for every run because a lakehouse has one ingest and one checkpoint: they are kept and deleted together (design 6).
+"""
+
+from __future__ import annotations
+
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+import pyarrow as pa
+from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql import functions as F
+
+from coordinator_model.events import CLOCK, END, HEARTBEAT, JOIN_GROUP, SYNC_GROUP
+from jobs import sinks
+from jobs.sources import coordinator_log, request_log
+from jobs.sources.compaction import heartbeat_runs
+from jobs.sources.consumer_protocol import with_decoded_blobs
+from jobs.sources.group_partition import group_partition
+from jobs.sources.rows import CLOCK as CLOCK_VERDICT
+from jobs.sources.rows import CLOCK_SOURCE, COORDINATOR_SOURCE, EVENT, QUARANTINE, REQUEST_SOURCE, SKIPPED, UNKNOWN_SOURCE, parsed
+from schemas import INGEST_TABLES, group_events, input_lines, quarantine, raw_lines
+
+if TYPE_CHECKING:
+    from pyspark.sql.streaming import StreamingQuery
+
+APP_ID: Final = "rebalance-ingest"
+OFFSETS_PARTITIONS: Final = 50  # Kafka's default of offsets.topic.num.partitions
+_RAW_CHARACTERS: Final = 4096
+_EVENT_COLUMNS: Final = [name for name in group_events.SCHEMA.names if name != "batch_id"]
+
+
+class IngestError(RuntimeError):
+    """Ingest cannot start. The message is one line for the user."""
+
+
+def read_slices(spark: SparkSession, folder: Path) -> DataFrame:
+    """The stream of slices: Parquet files of RAW lines, one a batch, each deleted some time after it was worked through."""
+    options = {"maxFilesPerTrigger": "1", "cleanSource": "delete"}
+    return spark.readStream.schema(raw_lines.SCHEMA).options(**options).parquet(str(folder))
+
+
+def transform(raw: DataFrame) -> DataFrame:
+    """RAW records as rows of PARSED, one each."""
+    text, is_clock = F.coalesce("text", F.lit("")), F.col("record") != raw_lines.LINE
+    source = (
+        F.when(is_clock, CLOCK_SOURCE)
+        .when(request_log.is_request_line(text), REQUEST_SOURCE)
+        .when(coordinator_log.is_coordinator_line(text), COORDINATOR_SOURCE)
+        .otherwise(UNKNOWN_SOURCE)
+    )
+    told = raw.withColumn("source", source)
+    readable = F.col("fault").isNull()
+    request, coordinator = readable & (F.col("source") == REQUEST_SOURCE), readable & (F.col("source") == COORDINATOR_SOURCE)
+    read = coordinator_log.with_record(request_log.with_json(told, request), coordinator)
+    of_request, of_coordinator, of_others = request_log.columns(), coordinator_log.columns(), _columns_of_others()
+
+    def merged(name: str) -> Column:
+        cases = ((request, of_request), (coordinator, of_coordinator), (~request & ~coordinator, of_others))
+        result = F.when(F.lit(False), F.lit(None))
+        for condition, columns in cases:
+            if name in columns:
+                result = result.when(condition, columns[name])
+        return result
+
+    names = of_request.keys() | of_coordinator.keys() | of_others.keys()
+    own = {name: F.col(name) for name in ("cluster", "broker", "origin", "position", "at", "lines")}
+    rows = read.select("text", *parsed({name: merged(name) for name in names} | own))
+    raw_text = F.when(F.col("verdict") == QUARANTINE, F.substring("text", 1, _RAW_CHARACTERS)).when(
+        F.col("verdict") == CLOCK_VERDICT, F.col("text")
+    )
+    return rows.withColumn("raw", raw_text).drop("text")
+
+
+def _columns_of_others() -> dict[str, Column]:
+    """Columns of PARSED of lines that concern no group, lines that the source refused, and clocks."""
+    is_clock, fault = F.col("record") != raw_lines.LINE, F.col("fault").isNotNull()
+    return {
+        "source": F.col("source"),
+        "kind": F.when(is_clock, F.col("record")),
+        "verdict": F.when(is_clock, CLOCK_VERDICT).when(fault, QUARANTINE).otherwise(SKIPPED),
+        "refusal": F.when(~is_clock, F.col("fault")),
+    }
+
+
+def events(rows: DataFrame, batch_id: int) -> DataFrame:
+    """Rows of PARSED as rows of group_events: heartbeats in runs, blobs decoded, lines that name several groups spread."""
+    event = F.col("verdict") == EVENT
+    kind = F.col("kind")
+    beats = heartbeat_runs(rows.filter(event & (kind == HEARTBEAT)), _EVENT_COLUMNS)
+    blobs = with_decoded_blobs(rows.filter(event & kind.isin(JOIN_GROUP, SYNC_GROUP)).coalesce(1))
+    rest = rows.filter(event & ~kind.isin(HEARTBEAT, JOIN_GROUP, SYNC_GROUP) & F.col("groups").isNull())
+    spread = _spread(rows.filter(event & F.col("groups").isNotNull()))
+    plain = rest.unionByName(blobs).unionByName(spread)
+    alone = {"last_at", "beat_count", "longest_gap_ms", "beats", "positions"}
+    rows_of_lines = plain.select(*(F.lit(None).alias(name) if name in alone else F.col(name) for name in _EVENT_COLUMNS))
+    known = rows_of_lines.unionByName(beats).withColumn(
+        "coordinator_partition",
+        F.coalesce("coordinator_partition", group_partition(F.col("group_id"), OFFSETS_PARTITIONS)),
+    )
+    return _contract(known.unionByName(_clocks(rows)), batch_id)
+
+
+def _spread(rows: DataFrame) -> DataFrame:
+    """A row per group of lines that name several. The first stands for the line."""
+    groups = rows.select("*", F.posexplode_outer("groups").alias("index", "entry"))
+    return groups.withColumns(
+        {
+            "group_id": F.col("entry.group_id"),
+            "error_code": F.col("entry.error_code"),
+            "lines": F.when(F.coalesce("index", F.lit(0)) == 0, 1).otherwise(0),
+        }
+    ).drop("index", "entry")
+
+
+def _clocks(rows: DataFrame) -> DataFrame:
+    """How far each broker's logs were read, and in which seconds it wrote: a row per broker and record of the batch.
+
+    A broker's time is the latest of its origins; it was heard when any of its logs was. `beats` has the stretches as first, last,
+    first, last, … seconds since `received_at`.
+    """
+    clocks = rows.filter((F.col("verdict") == CLOCK_VERDICT) & F.col("at").isNotNull())
+    heard = F.from_json(F.coalesce("raw", F.lit("[]")), "array<bigint>")
+    latest = clocks.groupBy("cluster", "broker", "kind").agg(
+        F.max(F.struct("at", "origin", "position")).alias("latest"), F.flatten(F.collect_list(heard)).alias("heard")
+    )
+    second = F.coalesce(F.array_min("heard"), F.unix_seconds("latest.at"))
+    columns = {
+        "cluster": F.col("cluster"), "broker": F.col("broker"), "kind": F.col("kind"), "source": F.lit(CLOCK_SOURCE),
+        "origin": F.col("latest.origin"), "position": F.col("latest.position"), "at": F.col("latest.at"),
+        "received_at": F.timestamp_seconds(second), "lines": F.lit(0),
+        "beats": F.transform("heard", lambda at: F.coalesce((at - second).cast("int"), F.lit(0))),
+    }  # fmt: skip
+    return latest.select(*(columns.get(name, F.lit(None)).alias(name) for name in _EVENT_COLUMNS))
+
+
+def _contract(rows: DataFrame, batch_id: int) -> DataFrame:
+    types = {field.name: field.dataType for field in group_events.SCHEMA}
+    columns = [F.lit(batch_id) if name == "batch_id" else F.col(name) for name in group_events.SCHEMA.names]
+    return rows.select(*(column.cast(types[name]).alias(name) for name, column in zip(group_events.SCHEMA.names, columns, strict=True)))
+
+
+def refused(rows: DataFrame, batch_id: int) -> DataFrame:
+    """Quarantined rows, their text made printable."""
+    # Every control character would do harm in a terminal: shown as \xNN.
+    raw = F.regexp_replace("raw", r"[\x00-\x1f\x7f]", "?")
+    return rows.filter(F.col("verdict") == QUARANTINE).select(
+        "cluster", "broker", raw.alias("raw"), F.col("refusal").alias("reason"), "source", "origin", "position", "at",
+        F.lit(batch_id).cast("bigint").alias("batch_id"),
+    )  # fmt: skip
+
+
+def account(rows: DataFrame, batch_id: int) -> DataFrame:
+    """Lines per file: read = skipped + events + quarantined."""
+    lines, verdict = F.col("lines"), F.col("verdict")
+    counted = rows.groupBy("cluster", "broker", "origin").agg(
+        F.sum(F.when(verdict.isin(SKIPPED, CLOCK_VERDICT), lines).otherwise(0)).alias("skipped"),
+        F.sum(F.when(verdict == EVENT, lines).otherwise(0)).alias("events"),
+        F.sum(F.when(verdict == QUARANTINE, lines).otherwise(0)).alias("quarantined"),
+    )
+    total = F.col("skipped") + F.col("events") + F.col("quarantined")
+    return counted.filter(total > 0).select(
+        "cluster", "broker", "origin", total.alias("lines_read"), "skipped", "events", "quarantined",
+        F.lit(batch_id).cast("bigint").alias("batch_id"),
+    )  # fmt: skip
+
+
+def write_batch(rows: DataFrame, batch_id: int, *, lakehouse: Path) -> None:
+    """Append the rows of PARSED of one slice to the three tables."""
+    rows.persist()
+    try:
+        sinks.append_with_spark(sinks.table_path(lakehouse, group_events.NAME), events(rows, batch_id), APP_ID, batch_id)
+        for name, table in ((quarantine.NAME, refused(rows, batch_id)), (input_lines.NAME, account(rows, batch_id))):
+            sinks.append(sinks.table_path(lakehouse, name), table.toArrow(), APP_ID, batch_id)
+    finally:
+        rows.unpersist()
+
+
+def start_ingest(spark: SparkSession, *, spool_slices: Path, lakehouse: Path, checkpoint: Path, once: bool) -> StreamingQuery:
+    """Start the query. With `once` it ends when the slices that are there now are worked through."""
+    for name, schema in INGEST_TABLES.items():
+        path = sinks.ensure_table(lakehouse, name, schema)
+        if sinks.last_version(path, APP_ID) is not None and not (checkpoint / "offsets").is_dir():
+            raise IngestError(f"{lakehouse} was written with another checkpoint than {checkpoint}: keep or delete both")
+    # One expression reads every kind of line: too large for one method of generated code, which Spark tries, fails at, and logs.
+    session = spark.newSession()
+    session.conf.set("spark.sql.codegen.wholeStage", "false")
+    trigger = {"availableNow": True} if once else {"processingTime": "1 second"}
+    return (
+        transform(read_slices(session, spool_slices))
+        .writeStream.queryName("ingest")
+        .foreachBatch(partial(write_batch, lakehouse=lakehouse))
+        .option("checkpointLocation", str(checkpoint))
+        .trigger(**trigger)
+        .start()
+    )

@@ -1,0 +1,208 @@
+"""Subscriptions and assignments of the `consumer` protocol type: what JoinGroup and SyncGroup carry as bytes.
+
+A blob is a 2-byte version and then a `ConsumerProtocolSubscription` or `ConsumerProtocolAssignment` (kafka
+`clients/src/main/resources/common/message/`), v0 to v3, big-endian, classic (not compact) encoding. As Kafka's own
+`ConsumerProtocol`, a version newer than those known is read as the newest known one; what follows it is its additions.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import hashlib
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any, Final
+
+import pyarrow as pa
+
+from jobs.sources.rows import PARSED
+from pyspark.sql.pandas.types import to_arrow_type
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+CONSUMER: Final = "consumer"
+_DIGEST_CHARACTERS: Final = 16
+
+
+class UnreadableError(ValueError):
+    """The bytes are not what a consumer writes."""
+
+
+class _Reader:
+    """Fields of Kafka's classic encoding, one after the other."""
+
+    def __init__(self, data: bytes) -> None:
+        self._data = data
+        self._at = 0
+
+    @property
+    def left(self) -> int:
+        return len(self._data) - self._at
+
+    def int16(self) -> int:
+        return int.from_bytes(self._take(2), "big", signed=True)
+
+    def int32(self) -> int:
+        return int.from_bytes(self._take(4), "big", signed=True)
+
+    def string(self) -> str:
+        try:
+            return self._take(self._length(self.int16())).decode("utf-8")
+        except UnicodeDecodeError:
+            raise UnreadableError("a name is not UTF-8") from None
+
+    def nullable_string(self) -> None:
+        length = self.int16()
+        if length != -1:
+            self._take(self._length(length))
+
+    def nullable_bytes(self) -> None:
+        length = self.int32()
+        if length != -1:
+            self._take(self._length(length))
+
+    def strings(self) -> list[str]:
+        return [self.string() for _ in range(self._count(2))]
+
+    def partitions(self) -> list[str]:
+        """Topics with partition numbers, as topic-partition."""
+        result = []
+        for _ in range(self._count(6)):
+            topic = self.string()
+            result.extend(f"{topic}-{self.int32()}" for _ in range(self._count(4)))
+        return result
+
+    def _take(self, size: int) -> bytes:
+        if size > self.left:
+            raise UnreadableError("ends too early")
+        self._at += size
+        return self._data[self._at - size : self._at]
+
+    def _count(self, smallest: int) -> int:
+        """Length of an array whose elements take at least `smallest` bytes: a wrong one must not cost memory."""
+        count = self._length(self.int32())
+        if count * smallest > self.left:
+            raise UnreadableError("ends too early")
+        return count
+
+    @staticmethod
+    def _length(length: int) -> int:
+        if length < 0:
+            raise UnreadableError("a negative length")
+        return length
+
+
+def decode_subscription(data: bytes) -> tuple[list[str], list[str]]:
+    """Topics and owned partitions of a subscription."""
+    reader = _Reader(data)
+    version = reader.int16()
+    if version < 0:
+        raise UnreadableError("a negative version")
+    topics = reader.strings()
+    reader.nullable_bytes()  # user data
+    owned = reader.partitions() if version >= 1 else []
+    if version >= 2:
+        reader.int32()  # generation
+    if version >= 3:
+        reader.nullable_string()  # rack
+    _nothing_left(reader, version)
+    return topics, owned
+
+
+def decode_assignment(data: bytes) -> list[str]:
+    """Partitions of an assignment. No bytes at all, which a coordinator sends to a member that the leader forgot, are none."""
+    if not data:
+        return []
+    reader = _Reader(data)
+    version = reader.int16()
+    if version < 0:
+        raise UnreadableError("a negative version")
+    partitions = reader.partitions()
+    reader.nullable_bytes()  # user data
+    _nothing_left(reader, version)
+    return partitions
+
+
+def _nothing_left(reader: _Reader, version: int) -> None:
+    if version <= 3 and reader.left:
+        raise UnreadableError("bytes are left over")
+
+
+def digest(data: bytes) -> str:
+    """A short name of the bytes. A coordinator compares nothing else of them."""
+    return hashlib.sha256(data).hexdigest()[:_DIGEST_CHARACTERS]
+
+
+def with_decoded_blobs(rows: DataFrame) -> DataFrame:
+    """JoinGroup and SyncGroup rows of PARSED with `protocols`, `members` and `assignments` read from `blobs`.
+
+    All of the rows go to Python: hand over these alone.
+    """
+    return rows.mapInArrow(_decode_batches, PARSED)
+
+
+def _decode_batches(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    for batch in batches:
+        types = batch.column("protocol_type").to_pylist()
+        blobs = batch.column("blobs").to_pylist()
+        decoded = [_decode(kind, blob) for kind, blob in zip(types, blobs, strict=True)]
+        columns = [
+            pa.array([row[name] for row in decoded], to_arrow_type(PARSED[name].dataType))
+            if name in {"protocols", "members", "assignments"}
+            else batch.column(name)
+            for name in batch.schema.names
+        ]
+        yield pa.RecordBatch.from_arrays(columns, batch.schema.names)
+
+
+def _decode(protocol_type: str | None, blobs: dict[str, Any] | None) -> dict[str, list[dict[str, Any]] | None]:
+    """Nested columns of one row. A SyncGroup before v5 does not tell its protocol type: then the bytes decide."""
+    blobs = blobs or {}
+    readable = protocol_type in (CONSUMER, None)
+    protocols, members, assignments = blobs.get("protocols"), blobs.get("members"), blobs.get("assignments")
+    return {
+        "protocols": None if protocols is None else [_protocol(entry, readable=readable) for entry in protocols],
+        "members": None if members is None else [_member(entry, readable=readable) for entry in members],
+        "assignments": None if assignments is None else [_assigned(entry, readable=readable) for entry in assignments],
+    }
+
+
+def _protocol(entry: dict[str, Any], *, readable: bool) -> dict[str, Any]:
+    data = _bytes(entry["metadata"])
+    topics, owned = _subscription(data, readable=readable)
+    return {"name": entry["name"], "topics": topics, "owned": owned, "digest": digest(data)}
+
+
+def _member(entry: dict[str, Any], *, readable: bool) -> dict[str, Any]:
+    topics, _ = _subscription(_bytes(entry["metadata"]), readable=readable)
+    return {
+        "member_id": entry["memberId"],
+        "instance_id": entry["groupInstanceId"],
+        "error_code": None,
+        "reason": None,
+        "topics": topics,
+    }
+
+
+def _assigned(entry: dict[str, Any], *, readable: bool) -> dict[str, Any]:
+    data = _bytes(entry["assignment"])
+    try:
+        partitions = decode_assignment(data) if readable else None
+    except UnreadableError:
+        partitions = None
+    return {"member_id": entry["memberId"], "partitions": partitions, "digest": digest(data)}
+
+
+def _subscription(data: bytes, *, readable: bool) -> tuple[list[str] | None, list[str] | None]:
+    try:
+        return decode_subscription(data) if readable else (None, None)
+    except UnreadableError:
+        return None, None
+
+
+def _bytes(text: str | None) -> bytes:
+    try:
+        return base64.b64decode(text or "", validate=True)
+    except binascii.Error:
+        return b""

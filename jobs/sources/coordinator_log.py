@@ -1,0 +1,173 @@
+"""Lines of a broker's group coordinator (server.log) as rows: `[time] LEVEL [prefix] sentence (logger)`, Kafka 2.1 to 4.2.
+
+The sentences are in classic_templates.py, consumer_templates.py and service_templates.py. The first one that a line fits decides; its
+fields come back as one text, separated by a character that no line holds.
+
+Prefixes: Scala `[GroupCoordinator <broker>]: ` and `[GroupMetadataManager brokerId=<broker>] ` (GroupMetadata has none), Java
+`[GroupCoordinator id=<broker> topic=__consumer_offsets partition=<p>] ` and, for what concerns no partition, `[GroupCoordinator id=<broker>] `.
+"""
+
+from __future__ import annotations
+
+from itertools import groupby
+from typing import Final
+
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F
+
+from coordinator_model import events as e
+from jobs.sources.classic_templates import MEMBERS as MEMBER_LINES
+from jobs.sources.classic_templates import REBALANCE
+from jobs.sources.consumer_templates import CONSUMER
+from jobs.sources.reason_templates import REASONS
+from jobs.sources.rows import COORDINATOR_SOURCE, EVENT, GROUPS, QUARANTINE, SKIPPED, Refusal
+from jobs.sources.service_templates import COMMITS, HARMLESS, NOTES, OWNERSHIP
+from jobs.sources.templates import FIELDS, Template
+from schemas.group_events import MEMBERS
+
+TEMPLATES: Final = (*REBALANCE, *MEMBER_LINES, *OWNERSHIP, *COMMITS, *CONSUMER, *NOTES, *HARMLESS)
+"""In the order in which they are tried: general wordings after the special ones that they include."""
+
+_SEPARATOR: Final = "\x01"
+_MAX_LENGTH: Final = 1 << 18  # a list of 4,000 members; longer ones are not Kafka's, and make regular expressions slow
+
+_PREFIX: Final = r"\[GroupCoordinator (?:id=)?\d+(?: topic=__consumer_offsets partition=(\d{1,9}))?\]:? |\[GroupMetadataManager brokerId=\d+\] "
+_LOGGER: Final = (
+    r"kafka\.coordinator\.group\.[\w.$]+"
+    r"|org\.apache\.kafka\.coordinator\.group\.[\w.$]+"
+    r"|org\.apache\.kafka\.coordinator\.common\.runtime\.CoordinatorRuntime[\w.$]*"
+)
+_SHAPE: Final = rf"(?s)^\[[^\]]*\] [A-Z]+ ({_PREFIX})?(.*) \(({_LOGGER})\)$"  # groups: prefix, partition, sentence, logger
+_ANY_SHAPE: Final = r"(?s)^\[[^\]]*\] [A-Z]+ .* \([\w.$]+\)$"
+_PREFIXED: Final = rf"^\[[^\]]*\] [A-Z]+ (?:{_PREFIX})"
+_ENDS_OURS: Final = rf" \((?:{_LOGGER})\)$"
+_MEMBER_SEPARATOR: Final = r", (?=.*-[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12})"
+
+
+
+def is_coordinator_line(text: Column) -> Column:
+    """Whether a line has a mark of the group coordinator; stack traces and damaged lines included."""
+    return (
+        text.contains("coordinator.group.")
+        | text.contains(" [GroupCoordinator ")
+        | text.contains(" [GroupMetadataManager brokerId=")
+    )
+
+
+def with_record(lines: DataFrame, is_coordinator: Column) -> DataFrame:
+    """Adds to the lines for which `is_coordinator` holds: the parts of the line, `fields` and `reason_fields` (what the sentence and the reason in it
+    name), and `coordinator_refusal`."""
+    text = F.col("text")
+    short = is_coordinator & (F.length(text) <= _MAX_LENGTH)
+    parts = ("prefix", "prefix_partition", "sentence", "logger")
+    shaped = lines.withColumns({name: F.when(short, F.regexp_extract(text, _SHAPE, 1 + index)) for index, name in enumerate(parts)})
+    ours = (F.col("logger") != "") & ((F.col("prefix") != "") | ~F.col("logger").contains("runtime.CoordinatorRuntime"))
+    owned = shaped.withColumn("ours", F.coalesce(ours, F.lit(False)))
+    read = owned.withColumn("fields", F.when(F.col("ours"), F.split(record(TEMPLATES, F.col("sentence")), _SEPARATOR)))
+    reasons = F.when(_kind() == e.PREPARING_REBALANCE, F.split(record(REASONS, _field("reason")), _SEPARATOR))
+    return read.withColumns({"reason_fields": reasons, "coordinator_refusal": F.when(is_coordinator, _refusal())})
+
+
+def columns() -> dict[str, Column]:
+    """Columns of PARSED of a coordinator line, from what `with_record` added."""
+    refusal, event = F.col("coordinator_refusal"), F.coalesce(_kind() != "", F.lit(False))
+    good = refusal.isNull() & event
+    return {name: F.when(good, column) for name, column in _event_columns().items()} | {
+        "source": F.lit(COORDINATOR_SOURCE),
+        "verdict": F.when(refusal.isNotNull(), QUARANTINE).when(event, EVENT).otherwise(SKIPPED),
+        "refusal": refusal,
+    }
+
+
+def record(templates: tuple[Template, ...], sentence: Column) -> Column:
+    """The kind and the fields of the first template that fits, joined; null if none does."""
+    result = F.when(F.lit(False), F.lit(None).cast("string"))
+    for plain, group in groupby(templates, lambda template: not template.kind):
+        if plain:  # nothing is kept of these: tried as one
+            result = result.when(sentence.rlike("|".join(template.pattern for template in group)), "")
+            continue
+        for template in group:
+            parts = [template.kind] + [_replacement(template, name) for name in FIELDS]
+            fields = F.regexp_replace(sentence, template.pattern, _SEPARATOR.join(parts))
+            result = result.when(sentence.rlike(template.pattern), fields)
+    return result
+
+
+def _replacement(template: Template, name: str) -> str:
+    if name in template.groups:
+        return f"${template.groups.index(name) + 1}"
+    return template.fixed.get(name, "")
+
+
+def _kind() -> Column:
+    """Kind of the line; null if no template fits, empty if it concerns no group."""
+    return F.get("fields", F.lit(0))
+
+
+def _field(name: str, of: str = "fields") -> Column:
+    """A field of a record; null where the template does not have it or the line says that there is none."""
+    value = F.get(of, F.lit(1 + list(FIELDS).index(name)))
+    if name == "instance":
+        value = F.regexp_replace(value, r"(?s)^Some\((.*)\)$", "$1")
+        return F.when(~value.isin("", "None", "null"), value)
+    return F.when(value != "", value)
+
+
+def _refusal() -> Column:
+    text, sentence = F.col("text"), F.col("sentence")
+    prefixed, ends_ours = text.rlike(_PREFIXED), text.rlike(_ENDS_OURS)
+    strange = prefixed & ~F.col("ours")
+    return (
+        F.when((F.length(text) > _MAX_LENGTH) & (prefixed | ends_ours), Refusal.TOO_LONG)
+        .when(F.col("ours") & F.col("at").isNull(), Refusal.NO_TIME)
+        .when(F.col("ours") & sentence.rlike(r"[\x00-\x08\x0b-\x1f\x7f]"), Refusal.CONTROL_CHARACTERS)
+        .when(F.col("ours") & F.col("fields").isNull(), Refusal.UNKNOWN_TEMPLATE)
+        .when(strange & ~text.rlike(_ANY_SHAPE), Refusal.TRUNCATED)
+        .when(strange, Refusal.UNKNOWN_TEMPLATE)  # another logger does not write our prefix
+        .when(ends_ours & (F.col("logger") == ""), Refusal.MALFORMED)
+    )
+
+
+def _event_columns() -> dict[str, Column]:
+    """Columns of a coordinator line that a template reads."""
+    reason, in_reason = _field("reason"), _listed(_field("members", "reason_fields"))
+    # A broker ends the sentence after the reason, and some reasons end one themselves.
+    bare = F.when(_kind() == e.PREPARING_REBALANCE, F.regexp_replace(reason, r"\.$", "")).otherwise(reason)
+    whole = _kind().isin(e.COORDINATOR_NOTE, e.CONSUMER_GROUP_LOG)
+    groups = F.when(_kind() == e.GROUPS_DELETED, F.split(F.coalesce(_field("groups"), F.lit("")), ", "))
+    return {
+        "kind": _kind(),
+        "received_at": F.col("at"),
+        "group_id": _field("group"),
+        "coordinator_partition": _number(F.coalesce(_field("partition"), F.when(F.col("prefix_partition") != "", F.col("prefix_partition")))),
+        "client_id": _field("client"),
+        "client_host": F.substring_index(_field("host"), "/", -1),  # java.net.InetAddress prints name/address
+        "member_id": F.coalesce(_field("member"), _field("member", "reason_fields"), F.get(in_reason, F.lit(0)).member_id),
+        "instance_id": F.coalesce(_field("instance"), _field("instance", "reason_fields")),
+        "generation": _number(_field("generation")),
+        "answer_member_id": _field("new_member"),
+        "leader_id": _field("leader"),
+        "session_timeout_ms": _number(_field("session_timeout")),
+        "rebalance_timeout_ms": _number(_field("rebalance_timeout")),
+        "reason": F.when(whole, F.col("sentence")).otherwise(bare),
+        "state": _field("state"),
+        "member_count": _number(_field("count")),
+        "members": F.coalesce(_listed(_field("members")), in_reason),
+        "groups": F.transform(F.filter(groups, lambda group: group != ""), lambda group: F.struct(group, F.lit(None))).cast(GROUPS),
+    }
+
+
+def _number(digits: Column) -> Column:
+    return digits.try_cast("int")
+
+
+def _listed(collection: Column) -> Column:
+    """Members of a printed collection: Scala `Set(a, b)`, `HashSet(a, b)`, Java `[a, b]`, or `a, b`."""
+    inner = F.regexp_replace(collection, r"(?s)^(?:\w*\((.*)\)|\[(.*)\])$", "$1$2")
+    ids = F.filter(F.split(inner, _MEMBER_SEPARATOR), lambda member: member != "")
+    return F.transform(
+        ids,
+        lambda member: F.struct(
+            member.alias("member_id"), F.lit(None).alias("instance_id"), F.lit(None).alias("error_code"), F.lit(None).alias("reason"), F.lit(None).alias("topics")
+        ),
+    ).cast(MEMBERS)

@@ -1,0 +1,219 @@
+"""What a request line must fulfil. Bytes that flipped or got lost often still parse; these checks find most of them.
+
+Every rule holds for all lines of all recordings, and by the code that writes them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Final, NamedTuple
+
+from pyspark.sql import Column
+from pyspark.sql import functions as F
+
+from coordinator_model import events
+from jobs.sources.rows import Refusal
+
+CORRUPT: Final = "_corrupt"  # column that from_json fills when something did not fit the schema
+
+CONNECTION: Final = r"^.+?:\d+-(.+):\d+-\d+(?:-\d+)?$"
+"""`localHost:port-remoteHost:port-index` (to 3.9) or `…-processor-index` (4.x). IPv6 hosts are unbracketed; group 1 is the client's."""
+
+_LOWEST_ERROR: Final = -1
+_HIGHEST_ERROR: Final = 135  # 4.2 ends at 133; room for a release or two
+_LONGEST_MS: Final = 1_000_000_000  # 11 days; a JoinGroup waits for max.poll.interval.ms at most
+_TIMES_TOLERANCE_MS: Final = 0.01
+"""Each of five parts and their sum is cut to microseconds: `totalTimeMs` exceeds the sum of its parts by 0 to 0.005."""
+
+
+class Api(NamedTuple):
+    """A group API: its key, versions, and what its lines must hold from which version on (paths below `j`)."""
+
+    name: str
+    key: int
+    newest: int
+    required: tuple[tuple[str, int], ...]  # (path, first version)
+
+
+_GROUP: Final = ("request.groupId", 0)
+_MEMBER: Final = ("request.memberId", 0)
+_GENERATION: Final = ("request.generationId", 0)
+_ERROR: Final = ("response.errorCode", 0)
+
+# Kafka clients/src/main/resources/common/message/*.json; a converter writes every field of the request's version.
+APIS: Final = (
+    Api(
+        events.JOIN_GROUP, 11, 9,
+        (_GROUP, _MEMBER, _ERROR, ("request.sessionTimeoutMs", 0), ("request.rebalanceTimeoutMs", 1), ("request.protocolType", 0),
+         ("request.protocols", 0), ("response.generationId", 0), ("response.leader", 0), ("response.memberId", 0),
+         ("response.members", 0), ("response.skipAssignment", 9)),
+    ),
+    Api(events.SYNC_GROUP, 14, 5, (_GROUP, _MEMBER, _GENERATION, _ERROR, ("request.assignments", 0), ("response.assignment", 0))),
+    Api(events.HEARTBEAT, 12, 4, (_GROUP, _MEMBER, _GENERATION, _ERROR)),
+    Api(events.LEAVE_GROUP, 13, 5, (_GROUP, _ERROR, ("request.members", 3), ("response.members", 3))),
+    Api(events.OFFSET_COMMIT, 8, 10, (_GROUP, ("request.memberId", 1), ("response.topics", 0))),
+    Api(events.TXN_OFFSET_COMMIT, 28, 5, (_GROUP, ("request.memberId", 3), ("request.generationId", 3), ("response.topics", 0))),
+    Api(events.DELETE_GROUPS, 42, 2, (("request.groupsNames", 0), ("response.results", 0))),
+    Api(events.CONSUMER_GROUP_HEARTBEAT, 68, 1,
+        (_GROUP, _MEMBER, _ERROR, ("request.memberEpoch", 0), ("response.memberEpoch", 0))),
+)  # fmt: skip
+API_KEYS: Final = {api.name: api.key for api in APIS}
+
+_REQUIRED_ALWAYS: Final = (
+    "requestHeader.requestApiKey", "requestHeader.requestApiVersion", "requestHeader.correlationId",
+    "requestHeader.requestApiKeyName", "request", "response", "connection", "totalTimeMs", "requestQueueTimeMs", "localTimeMs",
+    "remoteTimeMs", "responseQueueTimeMs", "sendTimeMs",
+)  # fmt: skip
+
+_CONTROL: Final = r"[\x00-\x1f\x7f]"
+_BASE64: Final = r"^(?:[A-Za-z0-9+/]{4})*(?:[A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]{3}=)?$"
+
+
+def refusal() -> Column:
+    """The first thing that is wrong with a line (columns `text`, `at`, `json`, `j`), or null."""
+    text, json = F.col("text"), F.col("json")
+    name, version = F.col("j.requestHeader.requestApiKeyName"), F.col("j.requestHeader.requestApiVersion")
+    unshaped = (
+        F.when(text.contains("Completed request:RequestHeader("), Refusal.OLD_FORMAT)
+        .when(~text.rlike(r"\([\w.$]+\)$"), Refusal.TRUNCATED)
+        .otherwise(Refusal.MALFORMED)
+    )
+    without_body = text.contains(',"request":"",') | text.contains(',"response":"",')
+    judged = F.coalesce(
+        F.when(F.col(f"j.{CORRUPT}").isNotNull(), Refusal.INVALID_JSON),
+        _missing(_REQUIRED_ALWAYS),
+        F.when(~_any(((name == api.name) & (F.col("j.requestHeader.requestApiKey") == api.key)) for api in APIS), Refusal.API_MISMATCH),
+        F.when(
+            ~_any((name == api.name) & version.between(0, api.newest) for api in APIS),
+            F.concat_ws(":", F.lit(Refusal.UNSUPPORTED_VERSION), version.cast("string")),
+        ),
+        _of_api(name, lambda api: _missing_of(api, version)),
+        F.when(name == events.OFFSET_COMMIT, _missing_commit_generation(version)),
+        _of_api(name, _missing_inside),
+        _wrong_error(name),
+        F.when(~_times_agree(), Refusal.TIMES_DISAGREE),
+        F.when(~F.col("j.connection").rlike(CONNECTION), Refusal.INVALID_CONNECTION),
+        F.when(_ids().rlike(_CONTROL), Refusal.CONTROL_CHARACTERS),
+        F.when(name.isin(events.JOIN_GROUP, events.SYNC_GROUP) & ~_blobs_are_base64(), Refusal.INVALID_BASE64),
+    )
+    return (
+        F.when(F.col("at").isNull(), Refusal.NO_TIME)
+        .when(json.isNull() | (json == ""), unshaped)
+        .when(without_body, Refusal.LOGGED_WITHOUT_BODY)
+        .otherwise(judged)
+    )
+
+
+def commit_errors() -> Column:
+    """Error codes of a commit's partitions, in the answer's order. Commits have no other."""
+    return F.flatten(F.col("j.response.topics.partitions")).errorCode
+
+
+def _any(conditions: Iterable[Column]) -> Column:
+    result = F.lit(False)
+    for condition in conditions:
+        result = result | F.coalesce(condition, F.lit(False))
+    return result
+
+
+def _of_api(name: Column, check: object) -> Column:
+    """`check` of the line's API alone."""
+    assert callable(check)
+    result = F.when(F.lit(False), F.lit(None).cast("string"))
+    for api in APIS:
+        result = result.when(name == api.name, check(api))
+    return result
+
+
+def _missing(paths: Iterable[str]) -> Column:
+    return F.coalesce(*(_absent(path, F.col(f"j.{path}").isNull()) for path in paths))
+
+
+def _absent(path: str, condition: Column) -> Column:
+    return F.when(condition, f"{Refusal.MISSING_FIELD}:{path}")
+
+
+def _missing_of(api: Api, version: Column) -> Column:
+    checks = [_absent(path, F.col(f"j.{path}").isNull() & (version >= first)) for path, first in api.required]
+    if api.name == events.LEAVE_GROUP:  # one member at the top until v2
+        checks.append(_absent("request.memberId", F.col("j.request.memberId").isNull() & (version < 3)))
+    return F.coalesce(*checks)
+
+
+def _missing_commit_generation(version: Column) -> Column:
+    """`generationId` until Kafka 3.5, `generationIdOrMemberEpoch` since, whatever the version; v0 has neither."""
+    neither = F.col("j.request.generationId").isNull() & F.col("j.request.generationIdOrMemberEpoch").isNull()
+    return _absent("request.generationIdOrMemberEpoch", neither & (version >= 1))
+
+
+def _missing_inside(api: Api) -> Column:
+    """Fields of the elements of lists."""
+    request, response = F.col("j.request"), F.col("j.response")
+    none = F.lit(None).cast("string")
+    if api.name == events.JOIN_GROUP:
+        return F.coalesce(
+            _absent("request.protocols.metadata", F.exists(request.protocols, lambda p: p["name"].isNull() | p.metadata.isNull())),
+            _absent("response.members.metadata", F.exists(response.members, lambda m: m.memberId.isNull() | m.metadata.isNull())),
+        )
+    if api.name == events.SYNC_GROUP:
+        holed = F.exists(request.assignments, lambda a: a.memberId.isNull() | a.assignment.isNull())
+        return _absent("request.assignments.assignment", holed)
+    if api.name == events.LEAVE_GROUP:
+        return F.coalesce(
+            _absent("request.members.memberId", F.exists(request.members, lambda m: m.memberId.isNull())),
+            _absent("response.members.errorCode", F.exists(response.members, lambda m: m.errorCode.isNull())),
+        )
+    if api.name in (events.OFFSET_COMMIT, events.TXN_OFFSET_COMMIT):
+        errors = commit_errors()
+        return _absent("response.topics.partitions.errorCode", errors.isNull() | F.exists(errors, lambda code: code.isNull()))
+    if api.name == events.DELETE_GROUPS:
+        holed = F.exists(response.results, lambda r: r.groupId.isNull() | r.errorCode.isNull())
+        return _absent("response.results.errorCode", holed)
+    return none
+
+
+def _wrong_error(name: Column) -> Column:
+    def wrong(code: Column) -> Column:
+        return ~code.between(_LOWEST_ERROR, _HIGHEST_ERROR)
+
+    response = F.col("j.response")
+    inside = (
+        F.when(name.isin(events.OFFSET_COMMIT, events.TXN_OFFSET_COMMIT), F.exists(commit_errors(), wrong))
+        .when(name == events.LEAVE_GROUP, F.exists(response.members.errorCode, wrong))
+        .when(name == events.DELETE_GROUPS, F.exists(response.results.errorCode, wrong))
+    )
+    return F.when(F.coalesce(wrong(response.errorCode), F.lit(False)) | F.coalesce(inside, F.lit(False)), Refusal.UNKNOWN_ERROR_CODE)
+
+
+def _times_agree() -> Column:
+    """`totalTimeMs` is the sum of its parts (kafka RequestChannel.updateRequestMetrics; throttling is not in it).
+
+    When the answer is complete before the handler returns, `remoteTimeMs`, which would be negative, is written as 0 while
+    `localTimeMs` counts on: then the sum exceeds the total, by `localTimeMs` at most.
+    """
+    total, local, remote = F.col("j.totalTimeMs"), F.col("j.localTimeMs"), F.col("j.remoteTimeMs")
+    parts = (F.col("j.requestQueueTimeMs"), local, remote, F.col("j.responseQueueTimeMs"), F.col("j.sendTimeMs"))
+    excess = total - (parts[0] + parts[1] + parts[2] + parts[3] + parts[4])
+    overlap = F.when(remote == 0, local).otherwise(0.0)
+    ranges = total.between(0, _LONGEST_MS)
+    for part in parts:
+        ranges = ranges & (part >= 0)
+    return ranges & (excess <= _TIMES_TOLERANCE_MS) & (excess >= -overlap - _TIMES_TOLERANCE_MS)
+
+
+def _ids() -> Column:
+    request, response = F.col("j.request"), F.col("j.response")
+    return F.concat_ws(
+        "", request.groupId, request.memberId, request.groupInstanceId, request.instanceId, F.col("j.requestHeader.clientId"),
+        response.memberId, response.leader, request.members.memberId, request.members.groupInstanceId, response.results.groupId,
+        request.protocols.getField("name"),
+    )  # fmt: skip
+
+
+def _blobs_are_base64() -> Column:
+    request, response = F.col("j.request"), F.col("j.response")
+    lists = (request.protocols.metadata, request.assignments.assignment, response.members.metadata)
+    result = F.coalesce(response.assignment.rlike(_BASE64), F.lit(True))
+    for blobs in lists:
+        result = result & F.coalesce(F.forall(blobs, lambda blob: blob.rlike(_BASE64)), F.lit(True))
+    return result

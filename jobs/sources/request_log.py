@@ -1,0 +1,198 @@
+"""Lines of `kafka.request.logger` as rows: `[time] LEVEL Completed request:{json} (kafka.request.logger)`, Kafka 2.8 to 4.2.
+
+Shapes: kafka `RequestConvertToJson` and `clients/src/main/resources/common/message/*.json`. The JSON of all group APIs is read once,
+with one schema that is the union of what their versions hold; requests of other APIs are told by their header and not read.
+
+A line is written when the request is answered, after the answer was sent, so `received_at` is `at` minus `totalTimeMs`. `totalTimeMs`
+has microseconds, `at` only milliseconds (cut, not rounded): `received_at` is up to 1 ms early, and its microseconds carry no meaning
+beyond the order of requests that were answered in the same millisecond.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F
+
+from coordinator_model.events import (
+    CONSUMER_GROUP_HEARTBEAT,
+    DELETE_GROUPS,
+    JOIN_GROUP,
+    LEAVE_GROUP,
+    OFFSET_COMMIT,
+    SYNC_GROUP,
+    TXN_OFFSET_COMMIT,
+)
+from jobs.sources import request_checks as checks
+from jobs.sources.rows import BLOBS, EVENT, QUARANTINE, REQUEST_SOURCE, SKIPPED, solid
+from schemas.group_events import ASSIGNMENTS, MEMBERS, PROTOCOLS
+
+_MEMBER: Final = "memberId STRING, groupInstanceId STRING"
+JSON_SCHEMA: Final = f"""
+    requestHeader STRUCT<
+        requestApiKey: INT, requestApiVersion: INT, correlationId: INT, clientId: STRING, requestApiKeyName: STRING>,
+    request STRUCT<
+        groupId: STRING, memberId: STRING, groupInstanceId: STRING, generationId: INT, generationIdOrMemberEpoch: INT,
+        sessionTimeoutMs: INT, rebalanceTimeoutMs: INT, protocolType: STRING, protocolName: STRING, reason: STRING,
+        protocols: ARRAY<STRUCT<name: STRING, metadata: STRING>>,
+        assignments: ARRAY<STRUCT<memberId: STRING, assignment: STRING>>,
+        members: ARRAY<STRUCT<{_MEMBER}, reason: STRING>>,
+        memberEpoch: INT, instanceId: STRING, serverAssignor: STRING, subscribedTopicNames: ARRAY<STRING>,
+        groupsNames: ARRAY<STRING>>,
+    response STRUCT<
+        errorCode: INT, generationId: INT, protocolType: STRING, protocolName: STRING, leader: STRING, skipAssignment: BOOLEAN,
+        memberId: STRING, memberEpoch: INT, assignment: STRING,
+        members: ARRAY<STRUCT<{_MEMBER}, metadata: STRING, errorCode: INT>>,
+        topics: ARRAY<STRUCT<partitions: ARRAY<STRUCT<errorCode: INT>>>>,
+        results: ARRAY<STRUCT<groupId: STRING, errorCode: INT>>>,
+    connection STRING,
+    totalTimeMs DOUBLE, requestQueueTimeMs DOUBLE, localTimeMs DOUBLE, remoteTimeMs DOUBLE, responseQueueTimeMs DOUBLE,
+    sendTimeMs DOUBLE,
+    clientInformation STRUCT<softwareName: STRING, softwareVersion: STRING>,
+    {checks.CORRUPT} STRING
+"""
+"""What is read of the JSON. `response.assignment` is base64 in SyncGroup and an object, kept as its text, in ConsumerGroupHeartbeat."""
+
+_JSON_OPTIONS: Final = {
+    "mode": "PERMISSIVE",
+    "columnNameOfCorruptRecord": checks.CORRUPT,
+    # Kafka writes strict JSON: what is not, is damage.
+    "allowSingleQuotes": "false",
+    "allowNonNumericNumbers": "false",
+}
+
+_MARKS: Final = ("Completed request:", '"requestApiKeyName":"')
+_SHAPE: Final = r"(?s)^\[[^\]]*\] [A-Z]+ Completed request:(\{.*\}) \([\w.$]+\)$"
+# Quotes inside JSON strings are escaped, so no client id can fake these.
+_API_NAME: Final = r'"requestApiKeyName":"([A-Z_]*)"'
+_API_KEY: Final = r'"requestApiKey":(\d{1,5})[,}]'
+
+_TOPIC_PARTITIONS: Final = "topicPartitions ARRAY<STRUCT<topicId: STRING, partitions: ARRAY<INT>>>"
+
+
+def is_request_line(text: Column) -> Column:
+    """Whether a line has a mark of the request log; damaged ones included."""
+    return text.contains(_MARKS[0]) | text.contains(_MARKS[1])
+
+
+def with_json(lines: DataFrame, is_request: Column) -> DataFrame:
+    """Adds to the lines for which `is_request` holds: `foreign` (of another API), `json`, `j` (what was read), `request_refusal`."""
+    text = F.col("text")
+    name, key = F.regexp_extract(text, _API_NAME, 1), F.regexp_extract(text, _API_KEY, 1)
+    named = lines.withColumns({"api_name": F.when(is_request, name), "api_key": F.when(is_request, key)})
+    concerns = F.col("api_name").isin(list(checks.API_KEYS)) | F.col("api_key").isin([str(key) for key in checks.API_KEYS.values()])
+    told = (F.col("api_name") != "") | (F.col("api_key") != "")
+    shaped = named.withColumns({"foreign": told & ~concerns, "json": F.when(concerns, F.regexp_extract(text, _SHAPE, 1))})
+    read = shaped.withColumn("j", F.from_json(F.when(F.col("json") != "", F.col("json")), JSON_SCHEMA, _JSON_OPTIONS))
+    return read.withColumn("request_refusal", F.when(is_request & ~F.col("foreign"), checks.refusal()))
+
+
+def columns() -> dict[str, Column]:
+    """Columns of PARSED of a request line, from what `with_json` added."""
+    refusal, foreign = F.col("request_refusal"), F.col("foreign")
+    good = ~foreign & refusal.isNull()
+    return {name: F.when(good, column) for name, column in _event_columns().items()} | {
+        "source": F.lit(REQUEST_SOURCE),
+        "verdict": F.when(refusal.isNotNull(), QUARANTINE).when(foreign, SKIPPED).otherwise(EVENT),
+        "refusal": refusal,
+    }
+
+
+def _event_columns() -> dict[str, Column]:
+    """Columns of a request line that passed its checks."""
+    api = F.col("j.requestHeader.requestApiKeyName")
+    request, response = F.col("j.request"), F.col("j.response")
+    sole = F.when(F.size(request.members) == 1, F.get(request.members, F.lit(0)))  # LeaveGroup v3+ of one member
+    errors = checks.commit_errors()
+    micros = F.unix_micros("at") - F.round(F.col("j.totalTimeMs") * 1000).cast("bigint")
+    software = F.concat_ws(" ", "j.clientInformation.softwareName", "j.clientInformation.softwareVersion")
+    is_commit = api.isin(OFFSET_COMMIT, TXN_OFFSET_COMMIT)
+    return {
+        "kind": api,
+        "received_at": F.timestamp_micros(micros),
+        "group_id": request.groupId,
+        "api_version": F.col("j.requestHeader.requestApiVersion"),
+        "connection": F.col("j.connection"),
+        "correlation_id": F.col("j.requestHeader.correlationId"),
+        "client_id": F.col("j.requestHeader.clientId"),
+        "client_host": F.regexp_extract("j.connection", checks.CONNECTION, 1),
+        "software": F.when(~software.isin("", "unknown unknown"), software),
+        "member_id": F.coalesce(request.memberId, sole.memberId),
+        "instance_id": F.coalesce(request.groupInstanceId, request.instanceId, sole.groupInstanceId),
+        "generation": F.coalesce(request.generationId, request.generationIdOrMemberEpoch, request.memberEpoch),
+        "error_code": F.when(is_commit, F.coalesce(F.get(F.filter(errors, lambda code: code != 0), F.lit(0)), F.lit(0))).otherwise(
+            response.errorCode
+        ),
+        "answer_member_id": response.memberId,
+        "answer_generation": F.coalesce(response.generationId, response.memberEpoch),
+        "leader_id": response.leader,
+        "protocol_type": F.coalesce(request.protocolType, response.protocolType),
+        "protocol": F.coalesce(request.protocolName, response.protocolName),
+        "skip_assignment": response.skipAssignment,
+        "session_timeout_ms": request.sessionTimeoutMs,
+        "rebalance_timeout_ms": request.rebalanceTimeoutMs,
+        "reason": F.coalesce(request.reason, sole.reason),
+        "member_count": F.when(is_commit, F.size(errors)),
+        "protocols": F.when(api == CONSUMER_GROUP_HEARTBEAT, _subscription(request)),
+        "members": F.when(api == LEAVE_GROUP, _leavers(request, response)),
+        "assignments": F.when(api == CONSUMER_GROUP_HEARTBEAT, _target(response)),
+        "blobs": _blobs(api, request, response),
+        "groups": F.when(
+            api == DELETE_GROUPS,
+            F.transform(response.results, lambda r: F.struct(r.groupId.alias("group_id"), r.errorCode.alias("error_code"))),
+        ),
+    }
+
+
+def _subscription(request: Column) -> Column:
+    """What a KIP-848 member subscribes to, in the shape of a classic protocol; null when it says 'unchanged'."""
+    entry = F.struct(
+        F.coalesce(request.serverAssignor, F.lit("consumer")).alias("name"),
+        solid(request.subscribedTopicNames).alias("topics"),
+        F.lit(None).alias("owned"),
+        F.lit(None).alias("digest"),
+    )
+    return F.when(request.subscribedTopicNames.isNotNull(), F.array(entry)).cast(PROTOCOLS)
+
+
+def _target(response: Column) -> Column:
+    """The assignment that a KIP-848 member was told, as topic id and partition: the request does not name the topics."""
+    topics = F.from_json(response.assignment, _TOPIC_PARTITIONS).topicPartitions
+    partitions = F.flatten(
+        F.transform(topics, lambda t: F.transform(t.partitions, lambda p: F.concat_ws("-", t.topicId, p.cast("string"))))
+    )
+    entry = F.struct(response.memberId.alias("member_id"), solid(partitions).alias("partitions"), F.lit(None).alias("digest"))
+    return F.when(response.assignment.isNotNull(), F.array(entry)).cast(ASSIGNMENTS)
+
+
+def _leavers(request: Column, response: Column) -> Column:
+    """Who leaves: one member at the top (v0-2) or a list (v3+), each with its own answer."""
+
+    def of_list(member: Column, index: Column) -> Column:
+        return _member(member.memberId, member.groupInstanceId, F.get(response.members.errorCode, index), member.reason)
+
+    alone = F.array(_member(request.memberId, F.lit(None), response.errorCode, F.lit(None)))
+    return F.when(request.members.isNull(), alone.cast(MEMBERS)).otherwise(F.transform(request.members, of_list).cast(MEMBERS))
+
+
+def _member(member_id: Column, instance_id: Column, error_code: Column, reason: Column) -> Column:
+    return F.struct(
+        member_id.alias("member_id"),
+        instance_id.alias("instance_id"),
+        error_code.alias("error_code"),
+        reason.alias("reason"),
+        F.lit(None).alias("topics"),
+    )
+
+
+def _blobs(api: Column, request: Column, response: Column) -> Column:
+    """Encoded subscriptions and assignments. A SyncGroup's are the leader's, or else the one that the member was answered."""
+    none = F.lit(None)
+    members = F.transform(response.members, lambda m: F.struct(m.memberId, m.groupInstanceId, m.metadata))
+    own = F.array(F.struct(request.memberId.alias("memberId"), response.assignment.alias("assignment")))
+    assignments = F.when(F.size(request.assignments) > 0, request.assignments).when(response.errorCode == 0, own)
+    return F.when(
+        api == JOIN_GROUP,
+        F.struct(request.protocols.alias("protocols"), members.alias("members"), none.alias("assignments")).cast(BLOBS),
+    ).when(api == SYNC_GROUP, F.struct(none.alias("protocols"), none.alias("members"), assignments.alias("assignments")).cast(BLOBS))
