@@ -23,7 +23,6 @@ from typing import Final, NamedTuple
 
 import duckdb
 from deltalake import DeltaTable
-
 from repeat_recording import repeat
 
 ROOT: Final = Path(__file__).resolve().parents[1]
@@ -94,7 +93,7 @@ def rival(source: Path) -> float:
           FROM lines
         )
         SELECT fields[2], fields[1], count(*), max(at) FROM parsed GROUP BY ALL
-        """
+        """  # noqa: S608 - the folder is ours
     ).fetchall()
     return time.monotonic() - since
 

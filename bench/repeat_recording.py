@@ -43,10 +43,13 @@ def shifted(lines: Sequence[str], by: timedelta, rename: re.Pattern[str], suffix
 
 def repeat(recording: Path, output: Path, lines_wanted: int) -> int:
     """Writes about `lines_wanted` lines; returns how many."""
-    logs = {
-        path: gzip.decompress(path.read_bytes()).decode().splitlines() for path in sorted(recording.glob("broker-*/*.log.gz"))
-    }
-    stamps = [datetime.strptime(line[1:24], STAMP) for lines in logs.values() for line in lines if line[:1] == "[" and line[24:25] == "]"]  # noqa: DTZ007
+    logs = {path: gzip.decompress(path.read_bytes()).decode().splitlines() for path in sorted(recording.glob("broker-*/*.log.gz"))}
+    stamps = [
+        datetime.strptime(line[1:24], STAMP)  # noqa: DTZ007 - local, as logged
+        for lines in logs.values()
+        for line in lines
+        if line[:1] == "[" and line[24:25] == "]"
+    ]
     minutes = int((max(stamps) - min(stamps)).total_seconds() // 60) + 2
     names = "|".join(map(re.escape, group_names(recording)))
     rename = re.compile(rf'("groupId":"|[Gg]roup |\[GroupId[ =]|metadata for )({names})(?=["\s\].])')

@@ -32,9 +32,7 @@ REQUESTS: Final = frozenset(
 )
 
 # Coordinator log, by what the line says. The templates of each are in jobs/sources/coordinator_log.py.
-PREPARING_REBALANCE: Final = (
-    "PREPARING_REBALANCE"  # generation: the old one; reason; member_id where the reason names one
-)
+PREPARING_REBALANCE: Final = "PREPARING_REBALANCE"  # generation: the old one; reason; member_id where the reason names one
 STABILIZED: Final = "STABILIZED"  # generation: the new one; member_count
 ASSIGNMENT_RECEIVED: Final = "ASSIGNMENT_RECEIVED"  # generation; leader_id (3.0+); member_count
 GROUP_EMPTY: Final = "GROUP_EMPTY"  # generation: the new one
@@ -44,15 +42,11 @@ PENDING_MEMBER_LEFT: Final = "PENDING_MEMBER_LEFT"
 PENDING_MEMBER_EXPIRED: Final = "PENDING_MEMBER_EXPIRED"
 MEMBER_ID_ISSUED: Final = "MEMBER_ID_ISSUED"  # MEMBER_ID_REQUIRED answered; state
 MEMBER_ADDED: Final = "MEMBER_ADDED"  # state before; static: instance_id
-STATIC_MEMBER_REPLACED: Final = (
-    "STATIC_MEMBER_REPLACED"  # member_id: the old one; answer_member_id: the new one, if told
-)
+STATIC_MEMBER_REPLACED: Final = "STATIC_MEMBER_REPLACED"  # member_id: the old one; answer_member_id: the new one, if told
 STATIC_MEMBER_KEPT: Final = "STATIC_MEMBER_KEPT"  # "will not trigger rebalance"; group not always named
 MEMBER_LOADED: Final = "MEMBER_LOADED"  # a member read back from __consumer_offsets; generation
 MEMBER_UPDATED: Final = "MEMBER_UPDATED"  # metadata of a member updated, where not a reason
-INSTANCE_FENCED: Final = (
-    "INSTANCE_FENCED"  # member_id: the fenced one; leader_id: "", answer_member_id: the current one
-)
+INSTANCE_FENCED: Final = "INSTANCE_FENCED"  # member_id: the fenced one; leader_id: "", answer_member_id: the current one
 MEMBERS_NOT_REJOINED: Final = "MEMBERS_NOT_REJOINED"  # members: dynamic ones removed at the end of the join phase
 MEMBERS_NOT_SYNCED: Final = "MEMBERS_NOT_SYNCED"
 NO_MEMBER_REJOINED: Final = "NO_MEMBER_REJOINED"

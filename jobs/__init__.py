@@ -1,0 +1,1 @@
+"""The jobs: read, transform, write. Everything that touches Spark, files or a terminal."""

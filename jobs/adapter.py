@@ -111,9 +111,7 @@ def _type_of(name: str) -> DataType:
 
 def follow(events: DataFrame, settings: Settings) -> DataFrame:
     """The finished rows of all tables: cluster, table, row (JSON)."""
-    return events.groupBy("cluster", "shard").applyInPandasWithState(
-        shard_function(settings), OUTPUT, STATE, "append", "NoTimeout"
-    )
+    return events.groupBy("cluster", "shard").applyInPandasWithState(shard_function(settings), OUTPUT, STATE, "append", "NoTimeout")
 
 
 def shard_function(
@@ -157,9 +155,7 @@ def _shard(state: GroupState, settings: Settings) -> Shard:
         return Shard(settings)
     version, blob, *_ = state.get
     if version > MODEL_VERSION:
-        raise StateTooNewError(
-            f"the state was written by model version {version}, this program has {MODEL_VERSION}: use the newer program"
-        )
+        raise StateTooNewError(f"the state was written by model version {version}, this program has {MODEL_VERSION}: use the newer program")
     return Shard.decode(bytes(blob), settings)
 
 
@@ -181,9 +177,7 @@ def unpack(packed: str) -> dict[str, Any]:
 
 
 def _protocols(items: list[dict[str, Any]]) -> tuple[Protocol, ...]:
-    return tuple(
-        Protocol(item.get("name", ""), _topics(item), tuple(item.get("owned", ())), item.get("digest", "")) for item in items
-    )
+    return tuple(Protocol(item.get("name", ""), _topics(item), tuple(item.get("owned", ())), item.get("digest", "")) for item in items)
 
 
 def _members(items: list[dict[str, Any]]) -> tuple[MemberEntry, ...]:

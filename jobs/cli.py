@@ -73,8 +73,7 @@ Examples:
     "timezones",
     metavar="ZONE",
     multiple=True,
-    help="Time zone of the log timestamps, which carry none: ZONE for all clusters, cluster=ZONE for one. "
-    "Repeatable. [default: UTC]",
+    help="Time zone of the log timestamps, which carry none: ZONE for all clusters, cluster=ZONE for one. Repeatable. [default: UTC]",
 )
 @click.option("--config", type=click.Path(path_type=Path), help="TOML file of settings, as conf/pipeline.toml.")
 @click.option("--slice-lines", type=int, metavar="N", help="Input lines per micro-batch. [default: 100000]")

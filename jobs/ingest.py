@@ -14,11 +14,10 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-import pyarrow as pa
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from coordinator_model.events import CLOCK, END, HEARTBEAT, JOIN_GROUP, SYNC_GROUP
+from coordinator_model.events import HEARTBEAT, JOIN_GROUP, SYNC_GROUP
 from jobs import sinks
 from jobs.sources import coordinator_log, request_log
 from jobs.sources.compaction import heartbeat_runs
@@ -29,7 +28,7 @@ from jobs.sources.rows import CLOCK_SOURCE, COORDINATOR_SOURCE, EVENT, QUARANTIN
 from schemas import INGEST_TABLES, group_events, input_lines, quarantine, raw_lines
 
 if TYPE_CHECKING:
-    from pyspark.sql.streaming import StreamingQuery
+    from pyspark.sql.streaming.query import StreamingQuery
 
 APP_ID: Final = "rebalance-ingest"
 OFFSETS_PARTITIONS: Final = 50  # Kafka's default of offsets.topic.num.partitions

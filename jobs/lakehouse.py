@@ -108,8 +108,7 @@ def check_layout(lakehouse: Lakehouse, settings: Settings) -> None:
         raise UserError(f"{folder} was made by another version of this program: give a new folder")
     if theirs.get("shards") != settings.shards:
         raise UserError(
-            f"{folder} was made with shards = {theirs.get('shards')}, not {settings.shards}: "
-            "use the same settings or a new folder"
+            f"{folder} was made with shards = {theirs.get('shards')}, not {settings.shards}: use the same settings or a new folder"
         )
 
 

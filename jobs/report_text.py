@@ -175,9 +175,7 @@ class _View:
     def paragraph(self, label: str, text: str) -> None:
         """An indented paragraph."""
         width = min(self.console.width, _PARAGRAPH) - 2
-        for piece in textwrap.wrap(
-            label + printable(text, 600), max(width, 40), initial_indent=" " * 6, subsequent_indent=" " * 6
-        ):
+        for piece in textwrap.wrap(label + printable(text, 600), max(width, 40), initial_indent=" " * 6, subsequent_indent=" " * 6):
             self.line(piece)
 
     def columns(self, *names: str) -> Columns:

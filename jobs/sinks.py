@@ -1,7 +1,8 @@
 """Appending to the lakehouse's Delta tables, exactly once per (application, version).
 
-A batch that is run again after a crash finds its version in the table's log and changes nothing. Small tables are written by delta-rs
-(milliseconds a commit), large ones by Spark (most of a second); both keep the same transaction record, `SetTransaction` of the Delta protocol.
+A batch that is run again after a crash finds its version in the table's log and changes nothing. Small tables are written by
+delta-rs (milliseconds a commit), large ones by Spark (most of a second); both keep the same transaction record, `SetTransaction` of
+the Delta protocol.
 """
 
 from __future__ import annotations

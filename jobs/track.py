@@ -97,12 +97,7 @@ def read_group_events(spark: SparkSession, table: Path) -> DataFrame:
 
     Without a starting version Delta would begin with a snapshot of the table, whose files have no order at all.
     """
-    return (
-        spark.readStream.format("delta")
-        .option("startingVersion", 0)
-        .option("maxFilesPerTrigger", FILES_PER_BATCH)
-        .load(str(table))
-    )
+    return spark.readStream.format("delta").option("startingVersion", 0).option("maxFilesPerTrigger", FILES_PER_BATCH).load(str(table))
 
 
 def _batch_writer(lakehouse: Path, observer: Observer | None) -> Callable[[DataFrame, int], None]:

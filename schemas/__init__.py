@@ -16,9 +16,7 @@ from schemas import (
     rebalances,
 )
 
-INGEST_TABLES: Final[dict[str, StructType]] = {
-    table.NAME: table.SCHEMA for table in (group_events, quarantine, input_lines)
-}
+INGEST_TABLES: Final[dict[str, StructType]] = {table.NAME: table.SCHEMA for table in (group_events, quarantine, input_lines)}
 TRACK_TABLES: Final[dict[str, StructType]] = {
     table.NAME: table.SCHEMA for table in (group_transitions, rebalances, member_sessions, findings)
 }

@@ -88,9 +88,7 @@ SCHEMA: Final = StructType(
         column("client_id", StringType(), "client.id of the sender; or of the member, as the coordinator logs it."),
         column("client_host", StringType(), "Host of the client, without port."),
         column("software", StringType(), "Client software and version, as it told the broker."),
-        column(
-            "member_id", StringType(), "Member id in the request (empty: unknown), or the member the line is about."
-        ),
+        column("member_id", StringType(), "Member id in the request (empty: unknown), or the member the line is about."),
         column("instance_id", StringType(), "group.instance.id."),
         column("generation", IntegerType(), "Generation (or member epoch) in the request, or in the line."),
         column("error_code", IntegerType(), "Error code of the answer; for commits the first one that is not 0."),
@@ -111,7 +109,11 @@ SCHEMA: Final = StructType(
         column("last_at", TimestampType(), "Heartbeats: arrival of the last of the row."),
         column("beat_count", IntegerType(), "Heartbeats: how many."),
         column("longest_gap_ms", LongType(), "Heartbeats: longest time between two of the row."),
-        column("beats", ArrayType(IntegerType(), containsNull=False), "Heartbeats: ms since received_at, ascending. Clock: seconds since received_at in which lines stand, as first, last, first, last, …"),
+        column(
+            "beats",
+            ArrayType(IntegerType(), containsNull=False),
+            "Heartbeats: ms since received_at, ascending. Clock: seconds since received_at in which lines stand, as first, last, first, last, …",
+        ),
         column("positions", ArrayType(LongType(), containsNull=False), "Heartbeats: line or offset of each."),
         column("lines", IntegerType(), "Input lines that the row stands for.", nullable=False),
         BATCH_ID,

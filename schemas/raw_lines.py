@@ -24,10 +24,12 @@ SCHEMA: Final = StructType(
         column("origin", StringType(), "File (relative to the input) or topic-partition.", nullable=False),
         column("position", LongType(), "Line number in the file, from 1, or offset.", nullable=False),
         column("at", TimestampType(), "Time of the line, UTC; null if it has none. For clock: newest time read."),
-        column("text", StringType(), "The line without its line end. For clock: JSON array of the seconds (UTC epoch) with lines: first, last, first, last, …"),
         column(
-            "fault", StringType(), "Why the source itself found the line unreadable; null if it is text with a time."
+            "text",
+            StringType(),
+            "The line without its line end. For clock: JSON array of the seconds (UTC epoch) with lines: first, last, first, last, …",
         ),
+        column("fault", StringType(), "Why the source itself found the line unreadable; null if it is text with a time."),
         column(
             "lines",
             LongType(),

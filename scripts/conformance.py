@@ -90,7 +90,12 @@ class Score:
         return faults
 
 
-def compare(expected: Sequence[dict[str, Any]], rebalances: Iterable[dict[str, Any]], findings: Iterable[dict[str, Any]], healthy: frozenset[str]) -> Score:
+def compare(
+    expected: Sequence[dict[str, Any]],
+    rebalances: Iterable[dict[str, Any]],
+    findings: Iterable[dict[str, Any]],
+    healthy: frozenset[str],
+) -> Score:
     """Pairs each of the broker's rebalances with ours of the same group and generation, nearest in time first.
 
     `rebalances`, `findings`: rows of the tables, times as epoch ms.
@@ -136,9 +141,7 @@ def stage(recordings: Sequence[Recording], folder: Path) -> Settings:
 def rows(lakehouse: Path, table: str, cluster: str) -> list[dict[str, Any]]:
     """A table's rows of one cluster, times as epoch ms."""
     data = DeltaTable(str(lakehouse / table)).to_pyarrow_table(filters=[("cluster", "=", cluster)])
-    return [
-        {k: round(v.timestamp() * 1_000) if hasattr(v, "timestamp") else v for k, v in row.items()} for row in data.to_pylist()
-    ]
+    return [{k: round(v.timestamp() * 1_000) if hasattr(v, "timestamp") else v for k, v in row.items()} for row in data.to_pylist()]
 
 
 def span(errors: Sequence[int]) -> str:
@@ -162,11 +165,19 @@ def main(argv: Sequence[str] | None = None) -> int:
         source, lakehouse = Path(name, "input"), Path(name, "lakehouse")
         settings = stage(recordings, source)
         run(source, lakehouse, settings=settings, once=True, progress=Progress(Console(stderr=True)), short_run=True)
-        print(f"\n{'recording':<14}{'evidence':<17}{'expected':>8}{'found':>7}{'missing':>9}{'extra':>7}  error in ms of started_at, joined_at, ended_at")
+        print(
+            f"\n{'recording':<14}{'evidence':<17}{'expected':>8}{'found':>7}{'missing':>9}{'extra':>7}"
+            "  error in ms of started_at, joined_at, ended_at"
+        )
         for recording in recordings:
             for evidence in EVIDENCE:
                 cluster = f"{recording.folder.name} {evidence}"
-                score = compare(recording.expected, rows(lakehouse, "rebalances", cluster), rows(lakehouse, "findings", cluster), recording.healthy)
+                score = compare(
+                    recording.expected,
+                    rows(lakehouse, "rebalances", cluster),
+                    rows(lakehouse, "findings", cluster),
+                    recording.healthy,
+                )
                 print(
                     f"{recording.folder.name:<14}{evidence:<17}{score.expected:>8}{score.found:>7}{len(score.missing):>9}{len(score.extra):>7}"
                     f"  {span(score.started)}   {span(score.joined)}   {span(score.ended)}"

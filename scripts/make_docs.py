@@ -104,10 +104,7 @@ def section(name: str, schema: StructType) -> str:
     """One table."""
     doc = (importlib.import_module(f"schemas.{name}").__doc__ or "").strip()
     lines = [f"### {name}\n", f"{doc}\n", "| column | type | null | meaning |", "|---|---|---|---|"]
-    lines += [
-        f"| {field.name} | {kind(field)} | {'yes' if field.nullable else 'no'} | {cell(comment(field))} |"
-        for field in schema
-    ]
+    lines += [f"| {field.name} | {kind(field)} | {'yes' if field.nullable else 'no'} | {cell(comment(field))} |" for field in schema]
     return "\n".join(lines) + "\n"
 
 

@@ -15,9 +15,7 @@ if TYPE_CHECKING:
 # dev: a fast answer while working. ci: more cases, and the same ones every time, so that a failure can be repeated.
 # No deadline in either: the first call of anything is slow, and these machines are shared.
 settings.register_profile("dev", max_examples=50, deadline=None)
-settings.register_profile(
-    "ci", max_examples=300, deadline=None, derandomize=True, suppress_health_check=[HealthCheck.too_slow]
-)
+settings.register_profile("ci", max_examples=300, deadline=None, derandomize=True, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE") or ("ci" if os.environ.get("CI") else "dev"))
 
 

@@ -158,9 +158,7 @@ def fenced_instance(g: Emitter, event: Event) -> None:
 
 def zombie_commit(g: Emitter, event: Event, removed: str) -> None:
     """A commit of a member that no longer owns what it commits. It was refused, but the work was done twice."""
-    if event.kind in (OFFSET_COMMIT, TXN_OFFSET_COMMIT) and _first_time(
-        g, ZOMBIE_COMMIT, event.member_id, event.generation
-    ):
+    if event.kind in (OFFSET_COMMIT, TXN_OFFSET_COMMIT) and _first_time(g, ZOMBIE_COMMIT, event.member_id, event.generation):
         why = f" after its removal ({removed})" if removed else ""
         _tell(
             g,

@@ -109,6 +109,4 @@ class GroupTracker:
             member.renewed_ms = max(member.renewed_ms, event.at_ms)
         if was is not None and event.kind != kinds.GROUP_LOADED:
             populated = bool(view.members) or view.member_count > 0
-            phases.change_state(
-                self, event.at_ms, State.STABLE if populated else State.EMPTY, phases.GROUP_LOADED, signs
-            )
+            phases.change_state(self, event.at_ms, State.STABLE if populated else State.EMPTY, phases.GROUP_LOADED, signs)

@@ -64,9 +64,7 @@ def alive(member: Member, event: Event) -> None:
     member.last_sign = ref(event)
 
 
-def remove(
-    g: Emitter, member_id: str, at_ms: int, kind: str, signs: list[Ref], event: Event | None = None
-) -> Gone | None:
+def remove(g: Emitter, member_id: str, at_ms: int, kind: str, signs: list[Ref], event: Event | None = None) -> Gone | None:
     """Ends a membership: one row of member_sessions, and a memory of it. None if it had ended already."""
     view = g.view
     member = view.members.pop(member_id, None)
@@ -81,9 +79,7 @@ def remove(
             view.open.added.remove(member_id)
         elif member_id not in view.open.gone:
             view.open.gone.append(member_id)
-        view.open.stopped.setdefault(
-            member_id, member.seen_ms if kind == reasons.SESSION_TIMEOUT and member.seen_ms >= 0 else at_ms
-        )
+        view.open.stopped.setdefault(member_id, member.seen_ms if kind == reasons.SESSION_TIMEOUT and member.seen_ms >= 0 else at_ms)
     if view.leader_id == member_id:
         view.leader_id = ""
     signs = [*signs, *([member.last_sign] if member.last_sign else [])]

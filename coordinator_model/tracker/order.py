@@ -55,8 +55,6 @@ def heartbeats(run: Event) -> list[Event]:
     if run.at_ms - run.received_ms > kinds.PROMPT_MS:
         return [run]
     return [
-        run._replace(
-            at_ms=run.received_ms + beat, received_ms=run.received_ms + beat, position=position, beats=(0,), positions=(position,)
-        )
+        run._replace(at_ms=run.received_ms + beat, received_ms=run.received_ms + beat, position=position, beats=(0,), positions=(position,))
         for beat, position in zip(run.beats, run.positions or (run.position,), strict=True)
     ]

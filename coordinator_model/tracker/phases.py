@@ -232,11 +232,7 @@ def _culprit(rebalance: Rebalance) -> Trigger:
         if named:
             return named[-1]
     first = started_ms(rebalance)
-    early = [
-        t
-        for t in rebalance.triggers
-        if t.at_ms <= first or rebalance.first_sign_ms < 0 or t.at_ms <= rebalance.first_sign_ms
-    ]
+    early = [t for t in rebalance.triggers if t.at_ms <= first or rebalance.first_sign_ms < 0 or t.at_ms <= rebalance.first_sign_ms]
     if not early:
         return Trigger(first, reasons.UNKNOWN)
     return min(early, key=lambda t: (t.at_ms, t.cause, t.member_id))
@@ -255,9 +251,7 @@ def _write(g: Emitter, rebalance: Rebalance) -> None:
         culprit.client_id = member.client()
     joined_ms = rebalance.joined_ms if rebalance.joined_ms >= 0 else None
     moved = cost.of(rebalance)
-    slowest = (
-        max(rebalance.joins, key=lambda m: (rebalance.joins[m], m), default=None) if len(rebalance.joins) > 1 else None
-    )
+    slowest = max(rebalance.joins, key=lambda m: (rebalance.joins[m], m), default=None) if len(rebalance.joins) > 1 else None
     g.emit(
         REBALANCES,
         generation=rebalance.generation if rebalance.generation >= 0 else None,
@@ -313,13 +307,9 @@ def tell(g: Emitter, rebalance: Rebalance, *, final: bool = False) -> None:
             )
         )
     if rebalance.outcome == COMPLETED:
-        steps.append(
-            (rebalance.ended_ms, State.COMPLETING_REBALANCE, State.STABLE, rebalance.generation, ASSIGNMENT_RECEIVED)
-        )
+        steps.append((rebalance.ended_ms, State.COMPLETING_REBALANCE, State.STABLE, rebalance.generation, ASSIGNMENT_RECEIVED))
     elif rebalance.outcome == EMPTIED:
-        steps.append(
-            (rebalance.ended_ms, State.PREPARING_REBALANCE, State.EMPTY, rebalance.generation, ALL_MEMBERS_GONE)
-        )
+        steps.append((rebalance.ended_ms, State.PREPARING_REBALANCE, State.EMPTY, rebalance.generation, ALL_MEMBERS_GONE))
     for number, (at_ms, from_state, to_state, generation, trigger) in enumerate(steps):
         if number >= rebalance.told:
             who = culprit if number == 0 else None

@@ -59,15 +59,11 @@ def of_rejoin(words: str, *, is_leader: bool) -> str:
     return LEADER_REJOINED if is_leader else MEMBER_REJOINED
 
 
-def of_coordinator(reason: str) -> str:
+def of_coordinator(reason: str) -> str:  # noqa: PLR0911 - a table in the form of a function: one answer a wording
     """Cause named by the coordinator's `(reason: …)`."""
     text = reason.lower()
     words = client_reason(reason)
-    if (
-        text.startswith("adding new member")
-        or text.startswith(("member ", "static member "))
-        and "joining group" in text
-    ):
+    if text.startswith("adding new member") or (text.startswith(("member ", "static member ")) and "joining group" in text):
         return MEMBER_JOINED
     if "on heartbeat expiration" in text:
         return SESSION_TIMEOUT

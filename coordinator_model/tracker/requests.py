@@ -52,9 +52,8 @@ def offset_commit(g: Emitter, event: Event) -> None:
     """OFFSET_COMMIT, TXN_OFFSET_COMMIT: a member's accepted commit renews its session as a heartbeat does."""
     if event.error_code != Error.NONE:
         _refused(g, event)
-    elif event.member_id and event.generation >= 0 and event.member_id in g.view.members:
-        if event.kind == kinds.OFFSET_COMMIT:
-            membership.alive(g.view.members[event.member_id], event)
+    elif event.kind == kinds.OFFSET_COMMIT and event.generation >= 0 and event.member_id in g.view.members:
+        membership.alive(g.view.members[event.member_id], event)
 
 
 def join_group(g: Emitter, event: Event) -> None:
@@ -95,11 +94,7 @@ def join_group(g: Emitter, event: Event) -> None:
         cause = reasons.MEMBER_JOINED
         if known and member.member_id not in running.added:
             cause = reasons.of_rejoin(event.reason, is_leader=member.member_id == event.leader_id)
-            if (
-                member.topics
-                and topics != member.topics
-                and cause in (reasons.LEADER_REJOINED, reasons.MEMBER_REJOINED)
-            ):
+            if member.topics and topics != member.topics and cause in (reasons.LEADER_REJOINED, reasons.MEMBER_REJOINED):
                 cause = reasons.SUBSCRIPTION_CHANGED
         _joined_as_trigger(running, event, cause)
         member.renewed_ms = max(member.renewed_ms, running.joined_ms)  # every session restarts as the phase ends
@@ -123,15 +118,11 @@ def sync_group(g: Emitter, event: Event) -> None:
     by_leader = len(event.assignments) > 1 or any(a.member_id != event.member_id for a in event.assignments)
     running = view.open
     if running is not None and running.joined_ms >= 0:
-        phases.ended(
-            g, event.received_ms if by_leader or event.member_id == view.leader_id else event.at_ms, signs=[ref(event)]
-        )
+        phases.ended(g, event.received_ms if by_leader or event.member_id == view.leader_id else event.at_ms, signs=[ref(event)])
     member = membership.add(g, event.member_id, event.received_ms, event)
     member.renewed_ms = max(member.renewed_ms, event.at_ms)
     member.sessions_seen = True
-    rebalance = next(
-        (r for r in view.closing if r.generation == event.generation and r.outcome == phases.COMPLETED), None
-    )
+    rebalance = next((r for r in view.closing if r.generation == event.generation and r.outcome == phases.COMPLETED), None)
     if rebalance is not None:
         rebalance.synced.setdefault(event.member_id, event.at_ms)
         if by_leader and not rebalance.exact:
@@ -142,9 +133,9 @@ def sync_group(g: Emitter, event: Event) -> None:
         owner = view.members.get(assigned.member_id)
         if owner is not None:
             owner.partitions = assigned.partitions
-    if rebalance is not None and (by_leader or (event.member_id == rebalance.leader_id and len(view.members) == 1)):
-        if all(a.partitions is not None for a in event.assignments):
-            rebalance.assigned = {a.member_id: a.partitions or () for a in event.assignments}
+    whole = by_leader or (rebalance is not None and event.member_id == rebalance.leader_id and len(view.members) == 1)
+    if rebalance is not None and whole and all(a.partitions is not None for a in event.assignments):
+        rebalance.assigned = {a.member_id: a.partitions or () for a in event.assignments}
 
 
 def leave_group(g: Emitter, event: Event) -> None:
@@ -257,7 +248,7 @@ def _sign_of_rebalance(g: Emitter, event: Event, at_ms: int) -> None:
             return  # told to a member of the generation before
         running = None
     if running is None:
-        if view.state is not State.STABLE and view.open is None or event.generation != view.generation:
+        if (view.state is not State.STABLE and view.open is None) or event.generation != view.generation:
             return
         running = phases.open_rebalance(g, at_ms, exact=False, signs=[ref(event)])
     if running.first_sign_ms < 0 or at_ms < running.first_sign_ms:

@@ -52,9 +52,7 @@ class Shard:
         for group_id in sorted({*self._held, *self._next}):
             rows += self._release(group_id)
         for clock in self._clocks.values():
-            clock.forget_before(
-                clock.newest_ms - self.settings.lateness_ms - self.settings.grace_ms - 4 * self.settings.max_silence_ms
-            )
+            clock.forget_before(clock.newest_ms - self.settings.lateness_ms - self.settings.grace_ms - 4 * self.settings.max_silence_ms)
         return rows
 
     def summary(self) -> tuple[int, int, int]:
@@ -68,9 +66,7 @@ class Shard:
             if event.kind == kinds.END:
                 clock.ended = True
             base = event.received_ms // SECOND_MS
-            clock.hear(
-                (base + first, base + last) for first, last in zip(event.beats[::2], event.beats[1::2], strict=True)
-            )
+            clock.hear((base + first, base + last) for first, last in zip(event.beats[::2], event.beats[1::2], strict=True))
             return
         clock = self._clocks.setdefault(event.broker, BrokerClock())
         if not event.group_id:

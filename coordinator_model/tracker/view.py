@@ -13,7 +13,6 @@ from typing import Final
 from coordinator_model.states import State
 from coordinator_model.tracker.rows import Ref
 
-
 _UUID_SUFFIX: Final = re.compile(r"-[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}$")
 
 

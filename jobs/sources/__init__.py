@@ -1,0 +1,1 @@
+"""Where evidence comes from: one module per kind of log, and what they share."""

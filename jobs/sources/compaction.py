@@ -1,7 +1,8 @@
 """Runs of heartbeats: beats of one member with one rhythm share a row, which keeps when each arrived and which line it is.
 
 A member beats every few seconds for weeks, always the same. What matters is kept: the run is cut where the group, the generation,
-the answer or the connection changes, where an answer was held up, and where the rhythm does: where a gap differs by more than half from the one before it.
+the answer or the connection changes, where an answer was held up, and where the rhythm does: where a gap differs by more than half
+from the one before it.
 How the lines were batched decides where rows begin, never what they say: laid out again, rows of any batching give the same beats.
 """
 

@@ -10,13 +10,13 @@ from __future__ import annotations
 import base64
 import binascii
 import hashlib
-from collections.abc import Iterator
+from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow as pa
+from pyspark.sql.pandas.types import to_arrow_type
 
 from jobs.sources.rows import PARSED
-from pyspark.sql.pandas.types import to_arrow_type
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -67,7 +67,7 @@ class _Reader:
 
     def partitions(self) -> list[str]:
         """Topics with partition numbers, as topic-partition."""
-        result = []
+        result: list[str] = []
         for _ in range(self._count(6)):
             topic = self.string()
             result.extend(f"{topic}-{self.int32()}" for _ in range(self._count(4)))
@@ -142,7 +142,7 @@ def with_decoded_blobs(rows: DataFrame) -> DataFrame:
     return rows.mapInArrow(_decode_batches, PARSED)
 
 
-def _decode_batches(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+def _decode_batches(batches: Iterable[pa.RecordBatch]) -> Iterable[pa.RecordBatch]:
     for batch in batches:
         types = batch.column("protocol_type").to_pylist()
         blobs = batch.column("blobs").to_pylist()

@@ -4,7 +4,8 @@ The sentences are in classic_templates.py, consumer_templates.py and service_tem
 fields come back as one text, separated by a character that no line holds.
 
 Prefixes: Scala `[GroupCoordinator <broker>]: ` and `[GroupMetadataManager brokerId=<broker>] ` (GroupMetadata has none), Java
-`[GroupCoordinator id=<broker> topic=__consumer_offsets partition=<p>] ` and, for what concerns no partition, `[GroupCoordinator id=<broker>] `.
+`[GroupCoordinator id=<broker> topic=__consumer_offsets partition=<p>] ` and, for what concerns no partition,
+`[GroupCoordinator id=<broker>] `.
 """
 
 from __future__ import annotations
@@ -31,7 +32,9 @@ TEMPLATES: Final = (*REBALANCE, *MEMBER_LINES, *OWNERSHIP, *COMMITS, *CONSUMER, 
 _SEPARATOR: Final = "\x01"
 _MAX_LENGTH: Final = 1 << 18  # a list of 4,000 members; longer ones are not Kafka's, and make regular expressions slow
 
-_PREFIX: Final = r"\[GroupCoordinator (?:id=)?\d+(?: topic=__consumer_offsets partition=(\d{1,9}))?\]:? |\[GroupMetadataManager brokerId=\d+\] "
+_PREFIX: Final = (
+    r"\[GroupCoordinator (?:id=)?\d+(?: topic=__consumer_offsets partition=(\d{1,9}))?\]:? |\[GroupMetadataManager brokerId=\d+\] "
+)
 _LOGGER: Final = (
     r"kafka\.coordinator\.group\.[\w.$]+"
     r"|org\.apache\.kafka\.coordinator\.group\.[\w.$]+"
@@ -44,19 +47,16 @@ _ENDS_OURS: Final = rf" \((?:{_LOGGER})\)$"
 _MEMBER_SEPARATOR: Final = r", (?=.*-[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12})"
 
 
-
 def is_coordinator_line(text: Column) -> Column:
     """Whether a line has a mark of the group coordinator; stack traces and damaged lines included."""
-    return (
-        text.contains("coordinator.group.")
-        | text.contains(" [GroupCoordinator ")
-        | text.contains(" [GroupMetadataManager brokerId=")
-    )
+    return text.contains("coordinator.group.") | text.contains(" [GroupCoordinator ") | text.contains(" [GroupMetadataManager brokerId=")
 
 
 def with_record(lines: DataFrame, is_coordinator: Column) -> DataFrame:
-    """Adds to the lines for which `is_coordinator` holds: the parts of the line, `fields` and `reason_fields` (what the sentence and the reason in it
-    name), and `coordinator_refusal`."""
+    """Adds what is read of the lines for which `is_coordinator` holds.
+
+    The parts of the line, `fields` and `reason_fields` (what the sentence and the reason in it name), and `coordinator_refusal`.
+    """
     text = F.col("text")
     short = is_coordinator & (F.length(text) <= _MAX_LENGTH)
     parts = ("prefix", "prefix_partition", "sentence", "logger")
@@ -139,7 +139,9 @@ def _event_columns() -> dict[str, Column]:
         "kind": _kind(),
         "received_at": F.col("at"),
         "group_id": _field("group"),
-        "coordinator_partition": _number(F.coalesce(_field("partition"), F.when(F.col("prefix_partition") != "", F.col("prefix_partition")))),
+        "coordinator_partition": _number(
+            F.coalesce(_field("partition"), F.when(F.col("prefix_partition") != "", F.col("prefix_partition")))
+        ),
         "client_id": _field("client"),
         "client_host": F.substring_index(_field("host"), "/", -1),  # java.net.InetAddress prints name/address
         "member_id": F.coalesce(_field("member"), _field("member", "reason_fields"), F.get(in_reason, F.lit(0)).member_id),
@@ -168,6 +170,10 @@ def _listed(collection: Column) -> Column:
     return F.transform(
         ids,
         lambda member: F.struct(
-            member.alias("member_id"), F.lit(None).alias("instance_id"), F.lit(None).alias("error_code"), F.lit(None).alias("reason"), F.lit(None).alias("topics")
+            member.alias("member_id"),
+            F.lit(None).alias("instance_id"),
+            F.lit(None).alias("error_code"),
+            F.lit(None).alias("reason"),
+            F.lit(None).alias("topics"),
         ),
     ).cast(MEMBERS)

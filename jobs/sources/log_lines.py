@@ -188,8 +188,10 @@ class LogReader:
         self._reset()
 
     def take_heard(self) -> list[int]:
-        """Seconds (UTC epoch) in which lines stand that were handed out or passed over since the last call, as first, last,
-        first, last, …: ascending stretches without a silent second."""
+        """Seconds (UTC epoch) in which lines stand that were read since the last call.
+
+        As first, last, first, last, …: ascending stretches without a silent second.
+        """
         seconds, self._heard = sorted(set(self._heard)), []
         stretches: list[int] = []
         for second in seconds:

@@ -80,9 +80,7 @@ class Refusal:
 
 BLOBS: Final = StructType(
     [
-        StructField(
-            "protocols", ArrayType(StructType([StructField("name", StringType()), StructField("metadata", StringType())]))
-        ),
+        StructField("protocols", ArrayType(StructType([StructField("name", StringType()), StructField("metadata", StringType())]))),
         StructField(
             "members",
             ArrayType(
@@ -95,9 +93,7 @@ BLOBS: Final = StructType(
                 )
             ),
         ),
-        StructField(
-            "assignments", ArrayType(StructType([StructField("memberId", StringType()), StructField("assignment", StringType())]))
-        ),
+        StructField("assignments", ArrayType(StructType([StructField("memberId", StringType()), StructField("assignment", StringType())]))),
     ]
 )
 """Encoded subscriptions and assignments of one JoinGroup or SyncGroup, as logged (base64)."""

@@ -423,9 +423,7 @@ class Spool:
             return []
         due = {s.cluster for s in waiting if self._due(s) <= until}
         behind = {
-            cluster: min(
-                (s.due_ms for s in self._streams if s.cluster == cluster and s.has_more and not s.waiting), default=FOREVER
-            )
+            cluster: min((s.due_ms for s in self._streams if s.cluster == cluster and s.has_more and not s.waiting), default=FOREVER)
             for cluster in due
         }
         decidable = [s for s in waiting if s.cluster in due and s.due_ms < behind[s.cluster]]

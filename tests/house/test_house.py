@@ -44,9 +44,7 @@ def test_no_file_names_a_machine_or_a_registry() -> None:
         if path.is_relative_to(PROJECT / "tests" / "data"):  # recorded elsewhere, as it was
             continue
         text = path.read_bytes().decode("utf-8", errors="replace")
-        found += [
-            f"{path.relative_to(PROJECT)}: {m.group()}" for m in (forbidden.search(text), hosts.search(text)) if m
-        ]
+        found += [f"{path.relative_to(PROJECT)}: {m.group()}" for m in (forbidden.search(text), hosts.search(text)) if m]
     assert found == []
 
 

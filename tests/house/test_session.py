@@ -53,12 +53,7 @@ def test_only_a_short_run_compiles_less() -> None:
 def test_delta_round_trip_in_utc(spark: SparkSession, tmp_path: Path) -> None:
     table = str(tmp_path / "table")
     spark.sql("SELECT timestamp'2026-03-01 12:00:00' AS at").write.format("delta").save(table)
-    rows = (
-        spark.read.format("delta")
-        .load(table)
-        .selectExpr("unix_seconds(at) AS s", "current_timezone() AS zone")
-        .collect()
-    )
+    rows = spark.read.format("delta").load(table).selectExpr("unix_seconds(at) AS s", "current_timezone() AS zone").collect()
     assert [(row.s, row.zone) for row in rows] == [(1772366400, "UTC")]
 
 

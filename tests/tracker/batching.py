@@ -25,8 +25,7 @@ def batches(
     chance = random.Random(seed)
     late = delays or {}
     arrivals = sorted(
-        (e.at_ms + late.get(e.broker, 0) + (chance.randrange(shuffle_ms) if shuffle_ms else 0), number)
-        for number, e in enumerate(events)
+        (e.at_ms + late.get(e.broker, 0) + (chance.randrange(shuffle_ms) if shuffle_ms else 0), number) for number, e in enumerate(events)
     )
     if not arrivals:
         return []

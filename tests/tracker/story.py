@@ -150,9 +150,7 @@ class Story:
             times = [e.at_ms for e in self.events if e.broker == broker]
             newest = START_MS + until if until is not None else max(times)
             base = min(times) // 1_000
-            rows.append(
-                Event(broker, "clock", "", 0, newest, base * 1_000, kinds.CLOCK, beats=(0, max(newest // 1_000 - base, 0)))
-            )
+            rows.append(Event(broker, "clock", "", 0, newest, base * 1_000, kinds.CLOCK, beats=(0, max(newest // 1_000 - base, 0))))
         return rows
 
     def rows(self, until: int | None = None, settings: Settings | None = None) -> list[Row]:
@@ -178,7 +176,7 @@ def play(batches: Iterable[Sequence[Event]], settings: Settings | None = None, *
 def table(rows: Iterable[Row], name: str) -> list[dict[str, Any]]:
     """The rows of one table, with times as ms of the story."""
     return [
-        {k: v - START_MS if k.endswith("_at") and v is not None or k == "at" else v for k, v in row.values.items()}
+        {k: v - START_MS if (k.endswith("_at") and v is not None) or k == "at" else v for k, v in row.values.items()}
         for row in rows
         if row.table == name
     ]

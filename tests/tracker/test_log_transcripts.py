@@ -93,9 +93,7 @@ def test_a_rebalance_overtaken_by_the_next() -> None:
         (2, "SUPERSEDED", 20_000, 21_000),
         (3, "COMPLETED", 21_000, 21_310),
     ]
-    assert ("CompletingRebalance", "PreparingRebalance") in [
-        (t["from_state"], t["to_state"]) for t in table(rows, "group_transitions")
-    ]
+    assert ("CompletingRebalance", "PreparingRebalance") in [(t["from_state"], t["to_state"]) for t in table(rows, "group_transitions")]
 
 
 def test_the_last_member_leaves() -> None:

@@ -1,0 +1,172 @@
+"""The law of the product, on the real pipeline: the same events give the same tables.
+
+However the logs are cut into batches, in whatever order lines come within the lateness, whatever damage stands between
+them, and wherever the process is killed (test_kill.py). Compared are all rows of the four tables, without batch_id.
+"""
+
+from __future__ import annotations
+
+import functools
+import gzip
+import io
+import json
+import random
+from collections import Counter
+from pathlib import Path
+
+import pytest
+from deltalake import DeltaTable
+from rich.console import Console
+
+from jobs import feeder
+from jobs.pipeline import run
+from jobs.progress import Progress
+from jobs.settings import Settings
+from jobs.sources.spool import SpoolSettings
+from tests.acceptance.damage import mixed_in
+
+pytestmark = [pytest.mark.spark, pytest.mark.slow]
+
+RECORDING = Path(__file__).parents[1] / "data" / "recordings" / "kafka-3.9.1"
+ZONE = "America/New_York"
+TABLES = ("group_transitions", "rebalances", "member_sessions", "findings")
+ONE_BATCH = 1_000_000
+
+
+def track(spark, source, folder, *, slice_lines=ONE_BATCH):
+    """Runs the pipeline to the end of the input; returns the lakehouse."""
+    settings = Settings(timezone=ZONE, slice_lines=slice_lines)
+    run(source, folder, settings=settings, once=True, progress=Progress(Console(file=io.StringIO())), spark=spark)
+    return folder
+
+
+def rows(lakehouse, *, evidence=True):
+    """All rows of the four tables as a multiset. Without evidence where lines have other numbers than in the recording."""
+    found = Counter()
+    for table in TABLES:
+        for row in DeltaTable(str(lakehouse / table)).to_pyarrow_table().to_pylist():
+            del row["batch_id"]
+            if not evidence:
+                del row["evidence"]
+            found[json.dumps([table, row], sort_keys=True, default=str)] += 1
+    return found
+
+
+def batches(lakehouse):
+    """How many batches ingest wrote."""
+    return len(DeltaTable(str(lakehouse / "group_events")).to_pyarrow_table(columns=["batch_id"])["batch_id"].unique())
+
+
+def copy(target, change):
+    """The recording with `change(log name, lines)` applied to every log, as plain files."""
+    for log in sorted(RECORDING.glob("broker-*/*.log.gz")):
+        lines = gzip.decompress(log.read_bytes()).split(b"\n")[:-1]
+        path = target / RECORDING.name / log.parent.name / log.name.removesuffix(".gz")
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(b"".join(line + b"\n" for line in change(f"{log.parent.name}/{log.name}", lines)))
+    return target
+
+
+@pytest.fixture(scope="module")
+def plain(tmp_path_factory):
+    """The recording as plain files, so that origins and clusters are named alike in all tests."""
+    return copy(tmp_path_factory.mktemp("recording"), lambda _, lines: lines)
+
+
+@pytest.fixture(scope="module")
+def reference(spark, plain, tmp_path_factory):
+    """The tables of one batch."""
+    lakehouse = track(spark, plain, tmp_path_factory.mktemp("reference") / "lakehouse")
+    assert batches(lakehouse) == 1
+    return lakehouse
+
+
+def test_logs_cut_into_twenty_slices(spark, plain, reference, tmp_path):
+    sliced = track(spark, plain, tmp_path / "lakehouse", slice_lines=580)
+    assert batches(sliced) >= 20
+    assert rows(sliced) == rows(reference)
+
+
+def test_one_brokers_files_arrive_a_minute_of_event_time_later(spark, plain, reference, tmp_path, monkeypatch):
+    """For the groups that it alone coordinated: others wait for no broker longer than the silence that is believed."""
+    late = functools.partial(SpoolSettings, delays={"broker-1": 60_000})
+    monkeypatch.setattr(feeder, "SpoolSettings", late)
+    delayed = track(spark, plain, tmp_path / "lakehouse", slice_lines=2_000)
+    events = DeltaTable(str(reference / "group_events")).to_pyarrow_table(columns=["group_id", "broker", "error_code"]).to_pylist()
+    brokers = {}
+    for event in events:
+        if event["group_id"] is not None:
+            brokers.setdefault(event["group_id"], set()).add(event["broker"])
+    alone = {group for group, names in brokers.items() if names == {"broker-1"}}
+    assert len(alone) > 5
+
+    def of_these(found):
+        return Counter({row: n for row, n in found.items() if json.loads(row)[1]["group_id"] in alone})
+
+    assert of_these(rows(delayed)) == of_these(rows(reference))
+
+
+def test_lines_shuffled_within_the_lateness(spark, reference, tmp_path):
+    chance = random.Random(3)
+
+    def shuffle(_, lines):
+        arrivals, clock = [], 0
+        for number, line in enumerate(lines):
+            if line[:1] == b"[" and line[24:25] == b"]":
+                hours, minutes, seconds = int(line[12:14]), int(line[15:17]), int(line[18:20])
+                clock = ((hours * 60 + minutes) * 60 + seconds) * 1000 + int(line[21:24])
+                arrivals.append((clock + chance.randrange(4_500), number, line))
+            else:
+                arrivals.append((clock, number, line))
+        return [line for _, _, line in sorted(arrivals)]
+
+    shuffled = track(spark, copy(tmp_path / "input", shuffle), tmp_path / "lakehouse", slice_lines=3_000)
+    assert rows(shuffled, evidence=False) == rows(reference, evidence=False)
+
+
+def test_a_thousand_damaged_lines_change_nothing_for_the_intact_ones(spark, reference, tmp_path):
+    made = []
+
+    def damage(name, lines):
+        # Line by line as the logs are long: 1,000 in all.
+        mixed, count = mixed_in(lines, 400 if "broker-1" in name and "request" in name else 200, seed=len(made))
+        made.append((count, len(mixed)))
+        return mixed
+
+    source = copy(tmp_path / "input", damage)
+    damaged = track(spark, source, tmp_path / "lakehouse", slice_lines=4_000)
+    assert sum(count for count, _ in made) == 1_000
+    account = DeltaTable(str(damaged / "input_lines")).to_pyarrow_table().to_pydict()
+    totals = {name: sum(account[name]) for name in ("lines_read", "skipped", "events", "quarantined")}
+    assert totals["lines_read"] == sum(total for _, total in made)
+    assert totals["lines_read"] == totals["skipped"] + totals["events"] + totals["quarantined"]
+    assert totals["quarantined"] == DeltaTable(str(damaged / "quarantine")).count()
+    groups = {json.loads(row)[1]["group_id"] for row in rows(reference)}
+    intact = Counter({row: n for row, n in rows(damaged, evidence=False).items() if json.loads(row)[1]["group_id"] in groups})
+    assert intact == rows(reference, evidence=False)
+
+
+def test_a_log_cut_short_expires_nobody_after_the_cut(spark, tmp_path):
+    """Broker 1's logs end in the middle of the recording; its groups' members live on, unseen."""
+    half = b"01:27:40"
+
+    def cut(name, lines):
+        return [line for line in lines if line[12:20] < half or line[:1] != b"["] if "broker-1" in name else lines
+
+    lakehouse = track(spark, copy(tmp_path / "input", cut), tmp_path / "lakehouse")
+    events = DeltaTable(str(lakehouse / "group_events")).to_pyarrow_table(columns=["group_id", "broker"]).to_pylist()
+    only_here = {e["group_id"] for e in events if e["broker"] == "broker-1"} - {e["group_id"] for e in events if e["broker"] != "broker-1"}
+    assert len(only_here) > 5
+    for row in rows(lakehouse):
+        table, values = json.loads(row)
+        if values["group_id"] in only_here and table in ("findings", "member_sessions"):
+            ended = values["at"] if table == "findings" else values["ended_at"]
+            assert ended < "2026-11-21 06:27:40", row
+
+
+def test_running_again_on_the_same_input_adds_nothing(spark, plain, reference):
+    before = rows(reference)
+    versions = [DeltaTable(str(reference / table)).version() for table in TABLES]
+    track(spark, plain, reference)
+    assert rows(reference) == before
+    assert [DeltaTable(str(reference / table)).version() for table in TABLES] == versions
