@@ -10,10 +10,12 @@ APP_ID is the same for every run because a lakehouse has one ingest and one chec
 
 from __future__ import annotations
 
+import re
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
+import pyarrow as pa
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 
@@ -24,7 +26,7 @@ from jobs.sources.compaction import heartbeat_runs
 from jobs.sources.consumer_protocol import with_decoded_blobs
 from jobs.sources.group_partition import group_partition
 from jobs.sources.rows import CLOCK as CLOCK_VERDICT
-from jobs.sources.rows import CLOCK_SOURCE, COORDINATOR_SOURCE, EVENT, QUARANTINE, REQUEST_SOURCE, SKIPPED, UNKNOWN_SOURCE, parsed
+from jobs.sources.rows import CLOCK_SOURCE, COORDINATOR_SOURCE, EVENT, LATER, QUARANTINE, REQUEST_SOURCE, SKIPPED, UNKNOWN_SOURCE, parsed
 from schemas import INGEST_TABLES, group_events, input_lines, quarantine, raw_lines
 
 if TYPE_CHECKING:
@@ -33,6 +35,7 @@ if TYPE_CHECKING:
 APP_ID: Final = "rebalance-ingest"
 OFFSETS_PARTITIONS: Final = 50  # Kafka's default of offsets.topic.num.partitions
 _RAW_CHARACTERS: Final = 4096
+_CONTROL: Final = re.compile(r"[\x00-\x1f\x7f-\x9f]")
 _EVENT_COLUMNS: Final = [name for name in group_events.SCHEMA.names if name != "batch_id"]
 
 
@@ -55,10 +58,14 @@ def transform(raw: DataFrame) -> DataFrame:
         .when(coordinator_log.is_coordinator_line(text), COORDINATOR_SOURCE)
         .otherwise(UNKNOWN_SOURCE)
     )
-    told = raw.withColumn("source", source)
-    readable = F.col("fault").isNull()
-    request, coordinator = readable & (F.col("source") == REQUEST_SOURCE), readable & (F.col("source") == COORDINATOR_SOURCE)
-    read = coordinator_log.with_record(request_log.with_json(told, request), coordinator)
+    told = raw.withColumn("source", source).withColumns(
+        {
+            "is_request": F.col("fault").isNull() & (F.col("source") == REQUEST_SOURCE),
+            "is_coordinator": F.col("fault").isNull() & (F.col("source") == COORDINATOR_SOURCE),
+        }
+    )
+    request, coordinator = F.col("is_request"), F.col("is_coordinator")
+    read = coordinator_log.with_sentence(request_log.with_json(told, request), coordinator)
     of_request, of_coordinator, of_others = request_log.columns(), coordinator_log.columns(), _columns_of_others()
 
     def merged(name: str) -> Column:
@@ -72,9 +79,8 @@ def transform(raw: DataFrame) -> DataFrame:
     names = of_request.keys() | of_coordinator.keys() | of_others.keys()
     own = {name: F.col(name) for name in ("cluster", "broker", "origin", "position", "at", "lines")}
     rows = read.select("text", *parsed({name: merged(name) for name in names} | own))
-    raw_text = F.when(F.col("verdict") == QUARANTINE, F.substring("text", 1, _RAW_CHARACTERS)).when(
-        F.col("verdict") == CLOCK_VERDICT, F.col("text")
-    )
+    verdict = F.col("verdict")
+    raw_text = F.when(verdict == QUARANTINE, F.substring("text", 1, _RAW_CHARACTERS)).when(verdict == CLOCK_VERDICT, F.col("text"))
     return rows.withColumn("raw", raw_text).drop("text")
 
 
@@ -91,32 +97,31 @@ def _columns_of_others() -> dict[str, Column]:
 
 def events(rows: DataFrame, batch_id: int) -> DataFrame:
     """Rows of PARSED as rows of group_events: heartbeats in runs, blobs decoded, lines that name several groups spread."""
-    event = F.col("verdict") == EVENT
-    kind = F.col("kind")
+    event, kind = F.col("verdict") == EVENT, F.col("kind")
     beats = heartbeat_runs(rows.filter(event & (kind == HEARTBEAT)), _EVENT_COLUMNS)
     blobs = with_decoded_blobs(rows.filter(event & kind.isin(JOIN_GROUP, SYNC_GROUP)).coalesce(1))
-    rest = rows.filter(event & ~kind.isin(HEARTBEAT, JOIN_GROUP, SYNC_GROUP) & F.col("groups").isNull())
-    spread = _spread(rows.filter(event & F.col("groups").isNotNull()))
-    plain = rest.unionByName(blobs).unionByName(spread)
-    alone = {"last_at", "beat_count", "longest_gap_ms", "beats", "positions"}
-    rows_of_lines = plain.select(*(F.lit(None).alias(name) if name in alone else F.col(name) for name in _EVENT_COLUMNS))
-    known = rows_of_lines.unionByName(beats).withColumn(
-        "coordinator_partition",
-        F.coalesce("coordinator_partition", group_partition(F.col("group_id"), OFFSETS_PARTITIONS)),
+    rest = rows.filter(event & ~kind.isin(HEARTBEAT, JOIN_GROUP, SYNC_GROUP))
+    known = _lines(rest.unionByName(blobs)).unionByName(beats).unionByName(_clocks(rows))
+    partition = F.coalesce("coordinator_partition", group_partition(F.col("group_id"), OFFSETS_PARTITIONS))
+    # A plain literal would be part of the code that Spark generates, and have it compiled anew for every batch.
+    same = F.get(F.array(F.lit(batch_id)), F.col("lines") * 0)
+    derived = {"coordinator_partition": partition, "batch_id": same}
+    return known.select(
+        *(derived.get(field.name, F.col(field.name)).cast(field.dataType).alias(field.name) for field in group_events.SCHEMA)
     )
-    return _contract(known.unionByName(_clocks(rows)), batch_id)
 
 
-def _spread(rows: DataFrame) -> DataFrame:
-    """A row per group of lines that name several. The first stands for the line."""
-    groups = rows.select("*", F.posexplode_outer("groups").alias("index", "entry"))
-    return groups.withColumns(
-        {
-            "group_id": F.col("entry.group_id"),
-            "error_code": F.col("entry.error_code"),
-            "lines": F.when(F.coalesce("index", F.lit(0)) == 0, 1).otherwise(0),
-        }
-    ).drop("index", "entry")
+def _lines(rows: DataFrame) -> DataFrame:
+    """A row a line; of lines that name several groups a row a group, the first of which stands for the line."""
+    spread = rows.select("*", F.posexplode_outer("groups").alias("index", "entry"))
+    several = F.col("groups").isNotNull()
+    derived = {
+        "group_id": F.when(several, F.col("entry.group_id")).otherwise(F.col("group_id")),
+        "error_code": F.when(several, F.col("entry.error_code")).otherwise(F.col("error_code")),
+        "lines": F.when(F.col("index") > 0, 0).otherwise(F.col("lines")),
+    }
+    null = dict.fromkeys(LATER, F.lit(None))
+    return spread.select(*((derived | null).get(name, F.col(name)).alias(name) for name in _EVENT_COLUMNS))
 
 
 def _clocks(rows: DataFrame) -> DataFrame:
@@ -140,23 +145,26 @@ def _clocks(rows: DataFrame) -> DataFrame:
     return latest.select(*(columns.get(name, F.lit(None)).alias(name) for name in _EVENT_COLUMNS))
 
 
-def _contract(rows: DataFrame, batch_id: int) -> DataFrame:
-    types = {field.name: field.dataType for field in group_events.SCHEMA}
-    columns = [F.lit(batch_id) if name == "batch_id" else F.col(name) for name in group_events.SCHEMA.names]
-    return rows.select(*(column.cast(types[name]).alias(name) for name, column in zip(group_events.SCHEMA.names, columns, strict=True)))
-
-
-def refused(rows: DataFrame, batch_id: int) -> DataFrame:
+def refused(rows: DataFrame, batch_id: int) -> pa.Table:
     """Quarantined rows, their text made printable."""
-    # Every control character would do harm in a terminal: shown as \xNN.
-    raw = F.regexp_replace("raw", r"[\x00-\x1f\x7f]", "?")
-    return rows.filter(F.col("verdict") == QUARANTINE).select(
-        "cluster", "broker", raw.alias("raw"), F.col("refusal").alias("reason"), "source", "origin", "position", "at",
-        F.lit(batch_id).cast("bigint").alias("batch_id"),
-    )  # fmt: skip
+    table = (
+        rows.filter(F.col("verdict") == QUARANTINE)
+        .select("cluster", "broker", "raw", F.col("refusal").alias("reason"), "source", "origin", "position", "at")
+        .toArrow()
+    )
+    return _of_batch(table, batch_id).set_column(2, "raw", pa.array(map(_printable, table["raw"].to_pylist()), pa.string()))
 
 
-def account(rows: DataFrame, batch_id: int) -> DataFrame:
+def _printable(text: str | None) -> str | None:
+    r"""Control characters do harm in a terminal and a table: shown as \xNN."""
+    return text and _CONTROL.sub(lambda match: f"\\x{ord(match.group()):02x}", text)
+
+
+def _of_batch(table: pa.Table, batch_id: int) -> pa.Table:
+    return table.append_column("batch_id", pa.repeat(pa.scalar(batch_id, pa.int64()), len(table)))
+
+
+def account(rows: DataFrame, batch_id: int) -> pa.Table:
     """Lines per file: read = skipped + events + quarantined."""
     lines, verdict = F.col("lines"), F.col("verdict")
     counted = rows.groupBy("cluster", "broker", "origin").agg(
@@ -165,10 +173,8 @@ def account(rows: DataFrame, batch_id: int) -> DataFrame:
         F.sum(F.when(verdict == QUARANTINE, lines).otherwise(0)).alias("quarantined"),
     )
     total = F.col("skipped") + F.col("events") + F.col("quarantined")
-    return counted.filter(total > 0).select(
-        "cluster", "broker", "origin", total.alias("lines_read"), "skipped", "events", "quarantined",
-        F.lit(batch_id).cast("bigint").alias("batch_id"),
-    )  # fmt: skip
+    counts = counted.filter(total > 0).select("cluster", "broker", "origin", total.alias("lines_read"), "skipped", "events", "quarantined")
+    return _of_batch(counts.toArrow(), batch_id)
 
 
 def write_batch(rows: DataFrame, batch_id: int, *, lakehouse: Path) -> None:
@@ -177,7 +183,7 @@ def write_batch(rows: DataFrame, batch_id: int, *, lakehouse: Path) -> None:
     try:
         sinks.append_with_spark(sinks.table_path(lakehouse, group_events.NAME), events(rows, batch_id), APP_ID, batch_id)
         for name, table in ((quarantine.NAME, refused(rows, batch_id)), (input_lines.NAME, account(rows, batch_id))):
-            sinks.append(sinks.table_path(lakehouse, name), table.toArrow(), APP_ID, batch_id)
+            sinks.append(sinks.table_path(lakehouse, name), table, APP_ID, batch_id)
     finally:
         rows.unpersist()
 

@@ -52,10 +52,11 @@ def is_coordinator_line(text: Column) -> Column:
     return text.contains("coordinator.group.") | text.contains(" [GroupCoordinator ") | text.contains(" [GroupMetadataManager brokerId=")
 
 
-def with_record(lines: DataFrame, is_coordinator: Column) -> DataFrame:
+def with_sentence(lines: DataFrame, is_coordinator: Column) -> DataFrame:
     """Adds what is read of the lines for which `is_coordinator` holds.
 
-    The parts of the line, `fields` and `reason_fields` (what the sentence and the reason in it name), and `coordinator_refusal`.
+    The parts of the line, `fields` and `reason_fields` (what the sentence and the reason in it name), `coordinator_refusal`,
+    and `coordinator_event`: whether the line becomes a row.
     """
     text = F.col("text")
     short = is_coordinator & (F.length(text) <= _MAX_LENGTH)
@@ -63,34 +64,55 @@ def with_record(lines: DataFrame, is_coordinator: Column) -> DataFrame:
     shaped = lines.withColumns({name: F.when(short, F.regexp_extract(text, _SHAPE, 1 + index)) for index, name in enumerate(parts)})
     ours = (F.col("logger") != "") & ((F.col("prefix") != "") | ~F.col("logger").contains("runtime.CoordinatorRuntime"))
     owned = shaped.withColumn("ours", F.coalesce(ours, F.lit(False)))
-    read = owned.withColumn("fields", F.when(F.col("ours"), F.split(record(TEMPLATES, F.col("sentence")), _SEPARATOR)))
-    reasons = F.when(_kind() == e.PREPARING_REBALANCE, F.split(record(REASONS, _field("reason")), _SEPARATOR))
-    return read.withColumns({"reason_fields": reasons, "coordinator_refusal": F.when(is_coordinator, _refusal())})
+    sentence = F.col("sentence")
+    found = owned.withColumn("template", F.when(F.col("ours"), template_number(TEMPLATES, sentence)))
+    read = found.withColumn("fields", fields_of(TEMPLATES, sentence, F.col("template")))
+    is_preparing, reason = _kind() == e.PREPARING_REBALANCE, _field("reason")
+    reasoned = read.withColumn("reason_template", F.when(is_preparing, template_number(REASONS, reason)))
+    told = reasoned.withColumn("reason_fields", fields_of(REASONS, reason, F.col("reason_template")))
+    refused = told.withColumn("coordinator_refusal", F.when(is_coordinator, _refusal()))
+    event = F.col("coordinator_refusal").isNull() & (_kind() != "")
+    return refused.withColumn("coordinator_event", F.coalesce(event, F.lit(False)))
 
 
 def columns() -> dict[str, Column]:
-    """Columns of PARSED of a coordinator line, from what `with_record` added."""
-    refusal, event = F.col("coordinator_refusal"), F.coalesce(_kind() != "", F.lit(False))
-    good = refusal.isNull() & event
-    return {name: F.when(good, column) for name, column in _event_columns().items()} | {
+    """Columns of PARSED of a coordinator line, from what `with_sentence` added."""
+    refusal, event = F.col("coordinator_refusal"), F.col("coordinator_event")
+    return {name: F.when(event, column) for name, column in _event_columns().items()} | {
         "source": F.lit(COORDINATOR_SOURCE),
         "verdict": F.when(refusal.isNotNull(), QUARANTINE).when(event, EVENT).otherwise(SKIPPED),
         "refusal": refusal,
     }
 
 
-def record(templates: tuple[Template, ...], sentence: Column) -> Column:
-    """The kind and the fields of the first template that fits, joined; null if none does."""
-    result = F.when(F.lit(False), F.lit(None).cast("string"))
-    for plain, group in groupby(templates, lambda template: not template.kind):
-        if plain:  # nothing is kept of these: tried as one
-            result = result.when(sentence.rlike("|".join(template.pattern for template in group)), "")
-            continue
-        for template in group:
-            parts = [template.kind] + [_replacement(template, name) for name in FIELDS]
-            fields = F.regexp_replace(sentence, template.pattern, _SEPARATOR.join(parts))
-            result = result.when(sentence.rlike(template.pattern), fields)
-    return result
+def template_number(templates: tuple[Template, ...], sentence: Column) -> Column:
+    """The place in `templates` of the first one that a sentence fits; null if none does."""
+    number = F.when(F.lit(False), F.lit(None).cast("int"))
+    for plain, group in groupby(enumerate(templates), lambda entry: not entry[1].kind):
+        tried = list(group)
+        if plain:  # nothing is kept of these: they are tried as one
+            number = number.when(sentence.rlike("|".join(template.pattern for _, template in tried)), tried[0][0])
+        else:
+            for place, template in tried:
+                number = number.when(sentence.rlike(template.pattern), place)
+    return number
+
+
+def fields_of(templates: tuple[Template, ...], sentence: Column, number: Column) -> Column:
+    """The kind and then the fields of a sentence, empty where the template has none.
+
+    The pattern is compiled for the line. To cut out the fields where the template is found would be a little faster, and ten times the
+    code for Spark to generate and the JVM to compile.
+    """
+    patterns = F.array(*(F.lit(template.pattern) for template in templates))
+    replacements = F.array(*(F.lit(_SEPARATOR.join(_replacements(template))) for template in templates))
+    return F.split(F.regexp_replace(sentence, F.get(patterns, number), F.get(replacements, number)), _SEPARATOR)
+
+
+def _replacements(template: Template) -> list[str]:
+    if not template.kind:
+        return [""]
+    return [template.kind, *(_replacement(template, name) for name in FIELDS)]
 
 
 def _replacement(template: Template, name: str) -> str:

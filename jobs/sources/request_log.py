@@ -77,7 +77,10 @@ def is_request_line(text: Column) -> Column:
 
 
 def with_json(lines: DataFrame, is_request: Column) -> DataFrame:
-    """Adds to the lines for which `is_request` holds: `foreign` (of another API), `json`, `j` (what was read), `request_refusal`."""
+    """Adds what is read of the lines for which `is_request` holds.
+
+    `foreign` (of another API), `json`, `j` (what was read of it), `request_refusal`, and `request_event`: whether the line becomes a row.
+    """
     text = F.col("text")
     name, key = F.regexp_extract(text, _API_NAME, 1), F.regexp_extract(text, _API_KEY, 1)
     named = lines.withColumns({"api_name": F.when(is_request, name), "api_key": F.when(is_request, key)})
@@ -85,16 +88,16 @@ def with_json(lines: DataFrame, is_request: Column) -> DataFrame:
     told = (F.col("api_name") != "") | (F.col("api_key") != "")
     shaped = named.withColumns({"foreign": told & ~concerns, "json": F.when(concerns, F.regexp_extract(text, _SHAPE, 1))})
     read = shaped.withColumn("j", F.from_json(F.when(F.col("json") != "", F.col("json")), JSON_SCHEMA, _JSON_OPTIONS))
-    return read.withColumn("request_refusal", F.when(is_request & ~F.col("foreign"), checks.refusal()))
+    refused = read.withColumn("request_refusal", F.when(is_request & ~F.col("foreign"), checks.refusal()))
+    return refused.withColumn("request_event", is_request & ~F.col("foreign") & F.col("request_refusal").isNull())
 
 
 def columns() -> dict[str, Column]:
     """Columns of PARSED of a request line, from what `with_json` added."""
-    refusal, foreign = F.col("request_refusal"), F.col("foreign")
-    good = ~foreign & refusal.isNull()
-    return {name: F.when(good, column) for name, column in _event_columns().items()} | {
+    refusal, event = F.col("request_refusal"), F.col("request_event")
+    return {name: F.when(event, column) for name, column in _event_columns().items()} | {
         "source": F.lit(REQUEST_SOURCE),
-        "verdict": F.when(refusal.isNotNull(), QUARANTINE).when(foreign, SKIPPED).otherwise(EVENT),
+        "verdict": F.when(refusal.isNotNull(), QUARANTINE).when(event, EVENT).otherwise(SKIPPED),
         "refusal": refusal,
     }
 

@@ -101,10 +101,12 @@ BLOBS: Final = StructType(
 GROUPS: Final = ArrayType(StructType([StructField("group_id", StringType()), StructField("error_code", IntegerType())]))
 """Groups of a line that names several: it is spread over one row each."""
 
-_LATER: Final = frozenset({"last_at", "beat_count", "longest_gap_ms", "beats", "positions", "batch_id"})
+LATER: Final = frozenset({"last_at", "beat_count", "longest_gap_ms", "beats", "positions"})
+"""Columns of group_events that only rows of several lines have."""
+
 PARSED: Final = StructType(
     [
-        *(StructField(field.name, field.dataType) for field in group_events.SCHEMA if field.name not in _LATER),
+        *(StructField(field.name, field.dataType) for field in group_events.SCHEMA if field.name not in LATER | {"batch_id"}),
         StructField("blobs", BLOBS),
         StructField("groups", GROUPS),
         StructField("verdict", StringType()),

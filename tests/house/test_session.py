@@ -46,7 +46,9 @@ def test_log_settings_are_found_from_any_folder() -> None:
 
 def test_only_a_short_run_compiles_less() -> None:
     assert "TieredStopAtLevel" not in session.local_defaults()["spark.driver.extraJavaOptions"]
-    assert session.local_defaults(short_run=True)["spark.driver.extraJavaOptions"].endswith(" -XX:TieredStopAtLevel=1")
+    assert session.local_defaults(short_run=True)["spark.driver.extraJavaOptions"].endswith(
+        " -XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=256m"
+    )
 
 
 @pytest.mark.spark
