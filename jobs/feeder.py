@@ -9,6 +9,7 @@ from typing import Final
 from jobs.settings import Settings
 from jobs.sources.spool import SliceReport, Spool, SpoolSettings
 
+_LEAST_TOLERANCE_MS: Final = 1_000
 _PENDING: Final = 4
 """Slices that may wait for ingest: enough that it never waits, few enough that the disk holds them."""
 
@@ -24,6 +25,8 @@ class Feeder:
                 timezone=settings.timezone,
                 timezones=dict(settings.timezones),
                 slice_lines=settings.slice_lines,
+                # A line this far ahead of its log would make those after it late: it must be confirmed by them first.
+                tolerance_ms=max(settings.lateness_ms, _LEAST_TOLERANCE_MS),
                 max_pending=_PENDING,
             ),
         )

@@ -31,13 +31,19 @@ def sort_key(event: Event) -> tuple[Any, ...]:
             event.instance_id, "", 0, event.origin, event.position,
         )  # fmt: skip
     return (
-        event.at_ms, 1, event.received_ms, 0, event.kind, event.member_id, event.client_id, event.instance_id,
-        event.connection, event.correlation_id, event.origin, event.position,
+        event.at_ms, 1, event.received_ms, 0, event.kind, event.connection, event.correlation_id, event.origin, event.position,
+        event.member_id, event.client_id, event.instance_id,
     )  # fmt: skip
 
 
 def same_line(one: Event, other: Event) -> bool:
-    """Whether two events are one line that was delivered or copied twice: equal but for where they stand."""
+    """Whether two events are one line that was delivered or copied twice.
+
+    Equal but for where they stand; or the same request of a connection, which numbers its requests: a copy that says
+    something else is damaged, and comes after the original.
+    """
+    if one.correlation_id >= 0 and one.correlation_id == other.correlation_id and one.connection == other.connection != "":
+        return one.kind == other.kind and one.broker == other.broker and one.at_ms == other.at_ms
     return (
         one.at_ms == other.at_ms
         and one.kind == other.kind
@@ -55,6 +61,13 @@ def heartbeats(run: Event) -> list[Event]:
     if run.at_ms - run.received_ms > kinds.PROMPT_MS:
         return [run]
     return [
-        run._replace(at_ms=run.received_ms + beat, received_ms=run.received_ms + beat, position=position, beats=(0,), positions=(position,))
+        run._replace(
+            correlation_id=-1,  # known of the first of a run only
+            at_ms=run.received_ms + beat,
+            received_ms=run.received_ms + beat,
+            position=position,
+            beats=(0,),
+            positions=(position,),
+        )
         for beat, position in zip(run.beats, run.positions or (run.position,), strict=True)
     ]

@@ -39,7 +39,9 @@ def heartbeat(g: Emitter, event: Event) -> None:
         _follow_generation(g, event)
         member = membership.add(g, event.member_id, event.received_ms, event)
         membership.alive(member, event)
-        member.heartbeats += 1
+        if event.received_ms > member.beat_ms:  # two in one millisecond are one, told twice
+            member.heartbeats += 1
+            member.beat_ms = event.received_ms
         if event.error_code == Error.REBALANCE_IN_PROGRESS:
             _sign_of_rebalance(g, event, event.received_ms)
         elif view.open is None and event.generation == view.generation:

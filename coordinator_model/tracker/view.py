@@ -37,6 +37,7 @@ class Member:
     joined_ms: int = -1
     renewed_ms: int = -1  # when the session timer was last known to restart
     seen_ms: int = -1  # last heartbeat or commit, accepted or told to rejoin
+    beat_ms: int = -1  # arrival of the last heartbeat
     heartbeats: int = 0
     longest_gap_ms: int = -1
     protocols: tuple[tuple[str, str], ...] = ()  # (name, digest) of the last JoinGroup: equality is what Kafka compares

@@ -68,7 +68,7 @@ KINDS: dict[str, Callable[[bytes, random.Random], bytes]] = {
 
 
 def mixed_in(lines: Sequence[bytes], count: int, seed: int) -> tuple[list[bytes], int]:
-    """The lines with `count` damaged copies of some of them in between, each close to its original; how many differ from it.
+    """The lines with `count` damaged copies of some of them in between, half of them after the original, half anywhere.
 
     A kind of damage may leave a line as it was (a request's field in a coordinator line): such a copy is not mixed in.
     """
@@ -83,7 +83,8 @@ def mixed_in(lines: Sequence[bytes], count: int, seed: int) -> tuple[list[bytes]
         damaged = KINDS[kind](lines[index], chance)
         if damaged == lines[index]:
             continue
-        inserted.setdefault(index, []).append(damaged)
+        place = index if made % 2 else chance.randrange(len(lines))
+        inserted.setdefault(place, []).append(damaged)
         made += 1
     mixed = []
     for index, line in enumerate(lines):

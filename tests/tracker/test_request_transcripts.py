@@ -208,3 +208,14 @@ def test_the_log_speaks_where_both_do() -> None:
     (rebalance,) = table(story.rows(settings=Settings()), "rebalances")
     assert (rebalance["started_at"], rebalance["joined_at"], rebalance["ended_at"]) == (98, 2_999, 3_008)
     assert (rebalance["client_id"], rebalance["partitions"]) == ("a", 6)
+
+
+def test_a_damaged_copy_of_a_request_is_passed_over() -> None:
+    """A connection numbers its requests: what claims to be the same one, and says something else, is damage."""
+    story = stable_group()
+    leader = next(e for e in story.events if e.kind == kinds.SYNC_GROUP and len(e.assignments) == 2)
+    intact = leader._replace(connection="c-1", correlation_id=9)
+    damaged = intact._replace(position=99, assignments=(*intact.assignments[:1], intact.assignments[1]._replace(partitions=("t-9",))))
+    story.events = [intact if e is leader else e for e in story.events] + [damaged]
+    (rebalance,) = table(story.rows(), "rebalances")
+    assert rebalance["partitions"] == 6
