@@ -1,0 +1,98 @@
+"""Compare the specification with every recorded trace of Kafka's own coordinator, step by step.
+
+Prints traces, steps and mismatches by Kafka release; with --show N the first N mismatches of each.
+"""
+
+from __future__ import annotations
+
+import argparse
+import gzip
+import json
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from coordinator_model.trace import run_trace
+
+TRACES = Path(__file__).parent.parent / "tests" / "data" / "traces"
+
+
+class Mismatch(NamedTuple):
+    """A step whose outcome is not the recorded one."""
+
+    trace: str
+    step: int
+    what: str
+    recorded: Any
+    specified: Any
+
+
+def load_traces(folder: Path = TRACES) -> Iterator[tuple[str, dict[str, Any]]]:
+    """Every recorded run, with the release it was recorded on. A case may hold the outcome on a second release."""
+    for path in sorted(folder.glob("*.jsonl.gz")):
+        with gzip.open(path, "rt", encoding="utf-8") as lines:
+            for line in lines:
+                trace = json.loads(line)
+                yield trace["measured_on"], trace
+                other = trace.get("other_version") or {}
+                for release, key in (("3.9.1", "expect_3_9_1"), ("0.10.0.1", "expect_0_10_0_1")):
+                    if key in trace:
+                        steps = [{**step, "expect": expect} for step, expect in zip(trace["steps"], trace[key])]
+                        yield release, {**trace, "steps": steps}
+                    elif other.get("version") == release and other.get("same_outcome"):
+                        yield release, trace
+
+
+def agrees(recorded: Any, specified: Any, name: str = "") -> bool:
+    """Whether a value is the recorded one: `any_of` is one of those listed, and no protocol is null or ""."""
+    if isinstance(recorded, dict) and "any_of" in recorded:
+        return any(agrees(value, specified, name) for value in recorded["any_of"])
+    if isinstance(recorded, dict) and isinstance(specified, dict):
+        return all(agrees(recorded.get(key), specified.get(key), key) for key in recorded.keys() | specified.keys())
+    if isinstance(recorded, list) and isinstance(specified, list):
+        return len(recorded) == len(specified) and all(map(agrees, recorded, specified))
+    if name in ("protocol", "exception", "duplicate_response"):
+        return (recorded or None) == (specified or None)
+    return bool(recorded == specified)
+
+
+def compare(trace: dict[str, Any], release: str) -> list[Mismatch]:
+    """What differs between the recorded outcome and the specified one."""
+    result = run_trace(trace, release)
+    mismatches = []
+    for index, (step, own) in enumerate(zip(trace["steps"], result["steps"])):
+        recorded, specified = step["expect"], own["expect"]
+        for what in ("response", "group_after", "exception", "duplicate_response"):
+            if not agrees(recorded.get(what), specified.get(what), what):
+                name = f"{trace['name']} on {release}"
+                mismatches.append(Mismatch(name, index, what, recorded.get(what), specified.get(what)))
+    return mismatches
+
+
+def main() -> int:
+    """Print the table; fail if anything differs."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--show", type=int, default=0, metavar="N")
+    options = parser.parse_args()
+    totals: dict[str, list[int]] = {}
+    shown: dict[str, int] = {}
+    for release, trace in load_traces():
+        mismatches = compare(trace, release)
+        total = totals.setdefault(release, [0, 0, 0, 0])
+        total[0] += 1
+        total[1] += len(trace["steps"])
+        total[2] += len(mismatches)
+        total[3] += bool(mismatches)
+        if mismatches and shown.setdefault(release, 0) < options.show:
+            shown[release] += 1
+            for mismatch in mismatches[:2]:
+                print(*mismatch[:3], mismatch.recorded, mismatch.specified, sep="\n  ")
+    print(f"{'kafka':>10} {'traces':>7} {'steps':>7} {'mismatches':>10} {'in traces':>9}")
+    for release, total in sorted(totals.items()):
+        print(f"{release:>10} {total[0]:>7} {total[1]:>7} {total[2]:>10} {total[3]:>9}")
+    return 1 if any(total[2] for total in totals.values()) else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
