@@ -68,6 +68,7 @@ class _Run:
         self.ids: dict[str, str] = trace.get("ids") or {}
         self.symbols = {member_id: symbol for symbol, member_id in self.ids.items()}
         self.config = _config(CoordinatorConfig.of(kafka), trace["config"])
+        self.random = "seed" in trace
         self.asked_ms: list[int] = []
         self.expects: list[Json] = []
         self.coordinator = Coordinator(self.config, 0, ())
@@ -80,7 +81,9 @@ class _Run:
         self.asked_ms.append(at_ms)
         expect: Json = {"response": None} if step["op"] in _PARSERS else {}
         self.expects.append(expect)
-        self._note(index, self.coordinator.advance(at_ms))
+        # In random traces only an explicit advance is a step: other timers fire during the step before.
+        passing = index - 1 if self.random and step["op"] != "advance" else index
+        self._note(passing, self.coordinator.advance(at_ms))
         outcome = self._execute(index, step)
         self._note(index, outcome)
         threw = [effect.exception for _, effect in outcome.effects if isinstance(effect, Threw)]
@@ -115,7 +118,7 @@ class _Run:
         return None if member_id is None else self.symbols.get(member_id, member_id)
 
     def _symbols(self, member_ids: Iterable[str]) -> list[str]:
-        return sorted(self.symbols.get(member_id, member_id) for member_id in member_ids)
+        return sorted((self.symbols.get(member_id, member_id) for member_id in member_ids), key=_by_number)
 
     # Requests.
 
@@ -184,7 +187,7 @@ class _Run:
                 "protocol_type": answer.protocol_type,
                 "protocol": answer.protocol,
                 "skip_assignment": answer.skip_assignment,
-                "members": sorted(members, key=lambda member: str(member["member"])),
+                "members": sorted(members, key=lambda member: _by_number(str(member["member"]))),
             }
         if isinstance(answer, SyncAnswer):
             assignment = answer.assignment.decode()
@@ -225,6 +228,11 @@ _PARSERS: Final[dict[str, Callable[[_Run, Json, str], Request]]] = {
     "offset_commit": _Run._offset_commit,
     "delete_group": _Run._delete_group,
 }
+
+
+def _by_number(symbol: str) -> tuple[int, str]:
+    """The order of the recordings: $m2 comes before $m10."""
+    return len(symbol), symbol
 
 
 def _config(config: CoordinatorConfig, settings: Json) -> CoordinatorConfig:
