@@ -42,6 +42,8 @@ class KafkaVersion:
     """JoinGroup errors carry generation -1 (2.2), before 0."""
     dead_is_coordinator_not_available: bool
     """A Dead group answers COORDINATOR_NOT_AVAILABLE (2.3), before UNKNOWN_MEMBER_ID."""
+    answers_exceptions: bool
+    """What a request handler throws is answered by the coordinator itself (4.0), before by the broker around it."""
 
     # Checks in front of the group.
     group_id_checked_by_every_api: bool
@@ -157,6 +159,7 @@ class KafkaVersion:
             member_map=_member_map(v),
             join_errors_with_generation_minus_one=v >= (2, 2),
             dead_is_coordinator_not_available=v >= (2, 3),
+            answers_exceptions=java,
             group_id_checked_by_every_api=v >= (2, 0),
             loading_checked_before_ownership=v >= (2, 0),
             session_bounds_checked_first=java,

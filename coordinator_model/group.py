@@ -150,7 +150,8 @@ class ClassicGroup:
         try:
             _HANDLERS[type(request)](self, request, ticket)
         except ServerError as error:
-            self.effects.append(Threw(self.now_ms, str(error)))
+            if not self.version.answers_exceptions:
+                self.effects.append(Threw(self.now_ms, str(error)))
             self.reply(ticket, _server_error(request))
         self.append_error = Error.NONE
         return Outcome(self.answers, self.effects)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from coordinator_model import rebalance, sessions
 from coordinator_model.effects import RemovalCause, StaticMemberReplaced
-from coordinator_model.errors import Error
+from coordinator_model.errors import Error, ServerError
 from coordinator_model.member import Member
 from coordinator_model.requests import UNKNOWN_MEMBER_ID, JoinAnswer, JoinGroup, SyncAnswer, Ticket
 from coordinator_model.states import State
@@ -87,10 +87,8 @@ def _join_new_member(group: ClassicGroup, request: JoinGroup, ticket: Ticket) ->
 def _join_pending_member(group: ClassicGroup, request: JoinGroup, ticket: Ticket) -> None:
     """`classicGroupJoinPendingMember`: the id that MEMBER_ID_REQUIRED handed out is used."""
     if request.instance_id is not None:
-        # Kafka throws an IllegalStateException: static members are never handed an id.
-        group.reply(ticket, group.join_error(Error.UNKNOWN_SERVER_ERROR, UNKNOWN_MEMBER_ID))
-    else:
-        add_member_and_rebalance(group, request, request.member_id, ticket)
+        raise ServerError("IllegalStateException")  # static members are never handed an id
+    add_member_and_rebalance(group, request, request.member_id, ticket)
 
 
 def _join_existing_member(group: ClassicGroup, request: JoinGroup, ticket: Ticket) -> None:

@@ -29,19 +29,40 @@ class Mismatch(NamedTuple):
 
 
 def load_traces(folder: Path = TRACES) -> Iterator[tuple[str, dict[str, Any]]]:
-    """Every recorded run, with the release it was recorded on. A case may hold the outcome on a second release."""
+    """Every recorded run, with the release it was recorded on.
+
+    A case was run on a second release too: its whole outcome there is in the file, or how it differs. The cases of 0.10 were
+    run on 3.9.1 as well, where of those with the same outcome the fields that 0.10 does not know were not compared. One of them
+    is left out: its commits carry a retention time of their own there (OffsetCommit v2 to v4), which the trace does not say.
+    """
     for path in sorted(folder.glob("*.jsonl.gz")):
         with gzip.open(path, "rt", encoding="utf-8") as lines:
             for line in lines:
                 trace = json.loads(line)
                 yield trace["measured_on"], trace
-                other = trace.get("other_version") or {}
-                for release, key in (("3.9.1", "expect_3_9_1"), ("0.10.0.1", "expect_0_10_0_1")):
-                    if key in trace:
-                        steps = [{**step, "expect": expect} for step, expect in zip(trace["steps"], trace[key])]
-                        yield release, {**trace, "steps": steps}
-                    elif other.get("version") == release and other.get("same_outcome"):
-                        yield release, trace
+                if "other_version" in trace:
+                    yield _on_other_version(trace)
+                carries_retention = trace["name"] == "scripted010/offsets_expire_in_a_stable_group"
+                if trace.get("flavour_S", {}).get("same_outcome") and not carries_retention:
+                    yield "3.9.1", {**trace, "ignore_what_0_10_lacks": True}
+
+
+def _on_other_version(trace: dict[str, Any]) -> tuple[str, dict[str, Any]]:
+    other = trace["other_version"]
+    release = other["version"]
+    expects = trace.get("expect_" + release.replace(".", "_"))
+    if expects is None:
+        expects = [json.loads(json.dumps(step["expect"])) for step in trace["steps"]]
+        for difference in other["differences"]:
+            _apply(expects[difference["step"]], difference["field"].split("/"), difference["other"])
+    steps = [{**step, "expect": expect} for step, expect in zip(trace["steps"], expects)]
+    return release, {**trace, "steps": steps}
+
+
+def _apply(expect: dict[str, Any], path: list[str], value: Any) -> None:
+    for name in path[:-1]:
+        expect = expect[name]
+    expect[path[-1]] = value
 
 
 def agrees(recorded: Any, specified: Any, name: str = "") -> bool:
@@ -63,11 +84,25 @@ def compare(trace: dict[str, Any], release: str) -> list[Mismatch]:
     mismatches = []
     for index, (step, own) in enumerate(zip(trace["steps"], result["steps"])):
         recorded, specified = step["expect"], own["expect"]
+        if trace.get("ignore_what_0_10_lacks"):
+            recorded, specified = _known_to_0_10(recorded), _known_to_0_10(specified)
         for what in ("response", "group_after", "exception", "duplicate_response"):
             if not agrees(recorded.get(what), specified.get(what), what):
                 name = f"{trace['name']} on {release}"
                 mismatches.append(Mismatch(name, index, what, recorded.get(what), specified.get(what)))
     return mismatches
+
+
+def _known_to_0_10(expect: dict[str, Any]) -> dict[str, Any]:
+    """Without protocol types, the protocol of SyncGroup, pending_sync, and the generation of refused JoinGroups."""
+    response = dict(expect.get("response") or {})
+    response.pop("protocol_type", None)
+    if "member_id" not in response:
+        response.pop("protocol", None)
+    if response.get("error") != "NONE":
+        response.pop("generation", None)
+    group = {key: value for key, value in expect["group_after"].items() if key not in ("pending_sync", "protocol_type")}
+    return {**expect, "response": response, "group_after": group}
 
 
 def main() -> int:
