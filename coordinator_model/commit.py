@@ -22,7 +22,7 @@ def offset_commit(group: ClassicGroup, request: OffsetCommit, ticket: Ticket) ->
     group.reply(ticket, CommitAnswer(_offset_commit(group, request)))
 
 
-def _offset_commit(group: ClassicGroup, request: OffsetCommit) -> Error:
+def _offset_commit(group: ClassicGroup, request: OffsetCommit) -> Error:  # noqa: PLR0911  the checks in Kafka's order
     version = group.version
     if group.state is State.DEAD:
         return group.dead_error

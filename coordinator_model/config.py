@@ -168,7 +168,7 @@ class KafkaVersion:
             member_id_required=v >= (2, 2),
             size_limit=v >= (2, 2),
             size_limit_counts_rejoined=v >= (2, 6),
-            refused_join_evaluates_join_phase=(2, 2) <= v and not java,
+            refused_join_evaluates_join_phase=v >= (2, 2) and not java,
             empty_protocols_refused=v >= (1, 0),
             empty_group_accepts_any_protocol_type=v >= (0, 10, 1),
             own_rebalance_timeout=v >= (0, 10, 1),

@@ -1,7 +1,7 @@
 """A coordinator: the groups of the partitions that it leads, and what of them survives it.
 
-It answers what does not need a group (wrong coordinator, still loading, absent group), creates and removes groups, keeps
-what they write to the log and when they committed, and runs the clean-up. Kafka: `GroupCoordinatorService` and
+It answers what does not need a group (wrong coordinator, still loading, absent group), creates and removes groups,
+keeps what they write to the log and when they committed, and runs the clean-up. Kafka: `GroupCoordinatorService` and
 `GroupCoordinatorShard` (4.x), `GroupCoordinator` and `GroupMetadataManager` (to 3.9).
 
 Not modelled: the offsets themselves (a group has committed or it has not), transactions, authorization, consumer groups
@@ -40,6 +40,7 @@ from coordinator_model.requests import (
     SyncAnswer,
     SyncGroup,
     Ticket,
+    error_answer,
 )
 from coordinator_model.states import State
 from coordinator_model.timers import NEVER
@@ -177,7 +178,7 @@ class Coordinator:
         return self._answer(request, Error.INVALID_SESSION_TIMEOUT)
 
     def _loading_answer(self, request: Request) -> Answer | None:
-        """A heartbeat is believed, so that no client gives up its session; SyncGroup sends the client back to JoinGroup."""
+        """A heartbeat is believed, so nobody gives up its session; SyncGroup sends the client back to JoinGroup."""
         if isinstance(request, Heartbeat):
             return HeartbeatAnswer(Error.NONE)
         if isinstance(request, SyncGroup):
@@ -196,13 +197,9 @@ class Coordinator:
         if isinstance(request, JoinGroup):
             generation = -1 if self.version.join_errors_with_generation_minus_one else 0
             return JoinAnswer(error, request.member_id, generation)
-        if isinstance(request, SyncGroup):
-            return SyncAnswer(error)
-        if isinstance(request, Heartbeat):
-            return HeartbeatAnswer(error)
         if isinstance(request, LeaveGroup):
-            return leave_error(request, error, self.version.batched_leave)
-        return CommitAnswer(error) if isinstance(request, OffsetCommit) else DeleteAnswer(error)
+            return leave_error(request, error, shared=not self.version.batched_leave)
+        return error_answer(request, error)
 
     # Groups.
 
@@ -233,7 +230,7 @@ class Coordinator:
     def _absent_group_answer(self, request: Request) -> Answer | None:
         """What a group that does not exist answers; None: it is created."""
         if isinstance(request, LeaveGroup):
-            return absent_group_answer(request, self.version.batched_leave)
+            return absent_group_answer(request, batched=self.version.batched_leave)
         if isinstance(request, OffsetCommit):
             if request.generation < 0:
                 return None if self.version.commit_creates_group else CommitAnswer(Error.NONE)

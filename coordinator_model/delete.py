@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from coordinator_model.group import ClassicGroup
 
 
-def delete_group(group: ClassicGroup, request: DeleteGroup, ticket: Ticket) -> None:
+def delete_group(group: ClassicGroup, _: DeleteGroup, ticket: Ticket) -> None:
     """Only a group without members can be deleted (KIP-229)."""
     if not group.version.delete_groups:
         group.reply(ticket, DeleteAnswer(Error.UNSUPPORTED_VERSION))

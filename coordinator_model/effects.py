@@ -7,7 +7,7 @@ was written to the log. They are the timeline of a group.
 from __future__ import annotations
 
 from enum import Enum
-from typing import NamedTuple, Union
+from typing import NamedTuple
 
 from coordinator_model.member import StoredGroup
 from coordinator_model.requests import Answered
@@ -86,7 +86,7 @@ class Threw(NamedTuple):
     exception: str
 
 
-Effect = Union[Transitioned, MemberAdded, MemberRemoved, LeaderChanged, StaticMemberReplaced, GroupWritten, Threw]
+Effect = Transitioned | MemberAdded | MemberRemoved | LeaderChanged | StaticMemberReplaced | GroupWritten | Threw
 
 
 class Outcome(NamedTuple):
@@ -94,4 +94,3 @@ class Outcome(NamedTuple):
 
     answers: list[Answered]
     effects: list[Effect]
-

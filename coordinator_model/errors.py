@@ -1,7 +1,7 @@
 """Error codes of the group protocol, as numbered on the wire.
 
-Source: org.apache.kafka.common.protocol.Errors. Only the codes that a group coordinator answers, or meets when it writes to its
-log, are named; any other code stays the integer that it is.
+Source: org.apache.kafka.common.protocol.Errors. Only the codes that a group coordinator answers, or meets when it
+writes to its log, are named; any other code stays the integer that it is.
 """
 
 from __future__ import annotations

@@ -4,9 +4,10 @@
 inside. Time passes only through these two, and each first fires the timers that were due before, each at its own time.
 For any sequence of requests and times a group gives the answers that Kafka's coordinator gives.
 
-This module keeps the books: who is a member, who waits, what the group supports. The decisions are beside it, one module
-per API as in the protocol (join, sync, heartbeat, leave, commit, delete), and what they share (rebalance, sessions).
-Names are Kafka's: `ClassicGroup` and `GroupMetadataManager` (4.x), `GroupMetadata` and `GroupCoordinator` (to 3.9).
+This module keeps the books: who is a member, who waits, what the group supports. The decisions are beside it, one
+module per API as in the protocol (join, sync, heartbeat, leave, commit, delete), and what they share (rebalance,
+sessions). Names are Kafka's: `ClassicGroup` and `GroupMetadataManager` (4.x), `GroupMetadata` and `GroupCoordinator`
+(to 3.9).
 """
 
 from __future__ import annotations
@@ -33,22 +34,18 @@ from coordinator_model.member import Member, StoredGroup, StoredMember
 from coordinator_model.requests import (
     Answer,
     Answered,
-    CommitAnswer,
-    DeleteAnswer,
     DeleteGroup,
     Heartbeat,
-    HeartbeatAnswer,
     JoinAnswer,
     JoinedMember,
     JoinGroup,
-    LeaveAnswer,
     LeaveGroup,
     OffsetCommit,
     Protocols,
     Request,
-    SyncAnswer,
     SyncGroup,
     Ticket,
+    error_answer,
 )
 from coordinator_model.states import State
 from coordinator_model.transitions import Trigger, next_state
@@ -132,27 +129,24 @@ class ClassicGroup:
 
     # What the outside calls.
 
-    def handle(
-        self, request: Request, now_ms: int, ticket: Ticket = 0, *, append_error: Error = Error.NONE
-    ) -> Outcome:
+    def handle(self, request: Request, now_ms: int, ticket: Ticket = 0, *, append_error: Error = Error.NONE) -> Outcome:
         """Handle a request that arrives at `now_ms`.
 
-        The answer, if it comes at once, and any that the request releases are in the outcome; a parked request is answered by a
-        later call. `append_error` is the error of every write to the log that the request attempts.
+        The answer, if it comes at once, and any that the request releases are in the outcome; a parked request is
+        answered by a later call. `append_error` is the error of every write to the log that the request attempts.
         """
         self.answers = []
         self.effects = []
         if now_ms >= self.timers.earliest:
             self._fire_timers(now_ms)
-        if now_ms > self.now_ms:  # a clock that steps back stands still
-            self.now_ms = now_ms
+        self.now_ms = max(self.now_ms, now_ms)  # a clock that steps back stands still
         self.append_error = append_error
         try:
             _HANDLERS[type(request)](self, request, ticket)
         except ServerError as error:
             if not self.version.answers_exceptions:
                 self.effects.append(Threw(self.now_ms, str(error)))
-            self.reply(ticket, _server_error(request))
+            self.reply(ticket, error_answer(request, Error.UNKNOWN_SERVER_ERROR))
         self.append_error = Error.NONE
         return Outcome(self.answers, self.effects)
 
@@ -161,15 +155,13 @@ class ClassicGroup:
         self.answers = []
         self.effects = []
         self._fire_timers(now_ms)
-        if now_ms > self.now_ms:
-            self.now_ms = now_ms
+        self.now_ms = max(self.now_ms, now_ms)
         return Outcome(self.answers, self.effects)
 
     def _fire_timers(self, now_ms: int) -> None:
         while (due := self.timers.pop_due(now_ms)) is not None:
             (kind, name, number), deadline = due
-            if deadline > self.now_ms:
-                self.now_ms = deadline
+            self.now_ms = max(self.now_ms, deadline)
             try:
                 if kind is timers.SESSION:
                     sessions.expire_session(self, name, number, deadline)
@@ -376,23 +368,6 @@ class ClassicGroup:
             votes[vote] = votes.get(vote, 0) + 1
         return first_of_most(votes, self.version.member_map)
 
-
-def _server_error(request: Request) -> Answer:
-    """`AbstractRequest.getErrorResponse` for UNKNOWN_SERVER_ERROR."""
-    error = Error.UNKNOWN_SERVER_ERROR
-    if isinstance(request, JoinGroup):
-        return JoinAnswer(error, "")
-    if isinstance(request, LeaveGroup):
-        return LeaveAnswer(error)
-    return _SIMPLE_ANSWERS[type(request)](error)
-
-
-_SIMPLE_ANSWERS: Final[dict[type, Callable[[Error], Answer]]] = {
-    SyncGroup: SyncAnswer,
-    Heartbeat: HeartbeatAnswer,
-    OffsetCommit: CommitAnswer,
-    DeleteGroup: DeleteAnswer,
-}
 
 _HANDLERS: Final[dict[type, Callable[[ClassicGroup, Any, Ticket], None]]] = {
     JoinGroup: join.join_group,

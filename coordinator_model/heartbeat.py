@@ -21,7 +21,7 @@ def heartbeat(group: ClassicGroup, request: Heartbeat, ticket: Ticket) -> None:
     group.reply(ticket, HeartbeatAnswer(_heartbeat(group, request)))
 
 
-def _heartbeat(group: ClassicGroup, request: Heartbeat) -> Error:
+def _heartbeat(group: ClassicGroup, request: Heartbeat) -> Error:  # noqa: PLR0911  the checks in Kafka's order
     version = group.version
     if group.state is State.DEAD:
         return group.dead_error

@@ -1,7 +1,8 @@
 """JoinGroup.
 
-Kafka: `GroupMetadataManager.classicGroupJoinToClassicGroup` and what it calls (4.x); `GroupCoordinator.handleJoinGroup`,
-`doNewMemberJoinGroup`, `doCurrentMemberJoinGroup` (to 3.9). That the group exists is the coordinator's business.
+Kafka: `GroupMetadataManager.classicGroupJoinToClassicGroup` and what it calls (4.x);
+`GroupCoordinator.handleJoinGroup`, `doNewMemberJoinGroup`, `doCurrentMemberJoinGroup` (to 3.9). That the group exists
+is the coordinator's business.
 """
 
 from __future__ import annotations
@@ -49,7 +50,8 @@ def accept_joining_member(group: ClassicGroup, member_id: str) -> bool:
     if group.state is State.EMPTY or group.state is State.DEAD:
         return True
     if group.state is State.PREPARING_REBALANCE and group.version.size_limit_counts_rejoined:
-        # Who has joined already keeps its seat. The others race for what is left, so that a group that shrinks sheds the slowest.
+        # Who has joined already keeps its seat. The others race for what is left, so that a group that shrinks sheds
+        # the slowest.
         return member_id in group.awaiting_join or len(group.awaiting_join) < max_size
     return member_id in group.members or len(group.members) < max_size
 
@@ -211,7 +213,8 @@ def _store_replacement(group: ClassicGroup, request: JoinGroup, old: Member, new
         members = group.joined_members() if is_leader else ()
         group.reply(ticket, answer._replace(skip_assignment=is_leader, members=members))
     else:
-        # An older client that is told it leads would compute an assignment. Naming the old id as the leader keeps it a follower.
+        # An older client that is told it leads would compute an assignment. Naming the old id as the leader keeps it
+        # a follower.
         group.reply(ticket, _answer_now(group, error, new.member_id, old_leader))
 
 

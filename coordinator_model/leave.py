@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 def leave_group(group: ClassicGroup, request: LeaveGroup, ticket: Ticket) -> None:
     """Remove the members that are named, each with an answer of its own (KIP-345)."""
     if group.state is State.DEAD:
-        group.reply(ticket, leave_error(request, group.dead_error, group.version.batched_leave))
+        group.reply(ticket, leave_error(request, group.dead_error, shared=not group.version.batched_leave))
         return
     version = group.version
     left = []
@@ -44,15 +44,15 @@ def leave_group(group: ClassicGroup, request: LeaveGroup, ticket: Ticket) -> Non
     group.reply(ticket, LeaveAnswer(top_level, tuple(left)))
 
 
-def absent_group_answer(request: LeaveGroup, batched: bool) -> LeaveAnswer:
+def absent_group_answer(request: LeaveGroup, *, batched: bool) -> LeaveAnswer:
     """A group that does not exist has no such members. Since 2.4 that is not an error of the request."""
-    answer = leave_error(request, Error.UNKNOWN_MEMBER_ID, False)
+    answer = leave_error(request, Error.UNKNOWN_MEMBER_ID, shared=True)
     return answer._replace(error=Error.NONE) if batched else answer
 
 
-def leave_error(request: LeaveGroup, error: Error, batched: bool) -> LeaveAnswer:
+def leave_error(request: LeaveGroup, error: Error, *, shared: bool) -> LeaveAnswer:
     """A refused LeaveGroup. Before 2.4 its one member shares the error."""
-    entries = () if batched else request.members
+    entries = request.members if shared else ()
     return LeaveAnswer(error, tuple(LeftMember(entry.member_id, entry.instance_id, error) for entry in entries))
 
 

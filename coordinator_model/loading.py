@@ -1,7 +1,7 @@
 """A group comes from the log, and goes when its partition moves to another coordinator.
 
-Kafka: `GroupMetadataManager.replay(GroupMetadataKey, ...)`, `onLoaded`, `onUnloaded` (4.x); `GroupMetadataManager.loadGroup`,
-`GroupCoordinator.onGroupLoaded`, `onGroupUnloaded` (to 3.9).
+Kafka: `GroupMetadataManager.replay(GroupMetadataKey, ...)`, `onLoaded`, `onUnloaded` (4.x);
+`GroupMetadataManager.loadGroup`, `GroupCoordinator.onGroupLoaded`, `onGroupUnloaded` (to 3.9).
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ def _member(config: CoordinatorConfig, stored: StoredMember, protocol: str) -> M
 
 
 def unload_group(group: ClassicGroup, now_ms: int) -> list[Effect]:
-    """The group has another coordinator now: whoever waits is told to look for it. The answers are in `group.answers`."""
+    """The group has another coordinator now: whoever waits shall look for it. The answers are in `group.answers`."""
     group.answers = []
     group.effects = []
     group.now_ms = max(group.now_ms, now_ms)
@@ -77,8 +77,8 @@ def unload_group(group: ClassicGroup, now_ms: int) -> list[Effect]:
 def orphaned_join_phase(group: ClassicGroup) -> tuple[int, int] | None:
     """0.10.0: what stays of the join phase of a group that is about to be unloaded (`rebalance.check_orphans`).
 
-    When the session of its last member ends, and when the phase itself ends. None if it can do no harm: a member without a
-    running session timer stays for ever.
+    When the session of its last member ends, and when the phase itself ends. None if it can do no harm: a member
+    without a running session timer stays for ever.
     """
     ends_ms = group.timers.deadlines.get(JOIN_KEY)
     sessions_end_ms: dict[str, int] = {}

@@ -31,7 +31,7 @@ def string_hash(text: str) -> int:
     """Java's `String.hashCode`, as an unsigned 32 bit number. It counts UTF-16 units, not characters."""
     h = 0
     units = text.encode("utf-16-be", "surrogatepass")
-    for high, low in zip(units[::2], units[1::2]):
+    for high, low in zip(units[::2], units[1::2], strict=True):
         h = (31 * h + (high << 8 | low)) & _MASK
     return h
 
@@ -47,7 +47,7 @@ def _signed(h: int) -> int:
 
 
 def _improve_2_11(text: str) -> int:
-    """scala.collection.mutable.HashTable.improve of Scala 2.11: byteswap32, then a rotation that depends on the size."""
+    """scala.collection.mutable.HashTable.improve of Scala 2.11: byteswap32, then a rotation."""
     x = (string_hash(text) * 0x9E3775CD) & _MASK
     x = int.from_bytes(x.to_bytes(4, "little"), "big")
     x = (x * 0x9E3775CD) & _MASK

@@ -1,8 +1,8 @@
 """Rebalance: how a join phase starts, is prolonged and ends, and how long members may take to ask for their assignment.
 
-Kafka: `prepareRebalance`, `tryCompleteInitialRebalanceElseSchedule`, `maybeCompleteJoinPhase`, `completeClassicGroupJoin`,
-`schedulePendingSync`, `expirePendingSync` (GroupMetadataManager, 4.x); `prepareRebalance`, InitialDelayedJoin, `tryCompleteJoin`,
-`onCompleteJoin`, DelayedSync (GroupCoordinator, to 3.9).
+Kafka: `prepareRebalance`, `tryCompleteInitialRebalanceElseSchedule`, `maybeCompleteJoinPhase`,
+`completeClassicGroupJoin`, `schedulePendingSync`, `expirePendingSync` (GroupMetadataManager, 4.x);
+`prepareRebalance`, InitialDelayedJoin, `tryCompleteJoin`, `onCompleteJoin`, DelayedSync (GroupCoordinator, to 3.9).
 """
 
 from __future__ import annotations
@@ -67,8 +67,8 @@ def _schedule_initial_delay(group: ClassicGroup, delay_ms: int, remaining_ms: in
 def try_complete_initial_rebalance_else_schedule(group: ClassicGroup) -> None:
     """The initial delay of KIP-134 ended: wait once more if a member came meanwhile.
 
-    Members of one deployment start together. Each that arrives within the delay extends it, up to the rebalance timeout of the
-    member that opened the phase.
+    Members of one deployment start together. Each that arrives within the delay extends it, up to the rebalance
+    timeout of the member that opened the phase.
     """
     delay, remaining = group.initial_delay_ms, group.initial_remaining_ms
     if group.new_member_added and remaining != 0:
@@ -97,9 +97,9 @@ def maybe_complete_join_phase(group: ClassicGroup) -> None:
 def check_orphans(group: ClassicGroup) -> None:
     """0.10.0: the join phase of a group that was unloaded meanwhile is still waiting, under the same group id.
 
-    Once the sessions of all its members have ended it counts as complete. Whoever looks at the join phase of that group id
-    then completes the old one first, which fails: a Dead group cannot become Dead. What it came for is not done.
-    `group.orphans` holds, of each such join phase, when its last member's session ends and when it ends itself.
+    Once the sessions of all its members have ended it counts as complete. Whoever looks at the join phase of that
+    group id then completes the old one first, which fails: a Dead group cannot become Dead. What it came for is not
+    done. `group.orphans` holds, of each such join phase, when its last member's session ends and when it ends itself.
     """
     for orphan in group.orphans:
         without_members_ms, ends_ms = orphan
@@ -159,14 +159,14 @@ def _init_next_generation(group: ClassicGroup) -> None:
 
 
 def _answer_joined_members(group: ClassicGroup) -> None:
-    """Every member that waits is told its generation; the sessions of all start again, also of those that do not wait."""
+    """Every member that waits is told its generation. All sessions start again, also of those that do not wait."""
     for member in group.members_in_map_order():
         member_id = member.member_id
         parked_join = group.awaiting_join.pop(member_id, None)
         if parked_join is not None:
             group.reply(parked_join, joined_answer(group, member_id))
         if member.is_new:
-            member = group.members[member_id] = member._replace(is_new=False)
+            group.members[member_id] = member._replace(is_new=False)
         sessions.restart_session(group, member)
         group.pending_sync_members[member_id] = None
     if group.version.pending_sync_timer:

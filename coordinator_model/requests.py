@@ -7,11 +7,12 @@ as a coordinator uses the connection and the correlation id.
 
 from __future__ import annotations
 
-from typing import Final, NamedTuple, Union
+from collections.abc import Callable
+from typing import Final, NamedTuple
 
 from coordinator_model.errors import Error
 
-Ticket = Union[int, str]
+Ticket = int | str
 Protocols = tuple[tuple[str, bytes], ...]
 
 UNKNOWN_MEMBER_ID: Final = ""
@@ -79,7 +80,7 @@ class DeleteGroup(NamedTuple):
     """DeleteGroups, for one group."""
 
 
-Request = Union[JoinGroup, SyncGroup, Heartbeat, LeaveGroup, OffsetCommit, DeleteGroup]
+Request = JoinGroup | SyncGroup | Heartbeat | LeaveGroup | OffsetCommit | DeleteGroup
 
 
 class JoinedMember(NamedTuple):
@@ -145,7 +146,7 @@ class DeleteAnswer(NamedTuple):
     error: Error
 
 
-Answer = Union[JoinAnswer, SyncAnswer, HeartbeatAnswer, LeaveAnswer, CommitAnswer, DeleteAnswer]
+Answer = JoinAnswer | SyncAnswer | HeartbeatAnswer | LeaveAnswer | CommitAnswer | DeleteAnswer
 
 
 class Answered(NamedTuple):
@@ -154,3 +155,20 @@ class Answered(NamedTuple):
     ticket: Ticket
     at_ms: int
     answer: Answer
+
+
+def error_answer(request: Request, error: Error) -> Answer:
+    """An answer that says nothing but `error` (`AbstractRequest.getErrorResponse`)."""
+    if isinstance(request, JoinGroup):
+        return JoinAnswer(error, UNKNOWN_MEMBER_ID)
+    if isinstance(request, LeaveGroup):
+        return LeaveAnswer(error)
+    return _SIMPLE_ANSWERS[type(request)](error)
+
+
+_SIMPLE_ANSWERS: Final[dict[type, Callable[[Error], Answer]]] = {
+    SyncGroup: SyncAnswer,
+    Heartbeat: HeartbeatAnswer,
+    OffsetCommit: CommitAnswer,
+    DeleteGroup: DeleteAnswer,
+}

@@ -4,14 +4,14 @@ From 2.1.1 on a member has one session timer, and so has an id that was handed o
 again. When it ends and the member has a parked request, nothing happens and no new timer starts: whoever answers that
 request starts the session again.
 
-Before, every heartbeat made a timer object (`DelayedHeartbeat`) of its own and closed those that it had outlived. `alive
-at a deadline` means: a request is parked, or the last heartbeat plus the session timeout is later than the deadline. Two
-things follow that later releases do not have (KAFKA's DelayedOperationPurgatory, spec H10):
+Before, every heartbeat made a timer object (`DelayedHeartbeat`) of its own and closed those that it had outlived.
+`alive at a deadline` means: a request is parked, or the last heartbeat plus the session timeout is later than the
+deadline. Two things follow that later releases do not have (KAFKA's DelayedOperationPurgatory, spec H10):
 
-* Removing a member closes its timers only when it leaves, and from 1.0 on when it is dropped at the end of a join phase. A timer
-  that outlives its member starts a rebalance although nobody is missing.
-* Of two heartbeats in one millisecond the second does not close the timer of the first, whose deadline is the same. Both end
-  together; the second finds its member gone.
+* Removing a member closes its timers only when it leaves, and from 1.0 on when it is dropped at the end of a join
+  phase. A timer that outlives its member starts a rebalance although nobody is missing.
+* Of two heartbeats in one millisecond the second does not close the timer of the first, whose deadline is the same.
+  Both end together; the second finds its member gone.
 
 Kafka: `rescheduleClassicGroupMemberHeartbeat`, `expireClassicGroupMemberHeartbeat` (4.x);
 `completeAndScheduleNextHeartbeatExpiration`, `tryCompleteHeartbeat`, `onExpireHeartbeat` (to 3.9).

@@ -48,8 +48,7 @@ class Timers:
         if key in deadlines:
             del deadlines[key]
         deadlines[key] = deadline_ms
-        if deadline_ms < self.earliest:
-            self.earliest = deadline_ms
+        self.earliest = min(self.earliest, deadline_ms)
 
     def cancel(self, key: TimerKey) -> None:
         """Stop the timer if it runs."""

@@ -1,8 +1,9 @@
 """Run a trace through the specification: `rebalance trace < steps.jsonl > answers.jsonl`.
 
-A trace is a list of requests and clock steps with the time of each, in the format of tests/data/traces/FORMAT.md. Out comes
-the same object with every step's `expect` replaced by what the specification answers: the answer with its time and the step
-in which it came, and the group after the step. The release is the trace's `measured_on`, or the one given.
+A trace is a list of requests and clock steps with the time of each, in the format of tests/data/traces/FORMAT.md. Out
+comes the same object with every step's `expect` replaced by what the specification answers: the answer with its time
+and the step in which it came, and the group after the step. The release is the trace's `measured_on`, or the one
+given.
 """
 
 from __future__ import annotations
@@ -21,7 +22,6 @@ from coordinator_model.errors import Error
 from coordinator_model.group import ClassicGroup
 from coordinator_model.requests import (
     Answer,
-    Answered,
     DeleteGroup,
     Heartbeat,
     JoinAnswer,
@@ -56,8 +56,28 @@ def run_trace(trace: Json, kafka: str | None = None) -> Json:
     run = _Run(trace, kafka or trace["measured_on"])
     for index, step in enumerate(trace["steps"]):
         run.step(index, step)
-    steps = [{**step, "expect": expect} for step, expect in zip(trace["steps"], run.expects)]
+    steps = [{**step, "expect": expect} for step, expect in zip(trace["steps"], run.expects, strict=True)]
     return {**trace, "measured_on": run.kafka, "steps": steps}
+
+
+class _Symbols:
+    """Symbols stand for member ids, because a coordinator's ids are new in every run."""
+
+    def __init__(self, ids: dict[str, str]) -> None:
+        self._ids = ids
+        self._symbols = {member_id: symbol for symbol, member_id in ids.items()}
+
+    def member_id(self, symbol: str) -> str:
+        """The id that a symbol stands for; without real ids, the symbol is the id."""
+        return self._ids.get(symbol, symbol)
+
+    def of(self, member_id: str | None) -> str | None:
+        """The symbol of a member id."""
+        return None if member_id is None else self._symbols.get(member_id, member_id)
+
+    def of_all(self, member_ids: Iterable[str]) -> list[str]:
+        """The symbols of member ids, in their order."""
+        return sorted((self._symbols.get(member_id, member_id) for member_id in member_ids), key=_by_number)
 
 
 class _Run:
@@ -65,15 +85,14 @@ class _Run:
 
     def __init__(self, trace: Json, kafka: str) -> None:
         self.kafka = kafka
-        self.ids: dict[str, str] = trace.get("ids") or {}
-        self.symbols = {member_id: symbol for symbol, member_id in self.ids.items()}
+        self.symbols = _Symbols(trace.get("ids") or {})
         self.config = _config(CoordinatorConfig.of(kafka), trace["config"])
         self.random = "seed" in trace
         self.asked_ms: list[int] = []
         self.expects: list[Json] = []
         self.coordinator = Coordinator(self.config, 0, ())
-        self.coordinator.owned = {self.coordinator.partition(group) for group in trace["config"]["owned_groups"]}
-        self.coordinator.restart(self.config, 0)
+        for group_id in trace["config"]["owned_groups"]:
+            self.coordinator.load(self.coordinator.partition(group_id), 0)
 
     def step(self, index: int, step: Json) -> None:
         """Let time pass until the step, then execute it."""
@@ -89,145 +108,136 @@ class _Run:
         threw = [effect.exception for _, effect in outcome.effects if isinstance(effect, Threw)]
         if threw:
             expect["exception"] = threw[0]
-        expect["group_after"] = self._snapshot(self.coordinator.groups.get(group_id))
+        expect["group_after"] = _snapshot(self.coordinator.groups.get(group_id), self.symbols)
 
     def _execute(self, index: int, step: Json) -> CoordinatorOutcome:
         at_ms, op = step["at_ms"], step["op"]
-        partition = self.coordinator.partition(step["group"])
-        if op == "advance":
-            return self.coordinator.advance(at_ms)
-        if op == "unload":
-            return self.coordinator.unload(partition, at_ms)
-        if op == "load_begin":
-            return self.coordinator.load_begin(partition, at_ms)
-        if op in ("load", "load_end"):
-            return self.coordinator.load(partition, at_ms)
+        coordinator = self.coordinator
+        partition = coordinator.partition(step["group"])
+        if op in _PARSERS:
+            fresh = self.symbols.member_id(step.get("bind") or f"$x{index}")
+            request = _PARSERS[op](step.get("req") or {}, self.symbols, fresh)
+            error = Error[step.get("append_error") or "NONE"]
+            return coordinator.handle(step["group"], request, at_ms, index, append_error=error)
         if op == "restart":
             self.config = _config(self.config, step["config"])
-            return self.coordinator.restart(self.config, at_ms)
-        error = Error[step["append_error"]] if step.get("append_error") else Error.NONE
-        request = self._request(index, step)
-        return self.coordinator.handle(step["group"], request, at_ms, index, append_error=error)
-
-    # Symbols stand for member ids, because a coordinator's ids are new in every run.
-
-    def _id(self, symbol: str) -> str:
-        return self.ids.get(symbol, symbol)
-
-    def _symbol(self, member_id: str | None) -> str | None:
-        return None if member_id is None else self.symbols.get(member_id, member_id)
-
-    def _symbols(self, member_ids: Iterable[str]) -> list[str]:
-        return sorted((self.symbols.get(member_id, member_id) for member_id in member_ids), key=_by_number)
-
-    # Requests.
-
-    def _request(self, index: int, step: Json) -> Request:
-        return _PARSERS[step["op"]](self, step.get("req") or {}, self._id(step.get("bind") or f"$x{index}"))
-
-    def _join(self, req: Json, fresh_member_id: str) -> Request:
-        return JoinGroup(
-            self._id(req["member"]),
-            req["session_timeout_ms"],
-            req["rebalance_timeout_ms"],
-            req["protocol_type"],
-            tuple((protocol["name"], protocol["metadata"].encode()) for protocol in req["protocols"]),
-            req["instance"],
-            req["api_version"],
-            req.get("client_id") or "",
-            "",
-            fresh_member_id,
-        )
-
-    def _sync(self, req: Json, _: str) -> Request:
-        assignments = tuple((self._id(entry["member"]), entry["assignment"].encode()) for entry in req["assignments"])
-        member_id = self._id(req["member"])
-        return SyncGroup(
-            member_id, req["generation"], assignments, req["instance"], req["protocol_type"], req["protocol"]
-        )
-
-    def _heartbeat(self, req: Json, _: str) -> Request:
-        return Heartbeat(self._id(req["member"]), req["generation"], req["instance"])
-
-    def _leave(self, req: Json, _: str) -> Request:
-        return LeaveGroup(tuple(LeavingMember(self._id(entry["member"]), entry["instance"]) for entry in req["members"]))
-
-    def _offset_commit(self, req: Json, _: str) -> Request:
-        return OffsetCommit(self._id(req["member"]), req["generation"], req["instance"], req["api_version"])
-
-    def _delete_group(self, req: Json, _: str) -> Request:
-        return DeleteGroup()
-
-    # Answers.
+            return coordinator.restart(self.config, at_ms)
+        if op == "advance":
+            return coordinator.advance(at_ms)
+        moves = {"unload": coordinator.unload, "load_begin": coordinator.load_begin}
+        return moves.get(op, coordinator.load)(partition, at_ms)
 
     def _note(self, index: int, outcome: CoordinatorOutcome) -> None:
         for answered in outcome.answers:
             asked = int(answered.ticket)
             expect = self.expects[asked]
             key = "response" if expect["response"] is None else "duplicate_response"
-            expect[key] = self._response(index, asked, answered)
-
-    def _response(self, index: int, asked: int, answered: Answered) -> Json:
-        at_ms, answer = answered.at_ms, answered.answer
-        delayed = index != asked or at_ms != self.asked_ms[asked]
-        response = {"at_ms": at_ms, "during_step": index, "delayed": delayed, "error": answer.error.name}
-        response.update(self._fields(answer))
-        return response
-
-    def _fields(self, answer: Answer) -> Json:
-        if isinstance(answer, JoinAnswer):
-            members = [
-                {"member": self._symbol(member.member_id), "instance": member.instance_id, "metadata": member.metadata.decode()}
-                for member in answer.members
-            ]
-            return {
-                "member_id": self._symbol(answer.member_id),
-                "generation": answer.generation,
-                "leader": self._symbol(answer.leader),
-                "protocol_type": answer.protocol_type,
-                "protocol": answer.protocol,
-                "skip_assignment": answer.skip_assignment,
-                "members": sorted(members, key=lambda member: _by_number(str(member["member"]))),
+            expect[key] = {
+                "at_ms": answered.at_ms,
+                "during_step": index,
+                "delayed": index != asked or answered.at_ms != self.asked_ms[asked],
+                "error": answered.answer.error.name,
+                **_fields(answered.answer, self.symbols),
             }
-        if isinstance(answer, SyncAnswer):
-            assignment = answer.assignment.decode()
-            return {"protocol_type": answer.protocol_type, "protocol": answer.protocol, "assignment": assignment}
-        if isinstance(answer, LeaveAnswer):
-            return {
-                "members": [
-                    {"member": self._symbol(entry.member_id), "instance": entry.instance_id, "error": entry.error.name}
-                    for entry in answer.members
-                ]
-            }
-        return {}
-
-    def _snapshot(self, group: ClassicGroup | None) -> Json:
-        if group is None:
-            return {"state": "None"}
-        static = {instance: self._symbol(member_id) for instance, member_id in sorted(group.static_members.items())}
-        return {
-            "state": group.state.value,
-            "generation": group.generation,
-            "protocol_type": group.protocol_type,
-            "protocol": group.protocol,
-            "leader": self._symbol(group.leader),
-            "members": self._symbols(group.members),
-            "static": static,
-            "pending": self._symbols(group.pending_members),
-            "awaiting_join": self._symbols(group.awaiting_join),
-            "awaiting_sync": self._symbols(group.awaiting_sync),
-            "pending_sync": self._symbols(group.pending_sync_members),
-        }
 
 
-_PARSERS: Final[dict[str, Callable[[_Run, Json, str], Request]]] = {
-    "join": _Run._join,
-    "sync": _Run._sync,
-    "heartbeat": _Run._heartbeat,
-    "leave": _Run._leave,
-    "offset_commit": _Run._offset_commit,
-    "delete_group": _Run._delete_group,
+def _join(req: Json, symbols: _Symbols, fresh_member_id: str) -> Request:
+    return JoinGroup(
+        symbols.member_id(req["member"]),
+        req["session_timeout_ms"],
+        req["rebalance_timeout_ms"],
+        req["protocol_type"],
+        tuple((protocol["name"], protocol["metadata"].encode()) for protocol in req["protocols"]),
+        req["instance"],
+        req["api_version"],
+        req.get("client_id") or "",
+        fresh_member_id=fresh_member_id,
+    )
+
+
+def _sync(req: Json, symbols: _Symbols, _: str) -> Request:
+    return SyncGroup(
+        symbols.member_id(req["member"]),
+        req["generation"],
+        tuple((symbols.member_id(entry["member"]), entry["assignment"].encode()) for entry in req["assignments"]),
+        req["instance"],
+        req["protocol_type"],
+        req["protocol"],
+    )
+
+
+def _heartbeat(req: Json, symbols: _Symbols, _: str) -> Request:
+    return Heartbeat(symbols.member_id(req["member"]), req["generation"], req["instance"])
+
+
+def _leave(req: Json, symbols: _Symbols, _: str) -> Request:
+    members = [LeavingMember(symbols.member_id(entry["member"]), entry["instance"]) for entry in req["members"]]
+    return LeaveGroup(tuple(members))
+
+
+def _offset_commit(req: Json, symbols: _Symbols, _: str) -> Request:
+    return OffsetCommit(symbols.member_id(req["member"]), req["generation"], req["instance"], req["api_version"])
+
+
+def _delete_group(_: Json, __: _Symbols, ___: str) -> Request:
+    return DeleteGroup()
+
+
+_PARSERS: Final[dict[str, Callable[[Json, _Symbols, str], Request]]] = {
+    "join": _join,
+    "sync": _sync,
+    "heartbeat": _heartbeat,
+    "leave": _leave,
+    "offset_commit": _offset_commit,
+    "delete_group": _delete_group,
 }
+
+
+def _fields(answer: Answer, symbols: _Symbols) -> Json:
+    if isinstance(answer, JoinAnswer):
+        joined = {symbols.of(member.member_id) or "": member for member in answer.members}
+        members = [
+            {"member": symbol, "instance": joined[symbol].instance_id, "metadata": joined[symbol].metadata.decode()}
+            for symbol in sorted(joined, key=_by_number)
+        ]
+        return {
+            "member_id": symbols.of(answer.member_id),
+            "generation": answer.generation,
+            "leader": symbols.of(answer.leader),
+            "protocol_type": answer.protocol_type,
+            "protocol": answer.protocol,
+            "skip_assignment": answer.skip_assignment,
+            "members": members,
+        }
+    if isinstance(answer, SyncAnswer):
+        assignment = answer.assignment.decode()
+        return {"protocol_type": answer.protocol_type, "protocol": answer.protocol, "assignment": assignment}
+    if isinstance(answer, LeaveAnswer):
+        members = [
+            {"member": symbols.of(entry.member_id), "instance": entry.instance_id, "error": entry.error.name}
+            for entry in answer.members
+        ]
+        return {"members": members}
+    return {}
+
+
+def _snapshot(group: ClassicGroup | None, symbols: _Symbols) -> Json:
+    if group is None:
+        return {"state": "None"}
+    static = {instance: symbols.of(member_id) for instance, member_id in sorted(group.static_members.items())}
+    return {
+        "state": group.state.value,
+        "generation": group.generation,
+        "protocol_type": group.protocol_type,
+        "protocol": group.protocol,
+        "leader": symbols.of(group.leader),
+        "members": symbols.of_all(group.members),
+        "static": static,
+        "pending": symbols.of_all(group.pending_members),
+        "awaiting_join": symbols.of_all(group.awaiting_join),
+        "awaiting_sync": symbols.of_all(group.awaiting_sync),
+        "pending_sync": symbols.of_all(group.pending_sync_members),
+    }
 
 
 def _by_number(symbol: str) -> tuple[int, str]:

@@ -2,7 +2,8 @@
 
 Rule 1: every change of state of every group goes through `next_state`, and this table is all it knows.
 Rule 2: the table is total: every state has a row, also Dead, whose row says that nothing but an unloading reaches it.
-A cause that is not in a state's row cannot happen there; asking for it raises `IllegalTransition` and changes nothing.
+A cause that is not in a state's row cannot happen there; asking for it raises `IllegalTransitionError` and changes
+nothing.
 
 Causes come in two kinds. Some are why a rebalance starts: a group in PreparingRebalance is already rebalancing, so none
 of them is in that row, and `can_rebalance` is read from the table too. The others are how a join phase, a sync phase or
@@ -120,7 +121,7 @@ TRANSITIONS: Final[dict[State, dict[Trigger, State]]] = {
 """What each cause does in each state."""
 
 
-class IllegalTransition(Exception):
+class IllegalTransitionError(Exception):
     """A cause that cannot happen in the state that the group is in."""
 
     def __init__(self, state: State, trigger: Trigger) -> None:
@@ -130,13 +131,13 @@ class IllegalTransition(Exception):
 
 
 def next_state(state: State, trigger: Trigger) -> State:
-    """The state that `trigger` leads to; IllegalTransition if it cannot happen in `state`."""
+    """The state that `trigger` leads to; IllegalTransitionError if it cannot happen in `state`."""
     try:
         return TRANSITIONS[state][trigger]
     except KeyError:
-        raise IllegalTransition(state, trigger) from None
+        raise IllegalTransitionError(state, trigger) from None
 
 
 def can_rebalance(state: State) -> bool:
-    """Whether a rebalance may start (`ClassicGroup.canRebalance`): not while one is being prepared, and not when Dead."""
+    """Whether a rebalance may start (`ClassicGroup.canRebalance`): not while one is prepared, not when Dead."""
     return Trigger.NEW_MEMBER in TRANSITIONS[state]

@@ -31,9 +31,10 @@ class Mismatch(NamedTuple):
 def load_traces(folder: Path = TRACES) -> Iterator[tuple[str, dict[str, Any]]]:
     """Every recorded run, with the release it was recorded on.
 
-    A case was run on a second release too: its whole outcome there is in the file, or how it differs. The cases of 0.10 were
-    run on 3.9.1 as well, where of those with the same outcome the fields that 0.10 does not know were not compared. One of them
-    is left out: its commits carry a retention time of their own there (OffsetCommit v2 to v4), which the trace does not say.
+    A case was run on a second release too: its whole outcome there is in the file, or how it differs. The cases of
+    0.10 were run on 3.9.1 as well, where of those with the same outcome the fields that 0.10 does not know were not
+    compared. One of them is left out: its commits carry a retention time of their own there (OffsetCommit v2 to v4),
+    which the trace does not say.
     """
     for path in sorted(folder.glob("*.jsonl.gz")):
         with gzip.open(path, "rt", encoding="utf-8") as lines:
@@ -55,7 +56,7 @@ def _on_other_version(trace: dict[str, Any]) -> tuple[str, dict[str, Any]]:
         expects = [json.loads(json.dumps(step["expect"])) for step in trace["steps"]]
         for difference in other["differences"]:
             _apply(expects[difference["step"]], difference["field"].split("/"), difference["other"])
-    steps = [{**step, "expect": expect} for step, expect in zip(trace["steps"], expects)]
+    steps = [{**step, "expect": expect} for step, expect in zip(trace["steps"], expects, strict=True)]
     return release, {**trace, "steps": steps}
 
 
@@ -82,7 +83,7 @@ def compare(trace: dict[str, Any], release: str) -> list[Mismatch]:
     """What differs between the recorded outcome and the specified one."""
     result = run_trace(trace, release)
     mismatches = []
-    for index, (step, own) in enumerate(zip(trace["steps"], result["steps"])):
+    for index, (step, own) in enumerate(zip(trace["steps"], result["steps"], strict=True)):
         recorded, specified = step["expect"], own["expect"]
         if trace.get("ignore_what_0_10_lacks"):
             recorded, specified = _known_to_0_10(recorded), _known_to_0_10(specified)
