@@ -17,7 +17,7 @@ from typing import Any, Final, TextIO
 
 from coordinator_model.config import CoordinatorConfig
 from coordinator_model.coordinator import Coordinator, CoordinatorOutcome
-from coordinator_model.effects import Threw
+from coordinator_model.effects import Effect, Threw
 from coordinator_model.errors import Error
 from coordinator_model.group import ClassicGroup
 from coordinator_model.requests import (
@@ -53,14 +53,13 @@ _ONE_GROUP_PER_PARTITION: Final = 2**31 - 1
 
 def run_trace(trace: Json, kafka: str | None = None) -> Json:
     """The trace with the specification's own `expect` in every step."""
-    run = _Run(trace, kafka or trace["measured_on"])
-    for index, step in enumerate(trace["steps"]):
-        run.step(index, step)
+    run = TraceRun(trace, kafka)
+    run.run()
     steps = [{**step, "expect": expect} for step, expect in zip(trace["steps"], run.expects, strict=True)]
     return {**trace, "measured_on": run.kafka, "steps": steps}
 
 
-class _Symbols:
+class Symbols:
     """Symbols stand for member ids, because a coordinator's ids are new in every run."""
 
     def __init__(self, ids: dict[str, str]) -> None:
@@ -80,19 +79,26 @@ class _Symbols:
         return sorted((self._symbols.get(member_id, member_id) for member_id in member_ids), key=_by_number)
 
 
-class _Run:
+class TraceRun:
     """One trace on its way through a coordinator."""
 
-    def __init__(self, trace: Json, kafka: str) -> None:
-        self.kafka = kafka
-        self.symbols = _Symbols(trace.get("ids") or {})
-        self.config = _config(CoordinatorConfig.of(kafka), trace["config"])
+    def __init__(self, trace: Json, kafka: str | None = None) -> None:
+        self.trace = trace
+        self.kafka = kafka or trace["measured_on"]
+        self.symbols = Symbols(trace.get("ids") or {})
+        self.config = _config(CoordinatorConfig.of(self.kafka), trace["config"])
         self.random = "seed" in trace
         self.asked_ms: list[int] = []
         self.expects: list[Json] = []
+        self.effects: list[tuple[str, Effect]] = []
         self.coordinator = Coordinator(self.config, 0, ())
         for group_id in trace["config"]["owned_groups"]:
             self.coordinator.load(self.coordinator.partition(group_id), 0)
+
+    def run(self) -> None:
+        """Execute all steps."""
+        for index, step in enumerate(self.trace["steps"]):
+            self.step(index, step)
 
     def step(self, index: int, step: Json) -> None:
         """Let time pass until the step, then execute it."""
@@ -128,6 +134,7 @@ class _Run:
         return moves.get(op, coordinator.load)(partition, at_ms)
 
     def _note(self, index: int, outcome: CoordinatorOutcome) -> None:
+        self.effects.extend(outcome.effects)
         for answered in outcome.answers:
             asked = int(answered.ticket)
             expect = self.expects[asked]
@@ -141,7 +148,7 @@ class _Run:
             }
 
 
-def _join(req: Json, symbols: _Symbols, fresh_member_id: str) -> Request:
+def _join(req: Json, symbols: Symbols, fresh_member_id: str) -> Request:
     return JoinGroup(
         symbols.member_id(req["member"]),
         req["session_timeout_ms"],
@@ -155,7 +162,7 @@ def _join(req: Json, symbols: _Symbols, fresh_member_id: str) -> Request:
     )
 
 
-def _sync(req: Json, symbols: _Symbols, _: str) -> Request:
+def _sync(req: Json, symbols: Symbols, _: str) -> Request:
     return SyncGroup(
         symbols.member_id(req["member"]),
         req["generation"],
@@ -166,24 +173,24 @@ def _sync(req: Json, symbols: _Symbols, _: str) -> Request:
     )
 
 
-def _heartbeat(req: Json, symbols: _Symbols, _: str) -> Request:
+def _heartbeat(req: Json, symbols: Symbols, _: str) -> Request:
     return Heartbeat(symbols.member_id(req["member"]), req["generation"], req["instance"])
 
 
-def _leave(req: Json, symbols: _Symbols, _: str) -> Request:
+def _leave(req: Json, symbols: Symbols, _: str) -> Request:
     members = [LeavingMember(symbols.member_id(entry["member"]), entry["instance"]) for entry in req["members"]]
     return LeaveGroup(tuple(members))
 
 
-def _offset_commit(req: Json, symbols: _Symbols, _: str) -> Request:
+def _offset_commit(req: Json, symbols: Symbols, _: str) -> Request:
     return OffsetCommit(symbols.member_id(req["member"]), req["generation"], req["instance"], req["api_version"])
 
 
-def _delete_group(_: Json, __: _Symbols, ___: str) -> Request:
+def _delete_group(_: Json, __: Symbols, ___: str) -> Request:
     return DeleteGroup()
 
 
-_PARSERS: Final[dict[str, Callable[[Json, _Symbols, str], Request]]] = {
+_PARSERS: Final[dict[str, Callable[[Json, Symbols, str], Request]]] = {
     "join": _join,
     "sync": _sync,
     "heartbeat": _heartbeat,
@@ -193,7 +200,7 @@ _PARSERS: Final[dict[str, Callable[[Json, _Symbols, str], Request]]] = {
 }
 
 
-def _fields(answer: Answer, symbols: _Symbols) -> Json:
+def _fields(answer: Answer, symbols: Symbols) -> Json:
     if isinstance(answer, JoinAnswer):
         joined = {symbols.of(member.member_id) or "": member for member in answer.members}
         members = [
@@ -221,7 +228,7 @@ def _fields(answer: Answer, symbols: _Symbols) -> Json:
     return {}
 
 
-def _snapshot(group: ClassicGroup | None, symbols: _Symbols) -> Json:
+def _snapshot(group: ClassicGroup | None, symbols: Symbols) -> Json:
     if group is None:
         return {"state": "None"}
     static = {instance: symbols.of(member_id) for instance, member_id in sorted(group.static_members.items())}
