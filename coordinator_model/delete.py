@@ -27,6 +27,5 @@ def delete_group(group: ClassicGroup, _: DeleteGroup, ticket: Ticket) -> None:
     else:
         error = group.append(None)
         if error is Error.NONE:
-            group.timers.clear()
             group.transition_to(Trigger.DELETED)
         group.reply(ticket, DeleteAnswer(error))

@@ -191,6 +191,10 @@ class ClassicGroup:
         self.previous_state = self.state
         self.state = to_state
         self.state_since_ms = self.now_ms
+        if to_state is State.DEAD:  # nothing can happen to it any more
+            self.timers.clear()
+            self.open_sessions.clear()
+            self.pending_members.clear()
 
     def append(self, stored: StoredGroup | None) -> Error:
         """Write to the log. Kafka's writes take time, here they are done at once."""

@@ -70,7 +70,6 @@ def unload_group(group: ClassicGroup, now_ms: int) -> list[Effect]:
         if parked_sync is not None:
             group.reply(parked_sync, SyncAnswer(Error.NOT_COORDINATOR))
     group.transition_to(Trigger.UNLOADED)
-    group.timers.clear()
     return group.effects
 
 
