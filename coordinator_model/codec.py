@@ -83,12 +83,12 @@ def decode(blob: bytes, config: CoordinatorConfig) -> ClassicGroup:
     """The group that was stored, under the settings that hold now. CodecError if `blob` cannot be read."""
     try:
         fields = msgpack.unpackb(blob, use_list=False, strict_map_key=False)
-        decoder = _DECODERS.get(fields[0])
+        version = fields[0]
+        if version in _DECODERS:
+            return _DECODERS[version](fields, config)
     except (ValueError, TypeError, LookupError, msgpack.UnpackException) as error:
         raise CodecError(f"not a stored group: {error}") from error
-    if decoder is None:
-        raise CodecError(f"a stored group of version {fields[0]}, but this release reads up to {VERSION}")
-    return decoder(fields, config)
+    raise CodecError(f"a stored group of version {version}, but this release reads up to {VERSION}")
 
 
 def _decode_1(fields: tuple[Any, ...], config: CoordinatorConfig) -> ClassicGroup:

@@ -114,6 +114,7 @@ class Player:
         self.answers = []
         self.effects = []
         self.asked = 0
+        self.generation = 0  # as the group was when the last request was handled
 
     @property
     def threw(self):
@@ -133,7 +134,7 @@ class Player:
     def request(self, step):
         member_id = self.ids[-1 - step.who] if step.who < len(self.ids) else ""
         instance = f"i{step.instance}" if step.instance else None
-        generation = self.group.generation + step.generation
+        generation = self.generation + step.generation
         if step.api == "join":
             return JoinGroup(
                 member_id,
@@ -162,6 +163,7 @@ class Player:
         ticket = self.asked
         outcome = self.group.handle(self.request(step), self.now_ms, ticket, append_error=step.append_error)
         self.asked += 1
+        self.generation = self.group.generation
         self.note(outcome)
         return outcome, ticket
 

@@ -11,8 +11,6 @@ from tests.model.play import Player, check_books, check_timers, configs, steps
 
 thorough = settings(max_examples=300, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 
-# Generation numbers a request may carry although its group cannot be in a state that makes sense of it.
-
 
 @thorough
 @given(config=configs(), script=steps())
