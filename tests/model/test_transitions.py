@@ -13,6 +13,7 @@ from coordinator_model.transitions import (
     can_rebalance,
     next_state,
 )
+from scripts import make_state_diagram
 
 E, P, C, S, D = (
     State.EMPTY,
@@ -76,3 +77,14 @@ def test_reasons_to_rebalance_are_those_that_lead_to_preparing_rebalance():
 
 def test_can_rebalance():
     assert [can_rebalance(state) for state in (E, P, C, S, D)] == [True, False, True, True, False]
+
+
+def test_the_diagram_is_made_from_the_table(monkeypatch, tmp_path):
+    assert make_state_diagram.TARGET.read_text(encoding="utf-8") == make_state_diagram.diagram()
+    monkeypatch.setattr(make_state_diagram, "TARGET", tmp_path / "state-diagram.md")
+    monkeypatch.setattr("sys.argv", ["make_state_diagram.py"])
+    assert make_state_diagram.main() == 0
+    monkeypatch.setattr("sys.argv", ["make_state_diagram.py", "--check"])
+    assert make_state_diagram.main() == 0
+    make_state_diagram.TARGET.write_text("old", encoding="utf-8")
+    assert make_state_diagram.main() == 1

@@ -1,0 +1,134 @@
+"""Rules of single releases that no recorded trace reaches, and the edges of the specification itself."""
+
+import pytest
+
+from coordinator_model.config import CoordinatorConfig
+from coordinator_model.effects import Threw
+from coordinator_model.errors import Error
+from coordinator_model.group import ClassicGroup
+from coordinator_model.requests import (
+    Answered,
+    DeleteGroup,
+    Heartbeat,
+    HeartbeatAnswer,
+    JoinGroup,
+    LeaveGroup,
+    LeavingMember,
+    OffsetCommit,
+    SyncGroup,
+    error_answer,
+)
+from coordinator_model.states import State
+
+RANGE, RR = ("range", b"v1"), ("rr", b"v1")
+JOIN = JoinGroup("", 10_000, 30_000, "consumer", (RANGE,), api_version=3)
+
+
+def errors(outcome):
+    return {answered.ticket: answered.answer.error.name for answered in outcome.answers}
+
+
+def new_group(release, delay_ms=0):
+    config = CoordinatorConfig.of(release)
+    return ClassicGroup("g", config.__class__(config.version, group_initial_rebalance_delay_ms=delay_ms), 0)
+
+
+def completing(release, instance_id=None, protocols=(RANGE,)):
+    """A group of one member, a, that waits for its assignment."""
+    group = new_group(release)
+    group.handle(JOIN._replace(instance_id=instance_id, protocols=protocols, fresh_member_id="a"), 0, "join a")
+    assert group.state is State.COMPLETING_REBALANCE
+    return group
+
+
+@pytest.mark.parametrize(("release", "state"), [("2.3.1", "CompletingRebalance"), ("2.5.1", "CompletingRebalance")])
+def test_a_static_restart_before_the_group_is_stable(release, state):
+    group = completing(release, "i")
+    outcome = group.handle(JOIN._replace(instance_id="i", fresh_member_id="b"), 10, "join b")
+    (answered,) = outcome.answers
+    assert (answered.answer.error, group.state.value) == (Error.NONE, state)
+    # 2.3 and 2.4: at once, the same generation, the old id as leader. Since 2.5: a rebalance.
+    assert answered.answer.leader == ("a" if release == "2.3.1" else "b")
+    assert group.generation == (1 if release == "2.3.1" else 2)
+
+
+def test_2_3_does_not_ask_what_a_restarted_member_supports():
+    # The member no longer supports what the group agreed on; the next answer that needs its metadata throws, as in Kafka.
+    group = completing("2.3.1", "i", (RANGE, RR))
+    group.handle(JOIN._replace(instance_id="i", protocols=(RR,), fresh_member_id="b"), 10, "join b")
+    outcome = group.handle(SyncGroup("b", 1, (("b", b"P"),), "i"), 20, "sync b")
+    assert errors(outcome) == {"sync b": "UNKNOWN_SERVER_ERROR"}
+    assert outcome.effects == [Threw(20, "IllegalArgumentException")]
+
+
+def test_before_3_0_an_unknown_instance_id_did_not_matter():
+    for release, error in (("2.8.2", Error.NONE), ("3.0.0", Error.UNKNOWN_MEMBER_ID)):
+        group = completing(release)
+        assert group.handle(Heartbeat("a", 1, "stranger"), 5, 1).answers[0].answer.error is error
+
+
+def test_before_2_6_members_that_have_not_rejoined_keep_their_seats():
+    for release, error in (("2.5.1", "GROUP_MAX_SIZE_REACHED"), ("2.6.3", None)):
+        config = CoordinatorConfig.of(release)
+        config = config.__class__(config.version, group_initial_rebalance_delay_ms=0, group_max_size=2)
+        group = ClassicGroup("g", config, 0)
+        for member_id in "ab":
+            group.handle(JOIN._replace(fresh_member_id=member_id), 0, member_id)
+        assert len(group.members) == 2
+        assert group.state is State.PREPARING_REBALANCE
+        assert errors(group.handle(JOIN._replace(fresh_member_id="c"), 1, "c")).get("c") == error
+
+
+def test_before_2_6_a_heartbeat_while_completing_says_rejoin():
+    for release, error in (("2.5.1", Error.REBALANCE_IN_PROGRESS), ("2.6.3", Error.NONE)):
+        assert completing(release).handle(Heartbeat("a", 1), 5, 1).answers[0].answer.error is error
+
+
+def test_a_vote_that_nobody_can_cast_throws_and_what_a_timer_throws_is_lost():
+    # A protocol that is named twice counts twice: with two members it looks as if both supported it (Kafka, too).
+    group = new_group("4.2.0", 3_000)
+    group.handle(JOIN._replace(protocols=(RANGE, RR), fresh_member_id="a"), 0, "a")
+    group.handle(JOIN._replace(protocols=(RANGE, RANGE), fresh_member_id="b"), 1, "b")
+    outcome = group.advance(60_000)
+    assert outcome.answers == []
+    assert outcome.effects == [Threw(6_000, "IllegalArgumentException")]
+    assert group.state is State.PREPARING_REBALANCE
+
+
+def test_a_clock_that_steps_back_stands_still():
+    group = completing("4.2.0")
+    group.handle(SyncGroup("a", 1, (("a", b"P"),)), 5_000, 1)
+    assert group.handle(Heartbeat("a", 1), 4_000, 2).answers == [Answered(2, 5_000, HeartbeatAnswer(Error.NONE))]
+    group.advance(1_000)
+    assert group.now_ms == 5_000
+
+
+def test_a_request_first_lets_happen_what_was_due():
+    group = completing("4.2.0")
+    outcome = group.handle(SyncGroup("a", 1), 10_000, 1)
+    assert errors(outcome) == {1: "UNKNOWN_MEMBER_ID"}
+    assert group.state is State.EMPTY
+
+
+@pytest.mark.parametrize(
+    "request_",
+    [
+        JOIN,
+        SyncGroup("a", 1),
+        Heartbeat("a", 1),
+        LeaveGroup((LeavingMember("a"),)),
+        OffsetCommit("a", 1),
+        DeleteGroup(),
+    ],
+)
+def test_every_request_has_an_error_answer(request_):
+    answer = error_answer(request_, Error.UNKNOWN_SERVER_ERROR)
+    assert answer.error is Error.UNKNOWN_SERVER_ERROR
+    assert type(answer).__name__.removesuffix("Answer") in type(request_).__name__ + "OffsetCommit"
+
+
+def test_what_is_not_in_the_table_of_log_errors_is_passed_on():
+    group = completing("0.10.0.1")
+    outcome = group.handle(SyncGroup("a", 1), 1, 1, append_error=Error.NOT_ENOUGH_REPLICAS)
+    assert errors(outcome) == {1: "NOT_ENOUGH_REPLICAS"}
+    assert group.state is State.PREPARING_REBALANCE
