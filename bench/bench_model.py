@@ -1,7 +1,7 @@
 """How fast the specification is, on one core.
 
-Steady heartbeats, a join and sync of a whole group, decode and encode of a stored group, and how the cost of an event grows
-with the members of a group and with the groups of a coordinator.
+Steady heartbeats, a join and sync of a whole group, decode and encode of a stored group, and how the cost of an event
+grows with the members of a group and with the groups of a coordinator.
 """
 
 from __future__ import annotations
@@ -20,7 +20,10 @@ from coordinator_model.requests import Heartbeat, JoinGroup, SyncGroup
 
 CONFIG = CoordinatorConfig.of("4.2.0")
 SESSION_MS, REBALANCE_MS, HEARTBEAT_MS = 45_000, 300_000, 3_000
-PROTOCOLS = (("range", b"\0\1\0\0\0\1\0\6orders" + bytes(20)), ("cooperative-sticky", b"\0\1\0\0\0\1\0\6orders" + bytes(40)))
+PROTOCOLS = (
+    ("range", b"\0\1\0\0\0\1\0\6orders" + bytes(20)),
+    ("cooperative-sticky", b"\0\1\0\0\0\1\0\6orders" + bytes(40)),
+)
 
 
 def member_id(number: int) -> str:
@@ -39,7 +42,9 @@ def join_all(group: ClassicGroup, members: int, now_ms: int) -> int:
     group.advance(now_ms)
     assignments = tuple((member_id(number), b"orders-%d" % number) for number in range(members))
     for number in range(members):
-        group.handle(SyncGroup(member_id(number), 1, assignments if member_id(number) == leader else ()), now_ms, number)
+        group.handle(
+            SyncGroup(member_id(number), 1, assignments if member_id(number) == leader else ()), now_ms, number
+        )
     return now_ms
 
 

@@ -1,11 +1,12 @@
 """The stored form of a group: versioned, compact, explicit.
 
-A blob is one msgpack array whose first element is the version of its layout. Whoever changes the layout raises `VERSION`, writes
-a new encoder, and leaves the decoder of every older version in `_DECODERS`, with an example of it in tests/data/codec:
-state that was stored by an older release of this project has to be read by every later one.
+A blob is one msgpack array whose first element is the version of its layout. Whoever changes the layout raises
+`VERSION`, writes a new encoder, and leaves the decoder of every older version in `_DECODERS`, with an example of it
+in tests/data/codec: state that was stored by an older release of this project has to be read by every later one.
 
-What can be computed from the rest is not stored. The settings are not either: they belong to the cluster, and may be others
-when the group is decoded. Timers are stored relative to the group's clock, in the order in which they were set.
+What can be computed from the rest is not stored. The settings are not either: they belong to the cluster, and may be
+others when the group is decoded. Timers are stored relative to the group's clock, in the order in which they were
+set.
 """
 
 from __future__ import annotations

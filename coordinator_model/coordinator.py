@@ -219,7 +219,7 @@ class Coordinator:
         group = self.groups[group_id]
         outcome = group.handle(request, now_ms, ticket, append_error=append_error)
         self._note(group_id, outcome)
-        if created and self.version.created_group_is_written:
+        if created and isinstance(request, JoinGroup) and self.version.created_group_is_written:
             self._write_created_group(group, ticket, append_error)
         if isinstance(request, OffsetCommit) and Answered(ticket, now_ms, CommitAnswer(Error.NONE)) in outcome.answers:
             self.offsets[group_id] = now_ms
@@ -244,10 +244,8 @@ class Coordinator:
         return self._answer(request, error)
 
     def _write_created_group(self, group: ClassicGroup, ticket: Ticket, append_error: Error) -> None:
-        """4.0: a group that its first JoinGroup created is written, if it has not been written anyway."""
+        """4.0: a group is written as soon as its first JoinGroup has created it."""
         group_id = group.group_id
-        if group_id in self.log:
-            return
         if append_error is Error.NONE:
             self.log[group_id] = StoredGroup(0, None, None, None, (), group.state_since_ms)
             return

@@ -28,7 +28,7 @@ Before 0.10.1 there is no Empty: a fresh group is Stable, and `last_member_gone`
 |---|{rules}|
 {rows}
 
-A dash: the cause cannot happen in that state.
+A hyphen: the cause cannot happen in that state.
 """
 
 
@@ -48,7 +48,7 @@ def rows() -> list[str]:
     lines = []
     for trigger in Trigger:
         targets = [TRANSITIONS[state].get(trigger) for state in State]
-        lines.append(f"| {trigger.value} | " + " | ".join(target.value if target else "–" for target in targets) + " |")
+        lines.append(f"| {trigger.value} | " + " | ".join(target.value if target else "-" for target in targets) + " |")
     return lines
 
 

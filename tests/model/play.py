@@ -1,7 +1,7 @@
 """Random lives of a group: a script of small numbers that plays against a group or a coordinator.
 
-A script is plain data, so that a failing one can be read and shrunk. It names members by position among the ids that have
-been issued so far, so that most requests make sense, and some never do.
+A script is plain data, so that a failing one can be read and shrunk. It names members by position among the ids that
+have been issued so far, so that most requests make sense, and some never do.
 """
 
 from typing import NamedTuple

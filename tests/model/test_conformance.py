@@ -1,6 +1,7 @@
 """Every recorded trace of Kafka's own coordinator, step by step: answers, their times, the group after each step.
 
-The cases named gc39/* and gmm42/* follow Kafka's own tests: GroupCoordinatorTest (3.9.1), GroupMetadataManagerTest (4.2.0).
+The cases named gc39/* and gmm42/* follow Kafka's own tests: GroupCoordinatorTest (3.9.1), GroupMetadataManagerTest
+(4.2.0).
 """
 
 import io

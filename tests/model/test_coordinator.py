@@ -162,6 +162,19 @@ def test_the_offsets_of_an_empty_group_expire_counted_from_when_it_became_empty(
     assert "g" not in coordinator.log
 
 
+def test_4_0_cleans_each_partition_counted_from_its_loading():
+    coordinator = start("4.2.0")
+    stable(coordinator, "orders", "a", 0)
+    stable(coordinator, "payments", "b", 0)
+    partition = coordinator.partition("orders")
+    coordinator.unload(partition, 100_000)
+    coordinator.load(partition, 200_000)
+    coordinator.advance(700_000)  # both are Empty, neither has offsets
+    assert list(coordinator.groups) == ["orders"]
+    coordinator.advance(800_000)
+    assert not coordinator.groups
+
+
 def test_a_new_group_that_cannot_be_written_after_its_join_was_answered():
     # The id has been handed out by then: the answer stands, and the group is gone.
     coordinator = start("4.2.0")
@@ -178,8 +191,9 @@ def test_a_new_group_that_cannot_be_written_after_its_join_was_answered():
 def poisoned():
     """A group that was unloaded while it prepared, and loaded again.
 
-    When it was unloaded the session of its last member had until 20 040, and its join phase until 25 000: in between, who
-    looks at the join phase of the new group meets the old one. The new group prepares since 20 000: a has joined, b has not.
+    When it was unloaded the session of its last member had until 20 040, and its join phase until 25 000: in between,
+    who looks at the join phase of the new group meets the old one. The new group prepares since 20 000: a has joined,
+    b has not.
     """
     coordinator = start("0.10.0.1")
     partition = coordinator.partition("g")

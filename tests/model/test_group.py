@@ -53,7 +53,8 @@ def test_a_static_restart_before_the_group_is_stable(release, state):
 
 
 def test_2_3_does_not_ask_what_a_restarted_member_supports():
-    # The member no longer supports what the group agreed on; the next answer that needs its metadata throws, as in Kafka.
+    # The member no longer supports what the group agreed on; the next answer that needs its metadata throws, as in
+    # Kafka.
     group = completing("2.3.1", "i", (RANGE, RR))
     group.handle(JOIN._replace(instance_id="i", protocols=(RR,), fresh_member_id="b"), 10, "join b")
     outcome = group.handle(SyncGroup("b", 1, (("b", b"P"),), "i"), 20, "sync b")
@@ -82,6 +83,15 @@ def test_before_2_6_members_that_have_not_rejoined_keep_their_seats():
 def test_before_2_6_a_heartbeat_while_completing_says_rejoin():
     for release, error in (("2.5.1", Error.REBALANCE_IN_PROGRESS), ("2.6.3", Error.NONE)):
         assert completing(release).handle(Heartbeat("a", 1), 5, 1).answers[0].answer.error is error
+
+
+def test_since_0_10_0_a_commit_keeps_the_session():
+    for release, state in (("0.9.0.1", State.DEAD), ("0.10.0.1", State.STABLE)):
+        group = completing(release)
+        group.handle(SyncGroup("a", 1, (("a", b"P"),)), 0, 1)
+        assert errors(group.handle(OffsetCommit("a", 1), 9_000, 2)) == {2: "NONE"}
+        group.advance(12_000)
+        assert group.state is state
 
 
 def test_a_vote_that_nobody_can_cast_throws_and_what_a_timer_throws_is_lost():

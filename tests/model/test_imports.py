@@ -1,4 +1,4 @@
-"""The model is pure: it imports nothing but the standard library and the codec's library, and no clock, chance or I/O."""
+"""The model is pure: it imports the standard library and the codec's library, and no clock, chance or I/O."""
 
 import ast
 import sys

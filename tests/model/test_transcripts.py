@@ -1,8 +1,8 @@
 """Protocol transcripts: what a Kafka engineer would see on the wire and in the broker's log, as text.
 
-Each file in transcripts/ is a story. Lines that begin with > are what clients do and when; the lines below each are what the
-coordinator did until then, with the times. After a change run with REWRITE_TRANSCRIPTS=1 and read the difference: keep it
-only if you know why it is right.
+Each file in transcripts/ is a story. Lines that begin with > are what clients do and when; the lines below each are
+what the coordinator did until then, with the times. After a change run with REWRITE_TRANSCRIPTS=1 and read the
+difference: keep it only if you know why it is right.
 
     > 0 A join                     A sends JoinGroup v9 (`v3`: another version), with the member id that it knows
     > 0 A restart                  A forgets its member id and joins
@@ -12,7 +12,8 @@ only if you know why it is right.
     > 9000                         time passes
     > 0 coordinator unload | load
 
-Options of join: `static`, `session=10000`, `rebalance=60000`, `range=v1 rr=v1` (protocols in order, with their metadata).
+Options of join: `static`, `session=10000`, `rebalance=60000`, `range=v1 rr=v1` (protocols in order, with their
+metadata).
 """
 
 import os
@@ -129,7 +130,7 @@ class Story:
             if line:
                 yield f"{at_ms:>6}  {line}"
 
-    def line(self, what):
+    def line(self, what):  # noqa: PLR0911
         if isinstance(what, Transitioned):
             who = f" ({what.member_id})" if what.member_id else ""
             states = f"{what.from_state.value} -> {what.to_state.value}"
@@ -154,7 +155,9 @@ class Story:
         if answer.error is Error.MEMBER_ID_REQUIRED:
             return f"{name}: MEMBER_ID_REQUIRED {answer.member_id}"
         if isinstance(answer, JoinAnswer) and answer.error is Error.NONE:
-            text = f"{name}: {answer.member_id} generation {answer.generation}, {answer.protocol}, led by {answer.leader}"
+            text = (
+                f"{name}: {answer.member_id} generation {answer.generation}, {answer.protocol}, led by {answer.leader}"
+            )
             if answer.members:
                 text += ", members " + " ".join(sorted(member.member_id for member in answer.members))
             return text + (", skip assignment" if answer.skip_assignment else "")
