@@ -150,7 +150,7 @@ class KafkaVersion:
     @classmethod
     def of(cls, name: str) -> KafkaVersion:
         """The behaviour of the release called `name`, such as "3.9.1" or "0.10.2"."""
-        v = _release(name)
+        v = release_numbers(name)
         java = v >= (4, 0)
         return cls(
             name=name,
@@ -208,7 +208,7 @@ class KafkaVersion:
         )
 
 
-def _release(name: str) -> tuple[int, ...]:
+def release_numbers(name: str) -> tuple[int, ...]:
     """The numbers of a release name: "0.10.2.2" => (0, 10, 2, 2)."""
     if not re.fullmatch(r"\d+(\.\d+)+", name):
         raise ValueError(f"not a Kafka release: {name!r}")
@@ -267,7 +267,7 @@ class CoordinatorConfig:
     @classmethod
     def of(cls, name: str) -> CoordinatorConfig:
         """The default settings of the release called `name`."""
-        v = _release(name)
+        v = release_numbers(name)
         config = cls(KafkaVersion.of(name))
         if v < (2, 3):
             config = replace(config, group_max_session_timeout_ms=300_000)
