@@ -281,6 +281,10 @@ class CoordinatorPlayer:
             player = self.players.setdefault(name, Player(self.coordinator.config))
             self.now_ms += step.wait_ms
             player.asked = number
+            group = self.coordinator.groups.get(name)
+            if group:
+                player.state, player.generation, player.leader = group.state, group.generation, group.leader
+                player.members = list(group.members.values())
             request = player.request(step)
             outcome = self.coordinator.handle(name, request, self.now_ms, number, append_error=step.append_error)
             self.note(outcome)
