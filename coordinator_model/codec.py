@@ -147,7 +147,7 @@ def _decode_1(fields: tuple[Any, ...], config: CoordinatorConfig) -> ClassicGrou
     group.session_ends = session_ends
     if not config.version.one_session_timer_per_member:
         for kind, member_id, number in deadlines:
-            if kind is SESSION:
+            if kind == SESSION:
                 group.open_sessions.setdefault(member_id, []).append(number)
     group.orphans = list(orphans)
     return group

@@ -163,11 +163,11 @@ class ClassicGroup:
             (kind, name, number), deadline = due
             self.now_ms = max(self.now_ms, deadline)
             try:
-                if kind is timers.SESSION:
+                if kind == timers.SESSION:
                     sessions.expire_session(self, name, number, deadline)
-                elif kind is timers.SYNC:
+                elif kind == timers.SYNC:
                     rebalance.expire_pending_sync(self)
-                elif kind is timers.JOIN:
+                elif kind == timers.JOIN:
                     rebalance.complete_join_phase(self)
                 else:
                     rebalance.try_complete_initial_rebalance_else_schedule(self)

@@ -82,7 +82,7 @@ def orphaned_join_phase(group: ClassicGroup) -> tuple[int, int] | None:
     ends_ms = group.timers.deadlines.get(JOIN_KEY)
     sessions_end_ms: dict[str, int] = {}
     for (kind, member_id, _), deadline in group.timers.deadlines.items():
-        if kind is SESSION:
+        if kind == SESSION:
             sessions_end_ms[member_id] = min(deadline, sessions_end_ms.get(member_id, deadline))
     if ends_ms is None or not sessions_end_ms.keys() >= group.members.keys():
         return None

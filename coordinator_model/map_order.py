@@ -16,6 +16,7 @@ Maps never shrink.
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Callable, Collection, Iterable
 from functools import lru_cache
 from typing import Final
@@ -46,6 +47,7 @@ def _signed(h: int) -> int:
     return h - (1 << 32) if h & 0x80000000 else h
 
 
+@lru_cache(maxsize=65_536)
 def _improve_2_11(text: str) -> int:
     """scala.collection.mutable.HashTable.improve of Scala 2.11: byteswap32, then a rotation."""
     x = (string_hash(text) * 0x9E3775CD) & _MASK
@@ -111,8 +113,7 @@ class MapOrder:
 
     def _chain(self, chained: list[str], key: str) -> None:
         """Put `key` in front of its bucket."""
-        bucket = self._bucket_2_11(key)
-        at = next((i for i, other in enumerate(chained) if self._bucket_2_11(other) <= bucket), len(chained))
+        at = bisect_left(chained, -self._bucket_2_11(key), key=lambda other: -self._bucket_2_11(other))
         chained.insert(at, key)
 
     def _bucket_2_11(self, key: str) -> int:

@@ -19,6 +19,7 @@ from coordinator_model.requests import (
     error_answer,
 )
 from coordinator_model.states import State
+from coordinator_model.transitions import Trigger
 
 RANGE, RR = ("range", b"v1"), ("rr", b"v1")
 JOIN = JoinGroup("", 10_000, 30_000, "consumer", (RANGE,), api_version=3)
@@ -142,3 +143,17 @@ def test_what_is_not_in_the_table_of_log_errors_is_passed_on():
     outcome = group.handle(SyncGroup("a", 1), 1, 1, append_error=Error.NOT_ENOUGH_REPLICAS)
     assert errors(outcome) == {1: "NOT_ENOUGH_REPLICAS"}
     assert group.state is State.PREPARING_REBALANCE
+
+
+@pytest.mark.parametrize(
+    ("release", "error"), [("2.2.2", "UNKNOWN_MEMBER_ID"), ("2.3.1", "COORDINATOR_NOT_AVAILABLE"), ("4.2.0", None)]
+)
+def test_what_a_dead_group_answers(release, error):
+    group = completing(release)
+    group.transition_to(Trigger.UNLOADED)
+    requests = [JOIN, JOIN._replace(member_id="a"), SyncGroup("a", 1), Heartbeat("a", 1), OffsetCommit("a", 1)]
+    for request_ in [*requests, LeaveGroup((LeavingMember("a"),))]:
+        assert errors(group.handle(request_, 1, 1)) == {1: error or "COORDINATOR_NOT_AVAILABLE"}
+    (answered,) = group.handle(LeaveGroup((LeavingMember("a"),)), 1, 1).answers
+    assert [entry.error.name for entry in answered.answer.members] == ([error] if error else [])
+    assert errors(group.handle(DeleteGroup(), 1, 1)) == {1: "GROUP_ID_NOT_FOUND"}
