@@ -42,9 +42,7 @@ def join_all(group: ClassicGroup, members: int, now_ms: int) -> int:
     group.advance(now_ms)
     assignments = tuple((member_id(number), b"orders-%d" % number) for number in range(members))
     for number in range(members):
-        group.handle(
-            SyncGroup(member_id(number), 1, assignments if member_id(number) == leader else ()), now_ms, number
-        )
+        group.handle(SyncGroup(member_id(number), 1, assignments if member_id(number) == leader else ()), now_ms, number)
     return now_ms
 
 

@@ -140,8 +140,7 @@ def _decode_1(fields: tuple[Any, ...], config: CoordinatorConfig) -> ClassicGrou
     group.initial_delay_ms = initial_delay_ms
     group.initial_remaining_ms = initial_remaining_ms
     deadlines: dict[TimerKey, int] = {
-        (_TIMERS[kind], ids[name] if type(name) is int else name, number): now + length
-        for kind, name, number, length in timers
+        (_TIMERS[kind], ids[name] if type(name) is int else name, number): now + length for kind, name, number, length in timers
     }
     group.timers = Timers(deadlines)
     group.session_ends = session_ends

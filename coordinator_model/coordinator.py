@@ -203,9 +203,7 @@ class Coordinator:
 
     # Groups.
 
-    def _to_group(
-        self, group_id: str, request: Request, now_ms: int, ticket: Ticket, append_error: Error
-    ) -> Answer | None:
+    def _to_group(self, group_id: str, request: Request, now_ms: int, ticket: Ticket, append_error: Error) -> Answer | None:
         """Let the group handle the request. The answer of a group that does not exist; None: the group answers."""
         created = group_id not in self.groups
         if created:

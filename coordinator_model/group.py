@@ -260,9 +260,7 @@ class ClassicGroup:
             self.effects.append(MemberAdded(self.now_ms, member.member_id, member.instance_id))
         self.pending_members.pop(member.member_id, None)
 
-    def update_member(
-        self, member: Member, protocols: Protocols, timeouts_ms: tuple[int, int], ticket: Ticket | None
-    ) -> None:
+    def update_member(self, member: Member, protocols: Protocols, timeouts_ms: tuple[int, int], ticket: Ticket | None) -> None:
         """`ClassicGroup.updateMember`. `timeouts_ms` are session and rebalance; `ticket` None: no longer parked."""
         session_timeout_ms, rebalance_timeout_ms = timeouts_ms
         self._count_protocols(member.protocols, -1)
@@ -336,8 +334,7 @@ class ClassicGroup:
         """`currentClassicGroupMembers`: what the leader is told."""
         protocol = self.protocol or ""
         return tuple(
-            JoinedMember(member.member_id, member.instance_id, member.metadata(protocol))
-            for member in self.members_in_map_order()
+            JoinedMember(member.member_id, member.instance_id, member.metadata(protocol)) for member in self.members_in_map_order()
         )
 
     # Protocols.

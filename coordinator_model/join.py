@@ -147,9 +147,7 @@ def _timeouts(group: ClassicGroup, request: JoinGroup) -> tuple[int, int]:
     return request.session_timeout_ms, request.session_timeout_ms
 
 
-def _update_member_and_rebalance(
-    group: ClassicGroup, request: JoinGroup, member: Member, trigger: Trigger, ticket: Ticket
-) -> None:
+def _update_member_and_rebalance(group: ClassicGroup, request: JoinGroup, member: Member, trigger: Trigger, ticket: Ticket) -> None:
     """`updateMemberThenRebalanceOrCompleteJoin`. An earlier JoinGroup that is still parked is never answered."""
     timeouts = (member.session_timeout_ms, member.rebalance_timeout_ms)
     if group.version.rejoin_stores_timeouts:

@@ -26,8 +26,7 @@ def round_robin(partitions: int, members: tuple[JoinedMember, ...]) -> tuple[tup
     """An assignor: partition numbers, dealt out in the order of the member ids."""
     ids = sorted(member.member_id for member in members)
     return tuple(
-        (member_id, b" ".join(b"%d" % number for number in range(index, partitions, len(ids))))
-        for index, member_id in enumerate(ids)
+        (member_id, b" ".join(b"%d" % number for number in range(index, partitions, len(ids)))) for index, member_id in enumerate(ids)
     )
 
 
@@ -56,9 +55,7 @@ class Seen(NamedTuple):
 class Simulation:
     """Runs applications against a coordinator."""
 
-    def __init__(
-        self, config: CoordinatorConfig, applications: Sequence[Application], *, partitions: int = 12, delay_ms: int = 2
-    ) -> None:
+    def __init__(self, config: CoordinatorConfig, applications: Sequence[Application], *, partitions: int = 12, delay_ms: int = 2) -> None:
         self.coordinator = Coordinator(config, 0, range(config.offsets_topic_num_partitions))
         self.applications = applications
         self.clients = [Client(application.config, partial(round_robin, partitions)) for application in applications]

@@ -221,8 +221,7 @@ def _fields(answer: Answer, symbols: Symbols) -> Json:
         return {"protocol_type": answer.protocol_type, "protocol": answer.protocol, "assignment": assignment}
     if isinstance(answer, LeaveAnswer):
         members = [
-            {"member": symbols.of(entry.member_id), "instance": entry.instance_id, "error": entry.error.name}
-            for entry in answer.members
+            {"member": symbols.of(entry.member_id), "instance": entry.instance_id, "error": entry.error.name} for entry in answer.members
         ]
         return {"members": members}
     return {}

@@ -74,9 +74,7 @@ def steps(min_size=20, max_size=60):
         st.builds(
             Step,
             wait_ms=st.sampled_from((0, 0, 1, 10, 300, 1_000, 3_000, 7_000, 20_000)),
-            api=st.sampled_from(
-                (*["next"] * 8, *["join"] * 3, "sync", "sync", "heartbeat", "leave", "commit", "delete")
-            ),
+            api=st.sampled_from((*["next"] * 8, *["join"] * 3, "sync", "sync", "heartbeat", "leave", "commit", "delete")),
             who=st.integers(0, 6),
             instance=st.sampled_from((0, 0, 0, 1, 2)),
             protocols=st.integers(0, len(PROTOCOLS) - 1),

@@ -62,9 +62,7 @@ def test_version_1_is_still_read():
 def test_the_example_is_what_this_version_writes():
     # If this fails, the layout has changed: raise VERSION, keep the old decoder, and add an example.
     assert encode(busy_group()) == (EXAMPLES / f"v{VERSION}.msgpack").read_bytes()
-    assert sorted(path.name for path in EXAMPLES.iterdir()) == [
-        f"v{number}.msgpack" for number in range(1, VERSION + 1)
-    ]
+    assert sorted(path.name for path in EXAMPLES.iterdir()) == [f"v{number}.msgpack" for number in range(1, VERSION + 1)]
 
 
 @pytest.mark.parametrize("release", ["0.10.0.1", "0.10.2.2", "2.3.1", "3.9.1", "4.2.0"])
@@ -79,9 +77,7 @@ def test_what_was_stored_comes_back(release):
     assert list(restored.timers.deadlines.items()) == list(group.timers.deadlines.items())
 
 
-@pytest.mark.parametrize(
-    "blob", [b"", b"\xc1", b"garbage", msgpack.packb([]), msgpack.packb(7), msgpack.packb({"version": 1})]
-)
+@pytest.mark.parametrize("blob", [b"", b"\xc1", b"garbage", msgpack.packb([]), msgpack.packb(7), msgpack.packb({"version": 1})])
 def test_what_is_no_blob_is_refused(blob):
     with pytest.raises(CodecError, match="not a stored group"):
         decode(blob, CoordinatorConfig.of("4.2.0"))

@@ -308,9 +308,7 @@ class CoordinatorPlayer:
 @given(
     release=st.sampled_from([release for release in RELEASES if not release.startswith(("0.9", "0.10"))]),
     script=steps(),
-    moves=st.dictionaries(
-        st.integers(0, 40), st.sampled_from([("unload",), ("load",), ("load_begin",), ("unload", "load")]), max_size=5
-    ),
+    moves=st.dictionaries(st.integers(0, 40), st.sampled_from([("unload",), ("load",), ("load_begin",), ("unload", "load")]), max_size=5),
 )
 def test_a_coordinator_answers_everything(release, script, moves):
     player = CoordinatorPlayer(release)

@@ -145,9 +145,7 @@ def test_what_is_not_in_the_table_of_log_errors_is_passed_on():
     assert group.state is State.PREPARING_REBALANCE
 
 
-@pytest.mark.parametrize(
-    ("release", "error"), [("2.2.2", "UNKNOWN_MEMBER_ID"), ("2.3.1", "COORDINATOR_NOT_AVAILABLE"), ("4.2.0", None)]
-)
+@pytest.mark.parametrize(("release", "error"), [("2.2.2", "UNKNOWN_MEMBER_ID"), ("2.3.1", "COORDINATOR_NOT_AVAILABLE"), ("4.2.0", None)])
 def test_what_a_dead_group_answers(release, error):
     group = completing(release)
     group.transition_to(Trigger.UNLOADED)

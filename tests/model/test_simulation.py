@@ -31,9 +31,7 @@ def consumers(release, count, **settings_):
 
 def rebalances(simulation):
     return [
-        effect.trigger.value
-        for _, effect in simulation.effects
-        if isinstance(effect, Transitioned) and effect.trigger in REBALANCE_REASONS
+        effect.trigger.value for _, effect in simulation.effects if isinstance(effect, Transitioned) and effect.trigger in REBALANCE_REASONS
     ]
 
 

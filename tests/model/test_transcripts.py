@@ -155,9 +155,7 @@ class Story:
         if answer.error is Error.MEMBER_ID_REQUIRED:
             return f"{name}: MEMBER_ID_REQUIRED {answer.member_id}"
         if isinstance(answer, JoinAnswer) and answer.error is Error.NONE:
-            text = (
-                f"{name}: {answer.member_id} generation {answer.generation}, {answer.protocol}, led by {answer.leader}"
-            )
+            text = f"{name}: {answer.member_id} generation {answer.generation}, {answer.protocol}, led by {answer.leader}"
             if answer.members:
                 text += ", members " + " ".join(sorted(member.member_id for member in answer.members))
             return text + (", skip assignment" if answer.skip_assignment else "")
