@@ -130,7 +130,7 @@ def test_trace_follows_another_release_when_told():
     out = io.StringIO()
     run_lines([json.dumps(recorded)], out, "3.9.1")
     answered = json.loads(out.getvalue())
-    assert answered["measured_on"] == "3.9.1"
+    assert answered["measured_on"] == "4.2.0"  # where the input was recorded
     assert answered["steps"][5]["expect"]["group_after"]["state"] == "Stable"  # 4.2.0: Empty
     assert run_trace(recorded)["steps"][5]["expect"]["group_after"]["state"] == "Empty"
 
