@@ -40,7 +40,7 @@ def join_group(group: ClassicGroup, request: JoinGroup, ticket: Ticket) -> None:
             _join_pending_member(group, request, ticket)
         else:
             _join_existing_member(group, request, ticket)
-    if version.refused_join_evaluates_join_phase or (accepted and not version.size_limit):
+    if accepted or version.refused_join_evaluates_join_phase:
         rebalance.maybe_complete_join_phase(group)
 
 

@@ -69,6 +69,37 @@ def test_before_3_0_an_unknown_instance_id_did_not_matter():
         assert group.handle(Heartbeat("a", 1, "stranger"), 5, 1).answers[0].answer.error is error
 
 
+def test_before_2_2_there_was_no_size_limit_and_no_second_question():
+    for release, answered in (("2.1.1", {"a": "NONE"}), ("2.2.2", {"a": "MEMBER_ID_REQUIRED"})):
+        assert errors(new_group(release).handle(JOIN._replace(api_version=4, fresh_member_id="a"), 0, "a")) == answered
+    for release, members in (("2.1.1", 2), ("2.2.2", 1)):
+        config = CoordinatorConfig.of(release)
+        config = config.__class__(config.version, group_initial_rebalance_delay_ms=0, group_max_size=1)
+        group = ClassicGroup("g", config, 0)
+        for member_id in "ab":
+            group.handle(JOIN._replace(fresh_member_id=member_id), 0, member_id)
+        assert len(group.members) == members
+
+
+def test_before_2_3_an_instance_id_meant_nothing():
+    for release, members in (("2.2.2", ["a", "b"]), ("2.3.1", ["b"])):
+        group = completing(release, "i")
+        group.handle(JOIN._replace(instance_id="i", fresh_member_id="b"), 10, "join b")
+        assert list(group.members) == members
+        assert bool(group.static_members) is (release == "2.3.1")
+
+
+@pytest.mark.parametrize(("release", "told", "skips"), [("2.4.1", None, False), ("3.1.2", "consumer", False), ("3.2.0", "consumer", True)])
+def test_what_a_restarted_static_leader_is_told(release, told, skips):
+    group = completing(release, "i")
+    group.handle(SyncGroup("a", 1, (("a", b"P"),), "i"), 5, "sync a")
+    outcome = group.handle(JOIN._replace(instance_id="i", api_version=9, fresh_member_id="b"), 10, "join b")
+    answer = outcome.answers[0].answer
+    assert (answer.error, answer.protocol_type, answer.skip_assignment) == (Error.NONE, told, skips)
+    assert answer.leader == ("b" if skips else "a")
+    assert bool(answer.members) is skips
+
+
 def test_before_2_6_members_that_have_not_rejoined_keep_their_seats():
     for release, error in (("2.5.1", "GROUP_MAX_SIZE_REACHED"), ("2.6.3", None)):
         config = CoordinatorConfig.of(release)
