@@ -6,6 +6,7 @@ from coordinator_model.config import CoordinatorConfig
 from coordinator_model.effects import Threw
 from coordinator_model.errors import Error
 from coordinator_model.group import ClassicGroup
+from coordinator_model.loading import load_group
 from coordinator_model.requests import (
     Answered,
     DeleteGroup,
@@ -186,3 +187,25 @@ def test_what_a_dead_group_answers(release, error):
     (answered,) = group.handle(LeaveGroup((LeavingMember("a"),)), 1, 1).answers
     assert [entry.error.name for entry in answered.answer.members] == ([error] if error else [])
     assert errors(group.handle(DeleteGroup(), 1, 1)) == {1: "GROUP_ID_NOT_FOUND"}
+
+
+def test_before_0_11_there_was_no_initial_delay():
+    for release, state in (("0.10.2.2", State.COMPLETING_REBALANCE), ("0.11.0.3", State.PREPARING_REBALANCE)):
+        group = new_group(release, delay_ms=3_000)
+        group.handle(JOIN._replace(fresh_member_id="a"), 0, "a")
+        assert group.state is state
+
+
+def test_before_2_5_the_protocol_of_a_sync_was_not_looked_at():
+    for release, error in (("2.4.1", "NONE"), ("2.5.1", "INCONSISTENT_GROUP_PROTOCOL")):
+        for wrong in ({"protocol": "rr"}, {"protocol_type": "connect"}):
+            sync = SyncGroup("a", 1, (("a", b"P"),))._replace(**wrong)
+            assert errors(completing(release).handle(sync, 1, 1)) == {1: error}
+
+
+def test_before_2_2_a_loaded_group_could_be_of_any_size():
+    for release, state in (("2.1.1", State.STABLE), ("2.2.2", State.PREPARING_REBALANCE)):
+        stored = completing(release).stored()
+        two = stored._replace(members=(stored.members[0], stored.members[0]._replace(member_id="b")))
+        config = CoordinatorConfig.of(release)
+        assert load_group("g", config.__class__(config.version, group_max_size=1), two, 0).state is state
