@@ -77,6 +77,14 @@ def test_what_was_stored_comes_back(release):
     assert list(restored.timers.deadlines.items()) == list(group.timers.deadlines.items())
 
 
+def test_an_id_that_is_no_members_may_still_have_to_sync():
+    # A static member that restarts before it syncs leaves its old id behind, as in Kafka.
+    config = CoordinatorConfig.of("4.2.0")
+    group = busy_group()
+    group.pending_sync_members = {"i1-aaaa": None, "gone": None}
+    assert list(decode(encode(group), config).pending_sync_members) == ["i1-aaaa", "gone"]
+
+
 @pytest.mark.parametrize("blob", [b"", b"\xc1", b"garbage", msgpack.packb([]), msgpack.packb(7), msgpack.packb({"version": 1})])
 def test_what_is_no_blob_is_refused(blob):
     with pytest.raises(CodecError, match="not a stored group"):

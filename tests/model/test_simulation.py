@@ -102,6 +102,12 @@ def test_a_coordinator_that_moves_costs_no_rebalance(release):
     assert rebalances(moved) == rebalances(still)
 
 
+def test_who_was_killed_does_not_close_any_more():
+    application = Application(ClientConfig.of("4.2.0", "c"), dies_ms=10_000, closes_ms=20_000)
+    simulation = simulate("4.2.0", application, until_ms=30_000)
+    assert not any(isinstance(seen.what, LeaveGroup) for seen in simulation.seen)
+
+
 def test_a_closing_consumer_leaves_at_once():
     applications = [*consumers("4.2.0", 2), Application(ClientConfig.of("4.2.0", "last"), closes_ms=60_000)]
     simulation = simulate("4.2.0", *applications, until_ms=90_000)
