@@ -6,7 +6,7 @@ request starts the session again.
 
 Before, every heartbeat made a timer object (`DelayedHeartbeat`) of its own and closed those that it had outlived.
 `alive at a deadline` means: a request is parked, or the last heartbeat plus the session timeout is later than the
-deadline. Two things follow that later releases do not have (KAFKA's DelayedOperationPurgatory, spec H10):
+deadline. Two things follow that later releases do not have (DelayedOperationPurgatory):
 
 * Removing a member closes its timers only when it leaves, and from 1.0 on when it is dropped at the end of a join
   phase. A timer that outlives its member starts a rebalance although nobody is missing.
