@@ -209,3 +209,12 @@ def test_before_2_2_a_loaded_group_could_be_of_any_size():
         two = stored._replace(members=(stored.members[0], stored.members[0]._replace(member_id="b")))
         config = CoordinatorConfig.of(release)
         assert load_group("g", config.__class__(config.version, group_max_size=1), two, 0).state is state
+
+
+def test_a_rebalance_that_interrupts_the_sync_phase_clears_the_assignments():
+    group = completing("4.2.0")
+    group.handle(SyncGroup("a", 1, (("a", b"P"),)), 1, "sync")
+    group.handle(JOIN._replace(member_id="a"), 2, "again")
+    assert (group.state, group.members["a"].assignment) == (State.COMPLETING_REBALANCE, b"P")
+    group.handle(JOIN._replace(fresh_member_id="b"), 3, "b")
+    assert (group.state, group.members["a"].assignment) == (State.PREPARING_REBALANCE, b"")
