@@ -1,7 +1,7 @@
 """Error codes of the group protocol, as numbered on the wire.
 
-Source: org.apache.kafka.common.protocol.Errors. Only the codes that a group coordinator answers are named; any other
-code stays the integer that it is.
+Source: org.apache.kafka.common.protocol.Errors. Only the codes that a group coordinator answers, or meets when it
+writes to its log, are named; any other code stays the integer that it is.
 """
 
 from __future__ import annotations
@@ -14,10 +14,18 @@ class Error(IntEnum):
 
     UNKNOWN_SERVER_ERROR = -1
     NONE = 0
+    UNKNOWN_TOPIC_OR_PARTITION = 3
+    INVALID_FETCH_SIZE = 4
+    NOT_LEADER_OR_FOLLOWER = 6
+    REQUEST_TIMED_OUT = 7
+    MESSAGE_TOO_LARGE = 10
     OFFSET_METADATA_TOO_LARGE = 12
     COORDINATOR_LOAD_IN_PROGRESS = 14  # it is still reading the group's partition
     COORDINATOR_NOT_AVAILABLE = 15  # stopped, the group is Dead, or the log could not be written
     NOT_COORDINATOR = 16  # another broker leads the group's partition
+    RECORD_LIST_TOO_LARGE = 18
+    NOT_ENOUGH_REPLICAS = 19
+    NOT_ENOUGH_REPLICAS_AFTER_APPEND = 20
     ILLEGAL_GENERATION = 22  # a member, but of another generation
     INCONSISTENT_GROUP_PROTOCOL = 23  # no protocol that all members support
     INVALID_GROUP_ID = 24
@@ -26,6 +34,7 @@ class Error(IntEnum):
     REBALANCE_IN_PROGRESS = 27  # rejoin
     GROUP_AUTHORIZATION_FAILED = 30
     UNSUPPORTED_VERSION = 35
+    KAFKA_STORAGE_ERROR = 56
     NON_EMPTY_GROUP = 68
     GROUP_ID_NOT_FOUND = 69
     MEMBER_ID_REQUIRED = 79  # KIP-394: join again with the id in this answer
@@ -35,3 +44,10 @@ class Error(IntEnum):
     UNRELEASED_INSTANCE_ID = 111
     UNSUPPORTED_ASSIGNOR = 112
     STALE_MEMBER_EPOCH = 113
+
+
+class ServerError(Exception):
+    """Raised where Kafka's own code throws; the message is the Java exception's name.
+
+    It never leaves the specification: who asked is answered UNKNOWN_SERVER_ERROR, and what a timer throws is lost.
+    """
