@@ -104,7 +104,7 @@ def fields_of(templates: tuple[Template, ...], sentence: Column, number: Column)
     The pattern is compiled for the line. To cut out the fields where the template is found would be a little faster, and ten times the
     code for Spark to generate and the JVM to compile.
     """
-    patterns = F.array(*(F.lit(template.pattern) for template in templates))
+    patterns = F.array(*(F.lit(template.pattern if template.kind else "(?s)^.*$") for template in templates))
     replacements = F.array(*(F.lit(_SEPARATOR.join(_replacements(template))) for template in templates))
     return F.split(F.regexp_replace(sentence, F.get(patterns, number), F.get(replacements, number)), _SEPARATOR)
 

@@ -66,6 +66,10 @@ _REQUIRED_ALWAYS: Final = (
 )  # fmt: skip
 
 _CONTROL: Final = r"[\x00-\x1f\x7f]"
+# Spark reads any JSON value into a text column; Kafka writes these fields as texts or null.
+_TEXT_OF_ANOTHER_TYPE: Final = (
+    r'"(?:groupId|memberId|groupInstanceId|clientId|connection|leader|protocolType|protocolName|reason|softwareName)":[^"n]'
+)
 _BASE64: Final = r"^(?:[A-Za-z0-9+/]{4})*(?:[A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]{3}=)?$"
 
 
@@ -80,7 +84,7 @@ def refusal() -> Column:
     )
     without_body = text.contains(',"request":"",') | text.contains(',"response":"",')
     judged = F.coalesce(
-        F.when(F.col(f"j.{CORRUPT}").isNotNull(), Refusal.INVALID_JSON),
+        F.when(F.col(f"j.{CORRUPT}").isNotNull() | json.rlike(_TEXT_OF_ANOTHER_TYPE), Refusal.INVALID_JSON),
         _missing(_REQUIRED_ALWAYS),
         F.when(~_any(((name == api.name) & (F.col("j.requestHeader.requestApiKey") == api.key)) for api in APIS), Refusal.API_MISMATCH),
         F.when(
