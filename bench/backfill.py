@@ -87,12 +87,12 @@ def rival(source: Path) -> float:
                                                columns={{'column0': 'VARCHAR'}}, max_line_size=33554432)
           WHERE contains(column0, '_GROUP"') OR contains(column0, 'HEARTBEAT"') OR contains(column0, 'OFFSET_COMMIT"')
         ), parsed AS (
-          SELECT line[2:24] AS at, json_extract_string(substr(line, instr(line, '{{'), length(line) - instr(line, '{{') - 22),
+          SELECT line[2:24] AS stamp, json_extract_string(substr(line, instr(line, '{{'), length(line) - instr(line, '{{') - 22),
             ['$.requestHeader.requestApiKeyName', '$.request.groupId', '$.request.memberId', '$.request.generationId',
              '$.response.errorCode', '$.connection', '$.totalTimeMs']) AS fields
           FROM lines
         )
-        SELECT fields[2], fields[1], count(*), max(at) FROM parsed GROUP BY ALL
+        SELECT fields[2], fields[1], count(*), max(stamp) FROM parsed GROUP BY ALL
         """  # noqa: S608 - the folder is ours
     ).fetchall()
     return time.monotonic() - since

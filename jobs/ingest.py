@@ -35,6 +35,7 @@ if TYPE_CHECKING:
 APP_ID: Final = "rebalance-ingest"
 OFFSETS_PARTITIONS: Final = 50  # Kafka's default of offsets.topic.num.partitions
 _RAW_CHARACTERS: Final = 4096
+_SPLIT_BYTES: Final = 128 << 10  # of a slice: about 3,000 lines
 _CONTROL: Final = re.compile(r"[\x00-\x1f\x7f-\x9f]")
 _EVENT_COLUMNS: Final = [name for name in group_events.SCHEMA.names if name != "batch_id"]
 
@@ -197,6 +198,8 @@ def start_ingest(spark: SparkSession, *, spool_slices: Path, lakehouse: Path, ch
     # One expression reads every kind of line: too large for one method of generated code, which Spark tries, fails at, and logs.
     session = spark.newSession()
     session.conf.set("spark.sql.codegen.wholeStage", "false")
+    # A slice is a few compressed MB, which Spark would give to one task: parsing it is worth one per core.
+    session.conf.set("spark.sql.files.openCostInBytes", str(_SPLIT_BYTES))
     trigger = {"availableNow": True} if once else {"processingTime": "1 second"}
     return (
         transform(read_slices(session, spool_slices))
