@@ -48,12 +48,17 @@ docs: $(VENV) ## write docs/tables.md from schemas/
 	@$(BIN)/python scripts/make_docs.py
 
 .PHONY: conformance
-conformance: $(SPARK) ## compare the results with the brokers' own account, per recording and kind of evidence
-	@$(BIN)/python scripts/conformance.py
+conformance: $(SPARK) ## compare with Kafka: recorded steps, and brokers' own accounts (RECORDINGS="DIR ..." for others)
+	@$(BIN)/python scripts/conformance_traces.py
+	@$(BIN)/python scripts/conformance.py $(RECORDINGS)
 
 .PHONY: bench
 bench: $(SPARK) ## lines per second and memory over 5 million lines
 	@$(BIN)/python bench/backfill.py
+
+.PHONY: bench-model
+bench-model: $(VENV) ## heartbeats a second, join and sync, snapshots: the specification alone
+	@$(BIN)/python bench/bench_model.py
 
 .PHONY: lock
 lock: ## write requirements.lock again (UPGRADE=1: newest versions)

@@ -145,6 +145,23 @@ def demo() -> int:
     return run_demo(_console())
 
 
+@cli.command()
+@click.option("--kafka", metavar="VERSION", help="Follow this Kafka release, not the trace's own: 4.2.0, 3.9.1, 0.10.2.2, 0.10.0.1.")
+def trace(*, kafka: str | None) -> int:
+    r"""Answer recorded requests with the executable specification.
+
+    Reads one trace or case (JSON, the format of tests/data/traces/FORMAT.md) per line from standard input and writes the same
+    object with the outcome of every step replaced by the model's own.
+
+    \b
+        rebalance trace < traces.jsonl > answers.jsonl
+    """
+    from coordinator_model.trace import run_lines
+
+    run_lines(sys.stdin, sys.stdout, kafka)
+    return 0
+
+
 def run_and_tell(source: Path, lakehouse: Path, settings: Any, *, once: bool, short_run: bool = False) -> int:
     """Runs the pipeline and tells what it came to; returns the exit code."""
     from jobs import pipeline

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 import pyarrow as pa
-from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from coordinator_model.events import HEARTBEAT, JOIN_GROUP, SYNC_GROUP
@@ -26,7 +26,19 @@ from jobs.sources.compaction import heartbeat_runs
 from jobs.sources.consumer_protocol import with_decoded_blobs
 from jobs.sources.group_partition import group_partition
 from jobs.sources.rows import CLOCK as CLOCK_VERDICT
-from jobs.sources.rows import CLOCK_SOURCE, COORDINATOR_SOURCE, EVENT, LATER, QUARANTINE, REQUEST_SOURCE, SKIPPED, UNKNOWN_SOURCE, parsed
+from jobs.sources.rows import (
+    CLOCK_SOURCE,
+    COMMON,
+    COORDINATOR_SOURCE,
+    EVENT,
+    LATER,
+    QUARANTINE,
+    RAW_CHARACTERS,
+    REQUEST_SOURCE,
+    SKIPPED,
+    UNKNOWN_SOURCE,
+    parsed,
+)
 from schemas import INGEST_TABLES, group_events, input_lines, quarantine, raw_lines
 
 if TYPE_CHECKING:
@@ -34,7 +46,6 @@ if TYPE_CHECKING:
 
 APP_ID: Final = "rebalance-ingest"
 OFFSETS_PARTITIONS: Final = 50  # Kafka's default of offsets.topic.num.partitions
-_RAW_CHARACTERS: Final = 4096
 _SPLIT_BYTES: Final = 128 << 10  # of a slice: about 3,000 lines
 _CONTROL: Final = re.compile(r"[\x00-\x1f\x7f-\x9f]")
 _EVENT_COLUMNS: Final = [name for name in group_events.SCHEMA.names if name != "batch_id"]
@@ -52,48 +63,38 @@ def read_slices(spark: SparkSession, folder: Path) -> DataFrame:
 
 def transform(raw: DataFrame) -> DataFrame:
     """RAW records as rows of PARSED, one each."""
-    text, is_clock = F.coalesce("text", F.lit("")), F.col("record") != raw_lines.LINE
+    text = F.coalesce("text", F.lit(""))
     source = (
-        F.when(is_clock, CLOCK_SOURCE)
+        F.when(F.col("record") != raw_lines.LINE, CLOCK_SOURCE)
         .when(request_log.is_request_line(text), REQUEST_SOURCE)
         .when(coordinator_log.is_coordinator_line(text), COORDINATOR_SOURCE)
         .otherwise(UNKNOWN_SOURCE)
     )
-    told = raw.withColumn("source", source).withColumns(
-        {
-            "is_request": F.col("fault").isNull() & (F.col("source") == REQUEST_SOURCE),
-            "is_coordinator": F.col("fault").isNull() & (F.col("source") == COORDINATOR_SOURCE),
-        }
+    told = raw.withColumn("source", source)
+    sound = F.col("fault").isNull()
+    is_request, is_coordinator = sound & (F.col("source") == REQUEST_SOURCE), sound & (F.col("source") == COORDINATOR_SOURCE)
+    return (
+        request_log.parse(told.filter(is_request))
+        .unionByName(coordinator_log.parse(told.filter(is_coordinator)))
+        .unionByName(_others(told.filter(~is_request & ~is_coordinator)))
     )
-    request, coordinator = F.col("is_request"), F.col("is_coordinator")
-    read = coordinator_log.with_sentence(request_log.with_json(told, request), coordinator)
-    of_request, of_coordinator, of_others = request_log.columns(), coordinator_log.columns(), _columns_of_others()
-
-    def merged(name: str) -> Column:
-        cases = ((request, of_request), (coordinator, of_coordinator), (~request & ~coordinator, of_others))
-        result = F.when(F.lit(False), F.lit(None))
-        for condition, columns in cases:
-            if name in columns:
-                result = result.when(condition, columns[name])
-        return result
-
-    names = of_request.keys() | of_coordinator.keys() | of_others.keys()
-    own = {name: F.col(name) for name in ("cluster", "broker", "origin", "position", "at", "lines")}
-    rows = read.select("text", *parsed({name: merged(name) for name in names} | own))
-    verdict = F.col("verdict")
-    raw_text = F.when(verdict == QUARANTINE, F.substring("text", 1, _RAW_CHARACTERS)).when(verdict == CLOCK_VERDICT, F.col("text"))
-    return rows.withColumn("raw", raw_text).drop("text")
 
 
-def _columns_of_others() -> dict[str, Column]:
-    """Columns of PARSED of lines that concern no group, lines that the source refused, and clocks."""
-    is_clock, fault = F.col("record") != raw_lines.LINE, F.col("fault").isNotNull()
-    return {
-        "source": F.col("source"),
-        "kind": F.when(is_clock, F.col("record")),
-        "verdict": F.when(is_clock, CLOCK_VERDICT).when(fault, QUARANTINE).otherwise(SKIPPED),
-        "refusal": F.when(~is_clock, F.col("fault")),
-    }
+def _others(records: DataFrame) -> DataFrame:
+    """Rows of PARSED of lines that concern no group, lines that the source refused, and clocks."""
+    is_clock, refused = F.col("source") == CLOCK_SOURCE, F.col("fault").isNotNull()
+    return records.select(
+        *parsed(
+            {name: F.col(name) for name in (*COMMON, "source")}
+            | {
+                "kind": F.when(is_clock, F.col("record")),
+                "verdict": F.when(is_clock, CLOCK_VERDICT).when(refused, QUARANTINE).otherwise(SKIPPED),
+                "refusal": F.when(~is_clock, F.col("fault")),
+                # Of a clock: the seconds in which its log was written.
+                "raw": F.when(is_clock, F.col("text")).when(refused, F.substring("text", 1, RAW_CHARACTERS)),
+            }
+        )
+    )
 
 
 def events(rows: DataFrame, batch_id: int) -> DataFrame:
@@ -195,7 +196,7 @@ def start_ingest(spark: SparkSession, *, spool_slices: Path, lakehouse: Path, ch
         path = sinks.ensure_table(lakehouse, name, schema)
         if sinks.last_version(path, APP_ID) is not None and not (checkpoint / "offsets").is_dir():
             raise IngestError(f"{lakehouse} was written with another checkpoint than {checkpoint}: keep or delete both")
-    # One expression reads every kind of line: too large for one method of generated code, which Spark tries, fails at, and logs.
+    # The checks of a request are too much for one method of generated code, which Spark would try, fail at, and log.
     session = spark.newSession()
     session.conf.set("spark.sql.codegen.wholeStage", "false")
     # A slice is a few compressed MB, which Spark would give to one task: parsing it is worth one per core.

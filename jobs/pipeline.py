@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -93,6 +93,30 @@ def run(
         if once and interrupts.signal is None:
             _leave_mark(house)
         return Outcome(before, lake.account(folder), progress.seconds, late, interrupts.signal)
+
+
+def ingest_alone(source: Path, folder: Path, *, settings: Settings, once: bool, session: Callable[[], SparkSession]) -> None:
+    """The spool and ingest without track, which may run elsewhere: `spark-submit jobs/ingest.py`. Follows until it is killed."""
+    from jobs.ingest import IngestError, start_ingest
+
+    _check_source(source, once=once)
+    house = Lakehouse(folder)
+    lakehouse.check_layout(house, settings)
+    _take_mark(house)  # what is added here is not tracked yet
+    with _feeding(source, house, settings, follow=not once) as feeder:
+        try:
+            query = start_ingest(
+                session(), spool_slices=feeder.slices_folder, lakehouse=folder, checkpoint=house.ingest_checkpoint, once=False
+            )
+        except IngestError as error:
+            raise UserError(str(error)) from None
+        while not feeder.ended.wait(_POLL_SECONDS):
+            if query.exception() is not None:
+                break
+        if feeder.error is not None:
+            raise UserError(f"reading the input failed: {root_cause(feeder.error)}")
+        query.processAllAvailable()
+        query.stop()
 
 
 def _check_source(source: Path, *, once: bool) -> None:

@@ -10,7 +10,6 @@ Prefixes: Scala `[GroupCoordinator <broker>]: ` and `[GroupMetadataManager broke
 
 from __future__ import annotations
 
-from itertools import groupby
 from typing import Final
 
 from pyspark.sql import Column, DataFrame
@@ -21,13 +20,13 @@ from jobs.sources.classic_templates import MEMBERS as MEMBER_LINES
 from jobs.sources.classic_templates import REBALANCE
 from jobs.sources.consumer_templates import CONSUMER
 from jobs.sources.reason_templates import REASONS
-from jobs.sources.rows import COORDINATOR_SOURCE, EVENT, GROUPS, QUARANTINE, SKIPPED, Refusal
+from jobs.sources.rows import COMMON, COORDINATOR_SOURCE, EVENT, GROUPS, QUARANTINE, RAW_CHARACTERS, SKIPPED, Refusal, parsed
 from jobs.sources.service_templates import COMMITS, HARMLESS, NOTES, OWNERSHIP
 from jobs.sources.templates import FIELDS, Template
 from schemas.group_events import MEMBERS
 
 TEMPLATES: Final = (*REBALANCE, *MEMBER_LINES, *OWNERSHIP, *COMMITS, *CONSUMER, *NOTES, *HARMLESS)
-"""In the order in which they are tried: general wordings after the special ones that they include."""
+"""General wordings come after the special ones that they include."""
 
 _SEPARATOR: Final = "\x01"
 _MAX_LENGTH: Final = 1 << 18  # a list of 4,000 members; longer ones are not Kafka's, and make regular expressions slow
@@ -52,49 +51,44 @@ def is_coordinator_line(text: Column) -> Column:
     return text.contains("coordinator.group.") | text.contains(" [GroupCoordinator ") | text.contains(" [GroupMetadataManager brokerId=")
 
 
-def with_sentence(lines: DataFrame, is_coordinator: Column) -> DataFrame:
-    """Adds what is read of the lines for which `is_coordinator` holds.
-
-    The parts of the line, `fields` and `reason_fields` (what the sentence and the reason in it name), `coordinator_refusal`,
-    and `coordinator_event`: whether the line becomes a row.
-    """
-    text = F.col("text")
-    short = is_coordinator & (F.length(text) <= _MAX_LENGTH)
+def parse(lines: DataFrame) -> DataFrame:
+    """RAW lines for which `is_coordinator_line` holds, as rows of PARSED."""
+    text, sentence = F.col("text"), F.col("sentence")
     parts = ("prefix", "prefix_partition", "sentence", "logger")
-    shaped = lines.withColumns({name: F.when(short, F.regexp_extract(text, _SHAPE, 1 + index)) for index, name in enumerate(parts)})
+    short = F.length(text) <= _MAX_LENGTH
+    shaped = lines.select(
+        *COMMON, "text", *(F.when(short, F.regexp_extract(text, _SHAPE, 1 + index)).alias(name) for index, name in enumerate(parts))
+    )
     ours = (F.col("logger") != "") & ((F.col("prefix") != "") | ~F.col("logger").contains("runtime.CoordinatorRuntime"))
     owned = shaped.withColumn("ours", F.coalesce(ours, F.lit(False)))
-    sentence = F.col("sentence")
     found = owned.withColumn("template", F.when(F.col("ours"), template_number(TEMPLATES, sentence)))
     read = found.withColumn("fields", fields_of(TEMPLATES, sentence, F.col("template")))
     is_preparing, reason = _kind() == e.PREPARING_REBALANCE, _field("reason")
     reasoned = read.withColumn("reason_template", F.when(is_preparing, template_number(REASONS, reason)))
-    told = reasoned.withColumn("reason_fields", fields_of(REASONS, reason, F.col("reason_template")))
-    refused = told.withColumn("coordinator_refusal", F.when(is_coordinator, _refusal()))
-    event = F.col("coordinator_refusal").isNull() & (_kind() != "")
-    return refused.withColumn("coordinator_event", F.coalesce(event, F.lit(False)))
-
-
-def columns() -> dict[str, Column]:
-    """Columns of PARSED of a coordinator line, from what `with_sentence` added."""
-    refusal, event = F.col("coordinator_refusal"), F.col("coordinator_event")
-    return {name: F.when(event, column) for name, column in _event_columns().items()} | {
-        "source": F.lit(COORDINATOR_SOURCE),
-        "verdict": F.when(refusal.isNotNull(), QUARANTINE).when(event, EVENT).otherwise(SKIPPED),
-        "refusal": refusal,
-    }
+    told = reasoned.withColumns({"reason_fields": fields_of(REASONS, reason, F.col("reason_template")), "refusal": _refusal()})
+    refused = F.col("refusal").isNotNull()
+    verdict = F.when(refused, QUARANTINE).when(_kind() != "", EVENT).otherwise(SKIPPED)
+    own = {name: F.col(name) for name in (*COMMON, "refusal")}
+    raw = F.when(refused, F.substring(text, 1, RAW_CHARACTERS))
+    return told.select(*parsed(_event_columns() | own | {"source": F.lit(COORDINATOR_SOURCE), "verdict": verdict, "raw": raw}))
 
 
 def template_number(templates: tuple[Template, ...], sentence: Column) -> Column:
-    """The place in `templates` of the first one that a sentence fits; null if none does."""
+    """The place in `templates` of the first one that a sentence fits; null if none does.
+
+    Only those are tried that begin with the sentence's first word; those without a kind and fields are tried last, as one.
+    """
+    by_word: dict[str, Column] = {}
+    plain = [(place, template) for place, template in enumerate(templates) if not template.kind and not template.groups]
+    for place, template in enumerate(templates):
+        if template.kind or template.groups:
+            tried = by_word.get(template.first_word, F.when(F.lit(False), F.lit(None).cast("int")))
+            by_word[template.first_word] = tried.when(sentence.rlike(template.pattern), place)
     number = F.when(F.lit(False), F.lit(None).cast("int"))
-    for plain, group in groupby(enumerate(templates), lambda entry: not entry[1].kind):
-        tried = list(group)
-        if plain:  # nothing is kept of these: they are tried as one
-            number = number.when(sentence.rlike("|".join(template.pattern for _, template in tried)), tried[0][0])
-        else:
-            for place, template in tried:
-                number = number.when(sentence.rlike(template.pattern), place)
+    for word, tried in by_word.items():
+        number = number.when(sentence.startswith(word), tried)
+    if plain:
+        number = F.coalesce(number, F.when(sentence.rlike("|".join(template.pattern for _, template in plain)), plain[0][0]))
     return number
 
 

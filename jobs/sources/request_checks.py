@@ -5,7 +5,7 @@ Every rule holds for all lines of all recordings, and by the code that writes th
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Final, NamedTuple
 
 from pyspark.sql import Column
@@ -58,6 +58,7 @@ APIS: Final = (
         (_GROUP, _MEMBER, _ERROR, ("request.memberEpoch", 0), ("response.memberEpoch", 0))),
 )  # fmt: skip
 API_KEYS: Final = {api.name: api.key for api in APIS}
+_COMMITS: Final = (events.OFFSET_COMMIT, events.TXN_OFFSET_COMMIT)
 
 _REQUIRED_ALWAYS: Final = (
     "requestHeader.requestApiKey", "requestHeader.requestApiVersion", "requestHeader.correlationId",
@@ -74,7 +75,10 @@ _BASE64: Final = r"^(?:[A-Za-z0-9+/]{4})*(?:[A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]{3}=
 
 
 def refusal() -> Column:
-    """The first thing that is wrong with a line (columns `text`, `at`, `json`, `j`), or null."""
+    """The first thing that is wrong with a line (columns `text`, `at`, `json`, `j`), or null.
+
+    Cheap checks come first. What costs is asked only where it can matter: control characters where JSON escapes something.
+    """
     text, json = F.col("text"), F.col("json")
     name, version = F.col("j.requestHeader.requestApiKeyName"), F.col("j.requestHeader.requestApiVersion")
     unshaped = (
@@ -82,30 +86,20 @@ def refusal() -> Column:
         .when(~text.rlike(r"\([\w.$]+\)$"), Refusal.TRUNCATED)
         .otherwise(Refusal.MALFORMED)
     )
-    without_body = text.contains(',"request":"",') | text.contains(',"response":"",')
+    newest = _by_name({api.name: api.newest for api in APIS}, name)
     judged = F.coalesce(
-        F.when(F.col(f"j.{CORRUPT}").isNotNull() | json.rlike(_TEXT_OF_ANOTHER_TYPE), Refusal.INVALID_JSON),
+        F.when(F.col(f"j.{CORRUPT}").isNotNull(), _not_json(json)),
         _missing(_REQUIRED_ALWAYS),
-        F.when(~_any(((name == api.name) & (F.col("j.requestHeader.requestApiKey") == api.key)) for api in APIS), Refusal.API_MISMATCH),
-        F.when(
-            ~_any((name == api.name) & version.between(0, api.newest) for api in APIS),
-            F.concat_ws(":", F.lit(Refusal.UNSUPPORTED_VERSION), version.cast("string")),
-        ),
-        _of_api(name, lambda api: _missing_of(api, version)),
-        F.when(name == events.OFFSET_COMMIT, _missing_commit_generation(version)),
-        _of_api(name, _missing_inside),
+        F.when(~_by_name(API_KEYS, name).eqNullSafe(F.col("j.requestHeader.requestApiKey")), Refusal.API_MISMATCH),
+        F.when(~version.between(0, newest), F.concat_ws(":", F.lit(Refusal.UNSUPPORTED_VERSION), version.cast("string"))),
+        _of_api(name, version),
         _wrong_error(name),
         F.when(~_times_agree(), Refusal.TIMES_DISAGREE),
         F.when(~F.col("j.connection").rlike(CONNECTION), Refusal.INVALID_CONNECTION),
-        F.when(_ids().rlike(_CONTROL), Refusal.CONTROL_CHARACTERS),
+        F.when(json.contains("\\") & _ids().rlike(_CONTROL), Refusal.CONTROL_CHARACTERS),
         F.when(name.isin(events.JOIN_GROUP, events.SYNC_GROUP) & ~_blobs_are_base64(), Refusal.INVALID_BASE64),
     )
-    return (
-        F.when(F.col("at").isNull(), Refusal.NO_TIME)
-        .when(json.isNull() | (json == ""), unshaped)
-        .when(without_body, Refusal.LOGGED_WITHOUT_BODY)
-        .otherwise(judged)
-    )
+    return F.when(F.col("at").isNull(), Refusal.NO_TIME).when(json == "", unshaped).otherwise(judged)
 
 
 def commit_errors() -> Column:
@@ -113,67 +107,68 @@ def commit_errors() -> Column:
     return F.flatten(F.col("j.response.topics.partitions")).errorCode
 
 
-def _any(conditions: Iterable[Column]) -> Column:
-    result = F.lit(False)
-    for condition in conditions:
-        result = result | F.coalesce(condition, F.lit(False))
-    return result
+def _not_json(json: Column) -> Column:
+    without_body = json.contains(',"request":"",') | json.contains(',"response":"",')
+    return F.when(without_body, Refusal.LOGGED_WITHOUT_BODY).otherwise(Refusal.INVALID_JSON)
 
 
-def _of_api(name: Column, check: object) -> Column:
-    """`check` of the line's API alone."""
-    assert callable(check)
-    result = F.when(F.lit(False), F.lit(None).cast("string"))
-    for api in APIS:
-        result = result.when(name == api.name, check(api))
-    return result
+def _by_name(values: Mapping[str, int], name: Column) -> Column:
+    """What belongs to an API's name; null for another's."""
+    return F.try_element_at(F.create_map(*(F.lit(part) for pair in values.items() for part in pair)), name)
 
 
 def _missing(paths: Iterable[str]) -> Column:
-    return F.coalesce(*(_absent(path, F.col(f"j.{path}").isNull()) for path in paths))
+    return F.coalesce(*(_absent(path) for path in paths))
 
 
-def _absent(path: str, condition: Column) -> Column:
-    return F.when(condition, f"{Refusal.MISSING_FIELD}:{path}")
+def _absent(path: str, condition: Column | None = None) -> Column:
+    return F.when(F.col(f"j.{path}").isNull() if condition is None else condition, f"{Refusal.MISSING_FIELD}:{path}")
 
 
-def _missing_of(api: Api, version: Column) -> Column:
-    checks = [_absent(path, F.col(f"j.{path}").isNull() & (version >= first)) for path, first in api.required]
-    if api.name == events.LEAVE_GROUP:  # one member at the top until v2
-        checks.append(_absent("request.memberId", F.col("j.request.memberId").isNull() & (version < 3)))
-    return F.coalesce(*checks)
+def _of_api(name: Column, version: Column) -> Column:
+    """The first field that a line of its API and version lacks."""
+    inside = _missing_inside()
+    result = F.when(F.lit(False), F.lit(None).cast("string"))
+    for api in APIS:
+        checks = [_missing(path for path, first in api.required if first == 0)]
+        for path, first in api.required:
+            if first > 0:
+                checks.append(_absent(path, F.col(f"j.{path}").isNull() & (version >= first)))
+        if api.name == events.LEAVE_GROUP:  # one member at the top until v2
+            checks.append(_absent("request.memberId", F.col("j.request.memberId").isNull() & (version < 3)))
+        if api.name == events.OFFSET_COMMIT:
+            # `generationId` until Kafka 3.5, `generationIdOrMemberEpoch` since, whatever the version; v0 has neither.
+            neither = F.col("j.request.generationId").isNull() & F.col("j.request.generationIdOrMemberEpoch").isNull()
+            checks.append(_absent("request.generationIdOrMemberEpoch", neither & (version >= 1)))
+        result = result.when(name == api.name, F.coalesce(*checks, *inside.get(api.name, ())))
+    return result
 
 
-def _missing_commit_generation(version: Column) -> Column:
-    """`generationId` until Kafka 3.5, `generationIdOrMemberEpoch` since, whatever the version; v0 has neither."""
-    neither = F.col("j.request.generationId").isNull() & F.col("j.request.generationIdOrMemberEpoch").isNull()
-    return _absent("request.generationIdOrMemberEpoch", neither & (version >= 1))
-
-
-def _missing_inside(api: Api) -> Column:
-    """Fields of the elements of lists."""
-    request, response = F.col("j.request"), F.col("j.response")
-    none = F.lit(None).cast("string")
-    if api.name == events.JOIN_GROUP:
-        return F.coalesce(
+def _missing_inside() -> dict[str, tuple[Column, ...]]:
+    """Fields of the elements of lists, by API."""
+    request, response, errors = F.col("j.request"), F.col("j.response"), commit_errors()
+    commit = _absent("response.topics.partitions.errorCode", errors.isNull() | F.exists(errors, lambda code: code.isNull()))
+    return {
+        events.JOIN_GROUP: (
             _absent("request.protocols.metadata", F.exists(request.protocols, lambda p: p["name"].isNull() | p.metadata.isNull())),
             _absent("response.members.metadata", F.exists(response.members, lambda m: m.memberId.isNull() | m.metadata.isNull())),
-        )
-    if api.name == events.SYNC_GROUP:
-        holed = F.exists(request.assignments, lambda a: a.memberId.isNull() | a.assignment.isNull())
-        return _absent("request.assignments.assignment", holed)
-    if api.name == events.LEAVE_GROUP:
-        return F.coalesce(
+        ),
+        events.SYNC_GROUP: (
+            _absent(
+                "request.assignments.assignment",
+                F.exists(request.assignments, lambda a: a.memberId.isNull() | a.assignment.isNull()),
+            ),
+        ),
+        events.LEAVE_GROUP: (
             _absent("request.members.memberId", F.exists(request.members, lambda m: m.memberId.isNull())),
             _absent("response.members.errorCode", F.exists(response.members, lambda m: m.errorCode.isNull())),
-        )
-    if api.name in (events.OFFSET_COMMIT, events.TXN_OFFSET_COMMIT):
-        errors = commit_errors()
-        return _absent("response.topics.partitions.errorCode", errors.isNull() | F.exists(errors, lambda code: code.isNull()))
-    if api.name == events.DELETE_GROUPS:
-        holed = F.exists(response.results, lambda r: r.groupId.isNull() | r.errorCode.isNull())
-        return _absent("response.results.errorCode", holed)
-    return none
+        ),
+        events.OFFSET_COMMIT: (commit,),
+        events.TXN_OFFSET_COMMIT: (commit,),
+        events.DELETE_GROUPS: (
+            _absent("response.results.errorCode", F.exists(response.results, lambda r: r.groupId.isNull() | r.errorCode.isNull())),
+        ),
+    }
 
 
 def _wrong_error(name: Column) -> Column:
@@ -181,12 +176,12 @@ def _wrong_error(name: Column) -> Column:
         return ~code.between(_LOWEST_ERROR, _HIGHEST_ERROR)
 
     response = F.col("j.response")
-    inside = (
-        F.when(name.isin(events.OFFSET_COMMIT, events.TXN_OFFSET_COMMIT), F.exists(commit_errors(), wrong))
-        .when(name == events.LEAVE_GROUP, F.exists(response.members.errorCode, wrong))
-        .when(name == events.DELETE_GROUPS, F.exists(response.results.errorCode, wrong))
+    return (
+        F.when(wrong(response.errorCode), Refusal.UNKNOWN_ERROR_CODE)
+        .when(name.isin(*_COMMITS) & F.exists(commit_errors(), wrong), Refusal.UNKNOWN_ERROR_CODE)
+        .when((name == events.LEAVE_GROUP) & F.exists(response.members.errorCode, wrong), Refusal.UNKNOWN_ERROR_CODE)
+        .when((name == events.DELETE_GROUPS) & F.exists(response.results.errorCode, wrong), Refusal.UNKNOWN_ERROR_CODE)
     )
-    return F.when(F.coalesce(wrong(response.errorCode), F.lit(False)) | F.coalesce(inside, F.lit(False)), Refusal.UNKNOWN_ERROR_CODE)
 
 
 def _times_agree() -> Column:

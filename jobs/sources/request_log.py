@@ -25,7 +25,7 @@ from coordinator_model.events import (
     TXN_OFFSET_COMMIT,
 )
 from jobs.sources import request_checks as checks
-from jobs.sources.rows import BLOBS, EVENT, QUARANTINE, REQUEST_SOURCE, SKIPPED, solid
+from jobs.sources.rows import BLOBS, COMMON, EVENT, QUARANTINE, RAW_CHARACTERS, REQUEST_SOURCE, SKIPPED, parsed, solid
 from schemas.group_events import ASSIGNMENTS, MEMBERS, PROTOCOLS
 
 _MEMBER: Final = "memberId STRING, groupInstanceId STRING"
@@ -65,8 +65,11 @@ _JSON_OPTIONS: Final = {
 _MARKS: Final = ("Completed request:", '"requestApiKeyName":"')
 _SHAPE: Final = r"(?s)^\[[^\]]*\] [A-Z]+ Completed request:(\{.*\}) \([\w.$]+\)$"
 # Quotes inside JSON strings are escaped, so no client id can fake these.
-_API_NAME: Final = r'"requestApiKeyName":"([A-Z_]*)"'
-_API_KEY: Final = r'"requestApiKey":(\d{1,5})[,}]'
+_OF_GROUP_API: Final = (
+    rf'"requestApiKey":(?:{"|".join(str(key) for key in checks.API_KEYS.values())})[,}}]'
+    rf'|"requestApiKeyName":"(?:{"|".join(checks.API_KEYS)})"'
+)
+_OF_ANY_API: Final = r'"requestApiKey":\d{1,5}[,}]|"requestApiKeyName":"[A-Z_]+"'
 
 _TOPIC_PARTITIONS: Final = "topicPartitions ARRAY<STRUCT<topicId: STRING, partitions: ARRAY<INT>>>"
 
@@ -76,39 +79,31 @@ def is_request_line(text: Column) -> Column:
     return text.contains(_MARKS[0]) | text.contains(_MARKS[1])
 
 
-def with_json(lines: DataFrame, is_request: Column) -> DataFrame:
-    """Adds what is read of the lines for which `is_request` holds.
-
-    `foreign` (of another API), `json`, `j` (what was read of it), `request_refusal`, and `request_event`: whether the line becomes a row.
-    """
+def parse(lines: DataFrame) -> DataFrame:
+    """RAW lines for which `is_request_line` holds, as rows of PARSED."""
     text = F.col("text")
-    name, key = F.regexp_extract(text, _API_NAME, 1), F.regexp_extract(text, _API_KEY, 1)
-    named = lines.withColumns({"api_name": F.when(is_request, name), "api_key": F.when(is_request, key)})
-    concerns = F.col("api_name").isin(list(checks.API_KEYS)) | F.col("api_key").isin([str(key) for key in checks.API_KEYS.values()])
-    told = (F.col("api_name") != "") | (F.col("api_key") != "")
-    shaped = named.withColumns({"foreign": told & ~concerns, "json": F.when(concerns, F.regexp_extract(text, _SHAPE, 1))})
+    concerns = text.rlike(_OF_GROUP_API)
+    told = text.rlike(_OF_ANY_API)
+    shaped = lines.select(
+        *COMMON, "text", F.when(concerns, F.regexp_extract(text, _SHAPE, 1)).when(~told, "").alias("json")
+    )  # fmt: skip
+    # json is null for another API's line, and empty for one that lacks the shape of a line.
     read = shaped.withColumn("j", F.from_json(F.when(F.col("json") != "", F.col("json")), JSON_SCHEMA, _JSON_OPTIONS))
-    refused = read.withColumn("request_refusal", F.when(is_request & ~F.col("foreign"), checks.refusal()))
-    return refused.withColumn("request_event", is_request & ~F.col("foreign") & F.col("request_refusal").isNull())
-
-
-def columns() -> dict[str, Column]:
-    """Columns of PARSED of a request line, from what `with_json` added."""
-    refusal, event = F.col("request_refusal"), F.col("request_event")
-    return {name: F.when(event, column) for name, column in _event_columns().items()} | {
-        "source": F.lit(REQUEST_SOURCE),
-        "verdict": F.when(refusal.isNotNull(), QUARANTINE).when(event, EVENT).otherwise(SKIPPED),
-        "refusal": refusal,
-    }
+    judged = read.withColumn("refusal", F.when(F.col("json").isNotNull(), checks.refusal()))
+    refused = F.col("refusal").isNotNull()
+    verdict = F.when(refused, QUARANTINE).when(F.col("json").isNull(), SKIPPED).otherwise(EVENT)
+    own = {name: F.col(name) for name in (*COMMON, "refusal")}
+    raw = F.when(refused, F.substring(text, 1, RAW_CHARACTERS))
+    return judged.select(*parsed(_event_columns() | own | {"source": F.lit(REQUEST_SOURCE), "verdict": verdict, "raw": raw}))
 
 
 def _event_columns() -> dict[str, Column]:
-    """Columns of a request line that passed its checks."""
+    """Columns of a request line. Of a line that failed its checks they mean nothing, but they must not fail."""
     api = F.col("j.requestHeader.requestApiKeyName")
     request, response = F.col("j.request"), F.col("j.response")
     sole = F.when(F.size(request.members) == 1, F.get(request.members, F.lit(0)))  # LeaveGroup v3+ of one member
     errors = checks.commit_errors()
-    micros = F.unix_micros("at") - F.round(F.col("j.totalTimeMs") * 1000).cast("bigint")
+    micros = F.unix_micros("at") - F.round(F.col("j.totalTimeMs") * 1000).try_cast("bigint")
     software = F.concat_ws(" ", "j.clientInformation.softwareName", "j.clientInformation.softwareVersion")
     is_commit = api.isin(OFFSET_COMMIT, TXN_OFFSET_COMMIT)
     return {

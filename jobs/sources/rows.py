@@ -116,6 +116,13 @@ PARSED: Final = StructType(
 )
 
 
+RAW_CHARACTERS: Final = 4096
+"""What is kept of a quarantined line."""
+
+COMMON: Final = ("cluster", "broker", "origin", "position", "at", "lines")
+"""Columns of a RAW record that its row keeps."""
+
+
 def parsed(columns: Mapping[str, Column]) -> list[Column]:
     """The columns of PARSED, in order and typed; those not given are null."""
     unknown = columns.keys() - set(PARSED.names)

@@ -74,6 +74,11 @@ class Template(NamedTuple):
         return "(?s)^" + "".join(_field(part) if index % 2 else _literal(part) for index, part in enumerate(parts)) + "$"
 
     @property
+    def first_word(self) -> str:
+        """How every sentence of the template begins: its text up to the first blank, that included, or field."""
+        return re.match(r"[^ {]* ?", self.text).group()  # type: ignore[union-attr]  # it matches the empty text, too
+
+    @property
     def groups(self) -> tuple[str, ...]:
         """Kept fields, in the order of the pattern's groups."""
         return tuple(name for name in _BRACES.findall(self.text) if name in FIELDS)
