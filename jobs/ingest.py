@@ -10,10 +10,15 @@ APP_ID is the same for every run because a lakehouse has one ingest and one chec
 
 from __future__ import annotations
 
+import argparse
 import re
+import sys
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
+
+if __name__ == "__main__":  # spark-submit puts jobs/ on the path; what is imported below is named from the project
+    sys.path[0] = str(Path(__file__).resolve().parents[1])
 
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
@@ -210,3 +215,30 @@ def start_ingest(spark: SparkSession, *, spool_slices: Path, lakehouse: Path, ch
         .trigger(**trigger)
         .start()
     )
+
+
+def main(arguments: list[str] | None = None) -> None:
+    """Entry of spark-submit: the spool and ingest, without track."""
+    parser = argparse.ArgumentParser(prog="ingest.py", description="Turn broker logs into group_events.")
+    parser.add_argument("--input", type=Path, required=True, help="folder <cluster>/<broker>/*.log[.gz], or any file or folder of logs")
+    parser.add_argument("--lakehouse", type=Path, required=True, help="folder of the Delta tables")
+    parser.add_argument("--timezone", action="append", default=[], metavar="ZONE", help="of the timestamps; or CLUSTER=ZONE; repeatable")
+    parser.add_argument("--config", type=Path, help="TOML file of settings, as conf/pipeline.toml")
+    parser.add_argument("--once", action="store_true", help="end when the input has been worked through")
+    options = parser.parse_args(arguments)
+
+    from jobs import pipeline
+    from jobs.errors import UserError
+    from jobs.session import spark_session  # after the arguments are known to be right
+    from jobs.settings import load
+
+    try:
+        settings = load(options.config, timezones=options.timezone)
+        session = partial(spark_session, "rebalance-ingest")
+        pipeline.ingest_alone(options.input, options.lakehouse, settings=settings, once=options.once, session=session)
+    except UserError as error:
+        parser.error(str(error))
+
+
+if __name__ == "__main__":
+    main()

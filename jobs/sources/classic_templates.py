@@ -142,6 +142,12 @@ MEMBERS: Final = (
     ),
     Template(
         e.MEMBER_ADDED,
+        "Dynamic member with unknown member id rejoins group {group} in {state} state. Created a new member id {member} for this member and add to the group.",
+        "2.4 DEBUG",
+        (f"Dynamic member with unknown member id rejoins group orders in Empty state. Created a new member id {M} for this member and add to the group.",),
+    ),
+    Template(
+        e.MEMBER_ADDED,
         "Static Member with unknown member id joins group {group} in {state} state. Created a new member id {member} for this member and add to the group.",
         "2.5-2.8",
         (f"Static Member with unknown member id joins group orders in Empty state. Created a new member id {M} for this member and add to the group.",),
@@ -234,6 +240,8 @@ MEMBERS: Final = (
              (f"Pending member {M} is leaving group orders.",)),
     Template(e.PENDING_MEMBER_EXPIRED, "Pending member {member} in group {group} has been removed after session timeout expiration.", "2.2-3.9, Java",
              (f"Pending member {M} in group orders has been removed after session timeout expiration.",)),
-    Template(e.MEMBER_LOADED, "Loaded member " + METADATA + " in group {group} with generation {generation}.", "2.3-3.9",
+    Template(e.MEMBER_LOADED, "Static member {instance} of group {group} loaded with member id {member} at generation {generation}.", "2.5-2.7",
+             (f"Static member i-1 of group orders loaded with member id {M} at generation 7.",)),
+    Template(e.MEMBER_LOADED, "Loaded member " + METADATA + " in group {group} with generation {generation}.", "2.8-3.9",
              (f"Loaded member {_M} in group orders with generation 1.",)),
 )  # fmt: skip

@@ -66,6 +66,13 @@ _REQUIRED_ALWAYS: Final = (
     "remoteTimeMs", "responseQueueTimeMs", "sendTimeMs",
 )  # fmt: skip
 
+_TEXTS: Final = (
+    "groupId", "memberId", "groupInstanceId", "instanceId", "protocolType", "protocolName", "leader", "reason", "serverAssignor",
+    "clientId", "requestApiKeyName", "connection", "softwareName", "softwareVersion", "name", "metadata",
+)  # fmt: skip
+_NOT_TEXT: Final = rf'"(?:{"|".join(_TEXTS)})":(?![n"])'
+"""A field that must be a text or null and is neither: from_json makes a text of any value. No id can fake it, its quotes are escaped."""
+
 _CONTROL: Final = r"[\x00-\x1f\x7f]"
 # Spark reads any JSON value into a text column; Kafka writes these fields as texts or null.
 _TEXT_OF_ANOTHER_TYPE: Final = (
@@ -88,7 +95,7 @@ def refusal() -> Column:
     )
     newest = _by_name({api.name: api.newest for api in APIS}, name)
     judged = F.coalesce(
-        F.when(F.col(f"j.{CORRUPT}").isNotNull(), _not_json(json)),
+        F.when(F.col(f"j.{CORRUPT}").isNotNull() | json.rlike(_NOT_TEXT), _not_json(json)),
         _missing(_REQUIRED_ALWAYS),
         F.when(~_by_name(API_KEYS, name).eqNullSafe(F.col("j.requestHeader.requestApiKey")), Refusal.API_MISMATCH),
         F.when(~version.between(0, newest), F.concat_ws(":", F.lit(Refusal.UNSUPPORTED_VERSION), version.cast("string"))),

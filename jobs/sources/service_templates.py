@@ -31,6 +31,8 @@ OWNERSHIP: Final = (
              ("Loading group metadata for orders with generation 5",)),
     Template(e.GROUP_LOADED, "Loaded classic group {group} with {count} members.", "Java",
              ("Loaded classic group orders with 2 members.",)),
+    Template(e.GROUP_LOADED, "Loaded generic group {group} with {count} members.", "3.6 Java",
+             ("Loaded generic group orders with 2 members.",)),
     Template(e.GROUP_UNLOADED, "Unloading group metadata for {group} with generation {generation}", "1.0-3.9",
              ("Unloading group metadata for orders with generation 5",)),
     Template(e.GROUP_UNLOADED, "[GroupId={group}] Unloading group metadata for generation {generation}.", "Java",
@@ -40,13 +42,16 @@ OWNERSHIP: Final = (
     Template(e.GROUPS_DELETED, "The following groups were deleted: {groups}. A total of {number} offsets were removed.", "2.0-3.9, Java",
              ("The following groups were deleted: temp-backfill, old. A total of 6 offsets were removed.",
               "The following groups were deleted: . A total of 0 offsets were removed.")),
+    Template(e.SIMPLE_GROUP, "Creating simple consumer group {group} via manual offset commit.", "since 3.9 Scala",
+             ("Creating simple consumer group offset-bookkeeper via manual offset commit.",)),
     Template(e.SIMPLE_GROUP, "[GroupId {group}] Creating a simple consumer group via manual offset commit.", "Java",
              ("[GroupId offset-bookkeeper] Creating a simple consumer group via manual offset commit.",)),
 )  # fmt: skip
 
 NOTES: Final = (
-    Template(e.COORDINATOR_NOTE, f"Finished loading of metadata from {_TP} with epoch {{number}} in {{number}}ms where {{number}}ms was spent in the scheduler. Loaded {{number}} records which total to {{number}} bytes.", "Java",
-             ("Finished loading of metadata from __consumer_offsets-35 with epoch 0 in 83ms where 83ms was spent in the scheduler. Loaded 0 records which total to 0 bytes.",)),
+    Template(e.COORDINATOR_NOTE, f"Finished loading of metadata from {_TP} with epoch {{number}}{{text}}", "Java",
+             ("Finished loading of metadata from __consumer_offsets-35 with epoch 0 in 83ms where 83ms was spent in the scheduler. Loaded 0 records which total to 0 bytes.",
+              "Finished loading of metadata from __consumer_offsets-35 with epoch 0.")),
     Template(e.COORDINATOR_NOTE, f"Finished loading offsets and group metadata from {_TP} in {{number}} milliseconds{{text}}", "1.0-3.9",
              ("Finished loading offsets and group metadata from __consumer_offsets-15 in 6 milliseconds for epoch 0, of which 5 milliseconds was spent in the scheduler.",
               "Finished loading offsets and group metadata from __consumer_offsets-15 in 6 milliseconds.")),
@@ -106,7 +111,12 @@ NOTES: Final = (
              ("BrokerId 1 is no longer a coordinator for the group orders. Proceeding cleanup for other alive groups",)),
     Template(e.COORDINATOR_NOTE, "Loaded group metadata {text}", "1.0-3.9 DEBUG",
              ("Loaded group metadata GroupMetadata(groupId=orders, generation=5) with offsets Map() and pending offsets Map()",)),
-    Template(e.COORDINATOR_NOTE, "Loaded member {member} in classic group {group}.", "Java DEBUG", (f"Loaded member {M} in classic group orders.",)),
+    Template(e.COORDINATOR_NOTE, "Loaded member {member} in {word} group {group}.", "Java DEBUG",
+             (f"Loaded member {M} in classic group orders.", f"Loaded member {M} in generic group orders.")),
+    Template(e.COORDINATOR_NOTE, "Member id {member} was not found in {group} during heartbeat expiration.", "2.4",
+             (f"Member id {M} was not found in orders during heartbeat expiration.",)),
+    Template(e.COORDINATOR_NOTE, "Group {group} removed from the metadata cache and marked for deletion in {text}", "2.1-3.9 TRACE",
+             ("Group orders removed from the metadata cache and marked for deletion in __consumer_offsets-9.",)),
     Template(e.COORDINATOR_NOTE, "Failed to invoke {word} callback for " + "{text}", "2.4-3.9 ERROR",
              ("Failed to invoke join callback for MemberMetadata(memberId=x) due to y.",)),
     Template(e.COORDINATOR_NOTE, "Loaded group {group} with an unknown group type {text}.", "Java WARN",
@@ -124,7 +134,9 @@ COMMITS: Final = tuple(
 _STARTS: Final = (
     "Starting up.", "Startup complete.", "Shutting down.", "Shutdown complete.",
     "Scheduling loading of offsets and group metadata from ", "Scheduling unloading of ", "Finished unloading ",
-    "Ignored unloading metadata for ", "Ignored loading metadata from ", "Ignored load completion from ", "Not removing offsets and group metadata for ",
+    "Ignored unloading metadata for ", "Ignoring load completion from ", "Ignoring loading metadata from ", "Ignoring new metadata image ",
+    "Update last written offset of ", "Revert last written offset of ", "Update committed offset of ", "Committed transaction offset commit ",
+    "Operation ", "Ignored loading metadata from ", "Ignored load completion from ", "Not removing offsets and group metadata for ",
     "Not loading offsets and group metadata for ", "Already loading offsets and group metadata from ", "Started loading offsets and group metadata from ",
     "Started unloading offsets and group metadata for ", "Attempted to load offsets and group metadata from ", "Loaded offsets and group metadata from ",
     "Loading offsets and group metadata from ", "Skipping ", "Removed ", "Generated ", "Marked ", "Successfully appended ", "Failed to append ", "Removing expired",
@@ -136,11 +148,15 @@ _STARTS: Final = (
     "Applying new metadata image ", "Ignored new metadata image ", "Committed transactional offset ", "Aborted transactional offset ",
     "Committing offsets ", "Skipped the materialization of transactional offset commit ", "Getting offsets of ", "Initialized offsets ",
     "TxnOffsetCommit for producer ", "Offset commit ", "onUnloaded group with an unknown group type ", "Group coordinator is already ",
-    "Cannot find the group, skipping the initial rebalance stage.", "Received notification of sync expiration for an unknown ",
+    "Cannot find the group, skipping the initial rebalance stage.", "Cannot find the group, skipping rebalance stage.", "Received notification of sync expiration for an unknown ",
 )  # fmt: skip
 
-HARMLESS: Final = tuple(
-    Template("", start if start.endswith(".") else start + "{text}", "", (start if start.endswith(".") else start + "x",))
-    for start in _STARTS
-)
+HARMLESS: Final = (
+    *(
+        Template("", start if start.endswith(".") else start + "{text}", "", (start if start.endswith(".") else start + "x",))
+        for start in _STARTS
+    ),
+    Template("", "{word} request {text} hit an unexpected exception{text}", "3.6-3.7 Java",
+             ("JoinGroup request JoinGroupRequestData(groupId='x') hit an unexpected exception: y",)),
+)  # fmt: skip
 """By their beginnings: the coordinator's own start and stop, scheduling, replaying, and cleaning."""
