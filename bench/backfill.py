@@ -49,15 +49,18 @@ def family(pid: int) -> Iterator[int]:
 
 def sample(pid: int, since: float) -> Sample:
     """Memory of a process tree; processes that end meanwhile count as nothing."""
-    sizes = {"java": 0.0, "python": 0.0}
+    jvm = python = 0.0
     for process in set(family(pid)):
         try:
-            resident = int(Path(f"/proc/{process}/statm").read_text().split()[1]) * PAGE / 2**20
-            name = "java" if "java" in Path(f"/proc/{process}/comm").read_text() else "python"
+            resident = int(Path(f"/proc/{process}/statm").read_text(encoding="ascii").split()[1]) * PAGE / 2**20
+            program = Path(f"/proc/{process}/exe").readlink().name
         except (OSError, IndexError):
             continue
-        sizes[name] += resident
-    return Sample(time.monotonic() - since, sizes["java"], sizes["python"])
+        if program == "java":
+            jvm = max(jvm, resident)  # a process that it is about to start still looks like another of it
+        else:
+            python += resident
+    return Sample(time.monotonic() - since, jvm, python)
 
 
 def backfill(source: Path, lakehouse: Path) -> tuple[float, list[Sample]]:
