@@ -195,17 +195,25 @@ def write_batch(rows: DataFrame, batch_id: int, *, lakehouse: Path) -> None:
         rows.unpersist()
 
 
+def own_session(spark: SparkSession) -> SparkSession:
+    """A session of the same Spark with the settings that these plans need, and others do not."""
+    session = spark.newSession()
+    # The checks of a request are too much for one method of generated code, which Spark would try, fail at, and log.
+    session.conf.set("spark.sql.codegen.wholeStage", "false")
+    # Spark would derive what each of the many columns implies for the others, at every batch: most of a small batch's time, for nothing.
+    session.conf.set("spark.sql.constraintPropagation.enabled", "false")
+    # A slice is a few compressed MB, which Spark would give to one task: parsing it is worth one per core.
+    session.conf.set("spark.sql.files.openCostInBytes", str(_SPLIT_BYTES))
+    return session
+
+
 def start_ingest(spark: SparkSession, *, spool_slices: Path, lakehouse: Path, checkpoint: Path, once: bool) -> StreamingQuery:
     """Start the query. With `once` it ends when the slices that are there now are worked through."""
     for name, schema in INGEST_TABLES.items():
         path = sinks.ensure_table(lakehouse, name, schema)
         if sinks.last_version(path, APP_ID) is not None and not (checkpoint / "offsets").is_dir():
             raise IngestError(f"{lakehouse} was written with another checkpoint than {checkpoint}: keep or delete both")
-    # The checks of a request are too much for one method of generated code, which Spark would try, fail at, and log.
-    session = spark.newSession()
-    session.conf.set("spark.sql.codegen.wholeStage", "false")
-    # A slice is a few compressed MB, which Spark would give to one task: parsing it is worth one per core.
-    session.conf.set("spark.sql.files.openCostInBytes", str(_SPLIT_BYTES))
+    session = own_session(spark)
     trigger = {"availableNow": True} if once else {"processingTime": "1 second"}
     return (
         transform(read_slices(session, spool_slices))

@@ -21,6 +21,8 @@ _CONFIGURATION: Final = {
     "delta.checkpointInterval": "100",
     # Statistics of the first columns suffice to skip files: cluster, broker, time, group.
     "delta.dataSkippingNumIndexedCols": "9",
+    # Track reads group_events commit by commit, and a newer model from the first one: the log must not be tidied away after 30 days.
+    "delta.logRetentionDuration": "interval 3650 days",
 }
 
 

@@ -1,3 +1,4 @@
+# ruff: noqa: E501 - lines are as long as Kafka writes them
 """What is read of coordinator lines of all releases: kinds, ids, generations, and what stands in a reason."""
 
 from __future__ import annotations
@@ -92,8 +93,7 @@ LINES = [
      {"kind": e.CONSUMER_GROUP_LOG, "member_id": U,
       "reason": f"[GroupId telemetry] Member {U} fenced from the group because the member session expired."}),
     (java("[GroupId search] Converted the classic group to a consumer group."), {"kind": e.GROUP_CONVERTED, "state": "consumer"}),
-    (f"{TIME} INFO [GroupCoordinator id=2] Scheduling loading of metadata from __consumer_offsets-15 with epoch 0 "
-     "(org.apache.kafka.coordinator.common.runtime.CoordinatorRuntime)",
+    (f"{TIME} INFO [GroupCoordinator id=2] Scheduling loading of metadata from __consumer_offsets-15 with epoch 0 (org.apache.kafka.coordinator.common.runtime.CoordinatorRuntime)",
      {"kind": e.COORDINATOR_ELECTED, "coordinator_partition": 15}),
     # Hostile ids: fixed words of Kafka's sentences in the places of ids.
     (java(f"Member {M} in group a in group b (c) has failed, removing it from the group."),

@@ -175,7 +175,7 @@ def test_runs_of_any_batching_hold_the_same_heartbeats(spark):
         made = 0
         for start, end in itertools.pairwise(cuts):
             rows = [("c", "b", "line", "f", n, time_of(line), line, None, 1) for n, line in enumerate(lines[start:end], start + 1)]
-            told = ingest.transform(spark.createDataFrame(rows, raw_lines.SCHEMA))
+            told = ingest.transform(spark.createDataFrame(rows, raw_lines.SCHEMA).coalesce(1)).persist()  # else parsed four times
             for row in ingest.events(told, 0).collect():
                 made += 1
                 assert row["lines"] == row["beat_count"] == len(row["beats"]) == len(row["positions"])
