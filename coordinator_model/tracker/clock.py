@@ -5,6 +5,7 @@ Silence is evidence only when its source is heard again: time is kept per broker
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
@@ -59,6 +60,12 @@ class BrokerClock:
         if after is None:
             return True  # later in the same second as the newest line
         return before is not None and (after - before) * SECOND_MS <= max_silence_ms
+
+    def longest_silence_ms(self, from_ms: int, to_ms: int) -> int:
+        """The longest time without a line that touches `from_ms` to `to_ms`, as far as still known."""
+        first, last = from_ms // SECOND_MS, to_ms // SECOND_MS
+        gaps = ((one[1], other[0]) for one, other in itertools.pairwise(self.heard))
+        return max((after - before - 1 for before, after in gaps if before < last and after > first), default=0) * SECOND_MS
 
     def forget_before(self, at_ms: int) -> None:
         """Drops stretches that ended before `at_ms`, but for the last of them: silence is measured from it."""

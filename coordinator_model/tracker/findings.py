@@ -6,6 +6,7 @@ import json
 from typing import Any, Final
 
 from coordinator_model.events import OFFSET_COMMIT, TXN_OFFSET_COMMIT, Event
+from coordinator_model.tracker import asked
 from coordinator_model.tracker.emit import Emitter
 from coordinator_model.tracker.rows import FINDINGS, Ref, evidence_json, ref
 from coordinator_model.tracker.view import Member
@@ -16,6 +17,7 @@ ILLEGAL_GENERATION: Final = "ILLEGAL_GENERATION"
 UNKNOWN_MEMBER: Final = "UNKNOWN_MEMBER"
 FENCED_INSTANCE: Final = "FENCED_INSTANCE"
 ZOMBIE_COMMIT: Final = "ZOMBIE_COMMIT"
+MODEL_DIVERGENCE: Final = "MODEL_DIVERGENCE"
 
 WARNING: Final = "WARNING"
 ERROR: Final = "ERROR"
@@ -176,3 +178,24 @@ def zombie_commit(g: Emitter, event: Event, removed: str) -> None:
             api=event.kind,
             removed=removed or None,
         )
+
+
+def model_divergence(g: Emitter, event: Event, predicted: dict[str, Any] | None, release: str) -> None:
+    """The broker answered otherwise than the specification, which was asked the same (coordinator_model.group)."""
+    observed = asked.observed(event)
+    instead = "no answer at that time" if predicted is None else asked.in_words(predicted)
+    _tell(
+        g,
+        MODEL_DIVERGENCE,
+        WARNING,
+        event.at_ms,
+        (event.member_id or event.answer_member_id, event.client_id, event.client_host),
+        f"The broker answered {event.kind} with {asked.in_words(observed)}; by the rules of Kafka {release} it is {instead}.",
+        "If lines are missing from this log, or damaged, that is why. Otherwise the coordinator does not do what Kafka's code "
+        "says: keep these lines for a report, and look at the broker's version, its clock and its disk.",
+        [ref(event)],
+        api=event.kind,
+        release=release,
+        observed=observed,
+        predicted=predicted,
+    )

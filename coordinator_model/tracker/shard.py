@@ -135,14 +135,14 @@ class Shard:
         else:
             self._held[group_id] = [e for e in held if e.at_ms >= horizon]
         blob = self._blobs.get(group_id)
-        view = View(group_id) if blob is None else codec.view(codec.unpack(blob))
+        view = View(group_id) if blob is None else codec.view(codec.unpack(blob), self.settings)
         tracker = GroupTracker(view, self.settings)
         for event in ready:
             tracker.observe(event, self._clocks)
         tracker.advance(horizon, self._clocks)
         view.horizon_ms = max(view.horizon_ms, horizon)
         if all(self._clocks[b].ended for b in view.brokers if b in self._clocks):
-            tracker.flush()
+            tracker.flush(self._clocks)
         self._told[group_id] = view.horizon_ms
         self._brokers[group_id] = list(view.brokers)
         self._blobs[group_id] = codec.pack(view)
@@ -173,7 +173,7 @@ class Shard:
     def decode(cls, blob: bytes, settings: Settings | None = None) -> Shard:
         """The shard that `encode` wrote."""
         version, body = codec.unpack(blob)
-        if version != MODEL_VERSION:
+        if version not in codec.READABLE:
             raise ValueError(f"state of model version {version} cannot be read by version {MODEL_VERSION}")
         clocks, blobs, due, brokers, told, held, unplaced, instances, partitions, late = body
         shard = cls(settings)

@@ -1,0 +1,108 @@
+"""Observed requests in the order in which they reached the group.
+
+A request is logged when it is answered, so a parked JoinGroup is known only when its phase ends. Each request waits
+HINDSIGHT_MS after its answer, and while a phase is open, until it ends. Those that arrived first are then told first.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from coordinator_model import events as kinds
+from coordinator_model.errors import Error
+from coordinator_model.events import Event
+from coordinator_model.timers import NEVER
+from coordinator_model.tracker.emit import Emitter
+from coordinator_model.tracker.view import Generation, Prediction
+
+HINDSIGHT_MS: Final = 5_000
+CROSSING_MS: Final = 20
+"""Requests that come within this of each other may be handled in either order."""
+
+CAPACITY: Final = 4_096
+"""Requests of one group that wait. A phase with more of them is not followed."""
+
+GENERATIONS_KEPT: Final = 3
+REFUSED_KEPT: Final = 32
+
+
+def wait(p: Prediction, event: Event) -> bool:
+    """Keeps an answered request until its time has come. False: too many wait."""
+    if event.kind == kinds.JOIN_GROUP and event.error_code == Error.NONE:
+        _note_generation(p, event)
+    elif event.kind == kinds.JOIN_GROUP and event.error_code != Error.MEMBER_ID_REQUIRED:
+        p.refused.append(event.member_id)
+        del p.refused[:-REFUSED_KEPT]
+    p.asked.append(event)
+    p.ripe_ms = min(p.ripe_ms, event.at_ms + HINDSIGHT_MS + 1)
+    p.oldest_ms = min(p.oldest_ms, event.received_ms - CROSSING_MS)
+    if p.group is None and p.since_ms < 0 and (event.kind == kinds.JOIN_GROUP or 1 in p.generations):
+        # Whether the group had no members before shows only in the answers of its first generation.
+        p.ripe_ms = p.generations[1].joined_ms + HINDSIGHT_MS + 1 if 1 in p.generations else NEVER
+    return len(p.asked) <= CAPACITY
+
+
+def next_ms(g: Emitter) -> int | None:
+    """When `ready` has something next, unless an event comes first."""
+    p = g.view.prediction
+    return p.ripe_ms if p.asked and p.oldest_ms < _known_until_ms(g, p.ripe_ms) else None
+
+
+def ready(g: Emitter, now_ms: int, *, flush: bool) -> list[tuple[int, Event]]:
+    """Takes out what has waited long enough, with when it reached the group. `flush`: nothing more will come."""
+    p = g.view.prediction
+    until = _known_until_ms(g, NEVER if flush else now_ms)
+    if not p.asked or not (flush or p.ripe_ms <= now_ms) or p.oldest_ms >= until:
+        return []
+    issued = {e.answer_member_id: e.at_ms for e in p.asked if e.error_code == Error.MEMBER_ID_REQUIRED} | {"": -1}
+    asked = [(_arrival_ms(p, event, issued.get(event.member_id)), event) for event in p.asked]
+    asked.sort(key=lambda a: (a[0], a[1].at_ms, a[1].kind, a[1].member_id))
+    count = 0
+    for arrival_ms, event in asked:
+        if arrival_ms >= until or not (flush or event.at_ms + HINDSIGHT_MS < now_ms):
+            break
+        count += 1
+    p.asked = [event for _, event in asked[count:]]
+    p.ripe_ms = min((event.at_ms for event in p.asked), default=NEVER) + HINDSIGHT_MS + 1
+    p.oldest_ms = min((event.received_ms for event in p.asked), default=NEVER) - CROSSING_MS
+    return asked[:count]
+
+
+def _note_generation(p: Prediction, event: Event) -> None:
+    made = p.generations.setdefault(event.answer_generation, Generation(event.at_ms, event.leader_id))
+    made.joined_ms = min(made.joined_ms, event.at_ms)
+    if event.answer_member_id not in made.answered:
+        made.answered.append(event.answer_member_id)
+    if event.members:
+        made.listed = [m.member_id for m in event.members if not m.instance_id]
+    while len(p.generations) > GENERATIONS_KEPT:
+        del p.generations[min(p.generations)]
+
+
+def _known_until_ms(g: Emitter, now_ms: int) -> int:
+    """From when on a request may have been parked whose answer was not read yet.
+
+    A phase that ended answers those that it parked; until HINDSIGHT_MS later they may still come.
+    """
+    until = NEVER
+    for r in (*g.view.closing, *([g.view.open] if g.view.open is not None else ())):
+        if r.joined_ms < 0 or now_ms <= r.joined_ms + HINDSIGHT_MS:
+            until = min(until, r.started_ms if r.exact or r.triggers else r.floor_ms)
+        elif r.ended_ms < 0:
+            until = min(until, r.joined_ms)
+    return until
+
+
+def _arrival_ms(p: Prediction, event: Event, issued_ms: int | None) -> int:
+    """When it reached the group: not before the generation that its answer presumes.
+
+    Of new members that come together the first becomes the leader, and requests that come together are handled in any
+    order: the leader's came first, but after its id was issued. `issued_ms`: when that was; None: not a new member.
+    """
+    earliest = -1
+    if event.error_code in (Error.NONE, Error.REBALANCE_IN_PROGRESS):
+        presumed = p.generations.get(event.answer_generation - 1 if event.kind == kinds.JOIN_GROUP else event.generation)
+        earliest = min(presumed.joined_ms, event.at_ms) if presumed is not None else -1
+    if issued_ms is not None and event.answer_member_id == event.leader_id:
+        return max(event.received_ms - CROSSING_MS, earliest, issued_ms)
+    return max(event.received_ms, earliest)
