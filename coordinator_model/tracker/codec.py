@@ -50,7 +50,7 @@ def clock(data: list[Any]) -> BrokerClock:
 
 def event(data: list[Any]) -> Event:
     """An event that waits in the reorder buffer."""
-    waiting = Event._make(data)
+    waiting = Event(*data)  # fields that were added since have their defaults
     return waiting._replace(
         protocols=tuple(Protocol(n, None if t is None else tuple(t), tuple(o), d) for n, t, o, d in waiting.protocols),
         members=tuple(MemberEntry(m, i, e, r, None if t is None else tuple(t)) for m, i, e, r, t in waiting.members),
