@@ -69,7 +69,7 @@ class Shard:
             clock.hear((base + first, base + last) for first, last in zip(event.beats[::2], event.beats[1::2], strict=True))
             return
         clock = self._clocks.setdefault(event.broker, BrokerClock())
-        if not event.group_id:
+        if not event.group_id or event.kind == kinds.FIND_COORDINATOR:  # any broker answers that, of groups that do not exist too
             clock.read_to(event.at_ms)
             if event.kind == kinds.INSTANCE_FENCED:
                 self._unplaced.append(event)
