@@ -44,8 +44,10 @@ format: $(VENV) ## put the code into the project's format
 	@$(BIN)/ruff format .
 
 .PHONY: docs
-docs: $(VENV) ## write docs/tables.md from schemas/
+docs: $(VENV) ## write what is generated in docs/: tables, claims, state diagram
 	@$(BIN)/python scripts/make_docs.py
+	@$(BIN)/python scripts/make_claims.py
+	@$(BIN)/python scripts/make_state_diagram.py
 
 .PHONY: conformance
 conformance: $(SPARK) ## compare with Kafka: recorded steps, and brokers' own accounts (RECORDINGS="DIR ..." for others)

@@ -139,6 +139,9 @@ class Client:
         self.lives = 0
         """How many ids the coordinator may have made for this client: see `_join`."""
         self._coordinator_known_ms = 0
+        self._sent_away_until_ms = 0
+        """Until when the coordinator is unknown because a broker said that it is none. One that is only silent is told when
+        the client leaves: what becomes of that is the network's business."""
         self._in_flight: Heartbeat | None = None
         self._next_heartbeat_ms = 0
         self._last_heard_ms = 0
@@ -157,9 +160,12 @@ class Client:
             return [] if now_ms < self._coordinator_known_ms else [self._join(now_ms)]
         return [] if self.version.heartbeat_thread else self._heartbeat_if_due(now_ms)
 
-    def close(self) -> list[Request]:
-        """`KafkaConsumer.close`: a dynamic member says so, a static one leaves it to its session."""
-        leave = self._leave()
+    def close(self, now_ms: int = NEVER) -> list[Request]:
+        """`KafkaConsumer.close`: a dynamic member says so, a static one leaves it to its session.
+
+        Without `now_ms`: at a time when the coordinator is known.
+        """
+        leave = self._leave(now_ms)
         self.closed = True
         return leave
 
@@ -182,7 +188,7 @@ class Client:
         """When `tick` has something to do next."""
         if not self.version.heartbeat_thread or not self.heartbeats_run():
             return NEVER
-        poll_ends = self._last_poll_ms + self.config.max_poll_interval_ms + 1
+        poll_ends = max(self._last_poll_ms + self.config.max_poll_interval_ms + 1, self._sent_away_until_ms)
         session_ends = self._last_heard_ms + self.config.session_timeout_ms
         return min(poll_ends, session_ends if self._in_flight is not None else self._next_heartbeat_ms)
 
@@ -190,9 +196,11 @@ class Client:
         """One round of `HeartbeatThread.run`."""
         if not self.version.heartbeat_thread or not self.heartbeats_run():
             return []
+        if now_ms < self._sent_away_until_ms:
+            return []  # nobody to tell anything
         if now_ms - self._last_poll_ms > self.config.max_poll_interval_ms:
             # The application is stuck: give the partitions to somebody else. It rejoins with its next poll().
-            return self._leave()
+            return self._leave(now_ms)
         return self._heartbeat_if_due(now_ms)
 
     def _heartbeat_if_due(self, now_ms: int) -> list[Request]:
@@ -250,7 +258,10 @@ class Client:
         if error is Error.NONE:
             self.state = MemberState.STABLE
             self.assignment = answer.assignment
+            heartbeat = self._in_flight
             self._start_heartbeats(now_ms)
+            if self.version.heartbeat_while_completing:
+                self._in_flight = heartbeat  # of this generation: its answer counts
             return []
         self.state = MemberState.UNJOINED
         self.rejoin_needed = True
@@ -266,14 +277,17 @@ class Client:
             self._last_heard_ms = now_ms
         if error in _LOOK_UP:
             self._look_up(now_ms)
+            self._sent_away_until_ms = self._coordinator_known_ms
         elif error is Error.REBALANCE_IN_PROGRESS:
             if self.state is MemberState.STABLE:
                 self.rejoin_needed = True
-        elif error is Error.FENCED_INSTANCE_ID:
-            self._fail(error)
-        elif error in (Error.UNKNOWN_MEMBER_ID, Error.ILLEGAL_GENERATION):
+        elif error in (Error.FENCED_INSTANCE_ID, Error.UNKNOWN_MEMBER_ID, Error.ILLEGAL_GENERATION):
             old = asked is None or (asked.member_id, asked.generation) != (self.member_id, self.generation)
-            if not (old and self.version.ignores_old_generations):
+            if old and self.version.ignores_old_generations:
+                return
+            if error is Error.FENCED_INSTANCE_ID:
+                self._fail(error)
+            else:
                 self._drop_generation(drop_member_id=error is Error.UNKNOWN_MEMBER_ID or self._illegal_drops_id())
 
     # What they have in common.
@@ -309,11 +323,11 @@ class Client:
             answer.protocol if answer.protocol_type is not None else None,
         )
 
-    def _leave(self) -> list[Request]:
+    def _leave(self, now_ms: int) -> list[Request]:
         """`maybeLeaveGroup`: the id is given up, with or without a word."""
         speaks = self.config.group_instance_id is None and self.state is not MemberState.UNJOINED
         leave: list[Request] = []
-        if speaks and self.member_id != UNKNOWN_MEMBER_ID:
+        if speaks and self.member_id != UNKNOWN_MEMBER_ID and now_ms >= self._sent_away_until_ms:
             leave = [LeaveGroup((LeavingMember(self.member_id),))]
         self._drop_generation(drop_member_id=True)
         return leave

@@ -121,7 +121,7 @@ class Simulation:
 
     def _close(self, number: int) -> None:
         if self._runs(number):
-            self._send(number, self.clients[number].close())
+            self._send(number, self.clients[number].close(self.now_ms))
 
     def _tick(self, number: int) -> None:
         self._ticks[number] = -1

@@ -58,6 +58,7 @@ def beat(client, error, now_ms=300):
     client.answered(HeartbeatAnswer(error), now_ms + 1)
 
 
+@pytest.mark.claims("K01", "B18")
 def test_k01_who_sends_heartbeats():
     old, new = stable(OLD), stable(NEW)
     assert (old.tick(300), old.next_tick_ms()) == ([], NEVER)
@@ -66,6 +67,7 @@ def test_k01_who_sends_heartbeats():
     assert new.tick(300) == [Heartbeat("c-1", 1)]
 
 
+@pytest.mark.claims("K02", "A04")
 @pytest.mark.parametrize(("release", "running"), [(OLD, False), (THREAD, False), ("2.5.1", False), (OVERLAP, True)])
 def test_k02_when_heartbeats_start(release, running):
     client = joined(release)
@@ -75,6 +77,7 @@ def test_k02_when_heartbeats_start(release, running):
     assert stable(release).heartbeats_run()
 
 
+@pytest.mark.claims("K03", "A05", "B19")
 @pytest.mark.parametrize("release", ALL)
 def test_k03_when_heartbeats_pause(release):
     client = new_client(release)
@@ -91,6 +94,7 @@ def test_k03_when_heartbeats_pause(release):
     assert not failed.heartbeats_run()
 
 
+@pytest.mark.claims("K04", "B09")
 def test_k04_the_period_of_heartbeats():
     client = stable(NEW)
     assert client.next_tick_ms() == 200
@@ -102,6 +106,7 @@ def test_k04_the_period_of_heartbeats():
     assert client.tick(6_500) == []  # one at a time: the last is not answered yet
 
 
+@pytest.mark.claims("K05", "A08")
 @pytest.mark.parametrize("release", ALL)
 def test_k05_no_answer_for_the_session_timeout(release):
     client = stable(release)
@@ -117,6 +122,7 @@ def test_k05_no_answer_for_the_session_timeout(release):
     assert again == [Heartbeat("c-1", 1)]
 
 
+@pytest.mark.claims("K06")
 @pytest.mark.parametrize(
     ("release", "session_ms"),
     [("0.9.0.1", 30_000), (OLD, 30_000), (THREAD, 10_000), ("2.8.2", 10_000), ("3.0.0", 45_000), (NEW, 45_000)],
@@ -125,6 +131,7 @@ def test_k06_the_default_session_timeout(release, session_ms):
     assert ClientVersion.of(release).session_timeout_ms == session_ms
 
 
+@pytest.mark.claims("K07", "A09", "A10", "A14")
 @pytest.mark.parametrize("release", SINCE_THREAD)
 def test_k07_a_poll_gap_makes_the_thread_leave(release):
     client = stable(release)
@@ -140,6 +147,7 @@ def test_k07_a_poll_gap_makes_the_thread_leave(release):
     assert isinstance(client.poll(400_000)[0], JoinGroup)
 
 
+@pytest.mark.claims("K07", "A09", "A12")
 def test_k07_before_the_thread_there_was_no_such_limit_and_a_static_member_says_nothing():
     assert stable(OLD).tick(10_000_000) == []
     static = stable(NEW, group_instance_id="i")
@@ -150,6 +158,7 @@ def test_k07_before_the_thread_there_was_no_such_limit_and_a_static_member_says_
     assert (join.member_id, join.instance_id) == ("", "i")
 
 
+@pytest.mark.claims("K08", "A11", "A12")
 def test_k08_when_a_closing_client_leaves():
     assert new_client(NEW).close() == []  # never joined
     joining = new_client(NEW)
@@ -162,6 +171,7 @@ def test_k08_when_a_closing_client_leaves():
     assert closed.poll(1_000) == closed.tick(1_000) == closed.answered(HeartbeatAnswer(Error.NONE), 1_000) == []
 
 
+@pytest.mark.claims("K09", "A39")
 def test_k09_a_good_heartbeat_restarts_the_clients_own_clock():
     client = stable(THREAD)
     for now_ms in range(3_000, 60_000, 3_000):
@@ -170,6 +180,7 @@ def test_k09_a_good_heartbeat_restarts_the_clients_own_clock():
         client.answered(HeartbeatAnswer(Error.NONE), now_ms + 5)
 
 
+@pytest.mark.claims("K10", "A40")
 @pytest.mark.parametrize("error", [Error.NOT_COORDINATOR, Error.COORDINATOR_NOT_AVAILABLE])
 @pytest.mark.parametrize("release", ALL)
 def test_k10_the_coordinator_is_elsewhere(release, error):
@@ -180,6 +191,7 @@ def test_k10_the_coordinator_is_elsewhere(release, error):
     assert client.poll(7_301) + client.tick(7_301) == [Heartbeat("c-1", 1)]
 
 
+@pytest.mark.claims("K11", "A41")
 @pytest.mark.parametrize("release", ALL)
 def test_k11_a_rebalance(release):
     client = stable(release)
@@ -189,6 +201,7 @@ def test_k11_a_rebalance(release):
     assert (join.member_id, client.state) == ("c-1", MemberState.PREPARING_REBALANCE)
 
 
+@pytest.mark.claims("K11", "A41")
 @pytest.mark.parametrize(("release", "counts"), [(OLD, False), (THREAD, True), (NEW, True)])
 def test_k11_the_answer_that_a_rebalance_is_under_way_counts_as_a_heartbeat(release, counts):
     client = stable(release, session_timeout_ms=10_000)
@@ -198,6 +211,7 @@ def test_k11_the_answer_that_a_rebalance_is_under_way_counts_as_a_heartbeat(rele
     assert bool(client.poll(12_501) + client.tick(12_501)) is counts
 
 
+@pytest.mark.claims("K11", "A41")
 def test_k11_a_rebalance_while_completing_is_left_to_the_sync():
     client = joined(OVERLAP)
     client.tick(101)
@@ -205,6 +219,7 @@ def test_k11_a_rebalance_while_completing_is_left_to_the_sync():
     assert not client.rejoin_needed
 
 
+@pytest.mark.claims("K12", "A42")
 @pytest.mark.parametrize(("release", "kept"), [(OLD, True), (THREAD, False), ("3.1.2", False), ("3.2.0", True)])
 def test_k12_an_illegal_generation(release, kept):
     client = stable(release)
@@ -214,6 +229,7 @@ def test_k12_an_illegal_generation(release, kept):
     assert join.member_id == ("c-1" if kept else "")
 
 
+@pytest.mark.claims("K13", "A43")
 @pytest.mark.parametrize("release", ALL)
 def test_k13_an_unknown_member(release):
     client = stable(release)
@@ -222,6 +238,7 @@ def test_k13_an_unknown_member(release):
     assert join.member_id == ""
 
 
+@pytest.mark.claims("K12", "K13", "A45")
 @pytest.mark.parametrize(("release", "ignored"), [("2.5.1", False), (OVERLAP, True), (NEW, True)])
 def test_k12_k13_an_answer_to_a_heartbeat_of_an_older_generation(release, ignored):
     client = stable(release)
@@ -233,6 +250,7 @@ def test_k12_k13_an_answer_to_a_heartbeat_of_an_older_generation(release, ignore
     assert (client.member_id == "c-1") is ignored
 
 
+@pytest.mark.claims("K14", "A44", "A06")
 def test_k14_a_fenced_instance_is_fatal():
     client = stable(NEW, group_instance_id="i")
     beat(client, Error.FENCED_INSTANCE_ID)
@@ -240,6 +258,7 @@ def test_k14_a_fenced_instance_is_fatal():
     assert client.poll(1_000) == client.tick(1_000) == client.close() == []
 
 
+@pytest.mark.claims("K15", "B12", "B13")
 @pytest.mark.parametrize("release", ALL)
 def test_k15_the_leader_assigns(release):
     client = new_client(release)
@@ -252,6 +271,7 @@ def test_k15_the_leader_assigns(release):
     assert (joined(release).state, joined(release).assignment) == (MemberState.COMPLETING_REBALANCE, None)
 
 
+@pytest.mark.claims("K15")
 def test_k15_a_leader_that_shall_skip_the_assignment_sends_none():
     client = new_client(NEW, group_instance_id="i")
     client.poll(0)
@@ -260,6 +280,7 @@ def test_k15_a_leader_that_shall_skip_the_assignment_sends_none():
     assert client.answered(answer, 5)[0].assignments == ()
 
 
+@pytest.mark.claims("K16", "D05")
 def test_k16_an_unknown_member_joins_again_at_once_without_its_id():
     client = stable(NEW)
     beat(client, Error.REBALANCE_IN_PROGRESS)
@@ -268,6 +289,7 @@ def test_k16_an_unknown_member_joins_again_at_once_without_its_id():
     assert join.member_id == ""
 
 
+@pytest.mark.claims("K17")
 @pytest.mark.parametrize(
     "error",
     [
@@ -285,6 +307,7 @@ def test_k17_a_coordinator_that_is_loading_is_asked_again_later(error):
     assert isinstance(client.poll(110)[0], JoinGroup)
 
 
+@pytest.mark.claims("K18", "D04")
 @pytest.mark.parametrize(
     "error",
     [
@@ -304,6 +327,7 @@ def test_k18_what_no_retry_can_mend(release, error):
     assert client.poll(60_000) == []
 
 
+@pytest.mark.claims("K19", "A38")
 def test_k19_the_id_that_is_required():
     client = new_client(NEW)
     (first,) = client.poll(0)
@@ -311,6 +335,7 @@ def test_k19_the_id_that_is_required():
     assert (first.member_id, second.member_id) == ("", "c-7")
 
 
+@pytest.mark.claims("K20", "C04")
 @pytest.mark.parametrize(
     ("release", "error", "member_id"),
     [
@@ -330,12 +355,14 @@ def test_k20_a_refused_sync_means_joining_again(release, error, member_id):
     assert join.member_id == member_id
 
 
+@pytest.mark.claims("K20")
 def test_k20_a_fenced_sync_is_fatal():
     client = joined(NEW, group_instance_id="i")
     client.answered(SyncAnswer(Error.FENCED_INSTANCE_ID), 200)
     assert client.failed is Error.FENCED_INSTANCE_ID
 
 
+@pytest.mark.claims("K21")
 def test_k21_an_answer_that_comes_after_the_client_has_left_is_ignored():
     client = stable(NEW)
     client.tick(400_000)

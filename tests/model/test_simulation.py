@@ -53,6 +53,7 @@ def test_three_consumers_start_together(release, generations):
     assert simulation.coordinator.groups[GROUP_ID].generation == generations
 
 
+@pytest.mark.claims("A33")
 @pytest.mark.parametrize("release", RELEASES)
 def test_a_killed_consumer_is_noticed_after_its_session(release):
     applications = consumers(release, 2)
@@ -66,6 +67,7 @@ def test_a_killed_consumer_is_noticed_after_its_session(release):
     assert rebalances(simulation)[-1] == "session_expired"
 
 
+@pytest.mark.claims("A09")
 def test_a_consumer_that_stalls_holds_everybody_up_until_its_poll_interval_ends():
     # It heartbeats all the while, so its session lives, and the rebalance that a newcomer starts waits for it.
     applications = consumers("4.2.0", 2)
@@ -79,6 +81,7 @@ def test_a_consumer_that_stalls_holds_everybody_up_until_its_poll_interval_ends(
     assert simulation.stable()
 
 
+@pytest.mark.claims("A12", "C01")
 def test_a_rolling_restart_of_static_members_does_not_rebalance():
     def instance(number, starts_ms, **settings_):
         config = ClientConfig.of("4.2.0", f"c{number}-{starts_ms}").__dict__
@@ -108,6 +111,7 @@ def test_who_was_killed_does_not_close_any_more():
     assert not any(isinstance(seen.what, LeaveGroup) for seen in simulation.seen)
 
 
+@pytest.mark.claims("A15")
 def test_a_closing_consumer_leaves_at_once():
     applications = [*consumers("4.2.0", 2), Application(ClientConfig.of("4.2.0", "last"), closes_ms=60_000)]
     simulation = simulate("4.2.0", *applications, until_ms=90_000)
