@@ -6,7 +6,8 @@ A recording is a folder with `broker-N/` logs, `rebalances.jsonl` (the broker's 
 README.md that names the zone of the brokers; default: the bundled ones. Each is tracked three times in one run, as
 three clusters: from the coordinator log alone, from the request log alone, and from both.
 
-Exit code 1 if a rebalance is missing, comes twice or was invented, or a time is off by more than its evidence allows.
+Exit code 1 if a rebalance is missing, comes twice or was invented, a time is off by more than its evidence allows, or the broker
+answered otherwise than the specification.
 """
 
 from __future__ import annotations
@@ -76,12 +77,14 @@ class Score:
     joined: list[int] = field(default_factory=list)
     ended: list[int] = field(default_factory=list)
     healthy_findings: list[dict[str, Any]] = field(default_factory=list)
+    divergences: list[dict[str, Any]] = field(default_factory=list)
 
     def faults(self, *, exact: bool) -> list[str]:
         """What breaks the promise. `exact`: the coordinator's log was at hand."""
         faults = [f"missing: {row['group']} generation {row['generation']}" for row in self.missing]
         faults += [f"extra: {row['group_id']} generation {row['generation']}" for row in self.extra]
         faults += [f"finding on a healthy group: {row['group_id']} {row['code']}" for row in self.healthy_findings]
+        faults += [f"answered otherwise than Kafka: {row['group_id']} {row['message']}" for row in self.divergences]
         limits = (("started_at", self.started, HEARTBEAT_INTERVAL_MS), ("joined_at", self.joined, JOINED_WITHIN_MS))
         for name, errors, limit in (*limits, ("ended_at", self.ended, JOINED_WITHIN_MS)):
             worst = max((abs(error) for error in errors), default=0)
@@ -119,7 +122,9 @@ def compare(
         if end is not None:
             score.ended.append(row["ended_at"] - end)
     score.extra = [row for rows in ours.values() for row in rows]
-    score.healthy_findings = [row for row in findings if row["group_id"] in healthy]
+    rows = list(findings)
+    score.healthy_findings = [row for row in rows if row["group_id"] in healthy]
+    score.divergences = [row for row in rows if row["code"] == "MODEL_DIVERGENCE"]
     return score
 
 

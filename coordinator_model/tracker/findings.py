@@ -9,7 +9,7 @@ from coordinator_model.events import OFFSET_COMMIT, TXN_OFFSET_COMMIT, Event
 from coordinator_model.tracker import asked
 from coordinator_model.tracker.emit import Emitter
 from coordinator_model.tracker.rows import FINDINGS, Ref, evidence_json, ref
-from coordinator_model.tracker.view import Member
+from coordinator_model.tracker.view import Found, Member, Suspect
 
 SESSION_TIMEOUT: Final = "SESSION_TIMEOUT"
 POLL_TIMEOUT: Final = "POLL_TIMEOUT"
@@ -198,4 +198,28 @@ def model_divergence(g: Emitter, event: Event, predicted: dict[str, Any] | None,
         release=release,
         observed=observed,
         predicted=predicted,
+    )
+
+
+def not_the_coordinator(g: Emitter, suspect: Suspect, found: Found, again: Ref) -> None:
+    """A broker answered for a group that another one coordinates (Kafka: NOT_COORDINATOR)."""
+    if not _first_time(g, MODEL_DIVERGENCE, suspect.broker, found.node):
+        return
+    _tell(
+        g,
+        MODEL_DIVERGENCE,
+        ERROR,
+        suspect.at_ms,
+        (suspect.member_id, suspect.client_id, suspect.client_host),
+        f"Broker {suspect.broker} (node {suspect.node}) answered {suspect.api} for the group, while FIND_COORDINATOR named node "
+        f"{found.node} before and after: it should have answered NOT_COORDINATOR.",
+        "Two brokers may hold the group's partition of __consumer_offsets for theirs: compare its leader in the metadata of both, and "
+        "restart the one that is wrong. Members that were told different things process partitions twice.",
+        [found.sign, suspect.sign, again],
+        api=suspect.api,
+        broker=suspect.broker,
+        node=suspect.node,
+        coordinator=found.node,
+        observed={"error": asked.error_name(suspect.error_code)},
+        predicted={"error": "NOT_COORDINATOR"},
     )

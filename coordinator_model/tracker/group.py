@@ -11,7 +11,7 @@ from typing import Any, Final
 from coordinator_model import events as kinds
 from coordinator_model.events import Event
 from coordinator_model.states import State
-from coordinator_model.tracker import expiry, hindsight, log_lines, phases, prediction, reasons, requests
+from coordinator_model.tracker import coordinators, expiry, hindsight, log_lines, phases, prediction, reasons, requests
 from coordinator_model.tracker.clock import BrokerClock
 from coordinator_model.tracker.order import same_line
 from coordinator_model.tracker.rows import Row, ref
@@ -48,6 +48,9 @@ class GroupTracker:
         self._last = event
         self.advance(event.at_ms, clocks)
         view = self.view
+        if event.kind == kinds.FIND_COORDINATOR:
+            coordinators.found(self, event)
+            return
         if event.source == "coordinator":
             handler = log_lines.HANDLERS.get(event.kind)
             if handler is None or not self._authorise(event):
@@ -94,6 +97,9 @@ class GroupTracker:
     def _authorise(self, event: Event) -> bool:
         """Notes which broker speaks for the group, and that it moved when another one does."""
         view = self.view
+        if event.kind == kinds.GROUP_LOADED:
+            coordinators.moved(self)
+        coordinators.spoke(self, event)
         if event.broker == view.broker:
             return True
         if event.broker not in view.brokers:

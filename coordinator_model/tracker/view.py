@@ -131,6 +131,31 @@ class Rebalance:
 
 
 @dataclass(slots=True)
+class Found:
+    """The coordinator that FIND_COORDINATOR named last."""
+
+    node: int
+    address: str
+    at_ms: int
+    sign: Ref
+
+
+@dataclass(slots=True)
+class Suspect:
+    """A broker that answered for the group though another one was named: its first such answer."""
+
+    at_ms: int
+    node: int
+    broker: str
+    api: str
+    member_id: str
+    client_id: str
+    client_host: str
+    error_code: int
+    sign: Ref
+
+
+@dataclass(slots=True)
 class Generation:
     """A generation as the answers to its JoinGroups tell it."""
 
@@ -186,5 +211,8 @@ class View:
     closing: list[Rebalance] = field(default_factory=list)
     flagged: list[tuple[str, str, int]] = field(default_factory=list)  # (code, member, generation) already told
     horizon_ms: int = -1  # events before this were told
+    nodes: dict[str, int] = field(default_factory=dict)  # broker: its node id, -1 if that is not clear
+    found: Found | None = None
+    suspect: Suspect | None = None
     completed_ms: int = -1  # end of the last rebalance that made the group Stable
     prediction: Prediction = field(default_factory=Prediction)
