@@ -19,6 +19,9 @@ HINDSIGHT_MS: Final = 5_000
 CROSSING_MS: Final = 20
 """Requests that come within this of each other may be handled in either order."""
 
+STEP_MS: Final = 2_000
+"""What waits is looked at once in so long: at these times, whenever a batch ends, so that batches decide nothing."""
+
 CAPACITY: Final = 4_096
 """Requests of one group that wait. A phase with more of them is not followed."""
 
@@ -45,21 +48,25 @@ def wait(p: Prediction, event: Event) -> bool:
 def next_ms(g: Emitter) -> int | None:
     """When `ready` has something next, unless an event comes first."""
     p = g.view.prediction
-    return p.ripe_ms if p.asked and p.oldest_ms < _known_until_ms(g, p.ripe_ms) else None
+    step_ms = -(-p.ripe_ms // STEP_MS) * STEP_MS
+    return step_ms if p.asked and p.oldest_ms < _known_until_ms(g, step_ms) else None
 
 
 def ready(g: Emitter, now_ms: int, *, flush: bool) -> list[tuple[int, Event]]:
     """Takes out what has waited long enough, with when it reached the group. `flush`: nothing more will come."""
     p = g.view.prediction
-    until = _known_until_ms(g, NEVER if flush else now_ms)
-    if not p.asked or not (flush or p.ripe_ms <= now_ms) or p.oldest_ms >= until:
+    step_ms = NEVER if flush else now_ms // STEP_MS * STEP_MS
+    if not p.asked or p.ripe_ms > step_ms:
+        return []
+    until = _known_until_ms(g, step_ms)
+    if p.oldest_ms >= until:
         return []
     issued = {e.answer_member_id: e.at_ms for e in p.asked if e.error_code == Error.MEMBER_ID_REQUIRED} | {"": -1}
     asked = [(_arrival_ms(p, event, issued.get(event.member_id)), event) for event in p.asked]
     asked.sort(key=lambda a: (a[0], a[1].at_ms, a[1].kind, a[1].member_id))
     count = 0
     for arrival_ms, event in asked:
-        if arrival_ms >= until or not (flush or event.at_ms + HINDSIGHT_MS < now_ms):
+        if arrival_ms >= until or event.at_ms + HINDSIGHT_MS >= step_ms:
             break
         count += 1
     p.asked = [event for _, event in asked[count:]]
