@@ -162,7 +162,7 @@ class Generation:
     joined_ms: int  # when its join phase ended
     leader: str
     answered: list[str] = field(default_factory=list)  # members that were told
-    listed: list[str] | None = None  # dynamic members, as its leader was told
+    listed: list[str] | None = None  # all members, as its leader was told
 
 
 @dataclass(slots=True)
@@ -175,7 +175,9 @@ class Prediction:
     crossed: list[Event] = field(default_factory=list)  # answered otherwise: perhaps by what comes next
     before: list[tuple[int, ClassicGroup]] = field(default_factory=list)  # the group as it was until then
     generations: dict[int, Generation] = field(default_factory=dict)  # the latest, by number
+    born: bool = False  # followed from its first generation, so that the order of its hash map is known too
     ticket: int = 0
+    based_ms: int = -1  # what was asked before is part of what the group was made from
     since_ms: int = -1  # what ended before tells nothing of the group as it is
     refused: list[str] = field(default_factory=list)  # members whose JoinGroup was refused lately
     release: str = ""  # whose rules the broker follows, once its answers have told
