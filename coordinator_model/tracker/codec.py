@@ -19,7 +19,19 @@ from coordinator_model.tracker.clock import BrokerClock
 from coordinator_model.tracker.rebase import rules
 from coordinator_model.tracker.rows import Ref
 from coordinator_model.tracker.settings import Settings
-from coordinator_model.tracker.view import Found, Generation, Gone, Member, Prediction, Rebalance, Suspect, Trigger, View
+from coordinator_model.tracker.view import (
+    Found,
+    Generation,
+    Gone,
+    HeldFinding,
+    Incident,
+    Member,
+    Prediction,
+    Rebalance,
+    Suspect,
+    Trigger,
+    View,
+)
 
 MODEL_VERSION: Final = 2
 READABLE: Final = frozenset({1, 2})
@@ -50,6 +62,8 @@ def view(data: list[Any], settings: Settings) -> View:
     if len(data) > _PREDICTION:
         restored.found = None if data[_FOUND] is None else _signed(Found(*data[_FOUND]))
         restored.suspect = None if data[_SUSPECT] is None else _signed(Suspect(*data[_SUSPECT]))
+        restored.incident = None if data[_INCIDENT] is None else _incident(data[_INCIDENT])
+        restored.held = [HeldFinding(*h) for h in data[_HELD]]
         restored.prediction = _prediction(data[_PREDICTION], settings)
     return restored
 
@@ -81,6 +95,8 @@ _ASKED, _PARKED, _CROSSED, _BEFORE, _GENERATIONS = map(
 )
 _FOUND: Final = _VIEW_FIELDS.index("found")
 _SUSPECT: Final = _VIEW_FIELDS.index("suspect")
+_INCIDENT: Final = _VIEW_FIELDS.index("incident")
+_HELD: Final = _VIEW_FIELDS.index("held")
 _PREDICTION: Final = _VIEW_FIELDS.index("prediction")
 _TRIGGERS: Final = tuple(Rebalance.__slots__).index("triggers")
 
@@ -120,6 +136,12 @@ def _rebalance(data: Any) -> Rebalance:
         rebalance.assigned = {member_id: tuple(p) for member_id, p in rebalance.assigned.items()}
     rebalance.evidence = [Ref(*r) for r in rebalance.evidence]
     return rebalance
+
+
+def _incident(data: Any) -> Incident:
+    incident = Incident(*data)
+    incident.signs = [Ref(*r) for r in incident.signs]
+    return incident
 
 
 def _prediction(data: list[Any], settings: Settings) -> Prediction:

@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import Any, Final
 
 from coordinator_model import events as kinds
+from coordinator_model.diagnosis import incidents
 from coordinator_model.events import Event
 from coordinator_model.states import State
 from coordinator_model.tracker import coordinators, expiry, hindsight, log_lines, phases, prediction, reasons, requests
@@ -60,6 +61,7 @@ class GroupTracker:
             handler = requests.HANDLERS[event.kind]
             if requests.authoritative(event) and not self._authorise(event):
                 return
+            incidents.watch(self, event)
             if event.error_code in requests.NOT_IN_CHARGE:
                 if event.broker == view.broker:
                     prediction.drop(self, event.at_ms)
@@ -80,6 +82,7 @@ class GroupTracker:
         phases.close_due(self, now_ms)
         expiry.claim_due(self, now_ms, clocks.get(self.view.broker))
         prediction.advance(self, now_ms, clocks.get(self.view.broker))
+        incidents.close_due(self, now_ms, clocks.get(self.view.broker))
         phases.close_due(self, now_ms)
         self._next_ms = self.next_ms()
 
@@ -87,11 +90,16 @@ class GroupTracker:
         """The input ended: rebalances that ended are written without waiting for more of their answers."""
         prediction.advance(self, self.view.horizon_ms, clocks.get(self.view.broker), flush=True)
         phases.close_due(self, self.view.horizon_ms, flush=True)
+        incidents.close_due(self, self.view.horizon_ms, clocks.get(self.view.broker), flush=True)
         self._next_ms = self.next_ms()
 
     def next_ms(self) -> int | None:
         """When `advance` has work next, as far as known: None if only an event can change anything."""
-        due = [at for at in (phases.next_close_ms(self), expiry.next_check_ms(self), hindsight.next_ms(self)) if at is not None]
+        due = [
+            at
+            for at in (phases.next_close_ms(self), expiry.next_check_ms(self), hindsight.next_ms(self), incidents.next_ms(self))
+            if at is not None
+        ]
         return min(due, default=None)
 
     def _authorise(self, event: Event) -> bool:
@@ -120,6 +128,10 @@ class GroupTracker:
         signs = [ref(event)]
         phases.abandon(self, event.at_ms, signs)
         prediction.drop(self, event.at_ms)
+        incidents.moved(self, event.at_ms, view.broker, event.broker, ref(event))
+        view.moved_ms = event.at_ms
+        recent = [old.client_id for old in view.gone if old.at_ms >= event.at_ms - incidents.SPAN_MS]
+        view.moved_clients = sorted({*(member.client() for member in view.members.values()), *recent} - {""})
         was = view.state
         if was is not None:
             phases.change_state(self, event.at_ms, State.DEAD, reasons.COORDINATOR_MOVED, signs)

@@ -73,6 +73,8 @@ class Shard:
             clock.read_to(event.at_ms)
             if event.kind == kinds.INSTANCE_FENCED:
                 self._unplaced.append(event)
+            elif event.kind == kinds.COORDINATOR_ELECTED:
+                clock.take_over(event.at_ms)
             return
         if event.source == "coordinator" and event.coordinator_partition >= 0:
             self._partitions[event.group_id] = event.coordinator_partition

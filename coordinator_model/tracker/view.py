@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass, field
-from typing import Final
+from typing import Any, Final
 
 from coordinator_model.config import MAX_INT
 from coordinator_model.events import Event
@@ -156,6 +156,29 @@ class Suspect:
 
 
 @dataclass(slots=True)
+class Incident:
+    """Trouble of the broker that coordinates the group, or its replacement by another."""
+
+    began_ms: int
+    last_ms: int  # latest sign of it
+    moved_ms: int = -1
+    from_broker: str = ""
+    to_broker: str = ""  # empty: the coordinator stayed
+    lost: list[str] = field(default_factory=list)  # members whose session ended meanwhile
+    signs: list[Ref] = field(default_factory=list)
+
+
+@dataclass(slots=True)
+class HeldFinding:
+    """A session timeout that is not told yet."""
+
+    at_ms: int
+    seen_ms: int  # when the member was last heard
+    member_id: str
+    row: dict[str, Any]
+
+
+@dataclass(slots=True)
 class Generation:
     """A generation as the answers to its JoinGroups tell it."""
 
@@ -216,5 +239,9 @@ class View:
     nodes: dict[str, int] = field(default_factory=dict)  # broker: its node id, -1 if that is not clear
     found: Found | None = None
     suspect: Suspect | None = None
+    incident: Incident | None = None
+    held: list[HeldFinding] = field(default_factory=list)
+    moved_ms: int = -1  # when another broker took the group over
+    moved_clients: list[str] = field(default_factory=list)  # who belonged to the group then
     completed_ms: int = -1  # end of the last rebalance that made the group Stable
     prediction: Prediction = field(default_factory=Prediction)
