@@ -24,7 +24,7 @@ from dataclasses import replace
 
 import pytest
 
-from coordinator_model.client import ClientVersion
+from coordinator_model.client_version import ClientVersion
 from coordinator_model.config import CoordinatorConfig, release_numbers
 from coordinator_model.coordinator import Coordinator
 from coordinator_model.effects import MemberRemoved, Transitioned

@@ -26,7 +26,7 @@ from coordinator_model.requests import (
 from coordinator_model.simulation import Application, Simulation
 from coordinator_model.timers import NEVER
 from tests.model.scene import before, each, over_time, since
-from tests.model.test_client import beat, joined, new_client, stable
+from tests.model.test_client import beat, beats_until, joined, new_client, stable
 
 TASK = before("0.10.1")  # heartbeats by a task of poll()
 THREAD = since("0.10.1")
@@ -40,7 +40,7 @@ def in_state(release, state):
     if state is MemberState.PREPARING_REBALANCE:
         client = stable(release)
         beat(client, Error.REBALANCE_IN_PROGRESS)
-        client.poll(400)
+        client.poll(3_400)
     else:
         client = (joined if state is MemberState.COMPLETING_REBALANCE else stable)(release)
     assert client.state is state
@@ -74,7 +74,7 @@ def test_before_0_10_1_there_is_no_thread(release):
     "unjoined, preparing, completing, stable_",
     {
         "0.10.1": (False, False, False, True),
-        "2.6": (False, False, True, True),
+        "2.6.1": (False, False, True, True),
     },
 )
 @pytest.mark.claims("A03", "A04", "A05", "A46")
@@ -97,14 +97,14 @@ def test_an_exception_in_the_thread_ends_the_heartbeats(release):
     beat(client, Error.FENCED_INSTANCE_ID)
     assert client.failed is Error.FENCED_INSTANCE_ID
     assert not client.heartbeats_run()
-    assert [client.tick(now_ms) + client.poll(now_ms) for now_ms in (4_000, 10_000, 100_000)] == [[], [], []]
+    assert [client.tick(now_ms) + client.poll(now_ms) for now_ms in (7_000, 10_000, 100_000)] == [[], [], []]
 
 
 @pytest.mark.claims("A07")
 def test_a_heartbeat_names_member_generation_and_instance():
     static = stable("4.2.0", group_instance_id="i")
-    assert static.tick(300) == [Heartbeat("c-1", 1, "i")]
-    assert stable("0.10.2.2").tick(300) == [Heartbeat("c-1", 1, None)]
+    assert static.tick(3_300) == [Heartbeat("c-1", 1, "i")]
+    assert stable("0.10.2.2").tick(3_300) == [Heartbeat("c-1", 1, None)]
 
 
 @each()
@@ -136,29 +136,58 @@ def test_when_the_heartbeat_task_sends_nothing(release):
 # Answers to heartbeats.
 
 
-@each()
+@over_time("restarts, limit", {"0.10.1": (True, 1), "2.1": (False, 0)})
 @pytest.mark.claims("A08", "A39")
-def test_silence_of_the_coordinator_for_the_session_timeout(release):
+def test_silence_of_the_coordinator_for_the_session_timeout(release, restarts, limit):
     # Each good answer starts the client's own session clock again. When it runs out the coordinator is looked up; the member
-    # stays who it is.
+    # stays who it is. Up to 2.0 a limit has to be exceeded, and a coordinator that was found begins a new interval.
     client = stable(release, session_timeout_ms=10_000)
     for now_ms in (3_300, 6_300, 9_300):
         beat(client, Error.NONE, now_ms)
-    assert client.poll(12_300) + client.tick(12_300) == [Heartbeat("c-1", 1)]  # not answered
-    client.poll(19_300)
-    assert client.tick(19_300) == []
-    assert client.poll(19_301) + client.tick(19_301) == []  # 10 s after 9301: looks for the coordinator, asks nobody
-    assert client.poll(19_401) + client.tick(19_401) == [Heartbeat("c-1", 1)]
+    for now_ms in (12_300, 15_300, 18_300):  # not answered
+        assert client.poll(now_ms) + client.tick(now_ms) == [Heartbeat("c-1", 1)]
+    ends = 19_301 + limit  # 10 s after 9301
+    assert client.next_tick_ms() == ends
+    assert client.tick(ends) == []
+    assert client.poll(ends) + client.tick(ends + 99) == []  # looks for the coordinator, asks nobody
+    again = ends + 100 + (3_000 if restarts else 0)
+    assert (client.tick(again - 1), client.tick(again)) == ([], [Heartbeat("c-1", 1)])
 
 
-@each()
+@each(TASK)
+@pytest.mark.claims("A08", "A39")
+def test_before_0_10_1_only_the_request_itself_can_take_too_long(release):
+    # The task does nothing until its heartbeat is answered: not the session ends the wait, but request.timeout.ms.
+    client = stable(release)
+    beat(client, Error.NONE, 3_300)
+    assert client.poll(6_300) == [Heartbeat("c-1", 1)]
+    assert [client.poll(now_ms) for now_ms in (9_300, 33_400, 46_300)] == [[], [], []]
+    assert client.connection == 0
+    assert client.poll(46_301) == []
+    assert client.connection == 1
+    assert client.poll(49_401) == [Heartbeat("c-1", 1)]
+
+
+@each(since("3.0"))
+@pytest.mark.claims("A08", "K05")
+def test_since_3_0_the_request_takes_too_long_before_the_session_ends(release):
+    client = stable(release)
+    assert (client.config.session_timeout_ms, client.config.request_timeout_ms) == (45_000, 30_000)
+    while client.connection == 0:
+        silent_ms = client.next_tick_ms()
+        client.tick(silent_ms)
+    assert silent_ms == 3_100 + 30_001
+    assert (client.state, client.member_id) == (MemberState.STABLE, "c-1")
+
+
+@over_time("again", {"0.9": 11_301, "2.1": 8_301})
 @pytest.mark.claims("A40")
-def test_another_coordinator(release):
+def test_another_coordinator(release, again):
     for error in (Error.COORDINATOR_NOT_AVAILABLE, Error.NOT_COORDINATOR):
         client = stable(release, retry_backoff_ms=5_000)
         beat(client, error)
-        assert client.poll(5_300) + client.tick(5_300) == []
-        assert client.poll(5_301) + client.tick(5_301) == [Heartbeat("c-1", 1)]
+        assert client.poll(again - 1) + client.tick(again - 1) == []
+        assert client.poll(again) + client.tick(again) == [Heartbeat("c-1", 1)]
 
 
 @each()
@@ -166,14 +195,14 @@ def test_another_coordinator(release):
 def test_a_stable_member_that_hears_of_a_rebalance_rejoins(release):
     client = stable(release)
     beat(client, Error.REBALANCE_IN_PROGRESS)
-    (join,) = client.poll(1_000)
+    (join,) = client.poll(4_000)
     assert (type(join), join.member_id) == (JoinGroup, "c-1")
 
 
-@over_time("heard", {"0.10.1": False, "2.6": True})
+@over_time("heard", {"0.10.1": False, "2.6.1": True})
 @pytest.mark.claims("A41")
 def test_a_member_that_waits_for_its_assignment_and_hears_of_a_rebalance(release, heard):
-    # Since 2.6 it may hear of it, and ignores it: the answer to its SyncGroup will tell. Before, it asks in STABLE only, where
+    # Since 2.6.1 it may hear of it, and ignores it: the answer to its SyncGroup will tell. Before, it asks in STABLE only, where
     # the answer always means to rejoin.
     client = joined(release)
     assert bool(client.tick(3_200)) is heard
@@ -187,7 +216,7 @@ def test_another_generation(release, member_id):
     client = stable(release)
     beat(client, Error.ILLEGAL_GENERATION)
     assert (client.state, client.generation) == (MemberState.UNJOINED, -1)
-    (join,) = client.poll(1_000)
+    (join,) = client.poll(4_000)
     assert join.member_id == member_id
 
 
@@ -197,7 +226,7 @@ def test_an_unknown_member(release):
     client = stable(release)
     beat(client, Error.UNKNOWN_MEMBER_ID)
     assert (client.state, client.member_id) == (MemberState.UNJOINED, "")
-    (join,) = client.poll(1_000)
+    (join,) = client.poll(4_000)
     assert join.member_id == ""
 
 
@@ -206,16 +235,16 @@ def test_an_unknown_member(release):
 @pytest.mark.claims("A45", "A43", "A44", "K13", "K14")
 def test_which_errors_concern_the_present_generation(release, error):
     client = stable(release, group_instance_id="i")
-    client.tick(300)
+    client.tick(3_300)
     client.rejoin_needed = True
-    client.poll(310)
-    client.answered(JoinAnswer(Error.NONE, "c-1", 2, "other", None, "range"), 320)
-    client.answered(HeartbeatAnswer(error), 330)  # to the heartbeat of generation 1
+    client.poll(3_310)
+    client.answered(JoinAnswer(Error.NONE, "c-1", 2, "other", None, "range"), 3_320)
+    client.answered(HeartbeatAnswer(error), 3_330)  # to the heartbeat of generation 1
     assert (client.state, client.member_id, client.failed) == (MemberState.COMPLETING_REBALANCE, "c-1", None)
     # A heartbeat sent before the answer to SyncGroup is one of the same generation: this one counts.
-    assert client.tick(3_400) == [Heartbeat("c-1", 2, "i")]
-    client.answered(SyncAnswer(Error.NONE, assignment=b"P"), 3_410)
-    client.answered(HeartbeatAnswer(error), 3_420)
+    assert client.tick(6_400) == [Heartbeat("c-1", 2, "i")]
+    client.answered(SyncAnswer(Error.NONE, assignment=b"P"), 6_410)
+    client.answered(HeartbeatAnswer(error), 6_420)
     assert client.state is MemberState.UNJOINED
 
 
@@ -223,11 +252,11 @@ def test_which_errors_concern_the_present_generation(release, error):
 def test_up_to_2_5_errors_of_an_older_generation_count_too():
     for release in ("0.10.2.2", "2.5.1"):
         client = stable(release)
-        client.tick(300)
+        client.tick(3_300)
         client.rejoin_needed = True
-        client.poll(310)
-        client.answered(JoinAnswer(Error.NONE, "c-1", 2, "other", None, "range"), 320)
-        client.answered(HeartbeatAnswer(Error.UNKNOWN_MEMBER_ID), 330)
+        client.poll(3_310)
+        client.answered(JoinAnswer(Error.NONE, "c-1", 2, "other", None, "range"), 3_320)
+        client.answered(HeartbeatAnswer(Error.UNKNOWN_MEMBER_ID), 3_330)
         assert (client.state, client.member_id) == (MemberState.UNJOINED, "")
 
 
@@ -239,6 +268,7 @@ def test_up_to_2_5_errors_of_an_older_generation_count_too():
 def test_an_application_that_does_not_poll_leaves_once(release):
     client = stable(release)
     client.poll(1_000)
+    beats_until(client, 301_000)
     assert client.tick(301_001) == [LeaveGroup((LeavingMember("c-1"),))]
     assert (client.state, client.member_id, client.generation) == (MemberState.UNJOINED, "", -1)
     # Best effort: what is answered does not matter, and nothing is sent again.
@@ -277,14 +307,19 @@ def test_when_leave_group_is_sent(release):
     for late in ("close", "tick"):
         client = stable(release, max_poll_interval_ms=5_000, retry_backoff_ms=7_000)
         client.poll(200)
-        client.tick(300)
-        client.answered(HeartbeatAnswer(Error.NOT_COORDINATOR), 301)
+        client.tick(3_300)
+        client.answered(HeartbeatAnswer(Error.NOT_COORDINATOR), 3_301)
         if late == "close":
             assert client.close(6_000) == []
         else:
             assert client.tick(6_000) == []
-            assert client.next_tick_ms() == 7_301
-            assert client.tick(7_301) == left
+            assert client.next_tick_ms() == 10_301
+            assert client.tick(10_301) == left
+    # Nor if it is looked for because nobody answered.
+    client = stable(release, session_timeout_ms=10_000)
+    for now_ms in (3_300, 6_300, 9_300, 10_200):
+        client.tick(now_ms)
+    assert client.close(10_299) == []
 
 
 @each(since("2.3"))
@@ -292,6 +327,7 @@ def test_when_leave_group_is_sent(release):
 def test_a_static_member_that_hangs_falls_silent(release):
     static = stable(release, group_instance_id="i")
     static.poll(1_000)
+    beats_until(static, 301_000)
     assert static.tick(301_001) == []
     assert (static.state, static.member_id, static.generation) == (MemberState.UNJOINED, "", -1)
     assert static.next_tick_ms() == NEVER
@@ -313,7 +349,7 @@ def test_a_follower_joins_then_asks_then_has_partitions(release):
     assert client.assignment == b"P"
 
 
-@over_time("beats", {"0.10.1": False, "2.6": True})
+@over_time("beats", {"0.10.1": False, "2.6.1": True})
 @pytest.mark.claims("B21", "A04")
 def test_whether_heartbeats_overlap_the_sync_phase(release, beats):
     client = joined(release)
@@ -359,6 +395,6 @@ def test_what_makes_a_client_join_again(release):
 def test_who_is_told_that_its_id_is_unknown_joins_without_it(release):
     client = stable(release)
     beat(client, Error.REBALANCE_IN_PROGRESS)
-    client.poll(400)
-    (join,) = client.answered(JoinAnswer(Error.UNKNOWN_MEMBER_ID, "c-1"), 410)
+    client.poll(3_400)
+    (join,) = client.answered(JoinAnswer(Error.UNKNOWN_MEMBER_ID, "c-1"), 3_410)
     assert join.member_id == ""

@@ -260,8 +260,33 @@ def test_the_defaults_on_the_wire(client):
     assert sum(abs(later - earlier - 3_000) <= 50 for earlier, later in pairwise(beats)) >= len(beats) - 5  # a broker was killed
 
 
+def first_heartbeats(recording, software):
+    """How long after the answers to JoinGroup and SyncGroup each first heartbeat came, and the interval after it."""
+    requests = [each for each in log(recording) if each.software == software and each.api in ("JOIN_GROUP", "SYNC_GROUP", "HEARTBEAT")]
+    for line in on_connections(requests):
+        for join, sync, first, second in zip(line, line[1:], line[2:], line[3:], strict=False):
+            if [each.api for each in (join, sync, first, second)] == ["JOIN_GROUP", "SYNC_GROUP", "HEARTBEAT", "HEARTBEAT"]:
+                came, came_next = (each.answered_ms - each.took_ms for each in (first, second))
+                if join.error == sync.error == 0 and sync.took_ms < 1_000:
+                    yield came - join.answered_ms, came - sync.answered_ms, came_next - came
+
+
 @BOTH
-@pytest.mark.claims("A04", "A46", "B21", "K02")
+@pytest.mark.claims("A04", "K02", "K04")
+def test_the_first_heartbeat_comes_one_interval_after_the_answer_to_join_group(recording):
+    # Never earlier, so that it is not counted from the answer to SyncGroup shows where that took some time.
+    firsts = list(first_heartbeats(recording, JAVA))
+    assert len(firsts) > 50
+    assert [after_join for after_join, _, interval in firsts if not -10 < after_join - round(interval, -2) < 100] == []
+    assert sum(after_sync < round(interval, -2) - 10 for _, after_sync, interval in firsts) >= 5
+    # librdkafka begins right after the assignment. Who rejoins goes on as before.
+    others = list(first_heartbeats(recording, "confluent-kafka-python"))
+    assert len(others) > 20
+    assert sum(after_sync < 30 for _, after_sync, _ in others) > len(others) / 3
+
+
+@BOTH
+@pytest.mark.claims("A04", "A46", "B21", "K02", "K04")
 def test_heartbeats_go_out_while_a_member_waits_for_its_assignment(recording):
     # The leader took too long, so this SyncGroup took 9 s. What the member sent meanwhile comes on the same connection, behind
     # it: three or four heartbeats of the generation that has no assignment, handled within a few milliseconds.

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import random
 from collections.abc import Sequence
-from functools import partial
 
 from coordinator_model import events as kinds
 from coordinator_model.config import CoordinatorConfig
@@ -27,7 +26,7 @@ from coordinator_model.requests import (
     SyncAnswer,
     SyncGroup,
 )
-from coordinator_model.simulation import GROUP_ID, Application, Simulation
+from coordinator_model.simulation import GROUP_ID, Application, Connection, Simulation
 from tests.tracker.story import START_MS
 
 
@@ -37,38 +36,27 @@ class LoggedSimulation(Simulation):
     def __init__(self, config: CoordinatorConfig, applications: Sequence[Application], *, seed: int = 0) -> None:
         self.log: list[Event] = []
         self._chance = random.Random(seed)
-        self._asked: dict[int, tuple[int, int, Request]] = {}
-        self._unread: dict[int, list[Request]] = {}
-        self._busy: set[int] = set()
+        self._asked: dict[int, tuple[int, Connection, Request]] = {}
         super().__init__(config, applications)
 
-    def _arrive(self, number: int, request: Request) -> None:
-        # A broker reads the next request of a connection when the last one is answered.
-        self._unread.setdefault(number, []).append(request)
-        self._read(number)
-
-    def _read(self, number: int) -> None:
-        if number in self._busy or not self._unread.get(number):
-            return
-        request = self._unread[number].pop(0)
+    def _handle(self, connection: Connection) -> None:
+        request = self._lines[connection][0]
         if isinstance(request, JoinGroup):  # two clients may use one instance id, but no member id comes twice
             request = request._replace(fresh_member_id=f"{request.instance_id or request.client_id}-{len(self._tickets)}")
-        self._busy.add(number)
-        self._asked[len(self._tickets)] = (self.now_ms, number, request)
-        super()._arrive(number, request)
+            self._lines[connection][0] = request
+        self._asked[len(self._tickets)] = (self.now_ms, connection, request)
+        super()._handle(connection)
 
     def _note(self, outcome: CoordinatorOutcome) -> None:
         for answered in outcome.answers:
-            arrived_ms, number, request = self._asked.pop(int(answered.ticket))
-            if self._runs(number) or self.clients[number].closed:
+            arrived_ms, connection, request = self._asked.pop(int(answered.ticket))
+            if self._runs(connection[0]) or self.clients[connection[0]].closed:
                 at_ms = answered.at_ms + self._chance.choice((0, 0, 0, 1, 3))
-                self.log.append(_line(len(self.log) + 1, arrived_ms, at_ms, number, request, answered.answer))
-            self._busy.discard(number)
-            self._at(self.now_ms, partial(self._read, number))
+                self.log.append(_line(len(self.log) + 1, arrived_ms, at_ms, connection, request, answered.answer))
         super()._note(outcome)
 
 
-def _line(position: int, arrived_ms: int, at_ms: int, number: int, request: Request, answer: Answer) -> Event:
+def _line(position: int, arrived_ms: int, at_ms: int, connection: Connection, request: Request, answer: Answer) -> Event:
     event = Event(
         "b1",
         "request",
@@ -78,9 +66,9 @@ def _line(position: int, arrived_ms: int, at_ms: int, number: int, request: Requ
         START_MS + arrived_ms,
         "",
         GROUP_ID,
-        connection=f"c{number}",
+        connection=f"c{connection[0]}-{connection[1]}",
         correlation_id=position,
-        client_id=f"c{number}",
+        client_id=f"c{connection[0]}",
         client_host="10.0.0.7",
         error_code=int(answer.error),
     )
