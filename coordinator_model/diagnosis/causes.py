@@ -2,16 +2,99 @@
 
 from __future__ import annotations
 
+from typing import Final
+
 from coordinator_model.diagnosis.incidents import SPAN_MS
 from coordinator_model.tracker import reasons
 from coordinator_model.tracker.emit import Emitter
 from coordinator_model.tracker.view import Rebalance, Trigger
+from coordinator_model.transitions import Trigger as Trigger_
+
+FOLLOW_UP_MS: Final = 10_000
+"""From the end of one round of a cooperative rebalance to the start of the next."""
+
+
+PATIENCE_MS: Final = 15_000
+"""How long a rebalance waits for the specification, which is told in hindsight, to say what it started with."""
+
+_CAUSES: Final = {
+    Trigger_.NEW_MEMBER.name: reasons.MEMBER_JOINED,
+    Trigger_.SESSION_EXPIRED.name: reasons.SESSION_TIMEOUT,
+    Trigger_.SYNC_EXPIRED.name: reasons.SYNC_TIMEOUT,
+    Trigger_.STATIC_PROTOCOL_CHANGE.name: reasons.STATIC_MEMBER_REPLACED,
+    Trigger_.STATIC_REPLACED_DURING_COMPLETING.name: reasons.STATIC_MEMBER_REPLACED,
+}
+"""What the specification says outright; why a member left or came back, its own request says."""
+
+
+def may_still_be_told(g: Emitter, ended_ms: int, now_ms: int) -> bool:
+    """Whether the specification has yet to be told of a rebalance that ended then."""
+    p = g.view.prediction
+    return p.group is not None and bool(p.asked) and p.told_ms < ended_ms and now_ms <= ended_ms + PATIENCE_MS
+
+
+def settle_start(g: Emitter, rebalance: Rebalance) -> None:
+    """Takes start, cause and culprit of a rebalance that only requests show from the specification, where that followed it."""
+    start = g.view.prediction.starts.get(rebalance.old_generation)
+    if rebalance.exact or start is None:
+        return
+    at_ms, name, member_id = start
+    if rebalance.joined_ms >= 0 and not at_ms <= rebalance.joined_ms:
+        return
+    known = next((t for t in rebalance.triggers if t.member_id == member_id), None)
+    cause = _CAUSES.get(name) or (known.cause if known is not None else "")
+    if not cause:
+        return
+    if known is None or known.cause != cause:
+        known = _trigger(g, at_ms, cause, member_id)
+        rebalance.triggers.append(known)
+    known.at_ms = at_ms
+    rebalance.started_ms, rebalance.settled = at_ms, True
+    rebalance.cause, rebalance.named = cause, member_id
+
+
+def _trigger(g: Emitter, at_ms: int, cause: str, member_id: str) -> Trigger:
+    who = g.view.members.get(member_id)
+    if who is not None:
+        return Trigger(at_ms, cause, member_id, who.instance_id, who.client(), who.client_host)
+    gone = next((old for old in reversed(g.view.gone) if old.member_id == member_id), None)
+    if gone is not None:
+        return Trigger(at_ms, cause, member_id, gone.instance_id, gone.client_id, gone.client_host, "", gone.sign)
+    return Trigger(at_ms, cause, member_id)
 
 
 def sharpen(g: Emitter, rebalance: Rebalance, culprit: Trigger) -> None:
-    """Corrects the cause of a rebalance that is about to be written."""
+    """Corrects the cause of a rebalance that is about to be written, and notes what the next one may follow from."""
     if _follows_a_move(g, rebalance, culprit):
         culprit.cause = reasons.COORDINATOR_MOVED
+    elif culprit.cause in (reasons.LEADER_REJOINED, reasons.MEMBER_REJOINED) and not _words(culprit):
+        culprit.cause = _of_rejoin(g, rebalance, culprit)
+    g.view.revoked_ms, g.view.revoked = rebalance.ended_ms, _revoked(rebalance)
+
+
+def _words(culprit: Trigger) -> str:
+    return reasons.client_reason(culprit.reason) if "client reason" in culprit.reason or " " in culprit.reason else culprit.reason
+
+
+def _of_rejoin(g: Emitter, rebalance: Rebalance, culprit: Trigger) -> str:
+    """A member that came back and gave no reason: what it asked for, and what it was given, tells it."""
+    if culprit.member_id in rebalance.resubscribed:
+        return reasons.SUBSCRIPTION_CHANGED
+    if g.view.revoked and 0 <= rebalance.started_ms - g.view.revoked_ms <= FOLLOW_UP_MS:
+        return reasons.REVOCATION_FOLLOW_UP
+    if rebalance.assigned is not None and rebalance.owned_before:
+        known = {partition.rpartition("-")[0] for partition in rebalance.owned_before}
+        assigned = {partition for partitions in rebalance.assigned.values() for partition in partitions}
+        if any(p not in rebalance.owned_before and p.rpartition("-")[0] in known for p in assigned):
+            return reasons.METADATA_CHANGED
+    return culprit.cause
+
+
+def _revoked(rebalance: Rebalance) -> list[str]:
+    """Members that a cooperative round took partitions from: they give them up and join again, so that others can have them."""
+    if rebalance.assigned is None:
+        return []
+    return sorted(m for m, kept in rebalance.kept.items() if not set(kept) <= set(rebalance.assigned.get(m, ())))
 
 
 def _follows_a_move(g: Emitter, rebalance: Rebalance, culprit: Trigger) -> bool:

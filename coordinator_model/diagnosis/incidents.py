@@ -42,6 +42,8 @@ def watch(g: Emitter, event: Event) -> None:
 
 def moved(g: Emitter, at_ms: int, from_broker: str, to_broker: str, sign: Ref) -> None:
     """Another broker coordinates the group now, or the same one after it came back."""
+    if g.view.consumer_protocol:
+        return
     running = g.view.incident
     if running is not None and running.to_broker:
         close_due(g, at_ms, flush=True)

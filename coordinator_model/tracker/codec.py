@@ -25,7 +25,9 @@ from coordinator_model.tracker.view import (
     Gone,
     HeldFinding,
     Incident,
+    Leaving,
     Member,
+    Past,
     Prediction,
     Rebalance,
     Suspect,
@@ -63,6 +65,8 @@ def view(data: list[Any], settings: Settings) -> View:
         restored.found = None if data[_FOUND] is None else _signed(Found(*data[_FOUND]))
         restored.suspect = None if data[_SUSPECT] is None else _signed(Suspect(*data[_SUSPECT]))
         restored.incident = None if data[_INCIDENT] is None else _incident(data[_INCIDENT])
+        restored.undecided = [Leaving(*u) for u in data[_UNDECIDED]]
+        restored.burst = [_signed(Past(*b)) for b in data[_BURST]]
         restored.held = [HeldFinding(*h) for h in data[_HELD]]
         restored.prediction = _prediction(data[_PREDICTION], settings)
     return restored
@@ -96,6 +100,8 @@ _ASKED, _PARKED, _CROSSED, _BEFORE, _GENERATIONS = map(
 _FOUND: Final = _VIEW_FIELDS.index("found")
 _SUSPECT: Final = _VIEW_FIELDS.index("suspect")
 _INCIDENT: Final = _VIEW_FIELDS.index("incident")
+_UNDECIDED: Final = _VIEW_FIELDS.index("undecided")
+_BURST: Final = _VIEW_FIELDS.index("burst")
 _HELD: Final = _VIEW_FIELDS.index("held")
 _PREDICTION: Final = _VIEW_FIELDS.index("prediction")
 _TRIGGERS: Final = tuple(Rebalance.__slots__).index("triggers")

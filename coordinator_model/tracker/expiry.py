@@ -60,12 +60,10 @@ def _claim(g: Emitter, member: Member, clock: BrokerClock | None) -> None:
     gone = remove(g, member.member_id, deadline, reasons.SESSION_TIMEOUT, signs)
     if gone is None:
         return
-    trigger = trigger_of(gone, reasons.SESSION_TIMEOUT, "", deadline)
+    if not member.abandoned:  # else its client's JoinGroup for a new id was first
+        phases.add_trigger(g, trigger_of(gone, reasons.SESSION_TIMEOUT, "", deadline))
     if running is None:
-        phases.add_trigger(g, trigger)
-        running = phases.open_rebalance(g, max(deadline, view.last_ok_ms), exact=False, signs=signs)
-    else:
-        phases.add_trigger(g, trigger)
+        phases.open_rebalance(g, max(deadline, view.last_ok_ms), exact=False, signs=signs)
     note_vacant(g, deadline)
 
 

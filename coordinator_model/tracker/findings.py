@@ -5,11 +5,12 @@ from __future__ import annotations
 import json
 from typing import Any, Final
 
+from coordinator_model.errors import Error
 from coordinator_model.events import OFFSET_COMMIT, TXN_OFFSET_COMMIT, Event
 from coordinator_model.tracker import asked
 from coordinator_model.tracker.emit import Emitter
 from coordinator_model.tracker.rows import FINDINGS, Ref, evidence_json, ref
-from coordinator_model.tracker.view import Found, Incident, Member, Suspect
+from coordinator_model.tracker.view import Found, Incident, Member, Past, Rebalance, Suspect
 
 SESSION_TIMEOUT: Final = "SESSION_TIMEOUT"
 POLL_TIMEOUT: Final = "POLL_TIMEOUT"
@@ -19,6 +20,13 @@ FENCED_INSTANCE: Final = "FENCED_INSTANCE"
 ZOMBIE_COMMIT: Final = "ZOMBIE_COMMIT"
 MODEL_DIVERGENCE: Final = "MODEL_DIVERGENCE"
 COORDINATOR_MOVED: Final = "COORDINATOR_MOVED"
+SYNC_TIMEOUT: Final = "SYNC_TIMEOUT"
+INCONSISTENT_PROTOCOL: Final = "INCONSISTENT_PROTOCOL"
+INVALID_SESSION_TIMEOUT: Final = "INVALID_SESSION_TIMEOUT"
+GROUP_TOO_LARGE: Final = "GROUP_TOO_LARGE"
+SLOW_JOINER: Final = "SLOW_JOINER"
+REBALANCE_STORM: Final = "REBALANCE_STORM"
+ROLLING_RESTART: Final = "ROLLING_RESTART"
 
 WARNING: Final = "WARNING"
 ERROR: Final = "ERROR"
@@ -71,6 +79,11 @@ def _first_time(g: Emitter, code: str, member_id: str, generation: int) -> bool:
     return True
 
 
+def was_refused(g: Emitter, member_id: str) -> bool:
+    """Whether a finding tells that the member was refused since it went."""
+    return any(who == member_id and code in (UNKNOWN_MEMBER, ZOMBIE_COMMIT, ILLEGAL_GENERATION) for code, who, _ in g.view.flagged)
+
+
 def session_timeout(g: Emitter, member: Member, at_ms: int, signs: list[Ref]) -> dict[str, Any]:
     """The coordinator heard nothing of a member for its session timeout (onExpireHeartbeat). To be told unless a broker is why."""
     silence = at_ms - member.seen_ms if member.seen_ms >= 0 else None
@@ -92,11 +105,11 @@ def session_timeout(g: Emitter, member: Member, at_ms: int, signs: list[Ref]) ->
     )
 
 
-def poll_timeout(g: Emitter, member: Member, at_ms: int, signs: list[Ref]) -> None:
+def poll_timeout(g: Emitter, member: Member, at_ms: int, signs: list[Ref]) -> dict[str, Any]:
     """The client left by itself because poll() was not called within max.poll.interval.ms."""
     limit = member.rebalance_timeout_ms
     named = f" (max.poll.interval.ms {limit})" if limit >= 0 else ""
-    _tell(
+    return _row(
         g,
         POLL_TIMEOUT,
         ERROR,
@@ -107,6 +120,127 @@ def poll_timeout(g: Emitter, member: Member, at_ms: int, signs: list[Ref]) -> No
         "max.poll.interval.ms above the longest processing time.",
         signs,
         max_poll_interval_ms=limit if limit >= 0 else None,
+    )
+
+
+def sync_timeout(g: Emitter, member: Member, at_ms: int, signs: list[Ref]) -> None:
+    """A member did not ask for its assignment within the rebalance timeout (expirePendingSync, Kafka 2.8+)."""
+    limit = f" ({_seconds(member.rebalance_timeout_ms)})" if member.rebalance_timeout_ms >= 0 else ""
+    _tell(
+        g,
+        SYNC_TIMEOUT,
+        ERROR,
+        at_ms,
+        (member.member_id, member.client(), member.client_host),
+        f"The member joined, and then did not send SyncGroup within the rebalance timeout{limit}: everybody waited, and had to join again.",
+        "If it leads the group, its assignor takes too long: use a faster one, or fewer partitions and members. Otherwise the process "
+        "stopped between joining and polling again. max.poll.interval.ms is the limit.",
+        signs,
+        rebalance_timeout_ms=member.rebalance_timeout_ms if member.rebalance_timeout_ms >= 0 else None,
+    )
+
+
+_REFUSALS: Final[dict[int, tuple[str, str, str, str]]] = {
+    int(Error.INCONSISTENT_GROUP_PROTOCOL): (
+        INCONSISTENT_PROTOCOL,
+        ERROR,
+        "The client cannot join: it has no assignor in common with the members, or another protocol type (INCONSISTENT_GROUP_PROTOCOL).",
+        "Give all clients of the group one partition.assignment.strategy; to change it, roll twice, first with both strategies.",
+    ),
+    int(Error.INVALID_SESSION_TIMEOUT): (
+        INVALID_SESSION_TIMEOUT,
+        ERROR,
+        "The client cannot join: its session.timeout.ms{session} is outside what the broker allows (INVALID_SESSION_TIMEOUT).",
+        "Set session.timeout.ms between the broker's group.min.session.timeout.ms (6000 by default) and group.max.session.timeout.ms.",
+    ),
+    int(Error.GROUP_MAX_SIZE_REACHED): (
+        GROUP_TOO_LARGE,
+        ERROR,
+        "The client cannot join: the group has as many members as group.max.size allows (GROUP_MAX_SIZE_REACHED).",
+        "Run fewer consumers, no more than there are partitions, or raise group.max.size on the brokers.",
+    ),
+}
+
+
+def refused_join(g: Emitter, event: Event) -> None:
+    """A client that asks to join and may not, told once however often it asks (KIP-389 and others)."""
+    code, severity, message, advice = _REFUSALS[event.error_code]
+    if _first_time(g, code, f"{event.client_id} {event.client_host} {event.instance_id}", -1):
+        session = f" ({event.session_timeout_ms})" if event.session_timeout_ms >= 0 else ""
+        _tell(
+            g,
+            code,
+            severity,
+            event.at_ms,
+            (event.member_id, event.client_id, event.client_host),
+            message.format(session=session),
+            advice,
+            [ref(event)],
+            session_timeout_ms=event.session_timeout_ms if event.session_timeout_ms >= 0 else None,
+            protocols=[p.name for p in event.protocols],
+        )
+
+
+REFUSALS: Final = frozenset(_REFUSALS)
+
+
+def slow_joiner(g: Emitter, rebalance: Rebalance, member_id: str, client_id: str, client_host: str, why: str, signs: list[Ref]) -> None:
+    """One member kept all others waiting for the end of the join phase."""
+    waited_ms = rebalance.joined_ms - rebalance.started_ms
+    _tell(
+        g,
+        SLOW_JOINER,
+        WARNING,
+        rebalance.joined_ms,
+        (member_id, client_id, client_host),
+        f"The group waited {_seconds(waited_ms)} for this member: {why}.",
+        "While one member has not rejoined, nobody's new assignment begins. Make its work between two polls shorter (max.poll.records), "
+        "lower max.poll.interval.ms to what it really needs, or use the cooperative assignor, with which the others work on meanwhile.",
+        signs,
+        join_ms=waited_ms,
+        generation=rebalance.generation,
+    )
+
+
+def rolling_restart(g: Emitter, burst: list[Past], restarted: list[str]) -> None:
+    """Members were restarted one after the other: many rebalances, one act."""
+    first, last = burst[0], burst[-1]
+    _tell(
+        g,
+        ROLLING_RESTART,
+        WARNING,
+        first.started_ms,
+        ("", "", ""),
+        f"{len(restarted)} members were restarted one after the other: {len(burst)} rebalances in "
+        f"{_seconds(last.started_ms - first.started_ms)}.",
+        "Give every consumer a group.instance.id (static membership) and a session.timeout.ms longer than a restart: then a rolling "
+        "restart causes no rebalance at all.",
+        [past.sign for past in burst if past.sign is not None],
+        rebalances=len(burst),
+        span_ms=last.started_ms - first.started_ms,
+        restarted=sorted(restarted),
+    )
+
+
+def rebalance_storm(g: Emitter, burst: list[Past], culprit: Past, count: int) -> None:
+    """One member after the other comes and goes: the group does little else than rebalance."""
+    first, last = burst[0], burst[-1]
+    causes = sorted({past.cause for past in burst})
+    who = culprit.client_id or culprit.client_host or "one client"
+    _tell(
+        g,
+        REBALANCE_STORM,
+        ERROR,
+        first.started_ms,
+        ("", culprit.client_id, culprit.client_host),
+        f"{len(burst)} rebalances in {_seconds(last.started_ms - first.started_ms)}, {count} of them by {who} ({', '.join(causes)}).",
+        "Stop the client that comes and goes, and look at why it ends: a crash loop, a failing health check, a record that it cannot "
+        "process. Until then every consumer of the group is stopped again and again.",
+        [past.sign for past in burst if past.sign is not None],
+        rebalances=len(burst),
+        by_culprit=count,
+        span_ms=last.started_ms - first.started_ms,
+        causes=causes,
     )
 
 

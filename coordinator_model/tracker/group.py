@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import Any, Final
 
 from coordinator_model import events as kinds
-from coordinator_model.diagnosis import incidents
+from coordinator_model.diagnosis import bursts, departures, incidents
 from coordinator_model.events import Event
 from coordinator_model.states import State
 from coordinator_model.tracker import coordinators, expiry, hindsight, log_lines, phases, prediction, reasons, requests
@@ -83,14 +83,18 @@ class GroupTracker:
         expiry.claim_due(self, now_ms, clocks.get(self.view.broker))
         prediction.advance(self, now_ms, clocks.get(self.view.broker))
         incidents.close_due(self, now_ms, clocks.get(self.view.broker))
+        departures.close_due(self, now_ms)
         phases.close_due(self, now_ms)
+        bursts.close_due(self, now_ms)
         self._next_ms = self.next_ms()
 
     def flush(self, clocks: dict[str, BrokerClock]) -> None:
         """The input ended: rebalances that ended are written without waiting for more of their answers."""
         prediction.advance(self, self.view.horizon_ms, clocks.get(self.view.broker), flush=True)
+        departures.close_due(self, self.view.horizon_ms, flush=True)
         phases.close_due(self, self.view.horizon_ms, flush=True)
         incidents.close_due(self, self.view.horizon_ms, clocks.get(self.view.broker), flush=True)
+        bursts.close_due(self, self.view.horizon_ms, flush=True)
         self._next_ms = self.next_ms()
 
     def next_ms(self) -> int | None:

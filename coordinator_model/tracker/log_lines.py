@@ -22,7 +22,7 @@ def preparing_rebalance(g: Emitter, event: Event) -> None:
     running = view.open
     if running is not None and running.joined_ms < 0 and not running.exact:
         # Requests showed it first: the line confirms it and gives the exact time.
-        running.started_ms, running.exact, running.cause = event.at_ms, True, trigger.cause
+        running.started_ms, running.exact, running.cause, running.named = event.at_ms, True, trigger.cause, trigger.member_id
         running.triggers.append(trigger)
         running.evidence.append(ref(event))
         return
@@ -205,6 +205,7 @@ HANDLERS: Final[dict[str, Callable[[Emitter, Event], None]]] = {
     kinds.GROUP_LOADED: group_loaded,
     kinds.GROUP_UNLOADED: group_unloaded,
     kinds.GROUP_DEAD: requests.group_removed,
+    kinds.GROUPS_DELETED: requests.group_removed,
     kinds.GROUP_CONVERTED: group_converted,
     kinds.CONSUMER_GROUP_LOG: consumer_group_log,
 }
@@ -229,6 +230,8 @@ def _named_by_reason(g: Emitter, event: Event, cause: str) -> Trigger:
     """The trigger that the reason text names, with what is known of its member."""
     view = g.view
     known = next((t for t in reversed(view.loose) if t.member_id == event.member_id and t.member_id), None)
+    if known is None and not event.member_id and cause == reasons.MEMBER_LEFT:  # 4.x names nobody who was removed by instance id
+        known = next((t for t in reversed(view.loose) if t.cause in (reasons.MEMBER_LEFT, reasons.ADMIN_REMOVED)), None)
     words = reasons.client_reason(event.reason)
     if known is not None:
         # Java writes the client's reason for leaving on the member's own line only.

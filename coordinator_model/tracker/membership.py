@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import Final
 
-from coordinator_model.diagnosis import incidents
+from coordinator_model.diagnosis import departures, incidents
 from coordinator_model.events import Event
 from coordinator_model.tracker import findings, reasons
 from coordinator_model.tracker.emit import Emitter
-from coordinator_model.tracker.rows import MEMBER_SESSIONS, Ref, evidence_json, ref
+from coordinator_model.tracker.rows import FINDINGS, MEMBER_SESSIONS, Ref, evidence_json, ref
 from coordinator_model.tracker.view import Gone, Member, Trigger
 
 LEFT: Final = "LEFT"
@@ -65,8 +65,10 @@ def alive(member: Member, event: Event) -> None:
     member.last_sign = ref(event)
 
 
-def remove(g: Emitter, member_id: str, at_ms: int, kind: str, signs: list[Ref], event: Event | None = None) -> Gone | None:
-    """Ends a membership: one row of member_sessions, and a memory of it. None if it had ended already."""
+def remove(
+    g: Emitter, member_id: str, at_ms: int, kind: str, signs: list[Ref], event: Event | None = None, *, words: str = ""
+) -> Gone | None:
+    """Ends a membership: one row of member_sessions, and a memory of it. None if it had ended already. `words`: why it left."""
     view = g.view
     member = view.members.pop(member_id, None)
     if member is None:
@@ -84,22 +86,25 @@ def remove(g: Emitter, member_id: str, at_ms: int, kind: str, signs: list[Ref], 
     if view.leader_id == member_id:
         view.leader_id = ""
     signs = [*signs, *([member.last_sign] if member.last_sign else [])]
-    g.emit(
-        MEMBER_SESSIONS,
-        member_id=member_id,
-        instance_id=member.instance_id or None,
-        client_id=member.client() or None,
-        client_host=member.client_host or None,
-        software=member.software or None,
-        joined_at=member.joined_ms if member.joined_ms >= 0 else None,
-        ended_at=at_ms,
-        end_kind=kind,
-        session_timeout_ms=member.session_timeout_ms if member.session_timeout_ms >= 0 else None,
-        rebalance_timeout_ms=member.rebalance_timeout_ms if member.rebalance_timeout_ms >= 0 else None,
-        heartbeats=member.heartbeats if member.sessions_seen else None,
-        longest_gap_ms=member.longest_gap_ms if member.longest_gap_ms >= 0 else None,
-        evidence=evidence_json(signs),
-    )
+    session = {
+        "member_id": member_id,
+        "instance_id": member.instance_id or None,
+        "client_id": member.client() or None,
+        "client_host": member.client_host or None,
+        "software": member.software or None,
+        "joined_at": member.joined_ms if member.joined_ms >= 0 else None,
+        "ended_at": at_ms,
+        "end_kind": kind,
+        "session_timeout_ms": member.session_timeout_ms if member.session_timeout_ms >= 0 else None,
+        "rebalance_timeout_ms": member.rebalance_timeout_ms if member.rebalance_timeout_ms >= 0 else None,
+        "heartbeats": member.heartbeats if member.sessions_seen else None,
+        "longest_gap_ms": member.longest_gap_ms if member.longest_gap_ms >= 0 else None,
+        "evidence": evidence_json(signs),
+    }
+    if kind == LEFT and departures.may_have_stalled(member, at_ms, words):
+        departures.hold(g, at_ms, member, session, findings.poll_timeout(g, member, at_ms, signs))
+    else:
+        g.emit(MEMBER_SESSIONS, **session)
     gone = Gone(
         member_id,
         member.instance_id,
@@ -116,16 +121,29 @@ def remove(g: Emitter, member_id: str, at_ms: int, kind: str, signs: list[Ref], 
     )
     view.gone.append(gone)
     del view.gone[:-REMEMBERED]
-    if kind == reasons.SESSION_TIMEOUT:
-        incidents.hold(g, at_ms, member.seen_ms, member_id, findings.session_timeout(g, member, at_ms, signs))
-    elif kind == reasons.POLL_TIMEOUT:
-        findings.poll_timeout(g, member, at_ms, signs)
+    _tell(g, member, at_ms, kind, signs)
     return gone
+
+
+def _tell(g: Emitter, member: Member, at_ms: int, kind: str, signs: list[Ref]) -> None:
+    """What is worth a person's time in the end of a membership."""
+    if kind == reasons.SESSION_TIMEOUT:
+        if not member.abandoned:
+            incidents.hold(g, at_ms, member.seen_ms, member.member_id, findings.session_timeout(g, member, at_ms, signs))
+    elif kind == reasons.POLL_TIMEOUT:
+        g.emit(FINDINGS, **findings.poll_timeout(g, member, at_ms, signs))
+    elif kind == reasons.SYNC_TIMEOUT:
+        findings.sync_timeout(g, member, at_ms, signs)
 
 
 def trigger_of(gone: Gone, cause: str, reason: str, at_ms: int) -> Trigger:
     """The departure of a member as the trigger of a rebalance."""
     return Trigger(at_ms, cause, gone.member_id, gone.instance_id, gone.client_id, gone.client_host, reason, gone.sign)
+
+
+def recall_connection(g: Emitter, connection: str) -> Gone | None:
+    """The latest ended membership of this connection."""
+    return next((old for old in reversed(g.view.gone) if connection and old.connection == connection), None)
 
 
 def recall(g: Emitter, member_id: str) -> Gone | None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from coordinator_model.diagnosis import causes
+from coordinator_model.diagnosis import bursts, causes, departures, joiners
 from coordinator_model.states import State
 from coordinator_model.tracker import cost, reasons
 from coordinator_model.tracker.emit import Emitter
@@ -61,6 +61,7 @@ def open_rebalance(
         from_state,
         old_generation if old_generation >= 0 else view.generation,
         cause=cause,
+        named=trigger.member_id if trigger is not None else "",
         count_before=view.member_count,
         floor_ms=view.last_ok_ms,
         triggers=list(view.loose),
@@ -211,7 +212,7 @@ def started_ms(rebalance: Rebalance) -> int:
 
     An expiry is silent: its computed deadline counts no earlier than the last proof that the group was still stable.
     """
-    if rebalance.exact:
+    if rebalance.exact or rebalance.settled:
         return rebalance.started_ms
     candidates = [rebalance.started_ms]
     if rebalance.first_sign_ms >= 0:
@@ -234,6 +235,10 @@ def close_due(g: Emitter, now_ms: int, *, flush: bool = False) -> None:
             rebalance.ended_ms = max(started_ms(follower), rebalance.joined_ms)
         elif not flush and rebalance.ended_ms + g.settings.settle_ms >= now_ms:
             return
+        if not flush and not rebalance.exact and causes.may_still_be_told(g, rebalance.ended_ms, now_ms):
+            return
+        if departures.blocks(g, {trigger.member_id for trigger in rebalance.triggers}):
+            return
         view.closing.pop(0)
         _write(g, rebalance)
 
@@ -246,10 +251,10 @@ def next_close_ms(g: Emitter) -> int | None:
 
 def _culprit(rebalance: Rebalance) -> Trigger:
     """The first trigger; the coordinator's own reason counts before anything inferred."""
-    if rebalance.exact and rebalance.cause:
+    if rebalance.cause:
         named = [t for t in rebalance.triggers if t.cause == rebalance.cause]
         if named:
-            return named[-1]
+            return next((t for t in reversed(named) if t.member_id == rebalance.named), named[-1])
     first = started_ms(rebalance)
     early = [t for t in rebalance.triggers if t.at_ms <= first or rebalance.first_sign_ms < 0 or t.at_ms <= rebalance.first_sign_ms]
     if not early:
@@ -258,6 +263,7 @@ def _culprit(rebalance: Rebalance) -> Trigger:
 
 
 def _write(g: Emitter, rebalance: Rebalance) -> None:
+    causes.settle_start(g, rebalance)
     rebalance.started_ms = started_ms(rebalance)
     if rebalance.joined_ms >= 0:
         rebalance.started_ms = min(rebalance.started_ms, rebalance.joined_ms)
@@ -265,6 +271,8 @@ def _write(g: Emitter, rebalance: Rebalance) -> None:
     tell(g, rebalance, final=True)
     culprit = _culprit(rebalance)
     causes.sharpen(g, rebalance, culprit)
+    joiners.judge(g, rebalance)
+    bursts.add(g, rebalance, culprit, culprit.sign or (rebalance.evidence[0] if rebalance.evidence else None))
     if culprit.member_id in g.view.members:  # who it is may have been told after what it did
         member = g.view.members[culprit.member_id]
         culprit.instance_id, culprit.client_host = member.instance_id, member.client_host

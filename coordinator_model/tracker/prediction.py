@@ -20,6 +20,7 @@ from typing import Final, NamedTuple
 from coordinator_model import codec
 from coordinator_model import events as kinds
 from coordinator_model.config import MAX_INT, CoordinatorConfig
+from coordinator_model.effects import MemberRemoved, Outcome, Transitioned
 from coordinator_model.errors import Error
 from coordinator_model.events import Event
 from coordinator_model.group import ClassicGroup
@@ -124,6 +125,8 @@ def _tell(g: Emitter, told: Sequence[tuple[int, Event]], number: int, clock: Bro
     waiting = dict(p.parked) if before is not group else {p.ticket: event}
     step = Step(event, now_ms, p.ticket, before, waiting, _crossing(told, number, p.asked, now_ms + hindsight.CROSSING_MS))
     outcome = group.handle(asked.request_of(event), now_ms, p.ticket)
+    p.told_ms = now_ms
+    _note_starts(p, outcome)
     if (before.state, before.generation) != (group.state, group.generation):
         handled_ms = now_ms if timers_due else min(event.at_ms, now_ms + QUEUED_MS)
         p.before.append((handled_ms + (LATE_MS if timers_due else ROUNDING_MS), before))
@@ -140,6 +143,19 @@ def _tell(g: Emitter, told: Sequence[tuple[int, Event]], number: int, clock: Bro
     overdue = next((parked for parked in p.parked.values() if now_ms > parked.at_ms + LATE_MS), None)
     if overdue is not None:
         _differ(g, overdue, None, step, clock)
+
+
+def _note_starts(p: Prediction, outcome: Outcome) -> None:
+    """What a rebalance starts with, by the specification: the one thing that a request log does not show."""
+    removed = ""
+    for effect in outcome.effects:
+        if isinstance(effect, MemberRemoved) and not effect.pending:
+            removed = removed or effect.member_id
+        elif isinstance(effect, Transitioned) and effect.to_state is State.PREPARING_REBALANCE:
+            p.starts[effect.generation] = [effect.at_ms, effect.trigger.name, effect.member_id or removed]
+            removed = ""
+    while len(p.starts) > hindsight.GENERATIONS_KEPT:
+        del p.starts[min(p.starts)]
 
 
 def _crossing(told: Sequence[tuple[int, Event]], number: int, asked_later: Sequence[Event], until_ms: int) -> list[Event]:

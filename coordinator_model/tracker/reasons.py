@@ -33,13 +33,23 @@ _REJOINS: Final = (
     ("need to revoke partitions and re-join", REVOCATION_FOLLOW_UP),
     ("rebalance enforced by user", MEMBER_REJOINED),
 )
+_REJOINED_FOR_OTHERS: Final = ("need to re-join", "group is already rebalancing", "rebalance failed", "group instance was removed")
+
+OWN_WORDS: Final = frozenset(
+    {"the consumer is being closed", "the consumer unsubscribed from all topics", "consumer poll timeout has expired.", ""}
+)
+"""What clients say by themselves when they leave; empty for those that say nothing."""
+
+NO_WORDS: Final = frozenset({"not provided", "null", ""})
+"""How brokers write that a client gave no reason."""
+
 _CLIENT_REASON: Final = "client reason: "
 
 
 def client_reason(text: str) -> str:
     """The client's own words inside a coordinator's reason; empty if it gave none."""
     _, found, words = text.partition(_CLIENT_REASON)
-    return "" if not found or words == "not provided" else words
+    return "" if not found or words in NO_WORDS else words
 
 
 def of_leave(words: str, *, by_admin: bool) -> str:
@@ -56,6 +66,8 @@ def of_rejoin(words: str, *, is_leader: bool) -> str:
     for text, cause in _REJOINS:
         if words.startswith(text):
             return cause
+    if words and not words.startswith(_REJOINED_FOR_OTHERS):
+        return MEMBER_REJOINED  # words of the application's own: enforceRebalance(reason)
     return LEADER_REJOINED if is_leader else MEMBER_REJOINED
 
 

@@ -10,6 +10,7 @@ from collections.abc import Callable
 from typing import Final
 
 from coordinator_model import events as kinds
+from coordinator_model.diagnosis import departures
 from coordinator_model.errors import Error
 from coordinator_model.events import Event, MemberEntry
 from coordinator_model.states import State
@@ -57,21 +58,20 @@ def offset_commit(g: Emitter, event: Event) -> None:
     if event.error_code != Error.NONE:
         _refused(g, event)
     elif event.kind == kinds.OFFSET_COMMIT and event.generation >= 0 and event.member_id in g.view.members:
-        membership.alive(g.view.members[event.member_id], event)
+        member = g.view.members[event.member_id]
+        membership.alive(member, event)
+        member.commit_ms = max(member.commit_ms, event.received_ms)
+        member.connection = event.connection or member.connection
 
 
 def join_group(g: Emitter, event: Event) -> None:
     """JOIN_GROUP: answered at once, or parked until the join phase ends."""
-    if event.error_code == Error.MEMBER_ID_REQUIRED:
-        if event.answer_member_id not in g.view.members:
-            g.view.pending[event.answer_member_id] = event.at_ms
-        return
-    if event.error_code == Error.GROUP_MAX_SIZE_REACHED and event.member_id in g.view.members:
-        # A member that rejoins after others took the last seats is refused and removed (acceptJoiningMember).
-        membership.remove(g, event.member_id, event.received_ms, reasons.JOIN_TIMEOUT, [ref(event)])
-        return
+    if not event.member_id:
+        departures.came_back(g, event)
+        departures.was_stalled(g, event)
+        _abandon_ids(g, event)
     if event.error_code != Error.NONE:
-        _refused(g, event)
+        _refused_join(g, event)
         return
     view = g.view
     running = view.open
@@ -105,7 +105,22 @@ def join_group(g: Emitter, event: Event) -> None:
         member.renewed_ms = max(member.renewed_ms, running.joined_ms)  # every session restarts as the phase ends
         if event.members:
             _list_members(g, running, event)
+    if known and running is not None and member.topics and topics != member.topics:
+        running.resubscribed.append(member.member_id)
     member.protocols, member.topics = offered, topics
+
+
+def _refused_join(g: Emitter, event: Event) -> None:
+    if event.error_code in findings.REFUSALS:
+        findings.refused_join(g, event)
+    if event.error_code == Error.MEMBER_ID_REQUIRED:
+        if event.answer_member_id not in g.view.members:
+            g.view.pending[event.answer_member_id] = event.at_ms
+    elif event.error_code == Error.GROUP_MAX_SIZE_REACHED and event.member_id in g.view.members:
+        # A member that rejoins after others took the last seats is refused and removed (acceptJoiningMember).
+        membership.remove(g, event.member_id, event.received_ms, reasons.JOIN_TIMEOUT, [ref(event)])
+    else:
+        _refused(g, event)
 
 
 def sync_group(g: Emitter, event: Event) -> None:
@@ -148,6 +163,8 @@ def leave_group(g: Emitter, event: Event) -> None:
     entries = event.members or (MemberEntry(event.member_id, event.instance_id, event.error_code, event.reason, None),)
     for entry in entries:
         if event.error_code or entry.error_code:
+            if entry.error_code == Error.UNKNOWN_MEMBER_ID and entry.member_id:
+                _refused(g, event._replace(member_id=entry.member_id, error_code=entry.error_code))
             continue
         member_id = entry.member_id or _member_of_instance(g, entry.instance_id)
         if not member_id:
@@ -161,9 +178,13 @@ def leave_group(g: Emitter, event: Event) -> None:
 def left(g: Emitter, event: Event, member_id: str, words: str, *, by_admin: bool) -> None:
     """A member left, as its request or the coordinator's line tells; the second of the two adds nothing."""
     view = g.view
+    words = "" if words in reasons.NO_WORDS else words
     cause = reasons.of_leave(words, by_admin=by_admin)
     who = event if event.member_id == member_id else None
-    gone = membership.remove(g, member_id, event.received_ms, membership.END_KINDS[cause], [ref(event)], who)
+    known = view.members.get(member_id)
+    if known is not None and known.instance_id and words not in reasons.OWN_WORDS and cause == reasons.MEMBER_LEFT:
+        cause = reasons.ADMIN_REMOVED  # a static member does not leave by itself (KIP-345)
+    gone = membership.remove(g, member_id, event.received_ms, membership.END_KINDS[cause], [ref(event)], who, words=words)
     if gone is None:
         return
     phases.add_trigger(g, membership.trigger_of(gone, cause, words, event.received_ms))
@@ -296,6 +317,13 @@ def _replace_static(g: Emitter, event: Event) -> None:
         g.view.leader_id = event.answer_member_id
 
 
+def _abandon_ids(g: Emitter, event: Event) -> None:
+    """A client that asks for a new id has given up the one that it had: when that session ends, nobody has fallen silent."""
+    for member in g.view.members.values():
+        if member.connection == event.connection and member.instance_id == event.instance_id:
+            member.abandoned = True
+
+
 def _member_of_instance(g: Emitter, instance_id: str) -> str:
     return next((m.member_id for m in g.view.members.values() if instance_id and m.instance_id == instance_id), "")
 
@@ -316,8 +344,9 @@ def _list_members(g: Emitter, running: Rebalance, event: Event) -> None:
         at_ms, cause = running.joined_ms, reasons.JOIN_TIMEOUT
         if 0 <= deadline <= running.joined_ms + expiry.TIMER_SLACK_MS:
             at_ms, cause = min(deadline, running.joined_ms), reasons.SESSION_TIMEOUT
+        abandoned = member.abandoned
         gone = membership.remove(g, member.member_id, at_ms, cause, signs)
-        if gone is not None and cause == reasons.SESSION_TIMEOUT and not running.exact:
+        if gone is not None and cause == reasons.SESSION_TIMEOUT and not running.exact and not abandoned:
             running.triggers.append(membership.trigger_of(gone, cause, "", at_ms))
     for entry in event.members:
         member = membership.add(g, entry.member_id, running.joined_ms)
@@ -330,7 +359,9 @@ def _list_members(g: Emitter, running: Rebalance, event: Event) -> None:
 
 def _refused(g: Emitter, event: Event) -> None:
     """An error answer: a fact about the sender, and sometimes about the group."""
-    gone = membership.recall(g, event.member_id)
+    gone = membership.recall(g, event.member_id) if event.member_id else membership.recall_connection(g, event.connection)
+    if gone is not None and not event.member_id and event.kind == kinds.HEARTBEAT:
+        event = event._replace(member_id=gone.member_id)
     removed = gone.kind if gone is not None else ""
     if event.error_code == Error.FENCED_INSTANCE_ID:
         findings.fenced_instance(g, event)
@@ -339,7 +370,7 @@ def _refused(g: Emitter, event: Event) -> None:
             findings.zombie_commit(g, event, removed)
         elif event.kind != kinds.JOIN_GROUP:
             findings.illegal_generation(g, event)
-    elif event.error_code == Error.UNKNOWN_MEMBER_ID and event.member_id:
+    elif event.error_code == Error.UNKNOWN_MEMBER_ID and (event.member_id or gone is not None):
         if removed == membership.LEFT and gone is not None and event.received_ms - gone.at_ms < OWN_LEAVE_MS:
             return
         if event.kind in (kinds.OFFSET_COMMIT, kinds.TXN_OFFSET_COMMIT):

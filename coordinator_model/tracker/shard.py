@@ -73,7 +73,7 @@ class Shard:
             clock.read_to(event.at_ms)
             if event.kind == kinds.INSTANCE_FENCED:
                 self._unplaced.append(event)
-            elif event.kind == kinds.COORDINATOR_ELECTED:
+            elif event.kind == kinds.COORDINATOR_ELECTED and event.generation != 0:  # 0: the partition was just made
                 clock.take_over(event.at_ms)
             return
         if event.source == "coordinator" and event.coordinator_partition >= 0:

@@ -49,6 +49,8 @@ class Member:
     partitions: tuple[str, ...] | None = None
     last_sign: Ref | None = None
     sessions_seen: bool = False  # whether a request log shows this member's heartbeats
+    commit_ms: int = -1  # last accepted commit
+    abandoned: bool = False  # its client lives on, and has asked for a new id
 
     def client(self) -> str:
         """Its client.id: as it told, else as its member id holds it."""
@@ -128,6 +130,9 @@ class Rebalance:
     floor_ms: int = -1  # latest proof that it had not started
     vacant_ms: int = -1  # when the last member that we know of went
     evidence: list[Ref] = field(default_factory=list)
+    resubscribed: list[str] = field(default_factory=list)  # members that came back with other topics
+    named: str = ""  # member that the coordinator's reason names, or the specification
+    settled: bool = False  # the specification gave the start
 
 
 @dataclass(slots=True)
@@ -169,6 +174,29 @@ class Incident:
 
 
 @dataclass(slots=True)
+class Leaving:
+    """A member that left without a word: whether its client closed or its poll loop stalled shows only later."""
+
+    at_ms: int
+    member_id: str
+    connection: str
+    session: dict[str, Any]  # the row that says how the membership ended
+    finding: dict[str, Any]  # what is told if the poll loop stalled
+
+
+@dataclass(slots=True)
+class Past:
+    """A rebalance that was written, as far as a storm or a rolling restart shows in it."""
+
+    started_ms: int
+    cause: str
+    member_id: str
+    client_id: str
+    client_host: str
+    sign: Ref | None
+
+
+@dataclass(slots=True)
 class HeldFinding:
     """A session timeout that is not told yet."""
 
@@ -198,6 +226,8 @@ class Prediction:
     crossed: list[Event] = field(default_factory=list)  # answered otherwise: perhaps by what comes next
     before: list[tuple[int, ClassicGroup]] = field(default_factory=list)  # the group as it was until then
     generations: dict[int, Generation] = field(default_factory=dict)  # the latest, by number
+    starts: dict[int, list[Any]] = field(default_factory=dict)  # old generation: when its rebalance started, trigger, member id
+    told_ms: int = -1  # arrival of what was told last
     born: bool = False  # followed from its first generation, so that the order of its hash map is known too
     ticket: int = 0
     based_ms: int = -1  # what was asked before is part of what the group was made from
@@ -239,6 +269,10 @@ class View:
     nodes: dict[str, int] = field(default_factory=dict)  # broker: its node id, -1 if that is not clear
     found: Found | None = None
     suspect: Suspect | None = None
+    burst: list[Past] = field(default_factory=list)  # rebalances that follow one another closely
+    undecided: list[Leaving] = field(default_factory=list)
+    revoked: list[str] = field(default_factory=list)  # members that the last rebalance took partitions from, to give up and rejoin
+    revoked_ms: int = -1
     incident: Incident | None = None
     held: list[HeldFinding] = field(default_factory=list)
     moved_ms: int = -1  # when another broker took the group over

@@ -15,11 +15,11 @@ from jobs.sources.templates import Template
 _TP: Final = "__consumer_offsets-{partition}"
 
 OWNERSHIP: Final = (
-    Template(e.COORDINATOR_ELECTED, "Elected as the group coordinator for partition {partition} in epoch {number}", "3.0-3.9",
+    Template(e.COORDINATOR_ELECTED, "Elected as the group coordinator for partition {partition} in epoch {generation}", "3.0-3.9",
              ("Elected as the group coordinator for partition 15 in epoch 0",)),
     Template(e.COORDINATOR_ELECTED, "Elected as the group coordinator for partition {partition}", "2.8",
              ("Elected as the group coordinator for partition 15",)),
-    Template(e.COORDINATOR_ELECTED, f"Scheduling loading of metadata from {_TP} with epoch {{number}}", "Java",
+    Template(e.COORDINATOR_ELECTED, f"Scheduling loading of metadata from {_TP} with epoch {{generation}}", "Java",
              ("Scheduling loading of metadata from __consumer_offsets-15 with epoch 0",)),
     Template(e.COORDINATOR_RESIGNED, "Resigned as the group coordinator for partition {partition} in epoch {text}", "3.0-3.9",
              ("Resigned as the group coordinator for partition 46 in epoch OptionalInt[0]",)),

@@ -1,0 +1,90 @@
+"""Members that left without a word: closed by their application, or given up by a stalled poll loop.
+
+A Java client names its reason (KIP-800), librdkafka and older clients do not. What tells them apart comes later: a client that
+closed never uses that connection again, one whose poll loop stalled asks for a new member id on it as soon as it polls again.
+One that committed just before it left has closed: a stalled one cannot commit.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from coordinator_model.events import Event
+from coordinator_model.tracker import findings, reasons
+from coordinator_model.tracker.emit import Emitter
+from coordinator_model.tracker.rows import FINDINGS, MEMBER_SESSIONS
+from coordinator_model.tracker.view import Leaving, Member
+
+DECIDED_MS: Final = 30_000
+"""Who has not come back by then has closed, as far as anybody can say."""
+
+CLOSING_COMMIT_MS: Final = 1_000
+
+
+def may_have_stalled(member: Member, at_ms: int, words: str) -> bool:
+    """Whether only hindsight can tell why the member left."""
+    if words or member.instance_id or not member.sessions_seen or not member.connection:
+        return False
+    return member.commit_ms < at_ms - CLOSING_COMMIT_MS
+
+
+def hold(g: Emitter, at_ms: int, member: Member, session: dict[str, Any], finding: dict[str, Any]) -> None:
+    """Keeps the row of an ended membership until it is decided how it ended."""
+    g.view.undecided.append(Leaving(at_ms, member.member_id, member.connection, session, finding))
+
+
+def came_back(g: Emitter, event: Event) -> None:
+    """A JoinGroup without a member id: on the connection of a member that left, it shows a stalled poll loop."""
+    view = g.view
+    for leaving in [u for u in view.undecided if u.connection == event.connection]:
+        view.undecided.remove(leaving)
+        g.emit(MEMBER_SESSIONS, **{**leaving.session, "end_kind": reasons.POLL_TIMEOUT})
+        g.emit(FINDINGS, **leaving.finding)
+        for rebalance in (*view.closing, *([view.open] if view.open is not None else ())):
+            if rebalance.cause == reasons.MEMBER_LEFT and rebalance.named == leaving.member_id:
+                rebalance.cause = reasons.POLL_TIMEOUT
+            _correct(rebalance.triggers, leaving.member_id)
+        _correct(view.loose, leaving.member_id)
+        for gone in view.gone:
+            if gone.member_id == leaving.member_id:
+                gone.kind = reasons.POLL_TIMEOUT
+
+
+def was_stalled(g: Emitter, event: Event) -> None:
+    """A static member that fell silent, and comes back on the connection that it had: its poll loop stalled.
+
+    A static member does not leave when it is not polled in time, its session ends (KIP-345). A process that was frozen would first
+    be refused under its old id; one that was restarted has another connection.
+    """
+    for gone in g.view.gone:
+        if gone.kind != reasons.SESSION_TIMEOUT or not gone.instance_id or gone.instance_id != event.instance_id:
+            continue
+        if gone.connection == event.connection and not findings.was_refused(g, gone.member_id):
+            gone.kind = reasons.POLL_TIMEOUT
+            g.view.held = [held for held in g.view.held if held.member_id != gone.member_id]
+            member = Member(gone.member_id, gone.instance_id, gone.client_id, gone.client_host)
+            member.rebalance_timeout_ms = gone.rebalance_timeout_ms
+            g.emit(FINDINGS, **findings.poll_timeout(g, member, gone.at_ms, [gone.sign] if gone.sign else []))
+
+
+def blocks(g: Emitter, member_ids: set[str]) -> bool:
+    """Whether the end of one of these memberships is not decided yet."""
+    return any(leaving.member_id in member_ids for leaving in g.view.undecided)
+
+
+def next_ms(g: Emitter) -> int | None:
+    """When `close_due` has work next."""
+    return g.view.undecided[0].at_ms + DECIDED_MS + 1 if g.view.undecided else None
+
+
+def close_due(g: Emitter, now_ms: int, *, flush: bool = False) -> None:
+    """Nobody came back: they had closed. `flush`: nothing more will come."""
+    undecided = g.view.undecided
+    while undecided and (flush or undecided[0].at_ms + DECIDED_MS < now_ms):
+        g.emit(MEMBER_SESSIONS, **undecided.pop(0).session)
+
+
+def _correct(triggers: list[Any], member_id: str) -> None:
+    for trigger in triggers:
+        if trigger.member_id == member_id and trigger.cause == reasons.MEMBER_LEFT:
+            trigger.cause = reasons.POLL_TIMEOUT

@@ -1,0 +1,53 @@
+"""Who kept the others waiting for the end of a join phase."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from coordinator_model.diagnosis.incidents import SPAN_MS
+from coordinator_model.states import State
+from coordinator_model.tracker import findings, reasons
+from coordinator_model.tracker.emit import Emitter
+from coordinator_model.tracker.view import Rebalance
+
+SLOW_MS: Final = 5_000
+"""Members learn of a rebalance within a heartbeat interval, 3 s by default; what is longer than this was somebody's doing."""
+
+
+def judge(g: Emitter, rebalance: Rebalance) -> None:
+    """Tells who was slow, of a rebalance that is being written. A member that was dead or refused is not slow."""
+    waited_ms = rebalance.joined_ms - rebalance.started_ms
+    if rebalance.joined_ms < 0 or waited_ms < SLOW_MS or rebalance.from_state is State.EMPTY:
+        return
+    trouble = g.view.incident
+    if trouble is not None and trouble.began_ms <= rebalance.joined_ms <= trouble.last_ms + SPAN_MS:
+        return  # all wait for ids that their clients have given up
+    refused = {who.split(" ")[0] for code, who, _ in g.view.flagged if code == findings.GROUP_TOO_LARGE}
+    for gone in g.view.gone:
+        if gone.kind == reasons.JOIN_TIMEOUT and gone.member_id in rebalance.gone and gone.client_id not in refused:
+            signs = [gone.sign] if gone.sign else rebalance.evidence
+            why = "it did not rejoin before the rebalance timeout and was removed"
+            findings.slow_joiner(g, rebalance, gone.member_id, gone.client_id, gone.client_host, why, signs)
+            return
+    member = _last_to_join(rebalance) or _static_that_did_not(g, rebalance, waited_ms)
+    if member:
+        known = g.view.members.get(member)
+        why = "it rejoined last" if member in rebalance.joins else "it is static, keeps its place, and did not rejoin"
+        client, host = (known.client(), known.client_host) if known is not None else ("", "")
+        findings.slow_joiner(g, rebalance, member, client, host, why, rebalance.evidence)
+
+
+def _last_to_join(rebalance: Rebalance) -> str:
+    """The member that rejoined SLOW_MS after all others; empty if there is none."""
+    joins = sorted((at_ms, member_id) for member_id, at_ms in rebalance.joins.items())
+    if len(joins) < 2 or joins[-1][0] - joins[-2][0] < SLOW_MS or joins[-1][1] in rebalance.added:
+        return ""
+    return joins[-1][1]
+
+
+def _static_that_did_not(g: Emitter, rebalance: Rebalance, waited_ms: int) -> str:
+    """A static member that the phase waited for until its timeout; empty if there is none."""
+    timeouts = [m.rebalance_timeout_ms for m in g.view.members.values()]
+    if not rebalance.joins or not rebalance.listed or not timeouts or waited_ms < max(timeouts):
+        return ""
+    return next((m.member_id for m in g.view.members.values() if m.instance_id and m.member_id not in rebalance.joins), "")
