@@ -15,6 +15,7 @@ LEFT: Final = "LEFT"
 FENCED: Final = "FENCED"
 REPLACED: Final = "REPLACED"
 GROUP_GONE: Final = "GROUP_GONE"
+CONNECTIONS_KEPT: Final = 4
 REMEMBERED: Final = 64  # memberships kept after their end; the oldest go first
 
 END_KINDS: Final = {
@@ -47,7 +48,10 @@ def learn(member: Member, event: Event) -> None:
     member.client_id = event.client_id or member.client_id
     member.client_host = event.client_host or member.client_host
     member.software = event.software or member.software
-    member.connection = event.connection or member.connection
+    if event.connection:
+        member.connection = event.connection
+        if event.connection not in member.connections:
+            member.connections = [*member.connections, event.connection][-CONNECTIONS_KEPT:]
     if event.session_timeout_ms >= 0:
         member.session_timeout_ms = event.session_timeout_ms
     if event.rebalance_timeout_ms >= 0:

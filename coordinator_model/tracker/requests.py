@@ -61,7 +61,7 @@ def offset_commit(g: Emitter, event: Event) -> None:
         member = g.view.members[event.member_id]
         membership.alive(member, event)
         member.commit_ms = max(member.commit_ms, event.received_ms)
-        member.connection = event.connection or member.connection
+        membership.learn(member, event)
 
 
 def join_group(g: Emitter, event: Event) -> None:
@@ -320,7 +320,7 @@ def _replace_static(g: Emitter, event: Event) -> None:
 def _abandon_ids(g: Emitter, event: Event) -> None:
     """A client that asks for a new id has given up the one that it had: when that session ends, nobody has fallen silent."""
     for member in g.view.members.values():
-        if member.connection == event.connection and member.instance_id == event.instance_id:
+        if event.connection in member.connections and member.instance_id == event.instance_id:
             member.abandoned = True
 
 

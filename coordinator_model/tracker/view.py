@@ -50,6 +50,7 @@ class Member:
     last_sign: Ref | None = None
     sessions_seen: bool = False  # whether a request log shows this member's heartbeats
     commit_ms: int = -1  # last accepted commit
+    connections: list[str] = field(default_factory=list)  # the latest that it spoke on
     abandoned: bool = False  # its client lives on, and has asked for a new id
 
     def client(self) -> str:
