@@ -27,7 +27,11 @@ GROUP_TOO_LARGE: Final = "GROUP_TOO_LARGE"
 SLOW_JOINER: Final = "SLOW_JOINER"
 REBALANCE_STORM: Final = "REBALANCE_STORM"
 ROLLING_RESTART: Final = "ROLLING_RESTART"
+HEARTBEAT_NEAR_MISS: Final = "HEARTBEAT_NEAR_MISS"
+IDLE_MEMBERS: Final = "IDLE_MEMBERS"
+ASSIGNMENT_SKEW: Final = "ASSIGNMENT_SKEW"
 
+INFO: Final = "INFO"
 WARNING: Final = "WARNING"
 ERROR: Final = "ERROR"
 FLAGS_KEPT: Final = 256
@@ -387,4 +391,67 @@ def coordinator_moved(g: Emitter, incident: Incident) -> None:
         from_broker=incident.from_broker or g.view.broker,
         to_broker=incident.to_broker or g.view.broker,
         members_lost=lost,
+    )
+
+
+def heartbeat_near_miss(g: Emitter, member: Member, event: Event, silent_ms: int) -> None:
+    """A member was heard just before its session would have ended: told once for each of its generations."""
+    if not _first_time(g, HEARTBEAT_NEAR_MISS, member.member_id, g.view.generation):
+        return
+    left_ms = member.session_timeout_ms - silent_ms
+    _tell(
+        g,
+        HEARTBEAT_NEAR_MISS,
+        WARNING,
+        event.received_ms,
+        (member.member_id, member.client(), member.client_host),
+        f"The member was silent for {_seconds(silent_ms)} of its session timeout of {_seconds(member.session_timeout_ms)}: "
+        f"{_seconds(left_ms)} more, and it would have been removed.",
+        "Find out what held the process up (a pause of the JVM or the container, CPU limit, network), or raise session.timeout.ms "
+        f"well above {silent_ms}; heartbeat.interval.ms is best a third of it or less.",
+        [ref(event), *([member.last_sign] if member.last_sign else [])],
+        silent_ms=silent_ms,
+        session_timeout_ms=member.session_timeout_ms,
+    )
+
+
+def idle_members(g: Emitter, rebalance: Rebalance, idle: list[str], partitions: int) -> None:
+    """Members that were assigned nothing: told once for each number of them."""
+    members = len(rebalance.assigned or {})
+    if not _first_time(g, IDLE_MEMBERS, f"{len(idle)} of {members}", partitions):
+        return
+    _tell(
+        g,
+        IDLE_MEMBERS,
+        INFO,
+        rebalance.ended_ms,
+        ("", "", ""),
+        f"{len(idle)} of {members} members have no partition: there are {partitions} to share.",
+        "Members beyond the number of partitions only stand by. Run fewer of them, or add partitions if the work needs more consumers.",
+        rebalance.evidence,
+        idle=idle,
+        members=members,
+        partitions=partitions,
+    )
+
+
+def assignment_skew(g: Emitter, rebalance: Rebalance, shares: dict[str, int]) -> None:
+    """One member has many times the partitions of another: told once for each such division."""
+    least, most = min(shares.values()), max(shares.values())
+    if not _first_time(g, ASSIGNMENT_SKEW, f"{least} to {most}", len(shares)):
+        return
+    busiest = min(member_id for member_id, count in shares.items() if count == most)
+    known = g.view.members.get(busiest)
+    _tell(
+        g,
+        ASSIGNMENT_SKEW,
+        INFO,
+        rebalance.ended_ms,
+        (busiest, known.client() if known else "", known.client_host if known else ""),
+        f"One member has {most} partitions, another {least}.",
+        "The range assignor gives the first members one partition more of every topic, which adds up over many topics: use a sticky or "
+        "the cooperative-sticky assignor.",
+        rebalance.evidence,
+        partitions=dict(sorted(shares.items())),
+        assignor=rebalance.protocol,
     )

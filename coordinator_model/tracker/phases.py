@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from coordinator_model.diagnosis import bursts, causes, departures, joiners
+from coordinator_model.diagnosis import bursts, causes, departures, health, joiners
 from coordinator_model.states import State
 from coordinator_model.tracker import cost, reasons
 from coordinator_model.tracker.emit import Emitter
@@ -272,6 +272,7 @@ def _write(g: Emitter, rebalance: Rebalance) -> None:
     culprit = _culprit(rebalance)
     causes.sharpen(g, rebalance, culprit)
     joiners.judge(g, rebalance)
+    health.judge(g, rebalance)
     bursts.add(g, rebalance, culprit, culprit.sign or (rebalance.evidence[0] if rebalance.evidence else None))
     if culprit.member_id in g.view.members:  # who it is may have been told after what it did
         member = g.view.members[culprit.member_id]

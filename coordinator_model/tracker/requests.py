@@ -10,7 +10,7 @@ from collections.abc import Callable
 from typing import Final
 
 from coordinator_model import events as kinds
-from coordinator_model.diagnosis import departures
+from coordinator_model.diagnosis import departures, health
 from coordinator_model.errors import Error
 from coordinator_model.events import Event, MemberEntry
 from coordinator_model.states import State
@@ -39,6 +39,7 @@ def heartbeat(g: Emitter, event: Event) -> None:
     if event.error_code in (Error.NONE, Error.REBALANCE_IN_PROGRESS):
         _follow_generation(g, event)
         member = membership.add(g, event.member_id, event.received_ms, event)
+        health.heard(g, member, event)
         membership.alive(member, event)
         if event.received_ms > member.beat_ms:  # two in one millisecond are one, told twice
             member.heartbeats += 1
