@@ -15,6 +15,20 @@ class Cost(NamedTuple):
     unavailable_ms: int | None
 
 
+def carry(unowned: dict[str, str], rebalance: Rebalance) -> dict[str, str]:
+    """Adds what the round before had left without an owner; returns what this one leaves so.
+
+    A cooperative rebalance moves a partition in two rounds: the first takes it from its owner, the second gives it away. In
+    between nobody works on it, and the second round pays for that.
+    """
+    if rebalance.assigned is None:
+        return {}
+    rebalance.owned_before = unowned | rebalance.owned_before
+    assigned = {partition for partitions in rebalance.assigned.values() for partition in partitions}
+    kept = {partition for partitions in rebalance.kept.values() for partition in partitions}
+    return {p: owner for p, owner in sorted(rebalance.owned_before.items()) if p in kept and p not in assigned}
+
+
 def of(rebalance: Rebalance) -> Cost:
     """The cost of one rebalance, from the decoded assignments before and after it.
 

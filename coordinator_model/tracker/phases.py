@@ -279,6 +279,7 @@ def _write(g: Emitter, rebalance: Rebalance) -> None:
         culprit.instance_id, culprit.client_host = member.instance_id, member.client_host
         culprit.client_id = member.client()
     joined_ms = rebalance.joined_ms if rebalance.joined_ms >= 0 else None
+    g.view.unowned = cost.carry(g.view.unowned, rebalance)
     moved = cost.of(rebalance)
     slowest = max(rebalance.joins, key=lambda m: (rebalance.joins[m], m), default=None) if len(rebalance.joins) > 1 else None
     g.emit(

@@ -270,6 +270,7 @@ class View:
     nodes: dict[str, int] = field(default_factory=dict)  # broker: its node id, -1 if that is not clear
     found: Found | None = None
     suspect: Suspect | None = None
+    unowned: dict[str, str] = field(default_factory=dict)  # partitions that a cooperative round took from their owner, and gave nobody
     burst: list[Past] = field(default_factory=list)  # rebalances that follow one another closely
     undecided: list[Leaving] = field(default_factory=list)
     revoked: list[str] = field(default_factory=list)  # members that the last rebalance took partitions from, to give up and rejoin
