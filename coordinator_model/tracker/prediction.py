@@ -111,6 +111,8 @@ def _tell(g: Emitter, told: Sequence[tuple[int, Event]], number: int, clock: Bro
     if event.kind in _CHANGING and (event.received_ms < p.based_ms or arrival_ms < group.now_ms - hindsight.CROSSING_MS):
         drop(g, event.at_ms)  # it was parked, unseen, while the group seemed to be stable
         return
+    if _is_nobodys(g, group, event):
+        return
     now_ms = max(arrival_ms, group.now_ms)
     due_ms = group.timers.next_due(now_ms)
     if now_ms - LATE_MS < due_ms < NEVER and _came_before(group, event, now_ms):
@@ -143,6 +145,14 @@ def _tell(g: Emitter, told: Sequence[tuple[int, Event]], number: int, clock: Bro
     overdue = next((parked for parked in p.parked.values() if now_ms > parked.at_ms + LATE_MS), None)
     if overdue is not None:
         _differ(g, overdue, None, step, clock)
+
+
+def _is_nobodys(g: Emitter, group: ClassicGroup, event: Event) -> bool:
+    """Whether a member id was accepted that no JoinGroup and no list ever had: the line is damaged, or others are missing."""
+    if event.kind == kinds.JOIN_GROUP or event.error_code not in (Error.NONE, Error.REBALANCE_IN_PROGRESS) or not event.member_id:
+        return False
+    known = event.member_id in group.members or event.member_id in group.pending_members
+    return not known and all(old.member_id != event.member_id for old in g.view.gone)
 
 
 def _note_starts(p: Prediction, outcome: Outcome) -> None:
