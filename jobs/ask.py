@@ -125,7 +125,7 @@ def instant(text: str, now: datetime, *, name: str) -> datetime:
             found += timedelta(days=1) - timedelta(microseconds=1)
     except (ValueError, OverflowError):
         raise QuestionError(
-            f"--{name} {printable(text, 40)}: neither a time in UTC (2026-11-21T05:10:00, 05:10) nor a duration before the newest event (24h)"
+            f"--{name} {printable(text, 40)}: neither a time in UTC (2026-11-21T05:10:00, 05:10) nor a duration before the newest (24h)"
         ) from None
     return found
 
@@ -140,5 +140,7 @@ def span(text: str, *, name: str) -> timedelta:
 
 def _number(name: str, text: str) -> int:
     if not re.fullmatch(r"\d{1,12}", text) or (name == "limit" and not 1 <= int(text) <= MOST_ROWS):
-        raise QuestionError(f"{name}: must be a whole number{f' from 1 to {MOST_ROWS}' if name == 'limit' else ''}, not {printable(text, 40)}")
+        raise QuestionError(
+            f"{name}: must be a whole number{f' from 1 to {MOST_ROWS}' if name == 'limit' else ''}, not {printable(text, 40)}"
+        )
     return int(text)

@@ -26,34 +26,54 @@ _CELL: Final = 60  # characters of a cell in a table
 _TEXT_CELL: Final = 32_767  # what a spreadsheet takes
 _PROSE: Final = frozenset({"message", "reason", "detail", "last_reason", "topics", "requests_of"})
 _PROSE_CELL: Final = 200
+_COMMON: Final = ("cluster", "group_id")
+_TITLES: Final = {
+    "group_id": "group",
+    "client_id": "client",
+    "client_host": "host",
+    "member_id": "member",
+    "unavailable_partition_ms": "time lost",
+}
 _FORMULA: Final = re.compile(r"[=+\-@\t\r]")
 
 
 def render(answer: Answer, console: Console) -> None:
-    """A table, within the terminal's width where there is one; a block for each row where that is too narrow."""
+    """A table, within the terminal's width where there is one; a block for each row where that is too narrow.
+
+    Cluster, group and day are said once, above it, where they are the same in all rows.
+    """
     day = _one_day(answer)
-    names = [_title(answer, index, name) for index, name in enumerate(answer.columns)]
-    columns = Columns(names, console.width if console.is_terminal else None)
-    cells = [[_cell(name, value, day) for name, value in zip(answer.columns, row, strict=True)] for row in answer.rows]
+    common = {name: answer.rows[0][answer.columns.index(name)] for name in _COMMON if name in answer.columns}
+    common = {n: v for n, v in common.items() if v is not None and all(row[answer.columns.index(n)] == v for row in answer.rows)}
+    heading = [f"{_title(name)} {printable(value, _CELL)}" for name, value in common.items()]
+    heading += [f"{day.isoformat()} UTC"] if day is not None else []
+    if heading:
+        console.print(Text(", ".join(heading), style="dim"), soft_wrap=True)
+    indices = [index for index, name in enumerate(answer.columns) if name not in common]
+    names = [answer.columns[index] for index in indices]
+    columns = Columns(
+        [_alignment(answer, index) + _title(answer.columns[index]) for index in indices],
+        console.width if console.is_terminal else None,
+    )
+    cells = [[_cell(answer.columns[index], row[index], day) for index in indices] for row in answer.rows]
     for row in cells:
         columns.add(*row)
-    if day is not None:
-        console.print(Text(f"{day.isoformat()} UTC", style="dim"), soft_wrap=True)
     if columns.fits_when_cut:
         for line in columns.lines():
             console.print(line, soft_wrap=True)
     else:
-        _blocks(answer.columns, cells, console)
+        _blocks(names, cells, console)
 
 
 def _blocks(names: Sequence[str], cells: Sequence[Sequence[str]], console: Console) -> None:
-    """One line per column, as `\\x` in psql."""
-    width = max(map(len, names))
+    """One line per column that has something to say."""
+    titles = list(map(_title, names))
+    width = max(map(len, titles))
     for number, row in enumerate(cells, 1):
         console.print(Text(f"{number}.", style="bold"), soft_wrap=True)
-        for name, cell in zip(names, row, strict=True):
+        for title, cell in zip(titles, row, strict=True):
             if cell != "-":
-                console.print(Text(f"  {name:<{width}}  {cell}"), soft_wrap=True)
+                console.print(Text(f"  {title:<{width}}  {cell}"), soft_wrap=True)
 
 
 def to_csv(answer: Answer) -> str:
@@ -92,12 +112,17 @@ def _one_day(answer: Answer) -> Any:
     return days.pop() if len(days) == 1 else None
 
 
-def _title(answer: Answer, index: int, name: str) -> str:
+def _title(name: str) -> str:
+    """A column's name as a person reads it. A unit is with every figure."""
+    return _TITLES.get(name) or name.removesuffix("_ms").replace("_", " ")
+
+
+def _alignment(answer: Answer, index: int) -> str:
     """How `Columns` is told to align a column: numbers right; texts may be cut where there is no room."""
     values = [row[index] for row in answer.rows if row[index] is not None]
     if values and all(isinstance(value, (int, float)) for value in values):
-        return f">{name}"
-    return f"~{name}" if values and isinstance(values[0], str) and not _is_id(name) else name
+        return ">"
+    return "~" if values and isinstance(values[0], str) and not _is_id(answer.columns[index]) else ""
 
 
 def _is_id(name: str) -> bool:

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+import json
+import sys
+from collections.abc import Collection, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
+from datetime import datetime, timezone
 from pathlib import Path
 from typing import Any, Final
 
@@ -39,16 +43,18 @@ class Answer:
 
 
 class Lake:
-    """A view for every table of a lakehouse, as it is when this is made, or for some of them. In `rows`, times are read
-    as numbers: epoch_ms("at").
+    """A view for each of the tables of a lakehouse, as it is when this is made.
+
+    In `rows`, times are read as numbers: epoch_ms("at").
     """
 
     def __init__(self, folder: Path, tables: Collection[str] = TABLES) -> None:
         self._folder = folder
         self._connection = duckdb.connect()
-        self._connection.execute("SET threads = 2")
+        self._connection.execute("SET threads = 2; SET TimeZone = 'UTC'")
         if not DeltaTable.is_deltatable(str(folder / "group_events")):
             raise LakehouseError(f"no lakehouse at {folder}: no table group_events in it")
+        self._connection.execute(questions.duckdb_macros())
         self.tables = tuple(name for name in TABLES if name in tables and self._register(name))
 
     def _register(self, name: str) -> bool:
@@ -56,32 +62,50 @@ class Lake:
             table = DeltaTable(str(self._folder / name))
         except TableNotFoundError:
             return False
-        self._connection.register(name, table.to_pyarrow_dataset())
+        fields = json.loads(table.schema().to_json())["fields"]
+        nothing = ", ".join(f"CAST(NULL AS {_duckdb_type(field['type'])}) AS {_quoted(field['name'])}" for field in fields)
+        source = f"SELECT {nothing} WHERE false"
+        if _is_plain(table):
+            files = [_text(_unglobbed(path)) for path in table.file_uris()]
+            data = f"read_parquet([{', '.join(files)}], union_by_name = true)" if files else ""
+        else:
+            data = _quoted(f"{name} as pyarrow reads it")
+            self._connection.register(f"{name} as pyarrow reads it", table.to_pyarrow_dataset())
+        if data:
+            source += f" UNION ALL BY NAME SELECT * FROM {data}"  # noqa: S608 - quoted above
+        # Without a zone, they come out as plain datetimes: DuckDB wants pytz for others.
+        columns = ", ".join(
+            f"CAST({_quoted(field['name'])} AS TIMESTAMP) AS {_quoted(field['name'])}"
+            if field["type"] == "timestamp"
+            else _quoted(field["name"])
+            for field in fields
+        )
+        self._connection.execute(f"CREATE OR REPLACE TEMP VIEW {name} AS SELECT {columns} FROM ({source})")  # noqa: S608
         return True
 
     def rows(self, query: str, *parameters: Any) -> list[dict[str, Any]]:
         """Result rows of a query, by column name."""
-        cursor = self._connection.execute(query, parameters)
+        with _without_pandas():
+            cursor = self._connection.execute(query, parameters)
         names = [column[0] for column in cursor.description or ()]
         return [dict(zip(names, row, strict=True)) for row in cursor.fetchall()]
 
     def ask(self, text: str, values: Mapping[str, Any]) -> Answer:
         """Result rows of a query in the words of sql/, with its parameters as $name."""
-        self._prepare(text)
+        self.prepare(text)
         try:
-            found = self._connection.execute(text, dict(values)).to_arrow_table()
+            with _without_pandas():
+                cursor = self._connection.execute(text, {name: _without_zone(value) for name, value in values.items()})
         except duckdb.BinderException as error:
             reason = str(error).splitlines()[0]
             raise LakehouseError(
                 f"the tables of {self._folder} are not those of this version; `rebalance run` adds what is missing ({reason})"
             ) from None
-        columns = [column.to_pylist() for column in found.columns]
-        return Answer(tuple(found.column_names), list(zip(*columns, strict=True)))
+        columns = tuple(column[0] for column in cursor.description or ())
+        return Answer(columns, [tuple(map(_with_zone, row)) for row in cursor.fetchall()])
 
-    def _prepare(self, text: str) -> None:
-        """The macros, and the views and tables that a query names."""
-        self._connection.execute("SET TimeZone = 'UTC'")
-        self._connection.execute(questions.duckdb_macros())
+    def prepare(self, text: str) -> None:
+        """Makes the views of sql/ and the tables that a query names. LakehouseError: a table is not there."""
         views = questions.views()
         named = questions.tables_of(text, views)
         for table in sorted(questions.tables_of(" ".join([text, *(views[name] for name in named)]), TABLES) - set(self.tables)):
@@ -90,6 +114,65 @@ class Lake:
             self.tables += (table,)
         for name in sorted(named):
             self._connection.execute(f"CREATE OR REPLACE TEMP VIEW {name} AS {views[name]}")
+
+
+@contextmanager
+def _without_pandas() -> Iterator[None]:
+    """DuckDB imports pandas with the first value that is bound, to know its types: half a second for nothing."""
+    if "pandas" in sys.modules:
+        yield
+        return
+    sys.modules["pandas"] = None  # type: ignore[assignment]  # Python's own way to say that there is none
+    try:
+        yield
+    finally:
+        del sys.modules["pandas"]
+
+
+def _is_plain(table: DeltaTable) -> bool:
+    """Whether the table is what lies in its files: all columns, and no row deleted."""
+    return table.protocol().min_reader_version == 1 and not table.metadata().partition_columns
+
+
+_DUCKDB_TYPES: Final = {
+    "string": "VARCHAR",
+    "integer": "INTEGER",
+    "long": "BIGINT",
+    "boolean": "BOOLEAN",
+    "binary": "BLOB",
+    "timestamp": "TIMESTAMPTZ",
+}
+
+
+def _duckdb_type(delta: Any) -> str:
+    """DuckDB's name of a type in a Delta schema; most are the same."""
+    if isinstance(delta, str):
+        return _DUCKDB_TYPES.get(delta, delta)
+    if delta["type"] == "array":
+        return f"{_duckdb_type(delta['elementType'])}[]"
+    fields = ", ".join(f"{_quoted(field['name'])} {_duckdb_type(field['type'])}" for field in delta["fields"])
+    return f"STRUCT({fields})"
+
+
+def _quoted(name: str) -> str:
+    return '"' + name.replace('"', '""') + '"'
+
+
+def _text(value: str) -> str:
+    return "'" + value.replace("'", "''") + "'"
+
+
+def _unglobbed(path: str) -> str:
+    """A path in which nothing stands for something else."""
+    return "".join(f"[{c}]" if c in "*?[" else c for c in path)
+
+
+def _without_zone(value: Any) -> Any:
+    return value.astimezone(timezone.utc).replace(tzinfo=None) if isinstance(value, datetime) else value
+
+
+def _with_zone(value: Any) -> Any:
+    return value.replace(tzinfo=timezone.utc) if isinstance(value, datetime) else value
 
 
 def account(folder: Path) -> dict[str, int]:

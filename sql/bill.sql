@@ -1,8 +1,9 @@
 -- What did rebalances cost, application by application?
 --
--- One row per application, the dearest first: what the rebalances that its clients started took, in all groups. An application is a client.id
--- without the number, or the hash of a Kubernetes pod, at its end. `unavailable_partition_ms` is the sum over
--- partitions of the time without an owner at work; `by_failures_ms` of it went to timeouts rather than to members that came and went on purpose.
+-- One row per application, the dearest first: what the rebalances that its clients started took, in all groups. An
+-- application is a client.id without the number, or the hash of a Kubernetes pod, at its end.
+-- `unavailable_partition_ms` is the sum over partitions of the time without an owner at work; `by_failures_ms` of it
+-- went to timeouts rather than to members that came and went on purpose.
 --
 -- :cluster     only this cluster
 -- :since       from this time on

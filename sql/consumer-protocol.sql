@@ -1,8 +1,9 @@
 -- How do groups of the new consumer protocol (KIP-848) fare: who was fenced, who is slow, what was migrated?
 --
--- One row per group and member, fenced ones first, then the newest. `fenced` counts the coordinator's own lines, whose last words are in `last_reason`;
--- `refused` its answers 22, 25, 110, 111 and 113 (wrong epoch, removed member, instance id in use). `joins` and `leaves` are the
--- member's own. A row without member tells of the whole group: `epochs` that it went through, and CONVERTED where it changed the protocol.
+-- One row per group and member, fenced ones first, then the newest. `fenced` counts the coordinator's own lines, whose
+-- last words are in `last_reason`; `refused` its answers 22, 25, 110, 111 and 113 (wrong epoch, removed member,
+-- instance id in use). `joins` and `leaves` are the member's own. A row without member tells of the whole group:
+-- `epochs` that it went through, and CONVERTED where it changed the protocol.
 --
 -- :cluster     only this cluster
 -- :group       only this consumer group

@@ -1,8 +1,8 @@
 -- How many rounds do cooperative rebalances take?
 --
--- One row per rebalance of a group with a cooperative assignor, with the rounds that followed it within `gap_ms` and changed no
--- member; the most rounds first. One or two rounds are normal: the second hands out what the first revoked. ENDLESS from `endless` on:
--- members revoke again and again, mostly because their subscriptions or versions differ.
+-- One row per rebalance of a group with a cooperative assignor, with the rounds that followed it within `gap_ms` and
+-- changed no member; the most rounds first. One or two rounds are normal: the second hands out what the first revoked.
+-- ENDLESS from `endless` on: members revoke again and again, mostly because their subscriptions or versions differ.
 --
 -- :cluster         only this cluster
 -- :group           only this consumer group

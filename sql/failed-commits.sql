@@ -1,9 +1,9 @@
 -- Why was my commit refused: who had been put out of the group, and when?
 --
--- One row per member and error, the newest first: how many commits were refused, and how the membership had ended before. The
--- client's message (CommitFailedException) blames max.poll.interval.ms whatever the reason was; `removed_by` is the reason.
--- Without a member id, it was no member: an admin tool (generation -1), or a client that had given its id up itself. Needs
--- kafka-request.log: the coordinator log has no line for a refused commit.
+-- One row per member and error, the newest first: how many commits were refused, and how the membership had ended
+-- before. The client's message (CommitFailedException) blames max.poll.interval.ms whatever the reason was;
+-- `removed_by` is the reason. Without a member id, it was no member: an admin tool (generation -1), or a client that
+-- had given its id up itself. Needs kafka-request.log: the coordinator log has no line for a refused commit.
 --
 -- :cluster     only this cluster
 -- :group       only this consumer group

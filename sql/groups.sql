@@ -1,7 +1,8 @@
 -- In which state is every group?
 --
--- One row per group, those that are not at rest first, as it was at `until`: its state and since when, generation, members, and how often and
--- for how long it has rebalanced so far. A group of the new protocol (KIP-848) shows as CONSUMER_PROTOCOL: it has no such states.
+-- One row per group, those that are not at rest first, as it was at `until`: its state and since when, generation,
+-- members, and how often and for how long it has rebalanced so far. A group of the new protocol (KIP-848) shows as
+-- CONSUMER_PROTOCOL: it has no such states.
 --
 -- :cluster       only this cluster
 -- :group         only this consumer group

@@ -1,9 +1,9 @@
 -- "Attempt to heartbeat failed since group is rebalancing": is that an error?
 --
--- No: it is how members learn of a rebalance. What counts is how fast they join again. One row per group and generation that
--- ended so, the slowest first: members told, how often, and the time from the first telling to the JoinGroup of the slowest.
--- SLOW from `slow_ms` on: that member's poll loop was busy, and the others waited for it. `never` members did not join again.
--- Needs kafka-request.log.
+-- No: it is how members learn of a rebalance. What counts is how fast they join again. One row per group and generation
+-- that ended so, the slowest first: members told, how often, and the time from the first telling to the JoinGroup of
+-- the slowest. SLOW from `slow_ms` on: that member's poll loop was busy, and the others waited for it. `never` members
+-- did not join again. Needs kafka-request.log.
 --
 -- :cluster         only this cluster
 -- :group           only this consumer group

@@ -1,8 +1,9 @@
 -- Why is, or was, my group stuck in a rebalance?
 --
--- One row per rebalance that took `slow_ms` or more, those that have not ended first, then the longest. JOIN: the group waited for
--- members to join again, `waited_for` longest. SYNC: it waited for the leader's assignment. DELAY: the group had been empty, and
--- the broker waited for more members (group.initial.rebalance.delay.ms). `put_out` members did not make it at all.
+-- One row per rebalance that took `slow_ms` or more, those that have not ended first, then the longest. JOIN: the group
+-- waited for members to join again, `waited_for` longest. SYNC: it waited for the leader's assignment. DELAY: the group
+-- had been empty, and the broker waited for more members (group.initial.rebalance.delay.ms). `put_out` members did not
+-- make it at all.
 --
 -- :cluster         only this cluster
 -- :group           only this consumer group
