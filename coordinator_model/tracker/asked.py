@@ -97,6 +97,11 @@ def predicted(answer: Answer, event: Event) -> dict[str, Any]:
     return _told(answer.error, -1, "", "", [], event)
 
 
+def error_name(code: int) -> str | int:
+    """The name of an error code, where it has one here."""
+    return _NAMES.get(code, code)
+
+
 def in_words(told: dict[str, Any]) -> str:
     """An answer in a sentence."""
     rest = ", ".join(f"{name} {value}" for name, value in told.items() if name in ("generation", "leader", "protocol"))
@@ -104,7 +109,7 @@ def in_words(told: dict[str, Any]) -> str:
 
 
 def _told(error: int, generation: int, leader: str, protocol: str, members: list[str], event: Event) -> dict[str, Any]:
-    told: dict[str, Any] = {"error": _NAMES.get(error, error)}
+    told: dict[str, Any] = {"error": error_name(error)}
     if event.kind == kinds.JOIN_GROUP and error == Error.NONE:
         told |= {"generation": generation, "leader": leader, "protocol": protocol}
         if members:
@@ -136,7 +141,7 @@ def _join(event: Event) -> JoinGroup:
         event.api_version,
         event.client_id,
         event.client_host,
-        event.answer_member_id,
+        event.answer_member_id or f"{event.connection} {event.correlation_id}",  # refused: nobody was told the id
     )
 
 

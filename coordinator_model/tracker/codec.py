@@ -19,11 +19,24 @@ from coordinator_model.tracker.clock import BrokerClock
 from coordinator_model.tracker.rebase import rules
 from coordinator_model.tracker.rows import Ref
 from coordinator_model.tracker.settings import Settings
-from coordinator_model.tracker.view import Generation, Gone, Member, Prediction, Rebalance, Trigger, View
+from coordinator_model.tracker.view import (
+    Found,
+    Generation,
+    Gone,
+    HeldFinding,
+    Incident,
+    Member,
+    Prediction,
+    Rebalance,
+    Suspect,
+    Trigger,
+    View,
+)
 
 MODEL_VERSION: Final = 2
 READABLE: Final = frozenset({1, 2})
-"""1: without `View.prediction`. Fields are only ever added, behind the others: what an older version lacks is as if new."""
+"""1: without the fields of `View` from `nodes` on. Fields are only ever added, behind the others: what an older version lacks is
+as if new."""
 
 
 def pack(data: object) -> bytes:
@@ -47,6 +60,10 @@ def view(data: list[Any], settings: Settings) -> View:
     restored.closing = [_rebalance(r) for r in data[_CLOSING]]
     restored.flagged = [(code, member_id, generation) for code, member_id, generation in restored.flagged]
     if len(data) > _PREDICTION:
+        restored.found = None if data[_FOUND] is None else _signed(Found(*data[_FOUND]))
+        restored.suspect = None if data[_SUSPECT] is None else _signed(Suspect(*data[_SUSPECT]))
+        restored.incident = None if data[_INCIDENT] is None else _incident(data[_INCIDENT])
+        restored.held = [HeldFinding(*h) for h in data[_HELD]]
         restored.prediction = _prediction(data[_PREDICTION], settings)
     return restored
 
@@ -76,6 +93,10 @@ _CLOSING: Final = _VIEW_FIELDS.index("closing")
 _ASKED, _PARKED, _CROSSED, _BEFORE, _GENERATIONS = map(
     tuple(Prediction.__slots__).index, ("asked", "parked", "crossed", "before", "generations")
 )
+_FOUND: Final = _VIEW_FIELDS.index("found")
+_SUSPECT: Final = _VIEW_FIELDS.index("suspect")
+_INCIDENT: Final = _VIEW_FIELDS.index("incident")
+_HELD: Final = _VIEW_FIELDS.index("held")
 _PREDICTION: Final = _VIEW_FIELDS.index("prediction")
 _TRIGGERS: Final = tuple(Rebalance.__slots__).index("triggers")
 
@@ -115,6 +136,12 @@ def _rebalance(data: Any) -> Rebalance:
         rebalance.assigned = {member_id: tuple(p) for member_id, p in rebalance.assigned.items()}
     rebalance.evidence = [Ref(*r) for r in rebalance.evidence]
     return rebalance
+
+
+def _incident(data: Any) -> Incident:
+    incident = Incident(*data)
+    incident.signs = [Ref(*r) for r in incident.signs]
+    return incident
 
 
 def _prediction(data: list[Any], settings: Settings) -> Prediction:

@@ -19,6 +19,9 @@ HINDSIGHT_MS: Final = 5_000
 CROSSING_MS: Final = 20
 """Requests that come within this of each other may be handled in either order."""
 
+STEP_MS: Final = 2_000
+"""What waits is looked at once in so long: at these times, whenever a batch ends, so that batches decide nothing."""
+
 CAPACITY: Final = 4_096
 """Requests of one group that wait. A phase with more of them is not followed."""
 
@@ -28,14 +31,14 @@ REFUSED_KEPT: Final = 32
 
 def wait(p: Prediction, event: Event) -> bool:
     """Keeps an answered request until its time has come. False: too many wait."""
-    if event.kind == kinds.JOIN_GROUP and event.error_code == Error.NONE:
+    if _joined(event):
         _note_generation(p, event)
     elif event.kind == kinds.JOIN_GROUP and event.error_code != Error.MEMBER_ID_REQUIRED:
         p.refused.append(event.member_id)
         del p.refused[:-REFUSED_KEPT]
     p.asked.append(event)
     p.ripe_ms = min(p.ripe_ms, event.at_ms + HINDSIGHT_MS + 1)
-    p.oldest_ms = min(p.oldest_ms, event.received_ms - CROSSING_MS)
+    p.oldest_ms = min(p.oldest_ms, event.received_ms)
     if p.group is None and p.since_ms < 0 and (event.kind == kinds.JOIN_GROUP or 1 in p.generations):
         # Whether the group had no members before shows only in the answers of its first generation.
         p.ripe_ms = p.generations[1].joined_ms + HINDSIGHT_MS + 1 if 1 in p.generations else NEVER
@@ -45,26 +48,33 @@ def wait(p: Prediction, event: Event) -> bool:
 def next_ms(g: Emitter) -> int | None:
     """When `ready` has something next, unless an event comes first."""
     p = g.view.prediction
-    return p.ripe_ms if p.asked and p.oldest_ms < _known_until_ms(g, p.ripe_ms) else None
+    step_ms = -(-p.ripe_ms // STEP_MS) * STEP_MS
+    return step_ms if p.asked and p.oldest_ms < _known_until_ms(g, step_ms) else None
+
+
+def step(now_ms: int) -> int:
+    """The last time up to now at which what waits is looked at."""
+    return now_ms // STEP_MS * STEP_MS
 
 
 def ready(g: Emitter, now_ms: int, *, flush: bool) -> list[tuple[int, Event]]:
     """Takes out what has waited long enough, with when it reached the group. `flush`: nothing more will come."""
     p = g.view.prediction
-    until = _known_until_ms(g, NEVER if flush else now_ms)
-    if not p.asked or not (flush or p.ripe_ms <= now_ms) or p.oldest_ms >= until:
+    step_ms = NEVER if flush else step(now_ms)
+    if not p.asked or p.ripe_ms > step_ms:
         return []
-    issued = {e.answer_member_id: e.at_ms for e in p.asked if e.error_code == Error.MEMBER_ID_REQUIRED} | {"": -1}
-    asked = [(_arrival_ms(p, event, issued.get(event.member_id)), event) for event in p.asked]
-    asked.sort(key=lambda a: (a[0], a[1].at_ms, a[1].kind, a[1].member_id))
+    until = _known_until_ms(g, step_ms)
+    if p.oldest_ms >= until:
+        return []
+    asked = _in_order(p)
     count = 0
     for arrival_ms, event in asked:
-        if arrival_ms >= until or not (flush or event.at_ms + HINDSIGHT_MS < now_ms):
+        if arrival_ms >= until or event.at_ms + HINDSIGHT_MS >= step_ms:
             break
         count += 1
     p.asked = [event for _, event in asked[count:]]
     p.ripe_ms = min((event.at_ms for event in p.asked), default=NEVER) + HINDSIGHT_MS + 1
-    p.oldest_ms = min((event.received_ms for event in p.asked), default=NEVER) - CROSSING_MS
+    p.oldest_ms = min((event.received_ms for event in p.asked), default=NEVER)
     return asked[:count]
 
 
@@ -74,7 +84,7 @@ def _note_generation(p: Prediction, event: Event) -> None:
     if event.answer_member_id not in made.answered:
         made.answered.append(event.answer_member_id)
     if event.members:
-        made.listed = [m.member_id for m in event.members if not m.instance_id]
+        made.listed = [m.member_id for m in event.members]
     while len(p.generations) > GENERATIONS_KEPT:
         del p.generations[min(p.generations)]
 
@@ -93,16 +103,40 @@ def _known_until_ms(g: Emitter, now_ms: int) -> int:
     return until
 
 
-def _arrival_ms(p: Prediction, event: Event, issued_ms: int | None) -> int:
-    """When it reached the group: not before the generation that its answer presumes.
+def _in_order(p: Prediction) -> list[tuple[int, Event]]:
+    """What was asked, in the order in which it reached the group.
 
     Of new members that come together the first becomes the leader, and requests that come together are handled in any
-    order: the leader's came first, but after its id was issued. `issued_ms`: when that was; None: not a new member.
+    order: the leader's JoinGroup came before those of the others.
     """
-    earliest = -1
-    if event.error_code in (Error.NONE, Error.REBALANCE_IN_PROGRESS):
-        presumed = p.generations.get(event.answer_generation - 1 if event.kind == kinds.JOIN_GROUP else event.generation)
-        earliest = min(presumed.joined_ms, event.at_ms) if presumed is not None else -1
-    if issued_ms is not None and event.answer_member_id == event.leader_id:
-        return max(event.received_ms - CROSSING_MS, earliest, issued_ms)
-    return max(event.received_ms, earliest)
+    asked = [(_arrival_ms(p, event), event) for event in p.asked]
+    asked.sort(key=lambda a: (a[0], a[1].at_ms, a[1].connection, a[1].correlation_id, a[1].kind, a[1].member_id))
+    for number, (arrival_ms, event) in enumerate(asked):
+        if _joined(event) and event.answer_member_id == event.leader_id:
+            first = number
+            while first and asked[first - 1][0] >= arrival_ms - CROSSING_MS and _may_follow(asked[first - 1][1], event):
+                first -= 1
+            if first < number:
+                asked[first : number + 1] = [(asked[first][0], event), *asked[first:number]]
+    return asked
+
+
+def _joined(event: Event) -> bool:
+    return event.kind == kinds.JOIN_GROUP and event.error_code == Error.NONE
+
+
+def _may_follow(other: Event, leader: Event) -> bool:
+    """Whether the leader's JoinGroup may have been handled before this one: of another member, about another id."""
+    if other.kind != kinds.JOIN_GROUP or (other.instance_id and other.instance_id == leader.instance_id):
+        return False
+    if _joined(other):
+        return other.answer_generation == leader.answer_generation
+    return other.answer_member_id != leader.member_id or not leader.member_id
+
+
+def _arrival_ms(p: Prediction, event: Event) -> int:
+    """When it reached the group: not before the generation that its answer presumes."""
+    if event.error_code not in (Error.NONE, Error.REBALANCE_IN_PROGRESS):
+        return event.received_ms
+    presumed = p.generations.get(event.answer_generation - 1 if event.kind == kinds.JOIN_GROUP else event.generation)
+    return max(event.received_ms, min(presumed.joined_ms, event.at_ms) if presumed is not None else -1)

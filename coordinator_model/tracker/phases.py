@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from typing import Final
 
+from coordinator_model.diagnosis import causes
 from coordinator_model.states import State
 from coordinator_model.tracker import cost, reasons
 from coordinator_model.tracker.emit import Emitter
@@ -263,6 +264,7 @@ def _write(g: Emitter, rebalance: Rebalance) -> None:
     rebalance.ended_ms = max(rebalance.ended_ms, rebalance.started_ms)
     tell(g, rebalance, final=True)
     culprit = _culprit(rebalance)
+    causes.sharpen(g, rebalance, culprit)
     if culprit.member_id in g.view.members:  # who it is may have been told after what it did
         member = g.view.members[culprit.member_id]
         culprit.instance_id, culprit.client_host = member.instance_id, member.client_host

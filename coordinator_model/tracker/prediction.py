@@ -13,6 +13,7 @@ then waits for the end of the next rebalance, whose answers name every member, a
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Final, NamedTuple
 
@@ -37,6 +38,7 @@ QUEUED_MS: Final = 100
 """A request that is parked had to wait for its handling by this much at most."""
 
 ROUNDING_MS: Final = 2
+CROSSING_AT_MOST: Final = 16
 STALL_MS: Final = 5_000
 """A broker that writes no line for so long, among clients that heartbeat every 3 s, did nothing else either."""
 
@@ -51,6 +53,7 @@ class Step(NamedTuple):
     ticket: int
     before: ClassicGroup
     waiting: dict[int, Event]  # told and not answered by then, by ticket
+    crossing: Sequence[Event]  # what came so soon after that it may have been handled before
 
 
 def observe(g: Emitter, event: Event) -> None:
@@ -68,17 +71,18 @@ def advance(g: Emitter, now_ms: int, clock: BrokerClock | None, *, flush: bool =
     """Tells the specification what has waited long enough. `flush`: the input ended, nothing more will come."""
     p = g.view.prediction
     told = hindsight.ready(g, now_ms, flush=flush)
-    for number, (arrival_ms, event) in enumerate(told):
+    for number, (_, event) in enumerate(told):
         if p.group is None:
             _begin(g, event, [e for _, e in told[number:]])
         if p.group is not None:
-            _tell(g, event, arrival_ms, clock)
+            _tell(g, told, number, clock)
         if g.view.prediction is not p:  # they differ: what waits is part of what it begins from
             return
     if told and p.group is None:
         p.group = rebase.begun(g)
         if p.group is not None:
             p.asked.clear()
+            p.based_ms = hindsight.step(now_ms)
 
 
 def _begin(g: Emitter, event: Event, told: list[Event]) -> None:
@@ -95,15 +99,20 @@ def _begin(g: Emitter, event: Event, told: list[Event]) -> None:
     issued = {e.answer_member_id for e in told if e.error_code == Error.MEMBER_ID_REQUIRED or not e.member_id}
     if listed and listed == {e.answer_member_id for e in joins} and listed <= issued:
         p.group = ClassicGroup(g.view.group_id, rebase.rules(g.settings, p), event.received_ms)
+        p.born = True
 
 
-def _tell(g: Emitter, event: Event, arrival_ms: int, clock: BrokerClock | None) -> None:
+def _tell(g: Emitter, told: Sequence[tuple[int, Event]], number: int, clock: BrokerClock | None) -> None:
     p = g.view.prediction
+    arrival_ms, event = told[number]
     group = p.group
     assert group is not None
+    if event.kind in _CHANGING and (event.received_ms < p.based_ms or arrival_ms < group.now_ms - hindsight.CROSSING_MS):
+        drop(g, event.at_ms)  # it was parked, unseen, while the group seemed to be stable
+        return
     now_ms = max(arrival_ms, group.now_ms)
     due_ms = group.timers.next_due(now_ms)
-    if now_ms - LATE_MS < due_ms < NEVER and _came_before(group, event):
+    if now_ms - LATE_MS < due_ms < NEVER and _came_before(group, event, now_ms):
         now_ms = max(due_ms - 1, group.now_ms)
     if event.error_code == Error.GROUP_MAX_SIZE_REACHED and p.max_size == MAX_INT:
         p.max_size = len(group.awaiting_join if group.state is State.PREPARING_REBALANCE else group.members)
@@ -112,7 +121,8 @@ def _tell(g: Emitter, event: Event, arrival_ms: int, clock: BrokerClock | None) 
     before = group.copy() if timers_due or event.kind in _CHANGING else group
     p.ticket += 1
     p.parked[p.ticket] = event
-    step = Step(event, now_ms, p.ticket, before, dict(p.parked) if before is not group else {p.ticket: event})
+    waiting = dict(p.parked) if before is not group else {p.ticket: event}
+    step = Step(event, now_ms, p.ticket, before, waiting, _crossing(told, number, p.asked, now_ms + hindsight.CROSSING_MS))
     outcome = group.handle(asked.request_of(event), now_ms, p.ticket)
     if (before.state, before.generation) != (group.state, group.generation):
         handled_ms = now_ms if timers_due else min(event.at_ms, now_ms + QUEUED_MS)
@@ -132,13 +142,26 @@ def _tell(g: Emitter, event: Event, arrival_ms: int, clock: BrokerClock | None) 
         _differ(g, overdue, None, step, clock)
 
 
-def _came_before(group: ClassicGroup, event: Event) -> bool:
+def _crossing(told: Sequence[tuple[int, Event]], number: int, asked_later: Sequence[Event], until_ms: int) -> list[Event]:
+    soon = [event for _, event in told[number + 1 : number + 1 + CROSSING_AT_MOST]]
+    return [event for event in (*soon, *asked_later[:CROSSING_AT_MOST]) if event.kind in _CHANGING and event.received_ms <= until_ms]
+
+
+def _came_before(group: ClassicGroup, event: Event, now_ms: int) -> bool:
     """Whether the answer shows that a timer which is due had not fired yet."""
-    if event.error_code == Error.REBALANCE_IN_PROGRESS:
-        return group.state is State.PREPARING_REBALANCE and event.generation == group.generation
-    if event.kind == kinds.JOIN_GROUP:
-        return group.state is State.PREPARING_REBALANCE and event.answer_generation == group.generation + 1
-    return event.error_code == Error.NONE and event.generation == group.generation
+    fired = group.copy()
+    fired.advance(now_ms)
+    if event.kind != kinds.JOIN_GROUP:
+        return not _answers(fired, event, now_ms) and _answers(group.copy(), event, group.now_ms)
+    known = event.member_id in group.members or event.member_id in group.pending_members
+    gone = known and event.member_id not in fired.members and event.member_id not in fired.pending_members
+    ended = group.state is State.PREPARING_REBALANCE and fired.generation > group.generation == event.answer_generation - 1
+    return event.error_code == Error.NONE and (ended or gone)
+
+
+def _answers(group: ClassicGroup, event: Event, now_ms: int) -> bool:
+    outcome = group.handle(asked.request_of(event), now_ms, -1)
+    return any(a.ticket == -1 and asked.agrees(event, a.answer) for a in outcome.answers)
 
 
 def _learn_initial_delay(p: Prediction, group: ClassicGroup) -> None:
@@ -174,7 +197,7 @@ def _elected_otherwise(g: Emitter, event: Event, answered: Answered) -> bool:
     """Only the leader differs, and a new one had to be elected: whom a hash map yields depends on the release."""
     p, answer = g.view.prediction, answered.answer
     group, last = p.group, p.generations.get(event.answer_generation - 1)
-    if g.settings.kafka_version or group is None or last is None or not isinstance(answer, JoinAnswer):
+    if (g.settings.kafka_version and p.born) or group is None or last is None or not isinstance(answer, JoinAnswer):
         return False
     if answer.leader == last.leader or event.leader_id not in group.members:
         return False
@@ -189,8 +212,7 @@ def _otherwise(group: ClassicGroup, event: Event, now_ms: int) -> bool:
     if event.generation > group.generation:
         return False  # nobody knows a generation before it is made
     other = group.copy()
-    outcome = other.handle(asked.request_of(event), min(now_ms, other.timers.next_due(now_ms) - 1), -1)
-    return any(a.ticket == -1 and asked.agrees(event, a.answer) for a in outcome.answers)
+    return _answers(other, event, min(now_ms, other.timers.next_due(now_ms) - 1))
 
 
 def _differ(g: Emitter, event: Event, answer: Answer | None, step: Step, clock: BrokerClock | None) -> None:
@@ -198,7 +220,7 @@ def _differ(g: Emitter, event: Event, answer: Answer | None, step: Step, clock: 
     p = g.view.prediction
     stalled = clock is not None and clock.longest_silence_ms(event.received_ms - 2 * STALL_MS, event.at_ms) >= STALL_MS
     release = "" if g.settings.kafka_version else _release_of(p, event, step)
-    if not (stalled or release or _request_is_missing(p, step.before)):
+    if not (stalled or release or _request_is_missing(p, step.before) or _crossed(event, step)):
         told = None if answer is None else asked.predicted(answer, event)
         findings.model_divergence(g, event, told, step.before.version.name)
     drop(g, event.at_ms)
@@ -216,12 +238,27 @@ def _release_of(p: Prediction, event: Event, step: Step) -> str:
     return ""
 
 
+def _crossed(event: Event, step: Step) -> bool:
+    """Whether the broker's answer is right if one, or all, of the requests that came together went before the one told last."""
+    for firsts in (*((first,) for first in step.crossing), step.crossing):
+        group, waiting = step.before.copy(), dict(step.waiting)
+        answers = []
+        for ticket, first in enumerate(firsts, -len(firsts)):
+            waiting[ticket] = first
+            answers += group.handle(asked.request_of(first), step.now_ms, ticket).answers
+        answers += group.handle(asked.request_of(step.event), step.now_ms, step.ticket).answers
+        if any(waiting.get(int(a.ticket)) is event and asked.agrees(event, a.answer) for a in answers):
+            return True
+    return False
+
+
 def _request_is_missing(p: Prediction, group: ClassicGroup) -> bool:
     """Whether a JoinGroup or SyncGroup was sent that the log does not show: one whose sender died is never answered.
 
     A generation lists its members to its leader. If one of them was not answered, or nobody was told the list, then
     there were other requests than the log shows.
     """
-    made = [p.generations[n] for n in (group.generation, group.generation + 1) if n in p.generations]
-    unseen = any(m.listed is None or not set(m.listed) <= {*m.answered, *p.refused} for m in made)
-    return unseen or (group.state is State.STABLE and bool(group.pending_sync_members))
+    for made in (p.generations[n] for n in (group.generation, group.generation + 1) if n in p.generations):
+        if made.listed is None or not {*made.answered, *p.refused}.issuperset(made.listed):
+            return True
+    return group.state is State.STABLE and bool(group.pending_sync_members)

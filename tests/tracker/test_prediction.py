@@ -3,16 +3,24 @@
 from __future__ import annotations
 
 import json
+import random
+from collections import Counter
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
 from coordinator_model import events as kinds
+from coordinator_model.client import ClientConfig
+from coordinator_model.config import CoordinatorConfig
 from coordinator_model.errors import Error
 from coordinator_model.events import MemberEntry
+from coordinator_model.simulation import Application
+from coordinator_model.tracker import prediction
 from coordinator_model.tracker.hindsight import CAPACITY
 from coordinator_model.tracker.settings import Settings
 from tests.tracker.batching import batches
+from tests.tracker.logged import LoggedSimulation
 from tests.tracker.story import Story, play, table
 
 
@@ -238,3 +246,39 @@ def test_the_same_is_told_in_any_batching_with_the_state_stored_after_each(count
     story.beats(["a-1", "b-1", "c-1"], 2, 31_000, 45_000)
     rows = play(batches(story.events, count, shuffle_ms=2_000), Settings(), snapshot=True)
     assert [row["at"] for row in table(rows, "findings") if row["code"] == "MODEL_DIVERGENCE"] == [30_500]
+
+
+def life(release: str, seed: int) -> LoggedSimulation:
+    """Two minutes of up to five consumers, dynamic and static ones, that start, stall, die and close when `seed` says."""
+    chance = random.Random(seed)
+    applications = []
+    for number in range(chance.randint(1, 5)):
+        config = ClientConfig.of(release, f"c{number}")
+        if chance.random() < 0.3:
+            config = replace(config, group_instance_id=f"i{number}")
+        if chance.random() < 0.5:
+            config = replace(config, session_timeout_ms=chance.choice((6_000, 10_000)), max_poll_interval_ms=20_000)
+        starts_ms = chance.choice((0, 0, chance.randint(0, 60_000)))
+        end_ms = starts_ms + chance.randint(10, 90_000)
+        fate = chance.choice(("stays", "dies_ms", "closes_ms"))
+        stall_ms = starts_ms + chance.randint(0, 60_000)
+        stalls = ((stall_ms, stall_ms + chance.randint(1_000, 40_000)),) if chance.random() < 0.3 else ()
+        applications.append(Application(config, starts_ms, stalls=stalls, **{} if fate == "stays" else {fate: end_ms}))
+    simulation = LoggedSimulation(CoordinatorConfig.of(release), applications, seed=seed)
+    simulation.run_until(120_000)
+    return simulation
+
+
+@pytest.mark.parametrize("release", ["2.8.2", "3.3.2", "3.9.1", "4.2.0"])
+def test_whatever_kafka_does_is_no_finding_when_seen_through_a_log(release: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Most answers are compared, whatever happens to the group, and none of them differs."""
+    compared, differing = Counter[str](), []
+    tell = prediction._tell
+    monkeypatch.setattr(prediction, "_tell", lambda *arguments: (compared.update(["told"]), tell(*arguments)))
+    for seed in range(60):
+        story = Story()
+        story.events = life(release, seed).log
+        compared["logged"] += len(story.events)
+        differing += [(seed, row["at"], row["message"]) for row in divergences(story, Settings(kafka_version=release))]
+    assert differing == []
+    assert compared["told"] > 0.9 * compared["logged"]
