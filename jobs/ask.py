@@ -41,16 +41,16 @@ class Asked:
         self.question = question
         self._lake = Lake(lakehouse, tables=())
         self._given = given
-        self.values = _values(question, given, newest(self._lake, given.get("cluster")))
+        self.values = values(question, given, newest(self._lake, given.get("cluster")))
         self.cut = False  # whether there are more rows than `limit`
 
     def answer(self) -> Answer:
         """The rows."""
-        values = dict(self.values)
-        limit = values.get("limit")
+        bound = dict(self.values)
+        limit = bound.get("limit")
         if limit is not None:
-            values["limit"] = limit + 1
-        found = self._lake.ask(self.question.for_duckdb(), values)
+            bound["limit"] = limit + 1
+        found = self._lake.ask(self.question.for_duckdb(), bound)
         self.cut = limit is not None and len(found.rows) > limit
         return Answer(found.columns, found.rows[:limit])
 
@@ -83,27 +83,31 @@ def newest(lake: Lake, cluster: str | None) -> datetime:
     return found if isinstance(found, datetime) else BEGINNING
 
 
-def _values(question: Question, given: Mapping[str, str], now: datetime) -> dict[str, Any]:
-    """A value for every parameter. QuestionError: one is missing, of no use, or not of this question."""
+def values(question: Question, given: Mapping[str, str], now: datetime) -> dict[str, Any]:
+    """A value for every parameter of a question: what was typed, else its default. `now`: the newest time in the tables.
+
+    Without a zone, `now` is local time, as Spark collects it. QuestionError: a value of no use, or for no parameter.
+    """
+    now = now.astimezone(timezone.utc)
     for name in given:
         if name not in question.names:
             raise QuestionError(f"{question.name} takes no {name} (it takes: {', '.join(question.names) or 'nothing'})")
     until = instant(given["until"], now, name="until") if "until" in given else now
-    values: dict[str, Any] = {}
+    found: dict[str, Any] = {}
     for parameter in question.parameters:
         name = parameter.name
         text = given.get(name, parameter.default)
         if name == "until":
-            values[name] = until
+            found[name] = until
         elif name in questions.TIMES:
-            values[name] = (until if name == "at" else BEGINNING) if text is None else instant(text, until, name=name)
+            found[name] = (until if name == "at" else BEGINNING) if text is None else instant(text, until, name=name)
         elif name in questions.SPANS:
-            values[name] = span(text or "", name=name) // timedelta(milliseconds=1)
+            found[name] = span(text or "", name=name) // timedelta(milliseconds=1)
         elif name in questions.TEXTS:
-            values[name] = text
+            found[name] = text
         else:
-            values[name] = _number(name, text or "")
-    return values
+            found[name] = _number(name, text or "")
+    return found
 
 
 def instant(text: str, now: datetime, *, name: str) -> datetime:

@@ -112,13 +112,14 @@ def load(name: str, folder: Path = SQL) -> Question:
 
 def parse(name: str, text: str) -> Question:
     """A question from the text of its file. ValueError: the file does not say what it must."""
-    head = [line for line in text.split("\n\n", 1)[0].splitlines() if line.startswith("--")]
+    comment, _, body = text.partition("\n\n")
+    head = comment.splitlines()
     parameters = tuple(Parameter(*match.groups()) for line in head if (match := _PARAMETER.fullmatch(line)))
     prose = [line.removeprefix("--").strip() for line in head if not line.startswith("-- :")]
     question, _, answer = "\n".join(prose).strip().partition("\n\n")
     if not question.endswith("?") or not answer:
         raise ValueError(f"{name}: begins without a question and what answers it")
-    unknown = set(re.findall(r"(?<![:\w]):([a-z_]+)\b", text)) ^ {parameter.name for parameter in parameters}
+    unknown = set(re.findall(r"(?<![:\w]):([a-z_]+)\b", body)) ^ {parameter.name for parameter in parameters}
     if unknown:
         raise ValueError(f"{name}: parameters declared and not used, or used and not declared: {', '.join(sorted(unknown))}")
     return Question(name, " ".join(question.split()), " ".join(answer.split()), parameters, text)
