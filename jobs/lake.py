@@ -66,7 +66,8 @@ class Lake:
         nothing = ", ".join(f"CAST(NULL AS {_duckdb_type(field['type'])}) AS {_quoted(field['name'])}" for field in fields)
         source = f"SELECT {nothing} WHERE false"
         if _is_plain(table):
-            files = [_text(_unglobbed(path)) for path in table.file_uris()]
+            # By their names: delta-rs gives the path of the folder as a URL.
+            files = [_text(_unglobbed(str(self._folder / name / uri.rpartition("/")[2]))) for uri in table.file_uris()]
             data = f"read_parquet([{', '.join(files)}], union_by_name = true)" if files else ""
         else:
             data = _quoted(f"{name} as pyarrow reads it")
