@@ -27,13 +27,7 @@ _TEXT_CELL: Final = 32_767  # what a spreadsheet takes
 _PROSE: Final = frozenset({"message", "reason", "detail", "last_reason", "topics", "requests_of"})
 _PROSE_CELL: Final = 200
 _COMMON: Final = ("cluster", "group_id")
-_TITLES: Final = {
-    "group_id": "group",
-    "client_id": "client",
-    "client_host": "host",
-    "member_id": "member",
-    "unavailable_partition_ms": "time lost",
-}
+_SHORTER: Final = {"client_id": "client", "client_host": "host", "group_id": "group", "member_id": "member"}
 _FORMULA: Final = re.compile(r"[=+\-@\t\r]")
 
 
@@ -114,7 +108,11 @@ def _one_day(answer: Answer) -> Any:
 
 def _title(name: str) -> str:
     """A column's name as a person reads it. A unit is with every figure."""
-    return _TITLES.get(name) or name.removesuffix("_ms").replace("_", " ")
+    if name == "unavailable_partition_ms":
+        return "time lost"
+    for long, short in _SHORTER.items():
+        name = name.replace(long, short)
+    return name.removesuffix("_ms").replace("_", " ")
 
 
 def _alignment(answer: Answer, index: int) -> str:
