@@ -15,6 +15,7 @@ from datetime import datetime, timezone
 from pathlib import Path
 from typing import Any, Final
 
+from coordinator_model.events import PROMPT_MS
 from jobs.errors import EvidenceError
 from jobs.lake import Lake
 from jobs.sources.log_bytes import open_log
@@ -31,6 +32,12 @@ VIEWS: Final = {
 
 KINDS: Final = {"f": "finding", "r": "rebalance", "s": "membership", "t": "transition"}
 
+_LINES: Final = "SELECT e.position, epoch_ms(e.at) AS ms FROM group_events AS e WHERE e.origin = $origin"
+_BEATS: Final = """
+    SELECT unnest(e.positions) AS position, epoch_ms(e.received_at) + unnest(e.beats) AS ms
+    FROM group_events AS e WHERE e.origin = $origin AND len(e.positions) = len(e.beats)
+"""
+_MINUTE_MS: Final = 60_000
 _ID: Final = re.compile(r"[frst][0-9a-f]{3,11}")
 _BLOCK_BYTES: Final = 1 << 20
 _KEPT_BYTES: Final = 1 << 20  # of one line: more is never shown
@@ -103,12 +110,28 @@ def _rows(lakehouse: Path, row_id: str) -> list[dict[str, Any]]:
     return rows
 
 
-def _times(lake: Lake, origins: Iterable[str]) -> dict[tuple[str, int], int]:
-    """Milliseconds into the minute of every line that ingest read from a file; zones leave these alone."""
-    times: dict[tuple[str, int], int] = {}
+@dataclass(frozen=True)
+class Clock:
+    """When a line was written, as far as ingest tells: ms into the minute, which no time zone changes."""
+
+    ms: int
+    later_ms: int = 0  # it may be so much later
+
+    def fits(self, line: bytes) -> bool:
+        """Whether a line bears that time."""
+        found = SECONDS.find(line[SECOND])
+        return found is not None and (found - self.ms) % _MINUTE_MS <= self.later_ms
+
+
+def _times(lake: Lake, origins: Iterable[str]) -> dict[tuple[str, int], Clock]:
+    """The times of all lines that ingest made events of."""
+    times: dict[tuple[str, int], Clock] = {}
     for origin in origins:
-        text = "SELECT e.position, epoch_ms(e.at) % 60000 AS ms FROM group_events AS e WHERE e.origin = $origin"
-        times |= {(origin, int(position)): int(ms) for position, ms in lake.ask(text, {"origin": origin}).rows}
+        # Of heartbeats that share a row the arrival is known; the line is written with the answer, which was prompt.
+        beats = lake.ask(_BEATS, {"origin": origin}).rows
+        times |= {(origin, int(position)): Clock(int(ms) % _MINUTE_MS, PROMPT_MS + 1) for position, ms in beats}
+        lines = lake.ask(_LINES, {"origin": origin}).rows
+        times |= {(origin, int(position)): Clock(int(ms) % _MINUTE_MS) for position, ms in lines}
     return times
 
 
@@ -127,22 +150,22 @@ def _files(inputs: Sequence[Path]) -> list[LogFile]:
     return files
 
 
-def _find(origin: str, wanted: dict[int, int | None], files: Sequence[LogFile]) -> dict[int, tuple[Path, bytes]]:
+def _find(origin: str, wanted: dict[int, Clock | None], files: Sequence[LogFile]) -> dict[int, tuple[Path, bytes]]:
     """The wanted lines of one log, from the file of that name or one that it was rotated to.
 
-    `wanted`: by number, the milliseconds into the minute that the line must bear, where known.
+    `wanted`: by number, the time that the line must bear; without one, the name of the file must be the same.
     """
     folder, stem = _place(origin)
     same = [file for file in files if file.origin == origin]
     moved = [file for file in files if file.origin != origin and _place(file.origin) == (folder, stem)]
     found: dict[int, tuple[Path, bytes]] = {}
     for file in (*same, *moved):
-        left = {number: ms for number, ms in wanted.items() if number not in found}
+        left = {number: clock for number, clock in wanted.items() if number not in found}
         if not left:
             break
         for number, text in read_lines(file.path, left):
-            ms = left[number]
-            if SECONDS.find(text[SECOND]) == ms if ms is not None else file.origin == origin:
+            clock = left[number]
+            if clock.fits(text) if clock is not None else file.origin == origin:
                 found[number] = (file.path, text)
     return found
 

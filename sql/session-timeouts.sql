@@ -1,9 +1,9 @@
 -- Whose session ran out, and was it a crash or a pause?
 --
--- One row per expired session, the newest first. PAUSED: the process was heard of again under its old member id, so it
--- had only stopped for a while (garbage collection, CPU limit, network). REJOINED: a new member came with its client.id
--- since it was last heard of (the process was restarted, or gave its id up). GONE: neither. `back_at` is when that was.
--- Telling PAUSED takes kafka-request.log.
+-- One row per expired session, the newest first. PAUSED: the same process was heard of again, under its old member id
+-- or on its old connection, so it had only stopped for a while (garbage collection, CPU limit, network). REJOINED: a
+-- new member came with its client.id since it was last heard of (the process was restarted, or connected anew). GONE:
+-- neither. `back_at` is when that was. Telling PAUSED takes kafka-request.log.
 --
 -- :cluster     only this cluster
 -- :group       only this consumer group
@@ -22,14 +22,30 @@ WITH expired AS (
     AND s.ended_at >= :since
     AND s.ended_at <= :until
 ),
-paused AS (
-  SELECT x.id, min(e.received_at) AS back_at
+connections AS (
+  SELECT DISTINCT x.id, x.cluster, x.group_id, x.ended_at, e.broker, e.connection
+  FROM expired AS x
+  JOIN group_events AS e ON e.cluster = x.cluster AND e.group_id = x.group_id AND e.member_id = x.member_id
+  WHERE e.source = 'request' AND e.connection <> '' AND e.received_at <= x.ended_at
+),
+heard AS (
+  SELECT x.id, e.received_at
   FROM expired AS x
   JOIN group_events AS e
     ON e.cluster = x.cluster AND e.group_id = x.group_id AND e.member_id = x.member_id
       AND e.source = 'request' AND e.received_at > x.ended_at
   WHERE e.error_code IN (22, 25, 82)
-  GROUP BY x.id
+  UNION ALL
+  SELECT c.id, e.received_at
+  FROM connections AS c
+  JOIN group_events AS e
+    ON e.cluster = c.cluster AND e.group_id = c.group_id AND e.broker = c.broker AND e.connection = c.connection
+      AND e.source = 'request' AND e.received_at > c.ended_at
+),
+paused AS (
+  SELECT h.id, min(h.received_at) AS back_at
+  FROM heard AS h
+  GROUP BY h.id
 ),
 rejoined AS (
   SELECT x.id, min(a.came_at) AS back_at

@@ -121,8 +121,9 @@ def test_the_member_that_everybody_waited_for_was_slow_to_rejoin(lakehouse):
 
 def test_frozen_processes_are_told_from_killed_ones(lakehouse):
     fate = {row["client_id"]: row["fate"] for row in asked(lakehouse, "session-timeouts", until="06:15", limit="100")}
-    assert fate["parcel-tracker-1"] == "PAUSED"
-    assert fate["billing-worker-1"] == "GONE"
+    assert fate["parcel-tracker-1"] == fate["fraud-scoring-1"] == "PAUSED"
+    assert fate["billing-worker-2"] == fate["geo-enrich-1"] == "GONE"
+    assert fate["session-store-3"] == "REJOINED"
 
 
 def test_a_rolling_restart_is_one_wave_and_a_crash_loop_is_one_client(lakehouse):

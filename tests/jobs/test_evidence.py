@@ -182,6 +182,17 @@ def test_json_is_the_row_with_its_lines(lake, logs, capsys):
     assert not {"evidence", "batch_id"} & set(found)
 
 
+def test_a_heartbeat_among_others_is_found_by_its_arrival(tmp_path, logs):
+    folder = empty_lakehouse(tmp_path / "other")
+    refs = [{"source": "request", "origin": ORIGIN, "position": number} for number in (2, 4, 6)]
+    beats = line(
+        at=1_001, kind="HEARTBEAT", origin=ORIGIN, position=2, positions=[2, 4, 6], beats=[0, 1_950, 3_800],
+    )  # fmt: skip
+    write(folder, beats, finding(evidence=json.dumps(refs)))
+    # Line 4 was written 52 ms after its arrival; line 6 would have been 204 ms late: it is another line.
+    assert texts(folder, logs) == [LINES[1], LINES[3], None]
+
+
 def test_one_file_as_input(tmp_path, logs):
     folder = empty_lakehouse(tmp_path / "other")
     ref = {"source": "coordinator", "origin": "server.log", "position": 10}
