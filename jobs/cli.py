@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -132,6 +132,106 @@ def report(lakehouse: Path, *, group: str | None, form: str) -> int:
 
     render(found, _console())
     return 0
+
+
+def _asked_for(*names: str) -> Callable[[Callable[..., int]], Callable[..., int]]:
+    """Options of `ask` that are parameters of questions."""
+    metavars = {"since": "TIME", "until": "TIME", "at": "TIME", "around": "SPAN", "limit": "N"}
+
+    def decorate(command: Callable[..., int]) -> Callable[..., int]:
+        for name in reversed(names):
+            command = click.option(f"--{name}", metavar=metavars.get(name, "NAME"), help=_MEANINGS[name])(command)
+        return command
+
+    return decorate
+
+
+_MEANINGS: Final = {
+    "cluster": "Only this cluster.",
+    "group": "Only this consumer group.",
+    "client": "Only this client.id.",
+    "member": "Only members with this in their member id.",
+    "since": "From this time on: ISO 8601 in UTC, or a duration back from --until (90s, 15m, 24h, 7d).",
+    "until": "Up to this time. [default: the newest time in the tables]",
+    "at": "The time in question. [default: that of --until]",
+    "around": "How far around --at.",
+    "limit": "Rows at most.",
+}
+
+
+@cli.command(
+    epilog="""\b
+Examples:
+  rebalance ask                                             which questions there are
+  rebalance ask why --lakehouse lake/ --group payments
+  rebalance ask worst --lakehouse lake/ --since 7d
+  rebalance ask changes --lakehouse lake/ --at 2026-11-21T06:16 --around 5m
+  rebalance ask storms --lakehouse lake/ --set least=10 --format json
+  rebalance ask why --show                                  the SQL, for DuckDB and for Spark
+""",
+)
+@click.argument("name", required=False)
+@click.option("--lakehouse", type=click.Path(path_type=Path), help="Folder that `rebalance run` wrote.")
+@_asked_for(*_MEANINGS)
+@click.option("--set", "others", metavar="NAME=VALUE", multiple=True, help="Another parameter of the question. Repeatable.")
+@click.option(
+    "--format",
+    "form",
+    type=click.Choice(["table", "csv", "json"]),
+    default="table",
+    help="For people, spreadsheets or programs. [default: table]",
+)
+@click.option("--show", is_flag=True, help="Print the SQL of the question, and ask nothing.")
+def ask(name: str | None, *, lakehouse: Path | None, others: Sequence[str], form: str, show: bool, **typed: str | None) -> int:
+    """Ask a named question of the lakehouse; without a name, list the questions.
+
+    Every question is a file of SQL that DuckDB and Spark run alike. Times are UTC.
+    """
+    from jobs import ask_command
+
+    given = {parameter: value for parameter, value in typed.items() if value is not None}
+    return ask_command.run(name, lakehouse, given, others, form, _console(), show=show)
+
+
+@cli.command(
+    epilog="""\b
+Examples:
+  rebalance evidence f3a91c0d27be --lakehouse lake/
+  rebalance evidence r5410 --lakehouse lake/ --input logs/ --format json
+""",
+)
+@click.argument("row_id", metavar="ID")
+@click.option("--lakehouse", type=click.Path(path_type=Path), required=True, help="Folder that `rebalance run` wrote.")
+@click.option(
+    "--input",
+    "source",
+    type=click.Path(path_type=Path),
+    help="The logs, as `rebalance run` was given them. [default: where they were read from]",
+)
+@click.option("--format", "form", type=click.Choice(["text", "json"]), default="text", help="For people or for programs. [default: text]")
+@click.option("--chars", type=click.IntRange(80, 1_000_000), default=2_000, metavar="N", help="Of a line at most. [default: 2000]")
+def evidence(row_id: str, *, lakehouse: Path, source: Path | None, form: str, chars: int) -> int:
+    """Show the log lines that prove a finding or a rebalance.
+
+    `rebalance ask findings` and `rebalance ask rebalances` have the ids; so have the report and the answers of other questions.
+    The beginning of an id will do.
+    """
+    from jobs import evidence as proofs
+    from jobs.lakehouse import known_inputs
+
+    found = proofs.prove(lakehouse, row_id, [source] if source else known_inputs(lakehouse))
+    if form == "json":
+        click.echo(proofs.to_json(found))
+    else:
+        from jobs.evidence_text import render
+
+        render(found, _console(), most=chars)
+    missing = sum(len(proof.missing) for proof in found)
+    if missing:
+        _complain(
+            f"{missing} of {sum(len(proof.lines) for proof in found)} lines were not found; give --input DIR with the logs that were read"
+        )
+    return UNUSABLE if missing else 0
 
 
 @cli.command()

@@ -45,6 +45,11 @@ class Columns:
         """Whether nothing has to be cut."""
         return self.width is None or _total(self._natural()) <= self.width
 
+    @property
+    def fits_when_cut(self) -> bool:
+        """Whether every column that may not be cut has its room, and each of the others something to show."""
+        return self.width is None or _total(self._fitted(self._natural())) <= self.width
+
     def _natural(self) -> list[int]:
         rows = [line for line in self._lines if not isinstance(line, str)]
         return [

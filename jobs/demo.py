@@ -43,6 +43,7 @@ def run_demo(console: Console, *, recording: Path = RECORDING, folder: Path = FO
     render(read_report(lakehouse), console, rebalances_per_group=_SHOWN)
     line()
     line(f"Everything about one group:  rebalance report --lakehouse {_shown(lakehouse)} --group fraud-check")
+    line(f"Why did it rebalance:        rebalance ask why --lakehouse {_shown(lakehouse)} --group fraud-check")
     line("Your own logs:               rebalance run --input LOGS --lakehouse LAKE --once --timezone ZONE")
     line("How to capture them:         conf/capture")
     return 0

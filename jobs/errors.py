@@ -17,6 +17,14 @@ class LakehouseError(UserError):
     """No lakehouse where one was expected."""
 
 
+class QuestionError(UserError):
+    """A question that is not known, or is asked what it does not take."""
+
+
+class EvidenceError(UserError):
+    """The lines that prove a row cannot be shown."""
+
+
 class QueryFailedError(Exception):
     """A stage failed while it worked; exit code 1. The message is its root cause in one line, `log` has the rest."""
 

@@ -3,6 +3,7 @@
 group_events/, rebalances/, ...   the Delta tables
 _checkpoints/ingest, track        how far each query is; belongs to the tables: neither is of use without the other
 _checkpoints/layout.json          what the checkpoints were made with
+_checkpoints/inputs.json          where the logs were read from
 _spool/                           slices of the input that wait for ingest
 _logs/                            Spark's log
 _lock                             held by the process that works here
@@ -30,6 +31,7 @@ LAYOUT_VERSION: Final = 1
 """Of the folder and the checkpoints. Raised when an older one can no longer be continued."""
 
 _JVM_LOCK_SECONDS: Final = 60
+_INPUTS_KEPT: Final = 16
 
 
 @dataclass(frozen=True)
@@ -52,6 +54,11 @@ class Lakehouse:
     def layout(self) -> Path:
         """What the checkpoints were made with."""
         return self.folder / "_checkpoints" / "layout.json"
+
+    @property
+    def inputs(self) -> Path:
+        """Where the logs were read from."""
+        return self.folder / "_checkpoints" / "inputs.json"
 
     @property
     def spool(self) -> Path:
@@ -110,6 +117,22 @@ def check_layout(lakehouse: Lakehouse, settings: Settings) -> None:
         raise UserError(
             f"{folder} was made with shards = {theirs.get('shards')}, not {settings.shards}: use the same settings or a new folder"
         )
+
+
+def remember_input(lakehouse: Lakehouse, source: Path) -> None:
+    """Keeps where logs were read from, the last place first: evidence names files relative to it."""
+    here = str(source.resolve())
+    known = [here, *(str(path) for path in known_inputs(lakehouse.folder) if str(path) != here)]
+    _write(lakehouse.inputs, json.dumps(known[:_INPUTS_KEPT]))
+
+
+def known_inputs(folder: Path) -> list[Path]:
+    """Where the logs of a lakehouse were read from, as far as it is known."""
+    try:
+        paths = json.loads(Lakehouse(folder).inputs.read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return []
+    return [Path(path) for path in paths] if isinstance(paths, list) and all(isinstance(path, str) for path in paths) else []
 
 
 def _write(path: Path, text: str) -> None:

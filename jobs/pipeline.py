@@ -80,6 +80,7 @@ def run(
     with lakehouse.opened(folder, settings) as house, Interrupts() as interrupts:
         before = lake.account(folder)
         complete = _take_mark(house)
+        lakehouse.remember_input(house, source)
         with _feeding(source, house, settings, follow=not once) as feeder:
             if complete and once and not _anything_new(feeder, interrupts):
                 _leave_mark(house)
@@ -103,6 +104,7 @@ def ingest_alone(source: Path, folder: Path, *, settings: Settings, once: bool, 
     house = Lakehouse(folder)
     lakehouse.check_layout(house, settings)
     _take_mark(house)  # what is added here is not tracked yet
+    lakehouse.remember_input(house, source)
     with _feeding(source, house, settings, follow=not once) as feeder:
         try:
             query = start_ingest(

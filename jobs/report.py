@@ -43,12 +43,12 @@ _STATES: Final = """
 _REBALANCES: Final = """
     SELECT * EXCLUDE (started_at, joined_at, ended_at, batch_id), epoch_ms(started_at) started_ms,
            epoch_ms(joined_at) joined_ms, epoch_ms(ended_at) ended_ms
-    FROM rebalances WHERE $1 IS NULL OR group_id = $1
+    FROM rebalances_with_id WHERE $1 IS NULL OR group_id = $1
     ORDER BY cluster, group_id, started_at, ended_at, generation
 """
 _FINDINGS: Final = """
     SELECT * EXCLUDE ("at", batch_id), epoch_ms("at") at_ms
-    FROM findings WHERE $1 IS NULL OR group_id = $1
+    FROM findings_with_id WHERE $1 IS NULL OR group_id = $1
     ORDER BY "at", cluster, group_id, code, member_id, details
 """
 
@@ -69,7 +69,10 @@ def read_report(lakehouse: Path, group: str | None = None) -> Report:
     lake = Lake(lakehouse)
 
     def rows(table: str, query: str, *parameters: object) -> list[Row]:
-        return lake.rows(query, *parameters) if table in lake.tables else []
+        if table not in lake.tables:
+            return []
+        lake.prepare(query)
+        return lake.rows(query, *parameters)
 
     lines = {row.pop("cluster"): row for row in rows("input_lines", _LINES)}
     clusters = [{**row, "lines": lines.get(row["cluster"])} for row in lake.rows(_CLUSTERS)]

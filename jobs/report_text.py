@@ -166,6 +166,7 @@ class _View:
             title = Text(f"  {self.time(row['at_ms'])} ")
             title.append(f"{row['severity']:<8}", style=_STYLES.get(row["severity"], ""))
             title.append(f"{row['code']}  {self.name(row)}  {client}")
+            title.append(f"  {row['id']}", style="dim")
             self.console.print(title, soft_wrap=True)
             self.paragraph("", row["message"])
             if row["advice"] not in advised:  # once: a bad day brings the same finding many times

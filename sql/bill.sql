@@ -1,0 +1,45 @@
+-- What did rebalances cost, application by application?
+--
+-- One row per application, the dearest first: what the rebalances that its clients started took, in all groups. An
+-- application is a client.id without the number, or the hash of a Kubernetes pod, at its end.
+-- `unavailable_partition_ms` is the sum over partitions of the time without an owner at work; `by_failures_ms` of it
+-- went to timeouts rather than to members that came and went on purpose.
+--
+-- :cluster     only this cluster
+-- :since       from this time on
+-- :until       up to this time
+-- :limit = 20  rows at most
+
+WITH named AS (
+  SELECT
+    r.*,
+    coalesce(
+      nullif(
+        regexp_replace(regexp_replace(r.client_id, '-[0-9a-f]{8,10}-[0-9a-z]{5}$', ''), '[-_.#]?[0-9]+$', ''),
+        ''
+      ),
+      r.client_id,
+      '(not known)'
+    ) AS application
+  FROM rebalances AS r
+  WHERE (:cluster IS NULL OR r.cluster = :cluster)
+    AND r.started_at >= :since
+    AND r.started_at <= :until
+)
+SELECT
+  n.cluster,
+  n.application,
+  count(DISTINCT n.client_id) AS clients,
+  count(DISTINCT n.group_id) AS groups,
+  count(*) AS rebalances,
+  CAST(sum(n.total_ms) AS BIGINT) AS total_ms,
+  CAST(sum(n.unavailable_partition_ms) AS BIGINT) AS unavailable_partition_ms,
+  CAST(sum(
+    CASE WHEN n.cause IN ('SESSION_TIMEOUT', 'POLL_TIMEOUT', 'SYNC_TIMEOUT') THEN n.unavailable_partition_ms
+      WHEN n.unavailable_partition_ms IS NOT NULL THEN 0 END
+  ) AS BIGINT) AS by_failures_ms,
+  CAST(sum(n.partitions_moved) AS BIGINT) AS partitions_moved
+FROM named AS n
+GROUP BY n.cluster, n.application
+ORDER BY unavailable_partition_ms DESC NULLS LAST, total_ms DESC, n.cluster, n.application
+LIMIT :limit

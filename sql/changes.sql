@@ -1,0 +1,92 @@
+-- What changed around that time?
+--
+-- One row per change within `around` of `at`, in the order of time: members that came and went, other client versions
+-- and timeouts than the same client.id had before, rebalances, coordinators that moved, findings. Give --at, or see
+-- what came last.
+--
+-- :cluster      only this cluster
+-- :group        only this consumer group, and its cluster's coordinators
+-- :at           the time in question
+-- :around = 2m  how far around it
+-- :limit = 200  rows at most
+
+WITH span AS (
+  SELECT
+    timestamp_millis(unix_millis(:at) - :around) AS since,
+    timestamp_millis(unix_millis(:at) + :around) AS until
+),
+members AS (
+  SELECT
+    a.*,
+    lag(a.software) OVER w AS old_software,
+    lag(a.session_timeout_ms) OVER w AS old_session_timeout_ms,
+    lag(a.rebalance_timeout_ms) OVER w AS old_rebalance_timeout_ms
+  FROM arrivals AS a
+  WINDOW w AS (PARTITION BY a.cluster, a.group_id, a.client_id ORDER BY a.came_at, a.member_id)
+),
+changes AS (
+  SELECT
+    m.came_at AS at, m.cluster, m.group_id, 'member came' AS what, m.client_id, m.client_host, m.member_id,
+    m.software AS detail, CAST(NULL AS STRING) AS id
+  FROM members AS m
+  UNION ALL
+  SELECT
+    m.came_at, m.cluster, m.group_id, 'client version', m.client_id, m.client_host, m.member_id,
+    m.old_software || ' > ' || m.software, NULL
+  FROM members AS m
+  WHERE m.old_software <> m.software
+  UNION ALL
+  SELECT
+    m.came_at, m.cluster, m.group_id, 'session.timeout.ms', m.client_id, m.client_host, m.member_id,
+    CAST(m.old_session_timeout_ms AS STRING) || ' > ' || CAST(m.session_timeout_ms AS STRING), NULL
+  FROM members AS m
+  WHERE m.old_session_timeout_ms <> m.session_timeout_ms
+  UNION ALL
+  SELECT
+    m.came_at, m.cluster, m.group_id, 'max.poll.interval.ms', m.client_id, m.client_host, m.member_id,
+    CAST(m.old_rebalance_timeout_ms AS STRING) || ' > ' || CAST(m.rebalance_timeout_ms AS STRING), NULL
+  FROM members AS m
+  WHERE m.old_rebalance_timeout_ms <> m.rebalance_timeout_ms
+  UNION ALL
+  SELECT s.ended_at, s.cluster, s.group_id, 'member gone', s.client_id, s.client_host, s.member_id, s.end_kind, s.id
+  FROM member_sessions_with_id AS s
+  UNION ALL
+  SELECT r.started_at, r.cluster, r.group_id, 'rebalance', r.client_id, r.client_host, r.member_id, r.cause, r.id
+  FROM rebalances_with_id AS r
+  UNION ALL
+  SELECT f.at, f.cluster, f.group_id, 'finding', f.client_id, f.client_host, f.member_id, f.code, f.id
+  FROM findings_with_id AS f
+  UNION ALL
+  SELECT
+    e.at, e.cluster, e.group_id, 'coordinator', NULL, e.broker, NULL,
+    CASE e.kind WHEN 'GROUP_LOADED' THEN 'took the group over' ELSE 'gave the group up' END, NULL
+  FROM group_events AS e
+  WHERE e.kind IN ('GROUP_LOADED', 'GROUP_UNLOADED')
+  UNION ALL
+  SELECT
+    min(e.at), e.cluster, NULL, 'coordinator', NULL, e.broker, NULL,
+    CASE e.kind WHEN 'COORDINATOR_ELECTED' THEN 'elected for ' ELSE 'resigned for ' END
+    || CAST(count(*) AS STRING) || ' partitions of __consumer_offsets',
+    NULL
+  FROM group_events AS e
+  WHERE e.kind IN ('COORDINATOR_ELECTED', 'COORDINATOR_RESIGNED')
+  GROUP BY e.cluster, e.broker, e.kind, date_trunc('second', e.at)
+)
+SELECT
+  c.at,
+  c.cluster,
+  c.group_id,
+  c.what,
+  c.detail,
+  c.client_id,
+  c.client_host AS host,
+  c.member_id,
+  c.id
+FROM changes AS c
+CROSS JOIN span AS w
+WHERE c.at >= w.since
+  AND c.at <= w.until
+  AND (:cluster IS NULL OR c.cluster = :cluster)
+  AND (:group IS NULL OR c.group_id = :group OR c.group_id IS NULL)
+ORDER BY c.at, c.cluster, c.group_id NULLS FIRST, c.what, c.detail NULLS FIRST, c.member_id NULLS FIRST, host NULLS FIRST, c.id NULLS FIRST
+LIMIT :limit

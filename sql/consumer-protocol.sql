@@ -1,0 +1,49 @@
+-- How do groups of the new consumer protocol (KIP-848) fare: who was fenced, who is slow, what was migrated?
+--
+-- One row per group and member, fenced ones first, then the newest. `fenced` counts the coordinator's own lines, whose
+-- last words are in `last_reason`; `refused` its answers 22, 25, 110, 111 and 113 (wrong epoch, removed member,
+-- instance id in use). `joins` and `leaves` are the member's own. A row without member tells of the whole group:
+-- `epochs` that it went through, and CONVERTED where it changed the protocol.
+--
+-- :cluster     only this cluster
+-- :group       only this consumer group
+-- :member      only members with this in their id
+-- :since       from this time on
+-- :until       up to this time
+-- :limit = 20  rows at most
+
+WITH lines AS (
+  SELECT
+    e.cluster, e.group_id, nullif(e.member_id, '') AS member_id, nullif(e.client_id, '') AS client_id,
+    nullif(e.instance_id, '') AS instance_id, e.kind, e.error_code, e.generation, e.at, e.reason, e.state
+  FROM group_events AS e
+  WHERE e.kind IN ('CONSUMER_GROUP_HEARTBEAT', 'CONSUMER_GROUP_LOG', 'GROUP_CONVERTED')
+    AND (:cluster IS NULL OR e.cluster = :cluster)
+    AND (:group IS NULL OR e.group_id = :group)
+    AND (:member IS NULL OR position(:member IN e.member_id) > 0)
+    AND e.at >= :since
+    AND e.at <= :until
+)
+SELECT
+  n.cluster,
+  n.group_id,
+  n.member_id,
+  max(n.client_id) AS client_id,
+  max(n.instance_id) AS instance_id,
+  count(*) FILTER (WHERE n.kind = 'CONSUMER_GROUP_LOG' AND n.reason LIKE '%fenced from the group%') AS fenced,
+  count(*) FILTER (WHERE n.error_code IN (22, 25, 110, 111, 113)) AS refused,
+  count(*) FILTER (WHERE n.kind = 'CONSUMER_GROUP_HEARTBEAT' AND n.error_code = 0 AND n.generation = 0) AS joins,
+  count(*) FILTER (WHERE n.kind = 'CONSUMER_GROUP_HEARTBEAT' AND n.error_code = 0 AND n.generation < 0) AS leaves,
+  count(*) FILTER (WHERE n.kind = 'CONSUMER_GROUP_HEARTBEAT') AS heartbeats,
+  nullif(count(DISTINCT CASE WHEN n.reason LIKE '%group epoch to%' THEN n.generation END), 0) AS epochs,
+  max(CASE WHEN n.kind = 'GROUP_CONVERTED' THEN 'CONVERTED to ' || n.state END) AS migration,
+  max(n.at) AS last_at,
+  max_by(
+    n.reason,
+    CASE WHEN n.reason LIKE '%fenced from the group%' THEN 2000000000000000 ELSE 0 END + unix_millis(n.at)
+  ) FILTER (WHERE n.reason IS NOT NULL AND n.member_id IS NOT NULL) AS last_reason
+FROM lines AS n
+WHERE n.group_id <> ''
+GROUP BY n.cluster, n.group_id, n.member_id
+ORDER BY fenced DESC, refused DESC, last_at DESC, n.cluster, n.group_id, n.member_id NULLS LAST
+LIMIT :limit

@@ -1,0 +1,68 @@
+-- How many rounds do cooperative rebalances take?
+--
+-- One row per rebalance of a group with a cooperative assignor, with the rounds that followed it within `gap_ms` and
+-- changed no member; the most rounds first. One or two rounds are normal: the second hands out what the first revoked.
+-- ENDLESS from `endless` on: members revoke again and again, mostly because their subscriptions or versions differ.
+--
+-- :cluster         only this cluster
+-- :group           only this consumer group
+-- :since           from this time on
+-- :until           up to this time
+-- :gap_ms = 60000  longest pause between two rounds, ms
+-- :endless = 4     too many rounds from here on
+-- :limit = 20      rows at most
+
+WITH cooperative AS (
+  SELECT r.cluster, r.group_id
+  FROM rebalances AS r
+  WHERE lower(r.protocol) LIKE '%cooperative%'
+  GROUP BY r.cluster, r.group_id
+),
+rounds AS (
+  SELECT
+    r.id, r.cluster, r.group_id, r.started_at, r.ended_at, r.total_ms, r.unavailable_partition_ms, r.partitions_moved,
+    r.cause, r.client_id,
+    CASE
+      WHEN r.cause IN ('REVOCATION_FOLLOW_UP', 'LEADER_REJOINED', 'MEMBER_REJOINED')
+        AND coalesce(size(r.joined), 0) = 0
+        AND coalesce(size(r.left), 0) = 0
+        AND unix_millis(r.started_at) - unix_millis(lag(r.ended_at) OVER (
+          PARTITION BY r.cluster, r.group_id ORDER BY r.started_at, r.ended_at, r.id
+        )) <= :gap_ms THEN 0
+      ELSE 1
+    END AS first
+  FROM rebalances_with_id AS r
+  JOIN cooperative AS c ON c.cluster = r.cluster AND c.group_id = r.group_id
+  WHERE (:cluster IS NULL OR r.cluster = :cluster)
+    AND (:group IS NULL OR r.group_id = :group)
+    AND r.started_at >= :since
+    AND r.started_at <= :until
+),
+numbered AS (
+  SELECT
+    s.*,
+    sum(s.first) OVER (
+      PARTITION BY s.cluster, s.group_id ORDER BY s.started_at, s.ended_at, s.id ROWS UNBOUNDED PRECEDING
+    ) AS series
+  FROM rounds AS s
+),
+placed AS (
+  SELECT n.*, row_number() OVER (PARTITION BY n.cluster, n.group_id, n.series ORDER BY n.started_at, n.ended_at, n.id) AS place
+  FROM numbered AS n
+)
+SELECT
+  p.cluster,
+  p.group_id,
+  min(p.started_at) AS started_at,
+  max(CASE WHEN p.place = 1 THEN p.cause END) AS cause,
+  max(CASE WHEN p.place = 1 THEN p.client_id END) AS client_id,
+  count(*) AS rounds,
+  CAST(sum(p.total_ms) AS BIGINT) AS total_ms,
+  CAST(sum(p.partitions_moved) AS BIGINT) AS partitions_moved,
+  CAST(sum(p.unavailable_partition_ms) AS BIGINT) AS unavailable_partition_ms,
+  CASE WHEN count(*) >= :endless THEN 'ENDLESS' ELSE 'NORMAL' END AS verdict,
+  max(CASE WHEN p.place = 1 THEN p.id END) AS first_id
+FROM placed AS p
+GROUP BY p.cluster, p.group_id, p.series
+ORDER BY rounds DESC, started_at DESC, p.cluster, p.group_id
+LIMIT :limit

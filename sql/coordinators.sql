@@ -1,0 +1,77 @@
+-- Did a group's coordinator move, and what did that do to it?
+--
+-- One row per move of a group to another broker, the newest first. `silent_ms` is the time in which no broker served
+-- the group, `refused` the requests in it, and just after it, that were answered COORDINATOR_LOAD_IN_PROGRESS,
+-- COORDINATOR_NOT_AVAILABLE or NOT_COORDINATOR (14, 15, 16). `rebalances` began within a minute. A move alone needs
+-- none: members carry on with their ids.
+--
+-- :cluster     only this cluster
+-- :group       only this consumer group
+-- :since       from this time on
+-- :until       up to this time
+-- :limit = 20  rows at most
+
+WITH served AS (
+  SELECT e.cluster, e.group_id, e.broker, e.received_at, e.at, e.source, e.position
+  FROM group_events AS e
+  WHERE e.group_id <> ''
+    AND (:cluster IS NULL OR e.cluster = :cluster)
+    AND (:group IS NULL OR e.group_id = :group)
+    AND e.at <= :until
+    AND (
+      (e.source = 'coordinator' AND e.kind NOT IN ('GROUP_UNLOADED', 'MEMBER_LOADED'))
+      OR (
+        e.kind IN ('JOIN_GROUP', 'SYNC_GROUP', 'HEARTBEAT', 'LEAVE_GROUP', 'OFFSET_COMMIT', 'CONSUMER_GROUP_HEARTBEAT')
+        AND e.error_code NOT IN (7, 14, 15, 16)
+      )
+    )
+),
+followed AS (
+  SELECT
+    s.*,
+    lag(s.broker) OVER (PARTITION BY s.cluster, s.group_id ORDER BY s.at, s.source, s.broker, s.position) AS from_broker,
+    lag(s.at) OVER (PARTITION BY s.cluster, s.group_id ORDER BY s.at, s.source, s.broker, s.position) AS last_at
+  FROM served AS s
+),
+moves AS (
+  SELECT f.cluster, f.group_id, f.from_broker, f.broker AS to_broker, f.last_at, f.at AS moved_at
+  FROM followed AS f
+  WHERE f.broker <> f.from_broker AND f.at >= :since
+),
+refusals AS (
+  SELECT m.cluster, m.group_id, m.moved_at, CAST(sum(e.lines) AS BIGINT) AS refused
+  FROM moves AS m
+  JOIN group_events AS e
+    ON e.cluster = m.cluster AND e.group_id = m.group_id AND e.at >= m.last_at AND e.at <= m.moved_at + INTERVAL 10 SECONDS
+  WHERE e.error_code IN (14, 15, 16)
+    AND e.kind <> 'FIND_COORDINATOR'
+  GROUP BY m.cluster, m.group_id, m.moved_at
+),
+after AS (
+  SELECT
+    m.cluster, m.group_id, m.moved_at,
+    count(*) AS rebalances,
+    CAST(sum(r.unavailable_partition_ms) AS BIGINT) AS unavailable_partition_ms,
+    min_by(r.id, r.started_at) AS first_id
+  FROM moves AS m
+  JOIN rebalances_with_id AS r
+    ON r.cluster = m.cluster AND r.group_id = m.group_id
+      AND r.ended_at >= m.last_at AND r.started_at <= m.moved_at + INTERVAL 60 SECONDS
+  GROUP BY m.cluster, m.group_id, m.moved_at
+)
+SELECT
+  m.cluster,
+  m.group_id,
+  m.moved_at,
+  m.from_broker,
+  m.to_broker,
+  unix_millis(m.moved_at) - unix_millis(m.last_at) AS silent_ms,
+  coalesce(x.refused, 0) AS refused,
+  coalesce(a.rebalances, 0) AS rebalances,
+  a.unavailable_partition_ms,
+  a.first_id
+FROM moves AS m
+LEFT JOIN refusals AS x ON x.cluster = m.cluster AND x.group_id = m.group_id AND x.moved_at = m.moved_at
+LEFT JOIN after AS a ON a.cluster = m.cluster AND a.group_id = m.group_id AND a.moved_at = m.moved_at
+ORDER BY m.moved_at DESC, m.cluster, m.group_id
+LIMIT :limit

@@ -1,0 +1,100 @@
+-- What did my deployments and restarts cost?
+--
+-- One row per wave of restarts in a group: two or more that a client.id went and came back under a new member id, each
+-- within `gap_ms` of the one before. ROLLING: several clients, one after the other. ONE_CLIENT: the same client again
+-- and again. COORDINATOR_MOVED: groups moved between brokers at that time, so that is why, not a deployment. Rolling
+-- ones first, then the newest. `clean` members left by themselves, or came back as the same static member; of `expired`
+-- ones the group learned only when their session ran out. Rebalances are those that began in the wave.
+--
+-- :cluster         only this cluster
+-- :group           only this consumer group
+-- :since           from this time on
+-- :until           up to this time
+-- :gap_ms = 60000  longest pause within a wave, ms
+-- :limit = 20      rows at most
+
+WITH ends AS (
+  SELECT s.cluster, s.group_id, s.client_id, s.member_id, s.end_kind, s.ended_at,
+    timestamp_millis(
+      unix_millis(s.ended_at) - CASE s.end_kind WHEN 'SESSION_TIMEOUT' THEN coalesce(s.session_timeout_ms, 0) ELSE 1000 END
+    ) AS gone_at
+  FROM member_sessions AS s
+  WHERE s.end_kind IN ('LEFT', 'SESSION_TIMEOUT', 'REPLACED')
+    AND s.client_id IS NOT NULL
+    AND (:cluster IS NULL OR s.cluster = :cluster)
+    AND (:group IS NULL OR s.group_id = :group)
+    AND s.ended_at >= :since
+    AND s.ended_at <= :until
+),
+restarts AS (
+  SELECT x.cluster, x.group_id, x.client_id, x.member_id, x.end_kind, x.gone_at, min(a.came_at) AS back_at
+  FROM ends AS x
+  JOIN arrivals AS a
+    ON a.cluster = x.cluster AND a.group_id = x.group_id AND a.client_id = x.client_id AND a.member_id <> x.member_id
+      AND a.came_at >= x.gone_at AND unix_millis(a.came_at) <= unix_millis(x.ended_at) + :gap_ms
+  GROUP BY x.cluster, x.group_id, x.client_id, x.member_id, x.end_kind, x.gone_at
+),
+moves AS (
+  SELECT e.cluster, e.at
+  FROM group_events AS e
+  WHERE e.kind IN ('COORDINATOR_ELECTED', 'GROUP_LOADED')
+    AND (:cluster IS NULL OR e.cluster = :cluster)
+  GROUP BY e.cluster, e.at
+),
+spaced AS (
+  SELECT
+    r.*,
+    CASE
+      WHEN unix_millis(r.gone_at) - unix_millis(lag(r.back_at) OVER (
+        PARTITION BY r.cluster, r.group_id ORDER BY r.gone_at, r.back_at, r.member_id
+      )) <= :gap_ms THEN 0
+      ELSE 1
+    END AS first
+  FROM restarts AS r
+),
+numbered AS (
+  SELECT
+    s.*,
+    sum(s.first) OVER (
+      PARTITION BY s.cluster, s.group_id ORDER BY s.gone_at, s.back_at, s.member_id ROWS UNBOUNDED PRECEDING
+    ) AS wave
+  FROM spaced AS s
+),
+waves AS (
+  SELECT
+    n.cluster, n.group_id, n.wave,
+    min(n.gone_at) AS started_at,
+    max(n.back_at) AS ended_at,
+    count(DISTINCT n.client_id) AS clients,
+    count(*) AS restarts,
+    count(*) FILTER (WHERE n.end_kind <> 'SESSION_TIMEOUT') AS clean,
+    count(*) FILTER (WHERE n.end_kind = 'SESSION_TIMEOUT') AS expired,
+    count(*) FILTER (WHERE EXISTS (
+      SELECT 1 FROM moves AS m
+      WHERE m.cluster = n.cluster AND m.at <= n.back_at + INTERVAL 10 SECONDS AND m.at > n.gone_at - INTERVAL 30 SECONDS
+    )) AS moved
+  FROM numbered AS n
+  GROUP BY n.cluster, n.group_id, n.wave
+  HAVING count(*) >= 2
+)
+SELECT
+  w.cluster,
+  w.group_id,
+  CASE WHEN w.moved * 2 > w.restarts THEN 'COORDINATOR_MOVED' WHEN w.clients > 1 THEN 'ROLLING' ELSE 'ONE_CLIENT' END AS verdict,
+  w.started_at,
+  w.ended_at,
+  w.clients,
+  w.restarts,
+  w.clean,
+  w.expired,
+  count(r.total_ms) AS rebalances,
+  CAST(coalesce(sum(r.total_ms), 0) AS BIGINT) AS total_ms,
+  CAST(sum(r.unavailable_partition_ms) AS BIGINT) AS unavailable_partition_ms
+FROM waves AS w
+LEFT JOIN rebalances AS r
+  ON r.cluster = w.cluster AND r.group_id = w.group_id AND r.started_at >= w.started_at AND r.started_at <= w.ended_at
+GROUP BY w.cluster, w.group_id, w.started_at, w.ended_at, w.clients, w.restarts, w.clean, w.expired, w.moved
+ORDER BY
+  CASE WHEN w.moved * 2 > w.restarts THEN 2 WHEN w.clients > 1 THEN 0 ELSE 1 END,
+  w.started_at DESC, w.cluster, w.group_id
+LIMIT :limit

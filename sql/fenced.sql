@@ -1,0 +1,53 @@
+-- Which clients fight for one group.instance.id?
+--
+-- One row per static name that changed hands, the ones in dispute first. DISPUTED: a client was refused because another
+-- one held the name (errors 82 and 111), so two of them ran at once. RESTARTED: the same name came back with a new
+-- member id, as a static member does after a restart. `members` is how many member ids used the name.
+--
+-- :cluster     only this cluster
+-- :group       only this consumer group
+-- :since       from this time on
+-- :until       up to this time
+-- :limit = 20  rows at most
+
+WITH static AS (
+  SELECT e.cluster, e.group_id, e.instance_id, e.kind, e.error_code, e.member_id, e.answer_member_id, e.client_host, e.client_id, e.at
+  FROM group_events AS e
+  WHERE e.instance_id <> ''
+    AND (:cluster IS NULL OR e.cluster = :cluster)
+    AND e.at <= :until
+),
+owner AS (
+  SELECT s.cluster, s.instance_id, min(s.group_id) AS group_id
+  FROM static AS s
+  WHERE s.group_id <> ''
+  GROUP BY s.cluster, s.instance_id
+  HAVING count(DISTINCT s.group_id) = 1
+),
+named AS (
+  SELECT s.*, coalesce(nullif(s.group_id, ''), o.group_id) AS owner_group
+  FROM static AS s
+  LEFT JOIN owner AS o ON o.cluster = s.cluster AND o.instance_id = s.instance_id
+)
+SELECT
+  n.cluster,
+  n.owner_group AS group_id,
+  n.instance_id,
+  CASE
+    WHEN count(*) FILTER (WHERE n.error_code IN (82, 111) OR n.kind = 'INSTANCE_FENCED') > 0 THEN 'DISPUTED'
+    ELSE 'RESTARTED'
+  END AS verdict,
+  count(*) FILTER (WHERE n.error_code IN (82, 111)) AS refused,
+  count(*) FILTER (WHERE n.kind = 'INSTANCE_FENCED') AS fenced_lines,
+  count(*) FILTER (WHERE n.kind = 'STATIC_MEMBER_REPLACED') AS replaced,
+  count(DISTINCT nullif(n.member_id, '')) AS members,
+  count(DISTINCT nullif(n.client_host, '')) AS hosts,
+  min(CASE WHEN n.error_code IN (82, 111) OR n.kind IN ('INSTANCE_FENCED', 'STATIC_MEMBER_REPLACED') THEN n.at END) AS first_at,
+  max(CASE WHEN n.error_code IN (82, 111) OR n.kind IN ('INSTANCE_FENCED', 'STATIC_MEMBER_REPLACED') THEN n.at END) AS last_at
+FROM named AS n
+WHERE (:group IS NULL OR n.owner_group = :group)
+  AND n.at >= :since
+GROUP BY n.cluster, n.owner_group, n.instance_id
+HAVING count(*) FILTER (WHERE n.error_code IN (82, 111) OR n.kind IN ('INSTANCE_FENCED', 'STATIC_MEMBER_REPLACED')) > 0
+ORDER BY verdict, refused DESC, last_at DESC, n.cluster, group_id NULLS LAST, n.instance_id
+LIMIT :limit

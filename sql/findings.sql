@@ -1,0 +1,33 @@
+-- What needs attention?
+--
+-- One row per finding, the newest first. `rebalance evidence ID` shows the lines that prove it.
+--
+-- :cluster     only this cluster
+-- :group       only this consumer group
+-- :client      only this client.id
+-- :code        only this code, such as SESSION_TIMEOUT
+-- :since       from this time on
+-- :until       up to this time
+-- :limit = 50  rows at most
+
+SELECT
+  f.id,
+  f.at,
+  f.severity,
+  f.code,
+  f.cluster,
+  f.group_id,
+  f.client_id,
+  f.client_host,
+  f.member_id,
+  f.generation,
+  f.message
+FROM findings_with_id AS f
+WHERE (:cluster IS NULL OR f.cluster = :cluster)
+  AND (:group IS NULL OR f.group_id = :group)
+  AND (:client IS NULL OR f.client_id = :client)
+  AND (:code IS NULL OR f.code = :code)
+  AND f.at >= :since
+  AND f.at <= :until
+ORDER BY f.at DESC, f.cluster, f.group_id, f.code, f.member_id NULLS LAST, f.id, f.message
+LIMIT :limit

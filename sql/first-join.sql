@@ -1,0 +1,35 @@
+-- Why does it take so long until a new group gets its partitions?
+--
+-- One row per first rebalance of an empty group, the slowest first. The broker waits group.initial.rebalance.delay.ms
+-- (`delay_ms`, 3 s by default) for more members, and as long again whenever one came in that time, but no longer than
+-- the rebalance timeout. `delays` is how many of these waits the join phase held; what is left of it, and `sync_ms`,
+-- the clients took.
+--
+-- :cluster          only this cluster
+-- :group            only this consumer group
+-- :since            from this time on
+-- :until            up to this time
+-- :delay_ms = 3000  the broker's group.initial.rebalance.delay.ms
+-- :limit = 20       rows at most
+
+SELECT
+  r.cluster,
+  r.group_id,
+  r.started_at,
+  r.total_ms,
+  r.join_ms,
+  CAST(CASE WHEN :delay_ms > 0 THEN floor(r.join_ms / :delay_ms) ELSE 0 END AS BIGINT) AS delays,
+  r.sync_ms,
+  r.members_after AS members,
+  r.partitions,
+  r.client_id AS first_client_id,
+  r.id
+FROM rebalances_with_id AS r
+WHERE r.members_before = 0
+  AND r.joined_at IS NOT NULL
+  AND (:cluster IS NULL OR r.cluster = :cluster)
+  AND (:group IS NULL OR r.group_id = :group)
+  AND r.started_at >= :since
+  AND r.started_at <= :until
+ORDER BY r.total_ms DESC, r.started_at DESC, r.cluster, r.group_id
+LIMIT :limit

@@ -1,0 +1,81 @@
+-- In which state is every group?
+--
+-- One row per group, those that are not at rest first, as it was at `until`: its state and since when, generation,
+-- members, and how often and for how long it has rebalanced so far. A group of the new protocol (KIP-848) shows as
+-- CONSUMER_PROTOCOL: it has no such states.
+--
+-- :cluster       only this cluster
+-- :group         only this consumer group
+-- :until         as of this time
+-- :limit = 1000  rows at most
+
+WITH seen AS (
+  SELECT
+    e.cluster, e.group_id,
+    max(e.at) AS seen_at,
+    max(CASE WHEN e.kind = 'CONSUMER_GROUP_HEARTBEAT' AND e.error_code = 0 OR e.kind = 'CONSUMER_GROUP_LOG' THEN e.at END) AS epoch_at,
+    max(CASE WHEN e.kind IN ('STABILIZED', 'JOIN_GROUP') AND coalesce(e.error_code, 0) = 0 THEN e.at END) AS classic_at
+  FROM group_events AS e
+  WHERE e.group_id <> ''
+    AND (:cluster IS NULL OR e.cluster = :cluster)
+    AND (:group IS NULL OR e.group_id = :group)
+    AND e.at <= :until
+  GROUP BY e.cluster, e.group_id
+),
+states AS (
+  SELECT
+    t.cluster, t.group_id, t.to_state, t.at, t.generation,
+    row_number() OVER (
+      PARTITION BY t.cluster, t.group_id
+      ORDER BY t.at DESC, coalesce(t.generation, -1) DESC, t.step DESC
+    ) AS place
+  FROM group_transitions_with_id AS t
+  WHERE t.at <= :until
+),
+history AS (
+  SELECT
+    r.cluster, r.group_id,
+    count(*) AS rebalances,
+    CAST(sum(r.total_ms) AS BIGINT) AS total_ms,
+    max(r.ended_at) AS last_at,
+    max_by(r.cause, r.ended_at) AS last_cause,
+    max_by(r.members_after, r.ended_at) FILTER (WHERE r.members_after IS NOT NULL) AS members
+  FROM rebalances AS r
+  WHERE r.ended_at <= :until
+  GROUP BY r.cluster, r.group_id
+),
+warned AS (
+  SELECT f.cluster, f.group_id, count(*) AS findings
+  FROM findings AS f
+  WHERE f.at <= :until
+  GROUP BY f.cluster, f.group_id
+),
+told AS (
+  SELECT
+    s.cluster, s.group_id,
+    CASE
+      WHEN s.epoch_at > coalesce(s.classic_at, s.epoch_at - INTERVAL 1 SECOND) THEN 'CONSUMER_PROTOCOL'
+      ELSE t.to_state
+    END AS state,
+    t.at, t.generation, h.members, h.rebalances, h.total_ms, h.last_at, h.last_cause, w.findings
+  FROM seen AS s
+  LEFT JOIN states AS t ON t.cluster = s.cluster AND t.group_id = s.group_id AND t.place = 1
+  LEFT JOIN history AS h ON h.cluster = s.cluster AND h.group_id = s.group_id
+  LEFT JOIN warned AS w ON w.cluster = s.cluster AND w.group_id = s.group_id
+)
+SELECT
+  g.cluster,
+  g.group_id,
+  coalesce(g.state, 'UNKNOWN') AS state,
+  CASE WHEN g.state <> 'CONSUMER_PROTOCOL' THEN g.at END AS since,
+  CASE WHEN g.state <> 'CONSUMER_PROTOCOL' THEN g.generation END AS generation,
+  CASE WHEN g.state IN ('Empty', 'Dead') THEN 0 WHEN g.state <> 'CONSUMER_PROTOCOL' THEN g.members END AS members,
+  coalesce(g.rebalances, 0) AS rebalances,
+  g.total_ms,
+  g.last_cause,
+  coalesce(g.findings, 0) AS findings
+FROM told AS g
+ORDER BY
+  CASE g.state WHEN 'PreparingRebalance' THEN 0 WHEN 'CompletingRebalance' THEN 1 ELSE 2 END,
+  g.cluster, g.group_id
+LIMIT :limit

@@ -1,0 +1,62 @@
+-- Which application did not poll within max.poll.interval.ms?
+--
+-- One row per such departure, the newest first. CERTAIN: the client said so (Java 3.2 and later), or the tracker proved
+-- it. LIKELY: a member left without a reason and joined again on the same connection, as librdkafka does after its poll
+-- timeout; an application that unsubscribes and subscribes again looks the same, and only kafka-request.log shows it.
+-- `away_ms` is how long it was out of the group. A static member that stalls does not leave: see session-timeouts.
+--
+-- :cluster     only this cluster
+-- :group       only this consumer group
+-- :client      only this client.id
+-- :since       from this time on
+-- :until       up to this time
+-- :limit = 20  rows at most
+
+WITH departures AS (
+  SELECT s.cluster, s.group_id, s.member_id, s.client_id, s.client_host, s.ended_at, s.end_kind, s.rebalance_timeout_ms, s.id
+  FROM member_sessions_with_id AS s
+  WHERE s.end_kind IN ('POLL_TIMEOUT', 'LEFT')
+    AND (:cluster IS NULL OR s.cluster = :cluster)
+    AND (:group IS NULL OR s.group_id = :group)
+    AND (:client IS NULL OR s.client_id = :client)
+    AND s.ended_at >= :since
+    AND s.ended_at <= :until
+),
+own AS (
+  SELECT e.cluster, e.group_id, e.connection, e.broker, e.member_id, e.answer_member_id, e.kind, e.received_at, e.error_code
+  FROM group_events AS e
+  WHERE e.kind IN ('LEAVE_GROUP', 'JOIN_GROUP')
+),
+back AS (
+  SELECT d.cluster, d.group_id, d.id, min(j.received_at) AS back_at
+  FROM departures AS d
+  JOIN own AS l ON l.cluster = d.cluster AND l.group_id = d.group_id AND l.member_id = d.member_id AND l.kind = 'LEAVE_GROUP'
+  JOIN own AS j
+    ON j.cluster = d.cluster AND j.group_id = d.group_id AND j.broker = l.broker AND j.connection = l.connection
+      AND j.kind = 'JOIN_GROUP' AND j.received_at > l.received_at
+  GROUP BY d.cluster, d.group_id, d.id
+),
+caused AS (
+  SELECT r.cluster, r.group_id, r.member_id, max_by(r.total_ms, r.started_at) AS total_ms
+  FROM rebalances AS r
+  WHERE r.cause IN ('POLL_TIMEOUT', 'MEMBER_LEFT')
+  GROUP BY r.cluster, r.group_id, r.member_id
+)
+SELECT
+  d.cluster,
+  d.group_id,
+  d.ended_at AS left_at,
+  CASE d.end_kind WHEN 'POLL_TIMEOUT' THEN 'CERTAIN' ELSE 'LIKELY' END AS sure,
+  d.client_id,
+  d.client_host,
+  d.member_id,
+  d.rebalance_timeout_ms AS max_poll_interval_ms,
+  unix_millis(b.back_at) - unix_millis(d.ended_at) AS away_ms,
+  c.total_ms AS rebalance_total_ms,
+  d.id
+FROM departures AS d
+LEFT JOIN back AS b ON b.cluster = d.cluster AND b.group_id = d.group_id AND b.id = d.id
+LEFT JOIN caused AS c ON c.cluster = d.cluster AND c.group_id = d.group_id AND c.member_id = d.member_id
+WHERE d.end_kind = 'POLL_TIMEOUT' OR b.back_at IS NOT NULL
+ORDER BY d.ended_at DESC, d.cluster, d.group_id, d.member_id
+LIMIT :limit

@@ -1,0 +1,40 @@
+-- Which rebalances were there, and what did each cost?
+--
+-- One row per rebalance, the newest first. `rebalance evidence ID` shows the lines that prove it.
+--
+-- :cluster     only this cluster
+-- :group       only this consumer group
+-- :client      only what this client.id started
+-- :cause       only this cause, such as MEMBER_LEFT
+-- :since       from this time on
+-- :until       up to this time
+-- :limit = 50  rows at most
+
+SELECT
+  r.id,
+  r.started_at,
+  r.cluster,
+  r.group_id,
+  r.generation,
+  r.cause,
+  r.client_id,
+  r.client_host,
+  r.member_id,
+  r.join_ms,
+  r.sync_ms,
+  r.total_ms,
+  r.outcome,
+  r.members_before,
+  r.members_after,
+  r.partitions_moved,
+  r.unavailable_partition_ms,
+  r.reason
+FROM rebalances_with_id AS r
+WHERE (:cluster IS NULL OR r.cluster = :cluster)
+  AND (:group IS NULL OR r.group_id = :group)
+  AND (:client IS NULL OR r.client_id = :client)
+  AND (:cause IS NULL OR r.cause = :cause)
+  AND r.started_at >= :since
+  AND r.started_at <= :until
+ORDER BY r.started_at DESC, r.cluster, r.group_id, r.generation NULLS LAST, r.id
+LIMIT :limit

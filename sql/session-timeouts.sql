@@ -1,0 +1,73 @@
+-- Whose session ran out, and was it a crash or a pause?
+--
+-- One row per expired session, the newest first. PAUSED: the same process was heard of again, under its old member id
+-- or on its old connection, so it had only stopped for a while (garbage collection, CPU limit, network). REJOINED: a
+-- new member came with its client.id since it was last heard of (the process was restarted, or connected anew). GONE:
+-- neither. `back_at` is when that was. Telling PAUSED takes kafka-request.log.
+--
+-- :cluster     only this cluster
+-- :group       only this consumer group
+-- :client      only this client.id
+-- :since       from this time on
+-- :until       up to this time
+-- :limit = 20  rows at most
+
+WITH expired AS (
+  SELECT s.*, timestamp_millis(unix_millis(s.ended_at) - coalesce(s.session_timeout_ms, 0)) AS heard_at
+  FROM member_sessions_with_id AS s
+  WHERE s.end_kind = 'SESSION_TIMEOUT'
+    AND (:cluster IS NULL OR s.cluster = :cluster)
+    AND (:group IS NULL OR s.group_id = :group)
+    AND (:client IS NULL OR s.client_id = :client)
+    AND s.ended_at >= :since
+    AND s.ended_at <= :until
+),
+connections AS (
+  SELECT DISTINCT x.id, x.cluster, x.group_id, x.ended_at, e.broker, e.connection
+  FROM expired AS x
+  JOIN group_events AS e ON e.cluster = x.cluster AND e.group_id = x.group_id AND e.member_id = x.member_id
+  WHERE e.source = 'request' AND e.connection <> '' AND e.received_at <= x.ended_at
+),
+heard AS (
+  SELECT x.id, e.received_at
+  FROM expired AS x
+  JOIN group_events AS e
+    ON e.cluster = x.cluster AND e.group_id = x.group_id AND e.member_id = x.member_id
+      AND e.source = 'request' AND e.received_at > x.ended_at
+  WHERE e.error_code IN (22, 25, 82)
+  UNION ALL
+  SELECT c.id, e.received_at
+  FROM connections AS c
+  JOIN group_events AS e
+    ON e.cluster = c.cluster AND e.group_id = c.group_id AND e.broker = c.broker AND e.connection = c.connection
+      AND e.source = 'request' AND e.received_at > c.ended_at
+),
+paused AS (
+  SELECT h.id, min(h.received_at) AS back_at
+  FROM heard AS h
+  GROUP BY h.id
+),
+rejoined AS (
+  SELECT x.id, min(a.came_at) AS back_at
+  FROM expired AS x
+  JOIN arrivals AS a
+    ON a.cluster = x.cluster AND a.group_id = x.group_id AND a.client_id = x.client_id
+      AND a.member_id <> x.member_id AND a.came_at > x.heard_at
+  GROUP BY x.id
+)
+SELECT
+  x.cluster,
+  x.group_id,
+  x.ended_at,
+  CASE WHEN p.id IS NOT NULL THEN 'PAUSED' WHEN r.id IS NOT NULL THEN 'REJOINED' ELSE 'GONE' END AS fate,
+  x.client_id,
+  x.client_host,
+  x.member_id,
+  x.session_timeout_ms,
+  coalesce(p.back_at, r.back_at) AS back_at,
+  x.id
+FROM expired AS x
+LEFT JOIN paused AS p ON p.id = x.id
+LEFT JOIN rejoined AS r ON r.id = x.id
+ORDER BY x.ended_at DESC, x.cluster, x.group_id, x.member_id
+LIMIT :limit

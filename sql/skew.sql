@@ -1,0 +1,77 @@
+-- Are the partitions spread evenly, and does every member have some?
+--
+-- One row per group, by its last assignment, uneven ones first. IDLE: members without a partition, so there are more of
+-- them than the topics have partitions, or they subscribe to others. SKEWED: the busiest member has at least twice as
+-- many partitions as the least busy one, and three more. Needs kafka-request.log: the coordinator log does not name
+-- partitions.
+--
+-- :cluster     only this cluster
+-- :group       only this consumer group
+-- :since       from this time on
+-- :until       up to this time
+-- :limit = 20  rows at most
+
+WITH synced AS (
+  SELECT e.cluster, e.group_id, e.generation, e.at, explode(e.assignments) AS own
+  FROM group_events AS e
+  WHERE e.kind = 'SYNC_GROUP'
+    AND e.error_code = 0
+    AND (:cluster IS NULL OR e.cluster = :cluster)
+    AND (:group IS NULL OR e.group_id = :group)
+    AND e.at >= :since
+    AND e.at <= :until
+),
+assigned AS (
+  SELECT
+    s.cluster, s.group_id, s.generation, s.own.member_id AS member_id,
+    max(size(s.own.partitions)) AS partitions,
+    max(s.at) AS at
+  FROM synced AS s
+  WHERE s.own.partitions IS NOT NULL
+  GROUP BY s.cluster, s.group_id, s.generation, s.own.member_id
+),
+newest AS (
+  SELECT a.*, max(a.generation) OVER (PARTITION BY a.cluster, a.group_id) AS last_generation
+  FROM assigned AS a
+),
+named AS (
+  SELECT n.cluster, n.group_id, n.generation, n.member_id, n.partitions, n.at, m.client_id
+  FROM newest AS n
+  LEFT JOIN arrivals AS m ON m.cluster = n.cluster AND m.group_id = n.group_id AND m.member_id = n.member_id
+  WHERE n.generation = n.last_generation
+),
+summed AS (
+  SELECT
+    d.cluster, d.group_id, d.generation,
+    max(d.at) AS at,
+    count(*) AS members,
+    CAST(sum(d.partitions) AS BIGINT) AS partitions,
+    min(d.partitions) AS least,
+    max(d.partitions) AS most,
+    count(*) FILTER (WHERE d.partitions = 0) AS idle
+  FROM named AS d
+  GROUP BY d.cluster, d.group_id, d.generation
+)
+SELECT
+  s.cluster,
+  s.group_id,
+  CASE
+    WHEN s.idle > 0 AND s.partitions > 0 THEN 'IDLE'
+    WHEN s.most >= 2 * s.least AND s.most - s.least >= 3 THEN 'SKEWED'
+    ELSE 'EVEN'
+  END AS verdict,
+  s.members,
+  s.partitions,
+  s.least,
+  s.most,
+  s.idle,
+  min(CASE WHEN d.partitions = s.most THEN d.client_id END) AS busiest_client_id,
+  s.generation,
+  s.at AS assigned_at
+FROM summed AS s
+JOIN named AS d ON d.cluster = s.cluster AND d.group_id = s.group_id
+GROUP BY s.cluster, s.group_id, s.members, s.partitions, s.least, s.most, s.idle, s.generation, s.at
+ORDER BY
+  CASE WHEN s.idle > 0 AND s.partitions > 0 THEN 0 WHEN s.most >= 2 * s.least AND s.most - s.least >= 3 THEN 1 ELSE 2 END,
+  s.most - s.least DESC, s.cluster, s.group_id
+LIMIT :limit

@@ -1,0 +1,8 @@
+-- Findings with an id that follows from what they say: the same logs give the same ids.
+SELECT
+  'f' || left(md5(
+    f.cluster || '|' || f.group_id || '|' || CAST(unix_millis(f.at) AS STRING) || '|' || f.code || '|'
+    || coalesce(f.member_id, '') || '|' || coalesce(CAST(f.generation AS STRING), '')
+  ), 11) AS id,
+  f.*
+FROM findings AS f

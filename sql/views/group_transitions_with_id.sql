@@ -1,0 +1,16 @@
+-- Transitions with an id that follows from what they say: the same logs give the same ids. Several may share a millisecond:
+-- then they happened in the order of generation (none first) and `step`.
+SELECT
+  't' || left(md5(
+    t.cluster || '|' || t.group_id || '|' || CAST(unix_millis(t.at) AS STRING) || '|' || t.from_state || '|' || t.to_state
+    || '|' || coalesce(CAST(t.generation AS STRING), '')
+  ), 11) AS id,
+  CASE
+    WHEN t.to_state = 'CompletingRebalance' THEN 0
+    WHEN t.to_state = 'Dead' THEN 2
+    WHEN t.from_state = 'Dead' THEN 3
+    WHEN t.to_state = 'PreparingRebalance' THEN 4
+    ELSE 1
+  END AS step,
+  t.*
+FROM group_transitions AS t

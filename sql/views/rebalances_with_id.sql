@@ -1,0 +1,8 @@
+-- Rebalances with an id that follows from what they say: the same logs give the same ids.
+SELECT
+  'r' || left(md5(
+    r.cluster || '|' || r.group_id || '|' || CAST(unix_millis(r.started_at) AS STRING) || '|'
+    || CAST(unix_millis(r.ended_at) AS STRING) || '|' || coalesce(CAST(r.generation AS STRING), '')
+  ), 11) AS id,
+  r.*
+FROM rebalances AS r

@@ -1,0 +1,32 @@
+-- Why does my group keep rebalancing, and who started it?
+--
+-- One row per group, cause and client that started it, the one that took most time first. `last_id` names the last of
+-- these rebalances: `rebalance evidence` shows the lines that prove it.
+--
+-- :cluster     only this cluster
+-- :group       only this consumer group
+-- :client      only what this client.id started
+-- :since       from this time on
+-- :until       up to this time
+-- :limit = 20  rows at most
+
+SELECT
+  r.cluster,
+  r.group_id,
+  r.cause,
+  r.client_id,
+  r.client_host,
+  count(*) AS rebalances,
+  CAST(sum(r.total_ms) AS BIGINT) AS total_ms,
+  CAST(sum(r.unavailable_partition_ms) AS BIGINT) AS unavailable_partition_ms,
+  max(r.started_at) AS last_at,
+  max_by(r.id, r.ended_at) AS last_id
+FROM rebalances_with_id AS r
+WHERE (:cluster IS NULL OR r.cluster = :cluster)
+  AND (:group IS NULL OR r.group_id = :group)
+  AND (:client IS NULL OR r.client_id = :client)
+  AND r.started_at >= :since
+  AND r.started_at <= :until
+GROUP BY r.cluster, r.group_id, r.cause, r.client_id, r.client_host
+ORDER BY total_ms DESC, rebalances DESC, r.cluster, r.group_id, r.cause, r.client_id NULLS LAST, r.client_host NULLS LAST
+LIMIT :limit

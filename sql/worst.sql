@@ -1,0 +1,59 @@
+-- Which groups are the worst today?
+--
+-- One row per group that rebalanced in the last 24 hours of the tables (or since `since`), the one that lost most
+-- first: `unavailable_partition_ms` is the sum over partitions of the time without an owner at work, known where a
+-- request log is. `cause` is what took most of the time. `errors` counts findings of severity ERROR.
+--
+-- :cluster      only this cluster
+-- :since = 24h  from this time on
+-- :until        up to this time
+-- :limit = 10   rows at most
+
+WITH recent AS (
+  SELECT r.cluster, r.group_id, r.cause, r.total_ms, r.unavailable_partition_ms, r.started_at
+  FROM rebalances AS r
+  WHERE (:cluster IS NULL OR r.cluster = :cluster)
+    AND r.started_at >= :since
+    AND r.started_at <= :until
+),
+by_cause AS (
+  SELECT
+    c.cluster, c.group_id, c.cause,
+    row_number() OVER (PARTITION BY c.cluster, c.group_id ORDER BY sum(c.total_ms) DESC, c.cause) AS place
+  FROM recent AS c
+  GROUP BY c.cluster, c.group_id, c.cause
+),
+errors AS (
+  SELECT f.cluster, f.group_id, count(*) AS errors
+  FROM findings AS f
+  WHERE f.severity = 'ERROR'
+    AND f.at >= :since
+    AND f.at <= :until
+  GROUP BY f.cluster, f.group_id
+),
+summed AS (
+  SELECT
+    r.cluster, r.group_id,
+    count(*) AS rebalances,
+    CAST(sum(r.total_ms) AS BIGINT) AS total_ms,
+    max(r.total_ms) AS longest_ms,
+    CAST(sum(r.unavailable_partition_ms) AS BIGINT) AS unavailable_partition_ms,
+    max(r.started_at) AS last_at
+  FROM recent AS r
+  GROUP BY r.cluster, r.group_id
+)
+SELECT
+  s.cluster,
+  s.group_id,
+  s.rebalances,
+  s.total_ms,
+  s.longest_ms,
+  s.unavailable_partition_ms,
+  c.cause,
+  coalesce(e.errors, 0) AS errors,
+  s.last_at
+FROM summed AS s
+JOIN by_cause AS c ON c.cluster = s.cluster AND c.group_id = s.group_id AND c.place = 1
+LEFT JOIN errors AS e ON e.cluster = s.cluster AND e.group_id = s.group_id
+ORDER BY s.unavailable_partition_ms DESC NULLS LAST, s.total_ms DESC, s.cluster, s.group_id
+LIMIT :limit

@@ -1,0 +1,245 @@
+"""The named questions on a recording: DuckDB and Spark give the same rows, and the rows are what truly happened."""
+
+from __future__ import annotations
+
+import io
+import json
+import re
+from collections import defaultdict
+from datetime import datetime, timezone
+from pathlib import Path
+
+import pytest
+from deltalake import DeltaTable
+from rich.console import Console
+
+from jobs import ask, evidence, pipeline, questions
+from jobs.lake import Lake
+from jobs.progress import Progress
+from jobs.settings import Settings
+from jobs.sources.log_files import discover
+from jobs.spark_views import create_views
+from scripts import make_questions
+
+pytestmark = [pytest.mark.spark, pytest.mark.slow]
+
+HEALTHY = "ledger-archive"  # the control group, and what may be said of it
+ABOUT_ALL = {"groups", "worst", "why", "culprits", "timeline", "changes", "bill", "rebalances", "skew", "heartbeats"}
+ABOUT_ALL |= {"first-join", "stuck", "subscriptions"}
+GIVEN = [
+    {},
+    {"cluster": "kafka-4.2.0", "group": "thumbnailer", "limit": "500"},
+    {"client": "parcel-tracker-1", "member": "b8aec112", "since": "06:12", "until": "06:15"},
+    {"group": "o'brien\" ; --", "since": "3m"},
+]
+
+
+@pytest.fixture(scope="module")
+def lakehouse(spark, tmp_path_factory):
+    """The lakehouse of the recording, with its tables and views in Spark."""
+    folder = tmp_path_factory.mktemp("recorded") / "lake"
+    progress = Progress(Console(file=io.StringIO()))
+    pipeline.run(make_questions.RECORDING, folder, settings=Settings(), once=True, progress=progress, spark=spark)
+    create_views(spark, folder)
+    return folder
+
+
+def asked(lakehouse, name, **given):
+    return ask.Asked(lakehouse, questions.load(name), given).answer().by_name()
+
+
+def in_utc(value):
+    """Spark collects times as local ones without a zone."""
+    return value.astimezone(timezone.utc) if isinstance(value, datetime) else value
+
+
+@pytest.mark.parametrize("given", GIVEN, ids=["defaults", "group", "member", "hostile"])
+@pytest.mark.parametrize("name", questions.names())
+def test_duckdb_and_spark_give_the_same_rows_in_the_same_order(spark, lakehouse, name, given):
+    question = questions.load(name)
+    own = {parameter: value for parameter, value in given.items() if parameter in question.names}
+    if given and not own.keys() - {"cluster", "limit"}:
+        pytest.skip("takes none of these")
+    question_asked = ask.Asked(lakehouse, question, own)
+    ours = question_asked.answer()
+    theirs = spark.sql(question.text, args=question_asked.values)
+    rows = [tuple(map(in_utc, row)) for row in theirs.collect()]
+    assert theirs.columns == list(ours.columns)
+    assert rows == ours.rows
+    assert rows or given
+
+
+def test_the_page_of_examples_is_up_to_date(lakehouse):
+    assert make_questions.TARGET.read_text(encoding="utf-8") == make_questions.page(lakehouse), "run `make docs`"
+
+
+@pytest.mark.parametrize("name", questions.FIFTEEN)
+def test_each_of_the_fifteen_has_an_answer_here(lakehouse, name):
+    assert asked(lakehouse, name)
+    assert name in {example.name for example in make_questions.EXAMPLES}
+
+
+@pytest.mark.parametrize("name", sorted(set(questions.names()) - ABOUT_ALL))
+def test_nothing_is_said_against_a_healthy_group(lakehouse, name):
+    assert [row for row in asked(lakehouse, name, limit="100000") if row["group_id"] == HEALTHY] == []
+
+
+# What was staged (README.md of the recording), and what the questions say of it.
+
+
+def test_a_member_that_crashed_in_a_loop_started_the_rebalances(lakehouse):
+    first = asked(lakehouse, "why", group="thumbnailer")[0]
+    assert (first["cause"], first["client_id"]) == ("MEMBER_JOINED", "thumbnailer-3")
+    assert first["rebalances"] >= 10
+
+
+def test_a_refused_commit_is_explained_by_how_the_member_was_removed(lakehouse):
+    (row,) = asked(lakehouse, "failed-commits", group="parcel-tracker")
+    assert (row["error"], row["removed_by"]) == ("UNKNOWN_MEMBER_ID", "SESSION_TIMEOUT")
+    assert row["removed_at"] < row["first_at"]
+
+
+def test_poll_timeouts_of_java_are_certain_and_those_of_librdkafka_are_found(lakehouse):
+    found = {(row["group_id"], row["client_id"]) for row in asked(lakehouse, "poll-timeouts")}
+    assert found == {
+        ("menu-service", "menu-service-1"),
+        ("menu-service", "menu-service-2"),
+        ("image-resize", "image-resize-1"),
+        ("image-resize", "image-resize-2"),
+        ("catalog-index", "catalog-index-2"),
+    }
+    certain = {row["group_id"] for row in asked(lakehouse, "poll-timeouts") if row["sure"] == "CERTAIN"}
+    assert "menu-service" in certain
+
+
+def test_the_member_that_everybody_waited_for_was_slow_to_rejoin(lakehouse):
+    rows = asked(lakehouse, "heartbeat-errors", limit="1000")
+    slow = {row["group_id"] for row in rows if row["verdict"] == "SLOW"}
+    assert "stock-sync" in slow
+    assert len(slow) < len(rows) / 5
+
+
+def test_frozen_processes_are_told_from_killed_ones(lakehouse):
+    fate = {row["client_id"]: row["fate"] for row in asked(lakehouse, "session-timeouts", until="06:15", limit="100")}
+    assert fate["parcel-tracker-1"] == fate["fraud-scoring-1"] == "PAUSED"
+    assert fate["billing-worker-2"] == fate["geo-enrich-1"] == "GONE"
+    assert fate["session-store-3"] == "REJOINED"
+
+
+def test_a_rolling_restart_is_one_wave_and_a_crash_loop_is_one_client(lakehouse):
+    rows = asked(lakehouse, "deploys", until="06:15", limit="100")
+    waves = {row["group_id"]: (row["verdict"], row["clients"], row["rebalances"]) for row in rows}
+    assert waves["checkout-api"] == ("ROLLING", 4, 8)
+    assert waves["session-store"][0] == "ROLLING"
+    assert waves["thumbnailer"][:2] == ("ONE_CLIENT", 1)
+    assert "billing-worker" not in waves
+    later = [row for row in asked(lakehouse, "deploys", since="06:15:30", limit="100") if row["verdict"] != "COORDINATOR_MOVED"]
+    assert later == []
+
+
+def test_storms_are_the_staged_ones_first(lakehouse):
+    assert {row["group_id"] for row in asked(lakehouse, "storms", limit="2")} == {"thumbnailer", "xml-importer"}
+
+
+def test_who_was_waited_for(lakehouse):
+    rows = {row["group_id"]: row for row in asked(lakehouse, "stuck", until="06:15", limit="100") if row["phase"] != "DELAY"}
+    assert rows["stock-sync"]["waited_for"].startswith("stock-sync-1-")
+    assert (rows["shipment-planner"]["phase"], rows["shipment-planner"]["put_out"]) == ("JOIN", 1)
+    assert (rows["route-optimizer"]["phase"], rows["route-optimizer"]["outcome"]) == ("SYNC", "SUPERSEDED")
+
+
+def test_a_name_in_use_twice_is_told_from_a_restart(lakehouse):
+    verdict = {row["instance_id"]: row["verdict"] for row in asked(lakehouse, "fenced", until="06:15")}
+    assert verdict["pos-gateway-1"] == "DISPUTED"
+    assert verdict["session-store-2"] == "RESTARTED"
+
+
+def test_cooperative_rebalances_take_two_rounds_at_most(lakehouse):
+    rows = asked(lakehouse, "cooperative")
+    assert {row["group_id"] for row in rows} == {"loyalty-points", "seat-allocator"}
+    assert {row["rounds"] for row in rows} == {1, 2}
+
+
+def test_a_subscription_that_changed_and_changed_back(lakehouse):
+    rows = [row for row in asked(lakehouse, "subscriptions", limit="100") if row["verdict"] != "EQUAL"]
+    assert {(row["group_id"], row["topics"]) for row in rows} == {("recommendation", "orders"), ("recommendation", "orders, payments")}
+
+
+def test_groups_of_the_broker_that_was_killed_moved_and_came_back(lakehouse):
+    rows = [row for row in asked(lakehouse, "coordinators", limit="100") if row["group_id"] == "payment-settlement"]
+    assert [row["to_broker"] for row in rows] == ["broker-3", "broker-1"]
+    assert all(row["refused"] > 0 for row in rows)
+
+
+def test_the_first_join_waits_for_the_broker_s_delay(lakehouse):
+    (row,) = [row for row in asked(lakehouse, "first-join", limit="100") if row["group_id"] == HEALTHY]
+    assert (row["delays"], row["members"]) == (2, 3)
+
+
+def test_zombies_and_how_long_they_lived(lakehouse):
+    rows = {row["group_id"]: row for row in asked(lakehouse, "zombies")}
+    assert rows["parcel-tracker"]["zombie_ms"] > 10_000
+    assert rows["wallet-txn"]["commits"] == 1
+
+
+def test_groups_of_the_consumer_protocol(lakehouse):
+    rows = asked(lakehouse, "consumer-protocol", limit="100")
+    fenced = {row["member_id"] for row in rows if row["fenced"]}
+    assert len(fenced) == 2
+    assert {row["group_id"] for row in rows if row["migration"]} == {"search-ingest"}
+    states = {row["group_id"]: row["state"] for row in asked(lakehouse, "groups")}
+    assert {group for group, state in states.items() if state == "CONSUMER_PROTOCOL"} == {
+        "search-ingest",
+        "telemetry-static",
+        "telemetry-v2",
+    }
+    assert states["payment-settlement"] == states["audit-tail"] == "Stable"
+
+
+def test_more_members_than_partitions(lakehouse):
+    assert [row["group_id"] for row in asked(lakehouse, "skew", limit="100") if row["verdict"] != "EVEN"] == ["audit-tail"]
+
+
+# Every row's evidence opens the lines that prove it.
+
+
+@pytest.mark.parametrize("table", sorted(evidence.VIEWS.values()))
+def test_every_line_of_evidence_is_there_and_speaks_of_the_row(lakehouse, table):
+    files = discover(make_questions.RECORDING)
+    rows = Lake(lakehouse).ask(f"SELECT * FROM {table}", {}).by_name()
+    assert len({row["id"] for row in rows}) == len(rows)
+    wanted = defaultdict(set)
+    for row in rows:
+        refs = json.loads(row["evidence"])
+        assert refs, row
+        for ref in refs:
+            wanted[ref["origin"]].add(ref["position"])
+    lake = Lake(lakehouse)
+    lines = {}
+    for origin, positions in wanted.items():
+        times = evidence._times(lake, {origin})
+        assert {(origin, position) for position in positions} <= set(times)
+        for number, (_, text) in evidence._find(origin, {n: times[origin, n] for n in positions}, files).items():
+            lines[origin, number] = text.decode()
+    for row in rows:
+        texts = [lines[ref["origin"], ref["position"]] for ref in json.loads(row["evidence"])]
+        names = {row["group_id"], row.get("member_id"), row.get("instance_id")} - {None}
+        said = [text for text in texts if any(name in text for name in names)]
+        # A line that tells of a whole broker, or of an instance alone, may stand among others; one names the group or its member.
+        assert said or re.search(r"__consumer_offsets|instance", " ".join(texts)), (row, texts)
+
+
+def test_the_command_opens_the_lines_of_a_finding(lakehouse, capsys):
+    from jobs import cli
+
+    (row, *_) = asked(lakehouse, "findings", group="parcel-tracker", code="SESSION_TIMEOUT", until="06:15")
+    assert cli.main(["evidence", row["id"], "--lakehouse", str(lakehouse)]) == 0
+    assert "has failed, removing it from the group" in capsys.readouterr().out
+
+
+def test_the_recording_s_tables_are_what_duckdb_reads(lakehouse):
+    lake = Lake(lakehouse)
+    for name in lake.tables:
+        rows = DeltaTable(str(lakehouse / name)).to_pyarrow_table().num_rows
+        assert lake.rows(f"SELECT count(*) n FROM {name}")[0]["n"] == rows
+    assert Path(lakehouse).is_dir()
