@@ -52,6 +52,14 @@ conformance: $(SPARK) ## compare with Kafka: recorded steps, and brokers' own ac
 	@$(BIN)/python scripts/conformance_traces.py
 	@$(BIN)/python scripts/conformance.py $(RECORDINGS)
 
+.PHONY: coverage
+coverage: $(VENV) ## branch coverage: of the specification by its tests (100 %), of the tracker by all that need no Java
+	@COVERAGE="$(BIN)/coverage" scripts/coverage.sh
+
+.PHONY: mutants
+mutants: $(VENV) ## change the specification in one place after the other: does a test notice? (ONLY="sync join": these)
+	@nice $(BIN)/python -m scripts.mutants.run $(ONLY)
+
 .PHONY: bench
 bench: $(SPARK) ## lines per second and memory over 5 million lines
 	@$(BIN)/python bench/backfill.py

@@ -59,9 +59,7 @@ STOCK: Final = (
 def names_of(module: Path, class_name: str, annotation: str = "") -> tuple[str, ...]:
     """The members of an enumeration, or the fields of a class that are annotated so, without importing the module."""
     (found,) = (
-        node
-        for node in ast.parse(module.read_text(encoding="utf-8")).body
-        if isinstance(node, ast.ClassDef) and node.name == class_name
+        node for node in ast.parse(module.read_text(encoding="utf-8")).body if isinstance(node, ast.ClassDef) and node.name == class_name
     )
     if annotation:
         fields = (node for node in found.body if isinstance(node, ast.AnnAssign))
@@ -85,16 +83,20 @@ class _Replace(Operator):
     """Puts other code in the place of a node."""
 
     def replacements(self, node: Any) -> Iterable[str]:
+        """What may stand there instead."""
         raise NotImplementedError
 
     def mutation_positions(self, node: Any) -> list[Span]:
+        """The place, as often as there are replacements."""
         return [(node.start_pos, node.end_pos) for _ in self.replacements(node)]
 
     def mutate(self, node: Any, index: int) -> Any:
+        """The replacement with this number."""
         return _instead_of(node, list(self.replacements(node))[index])
 
     @classmethod
     def examples(cls) -> tuple[Example, ...]:
+        """None: what there is to see, docs/mutants.md shows."""
         return ()
 
 
@@ -103,6 +105,7 @@ def other_member(class_name: str, members: tuple[str, ...]) -> type[Operator]:
 
     class OtherMember(_Replace):
         def replacements(self, node: Any) -> Iterable[str]:
+            """Each other member."""
             path = _path(node)
             if len(path) == 2 and path[0] == class_name and path[1] in members:
                 return [f"{class_name}.{member}" for member in members if member != path[1]]
@@ -116,6 +119,7 @@ def negated_switch(switches: tuple[str, ...]) -> type[Operator]:
 
     class NegatedSwitch(_Replace):
         def replacements(self, node: Any) -> Iterable[str]:
+            """The switch negated."""
             path = _path(node)
             return [f"(not {'.'.join(path)})"] if path[-2:-1] == ("version",) and path[-1] in switches else ()
 
@@ -126,6 +130,7 @@ class OppositeMembership(_Replace):
     """`in` becomes `not in` and the other way round."""
 
     def replacements(self, node: Any) -> Iterable[str]:
+        """The opposite of an `in`."""
         if node.parent is None or node.parent.type not in ("comparison", "comp_op"):
             return ()
         if node.type == "comp_op" and [leaf.value for leaf in node.children] == ["not", "in"]:
@@ -137,6 +142,7 @@ class RemovedStatement(_Replace):
     """A call, an assignment to an attribute or an item, a `del` or a `raise` is left out."""
 
     def replacements(self, node: Any) -> Iterable[str]:
+        """`pass` instead of the statement."""
         if node.parent is None or node.parent.type != "simple_stmt":
             return ()
         target = node.children[0] if node.type == "expr_stmt" else node
@@ -152,9 +158,11 @@ class RemovedEntry(Operator):
     """An entry of the transition table is left out."""
 
     def mutation_positions(self, node: Any) -> list[Span]:
+        """The entries of a row."""
         return [(node.children[at].start_pos, node.children[at + 2].end_pos) for at in self._entries(node)]
 
     def mutate(self, node: Any, index: int) -> Any:
+        """The row without its entry."""
         at = self._entries(node)[index]
         del node.children[at : at + 4]
         return node
@@ -165,6 +173,7 @@ class RemovedEntry(Operator):
 
     @classmethod
     def examples(cls) -> tuple[Example, ...]:
+        """None: what there is to see, docs/mutants.md shows."""
         return ()
 
 
@@ -173,6 +182,7 @@ def added_entry(triggers: tuple[str, ...]) -> type[Operator]:
 
     class AddedEntry(_Replace):
         def replacements(self, node: Any) -> Iterable[str]:
+            """The row with one cause more."""
             if not _rows(node):
                 return
             code = node.get_code(include_prefix=False)

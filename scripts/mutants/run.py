@@ -2,7 +2,7 @@
 
 cosmic-ray finds and makes the changes (operators.py says which). Each is tried in a copy of the project, so that no
 changed file is ever in the checkout, however this ends. A process that has loaded pytest and the recorded traces forks
-for each mutant, runs tests/model until the first failure (the tests that found the last mutants of the module go first)
+for each mutant, runs tests/model until the first failure (the tests that found other mutants of the function go first)
 and exits: a third of a second where starting anew would take three. Tests on random scripts are left out: what only they find might not be
 found next time.
 
@@ -12,6 +12,7 @@ Ends with 1 if a mutant survives that docs/mutants.md does not explain, or if it
 from __future__ import annotations
 
 import argparse
+import ast
 import collections
 import difflib
 import gc
@@ -191,17 +192,17 @@ class _Worker:
             path.write_text(code, encoding="utf-8")
             # Byte code is known by the time and size of its source: this time is no one else's.
             os.utime(path, (stat.st_atime, stat.st_mtime + 10))
-            return self._test(mutation.module_path.name, write_bytecode=False)
+            return self._test(f"{mutation.module_path.name} {mutation.definition_name}", write_bytecode=False)
         finally:
             path.write_bytes(original)
             os.utime(path, (stat.st_atime, stat.st_mtime))
 
-    def _test(self, module: str, *, write_bytecode: bool) -> tuple[int, str]:
+    def _test(self, place: str, *, write_bytecode: bool) -> tuple[int, str]:
         reading, writing = os.pipe()
         pid = os.fork()
         if pid == 0:
             try:
-                self._run_pytest(self.killers[module], writing, write_bytecode=write_bytecode)
+                self._run_pytest(self.killers[place], writing, write_bytecode=write_bytecode)
             finally:
                 os._exit(NOT_FROM_THE_COPY)
         os.close(writing)
@@ -210,7 +211,7 @@ class _Worker:
         _, status = os.waitpid(pid, 0)
         code = os.waitstatus_to_exitcode(status)
         if code and killer:
-            self.killers[module] = [killer, *(other for other in self.killers[module] if other != killer)][:20]
+            self.killers[place] = [killer, *(other for other in self.killers[place] if other != killer)][:20]
         return code, killer or ("timeout" if code == -signal.SIGALRM else f"exit code {code}")
 
     def _run_pytest(self, killers: list[str], writing: int, *, write_bytecode: bool) -> None:
@@ -228,7 +229,19 @@ class _Worker:
         gc.disable()  # it would touch, and so copy, all that this process shares with its parent
         self._enter()
         plugin = _Plugin(killers, writing, self.traces, self.folder)
-        arguments = ["-x", "-q", "-p", "no:cacheprovider", "-p", "no:cov", "-p", "no:unraisableexception", "-m", "not hypothesis", "tests/model"]
+        arguments = [
+            "-x",
+            "-q",
+            "-p",
+            "no:cacheprovider",
+            "-p",
+            "no:cov",
+            "-p",
+            "no:unraisableexception",
+            "-m",
+            "not hypothesis",
+            "tests/model",
+        ]
         os._exit(int(pytest.main(arguments, plugins=[plugin])))
 
 
@@ -342,8 +355,18 @@ class Tally:
 def progress(tally: Tally, total: int, start: float) -> str:
     """Where the run is, in one line."""
     done = tally.total.total()
-    left_s = (time.monotonic() - start) / max(done, 1) * (total - done)
-    return f"{done}/{total}: {tally.killed.total()} killed, {tally.equivalent} equivalent, {len(tally.survivors)} survived; {left_s / 60:.0f} min left"
+    left = (time.monotonic() - start) / max(done, 1) * (total - done) / 60
+    killed, survived = tally.killed.total(), len(tally.survivors)
+    return f"{done}/{total}: {killed} killed, {tally.equivalent} equivalent, {survived} survived; {left:.0f} min left"
+
+
+def without_effect(path: Path) -> list[tuple[tuple[int, int], tuple[int, int]]]:
+    """Where a change can make no difference: annotations are never evaluated, and the only decorators with arguments are caches."""
+    parts: list[ast.expr | None] = []
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        parts += [getattr(node, "annotation", None), getattr(node, "returns", None), *getattr(node, "decorator_list", ())]
+    found = [part for part in parts if part is not None]
+    return [((part.lineno, part.col_offset), (part.end_lineno or 0, part.end_col_offset or 0)) for part in found]
 
 
 def find_mutants(modules: Sequence[str]) -> WorkDB:
@@ -357,11 +380,23 @@ def find_mutants(modules: Sequence[str]) -> WorkDB:
         return db
 
 
+def wanted(items: Iterable[WorkItem]) -> Iterator[WorkItem]:
+    """The mutants that can make a difference."""
+    spans: dict[Path, list[tuple[tuple[int, int], tuple[int, int]]]] = {}
+    for item in items:
+        (mutation,) = item.mutations
+        for start, end in spans.setdefault(mutation.module_path, without_effect(mutation.module_path)):
+            if start <= mutation.start_pos and mutation.end_pos <= end:
+                break
+        else:
+            yield item
+
+
 def run(modules: Sequence[str], jobs: int) -> int:
     """Try every mutant of `modules`."""
     start = time.monotonic()
     db = find_mutants(modules)
-    items = sorted(db.work_items, key=lambda item: (modules.index(item.mutations[0].module_path.stem), item.mutations[0].start_pos, item.job_id))
+    items = sorted(wanted(db.work_items), key=lambda item: (modules.index(item.mutations[0].module_path.stem), item.mutations[0].start_pos))
     operators = {item.job_id: item.mutations[0].operator_name for item in items}
     tally = Tally(db, explanations(EXPLAINED.read_text(encoding="utf-8")))
     pool = ProcessPoolExecutor(jobs, mp_context=get_context("fork"))
