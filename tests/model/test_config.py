@@ -31,7 +31,6 @@ SINCE = {
     "dropped_member_session_closed": "1.0",
     "one_session_timer_per_member": "2.1.1",
     "expiry_ends_initial_delay": "4.0",
-    "prolonged_phase_stays_initial": "4.0",
     "pending_sync_timer": "2.8",
     "protocol_type_on_the_wire": "2.5",
     "heartbeat_while_completing_is_ok": "2.6",

@@ -225,6 +225,13 @@ def test_the_orphan_spoils_a_leave_whose_effect_stays():
     assert errors(coordinator.advance(40_000)) == {"parked": "NONE"}  # at the join timer
 
 
+@pytest.mark.parametrize("left_ms", [20_040, 24_999])
+def test_the_orphan_is_met_at_both_ends_of_its_time(left_ms):
+    coordinator, _ = poisoned()
+    outcome = coordinator.handle("g", LeaveGroup((LeavingMember("b"),)), left_ms, "leave")
+    assert errors(outcome) == {"leave": "UNKNOWN_SERVER_ERROR"}
+
+
 @pytest.mark.parametrize("left_ms", [20_039, 25_000])
 def test_the_orphan_does_nothing_outside_its_time(left_ms):
     coordinator, _ = poisoned()
