@@ -206,7 +206,7 @@ class ClassicGroup:
     def append_error_as_answered(self) -> Error:
         """`appendGroupMetadataErrorToResponseError`: what clients are told about a failed write."""
         error = self.append_error
-        return error if error is Error.NONE else dict(self.version.log_errors).get(error, error)
+        return dict(self.version.log_errors).get(error, error)
 
     def stored(self, assignments: dict[str, bytes] | None = None) -> StoredGroup:
         """The group as the log keeps it, with the assignments of the members or new ones."""

@@ -39,7 +39,10 @@ from scripts.mutants.operators import install
 
 PROJECT: Final = Path(__file__).resolve().parents[2]
 WORK: Final = PROJECT / ".work" / "mutants"
-EXPLAINED: Final = PROJECT / "docs" / "mutants.md"
+RUN: Final = WORK / str(os.getpid())
+SPECIMEN: Final = RUN / "specimen"
+"""The project as it was at the start: whoever works on it meanwhile changes nothing here."""
+EXPLAINED: Final = Path("docs/mutants.md")
 MODEL: Final = Path("coordinator_model")
 MODULES: Final = (
     "transitions",
@@ -63,8 +66,17 @@ MODULES: Final = (
     "requests",
     "config",
 )
-COPIED: Final = ("coordinator_model", "docs", "scripts", "tests/conftest.py", "tests/model", "tests/data/traces", "tests/data/codec")
-TIMEOUT_S: Final = 60
+COPIED: Final = (
+    "coordinator_model",
+    "docs",
+    "scripts",
+    "tests/conftest.py",
+    "tests/model",
+    "tests/data/traces",
+    "tests/data/codec",
+    "pyproject.toml",
+)
+TIMEOUT_S: Final = 30
 MEMORY: Final = 4 << 30
 NOT_FROM_THE_COPY: Final = 77
 
@@ -116,7 +128,7 @@ def explanations(text: str) -> list[Explanation]:
 def describe(item: WorkItem, mutated: str) -> Mutant:
     """The mutant as a difference."""
     (mutation,) = item.mutations
-    source = mutation.module_path.read_text(encoding="utf-8")
+    source = (SPECIMEN / mutation.module_path).read_text(encoding="utf-8")
     removed, added = [], []
     for line in difflib.unified_diff(source.splitlines(), mutated.splitlines(), n=0, lineterm=""):
         if line[0] == "-" and not line.startswith("---"):
@@ -131,7 +143,7 @@ def mutated_code(item: WorkItem) -> str | None:
     """The module with its one change; None if that is no Python."""
     (mutation,) = item.mutations
     operator = plugins.get_operator(mutation.operator_name)(**mutation.operator_args)
-    code = mutate_code(mutation.module_path.read_text(encoding="utf-8"), operator, mutation.occurrence)
+    code = mutate_code((SPECIMEN / mutation.module_path).read_text(encoding="utf-8"), operator, mutation.occurrence)
     assert code is not None, mutation
     try:
         compile(code, mutation.module_path.name, "exec")
@@ -148,14 +160,7 @@ class _Worker:
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
-        for name in COPIED:
-            source, target = PROJECT / name, folder / name
-            target.parent.mkdir(parents=True, exist_ok=True)
-            if source.is_dir():
-                shutil.copytree(source, target, ignore=shutil.ignore_patterns("__pycache__"))
-            else:
-                shutil.copy2(source, target)
-        shutil.copy2(PROJECT / "pyproject.toml", folder)
+        shutil.copytree(SPECIMEN, folder)
         self.killers: dict[str, list[str]] = collections.defaultdict(list)
         self.traces = self._load()
 
@@ -286,8 +291,7 @@ class _Plugin:
 
 @lru_cache(maxsize=1)
 def _worker() -> _Worker:
-    install(PROJECT / MODEL)
-    return _Worker(WORK / f"copy-{os.getpid()}")
+    return _Worker(RUN / f"copy-{os.getpid()}")
 
 
 def _unmutated() -> tuple[int, str]:
@@ -296,7 +300,6 @@ def _unmutated() -> tuple[int, str]:
 
 def _check(item: WorkItem) -> tuple[str, Mutant | None, int, str]:
     worker = _worker()
-    os.chdir(PROJECT)
     code = mutated_code(item)
     if code is None:
         return item.job_id, None, 0, "no Python"
@@ -371,11 +374,16 @@ def without_effect(path: Path) -> list[tuple[tuple[int, int], tuple[int, int]]]:
 
 def find_mutants(modules: Sequence[str]) -> WorkDB:
     """A new session of cosmic-ray with every mutant of `modules`."""
-    shutil.rmtree(WORK, ignore_errors=True)
-    WORK.mkdir(parents=True)
-    os.chdir(PROJECT)
+    for name in COPIED:
+        target = SPECIMEN / name
+        target.parent.mkdir(parents=True, exist_ok=True)
+        if (PROJECT / name).is_dir():
+            shutil.copytree(PROJECT / name, target, ignore=shutil.ignore_patterns("__pycache__"))
+        else:
+            shutil.copy2(PROJECT / name, target)
+    os.chdir(SPECIMEN)
     install(MODEL)
-    with use_db(WORK / "session.sqlite") as db:
+    with use_db(RUN / "session.sqlite") as db:
         init([MODEL / f"{module}.py" for module in modules], db, {})
         return db
 
@@ -453,8 +461,9 @@ def main() -> int:
     try:
         return run(modules, options.jobs)
     finally:
-        for copy in WORK.glob("copy-*"):
-            shutil.rmtree(copy, ignore_errors=True)
+        if (RUN / "session.sqlite").exists():
+            shutil.move(RUN / "session.sqlite", WORK / "session.sqlite")
+        shutil.rmtree(RUN, ignore_errors=True)
 
 
 if __name__ == "__main__":

@@ -8,7 +8,17 @@ from coordinator_model.config import CoordinatorConfig
 from coordinator_model.effects import GroupWritten, MemberRemoved, RemovalCause, Transitioned
 from coordinator_model.errors import Error
 from coordinator_model.group import ClassicGroup
-from coordinator_model.requests import Heartbeat, JoinGroup, LeaveGroup, LeavingMember, SyncGroup
+from coordinator_model.loading import load_group
+from coordinator_model.requests import (
+    Answered,
+    Heartbeat,
+    HeartbeatAnswer,
+    JoinGroup,
+    LeaveGroup,
+    LeavingMember,
+    OffsetCommit,
+    SyncGroup,
+)
 from coordinator_model.states import State
 from coordinator_model.transitions import Trigger
 
@@ -184,3 +194,34 @@ def test_several_heartbeats_in_one_millisecond_are_closed_by_the_next():
     assert len(group.open_sessions["a"]) == 1
     assert group.advance(10_100).effects == []
     assert of_kind(group.advance(10_101), MemberRemoved) == [MemberRemoved(10_101, "a", False, RemovalCause.SESSION_EXPIRED)]
+
+
+# The group between its requests.
+
+
+def test_what_a_timer_writes_succeeds_whatever_failed_before():
+    stored = stable("4.2.0").stored()
+    untouched = load_group("g", CoordinatorConfig.of("4.2.0"), stored, 0)
+    after_a_failure = stable("4.2.0")
+    failed = after_a_failure.handle(OffsetCommit("a", 1), 0, "commit", append_error=Error.NOT_LEADER_OR_FOLLOWER)
+    assert errors(failed) == {"commit": "NOT_COORDINATOR"}
+    for group in (untouched, after_a_failure):
+        (written,) = of_kind(group.advance(10_000), GroupWritten)
+        assert (written.stored.generation, written.stored.members) == (2, ())
+
+
+def test_a_group_that_nobody_asks_follows_the_clock():
+    group = new_group("4.2.0")
+    group.advance(5_000)
+    assert group.now_ms == 5_000
+    assert group.handle(Heartbeat("a", 1), 4_000).answers == [Answered(0, 5_000, HeartbeatAnswer(Error.UNKNOWN_MEMBER_ID))]
+
+
+def test_nothing_is_left_in_a_dead_group_that_could_still_happen():
+    group = two_members("0.10.2.2")
+    group.transition_to(Trigger.UNLOADED)
+    assert (group.timers.deadlines, group.open_sessions) == ({}, {})
+    group = new_group("4.2.0")
+    group.handle(WITH_SECOND_QUESTION._replace(fresh_member_id="a"), 0, "a")
+    group.transition_to(Trigger.UNLOADED)
+    assert (group.timers.deadlines, group.pending_members) == ({}, {})
