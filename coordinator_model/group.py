@@ -261,16 +261,14 @@ class ClassicGroup:
         self.pending_members.pop(member.member_id, None)
 
     def update_member(self, member: Member, protocols: Protocols, timeouts_ms: tuple[int, int], ticket: Ticket | None) -> None:
-        """`ClassicGroup.updateMember`. `timeouts_ms` are session and rebalance; `ticket` None: no longer parked."""
+        """`ClassicGroup.updateMember`. `timeouts_ms` are session and rebalance; `ticket` None: it is not parked."""
         session_timeout_ms, rebalance_timeout_ms = timeouts_ms
         self._count_protocols(member.protocols, -1)
         self._count_protocols(protocols, 1)
         self.members[member.member_id] = member._replace(
             protocols=protocols, session_timeout_ms=session_timeout_ms, rebalance_timeout_ms=rebalance_timeout_ms
         )
-        if ticket is None:
-            self.awaiting_join.pop(member.member_id, None)
-        else:
+        if ticket is not None:
             self.awaiting_join[member.member_id] = ticket
 
     def remove(self, member_id: str, cause: RemovalCause) -> None:

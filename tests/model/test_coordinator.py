@@ -113,6 +113,7 @@ def test_a_deleted_group_is_gone_from_the_log_with_its_offsets():
     failed = coordinator.handle("g", DeleteGroup(), 3, 3, append_error=Error.NOT_LEADER_OR_FOLLOWER)
     assert errors(failed) == {3: "NOT_COORDINATOR"}
     assert coordinator.groups["g"].state is State.EMPTY
+    assert "g" in coordinator.offsets
     deleted = coordinator.handle("g", DeleteGroup(), 4, 4)
     assert deleted.answers == [Answered(4, 4, DeleteAnswer(Error.NONE))]
     assert [effect.trigger for _, effect in deleted.effects if isinstance(effect, Transitioned)] == [Trigger.DELETED]

@@ -5,6 +5,7 @@ from dataclasses import replace
 import pytest
 
 from coordinator_model.config import CoordinatorConfig
+from coordinator_model.coordinator import Coordinator
 from coordinator_model.effects import GroupWritten, MemberRemoved, RemovalCause, Transitioned
 from coordinator_model.errors import Error
 from coordinator_model.group import ClassicGroup
@@ -115,6 +116,17 @@ def test_an_id_that_was_never_used_leaves_as_what_it_was():
     assert of_kind(outcome, MemberRemoved) == [MemberRemoved(5, "a", True, RemovalCause.LEAVE)]
 
 
+def test_a_group_whose_members_left_during_the_initial_delay_accepts_any_protocol():
+    # Kafka counts: of no members, none supports it, which is all of them.
+    group = new_group("4.2.0", group_initial_rebalance_delay_ms=3_000)
+    group.handle(JOIN._replace(fresh_member_id="a"), 0, "a")
+    group.handle(LeaveGroup((LeavingMember("a"),)), 1_000, "leave")
+    assert (group.state, group.members) == (State.PREPARING_REBALANCE, {})
+    group.handle(JOIN._replace(protocols=(RR,), fresh_member_id="b"), 2_000, "b")
+    group.advance(6_000)
+    assert group.protocol == "rr"
+
+
 # Join phases.
 
 
@@ -181,6 +193,8 @@ def test_who_leaves_takes_all_session_timers_along():
         group.handle(Heartbeat("a", 2), 100, "heartbeat")
     assert len(group.open_sessions["a"]) == 3
     group.handle(LeaveGroup((LeavingMember("a"),)), 200, "leave")
+    assert "a" not in group.open_sessions
+    assert "a" not in group.session_ends
     group.handle(JOIN._replace(member_id="b", session_timeout_ms=60_000), 300, "rejoin b")
     group.handle(SyncGroup("b", 3), 300, "sync b")
     assert group.advance(20_000).effects == []
@@ -225,3 +239,125 @@ def test_nothing_is_left_in_a_dead_group_that_could_still_happen():
     group.handle(WITH_SECOND_QUESTION._replace(fresh_member_id="a"), 0, "a")
     group.transition_to(Trigger.UNLOADED)
     assert (group.timers.deadlines, group.pending_members) == ({}, {})
+
+
+# Coordinators.
+
+
+def start(release, **settings):
+    return Coordinator(replace(CoordinatorConfig.of(release), **{"group_initial_rebalance_delay_ms": 0, **settings}), 0, range(50))
+
+
+def triggers_of(outcome):
+    return [effect.trigger for _, effect in outcome.effects if isinstance(effect, Transitioned)]
+
+
+def test_a_group_that_is_too_large_for_its_new_coordinator_says_so():
+    coordinator = start("4.2.0")
+    for member_id in "ab":
+        coordinator.handle("g", JOIN._replace(fresh_member_id=member_id), 0, member_id)
+    coordinator.handle("g", JOIN._replace(member_id="a"), 0, "a again")
+    coordinator.handle("g", SyncGroup("a", 2), 0, "sync")
+    outcome = coordinator.restart(replace(coordinator.config, group_max_size=1), 10)
+    assert triggers_of(outcome) == [Trigger.UNLOADED, Trigger.OVER_CAPACITY_AFTER_LOAD]
+
+
+def test_a_fail_over_does_not_prolong_the_life_of_offsets():
+    coordinator = start("4.2.0", offsets_retention_minutes=20)
+    coordinator.handle("g", JOIN._replace(fresh_member_id="a"), 0, "join")
+    coordinator.handle("g", SyncGroup("a", 1), 0, "sync")
+    coordinator.handle("g", OffsetCommit("a", 1), 0, "commit")
+    coordinator.handle("g", LeaveGroup((LeavingMember("a"),)), 5_000, "leave")
+    coordinator.restart(coordinator.config, 600_000)
+    coordinator.advance(1_200_000)
+    assert "g" in coordinator.offsets
+    coordinator.advance(1_800_000)
+    assert "g" not in coordinator.offsets
+
+
+def test_a_coordinator_first_lets_happen_what_was_due():
+    coordinator = start("4.2.0")
+    coordinator.handle("g", JOIN._replace(fresh_member_id="a"), 0)
+    coordinator.handle("other", JOIN._replace(fresh_member_id="b"), 0)
+    outcome = coordinator.handle("other", Heartbeat("b", 1), 9_000)
+    assert outcome.answers == [Answered(0, 9_000, HeartbeatAnswer(Error.NONE))]
+    outcome = coordinator.handle("other", Heartbeat("b", 1), 15_000)
+    assert triggers_of(outcome) == [Trigger.SESSION_EXPIRED, Trigger.JOIN_PHASE_ENDED_EMPTY]
+
+
+@pytest.mark.parametrize(("ends_ms", "gone_ms"), [(599_999, 600_000), (600_000, 1_200_000)])
+def test_of_one_millisecond_the_clean_up_goes_first(ends_ms, gone_ms):
+    coordinator = start("4.2.0")
+    coordinator.handle("g", JOIN._replace(fresh_member_id="a"), ends_ms - 10_000)
+    coordinator.advance(gone_ms - 1)
+    assert coordinator.groups["g"].state is State.EMPTY
+    assert triggers_of(coordinator.advance(gone_ms)) == [Trigger.OFFSETS_EXPIRED]
+
+
+def test_the_orphan_also_spoils_a_group_that_was_never_written():
+    coordinator = start("0.10.0.1")
+    partition = coordinator.partition("g")
+    coordinator.handle("g", JOIN._replace(fresh_member_id="a"), 0, "a")
+    coordinator.handle("g", JOIN._replace(session_timeout_ms=20_000, fresh_member_id="b"), 10, "b")
+    coordinator.handle("g", JOIN._replace(member_id="a"), 20, "a again")
+    coordinator.handle("g", JOIN._replace(member_id="a", protocols=(RANGE, RR)), 30, "a asks for more")
+    assert coordinator.groups["g"].state is State.PREPARING_REBALANCE
+    coordinator.unload(partition, 40)
+    coordinator.load(partition, 50)
+    assert not coordinator.groups
+    # The session of the last member of the old group ends at 20 020, its join phase at 20 030.
+    coordinator.handle("g", JOIN._replace(fresh_member_id="c"), 20_019, "c")
+    assert errors(coordinator.handle("g", JOIN._replace(fresh_member_id="d"), 20_025, "d")) == {"d": "UNKNOWN_SERVER_ERROR"}
+
+
+@pytest.mark.parametrize("move", ["unload", "load_begin", "load"])
+def test_before_a_partition_moves_what_was_due_happens_in_all(move):
+    coordinator = start("4.2.0")
+    coordinator.handle("g", JOIN._replace(fresh_member_id="a"), 0, "join")
+    another = (coordinator.partition("g") + 1) % 50
+    outcome = getattr(coordinator, move)(another, 15_000)
+    assert triggers_of(outcome) == [Trigger.SESSION_EXPIRED, Trigger.JOIN_PHASE_ENDED_EMPTY]
+    assert getattr(coordinator, move)(another, 15_000) == ([], [])
+
+
+def test_before_a_coordinator_restarts_what_was_due_happens():
+    coordinator = start("4.2.0")
+    coordinator.handle("g", JOIN._replace(fresh_member_id="a"), 0, "join")
+    outcome = coordinator.restart(coordinator.config, 15_000)
+    assert triggers_of(outcome) == [Trigger.SESSION_EXPIRED, Trigger.JOIN_PHASE_ENDED_EMPTY, Trigger.UNLOADED]
+    assert outcome.answers == []
+    assert triggers_of(coordinator.restart(coordinator.config, 15_000)) == [Trigger.UNLOADED]
+
+
+def test_a_partition_that_moves_on_while_it_is_loaded_is_led_elsewhere():
+    coordinator = start("4.2.0")
+    partition = coordinator.partition("g")
+    coordinator.load_begin(partition, 0)
+    coordinator.unload(partition, 1)
+    assert errors(coordinator.handle("g", Heartbeat("a", 1), 2, 1)) == {1: "NOT_COORDINATOR"}
+
+
+def test_a_group_that_only_has_offsets_begins_anew_after_a_fail_over():
+    coordinator = start("4.2.0")
+    coordinator.handle("g", OffsetCommit("", -1), 0, "commit")
+    coordinator.restart(coordinator.config, 10)
+    assert coordinator.groups["g"].state is State.EMPTY
+    joined = coordinator.handle("g", JOIN._replace(fresh_member_id="a"), 20, "join")
+    assert [answered.answer.generation for answered in joined.answers] == [1]
+
+
+def test_a_coordinator_may_restart_as_another_release():
+    coordinator = start("2.3.1")
+    leave = LeaveGroup((LeavingMember("a"),))
+    assert errors(coordinator.handle("g", leave, 0, "leave")) == {"leave": "UNKNOWN_MEMBER_ID"}
+    coordinator.restart(CoordinatorConfig.of("2.4.1"), 10)
+    assert errors(coordinator.handle("g", leave, 20, "leave")) == {"leave": "NONE"}
+
+
+def test_the_clean_up_of_a_restarted_broker_is_counted_from_the_restart():
+    coordinator = start("3.9.1")
+    coordinator.handle("g", JOIN._replace(fresh_member_id="a"), 0, "join")
+    coordinator.handle("g", LeaveGroup((LeavingMember("a"),)), 10, "leave")
+    coordinator.restart(coordinator.config, 100_000)
+    assert triggers_of(coordinator.advance(699_999)) == []
+    assert triggers_of(coordinator.advance(700_000)) == [Trigger.OFFSETS_EXPIRED]
