@@ -362,7 +362,7 @@ class ClassicGroup:
         """`selectProtocol`: each member votes for the first of its protocols that all support."""
         candidates = self.candidate_protocols()
         votes: dict[str, int] = {}
-        for member in self.members.values():
+        for member in self.members_in_map_order():
             vote = member.vote(candidates)
             votes[vote] = votes.get(vote, 0) + 1
         return first_of_most(votes, self.version.member_map)

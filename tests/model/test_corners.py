@@ -57,6 +57,11 @@ def stable(release, join=JOIN, **settings):
     return group
 
 
+def test_who_does_not_say_speaks_a_recent_version():
+    assert JoinGroup("", 1, 1, "consumer", ()).api_version == 9
+    assert OffsetCommit("", -1).api_version == 8
+
+
 # JoinGroup.
 
 
@@ -361,3 +366,22 @@ def test_the_clean_up_of_a_restarted_broker_is_counted_from_the_restart():
     coordinator.restart(coordinator.config, 100_000)
     assert triggers_of(coordinator.advance(699_999)) == []
     assert triggers_of(coordinator.advance(700_000)) == [Trigger.OFFSETS_EXPIRED]
+
+
+@pytest.mark.parametrize(("committed_ms", "kept"), [(0, False), (1, True)])
+def test_offsets_expire_when_they_are_as_old_as_the_retention(committed_ms, kept):
+    coordinator = start("4.2.0", offsets_retention_minutes=20)
+    coordinator.handle("g", OffsetCommit("", -1), committed_ms, "commit")
+    coordinator.advance(1_200_000)
+    assert ("g" in coordinator.offsets) is kept
+
+
+def test_of_two_protocols_of_one_hash_the_one_that_is_voted_for_first_wins():
+    # Members vote in the order of the map, which is not that of joining: of these, b is in front of s.
+    a, b = ("Aa", b""), ("BB", b"")
+    group = new_group("4.2.0", group_initial_rebalance_delay_ms=3_000)
+    group.handle(JOIN._replace(protocols=(a, b), fresh_member_id="s"), 0, "s")
+    group.handle(JOIN._replace(protocols=(b, a), fresh_member_id="b"), 1, "b")
+    assert [member.member_id for member in group.members_in_map_order()] == ["b", "s"]
+    group.advance(10_000)
+    assert group.protocol == "BB"
