@@ -14,6 +14,7 @@ from __future__ import annotations
 import argparse
 import ast
 import collections
+import ctypes
 import difflib
 import gc
 import os
@@ -294,6 +295,14 @@ def _worker() -> _Worker:
     return _Worker(RUN / f"copy-{os.getpid()}")
 
 
+def _end_with(parent: int) -> None:
+    """A worker ends when the run does, however that ends."""
+    if sys.platform == "linux":
+        ctypes.CDLL(None).prctl(1, signal.SIGKILL)  # PR_SET_PDEATHSIG
+        if os.getppid() != parent:
+            sys.exit(1)
+
+
 def _unmutated() -> tuple[int, str]:
     return _worker().unmutated()
 
@@ -372,8 +381,24 @@ def without_effect(path: Path) -> list[tuple[tuple[int, int], tuple[int, int]]]:
     return [((part.lineno, part.col_offset), (part.end_lineno or 0, part.end_col_offset or 0)) for part in found]
 
 
+def remove_left_overs() -> None:
+    """What runs that were killed have left behind."""
+    for folder in WORK.glob("[0-9]*"):
+        if not _is_running(int(folder.name)):
+            shutil.rmtree(folder, ignore_errors=True)
+
+
+def _is_running(pid: int) -> bool:
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    return True
+
+
 def find_mutants(modules: Sequence[str]) -> WorkDB:
     """A new session of cosmic-ray with every mutant of `modules`."""
+    remove_left_overs()
     for name in COPIED:
         target = SPECIMEN / name
         target.parent.mkdir(parents=True, exist_ok=True)
@@ -407,7 +432,7 @@ def run(modules: Sequence[str], jobs: int) -> int:
     items = sorted(wanted(db.work_items), key=lambda item: (modules.index(item.mutations[0].module_path.stem), item.mutations[0].start_pos))
     operators = {item.job_id: item.mutations[0].operator_name for item in items}
     tally = Tally(db, explanations(EXPLAINED.read_text(encoding="utf-8")))
-    pool = ProcessPoolExecutor(jobs, mp_context=get_context("fork"))
+    pool = ProcessPoolExecutor(jobs, mp_context=get_context("fork"), initializer=_end_with, initargs=(os.getpid(),))
     try:
         for future in [pool.submit(_unmutated) for _ in range(jobs)]:
             code, test = future.result()
@@ -458,6 +483,7 @@ def main() -> int:
     unknown = sorted(set(modules) - set(MODULES))
     if unknown:
         parser.error(f"no module of the specification: {', '.join(unknown)}")
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))
     try:
         return run(modules, options.jobs)
     finally:
