@@ -9,7 +9,7 @@ JARS := .jars/resolved.txt
 SPARK := $(VENV) $(JARS)
 
 # Asked while make reads this file: before anything slow begins, and with one line as the whole answer.
-ifneq (,$(filter demo test conformance bench,$(MAKECMDGOALS)))
+ifneq (,$(filter demo test conformance score bench,$(MAKECMDGOALS)))
   JAVA_PROBLEM := $(shell JAVA_HOME='$(JAVA_HOME)' scripts/check_java.sh 2>&1)
   ifneq (,$(JAVA_PROBLEM))
     $(error $(JAVA_PROBLEM))
@@ -44,13 +44,19 @@ format: $(VENV) ## put the code into the project's format
 	@$(BIN)/ruff format .
 
 .PHONY: docs
-docs: $(VENV) ## write docs/tables.md from schemas/
+docs: $(VENV) ## write what is generated in docs/: tables, claims, state diagram
 	@$(BIN)/python scripts/make_docs.py
+	@$(BIN)/python scripts/make_claims.py
+	@$(BIN)/python scripts/make_state_diagram.py
 
 .PHONY: conformance
 conformance: $(SPARK) ## compare with Kafka: recorded steps, and brokers' own accounts (RECORDINGS="DIR ..." for others)
 	@$(BIN)/python scripts/conformance_traces.py
-	@$(BIN)/python scripts/conformance.py $(RECORDINGS)
+	@$(BIN)/python -m scripts.conformance $(RECORDINGS)
+
+.PHONY: score
+score: $(SPARK) ## compare causes, culprits and findings with what was done to the recordings' consumers (RECORDINGS="DIR ...")
+	@$(BIN)/python -m scripts.score $(RECORDINGS)
 
 .PHONY: coverage
 coverage: $(VENV) ## branch coverage: of the specification by its tests (100 %), of the tracker by all that need no Java

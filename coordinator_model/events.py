@@ -16,6 +16,7 @@ LEAVE_GROUP: Final = "LEAVE_GROUP"
 OFFSET_COMMIT: Final = "OFFSET_COMMIT"
 TXN_OFFSET_COMMIT: Final = "TXN_OFFSET_COMMIT"
 DELETE_GROUPS: Final = "DELETE_GROUPS"
+FIND_COORDINATOR: Final = "FIND_COORDINATOR"  # any broker answers it; no word of the group's coordinator itself
 CONSUMER_GROUP_HEARTBEAT: Final = "CONSUMER_GROUP_HEARTBEAT"
 
 REQUESTS: Final = frozenset(
@@ -27,6 +28,7 @@ REQUESTS: Final = frozenset(
         OFFSET_COMMIT,
         TXN_OFFSET_COMMIT,
         DELETE_GROUPS,
+        FIND_COORDINATOR,
         CONSUMER_GROUP_HEARTBEAT,
     }
 )
@@ -135,3 +137,6 @@ class Event(NamedTuple):
     assignments: tuple[Assigned, ...] = ()
     beats: tuple[int, ...] = ()  # ms since received_ms
     positions: tuple[int, ...] = ()  # of each beat
+    # New fields go here, with a default: state that was stored without them is still read.
+    coordinator_id: int = -1  # node id: FIND_COORDINATOR as answered; a coordinator line, of the broker that wrote it
+    coordinator_address: str = ""  # FIND_COORDINATOR: host:port

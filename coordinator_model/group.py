@@ -174,6 +174,15 @@ class ClassicGroup:
             except ServerError as error:
                 self.effects.append(Threw(self.now_ms, str(error)))
 
+    def copy(self) -> ClassicGroup:
+        """A group of its own in the same state: what it is asked does not reach this one."""
+        other = ClassicGroup.__new__(ClassicGroup)
+        for name in ClassicGroup.__slots__:
+            value = getattr(self, name)
+            setattr(other, name, value.copy() if isinstance(value, _COPIED) else value)
+        other.open_sessions = {member_id: numbers.copy() for member_id, numbers in self.open_sessions.items()}
+        return other
+
     # Answers and state.
 
     def reply(self, ticket: Ticket, answer: Answer) -> None:
@@ -367,6 +376,8 @@ class ClassicGroup:
             votes[vote] = votes.get(vote, 0) + 1
         return first_of_most(votes, self.version.member_map)
 
+
+_COPIED: Final = (dict, list, MapOrder, timers.Timers)
 
 _HANDLERS: Final[dict[type, Callable[[ClassicGroup, Any, Ticket], None]]] = {
     JoinGroup: join.join_group,

@@ -49,7 +49,12 @@ def accept_joining_member(group: ClassicGroup, member_id: str) -> bool:
     max_size = group.config.group_max_size
     if group.state is State.EMPTY or group.state is State.DEAD:
         return True
-    if group.state is State.PREPARING_REBALANCE and group.version.size_limit_counts_rejoined:
+    if not group.version.size_limit_counts_rejoined:
+        # 2.2 to 2.5: only who has no id yet needs a seat. A group that is too large sheds whoever rejoins first.
+        if member_id == UNKNOWN_MEMBER_ID:
+            return len(group.members) < max_size
+        return len(group.members) <= max_size or member_id not in group.members or member_id in group.awaiting_join
+    if group.state is State.PREPARING_REBALANCE:
         # Who has joined already keeps its seat. The others race for what is left, so that a group that shrinks sheds
         # the slowest.
         return member_id in group.awaiting_join or len(group.awaiting_join) < max_size

@@ -76,6 +76,10 @@ class MapOrder:
         self.chained = list(chained)
         """Scala 2.11 only: the keys in iteration order."""
 
+    def copy(self) -> MapOrder:
+        """A map of its own with the same order."""
+        return MapOrder(self.kind, self.capacity, self.chained)
+
     def added(self, key: str, size: int) -> None:
         """`key` was inserted; `size` counts it."""
         if self.kind is HashMapKind.JAVA:

@@ -1,6 +1,7 @@
 """A whole group over time: clients, their applications, a network with a delay, and the coordinator between them.
 
-Everything is decided by what is put in. What is put in is a list of things that happen to the group: an application
+The broker handles the requests of a connection one by one, so a heartbeat waits behind a SyncGroup that waits for the
+leader. Everything is decided by what is put in. What is put in is a list of things that happen to the group: an application
 starts, stalls, dies without a word, closes; the coordinator moves. Out comes what every client and the group went
 through.
 """
@@ -8,6 +9,7 @@ through.
 from __future__ import annotations
 
 import heapq
+from collections import deque
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -20,6 +22,9 @@ from coordinator_model.effects import Effect
 from coordinator_model.requests import Answer, JoinedMember, Request
 
 GROUP_ID = "g"
+
+Connection = tuple[int, int]
+"""The number of a client, and of its connection."""
 
 
 def round_robin(partitions: int, members: tuple[JoinedMember, ...]) -> tuple[tuple[str, bytes], ...]:
@@ -65,7 +70,9 @@ class Simulation:
         self.effects: list[tuple[int, Effect]] = []
         self._queue: list[tuple[int, int, Callable[[], None]]] = []
         self._order = 0
-        self._tickets: list[int] = []
+        self._tickets: list[Connection] = []
+        self._lines: dict[Connection, deque[Request]] = {}
+        """What has arrived on a connection and is not answered. The first is being handled."""
         self._ticks: list[int] = [-1] * len(self.clients)
         for number, application in enumerate(applications):
             self._at(application.starts_ms, partial(self._poll, number))
@@ -121,7 +128,7 @@ class Simulation:
 
     def _close(self, number: int) -> None:
         if self._runs(number):
-            self._send(number, self.clients[number].close())
+            self._send(number, self.clients[number].close(self.now_ms))
 
     def _tick(self, number: int) -> None:
         self._ticks[number] = -1
@@ -131,26 +138,38 @@ class Simulation:
     def _send(self, number: int, requests: list[Request]) -> None:
         for request in requests:
             self.seen.append(Seen(self.now_ms, number, request))
-            self._at(self.now_ms + self.delay_ms, partial(self._arrive, number, request))
+            connection = (number, self.clients[number].connection)
+            self._at(self.now_ms + self.delay_ms, partial(self._arrive, connection, request))
         # The heartbeat thread wakes when it has something to do.
         tick_ms = max(self.clients[number].next_tick_ms(), self.now_ms)
         if tick_ms < self.now_ms + 3_600_000 and (self._ticks[number] < 0 or tick_ms < self._ticks[number]):
             self._ticks[number] = tick_ms
             self._at(tick_ms, partial(self._tick, number))
 
-    def _arrive(self, number: int, request: Request) -> None:
+    def _arrive(self, connection: Connection, request: Request) -> None:
+        line = self._lines.setdefault(connection, deque())
+        line.append(request)
+        if len(line) == 1:
+            self._handle(connection)
+
+    def _handle(self, connection: Connection) -> None:
         ticket = len(self._tickets)
-        self._tickets.append(number)
-        self._note(self.coordinator.handle(GROUP_ID, request, self.now_ms, ticket))
+        self._tickets.append(connection)
+        self._note(self.coordinator.handle(GROUP_ID, self._lines[connection][0], self.now_ms, ticket))
 
     def _note(self, outcome: CoordinatorOutcome) -> None:
         for _, effect in outcome.effects:
             self.effects.append((effect.at_ms, effect))
         for answered in outcome.answers:
-            number = self._tickets[int(answered.ticket)]
-            self._at(max(answered.at_ms + self.delay_ms, self.now_ms), partial(self._hear, number, answered.answer))
+            connection = self._tickets[int(answered.ticket)]
+            self._at(max(answered.at_ms + self.delay_ms, self.now_ms), partial(self._hear, connection, answered.answer))
+            line = self._lines[connection]
+            line.popleft()
+            if line:
+                self._at(self.now_ms, partial(self._handle, connection))
 
-    def _hear(self, number: int, answer: Answer) -> None:
-        if self._runs(number):
+    def _hear(self, connection: Connection, answer: Answer) -> None:
+        number, of_client = connection
+        if self._runs(number) and of_client == self.clients[number].connection:
             self.seen.append(Seen(self.now_ms, number, answer))
             self._send(number, self.clients[number].answered(answer, self.now_ms))

@@ -42,6 +42,10 @@ class Timers:
         self.deadlines: dict[TimerKey, int] = deadlines if deadlines is not None else {}
         self.earliest = min(self.deadlines.values(), default=NEVER)
 
+    def copy(self) -> Timers:
+        """Timers of their own, running alike."""
+        return Timers(self.deadlines.copy())
+
     def set(self, key: TimerKey, deadline_ms: int) -> None:
         """Start the timer, or start it again."""
         deadlines = self.deadlines
@@ -59,13 +63,17 @@ class Timers:
         self.deadlines.clear()
         self.earliest = NEVER
 
+    def next_due(self, now_ms: int) -> int:
+        """The deadline of the next timer if that is due at `now_ms`, else NEVER."""
+        if now_ms < self.earliest:
+            return NEVER
+        self.earliest = min(self.deadlines.values(), default=NEVER)
+        return self.earliest if self.earliest <= now_ms else NEVER
+
     def pop_due(self, now_ms: int) -> tuple[TimerKey, int] | None:
         """Take out the next timer that is due at `now_ms`, with its deadline; None if there is none."""
-        if now_ms < self.earliest:
-            return None
-        deadline = min(self.deadlines.values(), default=NEVER)
-        self.earliest = deadline
-        if deadline > now_ms:
+        deadline = self.next_due(now_ms)
+        if deadline == NEVER:
             return None
         key = next(key for key, at in self.deadlines.items() if at == deadline)
         del self.deadlines[key]

@@ -36,6 +36,7 @@ from jobs.sources.rows import (
     COMMON,
     COORDINATOR_SOURCE,
     EVENT,
+    GROUP,
     LATER,
     QUARANTINE,
     RAW_CHARACTERS,
@@ -121,12 +122,8 @@ def events(rows: DataFrame, batch_id: int) -> DataFrame:
 def _lines(rows: DataFrame) -> DataFrame:
     """A row a line; of lines that name several groups a row a group, the first of which stands for the line."""
     spread = rows.select("*", F.posexplode_outer("groups").alias("index", "entry"))
-    several = F.col("groups").isNotNull()
-    derived = {
-        "group_id": F.when(several, F.col("entry.group_id")).otherwise(F.col("group_id")),
-        "error_code": F.when(several, F.col("entry.error_code")).otherwise(F.col("error_code")),
-        "lines": F.when(F.col("index") > 0, 0).otherwise(F.col("lines")),
-    }
+    derived = {name: F.coalesce(f"entry.{name}", name) for name in GROUP.names}
+    derived["lines"] = F.when(F.col("index") > 0, 0).otherwise(F.col("lines"))
     null = dict.fromkeys(LATER, F.lit(None))
     return spread.select(*((derived | null).get(name, F.col(name)).alias(name) for name in _EVENT_COLUMNS))
 

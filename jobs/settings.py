@@ -5,6 +5,7 @@ timezone = "UTC"          # of every cluster that is not named below
 lateness_ms = 5000
 shards = 50
 slice_lines = 100000
+kafka_version = ""        # release of the brokers; empty: as their answers tell
 
 [timezones]               # by cluster
 berlin = "Europe/Berlin"
@@ -19,6 +20,7 @@ from pathlib import Path
 from typing import Any, Final
 from zoneinfo import ZoneInfo
 
+from coordinator_model.config import release_numbers
 from jobs.errors import SettingsError
 
 if sys.version_info >= (3, 11):
@@ -46,6 +48,9 @@ class Settings:
     slice_lines: int = 100_000
     """Input lines per micro-batch in a backfill, which is what bounds memory."""
 
+    kafka_version: str = ""
+    """Release of the brokers, such as 3.9.1, whose rules their answers are compared with. Empty: as the answers tell."""
+
     def __post_init__(self) -> None:
         for cluster, zone in (("", self.timezone), *self.timezones):
             _check_zone(cluster, zone)
@@ -54,6 +59,7 @@ class Settings:
         _check_range("lateness_ms", self.lateness_ms, 0, 3_600_000)
         _check_range("shards", self.shards, 1, 10_000)
         _check_range("slice_lines", self.slice_lines, 100, 10_000_000)
+        _check_release(self.kafka_version)
 
     def timezone_of(self, cluster: str) -> str:
         """The zone of a cluster's log timestamps."""
@@ -107,6 +113,16 @@ def _check_keys(prefix: str, table: Mapping[str, Any], known: Sequence[str]) -> 
     for key in table:
         if key not in known:
             raise SettingsError(f"unknown setting {prefix}{key} (known: {', '.join(known)})")
+
+
+def _check_release(name: object) -> None:
+    if not isinstance(name, str):
+        raise SettingsError('kafka_version: must be a text, such as "3.9.1"')
+    try:
+        if name:
+            release_numbers(name)
+    except ValueError:
+        raise SettingsError(f"kafka_version: {name!r} is no release of Kafka (use one such as 3.9.1)") from None
 
 
 def _check_zone(cluster: str, zone: object) -> None:

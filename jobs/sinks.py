@@ -32,11 +32,16 @@ def table_path(lakehouse: Path, name: str) -> Path:
 
 
 def ensure_table(lakehouse: Path, name: str, schema: StructType) -> Path:
-    """Create an empty table with column comments unless it is there. Its folder."""
+    """Create an empty table with column comments, or add the columns that an older version made it without. Its folder."""
     path = table_path(lakehouse, name)
+    wanted = Schema.from_json(schema.json())
     if not DeltaTable.is_deltatable(str(path)):
         path.mkdir(parents=True, exist_ok=True)
-        DeltaTable.create(str(path), schema=Schema.from_json(schema.json()), mode="ignore", name=name, configuration=dict(_CONFIGURATION))
+        DeltaTable.create(str(path), schema=wanted, mode="ignore", name=name, configuration=dict(_CONFIGURATION))
+    table = DeltaTable(str(path))
+    known = {field.name for field in table.schema().fields}
+    if added := [field for field in wanted.fields if field.name not in known]:
+        table.alter.add_columns(added)
     return path
 
 

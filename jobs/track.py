@@ -81,7 +81,7 @@ def start_track(
     # The source must exist before its first commit.
     source = sinks.ensure_table(events_from or lakehouse, group_events.NAME, group_events.SCHEMA)
     events = adapter.to_events(read_group_events(spark, source), settings.shards)
-    finished = adapter.follow(events, TrackerSettings(lateness_ms=settings.lateness_ms))
+    finished = adapter.follow(events, TrackerSettings(lateness_ms=settings.lateness_ms, kafka_version=settings.kafka_version))
     writer = (
         finished.writeStream.queryName("track")
         .option("checkpointLocation", str(checkpoint))

@@ -82,6 +82,16 @@ SCHEMA: Final = StructType(
             IntegerType(),
             "Partition of __consumer_offsets: by the group id, or as the line says.",
         ),
+        column(
+            "coordinator_id",
+            IntegerType(),
+            "Node id of a coordinator: the one that FIND_COORDINATOR answered; in the coordinator log the broker's own, where the line has it.",
+        ),
+        column(
+            "coordinator_address",
+            StringType(),
+            "FIND_COORDINATOR: host:port of that coordinator, as advertised. Where it is an IP address, `connection` in that broker's log begins with it.",
+        ),
         column("api_version", IntegerType(), "Version of the request."),
         column("connection", StringType(), "Connection id, as logged."),
         column("correlation_id", IntegerType(), "Number of the request on its connection."),

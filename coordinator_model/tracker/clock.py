@@ -5,10 +5,12 @@ Silence is evidence only when its source is heard again: time is kept per broker
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 SECOND_MS = 1_000
+TAKEOVERS_KEPT = 64
 
 
 @dataclass(slots=True)
@@ -22,6 +24,7 @@ class BrokerClock:
     newest_ms: int = -1
     ended: bool = False
     heard: list[list[int]] = field(default_factory=list)
+    took_over: list[int] = field(default_factory=list)  # when it became the coordinator of partitions, ascending
 
     def read_to(self, at_ms: int) -> None:
         """Lines up to `at_ms` were read. Time never goes back."""
@@ -59,6 +62,21 @@ class BrokerClock:
         if after is None:
             return True  # later in the same second as the newest line
         return before is not None and (after - before) * SECOND_MS <= max_silence_ms
+
+    def longest_silence_ms(self, from_ms: int, to_ms: int) -> int:
+        """The longest time without a line that touches `from_ms` to `to_ms`, as far as still known."""
+        first, last = from_ms // SECOND_MS, to_ms // SECOND_MS
+        gaps = ((one[1], other[0]) for one, other in itertools.pairwise(self.heard))
+        return max((after - before - 1 for before, after in gaps if before < last and after > first), default=0) * SECOND_MS
+
+    def take_over(self, at_ms: int) -> None:
+        """The broker was elected coordinator of a partition: another one has gone, or given it up."""
+        if at_ms not in self.took_over:
+            self.took_over = sorted([*self.took_over, at_ms])[-TAKEOVERS_KEPT:]
+
+    def took_over_between(self, from_ms: int, to_ms: int) -> bool:
+        """Whether it became the coordinator of anything in that time."""
+        return any(from_ms <= at_ms <= to_ms for at_ms in self.took_over)
 
     def forget_before(self, at_ms: int) -> None:
         """Drops stretches that ended before `at_ms`, but for the last of them: silence is measured from it."""

@@ -11,13 +11,32 @@ from typing import Any, Final
 
 import msgpack
 
+from coordinator_model import codec as model_codec
 from coordinator_model.events import Assigned, Event, MemberEntry, Protocol
+from coordinator_model.group import ClassicGroup
 from coordinator_model.states import State
 from coordinator_model.tracker.clock import BrokerClock
+from coordinator_model.tracker.rebase import rules
 from coordinator_model.tracker.rows import Ref
-from coordinator_model.tracker.view import Gone, Member, Rebalance, Trigger, View
+from coordinator_model.tracker.settings import Settings
+from coordinator_model.tracker.view import (
+    Found,
+    Generation,
+    Gone,
+    HeldFinding,
+    Incident,
+    Member,
+    Prediction,
+    Rebalance,
+    Suspect,
+    Trigger,
+    View,
+)
 
-MODEL_VERSION: Final = 1
+MODEL_VERSION: Final = 2
+READABLE: Final = frozenset({1, 2})
+"""1: without the fields of `View` from `nodes` on. Fields are only ever added, behind the others: what an older version lacks is
+as if new."""
 
 
 def pack(data: object) -> bytes:
@@ -30,7 +49,7 @@ def unpack(blob: bytes) -> Any:
     return msgpack.unpackb(blob, strict_map_key=False)
 
 
-def view(data: list[Any]) -> View:
+def view(data: list[Any], settings: Settings) -> View:
     """A group's view."""
     restored = View(*data)
     restored.state = None if restored.state is None else State(restored.state)
@@ -40,6 +59,12 @@ def view(data: list[Any]) -> View:
     restored.open = None if data[_OPEN] is None else _rebalance(data[_OPEN])
     restored.closing = [_rebalance(r) for r in data[_CLOSING]]
     restored.flagged = [(code, member_id, generation) for code, member_id, generation in restored.flagged]
+    if len(data) > _PREDICTION:
+        restored.found = None if data[_FOUND] is None else _signed(Found(*data[_FOUND]))
+        restored.suspect = None if data[_SUSPECT] is None else _signed(Suspect(*data[_SUSPECT]))
+        restored.incident = None if data[_INCIDENT] is None else _incident(data[_INCIDENT])
+        restored.held = [HeldFinding(*h) for h in data[_HELD]]
+        restored.prediction = _prediction(data[_PREDICTION], settings)
     return restored
 
 
@@ -50,7 +75,7 @@ def clock(data: list[Any]) -> BrokerClock:
 
 def event(data: list[Any]) -> Event:
     """An event that waits in the reorder buffer."""
-    waiting = Event._make(data)
+    waiting = Event(*data)
     return waiting._replace(
         protocols=tuple(Protocol(n, None if t is None else tuple(t), tuple(o), d) for n, t, o, d in waiting.protocols),
         members=tuple(MemberEntry(m, i, e, r, None if t is None else tuple(t)) for m, i, e, r, t in waiting.members),
@@ -65,10 +90,20 @@ _GONE: Final = _VIEW_FIELDS.index("gone")
 _LOOSE: Final = _VIEW_FIELDS.index("loose")
 _OPEN: Final = _VIEW_FIELDS.index("open")
 _CLOSING: Final = _VIEW_FIELDS.index("closing")
+_ASKED, _PARKED, _CROSSED, _BEFORE, _GENERATIONS = map(
+    tuple(Prediction.__slots__).index, ("asked", "parked", "crossed", "before", "generations")
+)
+_FOUND: Final = _VIEW_FIELDS.index("found")
+_SUSPECT: Final = _VIEW_FIELDS.index("suspect")
+_INCIDENT: Final = _VIEW_FIELDS.index("incident")
+_HELD: Final = _VIEW_FIELDS.index("held")
+_PREDICTION: Final = _VIEW_FIELDS.index("prediction")
 _TRIGGERS: Final = tuple(Rebalance.__slots__).index("triggers")
 
 
-def _fields(record: Any) -> tuple[Any, ...]:
+def _fields(record: Any) -> Any:
+    if isinstance(record, ClassicGroup):
+        return model_codec.encode(record)
     return tuple(getattr(record, name) for name in record.__slots__)
 
 
@@ -101,3 +136,22 @@ def _rebalance(data: Any) -> Rebalance:
         rebalance.assigned = {member_id: tuple(p) for member_id, p in rebalance.assigned.items()}
     rebalance.evidence = [Ref(*r) for r in rebalance.evidence]
     return rebalance
+
+
+def _incident(data: Any) -> Incident:
+    incident = Incident(*data)
+    incident.signs = [Ref(*r) for r in incident.signs]
+    return incident
+
+
+def _prediction(data: list[Any], settings: Settings) -> Prediction:
+    restored = Prediction(*data)
+    config = rules(settings, restored)
+    if restored.group is not None:
+        restored.group = model_codec.decode(data[0], config)
+    restored.asked = [event(e) for e in data[_ASKED]]
+    restored.parked = {ticket: event(e) for ticket, e in data[_PARKED].items()}
+    restored.crossed = [event(e) for e in data[_CROSSED]]
+    restored.generations = {number: Generation(*made) for number, made in data[_GENERATIONS].items()}
+    restored.before = [(until, model_codec.decode(blob, config)) for until, blob in data[_BEFORE]]
+    return restored

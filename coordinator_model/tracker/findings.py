@@ -6,9 +6,10 @@ import json
 from typing import Any, Final
 
 from coordinator_model.events import OFFSET_COMMIT, TXN_OFFSET_COMMIT, Event
+from coordinator_model.tracker import asked
 from coordinator_model.tracker.emit import Emitter
 from coordinator_model.tracker.rows import FINDINGS, Ref, evidence_json, ref
-from coordinator_model.tracker.view import Member
+from coordinator_model.tracker.view import Found, Incident, Member, Suspect
 
 SESSION_TIMEOUT: Final = "SESSION_TIMEOUT"
 POLL_TIMEOUT: Final = "POLL_TIMEOUT"
@@ -16,17 +17,24 @@ ILLEGAL_GENERATION: Final = "ILLEGAL_GENERATION"
 UNKNOWN_MEMBER: Final = "UNKNOWN_MEMBER"
 FENCED_INSTANCE: Final = "FENCED_INSTANCE"
 ZOMBIE_COMMIT: Final = "ZOMBIE_COMMIT"
+MODEL_DIVERGENCE: Final = "MODEL_DIVERGENCE"
+COORDINATOR_MOVED: Final = "COORDINATOR_MOVED"
 
 WARNING: Final = "WARNING"
 ERROR: Final = "ERROR"
 FLAGS_KEPT: Final = 256
+SIGNS_KEPT: Final = 8
 
 
 def _seconds(ms: int) -> str:
     return f"{ms / 1000:g} s"
 
 
-def _tell(
+def _tell(g: Emitter, *arguments: Any, **details: Any) -> None:
+    g.emit(FINDINGS, **_row(g, *arguments, **details))
+
+
+def _row(
     g: Emitter,
     code: str,
     severity: str,
@@ -36,22 +44,21 @@ def _tell(
     advice: str,
     signs: list[Ref],
     **details: Any,
-) -> None:
+) -> dict[str, Any]:
     member_id, client_id, client_host = who
-    g.emit(
-        FINDINGS,
-        at=at_ms,
-        code=code,
-        severity=severity,
-        member_id=member_id or None,
-        client_id=client_id or None,
-        client_host=client_host or None,
-        generation=g.view.generation if g.view.generation >= 0 else None,
-        message=message,
-        advice=advice,
-        evidence=evidence_json(signs),
-        details=json.dumps(details, sort_keys=True, separators=(",", ":"), ensure_ascii=False),
-    )
+    return {
+        "at": at_ms,
+        "code": code,
+        "severity": severity,
+        "member_id": member_id or None,
+        "client_id": client_id or None,
+        "client_host": client_host or None,
+        "generation": g.view.generation if g.view.generation >= 0 else None,
+        "message": message,
+        "advice": advice,
+        "evidence": evidence_json(signs),
+        "details": json.dumps(details, sort_keys=True, separators=(",", ":"), ensure_ascii=False),
+    }
 
 
 def _first_time(g: Emitter, code: str, member_id: str, generation: int) -> bool:
@@ -64,12 +71,12 @@ def _first_time(g: Emitter, code: str, member_id: str, generation: int) -> bool:
     return True
 
 
-def session_timeout(g: Emitter, member: Member, at_ms: int, signs: list[Ref]) -> None:
-    """The coordinator heard nothing of a member for its session timeout (onExpireHeartbeat)."""
+def session_timeout(g: Emitter, member: Member, at_ms: int, signs: list[Ref]) -> dict[str, Any]:
+    """The coordinator heard nothing of a member for its session timeout (onExpireHeartbeat). To be told unless a broker is why."""
     silence = at_ms - member.seen_ms if member.seen_ms >= 0 else None
     limit = f" (session.timeout.ms {member.session_timeout_ms})" if member.session_timeout_ms >= 0 else ""
     heard = f"; last heard {_seconds(silence)} before" if silence is not None else ""
-    _tell(
+    return _row(
         g,
         SESSION_TIMEOUT,
         ERROR,
@@ -176,3 +183,74 @@ def zombie_commit(g: Emitter, event: Event, removed: str) -> None:
             api=event.kind,
             removed=removed or None,
         )
+
+
+def model_divergence(g: Emitter, event: Event, predicted: dict[str, Any] | None, release: str) -> None:
+    """The broker answered otherwise than the specification, which was asked the same (coordinator_model.group)."""
+    observed = asked.observed(event)
+    instead = "no answer at that time" if predicted is None else asked.in_words(predicted)
+    _tell(
+        g,
+        MODEL_DIVERGENCE,
+        WARNING,
+        event.at_ms,
+        (event.member_id or event.answer_member_id, event.client_id, event.client_host),
+        f"The broker answered {event.kind} with {asked.in_words(observed)}; by the rules of Kafka {release} it is {instead}.",
+        "If lines are missing from this log, or damaged, that is why. Otherwise the coordinator does not do what Kafka's code "
+        "says: keep these lines for a report, and look at the broker's version, its clock and its disk.",
+        [ref(event)],
+        api=event.kind,
+        release=release,
+        observed=observed,
+        predicted=predicted,
+    )
+
+
+def not_the_coordinator(g: Emitter, suspect: Suspect, found: Found, again: Ref) -> None:
+    """A broker answered for a group that another one coordinates (Kafka: NOT_COORDINATOR)."""
+    if not _first_time(g, MODEL_DIVERGENCE, suspect.broker, found.node):
+        return
+    _tell(
+        g,
+        MODEL_DIVERGENCE,
+        ERROR,
+        suspect.at_ms,
+        (suspect.member_id, suspect.client_id, suspect.client_host),
+        f"Broker {suspect.broker} (node {suspect.node}) answered {suspect.api} for the group, while FIND_COORDINATOR named node "
+        f"{found.node} before and after: it should have answered NOT_COORDINATOR.",
+        "Two brokers may hold the group's partition of __consumer_offsets for theirs: compare its leader in the metadata of both, and "
+        "restart the one that is wrong. Members that were told different things process partitions twice.",
+        [found.sign, suspect.sign, again],
+        api=suspect.api,
+        broker=suspect.broker,
+        node=suspect.node,
+        coordinator=found.node,
+        observed={"error": asked.error_name(suspect.error_code)},
+        predicted={"error": "NOT_COORDINATOR"},
+    )
+
+
+def coordinator_moved(g: Emitter, incident: Incident) -> None:
+    """Another broker took the group over, or the one that has it could not hear its members for a while."""
+    lost = sorted(set(incident.lost))
+    if not incident.to_broker:
+        what = f"Broker {g.view.broker}, the group's coordinator, was held up: another broker had gone, or its log could not be written."
+    elif incident.from_broker == incident.to_broker:
+        what = f"Broker {incident.to_broker} loaded the group anew."
+    else:
+        what = f"The group moved from broker {incident.from_broker} to broker {incident.to_broker}."
+    cost = f" {len(lost)} of its members were not heard in time and lost their place." if lost else ""
+    _tell(
+        g,
+        COORDINATOR_MOVED,
+        WARNING,
+        incident.moved_ms if incident.moved_ms >= 0 else incident.began_ms,
+        ("", "", ""),
+        what + cost,
+        "Look at why the broker restarted, was lost or gave its partitions up. Members live through it if session.timeout.ms is longer "
+        "than the move takes: 45 s, the default, is; a few seconds are not.",
+        incident.signs,
+        from_broker=incident.from_broker or g.view.broker,
+        to_broker=incident.to_broker or g.view.broker,
+        members_lost=lost,
+    )

@@ -6,12 +6,13 @@ fact that is certain, and claims what is only silent when its source was heard a
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Final
 
 from coordinator_model import events as kinds
+from coordinator_model.diagnosis import incidents
 from coordinator_model.events import Event
 from coordinator_model.states import State
-from coordinator_model.tracker import expiry, log_lines, phases, reasons, requests
+from coordinator_model.tracker import coordinators, expiry, hindsight, log_lines, phases, prediction, reasons, requests
 from coordinator_model.tracker.clock import BrokerClock
 from coordinator_model.tracker.order import same_line
 from coordinator_model.tracker.rows import Row, ref
@@ -20,6 +21,11 @@ from coordinator_model.tracker.view import View
 
 MOVE_GUARD_MS = 5_000
 """A coordinator that was just replaced is not believed again for so long, unless it loads the group: brokers' clocks differ."""
+
+_BEYOND_REQUESTS: Final = frozenset(
+    {kinds.GROUP_LOADED, kinds.GROUP_UNLOADED, kinds.GROUP_DEAD, kinds.GROUP_CONVERTED, kinds.CONSUMER_GROUP_LOG}
+)
+"""Lines about what no request tells, and what changes the group as the coordinator keeps it."""
 
 
 class GroupTracker:
@@ -43,6 +49,9 @@ class GroupTracker:
         self._last = event
         self.advance(event.at_ms, clocks)
         view = self.view
+        if event.kind == kinds.FIND_COORDINATOR:
+            coordinators.found(self, event)
+            return
         if event.source == "coordinator":
             handler = log_lines.HANDLERS.get(event.kind)
             if handler is None or not self._authorise(event):
@@ -52,11 +61,18 @@ class GroupTracker:
             handler = requests.HANDLERS[event.kind]
             if requests.authoritative(event) and not self._authorise(event):
                 return
+            incidents.watch(self, event)
             if event.error_code in requests.NOT_IN_CHARGE:
+                if event.broker == view.broker:
+                    prediction.drop(self, event.at_ms)
                 return
         if view.consumer_protocol and event.kind != kinds.GROUP_CONVERTED:
             return
         handler(self, event)
+        if event.source != "coordinator":
+            prediction.observe(self, event)
+        elif event.kind in _BEYOND_REQUESTS:
+            prediction.drop(self, event.at_ms)
         self._next_ms = self.next_ms()
 
     def advance(self, now_ms: int, clocks: dict[str, BrokerClock]) -> None:
@@ -65,22 +81,33 @@ class GroupTracker:
             return
         phases.close_due(self, now_ms)
         expiry.claim_due(self, now_ms, clocks.get(self.view.broker))
+        prediction.advance(self, now_ms, clocks.get(self.view.broker))
+        incidents.close_due(self, now_ms, clocks.get(self.view.broker))
         phases.close_due(self, now_ms)
         self._next_ms = self.next_ms()
 
-    def flush(self) -> None:
+    def flush(self, clocks: dict[str, BrokerClock]) -> None:
         """The input ended: rebalances that ended are written without waiting for more of their answers."""
+        prediction.advance(self, self.view.horizon_ms, clocks.get(self.view.broker), flush=True)
         phases.close_due(self, self.view.horizon_ms, flush=True)
+        incidents.close_due(self, self.view.horizon_ms, clocks.get(self.view.broker), flush=True)
         self._next_ms = self.next_ms()
 
     def next_ms(self) -> int | None:
         """When `advance` has work next, as far as known: None if only an event can change anything."""
-        due = [at for at in (phases.next_close_ms(self), expiry.next_check_ms(self)) if at is not None]
+        due = [
+            at
+            for at in (phases.next_close_ms(self), expiry.next_check_ms(self), hindsight.next_ms(self), incidents.next_ms(self))
+            if at is not None
+        ]
         return min(due, default=None)
 
     def _authorise(self, event: Event) -> bool:
         """Notes which broker speaks for the group, and that it moved when another one does."""
         view = self.view
+        if event.kind == kinds.GROUP_LOADED:
+            coordinators.moved(self)
+        coordinators.spoke(self, event)
         if event.broker == view.broker:
             return True
         if event.broker not in view.brokers:
@@ -100,6 +127,11 @@ class GroupTracker:
         view = self.view
         signs = [ref(event)]
         phases.abandon(self, event.at_ms, signs)
+        prediction.drop(self, event.at_ms)
+        incidents.moved(self, event.at_ms, view.broker, event.broker, ref(event))
+        view.moved_ms = event.at_ms
+        recent = [old.client_id for old in view.gone if old.at_ms >= event.at_ms - incidents.SPAN_MS]
+        view.moved_clients = sorted({*(member.client() for member in view.members.values()), *recent} - {""})
         was = view.state
         if was is not None:
             phases.change_state(self, event.at_ms, State.DEAD, reasons.COORDINATOR_MOVED, signs)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
+from coordinator_model.diagnosis import incidents
 from coordinator_model.events import Event
 from coordinator_model.tracker import findings, reasons
 from coordinator_model.tracker.emit import Emitter
@@ -116,7 +117,7 @@ def remove(g: Emitter, member_id: str, at_ms: int, kind: str, signs: list[Ref], 
     view.gone.append(gone)
     del view.gone[:-REMEMBERED]
     if kind == reasons.SESSION_TIMEOUT:
-        findings.session_timeout(g, member, at_ms, signs)
+        incidents.hold(g, at_ms, member.seen_ms, member_id, findings.session_timeout(g, member, at_ms, signs))
     elif kind == reasons.POLL_TIMEOUT:
         findings.poll_timeout(g, member, at_ms, signs)
     return gone

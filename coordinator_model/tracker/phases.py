@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from typing import Final
 
+from coordinator_model.diagnosis import causes
 from coordinator_model.states import State
 from coordinator_model.tracker import cost, reasons
 from coordinator_model.tracker.emit import Emitter
@@ -86,6 +87,24 @@ def open_rebalance(
     return rebalance
 
 
+def contradicted(g: Emitter, generation: int, at_ms: int) -> bool:
+    """Whether an accepted heartbeat shows that there is no join phase: in one it would have been told to rejoin."""
+    running = g.view.open
+    return (
+        running is not None
+        and running.joined_ms < 0
+        and not (running.exact or running.triggers)
+        and 0 <= running.first_sign_ms < at_ms
+        and generation == running.old_generation
+    )
+
+
+def retract(g: Emitter) -> None:
+    """What looked like the sign of a join phase was none, as where the line that told it is damaged."""
+    g.view.open = None
+    g.view.state = State.STABLE
+
+
 def add_trigger(g: Emitter, trigger: Trigger) -> None:
     """Something that starts a rebalance: of the open one, or of the one that must follow."""
     view = g.view
@@ -127,7 +146,7 @@ def ended(g: Emitter, at_ms: int, *, signs: list[Ref]) -> None:
     running.evidence += signs
     view.state = State.STABLE
     view.open = None
-    view.last_ok_ms = at_ms
+    view.last_ok_ms = view.completed_ms = at_ms
     running.count_after = len(view.members) if running.listed else view.member_count
     view.closing.append(running)
     tell(g, running)
@@ -245,6 +264,7 @@ def _write(g: Emitter, rebalance: Rebalance) -> None:
     rebalance.ended_ms = max(rebalance.ended_ms, rebalance.started_ms)
     tell(g, rebalance, final=True)
     culprit = _culprit(rebalance)
+    causes.sharpen(g, rebalance, culprit)
     if culprit.member_id in g.view.members:  # who it is may have been told after what it did
         member = g.view.members[culprit.member_id]
         culprit.instance_id, culprit.client_host = member.instance_id, member.client_host

@@ -44,6 +44,8 @@ def heartbeat(g: Emitter, event: Event) -> None:
             member.beat_ms = event.received_ms
         if event.error_code == Error.REBALANCE_IN_PROGRESS:
             _sign_of_rebalance(g, event, event.received_ms)
+        elif phases.contradicted(g, event.generation, event.received_ms):
+            phases.retract(g)
         elif view.open is None and event.generation == view.generation:
             view.last_ok_ms = max(view.last_ok_ms, event.received_ms)
     else:
@@ -61,7 +63,8 @@ def offset_commit(g: Emitter, event: Event) -> None:
 def join_group(g: Emitter, event: Event) -> None:
     """JOIN_GROUP: answered at once, or parked until the join phase ends."""
     if event.error_code == Error.MEMBER_ID_REQUIRED:
-        g.view.pending[event.answer_member_id] = event.at_ms
+        if event.answer_member_id not in g.view.members:
+            g.view.pending[event.answer_member_id] = event.at_ms
         return
     if event.error_code == Error.GROUP_MAX_SIZE_REACHED and event.member_id in g.view.members:
         # A member that rejoins after others took the last seats is refused and removed (acceptJoiningMember).

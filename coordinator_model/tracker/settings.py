@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from coordinator_model.config import release_numbers
+
 
 @dataclass(frozen=True, slots=True)
 class Settings:
@@ -23,7 +25,13 @@ class Settings:
     """A broker whose log is silent for longer may have been down, so nothing is claimed of that time; brokers of one
     group wait for each other no longer than this."""
 
+    kafka_version: str = ""
+    """Release of the brokers, such as "3.9.1": which rules their answers are compared with. Empty: as their answers tell, and
+    which member a group elects as its leader is not judged, since it differs between releases."""
+
     def __post_init__(self) -> None:
         for name in ("lateness_ms", "settle_ms", "grace_ms", "max_silence_ms"):
             if getattr(self, name) < 0:
                 raise ValueError(f"{name} must not be negative, got {getattr(self, name)}")
+        if self.kafka_version:
+            release_numbers(self.kafka_version)

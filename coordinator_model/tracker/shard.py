@@ -73,6 +73,8 @@ class Shard:
             clock.read_to(event.at_ms)
             if event.kind == kinds.INSTANCE_FENCED:
                 self._unplaced.append(event)
+            elif event.kind == kinds.COORDINATOR_ELECTED:
+                clock.take_over(event.at_ms)
             return
         if event.source == "coordinator" and event.coordinator_partition >= 0:
             self._partitions[event.group_id] = event.coordinator_partition
@@ -112,7 +114,9 @@ class Shard:
     def _horizon_ms(self, group_id: str) -> int:
         """Events of the group before this time are complete."""
         lateness = self.settings.lateness_ms
-        brokers = {*self._brokers.get(group_id, ()), *(e.broker for e in self._held.get(group_id, ()))}
+        held = self._held.get(group_id, ())
+        brokers = {*self._brokers.get(group_id, ()), *(e.broker for e in held if e.kind != kinds.FIND_COORDINATOR)}
+        brokers = brokers or {e.broker for e in held}
         clocks = [self._clocks[b] for b in brokers if b in self._clocks]
         if not clocks:
             return -1
@@ -130,19 +134,23 @@ class Shard:
         due = self._next.get(group_id)
         if not ready and (due is None or (due > horizon and not ended)):
             return []
+        blob = self._blobs.get(group_id)
+        if blob is None and all(event.kind == kinds.FIND_COORDINATOR for event in ready):
+            # An id that was only asked for is no group: the last answer is kept in case it becomes one.
+            self._held[group_id] = [*ready[-1:], *(e for e in held if e.at_ms >= horizon)]
+            return []
         if len(ready) == len(held):
             self._held.pop(group_id, None)
         else:
             self._held[group_id] = [e for e in held if e.at_ms >= horizon]
-        blob = self._blobs.get(group_id)
-        view = View(group_id) if blob is None else codec.view(codec.unpack(blob))
+        view = View(group_id) if blob is None else codec.view(codec.unpack(blob), self.settings)
         tracker = GroupTracker(view, self.settings)
         for event in ready:
             tracker.observe(event, self._clocks)
         tracker.advance(horizon, self._clocks)
         view.horizon_ms = max(view.horizon_ms, horizon)
         if all(self._clocks[b].ended for b in view.brokers if b in self._clocks):
-            tracker.flush()
+            tracker.flush(self._clocks)
         self._told[group_id] = view.horizon_ms
         self._brokers[group_id] = list(view.brokers)
         self._blobs[group_id] = codec.pack(view)
@@ -173,7 +181,7 @@ class Shard:
     def decode(cls, blob: bytes, settings: Settings | None = None) -> Shard:
         """The shard that `encode` wrote."""
         version, body = codec.unpack(blob)
-        if version != MODEL_VERSION:
+        if version not in codec.READABLE:
             raise ValueError(f"state of model version {version} cannot be read by version {MODEL_VERSION}")
         clocks, blobs, due, brokers, told, held, unplaced, instances, partitions, late = body
         shard = cls(settings)

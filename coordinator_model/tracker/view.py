@@ -8,9 +8,13 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass, field
-from typing import Final
+from typing import Any, Final
 
+from coordinator_model.config import MAX_INT
+from coordinator_model.events import Event
+from coordinator_model.group import ClassicGroup
 from coordinator_model.states import State
+from coordinator_model.timers import NEVER
 from coordinator_model.tracker.rows import Ref
 
 _UUID_SUFFIX: Final = re.compile(r"-[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}$")
@@ -127,6 +131,85 @@ class Rebalance:
 
 
 @dataclass(slots=True)
+class Found:
+    """The coordinator that FIND_COORDINATOR named last."""
+
+    node: int
+    address: str
+    at_ms: int
+    sign: Ref
+
+
+@dataclass(slots=True)
+class Suspect:
+    """A broker that answered for the group though another one was named: its first such answer."""
+
+    at_ms: int
+    node: int
+    broker: str
+    api: str
+    member_id: str
+    client_id: str
+    client_host: str
+    error_code: int
+    sign: Ref
+
+
+@dataclass(slots=True)
+class Incident:
+    """Trouble of the broker that coordinates the group, or its replacement by another."""
+
+    began_ms: int
+    last_ms: int  # latest sign of it
+    moved_ms: int = -1
+    from_broker: str = ""
+    to_broker: str = ""  # empty: the coordinator stayed
+    lost: list[str] = field(default_factory=list)  # members whose session ended meanwhile
+    signs: list[Ref] = field(default_factory=list)
+
+
+@dataclass(slots=True)
+class HeldFinding:
+    """A session timeout that is not told yet."""
+
+    at_ms: int
+    seen_ms: int  # when the member was last heard
+    member_id: str
+    row: dict[str, Any]
+
+
+@dataclass(slots=True)
+class Generation:
+    """A generation as the answers to its JoinGroups tell it."""
+
+    joined_ms: int  # when its join phase ended
+    leader: str
+    answered: list[str] = field(default_factory=list)  # members that were told
+    listed: list[str] | None = None  # all members, as its leader was told
+
+
+@dataclass(slots=True)
+class Prediction:
+    """What the specification is told of one group, and what it has answered. Times are epoch ms."""
+
+    group: ClassicGroup | None = None  # None: not followed
+    asked: list[Event] = field(default_factory=list)  # observed, not told yet
+    parked: dict[int, Event] = field(default_factory=dict)  # told, not answered by the specification yet: by ticket
+    crossed: list[Event] = field(default_factory=list)  # answered otherwise: perhaps by what comes next
+    before: list[tuple[int, ClassicGroup]] = field(default_factory=list)  # the group as it was until then
+    generations: dict[int, Generation] = field(default_factory=dict)  # the latest, by number
+    born: bool = False  # followed from its first generation, so that the order of its hash map is known too
+    ticket: int = 0
+    based_ms: int = -1  # what was asked before is part of what the group was made from
+    since_ms: int = -1  # what ended before tells nothing of the group as it is
+    refused: list[str] = field(default_factory=list)  # members whose JoinGroup was refused lately
+    release: str = ""  # whose rules the broker follows, once its answers have told
+    max_size: int = MAX_INT  # group.max.size, once the broker has refused a member
+    ripe_ms: int = NEVER  # when the first of `asked` has waited long enough
+    oldest_ms: int = NEVER  # arrival of the first of `asked`
+
+
+@dataclass(slots=True)
 class View:
     """The estimate of one group. `state` is None until something tells it."""
 
@@ -153,3 +236,12 @@ class View:
     closing: list[Rebalance] = field(default_factory=list)
     flagged: list[tuple[str, str, int]] = field(default_factory=list)  # (code, member, generation) already told
     horizon_ms: int = -1  # events before this were told
+    nodes: dict[str, int] = field(default_factory=dict)  # broker: its node id, -1 if that is not clear
+    found: Found | None = None
+    suspect: Suspect | None = None
+    incident: Incident | None = None
+    held: list[HeldFinding] = field(default_factory=list)
+    moved_ms: int = -1  # when another broker took the group over
+    moved_clients: list[str] = field(default_factory=list)  # who belonged to the group then
+    completed_ms: int = -1  # end of the last rebalance that made the group Stable
+    prediction: Prediction = field(default_factory=Prediction)

@@ -32,14 +32,14 @@ _SEPARATOR: Final = "\x01"
 _MAX_LENGTH: Final = 1 << 18  # a list of 4,000 members; longer ones are not Kafka's, and make regular expressions slow
 
 _PREFIX: Final = (
-    r"\[GroupCoordinator (?:id=)?\d+(?: topic=__consumer_offsets partition=(\d{1,9}))?\]:? |\[GroupMetadataManager brokerId=\d+\] "
+    r"\[(?:GroupCoordinator (?:id=)?|GroupMetadataManager brokerId=)(\d+)(?: topic=__consumer_offsets partition=(\d{1,9}))?\]:? "
 )
 _LOGGER: Final = (
     r"kafka\.coordinator\.group\.[\w.$]+"
     r"|org\.apache\.kafka\.coordinator\.group\.[\w.$]+"
     r"|org\.apache\.kafka\.coordinator\.common\.runtime\.CoordinatorRuntime[\w.$]*"
 )
-_SHAPE: Final = rf"(?s)^\[[^\]]*\] [A-Z]+ ({_PREFIX})?(.*) \(({_LOGGER})\)$"  # groups: prefix, partition, sentence, logger
+_SHAPE: Final = rf"(?s)^\[[^\]]*\] [A-Z]+ ({_PREFIX})?(.*) \(({_LOGGER})\)$"  # groups: prefix, node, partition, sentence, logger
 _ANY_SHAPE: Final = r"(?s)^\[[^\]]*\] [A-Z]+ .* \([\w.$]+\)$"
 _PREFIXED: Final = rf"^\[[^\]]*\] [A-Z]+ (?:{_PREFIX})"
 _ENDS_OURS: Final = rf" \((?:{_LOGGER})\)$"
@@ -54,7 +54,7 @@ def is_coordinator_line(text: Column) -> Column:
 def parse(lines: DataFrame) -> DataFrame:
     """RAW lines for which `is_coordinator_line` holds, as rows of PARSED."""
     text, sentence = F.col("text"), F.col("sentence")
-    parts = ("prefix", "prefix_partition", "sentence", "logger")
+    parts = ("prefix", "node", "prefix_partition", "sentence", "logger")
     short = F.length(text) <= _MAX_LENGTH
     shaped = lines.select(
         *COMMON, "text", *(F.when(short, F.regexp_extract(text, _SHAPE, 1 + index)).alias(name) for index, name in enumerate(parts))
@@ -158,6 +158,7 @@ def _event_columns() -> dict[str, Column]:
         "coordinator_partition": _number(
             F.coalesce(_field("partition"), F.when(F.col("prefix_partition") != "", F.col("prefix_partition")))
         ),
+        "coordinator_id": _number(F.col("node")),
         "client_id": _field("client"),
         "client_host": F.substring_index(_field("host"), "/", -1),  # java.net.InetAddress prints name/address
         "member_id": F.coalesce(_field("member"), _field("member", "reason_fields"), F.get(in_reason, F.lit(0)).member_id),
@@ -171,7 +172,7 @@ def _event_columns() -> dict[str, Column]:
         "state": _field("state"),
         "member_count": _number(_field("count")),
         "members": F.coalesce(_listed(_field("members")), in_reason),
-        "groups": F.transform(F.filter(groups, lambda group: group != ""), lambda group: F.struct(group, F.lit(None))).cast(GROUPS),
+        "groups": F.transform(F.filter(groups, lambda group: group != ""), lambda group: F.struct(group, *[F.lit(None)] * 3)).cast(GROUPS),
     }
 
 

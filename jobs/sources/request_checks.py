@@ -5,6 +5,8 @@ Every rule holds for all lines of all recordings, and by the code that writes th
 
 from __future__ import annotations
 
+import functools
+import operator
 from collections.abc import Iterable, Mapping
 from typing import Final, NamedTuple
 
@@ -27,12 +29,13 @@ _TIMES_TOLERANCE_MS: Final = 0.01
 
 
 class Api(NamedTuple):
-    """A group API: its key, versions, and what its lines must hold from which version on (paths below `j`)."""
+    """A group API: its key, versions, and what its lines must hold from or up to which version (paths below `j`)."""
 
     name: str
     key: int
     newest: int
     required: tuple[tuple[str, int], ...]  # (path, first version)
+    until: tuple[tuple[str, int], ...] = ()  # (path, last version)
 
 
 _GROUP: Final = ("request.groupId", 0)
@@ -50,10 +53,13 @@ APIS: Final = (
     ),
     Api(events.SYNC_GROUP, 14, 5, (_GROUP, _MEMBER, _GENERATION, _ERROR, ("request.assignments", 0), ("response.assignment", 0))),
     Api(events.HEARTBEAT, 12, 4, (_GROUP, _MEMBER, _GENERATION, _ERROR)),
-    Api(events.LEAVE_GROUP, 13, 5, (_GROUP, _ERROR, ("request.members", 3), ("response.members", 3))),
+    Api(events.LEAVE_GROUP, 13, 5, (_GROUP, _ERROR, ("request.members", 3), ("response.members", 3)), (("request.memberId", 2),)),
     Api(events.OFFSET_COMMIT, 8, 10, (_GROUP, ("request.memberId", 1), ("response.topics", 0))),
     Api(events.TXN_OFFSET_COMMIT, 28, 5, (_GROUP, ("request.memberId", 3), ("request.generationId", 3), ("response.topics", 0))),
     Api(events.DELETE_GROUPS, 42, 2, (("request.groupsNames", 0), ("response.results", 0))),
+    Api(events.FIND_COORDINATOR, 10, 6,
+        (("request.keyType", 1), ("request.coordinatorKeys", 4), ("response.coordinators", 4)),
+        (("request.key", 3), ("response.errorCode", 3), ("response.nodeId", 3), ("response.host", 3), ("response.port", 3))),
     Api(events.CONSUMER_GROUP_HEARTBEAT, 68, 1,
         (_GROUP, _MEMBER, _ERROR, ("request.memberEpoch", 0), ("response.memberEpoch", 0))),
 )  # fmt: skip
@@ -68,7 +74,7 @@ _REQUIRED_ALWAYS: Final = (
 
 _TEXTS: Final = (
     "groupId", "memberId", "groupInstanceId", "instanceId", "protocolType", "protocolName", "leader", "reason", "serverAssignor",
-    "clientId", "requestApiKeyName", "connection", "softwareName", "softwareVersion", "name", "metadata",
+    "clientId", "requestApiKeyName", "connection", "softwareName", "softwareVersion", "name", "metadata", "key", "host",
 )  # fmt: skip
 _NOT_TEXT: Final = rf'"(?:{"|".join(_TEXTS)})":(?![n"])'
 """A field that must be a text or null and is neither: from_json makes a text of any value. No id can fake it, its quotes are escaped."""
@@ -137,12 +143,9 @@ def _of_api(name: Column, version: Column) -> Column:
     inside = _missing_inside()
     result = F.when(F.lit(False), F.lit(None).cast("string"))
     for api in APIS:
-        checks = [_missing(path for path, first in api.required if first == 0)]
-        for path, first in api.required:
-            if first > 0:
-                checks.append(_absent(path, F.col(f"j.{path}").isNull() & (version >= first)))
-        if api.name == events.LEAVE_GROUP:  # one member at the top until v2
-            checks.append(_absent("request.memberId", F.col("j.request.memberId").isNull() & (version < 3)))
+        checks = [_absent(path) for path, first in api.required if first == 0]
+        checks += [_absent(path, F.col(f"j.{path}").isNull() & (version >= first)) for path, first in api.required if first > 0]
+        checks += [_absent(path, F.col(f"j.{path}").isNull() & (version <= last)) for path, last in api.until]
         if api.name == events.OFFSET_COMMIT:
             # `generationId` until Kafka 3.5, `generationIdOrMemberEpoch` since, whatever the version; v0 has neither.
             neither = F.col("j.request.generationId").isNull() & F.col("j.request.generationIdOrMemberEpoch").isNull()
@@ -175,7 +178,14 @@ def _missing_inside() -> dict[str, tuple[Column, ...]]:
         events.DELETE_GROUPS: (
             _absent("response.results.errorCode", F.exists(response.results, lambda r: r.groupId.isNull() | r.errorCode.isNull())),
         ),
+        events.FIND_COORDINATOR: (_absent("response.coordinators.nodeId", F.exists(response.coordinators, _incomplete)),),
     }
+
+
+def _incomplete(answer: Column) -> Column:
+    """Whether an answer of FindCoordinator v4+ lacks something; where there is no coordinator, it says node -1, port -1 and host ""."""
+    parts = (answer["key"], answer.nodeId, answer.host, answer.port, answer.errorCode)
+    return functools.reduce(operator.or_, (part.isNull() for part in parts))
 
 
 def _wrong_error(name: Column) -> Column:
@@ -188,6 +198,7 @@ def _wrong_error(name: Column) -> Column:
         .when(name.isin(*_COMMITS) & F.exists(commit_errors(), wrong), Refusal.UNKNOWN_ERROR_CODE)
         .when((name == events.LEAVE_GROUP) & F.exists(response.members.errorCode, wrong), Refusal.UNKNOWN_ERROR_CODE)
         .when((name == events.DELETE_GROUPS) & F.exists(response.results.errorCode, wrong), Refusal.UNKNOWN_ERROR_CODE)
+        .when((name == events.FIND_COORDINATOR) & F.exists(response.coordinators.errorCode, wrong), Refusal.UNKNOWN_ERROR_CODE)
     )
 
 
@@ -212,7 +223,8 @@ def _ids() -> Column:
     return F.concat_ws(
         "", request.groupId, request.memberId, request.groupInstanceId, request.instanceId, F.col("j.requestHeader.clientId"),
         response.memberId, response.leader, request.members.memberId, request.members.groupInstanceId, response.results.groupId,
-        request.protocols.getField("name"),
+        request.protocols.getField("name"), request["key"], response.host,
+        response.coordinators.getField("key"), response.coordinators.host,
     )  # fmt: skip
 
 

@@ -18,6 +18,7 @@ from pyspark.sql import functions as F
 from coordinator_model.events import (
     CONSUMER_GROUP_HEARTBEAT,
     DELETE_GROUPS,
+    FIND_COORDINATOR,
     JOIN_GROUP,
     LEAVE_GROUP,
     OFFSET_COMMIT,
@@ -25,7 +26,7 @@ from coordinator_model.events import (
     TXN_OFFSET_COMMIT,
 )
 from jobs.sources import request_checks as checks
-from jobs.sources.rows import BLOBS, COMMON, EVENT, QUARANTINE, RAW_CHARACTERS, REQUEST_SOURCE, SKIPPED, parsed, solid
+from jobs.sources.rows import BLOBS, COMMON, EVENT, GROUP, QUARANTINE, RAW_CHARACTERS, REQUEST_SOURCE, SKIPPED, parsed, solid
 from schemas.group_events import ASSIGNMENTS, MEMBERS, PROTOCOLS
 
 _MEMBER: Final = "memberId STRING, groupInstanceId STRING"
@@ -39,13 +40,15 @@ JSON_SCHEMA: Final = f"""
         assignments: ARRAY<STRUCT<memberId: STRING, assignment: STRING>>,
         members: ARRAY<STRUCT<{_MEMBER}, reason: STRING>>,
         memberEpoch: INT, instanceId: STRING, serverAssignor: STRING, subscribedTopicNames: ARRAY<STRING>,
-        groupsNames: ARRAY<STRING>>,
+        groupsNames: ARRAY<STRING>, key: STRING, keyType: INT, coordinatorKeys: ARRAY<STRING>>,
     response STRUCT<
         errorCode: INT, generationId: INT, protocolType: STRING, protocolName: STRING, leader: STRING, skipAssignment: BOOLEAN,
         memberId: STRING, memberEpoch: INT, assignment: STRING,
         members: ARRAY<STRUCT<{_MEMBER}, metadata: STRING, errorCode: INT>>,
         topics: ARRAY<STRUCT<partitions: ARRAY<STRUCT<errorCode: INT>>>>,
-        results: ARRAY<STRUCT<groupId: STRING, errorCode: INT>>>,
+        results: ARRAY<STRUCT<groupId: STRING, errorCode: INT>>,
+        nodeId: INT, host: STRING, port: INT,
+        coordinators: ARRAY<STRUCT<key: STRING, nodeId: INT, host: STRING, port: INT, errorCode: INT>>>,
     connection STRING,
     totalTimeMs DOUBLE, requestQueueTimeMs DOUBLE, localTimeMs DOUBLE, remoteTimeMs DOUBLE, responseQueueTimeMs DOUBLE,
     sendTimeMs DOUBLE,
@@ -71,6 +74,8 @@ _OF_GROUP_API: Final = (
 )
 _OF_ANY_API: Final = r'"requestApiKey":\d{1,5}[,}]|"requestApiKeyName":"[A-Z_]+"'
 
+_GROUP_KEY: Final = 0  # keyType of FindCoordinator: CoordinatorType.GROUP
+
 _TOPIC_PARTITIONS: Final = "topicPartitions ARRAY<STRUCT<topicId: STRING, partitions: ARRAY<INT>>>"
 
 
@@ -91,10 +96,16 @@ def parse(lines: DataFrame) -> DataFrame:
     read = shaped.withColumn("j", F.from_json(F.when(F.col("json") != "", F.col("json")), JSON_SCHEMA, _JSON_OPTIONS))
     judged = read.withColumn("refusal", F.when(F.col("json").isNotNull(), checks.refusal()))
     refused = F.col("refusal").isNotNull()
-    verdict = F.when(refused, QUARANTINE).when(F.col("json").isNull(), SKIPPED).otherwise(EVENT)
+    verdict = F.when(refused, QUARANTINE).when(F.col("json").isNull() | _of_no_group(), SKIPPED).otherwise(EVENT)
     own = {name: F.col(name) for name in (*COMMON, "refusal")}
     raw = F.when(refused, F.substring(text, 1, RAW_CHARACTERS))
     return judged.select(*parsed(_event_columns() | own | {"source": F.lit(REQUEST_SOURCE), "verdict": verdict, "raw": raw}))
+
+
+def _of_no_group() -> Column:
+    """Whether a request asks for the coordinator of something else: of a transaction or a share group. v0 has only groups."""
+    asks = F.col("j.requestHeader.requestApiKeyName") == FIND_COORDINATOR
+    return asks & (F.coalesce("j.request.keyType", F.lit(_GROUP_KEY)) != _GROUP_KEY)
 
 
 def _event_columns() -> dict[str, Column]:
@@ -106,10 +117,13 @@ def _event_columns() -> dict[str, Column]:
     micros = F.unix_micros("at") - F.round(F.col("j.totalTimeMs") * 1000).try_cast("bigint")
     software = F.concat_ws(" ", "j.clientInformation.softwareName", "j.clientInformation.softwareVersion")
     is_commit = api.isin(OFFSET_COMMIT, TXN_OFFSET_COMMIT)
+    coordinator_id, coordinator_address = _coordinator(response)  # FindCoordinator until v3: of one key, at the top
     return {
         "kind": api,
         "received_at": F.timestamp_micros(micros),
-        "group_id": request.groupId,
+        "group_id": F.coalesce(request.groupId, request["key"]),
+        "coordinator_id": coordinator_id,
+        "coordinator_address": coordinator_address,
         "api_version": F.col("j.requestHeader.requestApiVersion"),
         "connection": F.col("j.connection"),
         "correlation_id": F.col("j.requestHeader.correlationId"),
@@ -136,11 +150,26 @@ def _event_columns() -> dict[str, Column]:
         "members": F.when(api == LEAVE_GROUP, _leavers(request, response)),
         "assignments": F.when(api == CONSUMER_GROUP_HEARTBEAT, _target(response)),
         "blobs": _blobs(api, request, response),
-        "groups": F.when(
-            api == DELETE_GROUPS,
-            F.transform(response.results, lambda r: F.struct(r.groupId.alias("group_id"), r.errorCode.alias("error_code"))),
+        "groups": F.when(api == DELETE_GROUPS, F.transform(response.results, _deleted)).when(
+            api == FIND_COORDINATOR, F.transform(response.coordinators, _found)
         ),
     }
+
+
+def _deleted(result: Column) -> Column:
+    """An entry of GROUPS: what became of one group of DeleteGroups."""
+    return F.struct(result.groupId, result.errorCode, F.lit(None), F.lit(None)).cast(GROUP)
+
+
+def _found(answer: Column) -> Column:
+    """An entry of GROUPS: the answer for one group of FindCoordinator v4+."""
+    return F.struct(answer["key"], answer.errorCode, *_coordinator(answer)).cast(GROUP)
+
+
+def _coordinator(answer: Column) -> tuple[Column, Column]:
+    """Node id and address that an answer of FindCoordinator names; null where it names none, which is node -1."""
+    named = answer.nodeId >= 0
+    return F.when(named, answer.nodeId), F.when(named, F.concat_ws(":", answer.host, answer.port.cast("string")))
 
 
 def _subscription(request: Column) -> Column:

@@ -98,8 +98,16 @@ BLOBS: Final = StructType(
 )
 """Encoded subscriptions and assignments of one JoinGroup or SyncGroup, as logged (base64)."""
 
-GROUPS: Final = ArrayType(StructType([StructField("group_id", StringType()), StructField("error_code", IntegerType())]))
-"""Groups of a line that names several: it is spread over one row each."""
+GROUP: Final = StructType(
+    [
+        StructField("group_id", StringType()),
+        StructField("error_code", IntegerType()),
+        StructField("coordinator_id", IntegerType()),
+        StructField("coordinator_address", StringType()),
+    ]
+)
+GROUPS: Final = ArrayType(GROUP)
+"""Groups of a line that names several, each with its own columns: it is spread over one row each."""
 
 LATER: Final = frozenset({"last_at", "beat_count", "longest_gap_ms", "beats", "positions"})
 """Columns of group_events that only rows of several lines have."""

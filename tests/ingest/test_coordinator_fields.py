@@ -41,7 +41,7 @@ LINES = [
     # Kafka 2.1
     (
         scala(f"{PREPARING} (__consumer_offsets-9) (reason: Adding new member {M})"),
-        {"kind": e.PREPARING_REBALANCE, "group_id": "orders", "generation": 3, "coordinator_partition": 9, "member_id": M,
+        {"kind": e.PREPARING_REBALANCE, "group_id": "orders", "generation": 3, "coordinator_partition": 9, "coordinator_id": 1, "member_id": M,
          "reason": f"Adding new member {M}", "state": "PreparingRebalance"},
     ),
     (scala("Stabilized group orders generation 4 (__consumer_offsets-9)"),
@@ -65,7 +65,7 @@ LINES = [
      {"kind": e.MEMBER_LEFT, "member_id": M, "instance_id": "i", "client_id": "web (a), b", "client_host": "10.0.0.1",
       "session_timeout_ms": 8000, "rebalance_timeout_ms": 12000, "reason": "consumer poll timeout has expired."}),
     (f"{TIME} INFO Loaded member {metadata()} in group orders with generation 5. (kafka.coordinator.group.GroupMetadata$)",
-     {"kind": e.MEMBER_LOADED, "member_id": M, "instance_id": None, "generation": 5, "coordinator_partition": 31}),
+     {"kind": e.MEMBER_LOADED, "member_id": M, "instance_id": None, "generation": 5, "coordinator_partition": 31, "coordinator_id": None}),
     (scala(f"{PREPARING} (__consumer_offsets-9) (reason: Adding new member {M} with group instance id Some(i (b)); client reason: rebalance (why?))"),
      {"kind": e.PREPARING_REBALANCE, "member_id": M, "instance_id": "i (b)"}),
     (scala(f"{PREPARING} (__consumer_offsets-9) (reason: Removing Set({M}, {N}) on pending sync request expiration)"),
@@ -76,7 +76,7 @@ LINES = [
      {"kind": e.COORDINATOR_RESIGNED, "coordinator_partition": 46, "group_id": None}),
     # Java
     (java(f"{PREPARING} (reason: removing member {M} on heartbeat expiration.)."),
-     {"kind": e.PREPARING_REBALANCE, "coordinator_partition": 48, "member_id": M, "reason": f"removing member {M} on heartbeat expiration"}),
+     {"kind": e.PREPARING_REBALANCE, "coordinator_partition": 48, "coordinator_id": 1, "member_id": M, "reason": f"removing member {M} on heartbeat expiration"}),
     (java(f"{PREPARING} (reason: explicit `LeaveGroup` request for ({M}, {N}) members.)."),
      {"kind": e.PREPARING_REBALANCE, "member_id": M, "members": [M, N]}),
     (java(f"{PREPARING} (reason: Adding new member {M} with group instance id null; client reason: not provided)."),
@@ -94,7 +94,11 @@ LINES = [
       "reason": f"[GroupId telemetry] Member {U} fenced from the group because the member session expired."}),
     (java("[GroupId search] Converted the classic group to a consumer group."), {"kind": e.GROUP_CONVERTED, "state": "consumer"}),
     (f"{TIME} INFO [GroupCoordinator id=2] Scheduling loading of metadata from __consumer_offsets-15 with epoch 0 (org.apache.kafka.coordinator.common.runtime.CoordinatorRuntime)",
-     {"kind": e.COORDINATOR_ELECTED, "coordinator_partition": 15}),
+     {"kind": e.COORDINATOR_ELECTED, "coordinator_partition": 15, "coordinator_id": 2}),
+    (f"{TIME} INFO [GroupMetadataManager brokerId=12] Group orders transitioned to Dead in generation 5 (kafka.coordinator.group.GroupMetadataManager)",
+     {"kind": e.GROUP_DEAD, "group_id": "orders", "coordinator_partition": 31, "coordinator_id": 12}),
+    (java("The following groups were deleted: orders. A total of 6 offsets were removed."),
+     {"kind": e.GROUPS_DELETED, "group_id": "orders", "coordinator_id": 1, "error_code": None}),
     # Hostile ids: fixed words of Kafka's sentences in the places of ids.
     (java(f"Member {M} in group a in group b (c) has failed, removing it from the group."),
      {"kind": e.MEMBER_FAILED, "group_id": "a in group b (c)", "member_id": M}),

@@ -27,6 +27,7 @@ KEYS = {
     e.OFFSET_COMMIT: 8,
     e.TXN_OFFSET_COMMIT: 28,
     e.DELETE_GROUPS: 42,
+    e.FIND_COORDINATOR: 10,
     e.CONSUMER_GROUP_HEARTBEAT: 68,
 }
 MEMBER = {"groupId": "g", "generationId": 4, "memberId": "m-1"}
@@ -55,6 +56,22 @@ def sync(version, assignments, **more):
     return {**MEMBER, "assignments": assignments, **({"groupInstanceId": None} if version >= 3 else {}), **more}
 
 
+def find_one(version, key="orders", key_type=0, **answer):
+    """FindCoordinator until v3: one key."""
+    body = {"key": key, **({"keyType": key_type} if version >= 1 else {})}
+    told = {"throttleTimeMs": 0, "errorMessage": "NONE"} if version >= 1 else {}
+    return line(e.FIND_COORDINATOR, version, body, {**told, "errorCode": 0, "nodeId": 2, "host": "10.0.0.2", "port": 9092, **answer})
+
+
+def find_many(version, *answers, key_type=0):
+    """FindCoordinator since v4: a list of keys, each with its own answer."""
+    coordinator = {"nodeId": 2, "host": "10.0.0.2", "port": 9092, "errorCode": 0, "errorMessage": ""}
+    body = {"keyType": key_type, "coordinatorKeys": [answer["key"] for answer in answers]}
+    return line(e.FIND_COORDINATOR, version, body, {"throttleTimeMs": 0, "coordinators": [{**coordinator, **answer} for answer in answers]})
+
+
+NO_COORDINATOR = {"errorCode": 15, "errorMessage": "The coordinator is not available.", "nodeId": -1, "host": "", "port": -1}
+FOUND = {"group_id": "orders", "error_code": 0, "coordinator_id": 2, "coordinator_address": "10.0.0.2:9092"}
 OK = {"throttleTimeMs": 0, "errorCode": 0}
 BEAT = line(e.HEARTBEAT, 4, {**MEMBER, "groupInstanceId": None}, OK)
 
@@ -104,6 +121,12 @@ GOOD = [
     ("two groups deleted", line(e.DELETE_GROUPS, 2, {"groupsNames": ["a", "orders"]},
                                 {"throttleTimeMs": 0, "results": [{"groupId": "a", "errorCode": 68}, {"groupId": "orders", "errorCode": 0}]}),
      {"group_id": "a", "error_code": 68, "lines": 1, "coordinator_partition": 47}, 2),
+    *((f"coordinator found, v{version}", find_one(version), {**FOUND, "kind": e.FIND_COORDINATOR, "coordinator_partition": 31}, 1) for version in range(4)),
+    *((f"coordinators found, v{version}", find_many(version, {"key": "orders"}, {"key": "b", **NO_COORDINATOR}, {"key": "c"}), FOUND, 3) for version in (4, 5, 6)),
+    ("no coordinator", find_one(2, **NO_COORDINATOR), {"group_id": "orders", "error_code": 15, "coordinator_id": None, "coordinator_address": None}, 1),
+    ("no coordinator, v4", find_many(4, {"key": "orders", **NO_COORDINATOR}),
+     {"group_id": "orders", "error_code": 15, "coordinator_id": None, "coordinator_address": None, "lines": 1}, 1),
+    ("coordinator at an IPv6 address", find_one(3, host="2001:db8:0:0:0:0:0:5"), {"coordinator_address": "2001:db8:0:0:0:0:0:5:9092"}, 1),
     ("KIP-848 join", line(e.CONSUMER_GROUP_HEARTBEAT, 1,
                           {"groupId": "g", "memberId": "WR0lBCwrTxSoqM5Yd3xUww", "memberEpoch": 0, "instanceId": "i", "rackId": None, "rebalanceTimeoutMs": 12000,
                            "subscribedTopicNames": ["orders"], "subscribedTopicRegex": "", "serverAssignor": None, "topicPartitions": []},
@@ -144,6 +167,19 @@ DAMAGED = [
     ("MISSING_FIELD:response.topics.partitions.errorCode", line(e.OFFSET_COMMIT, 9, {"groupId": "g", "memberId": "m", "generationId": 1}, commit([None]))),
     ("MISSING_FIELD:request.members", line(e.LEAVE_GROUP, 3, {"groupId": "g", "memberId": "m"}, {**OK, "members": []})),
     ("MISSING_FIELD:request.memberId", line(e.LEAVE_GROUP, 2, {"groupId": "g"}, OK)),
+    ("UNSUPPORTED_VERSION:7", find_many(7, {"key": "g"})),
+    ("INVALID_JSON", find_one(2, key=5)),
+    ("INVALID_JSON", find_one(2, host=True)),
+    ("INVALID_JSON", find_many(4, {"key": "g", "nodeId": "1"})),
+    ("MISSING_FIELD:request.key", find_one(3, key=None)),
+    ("MISSING_FIELD:request.keyType", find_one(1, key_type=None)),
+    ("MISSING_FIELD:response.nodeId", find_one(0, nodeId=None)),
+    ("MISSING_FIELD:request.coordinatorKeys", find_one(4)),
+    ("MISSING_FIELD:response.coordinators", find_many(4).replace('"coordinators"', '"coordinatprs"')),
+    ("MISSING_FIELD:response.coordinators.nodeId", find_many(4, {"key": "g"}, {"key": "h", "port": None})),
+    ("UNKNOWN_ERROR_CODE", find_many(5, {"key": "g"}, {"key": "h", "errorCode": 9999})),
+    ("CONTROL_CHARACTERS", find_many(5, {"key": "g", "host": "a\x1b[31m"})),
+    ("MISSING_FIELD:response.host", find_one(2, key_type=1, host=None)),
     ("UNKNOWN_ERROR_CODE", line(e.HEARTBEAT, 4, MEMBER, {**OK, "errorCode": 4096})),
     ("UNKNOWN_ERROR_CODE", line(e.OFFSET_COMMIT, 9, {"groupId": "g", "memberId": "m", "generationId": 1}, commit([0, -7]))),
     ("TIMES_DISAGREE", BEAT.replace("5.305", "7.305")),
@@ -157,6 +193,8 @@ DAMAGED = [
 SKIPPED = [
     BEAT.replace('"requestApiKey":12', '"requestApiKey":1').replace('"HEARTBEAT"', '"FETCH"'),
     BEAT.replace('"requestApiKey":12', '"requestApiKey":1').replace('"HEARTBEAT"', '"FETCH"')[:300],  # cut, but no group's
+    find_one(2, key="transaction", key_type=1),
+    find_many(6, {"key": "g:ZiIvh65vQPOxTeW80lTaIA:0"}, {"key": "g:ZiIvh65vQPOxTeW80lTaIA:1"}, key_type=2),  # of a share group
 ]
 
 
@@ -196,9 +234,16 @@ def test_damage_is_found_and_named(read, place):
     assert len(GOOD) + place not in read[0]
 
 
-def test_requests_of_other_apis_are_skipped(read):
+def test_requests_of_other_matters_are_skipped(read):
     for place in range(len(GOOD) + len(DAMAGED), len(read[1])):
         assert read[1][place] == ("skipped", None)
+        assert place not in read[0]
+
+
+def test_each_group_of_a_batched_request_has_its_own_answer(read):
+    place = [entry[0] for entry in GOOD].index("coordinators found, v6")
+    answers = {event["group_id"]: (event["error_code"], event["coordinator_id"], event["coordinator_address"]) for event in read[0][place]}
+    assert answers == {"orders": (0, 2, "10.0.0.2:9092"), "b": (15, None, None), "c": (0, 2, "10.0.0.2:9092")}
 
 
 def test_the_digest_tells_equal_metadata_by_its_bytes(read):

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 from deltalake import DeltaTable
+from pyspark.sql.types import StructType
 
 from jobs import ingest, sinks
 from jobs.sources.compaction import heartbeat_runs
@@ -149,3 +150,16 @@ def test_tables_have_their_columns_comments(lakehouse):
     for field in group_events.SCHEMA:
         assert fields[field.name].metadata.get("comment") == field.metadata.get("comment")
         assert fields[field.name].nullable == field.nullable
+
+
+def test_a_table_of_an_older_version_gets_the_columns_that_came_since(rows, tmp_path):
+    older = StructType([field for field in group_events.SCHEMA if not field.name.startswith("coordinator_")])
+    sinks.ensure_table(tmp_path, group_events.NAME, older)
+    for name, schema in INGEST_TABLES.items():
+        sinks.ensure_table(tmp_path, name, schema)
+    ingest.write_batch(rows, 0, lakehouse=tmp_path)
+    (event,) = table(tmp_path, group_events.NAME)
+    assert event.keys() == set(group_events.SCHEMA.names)
+    version = DeltaTable(str(tmp_path / group_events.NAME)).version()
+    sinks.ensure_table(tmp_path, group_events.NAME, group_events.SCHEMA)
+    assert DeltaTable(str(tmp_path / group_events.NAME)).version() == version  # nothing to do: no commit

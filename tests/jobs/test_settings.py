@@ -32,6 +32,8 @@ def test_the_command_line_goes_before_the_file(tmp_path):
         ("[pipeline]\nshards = true\n", "shards"),
         ('[pipeline]\nslice_lines = "many"\n', "slice_lines"),
         ('[pipeline]\ntimezone = "Berlin"\n', "Berlin"),
+        ('[pipeline]\nkafka_version = "newest"\n', "newest"),
+        ("[pipeline]\nkafka_version = 3.9\n", "kafka_version"),
         ("[timezones]\nc1 = 3\n", "c1"),
         ('[timezones]\nc1 = "../../etc/passwd"\n', "c1"),
         ("not toml", "TOML"),

@@ -130,6 +130,7 @@ def test_a_failed_commit_leaves_no_offsets():
     assert not coordinator.offsets
 
 
+@pytest.mark.claims("C06")
 def test_0_10_0_keeps_offsets_without_a_group():
     coordinator = start("0.10.0.1")
     assert errors(coordinator.handle("g", OffsetCommit("", -1), 5, 1)) == {1: "NONE"}
@@ -142,6 +143,7 @@ def test_0_10_0_keeps_offsets_without_a_group():
     assert not coordinator.groups
 
 
+@pytest.mark.claims("C13")
 def test_offsets_of_a_group_at_work_never_expire_since_2_1():
     week = 10_080 * 60_000
     for release, kept in (("2.0.1", False), ("2.1.1", True)):
@@ -219,6 +221,7 @@ def poisoned():
     return coordinator, partition
 
 
+@pytest.mark.claims("A29")
 def test_the_orphan_spoils_a_leave_whose_effect_stays():
     coordinator, _ = poisoned()
     outcome = coordinator.handle("g", LeaveGroup((LeavingMember("b"),)), 21_000, "leave")
@@ -243,6 +246,7 @@ def test_the_orphan_does_nothing_outside_its_time(left_ms):
     assert errors(outcome) == {"leave": "NONE", "parked": "NONE"}
 
 
+@pytest.mark.claims("A29", "D06")
 def test_the_orphan_stops_an_unloading_half_way():
     coordinator, partition = poisoned()
     outcome = coordinator.unload(partition, 22_000)
@@ -335,6 +339,7 @@ def test_a_coordinator_answers_everything(release, script, moves):
     assert all(not group.members for group in coordinator.groups.values())
 
 
+@pytest.mark.claims("A16")
 def test_a_heartbeat_while_loading_is_believed():
     coordinator = start("3.9.1")
     coordinator.load_begin(coordinator.partition("g"), 0)

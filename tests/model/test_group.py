@@ -64,6 +64,7 @@ def test_2_3_does_not_ask_what_a_restarted_member_supports():
     assert outcome.effects == [Threw(20, "IllegalArgumentException")]
 
 
+@pytest.mark.claims("A20")
 def test_before_3_0_an_unknown_instance_id_did_not_matter():
     for release, error in (("2.8.2", Error.NONE), ("3.0.0", Error.UNKNOWN_MEMBER_ID)):
         group = completing(release)
@@ -113,11 +114,13 @@ def test_before_2_6_members_that_have_not_rejoined_keep_their_seats():
         assert errors(group.handle(JOIN._replace(fresh_member_id="c"), 1, "c")).get("c") == error
 
 
+@pytest.mark.claims("A24")
 def test_before_2_6_a_heartbeat_while_completing_says_rejoin():
     for release, error in (("2.5.1", Error.REBALANCE_IN_PROGRESS), ("2.6.3", Error.NONE)):
         assert completing(release).handle(Heartbeat("a", 1), 5, 1).answers[0].answer.error is error
 
 
+@pytest.mark.claims("B17")
 def test_since_0_10_0_a_commit_keeps_the_session():
     for release, state in (("0.9.0.1", State.DEAD), ("0.10.0.1", State.STABLE)):
         group = completing(release)
@@ -177,6 +180,7 @@ def test_what_is_not_in_the_table_of_log_errors_is_passed_on():
     assert group.state is State.PREPARING_REBALANCE
 
 
+@pytest.mark.claims("A19", "D06")
 @pytest.mark.parametrize(("release", "error"), [("2.2.2", "UNKNOWN_MEMBER_ID"), ("2.3.1", "COORDINATOR_NOT_AVAILABLE"), ("4.2.0", None)])
 def test_what_a_dead_group_answers(release, error):
     group = completing(release)
@@ -189,6 +193,7 @@ def test_what_a_dead_group_answers(release, error):
     assert errors(group.handle(DeleteGroup(), 1, 1)) == {1: "GROUP_ID_NOT_FOUND"}
 
 
+@pytest.mark.claims("D17")
 def test_before_0_11_there_was_no_initial_delay():
     for release, state in (("0.10.2.2", State.COMPLETING_REBALANCE), ("0.11.0.3", State.PREPARING_REBALANCE)):
         group = new_group(release, delay_ms=3_000)

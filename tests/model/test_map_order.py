@@ -70,6 +70,7 @@ def test_a_vote_that_is_not_tied_needs_no_order():
         assert first_of_most({"range": 2, "rr": 1}, kind) == "range"
 
 
+@pytest.mark.claims("B06")
 def test_a_tied_vote():
     # As in scripted010/vote_tie: 0.10 takes range, 3.9.1 rr.
     assert first_of_most({"rr": 1, "range": 1}, HashMapKind.SCALA_2_11) == "range"

@@ -11,6 +11,7 @@ from coordinator_model.partition import coordinator_partition
 MEASURED = json.loads((Path(__file__).parent.parent / "data" / "traces" / "group_partition.json").read_text("utf-8"))
 
 
+@pytest.mark.claims("B01")
 @pytest.mark.parametrize("row", MEASURED, ids=lambda row: row["group"])
 def test_kafkas_partition(row):
     assert string_hash(row["group"]) == row["hash"] % 2**32

@@ -1,5 +1,6 @@
 """Whole groups over time: what users see, and what must hold whatever happens to a group."""
 
+from dataclasses import replace
 from itertools import pairwise
 
 import pytest
@@ -9,7 +10,8 @@ from hypothesis import strategies as st
 from coordinator_model.client import ClientConfig
 from coordinator_model.config import CoordinatorConfig
 from coordinator_model.effects import MemberRemoved, StaticMemberReplaced, Transitioned
-from coordinator_model.requests import Heartbeat, LeaveGroup, SyncGroup
+from coordinator_model.errors import Error
+from coordinator_model.requests import Heartbeat, JoinAnswer, JoinGroup, LeaveGroup, SyncGroup
 from coordinator_model.simulation import GROUP_ID, Application, Simulation, round_robin
 from coordinator_model.states import State
 from coordinator_model.transitions import REBALANCE_REASONS
@@ -53,6 +55,7 @@ def test_three_consumers_start_together(release, generations):
     assert simulation.coordinator.groups[GROUP_ID].generation == generations
 
 
+@pytest.mark.claims("A33")
 @pytest.mark.parametrize("release", RELEASES)
 def test_a_killed_consumer_is_noticed_after_its_session(release):
     applications = consumers(release, 2)
@@ -66,6 +69,7 @@ def test_a_killed_consumer_is_noticed_after_its_session(release):
     assert rebalances(simulation)[-1] == "session_expired"
 
 
+@pytest.mark.claims("A09")
 def test_a_consumer_that_stalls_holds_everybody_up_until_its_poll_interval_ends():
     # It heartbeats all the while, so its session lives, and the rebalance that a newcomer starts waits for it.
     applications = consumers("4.2.0", 2)
@@ -79,6 +83,7 @@ def test_a_consumer_that_stalls_holds_everybody_up_until_its_poll_interval_ends(
     assert simulation.stable()
 
 
+@pytest.mark.claims("A12", "C01")
 def test_a_rolling_restart_of_static_members_does_not_rebalance():
     def instance(number, starts_ms, **settings_):
         config = ClientConfig.of("4.2.0", f"c{number}-{starts_ms}").__dict__
@@ -108,6 +113,7 @@ def test_who_was_killed_does_not_close_any_more():
     assert not any(isinstance(seen.what, LeaveGroup) for seen in simulation.seen)
 
 
+@pytest.mark.claims("A15")
 def test_a_closing_consumer_leaves_at_once():
     applications = [*consumers("4.2.0", 2), Application(ClientConfig.of("4.2.0", "last"), closes_ms=60_000)]
     simulation = simulate("4.2.0", *applications, until_ms=90_000)
@@ -120,8 +126,46 @@ def test_what_is_seen_is_in_order_and_heartbeats_come_every_three_seconds():
     times = [seen.at_ms for seen in simulation.seen]
     assert times == sorted(times)
     beats = [seen.at_ms for seen in simulation.seen if isinstance(seen.what, Heartbeat)]
-    assert {later - earlier for earlier, later in pairwise(beats[1:])} == {3_000}
+    (joined_ms,) = [seen.at_ms for seen in simulation.seen if isinstance(seen.what, JoinAnswer) and seen.what.error is Error.NONE]
+    assert {later - earlier for earlier, later in pairwise([joined_ms, *beats])} == {3_000}
     assert sum(isinstance(seen.what, SyncGroup) for seen in simulation.seen) == 1
+
+
+def leader_dies_before_it_has_assigned(release, session_ms):
+    """Three join; the leader does not live to hear so, and the others wait for the assignment till its session is over."""
+    applications = consumers(release, 3)
+    heard = [seen for seen in simulate(release, *applications, until_ms=10_000).seen if isinstance(seen.what, JoinAnswer)]
+    (leads,) = [seen for seen in heard if seen.what.members]
+    config = replace(applications[leads.client].config, session_timeout_ms=session_ms)
+    applications[leads.client] = replace(applications[leads.client], config=config, dies_ms=leads.at_ms)
+    return leads, simulate(release, *applications, until_ms=120_000)
+
+
+@pytest.mark.claims("K04", "A46")
+def test_heartbeats_wait_at_the_broker_behind_a_sync_that_waits_for_the_leader():
+    # As in the recordings: what a member sent meanwhile is handled when its SyncGroup has been.
+    leads, simulation = leader_dies_before_it_has_assigned("2.7.2", 9_300)
+    for client in {0, 1, 2} - {leads.client}:
+        after = [seen for seen in simulation.seen if seen.client == client and seen.at_ms > leads.at_ms]
+        told = [(seen.at_ms - leads.at_ms, type(seen.what).__name__) for seen in after]
+        assert told[:3] == [(3_000, "Heartbeat"), (6_000, "Heartbeat"), (9_000, "Heartbeat")]
+        assert [what for _, what in told[3:8]] == ["SyncAnswer", *["HeartbeatAnswer"] * 3, "JoinGroup"]
+        assert told[3][0] >= 9_300
+        assert told[6][0] - told[3][0] < 20
+    assert simulation.stable()
+
+
+@pytest.mark.claims("K05")
+def test_who_gives_up_the_connection_does_not_hear_what_is_answered_on_it():
+    # 4.2.0: the leader's session is 45 s, the others wait for 30 s.
+    leads, simulation = leader_dies_before_it_has_assigned("4.2.0", 45_000)
+    for client in {0, 1, 2} - {leads.client}:
+        after = [seen for seen in simulation.seen if seen.client == client and seen.at_ms > leads.at_ms]
+        join = next(seen for seen in after if isinstance(seen.what, JoinGroup))
+        assert join.what.member_id
+        assert join.at_ms - leads.at_ms == pytest.approx(30_100, abs=501)
+        assert {type(seen.what) for seen in after if seen.at_ms < join.at_ms} == {Heartbeat}
+    assert simulation.stable()
 
 
 def test_round_robin_deals_every_partition_once():

@@ -61,6 +61,7 @@ def test_the_table_is_total():
     assert set(EXPECTED) == {trigger.value for trigger in Trigger}
 
 
+@pytest.mark.claims("C05")
 def test_it_allows_what_kafka_allows():
     reached = {state: set() for state in State}
     for state, row in TRANSITIONS.items():

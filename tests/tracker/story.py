@@ -16,6 +16,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from coordinator_model import events as kinds
+from coordinator_model.errors import Error
 from coordinator_model.events import Assigned, Event, MemberEntry, Protocol
 from coordinator_model.tracker.rows import Row
 from coordinator_model.tracker.shard import Settings, Shard
@@ -90,6 +91,20 @@ class Story:
         """HEARTBEAT."""
         return self.request(kinds.HEARTBEAT, member, generation=generation, error_code=error, beats=(0,), **fields)
 
+    def id_issued(self, member: str, session_timeout_ms: int = 10_000) -> Story:
+        """JOIN_GROUP without a member id, answered MEMBER_ID_REQUIRED (KIP-394)."""
+        return self.request(
+            kinds.JOIN_GROUP,
+            "",
+            answer_member_id=member,
+            error_code=Error.MEMBER_ID_REQUIRED,
+            session_timeout_ms=session_timeout_ms,
+            rebalance_timeout_ms=30_000,
+            protocol_type="consumer",
+            api_version=9,
+            protocols=(Protocol("range", ("orders",), (), "digest-orders"),),
+        )
+
     def join(
         self,
         member: str,
@@ -113,6 +128,8 @@ class Story:
             answer_generation=generation,
             leader_id=leader,
             protocol="range",
+            protocol_type="consumer",
+            api_version=9,
             protocols=(Protocol("range", topics, owned, "digest-" + "-".join(topics)),),
             members=tuple(MemberEntry(m, "", 0, "", topics) for m in members),
             session_timeout_ms=session_timeout_ms,
@@ -158,9 +175,15 @@ class Story:
         return play([[*self.events, *self.heard(until)]], settings)
 
 
-def play(batches: Iterable[Sequence[Event]], settings: Settings | None = None, *, snapshot: bool = False) -> list[Row]:
-    """Feeds batches to one shard, then ends the input. `snapshot`: through the codec after every batch."""
-    shard = Shard(settings)
+def play(
+    batches: Iterable[Sequence[Event]],
+    settings: Settings | None = None,
+    *,
+    snapshot: bool = False,
+    shard: Shard | None = None,
+) -> list[Row]:
+    """Feeds batches to one shard, by default a new one, then ends the input. `snapshot`: through the codec after every batch."""
+    shard = shard or Shard(settings)
     rows: list[Row] = []
     newest: dict[str, int] = {}
     for batch in batches:

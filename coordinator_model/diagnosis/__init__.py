@@ -1,0 +1,1 @@
+"""What the tracker saw, explained: small rules, one idea a module."""

@@ -1,0 +1,172 @@
+"""An observed request as the specification is asked it, and whether two answers to it are the same.
+
+Subscriptions and assignments are compared by their digests: a coordinator compares and forwards those bytes, it never
+reads them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Final
+
+from coordinator_model import events as kinds
+from coordinator_model.errors import Error
+from coordinator_model.events import Event
+from coordinator_model.requests import (
+    Answer,
+    CommitAnswer,
+    DeleteGroup,
+    Heartbeat,
+    JoinAnswer,
+    JoinGroup,
+    LeaveAnswer,
+    LeaveGroup,
+    LeavingMember,
+    OffsetCommit,
+    Request,
+    SyncAnswer,
+    SyncGroup,
+)
+
+TOPIC_AUTHORIZATION_FAILED: Final = 29
+NOT_THE_GROUPS: Final = frozenset(
+    {
+        Error.INVALID_SESSION_TIMEOUT,
+        Error.INVALID_GROUP_ID,
+        Error.UNKNOWN_TOPIC_OR_PARTITION,
+        TOPIC_AUTHORIZATION_FAILED,
+    }
+)
+"""Refusals in front of the group: by the broker's settings or its access lists, whatever the group's state is."""
+
+OF_A_COMMIT: Final = frozenset(
+    {
+        Error.NONE,
+        Error.ILLEGAL_GENERATION,
+        Error.UNKNOWN_MEMBER_ID,
+        Error.REBALANCE_IN_PROGRESS,
+        Error.FENCED_INSTANCE_ID,
+        Error.GROUP_ID_NOT_FOUND,
+    }
+)
+"""Answers of a group to a commit. Any other is of the log: the group had accepted the commit."""
+
+
+def concerns_group(event: Event) -> bool:
+    """Whether the answer is the group's, so that the specification can be asked for it.
+
+    TXN_OFFSET_COMMIT has rules of its own (KIP-447).
+    """
+    return event.kind in _REQUESTS and event.error_code not in NOT_THE_GROUPS
+
+
+def request_of(event: Event) -> Request:
+    """The request that was observed."""
+    return _REQUESTS[event.kind](event)
+
+
+def agrees(event: Event, answer: Answer) -> bool:
+    """Whether the broker answered what the specification answers, as far as the log tells."""
+    if isinstance(answer, JoinAnswer):
+        return _join_agrees(event, answer)
+    if isinstance(answer, LeaveAnswer):
+        observed = [entry.error_code for entry in event.members] or [event.error_code]
+        predicted = [entry.error for entry in answer.members] or [answer.error]
+        return event.error_code == answer.error and observed == predicted
+    if isinstance(answer, CommitAnswer) and event.error_code not in OF_A_COMMIT:
+        return answer.error is Error.NONE
+    if event.error_code != answer.error:
+        return False
+    if isinstance(answer, SyncAnswer) and answer.error is Error.NONE:
+        own = [a.digest for a in event.assignments if a.member_id == event.member_id]
+        by_leader = len(event.assignments) != 1  # what stands there then are the assignments that the leader sent
+        return by_leader or not own or not own[0] or answer.assignment.decode() in (own[0], "")
+    return True
+
+
+def observed(event: Event) -> dict[str, Any]:
+    """The broker's answer, for people."""
+    return _told(event.error_code, event.answer_generation, event.leader_id, event.protocol, [m.member_id for m in event.members], event)
+
+
+def predicted(answer: Answer, event: Event) -> dict[str, Any]:
+    """The specification's answer, for people."""
+    if isinstance(answer, JoinAnswer):
+        members = [m.member_id for m in answer.members]
+        return _told(answer.error, answer.generation, answer.leader, answer.protocol or "", members, event)
+    return _told(answer.error, -1, "", "", [], event)
+
+
+def error_name(code: int) -> str | int:
+    """The name of an error code, where it has one here."""
+    return _NAMES.get(code, code)
+
+
+def in_words(told: dict[str, Any]) -> str:
+    """An answer in a sentence."""
+    rest = ", ".join(f"{name} {value}" for name, value in told.items() if name in ("generation", "leader", "protocol"))
+    return f"{told['error']} ({rest})" if rest else str(told["error"])
+
+
+def _told(error: int, generation: int, leader: str, protocol: str, members: list[str], event: Event) -> dict[str, Any]:
+    told: dict[str, Any] = {"error": error_name(error)}
+    if event.kind == kinds.JOIN_GROUP and error == Error.NONE:
+        told |= {"generation": generation, "leader": leader, "protocol": protocol}
+        if members:
+            told["members"] = sorted(members)
+    return told
+
+
+def _join_agrees(event: Event, answer: JoinAnswer) -> bool:
+    if event.error_code != answer.error:
+        return False
+    if answer.error is not Error.NONE:
+        return True  # the id in a refusal is the sender's, or one that the coordinator made up
+    observed = (event.answer_member_id, event.answer_generation, event.leader_id, event.skip_assignment)
+    if observed != (answer.member_id, answer.generation, answer.leader, answer.skip_assignment):
+        return False
+    if event.protocol and event.protocol != answer.protocol:
+        return False
+    return {m.member_id for m in event.members} == {m.member_id for m in answer.members}
+
+
+def _join(event: Event) -> JoinGroup:
+    return JoinGroup(
+        event.member_id,
+        event.session_timeout_ms,
+        event.rebalance_timeout_ms if event.rebalance_timeout_ms >= 0 else event.session_timeout_ms,
+        event.protocol_type,
+        tuple((p.name, p.digest.encode()) for p in event.protocols),
+        event.instance_id or None,
+        event.api_version,
+        event.client_id,
+        event.client_host,
+        event.answer_member_id or f"{event.connection} {event.correlation_id}",  # refused: nobody was told the id
+    )
+
+
+def _sync(event: Event) -> SyncGroup:
+    return SyncGroup(
+        event.member_id,
+        event.generation,
+        tuple((a.member_id, a.digest.encode()) for a in event.assignments),
+        event.instance_id or None,
+        event.protocol_type or None,
+        event.protocol or None,
+    )
+
+
+def _leave(event: Event) -> LeaveGroup:
+    entries = tuple(LeavingMember(m.member_id, m.instance_id or None) for m in event.members)
+    return LeaveGroup(entries or (LeavingMember(event.member_id, event.instance_id or None),))
+
+
+_NAMES: Final = {int(error): error.name for error in Error}
+_REQUESTS: Final[dict[str, Callable[[Event], Request]]] = {
+    kinds.JOIN_GROUP: _join,
+    kinds.SYNC_GROUP: _sync,
+    kinds.HEARTBEAT: lambda event: Heartbeat(event.member_id, event.generation, event.instance_id or None),
+    kinds.LEAVE_GROUP: _leave,
+    kinds.OFFSET_COMMIT: lambda event: OffsetCommit(event.member_id, event.generation, event.instance_id or None, event.api_version),
+    kinds.DELETE_GROUPS: lambda _: DeleteGroup(),
+}

@@ -1,0 +1,142 @@
+"""Observed requests in the order in which they reached the group.
+
+A request is logged when it is answered, so a parked JoinGroup is known only when its phase ends. Each request waits
+HINDSIGHT_MS after its answer, and while a phase is open, until it ends. Those that arrived first are then told first.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from coordinator_model import events as kinds
+from coordinator_model.errors import Error
+from coordinator_model.events import Event
+from coordinator_model.timers import NEVER
+from coordinator_model.tracker.emit import Emitter
+from coordinator_model.tracker.view import Generation, Prediction
+
+HINDSIGHT_MS: Final = 5_000
+CROSSING_MS: Final = 20
+"""Requests that come within this of each other may be handled in either order."""
+
+STEP_MS: Final = 2_000
+"""What waits is looked at once in so long: at these times, whenever a batch ends, so that batches decide nothing."""
+
+CAPACITY: Final = 4_096
+"""Requests of one group that wait. A phase with more of them is not followed."""
+
+GENERATIONS_KEPT: Final = 3
+REFUSED_KEPT: Final = 32
+
+
+def wait(p: Prediction, event: Event) -> bool:
+    """Keeps an answered request until its time has come. False: too many wait."""
+    if _joined(event):
+        _note_generation(p, event)
+    elif event.kind == kinds.JOIN_GROUP and event.error_code != Error.MEMBER_ID_REQUIRED:
+        p.refused.append(event.member_id)
+        del p.refused[:-REFUSED_KEPT]
+    p.asked.append(event)
+    p.ripe_ms = min(p.ripe_ms, event.at_ms + HINDSIGHT_MS + 1)
+    p.oldest_ms = min(p.oldest_ms, event.received_ms)
+    if p.group is None and p.since_ms < 0 and (event.kind == kinds.JOIN_GROUP or 1 in p.generations):
+        # Whether the group had no members before shows only in the answers of its first generation.
+        p.ripe_ms = p.generations[1].joined_ms + HINDSIGHT_MS + 1 if 1 in p.generations else NEVER
+    return len(p.asked) <= CAPACITY
+
+
+def next_ms(g: Emitter) -> int | None:
+    """When `ready` has something next, unless an event comes first."""
+    p = g.view.prediction
+    step_ms = -(-p.ripe_ms // STEP_MS) * STEP_MS
+    return step_ms if p.asked and p.oldest_ms < _known_until_ms(g, step_ms) else None
+
+
+def step(now_ms: int) -> int:
+    """The last time up to now at which what waits is looked at."""
+    return now_ms // STEP_MS * STEP_MS
+
+
+def ready(g: Emitter, now_ms: int, *, flush: bool) -> list[tuple[int, Event]]:
+    """Takes out what has waited long enough, with when it reached the group. `flush`: nothing more will come."""
+    p = g.view.prediction
+    step_ms = NEVER if flush else step(now_ms)
+    if not p.asked or p.ripe_ms > step_ms:
+        return []
+    until = _known_until_ms(g, step_ms)
+    if p.oldest_ms >= until:
+        return []
+    asked = _in_order(p)
+    count = 0
+    for arrival_ms, event in asked:
+        if arrival_ms >= until or event.at_ms + HINDSIGHT_MS >= step_ms:
+            break
+        count += 1
+    p.asked = [event for _, event in asked[count:]]
+    p.ripe_ms = min((event.at_ms for event in p.asked), default=NEVER) + HINDSIGHT_MS + 1
+    p.oldest_ms = min((event.received_ms for event in p.asked), default=NEVER)
+    return asked[:count]
+
+
+def _note_generation(p: Prediction, event: Event) -> None:
+    made = p.generations.setdefault(event.answer_generation, Generation(event.at_ms, event.leader_id))
+    made.joined_ms = min(made.joined_ms, event.at_ms)
+    if event.answer_member_id not in made.answered:
+        made.answered.append(event.answer_member_id)
+    if event.members:
+        made.listed = [m.member_id for m in event.members]
+    while len(p.generations) > GENERATIONS_KEPT:
+        del p.generations[min(p.generations)]
+
+
+def _known_until_ms(g: Emitter, now_ms: int) -> int:
+    """From when on a request may have been parked whose answer was not read yet.
+
+    A phase that ended answers those that it parked; until HINDSIGHT_MS later they may still come.
+    """
+    until = NEVER
+    for r in (*g.view.closing, *([g.view.open] if g.view.open is not None else ())):
+        if r.joined_ms < 0 or now_ms <= r.joined_ms + HINDSIGHT_MS:
+            until = min(until, r.started_ms if r.exact or r.triggers else r.floor_ms)
+        elif r.ended_ms < 0:
+            until = min(until, r.joined_ms)
+    return until
+
+
+def _in_order(p: Prediction) -> list[tuple[int, Event]]:
+    """What was asked, in the order in which it reached the group.
+
+    Of new members that come together the first becomes the leader, and requests that come together are handled in any
+    order: the leader's JoinGroup came before those of the others.
+    """
+    asked = [(_arrival_ms(p, event), event) for event in p.asked]
+    asked.sort(key=lambda a: (a[0], a[1].at_ms, a[1].connection, a[1].correlation_id, a[1].kind, a[1].member_id))
+    for number, (arrival_ms, event) in enumerate(asked):
+        if _joined(event) and event.answer_member_id == event.leader_id:
+            first = number
+            while first and asked[first - 1][0] >= arrival_ms - CROSSING_MS and _may_follow(asked[first - 1][1], event):
+                first -= 1
+            if first < number:
+                asked[first : number + 1] = [(asked[first][0], event), *asked[first:number]]
+    return asked
+
+
+def _joined(event: Event) -> bool:
+    return event.kind == kinds.JOIN_GROUP and event.error_code == Error.NONE
+
+
+def _may_follow(other: Event, leader: Event) -> bool:
+    """Whether the leader's JoinGroup may have been handled before this one: of another member, about another id."""
+    if other.kind != kinds.JOIN_GROUP or (other.instance_id and other.instance_id == leader.instance_id):
+        return False
+    if _joined(other):
+        return other.answer_generation == leader.answer_generation
+    return other.answer_member_id != leader.member_id or not leader.member_id
+
+
+def _arrival_ms(p: Prediction, event: Event) -> int:
+    """When it reached the group: not before the generation that its answer presumes."""
+    if event.error_code not in (Error.NONE, Error.REBALANCE_IN_PROGRESS):
+        return event.received_ms
+    presumed = p.generations.get(event.answer_generation - 1 if event.kind == kinds.JOIN_GROUP else event.generation)
+    return max(event.received_ms, min(presumed.joined_ms, event.at_ms) if presumed is not None else -1)

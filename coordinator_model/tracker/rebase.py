@@ -1,0 +1,61 @@
+"""The specification's group, made from what the broker has shown of it."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Final
+
+from coordinator_model.config import CoordinatorConfig
+from coordinator_model.group import ClassicGroup
+from coordinator_model.member import Member
+from coordinator_model.states import State
+from coordinator_model.timers import SESSION
+from coordinator_model.tracker.emit import Emitter
+from coordinator_model.tracker.settings import Settings
+from coordinator_model.tracker.view import Prediction
+
+RELEASES: Final = ("4.2.0", "3.9.1")
+"""Where no setting names the release: the Java coordinator, and if an answer is by its rules, the last Scala one."""
+
+
+def rules(settings: Settings, p: Prediction) -> CoordinatorConfig:
+    """What the specification goes by: the release that was set, or found, and the settings that the broker has shown."""
+    return replace(CoordinatorConfig.of(p.release or settings.kafka_version or RELEASES[0]), group_max_size=p.max_size)
+
+
+def begun(g: Emitter) -> ClassicGroup | None:
+    """The group as the last rebalance left it, where nothing befell it since; None if not all of it is known."""
+    view = g.view
+    if view.open is not None or view.state is not State.STABLE or not view.complete or not view.members:
+        return None
+    if not view.prediction.since_ms <= view.completed_ms:
+        return None
+    if any(m.session_timeout_ms < 0 or m.rebalance_timeout_ms < 0 or not m.protocols for m in view.members.values()):
+        return None
+    group = ClassicGroup(view.group_id, rules(g.settings, view.prediction), view.completed_ms)
+    group.generation = view.generation
+    group.protocol_type = view.protocol_type or None
+    for member in view.members.values():
+        protocols = tuple((name, digest.encode()) for name, digest in member.protocols)
+        group.add(
+            Member(
+                member.member_id,
+                member.instance_id or None,
+                member.client_id,
+                member.client_host,
+                member.session_timeout_ms,
+                member.rebalance_timeout_ms,
+                protocols,
+            ),
+            None,
+        )
+    group.state, group.previous_state = State.STABLE, State.COMPLETING_REBALANCE
+    group.protocol = view.protocol or None
+    group.leader = view.leader_id or None
+    for known in view.members.values():
+        group.timers.set((SESSION, known.member_id, 0), known.renewed_ms + known.session_timeout_ms)
+    longest = max(member.session_timeout_ms for member in group.members.values())
+    for member_id, issued_ms in view.pending.items():
+        group.pending_members[member_id] = None
+        group.timers.set((SESSION, member_id, 0), issued_ms + longest)
+    return group

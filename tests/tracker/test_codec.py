@@ -1,0 +1,58 @@
+"""The tracker's stored state: every version that was ever written is read, and goes on as if it were its own."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from coordinator_model.tracker import codec
+from coordinator_model.tracker.shard import Shard
+from tests.tracker.story import START_MS, Story, play, table
+
+STORED = Path(__file__).parents[1] / "data" / "codec"
+"""One blob per version, written by the release that introduced it. Never written again."""
+
+CUT_MS = 21_015
+
+
+def told_to_version_1() -> Story:
+    """A story of both logs. The stored shard was told it up to CUT_MS, amid the second rebalance."""
+    story = Story()
+    story.at(0).join("a-1", 1, "a-1", ("a-1",), waited=3_000)
+    story.at(5).sync("a-1", 1, {"a-1": ("orders-0", "orders-1")})
+    story.beats(["a-1"], 1, 3_000, 20_000)
+    story.at(20_010).log_preparing(1, "Adding new member b-1 with group instance id null; client reason: not provided.", member="b-1")
+    story.at(21_000).heartbeat("a-1", 1, error=27)
+    story.at(21_010).log_stabilized(2, members=2)
+    story.at(21_011).join("a-1", 2, "a-1", ("a-1", "b-1"), waited=5)
+    story.at(21_012).join("b-1", 2, "a-1", waited=1_002)
+    story.at(21_020).log_assignment(2, leader="a-1", members=2)
+    story.at(21_021).sync("a-1", 2, {"a-1": ("orders-0",), "b-1": ("orders-1",)})
+    story.at(21_022).sync("b-1", 2, {"b-1": ("orders-1",)})
+    story.beats(["a-1", "b-1"], 2, 24_000, 40_000)
+    return story.at(41_000).leave("b-1")
+
+
+def test_a_shard_of_version_1_goes_on() -> None:
+    story = told_to_version_1()
+    shard = Shard.decode((STORED / "tracker-v1.msgpack").read_bytes())
+    rest = [event for event in story.events if event.at_ms > START_MS + CUT_MS]
+    rows = play([[*rest, *story.heard()]], shard=shard)
+    whole = story.rows()
+    for name in ("rebalances", "group_transitions", "member_sessions"):
+        later = [row for row in table(whole, name) if row.get("ended_at", row.get("at")) > CUT_MS]
+        assert [row for row in table(rows, name) if row.get("ended_at", row.get("at")) > CUT_MS] == later
+    assert Shard.decode(shard.encode()).encode() == shard.encode()
+
+
+def test_a_shard_of_a_later_version_is_refused() -> None:
+    blob = codec.pack((codec.MODEL_VERSION + 1, []))
+    with pytest.raises(ValueError, match=f"version {codec.MODEL_VERSION + 1} cannot be read by version {codec.MODEL_VERSION}"):
+        Shard.decode(blob)
+
+
+def test_there_is_an_example_of_every_older_version() -> None:
+    assert {f"tracker-v{version}.msgpack" for version in codec.READABLE - {codec.MODEL_VERSION}} == {
+        path.name for path in STORED.glob("tracker-*")
+    }
