@@ -4,12 +4,14 @@ from dataclasses import replace
 
 import pytest
 
+from coordinator_model.codec import encode
 from coordinator_model.config import CoordinatorConfig
 from coordinator_model.coordinator import Coordinator
 from coordinator_model.effects import GroupWritten, MemberRemoved, RemovalCause, Transitioned
 from coordinator_model.errors import Error
 from coordinator_model.group import ClassicGroup
 from coordinator_model.loading import load_group
+from coordinator_model.map_order import MapOrder
 from coordinator_model.requests import (
     Answered,
     Heartbeat,
@@ -21,6 +23,7 @@ from coordinator_model.requests import (
     SyncGroup,
 )
 from coordinator_model.states import State
+from coordinator_model.timers import Timers
 from coordinator_model.transitions import Trigger
 
 RANGE, RR = ("range", b"v1"), ("rr", b"v1")
@@ -244,6 +247,24 @@ def test_nothing_is_left_in_a_dead_group_that_could_still_happen():
     group.handle(WITH_SECOND_QUESTION._replace(fresh_member_id="a"), 0, "a")
     group.transition_to(Trigger.UNLOADED)
     assert (group.timers.deadlines, group.pending_members) == ({}, {})
+
+
+@pytest.mark.parametrize("release", ["0.10.2.2", "3.9.1", "4.2.0"])
+def test_a_copy_shares_nothing_that_changes(release):
+    group = two_members(release)
+    copied = group.copy()
+    assert encode(copied) == encode(group)
+    stored, sessions = encode(group), {member_id: list(numbers) for member_id, numbers in group.open_sessions.items()}
+    copied.handle(JOIN._replace(instance_id="i", fresh_member_id="c"), 100, "c")
+    copied.handle(WITH_SECOND_QUESTION._replace(fresh_member_id="d"), 100, "d")
+    copied.handle(Heartbeat("a", 2), 100, "heartbeat")
+    copied.advance(200_000)
+    assert encode(copied) != stored
+    assert (encode(group), group.open_sessions) == (stored, sessions)
+    for name in ClassicGroup.__slots__:
+        value = getattr(group, name)
+        if isinstance(value, dict | list | Timers | MapOrder):
+            assert getattr(group.copy(), name) is not value, name
 
 
 # Coordinators.

@@ -14,7 +14,7 @@ def test_a_kind_is_called_what_it_says():
 
 def test_requests_are_named_as_their_apis():
     apis = "JOIN_GROUP SYNC_GROUP HEARTBEAT LEAVE_GROUP OFFSET_COMMIT TXN_OFFSET_COMMIT DELETE_GROUPS FIND_COORDINATOR"
-    assert events.REQUESTS == {*apis.split(), "CONSUMER_GROUP_HEARTBEAT"}
+    assert {*apis.split(), "CONSUMER_GROUP_HEARTBEAT"} == events.REQUESTS
 
 
 def test_what_is_missing_says_so_by_its_type():
