@@ -288,6 +288,17 @@ def test_a_group_that_is_too_large_for_its_new_coordinator_says_so():
     assert triggers_of(outcome) == [Trigger.UNLOADED, Trigger.OVER_CAPACITY_AFTER_LOAD]
 
 
+def test_before_2_6_a_stranger_to_a_group_that_is_too_large_is_told_that_it_is_one():
+    coordinator = start("2.5.1")
+    for member_id in "ab":
+        coordinator.handle("g", JOIN._replace(fresh_member_id=member_id), 0, member_id)
+    coordinator.handle("g", JOIN._replace(member_id="a"), 0, "a again")
+    coordinator.handle("g", SyncGroup("a", 2), 0, "sync")
+    coordinator.restart(replace(coordinator.config, group_max_size=1), 10)
+    asked = {who: coordinator.handle("g", JOIN._replace(member_id=who), 20, who) for who in ("x", "a", "b")}
+    assert [errors(outcome).get(who) for who, outcome in asked.items()] == ["UNKNOWN_MEMBER_ID", "GROUP_MAX_SIZE_REACHED", "NONE"]
+
+
 def test_a_fail_over_does_not_prolong_the_life_of_offsets():
     coordinator = start("4.2.0", offsets_retention_minutes=20)
     coordinator.handle("g", JOIN._replace(fresh_member_id="a"), 0, "join")
