@@ -58,6 +58,14 @@ conformance: $(SPARK) ## compare with Kafka: recorded steps, and brokers' own ac
 score: $(SPARK) ## compare causes, culprits and findings with what was done to the recordings' consumers (RECORDINGS="DIR ...")
 	@$(BIN)/python -m scripts.score $(RECORDINGS)
 
+.PHONY: coverage
+coverage: $(VENV) ## branch coverage: of the specification by its tests (100 %), of the tracker by all that need no Java
+	@COVERAGE="$(BIN)/coverage" scripts/coverage.sh
+
+.PHONY: mutants
+mutants: $(VENV) ## change the specification in one place after the other: does a test notice? (ONLY="sync join": these)
+	@nice $(BIN)/python -m scripts.mutants.run $(ONLY)
+
 .PHONY: bench
 bench: $(SPARK) ## lines per second and memory over 5 million lines
 	@$(BIN)/python bench/backfill.py

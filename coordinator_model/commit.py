@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from coordinator_model import sessions
 from coordinator_model.errors import Error
-from coordinator_model.requests import UNKNOWN_MEMBER_ID, CommitAnswer, OffsetCommit, Ticket
+from coordinator_model.requests import CommitAnswer, OffsetCommit, Ticket
 from coordinator_model.states import State
 
 if TYPE_CHECKING:
@@ -31,8 +31,7 @@ def _offset_commit(group: ClassicGroup, request: OffsetCommit) -> Error:  # noqa
     completing = group.state is State.COMPLETING_REBALANCE
     if completing and version.commit_while_completing_refused_first:
         return Error.REBALANCE_IN_PROGRESS
-    if request.generation < 0 and request.member_id == UNKNOWN_MEMBER_ID and request.instance_id is None:
-        return Error.UNKNOWN_MEMBER_ID  # a consumer that manages its partitions itself, in a group that has members
+    # A consumer that manages its partitions itself names no member: here it meets a group that has some.
     error = group.validate_member(request.member_id, request.instance_id)
     if error is not Error.NONE:
         return error

@@ -100,8 +100,6 @@ class KafkaVersion:
     """The initial delay of a group that had generations before is not extended by new members (to 3.9)."""
     expiry_ends_initial_delay: bool
     """An expired member or pending id can end the initial delay (4.0)."""
-    prolonged_phase_stays_initial: bool
-    """A join phase prolonged after an initial delay still counts as initial (4.0)."""
     pending_sync_timer: bool
     """Members that do not send SyncGroup in time are removed (2.8)."""
 
@@ -184,7 +182,6 @@ class KafkaVersion:
             one_session_timer_per_member=v >= (2, 1, 1),
             extension_needs_generation_zero=not java,
             expiry_ends_initial_delay=java,
-            prolonged_phase_stays_initial=java,
             pending_sync_timer=v >= (2, 8),
             protocol_type_on_the_wire=v >= (2, 5),
             sync_in_stable_restarts_session=not java,

@@ -70,11 +70,8 @@ class Coordinator:
         self.offsets: dict[str, int] = {}
         """When each group last committed, while it has offsets."""
         self._orphans: dict[str, list[tuple[int, int]]] = {}
-        self._cleanup_due: dict[int, int] = {}
         self._due: list[tuple[int, str]] = []
         self._scheduled: dict[str, int] = {}
-        self._answers: list[Answered] = []
-        self._effects: list[tuple[str, Effect]] = []
         self._start_cleanup(now_ms)
 
     # Requests and time.
@@ -99,8 +96,8 @@ class Coordinator:
         return self._outcome()
 
     def _begin(self) -> None:
-        self._answers = []
-        self._effects = []
+        self._answers: list[Answered] = []
+        self._effects: list[tuple[str, Effect]] = []
 
     def _outcome(self) -> CoordinatorOutcome:
         return CoordinatorOutcome(self._answers, self._effects)
@@ -332,7 +329,7 @@ class Coordinator:
     def _start_cleanup(self, now_ms: int) -> None:
         first = now_ms + self.config.offsets_retention_check_interval_ms
         parts = self.owned if self.version.cleanup_per_partition else {_WHOLE_BROKER}
-        self._cleanup_due = dict.fromkeys(parts, first) if self.version.empty_state else {}
+        self._cleanup_due: dict[int, int] = dict.fromkeys(parts, first) if self.version.empty_state else {}
 
     def _cleanup(self, now_ms: int) -> None:
         """`cleanupGroupMetadata`, `cleanupExpiredOffsets`: offsets expire, and Empty groups without offsets go."""

@@ -215,7 +215,7 @@ class ClassicGroup:
     def append_error_as_answered(self) -> Error:
         """`appendGroupMetadataErrorToResponseError`: what clients are told about a failed write."""
         error = self.append_error
-        return error if error is Error.NONE else dict(self.version.log_errors).get(error, error)
+        return dict(self.version.log_errors).get(error, error)
 
     def stored(self, assignments: dict[str, bytes] | None = None) -> StoredGroup:
         """The group as the log keeps it, with the assignments of the members or new ones."""
@@ -270,16 +270,14 @@ class ClassicGroup:
         self.pending_members.pop(member.member_id, None)
 
     def update_member(self, member: Member, protocols: Protocols, timeouts_ms: tuple[int, int], ticket: Ticket | None) -> None:
-        """`ClassicGroup.updateMember`. `timeouts_ms` are session and rebalance; `ticket` None: no longer parked."""
+        """`ClassicGroup.updateMember`. `timeouts_ms` are session and rebalance; `ticket` None: it is not parked."""
         session_timeout_ms, rebalance_timeout_ms = timeouts_ms
         self._count_protocols(member.protocols, -1)
         self._count_protocols(protocols, 1)
         self.members[member.member_id] = member._replace(
             protocols=protocols, session_timeout_ms=session_timeout_ms, rebalance_timeout_ms=rebalance_timeout_ms
         )
-        if ticket is None:
-            self.awaiting_join.pop(member.member_id, None)
-        else:
+        if ticket is not None:
             self.awaiting_join[member.member_id] = ticket
 
     def remove(self, member_id: str, cause: RemovalCause) -> None:
@@ -373,7 +371,7 @@ class ClassicGroup:
         """`selectProtocol`: each member votes for the first of its protocols that all support."""
         candidates = self.candidate_protocols()
         votes: dict[str, int] = {}
-        for member in self.members.values():
+        for member in self.members_in_map_order():
             vote = member.vote(candidates)
             votes[vote] = votes.get(vote, 0) + 1
         return first_of_most(votes, self.version.member_map)

@@ -111,10 +111,7 @@ def _join_existing_member(group: ClassicGroup, request: JoinGroup, ticket: Ticke
         _update_member_and_rebalance(group, request, member, Trigger.MEMBER_METADATA_CHANGED, ticket)
     else:
         # The answer to its last JoinGroup was lost, or it rejoins without need.
-        answer = rebalance.joined_answer(group, member.member_id)
-        if group.state is State.STABLE:
-            answer = answer._replace(members=())
-        group.reply(ticket, answer)
+        group.reply(ticket, rebalance.joined_answer(group, member.member_id))
 
 
 def add_member_and_rebalance(group: ClassicGroup, request: JoinGroup, member_id: str, ticket: Ticket) -> None:
@@ -180,8 +177,6 @@ def _replace_static_member(group: ClassicGroup, request: JoinGroup, old: Member,
     elif group.state is State.COMPLETING_REBALANCE:
         # The leader may be computing an assignment for the old member id.
         rebalance.prepare_rebalance(group, Trigger.STATIC_REPLACED_DURING_COMPLETING, new.member_id)
-    else:
-        rebalance.maybe_complete_join_phase(group)
 
 
 def replace_static_member(group: ClassicGroup, old: Member, member_id: str) -> Member:

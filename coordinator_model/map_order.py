@@ -17,7 +17,7 @@ Maps never shrink.
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Collection, Iterable
 from functools import lru_cache
 from typing import Final
 
@@ -125,15 +125,26 @@ class MapOrder:
 
 
 def first_of_most(votes: dict[str, int], kind: HashMapKind) -> str:
-    """The winner of a vote: the most votes, and of equals the first that the map of votes yields."""
-    most = max(votes.values())
-    tied = [name for name, count in votes.items() if count == most]
-    return min(tied, key=_VOTE_ORDER[kind])
+    """The winner of a vote, given in the order of casting: the most votes, and of equals the first that their map yields."""
+    if kind is HashMapKind.SCALA_2_13:
+        names = _trie_order(votes)
+    else:
+        order = MapOrder(kind)
+        for size, name in enumerate(votes, start=1):
+            order.added(name, size)
+        names = order.keys(votes)
+    return max(names, key=votes.__getitem__)
 
 
-_VOTE_ORDER: Final[dict[HashMapKind, Callable[[str], int]]] = {
-    HashMapKind.JAVA: lambda name: _spread(name) & (INITIAL_CAPACITY - 1),
-    HashMapKind.SCALA_2_13: lambda name: _improve_immutable(name) & 31,
-    HashMapKind.SCALA_2_11: lambda name: -(_improve_2_11(name) >> 28),
-}
-"""Votes are few: their maps never grow beyond the first size."""
+def _trie_order(names: Iterable[str], shift: int = 0) -> list[str]:
+    """scala.collection.immutable.HashMap of 2.13: five bits of the hash a level, and a node's own keys before its nodes."""
+    nodes: dict[int, list[str]] = {}
+    for name in names:
+        nodes.setdefault(_improve_immutable(name) >> shift & 31, []).append(name)
+    own, below = [], []
+    for _, node in sorted(nodes.items()):
+        if len(node) == 1:
+            own += node
+        else:
+            below += _trie_order(node, shift + 5) if shift < 30 else node
+    return own + below

@@ -12,5 +12,5 @@ def coordinator_partition(group_id: str, num_partitions: int = 50) -> int:
     """
     h = string_hash(group_id)
     if h & 0x80000000:
-        h = (1 << 32) - h
+        h = -h
     return (h & 0x7FFFFFFF) % num_partitions

@@ -80,9 +80,11 @@ def try_complete_initial_rebalance_else_schedule(group: ClassicGroup) -> None:
 
 
 def is_initial_rebalance(group: ClassicGroup) -> bool:
-    """Whether the join phase waits for its initial delay, which joining and leaving cannot end."""
-    if group.version.prolonged_phase_stays_initial:
-        return group.previous_state is State.EMPTY
+    """Whether the join phase waits for its initial delay, which joining and leaving cannot end.
+
+    4.x asks whether the group was Empty before, which is the same: who came during the delay is parked until it ends,
+    so the phase is never prolonged.
+    """
     return INITIAL_DELAY_KEY in group.timers.deadlines
 
 

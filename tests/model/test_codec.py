@@ -32,6 +32,13 @@ def busy_group(release="4.2.0"):
     return group
 
 
+def test_a_new_group_is_stored_as_it_begins():
+    new, old = (encode(ClassicGroup("g", CoordinatorConfig.of(release), 7)) for release in ("4.2.0", "0.10.0.1"))
+    nobody = [None, None, None, [], 16, [], {}, [], [], {}, {}]
+    assert msgpack.unpackb(new) == [1, "g", 7, 0, 4, 7, 0, *nobody, False, 0, 0, [], {}, []]
+    assert msgpack.unpackb(old) == [1, "g", 7, 3, 4, 7, 0, *nobody, False, 0, 0, [], {}, []]
+
+
 def test_version_1_is_still_read():
     group = decode((EXAMPLES / "v1.msgpack").read_bytes(), CoordinatorConfig.of("4.2.0"))
     assert group.group_id == "orders"

@@ -31,7 +31,6 @@ SINCE = {
     "dropped_member_session_closed": "1.0",
     "one_session_timer_per_member": "2.1.1",
     "expiry_ends_initial_delay": "4.0",
-    "prolonged_phase_stays_initial": "4.0",
     "pending_sync_timer": "2.8",
     "protocol_type_on_the_wire": "2.5",
     "heartbeat_while_completing_is_ok": "2.6",
@@ -115,6 +114,34 @@ def test_the_other_switches():
     assert java.commit_to_absent_group_v9 is Error.GROUP_ID_NOT_FOUND
 
 
+@pytest.mark.parametrize(
+    ("release", "member_map", "sync_while_loading"),
+    [
+        ("1.1.1", HashMapKind.SCALA_2_11, Error.NONE),
+        ("2.0", HashMapKind.SCALA_2_11, Error.REBALANCE_IN_PROGRESS),
+        ("2.5.1", HashMapKind.SCALA_2_11, Error.REBALANCE_IN_PROGRESS),
+        ("2.6", HashMapKind.SCALA_2_13, Error.REBALANCE_IN_PROGRESS),
+        ("3.9.1", HashMapKind.SCALA_2_13, Error.REBALANCE_IN_PROGRESS),
+        ("4.0", HashMapKind.JAVA, Error.COORDINATOR_LOAD_IN_PROGRESS),
+    ],
+)
+def test_they_change_with_the_first_release_of_a_line(release, member_map, sync_while_loading):
+    version = KafkaVersion.of(release)
+    assert (version.member_map, version.sync_while_loading) == (member_map, sync_while_loading)
+
+
+@pytest.mark.parametrize(
+    ("switch", "line"),
+    [
+        ("initial_rebalance_delay", "0.11"),
+        ("commit_restarts_session", "0.10"),
+        ("refused_join_evaluates_join_phase", "2.2"),
+    ],
+)
+def test_a_line_has_what_its_first_release_has(switch, line):
+    assert getattr(KafkaVersion.of(line), switch) is True
+
+
 def test_how_failed_writes_are_answered():
     scala = {
         Error.UNKNOWN_TOPIC_OR_PARTITION: Error.COORDINATOR_NOT_AVAILABLE,
@@ -132,7 +159,8 @@ def test_how_failed_writes_are_answered():
     old = {**scala}
     del old[Error.NOT_ENOUGH_REPLICAS]
     assert dict(KafkaVersion.of("3.9.1").log_errors) == dict(KafkaVersion.of("0.10.2.2").log_errors) == scala
-    assert dict(KafkaVersion.of("4.2.0").log_errors) == java
+    assert dict(KafkaVersion.of("4.0").log_errors) == dict(KafkaVersion.of("4.2.0").log_errors) == java
+    assert dict(KafkaVersion.of("0.10.1").log_errors) == dict(KafkaVersion.of("0.10.1.1").log_errors) == scala
     assert dict(KafkaVersion.of("0.10.0.1").log_errors) == old
 
 
@@ -143,6 +171,8 @@ def test_defaults_of_the_settings():
     assert (new.offsets_retention_minutes, new.offsets_retention_check_interval_ms) == (10_080, 600_000)
     assert (new.offsets_topic_num_partitions, new.new_member_join_timeout_ms) == (50, 300_000)
     assert (old.group_max_session_timeout_ms, old.offsets_retention_minutes) == (300_000, 1_440)
+    assert CoordinatorConfig.of("2.3").group_max_session_timeout_ms == 1_800_000
+    assert CoordinatorConfig.of("2.0").offsets_retention_minutes == 10_080
     assert CoordinatorConfig.of("2.2.2").group_max_session_timeout_ms == 300_000
     assert CoordinatorConfig.of("2.3.0").group_max_session_timeout_ms == 1_800_000
     assert CoordinatorConfig.of("2.0.0").offsets_retention_minutes == 10_080

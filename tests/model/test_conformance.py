@@ -6,6 +6,7 @@ The cases named gc39/* and gmm42/* follow Kafka's own tests: GroupCoordinatorTes
 
 import io
 import json
+import runpy
 from collections import Counter
 
 import pytest
@@ -123,6 +124,14 @@ def test_trace_replaces_expect_and_keeps_the_rest(monkeypatch, capsys):
             key: value for key, value in step.items() if key != "expect"
         }
         assert agrees(step["expect"], own["expect"])
+
+
+def test_trace_runs_as_a_program(monkeypatch, capsys):
+    monkeypatch.setattr("sys.stdin", io.StringIO(""))
+    monkeypatch.setattr("sys.argv", ["trace.py"])
+    with pytest.raises(SystemExit) as ended:
+        runpy.run_path(trace_module.__file__, run_name="__main__")
+    assert (ended.value.code, capsys.readouterr().out) == (0, "")
 
 
 def test_trace_follows_another_release_when_told():

@@ -27,6 +27,7 @@ from coordinator_model.requests import (
     SyncGroup,
 )
 from coordinator_model.states import State
+from coordinator_model.transitions import Trigger
 from tests.model.play import RELEASES, Player, check_books, check_timers, steps
 
 JOIN = JoinGroup("", 10_000, 30_000, "consumer", (("range", b"a"),), api_version=1)
@@ -112,7 +113,10 @@ def test_a_deleted_group_is_gone_from_the_log_with_its_offsets():
     failed = coordinator.handle("g", DeleteGroup(), 3, 3, append_error=Error.NOT_LEADER_OR_FOLLOWER)
     assert errors(failed) == {3: "NOT_COORDINATOR"}
     assert coordinator.groups["g"].state is State.EMPTY
-    assert coordinator.handle("g", DeleteGroup(), 4, 4).answers == [Answered(4, 4, DeleteAnswer(Error.NONE))]
+    assert "g" in coordinator.offsets
+    deleted = coordinator.handle("g", DeleteGroup(), 4, 4)
+    assert deleted.answers == [Answered(4, 4, DeleteAnswer(Error.NONE))]
+    assert [effect.trigger for _, effect in deleted.effects if isinstance(effect, Transitioned)] == [Trigger.DELETED]
     assert not coordinator.groups
     assert not coordinator.log
     assert not coordinator.offsets
@@ -226,6 +230,13 @@ def test_the_orphan_spoils_a_leave_whose_effect_stays():
     assert list(group.members) == ["a"]
     assert group.state is State.PREPARING_REBALANCE  # though all have joined
     assert errors(coordinator.advance(40_000)) == {"parked": "NONE"}  # at the join timer
+
+
+@pytest.mark.parametrize("left_ms", [20_040, 24_999])
+def test_the_orphan_is_met_at_both_ends_of_its_time(left_ms):
+    coordinator, _ = poisoned()
+    outcome = coordinator.handle("g", LeaveGroup((LeavingMember("b"),)), left_ms, "leave")
+    assert errors(outcome) == {"leave": "UNKNOWN_SERVER_ERROR"}
 
 
 @pytest.mark.parametrize("left_ms", [20_039, 25_000])

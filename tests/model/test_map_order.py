@@ -1,9 +1,11 @@
 """Iteration order of hash maps. The traces check it against Kafka with up to 6 members (0.10: 20); here, the growth."""
 
+import itertools
+
 import pytest
 
 from coordinator_model.config import HashMapKind
-from coordinator_model.map_order import MapOrder, first_of_most, string_hash
+from coordinator_model.map_order import MapOrder, _improve_immutable, first_of_most, string_hash
 
 
 def inserted(kind, keys):
@@ -73,3 +75,54 @@ def test_a_tied_vote():
     # As in scripted010/vote_tie: 0.10 takes range, 3.9.1 rr.
     assert first_of_most({"rr": 1, "range": 1}, HashMapKind.SCALA_2_11) == "range"
     assert first_of_most({"rr": 1, "range": 1}, HashMapKind.SCALA_2_13) == "rr"
+
+
+def scala_improve(hash_code):
+    """scala.collection.Hashing.improve, as it is written there: with signed numbers of 32 bits."""
+
+    def int32(number):
+        return (number + 2**31) % 2**32 - 2**31
+
+    def shift_right(number, bits):  # >>>
+        return int32(number % 2**32 // 2**bits)
+
+    h = int32(hash_code + int32(-int32(hash_code * 2**9) - 1))
+    h = int32(h ^ shift_right(h, 14))
+    h = int32(h + int32(h * 2**4))
+    return int32(h ^ shift_right(h, 10))
+
+
+@pytest.mark.parametrize("name", ["range", "roundrobin", "sticky", "cooperative-sticky", "", *KEYS])
+def test_immutable_maps_of_scala_2_13_mix_the_hash(name):
+    assert _improve_immutable(name) == scala_improve(string_hash(name)) % 2**32
+
+
+def digits(name):
+    """The hash as an immutable map of Scala 2.13 reads it: five bits at a time, from the lowest."""
+    h = scala_improve(string_hash(name))
+    return [h // 2**shift % 32 if shift < 30 else h % 2**32 // 2**30 for shift in range(0, 35, 5)]
+
+
+ASSIGNORS = ("range", "roundrobin", "sticky", "cooperative-sticky", *KEYS)
+
+
+def test_a_tie_of_two():
+    for names in itertools.permutations(ASSIGNORS, 2):
+        votes = dict.fromkeys(names, 1)
+        assert first_of_most(votes, HashMapKind.SCALA_2_13) == min(names, key=digits)
+        for kind in (HashMapKind.JAVA, HashMapKind.SCALA_2_11):
+            assert first_of_most(votes, kind) == inserted(kind, votes).first(votes)
+
+
+def test_in_scala_2_13_names_that_share_a_place_come_after_all_others():
+    assert [digits(name)[0] for name in ("range", "sticky", "default")] == [20, 20, 21]
+    assert first_of_most({"range": 1, "sticky": 1, "default": 1}, HashMapKind.SCALA_2_13) == "default"
+    assert first_of_most({"range": 2, "sticky": 1, "default": 1}, HashMapKind.SCALA_2_13) == "range"
+
+
+def test_names_of_one_hash():
+    for names in (("Aa", "BB"), ("BB", "Aa")):
+        first, last = names
+        votes = dict.fromkeys(names, 1)
+        winners = [first_of_most(votes, kind) for kind in (HashMapKind.JAVA, HashMapKind.SCALA_2_13, HashMapKind.SCALA_2_11)]
+        assert winners == [first, first, last]

@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from coordinator_model.timers import NEVER, Timers
+from coordinator_model.timers import INITIAL_DELAY_KEY, JOIN_KEY, NEVER, SYNC_KEY, Timers
 
 
 def drain(timers, now_ms):
@@ -37,7 +37,15 @@ def test_a_cancelled_timer_never_fires():
     assert drain(timers, 99) == [(11, "b")]
     timers.set(("session", "a", 0), 10)
     timers.clear()
-    assert drain(timers, 99) == []
+    assert (timers.deadlines, timers.earliest) == ({}, NEVER)
+    timers.set(("session", "b", 0), 12)
+    assert drain(timers, 99) == [(12, "b")]
+
+
+def test_what_is_stored_with_a_group_never_changes():
+    # Keys are part of the stored form of a group, and times fit into a 64-bit column.
+    assert (JOIN_KEY, INITIAL_DELAY_KEY, SYNC_KEY) == (("join", "", 0), ("initial_delay", "", 0), ("sync", "", 0))
+    assert NEVER == 9_223_372_036_854_775_807
 
 
 @given(

@@ -1,0 +1,25 @@
+"""The names of what the tracker is told: they stand in the column `kind` of group_events, so they never change."""
+
+from coordinator_model import events
+from coordinator_model.events import Event
+
+KINDS = {name: value for name, value in vars(events).items() if name.isupper() and isinstance(value, str)}
+
+
+def test_a_kind_is_called_what_it_says():
+    progress = {"CLOCK": "clock", "END": "end"}
+    assert {name: progress.get(name, name) for name in KINDS} == KINDS
+    assert progress.items() <= KINDS.items()
+
+
+def test_requests_are_named_as_their_apis():
+    apis = "JOIN_GROUP SYNC_GROUP HEARTBEAT LEAVE_GROUP OFFSET_COMMIT TXN_OFFSET_COMMIT DELETE_GROUPS FIND_COORDINATOR"
+    assert {*apis.split(), "CONSUMER_GROUP_HEARTBEAT"} == events.REQUESTS
+
+
+def test_what_is_missing_says_so_by_its_type():
+    missing = {str: "", int: -1, tuple: (), bool: False}
+    for name, default in Event._field_defaults.items():
+        assert default == (0 if name == "error_code" else missing[type(default)]), name
+    needed = [name for name in Event._fields if name not in Event._field_defaults]
+    assert needed == ["broker", "source", "origin", "position", "at_ms", "received_ms", "kind"]
