@@ -83,15 +83,15 @@ class Story:
     # requests, by their answers
 
     def request(self, kind: str, member: str, took: int = 1, **fields: Any) -> Story:
-        """Any request of a member; its client id is the text before the last dash of the member id."""
+        """Any request of a member; its client id, unless given, is the text before the last dash of the member id."""
         client = (member or fields.get("answer_member_id", "")).rpartition("-")[0]
-        return self.add("request", kind, took, member_id=member, client_id=client, client_host="10.0.0.7", **fields)
+        return self.add("request", kind, took, **{"member_id": member, "client_id": client, "client_host": "10.0.0.7", **fields})
 
     def heartbeat(self, member: str, generation: int, error: int = 0, **fields: Any) -> Story:
         """HEARTBEAT."""
         return self.request(kinds.HEARTBEAT, member, generation=generation, error_code=error, beats=(0,), **fields)
 
-    def id_issued(self, member: str, session_timeout_ms: int = 10_000) -> Story:
+    def id_issued(self, member: str, session_timeout_ms: int = 10_000, **fields: Any) -> Story:
         """JOIN_GROUP without a member id, answered MEMBER_ID_REQUIRED (KIP-394)."""
         return self.request(
             kinds.JOIN_GROUP,
@@ -103,6 +103,7 @@ class Story:
             protocol_type="consumer",
             api_version=9,
             protocols=(Protocol("range", ("orders",), (), "digest-orders"),),
+            **fields,
         )
 
     def join(
@@ -144,7 +145,7 @@ class Story:
 
     def leave(self, member: str, reason: str = "", **fields: Any) -> Story:
         """LEAVE_GROUP v5."""
-        entry = MemberEntry(member, "", 0, reason, None)
+        entry = MemberEntry(member, fields.get("instance_id", ""), 0, reason, None)
         return self.request(kinds.LEAVE_GROUP, member, members=(entry,), **fields)
 
     def commit(self, member: str, generation: int, error: int = 0, **fields: Any) -> Story:
