@@ -237,6 +237,17 @@ class Group(Story):
             self.at(self.now + 5).sync(member.member, self.generation, whole, **member.who())
         return self.is_at(self.now + 10)
 
+    def moves(self, to: str, after_ms: int = 1_000) -> Group:
+        """Another broker coordinates the group now; its members find it `after_ms` later, as their next heartbeats show."""
+        self.on(to).at(self.now).log(kinds.GROUP_LOADED, generation=self.generation, member_count=len(self.consumers))
+        return self.is_at(self.now + after_ms)
+
+    def elected(self, epoch: int, ms: int | None = None) -> Group:
+        """The broker was elected for a partition of __consumer_offsets, of whatever groups. Epoch 0: it was just created."""
+        self.at(self.now if ms is None else ms)
+        self.add("coordinator", kinds.COORDINATOR_ELECTED, group_id="", generation=epoch, coordinator_partition=7)
+        return self.is_at(self.now)
+
     # how it is seen
 
     def seen(self, evidence: str = BOTH, until: int | None = None) -> list[Row]:
