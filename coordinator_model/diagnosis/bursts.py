@@ -62,4 +62,4 @@ def _judge(g: Emitter) -> None:
     if count >= STORM_AT_LEAST:
         own = [number for number, past in enumerate(burst) if (past.client_id, past.client_host if not past.client_id else "") == client]
         first = own[1] if burst[own[0]].cause == reasons.MEMBER_JOINED else own[0]  # that it came is not yet a storm
-        findings.rebalance_storm(g, burst[first:], burst[own[0]], count)
+        findings.rebalance_storm(g, burst[first:], burst[own[0]], sum(number >= first for number in own))
