@@ -13,14 +13,14 @@ follows the request log, would tell MODEL_DIVERGENCE otherwise.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, Final
 
 import pytest
 
 from coordinator_model import events as kinds
 from coordinator_model.errors import Error
-from coordinator_model.events import Event
+from coordinator_model.events import Event, MemberEntry
 from coordinator_model.tracker.rows import Row
 from tests.tracker.story import START_MS, Story, play, table
 
@@ -49,8 +49,8 @@ class Consumer:
     topics: tuple[str, ...] = ("orders",)
     owned: tuple[str, ...] = ()
     session_ms: int = 10_000
+    patience_ms: int = 30_000  # its rebalance timeout, max.poll.interval.ms
     runs: bool = True  # whether it sends heartbeats, and rejoins
-    software: dict[str, Any] = field(default_factory=dict)
 
     def who(self) -> dict[str, Any]:
         """What every request of it carries."""
@@ -60,8 +60,9 @@ class Consumer:
 class Group(Story):
     """A group whose consumers do as they are told."""
 
-    def __init__(self, *clients: str, static: bool = False, topics: tuple[str, ...] = ("orders",), partitions: int = 6) -> None:
+    def __init__(self, *clients: str, static: bool = False, partitions: int = 6, patience_ms: int = 30_000) -> None:
         super().__init__()
+        self.patience_ms = patience_ms
         self.generation = 0
         self.consumers: dict[str, Consumer] = {}
         self.now = 0
@@ -70,7 +71,7 @@ class Group(Story):
         self._made = 0
         if clients:
             for client in clients:
-                self.consumers[client] = self._new(client, instance=f"i-{client}" if static else "", topics=topics)
+                self.consumers[client] = self._new(client, instance=f"i-{client}" if static else "")
             self.rebalance(
                 f"Adding new member {self[clients[0]].member} with group instance id null; client reason: not provided",
                 clients[0],
@@ -81,12 +82,11 @@ class Group(Story):
     def __getitem__(self, client: str) -> Consumer:
         return self.consumers[client]
 
-    def _new(self, client: str, *, instance: str = "", connection: str = "", topics: tuple[str, ...] = ("orders",)) -> Consumer:
+    def _new(self, client: str, *, instance: str = "", connection: str = "") -> Consumer:
         self._made += 1
         uuid = f"{self._made:08x}-0000-4000-8000-{self._made:012x}"
-        return Consumer(
-            client, f"{instance or client}-{uuid}", connection or f"10.0.0.1:9092-10.0.0.7:{50_000 + self._made}", instance, topics
-        )
+        connection = connection or f"10.0.0.1:9092-10.0.0.7:{50_000 + self._made}"
+        return Consumer(client, f"{instance or client}-{uuid}", connection, instance, patience_ms=self.patience_ms)
 
     def is_at(self, ms: int) -> Group:
         """Moves the clock."""
@@ -126,6 +126,17 @@ class Group(Story):
         self.at(self.now).leave(gone.member, reason, took=0, **gone.who())
         self.log(kinds.MEMBER_LEFT, member_id=gone.member, reason=reason or "not provided")
         return self.rebalance(f"explicit `LeaveGroup` request for ({gone.member}) members.", gone, **how)
+
+    def removed_by_admin(self, client: str) -> Group:
+        """kafka-consumer-groups --remove-members of a static member: by its instance id, on a connection of the tool's own."""
+        gone = self.consumers.pop(client)
+        words = "member was removed by an admin"
+        entry = MemberEntry("", gone.instance, 0, words, None)
+        self.at(self.now).request(
+            kinds.LEAVE_GROUP, "", took=0, members=(entry,), client_id="adminclient-1", connection="10.0.0.1:9092-10.0.0.9:40000"
+        )
+        self.log(kinds.MEMBER_LEFT, member_id=gone.member, instance_id=gone.instance, reason=words)
+        return self.rebalance(f"explicit `LeaveGroup` request for ({gone.member}) members.", gone)
 
     def dies(self, client: str) -> Group:
         """The process is killed: no more of it, not even a LeaveGroup."""
@@ -203,7 +214,7 @@ class Group(Story):
         return self._assigns(gives) if syncs else self
 
     def _asks_for_an_id(self, consumer: Consumer, ms: int) -> None:
-        self.at(ms - 1).id_issued(consumer.member, consumer.session_ms, **consumer.who())
+        self.at(ms - 1).id_issued(consumer.member, consumer.session_ms, consumer.patience_ms, **consumer.who())
 
     def _join_phase_ends(self, ms: int, arrivals: dict[str, int], new: set[str], words: dict[str, str]) -> None:
         members = self.running()
@@ -221,6 +232,7 @@ class Group(Story):
                 topics=member.topics,
                 owned=member.owned,
                 session_timeout_ms=member.session_ms,
+                rebalance_timeout_ms=member.patience_ms,
                 reason=words.get(member.client, ""),
                 **member.who(),
             )

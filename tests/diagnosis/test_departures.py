@@ -101,6 +101,25 @@ def test_a_java_client_says_why_it_leaves(evidence, words, cause):
     assert findings(rows) == ([("POLL_TIMEOUT", "c")] if cause == "POLL_TIMEOUT" else [])
 
 
+@where_requests_are_seen
+def test_a_client_that_said_that_it_closes_is_believed_although_its_connection_is_used_again(evidence):
+    """A Java consumer that unsubscribes leaves, and comes back on its connection when it subscribes again."""
+    group = Group("a", "b", "c").live(30_000)
+    connection = group["c"].connection
+    group.leaves("c", "the consumer unsubscribed from all topics").live(40_000)
+    rows = group.comes("c", connection=connection).live(90_000).seen(evidence)
+    assert (findings(rows), causes(rows), ends(rows)) == ([], ["MEMBER_LEFT", "MEMBER_JOINED"], [("c", "LEFT")])
+
+
+@where_requests_are_seen
+def test_a_static_member_that_an_administrator_removed_may_come_back_on_its_connection(evidence):
+    group = Group("a", "b", "c", static=True).live(30_000)
+    connection = group["c"].connection
+    group.removed_by_admin("c").live(40_000)
+    rows = comes_back(group, connection).seen(evidence)
+    assert (findings(rows), causes(rows), ends(rows)) == ([], ["ADMIN_REMOVED", "MEMBER_JOINED"], [("c", "LEFT")])
+
+
 def test_who_comes_back_decides_for_its_own_connection_only():
     group = Group("a", "b", "c", "d").live(30_000)
     stalled, closed = group["c"].connection, group["d"].connection

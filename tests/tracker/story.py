@@ -91,7 +91,7 @@ class Story:
         """HEARTBEAT."""
         return self.request(kinds.HEARTBEAT, member, generation=generation, error_code=error, beats=(0,), **fields)
 
-    def id_issued(self, member: str, session_timeout_ms: int = 10_000, **fields: Any) -> Story:
+    def id_issued(self, member: str, session_timeout_ms: int = 10_000, rebalance_timeout_ms: int = 30_000, **fields: Any) -> Story:
         """JOIN_GROUP without a member id, answered MEMBER_ID_REQUIRED (KIP-394)."""
         return self.request(
             kinds.JOIN_GROUP,
@@ -99,7 +99,7 @@ class Story:
             answer_member_id=member,
             error_code=Error.MEMBER_ID_REQUIRED,
             session_timeout_ms=session_timeout_ms,
-            rebalance_timeout_ms=30_000,
+            rebalance_timeout_ms=rebalance_timeout_ms,
             protocol_type="consumer",
             api_version=9,
             protocols=(Protocol("range", ("orders",), (), "digest-orders"),),
@@ -118,6 +118,7 @@ class Story:
         topics: tuple[str, ...] = ("orders",),
         owned: tuple[str, ...] = (),
         session_timeout_ms: int = 10_000,
+        rebalance_timeout_ms: int = 30_000,
         **fields: Any,
     ) -> Story:
         """JOIN_GROUP answered with success; `members` as the leader's answer lists them."""
@@ -134,7 +135,7 @@ class Story:
             protocols=(Protocol("range", topics, owned, "digest-" + "-".join(topics)),),
             members=tuple(MemberEntry(m, "", 0, "", topics) for m in members),
             session_timeout_ms=session_timeout_ms,
-            rebalance_timeout_ms=30_000,
+            rebalance_timeout_ms=rebalance_timeout_ms,
             **fields,
         )
 
