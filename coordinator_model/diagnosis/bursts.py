@@ -40,7 +40,7 @@ def next_ms(g: Emitter) -> int | None:
 
 def close_due(g: Emitter, now_ms: int, *, flush: bool = False) -> None:
     """Judges a burst that is over. `flush`: nothing more will come."""
-    if g.view.burst and not g.view.closing and (flush or g.view.burst[-1].started_ms + QUIET_MS < now_ms):
+    if g.view.burst and not g.view.closing and g.view.open is None and (flush or g.view.burst[-1].started_ms + QUIET_MS < now_ms):
         _judge(g)
 
 
