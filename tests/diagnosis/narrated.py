@@ -60,15 +60,18 @@ class Consumer:
 class Group(Story):
     """A group whose consumers do as they are told."""
 
-    def __init__(self, *clients: str, static: bool = False, partitions: int = 6, patience_ms: int = 30_000) -> None:
+    def __init__(
+        self, *clients: str, static: bool = False, partitions: int = 6, session_ms: int = 10_000, patience_ms: int = 30_000
+    ) -> None:
         super().__init__()
-        self.patience_ms = patience_ms
+        self.session_ms, self.patience_ms = session_ms, patience_ms
         self.generation = 0
         self.consumers: dict[str, Consumer] = {}
         self.now = 0
         self.leader = ""
         self.partitions = [f"orders-{number}" for number in range(partitions)]
         self._made = 0
+        self._absent: set[str] = set()
         if clients:
             for client in clients:
                 self.consumers[client] = self._new(client, instance=f"i-{client}" if static else "")
@@ -86,7 +89,7 @@ class Group(Story):
         self._made += 1
         uuid = f"{self._made:08x}-0000-4000-8000-{self._made:012x}"
         connection = connection or f"10.0.0.1:9092-10.0.0.7:{50_000 + self._made}"
-        return Consumer(client, f"{instance or client}-{uuid}", connection, instance, patience_ms=self.patience_ms)
+        return Consumer(client, f"{instance or client}-{uuid}", connection, instance, session_ms=self.session_ms, patience_ms=self.patience_ms)
 
     def is_at(self, ms: int) -> Group:
         """Moves the clock."""
@@ -178,17 +181,24 @@ class Group(Story):
         ends: int = 0,
         words: dict[str, str] | None = None,
         gives: dict[str, tuple[str, ...]] | None = None,
+        absent: Iterable[str] = (),
         syncs: bool = True,
     ) -> Group:
-        """A whole rebalance. `asks`: when a member's JoinGroup comes, by default at its next heartbeat; `ends`: when the phase ends."""
-        start, asks, new = self.now, asks or {}, tuple(new)
+        """A whole rebalance. `asks`: when a member's JoinGroup comes, by default at its next heartbeat; `ends`: when the phase ends.
+
+        `absent`: who does not rejoin. They are waited for, `patience_ms` unless it `ends` before; then dynamic members are
+        dropped, static ones keep their place.
+        """
+        start, asks, new, absent = self.now, asks or {}, tuple(new), tuple(absent)
+        self._absent = set(absent)
+        ends = ends or (self.patience_ms - 1 if absent else 0)
         consumer = self[by] if isinstance(by, str) else by
         if self.generation and consumer.client in new and not consumer.instance:
             self._asks_for_an_id(consumer, start)
         elif not self.generation:
             for number, client in enumerate(new):
                 if not self[client].instance:
-                    self._asks_for_an_id(self[client], start + 10 * number)
+                    self._asks_for_an_id(self[client], start + asks.get(client, 10 * number))
         self.at(start).log_preparing(self.generation, reason, consumer.member)
         for number, client in enumerate(new):
             self.at(start + 10 * number).log(
@@ -203,8 +213,10 @@ class Group(Story):
             return self
         arrivals = {}
         for number, member in enumerate(self.running()):
+            if member.client in absent:
+                continue
             if member.client in new:
-                arrivals[member.client] = start + (0 if self.generation else 10 * new.index(member.client))
+                arrivals[member.client] = start + asks.get(member.client, 0 if self.generation else 10 * new.index(member.client))
                 continue
             arrivals[member.client] = start + asks.get(member.client, 110 + 10 * number)
             if member is not consumer:
@@ -217,11 +229,17 @@ class Group(Story):
         self.at(ms - 1).id_issued(consumer.member, consumer.session_ms, consumer.patience_ms, **consumer.who())
 
     def _join_phase_ends(self, ms: int, arrivals: dict[str, int], new: set[str], words: dict[str, str]) -> None:
+        dropped = [m for m in self.running() if m.client not in arrivals and not m.instance]
+        if dropped:
+            entries = tuple(MemberEntry(m.member, "", 0, "", None) for m in dropped)
+            self.at(ms).log(kinds.MEMBERS_NOT_REJOINED, members=entries)
+            for member in dropped:
+                del self.consumers[member.client]
         members = self.running()
         self.generation += 1
         if self.leader not in [m.member for m in members]:
             self.leader = members[0].member
-        for member in sorted(members, key=lambda m: arrivals[m.client]):
+        for member in sorted((m for m in members if m.client in arrivals), key=lambda m: arrivals[m.client]):
             self.at(ms).join(
                 member.member,
                 self.generation,
@@ -245,6 +263,8 @@ class Group(Story):
         given = {m.member: each.get(m.client, ()) for m in members}
         self.at(self.now + 5).log_assignment(self.generation, self.leader, len(members))
         for member in members:
+            if member.client in self._absent:
+                continue
             whole = given if member.member == self.leader else {member.member: given[member.member]}
             self.at(self.now + 5).sync(member.member, self.generation, whole, **member.who())
         return self.is_at(self.now + 10)
