@@ -40,7 +40,7 @@ def next_ms(g: Emitter) -> int | None:
 
 def close_due(g: Emitter, now_ms: int, *, flush: bool = False) -> None:
     """Judges a burst that is over. `flush`: nothing more will come."""
-    if g.view.burst and not g.view.closing and (flush or g.view.burst[-1].started_ms + QUIET_MS < now_ms):
+    if g.view.burst and not g.view.closing and g.view.open is None and (flush or g.view.burst[-1].started_ms + QUIET_MS < now_ms):
         _judge(g)
 
 
@@ -62,4 +62,4 @@ def _judge(g: Emitter) -> None:
     if count >= STORM_AT_LEAST:
         own = [number for number, past in enumerate(burst) if (past.client_id, past.client_host if not past.client_id else "") == client]
         first = own[1] if burst[own[0]].cause == reasons.MEMBER_JOINED else own[0]  # that it came is not yet a storm
-        findings.rebalance_storm(g, burst[first:], burst[own[0]], count)
+        findings.rebalance_storm(g, burst[first:], burst[own[0]], sum(number >= first for number in own))

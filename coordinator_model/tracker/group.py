@@ -101,7 +101,10 @@ class GroupTracker:
         """When `advance` has work next, as far as known: None if only an event can change anything."""
         due = [
             at
-            for at in (phases.next_close_ms(self), expiry.next_check_ms(self), hindsight.next_ms(self), incidents.next_ms(self))
+            for at in (
+                *(phases.next_close_ms(self), expiry.next_check_ms(self), hindsight.next_ms(self), incidents.next_ms(self)),
+                *(departures.next_ms(self), bursts.next_ms(self)),
+            )
             if at is not None
         ]
         return min(due, default=None)

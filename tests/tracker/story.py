@@ -83,15 +83,15 @@ class Story:
     # requests, by their answers
 
     def request(self, kind: str, member: str, took: int = 1, **fields: Any) -> Story:
-        """Any request of a member; its client id is the text before the last dash of the member id."""
+        """Any request of a member; its client id, unless given, is the text before the last dash of the member id."""
         client = (member or fields.get("answer_member_id", "")).rpartition("-")[0]
-        return self.add("request", kind, took, member_id=member, client_id=client, client_host="10.0.0.7", **fields)
+        return self.add("request", kind, took, **{"member_id": member, "client_id": client, "client_host": "10.0.0.7", **fields})
 
     def heartbeat(self, member: str, generation: int, error: int = 0, **fields: Any) -> Story:
         """HEARTBEAT."""
         return self.request(kinds.HEARTBEAT, member, generation=generation, error_code=error, beats=(0,), **fields)
 
-    def id_issued(self, member: str, session_timeout_ms: int = 10_000) -> Story:
+    def id_issued(self, member: str, session_timeout_ms: int = 10_000, rebalance_timeout_ms: int = 30_000, **fields: Any) -> Story:
         """JOIN_GROUP without a member id, answered MEMBER_ID_REQUIRED (KIP-394)."""
         return self.request(
             kinds.JOIN_GROUP,
@@ -99,10 +99,11 @@ class Story:
             answer_member_id=member,
             error_code=Error.MEMBER_ID_REQUIRED,
             session_timeout_ms=session_timeout_ms,
-            rebalance_timeout_ms=30_000,
+            rebalance_timeout_ms=rebalance_timeout_ms,
             protocol_type="consumer",
             api_version=9,
             protocols=(Protocol("range", ("orders",), (), "digest-orders"),),
+            **fields,
         )
 
     def join(
@@ -117,6 +118,7 @@ class Story:
         topics: tuple[str, ...] = ("orders",),
         owned: tuple[str, ...] = (),
         session_timeout_ms: int = 10_000,
+        rebalance_timeout_ms: int = 30_000,
         **fields: Any,
     ) -> Story:
         """JOIN_GROUP answered with success; `members` as the leader's answer lists them."""
@@ -133,7 +135,7 @@ class Story:
             protocols=(Protocol("range", topics, owned, "digest-" + "-".join(topics)),),
             members=tuple(MemberEntry(m, "", 0, "", topics) for m in members),
             session_timeout_ms=session_timeout_ms,
-            rebalance_timeout_ms=30_000,
+            rebalance_timeout_ms=rebalance_timeout_ms,
             **fields,
         )
 
@@ -144,7 +146,7 @@ class Story:
 
     def leave(self, member: str, reason: str = "", **fields: Any) -> Story:
         """LEAVE_GROUP v5."""
-        entry = MemberEntry(member, "", 0, reason, None)
+        entry = MemberEntry(member, fields.get("instance_id", ""), 0, reason, None)
         return self.request(kinds.LEAVE_GROUP, member, members=(entry,), **fields)
 
     def commit(self, member: str, generation: int, error: int = 0, **fields: Any) -> Story:

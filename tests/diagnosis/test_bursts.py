@@ -1,0 +1,203 @@
+"""Rebalances that follow one another closely: a rolling restart, a storm, or neither."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from coordinator_model.tracker.shard import Shard
+from tests.diagnosis.narrated import Group, causes, finding, findings, in_any_evidence, where_requests_are_seen
+from tests.tracker.story import table
+
+BURSTS = ("REBALANCE_STORM", "ROLLING_RESTART")
+
+
+def bursts(rows):
+    """Findings about several rebalances, and whom they name."""
+    return [(code, client) for code, client in findings(rows) if code in BURSTS]
+
+
+def restarted(group: Group, *clients: str, every: int = 10_000, leaves: bool = True) -> Group:
+    """One after the other is stopped and started again, as another process."""
+    for client in clients:
+        if leaves:
+            group.leaves(client)
+        else:
+            group.session_ends(client)
+        group.live(group.now + every // 2).comes(client).live(group.now + every // 2)
+    return group
+
+
+def crash_loop(group: Group, client: str, times: int, every: int = 10_000) -> Group:
+    """A consumer comes, and ends a moment later: each time two rebalances."""
+    for _ in range(times):
+        group.comes(client).live(group.now + every // 2).leaves(client).live(group.now + every // 2)
+    return group
+
+
+def stable(*clients: str) -> Group:
+    """A group that has been quiet for two minutes."""
+    return Group(*(clients or ("a", "b", "c", "d"))).live(120_000)
+
+
+# rolling restarts
+
+
+@in_any_evidence
+def test_a_rolling_restart_is_one_act(evidence):
+    rows = restarted(stable(), "a", "b", "c", "d").live(300_000).seen(evidence)
+    assert bursts(rows) == [("ROLLING_RESTART", "")]
+    told = finding(rows, "ROLLING_RESTART")
+    details = json.loads(told["details"])
+    assert (len(details["restarted"]), details["rebalances"]) == (4, 8)
+    assert (told["at"], details["span_ms"] > 35_000) == (120_000, True)
+    assert told["message"].startswith("4 members were restarted one after the other: 8 rebalances")
+
+
+@in_any_evidence
+def test_three_are_a_rolling_restart_and_two_are_not(evidence):
+    assert bursts(restarted(stable(), "a", "b", "c").live(300_000).seen(evidence)) == [("ROLLING_RESTART", "")]
+    assert bursts(restarted(stable(), "a", "b").live(300_000).seen(evidence)) == []
+
+
+@in_any_evidence
+def test_consumers_that_are_killed_and_started_again_are_a_rolling_restart_too(evidence):
+    rows = restarted(stable(), "a", "b", "c", every=4_000, leaves=False).live(300_000).seen(evidence)
+    assert bursts(rows) == [("ROLLING_RESTART", "")]
+    assert [code for code, _ in findings(rows)].count("SESSION_TIMEOUT") == 3
+
+
+@in_any_evidence
+def test_restarts_a_quarter_of_an_hour_apart_are_not_one_act(evidence):
+    rows = restarted(stable(), "a", "b", "c", "d", every=150_000).live(900_000).seen(evidence)
+    assert bursts(rows) == []
+
+
+@in_any_evidence
+def test_what_joined_before_the_first_restart_is_no_part_of_it(evidence):
+    """A scale-out right before: the restart begins with the first that leaves."""
+    group = stable().comes("e").live(130_000)
+    rows = restarted(group, "a", "b", "c").live(300_000).seen(evidence)
+    assert bursts(rows) == [("ROLLING_RESTART", "")]
+    assert finding(rows, "ROLLING_RESTART")["at"] == 130_000
+
+
+@in_any_evidence
+def test_the_first_rebalance_of_the_group_is_no_part_of_it(evidence):
+    rows = restarted(Group("a", "b", "c").live(20_000), "a", "b", "c").live(300_000).seen(evidence)
+    assert bursts(rows) == [("ROLLING_RESTART", "")] or not bursts(rows)
+
+
+# neither
+
+
+@in_any_evidence
+def test_a_scale_out_of_five_is_no_storm(evidence):
+    group = stable()
+    for client in ("e", "f", "g", "h", "i"):
+        group.comes(client).live(group.now + 10_000)
+    assert bursts(group.live(300_000).seen(evidence)) == []
+
+
+@in_any_evidence
+def test_a_scale_in_of_four_is_no_storm(evidence):
+    group = Group("a", "b", "c", "d", "e").live(120_000)
+    for client in ("b", "c", "d", "e"):
+        group.leaves(client).live(group.now + 10_000)
+    assert bursts(group.live(300_000).seen(evidence)) == []
+
+
+@where_requests_are_seen
+def test_the_second_rounds_of_a_cooperative_scale_out_are_no_storm(evidence):
+    """Each newcomer costs two rebalances, the second one by the leader: partitions are given up first, then given away."""
+    group = stable("a", "b")
+    group["a"].owned, group["b"].owned = ("orders-0", "orders-2", "orders-4"), ("orders-1", "orders-3", "orders-5")
+    for number, client in enumerate(("c", "d", "e", "f", "g", "h")):
+        kept = tuple(group["a"].owned[: 2 if number % 2 else 3])
+        group.comes(client, gives={"a": kept[:-1], "b": group["b"].owned, client: ()})
+        group["a"].owned = kept[:-1]
+        group.live(group.now + 300).rejoins("a", gives={"a": kept[:-1], "b": group["b"].owned, client: kept[-1:]})
+        group["a"].owned = ("orders-0", "orders-2", "orders-4")
+        group.live(group.now + 9_000)
+    rows = group.live(300_000).seen(evidence)
+    assert causes(rows) == ["MEMBER_JOINED", "REVOCATION_FOLLOW_UP"] * 6
+    assert bursts(rows) == []
+
+
+# storms
+
+
+@in_any_evidence
+def test_a_client_that_comes_and_goes_is_a_storm(evidence):
+    rows = crash_loop(stable(), "x", 4).live(300_000).seen(evidence)
+    assert bursts(rows) == [("REBALANCE_STORM", "x")]
+    told = finding(rows, "REBALANCE_STORM")
+    details = json.loads(told["details"])
+    # That it came is not yet a storm: it begins with the first time that it goes.
+    assert (told["at"], details["rebalances"], details["by_culprit"]) == (125_151, 7, 7)
+    assert details["causes"] == ["MEMBER_JOINED", "MEMBER_LEFT"]
+    assert "7 of them by x" in told["message"]
+
+
+@in_any_evidence
+def test_four_rebalances_of_one_client_are_not_yet_a_storm(evidence):
+    assert bursts(crash_loop(stable(), "x", 2).live(300_000).seen(evidence)) == []
+
+
+@in_any_evidence
+def test_a_client_whose_poll_loop_stalls_again_and_again_is_a_storm_from_its_first_departure(evidence):
+    group = stable()
+    for _ in range(3):
+        group.leaves("d", "consumer poll timeout has expired.").live(group.now + 5_000)
+        group.comes("d").live(group.now + 5_000)
+    rows = group.live(300_000).seen(evidence)
+    assert bursts(rows) == [("REBALANCE_STORM", "d")]
+    assert finding(rows, "REBALANCE_STORM")["at"] == 120_000
+
+
+@in_any_evidence
+def test_others_that_come_meanwhile_do_not_hide_the_storm(evidence):
+    group = crash_loop(stable(), "x", 2)
+    group.comes("e").live(group.now + 5_000)
+    rows = crash_loop(group, "x", 2).live(300_000).seen(evidence)
+    assert bursts(rows) == [("REBALANCE_STORM", "x")]
+
+
+@in_any_evidence
+def test_a_storm_that_does_not_end_is_told_after_ten_minutes_and_again(evidence):
+    rows = crash_loop(stable(), "x", 50, every=16_000).live(1_200_000).seen(evidence)
+    assert bursts(rows) == [("REBALANCE_STORM", "x")] * 2
+    first, second = sorted(table(rows, "findings"), key=lambda row: row["at"])
+    assert json.loads(first["details"])["span_ms"] <= 600_000
+    assert second["at"] >= first["at"] + json.loads(first["details"])["span_ms"]
+
+
+@in_any_evidence
+@pytest.mark.parametrize(("pause_ms", "storms"), [(50_000, 1), (62_000, 0)])
+def test_a_minute_without_a_rebalance_ends_a_burst(evidence, pause_ms, storms):
+    group = crash_loop(stable(), "x", 2)
+    group.live(group.now - 5_000 + pause_ms)
+    rows = crash_loop(group, "x", 2).live(500_000).seen(evidence)
+    assert len(bursts(rows)) == storms
+
+
+@in_any_evidence
+def test_a_storm_is_told_a_minute_after_it_ended_when_the_broker_is_heard_again(evidence):
+    """Not when the group happens to rebalance next: that may be in a month."""
+    group = crash_loop(stable(), "x", 4)
+    shard = Shard()
+    rows = shard.observe(group.evidence(evidence))
+    for seconds in (20, 40, 60, 75):
+        rows += shard.observe(group.heard(group.now + 1_000 * seconds))
+    assert bursts(rows) == [("REBALANCE_STORM", "x")]
+
+
+@in_any_evidence
+def test_a_rebalance_that_runs_when_a_quiet_minute_would_end_belongs_to_the_storm(evidence):
+    """It began 50 s after the one before, and a keeps it waiting for 20 s."""
+    group = crash_loop(stable(), "x", 2)
+    group.live(group.now + 45_000).comes("x", asks={"a": 20_000}).live(group.now + 5_000).leaves("x").live(group.now + 5_000)
+    rows = crash_loop(group, "x", 1).live(400_000).seen(evidence)
+    assert bursts(rows) == [("REBALANCE_STORM", "x")]
+    assert json.loads(finding(rows, "REBALANCE_STORM")["details"])["rebalances"] == 7

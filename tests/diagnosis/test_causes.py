@@ -1,0 +1,178 @@
+"""Why a rebalance began, where the coordinator's word or the first JoinGroup is not the whole answer."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from coordinator_model import events as kinds
+from coordinator_model.errors import Error
+from coordinator_model.events import MemberEntry
+from tests.diagnosis.narrated import (
+    LOG,
+    Group,
+    causes,
+    ends,
+    finding,
+    findings,
+    in_any_evidence,
+    where_requests_are_seen,
+    where_the_log_is_seen,
+)
+from tests.tracker.story import table
+
+KEPT = {"a": ("orders-0", "orders-2", "orders-4"), "b": ("orders-1", "orders-3", "orders-5")}
+
+
+def pair() -> Group:
+    """a leads, b follows, three partitions each."""
+    return Group("a", "b").live(60_000)
+
+
+# a member that comes back by itself
+
+
+@where_requests_are_seen
+@pytest.mark.parametrize("client", ["a", "b"])
+def test_a_member_that_asks_for_other_topics_changed_its_subscription(evidence, client):
+    rows = pair().rejoins(client, topics=("audit", "orders")).live(90_000).seen(evidence)
+    (row,) = table(rows, "rebalances")[1:]
+    assert (row["cause"], row["client_id"]) == ("SUBSCRIPTION_CHANGED", client)
+
+
+@pytest.mark.parametrize(("client", "cause"), [("a", "LEADER_REJOINED"), ("b", "MEMBER_REJOINED")])
+def test_the_coordinator_log_does_not_show_topics(client, cause):
+    assert causes(pair().rejoins(client, topics=("audit", "orders")).live(90_000).seen(LOG)) == [cause]
+
+
+@where_requests_are_seen
+@pytest.mark.parametrize(("client", "cause"), [("a", "LEADER_REJOINED"), ("b", "MEMBER_REJOINED")])
+def test_a_member_that_comes_back_with_all_as_it_was_has_its_reasons(evidence, client, cause):
+    assert causes(pair().rejoins(client).live(90_000).seen(evidence)) == [cause]
+
+
+@where_requests_are_seen
+def test_a_leader_that_comes_back_and_gives_away_new_partitions_saw_the_topic_grow(evidence):
+    grown = {client: (*partitions, f"orders-{6 + number}") for number, (client, partitions) in enumerate(KEPT.items())}
+    assert causes(pair().rejoins("a", gives=grown).live(90_000).seen(evidence)) == ["METADATA_CHANGED"]
+
+
+@where_requests_are_seen
+def test_partitions_of_a_topic_that_nobody_had_are_no_growth(evidence):
+    other = {**KEPT, "a": (*KEPT["a"], "audit-0")}
+    assert causes(pair().rejoins("a", gives=other).live(90_000).seen(evidence)) == ["LEADER_REJOINED"]
+
+
+@in_any_evidence
+@pytest.mark.parametrize(
+    ("words", "cause"),
+    [
+        ("subscription has changed from [orders] to [audit] at the beginning of the rebalance", "SUBSCRIPTION_CHANGED"),
+        ("cached metadata has changed from (version1: {orders=6}) at the beginning of the rebalance to (...)", "METADATA_CHANGED"),
+        ("need to revoke partitions and re-join", "REVOCATION_FOLLOW_UP"),
+        ("rebalance enforced by user", "MEMBER_REJOINED"),
+        ("new price list", "MEMBER_REJOINED"),
+    ],
+)
+def test_a_client_says_in_its_own_words_why_it_comes_back(evidence, words, cause):
+    assert causes(pair().rejoins("a", words).live(90_000).seen(evidence)) == [cause]
+
+
+@where_requests_are_seen
+def test_words_count_before_what_was_asked_for(evidence):
+    rows = pair().rejoins("a", "new price list", topics=("audit", "orders")).live(90_000).seen(evidence)
+    assert causes(rows) == ["MEMBER_REJOINED"]
+
+
+# cooperative rounds
+
+
+def cooperative_join(pause_ms: int) -> Group:
+    """c comes; b is to give up a partition for it, and joins again when it has."""
+    group = pair()
+    group["a"].owned, group["b"].owned = KEPT["a"], KEPT["b"]
+    group.comes("c", gives={"a": KEPT["a"], "b": KEPT["b"][:2], "c": ()})
+    group["b"].owned = KEPT["b"][:2]
+    group.live(group.now + pause_ms)
+    return group.rejoins("b", gives={"a": KEPT["a"], "b": KEPT["b"][:2], "c": KEPT["b"][2:]}).live(120_000)
+
+
+@where_requests_are_seen
+@pytest.mark.parametrize(("pause_ms", "cause"), [(300, "REVOCATION_FOLLOW_UP"), (9_900, "REVOCATION_FOLLOW_UP"), (11_000, "MEMBER_REJOINED")])
+def test_who_gave_up_partitions_joins_again_so_that_others_can_have_them(evidence, pause_ms, cause):
+    assert causes(cooperative_join(pause_ms).seen(evidence)) == ["MEMBER_JOINED", cause]
+
+
+@where_requests_are_seen
+def test_a_round_that_took_nothing_from_anybody_has_no_second_one(evidence):
+    group = pair()
+    group["a"].owned, group["b"].owned = KEPT["a"], KEPT["b"]
+    group.comes("c", gives={**KEPT, "c": ()}).live(group.now + 300)
+    assert causes(group.rejoins("b", gives={**KEPT, "c": ()}).live(90_000).seen(evidence)) == ["MEMBER_JOINED", "MEMBER_REJOINED"]
+
+
+# who goes
+
+
+@in_any_evidence
+def test_a_static_member_that_leaves_was_removed_by_an_administrator(evidence):
+    rows = Group("a", "b", "c", static=True).live(60_000).removed_by_admin("c").live(90_000).seen(evidence)
+    assert (causes(rows), findings(rows)) == (["ADMIN_REMOVED"], [])
+    assert [end for _, end in ends(rows)] == ["LEFT"]
+
+
+@where_the_log_is_seen
+def test_so_was_one_that_is_removed_by_its_member_id_without_a_word(evidence):
+    """A static member does not leave by itself (KIP-345)."""
+    group = Group("a", "b", static=True).comes("c", instance="i-c").live(60_000)
+    assert causes(group.leaves("c").live(90_000).seen(evidence))[-1] == "ADMIN_REMOVED"
+
+
+@in_any_evidence
+def test_a_dynamic_member_that_leaves_without_a_word_left(evidence):
+    assert causes(pair().leaves("b").live(120_000).seen(evidence)) == ["MEMBER_LEFT"]
+
+
+@where_requests_are_seen
+def test_a_static_member_that_says_that_it_closes_was_not_removed(evidence):
+    """KafkaConsumer.close(LEAVE_GROUP), 4.1 and later."""
+    group = Group("a", "b", "c", static=True).live(60_000)
+    assert causes(group.leaves("c", "the consumer is being closed").live(90_000).seen(evidence)) == ["MEMBER_LEFT"]
+
+
+# a member that does not sync
+
+
+def never_syncs(client: str) -> Group:
+    """c comes at 60 s; all join generation 2, and then this one does not send SyncGroup: after 30 s the coordinator removes it."""
+    group = Group("a", "b", session_ms=45_000).live(60_000).comes("c", syncs=False)
+    waiting = [m for m in group.running() if m.client != client]
+    due = group.now + 30_000
+    for member in waiting:
+        wait = due - group.now - 10
+        group.at(due).request(
+            kinds.SYNC_GROUP, member.member, took=wait, generation=2, error_code=Error.REBALANCE_IN_PROGRESS, **member.who()
+        )
+    gone = group.consumers.pop(client)
+    entry = MemberEntry(gone.member, "", 0, "", None)
+    group.is_at(due).log(kinds.MEMBERS_NOT_SYNCED, members=(entry,))
+    return group.rebalance(f"Removing [{gone.member}] on pending sync request expiration", gone).live(150_000)
+
+
+@where_the_log_is_seen
+@pytest.mark.parametrize("client", ["a", "c"])
+def test_a_member_that_joins_and_does_not_sync_is_told(evidence, client):
+    rows = never_syncs(client).seen(evidence)
+    assert findings(rows) == [("SYNC_TIMEOUT", client)]
+    assert causes(rows) == ["MEMBER_JOINED", "SYNC_TIMEOUT"]
+    assert (client, "SYNC_TIMEOUT") in ends(rows)
+
+
+def test_what_a_request_log_shows_of_it():
+    """The specification, which the requests are told to, knows the timer that no line tells."""
+    from tests.diagnosis.narrated import REQUESTS
+
+    rows = never_syncs("a").seen(REQUESTS)
+    print(findings(rows), causes(rows), ends(rows), table(rows, "rebalances")[-1])
+    assert 0

@@ -1,0 +1,183 @@
+"""A member leaves without a word: was it closed, or did its poll loop stall? And static members, which do not leave."""
+
+from __future__ import annotations
+
+import pytest
+
+from coordinator_model import events as kinds
+from coordinator_model.errors import Error
+from coordinator_model.tracker.shard import Shard
+from tests.diagnosis.narrated import (
+    BOTH,
+    CLOSED,
+    LOG,
+    STALLED,
+    Group,
+    causes,
+    ends,
+    finding,
+    findings,
+    in_any_evidence,
+    where_requests_are_seen,
+)
+from tests.tracker.batching import batches
+from tests.tracker.story import play, table
+
+
+def one_of_three_leaves(words: str = "", *, commits: bool = False) -> Group:
+    """c leaves at 30 s; a and b rebalance and live on to 40 s."""
+    group = Group("a", "b", "c").live(29_900)
+    if commits:
+        group.commits("c")
+    return group.is_at(30_000).leaves("c", words).live(40_000)
+
+
+@where_requests_are_seen
+def test_librdkafka_comes_back_on_the_same_connection_its_poll_loop_had_stalled(evidence):
+    group = one_of_three_leaves()
+    connection = next(e.connection for e in group.events if e.kind == kinds.LEAVE_GROUP)
+    rows = group.comes("c", connection=connection).live(90_000).seen(evidence)
+    assert findings(rows) == [("POLL_TIMEOUT", "c")]
+    assert causes(rows) == ["POLL_TIMEOUT", "MEMBER_JOINED"]
+    assert ends(rows) == [("c", "POLL_TIMEOUT")]
+    assert finding(rows, "POLL_TIMEOUT")["at"] == 30_000
+
+
+@where_requests_are_seen
+def test_librdkafka_that_is_closed_comes_back_as_another_process_on_another_connection(evidence):
+    rows = one_of_three_leaves().comes("c").live(90_000).seen(evidence)
+    assert findings(rows) == []
+    assert causes(rows) == ["MEMBER_LEFT", "MEMBER_JOINED"]
+    assert ends(rows) == [("c", "LEFT")]
+
+
+def test_the_coordinator_log_alone_knows_no_connections():
+    group = one_of_three_leaves()
+    connection = next(e.connection for e in group.events if e.kind == kinds.LEAVE_GROUP)
+    rows = group.comes("c", connection=connection).live(90_000).seen(LOG)
+    assert (findings(rows), causes(rows), ends(rows)) == ([], ["MEMBER_LEFT", "MEMBER_JOINED"], [("c", "LEFT")])
+
+
+@where_requests_are_seen
+def test_one_that_commits_just_before_it_leaves_has_closed_although_its_connection_is_used_again(evidence):
+    """A stalled poll loop cannot commit. A process may close one consumer, and open another on the same connection."""
+    group = one_of_three_leaves(commits=True)
+    connection = next(e.connection for e in group.events if e.kind == kinds.LEAVE_GROUP)
+    rows = group.comes("c", connection=connection).live(90_000).seen(evidence)
+    assert (findings(rows), causes(rows), ends(rows)) == ([], ["MEMBER_LEFT", "MEMBER_JOINED"], [("c", "LEFT")])
+
+
+@where_requests_are_seen
+@pytest.mark.parametrize(("after_ms", "cause"), [(29_000, "POLL_TIMEOUT"), (31_000, "MEMBER_LEFT")])
+def test_who_has_not_come_back_within_30_s_has_closed(evidence, after_ms, cause):
+    group = one_of_three_leaves().live(30_000 + after_ms)
+    connection = next(e.connection for e in group.events if e.kind == kinds.LEAVE_GROUP)
+    rows = group.comes("c", connection=connection).live(110_000).seen(evidence)
+    assert causes(rows) == [cause, "MEMBER_JOINED"]
+    assert ends(rows) == [("c", "POLL_TIMEOUT" if cause == "POLL_TIMEOUT" else "LEFT")]
+
+
+@in_any_evidence
+def test_the_input_ends_before_it_is_decided_then_it_has_closed(evidence):
+    rows = one_of_three_leaves().seen(evidence)
+    assert (findings(rows), causes(rows), ends(rows)) == ([], ["MEMBER_LEFT"], [("c", "LEFT")])
+
+
+@where_requests_are_seen
+def test_nothing_is_told_of_it_before_it_is_decided(evidence):
+    """The rebalance waits too: its cause is not known yet. Lines are held for 5 s."""
+    group = one_of_three_leaves().live(64_000)
+    rows = Shard().observe(group.evidence(evidence))
+    assert (len(table(rows, "rebalances")), ends(rows)) == (1, [])
+    rows = Shard().observe(group.live(66_000).evidence(evidence))
+    assert (causes(rows), ends(rows)) == (["MEMBER_LEFT"], [("c", "LEFT")])
+
+
+@in_any_evidence
+@pytest.mark.parametrize(("words", "cause"), [(CLOSED, "MEMBER_LEFT"), (STALLED, "POLL_TIMEOUT")])
+def test_a_java_client_says_why_it_leaves(evidence, words, cause):
+    rows = one_of_three_leaves(words).seen(evidence)
+    assert causes(rows) == [cause]
+    assert findings(rows) == ([("POLL_TIMEOUT", "c")] if cause == "POLL_TIMEOUT" else [])
+
+
+@where_requests_are_seen
+def test_a_client_that_said_that_it_closes_is_believed_although_its_connection_is_used_again(evidence):
+    """A Java consumer that unsubscribes leaves, and comes back on its connection when it subscribes again."""
+    group = Group("a", "b", "c").live(30_000)
+    connection = group["c"].connection
+    group.leaves("c", "the consumer unsubscribed from all topics").live(40_000)
+    rows = group.comes("c", connection=connection).live(90_000).seen(evidence)
+    assert (findings(rows), causes(rows), ends(rows)) == ([], ["MEMBER_LEFT", "MEMBER_JOINED"], [("c", "LEFT")])
+
+
+@where_requests_are_seen
+def test_a_static_member_that_an_administrator_removed_may_come_back_on_its_connection(evidence):
+    group = Group("a", "b", "c", static=True).live(30_000)
+    connection = group["c"].connection
+    group.removed_by_admin("c").live(40_000)
+    rows = comes_back(group, connection).seen(evidence)
+    assert (findings(rows), causes(rows), ends(rows)) == ([], ["ADMIN_REMOVED", "MEMBER_JOINED"], [("c", "LEFT")])
+
+
+def test_who_comes_back_decides_for_its_own_connection_only():
+    group = Group("a", "b", "c", "d").live(30_000)
+    stalled, closed = group["c"].connection, group["d"].connection
+    assert stalled != closed
+    group.leaves("c").live(31_000).leaves("d").live(40_000)
+    rows = group.comes("c", connection=stalled).live(90_000).seen()
+    assert findings(rows) == [("POLL_TIMEOUT", "c")]
+    assert causes(rows) == ["POLL_TIMEOUT", "MEMBER_LEFT", "MEMBER_JOINED"]
+
+
+def static_member_is_lost() -> Group:
+    """i-c falls silent at 30 s; its session of 10 s ends at 40 s; the others live on to 50 s."""
+    return Group("a", "b", "c", static=True).live(30_000).session_ends("c").live(50_000)
+
+
+def comes_back(group: Group, connection: str = "") -> Group:
+    return group.comes("c", instance="i-c", connection=connection).live(90_000)
+
+
+@where_requests_are_seen
+def test_a_static_member_does_not_leave_when_it_is_not_polled_but_comes_back_on_its_connection(evidence):
+    group = Group("a", "b", "c", static=True).live(30_000)
+    connection = group["c"].connection
+    rows = comes_back(group.session_ends("c").live(44_000), connection).seen(evidence)
+    assert findings(rows) == [("POLL_TIMEOUT", "c")]
+    assert finding(rows, "POLL_TIMEOUT")["at"] == 40_000
+
+
+@where_requests_are_seen
+def test_a_static_member_that_is_restarted_has_another_connection(evidence):
+    rows = comes_back(static_member_is_lost()).seen(evidence)
+    assert findings(rows) == [("SESSION_TIMEOUT", "c")]
+
+
+@where_requests_are_seen
+def test_a_static_member_that_was_frozen_is_refused_under_its_old_id_first(evidence):
+    group = Group("a", "b", "c", static=True).live(30_000)
+    old = group["c"]
+    group.session_ends("c").live(44_000)
+    group.at(44_000).heartbeat(old.member, 1, Error.UNKNOWN_MEMBER_ID, **old.who())
+    rows = comes_back(group, old.connection).seen(evidence)
+    assert [code for code, _ in findings(rows)] == ["SESSION_TIMEOUT", "UNKNOWN_MEMBER"]
+
+
+@where_requests_are_seen
+def test_another_instance_on_that_connection_is_not_it(evidence):
+    group = Group("a", "b", "c", static=True).live(30_000)
+    connection = group["c"].connection
+    group.session_ends("c").live(44_000)
+    rows = group.comes("d", instance="i-d", connection=connection).live(90_000).seen(evidence)
+    assert findings(rows) == [("SESSION_TIMEOUT", "c")]
+
+
+@pytest.mark.parametrize("count", [1, 3, 20, 100])
+def test_what_is_decided_later_does_not_depend_on_batches(count):
+    group = one_of_three_leaves()
+    connection = next(e.connection for e in group.events if e.kind == kinds.LEAVE_GROUP)
+    group.comes("c", connection=connection).live(90_000)
+    rows = play(batches(group.events, count), snapshot=True)
+    assert table(rows, "findings") == table(group.seen(BOTH), "findings")
+    assert sorted(causes(rows)) == sorted(causes(group.seen(BOTH)))

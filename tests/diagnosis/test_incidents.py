@@ -1,0 +1,242 @@
+"""A broker in trouble is one fact: what it costs a group is told with it, once, and not of each member."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from coordinator_model import events as kinds
+from coordinator_model.errors import Error
+from tests.diagnosis.narrated import (
+    BOTH,
+    LOG,
+    REQUESTS,
+    Group,
+    causes,
+    finding,
+    findings,
+    in_any_evidence,
+    where_requests_are_seen,
+    where_the_log_is_seen,
+)
+from tests.tracker.story import table
+
+
+def lost(rows):
+    """Clients of the members that COORDINATOR_MOVED says were lost."""
+    details = json.loads(finding(rows, "COORDINATOR_MOVED")["details"])
+    return [member.split("-")[0] for member in details["members_lost"]]
+
+
+def healthy() -> Group:
+    return Group("a", "b", "c").live(60_000)
+
+
+def test_a_session_timeout_of_a_healthy_cluster_is_told_as_such():
+    for evidence in (LOG, REQUESTS, BOTH):
+        rows = healthy().session_ends("c").live(100_000).seen(evidence)
+        assert (findings(rows), causes(rows)) == ([("SESSION_TIMEOUT", "c")], ["SESSION_TIMEOUT"]), evidence
+
+
+# the coordinator moves
+
+
+@in_any_evidence
+def test_a_move_that_all_members_live_through_is_one_finding_and_no_rebalance(evidence):
+    rows = healthy().moves("broker-2").live(150_000).seen(evidence)
+    assert (findings(rows), causes(rows)) == ([("COORDINATOR_MOVED", "")], [])
+    moved = finding(rows, "COORDINATOR_MOVED")
+    assert {k: json.loads(moved["details"])[k] for k in ("from_broker", "to_broker", "members_lost")} == {
+        "from_broker": "broker-1",
+        "to_broker": "broker-2",
+        "members_lost": [],
+    }
+    assert 60_000 <= moved["at"] <= 61_500
+
+
+@in_any_evidence
+def test_a_member_that_does_not_find_the_new_coordinator_in_time_is_lost_to_the_move(evidence):
+    """c was last heard before the move; the new coordinator starts its session again, and does not hear it."""
+    group = healthy()
+    group.moves("broker-2", 2_000).dies("c")
+    # The session of c starts anew when the group is loaded. That shows in a request log when the first member is heard.
+    group.live(72_600).expires("c")
+    rows = group.live(150_000).seen(evidence)
+    assert (findings(rows), causes(rows)) == ([("COORDINATOR_MOVED", "")], ["COORDINATOR_MOVED"])
+    assert lost(rows) == ["c"]
+    assert "1 of its members" in finding(rows, "COORDINATOR_MOVED")["message"]
+
+
+@where_requests_are_seen
+def test_a_member_that_was_heard_after_the_move_fell_silent_by_itself(evidence):
+    rows = healthy().moves("broker-2").live(75_000).session_ends("c").live(150_000).seen(evidence)
+    assert findings(rows) == [("COORDINATOR_MOVED", ""), ("SESSION_TIMEOUT", "c")]
+    assert lost(rows) == []
+
+
+@in_any_evidence
+def test_a_session_that_ends_long_after_the_move_is_not_its_doing(evidence):
+    rows = healthy().moves("broker-2").live(140_000).session_ends("c").live(200_000).seen(evidence)
+    assert (findings(rows), causes(rows)) == ([("COORDINATOR_MOVED", ""), ("SESSION_TIMEOUT", "c")], ["SESSION_TIMEOUT"])
+
+
+@in_any_evidence
+def test_each_move_is_told_once(evidence):
+    """There and back within a minute: two facts. What the new coordinator says again and again is none."""
+    group = healthy().moves("broker-2").live(80_000).moves("broker-1").live(200_000)
+    rows = group.seen(evidence)
+    assert findings(rows) == [("COORDINATOR_MOVED", "")] * 2
+    details = [json.loads(row["details"]) for row in table(rows, "findings")]
+    assert [(d["from_broker"], d["to_broker"]) for d in details] == [("broker-1", "broker-2"), ("broker-2", "broker-1")]
+
+
+@where_the_log_is_seen
+def test_the_lost_member_may_be_logged_before_the_trouble(evidence):
+    """Both are written within moments. A session timeout is held for 10 s until it is known whether a broker was the reason."""
+    group = healthy().session_ends("c").live(78_000)
+    rows = group.moves("broker-2").live(160_000).seen(evidence)
+    assert findings(rows) == [("COORDINATOR_MOVED", "")]
+    assert lost(rows) == ["c"]
+
+
+@where_the_log_is_seen
+def test_but_not_more_than_ten_seconds_before(evidence):
+    group = healthy().session_ends("c").live(82_000)
+    rows = group.moves("broker-2").live(160_000).seen(evidence)
+    assert findings(rows) == [("SESSION_TIMEOUT", "c"), ("COORDINATOR_MOVED", "")]
+
+
+# COORDINATOR_MOVED as a cause
+
+
+@in_any_evidence
+def test_a_client_of_the_group_that_comes_back_under_a_new_id_did_not_join(evidence):
+    group = healthy().moves("broker-2", 2_000)
+    group.dies("c").live(72_600).expires("c")
+    rows = group.live(80_000).comes("c").live(150_000).seen(evidence)
+    assert causes(rows) == ["COORDINATOR_MOVED", "COORDINATOR_MOVED"]
+    back = [row for row in table(rows, "rebalances") if row["cause"] == "COORDINATOR_MOVED"][-1]
+    assert back["client_id"] == "c"
+
+
+@in_any_evidence
+def test_a_client_that_did_not_belong_to_the_group_joins_after_a_move_as_ever(evidence):
+    rows = healthy().moves("broker-2").live(70_000).comes("d").live(150_000).seen(evidence)
+    assert causes(rows) == ["MEMBER_JOINED"]
+
+
+@in_any_evidence
+def test_after_a_minute_a_client_that_comes_back_has_its_own_reasons(evidence):
+    group = healthy().moves("broker-2", 2_000)
+    group.dies("c").live(72_600).expires("c")
+    rows = group.live(130_000).comes("c").live(200_000).seen(evidence)
+    assert causes(rows) == ["COORDINATOR_MOVED", "MEMBER_JOINED"]
+
+
+@in_any_evidence
+def test_one_that_left_right_before_the_move_belonged_to_the_group_too(evidence):
+    """Its session ended at the old coordinator, and it came back at the new one: within a minute that is one story."""
+    group = healthy().session_ends("c").live(78_000)
+    rows = group.moves("broker-2").live(85_000).comes("c").live(160_000).seen(evidence)
+    assert causes(rows)[-1] == "COORDINATOR_MOVED"
+
+
+# another broker is lost, and the coordinator stays
+
+
+@where_the_log_is_seen
+@pytest.mark.parametrize("elected_after", [-50_000, -5_000, 9_000])
+def test_a_broker_that_takes_over_partitions_has_lost_another_one(evidence, elected_after):
+    """Sessions end although every client is well: the coordinator waited for the lost replica."""
+    group = healthy().session_ends("c")
+    group.elected(4, 70_000 + elected_after)
+    rows = group.live(170_000).seen(evidence)
+    assert findings(rows) == [("COORDINATOR_MOVED", "")]
+    assert lost(rows) == ["c"]
+    assert "held up" in finding(rows, "COORDINATOR_MOVED")["message"]
+
+
+@where_the_log_is_seen
+@pytest.mark.parametrize(("epoch", "elected_after"), [(0, -5_000), (4, -61_000), (4, 11_000)])
+def test_a_first_election_is_no_loss_and_one_at_another_time_has_nothing_to_do_with_it(epoch, elected_after, evidence):
+    group = healthy().session_ends("c")
+    group.elected(epoch, 70_000 + elected_after)
+    rows = group.live(170_000).seen(evidence)
+    assert findings(rows) == [("SESSION_TIMEOUT", "c")]
+
+
+@where_the_log_is_seen
+def test_elections_that_cost_nobody_anything_are_not_told(evidence):
+    rows = healthy().elected(4).live(150_000).seen(evidence)
+    assert findings(rows) == []
+
+
+@where_requests_are_seen
+@pytest.mark.parametrize(
+    "sign",
+    [
+        {"kind": kinds.HEARTBEAT, "took": 2_500, "generation": 1, "beats": (0,)},
+        {"kind": kinds.OFFSET_COMMIT, "took": 5_000, "generation": 1, "error_code": Error.REQUEST_TIMED_OUT},
+        {"kind": kinds.OFFSET_COMMIT, "took": 5_000, "generation": 1, "error_code": Error.COORDINATOR_NOT_AVAILABLE},
+    ],
+)
+def test_heartbeats_that_wait_and_commits_that_time_out_show_a_broker_in_trouble(evidence, sign):
+    group = healthy()
+    group.at(62_600).request(member=group["b"].member, **sign, **group["b"].who())
+    rows = group.session_ends("c").live(170_000).seen(evidence)
+    assert ("COORDINATOR_MOVED", "") in findings(rows)
+    assert ("SESSION_TIMEOUT", "c") not in findings(rows)
+    assert lost(rows) == ["c"]
+
+
+@where_requests_are_seen
+def test_a_heartbeat_that_waits_a_little_shows_nothing(evidence):
+    group = healthy()
+    group.at(62_600).request(kinds.HEARTBEAT, group["b"].member, took=1_900, generation=1, beats=(0,), **group["b"].who())
+    rows = group.session_ends("c").live(170_000).seen(evidence)
+    assert findings(rows) == [("SESSION_TIMEOUT", "c")]
+
+
+@where_requests_are_seen
+def test_a_transaction_in_progress_shows_nothing_of_the_coordinator_of_the_group(evidence):
+    group = healthy()
+    error = Error.COORDINATOR_NOT_AVAILABLE
+    group.at(62_600).request(kinds.TXN_OFFSET_COMMIT, group["b"].member, generation=1, error_code=error, **group["b"].who())
+    rows = group.session_ends("c").live(170_000).seen(evidence)
+    assert ("COORDINATOR_MOVED", "") not in findings(rows)
+
+
+@where_requests_are_seen
+def test_trouble_that_cost_nobody_anything_is_not_told(evidence):
+    group = healthy()
+    group.at(62_600).request(kinds.HEARTBEAT, group["b"].member, took=2_500, generation=1, beats=(0,), **group["b"].who())
+    assert findings(group.live(170_000).seen(evidence)) == []
+
+
+@where_requests_are_seen
+def test_another_broker_in_trouble_says_nothing_of_the_coordinator(evidence):
+    """A client that asks the wrong broker is told so: NOT_COORDINATOR is the trouble of none that has the group."""
+    group = healthy()
+    group.on("broker-2").at(62_600).heartbeat(group["b"].member, 1, Error.NOT_COORDINATOR, **group["b"].who())
+    group.on("broker-1")
+    rows = group.session_ends("c").live(170_000).seen(evidence)
+    assert findings(rows) == [("SESSION_TIMEOUT", "c")]
+
+
+# a client that gives up its id
+
+
+@where_requests_are_seen
+def test_an_id_that_its_client_gave_up_is_no_session_timeout(evidence):
+    """librdkafka asks for a new id after it has heard nothing for long: the old one's session ends, nobody is silent."""
+    group = healthy()
+    old = group["c"]
+    group.at(60_000).heartbeat(old.member, 1, took=0, **old.who())
+    del group.consumers["c"]
+    group.live(62_000)
+    group.at(70_000).log(kinds.MEMBER_FAILED, member_id=old.member)
+    group.comes("c", connection=old.connection, ends=8_000)  # all wait for the old id
+    rows = group.live(120_000).seen(evidence)
+    assert [code for code, _ in findings(rows)] == []
+    assert causes(rows) == ["MEMBER_JOINED"]

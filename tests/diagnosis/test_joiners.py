@@ -1,0 +1,136 @@
+"""Who kept the others waiting for the end of a join phase: SLOW_JOINER, and who only seems to be one."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from coordinator_model import events as kinds
+from coordinator_model.errors import Error
+from tests.diagnosis.narrated import (
+    LOG,
+    Group,
+    causes,
+    finding,
+    findings,
+    in_any_evidence,
+    where_requests_are_seen,
+    where_the_log_is_seen,
+)
+
+
+def healthy(**how) -> Group:
+    """Sessions of 45 s, the default: nobody is lost while a phase waits."""
+    return Group("a", "b", "c", **{"session_ms": 45_000, **how}).live(60_000)
+
+
+@where_requests_are_seen
+def test_the_last_to_rejoin_kept_all_others_waiting(evidence):
+    rows = healthy().comes("d", asks={"b": 8_000}).live(120_000).seen(evidence)
+    assert findings(rows) == [("SLOW_JOINER", "b")]
+    told = finding(rows, "SLOW_JOINER")
+    assert (told["at"], json.loads(told["details"])) == (68_001, {"generation": 2, "join_ms": 8_001})
+    assert told["message"] == "The group waited 8.001 s for this member: it rejoined last."
+
+
+def test_the_coordinator_log_does_not_tell_who_rejoined_last():
+    assert findings(healthy().comes("d", asks={"b": 8_000}).live(120_000).seen(LOG)) == []
+
+
+@where_requests_are_seen
+def test_nobody_is_slow_within_a_heartbeat_interval(evidence):
+    assert findings(healthy().comes("d", asks={"b": 4_900}).live(120_000).seen(evidence)) == []
+
+
+@where_requests_are_seen
+def test_nobody_is_the_slow_one_where_two_rejoin_late_together(evidence):
+    """One of them had to be last."""
+    assert findings(healthy().comes("d", asks={"b": 8_000, "c": 12_000}).live(120_000).seen(evidence)) == []
+
+
+@in_any_evidence
+def test_a_member_that_the_join_timer_drops_is_slow(evidence):
+    """Frozen, with a session longer than max.poll.interval.ms: the group waits for all of the rebalance timeout."""
+    rows = healthy().comes("d", absent=["c"]).live(120_000).seen(evidence)
+    assert findings(rows) == [("SLOW_JOINER", "c")]
+    told = finding(rows, "SLOW_JOINER")
+    assert (told["at"], "did not rejoin before the rebalance timeout" in told["message"]) == (90_000, True)
+
+
+@where_requests_are_seen
+def test_a_static_member_that_does_not_rejoin_keeps_its_place_and_is_slow_all_the_same(evidence):
+    rows = healthy(static=True).comes("d", instance="i-d", absent=["c"]).seen(evidence)
+    assert findings(rows) == [("SLOW_JOINER", "c")]
+    assert "it is static, keeps its place, and did not rejoin" in finding(rows, "SLOW_JOINER")["message"]
+
+
+@where_requests_are_seen
+def test_a_static_member_that_the_group_did_not_wait_for_is_not_slow(evidence):
+    """Its session ended long before the timeout: it is dead, not slow."""
+    group = healthy(static=True, session_ms=10_000).dies("c")
+    group.at(69_000).log(kinds.MEMBER_FAILED, member_id=group["c"].member)
+    del group.consumers["c"]
+    rows = group.is_at(60_000).comes("d", instance="i-d", ends=9_000).live(120_000).seen(evidence)
+    assert findings(rows) == [("SESSION_TIMEOUT", "c")]
+
+
+@in_any_evidence
+def test_a_dead_member_is_not_slow(evidence):
+    """c is killed, and before its session is over d comes: all wait for c until then."""
+    group = healthy(session_ms=10_000)
+    group.at(60_000).heartbeat(group["c"].member, 1, took=0, **group["c"].who())
+    group.at(70_000).log(kinds.MEMBER_FAILED, member_id=group["c"].member)
+    del group.consumers["c"]
+    rows = group.live(61_000).comes("d", ends=9_000).live(120_000).seen(evidence)
+    assert (findings(rows), causes(rows)) == ([("SESSION_TIMEOUT", "c")], ["MEMBER_JOINED"])
+
+
+@where_requests_are_seen
+def test_a_member_that_is_refused_a_place_is_not_slow(evidence):
+    """group.max.size is 3: d took the last place while c had not rejoined, so c is refused, and goes."""
+    group = healthy()
+    late = group.consumers.pop("c")
+    group.at(65_900).heartbeat(late.member, 1, Error.REBALANCE_IN_PROGRESS, **late.who())
+    group.at(66_000).request(
+        kinds.JOIN_GROUP, late.member, error_code=Error.GROUP_MAX_SIZE_REACHED, session_timeout_ms=45_000, rebalance_timeout_ms=30_000,
+        api_version=9, protocol_type="consumer", protocols=group.events[-3].protocols, **late.who(),
+    )  # fmt: skip
+    rows = group.is_at(60_000).comes("d", ends=6_000).live(120_000).seen(evidence)
+    assert [code for code, _ in findings(rows) if code != "MODEL_DIVERGENCE"] == ["GROUP_TOO_LARGE"]
+
+
+@where_requests_are_seen
+@pytest.mark.parametrize(("asks_after", "told"), [(45_000, []), (50_900, []), (70_000, [("SLOW_JOINER", "b")])])
+def test_nobody_is_slow_while_a_broker_is_in_trouble(evidence, asks_after, told):
+    group = healthy().moves("broker-2").live(60_000 + asks_after)
+    rows = group.comes("d", asks={"b": 8_000}).live(250_000).seen(evidence)
+    assert findings(rows) == [("COORDINATOR_MOVED", ""), *told]
+
+
+@where_requests_are_seen
+def test_nobody_is_slow_in_the_first_rebalance(evidence):
+    """The initial delay waits for whoever comes."""
+    group = Group()
+    for client in ("a", "b"):
+        group.consumers[client] = group._new(client)
+    group.rebalance("Adding new member a", "a", new=["a", "b"], asks={"b": 7_000}, ends=10_000).live(60_000)
+    assert findings(group.seen(evidence)) == []
+
+
+@where_requests_are_seen
+def test_a_newcomer_that_comes_late_is_not_slow(evidence):
+    """e joins while b is waited for, and comes last: nobody waited for somebody who was not there."""
+    group = healthy()
+    group.consumers["e"] = group._new("e")
+    group._asks_for_an_id(group["e"], 67_900)
+    group.consumers["d"] = group._new("d")
+    rows = group.rebalance("Adding new member d", "d", new=["d", "e"], asks={"b": 1_900, "e": 7_900}).live(120_000).seen(evidence)
+    assert [code for code, _ in findings(rows) if code == "SLOW_JOINER"] == []
+
+
+@where_the_log_is_seen
+def test_a_phase_whose_end_was_not_seen_is_nobodys_fault(evidence):
+    group = healthy().is_at(60_000)
+    group.at(60_000).log_preparing(1, "Adding new member d", "d")
+    assert findings(group.is_at(90_000).seen(evidence)) == []
