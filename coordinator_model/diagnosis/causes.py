@@ -11,7 +11,7 @@ from coordinator_model.tracker.view import Rebalance, Trigger
 from coordinator_model.transitions import Trigger as Trigger_
 
 FOLLOW_UP_MS: Final = 10_000
-"""From the end of one round of a cooperative rebalance to the start of the next."""
+"""From the end of one round of a cooperative rebalance to the start of the next, where another than who gave something up begins it."""
 
 
 PATIENCE_MS: Final = 15_000
@@ -67,21 +67,25 @@ def sharpen(g: Emitter, rebalance: Rebalance, culprit: Trigger) -> None:
     """Corrects the cause of a rebalance that is about to be written, and notes what the next one may follow from."""
     if _follows_a_move(g, rebalance, culprit):
         culprit.cause = reasons.COORDINATOR_MOVED
-    elif culprit.cause in (reasons.LEADER_REJOINED, reasons.MEMBER_REJOINED) and not _words(culprit):
+    elif culprit.cause in (reasons.LEADER_REJOINED, reasons.MEMBER_REJOINED) and not reasons.says_why(_words(culprit)):
         culprit.cause = _of_rejoin(g, rebalance, culprit)
     g.view.revoked_ms, g.view.revoked = rebalance.ended_ms, _revoked(rebalance)
 
 
 def _words(culprit: Trigger) -> str:
-    return reasons.client_reason(culprit.reason) if "client reason" in culprit.reason or " " in culprit.reason else culprit.reason
+    """The client's own words, whether they came inside the coordinator's text or in the request itself."""
+    if reasons.of_coordinator(culprit.reason) == reasons.UNKNOWN:
+        return culprit.reason
+    return reasons.client_reason(culprit.reason)
 
 
 def _of_rejoin(g: Emitter, rebalance: Rebalance, culprit: Trigger) -> str:
     """A member that came back and gave no reason: what it asked for, and what it was given, tells it."""
     if culprit.member_id in rebalance.resubscribed:
         return reasons.SUBSCRIPTION_CHANGED
-    if g.view.revoked and 0 <= rebalance.started_ms - g.view.revoked_ms <= FOLLOW_UP_MS:
-        return reasons.REVOCATION_FOLLOW_UP
+    if g.view.revoked:
+        soon = 0 <= rebalance.started_ms - g.view.revoked_ms <= FOLLOW_UP_MS
+        return reasons.REVOCATION_FOLLOW_UP if soon or culprit.member_id in g.view.revoked else culprit.cause
     if rebalance.assigned is not None and rebalance.owned_before:
         known = {partition.rpartition("-")[0] for partition in rebalance.owned_before}
         assigned = {partition for partitions in rebalance.assigned.values() for partition in partitions}

@@ -36,9 +36,9 @@ _REJOINS: Final = (
 _REJOINED_FOR_OTHERS: Final = ("need to re-join", "group is already rebalancing", "rebalance failed", "group instance was removed")
 
 OWN_WORDS: Final = frozenset(
-    {"the consumer is being closed", "the consumer unsubscribed from all topics", "consumer poll timeout has expired.", ""}
+    {"the consumer is being closed", "the consumer unsubscribed from all topics", "consumer poll timeout has expired."}
 )
-"""What clients say by themselves when they leave; empty for those that say nothing."""
+"""What clients say by themselves when they leave."""
 
 NO_WORDS: Final = frozenset({"not provided", "null", ""})
 """How brokers write that a client gave no reason."""
@@ -61,12 +61,17 @@ def of_leave(words: str, *, by_admin: bool) -> str:
     return MEMBER_LEFT
 
 
+def says_why(words: str) -> bool:
+    """Whether a client that joins again says what made it: it need not have been this member's own doing."""
+    return bool(words) and not words.startswith(_REJOINED_FOR_OTHERS)
+
+
 def of_rejoin(words: str, *, is_leader: bool) -> str:
     """Cause when a member that already belongs to the group joins again. `words`: the client's reason."""
     for text, cause in _REJOINS:
         if words.startswith(text):
             return cause
-    if words and not words.startswith(_REJOINED_FOR_OTHERS):
+    if says_why(words):
         return MEMBER_REJOINED  # words of the application's own: enforceRebalance(reason)
     return LEADER_REJOINED if is_leader else MEMBER_REJOINED
 

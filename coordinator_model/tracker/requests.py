@@ -100,7 +100,7 @@ def join_group(g: Emitter, event: Event) -> None:
         cause = reasons.MEMBER_JOINED
         if known and member.member_id not in running.added:
             cause = reasons.of_rejoin(event.reason, is_leader=member.member_id == event.leader_id)
-            if member.topics and topics != member.topics and cause in (reasons.LEADER_REJOINED, reasons.MEMBER_REJOINED):
+            if member.topics and topics != member.topics and not reasons.says_why(event.reason):
                 cause = reasons.SUBSCRIPTION_CHANGED
         _joined_as_trigger(running, event, cause)
         member.renewed_ms = max(member.renewed_ms, running.joined_ms)  # every session restarts as the phase ends
@@ -334,6 +334,7 @@ def _list_members(g: Emitter, running: Rebalance, event: Event) -> None:
     view = g.view
     listed = {m.member_id: m for m in event.members}
     instances = {m.instance_id for m in event.members if m.instance_id}
+    unsynced_ms = _sync_expired_ms(g, running)
     for member in sorted(view.members.values(), key=lambda m: m.member_id):
         if member.member_id in listed:
             continue
@@ -345,6 +346,8 @@ def _list_members(g: Emitter, running: Rebalance, event: Event) -> None:
         at_ms, cause = running.joined_ms, reasons.JOIN_TIMEOUT
         if 0 <= deadline <= running.joined_ms + expiry.TIMER_SLACK_MS:
             at_ms, cause = min(deadline, running.joined_ms), reasons.SESSION_TIMEOUT
+        elif unsynced_ms >= 0:
+            at_ms, cause = unsynced_ms, reasons.SYNC_TIMEOUT
         abandoned = member.abandoned
         gone = membership.remove(g, member.member_id, at_ms, cause, signs)
         if gone is not None and cause == reasons.SESSION_TIMEOUT and not running.exact and not abandoned:
@@ -356,6 +359,23 @@ def _list_members(g: Emitter, running: Rebalance, event: Event) -> None:
     running.listed = True
     running.count_after = view.member_count = len(listed)
     view.complete = True
+
+
+def _sync_expired_ms(g: Emitter, running: Rebalance) -> int:
+    """When the coordinator removed the members that had joined the generation before and did not sync; -1 if it did not.
+
+    The rebalance timeout after that generation's join phase everybody was sent back into another one (expirePendingSync),
+    which did not last: nobody was waited for.
+    """
+    view = g.view
+    before = next((r for r in reversed(view.closing) if r.outcome == phases.SUPERSEDED and r.generation == running.old_generation), None)
+    limit = max((m.rebalance_timeout_ms for m in view.members.values()), default=-1)
+    if before is None or before.joined_ms < 0 or limit < 0:
+        return -1
+    started_ms = running.first_sign_ms if running.first_sign_ms >= 0 else running.started_ms
+    due_ms = before.joined_ms + limit
+    expired = due_ms <= started_ms <= due_ms + expiry.TIMER_SLACK_MS and running.joined_ms - started_ms < limit
+    return due_ms if expired else -1
 
 
 def _refused(g: Emitter, event: Event) -> None:

@@ -89,7 +89,9 @@ class Group(Story):
         self._made += 1
         uuid = f"{self._made:08x}-0000-4000-8000-{self._made:012x}"
         connection = connection or f"10.0.0.1:9092-10.0.0.7:{50_000 + self._made}"
-        return Consumer(client, f"{instance or client}-{uuid}", connection, instance, session_ms=self.session_ms, patience_ms=self.patience_ms)
+        return Consumer(
+            client, f"{instance or client}-{uuid}", connection, instance, session_ms=self.session_ms, patience_ms=self.patience_ms
+        )
 
     def is_at(self, ms: int) -> Group:
         """Moves the clock."""
@@ -223,7 +225,7 @@ class Group(Story):
                 for ms in range(start + 100 + 10 * number, arrivals[member.client], HEARTBEAT_MS):
                     self.at(ms).heartbeat(member.member, self.generation, Error.REBALANCE_IN_PROGRESS, **member.who())
         self._join_phase_ends(max(*arrivals.values(), start + ends) + 1, arrivals, set(new), words or {})
-        return self._assigns(gives) if syncs else self
+        return self.assigns(gives) if syncs else self
 
     def _asks_for_an_id(self, consumer: Consumer, ms: int) -> None:
         self.at(ms - 1).id_issued(consumer.member, consumer.session_ms, consumer.patience_ms, **consumer.who())
@@ -257,13 +259,14 @@ class Group(Story):
         self.log_stabilized(self.generation, len(members))
         self.is_at(ms)
 
-    def _assigns(self, gives: dict[str, tuple[str, ...]] | None = None) -> Group:
+    def assigns(self, gives: dict[str, tuple[str, ...]] | None = None, *, without: str = "") -> Group:
+        """The leader's assignment arrives, and all get theirs, `without` somebody who does not ask for it."""
         members = self.running()
         each = gives or {m.client: tuple(self.partitions[number :: len(members)]) for number, m in enumerate(members)}
         given = {m.member: each.get(m.client, ()) for m in members}
         self.at(self.now + 5).log_assignment(self.generation, self.leader, len(members))
         for member in members:
-            if member.client in self._absent:
+            if member.client in self._absent or member.client == without:
                 continue
             whole = given if member.member == self.leader else {member.member: given[member.member]}
             self.at(self.now + 5).sync(member.member, self.generation, whole, **member.who())

@@ -5,8 +5,10 @@ from __future__ import annotations
 import gzip
 import json
 import os
+import time
 from collections import Counter
 from datetime import datetime, timezone
+from types import SimpleNamespace
 
 import pyarrow.parquet as pq
 import pytest
@@ -369,8 +371,9 @@ def test_throttle(tmp_path):
     most, slept = 0, []
     s = Spool(inputs, tmp_path / "out", settings=SpoolSettings(slice_lines=50, max_pending=2))
     consumer = Consumer()
+    waiting = SimpleNamespace(monotonic=time.monotonic, sleep=lambda seconds: (slept.append(seconds), consumer.take(tmp_path / "out")))
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(spool.time, "sleep", lambda seconds: (slept.append(seconds), consumer.take(tmp_path / "out")))
+        patch.setattr(spool, "time", waiting)
         for _ in s.slices():
             most = max(most, len(list((tmp_path / "out/slices").iterdir())))
     assert most == 3
