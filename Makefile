@@ -9,7 +9,7 @@ JARS := .jars/resolved.txt
 SPARK := $(VENV) $(JARS)
 
 # Asked while make reads this file: before anything slow begins, and with one line as the whole answer.
-ifneq (,$(filter demo test conformance score bench,$(MAKECMDGOALS)))
+ifneq (,$(filter demo test docs conformance score bench,$(MAKECMDGOALS)))
   JAVA_PROBLEM := $(shell JAVA_HOME='$(JAVA_HOME)' scripts/check_java.sh 2>&1)
   ifneq (,$(JAVA_PROBLEM))
     $(error $(JAVA_PROBLEM))
@@ -44,10 +44,11 @@ format: $(VENV) ## put the code into the project's format
 	@$(BIN)/ruff format .
 
 .PHONY: docs
-docs: $(VENV) ## write what is generated in docs/: tables, claims, state diagram
+docs: $(SPARK) ## write what is generated in docs/: tables, claims, state diagram, questions
 	@$(BIN)/python scripts/make_docs.py
 	@$(BIN)/python scripts/make_claims.py
 	@$(BIN)/python scripts/make_state_diagram.py
+	@$(BIN)/python scripts/make_questions.py
 
 .PHONY: conformance
 conformance: $(SPARK) ## compare with Kafka: recorded steps, and brokers' own accounts (RECORDINGS="DIR ..." for others)
