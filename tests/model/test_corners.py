@@ -232,6 +232,12 @@ def test_what_a_timer_writes_succeeds_whatever_failed_before():
         assert (written.stored.generation, written.stored.members) == (2, ())
 
 
+def test_a_group_that_is_loaded_is_in_its_state_for_as_long_as_the_log_says():
+    """So that the offsets of an Empty one expire when they are due, whichever broker has it by then (KIP-211)."""
+    stored = new_group("4.2.0").stored()._replace(state_since_ms=123)
+    assert load_group("g", CoordinatorConfig.of("4.2.0"), stored, 5_000).stored().state_since_ms == 123
+
+
 def test_a_group_that_nobody_asks_follows_the_clock():
     group = new_group("4.2.0")
     group.advance(5_000)

@@ -77,6 +77,18 @@ def test_a_tied_vote():
     assert first_of_most({"rr": 1, "range": 1}, HashMapKind.SCALA_2_13) == "rr"
 
 
+@pytest.mark.parametrize(
+    ("names", "first"),
+    [
+        ("a34 a82 a91 a37 a58 a89 a41 a63 a60 a14 a3 a39", "a3"),  # 12: as many as a table of 16 holds
+        ("a28 a2 a50 a18 a4 a92 a20 a57 a90 a64 a86 a54 a69", "a54"),  # 13: the table has 32 places now
+    ],
+)
+def test_a_tie_of_many_in_java(names, first):
+    """What a JVM's HashMap yields first."""
+    assert first_of_most(dict.fromkeys(names.split(), 1), HashMapKind.JAVA) == first
+
+
 def scala_improve(hash_code):
     """scala.collection.Hashing.improve, as it is written there: with signed numbers of 32 bits."""
 
