@@ -14,14 +14,14 @@ from typing import Final, NamedTuple
 HEAD_BYTES: Final = 4096  # of a log, uncompressed: what it is recognised by
 
 _GZIP_MAGIC: Final = b"\x1f\x8b"
-_UNREADABLE: Final = (
+UNREADABLE: Final = (
     (b"\x28\xb5\x2f\xfd", "zstd"),
     (b"\xfd7zXZ\x00", "xz"),
     (b"PK\x03\x04", "zip"),
     (b"\x04\x22\x4d\x18", "lz4"),
-    (b"BZh", "bzip2"),
+    *((b"BZh%d\x31\x41\x59\x26\x53\x59" % level, "bzip2") for level in range(1, 10)),
 )
-_MAGIC_BYTES: Final = 6
+_MAGIC_BYTES: Final = 10
 _RAW_BYTES: Final = 64 * 1024  # read at once from a compressed file
 
 
@@ -65,7 +65,7 @@ def open_log(path: Path) -> LogBytes:
     magic = os.pread(file, _MAGIC_BYTES, 0)
     if magic.startswith(_GZIP_MAGIC):
         return GzipBytes(file)
-    for start, name in _UNREADABLE:
+    for start, name in UNREADABLE:
         if magic.startswith(start):
             return UnreadableBytes(file, f"{name} compression is not supported: decompress the file first")
     return PlainBytes(file)
