@@ -140,8 +140,7 @@ def ended(g: Emitter, at_ms: int, *, signs: list[Ref]) -> None:
     """The leader's assignment is in: Stable (propagateAssignment)."""
     view = g.view
     running = view.open
-    if running is None:
-        return
+    assert running is not None
     running.ended_ms = at_ms
     running.outcome = COMPLETED
     running.evidence += signs
