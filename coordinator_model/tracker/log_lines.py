@@ -23,7 +23,7 @@ def preparing_rebalance(g: Emitter, event: Event) -> None:
     if running is not None and running.joined_ms < 0 and not running.exact:
         # Requests showed it first: the line confirms it and gives the exact time.
         running.started_ms, running.exact, running.cause, running.named = event.at_ms, True, trigger.cause, trigger.member_id
-        running.triggers.append(trigger)
+        running.triggers.insert(0, trigger)
         running.evidence.append(ref(event))
         return
     view.generation = max(view.generation, event.generation)

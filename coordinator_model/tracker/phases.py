@@ -28,6 +28,7 @@ ALL_MEMBERS_GONE: Final = "ALL_MEMBERS_GONE"
 GROUP_LOADED: Final = "GROUP_LOADED"
 GROUP_REMOVED: Final = "GROUP_REMOVED"
 
+TRIGGERS_KEPT: Final = 32
 _REMOVALS: Final = frozenset(
     {reasons.MEMBER_LEFT, reasons.POLL_TIMEOUT, reasons.ADMIN_REMOVED, reasons.SESSION_TIMEOUT, reasons.SYNC_TIMEOUT}
 )
@@ -112,7 +113,10 @@ def add_trigger(g: Emitter, trigger: Trigger) -> None:
     known = view.open.triggers if view.open is not None else view.loose
     if not any(t.member_id == trigger.member_id and t.cause == trigger.cause and trigger.member_id for t in known):
         known.append(trigger)
-        del known[:-32]
+        if view.open is None:
+            del known[:-TRIGGERS_KEPT]
+        else:
+            del known[TRIGGERS_KEPT + 1 : -1]  # what began it came first: one that the coordinator named, and those before it
 
 
 def joined(g: Emitter, at_ms: int, generation: int, *, exact: bool, signs: list[Ref]) -> Rebalance:

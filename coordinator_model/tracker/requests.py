@@ -209,6 +209,8 @@ def delete_groups(g: Emitter, event: Event) -> None:
 def group_removed(g: Emitter, event: Event) -> None:
     """The group is gone; one of the same name starts again at generation 1."""
     view = g.view
+    if view.open is not None and view.open.vacant_ms >= 0:  # only an empty group can be removed
+        phases.emptied(g, view.open.vacant_ms, max(view.generation, 0) + 1, signs=[])
     phases.abandon(g, event.at_ms, [ref(event)])
     phases.change_state(g, event.at_ms, State.DEAD, phases.GROUP_REMOVED, [ref(event)])
     for member_id in list(view.members):
@@ -298,7 +300,7 @@ def _joined_as_trigger(running: Rebalance, event: Event, cause: str) -> None:
     )
     running.triggers.append(trigger)
     running.triggers.sort(key=lambda t: (t.at_ms, t.cause, t.member_id))
-    del running.triggers[32:]
+    del running.triggers[phases.TRIGGERS_KEPT :]
 
 
 def _replace_static(g: Emitter, event: Event) -> None:
