@@ -117,9 +117,7 @@ class Shard:
         held = self._held.get(group_id, ())
         brokers = {*self._brokers.get(group_id, ()), *(e.broker for e in held if e.kind != kinds.FIND_COORDINATOR)}
         brokers = brokers or {e.broker for e in held}
-        clocks = [self._clocks[b] for b in brokers if b in self._clocks]
-        if not clocks:
-            return -1
+        clocks = [self._clocks[b] for b in brokers]
         if all(clock.ended for clock in clocks):
             return max(clock.horizon_ms(lateness) for clock in clocks)
         horizons = [clock.horizon_ms(lateness) for clock in clocks if not clock.ended]
