@@ -10,16 +10,20 @@ from coordinator_model import events as kinds
 from tests.diagnosis.narrated import LOG, Group, finding, findings, in_any_evidence, where_requests_are_seen
 
 
-def silent_for(ms: int) -> Group:
-    """c, with a session of 10 s, is heard at 60 s and not again for so long; then it goes on as if nothing had been."""
-    group = Group("a", "b", "c").live(60_000)
-    paused = group.consumers["c"]
-    group.at(60_000).heartbeat(paused.member, 1, took=0, **paused.who())
+def pauses(group: Group, ms: int) -> Group:
+    """c, with a session of 10 s, is heard now and not again for so long; then it goes on as if nothing had been."""
+    paused = group["c"]
+    group.at(group.now).heartbeat(paused.member, 1, took=0, **paused.who())
     paused.runs = False
-    group.live(60_000 + ms)
+    group.live(group.now + ms)
     paused.runs = True
-    group.at(60_000 + ms).heartbeat(paused.member, 1, took=0, **paused.who())
+    group.at(group.now).heartbeat(paused.member, 1, took=0, **paused.who())
     return group
+
+
+def silent_for(ms: int) -> Group:
+    """It pauses at 60 s."""
+    return pauses(Group("a", "b", "c").live(60_000), ms)
 
 
 @where_requests_are_seen
@@ -45,10 +49,7 @@ def test_the_coordinator_log_shows_no_heartbeats():
 
 @where_requests_are_seen
 def test_a_member_that_nearly_loses_its_session_again_is_told_once_in_a_generation(evidence):
-    group = silent_for(9_000).live(80_000)
-    paused = group["c"]
-    for ms in (80_000, 89_000):
-        group.at(ms).heartbeat(paused.member, 1, took=0, **paused.who())
+    group = pauses(silent_for(9_000).live(80_000), 9_000)
     assert findings(group.live(120_000).seen(evidence)) == [("HEARTBEAT_NEAR_MISS", "c")]
 
 

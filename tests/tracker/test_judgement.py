@@ -82,8 +82,8 @@ def test_who_joins_before_a_late_timer_fires_belongs_to_the_generation_that_it_m
     story.at(end).join("d-1", 2, "a-1", waited=end - 16_000).join("a-1", 2, "a-1", ["a-1", "c-1", "d-1"], waited=end - 16_600)
     story.join("c-1", 2, "a-1", waited=60)
     given: dict[str, tuple[str, ...]] = {"a-1": ("t-0",), "c-1": (), "d-1": ("t-1",)}
-    for member in given:
-        story.at(end + 10).sync(member, 2, given if member == "a-1" else {member: given[member]})
+    for member, own in given.items():
+        story.at(end + 10).sync(member, 2, given if member == "a-1" else {member: own})
     story.beats(["a-1", "c-1", "d-1"], 2, end + 2_000, end + 20_000)
     assert len(divergences(story)) == told
 
@@ -110,8 +110,8 @@ def test_an_id_that_was_handed_out_before_the_group_is_followed_is_good_afterwar
     story.at(32_300).join("c-1", 3, "a-1", waited=250).join("a-1", 3, "a-1", ["a-1", "b-1", "c-1"], waited=60)
     story.join("b-1", 3, "a-1", waited=50, topics=("audit",))
     given: dict[str, tuple[str, ...]] = {"a-1": ("t-0",), "b-1": ("t-1",), "c-1": ()}
-    for member in given:
-        story.at(32_310).sync(member, 3, given if member == "a-1" else {member: given[member]})
+    for member, own in given.items():
+        story.at(32_310).sync(member, 3, given if member == "a-1" else {member: own})
     story.beats(["a-1", "b-1", "c-1"], 3, 35_000, 50_000)
     assert [told["at"] for told in divergences(story)] == [15_500]
 
