@@ -64,6 +64,13 @@ COORDINATOR_RESIGNED: Final = "COORDINATOR_RESIGNED"
 CONSUMER_GROUP_LOG: Final = "CONSUMER_GROUP_LOG"  # a line about a KIP-848 group; reason: its text
 COORDINATOR_NOTE: Final = "COORDINATOR_NOTE"  # a known line that changes nothing; reason: its text
 
+# Client logs, as the client saw it. The templates are in jobs/sources/client_log.py. connection: the client's name in librdkafka's log.
+CLIENT_JOINED: Final = "CLIENT_JOINED"  # member_id, generation
+CLIENT_REJOINS: Final = "CLIENT_REJOINS"  # reason
+CLIENT_LEAVES: Final = "CLIENT_LEAVES"  # member_id; reason (2.4+)
+CLIENT_POLL_TIMEOUT: Final = "CLIENT_POLL_TIMEOUT"  # librdkafka: rebalance_timeout_ms, its max.poll.interval.ms
+CLIENT_SESSION_TIMEOUT: Final = "CLIENT_SESSION_TIMEOUT"  # librdkafka: session_timeout_ms without an answer; reason: last error
+
 PROMPT_MS: Final = 100
 """Heartbeats answered within this share rows of group_events; one that took longer, as on a stalled broker, has its own."""
 

@@ -2,7 +2,7 @@
 
 A Java client names its reason (KIP-800), librdkafka and older clients do not. What tells them apart comes later: a client that
 closed never uses that connection again, one whose poll loop stalled asks for a new member id on it as soon as it polls again.
-One that committed just before it left has closed: a stalled one cannot commit.
+One that committed just before it left has closed: a stalled one cannot commit. Where the client's own log is read, it says so itself.
 """
 
 from __future__ import annotations
@@ -12,8 +12,8 @@ from typing import Any, Final
 from coordinator_model.events import Event
 from coordinator_model.tracker import findings, reasons
 from coordinator_model.tracker.emit import Emitter
-from coordinator_model.tracker.rows import FINDINGS, MEMBER_SESSIONS
-from coordinator_model.tracker.view import Leaving, Member
+from coordinator_model.tracker.rows import FINDINGS, MEMBER_SESSIONS, Ref
+from coordinator_model.tracker.view import Gone, Leaving, Member
 
 DECIDED_MS: Final = 30_000
 """Who has not come back by then has closed, as far as anybody can say."""
@@ -21,9 +21,11 @@ DECIDED_MS: Final = 30_000
 CLOSING_COMMIT_MS: Final = 1_000
 
 
-def may_have_stalled(member: Member, at_ms: int, words: str) -> bool:
+def may_have_stalled(g: Emitter, member: Member, at_ms: int, words: str) -> bool:
     """Whether only hindsight can tell why the member left."""
-    if words or member.instance_id or not member.sessions_seen or not member.connection:
+    if words or member.instance_id:
+        return False
+    if not (member.sessions_seen and member.connection) and member.member_id not in g.view.client_names.values():
         return False
     return member.commit_ms < at_ms - CLOSING_COMMIT_MS
 
@@ -35,19 +37,32 @@ def hold(g: Emitter, at_ms: int, member: Member, session: dict[str, Any], findin
 
 def came_back(g: Emitter, event: Event) -> None:
     """A JoinGroup without a member id: on the connection of a member that left, it shows a stalled poll loop."""
+    for leaving in [u for u in g.view.undecided if u.connection == event.connection != ""]:
+        _decide_stalled(g, leaving)
+
+
+def stalled(g: Emitter, member_id: str, signs: list[Ref]) -> None:
+    """The log of a client says that its poll loop stalled, after the coordinator said that the member went."""
+    for leaving in [u for u in g.view.undecided if u.member_id == member_id]:
+        _decide_stalled(g, leaving)
+    for gone in g.view.gone:
+        if gone.member_id == member_id and gone.kind == reasons.SESSION_TIMEOUT and gone.instance_id:
+            _silent_while_stalled(g, gone, signs)
+
+
+def _decide_stalled(g: Emitter, leaving: Leaving) -> None:
     view = g.view
-    for leaving in [u for u in view.undecided if u.connection == event.connection]:
-        view.undecided.remove(leaving)
-        g.emit(MEMBER_SESSIONS, **{**leaving.session, "end_kind": reasons.POLL_TIMEOUT})
-        g.emit(FINDINGS, **leaving.finding)
-        for rebalance in (*view.closing, *([view.open] if view.open is not None else ())):
-            if rebalance.cause == reasons.MEMBER_LEFT and rebalance.named == leaving.member_id:
-                rebalance.cause = reasons.POLL_TIMEOUT
-            _correct(rebalance.triggers, leaving.member_id)
-        _correct(view.loose, leaving.member_id)
-        for gone in view.gone:
-            if gone.member_id == leaving.member_id:
-                gone.kind = reasons.POLL_TIMEOUT
+    view.undecided.remove(leaving)
+    g.emit(MEMBER_SESSIONS, **{**leaving.session, "end_kind": reasons.POLL_TIMEOUT})
+    g.emit(FINDINGS, **leaving.finding)
+    for rebalance in (*view.closing, *([view.open] if view.open is not None else ())):
+        if rebalance.cause == reasons.MEMBER_LEFT and rebalance.named == leaving.member_id:
+            rebalance.cause = reasons.POLL_TIMEOUT
+        _correct(rebalance.triggers, leaving.member_id)
+    _correct(view.loose, leaving.member_id)
+    for gone in view.gone:
+        if gone.member_id == leaving.member_id:
+            gone.kind = reasons.POLL_TIMEOUT
 
 
 def was_stalled(g: Emitter, event: Event) -> None:
@@ -60,11 +75,16 @@ def was_stalled(g: Emitter, event: Event) -> None:
         if gone.kind != reasons.SESSION_TIMEOUT or not gone.instance_id or gone.instance_id != event.instance_id:
             continue
         if gone.connection == event.connection and not findings.was_refused(g, gone.member_id):
-            gone.kind = reasons.POLL_TIMEOUT
-            g.view.held = [held for held in g.view.held if held.member_id != gone.member_id]
-            member = Member(gone.member_id, gone.instance_id, gone.client_id, gone.client_host)
-            member.rebalance_timeout_ms = gone.rebalance_timeout_ms
-            g.emit(FINDINGS, **findings.poll_timeout(g, member, gone.at_ms, [gone.sign] if gone.sign else []))
+            _silent_while_stalled(g, gone, [gone.sign] if gone.sign else [])
+
+
+def _silent_while_stalled(g: Emitter, gone: Gone, signs: list[Ref]) -> None:
+    """A static member's session ended, and it was its poll loop."""
+    gone.kind = reasons.POLL_TIMEOUT
+    g.view.held = [held for held in g.view.held if held.member_id != gone.member_id]
+    member = Member(gone.member_id, gone.instance_id, gone.client_id, gone.client_host)
+    member.rebalance_timeout_ms = gone.rebalance_timeout_ms
+    g.emit(FINDINGS, **findings.poll_timeout(g, member, gone.at_ms, signs))
 
 
 def blocks(g: Emitter, member_ids: set[str]) -> bool:

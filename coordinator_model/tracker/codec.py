@@ -119,6 +119,7 @@ def _member(data: Any) -> Member:
     member.topics = tuple(member.topics)
     member.partitions = None if member.partitions is None else tuple(member.partitions)
     member.last_sign = None if member.last_sign is None else Ref(*member.last_sign)
+    member.stalled_sign = None if member.stalled_sign is None else Ref(*member.stalled_sign)
     return member
 
 

@@ -12,7 +12,7 @@ from coordinator_model import events as kinds
 from coordinator_model.diagnosis import bursts, departures, incidents
 from coordinator_model.events import Event
 from coordinator_model.states import State
-from coordinator_model.tracker import coordinators, expiry, hindsight, log_lines, phases, prediction, reasons, requests
+from coordinator_model.tracker import client_lines, coordinators, expiry, hindsight, log_lines, phases, prediction, reasons, requests
 from coordinator_model.tracker.clock import BrokerClock
 from coordinator_model.tracker.order import same_line
 from coordinator_model.tracker.rows import Row, ref
@@ -49,8 +49,7 @@ class GroupTracker:
         self._last = event
         self.advance(event.at_ms, clocks)
         view = self.view
-        if event.kind == kinds.FIND_COORDINATOR:
-            coordinators.found(self, event)
+        if self._is_aside(event):
             return
         if event.source == "coordinator":
             handler = log_lines.HANDLERS.get(event.kind)
@@ -74,6 +73,17 @@ class GroupTracker:
         elif event.kind in _BEYOND_REQUESTS:
             prediction.drop(self, event.at_ms)
         self._next_ms = self.next_ms()
+
+    def _is_aside(self, event: Event) -> bool:
+        """Takes what is no word of the group's coordinator."""
+        if event.kind == kinds.FIND_COORDINATOR:
+            coordinators.found(self, event)
+        elif event.source != "client":
+            return False
+        elif event.kind in client_lines.HANDLERS and not self.view.consumer_protocol:
+            client_lines.HANDLERS[event.kind](self, event)
+            self._next_ms = self.next_ms()
+        return True
 
     def advance(self, now_ms: int, clocks: dict[str, BrokerClock]) -> None:
         """Does what is due before `now_ms`."""

@@ -16,6 +16,8 @@ FENCED: Final = "FENCED"
 REPLACED: Final = "REPLACED"
 GROUP_GONE: Final = "GROUP_GONE"
 CONNECTIONS_KEPT: Final = 4
+STALLED_WITHIN_MS: Final = 60_000  # before its session ended, where the session timeout is not known
+SLACK_MS: Final = 1_000
 REMEMBERED: Final = 64  # memberships kept after their end; the oldest go first
 
 END_KINDS: Final = {
@@ -89,7 +91,9 @@ def remove(
         view.open.stopped.setdefault(member_id, member.seen_ms if kind == reasons.SESSION_TIMEOUT and member.seen_ms >= 0 else at_ms)
     if view.leader_id == member_id:
         view.leader_id = ""
-    signs = [*signs, *([member.last_sign] if member.last_sign else [])]
+    if kind == reasons.SESSION_TIMEOUT and _stalled(member, at_ms):
+        kind = reasons.POLL_TIMEOUT
+    signs = [*signs, *(sign for sign in (member.last_sign, member.stalled_sign) if sign is not None)]
     session = {
         "member_id": member_id,
         "instance_id": member.instance_id or None,
@@ -105,7 +109,7 @@ def remove(
         "longest_gap_ms": member.longest_gap_ms if member.longest_gap_ms >= 0 else None,
         "evidence": evidence_json(signs),
     }
-    if kind == LEFT and departures.may_have_stalled(member, at_ms, words):
+    if kind == LEFT and departures.may_have_stalled(g, member, at_ms, words):
         departures.hold(g, at_ms, member, session, findings.poll_timeout(g, member, at_ms, signs))
     else:
         g.emit(MEMBER_SESSIONS, **session)
@@ -127,6 +131,12 @@ def remove(
     del view.gone[:-REMEMBERED]
     _tell(g, member, at_ms, kind, signs)
     return gone
+
+
+def _stalled(member: Member, at_ms: int) -> bool:
+    """Whether a static member fell silent because its application did not poll, as its own log tells: it does not leave (KIP-345)."""
+    limit = member.session_timeout_ms if member.session_timeout_ms >= 0 else STALLED_WITHIN_MS
+    return bool(member.instance_id) and 0 <= at_ms - member.stalled_ms <= limit + SLACK_MS and member.stalled_ms >= 0
 
 
 def _tell(g: Emitter, member: Member, at_ms: int, kind: str, signs: list[Ref]) -> None:

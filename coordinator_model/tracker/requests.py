@@ -179,10 +179,12 @@ def leave_group(g: Emitter, event: Event) -> None:
 def left(g: Emitter, event: Event, member_id: str, words: str, *, by_admin: bool) -> None:
     """A member left, as its request or the coordinator's line tells; the second of the two adds nothing."""
     view = g.view
-    words = "" if words in reasons.NO_WORDS else words
-    cause = reasons.of_leave(words, by_admin=by_admin)
-    who = event if event.member_id == member_id else None
     known = view.members.get(member_id)
+    words = (known.leaves_because if known is not None else "") if words in reasons.NO_WORDS else words
+    cause = reasons.of_leave(words, by_admin=by_admin)
+    if known is not None and known.stalled_ms >= 0 and not words and not by_admin:
+        cause = reasons.POLL_TIMEOUT
+    who = event if event.member_id == member_id else None
     if known is not None and known.instance_id and words not in reasons.OWN_WORDS and cause == reasons.MEMBER_LEFT:
         cause = reasons.ADMIN_REMOVED  # a static member does not leave by itself (KIP-345)
     gone = membership.remove(g, member_id, event.received_ms, membership.END_KINDS[cause], [ref(event)], who, words=words)

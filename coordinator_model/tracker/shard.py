@@ -6,7 +6,8 @@ have nothing due are not decoded. All results are functions of the set of events
 
 * the order is order.sort_key;
 * an event before its group's horizon is late: it is counted and not told, since what it could change is written;
-* a group with several brokers in its history waits for the slowest of them, but not longer than `max_silence_ms`.
+* a group with several brokers in its history waits for the slowest of them, but not longer than `max_silence_ms`;
+* logs of clients wait for nobody and hold nobody up: what comes after its group's horizon is late.
 """
 
 from __future__ import annotations
@@ -115,7 +116,8 @@ class Shard:
         """Events of the group before this time are complete."""
         lateness = self.settings.lateness_ms
         held = self._held.get(group_id, ())
-        brokers = {*self._brokers.get(group_id, ()), *(e.broker for e in held if e.kind != kinds.FIND_COORDINATOR)}
+        spoken = (e for e in held if e.kind != kinds.FIND_COORDINATOR and e.source != "client")
+        brokers = {*self._brokers.get(group_id, ()), *(e.broker for e in spoken)}
         brokers = brokers or {e.broker for e in held}
         clocks = [self._clocks[b] for b in brokers if b in self._clocks]
         if not clocks:

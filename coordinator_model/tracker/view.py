@@ -52,6 +52,11 @@ class Member:
     commit_ms: int = -1  # last accepted commit
     connections: list[str] = field(default_factory=list)  # the latest that it spoke on
     abandoned: bool = False  # its client lives on, and has asked for a new id
+    stalled_ms: int = -1  # when its own log said that poll() was not called in time
+    stalled_sign: Ref | None = None
+    leaves_because: str = ""  # its own log, as it left
+    rejoins_ms: int = -1  # its own log: when it was to join again
+    rejoins_because: str = ""  # the cause that this is
 
     def client(self) -> str:
         """Its client.id: as it told, else as its member id holds it."""
@@ -281,3 +286,4 @@ class View:
     moved_clients: list[str] = field(default_factory=list)  # who belonged to the group then
     completed_ms: int = -1  # end of the last rebalance that made the group Stable
     prediction: Prediction = field(default_factory=Prediction)
+    client_names: dict[str, str] = field(default_factory=dict)  # origin and client in client logs: the member that it is

@@ -111,6 +111,7 @@ class Mark:
     others: int = 0
     other_loggers: int = 0  # of `others`: complete lines of other loggers
     after_other: bool = False  # the line before was one of another logger (or its continuation)
+    groups: dict[str, str] = field(default_factory=dict)  # of a client log: the group that each client named last
 
     @property
     def is_request_log(self) -> bool:
@@ -126,13 +127,16 @@ class Kept:
     ats: list[int | None] = field(default_factory=list)  # epoch ms
     texts: list[bytes] = field(default_factory=list)  # UTF-8
     faults: dict[int, str] = field(default_factory=dict)  # by index in the other lists
+    contexts: dict[int, str] = field(default_factory=dict)  # what lines before say of this one, by index
     size: int = 0  # bytes of the texts
 
     def __len__(self) -> int:
         return len(self.positions)
 
-    def add(self, position: int, at_ms: int | None, text: bytes, fault: str = "") -> None:
+    def add(self, position: int, at_ms: int | None, text: bytes, fault: str = "", context: str = "") -> None:
         """Adds a line; one with a fault is kept as something to look at, not to parse."""
+        if context:
+            self.contexts[len(self.positions)] = context
         if fault:
             self.faults[len(self.positions)] = fault
             text = shown(text)

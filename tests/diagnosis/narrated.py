@@ -27,7 +27,15 @@ from tests.tracker.story import START_MS, Story, play, table
 LOG: Final = "coordinator log"
 REQUESTS: Final = "request log"
 BOTH: Final = "both logs"
-_SOURCES: Final = {LOG: ("coordinator",), REQUESTS: ("request",), BOTH: ("coordinator", "request")}
+CLIENTS: Final = "client logs alone"
+LOG_AND_CLIENTS: Final = "coordinator and client logs"
+_SOURCES: Final = {
+    LOG: ("coordinator",),
+    REQUESTS: ("request",),
+    BOTH: ("coordinator", "request"),
+    CLIENTS: ("client",),
+    LOG_AND_CLIENTS: ("coordinator", "client"),
+}
 
 in_any_evidence: Final = pytest.mark.parametrize("evidence", [LOG, REQUESTS, BOTH])
 where_requests_are_seen: Final = pytest.mark.parametrize("evidence", [REQUESTS, BOTH])
@@ -170,6 +178,14 @@ class Group(Story):
             else (f"Updating metadata for member {consumer.member} during Stable")
         )
         return self.rebalance(f"{text}; client reason: {said}", client, asks={client: 0}, words={client: words}, **how)
+
+    def writes(self, client: str, kind: str, ms: int | None = None, **fields: Any) -> Group:
+        """A line of the client's own log."""
+        broker = self.broker
+        self.on("clients").at(self.now if ms is None else ms)
+        self.add("client", kind, client_id=client, **fields)
+        self.on(broker)
+        return self.is_at(self.now)
 
     # what the coordinator does
 
