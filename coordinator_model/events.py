@@ -59,6 +59,9 @@ GROUP_DEAD: Final = "GROUP_DEAD"
 GROUPS_DELETED: Final = "GROUPS_DELETED"
 GROUP_CONVERTED: Final = "GROUP_CONVERTED"  # between the classic and the consumer protocol; state: the new protocol
 SIMPLE_GROUP: Final = "SIMPLE_GROUP"  # offsets committed without membership
+GROUPS_CLEANED: Final = (
+    "GROUPS_CLEANED"  # expired offsets of coordinator_partition removed, groups with them; member_count: tombstones; no group
+)
 COORDINATOR_ELECTED: Final = "COORDINATOR_ELECTED"  # of coordinator_partition; no group; generation: the leader epoch
 COORDINATOR_RESIGNED: Final = "COORDINATOR_RESIGNED"
 CONSUMER_GROUP_LOG: Final = "CONSUMER_GROUP_LOG"  # a line about a KIP-848 group; reason: its text

@@ -70,7 +70,7 @@ class GroupTracker:
         handler(self, event)
         if event.source != "coordinator":
             prediction.observe(self, event)
-        elif event.kind in _BEYOND_REQUESTS:
+        elif event.kind in _BEYOND_REQUESTS or (event.kind == kinds.GROUPS_CLEANED and view.state is State.DEAD):
             prediction.drop(self, event.at_ms)
         self._next_ms = self.next_ms()
 

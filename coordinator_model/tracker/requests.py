@@ -208,11 +208,11 @@ def delete_groups(g: Emitter, event: Event) -> None:
         group_removed(g, event)
 
 
-def group_removed(g: Emitter, event: Event) -> None:
+def group_removed(g: Emitter, event: Event, trigger: str = phases.GROUP_REMOVED) -> None:
     """The group is gone; one of the same name starts again at generation 1."""
     view = g.view
     phases.abandon(g, event.at_ms, [ref(event)])
-    phases.change_state(g, event.at_ms, State.DEAD, phases.GROUP_REMOVED, [ref(event)])
+    phases.change_state(g, event.at_ms, State.DEAD, trigger, [ref(event)])
     for member_id in list(view.members):
         membership.remove(g, member_id, event.at_ms, membership.GROUP_GONE, [ref(event)])
     view.generation, view.member_count, view.complete = 0, 0, True
