@@ -56,8 +56,6 @@ def _judge(g: Emitter) -> None:
         findings.rolling_restart(g, burst[first:], restarted)
         return
     who = Counter((past.client_id, past.client_host if not past.client_id else "") for past in burst)
-    if not who:
-        return
     client, count = max(who.items(), key=lambda item: (item[1], item[0]))
     if count >= STORM_AT_LEAST:
         own = [number for number, past in enumerate(burst) if (past.client_id, past.client_host if not past.client_id else "") == client]

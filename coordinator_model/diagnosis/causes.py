@@ -29,6 +29,13 @@ _CAUSES: Final = {
 }
 """What the specification says outright; why a member left or came back, its own request says."""
 
+_UNSAID: Final = {
+    Trigger_.LEAVE.name: reasons.MEMBER_LEFT,
+    Trigger_.LEADER_REJOIN.name: reasons.LEADER_REJOINED,
+    Trigger_.MEMBER_METADATA_CHANGED.name: reasons.MEMBER_REJOINED,
+}
+"""Where that request is no trigger: who left had only been handed an id, who came back was refused in the end."""
+
 
 def may_still_be_told(g: Emitter, ended_ms: int, now_ms: int) -> bool:
     """Whether the specification has yet to be told of a rebalance that ended then."""
@@ -42,12 +49,8 @@ def settle_start(g: Emitter, rebalance: Rebalance) -> None:
     if rebalance.exact or start is None:
         return
     at_ms, name, member_id = start
-    if rebalance.joined_ms >= 0 and not at_ms <= rebalance.joined_ms:
-        return
     known = next((t for t in rebalance.triggers if t.member_id == member_id), None)
-    cause = _CAUSES.get(name) or (known.cause if known is not None else "")
-    if not cause:
-        return
+    cause = _CAUSES.get(name) or (known.cause if known is not None else _UNSAID[name])
     if known is None or known.cause != cause:
         known = _trigger(g, at_ms, cause, member_id)
         rebalance.triggers.append(known)

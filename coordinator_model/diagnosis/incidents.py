@@ -41,7 +41,7 @@ def watch(g: Emitter, event: Event) -> None:
 
 
 def moved(g: Emitter, at_ms: int, from_broker: str, to_broker: str, sign: Ref) -> None:
-    """Another broker coordinates the group now, or the same one after it came back."""
+    """Another broker coordinates the group now."""
     if g.view.consumer_protocol:
         return
     running = g.view.incident

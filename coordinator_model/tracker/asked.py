@@ -6,7 +6,7 @@ reads them.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, Final
 
 from coordinator_model import events as kinds
@@ -86,7 +86,9 @@ def agrees(event: Event, answer: Answer) -> bool:
 
 def observed(event: Event) -> dict[str, Any]:
     """The broker's answer, for people."""
-    return _told(event.error_code, event.answer_generation, event.leader_id, event.protocol, [m.member_id for m in event.members], event)
+    members = [m.member_id for m in event.members]
+    told = _told(event.error_code, event.answer_generation, event.leader_id, event.protocol, members, event)
+    return told | _of_entries([m.error_code for m in event.members])
 
 
 def predicted(answer: Answer, event: Event) -> dict[str, Any]:
@@ -94,7 +96,8 @@ def predicted(answer: Answer, event: Event) -> dict[str, Any]:
     if isinstance(answer, JoinAnswer):
         members = [m.member_id for m in answer.members]
         return _told(answer.error, answer.generation, answer.leader, answer.protocol or "", members, event)
-    return _told(answer.error, -1, "", "", [], event)
+    told = _told(answer.error, -1, "", "", [], event)
+    return told | _of_entries([m.error for m in answer.members]) if isinstance(answer, LeaveAnswer) else told
 
 
 def error_name(code: int) -> str | int:
@@ -104,7 +107,7 @@ def error_name(code: int) -> str | int:
 
 def in_words(told: dict[str, Any]) -> str:
     """An answer in a sentence."""
-    rest = ", ".join(f"{name} {value}" for name, value in told.items() if name in ("generation", "leader", "protocol"))
+    rest = ", ".join(f"{name} {value}" for name, value in told.items() if name in ("generation", "leader", "protocol", "entries"))
     return f"{told['error']} ({rest})" if rest else str(told["error"])
 
 
@@ -115,6 +118,11 @@ def _told(error: int, generation: int, leader: str, protocol: str, members: list
         if members:
             told["members"] = sorted(members)
     return told
+
+
+def _of_entries(codes: Sequence[int]) -> dict[str, Any]:
+    """The errors of a LeaveGroup's entries, which are not that of the request."""
+    return {"entries": [error_name(code) for code in codes]} if any(codes) else {}
 
 
 def _join_agrees(event: Event, answer: JoinAnswer) -> bool:

@@ -59,9 +59,7 @@ class BrokerClock:
                 before = last
             elif after is None:
                 after = first
-        if after is None:
-            return True  # later in the same second as the newest line
-        return before is not None and (after - before) * SECOND_MS <= max_silence_ms
+        return before is not None and after is not None and (after - before) * SECOND_MS <= max_silence_ms
 
     def longest_silence_ms(self, from_ms: int, to_ms: int) -> int:
         """The longest time without a line that touches `from_ms` to `to_ms`, as far as still known."""

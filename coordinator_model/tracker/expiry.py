@@ -37,8 +37,7 @@ def claim_due(g: Emitter, now_ms: int, clock: BrokerClock | None) -> None:
     grace = g.settings.grace_ms
     overdue = [m for m in view.members.values() if 0 <= m.deadline_ms() < now_ms - grace]
     for member in sorted(overdue, key=lambda m: (m.deadline_ms(), m.member_id)):
-        if member.member_id in view.members and member.deadline_ms() >= 0:
-            _claim(g, member, clock)
+        _claim(g, member, clock)
     running = view.open
     if running is not None and 0 <= running.vacant_ms < now_ms - grace:
         phases.emptied(g, running.vacant_ms, max(view.generation, 0) + 1, signs=[])
@@ -58,8 +57,7 @@ def _claim(g: Emitter, member: Member, clock: BrokerClock | None) -> None:
         return  # members live and rejoin: it may be parked in JoinGroup or SyncGroup, where no session runs out
     signs = [member.last_sign] if member.last_sign else []
     gone = remove(g, member.member_id, deadline, reasons.SESSION_TIMEOUT, signs)
-    if gone is None:
-        return
+    assert gone is not None
     if not member.abandoned:  # else its client's JoinGroup for a new id was first
         phases.add_trigger(g, trigger_of(gone, reasons.SESSION_TIMEOUT, "", deadline))
     if running is None:

@@ -373,8 +373,6 @@ def coordinator_moved(g: Emitter, incident: Incident) -> None:
     lost = sorted(set(incident.lost))
     if not incident.to_broker:
         what = f"Broker {g.view.broker}, the group's coordinator, was held up: another broker had gone, or its log could not be written."
-    elif incident.from_broker == incident.to_broker:
-        what = f"Broker {incident.to_broker} loaded the group anew."
     else:
         what = f"The group moved from broker {incident.from_broker} to broker {incident.to_broker}."
     cost = f" {len(lost)} of its members were not heard in time and lost their place." if lost else ""

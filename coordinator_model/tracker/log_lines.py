@@ -23,7 +23,7 @@ def preparing_rebalance(g: Emitter, event: Event) -> None:
     if running is not None and running.joined_ms < 0 and not running.exact:
         # Requests showed it first: the line confirms it and gives the exact time.
         running.started_ms, running.exact, running.cause, running.named = event.at_ms, True, trigger.cause, trigger.member_id
-        running.triggers.append(trigger)
+        running.triggers.insert(0, trigger)
         running.evidence.append(ref(event))
         return
     view.generation = max(view.generation, event.generation)
@@ -58,7 +58,7 @@ def stabilized(g: Emitter, event: Event) -> None:
         if len(view.members) < event.member_count:
             membership.add(g, member_id, at_ms)
     view.complete = len(view.members) == event.member_count
-    if not view.complete and len(view.members) > event.member_count:
+    if 0 <= event.member_count < len(view.members):  # Kafka 1.0 to 2.7 does not give the count
         view.members = {m: v for m, v in view.members.items() if v.sessions_seen}
     phases.tell(g, running)
 

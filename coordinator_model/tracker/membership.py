@@ -19,6 +19,8 @@ CONNECTIONS_KEPT: Final = 4
 STALLED_WITHIN_MS: Final = 60_000  # before its session ended, where the session timeout is not known
 SLACK_MS: Final = 1_000
 REMEMBERED: Final = 64  # memberships kept after their end; the oldest go first
+REMEMBERED_MS: Final = 60_000
+"""So long all are kept, however many: a large group may go at once, and each of its members is told of in both logs."""
 
 END_KINDS: Final = {
     reasons.MEMBER_LEFT: LEFT,
@@ -86,7 +88,7 @@ def remove(
     if view.open is not None:
         if member_id in view.open.added:
             view.open.added.remove(member_id)
-        elif member_id not in view.open.gone:
+        else:
             view.open.gone.append(member_id)
         view.open.stopped.setdefault(member_id, member.seen_ms if kind == reasons.SESSION_TIMEOUT and member.seen_ms >= 0 else at_ms)
     if view.leader_id == member_id:
@@ -128,7 +130,8 @@ def remove(
         sign=signs[0] if signs else None,
     )
     view.gone.append(gone)
-    del view.gone[:-REMEMBERED]
+    while len(view.gone) > REMEMBERED and view.gone[0].at_ms < at_ms - REMEMBERED_MS:
+        del view.gone[0]
     _tell(g, member, at_ms, kind, signs)
     return gone
 

@@ -29,6 +29,8 @@ GROUP_LOADED: Final = "GROUP_LOADED"
 GROUP_REMOVED: Final = "GROUP_REMOVED"
 OFFSETS_EXPIRED: Final = "OFFSETS_EXPIRED"
 
+TRIGGERS_KEPT: Final = 32
+LOOSE_KEPT: Final = 4_096  # of those that no rebalance has followed yet: all members of a large group may go at once
 _REMOVALS: Final = frozenset(
     {reasons.MEMBER_LEFT, reasons.POLL_TIMEOUT, reasons.ADMIN_REMOVED, reasons.SESSION_TIMEOUT, reasons.SYNC_TIMEOUT}
 )
@@ -65,12 +67,12 @@ def open_rebalance(
         named=trigger.member_id if trigger is not None else "",
         count_before=view.member_count,
         floor_ms=view.last_ok_ms,
-        triggers=list(view.loose),
+        triggers=[t for t in view.loose if t is not trigger],
         owned_before={p: m.member_id for m in view.members.values() for p in m.partitions or ()},
         evidence=list(signs),
     )
-    if trigger is not None and trigger not in rebalance.triggers:
-        rebalance.triggers.append(trigger)
+    if trigger is not None:
+        rebalance.triggers.insert(0, trigger)
     departed = {t.member_id: t.at_ms for t in rebalance.triggers if t.cause in _REMOVALS and t.member_id not in view.members}
     for old in view.gone:
         if old.member_id in departed:
@@ -113,7 +115,10 @@ def add_trigger(g: Emitter, trigger: Trigger) -> None:
     known = view.open.triggers if view.open is not None else view.loose
     if not any(t.member_id == trigger.member_id and t.cause == trigger.cause and trigger.member_id for t in known):
         known.append(trigger)
-        del known[:-32]
+        if view.open is None:
+            del known[:-LOOSE_KEPT]
+        else:
+            del known[TRIGGERS_KEPT:-1]  # what began it came first
 
 
 def joined(g: Emitter, at_ms: int, generation: int, *, exact: bool, signs: list[Ref]) -> Rebalance:
@@ -141,8 +146,7 @@ def ended(g: Emitter, at_ms: int, *, signs: list[Ref]) -> None:
     """The leader's assignment is in: Stable (propagateAssignment)."""
     view = g.view
     running = view.open
-    if running is None:
-        return
+    assert running is not None
     running.ended_ms = at_ms
     running.outcome = COMPLETED
     running.evidence += signs

@@ -145,6 +145,8 @@ def _tell(g: Emitter, told: Sequence[tuple[int, Event]], number: int, clock: Bro
     overdue = next((parked for parked in p.parked.values() if now_ms > parked.at_ms + LATE_MS), None)
     if overdue is not None:
         _differ(g, overdue, None, step, clock)
+    elif group.state is State.DEAD:
+        drop(g, event.at_ms)  # it was deleted: one of the same name has nothing of it
 
 
 def _is_nobodys(g: Emitter, group: ClassicGroup, event: Event) -> bool:

@@ -82,11 +82,11 @@ def join_group(g: Emitter, event: Event) -> None:
         return  # an answer of a generation that is over
     if not at_once:
         running = phases.joined(g, event.at_ms, generation, exact=False, signs=[])
-    _replace_static(g, event)
+    leader_id = _replace_static(g, event)
     known = event.answer_member_id in view.members
     member = membership.add(g, event.answer_member_id, event.received_ms, event)
     member.sessions_seen = True
-    view.protocol, view.leader_id = event.protocol or view.protocol, event.leader_id or view.leader_id
+    view.protocol, view.leader_id = event.protocol or view.protocol, leader_id or view.leader_id
     view.protocol_type = event.protocol_type or view.protocol_type
     offered = tuple((p.name, p.digest) for p in event.protocols)
     topics = next((p.topics for p in event.protocols if p.topics is not None), None) or ()
@@ -211,6 +211,8 @@ def delete_groups(g: Emitter, event: Event) -> None:
 def group_removed(g: Emitter, event: Event, trigger: str = phases.GROUP_REMOVED) -> None:
     """The group is gone; one of the same name starts again at generation 1."""
     view = g.view
+    if view.open is not None and view.open.vacant_ms >= 0:  # only an empty group can be removed
+        phases.emptied(g, view.open.vacant_ms, max(view.generation, 0) + 1, signs=[])
     phases.abandon(g, event.at_ms, [ref(event)])
     phases.change_state(g, event.at_ms, State.DEAD, trigger, [ref(event)])
     for member_id in list(view.members):
@@ -262,8 +264,7 @@ def _follow_generation(g: Emitter, event: Event) -> None:
     if event.generation > view.generation or view.state in (None, State.EMPTY, State.DEAD):
         if view.open is not None:
             phases.abandon(g, event.received_ms, [ref(event)])
-        if event.generation != view.generation:
-            view.complete = False
+        view.complete = False
         view.generation = event.generation
         view.state = State.STABLE
 
@@ -300,24 +301,24 @@ def _joined_as_trigger(running: Rebalance, event: Event, cause: str) -> None:
     )
     running.triggers.append(trigger)
     running.triggers.sort(key=lambda t: (t.at_ms, t.cause, t.member_id))
-    del running.triggers[32:]
+    del running.triggers[phases.TRIGGERS_KEPT :]
 
 
-def _replace_static(g: Emitter, event: Event) -> None:
-    """A static member came back under a new id and takes the old one's place (KIP-345, replaceStaticMember)."""
+def _replace_static(g: Emitter, event: Event) -> str:
+    """A static member came back under a new id and takes the old one's place (KIP-345, replaceStaticMember). Returns who leads."""
     if not event.instance_id or event.member_id:
-        return
+        return event.leader_id
     old_id = _member_of_instance(g, event.instance_id)
     if not old_id or old_id == event.answer_member_id:
-        return
+        return event.leader_id
     old = g.view.members[old_id]
-    was_leader = g.view.leader_id == old_id
     membership.remove(g, old_id, event.received_ms, membership.REPLACED, [ref(event)])
     new = membership.add(g, event.answer_member_id, event.received_ms, event)
     new.partitions, new.topics, new.protocols = old.partitions, old.topics, old.protocols
     new.renewed_ms = event.received_ms
-    if was_leader:
-        g.view.leader_id = event.answer_member_id
+    if event.leader_id != old_id:
+        return event.leader_id
+    return event.answer_member_id  # to an older client its old id is named, so that it does not compute an assignment
 
 
 def _abandon_ids(g: Emitter, event: Event) -> None:
@@ -381,7 +382,10 @@ def _sync_expired_ms(g: Emitter, running: Rebalance) -> int:
 
 
 def _refused(g: Emitter, event: Event) -> None:
-    """An error answer: a fact about the sender, and sometimes about the group."""
+    """An error answer: a fact about the sender.
+
+    A commit that is answered REBALANCE_IN_PROGRESS is none: the member has joined, and not got its assignment yet.
+    """
     gone = membership.recall(g, event.member_id) if event.member_id else membership.recall_connection(g, event.connection)
     if gone is not None and not event.member_id and event.kind == kinds.HEARTBEAT:
         event = event._replace(member_id=gone.member_id)
@@ -391,7 +395,7 @@ def _refused(g: Emitter, event: Event) -> None:
     elif event.error_code == Error.ILLEGAL_GENERATION:
         if event.kind in (kinds.OFFSET_COMMIT, kinds.TXN_OFFSET_COMMIT) and event.member_id:
             findings.zombie_commit(g, event, removed)
-        elif event.kind != kinds.JOIN_GROUP:
+        else:
             findings.illegal_generation(g, event)
     elif event.error_code == Error.UNKNOWN_MEMBER_ID and (event.member_id or gone is not None):
         if removed == membership.LEFT and gone is not None and event.received_ms - gone.at_ms < OWN_LEAVE_MS:
@@ -400,5 +404,3 @@ def _refused(g: Emitter, event: Event) -> None:
             findings.zombie_commit(g, event, removed)
         else:
             findings.unknown_member(g, event, removed)
-    elif event.error_code == Error.REBALANCE_IN_PROGRESS and event.kind == kinds.OFFSET_COMMIT:
-        _sign_of_rebalance(g, event, event.received_ms)

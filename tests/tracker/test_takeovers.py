@@ -1,0 +1,128 @@
+"""A group changes hands: another broker loads it, the old one gives it up, and in which order the two logs say so."""
+
+from __future__ import annotations
+
+import pytest
+
+from coordinator_model import events as kinds
+from coordinator_model.errors import Error
+from tests.tracker.story import Story, table
+
+JOINED = "Adding new member {} with group instance id null; client reason: not provided"
+EXPIRED = "removing member {} on heartbeat expiration"
+
+
+def stable() -> Story:
+    """a-1 (leader) and b-1 at broker-1, generation 1."""
+    story = Story()
+    story.at(0).log_preparing(0, JOINED.format("a-1"), "a-1").log(kinds.MEMBER_ADDED, member_id="a-1", state="Empty")
+    story.at(100).log(kinds.MEMBER_ADDED, member_id="b-1", state="PreparingRebalance")
+    return story.at(3_000).log_stabilized(1, 2).at(3_010).log_assignment(1, "a-1", 2)
+
+
+def states(story: Story) -> list[tuple[int, str, str]]:
+    """Transitions from 10 s on."""
+    rows = table(story.rows(until=90_000), "group_transitions")
+    return [(row["at"], row["from_state"], row["to_state"]) for row in rows if row["at"] >= 10_000]
+
+
+@pytest.mark.parametrize("late_ms", [0, 300, 9_000])
+def test_the_old_coordinator_may_give_the_group_up_after_the_new_one_has_loaded_it(late_ms: int) -> None:
+    """Its clock is ahead, or it was slow. What it gives up is no longer its own: the group stays Stable."""
+    story = stable().on("broker-2").at(20_000).log(kinds.GROUP_LOADED, member_count=2)
+    story.on("broker-1").at(20_000 + late_ms).log(kinds.GROUP_UNLOADED, generation=1)
+    # Of two lines of one millisecond the unloading is told last.
+    assert states(story) == [(20_000, "Stable", "Dead"), (20_000, "Dead", "Stable")]
+
+
+def test_members_that_another_broker_reads_back_do_not_make_it_the_coordinator() -> None:
+    """It reads its partition for a while before it answers for the group."""
+    story = stable().on("broker-2").at(20_000).log(kinds.MEMBER_LOADED, member_id="a-1", generation=1, client_id="a")
+    assert states(story) == []
+    story.at(20_500).log(kinds.GROUP_LOADED, generation=1)
+    assert states(story) == [(20_500, "Stable", "Dead"), (20_500, "Dead", "Stable")]
+
+
+@pytest.mark.parametrize(("count", "state", "before"), [(-1, "Stable", 2), (2, "Stable", 2), (0, "Empty", 0)])
+def test_a_group_is_loaded_with_the_members_that_the_line_counts(count: int, state: str, before: int) -> None:
+    """Scala brokers log the generation and no count: the members are those that are known. Without members it is Empty."""
+    story = stable().on("broker-2").at(20_000).log(kinds.GROUP_LOADED, generation=1 if count < 0 else -1, member_count=count)
+    story.at(30_000).log_preparing(1, JOINED.format("c-1"), "c-1").log(kinds.MEMBER_ADDED, member_id="c-1", state=state)
+    story.at(30_100).log_stabilized(2, before + 1).at(30_110).log_assignment(2, "a-1", before + 1)
+    assert states(story)[1:3] == [(20_000, "Dead", state), (30_000, state, "PreparingRebalance")]
+    row = table(story.rows(), "rebalances")[1]
+    assert (row["members_before"], row["members_after"]) == (before, before + 1)
+
+
+def test_a_log_that_begins_with_a_loading_knows_the_members_of_the_newest_generation() -> None:
+    """Scala brokers log every member of every stored generation as they read the partition from its start."""
+    who = {"client_id": "web", "client_host": "/10.0.0.7", "session_timeout_ms": 10_000, "rebalance_timeout_ms": 30_000}
+    story = Story()
+    for generation, members in ((3, ("old-1", "a-1")), (4, ("a-1", "b-1")), (2, ("older-1",))):
+        for member in members:
+            story.at(generation).log(kinds.MEMBER_LOADED, member_id=member, generation=generation, **who)
+    story.at(10).log(kinds.GROUP_LOADED, generation=4)
+    story.at(30_000).log(kinds.MEMBER_FAILED, member_id="b-1").log_preparing(4, EXPIRED.format("b-1"), "b-1")
+    story.at(30_100).log_stabilized(5, 1).at(30_110).log_assignment(5, "a-1", 1)
+    rows = story.rows()
+    (row,) = table(rows, "rebalances")
+    assert (row["generation"], row["members_after"], row["left"], row["client_id"]) == (5, 1, ["b-1"], "web")
+    (session,) = table(rows, "member_sessions")
+    assert (session["member_id"], session["client_host"], session["session_timeout_ms"]) == ("b-1", "/10.0.0.7", 10_000)
+    assert (session["joined_at"], session["rebalance_timeout_ms"]) == (None, 30_000)
+
+
+def test_a_member_that_is_read_back_keeps_what_is_known_of_it_and_gains_the_rest() -> None:
+    """The broker restarts and reads its partition: since when b-1 is a member is known, whose it is the line tells."""
+    story = stable().at(20_000).log(kinds.GROUP_UNLOADED, generation=1)
+    story.at(25_000).log(kinds.MEMBER_LOADED, member_id="b-1", generation=1, client_id="web", session_timeout_ms=10_000)
+    story.at(25_001).log(kinds.GROUP_LOADED, generation=1)
+    story.at(40_000).log(kinds.MEMBER_FAILED, member_id="b-1").log_preparing(1, EXPIRED.format("b-1"), "b-1")
+    (session,) = table(story.rows(until=60_000), "member_sessions")
+    assert (session["joined_at"], session["client_id"], session["session_timeout_ms"]) == (100, "web", 10_000)
+
+
+def test_a_group_of_which_nothing_was_known_does_not_move() -> None:
+    """broker-1 only refused somebody: what state the group was in then, and that it left it, nobody has seen."""
+    story = Story().at(0).heartbeat("a-1", 7, Error.UNKNOWN_MEMBER_ID)
+    story.on("broker-2").at(20_000).heartbeat("a-2", 8)
+    rows = story.rows(until=40_000)
+    assert table(rows, "group_transitions") == []
+    assert [row["code"] for row in table(rows, "findings")] == ["UNKNOWN_MEMBER", "COORDINATOR_MOVED"]
+
+
+# the consumer protocol (KIP-848) has no such phases
+
+
+def converted(story: Story, ms: int, how: str) -> Story:
+    """The group follows the consumer protocol from here, as one kind of evidence shows."""
+    if how == "line":
+        return story.at(ms).log(kinds.GROUP_CONVERTED, state="consumer")
+    if how == "words":
+        return story.at(ms).log(kinds.CONSUMER_GROUP_LOG, reason="[GroupId orders] Computed a new target assignment")
+    return story.at(ms).request(kinds.CONSUMER_GROUP_HEARTBEAT, "m-1", took=0)
+
+
+@pytest.mark.parametrize("how", ["line", "words", "request"])
+def test_a_group_of_the_consumer_protocol_has_no_rebalances_until_it_is_converted_back(how: str) -> None:
+    story = stable().at(20_000).log_preparing(1, JOINED.format("c-1"), "c-1")
+    converted(converted(story, 21_000, how), 24_000, how)  # said twice, it is still one fact
+    story.at(25_000).log_stabilized(2, 3).at(25_010).log_assignment(2, "a-1", 3)
+    assert [(r["generation"], r["outcome"], r["ended_at"]) for r in table(story.rows(), "rebalances")][1:] == [(None, "ABANDONED", 21_000)]
+    story.at(50_000).log(kinds.GROUP_CONVERTED, state="classic")
+    story.at(60_000).log_preparing(9, JOINED.format("d-1"), "d-1").at(60_100).log_stabilized(10, 4).at(60_110).log_assignment(10, "a-1", 4)
+    assert [(r["generation"], r["started_at"]) for r in table(story.rows(), "rebalances")][2:] == [(10, 60_000)]
+
+
+def test_a_consumer_group_heartbeat_that_is_refused_proves_nothing() -> None:
+    """GROUP_ID_NOT_FOUND or UNSUPPORTED_VERSION: the group is classic as before."""
+    story = stable().at(20_000).request(kinds.CONSUMER_GROUP_HEARTBEAT, "m-1", error_code=Error.GROUP_ID_NOT_FOUND)
+    story.at(30_000).log_preparing(1, JOINED.format("c-1"), "c-1").at(30_100).log_stabilized(2, 3).at(30_110).log_assignment(2, "a-1", 3)
+    assert [(r["generation"], r["outcome"]) for r in table(story.rows(), "rebalances")] == [(1, "COMPLETED"), (2, "COMPLETED")]
+
+
+def test_what_a_move_costs_a_group_of_the_consumer_protocol_is_not_told() -> None:
+    """Its members are another model's business."""
+    story = Story().at(0).log(kinds.CONSUMER_GROUP_LOG, reason="words")
+    story.on("broker-2").at(30_000).log(kinds.CONSUMER_GROUP_LOG, reason="words")
+    assert story.rows(until=200_000) == []

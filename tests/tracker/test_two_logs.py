@@ -1,0 +1,120 @@
+"""The request log and the coordinator's log of one broker: lines of one moment come in either order, and are one story."""
+
+from __future__ import annotations
+
+import pytest
+
+from coordinator_model import events as kinds
+from coordinator_model.errors import Error
+from coordinator_model.tracker.shard import Settings
+from tests.tracker.story import Story, table
+
+JOINED = "Adding new member {} with group instance id null; client reason: not provided"
+
+
+def both() -> Story:
+    """a-1 (leader) and b-1, generation 1, told by both logs; heartbeats until 20 s."""
+    story = Story()
+    story.at(50).id_issued("a-1").id_issued("b-1")
+    story.at(100).log_preparing(0, JOINED.format("a-1"), "a-1").log(kinds.MEMBER_ADDED, member_id="a-1", state="Empty")
+    story.at(100).log(kinds.MEMBER_ADDED, member_id="b-1", state="PreparingRebalance")
+    story.at(3_000).log_stabilized(1, 2).join("a-1", 1, "a-1", ["a-1", "b-1"], waited=2_900).join("b-1", 1, "a-1", waited=2_900)
+    story.at(3_010).log_assignment(1, "a-1", 2).sync("a-1", 1, {"a-1": ("t-0",), "b-1": ("t-1",)}).sync("b-1", 1, {"b-1": ("t-1",)})
+    return story.beats(["a-1", "b-1"], 1, 4_000, 20_000)
+
+
+def second(story: Story, *newcomers: str) -> Story:
+    """Generation 2, at 22 s."""
+    everybody = ["a-1", "b-1", *newcomers]
+    story.at(22_000).log_stabilized(2, len(everybody))
+    for number, member in enumerate(everybody):
+        story.at(22_000).join(member, 2, "a-1", () if number else everybody, waited=500)
+    story.at(22_010).log_assignment(2, "a-1", len(everybody)).sync("a-1", 2, {member: ("t-0",) for member in everybody})
+    for member in everybody[1:]:
+        story.at(22_010).sync(member, 2, {member: ("t-0",)})
+    return story.beats(everybody, 2, 24_000, 40_000)
+
+
+def test_a_heartbeat_that_arrives_before_the_rebalance_and_waits_its_turn_does_not_begin_it() -> None:
+    """It arrives at 20.000 s, waits 4 ms, and is told of the rebalance which the coordinator began at 20.003 s."""
+    story = both().at(19_990).id_issued("c-1")
+    story.at(20_004).heartbeat("b-1", 1, Error.REBALANCE_IN_PROGRESS, took=4)
+    story.at(20_003).log_preparing(1, JOINED.format("c-1"), "c-1").log(kinds.MEMBER_ADDED, member_id="c-1", state="Stable")
+    rows = second(story, "c-1").rows()
+    row = table(rows, "rebalances")[1]
+    assert (row["started_at"], row["cause"], row["member_id"], row["joined"]) == (20_003, "MEMBER_JOINED", "c-1", ["c-1"])
+    assert row["reason"] == JOINED.format("c-1")
+    begun = [t for t in table(rows, "group_transitions") if t["to_state"] == "PreparingRebalance"]
+    assert [(t["at"], t["trigger"]) for t in begun] == [(100, "MEMBER_JOINED"), (20_003, "MEMBER_JOINED")]
+
+
+@pytest.mark.parametrize("source", ["request", "coordinator"])
+def test_the_line_that_hands_out_an_id_may_come_after_the_member_has_joined_with_it(source: str) -> None:
+    """Client and broker on one host: all in one millisecond. c-1 is a member then, and its LeaveGroup is that of a member."""
+    story = both().at(20_003).log_preparing(1, JOINED.format("c-1"), "c-1").log(kinds.MEMBER_ADDED, member_id="c-1", state="Stable")
+    if source == "request":
+        story.id_issued("c-1")
+    else:
+        story.log(kinds.MEMBER_ID_ISSUED, member_id="c-1", state="Stable")
+    second(story, "c-1")
+    story.at(40_500).leave("c-1", "the consumer is being closed")
+    sessions = table(story.rows(), "member_sessions")
+    assert [(s["member_id"], s["joined_at"], s["end_kind"]) for s in sessions] == [("c-1", 20_003, "LEFT")]
+
+
+def test_a_heartbeat_in_the_millisecond_in_which_the_phase_ends_begins_no_other() -> None:
+    """b-1 is told to rejoin, does, and is the last: the phase ends, all within 22.000 s. From requests alone."""
+    story = Story()
+    story.events = [event for event in both().events if event.source == "request"]
+    story.at(19_990).id_issued("c-1")
+    story.at(22_000).heartbeat("b-1", 1, Error.REBALANCE_IN_PROGRESS, took=0)
+    second(story, "c-1")
+    story.events = [event for event in story.events if event.source == "request"]
+    rows = table(story.rows(), "rebalances")
+    assert [(row["generation"], row["outcome"], row["joined_at"]) for row in rows] == [(1, "COMPLETED", 3_000), (2, "COMPLETED", 22_000)]
+
+
+@pytest.mark.parametrize("logged", [False, True])
+def test_a_commit_between_join_and_sync_is_refused_and_begins_no_rebalance(logged: bool) -> None:
+    """CompletingRebalance answers commits with REBALANCE_IN_PROGRESS: whether the member still owns the partition is being decided."""
+    story = both().at(19_990).id_issued("c-1")
+    story.at(20_003).log_preparing(1, JOINED.format("c-1"), "c-1").log(kinds.MEMBER_ADDED, member_id="c-1", state="Stable")
+    second(story, "c-1").at(22_005).commit("b-1", 2, Error.REBALANCE_IN_PROGRESS)
+    if not logged:
+        story.events = [event for event in story.events if event.source == "request"]
+    rows = story.rows()
+    assert [(row["generation"], row["outcome"]) for row in table(rows, "rebalances")] == [(1, "COMPLETED"), (2, "COMPLETED")]
+    assert "MODEL_DIVERGENCE" not in [row["code"] for row in table(rows, "findings")]
+
+
+def test_a_sync_that_is_sent_back_begins_the_next_rebalance_where_no_line_does() -> None:
+    """c-1 joins while the leader computes: those who wait for their assignment are sent back to join."""
+    story = Story()
+    story.events = [event for event in both().events if event.source == "request"]
+    story.at(20_000).request(kinds.JOIN_GROUP, "", error_code=Error.MEMBER_ID_REQUIRED, answer_member_id="c-1")
+    story.at(21_000).join("a-1", 2, "a-1", ["a-1", "b-1"], waited=900).join("b-1", 2, "a-1", waited=800)
+    story.at(21_500).request(kinds.SYNC_GROUP, "b-1", took=450, generation=2, error_code=Error.REBALANCE_IN_PROGRESS)
+    story.at(22_000).join("a-1", 3, "a-1", ["a-1", "b-1", "c-1"], waited=400).join("b-1", 3, "a-1", waited=400)
+    story.join("c-1", 3, "a-1", waited=500)
+    story.at(22_010).sync("a-1", 3, {"a-1": ("t-0",), "b-1": ("t-1",), "c-1": ()})
+    rows = table(story.rows(), "rebalances")
+    assert [(row["generation"], row["outcome"], row["started_at"]) for row in rows][1:] == [
+        (2, "SUPERSEDED", 20_100),
+        (3, "COMPLETED", 21_500),
+    ]
+
+
+def test_what_an_administrator_tool_adds_to_a_log_is_passed_over() -> None:
+    """Lines that are known and change nothing: about a member's metadata, a static member that keeps its place."""
+    story = both()
+    usual = story.rows()
+    for kind in (kinds.MEMBER_UPDATED, kinds.STATIC_MEMBER_KEPT, kinds.COORDINATOR_NOTE):
+        story.at(10_000).log(kind, member_id="b-1", reason="words")
+    assert story.rows() == usual
+
+
+def test_settings_are_times_that_pass() -> None:
+    with pytest.raises(ValueError, match="grace_ms must not be negative, got -1"):
+        Settings(grace_ms=-1)
+    with pytest.raises(ValueError, match="not a Kafka release"):
+        Settings(kafka_version="newest")
