@@ -134,6 +134,9 @@ class Rebalance:
     resubscribed: list[str] = field(default_factory=list)  # members that came back with other topics
     named: str = ""  # member that the coordinator's reason names, or the specification
     settled: bool = False  # the specification gave the start
+    told_leader_ms: int = -1  # when the leader was told that it leads
+    leader_ready_ms: int = -1  # arrival of its SyncGroup with the assignment
+    fetched: dict[str, int] = field(default_factory=dict)  # member id: arrival of its first OffsetFetch after that
 
 
 @dataclass(slots=True)
@@ -281,3 +284,4 @@ class View:
     moved_clients: list[str] = field(default_factory=list)  # who belonged to the group then
     completed_ms: int = -1  # end of the last rebalance that made the group Stable
     prediction: Prediction = field(default_factory=Prediction)
+    fetches: bool = False  # its members are seen to ask for offsets
