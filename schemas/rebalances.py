@@ -40,7 +40,7 @@ SCHEMA: Final = StructType(
         column(
             "slowest_member_id",
             StringType(),
-            "Member that the join phase waited for longest: it was alive, and rejoined last, was dropped, or is static and did not come.",
+            "Member that the join phase waited for longest: it was alive, and rejoined (or left) last, was dropped, or is static and did not come.",
         ),
         column("leader_id", StringType(), "Leader of the new generation."),
         column("protocol", StringType(), "Selected protocol (assignor)."),

@@ -14,6 +14,9 @@ SLOW_MS: Final = 5_000
 """Members learn of a rebalance within a heartbeat interval, 3 s by default; what is longer than this was somebody's doing."""
 
 
+_OF_ITS_OWN_ACCORD: Final = frozenset({"LEFT", reasons.POLL_TIMEOUT})
+
+
 def judge(g: Emitter, rebalance: Rebalance) -> str:
     """Whom the join phase of a rebalance that is being written waited for longest; tells it, if that was long.
 
@@ -26,7 +29,7 @@ def judge(g: Emitter, rebalance: Rebalance) -> str:
     absent = "" if dropped is not None else _static_that_did_not(g, rebalance, waited_ms)
     if waited_ms >= SLOW_MS:
         _tell(g, rebalance, dropped, absent)
-    return dropped.member_id if dropped is not None else absent or _rejoined_last(rebalance)
+    return dropped.member_id if dropped is not None else absent or _answered_last(g, rebalance)
 
 
 def _dropped(g: Emitter, rebalance: Rebalance) -> Gone | None:
@@ -61,10 +64,11 @@ def _last_to_join(rebalance: Rebalance) -> str:
     return joins[-1][1]
 
 
-def _rejoined_last(rebalance: Rebalance) -> str:
-    """The last of the members that had been there to rejoin once it had begun; empty if there is none."""
-    rejoined = [(at_ms, m) for m, at_ms in rebalance.joins.items() if m not in rebalance.added and at_ms > rebalance.started_ms]
-    return max(rejoined, default=(0, ""))[1]
+def _answered_last(g: Emitter, rebalance: Rebalance) -> str:
+    """The last of the members that had been there to rejoin, or to leave, once it had begun; empty if there is none."""
+    answers = [(at_ms, m) for m, at_ms in rebalance.joins.items() if m not in rebalance.added]
+    answers += [(old.at_ms, old.member_id) for old in g.view.gone if old.member_id in rebalance.gone and old.kind in _OF_ITS_OWN_ACCORD]
+    return max((answer for answer in answers if rebalance.started_ms < answer[0] <= rebalance.joined_ms), default=(0, ""))[1]
 
 
 def _static_that_did_not(g: Emitter, rebalance: Rebalance, waited_ms: int) -> str:
