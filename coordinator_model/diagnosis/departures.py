@@ -12,8 +12,8 @@ from typing import Any, Final
 from coordinator_model.events import Event
 from coordinator_model.tracker import findings, reasons
 from coordinator_model.tracker.emit import Emitter
-from coordinator_model.tracker.rows import FINDINGS, MEMBER_SESSIONS
-from coordinator_model.tracker.view import Leaving, Member
+from coordinator_model.tracker.rows import FINDINGS, MEMBER_SESSIONS, ref
+from coordinator_model.tracker.view import Leaving, Member, Stalled
 
 DECIDED_MS: Final = 30_000
 """Who has not come back by then has closed, as far as anybody can say."""
@@ -33,13 +33,24 @@ def hold(g: Emitter, at_ms: int, member: Member, session: dict[str, Any], findin
     g.view.undecided.append(Leaving(at_ms, member.member_id, member.connection, session, finding))
 
 
+def hold_stalled(g: Emitter, at_ms: int, member: Member, finding: dict[str, Any]) -> None:
+    """Keeps what is told of a stalled poll loop until the client polls again, and so shows for how long it did not."""
+    if member.connection and member.rebalance_timeout_ms >= 0:
+        g.view.stalled.append(Stalled(at_ms, member.connection, member.rebalance_timeout_ms, finding))
+    else:
+        g.emit(FINDINGS, **finding)
+
+
 def came_back(g: Emitter, event: Event) -> None:
     """A JoinGroup without a member id: on the connection of a member that left, it shows a stalled poll loop."""
     view = g.view
+    for stalled in [s for s in view.stalled if s.connection == event.connection]:
+        view.stalled.remove(stalled)
+        _tell_gap(g, stalled.finding, stalled.limit_ms, stalled.at_ms, event)
     for leaving in [u for u in view.undecided if u.connection == event.connection]:
         view.undecided.remove(leaving)
         g.emit(MEMBER_SESSIONS, **{**leaving.session, "end_kind": reasons.POLL_TIMEOUT})
-        g.emit(FINDINGS, **leaving.finding)
+        _tell_gap(g, leaving.finding, leaving.session["rebalance_timeout_ms"], leaving.at_ms, event)
         for rebalance in (*view.closing, *([view.open] if view.open is not None else ())):
             if rebalance.cause == reasons.MEMBER_LEFT and rebalance.named == leaving.member_id:
                 rebalance.cause = reasons.POLL_TIMEOUT
@@ -64,7 +75,8 @@ def was_stalled(g: Emitter, event: Event) -> None:
             g.view.held = [held for held in g.view.held if held.member_id != gone.member_id]
             member = Member(gone.member_id, gone.instance_id, gone.client_id, gone.client_host)
             member.rebalance_timeout_ms = gone.rebalance_timeout_ms
-            g.emit(FINDINGS, **findings.poll_timeout(g, member, gone.at_ms, [gone.sign] if gone.sign else []))
+            row = findings.poll_timeout(g, member, gone.at_ms, [gone.sign] if gone.sign else [])
+            _tell_gap(g, row, gone.rebalance_timeout_ms, gone.seen_ms, event)  # it falls silent when the limit has passed
 
 
 def blocks(g: Emitter, member_ids: set[str]) -> bool:
@@ -74,7 +86,8 @@ def blocks(g: Emitter, member_ids: set[str]) -> bool:
 
 def next_ms(g: Emitter) -> int | None:
     """When `close_due` has work next."""
-    return g.view.undecided[0].at_ms + DECIDED_MS + 1 if g.view.undecided else None
+    since = [waiting[0].at_ms for waiting in (g.view.undecided, g.view.stalled) if waiting]
+    return min(since) + DECIDED_MS + 1 if since else None
 
 
 def close_due(g: Emitter, now_ms: int, *, flush: bool = False) -> None:
@@ -82,6 +95,17 @@ def close_due(g: Emitter, now_ms: int, *, flush: bool = False) -> None:
     undecided = g.view.undecided
     while undecided and (flush or undecided[0].at_ms + DECIDED_MS < now_ms):
         g.emit(MEMBER_SESSIONS, **undecided.pop(0).session)
+    stalled = g.view.stalled
+    while stalled and (flush or stalled[0].at_ms + DECIDED_MS < now_ms):
+        g.emit(FINDINGS, **stalled.pop(0).finding)
+
+
+def _tell_gap(g: Emitter, finding: dict[str, Any], limit_ms: int | None, since_ms: int, event: Event) -> None:
+    """The client polls again: it had not done so for its limit, and since it was given up."""
+    if limit_ms is None or limit_ms < 0 or not 0 <= since_ms < event.received_ms:
+        g.emit(FINDINGS, **finding)
+    else:
+        g.emit(FINDINGS, **findings.with_poll_gap(finding, limit_ms, limit_ms + event.received_ms - since_ms, ref(event)))
 
 
 def _correct(triggers: list[Any], member_id: str) -> None:

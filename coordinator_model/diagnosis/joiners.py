@@ -46,14 +46,18 @@ def _tell(g: Emitter, rebalance: Rebalance, dropped: Gone | None, absent: str) -
     if dropped is not None:
         signs = [dropped.sign] if dropped.sign else rebalance.evidence
         why = "it did not rejoin before the rebalance timeout and was removed"
-        findings.slow_joiner(g, rebalance, dropped.member_id, dropped.client_id, dropped.client_host, why, signs)
+        findings.slow_joiner(
+            g, rebalance, dropped.member_id, dropped.client_id, dropped.client_host, why, signs, dropped.rebalance_timeout_ms
+        )
         return
     member = absent or _last_to_join(rebalance)
     if member:
         known = g.view.members.get(member)
         why = "it rejoined last" if member in rebalance.joins else "it is static, keeps its place, and did not rejoin"
         client, host = (known.client(), known.client_host) if known is not None else ("", "")
-        findings.slow_joiner(g, rebalance, member, client, host, why, rebalance.evidence)
+        findings.slow_joiner(
+            g, rebalance, member, client, host, why, rebalance.evidence, known.rebalance_timeout_ms if known is not None else -1
+        )
 
 
 def _last_to_join(rebalance: Rebalance) -> str:

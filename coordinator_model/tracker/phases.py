@@ -298,7 +298,6 @@ def _write(g: Emitter, rebalance: Rebalance) -> None:
     causes.sharpen(g, rebalance, culprit)
     slowest = joiners.judge(g, rebalance)
     health.judge(g, rebalance)
-    bursts.add(g, rebalance, culprit, culprit.sign or (rebalance.evidence[0] if rebalance.evidence else None))
     if culprit.member_id in g.view.members:  # who it is may have been told after what it did
         member = g.view.members[culprit.member_id]
         culprit.instance_id, culprit.client_host = member.instance_id, member.client_host
@@ -306,6 +305,7 @@ def _write(g: Emitter, rebalance: Rebalance) -> None:
     joined_ms = rebalance.joined_ms if rebalance.joined_ms >= 0 else None
     g.view.unowned = cost.carry(g.view.unowned, rebalance)
     moved = cost.of(rebalance)
+    bursts.add(g, rebalance, culprit, culprit.sign or (rebalance.evidence[0] if rebalance.evidence else None), moved)
     assigned_in = rebalance.leader_ready_ms - rebalance.told_leader_ms if rebalance.told_leader_ms >= 0 <= rebalance.leader_ready_ms else -1
     start = _last_to_start(rebalance)
     g.emit(

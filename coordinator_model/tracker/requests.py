@@ -409,15 +409,15 @@ def _refused(g: Emitter, event: Event) -> None:
         findings.fenced_instance(g, event)
     elif event.error_code == Error.ILLEGAL_GENERATION:
         if event.kind in (kinds.OFFSET_COMMIT, kinds.TXN_OFFSET_COMMIT) and event.member_id:
-            findings.zombie_commit(g, event, removed)
+            findings.zombie_commit(g, event, gone)
         elif event.kind != kinds.JOIN_GROUP:
             findings.illegal_generation(g, event)
     elif event.error_code == Error.UNKNOWN_MEMBER_ID and (event.member_id or gone is not None):
         if removed == membership.LEFT and gone is not None and event.received_ms - gone.at_ms < OWN_LEAVE_MS:
             return
         if event.kind in (kinds.OFFSET_COMMIT, kinds.TXN_OFFSET_COMMIT):
-            findings.zombie_commit(g, event, removed)
+            findings.zombie_commit(g, event, gone)
         else:
-            findings.unknown_member(g, event, removed)
+            findings.unknown_member(g, event, gone)
     elif event.error_code == Error.REBALANCE_IN_PROGRESS and event.kind == kinds.OFFSET_COMMIT:
         _sign_of_rebalance(g, event, event.received_ms)

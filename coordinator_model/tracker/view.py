@@ -80,6 +80,8 @@ class Gone:
     rebalance_timeout_ms: int = -1
     partitions: tuple[str, ...] = ()  # what it owned
     sign: Ref | None = None  # the line that ended it
+    seen_ms: int = -1  # when it was last heard
+    session_timeout_ms: int = -1
 
 
 @dataclass(slots=True)
@@ -189,6 +191,16 @@ class Leaving:
 
 
 @dataclass(slots=True)
+class Stalled:
+    """A member whose poll loop stalled, as its client said: how long it did shows when it comes back."""
+
+    at_ms: int
+    connection: str
+    limit_ms: int  # max.poll.interval.ms
+    finding: dict[str, Any]
+
+
+@dataclass(slots=True)
 class Past:
     """A rebalance that was written, as far as a storm or a rolling restart shows in it."""
 
@@ -198,6 +210,10 @@ class Past:
     client_id: str
     client_host: str
     sign: Ref | None
+    total_ms: int = 0
+    unavailable_ms: int = -1
+    moved: int = -1
+    first: bool = False  # the group had been empty
 
 
 @dataclass(slots=True)
@@ -285,3 +301,4 @@ class View:
     completed_ms: int = -1  # end of the last rebalance that made the group Stable
     prediction: Prediction = field(default_factory=Prediction)
     fetches: bool = False  # its members are seen to ask for offsets
+    stalled: list[Stalled] = field(default_factory=list)
