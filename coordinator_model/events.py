@@ -15,6 +15,7 @@ HEARTBEAT: Final = "HEARTBEAT"
 LEAVE_GROUP: Final = "LEAVE_GROUP"
 OFFSET_COMMIT: Final = "OFFSET_COMMIT"
 TXN_OFFSET_COMMIT: Final = "TXN_OFFSET_COMMIT"
+OFFSET_FETCH: Final = "OFFSET_FETCH"  # names no member: whoever got an assignment asks on its connection where to begin
 DELETE_GROUPS: Final = "DELETE_GROUPS"
 FIND_COORDINATOR: Final = "FIND_COORDINATOR"  # any broker answers it; no word of the group's coordinator itself
 CONSUMER_GROUP_HEARTBEAT: Final = "CONSUMER_GROUP_HEARTBEAT"
@@ -27,6 +28,7 @@ REQUESTS: Final = frozenset(
         LEAVE_GROUP,
         OFFSET_COMMIT,
         TXN_OFFSET_COMMIT,
+        OFFSET_FETCH,
         DELETE_GROUPS,
         FIND_COORDINATOR,
         CONSUMER_GROUP_HEARTBEAT,

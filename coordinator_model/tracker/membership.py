@@ -8,7 +8,7 @@ from coordinator_model.diagnosis import departures, incidents
 from coordinator_model.events import Event
 from coordinator_model.tracker import findings, reasons
 from coordinator_model.tracker.emit import Emitter
-from coordinator_model.tracker.rows import FINDINGS, MEMBER_SESSIONS, Ref, evidence_json, ref
+from coordinator_model.tracker.rows import MEMBER_SESSIONS, Ref, evidence_json, ref
 from coordinator_model.tracker.view import Gone, Member, Trigger
 
 LEFT: Final = "LEFT"
@@ -91,7 +91,8 @@ def remove(
         else:
             view.open.gone.append(member_id)
         view.open.stopped.setdefault(member_id, member.seen_ms if kind == reasons.SESSION_TIMEOUT and member.seen_ms >= 0 else at_ms)
-    if view.leader_id == member_id:
+    led = view.leader_id == member_id
+    if led:
         view.leader_id = ""
     if kind == reasons.SESSION_TIMEOUT and _stalled(member, at_ms):
         kind = reasons.POLL_TIMEOUT
@@ -128,11 +129,13 @@ def remove(
         held_ms=at_ms - member.joined_ms if member.joined_ms >= 0 else -1,
         partitions=member.partitions or (),
         sign=signs[0] if signs else None,
+        seen_ms=member.seen_ms,
+        session_timeout_ms=member.session_timeout_ms,
     )
     view.gone.append(gone)
     while len(view.gone) > REMEMBERED and view.gone[0].at_ms < at_ms - REMEMBERED_MS:
         del view.gone[0]
-    _tell(g, member, at_ms, kind, signs)
+    _tell(g, member, at_ms, kind, signs, led=led)
     return gone
 
 
@@ -142,15 +145,15 @@ def _stalled(member: Member, at_ms: int) -> bool:
     return bool(member.instance_id) and 0 <= at_ms - member.stalled_ms <= limit + SLACK_MS and member.stalled_ms >= 0
 
 
-def _tell(g: Emitter, member: Member, at_ms: int, kind: str, signs: list[Ref]) -> None:
+def _tell(g: Emitter, member: Member, at_ms: int, kind: str, signs: list[Ref], *, led: bool) -> None:
     """What is worth a person's time in the end of a membership."""
     if kind == reasons.SESSION_TIMEOUT:
         if not member.abandoned:
             incidents.hold(g, at_ms, member.seen_ms, member.member_id, findings.session_timeout(g, member, at_ms, signs))
     elif kind == reasons.POLL_TIMEOUT:
-        g.emit(FINDINGS, **findings.poll_timeout(g, member, at_ms, signs))
+        departures.hold_stalled(g, at_ms, member, findings.poll_timeout(g, member, at_ms, signs))
     elif kind == reasons.SYNC_TIMEOUT:
-        findings.sync_timeout(g, member, at_ms, signs)
+        findings.sync_timeout(g, member, at_ms, signs, led=led)
 
 
 def trigger_of(gone: Gone, cause: str, reason: str, at_ms: int) -> Trigger:

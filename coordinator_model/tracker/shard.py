@@ -13,6 +13,7 @@ have nothing due are not decoded. All results are functions of the set of events
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import Final
 
 from coordinator_model import events as kinds
 from coordinator_model.events import Event
@@ -24,6 +25,9 @@ from coordinator_model.tracker.order import heartbeats, sort_key
 from coordinator_model.tracker.rows import Row
 from coordinator_model.tracker.settings import Settings
 from coordinator_model.tracker.view import View
+
+_NO_WORD_OF_IT: Final = frozenset({kinds.FIND_COORDINATOR, kinds.OFFSET_FETCH})
+"""Requests about an id that need not be a group with members."""
 
 __all__ = ["MODEL_VERSION", "Settings", "Shard"]
 
@@ -118,7 +122,7 @@ class Shard:
         """Events of the group before this time are complete."""
         lateness = self.settings.lateness_ms
         held = self._held.get(group_id, ())
-        spoken = (e for e in held if e.kind != kinds.FIND_COORDINATOR and e.source != "client")
+        spoken = (e for e in held if e.kind not in _NO_WORD_OF_IT and e.source != "client")
         brokers = {*self._brokers.get(group_id, ()), *(e.broker for e in spoken)}
         brokers = brokers or {e.broker for e in held}
         clocks = [self._clocks[b] for b in brokers if b in self._clocks]
@@ -139,9 +143,10 @@ class Shard:
         if not ready and (due is None or (due > horizon and not ended)):
             return []
         blob = self._blobs.get(group_id)
-        if blob is None and all(event.kind == kinds.FIND_COORDINATOR for event in ready):
-            # An id that was only asked for is no group: the last answer is kept in case it becomes one.
-            self._held[group_id] = [*ready[-1:], *(e for e in held if e.at_ms >= horizon)]
+        if blob is None and all(event.kind in _NO_WORD_OF_IT for event in ready):
+            # An id that was only asked for is no group: where it lives is kept in case it becomes one.
+            found = [event for event in ready if event.kind == kinds.FIND_COORDINATOR]
+            self._held[group_id] = [*found[-1:], *(e for e in held if e.at_ms >= horizon)]
             return []
         if len(ready) == len(held):
             self._held.pop(group_id, None)

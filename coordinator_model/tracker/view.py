@@ -85,6 +85,8 @@ class Gone:
     rebalance_timeout_ms: int = -1
     partitions: tuple[str, ...] = ()  # what it owned
     sign: Ref | None = None  # the line that ended it
+    seen_ms: int = -1  # when it was last heard
+    session_timeout_ms: int = -1
 
 
 @dataclass(slots=True)
@@ -139,6 +141,9 @@ class Rebalance:
     resubscribed: list[str] = field(default_factory=list)  # members that came back with other topics
     named: str = ""  # member that the coordinator's reason names, or the specification
     settled: bool = False  # the specification gave the start
+    told_leader_ms: int = -1  # when the leader was told that it leads
+    leader_ready_ms: int = -1  # arrival of its SyncGroup with the assignment
+    fetched: dict[str, int] = field(default_factory=dict)  # member id: arrival of its first OffsetFetch after that
 
 
 @dataclass(slots=True)
@@ -191,6 +196,16 @@ class Leaving:
 
 
 @dataclass(slots=True)
+class Stalled:
+    """A member whose poll loop stalled, as its client said: how long it did shows when it comes back."""
+
+    at_ms: int
+    connection: str
+    limit_ms: int  # max.poll.interval.ms
+    finding: dict[str, Any]
+
+
+@dataclass(slots=True)
 class Past:
     """A rebalance that was written, as far as a storm or a rolling restart shows in it."""
 
@@ -200,6 +215,10 @@ class Past:
     client_id: str
     client_host: str
     sign: Ref | None
+    total_ms: int = 0
+    unavailable_ms: int = -1
+    moved: int = -1
+    first: bool = False  # the group had been empty
 
 
 @dataclass(slots=True)
@@ -287,3 +306,5 @@ class View:
     completed_ms: int = -1  # end of the last rebalance that made the group Stable
     prediction: Prediction = field(default_factory=Prediction)
     client_names: dict[str, str] = field(default_factory=dict)  # origin and client in client logs: the member that it is
+    fetches: bool = False  # its members are seen to ask for offsets
+    stalled: list[Stalled] = field(default_factory=list)

@@ -133,6 +133,14 @@ class Group(Story):
         self.at(self.now).commit(consumer.member, self.generation, **consumer.who())
         return self
 
+    def begins(self, client: str, error: int = 0) -> Group:
+        """OffsetFetch: the application has its partitions, and asks where to begin. The request names no member."""
+        consumer = self[client]
+        self.at(self.now).request(
+            kinds.OFFSET_FETCH, "", took=0, client_id=client, connection=consumer.connection, member_count=2, error_code=error
+        )
+        return self
+
     def leaves(self, client: str, reason: str = "", **how: Any) -> Group:
         """LeaveGroup, and the rebalance of the others. `reason`: the client's words (KIP-800)."""
         gone = self.consumers.pop(client)

@@ -72,7 +72,7 @@ def test_the_first_of_forty_that_leave_began_it() -> None:
         story.at(21_000).heartbeat(member, 1, Error.REBALANCE_IN_PROGRESS)
     for number, member in enumerate(stay):
         story.at(21_100).join(member, 2, stay[0], () if number else stay, waited=50)
-    story.at(21_110).sync(stay[0], 2, {member: ("t-0",) for member in stay})
+    story.at(21_110).sync(stay[0], 2, dict.fromkeys(stay, ("t-0",)))
     row = table(story.rows(), "rebalances")[1]
     assert (row["cause"], row["member_id"], row["started_at"], len(row["left"])) == ("MEMBER_LEFT", "m049-1", 20_000, 40)
 

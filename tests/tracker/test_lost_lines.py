@@ -213,4 +213,8 @@ def test_the_group_is_whole_again_after_an_unloading_of_which_no_line_tells_the_
     story.at(40_100).log_stabilized(2, 1).at(40_110).log_assignment(2, "a-1", 1)
     row = table(story.rows(), "rebalances")[1]
     assert (row["members_before"], row["members_after"], row["cause"]) == (2, 1, "MEMBER_LEFT")
-    assert [t["from_state"] for t in table(story.rows(), "group_transitions")][-3:] == ["Stable", "PreparingRebalance", "CompletingRebalance"]
+    assert [t["from_state"] for t in table(story.rows(), "group_transitions")][-3:] == [
+        "Stable",
+        "PreparingRebalance",
+        "CompletingRebalance",
+    ]

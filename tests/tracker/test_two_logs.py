@@ -29,7 +29,7 @@ def second(story: Story, *newcomers: str) -> Story:
     story.at(22_000).log_stabilized(2, len(everybody))
     for number, member in enumerate(everybody):
         story.at(22_000).join(member, 2, "a-1", () if number else everybody, waited=500)
-    story.at(22_010).log_assignment(2, "a-1", len(everybody)).sync("a-1", 2, {member: ("t-0",) for member in everybody})
+    story.at(22_010).log_assignment(2, "a-1", len(everybody)).sync("a-1", 2, dict.fromkeys(everybody, ("t-0",)))
     for member in everybody[1:]:
         story.at(22_010).sync(member, 2, {member: ("t-0",)})
     return story.beats(everybody, 2, 24_000, 40_000)
@@ -75,7 +75,7 @@ def test_a_heartbeat_in_the_millisecond_in_which_the_phase_ends_begins_no_other(
 
 
 @pytest.mark.parametrize("logged", [False, True])
-def test_a_commit_between_join_and_sync_is_refused_and_begins_no_rebalance(logged: bool) -> None:
+def test_a_commit_between_join_and_sync_is_refused_and_begins_no_rebalance(logged):
     """CompletingRebalance answers commits with REBALANCE_IN_PROGRESS: whether the member still owns the partition is being decided."""
     story = both().at(19_990).id_issued("c-1")
     story.at(20_003).log_preparing(1, JOINED.format("c-1"), "c-1").log(kinds.MEMBER_ADDED, member_id="c-1", state="Stable")
