@@ -15,6 +15,7 @@ HEARTBEAT: Final = "HEARTBEAT"
 LEAVE_GROUP: Final = "LEAVE_GROUP"
 OFFSET_COMMIT: Final = "OFFSET_COMMIT"
 TXN_OFFSET_COMMIT: Final = "TXN_OFFSET_COMMIT"
+OFFSET_FETCH: Final = "OFFSET_FETCH"  # names no member: whoever got an assignment asks on its connection where to begin
 DELETE_GROUPS: Final = "DELETE_GROUPS"
 FIND_COORDINATOR: Final = "FIND_COORDINATOR"  # any broker answers it; no word of the group's coordinator itself
 CONSUMER_GROUP_HEARTBEAT: Final = "CONSUMER_GROUP_HEARTBEAT"
@@ -27,6 +28,7 @@ REQUESTS: Final = frozenset(
         LEAVE_GROUP,
         OFFSET_COMMIT,
         TXN_OFFSET_COMMIT,
+        OFFSET_FETCH,
         DELETE_GROUPS,
         FIND_COORDINATOR,
         CONSUMER_GROUP_HEARTBEAT,
@@ -59,10 +61,20 @@ GROUP_DEAD: Final = "GROUP_DEAD"
 GROUPS_DELETED: Final = "GROUPS_DELETED"
 GROUP_CONVERTED: Final = "GROUP_CONVERTED"  # between the classic and the consumer protocol; state: the new protocol
 SIMPLE_GROUP: Final = "SIMPLE_GROUP"  # offsets committed without membership
+GROUPS_CLEANED: Final = (
+    "GROUPS_CLEANED"  # expired offsets of coordinator_partition removed, groups with them; member_count: tombstones; no group
+)
 COORDINATOR_ELECTED: Final = "COORDINATOR_ELECTED"  # of coordinator_partition; no group; generation: the leader epoch
 COORDINATOR_RESIGNED: Final = "COORDINATOR_RESIGNED"
 CONSUMER_GROUP_LOG: Final = "CONSUMER_GROUP_LOG"  # a line about a KIP-848 group; reason: its text
 COORDINATOR_NOTE: Final = "COORDINATOR_NOTE"  # a known line that changes nothing; reason: its text
+
+# Client logs, as the client saw it. The templates are in jobs/sources/client_log.py. connection: the client's name in librdkafka's log.
+CLIENT_JOINED: Final = "CLIENT_JOINED"  # member_id, generation
+CLIENT_REJOINS: Final = "CLIENT_REJOINS"  # reason
+CLIENT_LEAVES: Final = "CLIENT_LEAVES"  # member_id; reason (2.4+)
+CLIENT_POLL_TIMEOUT: Final = "CLIENT_POLL_TIMEOUT"  # librdkafka: rebalance_timeout_ms, its max.poll.interval.ms
+CLIENT_SESSION_TIMEOUT: Final = "CLIENT_SESSION_TIMEOUT"  # librdkafka: session_timeout_ms without an answer; reason: last error
 
 PROMPT_MS: Final = 100
 """Heartbeats answered within this share rows of group_events; one that took longer, as on a stalled broker, has its own."""

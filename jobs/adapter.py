@@ -31,7 +31,17 @@ from pyspark.sql.types import (
     TimestampType,
 )
 
-from coordinator_model.events import CLOCK, COORDINATOR_ELECTED, END, INSTANCE_FENCED, Assigned, Event, MemberEntry, Protocol
+from coordinator_model.events import (
+    CLOCK,
+    COORDINATOR_ELECTED,
+    END,
+    GROUPS_CLEANED,
+    INSTANCE_FENCED,
+    Assigned,
+    Event,
+    MemberEntry,
+    Protocol,
+)
 from coordinator_model.tracker.settings import Settings
 from coordinator_model.tracker.shard import MODEL_VERSION, Shard
 from jobs.sources.group_partition import group_partition
@@ -81,12 +91,12 @@ def to_events(rows: DataFrame, shards: int) -> DataFrame:
     """Rows of group_events as the tracker's input: cluster, shard, TYPED, packed.
 
     A group's shard follows from its id alone: a cluster may have any number of offsets partitions. Clocks concern every
-    shard of their cluster, since silence is evidence only for a shard that hears the clock; so do fencing lines and
-    elections, which name no group. Other rows without a group tell the tracker nothing.
+    shard of their cluster, since silence is evidence only for a shard that hears the clock; so do fencing lines,
+    elections and clean-ups, which name no group. Other rows without a group tell the tracker nothing.
     """
     every_shard = F.sequence(F.lit(0), F.lit(shards - 1))
     own_shard = F.array(group_partition(F.col("group_id"), shards))
-    concerns_all = F.col("kind").isin(CLOCK, END, INSTANCE_FENCED, COORDINATOR_ELECTED) & F.col("group_id").isNull()
+    concerns_all = F.col("kind").isin(CLOCK, END, INSTANCE_FENCED, COORDINATOR_ELECTED, GROUPS_CLEANED) & F.col("group_id").isNull()
     known = rows.filter(F.col("group_id").isNotNull() | concerns_all)
     return known.withColumn("shard", F.explode(F.when(concerns_all, every_shard).otherwise(own_shard))).select(
         "cluster",

@@ -103,6 +103,8 @@ def values(question: Question, given: Mapping[str, str], now: datetime) -> dict[
             found[name] = (until if name == "at" else BEGINNING) if text is None else instant(text, until, name=name)
         elif name in questions.SPANS:
             found[name] = span(text or "", name=name) // timedelta(milliseconds=1)
+        elif name in questions.CHOICES:
+            found[name] = _one_of(name, text or "")
         elif name in questions.TEXTS:
             found[name] = text
         else:
@@ -140,6 +142,12 @@ def span(text: str, *, name: str) -> timedelta:
     if match is None:
         raise QuestionError(f"{name} {printable(text, 40)}: not a duration, such as 90s, 5m or 24h")
     return int(match.group(1)) * _UNITS[match.group(2)]
+
+
+def _one_of(name: str, text: str) -> str:
+    if text not in questions.CHOICES[name]:
+        raise QuestionError(f"{name}: must be one of {', '.join(questions.CHOICES[name])}, not {printable(text, 40)}")
+    return text
 
 
 def _number(name: str, text: str) -> int:

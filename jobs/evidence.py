@@ -18,6 +18,7 @@ from typing import Any, Final
 from coordinator_model.events import PROMPT_MS
 from jobs.errors import EvidenceError
 from jobs.lake import Lake
+from jobs.sources.client_lines import ClientTimes
 from jobs.sources.log_bytes import open_log
 from jobs.sources.log_files import LogFile, discover
 from jobs.sources.log_times import SECOND, SECONDS
@@ -38,6 +39,7 @@ _BEATS: Final = """
     FROM group_events AS e WHERE e.origin = $origin AND len(e.positions) = len(e.beats)
 """
 _MINUTE_MS: Final = 60_000
+_CLIENT_TIMES: Final = ClientTimes("UTC")
 _ID: Final = re.compile(r"[frst][0-9a-f]{3,11}")
 _BLOCK_BYTES: Final = 1 << 20
 _KEPT_BYTES: Final = 1 << 20  # of one line: more is never shown
@@ -118,8 +120,10 @@ class Clock:
     later_ms: int = 0  # it may be so much later
 
     def fits(self, line: bytes) -> bool:
-        """Whether a line bears that time."""
+        """Whether a line bears that time, of a broker's log or a client's."""
         found = SECONDS.find(line[SECOND])
+        if found is None:
+            found = _CLIENT_TIMES.read(line, 0)
         return found is not None and (found - self.ms) % _MINUTE_MS <= self.later_ms
 
 

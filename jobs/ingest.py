@@ -26,12 +26,13 @@ from pyspark.sql import functions as F
 
 from coordinator_model.events import HEARTBEAT, JOIN_GROUP, SYNC_GROUP
 from jobs import sinks
-from jobs.sources import coordinator_log, request_log
+from jobs.sources import client_log, coordinator_log, request_log
 from jobs.sources.compaction import heartbeat_runs
 from jobs.sources.consumer_protocol import with_decoded_blobs
 from jobs.sources.group_partition import group_partition
-from jobs.sources.rows import CLOCK as CLOCK_VERDICT
+from jobs.sources.log_files import CLIENTS
 from jobs.sources.rows import (
+    CLIENT_SOURCE,
     CLOCK_SOURCE,
     COMMON,
     COORDINATOR_SOURCE,
@@ -45,6 +46,7 @@ from jobs.sources.rows import (
     UNKNOWN_SOURCE,
     parsed,
 )
+from jobs.sources.rows import CLOCK as CLOCK_VERDICT
 from schemas import INGEST_TABLES, group_events, input_lines, quarantine, raw_lines
 
 if TYPE_CHECKING:
@@ -72,6 +74,7 @@ def transform(raw: DataFrame) -> DataFrame:
     text = F.coalesce("text", F.lit(""))
     source = (
         F.when(F.col("record") != raw_lines.LINE, CLOCK_SOURCE)
+        .when(F.col("broker") == CLIENTS, CLIENT_SOURCE)
         .when(request_log.is_request_line(text), REQUEST_SOURCE)
         .when(coordinator_log.is_coordinator_line(text), COORDINATOR_SOURCE)
         .otherwise(UNKNOWN_SOURCE)
@@ -79,10 +82,12 @@ def transform(raw: DataFrame) -> DataFrame:
     told = raw.withColumn("source", source)
     sound = F.col("fault").isNull()
     is_request, is_coordinator = sound & (F.col("source") == REQUEST_SOURCE), sound & (F.col("source") == COORDINATOR_SOURCE)
+    is_client = sound & (F.col("source") == CLIENT_SOURCE)
     return (
         request_log.parse(told.filter(is_request))
         .unionByName(coordinator_log.parse(told.filter(is_coordinator)))
-        .unionByName(_others(told.filter(~is_request & ~is_coordinator)))
+        .unionByName(client_log.parse(told.filter(is_client)))
+        .unionByName(_others(told.filter(~is_request & ~is_coordinator & ~is_client)))
     )
 
 

@@ -52,6 +52,7 @@ FIFTEEN: Final = (
 
 TEXTS: Final = frozenset({"cluster", "group", "member", "client", "code", "cause"})
 TIMES: Final = frozenset({"since", "until", "at"})
+CHOICES: Final = {"by": ("application", "client", "member", "group", "day")}
 SPANS: Final = frozenset({"around"})  # durations, passed as whole milliseconds
 
 _PARAMETER: Final = re.compile(r"-- :([a-z_]+)(?: = (\S+))?  +(\S.*)")

@@ -60,7 +60,7 @@ SCHEMA: Final = StructType(
     [
         CLUSTER,
         column("broker", StringType(), "Broker whose log this is.", nullable=False),
-        column("source", StringType(), "request, coordinator or clock.", nullable=False),
+        column("source", StringType(), "request, coordinator, client or clock.", nullable=False),
         column("origin", StringType(), "File or topic-partition.", nullable=False),
         column("position", LongType(), "Line number or offset of the (first) line.", nullable=False),
         column("at", TimestampType(), "Time of the line, UTC. Of a request: when it was answered.", nullable=False),

@@ -36,5 +36,6 @@ SCHEMA: Final = StructType(
             "Input lines that this record stands for: 1 for a line, skipped ones for clock.",
             nullable=False,
         ),
+        column("context", StringType(), "What lines before this one say of it: the group of a client that names none. Null if nothing."),
     ]
 )

@@ -37,7 +37,11 @@ SCHEMA: Final = StructType(
         column("members_after", IntegerType(), "Members when it ended; null if unknown."),
         column("joined", ArrayType(StringType(), containsNull=False), "Member ids that came."),
         column("left", ArrayType(StringType(), containsNull=False), "Member ids that went."),
-        column("slowest_member_id", StringType(), "Member that the join phase waited for longest."),
+        column(
+            "slowest_member_id",
+            StringType(),
+            "Member that the join phase waited for longest: it was alive, and rejoined (or left) last, was dropped, or is static and did not come.",
+        ),
         column("leader_id", StringType(), "Leader of the new generation."),
         column("protocol", StringType(), "Selected protocol (assignor)."),
         column("partitions", IntegerType(), "Partitions assigned; null if unknown."),
@@ -49,5 +53,17 @@ SCHEMA: Final = StructType(
         ),
         EVIDENCE,
         BATCH_ID,
+        # New columns go here: tables that an older version made get them at the end.
+        column(
+            "assignment_ms",
+            LongType(),
+            "From the leader's JoinGroup answer to its SyncGroup: what its assignor took, and the way there and back; null without a request log.",
+        ),
+        column(
+            "first_fetch_ms",
+            LongType(),
+            "From the assignment (SyncGroup answer) to the first OffsetFetch of the member that took longest to begin; null if none was seen.",
+        ),
+        column("first_fetch_member_id", StringType(), "That member."),
     ]
 )

@@ -159,6 +159,13 @@ EXAMPLES: Final = (
     ),
     Example("skew", "--limit 4", "`audit-tail` has four members and three partitions: one has nothing to do."),
     Example("bill", "--limit 6", "An application is a client.id without its number."),
+    Example("bill", "--set by=day", "The same bill, made out to days: all of the recording is one."),
+    Example(
+        "phases",
+        "--until 06:15 --limit 6",
+        "Who was slow: `stock-sync-1` to join again, `route-optimizer-1` to assign. Once they had their partitions, all began within "
+        "milliseconds.",
+    ),
     Example("findings", "--limit 4", "The newest findings. The first column is what `rebalance evidence` takes."),
     Example("rebalances", "--group order-intake", "Every rebalance of a group."),
 )
@@ -168,7 +175,7 @@ EVIDENCE_OF: Final = "parcel-tracker"
 def page(lakehouse: Path) -> str:
     """The whole of docs/questions.md."""
     parts = [INTRO, "## What users ask most\n"]
-    by_name = {example.name: example for example in EXAMPLES}
+    by_name = {example.name: example for example in EXAMPLES if example.name in questions.FIFTEEN}
     for number, name in enumerate(questions.FIFTEEN, 1):
         parts.append(section(f"{number}. ", by_name[name], lakehouse))
     parts.append("## Every day\n")

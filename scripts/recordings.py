@@ -1,8 +1,8 @@
 """Recordings of real brokers: what they say of themselves, and the pipeline run over them once per kind of evidence.
 
-A recording is a folder with `broker-N/` logs, `rebalances.jsonl` (the broker's account, derived from server.log alone),
-a README.md that names the zone of the brokers and, for the score, `truth.jsonl` (what was done to the consumers, and what that
-should cause).
+A recording is a folder with `broker-N/` logs, perhaps `clients/` with those of the consumers, `rebalances.jsonl` (the broker's
+account, derived from server.log alone), a README.md that names the zone of the brokers and, for the score, `truth.jsonl` (what
+was done to the consumers, and what that should cause).
 """
 
 from __future__ import annotations
@@ -16,6 +16,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
+from jobs.sources.log_files import CLIENTS
+
 Row = dict[str, Any]
 """A row of a table or a line of a .jsonl file; times are epoch ms."""
 
@@ -23,7 +25,16 @@ BUNDLED: Final = Path(__file__).resolve().parents[1] / "tests" / "data" / "recor
 COORDINATOR_LOG: Final = "coordinator log"
 REQUEST_LOG: Final = "request log"
 BOTH: Final = "both logs"
-EVIDENCE: Final = {COORDINATOR_LOG: ("server",), REQUEST_LOG: ("kafka-request",), BOTH: ("server", "kafka-request")}
+LOG_AND_CLIENTS: Final = "coordinator and client logs"
+ALL: Final = "all logs"
+EVIDENCE: Final = {
+    COORDINATOR_LOG: ("server",),
+    REQUEST_LOG: ("kafka-request",),
+    BOTH: ("server", "kafka-request"),
+    LOG_AND_CLIENTS: ("server", CLIENTS),
+    ALL: ("server", "kafka-request", CLIENTS),
+}
+"""What the names of their files begin with; clients' logs have a folder of their own."""
 TABLES: Final = ("rebalances", "group_transitions", "member_sessions", "findings")
 _DEPARTURE: Final = re.compile(
     r"Member (?:MemberMetadata\(memberId=([^,]+),.*|(\S+) )has left group .*LeaveGroup`.*client reason: (.*) \([\w.]+\)$"
@@ -94,8 +105,10 @@ def stage(recordings: Sequence[Recording], folder: Path) -> dict[str, str]:
     for recording in recordings:
         for evidence, names in EVIDENCE.items():
             zones[cluster(recording, evidence)] = recording.zone
-            for log in sorted(recording.folder.glob("broker-*/*.log*")):
-                if log.name.startswith(names):
+            logs = sorted(recording.folder.glob("broker-*/*.log*"))
+            clients = sorted(recording.folder.glob(f"{CLIENTS}/*.log*")) if CLIENTS in names else []
+            for log in (*logs, *clients):
+                if log.name.startswith(names) or log.parent.name == CLIENTS:
                     target = folder / cluster(recording, evidence) / log.parent.name / log.name
                     target.parent.mkdir(parents=True, exist_ok=True)
                     shutil.copyfile(log, target)

@@ -20,13 +20,28 @@ from pathlib import Path
 from typing import Final
 
 from scripts import truth
-from scripts.recordings import BOTH, COORDINATOR_LOG, EVIDENCE, REQUEST_LOG, Recording, Row, cluster, pair, read_all, tables, track
+from scripts.recordings import (
+    ALL,
+    BOTH,
+    COORDINATOR_LOG,
+    EVIDENCE,
+    LOG_AND_CLIENTS,
+    REQUEST_LOG,
+    Recording,
+    Row,
+    cluster,
+    pair,
+    read_all,
+    tables,
+    track,
+)
 from scripts.truth import Cause, Fact
 
 RIGHT: Final = "right"
 AS_LOGGED: Final = "as logged"  # not the whole truth, but all that the coordinator's log knows
 UNKNOWN: Final = "unknown"
 WRONG: Final = "wrong"
+_LOGGED: Final = frozenset({COORDINATOR_LOG, LOG_AND_CLIENTS})
 LEAST_FROM_REQUESTS: Final = 0.95
 LABEL_OF: Final = {code: label for label, codes in reversed(truth.FINDING_CODES.items()) for code in codes} | {
     "SESSION_TIMEOUT": "SESSION_TIMEOUT",
@@ -89,7 +104,7 @@ class Report:
         """Which of the promises of docs/score.md do not hold."""
         right, wrong = self.causes[RIGHT], self.causes[WRONG]
         faults = []
-        if evidence == BOTH:
+        if evidence in {BOTH, ALL}:
             if right < self.rebalances:
                 faults.append(f"causes: {self.rebalances - right} of {self.rebalances} not right")
             if self.culprits < self.rebalances:
@@ -98,7 +113,7 @@ class Report:
                 faults.append(f"labels: {self.missed()} of {sum(self.expected.values())} missed")
             if self.false:
                 faults.append(f"findings: {sum(self.false.values())} false")
-        elif wrong or (evidence == COORDINATOR_LOG and self.causes[UNKNOWN]):
+        elif wrong or (evidence in _LOGGED and self.causes[UNKNOWN]):
             faults.append(f"causes: {wrong} wrong, {self.causes[UNKNOWN]} unknown")
         elif evidence == REQUEST_LOG and right < LEAST_FROM_REQUESTS * self.rebalances:
             faults.append(f"causes: only {right} of {self.rebalances} right")
@@ -139,7 +154,7 @@ def grade(cause: str, true: Cause, evidence: str) -> str:
     """How right a cause is."""
     if cause in true.accepted:
         return RIGHT
-    if cause in true.by_log and evidence == COORDINATOR_LOG:
+    if cause in true.by_log and evidence in _LOGGED:
         return AS_LOGGED
     return UNKNOWN if cause == "UNKNOWN" else WRONG
 

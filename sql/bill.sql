@@ -1,34 +1,45 @@
--- What did rebalances cost, application by application?
+-- What did rebalances cost, and who made them?
 --
--- One row per application, the dearest first: what the rebalances that its clients started took, in all groups. An
--- application is a client.id without the number, or the hash of a Kubernetes pod, at its end.
--- `unavailable_partition_ms` is the sum over partitions of the time without an owner at work; `by_failures_ms` of it
--- went to timeouts rather than to members that came and went on purpose.
+-- One row per payer, the dearest first: what the rebalances that it started took, in all groups. Who pays is said by
+-- `by`: an application (a client.id without the number, or the hash of a Kubernetes pod, at its end), a client, a member,
+-- a group, or a day (UTC). `unavailable_partition_ms` is the sum over partitions of the time without an owner at work;
+-- `by_failures_ms` of it went to timeouts rather than to members that came and went on purpose.
 --
--- :cluster     only this cluster
--- :since       from this time on
--- :until       up to this time
--- :limit = 20  rows at most
+-- :by = application  who pays: application, client, member, group or day
+-- :cluster           only this cluster
+-- :group             only this consumer group
+-- :since             from this time on
+-- :until             up to this time
+-- :limit = 20        rows at most
 
 WITH named AS (
   SELECT
     r.*,
     coalesce(
-      nullif(
-        regexp_replace(regexp_replace(r.client_id, '-[0-9a-f]{8,10}-[0-9a-z]{5}$', ''), '[-_.#]?[0-9]+$', ''),
-        ''
-      ),
-      r.client_id,
+      CASE :by
+        WHEN 'group' THEN r.group_id
+        WHEN 'client' THEN r.client_id
+        WHEN 'member' THEN r.member_id
+        WHEN 'day' THEN CAST(DATE '1970-01-01' + CAST(floor(unix_millis(r.started_at) / 86400000) AS INT) AS STRING)
+        ELSE coalesce(
+          nullif(
+            regexp_replace(regexp_replace(r.client_id, '-[0-9a-f]{8,10}-[0-9a-z]{5}$', ''), '[-_.#]?[0-9]+$', ''),
+            ''
+          ),
+          r.client_id
+        )
+      END,
       '(not known)'
-    ) AS application
+    ) AS payer
   FROM rebalances AS r
   WHERE (:cluster IS NULL OR r.cluster = :cluster)
+    AND (:group IS NULL OR r.group_id = :group)
     AND r.started_at >= :since
     AND r.started_at <= :until
 )
 SELECT
   n.cluster,
-  n.application,
+  n.payer,
   count(DISTINCT n.client_id) AS clients,
   count(DISTINCT n.group_id) AS groups,
   count(*) AS rebalances,
@@ -40,6 +51,6 @@ SELECT
   ) AS BIGINT) AS by_failures_ms,
   CAST(sum(n.partitions_moved) AS BIGINT) AS partitions_moved
 FROM named AS n
-GROUP BY n.cluster, n.application
-ORDER BY unavailable_partition_ms DESC NULLS LAST, total_ms DESC, n.cluster, n.application
+GROUP BY n.cluster, n.payer
+ORDER BY unavailable_partition_ms DESC NULLS LAST, total_ms DESC, n.cluster, n.payer
 LIMIT :limit

@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections import Counter
 from typing import Final
 
+from coordinator_model.states import State
 from coordinator_model.tracker import findings, reasons
+from coordinator_model.tracker.cost import Cost
 from coordinator_model.tracker.emit import Emitter
 from coordinator_model.tracker.rows import Ref
 from coordinator_model.tracker.view import Past, Rebalance, Trigger
@@ -24,13 +26,26 @@ _DEPARTURES: Final = frozenset({reasons.MEMBER_LEFT, reasons.SESSION_TIMEOUT, re
 _NOBODYS_FAULT: Final = frozenset({reasons.COORDINATOR_MOVED, reasons.REVOCATION_FOLLOW_UP, reasons.UNKNOWN})
 
 
-def add(g: Emitter, rebalance: Rebalance, culprit: Trigger, sign: Ref | None) -> None:
+def add(g: Emitter, rebalance: Rebalance, culprit: Trigger, sign: Ref | None, price: Cost) -> None:
     """A rebalance was written."""
     burst = g.view.burst
     if burst and (rebalance.started_ms > burst[-1].started_ms + QUIET_MS or rebalance.started_ms > burst[0].started_ms + LONGEST_MS):
         _judge(g)
     if culprit.cause not in _NOBODYS_FAULT:
-        g.view.burst.append(Past(rebalance.started_ms, culprit.cause, culprit.member_id, culprit.client_id, culprit.client_host, sign))
+        g.view.burst.append(
+            Past(
+                rebalance.started_ms,
+                culprit.cause,
+                culprit.member_id,
+                culprit.client_id,
+                culprit.client_host,
+                sign,
+                rebalance.ended_ms - rebalance.started_ms,
+                -1 if price.unavailable_ms is None else price.unavailable_ms,
+                -1 if price.moved is None else price.moved,
+                rebalance.from_state is State.EMPTY,
+            )
+        )
 
 
 def next_ms(g: Emitter) -> int | None:
@@ -46,7 +61,7 @@ def close_due(g: Emitter, now_ms: int, *, flush: bool = False) -> None:
 
 def _judge(g: Emitter) -> None:
     burst, g.view.burst = g.view.burst, []
-    joined = {past.member_id for past in burst if past.cause == reasons.MEMBER_JOINED}
+    joined = {past.member_id for past in burst if past.cause == reasons.MEMBER_JOINED and not past.first}
     left = [past for past in burst if past.cause in _DEPARTURES]
     # Whoever is restarted was there before; in a crash loop the one that goes has only just come.
     restarted = sorted({past.member_id for past in left if past.member_id not in joined})

@@ -14,6 +14,9 @@ FOLLOW_UP_MS: Final = 10_000
 """From the end of one round of a cooperative rebalance to the start of the next, where another than who gave something up begins it."""
 
 
+SAID_WITHIN_MS: Final = 5_000
+"""Between a client's log saying that it joins again and the coordinator's beginning of the rebalance: their clocks differ."""
+
 PATIENCE_MS: Final = 15_000
 """How long a rebalance waits for the specification, which is told in hindsight, to say what it started with."""
 
@@ -72,6 +75,8 @@ def sharpen(g: Emitter, rebalance: Rebalance, culprit: Trigger) -> None:
         culprit.cause = reasons.COORDINATOR_MOVED
     elif culprit.cause in (reasons.LEADER_REJOINED, reasons.MEMBER_REJOINED) and not reasons.says_why(_words(culprit)):
         culprit.cause = _of_rejoin(g, rebalance, culprit)
+    elif culprit.cause == reasons.SESSION_TIMEOUT and _had_stalled(g, culprit.member_id):
+        culprit.cause = reasons.POLL_TIMEOUT
     g.view.revoked_ms, g.view.revoked = rebalance.ended_ms, _revoked(rebalance)
 
 
@@ -83,7 +88,10 @@ def _words(culprit: Trigger) -> str:
 
 
 def _of_rejoin(g: Emitter, rebalance: Rebalance, culprit: Trigger) -> str:
-    """A member that came back and gave no reason: what it asked for, and what it was given, tells it."""
+    """A member that came back and gave no reason: its own log, what it asked for, and what it was given, tell it."""
+    member = g.view.members.get(culprit.member_id)
+    if member is not None and member.rejoins_because and abs(rebalance.started_ms - member.rejoins_ms) <= SAID_WITHIN_MS:
+        return member.rejoins_because
     if culprit.member_id in rebalance.resubscribed:
         return reasons.SUBSCRIPTION_CHANGED
     if g.view.revoked:
@@ -95,6 +103,12 @@ def _of_rejoin(g: Emitter, rebalance: Rebalance, culprit: Trigger) -> str:
         if any(p not in rebalance.owned_before and p.rpartition("-")[0] in known for p in assigned):
             return reasons.METADATA_CHANGED
     return culprit.cause
+
+
+def _had_stalled(g: Emitter, member_id: str) -> bool:
+    """A static member whose poll loop stalled does not leave: its session ends."""
+    gone = next((old for old in reversed(g.view.gone) if old.member_id == member_id), None)
+    return gone is not None and gone.kind == reasons.POLL_TIMEOUT
 
 
 def _revoked(rebalance: Rebalance) -> list[str]:

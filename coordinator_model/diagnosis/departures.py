@@ -2,7 +2,7 @@
 
 A Java client names its reason (KIP-800), librdkafka and older clients do not. What tells them apart comes later: a client that
 closed never uses that connection again, one whose poll loop stalled asks for a new member id on it as soon as it polls again.
-One that committed just before it left has closed: a stalled one cannot commit.
+One that committed just before it left has closed: a stalled one cannot commit. Where the client's own log is read, it says so itself.
 """
 
 from __future__ import annotations
@@ -12,8 +12,8 @@ from typing import Any, Final
 from coordinator_model.events import Event
 from coordinator_model.tracker import findings, reasons
 from coordinator_model.tracker.emit import Emitter
-from coordinator_model.tracker.rows import FINDINGS, MEMBER_SESSIONS
-from coordinator_model.tracker.view import Leaving, Member
+from coordinator_model.tracker.rows import FINDINGS, MEMBER_SESSIONS, Ref, ref
+from coordinator_model.tracker.view import Gone, Leaving, Member, Stalled
 
 DECIDED_MS: Final = 30_000
 """Who has not come back by then has closed, as far as anybody can say."""
@@ -21,9 +21,11 @@ DECIDED_MS: Final = 30_000
 CLOSING_COMMIT_MS: Final = 1_000
 
 
-def may_have_stalled(member: Member, at_ms: int, words: str) -> bool:
+def may_have_stalled(g: Emitter, member: Member, at_ms: int, words: str) -> bool:
     """Whether only hindsight can tell why the member left."""
-    if words or member.instance_id or not member.sessions_seen or not member.connection:
+    if words or member.instance_id:
+        return False
+    if not (member.sessions_seen and member.connection) and member.member_id not in g.view.client_names.values():
         return False
     return member.commit_ms < at_ms - CLOSING_COMMIT_MS
 
@@ -33,21 +35,47 @@ def hold(g: Emitter, at_ms: int, member: Member, session: dict[str, Any], findin
     g.view.undecided.append(Leaving(at_ms, member.member_id, member.connection, session, finding))
 
 
+def hold_stalled(g: Emitter, at_ms: int, member: Member, finding: dict[str, Any]) -> None:
+    """Keeps what is told of a stalled poll loop until the client polls again, and so shows for how long it did not."""
+    if member.connection and member.rebalance_timeout_ms >= 0:
+        since_ms = member.stalled_ms if member.stalled_ms >= 0 else at_ms
+        g.view.stalled.append(Stalled(since_ms, member.connection, member.rebalance_timeout_ms, finding))
+    else:
+        g.emit(FINDINGS, **finding)
+
+
 def came_back(g: Emitter, event: Event) -> None:
     """A JoinGroup without a member id: on the connection of a member that left, it shows a stalled poll loop."""
-    view = g.view
-    for leaving in [u for u in view.undecided if u.connection == event.connection]:
-        view.undecided.remove(leaving)
-        g.emit(MEMBER_SESSIONS, **{**leaving.session, "end_kind": reasons.POLL_TIMEOUT})
+    for told in [s for s in g.view.stalled if s.connection == event.connection]:
+        g.view.stalled.remove(told)
+        _tell_gap(g, told.finding, told.limit_ms, told.at_ms, event)
+    for leaving in [u for u in g.view.undecided if u.connection == event.connection != ""]:
+        _decide_stalled(g, leaving)
+        _tell_gap(g, leaving.finding, leaving.session["rebalance_timeout_ms"], leaving.at_ms, event)
+
+
+def stalled(g: Emitter, member_id: str, signs: list[Ref]) -> None:
+    """The log of a client says that its poll loop stalled, after the coordinator said that the member went."""
+    for leaving in [u for u in g.view.undecided if u.member_id == member_id]:
+        _decide_stalled(g, leaving)
         g.emit(FINDINGS, **leaving.finding)
-        for rebalance in (*view.closing, *([view.open] if view.open is not None else ())):
-            if rebalance.cause == reasons.MEMBER_LEFT and rebalance.named == leaving.member_id:
-                rebalance.cause = reasons.POLL_TIMEOUT
-            _correct(rebalance.triggers, leaving.member_id)
-        _correct(view.loose, leaving.member_id)
-        for gone in view.gone:
-            if gone.member_id == leaving.member_id:
-                gone.kind = reasons.POLL_TIMEOUT
+    for gone in g.view.gone:
+        if gone.member_id == member_id and gone.kind == reasons.SESSION_TIMEOUT and gone.instance_id:
+            g.emit(FINDINGS, **_silent_while_stalled(g, gone, signs))
+
+
+def _decide_stalled(g: Emitter, leaving: Leaving) -> None:
+    view = g.view
+    view.undecided.remove(leaving)
+    g.emit(MEMBER_SESSIONS, **{**leaving.session, "end_kind": reasons.POLL_TIMEOUT})
+    for rebalance in (*view.closing, *([view.open] if view.open is not None else ())):
+        if rebalance.cause == reasons.MEMBER_LEFT and rebalance.named == leaving.member_id:
+            rebalance.cause = reasons.POLL_TIMEOUT
+        _correct(rebalance.triggers, leaving.member_id)
+    _correct(view.loose, leaving.member_id)
+    for gone in view.gone:
+        if gone.member_id == leaving.member_id:
+            gone.kind = reasons.POLL_TIMEOUT
 
 
 def was_stalled(g: Emitter, event: Event) -> None:
@@ -60,11 +88,17 @@ def was_stalled(g: Emitter, event: Event) -> None:
         if gone.kind != reasons.SESSION_TIMEOUT or not gone.instance_id or gone.instance_id != event.instance_id:
             continue
         if gone.connection == event.connection and not findings.was_refused(g, gone.member_id):
-            gone.kind = reasons.POLL_TIMEOUT
-            g.view.held = [held for held in g.view.held if held.member_id != gone.member_id]
-            member = Member(gone.member_id, gone.instance_id, gone.client_id, gone.client_host)
-            member.rebalance_timeout_ms = gone.rebalance_timeout_ms
-            g.emit(FINDINGS, **findings.poll_timeout(g, member, gone.at_ms, [gone.sign] if gone.sign else []))
+            row = _silent_while_stalled(g, gone, [gone.sign] if gone.sign else [])
+            _tell_gap(g, row, gone.rebalance_timeout_ms, gone.seen_ms, event)  # it falls silent when the limit has passed
+
+
+def _silent_while_stalled(g: Emitter, gone: Gone, signs: list[Ref]) -> dict[str, Any]:
+    """A static member's session ended, and it was its poll loop: what is to be told of that."""
+    gone.kind = reasons.POLL_TIMEOUT
+    g.view.held = [held for held in g.view.held if held.member_id != gone.member_id]
+    member = Member(gone.member_id, gone.instance_id, gone.client_id, gone.client_host)
+    member.rebalance_timeout_ms = gone.rebalance_timeout_ms
+    return findings.poll_timeout(g, member, gone.at_ms, signs)
 
 
 def blocks(g: Emitter, member_ids: set[str]) -> bool:
@@ -74,7 +108,8 @@ def blocks(g: Emitter, member_ids: set[str]) -> bool:
 
 def next_ms(g: Emitter) -> int | None:
     """When `close_due` has work next."""
-    return g.view.undecided[0].at_ms + DECIDED_MS + 1 if g.view.undecided else None
+    since = [waiting[0].at_ms for waiting in (g.view.undecided, g.view.stalled) if waiting]
+    return min(since) + DECIDED_MS + 1 if since else None
 
 
 def close_due(g: Emitter, now_ms: int, *, flush: bool = False) -> None:
@@ -82,6 +117,17 @@ def close_due(g: Emitter, now_ms: int, *, flush: bool = False) -> None:
     undecided = g.view.undecided
     while undecided and (flush or undecided[0].at_ms + DECIDED_MS < now_ms):
         g.emit(MEMBER_SESSIONS, **undecided.pop(0).session)
+    stalled = g.view.stalled
+    while stalled and (flush or stalled[0].at_ms + DECIDED_MS < now_ms):
+        g.emit(FINDINGS, **stalled.pop(0).finding)
+
+
+def _tell_gap(g: Emitter, finding: dict[str, Any], limit_ms: int | None, since_ms: int, event: Event) -> None:
+    """The client polls again: it had not done so for its limit, and since it was given up."""
+    if limit_ms is None or limit_ms < 0 or not 0 <= since_ms < event.received_ms:
+        g.emit(FINDINGS, **finding)
+    else:
+        g.emit(FINDINGS, **findings.with_poll_gap(finding, limit_ms, limit_ms + event.received_ms - since_ms, ref(event)))
 
 
 def _correct(triggers: list[Any], member_id: str) -> None:

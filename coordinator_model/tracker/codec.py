@@ -30,6 +30,7 @@ from coordinator_model.tracker.view import (
     Past,
     Prediction,
     Rebalance,
+    Stalled,
     Suspect,
     Trigger,
     View,
@@ -69,6 +70,7 @@ def view(data: list[Any], settings: Settings) -> View:
         restored.burst = [_signed(Past(*b)) for b in data[_BURST]]
         restored.held = [HeldFinding(*h) for h in data[_HELD]]
         restored.prediction = _prediction(data[_PREDICTION], settings)
+    restored.stalled = [Stalled(*s) for s in data[_STALLED]] if len(data) > _STALLED else []
     return restored
 
 
@@ -104,6 +106,7 @@ _UNDECIDED: Final = _VIEW_FIELDS.index("undecided")
 _BURST: Final = _VIEW_FIELDS.index("burst")
 _HELD: Final = _VIEW_FIELDS.index("held")
 _PREDICTION: Final = _VIEW_FIELDS.index("prediction")
+_STALLED: Final = _VIEW_FIELDS.index("stalled")
 _TRIGGERS: Final = tuple(Rebalance.__slots__).index("triggers")
 
 
@@ -119,6 +122,7 @@ def _member(data: Any) -> Member:
     member.topics = tuple(member.topics)
     member.partitions = None if member.partitions is None else tuple(member.partitions)
     member.last_sign = None if member.last_sign is None else Ref(*member.last_sign)
+    member.stalled_sign = None if member.stalled_sign is None else Ref(*member.stalled_sign)
     return member
 
 

@@ -6,14 +6,16 @@ fact that is certain, and claims what is only silent when its source was heard a
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, Final
 
 from coordinator_model import events as kinds
 from coordinator_model.diagnosis import bursts, departures, incidents
 from coordinator_model.events import Event
 from coordinator_model.states import State
-from coordinator_model.tracker import coordinators, expiry, hindsight, log_lines, phases, prediction, reasons, requests
+from coordinator_model.tracker import client_lines, coordinators, expiry, hindsight, log_lines, phases, prediction, reasons, requests
 from coordinator_model.tracker.clock import BrokerClock
+from coordinator_model.tracker.emit import Emitter
 from coordinator_model.tracker.order import same_line
 from coordinator_model.tracker.rows import Row, ref
 from coordinator_model.tracker.settings import Settings
@@ -26,6 +28,13 @@ _BEYOND_REQUESTS: Final = frozenset(
     {kinds.GROUP_LOADED, kinds.GROUP_UNLOADED, kinds.GROUP_DEAD, kinds.GROUP_CONVERTED, kinds.CONSUMER_GROUP_LOG}
 )
 """Lines about what no request tells, and what changes the group as the coordinator keeps it."""
+
+
+_NO_WORD_OF_THE_COORDINATOR: Final[dict[str, Callable[[Emitter, Event], None]]] = {
+    kinds.FIND_COORDINATOR: coordinators.found,
+    kinds.OFFSET_FETCH: requests.offset_fetch,
+}
+"""Answers that say nothing of the group's state: they neither renew a session nor show who coordinates it."""
 
 
 class GroupTracker:
@@ -49,8 +58,7 @@ class GroupTracker:
         self._last = event
         self.advance(event.at_ms, clocks)
         view = self.view
-        if event.kind == kinds.FIND_COORDINATOR:
-            coordinators.found(self, event)
+        if self._is_aside(event):
             return
         if event.source == "coordinator":
             handler = log_lines.HANDLERS.get(event.kind)
@@ -71,9 +79,20 @@ class GroupTracker:
         handler(self, event)
         if event.source != "coordinator":
             prediction.observe(self, event)
-        elif event.kind in _BEYOND_REQUESTS:
+        elif event.kind in _BEYOND_REQUESTS or (event.kind == kinds.GROUPS_CLEANED and view.state is State.DEAD):
             prediction.drop(self, event.at_ms)
         self._next_ms = self.next_ms()
+
+    def _is_aside(self, event: Event) -> bool:
+        """Takes what is no word of the group's coordinator."""
+        if event.kind in _NO_WORD_OF_THE_COORDINATOR:
+            _NO_WORD_OF_THE_COORDINATOR[event.kind](self, event)
+        elif event.source != "client":
+            return False
+        elif event.kind in client_lines.HANDLERS and not self.view.consumer_protocol:
+            client_lines.HANDLERS[event.kind](self, event)
+            self._next_ms = self.next_ms()
+        return True
 
     def advance(self, now_ms: int, clocks: dict[str, BrokerClock]) -> None:
         """Does what is due before `now_ms`."""

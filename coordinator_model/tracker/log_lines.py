@@ -173,6 +173,12 @@ def group_unloaded(g: Emitter, event: Event) -> None:
     phases.change_state(g, event.at_ms, State.DEAD, reasons.COORDINATOR_MOVED, [ref(event)])
 
 
+def groups_cleaned(g: Emitter, event: Event) -> None:
+    """Expired offsets were removed in the partition of this group alone: an Empty one goes with the last of them (KIP-211)."""
+    if g.view.state is State.EMPTY and event.member_count > 0:
+        requests.group_removed(g, event, phases.OFFSETS_EXPIRED)
+
+
 def group_converted(g: Emitter, event: Event) -> None:
     """Online migration between the classic and the consumer protocol (KIP-848)."""
     if event.state == "classic":
@@ -204,6 +210,7 @@ HANDLERS: Final[dict[str, Callable[[Emitter, Event], None]]] = {
     kinds.MEMBER_LOADED: member_loaded,
     kinds.GROUP_LOADED: group_loaded,
     kinds.GROUP_UNLOADED: group_unloaded,
+    kinds.GROUPS_CLEANED: groups_cleaned,
     kinds.GROUP_DEAD: requests.group_removed,
     kinds.GROUPS_DELETED: requests.group_removed,
     kinds.GROUP_CONVERTED: group_converted,

@@ -8,7 +8,7 @@ from coordinator_model.diagnosis import departures, incidents
 from coordinator_model.events import Event
 from coordinator_model.tracker import findings, reasons
 from coordinator_model.tracker.emit import Emitter
-from coordinator_model.tracker.rows import FINDINGS, MEMBER_SESSIONS, Ref, evidence_json, ref
+from coordinator_model.tracker.rows import MEMBER_SESSIONS, Ref, evidence_json, ref
 from coordinator_model.tracker.view import Gone, Member, Trigger
 
 LEFT: Final = "LEFT"
@@ -16,6 +16,8 @@ FENCED: Final = "FENCED"
 REPLACED: Final = "REPLACED"
 GROUP_GONE: Final = "GROUP_GONE"
 CONNECTIONS_KEPT: Final = 4
+STALLED_WITHIN_MS: Final = 60_000  # before its session ended, where the session timeout is not known
+SLACK_MS: Final = 1_000
 REMEMBERED: Final = 64  # memberships kept after their end; the oldest go first
 REMEMBERED_MS: Final = 60_000
 """So long all are kept, however many: a large group may go at once, and each of its members is told of in both logs."""
@@ -89,9 +91,12 @@ def remove(
         else:
             view.open.gone.append(member_id)
         view.open.stopped.setdefault(member_id, member.seen_ms if kind == reasons.SESSION_TIMEOUT and member.seen_ms >= 0 else at_ms)
-    if view.leader_id == member_id:
+    led = view.leader_id == member_id
+    if led:
         view.leader_id = ""
-    signs = [*signs, *([member.last_sign] if member.last_sign else [])]
+    if kind == reasons.SESSION_TIMEOUT and _stalled(member, at_ms):
+        kind = reasons.POLL_TIMEOUT
+    signs = [*signs, *(sign for sign in (member.last_sign, member.stalled_sign) if sign is not None)]
     session = {
         "member_id": member_id,
         "instance_id": member.instance_id or None,
@@ -107,7 +112,7 @@ def remove(
         "longest_gap_ms": member.longest_gap_ms if member.longest_gap_ms >= 0 else None,
         "evidence": evidence_json(signs),
     }
-    if kind == LEFT and departures.may_have_stalled(member, at_ms, words):
+    if kind == LEFT and departures.may_have_stalled(g, member, at_ms, words):
         departures.hold(g, at_ms, member, session, findings.poll_timeout(g, member, at_ms, signs))
     else:
         g.emit(MEMBER_SESSIONS, **session)
@@ -124,23 +129,31 @@ def remove(
         held_ms=at_ms - member.joined_ms if member.joined_ms >= 0 else -1,
         partitions=member.partitions or (),
         sign=signs[0] if signs else None,
+        seen_ms=member.seen_ms,
+        session_timeout_ms=member.session_timeout_ms,
     )
     view.gone.append(gone)
     while len(view.gone) > REMEMBERED and view.gone[0].at_ms < at_ms - REMEMBERED_MS:
         del view.gone[0]
-    _tell(g, member, at_ms, kind, signs)
+    _tell(g, member, at_ms, kind, signs, led=led)
     return gone
 
 
-def _tell(g: Emitter, member: Member, at_ms: int, kind: str, signs: list[Ref]) -> None:
+def _stalled(member: Member, at_ms: int) -> bool:
+    """Whether a static member fell silent because its application did not poll, as its own log tells: it does not leave (KIP-345)."""
+    limit = member.session_timeout_ms if member.session_timeout_ms >= 0 else STALLED_WITHIN_MS
+    return bool(member.instance_id) and 0 <= at_ms - member.stalled_ms <= limit + SLACK_MS and member.stalled_ms >= 0
+
+
+def _tell(g: Emitter, member: Member, at_ms: int, kind: str, signs: list[Ref], *, led: bool) -> None:
     """What is worth a person's time in the end of a membership."""
     if kind == reasons.SESSION_TIMEOUT:
         if not member.abandoned:
             incidents.hold(g, at_ms, member.seen_ms, member.member_id, findings.session_timeout(g, member, at_ms, signs))
     elif kind == reasons.POLL_TIMEOUT:
-        g.emit(FINDINGS, **findings.poll_timeout(g, member, at_ms, signs))
+        departures.hold_stalled(g, at_ms, member, findings.poll_timeout(g, member, at_ms, signs))
     elif kind == reasons.SYNC_TIMEOUT:
-        findings.sync_timeout(g, member, at_ms, signs)
+        findings.sync_timeout(g, member, at_ms, signs, led=led)
 
 
 def trigger_of(gone: Gone, cause: str, reason: str, at_ms: int) -> Trigger:

@@ -22,7 +22,9 @@ _PHASE: Final[dict[str, int]] = {
 
 
 def sort_key(event: Event) -> tuple[Any, ...]:
-    """Line time first; then the coordinator's own lines, by generation and phase; then requests by arrival."""
+    """Line time first; then what clients say of themselves; the coordinator's own lines, by generation and phase; requests by arrival."""
+    if event.source == "client":
+        return (event.at_ms, -1, event.kind, event.client_id, event.connection, event.member_id, event.reason, event.origin, event.position)
     if event.source == "coordinator":
         phase = _PHASE.get(event.kind, 0)
         # Lines without a generation name members that come and go: before the change of state that they cause.

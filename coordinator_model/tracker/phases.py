@@ -27,9 +27,13 @@ ASSIGNMENT_RECEIVED: Final = "ASSIGNMENT_RECEIVED"
 ALL_MEMBERS_GONE: Final = "ALL_MEMBERS_GONE"
 GROUP_LOADED: Final = "GROUP_LOADED"
 GROUP_REMOVED: Final = "GROUP_REMOVED"
+OFFSETS_EXPIRED: Final = "OFFSETS_EXPIRED"
 
 TRIGGERS_KEPT: Final = 32
 LOOSE_KEPT: Final = 4_096  # of those that no rebalance has followed yet: all members of a large group may go at once
+START_PATIENCE_MS: Final = 30_000
+"""How long after its end a rebalance waits for members that do not ask for offsets yet, in a group where others do."""
+
 _REMOVALS: Final = frozenset(
     {reasons.MEMBER_LEFT, reasons.POLL_TIMEOUT, reasons.ADMIN_REMOVED, reasons.SESSION_TIMEOUT, reasons.SYNC_TIMEOUT}
 )
@@ -239,12 +243,34 @@ def close_due(g: Emitter, now_ms: int, *, flush: bool = False) -> None:
             rebalance.ended_ms = max(started_ms(follower), rebalance.joined_ms)
         elif not flush and rebalance.ended_ms + g.settings.settle_ms >= now_ms:
             return
+        if not flush and _members_still_start(g, rebalance, now_ms):
+            return
         if not flush and not rebalance.exact and causes.may_still_be_told(g, rebalance.ended_ms, now_ms):
             return
         if departures.blocks(g, {trigger.member_id for trigger in rebalance.triggers}):
             return
         view.closing.pop(0)
         _write(g, rebalance)
+
+
+def _given(rebalance: Rebalance) -> list[str]:
+    """Members that were given partitions which they had not kept: clients ask for the offsets of those."""
+    return sorted(m for m, given in (rebalance.assigned or {}).items() if set(given) - set(rebalance.kept.get(m, ())))
+
+
+def _members_still_start(g: Emitter, rebalance: Rebalance, now_ms: int) -> bool:
+    """Whether a member that got partitions may yet be seen to begin with them. The next rebalance ends the wait."""
+    view = g.view
+    if not view.fetches or view.open is not None or len(view.closing) > 1 or rebalance.outcome != COMPLETED:
+        return False
+    waiting = [m for m in _given(rebalance) if m in rebalance.synced and m not in rebalance.fetched and m in view.members]
+    return bool(waiting) and now_ms <= rebalance.ended_ms + START_PATIENCE_MS
+
+
+def _last_to_start(rebalance: Rebalance) -> tuple[int, str] | None:
+    """How long the slowest member took from its assignment to its first OffsetFetch, and which one it is."""
+    took = [(rebalance.fetched[m] - rebalance.synced[m], m) for m in _given(rebalance) if m in rebalance.fetched]
+    return max(took, default=None)
 
 
 def next_close_ms(g: Emitter) -> int | None:
@@ -274,9 +300,8 @@ def _write(g: Emitter, rebalance: Rebalance) -> None:
     tell(g, rebalance, final=True)
     culprit = _culprit(rebalance)
     causes.sharpen(g, rebalance, culprit)
-    joiners.judge(g, rebalance)
+    slowest = joiners.judge(g, rebalance)
     health.judge(g, rebalance)
-    bursts.add(g, rebalance, culprit, culprit.sign or (rebalance.evidence[0] if rebalance.evidence else None))
     if culprit.member_id in g.view.members:  # who it is may have been told after what it did
         member = g.view.members[culprit.member_id]
         culprit.instance_id, culprit.client_host = member.instance_id, member.client_host
@@ -284,7 +309,9 @@ def _write(g: Emitter, rebalance: Rebalance) -> None:
     joined_ms = rebalance.joined_ms if rebalance.joined_ms >= 0 else None
     g.view.unowned = cost.carry(g.view.unowned, rebalance)
     moved = cost.of(rebalance)
-    slowest = max(rebalance.joins, key=lambda m: (rebalance.joins[m], m), default=None) if len(rebalance.joins) > 1 else None
+    bursts.add(g, rebalance, culprit, culprit.sign or (rebalance.evidence[0] if rebalance.evidence else None), moved)
+    assigned_in = rebalance.leader_ready_ms - rebalance.told_leader_ms if rebalance.told_leader_ms >= 0 <= rebalance.leader_ready_ms else -1
+    start = _last_to_start(rebalance)
     g.emit(
         REBALANCES,
         generation=rebalance.generation if rebalance.generation >= 0 else None,
@@ -305,13 +332,16 @@ def _write(g: Emitter, rebalance: Rebalance) -> None:
         members_after=rebalance.count_after if rebalance.count_after >= 0 else None,
         joined=sorted(rebalance.added),
         left=sorted(rebalance.gone),
-        slowest_member_id=slowest,
+        slowest_member_id=slowest or None,
         leader_id=rebalance.leader_id or None,
         protocol=rebalance.protocol or None,
         partitions=moved.partitions,
         partitions_moved=moved.moved,
         unavailable_partition_ms=moved.unavailable_ms,
         evidence=evidence_json([*rebalance.evidence, *([culprit.sign] if culprit.sign else [])]),
+        assignment_ms=assigned_in if assigned_in >= 0 else None,
+        first_fetch_ms=start[0] if start is not None else None,
+        first_fetch_member_id=start[1] if start is not None else None,
     )
 
 

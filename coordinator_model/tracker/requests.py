@@ -65,6 +65,18 @@ def offset_commit(g: Emitter, event: Event) -> None:
         membership.learn(member, event)
 
 
+def offset_fetch(g: Emitter, event: Event) -> None:
+    """OFFSET_FETCH: a member asks where to begin, as it starts to work on what it was given. It names no member, its connection does."""
+    view = g.view
+    member = next((m for m in view.members.values() if event.connection and event.connection in m.connections), None)
+    if member is None or view.consumer_protocol or event.error_code != Error.NONE:
+        return
+    view.fetches = True
+    for rebalance in view.closing:
+        if rebalance.generation == view.generation and member.member_id in rebalance.synced:
+            rebalance.fetched.setdefault(member.member_id, max(event.received_ms, rebalance.synced[member.member_id]))
+
+
 def join_group(g: Emitter, event: Event) -> None:
     """JOIN_GROUP: answered at once, or parked until the join phase ends."""
     if not event.member_id:
@@ -80,7 +92,10 @@ def join_group(g: Emitter, event: Event) -> None:
     at_once = running is None and generation == view.generation and view.state is State.STABLE
     if generation < view.generation and not (running is not None and running.joined_ms < 0):
         return  # an answer of a generation that is over
-    if not at_once:
+    if at_once:
+        # The coordinator logs the assignment with the end of the phase, or before the answers that the phase gave are written.
+        running = next((r for r in view.closing if r.generation == generation and event.received_ms <= r.joined_ms), None)
+    else:
         running = phases.joined(g, event.at_ms, generation, exact=False, signs=[])
     leader_id = _replace_static(g, event)
     known = event.answer_member_id in view.members
@@ -94,6 +109,8 @@ def join_group(g: Emitter, event: Event) -> None:
         running.evidence.append(ref(event))
         running.joins[member.member_id] = event.received_ms
         running.protocol, running.leader_id = view.protocol, view.leader_id
+        if member.member_id == running.leader_id:
+            running.told_leader_ms = event.at_ms
         owned = {p for protocol in event.protocols for p in protocol.owned}
         if owned:
             running.kept[member.member_id] = tuple(sorted(owned))
@@ -127,6 +144,9 @@ def _refused_join(g: Emitter, event: Event) -> None:
 def sync_group(g: Emitter, event: Event) -> None:
     """SYNC_GROUP: NONE once the group is Stable; REBALANCE_IN_PROGRESS when a new join phase overtook it."""
     view = g.view
+    for led in (*view.closing, *([view.open] if view.open is not None else ())):
+        if led.generation == event.generation and led.leader_id == event.member_id and led.leader_ready_ms < 0:
+            led.leader_ready_ms = event.received_ms
     if event.error_code == Error.REBALANCE_IN_PROGRESS:
         _sign_of_rebalance(g, event, event.at_ms)
         return
@@ -145,8 +165,9 @@ def sync_group(g: Emitter, event: Event) -> None:
     member.sessions_seen = True
     rebalance = next((r for r in view.closing if r.generation == event.generation and r.outcome == phases.COMPLETED), None)
     if rebalance is not None:
+        again = event.member_id in rebalance.synced
         rebalance.synced.setdefault(event.member_id, event.at_ms)
-        if by_leader and not rebalance.exact:
+        if by_leader and not rebalance.exact and not again:
             rebalance.ended_ms = max(event.received_ms, rebalance.joined_ms)
         if by_leader:
             rebalance.evidence.append(ref(event))
@@ -179,10 +200,12 @@ def leave_group(g: Emitter, event: Event) -> None:
 def left(g: Emitter, event: Event, member_id: str, words: str, *, by_admin: bool) -> None:
     """A member left, as its request or the coordinator's line tells; the second of the two adds nothing."""
     view = g.view
-    words = "" if words in reasons.NO_WORDS else words
-    cause = reasons.of_leave(words, by_admin=by_admin)
-    who = event if event.member_id == member_id else None
     known = view.members.get(member_id)
+    words = (known.leaves_because if known is not None else "") if words in reasons.NO_WORDS else words
+    cause = reasons.of_leave(words, by_admin=by_admin)
+    if known is not None and known.stalled_ms >= 0 and not words and not by_admin:
+        cause = reasons.POLL_TIMEOUT
+    who = event if event.member_id == member_id else None
     if known is not None and known.instance_id and words not in reasons.OWN_WORDS and cause == reasons.MEMBER_LEFT:
         cause = reasons.ADMIN_REMOVED  # a static member does not leave by itself (KIP-345)
     gone = membership.remove(g, member_id, event.received_ms, membership.END_KINDS[cause], [ref(event)], who, words=words)
@@ -206,13 +229,13 @@ def delete_groups(g: Emitter, event: Event) -> None:
         group_removed(g, event)
 
 
-def group_removed(g: Emitter, event: Event) -> None:
+def group_removed(g: Emitter, event: Event, trigger: str = phases.GROUP_REMOVED) -> None:
     """The group is gone; one of the same name starts again at generation 1."""
     view = g.view
     if view.open is not None and view.open.vacant_ms >= 0:  # only an empty group can be removed
         phases.emptied(g, view.open.vacant_ms, max(view.generation, 0) + 1, signs=[])
     phases.abandon(g, event.at_ms, [ref(event)])
-    phases.change_state(g, event.at_ms, State.DEAD, phases.GROUP_REMOVED, [ref(event)])
+    phases.change_state(g, event.at_ms, State.DEAD, trigger, [ref(event)])
     for member_id in list(view.members):
         membership.remove(g, member_id, event.at_ms, membership.GROUP_GONE, [ref(event)])
     view.generation, view.member_count, view.complete = 0, 0, True
@@ -392,13 +415,13 @@ def _refused(g: Emitter, event: Event) -> None:
         findings.fenced_instance(g, event)
     elif event.error_code == Error.ILLEGAL_GENERATION:
         if event.kind in (kinds.OFFSET_COMMIT, kinds.TXN_OFFSET_COMMIT) and event.member_id:
-            findings.zombie_commit(g, event, removed)
+            findings.zombie_commit(g, event, gone)
         else:
             findings.illegal_generation(g, event)
     elif event.error_code == Error.UNKNOWN_MEMBER_ID and (event.member_id or gone is not None):
         if removed == membership.LEFT and gone is not None and event.received_ms - gone.at_ms < OWN_LEAVE_MS:
             return
         if event.kind in (kinds.OFFSET_COMMIT, kinds.TXN_OFFSET_COMMIT):
-            findings.zombie_commit(g, event, removed)
+            findings.zombie_commit(g, event, gone)
         else:
-            findings.unknown_member(g, event, removed)
+            findings.unknown_member(g, event, gone)

@@ -6,12 +6,14 @@ have nothing due are not decoded. All results are functions of the set of events
 
 * the order is order.sort_key;
 * an event before its group's horizon is late: it is counted and not told, since what it could change is written;
-* a group with several brokers in its history waits for the slowest of them, but not longer than `max_silence_ms`.
+* a group with several brokers in its history waits for the slowest of them, but not longer than `max_silence_ms`;
+* logs of clients wait for nobody and hold nobody up: what comes after its group's horizon is late.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import Final
 
 from coordinator_model import events as kinds
 from coordinator_model.events import Event
@@ -23,6 +25,9 @@ from coordinator_model.tracker.order import heartbeats, sort_key
 from coordinator_model.tracker.rows import Row
 from coordinator_model.tracker.settings import Settings
 from coordinator_model.tracker.view import View
+
+_NO_WORD_OF_IT: Final = frozenset({kinds.FIND_COORDINATOR, kinds.OFFSET_FETCH})
+"""Requests about an id that need not be a group with members."""
 
 __all__ = ["MODEL_VERSION", "Settings", "Shard"]
 
@@ -38,10 +43,11 @@ class Shard:
         self._brokers: dict[str, list[str]] = {}  # group: brokers that spoke for it, the coordinator first
         self._told: dict[str, int] = {}  # group: its horizon
         self._held: dict[str, list[Event]] = {}
-        self._unplaced: list[Event] = []  # fencing lines, which name no group
+        self._unplaced: list[Event] = []  # lines about a group that they do not name
         self._instances: dict[str, dict[str, int]] = {}  # group.instance.id: groups that use it, and since when
         self._partitions: dict[str, int] = {}  # group: its partition of __consumer_offsets, as the coordinator logs it
         self._late = 0
+        self._since: dict[str, int] = {}  # group: when the coordinator logged its partition first
 
     def observe(self, events: Iterable[Event]) -> list[Row]:
         """Takes a batch of events in any order; returns the rows that it completes."""
@@ -71,13 +77,14 @@ class Shard:
         clock = self._clocks.setdefault(event.broker, BrokerClock())
         if not event.group_id:
             clock.read_to(event.at_ms)
-            if event.kind == kinds.INSTANCE_FENCED:
+            if event.kind in (kinds.INSTANCE_FENCED, kinds.GROUPS_CLEANED):
                 self._unplaced.append(event)
             elif event.kind == kinds.COORDINATOR_ELECTED and event.generation != 0:  # 0: the partition was just made
                 clock.take_over(event.at_ms)
             return
         if event.source == "coordinator" and event.coordinator_partition >= 0:
             self._partitions[event.group_id] = event.coordinator_partition
+            self._since[event.group_id] = min(self._since.get(event.group_id, event.at_ms), event.at_ms)
         if event.instance_id:
             users = self._instances.setdefault(event.instance_id, {})
             users[event.group_id] = min(users.get(event.group_id, event.at_ms), event.at_ms)
@@ -86,17 +93,17 @@ class Shard:
             clock.read_to(single.at_ms)
 
     def _place(self) -> None:
-        """Gives fencing lines to the one group that used their instance id by then.
+        """Gives lines that name only a partition, so that every shard gets them, to the one group that they can be about.
 
-        They name only the partition, so every shard gets them. A line about an instance of no group here, or of several,
-        stays out: the request log, where there is one, names the group.
+        A fencing line is about the group that used the instance id by then, a clean-up of what expired about the only group that was
+        known in its partition. If there is none here, or several, the line stays out.
         """
         waiting, self._unplaced = self._unplaced, []
         for event in waiting:
             if event.at_ms >= self._clocks[event.broker].horizon_ms(self.settings.lateness_ms):
                 self._unplaced.append(event)
                 continue
-            users = self._instances.get(event.instance_id, {})
+            users = self._since if event.kind == kinds.GROUPS_CLEANED else self._instances.get(event.instance_id, {})
             groups = [
                 group_id
                 for group_id, since_ms in users.items()
@@ -115,7 +122,8 @@ class Shard:
         """Events of the group before this time are complete."""
         lateness = self.settings.lateness_ms
         held = self._held.get(group_id, ())
-        brokers = {*self._brokers.get(group_id, ()), *(e.broker for e in held if e.kind != kinds.FIND_COORDINATOR)}
+        spoken = (e for e in held if e.kind not in _NO_WORD_OF_IT and e.source != "client")
+        brokers = {*self._brokers.get(group_id, ()), *(e.broker for e in spoken)}
         brokers = brokers or {e.broker for e in held}
         clocks = [self._clocks[b] for b in brokers]
         if all(clock.ended for clock in clocks):
@@ -133,9 +141,10 @@ class Shard:
         if not ready and (due is None or (due > horizon and not ended)):
             return []
         blob = self._blobs.get(group_id)
-        if blob is None and all(event.kind == kinds.FIND_COORDINATOR for event in ready):
-            # An id that was only asked for is no group: the last answer is kept in case it becomes one.
-            self._held[group_id] = [*ready[-1:], *(e for e in held if e.at_ms >= horizon)]
+        if blob is None and all(event.kind in _NO_WORD_OF_IT for event in ready):
+            # An id that was only asked for is no group: where it lives is kept in case it becomes one.
+            found = [event for event in ready if event.kind == kinds.FIND_COORDINATOR]
+            self._held[group_id] = [*found[-1:], *(e for e in held if e.at_ms >= horizon)]
             return []
         if len(ready) == len(held):
             self._held.pop(group_id, None)
@@ -172,6 +181,7 @@ class Shard:
             self._instances,
             self._partitions,
             self._late,
+            self._since,
         )
         return codec.pack((MODEL_VERSION, body))
 
@@ -181,12 +191,13 @@ class Shard:
         version, body = codec.unpack(blob)
         if version not in codec.READABLE:
             raise ValueError(f"state of model version {version} cannot be read by version {MODEL_VERSION}")
-        clocks, blobs, due, brokers, told, held, unplaced, instances, partitions, late = body
+        clocks, blobs, due, brokers, told, held, unplaced, instances, partitions, late, *since = body
         shard = cls(settings)
         shard._clocks = {broker: codec.clock(data) for broker, data in clocks.items()}
         shard._blobs, shard._next, shard._brokers, shard._told, shard._late = blobs, due, brokers, told, late
         shard._unplaced = [codec.event(data) for data in unplaced]
         shard._instances, shard._partitions = instances, partitions
+        shard._since = since[0] if since else {}
         for data in held:
             event = codec.event(data)
             shard._held.setdefault(event.group_id, []).append(event)

@@ -52,6 +52,11 @@ class Member:
     commit_ms: int = -1  # last accepted commit
     connections: list[str] = field(default_factory=list)  # the latest that it spoke on
     abandoned: bool = False  # its client lives on, and has asked for a new id
+    stalled_ms: int = -1  # when its own log said that poll() was not called in time
+    stalled_sign: Ref | None = None
+    leaves_because: str = ""  # its own log, as it left
+    rejoins_ms: int = -1  # its own log: when it was to join again
+    rejoins_because: str = ""  # the cause that this is
 
     def client(self) -> str:
         """Its client.id: as it told, else as its member id holds it."""
@@ -80,6 +85,8 @@ class Gone:
     rebalance_timeout_ms: int = -1
     partitions: tuple[str, ...] = ()  # what it owned
     sign: Ref | None = None  # the line that ended it
+    seen_ms: int = -1  # when it was last heard
+    session_timeout_ms: int = -1
 
 
 @dataclass(slots=True)
@@ -134,6 +141,9 @@ class Rebalance:
     resubscribed: list[str] = field(default_factory=list)  # members that came back with other topics
     named: str = ""  # member that the coordinator's reason names, or the specification
     settled: bool = False  # the specification gave the start
+    told_leader_ms: int = -1  # when the leader was told that it leads
+    leader_ready_ms: int = -1  # arrival of its SyncGroup with the assignment
+    fetched: dict[str, int] = field(default_factory=dict)  # member id: arrival of its first OffsetFetch after that
 
 
 @dataclass(slots=True)
@@ -186,6 +196,16 @@ class Leaving:
 
 
 @dataclass(slots=True)
+class Stalled:
+    """A member whose poll loop stalled, as its client said: how long it did shows when it comes back."""
+
+    at_ms: int
+    connection: str
+    limit_ms: int  # max.poll.interval.ms
+    finding: dict[str, Any]
+
+
+@dataclass(slots=True)
 class Past:
     """A rebalance that was written, as far as a storm or a rolling restart shows in it."""
 
@@ -195,6 +215,10 @@ class Past:
     client_id: str
     client_host: str
     sign: Ref | None
+    total_ms: int = 0
+    unavailable_ms: int = -1
+    moved: int = -1
+    first: bool = False  # the group had been empty
 
 
 @dataclass(slots=True)
@@ -281,3 +305,6 @@ class View:
     moved_clients: list[str] = field(default_factory=list)  # who belonged to the group then
     completed_ms: int = -1  # end of the last rebalance that made the group Stable
     prediction: Prediction = field(default_factory=Prediction)
+    client_names: dict[str, str] = field(default_factory=dict)  # origin and client in client logs: the member that it is
+    fetches: bool = False  # its members are seen to ask for offsets
+    stalled: list[Stalled] = field(default_factory=list)

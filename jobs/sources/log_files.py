@@ -1,10 +1,11 @@
-"""Finds broker logs: which files there are, and of which cluster and broker.
+"""Finds logs: which files there are, and of which cluster and broker, or client.
 
 The folder names carry what the lines do not say. Understood are
 
 * `INPUT/<cluster>/<broker>/*.log[.gz]`, the documented layout, any number of clusters;
 * `INPUT/<broker>/*.log`: INPUT is itself a cluster and lends it its name;
-* `INPUT/*.log`, or INPUT a single file: one broker of one cluster, under default names.
+* `INPUT/*.log`, or INPUT a single file: one broker of one cluster, under default names;
+* `clients` in the place of a broker: logs of client applications, `clients/<group>/*.log` where their lines do not name the group.
 
 What lies deeper belongs to the broker above it. Rotated files count: every file whose name has `.log` in it.
 """
@@ -27,7 +28,8 @@ _FOREIGN_NAME: Final = re.compile(
     r"^\d{20}\.log|\.(?:jsonl?|md|html?|properties|ya?ml|xml|parquet|lck|lock|sw[op]|tmp|part|crc|md5|sha\d+)$",
     re.IGNORECASE,
 )
-_FOREIGN_FOLDERS: Final = frozenset({"clients"})
+CLIENTS: Final = "clients"
+"""In the place of a broker's name: logs of client applications. No broker's time moves with theirs."""
 
 
 @dataclass(frozen=True, order=True)
@@ -50,7 +52,7 @@ def discover(root: Path, *, cluster: str = DEFAULT_CLUSTER, broker: str = DEFAUL
     if root.is_file():
         return [LogFile(cluster, broker, _printable(root.name), root)]
     found = list(_walk(root))
-    folders_with_logs = {parts[0] for parts in found if len(parts) == 2}
+    folders_with_logs = {parts[0] for parts in found if len(parts) == 2 or parts[0] == CLIENTS}
     own_name = _printable(root.resolve().name) or cluster
     files = []
     for parts in found:
@@ -78,7 +80,7 @@ def _walk(root: Path) -> Iterator[tuple[str, ...]]:
             folders.clear()
             continue
         seen.add(real)
-        folders[:] = sorted(f for f in folders if f not in _FOREIGN_FOLDERS and not f.startswith((".", "_")))
+        folders[:] = sorted(f for f in folders if not f.startswith((".", "_")))
         parts = Path(folder).relative_to(root).parts
         for name in names:
             if is_log_name(name) and Path(folder, name).is_file():

@@ -39,15 +39,16 @@ GROUP_APIS: Final = frozenset(
         b"LEAVE_GROUP",
         b"OFFSET_COMMIT",
         b"TXN_OFFSET_COMMIT",
+        b"OFFSET_FETCH",
         b"DELETE_GROUPS",
         b"FIND_COORDINATOR",
         b"CONSUMER_GROUP_HEARTBEAT",
     }
 )
-_GROUP_API_KEYS: Final = frozenset({b"8", b"10", b"11", b"12", b"13", b"14", b"28", b"42", b"68"})
+_GROUP_API_KEYS: Final = frozenset({b"8", b"9", b"10", b"11", b"12", b"13", b"14", b"28", b"42", b"68"})
 # The frequent ones of the others. A name that is not here is looked at twice, no more.
 _OTHER_APIS: Final = frozenset(
-    b"PRODUCE FETCH LIST_OFFSETS METADATA OFFSET_FETCH API_VERSIONS OFFSET_FOR_LEADER_EPOCH "
+    b"PRODUCE FETCH LIST_OFFSETS METADATA API_VERSIONS OFFSET_FOR_LEADER_EPOCH "
     b"BROKER_HEARTBEAT ADD_PARTITIONS_TO_TXN ADD_OFFSETS_TO_TXN END_TXN INIT_PRODUCER_ID WRITE_TXN_MARKERS "
     b"LEADER_AND_ISR STOP_REPLICA UPDATE_METADATA ALTER_PARTITION SASL_HANDSHAKE SASL_AUTHENTICATE "
     b"DESCRIBE_GROUPS LIST_GROUPS DESCRIBE_CONFIGS CONSUMER_GROUP_DESCRIBE".split()
@@ -111,6 +112,7 @@ class Mark:
     others: int = 0
     other_loggers: int = 0  # of `others`: complete lines of other loggers
     after_other: bool = False  # the line before was one of another logger (or its continuation)
+    groups: dict[str, str] = field(default_factory=dict)  # of a client log: the group that each client named last
 
     @property
     def is_request_log(self) -> bool:
@@ -126,13 +128,16 @@ class Kept:
     ats: list[int | None] = field(default_factory=list)  # epoch ms
     texts: list[bytes] = field(default_factory=list)  # UTF-8
     faults: dict[int, str] = field(default_factory=dict)  # by index in the other lists
+    contexts: dict[int, str] = field(default_factory=dict)  # what lines before say of this one, by index
     size: int = 0  # bytes of the texts
 
     def __len__(self) -> int:
         return len(self.positions)
 
-    def add(self, position: int, at_ms: int | None, text: bytes, fault: str = "") -> None:
+    def add(self, position: int, at_ms: int | None, text: bytes, fault: str = "", context: str = "") -> None:
         """Adds a line; one with a fault is kept as something to look at, not to parse."""
+        if context:
+            self.contexts[len(self.positions)] = context
         if fault:
             self.faults[len(self.positions)] = fault
             text = shown(text)

@@ -56,6 +56,7 @@ APIS: Final = (
     Api(events.LEAVE_GROUP, 13, 5, (_GROUP, _ERROR, ("request.members", 3), ("response.members", 3)), (("request.memberId", 2),)),
     Api(events.OFFSET_COMMIT, 8, 10, (_GROUP, ("request.memberId", 1), ("response.topics", 0))),
     Api(events.TXN_OFFSET_COMMIT, 28, 5, (_GROUP, ("request.memberId", 3), ("request.generationId", 3), ("response.topics", 0))),
+    Api(events.OFFSET_FETCH, 9, 10, (("request.groups", 8), ("response.groups", 8)), (("request.groupId", 7), ("response.topics", 7))),
     Api(events.DELETE_GROUPS, 42, 2, (("request.groupsNames", 0), ("response.results", 0))),
     Api(events.FIND_COORDINATOR, 10, 6,
         (("request.keyType", 1), ("request.coordinatorKeys", 4), ("response.coordinators", 4)),
@@ -175,6 +176,10 @@ def _missing_inside() -> dict[str, tuple[Column, ...]]:
         ),
         events.OFFSET_COMMIT: (commit,),
         events.TXN_OFFSET_COMMIT: (commit,),
+        events.OFFSET_FETCH: (
+            _absent("request.groups.groupId", F.exists(request.groups, lambda g: g.groupId.isNull())),
+            _absent("response.groups.errorCode", F.exists(response.groups, lambda g: g.groupId.isNull() | g.errorCode.isNull())),
+        ),
         events.DELETE_GROUPS: (
             _absent("response.results.errorCode", F.exists(response.results, lambda r: r.groupId.isNull() | r.errorCode.isNull())),
         ),
@@ -198,6 +203,7 @@ def _wrong_error(name: Column) -> Column:
         .when(name.isin(*_COMMITS) & F.exists(commit_errors(), wrong), Refusal.UNKNOWN_ERROR_CODE)
         .when((name == events.LEAVE_GROUP) & F.exists(response.members.errorCode, wrong), Refusal.UNKNOWN_ERROR_CODE)
         .when((name == events.DELETE_GROUPS) & F.exists(response.results.errorCode, wrong), Refusal.UNKNOWN_ERROR_CODE)
+        .when((name == events.OFFSET_FETCH) & F.exists(response.groups.errorCode, wrong), Refusal.UNKNOWN_ERROR_CODE)
         .when((name == events.FIND_COORDINATOR) & F.exists(response.coordinators.errorCode, wrong), Refusal.UNKNOWN_ERROR_CODE)
     )
 
@@ -223,7 +229,7 @@ def _ids() -> Column:
     return F.concat_ws(
         "", request.groupId, request.memberId, request.groupInstanceId, request.instanceId, F.col("j.requestHeader.clientId"),
         response.memberId, response.leader, request.members.memberId, request.members.groupInstanceId, response.results.groupId,
-        request.protocols.getField("name"), request["key"], response.host,
+        request.protocols.getField("name"), request["key"], response.host, request.groups.groupId, request.groups.memberId,
         response.coordinators.getField("key"), response.coordinators.host,
     )  # fmt: skip
 

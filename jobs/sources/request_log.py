@@ -22,6 +22,7 @@ from coordinator_model.events import (
     JOIN_GROUP,
     LEAVE_GROUP,
     OFFSET_COMMIT,
+    OFFSET_FETCH,
     SYNC_GROUP,
     TXN_OFFSET_COMMIT,
 )
@@ -30,6 +31,7 @@ from jobs.sources.rows import BLOBS, COMMON, EVENT, GROUP, QUARANTINE, RAW_CHARA
 from schemas.group_events import ASSIGNMENTS, MEMBERS, PROTOCOLS
 
 _MEMBER: Final = "memberId STRING, groupInstanceId STRING"
+_PARTITIONS: Final = "topics: ARRAY<STRUCT<partitionIndexes: ARRAY<INT>>>"
 JSON_SCHEMA: Final = f"""
     requestHeader STRUCT<
         requestApiKey: INT, requestApiVersion: INT, correlationId: INT, clientId: STRING, requestApiKeyName: STRING>,
@@ -40,13 +42,16 @@ JSON_SCHEMA: Final = f"""
         assignments: ARRAY<STRUCT<memberId: STRING, assignment: STRING>>,
         members: ARRAY<STRUCT<{_MEMBER}, reason: STRING>>,
         memberEpoch: INT, instanceId: STRING, serverAssignor: STRING, subscribedTopicNames: ARRAY<STRING>,
-        groupsNames: ARRAY<STRING>, key: STRING, keyType: INT, coordinatorKeys: ARRAY<STRING>>,
+        groupsNames: ARRAY<STRING>, key: STRING, keyType: INT, coordinatorKeys: ARRAY<STRING>,
+        {_PARTITIONS},
+        groups: ARRAY<STRUCT<groupId: STRING, memberId: STRING, memberEpoch: INT, {_PARTITIONS}>>>,
     response STRUCT<
         errorCode: INT, generationId: INT, protocolType: STRING, protocolName: STRING, leader: STRING, skipAssignment: BOOLEAN,
         memberId: STRING, memberEpoch: INT, assignment: STRING,
         members: ARRAY<STRUCT<{_MEMBER}, metadata: STRING, errorCode: INT>>,
         topics: ARRAY<STRUCT<partitions: ARRAY<STRUCT<errorCode: INT>>>>,
         results: ARRAY<STRUCT<groupId: STRING, errorCode: INT>>,
+        groups: ARRAY<STRUCT<groupId: STRING, errorCode: INT>>,
         nodeId: INT, host: STRING, port: INT,
         coordinators: ARRAY<STRUCT<key: STRING, nodeId: INT, host: STRING, port: INT, errorCode: INT>>>,
     connection STRING,
@@ -96,7 +101,7 @@ def parse(lines: DataFrame) -> DataFrame:
     read = shaped.withColumn("j", F.from_json(F.when(F.col("json") != "", F.col("json")), JSON_SCHEMA, _JSON_OPTIONS))
     judged = read.withColumn("refusal", F.when(F.col("json").isNotNull(), checks.refusal()))
     refused = F.col("refusal").isNotNull()
-    verdict = F.when(refused, QUARANTINE).when(F.col("json").isNull() | _of_no_group(), SKIPPED).otherwise(EVENT)
+    verdict = F.when(refused, QUARANTINE).when(F.col("json").isNull() | _of_no_group() | _of_no_member(), SKIPPED).otherwise(EVENT)
     own = {name: F.col(name) for name in (*COMMON, "refusal")}
     raw = F.when(refused, F.substring(text, 1, RAW_CHARACTERS))
     return judged.select(*parsed(_event_columns() | own | {"source": F.lit(REQUEST_SOURCE), "verdict": verdict, "raw": raw}))
@@ -108,12 +113,24 @@ def _of_no_group() -> Column:
     return asks & (F.coalesce("j.request.keyType", F.lit(_GROUP_KEY)) != _GROUP_KEY)
 
 
+def _of_no_member() -> Column:
+    """Whether a request for offsets is not a member's own, which names its one group and the partitions that it was given.
+
+    Tools that watch offsets ask for all partitions, or for many groups at once, every few seconds: they tell nothing of a group.
+    """
+    request = F.col("j.request")
+    sole = F.get(request.groups, F.lit(0))  # v8+
+    of_many = request.groups.isNotNull() & (F.size(request.groups) != 1)
+    return (F.col("j.requestHeader.requestApiKeyName") == OFFSET_FETCH) & (of_many | F.coalesce(request.topics, sole.topics).isNull())
+
+
 def _event_columns() -> dict[str, Column]:
     """Columns of a request line. Of a line that failed its checks they mean nothing, but they must not fail."""
     api = F.col("j.requestHeader.requestApiKeyName")
     request, response = F.col("j.request"), F.col("j.response")
     sole = F.when(F.size(request.members) == 1, F.get(request.members, F.lit(0)))  # LeaveGroup v3+ of one member
     errors = checks.commit_errors()
+    fetched, offsets = F.get(request.groups, F.lit(0)), F.get(response.groups, F.lit(0))  # OffsetFetch v8+
     micros = F.unix_micros("at") - F.round(F.col("j.totalTimeMs") * 1000).try_cast("bigint")
     software = F.concat_ws(" ", "j.clientInformation.softwareName", "j.clientInformation.softwareVersion")
     is_commit = api.isin(OFFSET_COMMIT, TXN_OFFSET_COMMIT)
@@ -121,7 +138,7 @@ def _event_columns() -> dict[str, Column]:
     return {
         "kind": api,
         "received_at": F.timestamp_micros(micros),
-        "group_id": F.coalesce(request.groupId, request["key"]),
+        "group_id": F.coalesce(request.groupId, request["key"], fetched.groupId),
         "coordinator_id": coordinator_id,
         "coordinator_address": coordinator_address,
         "api_version": F.col("j.requestHeader.requestApiVersion"),
@@ -130,11 +147,11 @@ def _event_columns() -> dict[str, Column]:
         "client_id": F.col("j.requestHeader.clientId"),
         "client_host": F.regexp_extract("j.connection", checks.CONNECTION, 1),
         "software": F.when(~software.isin("", "unknown unknown"), software),
-        "member_id": F.coalesce(request.memberId, sole.memberId),
+        "member_id": F.coalesce(request.memberId, sole.memberId, fetched.memberId),
         "instance_id": F.coalesce(request.groupInstanceId, request.instanceId, sole.groupInstanceId),
-        "generation": F.coalesce(request.generationId, request.generationIdOrMemberEpoch, request.memberEpoch),
+        "generation": F.coalesce(request.generationId, request.generationIdOrMemberEpoch, request.memberEpoch, fetched.memberEpoch),
         "error_code": F.when(is_commit, F.coalesce(F.get(F.filter(errors, lambda code: code != 0), F.lit(0)), F.lit(0))).otherwise(
-            response.errorCode
+            F.coalesce(response.errorCode, offsets.errorCode)
         ),
         "answer_member_id": response.memberId,
         "answer_generation": F.coalesce(response.generationId, response.memberEpoch),
@@ -145,7 +162,7 @@ def _event_columns() -> dict[str, Column]:
         "session_timeout_ms": request.sessionTimeoutMs,
         "rebalance_timeout_ms": request.rebalanceTimeoutMs,
         "reason": F.coalesce(request.reason, sole.reason),
-        "member_count": F.when(is_commit, F.size(errors)),
+        "member_count": F.when(is_commit, F.size(errors)).when(api == OFFSET_FETCH, _asked_for(F.coalesce(request.topics, fetched.topics))),
         "protocols": F.when(api == CONSUMER_GROUP_HEARTBEAT, _subscription(request)),
         "members": F.when(api == LEAVE_GROUP, _leavers(request, response)),
         "assignments": F.when(api == CONSUMER_GROUP_HEARTBEAT, _target(response)),
@@ -154,6 +171,11 @@ def _event_columns() -> dict[str, Column]:
             api == FIND_COORDINATOR, F.transform(response.coordinators, _found)
         ),
     }
+
+
+def _asked_for(topics: Column) -> Column:
+    """How many partitions an OffsetFetch names."""
+    return F.size(F.flatten(topics.partitionIndexes))
 
 
 def _deleted(result: Column) -> Column:

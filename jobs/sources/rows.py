@@ -22,6 +22,7 @@ CLOCK: Final = "clock"  # not a line: how far a broker's logs were read
 
 REQUEST_SOURCE: Final = "request"
 COORDINATOR_SOURCE: Final = "coordinator"
+CLIENT_SOURCE: Final = "client"
 CLOCK_SOURCE: Final = "clock"
 UNKNOWN_SOURCE: Final = "unknown"
 
@@ -73,6 +74,9 @@ class Refusal:
 
     CONTROL_CHARACTERS: Final = "CONTROL_CHARACTERS"
     """An id holds control characters."""
+
+    NO_GROUP: Final = "NO_GROUP"
+    """A line of a client's log that does not say of which group: librdkafka does so with debug=cgrp, else its folder tells."""
 
     UNKNOWN_TEMPLATE: Final = "UNKNOWN_TEMPLATE"
     """A line of a group coordinator's logger that no known release of Kafka writes."""

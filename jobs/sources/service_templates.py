@@ -42,6 +42,8 @@ OWNERSHIP: Final = (
     Template(e.GROUPS_DELETED, "The following groups were deleted: {groups}. A total of {number} offsets were removed.", "2.0-3.9, Java",
              ("The following groups were deleted: temp-backfill, old. A total of 6 offsets were removed.",
               "The following groups were deleted: . A total of 0 offsets were removed.")),
+    Template(e.GROUPS_CLEANED, "Generated {count} tombstone records while cleaning up group metadata in {number} milliseconds.", "Java",
+             ("Generated 7 tombstone records while cleaning up group metadata in 0 milliseconds.",)),
     Template(e.SIMPLE_GROUP, "Creating simple consumer group {group} via manual offset commit.", "since 3.9 Scala",
              ("Creating simple consumer group offset-bookkeeper via manual offset commit.",)),
     Template(e.SIMPLE_GROUP, "[GroupId {group}] Creating a simple consumer group via manual offset commit.", "Java",

@@ -30,8 +30,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from pyspark.sql.types import DataType, LongType, StringType, TimestampType
 
+from jobs.sources.client_lines import ClientLogReader, ClientTimes
 from jobs.sources.log_bytes import Fingerprint, LogBytes, Signature, open_log
-from jobs.sources.log_files import LogFile, discover
+from jobs.sources.log_files import CLIENTS, LogFile, discover
 from jobs.sources.log_lines import FOREVER, Kept, LogReader, Mark, Settle, Verdict
 from jobs.sources.log_times import NEVER, LocalTimes
 from schemas.raw_lines import CLOCK, END, LINE, SCHEMA
@@ -47,7 +48,7 @@ _ARROW: Final[dict[type[DataType], pa.DataType]] = {
     TimestampType: pa.timestamp("us", tz="UTC"),
 }
 ARROW_SCHEMA: Final = pa.schema([pa.field(f.name, _ARROW[type(f.dataType)], nullable=f.nullable) for f in SCHEMA.fields])
-_REPEATING_COLUMNS: Final = ["cluster", "broker", "record", "origin", "fault"]
+_REPEATING_COLUMNS: Final = ["cluster", "broker", "record", "origin", "fault", "context"]
 _ROW_GROUP: Final = 16_384  # rows: several to a slice, so that several tasks can share it
 _FIRST_MTIME: Final = 1_600_000_000  # slice N is dated this + N seconds: Spark takes files in order of their dates
 _OVERFULL: Final = 2  # times its size that a slice may grow to, so that all logs end at the same time in it
@@ -187,6 +188,7 @@ class Spool:
         self._find = find
         self._pending = folder / PENDING
         self._times: dict[str, LocalTimes] = {}
+        self._client_times: dict[str, ClientTimes] = {}
         self._looks: dict[Path, tuple[Signature, bytes]] = {}
         self._stop: Callable[[], bool] | None = None
         self._streams: list[Stream] = []
@@ -320,14 +322,7 @@ class Spool:
             stream.mark = stream.reader.mark
             stream.reader.close()
         stream.grown_at = time.monotonic()
-        stream.reader = LogReader(
-            stream.open,
-            self._local_times(file.cluster),
-            stream.mark,
-            final=not self._follow,
-            tolerance_ms=self.settings.tolerance_ms,
-            believable_ms=self.settings.believable_ms,
-        )
+        stream.reader = self._reader(stream)
         if stream.seen == signature:
             stream.due_ms = FOREVER  # a compressed archive need not be unpacked to know that nothing was added
             return
@@ -353,11 +348,20 @@ class Spool:
             stream.seen = stream.reader.source.signature
         stream.reader.close()
 
-    def _local_times(self, cluster: str) -> LocalTimes:
-        zone = self.settings.timezones.get(cluster, self.settings.timezone)
+    def _reader(self, stream: Stream) -> LogReader:
+        """Reads a stream on, from its mark."""
+        settings = self.settings
+        zone = settings.timezones.get(stream.cluster, settings.timezone)
+        options = {"tolerance_ms": settings.tolerance_ms, "believable_ms": settings.believable_ms}
+        final = not self._follow
+        if stream.broker == CLIENTS:
+            if zone not in self._client_times:
+                self._client_times[zone] = ClientTimes(zone)
+            group = _group_folder(stream.origin)
+            return ClientLogReader(stream.open, self._client_times[zone], stream.mark, group=group, final=final, **options)
         if zone not in self._times:
             self._times[zone] = LocalTimes(zone)
-        return self._times[zone]
+        return LogReader(stream.open, self._times[zone], stream.mark, final=final, **options)
 
     # Cutting.
 
@@ -497,7 +501,7 @@ class Spool:
         seconds: Counter[int] = Counter()
         for stream in self._streams:
             if stream.has_more and stream.file is not None:
-                reader = LogReader(stream.open, self._local_times(stream.cluster), stream.mark)
+                reader = self._reader(stream)
                 delay = self._delay(stream)
                 while reader.read(kept := Kept(), max_lines=self.settings.slice_lines):
                     seconds.update((at + delay) // 1000 for at in kept.ats if at is not None)
@@ -559,6 +563,9 @@ class Spool:
         faults: list[str | None] = [None] * rows
         for index, fault in kept.faults.items():
             faults[index] = fault
+        contexts: list[str | None] = [None] * rows
+        for index, context in kept.contexts.items():
+            contexts[index] = context
         lines = pa.table(
             [
                 _repeat(slice_.parts, lambda s: s.cluster),
@@ -570,6 +577,7 @@ class Spool:
                 texts,
                 pa.array(faults, pa.string()),
                 pa.repeat(pa.scalar(1, pa.int64()), rows),
+                pa.array(contexts, pa.string()),
             ],
             schema=ARROW_SCHEMA,
         )
@@ -586,6 +594,7 @@ class Spool:
                 pa.array(heard, pa.string()),
                 pa.nulls(len(records), pa.string()),
                 pa.array(count, pa.int64()),
+                pa.nulls(len(records), pa.string()),
             ],
             schema=ARROW_SCHEMA,
         )
@@ -675,6 +684,12 @@ def _same_log(file: LogFile, head: bytes, other: LogFile, other_head: bytes) -> 
     if (file.cluster, file.broker) != (other.cluster, other.broker) or not other_head.startswith(head):
         return False
     return len(head) >= _SHORT_HEAD or (len(head) >= _TINY_HEAD and _stem(file.origin) == _stem(other.origin))
+
+
+def _group_folder(origin: str) -> str:
+    """The group that a client log's folder is named after: the one below `clients`; empty if it lies in `clients` itself."""
+    _, _, below = f"/{origin}".rpartition(f"/{CLIENTS}/")
+    return below.rpartition("/")[0]
 
 
 def _stem(origin: str) -> str:

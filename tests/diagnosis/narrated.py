@@ -27,7 +27,15 @@ from tests.tracker.story import START_MS, Story, play, table
 LOG: Final = "coordinator log"
 REQUESTS: Final = "request log"
 BOTH: Final = "both logs"
-_SOURCES: Final = {LOG: ("coordinator",), REQUESTS: ("request",), BOTH: ("coordinator", "request")}
+CLIENTS: Final = "client logs alone"
+LOG_AND_CLIENTS: Final = "coordinator and client logs"
+_SOURCES: Final = {
+    LOG: ("coordinator",),
+    REQUESTS: ("request",),
+    BOTH: ("coordinator", "request"),
+    CLIENTS: ("client",),
+    LOG_AND_CLIENTS: ("coordinator", "client"),
+}
 
 in_any_evidence: Final = pytest.mark.parametrize("evidence", [LOG, REQUESTS, BOTH])
 where_requests_are_seen: Final = pytest.mark.parametrize("evidence", [REQUESTS, BOTH])
@@ -125,6 +133,14 @@ class Group(Story):
         self.at(self.now).commit(consumer.member, self.generation, **consumer.who())
         return self
 
+    def begins(self, client: str, error: int = 0) -> Group:
+        """OffsetFetch: the application has its partitions, and asks where to begin. The request names no member."""
+        consumer = self[client]
+        self.at(self.now).request(
+            kinds.OFFSET_FETCH, "", took=0, client_id=client, connection=consumer.connection, member_count=2, error_code=error
+        )
+        return self
+
     def leaves(self, client: str, reason: str = "", **how: Any) -> Group:
         """LeaveGroup, and the rebalance of the others. `reason`: the client's words (KIP-800)."""
         gone = self.consumers.pop(client)
@@ -170,6 +186,14 @@ class Group(Story):
             else (f"Updating metadata for member {consumer.member} during Stable")
         )
         return self.rebalance(f"{text}; client reason: {said}", client, asks={client: 0}, words={client: words}, **how)
+
+    def writes(self, client: str, kind: str, ms: int | None = None, **fields: Any) -> Group:
+        """A line of the client's own log."""
+        broker = self.broker
+        self.on("clients").at(self.now if ms is None else ms)
+        self.add("client", kind, client_id=client, **fields)
+        self.on(broker)
+        return self.is_at(self.now)
 
     # what the coordinator does
 

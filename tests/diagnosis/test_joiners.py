@@ -30,7 +30,7 @@ def test_the_last_to_rejoin_kept_all_others_waiting(evidence):
     rows = healthy().comes("d", asks={"b": 8_000}).live(120_000).seen(evidence)
     assert findings(rows) == [("SLOW_JOINER", "b")]
     told = finding(rows, "SLOW_JOINER")
-    assert (told["at"], json.loads(told["details"])) == (68_001, {"generation": 2, "join_ms": 8_001})
+    assert (told["at"], json.loads(told["details"])) == (68_001, {"generation": 2, "join_ms": 8_001, "max_poll_interval_ms": 30_000})
     assert told["message"] == "The group waited 8.001 s for this member: it rejoined last."
 
 

@@ -9,11 +9,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from coordinator_model import events
+from jobs.sources.client_templates import JAVA, LIBRDKAFKA
 from jobs.sources.coordinator_log import TEMPLATES
 from jobs.sources.reason_templates import REASONS
 
 KINDS = {value for name, value in vars(events).items() if name.isupper() and isinstance(value, str)}
-EXAMPLES = [(template, example) for template in (*TEMPLATES, *REASONS) for example in template.examples]
+CLIENTS = (*JAVA, *LIBRDKAFKA)
+EXAMPLES = [(template, example) for template in (*TEMPLATES, *REASONS, *CLIENTS) for example in template.examples]
 IDS = st.text(st.characters(codec="utf-8", exclude_categories=("Cc", "Cs")), min_size=1, max_size=24)
 MEMBER = "client-1-0a9114c9-6472-428a-8e84-9f866df89f04"
 
@@ -25,12 +27,12 @@ def first(templates, sentence):
 @pytest.mark.parametrize(("template", "example"), EXAMPLES, ids=[e[:60] for _, e in EXAMPLES])
 def test_an_example_is_read_as_what_it_is(template, example):
     assert re.match(template.pattern, example)
-    templates = TEMPLATES if template in TEMPLATES else REASONS
+    templates = next(all_ for all_ in (TEMPLATES, REASONS, CLIENTS) if template in all_)
     assert first(templates, example).kind == template.kind
 
 
 def test_every_template_has_an_example_and_a_kind_that_the_tracker_knows():
-    for template in TEMPLATES:
+    for template in (*TEMPLATES, *CLIENTS):
         assert template.examples, template.text
         assert template.kind in KINDS | {""}, template.kind
 

@@ -26,6 +26,7 @@ KEYS = {
     e.LEAVE_GROUP: 13,
     e.OFFSET_COMMIT: 8,
     e.TXN_OFFSET_COMMIT: 28,
+    e.OFFSET_FETCH: 9,
     e.DELETE_GROUPS: 42,
     e.FIND_COORDINATOR: 10,
     e.CONSUMER_GROUP_HEARTBEAT: 68,
@@ -68,6 +69,19 @@ def find_many(version, *answers, key_type=0):
     coordinator = {"nodeId": 2, "host": "10.0.0.2", "port": 9092, "errorCode": 0, "errorMessage": ""}
     body = {"keyType": key_type, "coordinatorKeys": [answer["key"] for answer in answers]}
     return line(e.FIND_COORDINATOR, version, body, {"throttleTimeMs": 0, "coordinators": [{**coordinator, **answer} for answer in answers]})
+
+
+def fetch_offsets(version, *groups, partitions=(0, 2), topic=None, answer=None):
+    """OffsetFetch: of one group until v7, of several since."""
+    topics = None if partitions is None else [{**(topic or {"name": "t"}), "partitionIndexes": list(partitions)}]
+    told = [{"name": "t", "partitions": [{"partitionIndex": 0, "committedOffset": 7, "metadata": "", "errorCode": 0}]}]
+    if version < 8:
+        top = {"errorCode": 0} if version >= 2 else {}
+        return line(e.OFFSET_FETCH, version, {"groupId": groups[0], "topics": topics}, {"topics": told, **top, **(answer or {})})
+    who = {"memberId": None, "memberEpoch": -1} if version >= 9 else {}
+    body = {"groups": [{"groupId": group, **who, "topics": topics} for group in groups], "requireStable": True}
+    answers = [{"groupId": group, "topics": told, "errorCode": 0, **(answer or {})} for group in groups]
+    return line(e.OFFSET_FETCH, version, body, {"throttleTimeMs": 0, "groups": answers})
 
 
 NO_COORDINATOR = {"errorCode": 15, "errorMessage": "The coordinator is not available.", "nodeId": -1, "host": "", "port": -1}
@@ -121,6 +135,10 @@ GOOD = [
     ("two groups deleted", line(e.DELETE_GROUPS, 2, {"groupsNames": ["a", "orders"]},
                                 {"throttleTimeMs": 0, "results": [{"groupId": "a", "errorCode": 68}, {"groupId": "orders", "errorCode": 0}]}),
      {"group_id": "a", "error_code": 68, "lines": 1, "coordinator_partition": 47}, 2),
+    *((f"offsets fetched, v{version}", fetch_offsets(version, "orders"),
+       {"kind": e.OFFSET_FETCH, "group_id": "orders", "coordinator_partition": 31, "member_id": None, "member_count": 2, "error_code": None if version < 2 else 0}, 1)
+      for version in (0, 1, 2, 7, 8, 9, 10)),
+    ("offsets not fetched", fetch_offsets(9, "orders", answer={"errorCode": 16, "topics": []}), {"group_id": "orders", "error_code": 16}, 1),
     *((f"coordinator found, v{version}", find_one(version), {**FOUND, "kind": e.FIND_COORDINATOR, "coordinator_partition": 31}, 1) for version in range(4)),
     *((f"coordinators found, v{version}", find_many(version, {"key": "orders"}, {"key": "b", **NO_COORDINATOR}, {"key": "c"}), FOUND, 3) for version in (4, 5, 6)),
     ("no coordinator", find_one(2, **NO_COORDINATOR), {"group_id": "orders", "error_code": 15, "coordinator_id": None, "coordinator_address": None}, 1),
@@ -180,6 +198,15 @@ DAMAGED = [
     ("UNKNOWN_ERROR_CODE", find_many(5, {"key": "g"}, {"key": "h", "errorCode": 9999})),
     ("CONTROL_CHARACTERS", find_many(5, {"key": "g", "host": "a\x1b[31m"})),
     ("MISSING_FIELD:response.host", find_one(2, key_type=1, host=None)),
+    ("UNSUPPORTED_VERSION:11", fetch_offsets(11, "g")),
+    ("INVALID_JSON", fetch_offsets(9, "g", partitions=("x",))),
+    ("MISSING_FIELD:request.groupId", fetch_offsets(7, None)),
+    ("MISSING_FIELD:request.groups", fetch_offsets(9, "g").replace('"groups"', '"grnups"', 1)),
+    ("MISSING_FIELD:response.groups", fetch_offsets(9, "g").replace('"throttleTimeMs":0,"groups"', '"throttleTimeMs":0,"grnups"')),
+    ("MISSING_FIELD:response.groups.errorCode", fetch_offsets(9, "g", answer={"errorCode": None})),
+    ("MISSING_FIELD:request.groups.groupId", fetch_offsets(9, "g", None)),
+    ("UNKNOWN_ERROR_CODE", fetch_offsets(9, "g", answer={"errorCode": 9999})),
+    ("CONTROL_CHARACTERS", fetch_offsets(9, "g\x07")),
     ("UNKNOWN_ERROR_CODE", line(e.HEARTBEAT, 4, MEMBER, {**OK, "errorCode": 4096})),
     ("UNKNOWN_ERROR_CODE", line(e.OFFSET_COMMIT, 9, {"groupId": "g", "memberId": "m", "generationId": 1}, commit([0, -7]))),
     ("TIMES_DISAGREE", BEAT.replace("5.305", "7.305")),
@@ -194,6 +221,10 @@ SKIPPED = [
     BEAT.replace('"requestApiKey":12', '"requestApiKey":1').replace('"HEARTBEAT"', '"FETCH"'),
     BEAT.replace('"requestApiKey":12', '"requestApiKey":1').replace('"HEARTBEAT"', '"FETCH"')[:300],  # cut, but no group's
     find_one(2, key="transaction", key_type=1),
+    fetch_offsets(9, "g", partitions=None),  # of a tool: all partitions
+    fetch_offsets(5, "g", partitions=None),
+    fetch_offsets(9, "g", "h"),  # of a tool: several groups
+    fetch_offsets(9),
     find_many(6, {"key": "g:ZiIvh65vQPOxTeW80lTaIA:0"}, {"key": "g:ZiIvh65vQPOxTeW80lTaIA:1"}, key_type=2),  # of a share group
 ]
 
@@ -203,7 +234,7 @@ def read(spark):
     """Rows of events by position, and (verdict, refusal) by position."""
     texts = [entry[1] for entry in GOOD] + [text for _, text in DAMAGED] + SKIPPED
     # An hour apart and of files of their own: no two beats are one run.
-    rows = [("c", "b", "line", f"f{n}", n, START + timedelta(hours=n), text, None, 1) for n, text in enumerate(texts)]
+    rows = [("c", "b", "line", f"f{n}", n, START + timedelta(hours=n), text, None, 1, None) for n, text in enumerate(texts)]
     no_time = len(GOOD)
     rows[no_time] = (*rows[no_time][:5], None, *rows[no_time][6:])
     told = ingest.transform(spark.createDataFrame(rows, raw_lines.SCHEMA)).persist()

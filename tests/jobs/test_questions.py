@@ -418,8 +418,49 @@ def test_a_version_that_changed_is_a_change(lakehouse):
 def test_applications_are_clients_without_their_number(lakehouse):
     clients = ["orders-1", "orders-2", "orders-7d9c5b6f4d-x2x1z", "consumer-orders-3", "12", None]
     write(lakehouse, line(at=90_000), *(rebalance(start=n, generation=n, client_id=client) for n, client in enumerate(clients)))
-    found = {bill["application"]: bill["rebalances"] for bill in asked(lakehouse, "bill")}
+    found = {bill["payer"]: bill["rebalances"] for bill in asked(lakehouse, "bill")}
     assert found == {"orders": 3, "consumer-orders": 1, "12": 1, "(not known)": 1}
+
+
+@pytest.mark.parametrize(
+    ("by", "payers"),
+    [("client", {"orders-1": 2, "(not known)": 1}), ("member", {"m-1": 1, "m-2": 1, "(not known)": 1}), ("group", {"payments": 3}),
+     ("day", {"2026-11-20": 1, "2026-11-21": 2})],
+)  # fmt: skip
+def test_a_bill_is_made_out_to_whom_one_says(lakehouse, by, payers):
+    write(
+        lakehouse,
+        line(at=90_000),
+        rebalance(start=-1, generation=1, client_id="orders-1", member_id="m-1"),
+        rebalance(start=0, generation=2, client_id="orders-1", member_id="m-2"),
+        rebalance(start=80_000, generation=3),
+    )
+    assert {bill["payer"]: bill["rebalances"] for bill in asked(lakehouse, "bill", by=by)} == payers
+    assert asked(lakehouse, "bill", by=by, group="others") == []
+
+
+def test_a_bill_for_nobody_that_is_known_is_refused(lakehouse):
+    with pytest.raises(QuestionError, match="by: must be one of application, client, member, group, day, not weekday"):
+        asked(lakehouse, "bill", by="weekday")
+
+
+@pytest.mark.parametrize(
+    ("values", "longest"),
+    [
+        ({"join_ms": 1_500, "sync_ms": 500}, "JOIN"),
+        ({"join_ms": 400, "sync_ms": 1_600}, "ASSIGN"),
+        ({"join_ms": 1_500, "sync_ms": 500, "members_before": 0}, "DELAY"),
+        ({"join_ms": 1_500, "sync_ms": 500, "first_fetch_ms": 1_999}, "JOIN"),
+        ({"join_ms": 1_500, "sync_ms": 500, "first_fetch_ms": 14_000, "first_fetch_member_id": MEMBER}, "START"),
+        ({}, "JOIN"),
+    ],
+)
+def test_what_took_longest_in_a_rebalance(lakehouse, values, longest):
+    came = line(kind="MEMBER_ADDED", source="coordinator", member_id=MEMBER)
+    write(lakehouse, line(at=90_000), came, rebalance(slowest_member_id=MEMBER, leader_id="unheard-of", **values))
+    (row,) = asked(lakehouse, "phases")
+    assert (row["longest"], row["slowest_client_id"], row["leader_client_id"]) == (longest, "app-1", None)
+    assert row["starter_client_id"] == ("app-1" if longest == "START" else None)
 
 
 def test_who_paused_who_came_back_and_who_is_gone(lakehouse):

@@ -36,16 +36,18 @@ def test_clusters_and_brokers(tmp_path):
         ("eu", "b1", "eu/b1/archive/server.log.1"),
         ("eu", "b1", "eu/b1/kafka-request.log.2026-11-21-06.gz"),
         ("eu", "b1", "eu/b1/server.log"),
+        ("eu", "clients", "eu/clients/app.log"),
         ("us", "b1", "us/b1/server.log.gz"),
     ]
 
 
 def test_a_folder_of_brokers_is_a_cluster_of_its_name(tmp_path):
-    make(tmp_path / "prod", "b1/server.log", "b1/old/server.log.1", "b2/server.log", "clients/app.log")
+    make(tmp_path / "prod", "b1/server.log", "b1/old/server.log.1", "b2/server.log", "clients/orders/app.log")
     assert found(tmp_path / "prod") == [
         ("prod", "b1", "b1/old/server.log.1"),
         ("prod", "b1", "b1/server.log"),
         ("prod", "b2", "b2/server.log"),
+        ("prod", "clients", "clients/orders/app.log"),
     ]
 
 

@@ -49,7 +49,17 @@ def judged(tmp_path, lines, end=b"\n", **options):
 
 @pytest.mark.parametrize(
     "api",
-    ["JOIN_GROUP", "SYNC_GROUP", "HEARTBEAT", "LEAVE_GROUP", "OFFSET_COMMIT", "TXN_OFFSET_COMMIT", "DELETE_GROUPS", "FIND_COORDINATOR"],
+    [
+        "JOIN_GROUP",
+        "SYNC_GROUP",
+        "HEARTBEAT",
+        "LEAVE_GROUP",
+        "OFFSET_COMMIT",
+        "TXN_OFFSET_COMMIT",
+        "OFFSET_FETCH",
+        "DELETE_GROUPS",
+        "FIND_COORDINATOR",
+    ],
 )
 def test_group_requests_are_kept(tmp_path, api):
     line = request(1, api)

@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Any
+
 from hypothesis import given
 from hypothesis import strategies as st
 
 from coordinator_model.states import State
 from coordinator_model.tracker import cost
 from coordinator_model.tracker.view import Rebalance
+from tests.tracker.story import Story, table
 
 PARTITIONS = [f"t-{number}" for number in range(8)]
 MEMBERS = ["a", "b", "c"]
@@ -80,3 +85,112 @@ def test_a_cooperative_move_is_paid_by_its_second_round() -> None:
     second.assigned, second.synced = {"a": ("t-0",), "b": ("t-1",)}, {"a": 2_110, "b": 2_110}
     assert cost.carry(unowned, second) == {}
     assert cost.of(second) == (2, 1, 2_000)
+
+
+# Through whole stories, as logs tell them.
+
+WHO = ["a-1", "b-1", "c-1"]
+ALL = tuple(f"orders-{number}" for number in range(6))
+
+
+@dataclass(frozen=True)
+class Round:
+    """One rebalance as it truly was: when who stopped, when who was told what. Times are ms from its start."""
+
+    joins: dict[str, int]
+    sync_ms: int  # from the end of the join phase to the leader's assignment
+    told: dict[str, int]  # from there to each member's answer
+    wish: dict[str, str]  # partition: member that shall have it
+    leaver: str = ""  # who leaves, and so begins it
+
+
+@st.composite
+def histories(draw: st.DrawFn) -> list[Round]:
+    """Some rebalances of one group, its first included: members rejoin, and now and then the last of them leaves."""
+    members, rounds = list(WHO), []
+    for number in range(draw(st.integers(2, 5))):
+        leaver = members.pop() if number and len(members) > 1 and draw(st.booleans()) else ""
+        delays = st.integers(0, 4_000)
+        joins = {m: draw(delays) for m in members}
+        if not leaver:
+            joins[members[0]] = 0
+        wish = {p: draw(st.sampled_from(members)) for p in ALL}
+        rounds.append(Round(joins, draw(st.integers(1, 2_000)), {m: draw(st.integers(0, 900)) for m in members}, wish, leaver))
+    return rounds
+
+
+def instantly(history: list[Round]) -> list[Round]:
+    """The same, with everybody stopped and told within one millisecond."""
+    return [Round(dict.fromkeys(r.joins, 0), 0, dict.fromkeys(r.told, 0), r.wish, r.leaver) for r in history]
+
+
+def told(history: list[Round], *, cooperative: bool) -> tuple[list[dict[str, Any]], list[int]]:
+    """The rebalances that the tracker sees in both logs of a history, the first left out; and what each truly cost."""
+    story, owners, unowned, costs, now = Story(), dict[str, str](), dict[str, str](), list[int](), 1_000
+    for generation, r in enumerate(history, 1):
+        joined = now + max(r.joins.values())
+        ended = joined + r.sync_ms
+        leader = min(r.joins)
+        if r.leaver:
+            story.at(now).leave(r.leaver, "the consumer is being closed", took=0)
+        reason = f"Leader {leader} re-joining group during Stable; client reason: rebalance enforced by user"
+        story.log_preparing(generation - 1, reason, leader) if not r.leaver else story.at(now).log_preparing(generation - 1, "LeaveGroup")
+        owned = {m: tuple(p for p in ALL if owners.get(p) == m) if cooperative else () for m in r.joins}
+        given = {p: m for p, m in r.wish.items() if not cooperative or owners.get(p) in {None, m, r.leaver}}
+        story.at(joined).log_stabilized(generation, len(r.joins))
+        for m in r.joins:
+            story.at(joined).join(
+                m, generation, leader, sorted(r.joins) if m == leader else (), waited=joined - now - r.joins[m], owned=owned[m],
+                session_timeout_ms=45_000,
+            )  # fmt: skip
+        story.at(ended).log_assignment(generation, leader, len(r.joins))
+        shares = {m: tuple(p for p in ALL if given.get(p) == m) for m in r.joins}
+        for m in r.joins:
+            took = r.told[m]
+            story.at(ended + took).sync(m, generation, shares if m == leader else {m: shares[m]}, took=took)
+        spent = 0
+        for p, owner in {**unowned, **owners}.items():
+            heir = given.get(p)
+            if p in owned.get(owner, ()) and heir in {owner, None}:
+                continue  # worked on all the time; if taken away, the next round pays
+            stopped = now + r.joins[owner] if owner != r.leaver else now
+            begun = min(ended + r.told[heir], ended) if heir is not None else ended
+            spent += max(begun - stopped, 0)
+        costs.append(spent)
+        unowned = {p: owner for p, owner in owners.items() if p not in given and p in owned.get(owner, ())}
+        owners, now = given, ended + 10_000
+        story.at(now - 5_000)
+        for m in r.joins:
+            story.heartbeat(m, generation)
+        story.at(now)
+    rows = sorted(table(story.rows(until=now + 60_000), "rebalances"), key=lambda row: row["started_at"])
+    assert [row["generation"] for row in rows] == list(range(1, len(history) + 1))
+    return rows[1:], costs[1:]
+
+
+@given(histories(), st.booleans())
+def test_the_tables_have_what_it_truly_cost(history: list[Round], cooperative: bool) -> None:  # noqa: FBT001 - drawn
+    rows, costs = told(history, cooperative=cooperative)
+    assert [row["unavailable_partition_ms"] for row in rows] == costs
+    for row in rows:
+        assert 0 <= row["unavailable_partition_ms"] <= len(ALL) * row["total_ms"]
+        assert 0 <= row["partitions_moved"] <= row["partitions"] <= len(ALL)
+
+
+@given(histories(), st.booleans())
+def test_whatever_moves_without_a_pause_is_free(history: list[Round], cooperative: bool) -> None:  # noqa: FBT001 - drawn
+    rows, _ = told(instantly(history), cooperative=cooperative)
+    assert [row["unavailable_partition_ms"] for row in rows] == [0] * len(rows)
+    if not cooperative:
+        owners = [r.wish for r in history]
+        assert [row["partitions_moved"] for row in rows] == [sum(a[p] != b[p] for p in ALL) for a, b in pairwise(owners)]
+
+
+@given(histories())
+def test_a_cooperative_group_never_pays_more_than_an_eager_one_for_a_round_that_takes_partitions_away(history: list[Round]) -> None:
+    """Its first round after everybody had a share: who stays works on."""
+    (eager, *_), _ = told(history[:2], cooperative=False)
+    (cooperative, *_), _ = told(history[:2], cooperative=True)
+    assert cooperative["unavailable_partition_ms"] <= eager["unavailable_partition_ms"]
+    if not history[1].leaver:
+        assert cooperative["unavailable_partition_ms"] == 0

@@ -1,0 +1,117 @@
+"""What a client's own log tells of its membership: why it left, why it came back. It is no word of the coordinator's.
+
+A client stands in its log under its client.id, which several members may share; its member id only when it joins or leaves.
+So a line is believed of the member that the same log named before, or of the only member with that client.id; of several
+it could be about none.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Final
+
+from coordinator_model import events as kinds
+from coordinator_model.diagnosis import departures
+from coordinator_model.events import Event
+from coordinator_model.tracker import findings, reasons
+from coordinator_model.tracker.emit import Emitter
+from coordinator_model.tracker.rows import FINDINGS, ref
+from coordinator_model.tracker.view import Member
+
+NAMES_KEPT: Final = 256
+
+_LIBRDKAFKA_REJOINS: Final = (
+    ("Metadata for subscribed topic(s) has changed", reasons.METADATA_CHANGED),
+    ("rejoining group to redistribute previously owned partitions", reasons.REVOCATION_FOLLOW_UP),
+    ("subscribe to new subscription", reasons.SUBSCRIPTION_CHANGED),
+)
+"""What librdkafka's rd_kafka_cgrp_* functions say of a member's own doing; their other words are of what it was told."""
+
+
+def joined(g: Emitter, event: Event) -> None:
+    """The client joined: its log calls that member by the client's name from now on."""
+    if not event.member_id:
+        return
+    member = g.view.members.get(event.member_id)
+    if member is not None:
+        member.client_id = member.client() or event.client_id
+        member.stalled_ms, member.stalled_sign = -1, None
+    names = g.view.client_names
+    names.pop(_name(event), None)
+    names[_name(event)] = event.member_id
+    if len(names) > NAMES_KEPT:
+        del names[next(iter(names))]
+
+
+def poll_timeout(g: Emitter, event: Event) -> None:
+    """The application did not call poll() in time: a dynamic member leaves now, a static one falls silent (KIP-345)."""
+    if not g.view.brokers:
+        # No broker tells of this group: what the client says is all there is.
+        alone = Member(g.view.client_names.get(_name(event), ""), event.instance_id, event.client_id)
+        alone.rebalance_timeout_ms = event.rebalance_timeout_ms
+        g.emit(FINDINGS, **findings.poll_timeout(g, alone, event.at_ms, [ref(event)]))
+        return
+    member_id = _member(g, event)
+    member = g.view.members.get(member_id)
+    if member is None:
+        departures.stalled(g, member_id, [ref(event)])
+        return
+    member.client_id = member.client() or event.client_id
+    member.stalled_ms, member.stalled_sign = event.at_ms, ref(event)
+    if event.rebalance_timeout_ms >= 0:
+        member.rebalance_timeout_ms = event.rebalance_timeout_ms
+
+
+def leaves(g: Emitter, event: Event) -> None:
+    """The client sends LeaveGroup, and says why: brokers log that from 3.2 on, and clients tell them from 3.2 on (KIP-800)."""
+    member = g.view.members.get(event.member_id)
+    stalled = reasons.of_leave(event.reason, by_admin=False) == reasons.POLL_TIMEOUT
+    if member is not None:
+        member.leaves_because = event.reason
+        if stalled:
+            member.stalled_ms, member.stalled_sign = event.at_ms, ref(event)
+    elif stalled:
+        departures.stalled(g, event.member_id, [ref(event)])
+
+
+def rejoins(g: Emitter, event: Event) -> None:
+    """The client will join again, and says why."""
+    member = g.view.members.get(_member(g, event))
+    if member is None:
+        return
+    if event.connection:
+        cause = next((cause for words, cause in _LIBRDKAFKA_REJOINS if event.reason.startswith(words)), "")
+    else:
+        cause = reasons.of_rejoin(event.reason, is_leader=False) if reasons.says_why(event.reason) else ""
+    if cause:
+        member.rejoins_ms, member.rejoins_because = event.at_ms, cause
+
+
+HANDLERS: Final[dict[str, Callable[[Emitter, Event], None]]] = {
+    kinds.CLIENT_JOINED: joined,
+    kinds.CLIENT_POLL_TIMEOUT: poll_timeout,
+    kinds.CLIENT_LEAVES: leaves,
+    kinds.CLIENT_REJOINS: rejoins,
+}
+
+
+def _name(event: Event) -> str:
+    return f"{event.origin}\n{event.connection or event.client_id}"
+
+
+def _member(g: Emitter, event: Event) -> str:
+    """The member that a line is about; empty if that cannot be told."""
+    if event.member_id:
+        return event.member_id
+    named = g.view.client_names.get(_name(event), "")
+    if named:
+        return named
+    matching = [
+        m.member_id
+        for m in g.view.members.values()
+        if (m.instance_id == event.instance_id if event.instance_id else m.client() == event.client_id)
+    ]
+    if not matching:
+        undecided = {u.member_id for u in g.view.undecided}
+        matching = [old.member_id for old in g.view.gone if old.member_id in undecided and old.client_id == event.client_id]
+    return matching[0] if len(matching) == 1 else ""

@@ -1,0 +1,44 @@
+-- Where does the time of a rebalance go, and who was slow?
+--
+-- One row per rebalance, the longest first, from its start until the last member began with what it got. JOIN: the group
+-- waited for its members to join again, for `slowest_client_id` longest. DELAY: it had been empty, and the broker waited
+-- for more members. ASSIGN: it waited for the leader's assignment (`assignment_ms`: from the leader's JoinGroup answer
+-- to its SyncGroup; without a request log, `sync_ms` comes near it). START: members had their partitions, and
+-- `starter_client_id` took `first_fetch_ms` until it asked for offsets: heartbeats went on, and nothing was consumed.
+--
+-- :cluster     only this cluster
+-- :group       only this consumer group
+-- :since       from this time on
+-- :until       up to this time
+-- :limit = 20  rows at most
+
+SELECT
+  r.cluster,
+  r.group_id,
+  r.started_at,
+  r.cause,
+  r.total_ms,
+  CASE
+    WHEN coalesce(r.first_fetch_ms, 0) >= r.total_ms THEN 'START'
+    WHEN coalesce(r.join_ms, r.total_ms) < coalesce(r.sync_ms, 0) THEN 'ASSIGN'
+    WHEN r.members_before = 0 THEN 'DELAY'
+    ELSE 'JOIN'
+  END AS longest,
+  r.join_ms,
+  s.client_id AS slowest_client_id,
+  r.sync_ms,
+  r.assignment_ms,
+  l.client_id AS leader_client_id,
+  r.first_fetch_ms,
+  f.client_id AS starter_client_id,
+  r.id
+FROM rebalances_with_id AS r
+LEFT JOIN arrivals AS s ON s.cluster = r.cluster AND s.group_id = r.group_id AND s.member_id = r.slowest_member_id
+LEFT JOIN arrivals AS l ON l.cluster = r.cluster AND l.group_id = r.group_id AND l.member_id = r.leader_id
+LEFT JOIN arrivals AS f ON f.cluster = r.cluster AND f.group_id = r.group_id AND f.member_id = r.first_fetch_member_id
+WHERE (:cluster IS NULL OR r.cluster = :cluster)
+  AND (:group IS NULL OR r.group_id = :group)
+  AND r.started_at >= :since
+  AND r.started_at <= :until
+ORDER BY r.total_ms + coalesce(r.first_fetch_ms, 0) DESC, r.started_at DESC, r.cluster, r.group_id, r.id
+LIMIT :limit

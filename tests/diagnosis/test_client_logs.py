@@ -1,0 +1,146 @@
+"""What the logs of clients add to the coordinator's: the reason that librdkafka and old clients do not send."""
+
+from __future__ import annotations
+
+import pytest
+
+from coordinator_model import events as kinds
+from tests.diagnosis.narrated import CLIENTS, CLOSED, LOG, LOG_AND_CLIENTS, STALLED, Group, causes, ends, finding, findings
+from tests.tracker.story import table
+
+
+def pair(**how) -> Group:
+    return Group("a", "b", **how).live(60_000)
+
+
+def test_a_stalled_poll_loop_says_so_before_it_leaves():
+    group = pair().writes("b", kinds.CLIENT_POLL_TIMEOUT, rebalance_timeout_ms=30_000)
+    rows = group.is_at(60_002).leaves("b").live(90_000).seen(LOG_AND_CLIENTS)
+    assert (causes(rows), ends(rows)[0][1], findings(rows)) == (["POLL_TIMEOUT"], "POLL_TIMEOUT", [("POLL_TIMEOUT", "b")])
+    told = finding(rows, "POLL_TIMEOUT")
+    assert "max.poll.interval.ms 30000" in told["message"]
+    assert '"source":"client"' in told["evidence"]
+
+
+def test_without_its_log_it_just_left():
+    group = pair().writes("b", kinds.CLIENT_POLL_TIMEOUT)
+    rows = group.is_at(60_002).leaves("b").live(90_000).seen(LOG)
+    assert (causes(rows), findings(rows)) == (["MEMBER_LEFT"], [])
+
+
+def test_a_client_whose_clock_is_ahead_says_so_after_it_left():
+    group = pair()
+    b = group["b"].member
+    group.writes("b", kinds.CLIENT_JOINED, member_id=b, generation=1).is_at(60_002).leaves("b")
+    rows = group.writes("b", kinds.CLIENT_POLL_TIMEOUT, 61_500).live(90_000).seen(LOG_AND_CLIENTS)
+    assert (causes(rows), ends(rows)[0][1], findings(rows)) == (["POLL_TIMEOUT"], "POLL_TIMEOUT", [("POLL_TIMEOUT", "b")])
+
+
+def test_a_client_that_closes_says_that_too():
+    """Brokers log the reason from 3.2 on; of older ones only the client's log tells."""
+    group = pair()
+    b = group["b"].member
+    group.writes("b", kinds.CLIENT_LEAVES, member_id=b, reason=CLOSED).is_at(60_001).leaves("b")
+    assert causes(group.live(90_000).seen(LOG_AND_CLIENTS)) == ["MEMBER_LEFT"]
+
+
+@pytest.mark.parametrize(
+    "reason", [STALLED, "consumer poll timeout has expired. This means the time between subsequent calls to poll() was"]
+)
+def test_so_does_one_that_leaves_because_it_stalled(reason):
+    group = pair()
+    b = group["b"].member
+    group.writes("b", kinds.CLIENT_LEAVES, member_id=b, reason=reason).is_at(60_001).leaves("b")
+    rows = group.live(90_000).seen(LOG_AND_CLIENTS)
+    assert (causes(rows), findings(rows)) == (["POLL_TIMEOUT"], [("POLL_TIMEOUT", "b")])
+
+
+@pytest.mark.parametrize("late_ms", [0, 12_000])
+def test_a_static_member_that_stalls_does_not_leave_and_its_session_ends(late_ms):
+    """KIP-345. Whether its log comes before the end of its session or after."""
+    group = pair(static=True)
+    b = group["b"].member
+    group.writes("b", kinds.CLIENT_JOINED, member_id=b, generation=1)
+    group.writes("b", kinds.CLIENT_POLL_TIMEOUT, group.now + late_ms)
+    rows = group.session_ends("b").live(100_000).seen(LOG_AND_CLIENTS)
+    assert (causes(rows), findings(rows)) == (["POLL_TIMEOUT"], [("POLL_TIMEOUT", "b")])
+
+
+def test_a_static_member_that_stalled_long_ago_and_came_back_is_not_blamed_for_it():
+    group = pair(static=True).writes("b", kinds.CLIENT_POLL_TIMEOUT, instance_id="i-b")
+    rows = group.live(200_000).session_ends("b").live(240_000).seen(LOG_AND_CLIENTS)
+    assert (causes(rows), findings(rows)) == (["SESSION_TIMEOUT"], [("SESSION_TIMEOUT", "b")])
+
+
+def test_a_client_id_that_several_members_share_is_told_by_the_member_that_its_log_named():
+    group = pair()
+    group.comes("c").live(90_000)
+    one, other = group["b"].member, group["c"].member
+    # Both log as "b": only what that log named before tells them apart.
+    group.writes("b", kinds.CLIENT_JOINED, member_id=other, generation=2, connection="b#consumer-7")
+    group.writes("b", kinds.CLIENT_POLL_TIMEOUT, connection="b#consumer-7")
+    rows = group.is_at(90_002).leaves("c").live(130_000).seen(LOG_AND_CLIENTS)
+    assert findings(rows) == [("POLL_TIMEOUT", "c")]
+    assert one not in {row["member_id"] for row in table(rows, "findings")}
+
+
+@pytest.mark.parametrize(
+    ("words", "cause"),
+    [
+        ("Metadata for subscribed topic(s) has changed", "METADATA_CHANGED"),
+        ("subscribe to new subscription", "SUBSCRIPTION_CHANGED"),
+        ("rejoining group to redistribute previously owned partitions to other group members", "REVOCATION_FOLLOW_UP"),
+        ("Group is rebalancing", "LEADER_REJOINED"),
+        ("unsubscribe", "LEADER_REJOINED"),
+    ],
+)
+def test_librdkafka_says_in_its_debug_log_why_it_joins_again(words, cause):
+    group = pair().writes("a", kinds.CLIENT_REJOINS, reason=words, connection="a#consumer-1").is_at(60_003)
+    assert causes(group.rejoins("a").live(90_000).seen(LOG_AND_CLIENTS)) == [cause]
+
+
+@pytest.mark.parametrize(
+    ("words", "cause"),
+    [
+        ("cached metadata has changed from (version1: {orders=6}) at the beginning of the rebalance to (...)", "METADATA_CHANGED"),
+        ("rebalance enforced by user", "MEMBER_REJOINED"),
+        ("group is already rebalancing", "LEADER_REJOINED"),
+        ("rebalance failed due to 'The group is rebalancing' (RebalanceInProgressException)", "LEADER_REJOINED"),
+    ],
+)
+def test_java_says_it_at_info(words, cause):
+    """3.0 and later; to brokers from 3.2 on."""
+    group = pair().writes("a", kinds.CLIENT_REJOINS, reason=words).is_at(60_003)
+    assert causes(group.rejoins("a").live(90_000).seen(LOG_AND_CLIENTS)) == [cause]
+
+
+def test_what_it_said_a_minute_ago_is_about_something_else():
+    group = pair().writes("a", kinds.CLIENT_REJOINS, reason="subscribe to new subscription", connection="a#consumer-1").live(120_000)
+    assert causes(group.rejoins("a").live(160_000).seen(LOG_AND_CLIENTS)) == ["LEADER_REJOINED"]
+
+
+def test_where_no_broker_is_read_a_stall_is_told_and_nothing_else():
+    group = pair()
+    b = group["b"].member
+    group.writes("b", kinds.CLIENT_JOINED, member_id=b, generation=1, connection="b#consumer-1")
+    group.writes("b", kinds.CLIENT_POLL_TIMEOUT, connection="b#consumer-1", rebalance_timeout_ms=8_000)
+    rows = group.is_at(60_002).leaves("b").live(90_000).seen(CLIENTS)
+    assert findings(rows) == [("POLL_TIMEOUT", "b")]
+    assert finding(rows, "POLL_TIMEOUT")["member_id"] == b
+    assert not table(rows, "rebalances")
+
+
+def test_a_client_that_gave_up_waiting_for_its_coordinator_is_no_finding():
+    """The coordinator may have moved, or be slow: what became of the group its own log tells."""
+    group = pair().writes("b", kinds.CLIENT_SESSION_TIMEOUT, session_timeout_ms=10_000, reason="Local: Broker transport failure")
+    assert findings(group.live(90_000).seen(LOG_AND_CLIENTS)) == []
+
+
+def test_a_silent_log_of_a_client_holds_nobody_up():
+    """Its newest line is a minute older than the broker's: the rebalance is told all the same."""
+    group = pair().writes("b", kinds.CLIENT_JOINED, 100, member_id="b-x", generation=1)
+    events = group.leaves("b", CLOSED).live(120_000).evidence(LOG_AND_CLIENTS)
+    from coordinator_model.tracker.shard import Shard
+
+    rows = Shard().observe([e for e in events if not (e.broker == "clients" and e.kind == kinds.CLOCK)])
+    assert causes(rows) == ["MEMBER_LEFT"]
