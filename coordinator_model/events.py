@@ -64,6 +64,17 @@ COORDINATOR_RESIGNED: Final = "COORDINATOR_RESIGNED"
 CONSUMER_GROUP_LOG: Final = "CONSUMER_GROUP_LOG"  # a line about a KIP-848 group; reason: its text
 COORDINATOR_NOTE: Final = "COORDINATOR_NOTE"  # a known line that changes nothing; reason: its text
 
+# Records of __consumer_offsets, and answers of Admin describe. One record or answer is a row of the group, then one for each member.
+GROUP_STORED: Final = "GROUP_STORED"  # generation; leader_id; protocol; state: Stable, Empty, or Dead where the record removes the group
+GROUP_DESCRIBED: Final = "GROUP_DESCRIBED"  # state, Dead where the group is no longer listed; coordinator_id and _address
+GROUP_MEMBER: Final = "GROUP_MEMBER"  # of the row before it: who the member is
+CONSUMER_GROUP_DESCRIBED: Final = "CONSUMER_GROUP_DESCRIBED"  # a KIP-848 group
+
+OFFSETS_SOURCE: Final = "offsets"
+POLL_SOURCE: Final = "poll"
+PSEUDO_BROKERS: Final = frozenset({OFFSETS_SOURCE, POLL_SOURCE})
+"""What stands in the place of a broker for these two. They tell what the group is, and nothing of how a broker is."""
+
 PROMPT_MS: Final = 100
 """Heartbeats answered within this share rows of group_events; one that took longer, as on a stalled broker, has its own."""
 

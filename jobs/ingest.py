@@ -24,9 +24,9 @@ import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from coordinator_model.events import HEARTBEAT, JOIN_GROUP, SYNC_GROUP
+from coordinator_model.events import HEARTBEAT, JOIN_GROUP, PSEUDO_BROKERS, SYNC_GROUP
 from jobs import sinks
-from jobs.sources import coordinator_log, request_log
+from jobs.sources import coordinator_log, group_records, request_log
 from jobs.sources.compaction import heartbeat_runs
 from jobs.sources.consumer_protocol import with_decoded_blobs
 from jobs.sources.group_partition import group_partition
@@ -72,6 +72,7 @@ def transform(raw: DataFrame) -> DataFrame:
     text = F.coalesce("text", F.lit(""))
     source = (
         F.when(F.col("record") != raw_lines.LINE, CLOCK_SOURCE)
+        .when(group_records.is_record_line(F.col("origin"), F.col("broker")), F.col("broker"))
         .when(request_log.is_request_line(text), REQUEST_SOURCE)
         .when(coordinator_log.is_coordinator_line(text), COORDINATOR_SOURCE)
         .otherwise(UNKNOWN_SOURCE)
@@ -79,10 +80,12 @@ def transform(raw: DataFrame) -> DataFrame:
     told = raw.withColumn("source", source)
     sound = F.col("fault").isNull()
     is_request, is_coordinator = sound & (F.col("source") == REQUEST_SOURCE), sound & (F.col("source") == COORDINATOR_SOURCE)
+    is_record = sound & F.col("source").isin(*PSEUDO_BROKERS)
     return (
         request_log.parse(told.filter(is_request))
         .unionByName(coordinator_log.parse(told.filter(is_coordinator)))
-        .unionByName(_others(told.filter(~is_request & ~is_coordinator)))
+        .unionByName(group_records.parse(told.filter(is_record)))
+        .unionByName(_others(told.filter(~is_request & ~is_coordinator & ~is_record)))
     )
 
 

@@ -7,6 +7,8 @@ The folder names carry what the lines do not say. Understood are
 * `INPUT/*.log`, or INPUT a single file: one broker of one cluster, under default names.
 
 What lies deeper belongs to the broker above it. Rotated files count: every file whose name has `.log` in it.
+
+Beside brokers a cluster may have the folders `offsets` and `poll` with files of records (record_lines.py), `*.jsonl[.gz]`.
 """
 
 from __future__ import annotations
@@ -17,6 +19,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
+
+from jobs.sources.log_bytes import open_log
+from jobs.sources.record_lines import FOLDERS, is_record_file, source_of
 
 DEFAULT_CLUSTER: Final = "default"
 DEFAULT_BROKER: Final = "broker-0"
@@ -47,6 +52,8 @@ def discover(root: Path, *, cluster: str = DEFAULT_CLUSTER, broker: str = DEFAUL
     """
     if not root.exists():
         raise FileNotFoundError(f"no such file or folder: {root}")
+    if root.is_file() and is_record_file(root.name):
+        return [LogFile(cluster, source_of(_head(root)), _printable(root.name), root)]
     if root.is_file():
         return [LogFile(cluster, broker, _printable(root.name), root)]
     found = list(_walk(root))
@@ -60,6 +67,8 @@ def discover(root: Path, *, cluster: str = DEFAULT_CLUSTER, broker: str = DEFAUL
             names = (own_name, _printable(parts[0]))
         else:
             names = (_printable(parts[0]), _printable(parts[1]))
+        if is_record_file(parts[-1]):
+            names = (names[0] if len(parts) > 2 else own_name, parts[-2])
         files.append(LogFile(*names, _printable("/".join(parts)), root.joinpath(*parts)))
     return sorted(files)
 
@@ -81,8 +90,17 @@ def _walk(root: Path) -> Iterator[tuple[str, ...]]:
         folders[:] = sorted(f for f in folders if f not in _FOREIGN_FOLDERS and not f.startswith((".", "_")))
         parts = Path(folder).relative_to(root).parts
         for name in names:
-            if is_log_name(name) and Path(folder, name).is_file():
+            known = is_log_name(name) or (is_record_file(name) and len(parts) > 0 and parts[-1] in FOLDERS)
+            if known and Path(folder, name).is_file():
                 yield (*parts, name)
+
+
+def _head(path: Path) -> bytes:
+    file = open_log(path)
+    try:
+        return file.head()
+    finally:
+        file.close()
 
 
 def _printable(name: str) -> str:

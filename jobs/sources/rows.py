@@ -74,6 +74,12 @@ class Refusal:
     CONTROL_CHARACTERS: Final = "CONTROL_CHARACTERS"
     """An id holds control characters."""
 
+    UNREADABLE_RECORD: Final = "UNREADABLE_RECORD"
+    """A record of __consumer_offsets whose bytes are not what a coordinator writes; the detail says where they are not."""
+
+    UNKNOWN_STATE: Final = "UNKNOWN_STATE"
+    """An answer to a poll that names a state which Kafka's groups do not have."""
+
     UNKNOWN_TEMPLATE: Final = "UNKNOWN_TEMPLATE"
     """A line of a group coordinator's logger that no known release of Kafka writes."""
 

@@ -34,6 +34,7 @@ from jobs.sources.log_bytes import Fingerprint, LogBytes, Signature, open_log
 from jobs.sources.log_files import LogFile, discover
 from jobs.sources.log_lines import FOREVER, Kept, LogReader, Mark, Settle, Verdict
 from jobs.sources.log_times import NEVER, LocalTimes
+from jobs.sources.record_lines import RecordReader, RecordTimes, is_record_file
 from schemas.raw_lines import CLOCK, END, LINE, SCHEMA
 
 SLICES: Final = "slices"  # the folder that Spark watches
@@ -320,14 +321,7 @@ class Spool:
             stream.mark = stream.reader.mark
             stream.reader.close()
         stream.grown_at = time.monotonic()
-        stream.reader = LogReader(
-            stream.open,
-            self._local_times(file.cluster),
-            stream.mark,
-            final=not self._follow,
-            tolerance_ms=self.settings.tolerance_ms,
-            believable_ms=self.settings.believable_ms,
-        )
+        stream.reader = self._reader(stream, file)
         if stream.seen == signature:
             stream.due_ms = FOREVER  # a compressed archive need not be unpacked to know that nothing was added
             return
@@ -336,6 +330,19 @@ class Spool:
             stream.reader.close()  # its turn may come much later; a folder may hold thousands
         elif not self._may_be_damaged(stream):
             self._put_away(stream)
+
+    def _reader(self, stream: Stream, file: LogFile) -> LogReader:
+        """Reads a stream from its mark on."""
+        records = is_record_file(file.path.name)
+        kind, times = (RecordReader, RecordTimes()) if records else (LogReader, self._local_times(file.cluster))
+        return kind(
+            stream.open,
+            times,
+            stream.mark,
+            final=not self._follow,
+            tolerance_ms=self.settings.tolerance_ms,
+            believable_ms=self.settings.believable_ms,
+        )
 
     def _may_be_damaged(self, stream: Stream) -> bool:
         """Whether a log without lines left still has to say why it ends; it then comes next."""
@@ -497,7 +504,7 @@ class Spool:
         seconds: Counter[int] = Counter()
         for stream in self._streams:
             if stream.has_more and stream.file is not None:
-                reader = LogReader(stream.open, self._local_times(stream.cluster), stream.mark)
+                reader = self._reader(stream, stream.file)
                 delay = self._delay(stream)
                 while reader.read(kept := Kept(), max_lines=self.settings.slice_lines):
                     seconds.update((at + delay) // 1000 for at in kept.ats if at is not None)
