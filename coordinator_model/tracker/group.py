@@ -12,7 +12,7 @@ from coordinator_model import events as kinds
 from coordinator_model.diagnosis import bursts, departures, incidents
 from coordinator_model.events import Event
 from coordinator_model.states import State
-from coordinator_model.tracker import coordinators, expiry, hindsight, log_lines, phases, prediction, reasons, requests
+from coordinator_model.tracker import coordinators, expiry, hindsight, log_lines, phases, prediction, reasons, requests, stored
 from coordinator_model.tracker.clock import BrokerClock
 from coordinator_model.tracker.order import same_line
 from coordinator_model.tracker.rows import Row, ref
@@ -49,8 +49,8 @@ class GroupTracker:
         self._last = event
         self.advance(event.at_ms, clocks)
         view = self.view
-        if event.kind == kinds.FIND_COORDINATOR:
-            coordinators.found(self, event)
+        if event.kind == kinds.FIND_COORDINATOR or event.source in kinds.PSEUDO_BROKERS:
+            self._observe_from_afar(event)
             return
         if event.source == "coordinator":
             handler = log_lines.HANDLERS.get(event.kind)
@@ -73,6 +73,16 @@ class GroupTracker:
             prediction.observe(self, event)
         elif event.kind in _BEYOND_REQUESTS:
             prediction.drop(self, event.at_ms)
+        self._next_ms = self.next_ms()
+
+    def _observe_from_afar(self, event: Event) -> None:
+        """What is no word of the group's coordinator: it moves no broker, and no timer."""
+        if event.kind == kinds.FIND_COORDINATOR:
+            coordinators.found(self, event)
+            return
+        if event.broker not in self.view.brokers:
+            self.view.brokers.append(event.broker)
+        stored.HANDLERS[event.kind](self, event)
         self._next_ms = self.next_ms()
 
     def advance(self, now_ms: int, clocks: dict[str, BrokerClock]) -> None:

@@ -22,13 +22,18 @@ _PHASE: Final[dict[str, int]] = {
 
 
 def sort_key(event: Event) -> tuple[Any, ...]:
-    """Line time first; then the coordinator's own lines, by generation and phase; then requests by arrival."""
+    """Line time first; then the coordinator's own lines, by generation and phase; then requests by arrival; then what was stored."""
     if event.source == "coordinator":
         phase = _PHASE.get(event.kind, 0)
         # Lines without a generation name members that come and go: before the change of state that they cause.
         return (
             event.at_ms, 0, event.generation if phase else -1, phase, event.kind, event.member_id, event.reason,
             event.instance_id, "", 0, event.origin, event.position,
+        )  # fmt: skip
+    if event.source in kinds.PSEUDO_BROKERS:
+        return (
+            event.at_ms, 2, event.source, event.generation, event.kind == kinds.GROUP_MEMBER, event.kind, event.state, event.member_id,
+            event.origin, event.position,
         )  # fmt: skip
     return (
         event.at_ms, 1, event.received_ms, 0, event.kind, event.connection, event.correlation_id, event.origin, event.position,

@@ -134,6 +134,8 @@ class Rebalance:
     resubscribed: list[str] = field(default_factory=list)  # members that came back with other topics
     named: str = ""  # member that the coordinator's reason names, or the specification
     settled: bool = False  # the specification gave the start
+    bounded: bool = False  # its start is the latest possible: only its end was seen
+    stored: bool = False  # its assignment is known from a record or a poll alone
 
 
 @dataclass(slots=True)
