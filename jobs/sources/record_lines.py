@@ -42,6 +42,15 @@ def source_of(head: bytes) -> str:
     return POLL_SOURCE if _GROUP in head or b'"polled":' in head or b'"rebalance-poll' in head else OFFSETS_SOURCE
 
 
+def record_time(line: bytes) -> int | None:
+    """When a record was written, epoch ms; None for a line that is none."""
+    if not line.startswith(b"{"):
+        return None
+    found = _TIME.search(line)
+    at_ms = int(found[1]) if found is not None else -1
+    return at_ms if _FIRST_MS <= at_ms < _LAST_MS else None
+
+
 class RecordTimes(LocalTimes):
     """Times of records: epoch milliseconds, in any place of the line."""
 
@@ -54,9 +63,7 @@ class RecordTimes(LocalTimes):
 
     def read(self, line: bytes, near_ms: int) -> int | None:  # noqa: ARG002
         """The record's time."""
-        found = _TIME.search(line)
-        at_ms = int(found[1]) if found is not None else -1
-        return at_ms if _FIRST_MS <= at_ms < _LAST_MS else None
+        return record_time(line)
 
 
 class RecordReader(LogReader):
