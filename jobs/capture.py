@@ -22,6 +22,7 @@ def dump(bootstrap: str, config: Path | None, out: Path | None, *, follow: bool,
     """Writes the dump; returns the exit code. What was done is told beside it, on stderr."""
     cluster = Cluster(bootstrap, config)
     with Interrupts() as interrupts, ExitStack() as files:
+        after = None if out is None else dump_offsets.continued(out)
         file = sys.stdout if out is None else files.enter_context(_opened(out))
 
         def write(text: str) -> None:
@@ -29,7 +30,9 @@ def dump(bootstrap: str, config: Path | None, out: Path | None, *, follow: bool,
             if follow:
                 file.flush()
 
-        done = dump_offsets.dump(cluster, write, stopped=lambda: interrupts.signal is not None, everything=everything, follow=follow)
+        done = dump_offsets.dump(
+            cluster, write, stopped=lambda: interrupts.signal is not None, everything=everything, follow=follow, after=after
+        )
     complain(f"{done.read:,} records of {done.partitions} partitions read, {done.written:,} written")
     if interrupts.signal is not None and not follow:
         return 128 + interrupts.signal
@@ -69,6 +72,6 @@ def _opened(path: Path) -> IO[str]:
         raise UserError(f"--out {path}: name it *.jsonl, or `rebalance run` will pass it over")
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        return path.open("w", encoding="ascii")
+        return path.open("a", encoding="ascii")
     except OSError as error:
         raise UserError(f"cannot write {path}: {error.strerror}") from None

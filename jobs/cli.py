@@ -256,7 +256,7 @@ Examples:
 )
 @_bootstrap
 @_client_config
-@click.option("--out", type=click.Path(path_type=Path), help="File to write. [default: standard output]")
+@click.option("--out", type=click.Path(path_type=Path), help="File to write; a dump that is there is continued. [default: standard output]")
 @click.option("--follow", is_flag=True, help="Go on with new records until Ctrl-C.")
 @click.option(
     "--all", "everything", is_flag=True, help="Also the records that say nothing of classic groups: committed offsets and others."

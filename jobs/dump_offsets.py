@@ -1,6 +1,7 @@
 """`rebalance dump-offsets`: the records of `__consumer_offsets` that say what groups are, as lines of JSON (record_lines.py).
 
-A partition is read from its first record to where it ended when the dump began. Its records lie in a file of their own until all
+A partition is read from its first record, or behind the last one that a file has, to where it ended when the dump began.
+Its records lie in a file of their own until all
 partitions are read; then they are written in the order of their times, as the pipeline reads them, whatever their number. With
 `follow` the dump goes on with what is written from then on, and tells every few seconds that it lives.
 """
@@ -10,9 +11,11 @@ from __future__ import annotations
 import base64
 import heapq
 import json
+import os
+import re
 import tempfile
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass
 from datetime import datetime, timezone
@@ -31,6 +34,7 @@ ALIVE_SECONDS: Final = 5.0
 
 _BATCH: Final = 500
 _WAIT_SECONDS: Final = 0.5
+_PLACE: Final = re.compile(rb'"partition":(\d+),"offset":(\d+)')
 _GROUP_KEY: Final = GROUP_KEY.to_bytes(2, "big")
 
 
@@ -50,9 +54,13 @@ def dump(
     stopped: Callable[[], bool],
     everything: bool = False,
     follow: bool = False,
+    after: Mapping[int, int] | None = None,
     topic: str = TOPIC,
 ) -> Dumped:
-    """Writes the lines. `everything`: commits and other kinds of groups too. UserError: the topic cannot be read, and why."""
+    """Writes the lines. `everything`: commits and other kinds of groups too. UserError: the topic cannot be read, and why.
+
+    `after`: the offset of the last record by partition that an earlier dump has, which this one continues.
+    """
     known = cluster.admin().list_topics(topic, timeout=CONNECT_SECONDS).topics.get(topic)
     if known is None or known.error is not None:
         said = f": {known.error.str()}" if known is not None and known.error is not None else ""
@@ -60,8 +68,9 @@ def dump(
     consumer = cluster.consumer()
     done = Dumped(len(known.partitions))
     try:
-        write(_header(cluster.bootstrap))
-        parts = [TopicPartition(topic, number, _first(consumer, topic, number)) for number in sorted(known.partitions)]
+        if after is None:
+            write(_header(cluster.bootstrap))
+        parts = [TopicPartition(topic, number, _first(consumer, topic, number, after or {})) for number in sorted(known.partitions)]
         consumer.assign(parts)
         wanted = _all if everything else _of_groups
         with tempfile.TemporaryDirectory(prefix="rebalance-dump-") as folder, ExitStack() as files:
@@ -138,9 +147,32 @@ def _header(bootstrap: str) -> str:
     return json.dumps({"format": FORMAT, "from": bootstrap, "began": began}, separators=(",", ":"))
 
 
-def _first(consumer: Consumer, topic: str, number: int) -> int:
-    low, _ = consumer.get_watermark_offsets(TopicPartition(topic, number), timeout=CONNECT_SECONDS)
-    return int(low)
+def _first(consumer: Consumer, topic: str, number: int, after: Mapping[int, int]) -> int:
+    """Where to begin. A topic that was made anew ends before the record that is known of it."""
+    low, high = consumer.get_watermark_offsets(TopicPartition(topic, number), timeout=CONNECT_SECONDS)
+    following = after.get(number, -1) + 1
+    return int(following if low <= following <= high else low)
+
+
+def continued(path: Path) -> dict[int, int] | None:
+    """The last offset by partition of a dump that is there; None if there is none. A last line that was cut is taken away."""
+    if not path.exists() or path.stat().st_size == 0:
+        return None
+    last: dict[int, int] = {}
+    whole = 0
+    with path.open("rb") as file:
+        for number, text in enumerate(file):
+            if number == 0 and not text.startswith(b'{"format":"rebalance-offsets-'):
+                raise UserError(f"--out {path}: there is a file of this name, which is no dump")
+            if not text.endswith(b"\n"):
+                break
+            whole += len(text)
+            found = _PLACE.search(text)
+            if found is not None:
+                last[int(found[1])] = max(int(found[2]), last.get(int(found[1]), -1))
+    if whole < path.stat().st_size:
+        os.truncate(path, whole)
+    return last if whole else None
 
 
 def _consume(consumer: Consumer, topic: str) -> list[Message]:

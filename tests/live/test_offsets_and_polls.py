@@ -185,6 +185,19 @@ def test_beside_the_brokers_log_nothing_is_told_twice(spark, recorded, tmp_path)
     assert [r["partitions_moved"] for r in both["rebalances"]][1:5] == [3, 3, 3, 3]
 
 
+def test_a_dump_that_is_there_is_continued(broker, recorded, tmp_path):
+    out = tmp_path / "again.jsonl"
+    whole = (recorded / "offsets" / "live" / "offsets" / "all.jsonl").read_text().splitlines(keepends=True)
+    out.write_text("".join(whole[:6]) + whole[6][:40])  # the writer was killed amid a line
+    for _ in range(2):
+        assert main(["dump-offsets", "--bootstrap", broker.bootstrap, "--out", str(out), "--all"]) == 0
+        mine = [line for line in out.read_text().splitlines(keepends=True) if line in whole]
+        assert mine == whole  # records of later tests may follow
+    (tmp_path / "notes.jsonl").write_text("mine\n")
+    assert main(["dump-offsets", "--bootstrap", broker.bootstrap, "--out", str(tmp_path / "notes.jsonl")]) == 2
+    assert (tmp_path / "notes.jsonl").read_text() == "mine\n"
+
+
 def test_a_dump_goes_on_with_what_comes(broker, tmp_path):
     out = tmp_path / "live" / "offsets" / "follow.jsonl"
     broker.create_topic("refunds", 2)
