@@ -6,6 +6,7 @@ export PYTHON ?=
 BIN := .venv/bin
 VENV := .venv/installed
 JARS := .jars/resolved.txt
+KAFKA_JARS := .jars-kafka/resolved.txt
 SPARK := $(VENV) $(JARS)
 
 # Asked while make reads this file: before anything slow begins, and with one line as the whole answer.
@@ -25,7 +26,7 @@ demo: $(SPARK) ## the main job on a bundled recording of a real Kafka cluster
 	@$(BIN)/rebalance demo
 
 .PHONY: test
-test: $(SPARK) ## all tests
+test: $(SPARK) $(KAFKA_JARS) ## all tests
 	@$(BIN)/pytest
 
 .PHONY: test-fast
@@ -80,7 +81,7 @@ lock: ## write requirements.lock again (UPGRADE=1: newest versions)
 	@scripts/lock.sh
 
 .PHONY: clean
-clean: ## remove what was made, except for .venv, .jars and .ivy
+clean: ## remove what was made, except for .venv, .jars, .jars-kafka and .ivy
 	@rm -rf .demo .bench .work build dist *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis .coverage \
 	  metastore_db derby.log spark-warehouse
 	@find . -name __pycache__ -type d -not -path './.venv/*' -prune -exec rm -rf {} +
@@ -90,3 +91,6 @@ $(VENV): requirements.lock pyproject.toml scripts/setup_venv.sh
 
 $(JARS): jobs/jars.py conf/ivysettings.xml scripts/resolve_jars.py $(VENV)
 	@$(BIN)/python scripts/resolve_jars.py
+
+$(KAFKA_JARS): jobs/jars.py conf/ivysettings.xml scripts/resolve_jars.py $(VENV)
+	@$(BIN)/python scripts/resolve_jars.py kafka

@@ -76,6 +76,22 @@ CLIENT_LEAVES: Final = "CLIENT_LEAVES"  # member_id; reason (2.4+)
 CLIENT_POLL_TIMEOUT: Final = "CLIENT_POLL_TIMEOUT"  # librdkafka: rebalance_timeout_ms, its max.poll.interval.ms
 CLIENT_SESSION_TIMEOUT: Final = "CLIENT_SESSION_TIMEOUT"  # librdkafka: session_timeout_ms without an answer; reason: last error
 
+CLIENT_SOURCE: Final = "client"
+CLIENTS: Final = "clients"
+"""What stands in the place of a broker for logs of clients. Nobody waits for them."""
+
+# Records of __consumer_offsets, and answers of Admin describe. One record or answer is a row of the group, then one for each member.
+GROUP_STORED: Final = "GROUP_STORED"  # generation; leader_id; protocol; state: Stable, Empty, or Dead where the record removes the group
+GROUP_DESCRIBED: Final = "GROUP_DESCRIBED"  # state, Dead where the group is no longer listed; coordinator_id and _address
+GROUP_MEMBER: Final = "GROUP_MEMBER"  # of the row before it: who the member is
+CONSUMER_GROUP_DESCRIBED: Final = "CONSUMER_GROUP_DESCRIBED"  # a KIP-848 group
+
+OFFSETS_SOURCE: Final = "offsets"
+POLL_SOURCE: Final = "poll"
+PSEUDO_BROKERS: Final = frozenset({OFFSETS_SOURCE, POLL_SOURCE})
+"""What stands in the place of a broker for these two. They tell what the group is, and nothing of how a broker is."""
+
+
 PROMPT_MS: Final = 100
 """Heartbeats answered within this share rows of group_events; one that took longer, as on a stalled broker, has its own."""
 

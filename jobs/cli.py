@@ -234,6 +234,69 @@ def evidence(row_id: str, *, lakehouse: Path, source: Path | None, form: str, ch
     return UNUSABLE if missing else 0
 
 
+_bootstrap = click.option(
+    "--bootstrap", metavar="HOST:PORT", required=True, help="Brokers to connect to first, as every client of Kafka takes them."
+)
+_client_config = click.option(
+    "--config",
+    type=click.Path(path_type=Path),
+    help="Settings of the client, a line each: security.protocol=SASL_SSL, sasl.username=… (librdkafka's names).",
+)
+
+
+@cli.command(
+    "dump-offsets",
+    epilog="""\b
+Examples:
+  rebalance dump-offsets --bootstrap broker:9092 --out logs/production/offsets/offsets.jsonl
+  rebalance dump-offsets --bootstrap broker:9092 | gzip > logs/production/offsets/offsets.jsonl.gz
+  rebalance dump-offsets --bootstrap broker:9092 --follow --out logs/production/offsets/offsets.jsonl
+  rebalance run --input logs/ --lakehouse lake/ --once
+""",
+)
+@_bootstrap
+@_client_config
+@click.option("--out", type=click.Path(path_type=Path), help="File to write; a dump that is there is continued. [default: standard output]")
+@click.option("--follow", is_flag=True, help="Go on with new records until Ctrl-C.")
+@click.option(
+    "--all", "everything", is_flag=True, help="Also the records that say nothing of classic groups: committed offsets and others."
+)
+def dump_offsets(bootstrap: str, *, config: Path | None, out: Path | None, follow: bool, everything: bool) -> int:
+    """Write the records of __consumer_offsets that say what groups are: what `rebalance run` reads where it has no logs.
+
+    Needs to read that topic, and nothing else. Put the file into INPUT/<cluster>/offsets/.
+    """
+    from jobs import capture
+
+    return capture.dump(bootstrap, config, out, follow=follow, everything=everything, complain=_complain)
+
+
+@cli.command(
+    epilog="""\b
+Examples:
+  rebalance poll --bootstrap broker:9092 --out logs/ --cluster production
+  rebalance poll --bootstrap broker:9092 --out logs/ --group payments --group orders --every 2s
+  rebalance poll --bootstrap broker:9092 --out logs/ --config client.properties --once
+  rebalance run --input logs/ --lakehouse lake/
+""",
+)
+@_bootstrap
+@_client_config
+@click.option("--out", type=click.Path(path_type=Path), required=True, help="Folder: lines go to OUT/<cluster>/poll/*.jsonl.")
+@click.option("--cluster", default="default", metavar="NAME", help="Name of the cluster in the tables. [default: default]")
+@click.option("--every", default="5s", metavar="TIME", help="How often: 500ms, 5s, 1m. [default: 5s]")
+@click.option("--group", "groups", metavar="GROUP", multiple=True, help="Only this consumer group. Repeatable.")
+@click.option("--once", is_flag=True, help="Ask once.")
+def poll(bootstrap: str, *, config: Path | None, out: Path, cluster: str, every: str, groups: Sequence[str], once: bool) -> int:
+    """Ask a cluster what its groups are, again and again, where neither its logs nor __consumer_offsets can be read.
+
+    Needs to list and describe groups, and nothing else. Ctrl-C ends it.
+    """
+    from jobs import capture
+
+    return capture.poll(bootstrap, config, out, cluster=cluster, every=every, groups=groups, once=once, complain=_complain)
+
+
 @cli.command()
 def demo() -> int:
     """The main job on a bundled recording of a real Kafka cluster.

@@ -22,6 +22,7 @@ from jobs.sources.client_lines import ClientTimes
 from jobs.sources.log_bytes import open_log
 from jobs.sources.log_files import LogFile, discover
 from jobs.sources.log_times import SECOND, SECONDS
+from jobs.sources.record_lines import record_time
 
 VIEWS: Final = {
     "f": "findings_with_id",
@@ -120,8 +121,9 @@ class Clock:
     later_ms: int = 0  # it may be so much later
 
     def fits(self, line: bytes) -> bool:
-        """Whether a line bears that time, of a broker's log or a client's."""
-        found = SECONDS.find(line[SECOND])
+        """Whether a line bears that time: of a broker's log, a client's, or a record."""
+        at_ms = record_time(line)
+        found = SECONDS.find(line[SECOND]) if at_ms is None else at_ms % _MINUTE_MS
         if found is None:
             found = _CLIENT_TIMES.read(line, 0)
         return found is not None and (found - self.ms) % _MINUTE_MS <= self.later_ms
@@ -177,7 +179,7 @@ def _find(origin: str, wanted: dict[int, Clock | None], files: Sequence[LogFile]
 def _place(origin: str) -> tuple[str, str]:
     """The folder of a log, and its name without what rotation adds: server.log.2026-03-01-10.gz is of server."""
     folder, _, name = origin.rpartition("/")
-    return folder, re.split(r"\.log|-\d+\.log", name, maxsplit=1)[0]
+    return folder, re.split(r"\.log|-\d+\.log|\.jsonl", name, maxsplit=1)[0]
 
 
 def read_lines(path: Path, numbers: Iterable[int]) -> Iterator[tuple[int, bytes]]:

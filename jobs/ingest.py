@@ -24,15 +24,14 @@ import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from coordinator_model.events import HEARTBEAT, JOIN_GROUP, SYNC_GROUP
+from coordinator_model.events import CLIENT_SOURCE, CLIENTS, HEARTBEAT, JOIN_GROUP, PSEUDO_BROKERS, SYNC_GROUP
 from jobs import sinks
-from jobs.sources import client_log, coordinator_log, request_log
+from jobs.sources import client_log, coordinator_log, group_records, request_log
 from jobs.sources.compaction import heartbeat_runs
 from jobs.sources.consumer_protocol import with_decoded_blobs
 from jobs.sources.group_partition import group_partition
-from jobs.sources.log_files import CLIENTS
+from jobs.sources.rows import CLOCK as CLOCK_VERDICT
 from jobs.sources.rows import (
-    CLIENT_SOURCE,
     CLOCK_SOURCE,
     COMMON,
     COORDINATOR_SOURCE,
@@ -46,7 +45,6 @@ from jobs.sources.rows import (
     UNKNOWN_SOURCE,
     parsed,
 )
-from jobs.sources.rows import CLOCK as CLOCK_VERDICT
 from schemas import INGEST_TABLES, group_events, input_lines, quarantine, raw_lines
 
 if TYPE_CHECKING:
@@ -75,6 +73,7 @@ def transform(raw: DataFrame) -> DataFrame:
     source = (
         F.when(F.col("record") != raw_lines.LINE, CLOCK_SOURCE)
         .when(F.col("broker") == CLIENTS, CLIENT_SOURCE)
+        .when(group_records.is_record_line(F.col("origin"), F.col("broker")), F.col("broker"))
         .when(request_log.is_request_line(text), REQUEST_SOURCE)
         .when(coordinator_log.is_coordinator_line(text), COORDINATOR_SOURCE)
         .otherwise(UNKNOWN_SOURCE)
@@ -82,12 +81,13 @@ def transform(raw: DataFrame) -> DataFrame:
     told = raw.withColumn("source", source)
     sound = F.col("fault").isNull()
     is_request, is_coordinator = sound & (F.col("source") == REQUEST_SOURCE), sound & (F.col("source") == COORDINATOR_SOURCE)
-    is_client = sound & (F.col("source") == CLIENT_SOURCE)
+    is_client, is_record = sound & (F.col("source") == CLIENT_SOURCE), sound & F.col("source").isin(*PSEUDO_BROKERS)
     return (
         request_log.parse(told.filter(is_request))
         .unionByName(coordinator_log.parse(told.filter(is_coordinator)))
         .unionByName(client_log.parse(told.filter(is_client)))
-        .unionByName(_others(told.filter(~is_request & ~is_coordinator & ~is_client)))
+        .unionByName(group_records.parse(told.filter(is_record)))
+        .unionByName(_others(told.filter(~is_request & ~is_coordinator & ~is_client & ~is_record)))
     )
 
 

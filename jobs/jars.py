@@ -1,4 +1,4 @@
-"""Spark's own JARs of this project: which, and where `make` has put them."""
+"""The JARs of this project, Spark's and those of a Kafka broker: which, and where `make` has put them."""
 
 from __future__ import annotations
 
@@ -13,6 +13,14 @@ COORDINATES: Final = (
 )
 """As `spark-submit --packages` takes them, joined with commas."""
 
+KAFKA_COORDINATES: Final = (
+    "org.apache.kafka:kafka_2.13:4.2.0",
+    # Kafka logs through SLF4J 1; its own distribution brings these two along.
+    "org.apache.logging.log4j:log4j-slf4j-impl:2.25.3",
+    "org.apache.logging.log4j:log4j-core:2.25.3",
+)
+"""A whole broker, for tests and demonstrations (jobs/local_broker.py)."""
+
 PROJECT: Final = Path(__file__).resolve().parents[1]
 
 
@@ -24,3 +32,8 @@ def jar_dir() -> Path:
 def jar_paths() -> list[str]:
     """The JARs of `jar_dir()`, sorted. Empty if there are none: then Spark has to resolve COORDINATES itself."""
     return sorted(str(path.resolve()) for path in jar_dir().glob("*.jar"))
+
+
+def kafka_jar_dir() -> Path:
+    """The folder with the broker's JARs: REBALANCE_KAFKA_JARS, else `.jars-kafka` in the project."""
+    return Path(os.environ.get("REBALANCE_KAFKA_JARS") or PROJECT / ".jars-kafka")

@@ -59,15 +59,15 @@ ASSIGNMENTS: Final = ArrayType(
 SCHEMA: Final = StructType(
     [
         CLUSTER,
-        column("broker", StringType(), "Broker whose log this is.", nullable=False),
-        column("source", StringType(), "request, coordinator, client or clock.", nullable=False),
+        column("broker", StringType(), "Broker whose log this is; clients, offsets or poll where it is no broker's word.", nullable=False),
+        column("source", StringType(), "request, coordinator, client, offsets, poll or clock.", nullable=False),
         column("origin", StringType(), "File or topic-partition.", nullable=False),
         column("position", LongType(), "Line number or offset of the (first) line.", nullable=False),
         column("at", TimestampType(), "Time of the line, UTC. Of a request: when it was answered.", nullable=False),
         column(
             "received_at",
             TimestampType(),
-            "Arrival at the broker: at - totalTimeMs. Otherwise as `at`.",
+            "Arrival at the broker: at - totalTimeMs. GROUP_STORED: when the group entered the state it is stored in. Otherwise as `at`.",
             nullable=False,
         ),
         column(
@@ -114,8 +114,12 @@ SCHEMA: Final = StructType(
         column("state", StringType(), "Group state that the line names."),
         column("member_count", IntegerType(), "Number of members that the line names; of partitions for a commit."),
         column("protocols", PROTOCOLS, "JoinGroup: what the member offers, decoded."),
-        column("members", MEMBERS, "JoinGroup answer to the leader, LeaveGroup, or the members a line lists."),
-        column("assignments", ASSIGNMENTS, "SyncGroup: the leader's assignments; else the member's own, as answered."),
+        column("members", MEMBERS, "JoinGroup answer to the leader, LeaveGroup, or the members a line or record lists."),
+        column(
+            "assignments",
+            ASSIGNMENTS,
+            "SyncGroup: the leader's assignments; else the member's own, as answered. GROUP_STORED, GROUP_DESCRIBED: everybody's.",
+        ),
         column("last_at", TimestampType(), "Heartbeats: arrival of the last of the row."),
         column("beat_count", IntegerType(), "Heartbeats: how many."),
         column("longest_gap_ms", LongType(), "Heartbeats: longest time between two of the row."),

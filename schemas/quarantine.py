@@ -16,7 +16,7 @@ SCHEMA: Final = StructType(
         column("broker", StringType(), "Broker name.", nullable=False),
         column("raw", StringType(), "The line, cut after 4,096 characters; unreadable bytes shown as \\xNN."),
         column("reason", StringType(), "Code of what is wrong with it, with the detail after a colon.", nullable=False),
-        column("source", StringType(), "request, coordinator or unknown.", nullable=False),
+        column("source", StringType(), "request, coordinator, offsets, poll or unknown.", nullable=False),
         column("origin", StringType(), "File or topic-partition.", nullable=False),
         column("position", LongType(), "Line number or offset.", nullable=False),
         column("at", TimestampType(), "Time of the line, UTC, where it has one."),

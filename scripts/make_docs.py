@@ -60,6 +60,7 @@ END_KINDS: Final = {
     "FENCED": "Another member took its group.instance.id.",
     "REPLACED": "A static member's old member id, replaced by its new one.",
     "GROUP_GONE": "The group was deleted, or its coordinator is gone.",
+    "UNKNOWN": "It is no longer a member; records and polls do not tell how it went.",
 }
 
 CODES: Final = {

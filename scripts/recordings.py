@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
-from jobs.sources.log_files import CLIENTS
+from coordinator_model.events import CLIENTS
 
 Row = dict[str, Any]
 """A row of a table or a line of a .jsonl file; times are epoch ms."""

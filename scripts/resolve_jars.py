@@ -1,4 +1,4 @@
-"""Puts the JARs that Spark needs for Delta and Kafka into `.jars/`, with all they depend on.
+"""Puts the JARs that Spark needs for Delta and Kafka into `.jars/`, with all they depend on; `kafka`: a broker's, into `.jars-kafka/`.
 
 Spark's own resolver (Ivy) does the work, so nothing but Python and Java has to be there. Its cache is `.ivy/` in the
 project: what other programs left in ~/.ivy2 or ~/.m2 does not decide what we run with. The stamp names the
@@ -14,6 +14,7 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
 
@@ -22,7 +23,7 @@ import pyspark
 PROJECT: Final = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(PROJECT))
 
-from jobs.jars import COORDINATES, jar_dir  # noqa: E402 - a script: the project is not on the path before
+from jobs.jars import COORDINATES, KAFKA_COORDINATES, jar_dir, kafka_jar_dir  # noqa: E402 - a script: the project is not on the path before
 
 SPARK_HOME: Final = Path(pyspark.__file__).parent
 IVY_CACHE: Final = PROJECT / ".ivy"
@@ -35,17 +36,20 @@ class ResolveError(RuntimeError):
     """The JARs cannot be had. The message is what the user reads."""
 
 
-def main() -> int:
-    """Resolves unless the stamp says that it was done."""
-    target = jar_dir()
+def main(arguments: Sequence[str] = ()) -> int:
+    """Resolves unless the stamp says that it was done. Argument: spark (default) or kafka."""
+    of_kafka = list(arguments) == ["kafka"]
+    target, coordinates = (kafka_jar_dir(), KAFKA_COORDINATES) if of_kafka else (jar_dir(), COORDINATES)
     stamp = target / STAMP
-    wanted = "\n".join(COORDINATES) + "\n"
+    wanted = "\n".join(coordinates) + "\n"
     if stamp.is_file() and stamp.read_text() == wanted:
         stamp.touch()  # newer than the files that make compares it with
         return 0
-    say(f"resolving {len(COORDINATES)} Spark packages into {target.name}/ (about 1 minute the first time) ...")
+    name = "Kafka" if of_kafka else "Spark"
+    say(f"resolving {len(coordinates)} {name} packages into {target.name}/ (about 1 minute the first time) ...")
     try:
-        copied = copy_needed(resolve(), target)
+        found = resolve(coordinates)
+        copied = copy_kafka(found, target) if of_kafka else copy_needed(found, target)
     except ResolveError as error:
         print(f"error: {error}", file=sys.stderr)
         return 1
@@ -54,7 +58,7 @@ def main() -> int:
     return 0
 
 
-def resolve() -> list[Path]:
+def resolve(coordinates: Sequence[str]) -> list[Path]:
     """Runs spark-submit on an empty program, which makes Ivy fetch the packages; returns the fetched JARs."""
     IVY_CACHE.mkdir(exist_ok=True)
     settings = Path(os.environ.get("REBALANCE_IVY_SETTINGS") or PROJECT / "conf" / "ivysettings.xml")
@@ -66,7 +70,7 @@ def resolve() -> list[Path]:
             program.touch()
             command = [
                 str(SPARK_HOME / "bin" / "spark-submit"),
-                *("--packages", ",".join(COORDINATES)),
+                *("--packages", ",".join(coordinates)),
                 *("--conf", f"spark.jars.ivy={IVY_CACHE}"),
                 *("--conf", f"spark.jars.ivySettings={settings.resolve().as_uri()}"),
                 str(program),
@@ -79,7 +83,7 @@ def resolve() -> list[Path]:
         if attempt < ATTEMPTS:
             say(f"attempt {attempt} of {ATTEMPTS} failed ({reason()}), trying again ...")
             time.sleep(5 * attempt)
-    raise ResolveError(f"cannot resolve the Spark packages ({reason()}). Is Maven Central reachable? Log: {LOG}")
+    raise ResolveError(f"cannot resolve the packages ({reason()}). Is Maven Central reachable? Log: {LOG}")
 
 
 def reason() -> str:
@@ -109,6 +113,19 @@ def copy_needed(jars: list[Path], target: Path) -> list[Path]:
     return [Path(shutil.copyfile(path, target / name)) for name, path in sorted(needed.items())]
 
 
+def copy_kafka(jars: list[Path], target: Path) -> list[Path]:
+    """Copies a broker's JARs into `target`, which holds nothing else afterwards.
+
+    Ivy, as Spark sets it up, leaves Scala's library to Spark.
+    """
+    library = sorted((SPARK_HOME / "jars").glob("scala-library-2.13.*.jar"))
+    if not library or not any(path.name.startswith("org.apache.kafka_kafka_2.13") for path in jars):
+        raise ResolveError(f"found {len(jars)} JARs, but not Kafka and Scala. Log: {LOG}")
+    shutil.rmtree(target, ignore_errors=True)
+    target.mkdir(parents=True)
+    return [Path(shutil.copyfile(path, target / path.name)) for path in (*jars, library[-1])]
+
+
 def artifact(name: str) -> str:
     """`delta-storage-4.4.0.jar` -> `delta-storage`."""
     return re.sub(r"-\d[^/]*\.jar$", "", name)
@@ -120,4 +137,4 @@ def say(text: str) -> None:
 
 
 if __name__ == "__main__":
-    raise SystemExit(main())
+    raise SystemExit(main(sys.argv[1:]))

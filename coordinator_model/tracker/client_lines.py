@@ -45,7 +45,7 @@ def joined(g: Emitter, event: Event) -> None:
 
 def poll_timeout(g: Emitter, event: Event) -> None:
     """The application did not call poll() in time: a dynamic member leaves now, a static one falls silent (KIP-345)."""
-    if not g.view.brokers:
+    if kinds.PSEUDO_BROKERS.issuperset(g.view.brokers):
         # No broker tells of this group: what the client says is all there is.
         alone = Member(g.view.client_names.get(_name(event), ""), event.instance_id, event.client_id)
         alone.rebalance_timeout_ms = event.rebalance_timeout_ms

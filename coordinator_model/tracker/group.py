@@ -13,7 +13,18 @@ from coordinator_model import events as kinds
 from coordinator_model.diagnosis import bursts, departures, incidents
 from coordinator_model.events import Event
 from coordinator_model.states import State
-from coordinator_model.tracker import client_lines, coordinators, expiry, hindsight, log_lines, phases, prediction, reasons, requests
+from coordinator_model.tracker import (
+    client_lines,
+    coordinators,
+    expiry,
+    hindsight,
+    log_lines,
+    phases,
+    prediction,
+    reasons,
+    requests,
+    stored,
+)
 from coordinator_model.tracker.clock import BrokerClock
 from coordinator_model.tracker.emit import Emitter
 from coordinator_model.tracker.order import same_line
@@ -58,7 +69,7 @@ class GroupTracker:
         self._last = event
         self.advance(event.at_ms, clocks)
         view = self.view
-        if self._is_aside(event):
+        if self._observe_from_afar(event):
             return
         if event.source == "coordinator":
             handler = log_lines.HANDLERS.get(event.kind)
@@ -83,11 +94,16 @@ class GroupTracker:
             prediction.drop(self, event.at_ms)
         self._next_ms = self.next_ms()
 
-    def _is_aside(self, event: Event) -> bool:
-        """Takes what is no word of the group's coordinator."""
+    def _observe_from_afar(self, event: Event) -> bool:
+        """What is no word of the group's coordinator: it moves no broker, and no timer."""
         if event.kind in _NO_WORD_OF_THE_COORDINATOR:
             _NO_WORD_OF_THE_COORDINATOR[event.kind](self, event)
-        elif event.source != "client":
+        elif event.source in kinds.PSEUDO_BROKERS:
+            if event.broker not in self.view.brokers:
+                self.view.brokers.append(event.broker)
+            stored.HANDLERS[event.kind](self, event)
+            self._next_ms = self.next_ms()
+        elif event.source != kinds.CLIENT_SOURCE:
             return False
         elif event.kind in client_lines.HANDLERS and not self.view.consumer_protocol:
             client_lines.HANDLERS[event.kind](self, event)

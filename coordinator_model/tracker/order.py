@@ -22,8 +22,10 @@ _PHASE: Final[dict[str, int]] = {
 
 
 def sort_key(event: Event) -> tuple[Any, ...]:
-    """Line time first; then what clients say of themselves; the coordinator's own lines, by generation and phase; requests by arrival."""
-    if event.source == "client":
+    """Line time first. Then what clients say of themselves, the coordinator's own lines by generation and phase, requests by
+    arrival, what was stored.
+    """  # noqa: D205
+    if event.source == kinds.CLIENT_SOURCE:
         return (event.at_ms, -1, event.kind, event.client_id, event.connection, event.member_id, event.reason, event.origin, event.position)
     if event.source == "coordinator":
         phase = _PHASE.get(event.kind, 0)
@@ -31,6 +33,11 @@ def sort_key(event: Event) -> tuple[Any, ...]:
         return (
             event.at_ms, 0, event.generation if phase else -1, phase, event.kind, event.member_id, event.reason,
             event.instance_id, "", 0, event.origin, event.position,
+        )  # fmt: skip
+    if event.source in kinds.PSEUDO_BROKERS:
+        return (
+            event.at_ms, 2, event.source, event.generation, event.kind == kinds.GROUP_MEMBER, event.kind, event.state, event.member_id,
+            event.origin, event.position,
         )  # fmt: skip
     return (
         event.at_ms, 1, event.received_ms, 0, event.kind, event.connection, event.correlation_id, event.origin, event.position,

@@ -306,7 +306,10 @@ def _write(g: Emitter, rebalance: Rebalance) -> None:
         member = g.view.members[culprit.member_id]
         culprit.instance_id, culprit.client_host = member.instance_id, member.client_host
         culprit.client_id = member.client()
+    open_start = rebalance.bounded and not rebalance.exact
     joined_ms = rebalance.joined_ms if rebalance.joined_ms >= 0 else None
+    if open_start and rebalance.generation < 0:
+        joined_ms = None  # a poll shows the end of both phases at once
     g.view.unowned = cost.carry(g.view.unowned, rebalance)
     moved = cost.of(rebalance)
     bursts.add(g, rebalance, culprit, culprit.sign or (rebalance.evidence[0] if rebalance.evidence else None), moved)
@@ -318,7 +321,7 @@ def _write(g: Emitter, rebalance: Rebalance) -> None:
         started_at=rebalance.started_ms,
         joined_at=joined_ms,
         ended_at=rebalance.ended_ms,
-        join_ms=joined_ms - rebalance.started_ms if joined_ms is not None else None,
+        join_ms=joined_ms - rebalance.started_ms if joined_ms is not None and not open_start else None,
         sync_ms=rebalance.ended_ms - joined_ms if joined_ms is not None else None,
         total_ms=rebalance.ended_ms - rebalance.started_ms,
         outcome=rebalance.outcome,
@@ -337,7 +340,7 @@ def _write(g: Emitter, rebalance: Rebalance) -> None:
         protocol=rebalance.protocol or None,
         partitions=moved.partitions,
         partitions_moved=moved.moved,
-        unavailable_partition_ms=moved.unavailable_ms,
+        unavailable_partition_ms=moved.unavailable_ms if not open_start else None,
         evidence=evidence_json([*rebalance.evidence, *([culprit.sign] if culprit.sign else [])]),
         assignment_ms=assigned_in if assigned_in >= 0 else None,
         first_fetch_ms=start[0] if start is not None else None,

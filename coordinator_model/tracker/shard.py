@@ -8,11 +8,13 @@ have nothing due are not decoded. All results are functions of the set of events
 * an event before its group's horizon is late: it is counted and not told, since what it could change is written;
 * a group with several brokers in its history waits for the slowest of them, but not longer than `max_silence_ms`;
 * logs of clients wait for nobody and hold nobody up: what comes after its group's horizon is late.
+* records and polls move no group that a broker speaks for: they wait for it. A group that they alone tell of waits for the slowest
+  of all brokers, as one of them may be about to speak.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from typing import Final
 
 from coordinator_model import events as kinds
@@ -85,7 +87,7 @@ class Shard:
         if event.source == "coordinator" and event.coordinator_partition >= 0:
             self._partitions[event.group_id] = event.coordinator_partition
             self._since[event.group_id] = min(self._since.get(event.group_id, event.at_ms), event.at_ms)
-        if event.instance_id:
+        if event.instance_id and event.source not in kinds.PSEUDO_BROKERS:
             users = self._instances.setdefault(event.instance_id, {})
             users[event.group_id] = min(users.get(event.group_id, event.at_ms), event.at_ms)
         for single in heartbeats(event) if event.kind == kinds.HEARTBEAT else (event,):
@@ -122,10 +124,14 @@ class Shard:
         """Events of the group before this time are complete."""
         lateness = self.settings.lateness_ms
         held = self._held.get(group_id, ())
-        spoken = (e for e in held if e.kind not in _NO_WORD_OF_IT and e.source != "client")
+        spoken = (e for e in held if e.kind not in _NO_WORD_OF_IT and e.source != kinds.CLIENT_SOURCE)
         brokers = {*self._brokers.get(group_id, ()), *(e.broker for e in spoken)}
-        brokers = brokers or {e.broker for e in held}
-        clocks = [self._clocks[b] for b in brokers]
+        brokers = set(_speaking(brokers or {e.broker for e in held}))
+        if brokers <= kinds.PSEUDO_BROKERS and brokers:
+            brokers |= self._clocks.keys() - kinds.PSEUDO_BROKERS - {kinds.CLIENTS}
+        clocks = [self._clocks[b] for b in brokers if b in self._clocks]
+        if not clocks:
+            return -1
         if all(clock.ended for clock in clocks):
             return max(clock.horizon_ms(lateness) for clock in clocks)
         horizons = [clock.horizon_ms(lateness) for clock in clocks if not clock.ended]
@@ -136,7 +142,7 @@ class Shard:
         horizon = self._horizon_ms(group_id)
         held = self._held.get(group_id, [])
         ready = sorted((e for e in held if e.at_ms < horizon), key=sort_key)
-        ended = all(self._clocks[b].ended for b in self._brokers.get(group_id, ()) if b in self._clocks)
+        ended = all(self._clocks[b].ended for b in _speaking(self._brokers.get(group_id, ())) if b in self._clocks)
         due = self._next.get(group_id)
         if not ready and (due is None or (due > horizon and not ended)):
             return []
@@ -156,7 +162,7 @@ class Shard:
             tracker.observe(event, self._clocks)
         tracker.advance(horizon, self._clocks)
         view.horizon_ms = max(view.horizon_ms, horizon)
-        if all(self._clocks[b].ended for b in view.brokers if b in self._clocks):
+        if all(self._clocks[b].ended for b in _speaking(view.brokers) if b in self._clocks):
             tracker.flush(self._clocks)
         self._told[group_id] = view.horizon_ms
         self._brokers[group_id] = list(view.brokers)
@@ -202,3 +208,8 @@ class Shard:
             event = codec.event(data)
             shard._held.setdefault(event.group_id, []).append(event)
         return shard
+
+
+def _speaking(brokers: Collection[str]) -> Collection[str]:
+    """Those whose time is a group's: brokers, if there are any."""
+    return [broker for broker in brokers if broker not in kinds.PSEUDO_BROKERS] or brokers

@@ -144,6 +144,8 @@ class Rebalance:
     told_leader_ms: int = -1  # when the leader was told that it leads
     leader_ready_ms: int = -1  # arrival of its SyncGroup with the assignment
     fetched: dict[str, int] = field(default_factory=dict)  # member id: arrival of its first OffsetFetch after that
+    bounded: bool = False  # its start is the latest possible: only its end was seen
+    stored: bool = False  # its assignment is known from a record or a poll alone
 
 
 @dataclass(slots=True)

@@ -14,9 +14,10 @@ from typing import Final
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
+from coordinator_model.events import CLIENT_SOURCE
 from jobs.sources.client_templates import JAVA, LIBRDKAFKA
 from jobs.sources.coordinator_log import fields_of, template_number
-from jobs.sources.rows import CLIENT_SOURCE, COMMON, EVENT, QUARANTINE, RAW_CHARACTERS, SKIPPED, Refusal, parsed
+from jobs.sources.rows import COMMON, EVENT, QUARANTINE, RAW_CHARACTERS, SKIPPED, Refusal, parsed
 from jobs.sources.templates import FIELDS
 
 _TEMPLATES: Final = (*JAVA, *LIBRDKAFKA)

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, Final
 import pyarrow as pa
 from pyspark.sql.pandas.types import to_arrow_type
 
+from jobs.sources.kafka_bytes import Reader, UnreadableError
 from jobs.sources.rows import PARSED
 
 if TYPE_CHECKING:
@@ -25,83 +26,15 @@ CONSUMER: Final = "consumer"
 _DIGEST_CHARACTERS: Final = 16
 
 
-class UnreadableError(ValueError):
-    """The bytes are not what a consumer writes."""
-
-
-class _Reader:
-    """Fields of Kafka's classic encoding, one after the other."""
-
-    def __init__(self, data: bytes) -> None:
-        self._data = data
-        self._at = 0
-
-    @property
-    def left(self) -> int:
-        return len(self._data) - self._at
-
-    def int16(self) -> int:
-        return int.from_bytes(self._take(2), "big", signed=True)
-
-    def int32(self) -> int:
-        return int.from_bytes(self._take(4), "big", signed=True)
-
-    def string(self) -> str:
-        try:
-            return self._take(self._length(self.int16())).decode("utf-8")
-        except UnicodeDecodeError:
-            raise UnreadableError("a name is not UTF-8") from None
-
-    def nullable_string(self) -> None:
-        length = self.int16()
-        if length != -1:
-            self._take(self._length(length))
-
-    def nullable_bytes(self) -> None:
-        length = self.int32()
-        if length != -1:
-            self._take(self._length(length))
-
-    def strings(self) -> list[str]:
-        return [self.string() for _ in range(self._count(2))]
-
-    def partitions(self) -> list[str]:
-        """Topics with partition numbers, as topic-partition."""
-        result: list[str] = []
-        for _ in range(self._count(6)):
-            topic = self.string()
-            result.extend(f"{topic}-{self.int32()}" for _ in range(self._count(4)))
-        return result
-
-    def _take(self, size: int) -> bytes:
-        if size > self.left:
-            raise UnreadableError("ends too early")
-        self._at += size
-        return self._data[self._at - size : self._at]
-
-    def _count(self, smallest: int) -> int:
-        """Length of an array whose elements take at least `smallest` bytes: a wrong one must not cost memory."""
-        count = self._length(self.int32())
-        if count * smallest > self.left:
-            raise UnreadableError("ends too early")
-        return count
-
-    @staticmethod
-    def _length(length: int) -> int:
-        if length < 0:
-            raise UnreadableError("a negative length")
-        return length
-
-
 def decode_subscription(data: bytes) -> tuple[list[str], list[str]]:
     """Topics and owned partitions of a subscription."""
-    reader = _Reader(data)
+    reader = Reader(data)
     version = reader.int16()
     if version < 0:
         raise UnreadableError("a negative version")
-    topics = reader.strings()
+    topics = reader.array(reader.string, 2)
     reader.nullable_bytes()  # user data
-    owned = reader.partitions() if version >= 1 else []
+    owned = _partitions(reader) if version >= 1 else []
     if version >= 2:
         reader.int32()  # generation
     if version >= 3:
@@ -114,17 +47,27 @@ def decode_assignment(data: bytes) -> list[str]:
     """Partitions of an assignment. No bytes at all, which a coordinator sends to a member that the leader forgot, are none."""
     if not data:
         return []
-    reader = _Reader(data)
+    reader = Reader(data)
     version = reader.int16()
     if version < 0:
         raise UnreadableError("a negative version")
-    partitions = reader.partitions()
+    partitions = _partitions(reader)
     reader.nullable_bytes()  # user data
     _nothing_left(reader, version)
     return partitions
 
 
-def _nothing_left(reader: _Reader, version: int) -> None:
+def _partitions(reader: Reader) -> list[str]:
+    """Topics with partition numbers, as topic-partition."""
+
+    def of_topic() -> list[str]:
+        topic = reader.string()
+        return [f"{topic}-{number}" for number in reader.array(reader.int32, 4)]
+
+    return [partition for partitions in reader.array(of_topic, 6) for partition in partitions]
+
+
+def _nothing_left(reader: Reader, version: int) -> None:
     if version <= 3 and reader.left:
         raise UnreadableError("bytes are left over")
 

@@ -8,6 +8,8 @@ The folder names carry what the lines do not say. Understood are
 * `clients` in the place of a broker: logs of client applications, `clients/<group>/*.log` where their lines do not name the group.
 
 What lies deeper belongs to the broker above it. Rotated files count: every file whose name has `.log` in it.
+
+Beside brokers a cluster may have the folders `offsets` and `poll` with files of records (record_lines.py), `*.jsonl[.gz]`.
 """
 
 from __future__ import annotations
@@ -19,6 +21,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
+from coordinator_model.events import CLIENTS
+from jobs.sources.log_bytes import open_log
+from jobs.sources.record_lines import FOLDERS, is_record_file, source_of
+
 DEFAULT_CLUSTER: Final = "default"
 DEFAULT_BROKER: Final = "broker-0"
 
@@ -28,8 +34,6 @@ _FOREIGN_NAME: Final = re.compile(
     r"^\d{20}\.log|\.(?:jsonl?|md|html?|properties|ya?ml|xml|parquet|lck|lock|sw[op]|tmp|part|crc|md5|sha\d+)$",
     re.IGNORECASE,
 )
-CLIENTS: Final = "clients"
-"""In the place of a broker's name: logs of client applications. No broker's time moves with theirs."""
 
 
 @dataclass(frozen=True, order=True)
@@ -49,6 +53,8 @@ def discover(root: Path, *, cluster: str = DEFAULT_CLUSTER, broker: str = DEFAUL
     """
     if not root.exists():
         raise FileNotFoundError(f"no such file or folder: {root}")
+    if root.is_file() and is_record_file(root.name):
+        return [LogFile(cluster, source_of(_head(root)), _printable(root.name), root)]
     if root.is_file():
         return [LogFile(cluster, broker, _printable(root.name), root)]
     found = list(_walk(root))
@@ -62,6 +68,8 @@ def discover(root: Path, *, cluster: str = DEFAULT_CLUSTER, broker: str = DEFAUL
             names = (own_name, _printable(parts[0]))
         else:
             names = (_printable(parts[0]), _printable(parts[1]))
+        if is_record_file(parts[-1]):
+            names = (names[0] if len(parts) > 2 else own_name, parts[-2])
         files.append(LogFile(*names, _printable("/".join(parts)), root.joinpath(*parts)))
     return sorted(files)
 
@@ -83,8 +91,17 @@ def _walk(root: Path) -> Iterator[tuple[str, ...]]:
         folders[:] = sorted(f for f in folders if not f.startswith((".", "_")))
         parts = Path(folder).relative_to(root).parts
         for name in names:
-            if is_log_name(name) and Path(folder, name).is_file():
+            known = is_log_name(name) or (is_record_file(name) and len(parts) > 0 and parts[-1] in FOLDERS)
+            if known and Path(folder, name).is_file():
                 yield (*parts, name)
+
+
+def _head(path: Path) -> bytes:
+    file = open_log(path)
+    try:
+        return file.head()
+    finally:
+        file.close()
 
 
 def _printable(name: str) -> str:

@@ -22,7 +22,6 @@ CLOCK: Final = "clock"  # not a line: how far a broker's logs were read
 
 REQUEST_SOURCE: Final = "request"
 COORDINATOR_SOURCE: Final = "coordinator"
-CLIENT_SOURCE: Final = "client"
 CLOCK_SOURCE: Final = "clock"
 UNKNOWN_SOURCE: Final = "unknown"
 
@@ -77,6 +76,12 @@ class Refusal:
 
     NO_GROUP: Final = "NO_GROUP"
     """A line of a client's log that does not say of which group: librdkafka does so with debug=cgrp, else its folder tells."""
+
+    UNREADABLE_RECORD: Final = "UNREADABLE_RECORD"
+    """A record of __consumer_offsets whose bytes are not what a coordinator writes; the detail says where they are not."""
+
+    UNKNOWN_STATE: Final = "UNKNOWN_STATE"
+    """An answer to a poll that names a state which Kafka's groups do not have."""
 
     UNKNOWN_TEMPLATE: Final = "UNKNOWN_TEMPLATE"
     """A line of a group coordinator's logger that no known release of Kafka writes."""

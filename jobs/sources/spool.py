@@ -30,11 +30,13 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from pyspark.sql.types import DataType, LongType, StringType, TimestampType
 
+from coordinator_model.events import CLIENTS
 from jobs.sources.client_lines import ClientLogReader, ClientTimes
 from jobs.sources.log_bytes import Fingerprint, LogBytes, Signature, open_log
-from jobs.sources.log_files import CLIENTS, LogFile, discover
+from jobs.sources.log_files import LogFile, discover
 from jobs.sources.log_lines import FOREVER, Kept, LogReader, Mark, Settle, Verdict
 from jobs.sources.log_times import NEVER, LocalTimes
+from jobs.sources.record_lines import RecordReader, RecordTimes, is_record_file
 from schemas.raw_lines import CLOCK, END, LINE, SCHEMA
 
 SLICES: Final = "slices"  # the folder that Spark watches
@@ -322,7 +324,7 @@ class Spool:
             stream.mark = stream.reader.mark
             stream.reader.close()
         stream.grown_at = time.monotonic()
-        stream.reader = self._reader(stream)
+        stream.reader = self._reader(stream, file)
         if stream.seen == signature:
             stream.due_ms = FOREVER  # a compressed archive need not be unpacked to know that nothing was added
             return
@@ -348,12 +350,14 @@ class Spool:
             stream.seen = stream.reader.source.signature
         stream.reader.close()
 
-    def _reader(self, stream: Stream) -> LogReader:
-        """Reads a stream on, from its mark."""
+    def _reader(self, stream: Stream, file: LogFile) -> LogReader:
+        """Reads a stream from its mark on."""
         settings = self.settings
         zone = settings.timezones.get(stream.cluster, settings.timezone)
         options = {"tolerance_ms": settings.tolerance_ms, "believable_ms": settings.believable_ms}
         final = not self._follow
+        if is_record_file(file.path.name):
+            return RecordReader(stream.open, RecordTimes(), stream.mark, final=final, **options)
         if stream.broker == CLIENTS:
             if zone not in self._client_times:
                 self._client_times[zone] = ClientTimes(zone)
@@ -501,7 +505,7 @@ class Spool:
         seconds: Counter[int] = Counter()
         for stream in self._streams:
             if stream.has_more and stream.file is not None:
-                reader = self._reader(stream)
+                reader = self._reader(stream, stream.file)
                 delay = self._delay(stream)
                 while reader.read(kept := Kept(), max_lines=self.settings.slice_lines):
                     seconds.update((at + delay) // 1000 for at in kept.ats if at is not None)

@@ -53,3 +53,19 @@ def test_what_spark_brings_itself_is_not_copied(tmp_path: Path, monkeypatch: pyt
 )
 def test_artifact(name: str, expected: str) -> None:
     assert resolve_jars.artifact(name) == expected
+
+
+def test_a_brokers_jars_get_scalas_library_from_spark(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    retrieved, spark_home, target = tmp_path / "ivy", tmp_path / "spark", tmp_path / "jars"
+    (spark_home / "jars").mkdir(parents=True)
+    (spark_home / "jars" / "scala-library-2.13.16.jar").touch()
+    retrieved.mkdir()
+    (retrieved / "org.apache.kafka_kafka_2.13-4.2.0.jar").touch()
+    monkeypatch.setattr(resolve_jars, "SPARK_HOME", spark_home)
+    copied = resolve_jars.copy_kafka(sorted(retrieved.iterdir()), target)
+    assert [path.name for path in copied] == ["org.apache.kafka_kafka_2.13-4.2.0.jar", "scala-library-2.13.16.jar"]
+
+
+def test_jars_without_kafka_are_no_broker(tmp_path: Path) -> None:
+    with pytest.raises(resolve_jars.ResolveError, match="not Kafka"):
+        resolve_jars.copy_kafka([], tmp_path / "jars")

@@ -18,6 +18,7 @@ from coordinator_model.states import VALID_PREVIOUS_STATES, State
 from coordinator_model.tracker.log_lines import HANDLERS as LINES
 from coordinator_model.tracker.rows import Row
 from coordinator_model.tracker.shard import Settings
+from coordinator_model.tracker.stored import HANDLERS as STORED
 from tests.tracker.batching import batches, clocks
 from tests.tracker.story import START_MS, play
 
@@ -80,12 +81,42 @@ def events(draw: st.DrawFn, brokers: tuple[str, ...] = ("b1",)) -> Event:
     )
 
 
+@st.composite
+def told(draw: st.DrawFn) -> Event:
+    """Any record or answer to a poll about one of the groups."""
+    at_ms = START_MS + draw(st.integers(0, 120_000))
+    kind = draw(st.sampled_from([kinds.GROUP_STORED, kinds.GROUP_STORED, *sorted(STORED)]))
+    source = draw(st.sampled_from(sorted(kinds.PSEUDO_BROKERS)))
+    ids = draw(st.lists(members, max_size=3))
+    return Event(
+        source,
+        source,
+        "file",
+        draw(st.integers(1, 10**6)),
+        at_ms,
+        at_ms - draw(st.sampled_from([0, 5, 700])),
+        kind,
+        group_id=draw(st.sampled_from(["g", "h"])),
+        member_id=draw(members),
+        client_id=draw(st.sampled_from(["", "app"])),
+        generation=draw(st.integers(-1, 4)),
+        leader_id=draw(members),
+        protocol=draw(st.sampled_from(["", "range", "cooperative-sticky"])),
+        session_timeout_ms=draw(st.sampled_from([-1, 6_000])),
+        state=draw(st.sampled_from([state.value for state in State])),
+        member_count=len(ids),
+        members=tuple(MemberEntry(m, draw(st.sampled_from(["", "i"])), 0, "", draw(st.sampled_from([None, ("t",), ("u",)]))) for m in ids),
+        assignments=tuple(Assigned(m, draw(st.sampled_from([None, (), ("t-0",), ("t-0", "t-1")])), "x") for m in ids),
+    )
+
+
 def of_events(max_size: int, brokers: tuple[str, ...] = ("b1",)) -> st.SearchStrategy[list[Event]]:
     """Streams in which no two lines stand at one place: what stands there twice is a line delivered twice."""
     return st.lists(events(brokers), max_size=max_size, unique_by=lambda event: event.position)
 
 
 streams = of_events(60)
+mixed_streams = st.lists(st.one_of(events(), told(), told()), max_size=60, unique_by=lambda event: event.position)
 
 
 def as_set(rows: list[Row]) -> Counter[str]:
@@ -106,6 +137,23 @@ def test_any_event_is_taken_in_any_state(stream: list[Event]) -> None:
 def test_any_batching_and_any_order_within_the_lateness_give_the_same_rows(
     stream: list[Event], count: int, shuffle_ms: int, seed: int
 ) -> None:
+    whole = play([[*stream, *clocks(stream)]])
+    cut = batches(stream, count, shuffle_ms=shuffle_ms, seed=seed)
+    assert as_set(play(cut, Settings(), snapshot=True)) == as_set(whole)
+
+
+@given(mixed_streams)
+def test_any_record_is_taken_in_any_state(stream: list[Event]) -> None:
+    for row in play([[*stream, *clocks(stream)]]):
+        if row.table == "rebalances":
+            assert row.values["started_at"] <= (row.values["joined_at"] or row.values["ended_at"]) <= row.values["ended_at"]
+            assert not {*row.values["joined"]} & {*row.values["left"]}
+        if row.table == "group_transitions" and row.values["trigger"] != "GROUP_LOADED":
+            assert State(row.values["from_state"]) in VALID_PREVIOUS_STATES[State(row.values["to_state"])]
+
+
+@given(mixed_streams, st.integers(1, 30), st.integers(0, 4_900), st.integers(0, 3))
+def test_any_batching_of_records_gives_the_same_rows(stream: list[Event], count: int, shuffle_ms: int, seed: int) -> None:
     whole = play([[*stream, *clocks(stream)]])
     cut = batches(stream, count, shuffle_ms=shuffle_ms, seed=seed)
     assert as_set(play(cut, Settings(), snapshot=True)) == as_set(whole)

@@ -1,0 +1,274 @@
+"""What a coordinator has stored of a group, and what Admin describe says of it: the only words of clusters whose logs nobody can read.
+
+Beside a broker's own words they add nothing but who a member is and what it was assigned. Alone they tell one rebalance for every
+generation that is seen: that it ended, not when it began, and hardly ever why. What is not certain is UNKNOWN:
+
+* MEMBER_JOINED: the generation follows on the one before, and has one member more than that, or that one was empty;
+* SUBSCRIPTION_CHANGED: it follows on the one before, has the same members, and one of them subscribes to other topics.
+
+The start is then the latest possible one; a duration that would begin with it stays open.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Final
+
+from coordinator_model import events as kinds
+from coordinator_model.events import Event
+from coordinator_model.states import State
+from coordinator_model.tracker import membership, phases, reasons, requests
+from coordinator_model.tracker.emit import Emitter
+from coordinator_model.tracker.rows import ref
+from coordinator_model.tracker.view import Rebalance, Trigger, client_in
+
+COOPERATIVE: Final = "cooperative"
+"""Part of the names of assignors whose members keep their partitions while they rejoin."""
+
+
+def group_stored(g: Emitter, event: Event) -> None:
+    """A GroupMetadata record: a generation and its assignment, an empty group, or the end of the group."""
+    view = g.view
+    if event.state == State.DEAD.value:
+        _record_removed(g, event)
+    elif view.broker:
+        _confirm(g, event)
+    else:
+        view.consumer_protocol = False
+        if event.members:
+            _stored_stable(g, event)
+        else:
+            _stored_empty(g, event)
+
+
+def group_described(g: Emitter, event: Event) -> None:
+    """An answer of Admin describe. Where records tell the group too, they say more, and at their own time."""
+    view = g.view
+    if view.broker or kinds.OFFSETS_SOURCE in view.brokers:
+        return
+    view.consumer_protocol = False
+    if event.state == State.DEAD.value:
+        requests.group_removed(g, event)
+    elif event.state == State.STABLE.value:
+        _described_stable(g, event)
+    elif event.state == State.EMPTY.value:
+        if view.state in (None, State.DEAD):
+            _settle(g, State.EMPTY)
+        elif view.state is not State.EMPTY:
+            _emptied(g, event, event.at_ms, -1)
+    elif view.open is None:
+        if view.state is State.DEAD:
+            _settle(g, State.EMPTY)
+        running = phases.open_rebalance(g, event.at_ms, exact=False, signs=[ref(event)])
+        running.bounded = True
+
+
+def group_member(g: Emitter, event: Event) -> None:
+    """Who a member of the group is. Beside a broker's words: only what those leave out, and nothing that moves a timer."""
+    member = g.view.members.get(event.member_id)
+    if member is None:
+        return
+    if g.view.broker:
+        event = event._replace(
+            instance_id=member.instance_id or event.instance_id,
+            client_id=member.client_id or event.client_id,
+            client_host=member.client_host or event.client_host,
+            session_timeout_ms=-1,
+            rebalance_timeout_ms=-1,
+        )
+    membership.learn(member, event)
+
+
+def consumer_group_described(g: Emitter, event: Event) -> None:
+    """A KIP-848 group."""
+    if not g.view.broker:
+        requests.became_consumer_group(g, event)
+
+
+HANDLERS: Final[dict[str, Callable[[Emitter, Event], None]]] = {
+    kinds.GROUP_STORED: group_stored,
+    kinds.GROUP_DESCRIBED: group_described,
+    kinds.GROUP_MEMBER: group_member,
+    kinds.CONSUMER_GROUP_DESCRIBED: consumer_group_described,
+}
+
+
+def _record_removed(g: Emitter, event: Event) -> None:
+    """The record was deleted: the group was, or its offsets expired. A group with members is converted (KIP-848), not deleted."""
+    view = g.view
+    if view.state is State.EMPTY or not (view.broker or view.members or view.open):
+        requests.group_removed(g, event)
+    elif not view.broker:
+        requests.became_consumer_group(g, event)
+
+
+def _confirm(g: Emitter, event: Event) -> None:
+    """A broker's own words tell the group: a record of the same generation adds the assignment, where no request showed it."""
+    view = g.view
+    if event.generation != view.generation or view.consumer_protocol:
+        return
+    candidates = [r for r in (*view.closing, view.open) if r is not None and r.generation == event.generation and r.joined_ms >= 0]
+    assigned = {a.member_id: a.partitions for a in event.assignments}
+    cooperative = COOPERATIVE in event.protocol  # which partitions were kept meanwhile, a record does not tell
+    for rebalance in candidates[-1:]:
+        rebalance.protocol = rebalance.protocol or event.protocol
+        rebalance.leader_id = rebalance.leader_id or event.leader_id
+        known = {m: p for m, p in assigned.items() if p is not None}
+        if rebalance.assigned is None and assigned and len(known) == len(assigned) and not cooperative:
+            rebalance.assigned, rebalance.stored = known, True
+            rebalance.evidence.append(ref(event))
+    for member_id, partitions in assigned.items():
+        member = view.members.get(member_id)
+        if member is not None and member.partitions is None and not cooperative:
+            member.partitions = partitions
+
+
+def _stored_empty(g: Emitter, event: Event) -> None:
+    view = g.view
+    made = event.generation > max(view.generation, 0) or view.state is State.STABLE or view.open is not None
+    if made and view.state is not None:
+        _emptied(g, event, max(event.received_ms, view.completed_ms), event.generation)
+    else:
+        _settle(g, State.EMPTY)
+        view.generation = event.generation
+
+
+def _stored_stable(g: Emitter, event: Event) -> None:
+    view = g.view
+    if event.generation == view.generation and view.state is State.STABLE and view.open is None:
+        _replace_static(g, event)  # stored again, within its generation
+        return
+    first = view.state is None and event.generation != 1
+    follows = event.generation == view.generation + 1 and view.generation >= 0
+    if view.state is None and not first:
+        _settle(g, State.EMPTY)  # nobody can have been there before the first generation
+        follows = True
+    joined_ms = min(max(event.received_ms, view.completed_ms), event.at_ms)
+    running = _begin(g, event, joined_ms, event.generation - 1)
+    if follows:
+        _cause(g, running, event)
+    phases.joined(g, joined_ms, event.generation, exact=False, signs=[ref(event)])
+    _list_members(g, running, event, joined_ms, known=not first)
+    phases.ended(g, event.at_ms, signs=[])
+
+
+def _described_stable(g: Emitter, event: Event) -> None:
+    view = g.view
+    if view.state is None:
+        _settle(g, State.STABLE)
+        for entry in event.members:
+            membership.add(g, entry.member_id, -1).instance_id = entry.instance_id
+        _assign(g, event)
+        view.protocol = event.protocol
+        view.member_count = len(view.members)
+        return
+    known = {m.member_id: m.partitions or () for m in view.members.values()}
+    if view.open is None and known == {a.member_id: a.partitions or () for a in event.assignments}:
+        view.last_ok_ms = event.at_ms
+        return
+    if view.state is State.DEAD:
+        _settle(g, State.EMPTY)
+    known_before = view.complete  # not if the first poll saw the group amid a rebalance
+    running = _begin(g, event, event.at_ms, -1)
+    if known_before:
+        _cause(g, running, event)
+    _list_members(g, running, event, event.at_ms, known=known_before)
+    phases.ended(g, event.at_ms, signs=[ref(event)])
+
+
+def _settle(g: Emitter, state: State) -> None:
+    """A state of which nothing tells how the group came into it."""
+    view = g.view
+    view.state, view.complete = state, True
+    view.members.clear()
+    view.member_count = 0
+    view.generation = -1
+
+
+def _begin(g: Emitter, event: Event, at_ms: int, old_generation: int) -> Rebalance:
+    """The rebalance that the event shows the end of: it began by then."""
+    running = g.view.open
+    if running is None:
+        running = phases.open_rebalance(g, at_ms, exact=False, old_generation=old_generation, signs=[ref(event)])
+    running.bounded = True
+    return running
+
+
+def _emptied(g: Emitter, event: Event, at_ms: int, generation: int) -> None:
+    """Nobody is left; how each of them went is not told."""
+    view = g.view
+    _begin(g, event, at_ms, generation - 1 if generation > 0 else -1)
+    for member_id in sorted(view.members):
+        membership.remove(g, member_id, at_ms, reasons.UNKNOWN, [ref(event)])
+    phases.emptied(g, at_ms, generation, signs=[ref(event)])
+
+
+def _cause(g: Emitter, running: Rebalance, event: Event) -> None:
+    """What started it, if the members before and after leave no doubt."""
+    view = g.view
+    listed = {entry.member_id: entry for entry in event.members}
+    added, gone = sorted(listed.keys() - view.members.keys()), view.members.keys() - listed.keys()
+    culprit, cause = "", ""
+    if running.from_state is State.EMPTY:
+        culprit, cause = added[0] if len(added) == 1 else "", reasons.MEMBER_JOINED
+    elif len(added) == 1 and not gone:
+        culprit, cause = added[0], reasons.MEMBER_JOINED
+    elif not added and not gone:
+        other = [m for m, entry in sorted(listed.items()) if entry.topics is not None and view.members[m].topics not in ((), entry.topics)]
+        if len(other) == 1:
+            culprit, cause = other[0], reasons.SUBSCRIPTION_CHANGED
+    if cause:
+        instance_id = listed[culprit].instance_id if culprit else ""
+        client_id = client_in(culprit, instance_id)
+        phases.add_trigger(g, Trigger(running.started_ms, cause, culprit, instance_id, client_id, sign=ref(event)))
+
+
+def _list_members(g: Emitter, running: Rebalance, event: Event, joined_ms: int, *, known: bool) -> None:
+    """The members of the new generation are these. `known`: those of the one before are known."""
+    view = g.view
+    listed = {entry.member_id: entry for entry in event.members}
+    instances = {entry.instance_id for entry in event.members if entry.instance_id}
+    for member in sorted(view.members.values(), key=lambda m: m.member_id):
+        if member.member_id not in listed:
+            kind = membership.REPLACED if member.instance_id in instances else reasons.UNKNOWN
+            membership.remove(g, member.member_id, joined_ms, kind, [ref(event)])
+        elif COOPERATIVE in event.protocol:
+            running.kept[member.member_id] = member.partitions or ()
+    for entry in event.members:
+        new = entry.member_id not in view.members
+        member = membership.add(g, entry.member_id, joined_ms if known else -1)
+        member.instance_id = entry.instance_id or member.instance_id
+        if new and not known:
+            running.added.remove(entry.member_id)
+        if entry.topics is not None:
+            member.topics = tuple(sorted(entry.topics))
+    view.protocol, view.leader_id = event.protocol, event.leader_id
+    view.protocol_type = event.protocol_type or view.protocol_type
+    running.protocol, running.leader_id = event.protocol, event.leader_id
+    running.listed, running.joined_ms = True, joined_ms
+    running.count_after = view.member_count = len(listed)
+    running.stored = True
+    view.complete = True
+    _assign(g, event)
+    if all(a.partitions is not None for a in event.assignments):
+        running.assigned = {a.member_id: a.partitions or () for a in event.assignments}
+
+
+def _replace_static(g: Emitter, event: Event) -> None:
+    """A static member came back under a new id within the generation, and has what the old one had (KIP-345)."""
+    view = g.view
+    listed = {entry.member_id: entry for entry in event.members}
+    for old in sorted(view.members.values(), key=lambda m: m.member_id):
+        new = next((e for e in event.members if e.instance_id and e.instance_id == old.instance_id), None)
+        if old.member_id not in listed and new is not None:
+            membership.remove(g, old.member_id, event.at_ms, membership.REPLACED, [ref(event)])
+            membership.add(g, new.member_id, event.at_ms).instance_id = new.instance_id
+    view.leader_id = event.leader_id
+    _assign(g, event)
+
+
+def _assign(g: Emitter, event: Event) -> None:
+    for assigned in event.assignments:
+        member = g.view.members.get(assigned.member_id)
+        if member is not None:
+            member.partitions = assigned.partitions

@@ -1,0 +1,236 @@
+"""A real Kafka broker on this machine, for tests and demonstrations: one process that is broker and controller (KRaft).
+
+    with LocalBroker(folder) as broker:
+        broker.create_topic("orders", partitions=6)
+        Consumer({"bootstrap.servers": broker.bootstrap, ...})
+
+Everything it writes lies in its folder: `data/`, `logs/server.log` as Kafka's shipped configuration writes it, and
+`logs/kafka-request.log` if asked for. A folder can be started again: it goes on with what is in it. Nothing but Java 17 or
+later and the JARs of `make .jars-kafka/resolved.txt` has to be there.
+"""
+
+from __future__ import annotations
+
+import base64
+import os
+import re
+import socket
+import subprocess
+import time
+import uuid
+from collections.abc import Mapping
+from pathlib import Path
+from types import TracebackType
+from typing import TYPE_CHECKING, Final
+
+from confluent_kafka import KafkaException
+from confluent_kafka.admin import AdminClient
+from confluent_kafka.cimpl import NewTopic
+
+from jobs.errors import UserError
+from jobs.jars import kafka_jar_dir
+from jobs.spark_process import check_java
+
+if TYPE_CHECKING:
+    from typing_extensions import Self
+
+READY_SECONDS: Final = 90
+STOP_SECONDS: Final = 30
+ATTEMPTS: Final = 3
+"""Another program may take a port between the moment when it is found free and the start."""
+
+_HOST: Final = "127.0.0.1"
+_LOG4J: Final = """\
+status = error
+appender.server.type = File
+appender.server.name = server
+appender.server.fileName = {logs}/server.log
+appender.server.layout.type = PatternLayout
+appender.server.layout.pattern = [%d] %p %m (%c)%n
+rootLogger.level = info
+rootLogger.appenderRef.server.ref = server
+"""
+_LOG4J_REQUESTS: Final = """\
+appender.request.type = File
+appender.request.name = request
+appender.request.fileName = {logs}/kafka-request.log
+appender.request.layout.type = PatternLayout
+appender.request.layout.pattern = [%d] %p %m (%c)%n
+logger.request.name = kafka.request.logger
+logger.request.level = debug
+logger.request.additivity = false
+logger.request.appenderRef.request.ref = request
+"""
+
+
+class LocalBroker:
+    """One Kafka process and its folder. Use it as a context, or call `start` and `stop`."""
+
+    def __init__(
+        self, folder: Path, *, settings: Mapping[str, str] | None = None, request_log: bool = False, node_id: int = 1, heap: str = "400m"
+    ) -> None:
+        """`settings`: broker properties that go before those of this module. `request_log`: every request, as JSON."""
+        self.folder = folder
+        self.logs = folder / "logs"
+        self.node_id = node_id
+        self._settings = dict(settings or {})
+        self._request_log = request_log
+        self._heap = heap
+        self._process: subprocess.Popen[bytes] | None = None
+        self._port = 0
+
+    @property
+    def bootstrap(self) -> str:
+        """What clients connect to."""
+        return f"{_HOST}:{self._port}"
+
+    def __enter__(self) -> Self:
+        self.start()
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        self.stop()
+
+    def start(self) -> None:
+        """Starts it and waits until it answers. UserError: it cannot, and why."""
+        check_java()
+        if not any(kafka_jar_dir().glob("*kafka_2.13-*.jar")):
+            raise UserError(f"no JARs of Kafka in {kafka_jar_dir()}: run `make .jars-kafka/resolved.txt`")
+        for attempt in range(1, ATTEMPTS + 1):
+            self._configure()
+            self._format()
+            if self._launch():
+                return
+            if attempt == ATTEMPTS or not self._port_was_taken():
+                raise UserError(f"the broker did not start: {self._last_words()} (more in {self._output})")
+
+    def stop(self) -> None:
+        """Asks it to end, as an operator does; kills it if it does not."""
+        if self._process is None:
+            return
+        if self._process.poll() is None:
+            self._process.terminate()
+            try:
+                self._process.wait(STOP_SECONDS)
+            except subprocess.TimeoutExpired:
+                self._process.kill()
+        self._process.wait()
+        self._process = None
+
+    def kill(self) -> None:
+        """Ends it without a word, as `kill -9` and power cuts do."""
+        if self._process is not None:
+            self._process.kill()
+            self._process.wait()
+            self._process = None
+
+    def create_topic(self, name: str, partitions: int) -> None:
+        """Makes a topic, and waits until it is there."""
+        admin = AdminClient({"bootstrap.servers": self.bootstrap})
+        for made in admin.create_topics([NewTopic(name, partitions, 1)]).values():
+            made.result(30)
+
+    @property
+    def _output(self) -> Path:
+        return self.logs / "broker.out"
+
+    def _configure(self) -> None:
+        self.logs.mkdir(parents=True, exist_ok=True)
+        with socket.socket() as one, socket.socket() as other:
+            one.bind((_HOST, 0))
+            other.bind((_HOST, 0))
+            self._port, controller = one.getsockname()[1], other.getsockname()[1]
+        properties = {
+            "process.roles": "broker,controller",
+            "node.id": str(self.node_id),
+            "controller.quorum.voters": f"{self.node_id}@{_HOST}:{controller}",
+            "controller.listener.names": "CONTROLLER",
+            "listeners": f"PLAINTEXT://{_HOST}:{self._port},CONTROLLER://{_HOST}:{controller}",
+            "advertised.listeners": f"PLAINTEXT://{_HOST}:{self._port}",
+            "listener.security.protocol.map": "CONTROLLER:PLAINTEXT,PLAINTEXT:PLAINTEXT",
+            "log.dirs": str(self.folder / "data"),
+            "offsets.topic.replication.factor": "1",
+            "transaction.state.log.replication.factor": "1",
+            "transaction.state.log.min.isr": "1",
+            "share.coordinator.state.topic.replication.factor": "1",
+            "share.coordinator.state.topic.min.isr": "1",
+            "auto.create.topics.enable": "false",
+            "controlled.shutdown.enable": "false",  # there is nobody to hand over to
+            **self._settings,
+        }
+        text = "".join(f"{name}={value}\n" for name, value in properties.items())
+        (self.folder / "server.properties").write_text(text, encoding="utf-8")
+        log4j = _LOG4J + (_LOG4J_REQUESTS if self._request_log else "")
+        (self.folder / "log4j2.properties").write_text(log4j.format(logs=self.logs), encoding="utf-8")
+
+    def _format(self) -> None:
+        if (self.folder / "data" / "meta.properties").exists():
+            return
+        cluster = base64.urlsafe_b64encode(uuid.uuid4().bytes).decode().rstrip("=")
+        if cluster.startswith("-"):  # would be taken for an option
+            cluster = "A" + cluster[1:]
+        arguments = ["kafka.tools.StorageTool", "format", "-t", cluster, "-c", str(self.folder / "server.properties")]
+        done = subprocess.run(self._java(*arguments), capture_output=True, text=True, check=False)  # noqa: S603
+        if done.returncode:
+            raise UserError(f"the storage of the broker cannot be formatted: {_first_error(done.stderr + done.stdout)}")
+
+    def _launch(self) -> bool:
+        with self._output.open("wb") as output:
+            # In a session of its own: Ctrl-C is for us, and we stop it when the consumers have been stopped.
+            self._process = subprocess.Popen(  # noqa: S603
+                self._java("kafka.Kafka", str(self.folder / "server.properties")),
+                stdin=subprocess.DEVNULL,
+                stdout=output,
+                stderr=subprocess.STDOUT,
+                start_new_session=True,
+            )
+        admin = AdminClient({"bootstrap.servers": self.bootstrap, "log_level": 0}, logger=None)
+        until = time.monotonic() + READY_SECONDS
+        try:
+            while time.monotonic() < until and self._process.poll() is None:
+                try:
+                    if admin.list_topics(timeout=1).brokers:
+                        return True
+                except KafkaException:  # noqa: PERF203 - it is the waiting
+                    time.sleep(0.1)
+        except BaseException:
+            self.kill()
+            raise
+        self.kill()
+        return False
+
+    def _java(self, *arguments: str) -> list[str]:
+        home = os.environ.get("JAVA_HOME")
+        return [
+            str(Path(home) / "bin" / "java") if home else "java",
+            f"-Xmx{self._heap}",
+            "-XX:+UseSerialGC",
+            "-XX:TieredStopAtLevel=1",
+            "-Duser.timezone=UTC",  # of the log's timestamps, which carry no zone
+            f"-Dlog4j2.configurationFile={self.folder / 'log4j2.properties'}",
+            "-cp",
+            str(kafka_jar_dir() / "*"),
+            *arguments,
+        ]
+
+    def _port_was_taken(self) -> bool:
+        return any("Address already in use" in self._text(path) for path in (self._output, self.logs / "server.log"))
+
+    def _last_words(self) -> str:
+        for path in (self._output, self.logs / "server.log"):
+            if found := _first_error(self._text(path)):
+                return found
+        return f"no answer within {READY_SECONDS} s"
+
+    @staticmethod
+    def _text(path: Path) -> str:
+        try:
+            return path.read_text(encoding="utf-8", errors="replace")[-100_000:]
+        except FileNotFoundError:
+            return ""
+
+
+def _first_error(text: str) -> str:
+    """The first line of an output that tells of an error."""
+    found = re.search(r"(?:ERROR|FATAL|\w*Exception|\w*Error)\b.*", text)
+    return found.group()[:300] if found else ""

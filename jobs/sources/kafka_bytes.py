@@ -1,0 +1,108 @@
+"""Kafka's own encodings, field by field: the classic one, and the compact one of flexible versions (KIP-482).
+
+Bytes may be anything. What they are not is told by an UnreadableError, and a length that is a lie costs no memory.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Final, TypeVar
+
+_T = TypeVar("_T")
+
+_MAX_VARINT_BYTES: Final = 5
+
+
+class UnreadableError(ValueError):
+    """The bytes are not what Kafka or a client of it writes."""
+
+
+class Reader:
+    """Fields of a record, one after the other. `compact`: as in flexible versions."""
+
+    def __init__(self, data: bytes, *, compact: bool = False) -> None:
+        self._data = data
+        self._at = 0
+        self.compact = compact
+
+    @property
+    def left(self) -> int:
+        """Bytes not read yet."""
+        return len(self._data) - self._at
+
+    def int16(self) -> int:
+        """Two bytes."""
+        return int.from_bytes(self._take(2), "big", signed=True)
+
+    def int32(self) -> int:
+        """Four bytes."""
+        return int.from_bytes(self._take(4), "big", signed=True)
+
+    def int64(self) -> int:
+        """Eight bytes."""
+        return int.from_bytes(self._take(8), "big", signed=True)
+
+    def unsigned_varint(self) -> int:
+        """Seven bits a byte, the lowest first."""
+        value = 0
+        for place in range(_MAX_VARINT_BYTES):
+            byte = self._take(1)[0]
+            value |= (byte & 0x7F) << (7 * place)
+            if byte < 0x80:
+                return value
+        raise UnreadableError("a number that does not end")
+
+    def string(self) -> str:
+        """A text that must be there."""
+        text = self.nullable_string()
+        if text is None:
+            raise UnreadableError("a negative length")
+        return text
+
+    def nullable_string(self) -> str | None:
+        """A text, or none."""
+        length = self.unsigned_varint() - 1 if self.compact else self.int16()
+        if length == -1:
+            return None
+        try:
+            return self._take(_length(length)).decode("utf-8")
+        except UnicodeDecodeError:
+            raise UnreadableError("a name is not UTF-8") from None
+
+    def bytes_(self) -> bytes:
+        """Bytes that must be there."""
+        data = self.nullable_bytes()
+        if data is None:
+            raise UnreadableError("a negative length")
+        return data
+
+    def nullable_bytes(self) -> bytes | None:
+        """Bytes, or none."""
+        length = self.unsigned_varint() - 1 if self.compact else self.int32()
+        return None if length == -1 else self._take(_length(length))
+
+    def array(self, element: Callable[[], _T], smallest: int) -> list[_T]:
+        """Elements that take at least `smallest` bytes each: a wrong number of them must not cost memory."""
+        count = _length(self.unsigned_varint() - 1 if self.compact else self.int32())
+        if count * smallest > self.left:
+            raise UnreadableError("ends too early")
+        return [element() for _ in range(count)]
+
+    def tagged_fields(self) -> None:
+        """What a later version may have added to a flexible record: passed over."""
+        if self.compact:
+            for _ in range(self.unsigned_varint()):
+                self.unsigned_varint()  # the tag
+                self._take(self.unsigned_varint())
+
+    def _take(self, size: int) -> bytes:
+        if size > self.left:
+            raise UnreadableError("ends too early")
+        self._at += size
+        return self._data[self._at - size : self._at]
+
+
+def _length(length: int) -> int:
+    if length < 0:
+        raise UnreadableError("a negative length")
+    return length

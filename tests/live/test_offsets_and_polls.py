@@ -1,0 +1,232 @@
+"""A real broker and real consumers: what they did stands in the tables, by records, by polls, and by both beside the broker's log."""
+
+from __future__ import annotations
+
+import io
+import json
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+from confluent_kafka import Consumer, KafkaException, TopicPartition
+from confluent_kafka.admin import AdminClient
+from deltalake import DeltaTable
+from rich.console import Console
+
+from jobs import pipeline
+from jobs.cli import main
+from jobs.progress import Progress
+from jobs.settings import Settings
+
+pytestmark = [pytest.mark.spark, pytest.mark.slow]
+
+PROJECT = Path(__file__).parents[2]
+GROUP = "orders-app"
+CONSUMER = """
+import signal, sys
+from confluent_kafka import Consumer, KafkaException, TopicPartition
+bootstrap, group, client = sys.argv[1:]
+consumer = Consumer({"bootstrap.servers": bootstrap, "group.id": group, "client.id": client, "session.timeout.ms": 6000,
+                     "heartbeat.interval.ms": 500})
+ended = []
+signal.signal(signal.SIGTERM, lambda *_: ended.append(1))
+consumer.subscribe(["orders"])
+while not ended:
+    consumer.poll(0.05)
+consumer.close()
+"""
+
+
+def start(broker, client):
+    return subprocess.Popen([sys.executable, "-c", CONSUMER, broker.bootstrap, GROUP, client])
+
+
+def commit(broker):
+    """Of a group without members: of no concern."""
+    simple = Consumer({"bootstrap.servers": broker.bootstrap, "group.id": "bookkeeper"})
+    simple.commit(offsets=[TopicPartition("orders", 0, 5)], asynchronous=False)
+    simple.close()
+
+
+def wait_for(admin, members):
+    """Until the group is stable, or empty, with these clients; then the poller has time to see it."""
+    until = time.monotonic() + 40
+    while time.monotonic() < until:
+        try:
+            found = admin.describe_consumer_groups([GROUP])[GROUP].result(10)
+        except KafkaException:  # the group is not there yet, or its topic
+            time.sleep(0.1)
+            continue
+        settled = found.state.name == ("STABLE" if members else "EMPTY") and all(m.assignment.topic_partitions for m in found.members)
+        if settled and sorted(m.client_id for m in found.members) == members:
+            time.sleep(1)
+            return
+        time.sleep(0.1)
+    raise AssertionError(f"never {members}")
+
+
+@pytest.fixture(scope="module")
+def recorded(broker, tmp_path_factory):
+    """c1 joins, c2 joins, c2 leaves, c3 joins, c3 is killed, c1 leaves, the group is deleted. Polled and dumped."""
+    folder = tmp_path_factory.mktemp("recorded")
+    broker.create_topic("orders", 6)
+    admin = AdminClient({"bootstrap.servers": broker.bootstrap})
+    command = [sys.executable, "-m", "jobs.cli", "poll", "--bootstrap", broker.bootstrap, "--out", str(folder / "poll"), "--every", "200ms"]
+    poller = subprocess.Popen([*command, "--cluster", "live"], cwd=PROJECT)
+    running = []
+    try:
+        running.append(start(broker, "c1"))
+        wait_for(admin, ["c1"])
+        running.append(start(broker, "c2"))
+        wait_for(admin, ["c1", "c2"])
+        commit(broker)
+        running[1].terminate()
+        wait_for(admin, ["c1"])
+        running.append(start(broker, "c3"))
+        wait_for(admin, ["c1", "c3"])
+        running[2].kill()
+        wait_for(admin, ["c1"])
+        running[0].terminate()
+        wait_for(admin, [])
+        admin.delete_consumer_groups([GROUP])[GROUP].result(10)
+        time.sleep(1)
+        poller.send_signal(signal.SIGTERM)
+        assert poller.wait(20) == 0
+    finally:
+        for process in (*running, poller):
+            process.kill()
+            process.wait()
+    assert main(["dump-offsets", "--bootstrap", broker.bootstrap, "--out", str(folder / "offsets/live/offsets/all.jsonl"), "--all"]) == 0
+    both = folder / "both" / "live"
+    shutil.copytree(folder / "offsets" / "live", both)
+    shutil.copytree(folder / "poll" / "live", both, dirs_exist_ok=True)
+    (both / "broker-1").mkdir()
+    shutil.copy(broker.logs / "server.log", both / "broker-1")
+    (folder / "log" / "live").mkdir(parents=True)
+    shutil.copytree(both / "broker-1", folder / "log" / "live" / "broker-1")
+    return folder
+
+
+def tables(spark, source, lakehouse, **settings):
+    progress = Progress(Console(file=io.StringIO(), width=200))
+    outcome = pipeline.run(source, lakehouse, settings=Settings(**settings), once=True, progress=progress, spark=spark)
+    assert outcome.late_events == 0
+    names = ("rebalances", "group_transitions", "member_sessions", "findings", "quarantine", "input_lines")
+    found = {name: DeltaTable(str(lakehouse / name)).to_pyarrow_table().to_pylist() for name in names}
+    assert found["quarantine"] == []
+    return {
+        name: sorted((row for row in rows if row.get("group_id") == GROUP), key=lambda r: r.get("ended_at") or r["at"])
+        if name not in {"quarantine", "input_lines"}
+        else rows
+        for name, rows in found.items()
+    }
+
+
+WHAT_WAS_DONE = [
+    ("MEMBER_JOINED", "c1", 0, 1),
+    ("MEMBER_JOINED", "c2", 1, 2),
+    ("UNKNOWN", None, 2, 1),
+    ("MEMBER_JOINED", "c3", 1, 2),
+    ("UNKNOWN", None, 2, 1),
+    ("UNKNOWN", None, 1, 0),
+]
+
+
+def summary(rows):
+    return [(r["cause"], r["client_id"], r["members_before"], r["members_after"]) for r in rows["rebalances"]]
+
+
+def test_records_alone(spark, recorded, tmp_path):
+    rows = tables(spark, recorded / "offsets", tmp_path / "lake")
+    assert summary(rows) == WHAT_WAS_DONE
+    assert [r["generation"] for r in rows["rebalances"]] == [1, 2, 3, 4, 5, 6]
+    assert [len(r["left"]) for r in rows["rebalances"]] == [0, 0, 1, 0, 1, 1]
+    assert [(r["partitions"], r["partitions_moved"]) for r in rows["rebalances"][:5]] == [(6, 0), (6, 3), (6, 3), (6, 3), (6, 3)]
+    assert [r["outcome"] for r in rows["rebalances"]] == [*["COMPLETED"] * 5, "EMPTIED"]
+    assert {(s["client_id"], s["client_host"], s["end_kind"], s["session_timeout_ms"]) for s in rows["member_sessions"]} == {
+        (name, "127.0.0.1", "UNKNOWN", 6_000) for name in ("c1", "c2", "c3")
+    }
+    assert rows["group_transitions"][-1]["to_state"] == "Dead"
+    (counted,) = rows["input_lines"]
+    lines = (recorded / "offsets" / "live" / "offsets" / "all.jsonl").read_text().count("\n")
+    assert counted["lines_read"] == lines == counted["skipped"] + counted["events"]
+    assert counted["skipped"] > 1  # its first line, and what consumers committed
+
+
+def test_small_slices_of_records_give_the_same_tables(spark, recorded, tmp_path):
+    whole = tables(spark, recorded / "offsets", tmp_path / "one")
+    cut = tables(spark, recorded / "offsets", tmp_path / "many", slice_lines=100)
+    for name in ("rebalances", "group_transitions", "member_sessions"):
+        assert [r | {"batch_id": 0} for r in cut[name]] == [r | {"batch_id": 0} for r in whole[name]]
+
+
+def test_polls_alone(spark, recorded, tmp_path):
+    rows = tables(spark, recorded / "poll", tmp_path / "lake")
+    # What was the first that a poll saw may be the first rebalance already under way.
+    assert summary(rows)[-5:] == WHAT_WAS_DONE[-5:]
+    assert len(rows["rebalances"]) in {5, 6}
+    assert {r["generation"] for r in rows["rebalances"]} == {None}
+    assert rows["group_transitions"][-1]["to_state"] == "Dead"
+
+
+def test_beside_the_brokers_log_nothing_is_told_twice(spark, recorded, tmp_path):
+    log = tables(spark, recorded / "log", tmp_path / "log")
+    both = tables(spark, recorded / "both", tmp_path / "both")
+    told = ("generation", "started_at", "joined_at", "ended_at", "outcome", "cause", "reason", "client_id", "joined", "left")
+    assert [[r[c] for c in told] for r in both["rebalances"]] == [[r[c] for c in told] for r in log["rebalances"]]
+    causes = [r["cause"] for r in both["rebalances"]]
+    assert causes == ["MEMBER_JOINED", "MEMBER_JOINED", "MEMBER_LEFT", "MEMBER_JOINED", "SESSION_TIMEOUT", "MEMBER_LEFT"]
+    assert [f["code"] for f in both["findings"]] == [f["code"] for f in log["findings"]]
+    assert [r["partitions_moved"] for r in log["rebalances"]] == [None] * 6
+    assert [r["partitions_moved"] for r in both["rebalances"]][1:5] == [3, 3, 3, 3]
+
+
+def test_a_dump_that_is_there_is_continued(broker, recorded, tmp_path):
+    out = tmp_path / "again.jsonl"
+    whole = (recorded / "offsets" / "live" / "offsets" / "all.jsonl").read_text().splitlines(keepends=True)
+    out.write_text("".join(whole[:6]) + whole[6][:40])  # the writer was killed amid a line
+    for _ in range(2):
+        assert main(["dump-offsets", "--bootstrap", broker.bootstrap, "--out", str(out), "--all"]) == 0
+        mine = [line for line in out.read_text().splitlines(keepends=True) if line in whole]
+        assert mine == whole  # records of later tests may follow
+    (tmp_path / "notes.jsonl").write_text("mine\n")
+    assert main(["dump-offsets", "--bootstrap", broker.bootstrap, "--out", str(tmp_path / "notes.jsonl")]) == 2
+    assert (tmp_path / "notes.jsonl").read_text() == "mine\n"
+
+
+def test_a_dump_goes_on_with_what_comes(broker, tmp_path):
+    out = tmp_path / "live" / "offsets" / "follow.jsonl"
+    broker.create_topic("refunds", 2)
+    command = [sys.executable, "-m", "jobs.cli", "dump-offsets", "--bootstrap", broker.bootstrap, "--follow", "--out", str(out)]
+    follower = subprocess.Popen(command, cwd=PROJECT)
+    consumer = Consumer({"bootstrap.servers": broker.bootstrap, "group.id": "refunds-app"})
+    try:
+        while not out.exists() or out.read_text().count("\n") < 1:
+            time.sleep(0.1)
+        time.sleep(2)
+        consumer.subscribe(["refunds"])
+        until = time.monotonic() + 40
+        while '"read":' not in out.read_text() and time.monotonic() < until:
+            consumer.poll(0.1)
+        follower.send_signal(signal.SIGTERM)
+        assert follower.wait(20) == 0
+    finally:
+        consumer.close()
+        follower.kill()
+        follower.wait()
+    times = [json.loads(line)["timestamp"] for line in out.read_text().splitlines()[1:]]
+    assert times[-2:] == sorted(times[-2:])
+    assert times[-1] <= time.time() * 1000
+
+
+def test_a_cluster_that_is_not_there_is_told_in_one_line(tmp_path, capsys, monkeypatch):
+    monkeypatch.setattr("jobs.kafka_clients.CONNECT_SECONDS", 1.0)
+    for command in (["dump-offsets"], ["poll", "--out", str(tmp_path)]):
+        assert main([*command, "--bootstrap", "127.0.0.1:1"]) == 2
+        said = capsys.readouterr().err
+        assert said.startswith("rebalance: cannot reach a cluster at 127.0.0.1:1: ")
+        assert said.count("\n") == 1
