@@ -268,7 +268,6 @@ def _replace_static(g: Emitter, event: Event) -> None:
 
 
 def _assign(g: Emitter, event: Event) -> None:
-    for assigned in event.assignments:
-        member = g.view.members.get(assigned.member_id)
-        if member is not None:
-            member.partitions = assigned.partitions
+    assigned = {a.member_id: a.partitions for a in event.assignments}
+    for member in g.view.members.values():
+        member.partitions = assigned.get(member.member_id, member.partitions)
