@@ -101,8 +101,6 @@ def _name(event: Event) -> str:
 
 def _member(g: Emitter, event: Event) -> str:
     """The member that a line is about; empty if that cannot be told."""
-    if event.member_id:
-        return event.member_id
     named = g.view.client_names.get(_name(event), "")
     if named:
         return named

@@ -281,10 +281,9 @@ def next_close_ms(g: Emitter) -> int | None:
 
 def _culprit(rebalance: Rebalance) -> Trigger:
     """The first trigger; the coordinator's own reason counts before anything inferred."""
-    if rebalance.cause:
-        named = [t for t in rebalance.triggers if t.cause == rebalance.cause]
-        if named:
-            return next((t for t in reversed(named) if t.member_id == rebalance.named), named[-1])
+    named = [t for t in rebalance.triggers if t.cause == rebalance.cause]
+    if named:
+        return next((t for t in reversed(named) if t.member_id == rebalance.named), named[-1])
     first = started_ms(rebalance)
     early = [t for t in rebalance.triggers if t.at_ms <= first or rebalance.first_sign_ms < 0 or t.at_ms <= rebalance.first_sign_ms]
     if not early:

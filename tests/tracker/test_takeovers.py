@@ -73,12 +73,18 @@ def test_a_log_that_begins_with_a_loading_knows_the_members_of_the_newest_genera
 
 
 def test_a_member_that_is_read_back_keeps_what_is_known_of_it_and_gains_the_rest() -> None:
-    """The broker restarts and reads its partition: since when b-1 is a member is known, whose it is the line tells."""
+    """The broker restarts and reads its partition: since when b-1 is a member is known, whose it is the line tells.
+
+    The members of older generations are read too, and are none.
+    """
     story = stable().at(20_000).log(kinds.GROUP_UNLOADED, generation=1)
+    story.at(25_000).log(kinds.MEMBER_LOADED, member_id="old-1", generation=0, client_id="web")
     story.at(25_000).log(kinds.MEMBER_LOADED, member_id="b-1", generation=1, client_id="web", session_timeout_ms=10_000)
     story.at(25_001).log(kinds.GROUP_LOADED, generation=1)
     story.at(40_000).log(kinds.MEMBER_FAILED, member_id="b-1").log_preparing(1, EXPIRED.format("b-1"), "b-1")
     (session,) = table(story.rows(until=60_000), "member_sessions")
+    story.at(41_000).log(kinds.GROUP_EMPTY, generation=2)
+    assert [row["member_id"] for row in table(story.rows(until=60_000), "member_sessions")] == ["b-1", "a-1"]
     assert (session["joined_at"], session["client_id"], session["session_timeout_ms"]) == (100, "web", 10_000)
 
 
