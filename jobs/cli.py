@@ -60,7 +60,8 @@ Examples:
     "--input",
     "source",
     type=click.Path(path_type=Path),
-    help="Folder <cluster>/<broker>/*.log[.gz] (server.log, kafka-request.log), or any folder or single log file.",
+    help="Folder <cluster>/<broker>/*.log[.gz] (server.log, kafka-request.log), beside the brokers clients/, offsets/ and poll/; "
+    "or any folder or single log file.",
 )
 @click.option(
     "--lakehouse",
