@@ -12,7 +12,7 @@ from jobs import dump_offsets
 from jobs import poll as polls
 from jobs.errors import UserError
 from jobs.interrupts import Interrupts
-from jobs.kafka_clients import Cluster
+from jobs.kafka_clients import Cluster, check_cluster_name
 from jobs.sources.record_lines import is_record_file
 
 Complain = Callable[[str], None]
@@ -52,8 +52,7 @@ def poll(
 ) -> int:
     """Polls; returns the exit code."""
     seconds = polls.duration(every)
-    if not cluster or "/" in cluster or cluster.startswith((".", "_")):
-        raise UserError(f"--cluster {cluster}: this becomes the name of a folder, and must be one that is read")
+    check_cluster_name("--cluster", cluster)
     with Interrupts() as interrupts:
         poller = polls.Poller(Cluster(bootstrap, config), groups)
         folder = out / cluster / "poll"

@@ -21,6 +21,7 @@ from jobs.errors import QueryFailedError, UserError
 if TYPE_CHECKING:
     from rich.console import Console
 
+    from jobs.offsets_capture import OffsetsFrom
     from jobs.pipeline import Outcome
 
 FAILED: Final = 1
@@ -52,14 +53,15 @@ Examples:
   rebalance run --input logs/ --lakehouse lake/ --once
   rebalance run --input logs/ --lakehouse lake/ --once --timezone Europe/Berlin
   rebalance run --input /var/log/kafka --lakehouse lake/          follows the logs until Ctrl-C
+  rebalance run --offsets-from broker:9092 --lakehouse lake/      without any logs: reads __consumer_offsets
 """,
 )
 @click.option(
     "--input",
     "source",
     type=click.Path(path_type=Path),
-    required=True,
-    help="Folder <cluster>/<broker>/*.log[.gz] (server.log, kafka-request.log), or any folder or single log file.",
+    help="Folder <cluster>/<broker>/*.log[.gz] (server.log, kafka-request.log), beside the brokers clients/, offsets/ and poll/; "
+    "or any folder or single log file.",
 )
 @click.option(
     "--lakehouse",
@@ -83,8 +85,15 @@ Examples:
     metavar="N",
     help="How far the lines of one broker may be out of order. [default: 5000]",
 )
+@click.option(
+    "--offsets-from", metavar="HOST:PORT", help="Read __consumer_offsets of this cluster too, or alone (docs/capture-managed.md)."
+)
+@click.option("--offsets-cluster", default="default", metavar="NAME", help="Name of that cluster in the tables. [default: default]")
+@click.option(
+    "--client-config", type=click.Path(path_type=Path), help="Settings of the client that reads it, as of `rebalance dump-offsets`."
+)
 def run(
-    source: Path,
+    source: Path | None,
     lakehouse: Path,
     *,
     once: bool,
@@ -92,6 +101,9 @@ def run(
     config: Path | None,
     slice_lines: int | None,
     lateness_ms: int | None,
+    offsets_from: str | None,
+    offsets_cluster: str,
+    client_config: Path | None,
 ) -> int:
     """Work through broker logs: ingest and track together.
 
@@ -100,7 +112,12 @@ def run(
     from jobs import settings
 
     chosen = settings.load(config, timezones=timezones, slice_lines=slice_lines, lateness_ms=lateness_ms)
-    return run_and_tell(source, lakehouse, chosen, once=once)
+    offsets = None
+    if offsets_from is not None:
+        from jobs.offsets_capture import OffsetsFrom
+
+        offsets = OffsetsFrom(offsets_from, offsets_cluster, client_config)
+    return run_and_tell(source, lakehouse, chosen, once=once, offsets=offsets)
 
 
 @cli.command(
@@ -325,15 +342,23 @@ def trace(*, kafka: str | None) -> int:
     return 0
 
 
-def run_and_tell(source: Path, lakehouse: Path, settings: Any, *, once: bool, short_run: bool = False) -> int:
+def run_and_tell(
+    source: Path | None,
+    lakehouse: Path,
+    settings: Any,
+    *,
+    once: bool,
+    short_run: bool = False,
+    offsets: OffsetsFrom | None = None,
+) -> int:
     """Runs the pipeline and tells what it came to; returns the exit code."""
     from jobs import pipeline
     from jobs.progress import Progress
 
     console = _console()
     with Progress(console) as progress:
-        outcome = pipeline.run(source, lakehouse, settings=settings, once=once, progress=progress, short_run=short_run)
-    _tell(console, outcome, source)
+        outcome = pipeline.run(source, lakehouse, settings=settings, once=once, progress=progress, short_run=short_run, offsets=offsets)
+    _tell(console, outcome, " and ".join([*([str(source)] if source else []), *([offsets.bootstrap] if offsets else [])]))
     if outcome.signal is None:
         return 0
     if once:
@@ -342,7 +367,7 @@ def run_and_tell(source: Path, lakehouse: Path, settings: Any, *, once: bool, sh
     return 0
 
 
-def _tell(console: Console, outcome: Outcome, source: Path) -> None:
+def _tell(console: Console, outcome: Outcome, source: str) -> None:
     """The account: where every line went, and what came of it."""
     from rich.text import Text
 

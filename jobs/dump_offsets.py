@@ -87,6 +87,8 @@ def dump(
                         if number not in spills:
                             spills[number] = files.enter_context(Path(folder, str(number)).open("w+", encoding="ascii"))
                         spills[number].write(f"{message.timestamp()[1]} {line(message)}\n")
+            if open_:
+                return done  # half a dump would put the rest of its records after later ones
             for text in _merged(list(spills.values())):
                 write(text)
                 done.written += 1

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Final
 
 from jobs.settings import Settings
+from jobs.sources.log_files import discover
 from jobs.sources.spool import SliceReport, Spool, SpoolSettings
 
 _LEAST_TOLERANCE_MS: Final = 1_000
@@ -17,7 +18,8 @@ _PENDING: Final = 4
 class Feeder:
     """One pass of the spool over the input. `error` is what it failed with, if it did."""
 
-    def __init__(self, source: Path, folder: Path, settings: Settings, *, follow: bool) -> None:
+    def __init__(self, source: Path, folder: Path, settings: Settings, *, follow: bool, also: Path | None = None) -> None:
+        """`also`: another folder that belongs to the input."""
         self._spool = Spool(
             source,
             folder,
@@ -29,6 +31,7 @@ class Feeder:
                 tolerance_ms=max(settings.lateness_ms, _LEAST_TOLERANCE_MS),
                 max_pending=_PENDING,
             ),
+            find=lambda root: sorted([*discover(root), *(discover(also) if also is not None else ())]),
         )
         self._follow = follow
         self._stop = threading.Event()

@@ -37,6 +37,12 @@ def read_config(path: Path | None) -> dict[str, str]:
     return settings
 
 
+def check_cluster_name(option: str, name: str) -> None:
+    """Refuses a name that cannot be the name of a folder which is read."""
+    if not name or "/" in name or name == "clients" or name.startswith((".", "_")):
+        raise UserError(f"{option} {name}: this becomes the name of a folder, and must be one that is read")
+
+
 class Cluster:
     """One cluster, and what its clients last complained of."""
 

@@ -4,6 +4,7 @@ group_events/, rebalances/, ...   the Delta tables
 _checkpoints/ingest, track        how far each query is; belongs to the tables: neither is of use without the other
 _checkpoints/layout.json          what the checkpoints were made with
 _checkpoints/inputs.json          where the logs were read from
+_captured/                        what was read from clusters itself (--offsets-from)
 _spool/                           slices of the input that wait for ingest
 _logs/                            Spark's log
 _lock                             held by the process that works here
@@ -59,6 +60,11 @@ class Lakehouse:
     def inputs(self) -> Path:
         """Where the logs were read from."""
         return self.folder / "_checkpoints" / "inputs.json"
+
+    @property
+    def captured(self) -> Path:
+        """What was read from clusters."""
+        return self.folder / "_captured"
 
     @property
     def spool(self) -> Path:

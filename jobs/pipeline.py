@@ -24,6 +24,7 @@ from jobs.errors import QueryFailedError, UserError
 from jobs.feeder import Feeder
 from jobs.interrupts import Interrupts
 from jobs.lakehouse import Lakehouse
+from jobs.offsets_capture import OffsetsCapture, OffsetsFrom
 from jobs.progress import Progress, Reached
 from jobs.settings import Settings
 from jobs.sources.log_files import discover
@@ -61,7 +62,7 @@ class Outcome:
 
 
 def run(
-    source: Path,
+    source: Path | None,
     folder: Path,
     *,
     settings: Settings,
@@ -69,26 +70,38 @@ def run(
     progress: Progress,
     spark: SparkSession | None = None,
     short_run: bool = False,
+    offsets: OffsetsFrom | None = None,
 ) -> Outcome:
     """Works through the logs at `source` into the lakehouse at `folder`. UserError, QueryFailedError: see there.
 
-    `spark`: a session to use, and to leave running. `short_run`: for an input of seconds (jobs/session.py).
+    `spark`: a session to use, and to leave running. `short_run`: for an input of seconds (jobs/session.py). `offsets`: a cluster whose
+    records are read too, or alone.
     """
-    _check_source(source, once=once)
+    if source is not None:
+        _check_source(source, once=once)
+    elif offsets is None:
+        raise UserError("nothing to read: give --input or --offsets-from")
     if spark is None:
         check_java()
     with lakehouse.opened(folder, settings) as house, Interrupts() as interrupts:
         before = lake.account(folder)
         complete = _take_mark(house)
-        lakehouse.remember_input(house, source)
-        with _feeding(source, house, settings, follow=not once) as feeder:
+        capture = OffsetsCapture(offsets, house.captured) if offsets is not None else None
+        if capture is not None:
+            lakehouse.remember_input(house, capture.folder)
+        if source is not None:
+            lakehouse.remember_input(house, source)
+        with (
+            _capturing(capture, interrupts, once=once) as captured,
+            _feeding(source or house.captured, house, settings, follow=not once, also=captured if source else None) as feeder,
+        ):
             if complete and once and not _anything_new(feeder, interrupts):
                 _leave_mark(house)
                 return Outcome(before, before, progress.seconds)
             progress.show(Reached("starting Spark"))
             with started_spark(house, spark, short_run=short_run) as session:
                 interrupts.install()  # Spark has put its own handler of Ctrl-C in the place of ours
-                stages = _Stages(session, house, settings, feeder, once=once)
+                stages = _Stages(session, house, settings, feeder, once=once, capture=capture)
                 stages.work(progress, interrupts)
                 late = stages.reached().late_events
         if once and interrupts.signal is None:
@@ -145,9 +158,25 @@ def _leave_mark(house: Lakehouse) -> None:
 
 
 @contextmanager
-def _feeding(source: Path, house: Lakehouse, settings: Settings, *, follow: bool) -> Iterator[Feeder]:
+def _capturing(capture: OffsetsCapture | None, interrupts: Interrupts, *, once: bool) -> Iterator[Path | None]:
+    """The folder of what is read from a cluster, if anything is: up to now, or for as long as this lasts."""
+    if capture is None:
+        yield None
+        return
+    if once:
+        capture.fetch(lambda: interrupts.signal is not None)
+    else:
+        capture.start()
     try:
-        feeder = Feeder(source, house.spool, settings, follow=follow)
+        yield capture.folder
+    finally:
+        capture.stop()
+
+
+@contextmanager
+def _feeding(source: Path, house: Lakehouse, settings: Settings, *, follow: bool, also: Path | None = None) -> Iterator[Feeder]:
+    try:
+        feeder = Feeder(source, house.spool, settings, follow=follow, also=also)
     except (OSError, ValueError) as error:  # a spool that another version wrote
         raise UserError(str(error)) from None
     feeder.start()
@@ -167,11 +196,21 @@ def _anything_new(feeder: Feeder, interrupts: Interrupts) -> bool:
 class _Stages:
     """The two queries and the thread that waits for their end."""
 
-    def __init__(self, spark: SparkSession, house: Lakehouse, settings: Settings, feeder: Feeder, *, once: bool) -> None:
+    def __init__(
+        self,
+        spark: SparkSession,
+        house: Lakehouse,
+        settings: Settings,
+        feeder: Feeder,
+        *,
+        once: bool,
+        capture: OffsetsCapture | None = None,
+    ) -> None:
         from jobs.ingest import IngestError, start_ingest
         from jobs.track import start_track
 
         self._feeder = feeder
+        self._capture = capture
         self._once = once
         self._house = house
         self._tracked = 0
@@ -234,6 +273,8 @@ class _Stages:
     def _check(self) -> None:
         if self._feeder.error is not None:
             raise QueryFailedError("reading the input", root_cause(self._feeder.error), self._house.log)
+        if self._capture is not None and self._capture.error is not None:
+            raise QueryFailedError("reading __consumer_offsets", root_cause(self._capture.error), self._house.log)
         for name, query in self.queries.items():
             if (error := query.exception()) is not None:
                 raise QueryFailedError(name, root_cause(error), self._house.log) from error

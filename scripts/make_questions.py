@@ -123,7 +123,8 @@ EXAMPLES: Final = (
     Example(
         "cooperative",
         "--group seat-allocator",
-        "Two rounds where a member came, one where a member went: as it should be. No partition stood still in the two-round ones.",
+        "Two rounds where a member came, one where a member went: as it should be. Only what moved stood still: from when its owner gave "
+        "it up, in the second round, until that was over. The others worked on.",
     ),
     Example(
         "subscriptions",
@@ -150,7 +151,11 @@ EXAMPLES: Final = (
     Example("groups", "--limit 8", "State of the groups at the end of the tables; `--until` gives any other time."),
     Example("worst", "--limit 5", "Where to begin: `time lost` is the sum over partitions of the time without an owner at work."),
     Example("culprits", "--limit 5", "Who starts them, whatever the group."),
-    Example("timeline", "--group refund-processor --until 06:13", "A member is killed; 8 s later its session runs out."),
+    Example(
+        "timeline",
+        "--group refund-processor --until 06:13",
+        "A member freezes; 6 s after its last heartbeat its session runs out. It thaws 12 s later, is refused, and joins anew.",
+    ),
     Example("changes", "--at 06:12:24 --around 1s", "What happened within a second of that time, in any group."),
     Example(
         "heartbeats",
@@ -158,8 +163,12 @@ EXAMPLES: Final = (
         "Who came close to losing its session: above 80 % the next pause ends it.",
     ),
     Example("skew", "--limit 4", "`audit-tail` has four members and three partitions: one has nothing to do."),
-    Example("bill", "--limit 6", "An application is a client.id without its number."),
-    Example("bill", "--set by=day", "The same bill, made out to days: all of the recording is one."),
+    Example(
+        "bill",
+        "--limit 6",
+        "Made out to applications, which are client.ids without their number. `--set by=day` makes the same bill out to days; so do "
+        "`client`, `member` and `group`.",
+    ),
     Example(
         "phases",
         "--until 06:15 --limit 6",
@@ -174,14 +183,24 @@ EVIDENCE_OF: Final = "parcel-tracker"
 
 def page(lakehouse: Path) -> str:
     """The whole of docs/questions.md."""
-    parts = [INTRO, "## What users ask most\n"]
-    by_name = {example.name: example for example in EXAMPLES if example.name in questions.FIFTEEN}
+    parts = [INTRO, index(), "## What users ask most\n"]
+    by_name = {example.name: example for example in EXAMPLES}
     for number, name in enumerate(questions.FIFTEEN, 1):
         parts.append(section(f"{number}. ", by_name[name], lakehouse))
     parts.append("## Every day\n")
     parts += [section("", example, lakehouse) for example in EXAMPLES if example.name not in questions.FIFTEEN]
     parts += [evidence(lakehouse), ELSEWHERE]
     return "\n".join(parts)
+
+
+def index() -> str:
+    """All questions and their names."""
+    everyday = [name for name in questions.names() if name not in questions.FIFTEEN]
+    lines = [f"| {number} | {questions.load(name).question} | `{name}` |" for number, name in enumerate(questions.FIFTEEN, 1)]
+    lines += [f"| | {questions.load(name).question} | `{name}` |" for name in everyday]
+    return "\n".join(
+        ["## All of them\n", "The first fifteen are what users ask most.\n", "| | question | name |", "|---|---|---|", *lines, ""]
+    )
 
 
 def section(number: str, example: Example, lakehouse: Path) -> str:

@@ -3,7 +3,7 @@
 -- One row per member, the one closest to its end first. `longest_gap_ms` is the longest time between two signs of life
 -- (heartbeats, joins, commits) to one broker, `used_percent` its part of session.timeout.ms: 100 is the end, a healthy
 -- member stays below 40. `refused` are heartbeats that were answered with an error other than REBALANCE_IN_PROGRESS.
--- Needs kafka-request.log.
+-- A run of even heartbeats counts whole if it began by `until`. Needs kafka-request.log.
 --
 -- :cluster     only this cluster
 -- :group       only this consumer group

@@ -8,6 +8,7 @@ trouble. Which of the two came first in the log is a matter of chance, so a sess
 
 from __future__ import annotations
 
+import json
 from typing import Any, Final
 
 from coordinator_model import events as kinds
@@ -74,6 +75,7 @@ def close_due(g: Emitter, now_ms: int, clock: BrokerClock | None = None, *, flus
             g.emit(FINDINGS, **held.row)
         else:
             incident.lost.append(held.member_id)
+            _keep(incident, Ref(**json.loads(held.row["evidence"])[0]))
     running = view.incident
     if running is not None and (flush or running.last_ms + SPAN_MS < now_ms):
         view.incident = None
@@ -89,9 +91,14 @@ def _sign(g: Emitter, at_ms: int, sign: Ref | None) -> Incident:
             close_due(g, at_ms)
         running = view.incident = Incident(at_ms, at_ms)
     running.last_ms = max(running.last_ms, at_ms)
-    if sign is not None and len(running.signs) < findings.SIGNS_KEPT:
-        running.signs.append(sign)
+    if sign is not None:
+        _keep(running, sign)
     return running
+
+
+def _keep(incident: Incident, sign: Ref) -> None:
+    if len(incident.signs) < findings.SIGNS_KEPT and sign not in incident.signs:
+        incident.signs.append(sign)
 
 
 def _cause_of(g: Emitter, held: HeldFinding, clock: BrokerClock | None) -> Incident | None:
@@ -99,6 +106,8 @@ def _cause_of(g: Emitter, held: HeldFinding, clock: BrokerClock | None) -> Incid
     if running is not None and running.began_ms - HINDSIGHT_MS <= held.at_ms <= running.last_ms + SPAN_MS:
         # Who was heard after the trouble was over fell silent by itself.
         return running if held.seen_ms <= running.last_ms else None
-    if clock is not None and clock.took_over_between(held.at_ms - SPAN_MS, held.at_ms + HINDSIGHT_MS):
-        return _sign(g, held.at_ms, None)
-    return None
+    elected_ms = clock.took_over_between(held.at_ms - SPAN_MS, held.at_ms + HINDSIGHT_MS) if clock is not None else -1
+    if clock is None or elected_ms < 0:
+        return None
+    line = clock.elections.get(elected_ms)
+    return _sign(g, held.at_ms, Ref(*line) if line is not None else None)

@@ -25,6 +25,7 @@ class BrokerClock:
     ended: bool = False
     heard: list[list[int]] = field(default_factory=list)
     took_over: list[int] = field(default_factory=list)  # when it became the coordinator of partitions, ascending
+    elections: dict[int, tuple[str, str, int]] = field(default_factory=dict)  # the line that tells it, by that time
 
     def read_to(self, at_ms: int) -> None:
         """Lines up to `at_ms` were read. Time never goes back."""
@@ -67,14 +68,16 @@ class BrokerClock:
         gaps = ((one[1], other[0]) for one, other in itertools.pairwise(self.heard))
         return max((after - before - 1 for before, after in gaps if before < last and after > first), default=0) * SECOND_MS
 
-    def take_over(self, at_ms: int) -> None:
-        """The broker was elected coordinator of a partition: another one has gone, or given it up."""
+    def take_over(self, at_ms: int, line: tuple[str, str, int]) -> None:
+        """The broker was elected coordinator of a partition: another one has gone, or given it up. `line`: the Ref that tells it."""
         if at_ms not in self.took_over:
             self.took_over = sorted([*self.took_over, at_ms])[-TAKEOVERS_KEPT:]
+        told = {**self.elections, at_ms: min(line, self.elections.get(at_ms, line))}
+        self.elections = {at: told[at] for at in self.took_over if at in told}
 
-    def took_over_between(self, from_ms: int, to_ms: int) -> bool:
-        """Whether it became the coordinator of anything in that time."""
-        return any(from_ms <= at_ms <= to_ms for at_ms in self.took_over)
+    def took_over_between(self, from_ms: int, to_ms: int) -> int:
+        """When it first became the coordinator of anything in that time; -1 if it did not."""
+        return next((at_ms for at_ms in self.took_over if from_ms <= at_ms <= to_ms), -1)
 
     def forget_before(self, at_ms: int) -> None:
         """Drops stretches that ended before `at_ms`, but for the last of them: silence is measured from it."""

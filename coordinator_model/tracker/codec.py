@@ -76,7 +76,9 @@ def view(data: list[Any], settings: Settings) -> View:
 
 def clock(data: list[Any]) -> BrokerClock:
     """A broker's clock."""
-    return BrokerClock(*data)
+    restored = BrokerClock(*data)
+    restored.elections = {at_ms: Ref(*line) for at_ms, line in restored.elections.items()}
+    return restored
 
 
 def event(data: list[Any]) -> Event:

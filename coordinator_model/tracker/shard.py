@@ -24,7 +24,7 @@ from coordinator_model.tracker.clock import SECOND_MS, BrokerClock
 from coordinator_model.tracker.codec import MODEL_VERSION
 from coordinator_model.tracker.group import GroupTracker
 from coordinator_model.tracker.order import heartbeats, sort_key
-from coordinator_model.tracker.rows import Row
+from coordinator_model.tracker.rows import Row, ref
 from coordinator_model.tracker.settings import Settings
 from coordinator_model.tracker.view import View
 
@@ -82,7 +82,7 @@ class Shard:
             if event.kind in (kinds.INSTANCE_FENCED, kinds.GROUPS_CLEANED):
                 self._unplaced.append(event)
             elif event.kind == kinds.COORDINATOR_ELECTED and event.generation != 0:  # 0: the partition was just made
-                clock.take_over(event.at_ms)
+                clock.take_over(event.at_ms, ref(event))
             return
         if event.source == "coordinator" and event.coordinator_partition >= 0:
             self._partitions[event.group_id] = event.coordinator_partition

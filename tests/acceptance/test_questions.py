@@ -86,6 +86,29 @@ def test_nothing_is_said_against_a_healthy_group(lakehouse, name):
     assert [row for row in asked(lakehouse, name, limit="100000") if row["group_id"] == HEALTHY] == []
 
 
+DECOYS = {"s22", "s24", "s26"}  # of truth.jsonl: healthy, offsets without a group, much that looks like trouble
+
+
+def test_healthy_groups_and_decoys_have_no_finding_but_what_a_broker_did(lakehouse):
+    truth = [json.loads(text) for text in (make_questions.RECORDING / "truth.jsonl").read_text(encoding="utf-8").splitlines()]
+    groups = {line["group"] for line in truth if line["scenario"] in DECOYS}
+    assert HEALTHY in groups
+    assert len(groups) == len(DECOYS)
+    codes = {row["code"] for group in groups for row in asked(lakehouse, "findings", group=group, limit="1000")}
+    assert codes <= {"COORDINATOR_MOVED", "HEARTBEAT_NEAR_MISS"}
+
+
+def test_a_rolling_restart_is_one_finding_with_its_bill_and_no_storm(lakehouse):
+    rows = Lake(lakehouse).rows(
+        "SELECT code, details FROM findings WHERE group_id = 'checkout-api' AND code IN ('ROLLING_RESTART', 'REBALANCE_STORM')"
+    )
+    assert [row["code"] for row in rows] == ["ROLLING_RESTART"]
+    bill = json.loads(rows[0]["details"])
+    assert (bill["rebalances"], len(bill["restarted"])) == (8, 4)
+    (wave,) = [row for row in asked(lakehouse, "deploys", until="06:15") if row["group_id"] == "checkout-api"]
+    assert (bill["total_ms"], bill["unavailable_partition_ms"]) == (wave["total_ms"], wave["unavailable_partition_ms"])
+
+
 # What was staged (README.md of the recording), and what the questions say of it.
 
 
@@ -252,7 +275,7 @@ def test_the_costs_that_were_worked_out_by_hand_are_those_of_the_tables(lakehous
     table = [number(time) for time in re.findall(r"\| (\d{3} \d{3}) \|", section)]
     assert [table[0], table[-1]] == ends
     assert {time for _, until, since, _ in terms for time in (until, since)} <= set(table)
-    query = "SELECT epoch_ms(at) % 1000000 a, epoch_ms(received_at) % 1000000 r FROM group_events WHERE group_id = ?"
+    query = "SELECT epoch_ms(e.at) % 1000000 a, epoch_ms(e.received_at) % 1000000 r FROM group_events e WHERE e.group_id = ?"
     logged = {time for event in Lake(lakehouse).rows(query, group) for time in event.values()}
     assert set(table) <= logged
 

@@ -154,7 +154,11 @@ def test_a_broker_that_takes_over_partitions_has_lost_another_one(evidence, elec
     rows = group.live(170_000).seen(evidence)
     assert findings(rows) == [("COORDINATOR_MOVED", "")]
     assert lost(rows) == ["c"]
-    assert "held up" in finding(rows, "COORDINATOR_MOVED")["message"]
+    told = finding(rows, "COORDINATOR_MOVED")
+    assert "held up" in told["message"]
+    lines = {(e.origin, e.position): e.kind for e in group.events}
+    proof = {lines[ref["origin"], ref["position"]] for ref in json.loads(told["evidence"])}
+    assert proof == {kinds.COORDINATOR_ELECTED, kinds.MEMBER_FAILED}
 
 
 @where_the_log_is_seen

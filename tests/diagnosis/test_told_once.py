@@ -117,4 +117,6 @@ def test_trouble_that_was_over_when_the_sessions_ended_is_not_what_ended_them():
     assert findings(rows) == [("COORDINATOR_MOVED", "")]
     told = finding(rows, "COORDINATOR_MOVED")
     assert (told["at"] > 120_000, len(json.loads(told["details"])["members_lost"])) == (True, 2)
-    assert json.loads(told["evidence"]) == []
+    proof = [(ref["source"], ref["position"]) for ref in json.loads(told["evidence"])]
+    assert proof[0] == ("coordinator", election[0].position)  # the election; then what was heard last of the two members
+    assert [source for source, _ in proof[1:]] == ["request", "request"]

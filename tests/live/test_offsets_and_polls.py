@@ -19,6 +19,7 @@ from rich.console import Console
 
 from jobs import pipeline
 from jobs.cli import main
+from jobs.offsets_capture import OffsetsFrom
 from jobs.progress import Progress
 from jobs.settings import Settings
 
@@ -183,6 +184,25 @@ def test_beside_the_brokers_log_nothing_is_told_twice(spark, recorded, tmp_path)
     assert [f["code"] for f in both["findings"]] == [f["code"] for f in log["findings"]]
     assert [r["partitions_moved"] for r in log["rebalances"]] == [None] * 6
     assert [r["partitions_moved"] for r in both["rebalances"]][1:5] == [3, 3, 3, 3]
+
+
+def test_the_pipeline_reads_the_cluster_itself_and_goes_on_with_the_next_run(spark, broker, recorded, tmp_path):
+    offsets = OffsetsFrom(broker.bootstrap, "live")
+
+    def run(source):
+        progress = Progress(Console(file=io.StringIO(), width=200))
+        return pipeline.run(source, tmp_path / "lake", settings=Settings(), once=True, progress=progress, spark=spark, offsets=offsets)
+
+    first = run(None)
+    rows = DeltaTable(str(tmp_path / "lake" / "rebalances")).to_pyarrow_table().to_pylist()
+    done = sorted((row for row in rows if row["group_id"] == GROUP), key=lambda row: row["ended_at"])
+    assert summary({"rebalances": done}) == WHAT_WAS_DONE
+    assert first.late_events == 0
+    assert run(None).nothing_new
+    proof = json.loads(done[0]["evidence"])[0]
+    assert proof["origin"] == "live/offsets/captured.jsonl"
+    both = run(recorded / "log")
+    assert both.added["lines_read"] > 100
 
 
 def test_a_dump_that_is_there_is_continued(broker, recorded, tmp_path):

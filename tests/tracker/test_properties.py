@@ -127,6 +127,7 @@ def as_set(rows: list[Row]) -> Counter[str]:
 @given(of_events(80, ("b1", "b2", "b3")))
 def test_any_event_is_taken_in_any_state(stream: list[Event]) -> None:
     for row in play([[*stream, *clocks(stream)]]):
+        assert json.loads(row.values["evidence"]), "a claim without evidence"
         if row.table == "rebalances":
             assert row.values["started_at"] <= (row.values["joined_at"] or row.values["ended_at"]) <= row.values["ended_at"]
         if row.table == "group_transitions" and row.values["trigger"] != "GROUP_LOADED":
