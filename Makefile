@@ -61,7 +61,7 @@ score: $(SPARK) ## compare causes, culprits and findings with what was done to t
 	@$(BIN)/python -m scripts.score $(RECORDINGS)
 
 .PHONY: coverage
-coverage: $(VENV) ## branch coverage: of the specification by its tests (100 %), of the tracker by all that need no Java
+coverage: $(VENV) ## branch coverage of coordinator_model by its own tests, none of them random: it has to be 100 %
 	@COVERAGE="$(BIN)/coverage" scripts/coverage.sh
 
 .PHONY: mutants

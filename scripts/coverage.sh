@@ -1,6 +1,6 @@
 #!/bin/sh
-# Branch coverage. The specification (coordinator_model without tracker/ and diagnosis/) has to be covered completely by its own tests,
-# without those on random scripts: what they reach they may not reach next time. The tracker is only measured.
+# Branch coverage of coordinator_model: every branch has to be taken by the tests of its own part, without those on random
+# scripts: what they reach they may not reach next time.
 set -eu
 cd "$(dirname "$0")/.."
 
@@ -8,16 +8,23 @@ coverage=${COVERAGE:-.venv/bin/coverage}
 mkdir -p .work
 
 measure() {
-  name=$1
+  export COVERAGE_FILE=".work/coverage-$1"
   shift
-  export COVERAGE_FILE=".work/coverage-$name"
-  "$coverage" run -m pytest -q --no-header -p no:cacheprovider "$@"
+  "$coverage" run --source coordinator_model -m pytest -q --no-header -p no:cacheprovider -m "not hypothesis and not spark and not slow" "$@"
+}
+
+complete() {
+  "$coverage" report --show-missing --skip-covered --fail-under 100 "$@"
 }
 
 echo "The specification, by tests/model:"
-measure model -m "not hypothesis" tests/model
-"$coverage" report --include "coordinator_model/*" --omit "coordinator_model/tracker/*,coordinator_model/diagnosis/*" --show-missing --skip-covered --fail-under 100
+measure model tests/model
+complete --omit "coordinator_model/tracker/*,coordinator_model/diagnosis/*"
 
-echo "The tracker, by all tests that need no Java:"
-measure tracker -m "not spark and not slow"
-"$coverage" report --include "coordinator_model/tracker/*,coordinator_model/diagnosis/*" --show-missing
+echo "The tracker and its diagnoses, by their stories:"
+measure tracker tests/tracker tests/diagnosis
+complete --include "coordinator_model/tracker/*,coordinator_model/diagnosis/*"
+
+echo "The whole of coordinator_model, by both:"
+COVERAGE_FILE=.work/coverage-model "$coverage" combine -q --keep --data-file .work/coverage .work/coverage-model .work/coverage-tracker
+complete --data-file .work/coverage

@@ -9,6 +9,8 @@ import pytest
 from coordinator_model import events as kinds
 from coordinator_model.errors import Error
 from coordinator_model.events import Event
+from coordinator_model.tracker import codec
+from coordinator_model.tracker.shard import Shard
 from tests.diagnosis.narrated import CLOSED, REQUESTS, Group, causes, finding, findings, in_any_evidence, where_requests_are_seen
 from tests.tracker.batching import clocks
 from tests.tracker.story import START_MS, Story, play, table
@@ -120,3 +122,30 @@ def test_trouble_that_was_over_when_the_sessions_ended_is_not_what_ended_them():
     proof = [(ref["source"], ref["position"]) for ref in json.loads(told["evidence"])]
     assert proof[0] == ("coordinator", election[0].position)  # the election; then what was heard last of the two members
     assert [source for source, _ in proof[1:]] == ["request", "request"]
+
+
+def test_of_a_long_trouble_the_first_signs_are_proof_enough():
+    """Every heartbeat waits, for half a minute."""
+    group = healthy()
+    for ms in range(60_100, 90_000, 1_000):
+        group.at(ms + 2_500).request(kinds.HEARTBEAT, group["b"].member, took=2_500, generation=1, beats=(0,), **group["b"].who())
+    rows = group.session_ends("c").live(200_000).seen(REQUESTS)
+    proof = json.loads(finding(rows, "COORDINATOR_MOVED")["evidence"])
+    slow = [event.position for event in group.events if event.at_ms - event.received_ms == 2_500]
+    assert [line["position"] for line in proof] == slow[:8]
+
+
+def test_an_election_that_was_stored_before_its_line_was_kept_still_counts():
+    """State of a release whose clocks had four fields."""
+    group = Group("a", "b").live(60_000).elected(4, 55_000).session_ends("b").live(200_000)
+    cut = START_MS + 60_000
+    early, late = ([event for event in group.events if (event.at_ms <= cut) == first] for first in (True, False))
+    shard = Shard()
+    rows = shard.observe([*early, *clocks(early)])
+    version, (brokers, *rest) = codec.unpack(shard.encode())
+    old = codec.pack((version, [{broker: clock[:4] for broker, clock in brokers.items()}, *rest]))
+    rows += play([[*late, *clocks(late)]], shard=Shard.decode(old))
+    told = finding(rows, "COORDINATOR_MOVED")
+    assert len(json.loads(told["details"])["members_lost"]) == 1
+    kept = finding(play([[*group.events, *clocks(group.events)]]), "COORDINATOR_MOVED")
+    assert len(json.loads(kept["evidence"])) == len(json.loads(told["evidence"])) + 1
