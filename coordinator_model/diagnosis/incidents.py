@@ -8,7 +8,6 @@ trouble. Which of the two came first in the log is a matter of chance, so a sess
 
 from __future__ import annotations
 
-import json
 from typing import Any, Final
 
 from coordinator_model import events as kinds
@@ -17,7 +16,7 @@ from coordinator_model.events import Event
 from coordinator_model.tracker import findings
 from coordinator_model.tracker.clock import BrokerClock
 from coordinator_model.tracker.emit import Emitter
-from coordinator_model.tracker.rows import FINDINGS, Ref, ref
+from coordinator_model.tracker.rows import FINDINGS, Ref, first_ref, ref
 from coordinator_model.tracker.view import HeldFinding, Incident
 
 HINDSIGHT_MS: Final = 10_000
@@ -75,7 +74,7 @@ def close_due(g: Emitter, now_ms: int, clock: BrokerClock | None = None, *, flus
             g.emit(FINDINGS, **held.row)
         else:
             incident.lost.append(held.member_id)
-            _keep(incident, Ref(**json.loads(held.row["evidence"])[0]))
+            _keep(incident, first_ref(held.row["evidence"]))
     running = view.incident
     if running is not None and (flush or running.last_ms + SPAN_MS < now_ms):
         view.incident = None

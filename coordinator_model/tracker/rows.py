@@ -40,3 +40,8 @@ def evidence_json(refs: Iterable[Ref]) -> str:
     """The `evidence` column: distinct lines in file order, so that the same lines always give the same text."""
     distinct = sorted(set(refs), key=lambda r: (r.source, r.origin, r.position))[:MAX_EVIDENCE]
     return json.dumps([r._asdict() for r in distinct], separators=(",", ":"), ensure_ascii=False)
+
+
+def first_ref(evidence: str) -> Ref:
+    """The first line that such a column names."""
+    return Ref(**json.loads(evidence)[0])

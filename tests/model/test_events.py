@@ -8,8 +8,10 @@ KINDS = {name: value for name, value in vars(events).items() if name.isupper() a
 
 def test_a_kind_is_called_what_it_says():
     progress = {"CLOCK": "clock", "END": "end"}
-    assert {name: progress.get(name, name) for name in KINDS} == KINDS
-    assert progress.items() <= KINDS.items()
+    sources = {"CLIENT_SOURCE": "client", "CLIENTS": "clients", "OFFSETS_SOURCE": "offsets", "POLL_SOURCE": "poll"}
+    others = progress | sources
+    assert {name: others.get(name, name) for name in KINDS} == KINDS
+    assert others.items() <= KINDS.items()
 
 
 def test_requests_are_named_as_their_apis():
