@@ -75,7 +75,8 @@ def close_due(g: Emitter, now_ms: int, clock: BrokerClock | None = None, *, flus
             g.emit(FINDINGS, **held.row)
         else:
             incident.lost.append(held.member_id)
-            _keep(incident, Ref(**json.loads(held.row["evidence"])[0]))
+            for line in json.loads(held.row["evidence"])[:1]:
+                _keep(incident, Ref(**line))
     running = view.incident
     if running is not None and (flush or running.last_ms + SPAN_MS < now_ms):
         view.incident = None
