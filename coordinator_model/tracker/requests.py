@@ -101,6 +101,7 @@ def join_group(g: Emitter, event: Event) -> None:
     known = event.answer_member_id in view.members
     member = membership.add(g, event.answer_member_id, event.received_ms, event)
     member.sessions_seen = True
+    member.last_sign = ref(event)
     view.protocol, view.leader_id = event.protocol or view.protocol, leader_id or view.leader_id
     view.protocol_type = event.protocol_type or view.protocol_type
     offered = tuple((p.name, p.digest) for p in event.protocols)
@@ -163,6 +164,7 @@ def sync_group(g: Emitter, event: Event) -> None:
     member = membership.add(g, event.member_id, event.received_ms, event)
     member.renewed_ms = max(member.renewed_ms, event.at_ms)
     member.sessions_seen = True
+    member.last_sign = ref(event)
     rebalance = next((r for r in view.closing if r.generation == event.generation and r.outcome == phases.COMPLETED), None)
     if rebalance is not None:
         again = event.member_id in rebalance.synced

@@ -3,7 +3,7 @@
 from coordinator_model import events
 from coordinator_model.events import Event
 
-KINDS = {name: value for name, value in vars(events).items() if name.isupper() and isinstance(value, str)}
+KINDS = {name: value for name, value in vars(events).items() if name.isupper() and isinstance(value, str) and not name.endswith("_SOURCE")}
 
 
 def test_a_kind_is_called_what_it_says():
@@ -12,6 +12,10 @@ def test_a_kind_is_called_what_it_says():
     others = progress | sources
     assert {name: others.get(name, name) for name in KINDS} == KINDS
     assert others.items() <= KINDS.items()
+
+
+def test_what_stands_in_the_place_of_a_broker_is_called_what_its_folder_is():
+    assert {events.OFFSETS_SOURCE, events.POLL_SOURCE} == {"offsets", "poll"} == events.PSEUDO_BROKERS
 
 
 def test_requests_are_named_as_their_apis():
