@@ -16,7 +16,7 @@ from coordinator_model.events import Event
 from coordinator_model.tracker import findings
 from coordinator_model.tracker.clock import BrokerClock
 from coordinator_model.tracker.emit import Emitter
-from coordinator_model.tracker.rows import FINDINGS, Ref, first_ref, ref
+from coordinator_model.tracker.rows import FINDINGS, Ref, ref, refs
 from coordinator_model.tracker.view import HeldFinding, Incident
 
 HINDSIGHT_MS: Final = 10_000
@@ -74,7 +74,8 @@ def close_due(g: Emitter, now_ms: int, clock: BrokerClock | None = None, *, flus
             g.emit(FINDINGS, **held.row)
         else:
             incident.lost.append(held.member_id)
-            _keep(incident, first_ref(held.row["evidence"]))
+            for sign in refs(held.row["evidence"])[:1]:
+                _keep(incident, sign)
     running = view.incident
     if running is not None and (flush or running.last_ms + SPAN_MS < now_ms):
         view.incident = None

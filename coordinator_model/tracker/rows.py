@@ -42,6 +42,6 @@ def evidence_json(refs: Iterable[Ref]) -> str:
     return json.dumps([r._asdict() for r in distinct], separators=(",", ":"), ensure_ascii=False)
 
 
-def first_ref(evidence: str) -> Ref:
-    """The first line that such a column names."""
-    return Ref(**json.loads(evidence)[0])
+def refs(evidence: str) -> list[Ref]:
+    """The lines that such a column names."""
+    return [Ref(**line) for line in json.loads(evidence)]

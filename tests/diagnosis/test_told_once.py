@@ -149,3 +149,16 @@ def test_an_election_that_was_stored_before_its_line_was_kept_still_counts():
     assert len(json.loads(told["details"])["members_lost"]) == 1
     kept = finding(play([[*group.events, *clocks(group.events)]]), "COORDINATOR_MOVED")
     assert len(json.loads(kept["evidence"])) == len(json.loads(told["evidence"])) + 1
+
+
+def test_a_member_that_is_lost_before_its_first_heartbeat_was_heard_last_in_its_sync():
+    """It joins, gets its assignment, and its broker loses another one."""
+    group = Group("a", "b")
+    election = [group.elected(4, 5_000).events.pop()]
+    group.dies("a").dies("b")
+    rows = play([[*group.evidence(REQUESTS, until=60_000), *election]])
+    assert findings(rows) == [("COORDINATOR_MOVED", "")]
+    told = finding(rows, "COORDINATOR_MOVED")
+    assert len(json.loads(told["details"])["members_lost"]) == 2
+    syncs = [event.position for event in group.events if event.kind == kinds.SYNC_GROUP]
+    assert [line["position"] for line in json.loads(told["evidence"]) if line["source"] == "request"] == syncs

@@ -3,7 +3,7 @@
 from coordinator_model import events
 from coordinator_model.events import Event
 
-KINDS = {name: value for name, value in vars(events).items() if name.isupper() and isinstance(value, str) and not name.endswith("_SOURCE")}
+KINDS = {name: value for name, value in vars(events).items() if name.isupper() and isinstance(value, str)}
 
 
 def test_a_kind_is_called_what_it_says():
