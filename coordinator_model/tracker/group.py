@@ -171,7 +171,7 @@ class GroupTracker:
         phases.abandon(self, event.at_ms, signs)
         prediction.drop(self, event.at_ms)
         incidents.moved(self, event.at_ms, view.broker, event.broker, ref(event))
-        view.moved_ms = event.at_ms
+        view.moved_ms = event.received_ms  # what it asks may be what begins a rebalance
         recent = [old.client_id for old in view.gone if old.at_ms >= event.at_ms - incidents.SPAN_MS]
         view.moved_clients = sorted({*(member.client() for member in view.members.values()), *recent} - {""})
         was = view.state

@@ -244,3 +244,18 @@ def test_an_id_that_its_client_gave_up_is_no_session_timeout(evidence):
     rows = group.live(120_000).seen(evidence)
     assert [code for code, _ in findings(rows)] == []
     assert causes(rows) == ["MEMBER_JOINED"]
+
+
+@pytest.mark.parametrize("took_ms", [0, 1, 40])
+def test_the_request_that_shows_the_move_may_be_the_one_that_began_the_rebalance(took_ms):
+    """A former member comes back to the new coordinator under another id: it asked before its answer was logged."""
+    group = Group("a", "b").live(60_000)
+    group.dies("b")
+    del group.consumers["b"]
+    group.on("broker-2").is_at(70_000 + took_ms)
+    back = group._new("b")
+    group.consumers["b"] = back
+    group.at(70_000 + took_ms).id_issued(back.member, back.session_ms, back.patience_ms, took=took_ms, **back.who())
+    group.is_at(70_001 + took_ms).rebalance("", "b", new=("b",), asks={"b": -took_ms})
+    rows = group.live(120_000).seen(REQUESTS)
+    assert causes(rows)[-1] == "COORDINATOR_MOVED"
