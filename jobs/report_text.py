@@ -13,6 +13,7 @@ from typing import Final
 from rich.console import Console
 from rich.text import Text
 
+from coordinator_model.events import CLIENTS, OFFSETS_SOURCE, POLL_SOURCE
 from jobs.columns import Columns
 from jobs.report import Report, Row
 from jobs.safe_text import duration, instant, printable, who
@@ -27,6 +28,9 @@ _LAYOUTS: Final = (
 )
 _STYLES: Final = {"ERROR": "bold red", "WARNING": "yellow", "INFO": "cyan"}
 _DAY_MS: Final = 86_400_000
+
+_BESIDE: Final = {CLIENTS: "logs of clients", OFFSETS_SOURCE: "records of __consumer_offsets", POLL_SOURCE: "polls"}
+"""What is no broker, by what stands in the place of one."""
 
 
 def render(report: Report, console: Console, *, rebalances_per_group: int | None = None) -> None:
@@ -73,7 +77,11 @@ class _View:
         self.line(f"Cluster {printable(cluster['cluster'], 60)}", "bold")
         span = duration(cluster["last_ms"] - cluster["first_ms"])
         self.line(f"  Time    {instant(cluster['first_ms'])} to {instant(cluster['last_ms'])} UTC ({span})")
-        self.line(f"  Brokers {', '.join(printable(broker, 30) for broker in cluster['brokers'])}")
+        brokers = [broker for broker in cluster["brokers"] if broker not in _BESIDE]
+        if brokers:
+            self.line(f"  Brokers {', '.join(printable(broker, 30) for broker in brokers)}")
+        if beside := [_BESIDE[broker] for broker in cluster["brokers"] if broker in _BESIDE]:
+            self.line(f"  {'And' if brokers else 'From':7} {', '.join(beside)}")
         if lines := cluster["lines"]:
             self.line(
                 f"  Lines   {lines['lines_read']:,} read = {lines['skipped']:,} of other matters"

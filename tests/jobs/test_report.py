@@ -33,6 +33,16 @@ def test_the_names_of_the_tables_are_those_of_the_schemas():
     assert set(lake.TABLES) == set(TABLES)
 
 
+def test_what_is_no_broker_is_not_called_one(lakehouse):
+    write(lakehouse, line(broker="b1"), line(at=1_000, broker="b1"), line(at=2_000, broker="clients"), line(at=3_000, broker="offsets"))
+    assert "  Brokers b1\n  And     logs of clients, records of __consumer_offsets\n" in text(lakehouse)
+
+
+def test_a_cluster_may_have_no_broker_that_one_can_read(lakehouse):
+    write(lakehouse, line(broker="poll"), line(at=1_000, broker="poll"))
+    assert "  From    polls\n" in text(lakehouse)
+
+
 def test_a_report_names_cause_culprit_and_duration(lakehouse):
     write(
         lakehouse,
