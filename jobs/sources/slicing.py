@@ -67,6 +67,8 @@ class Stream:
         self.waiting = False  # ... which is a jump not settled
         self.clock_line = mark.line  # lines that CLOCK and LINE records stand for so far
         self.grown_at = 0.0  # monotonic seconds
+        self.label = ""  # what a shipper calls it for good, whatever its files are called
+        self.shipped = 0  # lines of it that a shipper delivered
 
     @property
     def key(self) -> tuple[str, str, str]:
@@ -396,7 +398,7 @@ def streams_state(streams: list[Stream]) -> list[dict[str, Any]]:
 
 
 def _stream_state(stream: Stream) -> dict[str, Any]:
-    return {
+    state = {
         "cluster": stream.cluster,
         "broker": stream.broker,
         "origin": stream.origin,
@@ -404,13 +406,16 @@ def _stream_state(stream: Stream) -> dict[str, Any]:
         "mark": asdict(stream.reader.mark if stream.reader else stream.mark),
         "seen": stream.seen,
     }
+    return state | {"label": stream.label, "shipped": stream.shipped} if stream.label else state
 
 
 def stream_of(entry: Mapping[str, Any]) -> Stream:
     """A log as it was written down."""
     file = LogFile(entry["cluster"], entry["broker"], entry["origin"], Path())
     seen = Signature(*entry["seen"]) if entry["seen"] else None
-    return Stream(file, Fingerprint(*entry["fingerprint"]), Mark(**entry["mark"]), seen)
+    stream = Stream(file, Fingerprint(*entry["fingerprint"]), Mark(**entry["mark"]), seen)
+    stream.label, stream.shipped = entry.get("label", ""), entry.get("shipped", 0)
+    return stream
 
 
 def _same_log(file: LogFile, head: bytes, other: LogFile, other_head: bytes) -> bool:
