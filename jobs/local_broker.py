@@ -154,7 +154,7 @@ class LocalBroker:
 
     def create_topic(self, name: str, partitions: int) -> None:
         """Makes a topic, and waits until it is there."""
-        admin = AdminClient({"bootstrap.servers": self.bootstrap})
+        admin = AdminClient({"bootstrap.servers": self.bootstrap, "log_level": 0})
         for made in admin.create_topics([NewTopic(name, partitions)]).values():
             made.result(30)
 

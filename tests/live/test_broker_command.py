@@ -14,6 +14,7 @@ from confluent_kafka import Consumer
 from confluent_kafka.admin import AdminClient
 
 from jobs.cli import main
+from jobs.jars import KAFKA_VERSION, OTHER_KAFKA, kafka_jar_dir
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow, pytest.mark.usefixtures("kafka_jars")]
 
@@ -46,9 +47,12 @@ def join_once(bootstrap):
     consumer.close()
 
 
-def test_one_broker_with_the_requests_of_groups(tmp_path, capsys):
+@pytest.mark.parametrize("version", [KAFKA_VERSION, *OTHER_KAFKA])
+def test_one_broker_with_the_requests_of_groups(tmp_path, capsys, version):
+    if not kafka_jar_dir(version).is_dir():
+        pytest.skip(f"no JARs: scripts/resolve_jars.py kafka {version}")
     folder = tmp_path / "kafka"
-    process, bootstrap = start("--dir", str(folder), "--topic", "orders:2")
+    process, bootstrap = start("--dir", str(folder), "--topic", "orders:2", "--version", version)
     try:
         join_once(bootstrap)
         port = bootstrap.rpartition(":")[2]
@@ -62,8 +66,8 @@ def test_one_broker_with_the_requests_of_groups(tmp_path, capsys):
     apis = set(re.findall(r'"requestApiKeyName":"(\w+)"', log))
     assert {"JOIN_GROUP", "SYNC_GROUP", "LEAVE_GROUP"} <= apis
     assert not {"FETCH", "METADATA", "API_VERSIONS"} & apis
-    assert "Stabilized group orders-app" in (folder / "logs" / "broker-1" / "server.log").read_text()
-    again, bootstrap = start("--dir", str(folder), "--port", port, "--topic", "orders:2")
+    assert "Stabilized group orders-app generation 1" in (folder / "logs" / "broker-1" / "server.log").read_text()
+    again, bootstrap = start("--dir", str(folder), "--version", version, "--port", port, "--topic", "orders:2")
     try:
         assert bootstrap.endswith(f":{port}")
         assert "orders" in AdminClient({"bootstrap.servers": bootstrap}).list_topics(timeout=10).topics

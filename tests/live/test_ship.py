@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import os
 import random
 import shutil
 import signal
@@ -27,6 +28,8 @@ from tests.sources.log_makers import coordinator, other, request
 pytestmark = [pytest.mark.spark, pytest.mark.slow]
 
 PROJECT = Path(__file__).parents[2]
+KILLS = int(os.environ.get("REBALANCE_KILLS", "10"))
+AWAY_SECONDS = float(os.environ.get("REBALANCE_AWAY_SECONDS", "8"))
 RECORDING = PROJECT / "tests" / "data" / "recordings" / "kafka-4.2.0" / "broker-1"
 
 
@@ -104,6 +107,15 @@ class Writer(threading.Thread):
         self.written, self.rotations = 0, 0
         self._ended = threading.Event()
         folder.mkdir()
+
+    def backlog(self, count):
+        """What was written before anybody shipped it."""
+        with (self.folder / "server.log.0").open("wb") as file:
+            for _ in range(count):
+                file.write(
+                    coordinator(self.written // 100 - 10_000, f"Stabilized group g generation {self.written} with 3 members.") + b"\n"
+                )
+                self.written += 1
 
     def run(self):
         began, rotated = time.time(), time.monotonic()
@@ -230,10 +242,12 @@ def test_kill_9_at_any_moment(broker, tmp_path):
     broker.create_topic("killed", 3)
     moments = random.Random(6)
     writer = Writer(tmp_path / "logs", rotate_every=1.5, pause=0.005)
+    writer.backlog(20_000 * KILLS)  # so that it is always at work when it is killed
     writer.start()
-    for _ in range(10):
+    for _ in range(KILLS):
         shipper = start(broker.bootstrap, "killed", tmp_path)
-        time.sleep(moments.uniform(0.5, 3.0))
+        wait_until(lambda: shipper.stderr.readline().startswith(b"rebalance: shipping"))  # noqa: B023 - called at once
+        time.sleep(moments.uniform(0.0, 0.6))
         shipper.kill()
         shipper.communicate()
     writer.stop()
@@ -261,16 +275,23 @@ def test_a_broker_that_is_away_for_a_while(kafka_jars, tmp_path):  # noqa: ARG00
         writer.start()
         shipper = start(away.bootstrap, "away", tmp_path)
         wait_until(lambda: (tmp_path / "state.json").exists() and '"shipped":0' not in (tmp_path / "state.json").read_text())
-        for stop in (away.kill, away.stop):
-            stop()
-            time.sleep(8)
-            away.start()
-            time.sleep(3)
-        writer.stop()
-        time.sleep(6)
-        said = end(shipper)
+        away.kill()
+        time.sleep(AWAY_SECONDS)
+        away.start()
+        time.sleep(3)
+        away.stop()
+        time.sleep(3)
+        said = end(shipper)  # with lines that nobody acknowledged
         assert said.count("acknowledges nothing") in {1, 2}
         assert "waiting, nothing is lost" in said
+        assert "the next start sends it again" in said
+        shipper = start(away.bootstrap, "away", tmp_path)
+        time.sleep(3)
+        away.start()
+        time.sleep(3)
+        writer.stop()
+        time.sleep(6)
+        end(shipper)
         records = read_back(away.bootstrap, "away")
         assert numbers(distinct(records)) == list(range(writer.written))
         check_ticks(records)
