@@ -30,6 +30,8 @@ from jobs.sources.topic_lines import CLOCK, LINE, Header, clock_headers, key_of,
 from jobs.sources.topic_lines import source_of as kind_of
 
 TICK_SECONDS: Final = 5.0
+ABSENT_KEPT: Final = 100
+"""Logs that are gone, remembered in case they come back."""
 SETTINGS: Final = SlicerSettings(slice_lines=10_000, slice_bytes=8 << 20, poll_seconds=0.5, patience_seconds=3.0)
 
 _RETRY_SECONDS: Final = 2.0
@@ -43,8 +45,6 @@ class Shipped:
 
     read: int = 0  # lines
     delivered: int = 0  # lines, acknowledged
-    ticks: int = 0
-    bytes: int = 0  # of the lines delivered
 
 
 class Finder:
@@ -183,6 +183,7 @@ class Shipper(Slicer):
         """Finds what is new; writes down what new logs are called before any of their lines goes out."""
         self._scanned_ms = time.time_ns() // 1_000_000
         self._scan()
+        self._forget()
         unnamed = [stream for stream in self._streams if not stream.label]
         if unnamed:
             taken = {(stream.broker, stream.label) for stream in self._streams}
@@ -190,6 +191,13 @@ class Shipper(Slicer):
                 stream.label = _unused(label_of(stream), stream.broker, taken)
                 taken.add((stream.broker, stream.label))
             self._state.save(self._streams)
+
+    def _forget(self) -> None:
+        """Forgets logs that have long been gone: the state is written often, for as long as the broker lives."""
+        absent = sorted((s for s in self._streams if s.file is None), key=lambda s: s.newest_ms)
+        for stream in absent[:-ABSENT_KEPT]:
+            self._streams.remove(stream)
+            self._ticked.pop((stream.broker, stream.label), None)
 
     def _ship_slice(self) -> bool:
         """Ships what fits into a slice; False if there is nothing more for now."""
@@ -199,22 +207,22 @@ class Shipper(Slicer):
             return False
         counts = self._send_lines(slice_)
         self._outbox.settle()
-        for stream in slice_.sources.values():
-            stream.shipped += counts[stream.key]
+        for stream, count in counts.items():
+            stream.shipped += count
             self._send_tick(stream)
         self._outbox.settle()
         self._state.save(self._streams)
         self.done.read += slice_.lines_read
         self.done.delivered += sum(counts.values())
-        self.done.bytes += slice_.kept.size
         return True
 
-    def _send_lines(self, slice_: Slice) -> Counter[tuple[str, str, str]]:
-        """Sends the lines of a slice; returns how many of each log."""
+    def _send_lines(self, slice_: Slice) -> Counter[Stream]:
+        """Sends the lines of a slice; returns how many of each log, be it none."""
         kept, send, most = slice_.kept, self._outbox.send, self._outbox.max_bytes
-        counts: Counter[tuple[str, str, str]] = Counter()
+        counts: Counter[Stream] = Counter()
         index = 0
         for stream, rows in slice_.parts:
+            counts[stream] += 0
             shared = self._shared(stream, LINE)
             for row in range(index, index + rows):
                 text, fault, context = kept.texts[row], kept.faults.get(row, ""), kept.contexts.get(row, "")
@@ -223,7 +231,7 @@ class Shipper(Slicer):
                 if len(text) + 4 * len(context) > most:
                     text, fault = shown(text), fault or TOO_LONG
                 position = 0 if fault == DAMAGED_FILE else kept.positions[row]  # it tells of the file, not of a line
-                counts[stream.key] += position > 0
+                counts[stream] += position > 0
                 send(text, key, line_headers(shared, source, position, kept.ats[row], fault, context))
             index += rows
         return counts
@@ -242,7 +250,6 @@ class Shipper(Slicer):
         value = json.dumps(heard, separators=(",", ":")).encode()
         for partition in range(self._outbox.partitions):
             self._outbox.send(value, stream.label.encode(), headers, partition)
-        self.done.ticks += 1
         self._ticked[stream.broker, stream.label] = time.monotonic()
 
     def _tick_idle(self) -> None:

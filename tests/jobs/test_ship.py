@@ -377,6 +377,30 @@ def test_a_file_that_is_named_brings_its_rotated_ones(tmp_path):
     assert len(both) == 4
 
 
+def test_logs_of_one_name_in_two_folders(tmp_path):
+    paths = [write(tmp_path / name / "server.log", [coordinator(i * 10 + n) for i in range(5 + n)]) for n, name in enumerate("ab")]
+    topic = Topic()
+    with ShipState(tmp_path / "state.json", TARGET) as state:
+        Shipper(Finder(paths, TARGET, print), state, topic, settings=AT_ONCE).ship(once=True, stopped=lambda: False, complain=print)
+    assert {r.origin: r.lines for _, r in topic.clocks()} == {r.origin: 5 + (r.at_ms == START_MS + 51) for _, r in topic.clocks()}
+    assert sorted(sorted(kept(p)) for p in paths) == sorted(sorted(lines_of(topic, o)) for o in {r.origin for r in topic.lines()})
+
+
+def test_logs_long_gone_are_forgotten(tmp_path, monkeypatch):
+    monkeypatch.setattr(shippers, "ABSENT_KEPT", 2)
+    topic = Topic()
+    for number in range(5):
+        path = write(tmp_path / "in/server.log", [coordinator(number * 1_000 + i) for i in range(5)])
+        ship(tmp_path, topic)
+        path.unlink()
+    ship(tmp_path, topic)
+    write(tmp_path / "in/server.log", [coordinator(0)])
+    ship(tmp_path, topic)
+    with ShipState(tmp_path / "state.json", TARGET) as state:
+        assert len(state.load()) == 3
+    assert len(topic.distinct()) == 25 + 1 - 1  # a line of a log that came back, forgotten: the reader knows it
+
+
 def test_logs_of_applications(tmp_path):
     write(tmp_path / "in/clients/payments/app.log", [b"%4|1795240800.000|MAXPOLL|app| [thrd:main]: Application maximum poll interval"])
     write(tmp_path / "in/server.log", [coordinator(0)])
