@@ -19,7 +19,7 @@ from typing import Any, Final
 
 from coordinator_model.events import CLIENTS
 from jobs.sources.client_lines import ClientLogReader, ClientTimes
-from jobs.sources.log_bytes import Fingerprint, LogBytes, Signature, open_log
+from jobs.sources.log_bytes import NO_FILE, Fingerprint, LogBytes, Signature, open_log
 from jobs.sources.log_files import LogFile
 from jobs.sources.log_lines import FOREVER, Kept, LogReader, Mark, Settle, Verdict
 from jobs.sources.log_times import NEVER, LocalTimes
@@ -238,8 +238,11 @@ class Slicer:
         """Remembers that everything in the file was read."""
         assert stream.reader is not None
         stream.due_ms, stream.waiting = FOREVER, False
-        if stream.reader.complete and stream.reader.source is not None:
-            stream.seen = stream.reader.source.signature
+        source = stream.reader.source
+        if source is None or source.signature == NO_FILE:
+            stream.signature = NO_FILE  # moved since it was found: the next look has to take it up again, though nothing in it changed
+        elif stream.reader.complete:
+            stream.seen = source.signature
         stream.reader.close()
 
     def _reader(self, stream: Stream, file: LogFile) -> LogReader:
