@@ -138,6 +138,8 @@ class Shipper(Slicer):
                 self._look_around()
                 while not self._is_stopped() and self._ship_slice():
                     pass
+                if self._moved and not self._is_stopped():
+                    continue
                 if once or self._is_stopped():
                     break
                 self._tick_idle()

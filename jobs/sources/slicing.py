@@ -137,6 +137,7 @@ class Slicer:
         self._stop: Callable[[], bool] | None = None
         self._streams: list[Stream] = []
         self._follow = False
+        self._moved = False  # a file was moved since the last look: look again before anything that is later than its lines is read
 
     def _is_stopped(self) -> bool:
         return self._stop is not None and self._stop()
@@ -145,6 +146,7 @@ class Slicer:
 
     def _scan(self) -> None:
         """Finds logs that are new, grown or moved."""
+        self._moved = False
         heads: dict[Path, bytes] = {}
         candidates = []
         for file in self._find():
@@ -240,6 +242,7 @@ class Slicer:
         stream.due_ms, stream.waiting = FOREVER, False
         source = stream.reader.source
         if source is None or source.signature == NO_FILE:
+            self._moved = True
             stream.signature = NO_FILE  # moved since it was found: the next look has to take it up again, though nothing in it changed
         elif stream.reader.complete:
             stream.seen = source.signature
@@ -278,7 +281,7 @@ class Slicer:
                     pass
             return
         settings = self.settings
-        while slice_.lines_read < settings.slice_lines and slice_.kept.size < settings.slice_bytes:
+        while slice_.lines_read < settings.slice_lines and slice_.kept.size < settings.slice_bytes and not self._moved:
             next_until = self._next_until()
             if next_until is None or not self._round(slice_, next_until, settings.slice_lines):
                 return
@@ -302,6 +305,9 @@ class Slicer:
                 break
             assert stream.reader is not None
             horizon = stream.reader.horizon()
+            if stream.reader.source is not None and stream.reader.source.signature == NO_FILE:
+                self._put_away(stream)
+                return None
             if horizon != FOREVER:
                 until = min(until, max(horizon + self._delay(stream), self._due(certain[0])))
         return until

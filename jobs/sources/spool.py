@@ -114,6 +114,9 @@ class Spool(Slicer):
         boundaries = self._boundaries()
         while True:
             yield from self._write_available(boundaries)
+            if self._moved and not self._is_stopped():
+                self._scan()
+                continue
             if not follow or self._is_stopped():
                 break
             time.sleep(self.settings.poll_seconds)
@@ -128,7 +131,7 @@ class Spool(Slicer):
                 return
             slice_ = Slice()
             self._fill(slice_, boundaries)
-            ends = not self._follow and not any(s.has_more for s in self._streams)
+            ends = not self._follow and not self._moved and not any(s.has_more for s in self._streams)
             if slice_.parts:
                 self._ended = False
             elif not ends or self._ended or not self._streams:
