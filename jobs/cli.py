@@ -314,6 +314,92 @@ def poll(bootstrap: str, *, config: Path | None, out: Path, cluster: str, every:
     return capture.poll(bootstrap, config, out, cluster=cluster, every=every, groups=groups, once=once, complain=_complain)
 
 
+@cli.command(
+    epilog="""\b
+Examples:
+  rebalance ship --input /opt/kafka/logs --cluster production --broker broker-1 --bootstrap other:9092
+  rebalance ship --input server.log --input kafka-request.log --cluster production --broker broker-1 --bootstrap other:9092
+  rebalance ship --input app-logs/ --cluster production --broker clients --bootstrap other:9092
+  rebalance ship --input archive/ --cluster production --broker broker-1 --bootstrap other:9092 --once
+""",
+)
+@click.option(
+    "--input",
+    "inputs",
+    type=click.Path(path_type=Path),
+    required=True,
+    multiple=True,
+    help="A broker's folder of logs, or a log file, whose rotated ones beside it count. Repeatable.",
+)
+@click.option("--cluster", required=True, metavar="NAME", help="Name of the cluster that the logs tell of, in the tables.")
+@click.option("--broker", required=True, metavar="NAME", help="Name of the broker that wrote them; `clients`: logs of applications.")
+@_bootstrap
+@click.option("--topic", default="group-protocol-logs", metavar="TOPIC", help="Topic to write to. [default: group-protocol-logs]")
+@_client_config
+@click.option(
+    "--state",
+    type=click.Path(path_type=Path),
+    metavar="FILE",
+    help="File that remembers how far each log was shipped. [default: ship-<cluster>-<broker>.json]",
+)
+@click.option("--timezone", default="UTC", metavar="ZONE", help="Time zone of the log timestamps, which carry none. [default: UTC]")
+@click.option("--once", is_flag=True, help="Ship what is there, and end.")
+def ship(
+    inputs: Sequence[Path],
+    *,
+    cluster: str,
+    broker: str,
+    bootstrap: str,
+    topic: str,
+    config: Path | None,
+    state: Path | None,
+    timezone: str,
+    once: bool,
+) -> int:
+    """Follow the logs beside a broker and send the lines that tell of consumer groups to a Kafka topic.
+
+    Stop it at any time, in any way; the same command continues where it was. A cluster that is away is waited for.
+    """
+    from jobs import ship as ships
+    from jobs.ship_state import Target
+
+    target = Target(cluster, broker, topic)
+    return ships.ship(inputs, target, bootstrap, config, state, timezone=timezone, once=once, complain=_complain)
+
+
+@cli.command(
+    epilog="""\b
+Examples:
+  rebalance broker
+  rebalance broker --dir kafka/ --port 9092 --topic orders:6 --topic group-protocol-logs:3
+  rebalance broker --dir kafka/ --brokers 3
+""",
+)
+@click.option(
+    "--dir", "folder", type=click.Path(path_type=Path), help="Folder for all that it writes; may be started again. [default: a new one]"
+)
+@click.option("--brokers", type=click.Choice(["1", "3"]), default="1", help="How many. [default: 1]")
+@click.option("--version", default="4.2.0", metavar="VERSION", help="Release of Kafka: 4.2.0, 3.9.1. [default: 4.2.0]")
+@click.option(
+    "--port", type=click.IntRange(1, 65_000), metavar="N", help="Port on 127.0.0.1; of three brokers the first. [default: a free one]"
+)
+@click.option("--topic", "topics", metavar="NAME[:PARTITIONS]", multiple=True, help="Make a topic, unless it is there. Repeatable.")
+def broker(folder: Path | None, *, brokers: str, version: str, port: int | None, topics: Sequence[str]) -> int:
+    """Run a real Kafka on this machine, with the request log of consumer groups switched on: to try things out.
+
+    Prints the bootstrap address and where its logs are. Ctrl-C stops it.
+    """
+    from jobs import broker_command
+
+    wanted = [broker_command.topic_of(text) for text in topics]
+
+    def say(text: str) -> None:
+        click.echo(text)
+        sys.stdout.flush()
+
+    return broker_command.run(folder, brokers=int(brokers), port=port or 0, version=version, topics=wanted, say=say)
+
+
 @cli.command()
 def demo() -> int:
     """The main job on a bundled recording of a real Kafka cluster.

@@ -13,13 +13,14 @@ COORDINATES: Final = (
 )
 """As `spark-submit --packages` takes them, joined with commas."""
 
-KAFKA_COORDINATES: Final = (
-    "org.apache.kafka:kafka_2.13:4.2.0",
-    # Kafka logs through SLF4J 1; its own distribution brings these two along.
-    "org.apache.logging.log4j:log4j-slf4j-impl:2.25.3",
-    "org.apache.logging.log4j:log4j-core:2.25.3",
-)
+# Kafka logs through SLF4J 1; its own distribution brings these two along.
+_LOG4J: Final = ("org.apache.logging.log4j:log4j-slf4j-impl:2.25.3", "org.apache.logging.log4j:log4j-core:2.25.3")
+
+KAFKA_VERSION: Final = "4.2.0"
+KAFKA_COORDINATES: Final = (f"org.apache.kafka:kafka_2.13:{KAFKA_VERSION}", *_LOG4J)
 """A whole broker, for tests and demonstrations (jobs/local_broker.py)."""
+OTHER_KAFKA: Final = {"3.9.1": ("org.apache.kafka:kafka_2.13:3.9.1", *_LOG4J)}
+"""The same of other releases, which nobody has to have."""
 
 PROJECT: Final = Path(__file__).resolve().parents[1]
 
@@ -34,6 +35,7 @@ def jar_paths() -> list[str]:
     return sorted(str(path.resolve()) for path in jar_dir().glob("*.jar"))
 
 
-def kafka_jar_dir() -> Path:
-    """The folder with the broker's JARs: REBALANCE_KAFKA_JARS, else `.jars-kafka` in the project."""
-    return Path(os.environ.get("REBALANCE_KAFKA_JARS") or PROJECT / ".jars-kafka")
+def kafka_jar_dir(version: str = KAFKA_VERSION) -> Path:
+    """The folder with the broker's JARs: REBALANCE_KAFKA_JARS, else `.jars-kafka` in the project. Other releases lie beside it."""
+    folder = Path(os.environ.get("REBALANCE_KAFKA_JARS") or PROJECT / ".jars-kafka")
+    return folder if version == KAFKA_VERSION else folder.with_name(f"{folder.name}-{version}")

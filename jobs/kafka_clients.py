@@ -1,12 +1,16 @@
-"""Clients of a cluster, for what reads from one: `rebalance dump-offsets`, `rebalance poll`."""
+"""Clients of a cluster, for what reads from one or writes to one: `rebalance dump-offsets`, `rebalance poll`, `rebalance ship`."""
 
 from __future__ import annotations
 
 import logging
+import os
+import re
+import stat
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Final
 
-from confluent_kafka import Consumer, KafkaError, KafkaException
+from confluent_kafka import Consumer, KafkaError, KafkaException, Producer
 from confluent_kafka.admin import AdminClient
 
 from jobs.errors import UserError
@@ -14,6 +18,7 @@ from jobs.errors import UserError
 CONNECT_SECONDS: Final = 15.0
 
 _OWN: Final = frozenset({"group.id", "enable.auto.commit", "enable.partition.eof"})
+_SECRET: Final = re.compile(r"password|secret|\.key$|\.key\.pem$|jaas|oauthbearer\.config")
 
 
 def read_config(path: Path | None) -> dict[str, str]:
@@ -34,6 +39,9 @@ def read_config(path: Path | None) -> dict[str, str]:
             raise UserError(f"{path}, line {number}: write name=value")
         if name.strip() not in _OWN:
             settings[name.strip()] = value.strip()
+    secret = next((name for name in settings if _SECRET.search(name)), None)
+    if secret is not None and os.name == "posix" and path.stat().st_mode & stat.S_IROTH:
+        raise UserError(f"{path} holds {secret} and can be read by everybody on this machine: chmod 600 {path}")
     return settings
 
 
@@ -72,6 +80,23 @@ class Cluster:
         """A consumer that joins no group and commits nothing."""
         own = {"group.id": "rebalance", "enable.auto.commit": False, "enable.partition.eof": True, "isolation.level": "read_uncommitted"}
         return Consumer({**self._settings, **own}, logger=self._logger)
+
+    def producer(self, defaults: Mapping[str, Any], own: Mapping[str, Any]) -> Producer:
+        """A producer, not yet connected. The user's settings go before `defaults`, and `own` before both. UserError: they are wrong."""
+        try:
+            return Producer({**defaults, **self._settings, **own}, logger=self._logger)
+        except KafkaException as error:
+            raise UserError(f"wrong settings of the client: {reason(error)}") from None
+
+    def setting(self, name: str) -> str | None:
+        """A setting that the user gave."""
+        value = self._settings.get(name)
+        return None if value is None else str(value)
+
+    @property
+    def said(self) -> str:
+        """What a client last complained of."""
+        return self._said
 
     def _heard(self, error: KafkaError) -> None:
         if error.code() != KafkaError._ALL_BROKERS_DOWN:  # noqa: SLF001 - which says less than the one before it

@@ -6,12 +6,13 @@
 
 Everything it writes lies in its folder: `data/`, `logs/server.log` as Kafka's shipped configuration writes it, and
 `logs/kafka-request.log` if asked for. A folder can be started again: it goes on with what is in it. Nothing but Java 17 or
-later and the JARs of `make .jars-kafka/resolved.txt` has to be there.
+later and the JARs of `make .jars-kafka/resolved.txt` has to be there. A second broker may join the first one's controller.
 """
 
 from __future__ import annotations
 
 import base64
+import fcntl
 import os
 import re
 import socket
@@ -28,7 +29,8 @@ from confluent_kafka.admin import AdminClient
 from confluent_kafka.cimpl import NewTopic
 
 from jobs.errors import UserError
-from jobs.jars import kafka_jar_dir
+from jobs.jars import KAFKA_VERSION, OTHER_KAFKA, kafka_jar_dir
+from jobs.sources.log_lines import GROUP_APIS
 from jobs.spark_process import check_java
 
 if TYPE_CHECKING:
@@ -61,23 +63,49 @@ logger.request.level = debug
 logger.request.additivity = false
 logger.request.appenderRef.request.ref = request
 """
+_GROUPS_ONLY: Final = """\
+appender.request.filter.groups.type = RegexFilter
+appender.request.filter.groups.regex = (?s).*?"requestApiKeyName":"({apis})".*
+appender.request.filter.groups.onMatch = ACCEPT
+appender.request.filter.groups.onMismatch = DENY
+"""
 
 
 class LocalBroker:
     """One Kafka process and its folder. Use it as a context, or call `start` and `stop`."""
 
     def __init__(
-        self, folder: Path, *, settings: Mapping[str, str] | None = None, request_log: bool = False, node_id: int = 1, heap: str = "400m"
+        self,
+        folder: Path,
+        *,
+        settings: Mapping[str, str] | None = None,
+        request_log: bool = False,
+        groups_only: bool = False,
+        node_id: int = 1,
+        heap: str = "400m",
+        port: int = 0,
+        version: str = KAFKA_VERSION,
+        logs: Path | None = None,
+        join: LocalBroker | None = None,
     ) -> None:
-        """`settings`: broker properties that go before those of this module. `request_log`: every request, as JSON."""
+        """`settings`: broker properties that go before those of this module. `request_log`: every request, as JSON.
+
+        `groups_only`: in that log only those of consumer groups. `port`: to listen on; 0 takes a free one at each start.
+        `logs`: the folder of the logs, if not `folder/logs`. `join`: a broker that runs, to whose cluster this one belongs.
+        """
         self.folder = folder
-        self.logs = folder / "logs"
+        self.logs = logs or folder / "logs"
         self.node_id = node_id
+        self.version = version
         self._settings = dict(settings or {})
         self._request_log = request_log
+        self._groups_only = groups_only
         self._heap = heap
+        self._wanted_port = port
+        self._join = join
         self._process: subprocess.Popen[bytes] | None = None
-        self._port = 0
+        self._port = port
+        self._controller = 0
 
     @property
     def bootstrap(self) -> str:
@@ -93,9 +121,9 @@ class LocalBroker:
 
     def start(self) -> None:
         """Starts it and waits until it answers. UserError: it cannot, and why."""
+        self._check_jars()
         check_java()
-        if not any(kafka_jar_dir().glob("*kafka_2.13-*.jar")):
-            raise UserError(f"no JARs of Kafka in {kafka_jar_dir()}: run `make .jars-kafka/resolved.txt`")
+        self._check_free()
         for attempt in range(1, ATTEMPTS + 1):
             self._configure()
             self._format()
@@ -126,9 +154,41 @@ class LocalBroker:
 
     def create_topic(self, name: str, partitions: int) -> None:
         """Makes a topic, and waits until it is there."""
-        admin = AdminClient({"bootstrap.servers": self.bootstrap})
-        for made in admin.create_topics([NewTopic(name, partitions, 1)]).values():
+        admin = AdminClient({"bootstrap.servers": self.bootstrap, "log_level": 0})
+        for made in admin.create_topics([NewTopic(name, partitions)]).values():
             made.result(30)
+
+    @property
+    def running(self) -> bool:
+        """Whether its process lives."""
+        return self._process is not None and self._process.poll() is None
+
+    def _check_jars(self) -> None:
+        folder = kafka_jar_dir(self.version)
+        if any(folder.glob("*kafka_2.13-*.jar")):
+            return
+        if self.version == KAFKA_VERSION:
+            raise UserError(f"no JARs of Kafka in {folder}: run `make .jars-kafka/resolved.txt`")
+        if self.version in OTHER_KAFKA:
+            raise UserError(f"no JARs of Kafka {self.version} in {folder}: run `scripts/resolve_jars.py kafka {self.version}`")
+        raise UserError(f"Kafka {self.version} is not known here; there are {', '.join((KAFKA_VERSION, *OTHER_KAFKA))}")
+
+    def _check_free(self) -> None:
+        """UserError: a broker lives in the folder, or something on the port."""
+        try:
+            with (self.folder / "data" / ".lock").open("r+b") as lock:
+                fcntl.lockf(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)  # Kafka's own
+        except FileNotFoundError:
+            pass
+        except OSError:
+            raise UserError(f"{self.folder} is the folder of a broker that is running; stop that one, or take another folder") from None
+        if self._wanted_port:
+            with socket.socket() as probe:
+                probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)  # as Kafka: a port just left is free
+                try:
+                    probe.bind((_HOST, self._wanted_port))
+                except (OSError, OverflowError):
+                    raise UserError(f"port {self._wanted_port} of {_HOST} is taken, or not ours to take") from None
 
     @property
     def _output(self) -> Path:
@@ -136,17 +196,20 @@ class LocalBroker:
 
     def _configure(self) -> None:
         self.logs.mkdir(parents=True, exist_ok=True)
+        self.folder.mkdir(parents=True, exist_ok=True)
         with socket.socket() as one, socket.socket() as other:
             one.bind((_HOST, 0))
             other.bind((_HOST, 0))
-            self._port, controller = one.getsockname()[1], other.getsockname()[1]
+            self._port, self._controller = self._wanted_port or one.getsockname()[1], other.getsockname()[1]
+        plain, controller = f"PLAINTEXT://{_HOST}:{self._port}", f"CONTROLLER://{_HOST}:{self._controller}"
+        voter = self if self._join is None else self._join
         properties = {
-            "process.roles": "broker,controller",
+            "process.roles": "broker,controller" if voter is self else "broker",
             "node.id": str(self.node_id),
-            "controller.quorum.voters": f"{self.node_id}@{_HOST}:{controller}",
+            "controller.quorum.voters": f"{voter.node_id}@{_HOST}:{voter._controller}",  # noqa: SLF001 - one of us
             "controller.listener.names": "CONTROLLER",
-            "listeners": f"PLAINTEXT://{_HOST}:{self._port},CONTROLLER://{_HOST}:{controller}",
-            "advertised.listeners": f"PLAINTEXT://{_HOST}:{self._port}",
+            "listeners": f"{plain},{controller}" if voter is self else plain,
+            "advertised.listeners": plain,
             "listener.security.protocol.map": "CONTROLLER:PLAINTEXT,PLAINTEXT:PLAINTEXT",
             "log.dirs": str(self.folder / "data"),
             "offsets.topic.replication.factor": "1",
@@ -160,15 +223,20 @@ class LocalBroker:
         }
         text = "".join(f"{name}={value}\n" for name, value in properties.items())
         (self.folder / "server.properties").write_text(text, encoding="utf-8")
-        log4j = _LOG4J + (_LOG4J_REQUESTS if self._request_log else "")
-        (self.folder / "log4j2.properties").write_text(log4j.format(logs=self.logs), encoding="utf-8")
+        log4j = _LOG4J + (_LOG4J_REQUESTS if self._request_log else "") + (_GROUPS_ONLY if self._groups_only else "")
+        apis = "|".join(sorted(api.decode() for api in GROUP_APIS))
+        (self.folder / "log4j2.properties").write_text(log4j.format(logs=self.logs, apis=apis), encoding="utf-8")
 
     def _format(self) -> None:
         if (self.folder / "data" / "meta.properties").exists():
             return
-        cluster = base64.urlsafe_b64encode(uuid.uuid4().bytes).decode().rstrip("=")
-        if cluster.startswith("-"):  # would be taken for an option
-            cluster = "A" + cluster[1:]
+        if self._join is None:
+            cluster = base64.urlsafe_b64encode(uuid.uuid4().bytes).decode().rstrip("=")
+            if cluster.startswith("-"):  # would be taken for an option
+                cluster = "A" + cluster[1:]
+        else:
+            text = self._text(self._join.folder / "data" / "meta.properties")
+            cluster = text.partition("cluster.id=")[2].partition("\n")[0].strip()
         arguments = ["kafka.tools.StorageTool", "format", "-t", cluster, "-c", str(self.folder / "server.properties")]
         done = subprocess.run(self._java(*arguments), capture_output=True, text=True, check=False)  # noqa: S603
         if done.returncode:
@@ -189,10 +257,11 @@ class LocalBroker:
         try:
             while time.monotonic() < until and self._process.poll() is None:
                 try:
-                    if admin.list_topics(timeout=1).brokers:
+                    if self.node_id in admin.list_topics(timeout=1).brokers:
                         return True
-                except KafkaException:  # noqa: PERF203 - it is the waiting
-                    time.sleep(0.1)
+                except KafkaException:
+                    pass
+                time.sleep(0.1)
         except BaseException:
             self.kill()
             raise
@@ -209,7 +278,7 @@ class LocalBroker:
             "-Duser.timezone=UTC",  # of the log's timestamps, which carry no zone
             f"-Dlog4j2.configurationFile={self.folder / 'log4j2.properties'}",
             "-cp",
-            str(kafka_jar_dir() / "*"),
+            str(kafka_jar_dir(self.version) / "*"),
             *arguments,
         ]
 

@@ -23,7 +23,14 @@ import pyspark
 PROJECT: Final = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(PROJECT))
 
-from jobs.jars import COORDINATES, KAFKA_COORDINATES, jar_dir, kafka_jar_dir  # noqa: E402 - a script: the project is not on the path before
+from jobs.jars import (  # noqa: E402 - a script: the project is not on the path before
+    COORDINATES,
+    KAFKA_COORDINATES,
+    KAFKA_VERSION,
+    OTHER_KAFKA,
+    jar_dir,
+    kafka_jar_dir,
+)
 
 SPARK_HOME: Final = Path(pyspark.__file__).parent
 IVY_CACHE: Final = PROJECT / ".ivy"
@@ -37,9 +44,12 @@ class ResolveError(RuntimeError):
 
 
 def main(arguments: Sequence[str] = ()) -> int:
-    """Resolves unless the stamp says that it was done. Argument: spark (default) or kafka."""
-    of_kafka = list(arguments) == ["kafka"]
-    target, coordinates = (kafka_jar_dir(), KAFKA_COORDINATES) if of_kafka else (jar_dir(), COORDINATES)
+    """Resolves unless the stamp says that it was done. Arguments: spark (default), or kafka, and which release of it if it is another."""
+    of_kafka = list(arguments[:1]) == ["kafka"]
+    version = arguments[1] if len(arguments) > 1 else KAFKA_VERSION
+    target, coordinates = (kafka_jar_dir(version), {**OTHER_KAFKA, KAFKA_VERSION: KAFKA_COORDINATES}[version])
+    if not of_kafka:
+        target, coordinates = jar_dir(), COORDINATES
     stamp = target / STAMP
     wanted = "\n".join(coordinates) + "\n"
     if stamp.is_file() and stamp.read_text() == wanted:

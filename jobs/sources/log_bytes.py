@@ -32,12 +32,15 @@ class Signature(NamedTuple):
     mtime_ns: int
 
 
+NO_FILE: Final = Signature(-1, -1)
+
+
 class LogBytes:
     """The uncompressed bytes of one file, from the start. This one stands for a file that is not there."""
 
     def __init__(self) -> None:
         self.damage = ""  # why nothing follows, if that is not simply the end of the file
-        self.signature = Signature(-1, -1)  # of the file when it was opened
+        self.signature = NO_FILE  # of the file when it was opened
 
     def head(self) -> bytes:
         """The first HEAD_BYTES, or all there is; moves nothing. Of a file that cannot be read, as it lies on disk."""

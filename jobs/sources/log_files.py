@@ -54,23 +54,23 @@ def discover(root: Path, *, cluster: str = DEFAULT_CLUSTER, broker: str = DEFAUL
     if not root.exists():
         raise FileNotFoundError(f"no such file or folder: {root}")
     if root.is_file() and is_record_file(root.name):
-        return [LogFile(cluster, source_of(_head(root)), _printable(root.name), root)]
+        return [LogFile(cluster, source_of(head_of(root)), printable(root.name), root)]
     if root.is_file():
-        return [LogFile(cluster, broker, _printable(root.name), root)]
-    found = list(_walk(root))
+        return [LogFile(cluster, broker, printable(root.name), root)]
+    found = list(walk(root))
     folders_with_logs = {parts[0] for parts in found if len(parts) == 2 or parts[0] == CLIENTS}
-    own_name = _printable(root.resolve().name) or cluster
+    own_name = printable(root.resolve().name) or cluster
     files = []
     for parts in found:
         if len(parts) == 1:
             names = (cluster, broker)
         elif parts[0] in folders_with_logs:
-            names = (own_name, _printable(parts[0]))
+            names = (own_name, printable(parts[0]))
         else:
-            names = (_printable(parts[0]), _printable(parts[1]))
+            names = (printable(parts[0]), printable(parts[1]))
         if is_record_file(parts[-1]):
             names = (names[0] if len(parts) > 2 else own_name, parts[-2])
-        files.append(LogFile(*names, _printable("/".join(parts)), root.joinpath(*parts)))
+        files.append(LogFile(*names, printable("/".join(parts)), root.joinpath(*parts)))
     return sorted(files)
 
 
@@ -79,7 +79,7 @@ def is_log_name(name: str) -> bool:
     return bool(_LOG_NAME.search(name)) and not _FOREIGN_NAME.search(name) and not name.startswith((".", "_"))
 
 
-def _walk(root: Path) -> Iterator[tuple[str, ...]]:
+def walk(root: Path) -> Iterator[tuple[str, ...]]:
     """Paths of log files below `root`, as name parts. Linked folders are followed, each once."""
     seen: set[str] = set()
     for folder, folders, names in os.walk(root, followlinks=True):
@@ -96,7 +96,8 @@ def _walk(root: Path) -> Iterator[tuple[str, ...]]:
                 yield (*parts, name)
 
 
-def _head(path: Path) -> bytes:
+def head_of(path: Path) -> bytes:
+    """How a log begins."""
     file = open_log(path)
     try:
         return file.head()
@@ -104,6 +105,6 @@ def _head(path: Path) -> bytes:
         file.close()
 
 
-def _printable(name: str) -> str:
+def printable(name: str) -> str:
     """A file name as text: bytes that are not UTF-8 become escapes, for a table cannot hold them."""
     return os.fsencode(name).decode("utf-8", "backslashreplace")
