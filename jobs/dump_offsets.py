@@ -35,6 +35,7 @@ ALIVE_SECONDS: Final = 5.0
 _BATCH: Final = 500
 _WAIT_SECONDS: Final = 0.5
 _PLACE: Final = re.compile(rb'"partition":(\d+),"offset":(\d+)')
+_TIME: Final = re.compile(rb'"timestamp":(\d+)')
 _GROUP_KEY: Final = GROUP_KEY.to_bytes(2, "big")
 
 
@@ -47,6 +48,31 @@ class Dumped:
     written: int = 0
 
 
+@dataclass(frozen=True)
+class Known:
+    """Where a dump that is there ends: the last offset by partition, and the newest time in it, epoch ms (-1: none)."""
+
+    offsets: Mapping[int, int]
+    newest_ms: int = -1
+
+
+class BrokersTime:
+    """A time that has come on the brokers: the newest that was read, and what has passed since. This machine's clock is none of theirs."""
+
+    def __init__(self, newest_ms: int = -1) -> None:
+        self._newest_ms = newest_ms
+        self._heard = time.monotonic()
+
+    def read(self, at_ms: int) -> None:
+        """A record of this time was read."""
+        if at_ms > self.now_ms():
+            self._newest_ms, self._heard = at_ms, time.monotonic()
+
+    def now_ms(self) -> int:
+        """Epoch ms; -1 while nothing was read."""
+        return -1 if self._newest_ms < 0 else self._newest_ms + int((time.monotonic() - self._heard) * 1000)
+
+
 def dump(
     cluster: Cluster,
     write: Callable[[str], object],
@@ -54,23 +80,23 @@ def dump(
     stopped: Callable[[], bool],
     everything: bool = False,
     follow: bool = False,
-    after: Mapping[int, int] | None = None,
+    after: Known | None = None,
     topic: str = TOPIC,
 ) -> Dumped:
     """Writes the lines. `everything`: commits and other kinds of groups too. UserError: the topic cannot be read, and why.
 
-    `after`: the offset of the last record by partition that an earlier dump has, which this one continues.
+    `after`: where an earlier dump ends, which this one continues. With `follow`, a topic that is not there is waited for.
     """
-    known = cluster.admin().list_topics(topic, timeout=CONNECT_SECONDS).topics.get(topic)
-    if known is None or known.error is not None:
-        said = f": {known.error.str()}" if known is not None and known.error is not None else ""
-        raise UserError(f"cannot read {topic} of {cluster.bootstrap}{said}; no group has committed yet, or reading it is not allowed")
+    numbers = _partitions(cluster, topic, wait=follow, stopped=stopped)
+    done = Dumped(len(numbers))
+    if not numbers:
+        return done
     consumer = cluster.consumer()
-    done = Dumped(len(known.partitions))
+    brokers_time = BrokersTime(after.newest_ms if after else -1)
     try:
         if after is None:
             write(_header(cluster.bootstrap))
-        parts = [TopicPartition(topic, number, _first(consumer, topic, number, after or {})) for number in sorted(known.partitions)]
+        parts = [TopicPartition(topic, number, _first(consumer, topic, number, after)) for number in numbers]
         consumer.assign(parts)
         wanted = _all if everything else _of_groups
         with tempfile.TemporaryDirectory(prefix="rebalance-dump-") as folder, ExitStack() as files:
@@ -82,6 +108,7 @@ def dump(
                         open_.discard(message.partition())
                         continue
                     done.read += 1
+                    brokers_time.read(message.timestamp()[1])
                     if wanted(message):
                         number = message.partition() or 0
                         if number not in spills:
@@ -93,12 +120,26 @@ def dump(
                 write(text)
                 done.written += 1
         if follow:
-            _follow(consumer, topic, write, wanted, done, stopped)
+            _follow(consumer, topic, write, wanted, done, brokers_time, stopped)
     except KafkaException as error:
         raise UserError(f"reading {topic} of {cluster.bootstrap} failed: {reason(error)}") from None
     finally:
         consumer.close()
     return done
+
+
+def _partitions(cluster: Cluster, topic: str, *, wait: bool, stopped: Callable[[], bool]) -> list[int]:
+    """The topic's partitions. A cluster makes it when the first group asks for its coordinator. UserError: it cannot be read."""
+    while not stopped():
+        known = cluster.admin().list_topics(topic, timeout=CONNECT_SECONDS).topics.get(topic)
+        error = known.error if known is not None else None
+        if known is not None and error is None:
+            return sorted(known.partitions)
+        if not wait or (error is not None and error.code() != KafkaError.UNKNOWN_TOPIC_OR_PART):
+            said = f": {error.str()}" if error is not None else ""
+            raise UserError(f"cannot read {topic} of {cluster.bootstrap}{said}; no group has committed yet, or reading it is not allowed")
+        time.sleep(_WAIT_SECONDS)
+    return []
 
 
 def _follow(
@@ -107,28 +148,24 @@ def _follow(
     write: Callable[[str], object],
     wanted: Callable[[Message], bool],
     done: Dumped,
+    brokers_time: BrokersTime,
     stopped: Callable[[], bool],
 ) -> None:
-    """Writes what comes. A sign of life bears no time of this machine, whose clock is none of the cluster's.
-
-    It is the newest record's time, and what has passed since that was read: never later than it is on the brokers.
-    """
-    newest_ms, heard = -1, 0.0
+    """Writes what comes, and every few seconds a sign of life: what was written before is past, though nobody writes anything more."""
     told = time.monotonic()
     while not stopped():
         for message in _consume(consumer, topic):
             if message.error() is not None:
                 continue
             done.read += 1
-            if message.timestamp()[1] > newest_ms + (time.monotonic() - heard) * 1000:
-                newest_ms, heard = message.timestamp()[1], time.monotonic()
+            brokers_time.read(message.timestamp()[1])
             if wanted(message):
                 write(line(message))
                 done.written += 1
         now = time.monotonic()
-        if newest_ms >= 0 and now - told >= ALIVE_SECONDS:
+        if brokers_time.now_ms() >= 0 and now - told >= ALIVE_SECONDS:
             told = now
-            write(json.dumps({"timestamp": newest_ms + int((now - heard) * 1000), "read": done.read}, separators=(",", ":")))
+            write(json.dumps({"timestamp": brokers_time.now_ms(), "read": done.read}, separators=(",", ":")))
 
 
 def line(message: Message) -> str:
@@ -149,19 +186,19 @@ def _header(bootstrap: str) -> str:
     return json.dumps({"format": FORMAT, "from": bootstrap, "began": began}, separators=(",", ":"))
 
 
-def _first(consumer: Consumer, topic: str, number: int, after: Mapping[int, int]) -> int:
+def _first(consumer: Consumer, topic: str, number: int, after: Known | None) -> int:
     """Where to begin. A topic that was made anew ends before the record that is known of it."""
     low, high = consumer.get_watermark_offsets(TopicPartition(topic, number), timeout=CONNECT_SECONDS)
-    following = after.get(number, -1) + 1
+    following = (after.offsets.get(number, -1) if after else -1) + 1
     return int(following if low <= following <= high else low)
 
 
-def continued(path: Path) -> dict[int, int] | None:
-    """The last offset by partition of a dump that is there; None if there is none. A last line that was cut is taken away."""
+def continued(path: Path) -> Known | None:
+    """Where a dump that is there ends; None if there is none. A last line that was cut is taken away."""
     if not path.exists() or path.stat().st_size == 0:
         return None
     last: dict[int, int] = {}
-    whole = 0
+    whole, newest_ms = 0, -1
     with path.open("rb") as file:
         for number, text in enumerate(file):
             if number == 0 and not text.startswith(b'{"format":"rebalance-offsets-'):
@@ -169,12 +206,13 @@ def continued(path: Path) -> dict[int, int] | None:
             if not text.endswith(b"\n"):
                 break
             whole += len(text)
-            found = _PLACE.search(text)
-            if found is not None:
+            if (time_ := _TIME.search(text)) is not None:
+                newest_ms = max(newest_ms, int(time_[1]))
+            if (found := _PLACE.search(text)) is not None:
                 last[int(found[1])] = max(int(found[2]), last.get(int(found[1]), -1))
     if whole < path.stat().st_size:
         os.truncate(path, whole)
-    return last if whole else None
+    return Known(last, newest_ms) if whole else None
 
 
 def _consume(consumer: Consumer, topic: str) -> list[Message]:

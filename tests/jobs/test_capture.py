@@ -156,9 +156,11 @@ def test_a_cluster_that_does_not_answer_is_complained_of_once(tmp_path: Path) ->
 def test_where_a_dump_ended(tmp_path: Path) -> None:
     path = tmp_path / "x.jsonl"
     assert dump_offsets.continued(path) is None
-    path.write_text('{"format":"rebalance-offsets-1"}\n{"timestamp":1,"partition":3,"offset":8,"key":null}\n{"timestamp":1,"part')
-    assert dump_offsets.continued(path) == {3: 8}
-    assert path.read_text().endswith("null}\n")
+    path.write_text(
+        '{"format":"rebalance-offsets-1"}\n{"timestamp":1,"partition":3,"offset":8,"key":null}\n{"timestamp":7,"read":1}\n{"timestamp":9,"part'
+    )
+    assert dump_offsets.continued(path) == dump_offsets.Known({3: 8}, 7)
+    assert path.read_text().endswith('"read":1}\n')
     path.write_text("a log\n")
     with pytest.raises(UserError, match="no dump"):
         dump_offsets.continued(path)

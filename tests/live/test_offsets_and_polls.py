@@ -19,6 +19,7 @@ from rich.console import Console
 
 from jobs import pipeline
 from jobs.cli import main
+from jobs.local_broker import LocalBroker
 from jobs.offsets_capture import OffsetsFrom
 from jobs.progress import Progress
 from jobs.settings import Settings
@@ -241,6 +242,60 @@ def test_a_dump_goes_on_with_what_comes(broker, tmp_path):
     times = [json.loads(line)["timestamp"] for line in out.read_text().splitlines()[1:]]
     assert times[-2:] == sorted(times[-2:])
     assert times[-1] <= time.time() * 1000
+
+
+def test_time_goes_on_where_nothing_is_written_any_more(recorded, broker, tmp_path):  # noqa: ARG001 - groups were there
+    """What was read before the silence is past some time: the sign of life says so, also after a restart that reads nothing."""
+    out = tmp_path / "live" / "offsets" / "silent.jsonl"
+    command = [sys.executable, "-m", "jobs.cli", "dump-offsets", "--bootstrap", broker.bootstrap, "--follow", "--out", str(out)]
+    counts = []
+    for _ in range(2):
+        before = signs_of_life(out)
+        follower = subprocess.Popen(command, cwd=PROJECT)
+        try:
+            until = time.monotonic() + 60
+            while len(signs_of_life(out)) < len(before) + 2:
+                assert time.monotonic() < until
+                time.sleep(0.1)
+            follower.send_signal(signal.SIGTERM)
+            assert follower.wait(20) == 0
+        finally:
+            follower.kill()
+            follower.wait()
+        counts.append(len(out.read_text().splitlines()) - len(signs_of_life(out)))
+    times = [json.loads(line)["timestamp"] for line in out.read_text().splitlines()[1:]]
+    assert times == sorted(times)
+    assert len(set(signs_of_life(out))) == len(signs_of_life(out))
+    assert counts[0] == counts[1]  # the second found no record, and went on
+
+
+def signs_of_life(path):
+    """Their times."""
+    lines = path.read_text().splitlines() if path.exists() else []
+    return [json.loads(line)["timestamp"] for line in lines if '"read":' in line]
+
+
+def test_following_waits_for_the_topic(kafka_jars, tmp_path):  # noqa: ARG001
+    """A cluster has no __consumer_offsets before its first group."""
+    out = tmp_path / "new" / "offsets" / "o.jsonl"
+    with LocalBroker(tmp_path / "new-broker") as new:
+        new.create_topic("orders", 2)
+        dump = ["dump-offsets", "--bootstrap", new.bootstrap, "--out", str(out)]
+        assert main(dump) == 2
+        follower = subprocess.Popen([sys.executable, "-m", "jobs.cli", *dump, "--follow"], cwd=PROJECT)
+        consumer = start(new, "c1")
+        try:
+            until = time.monotonic() + 60
+            while '"partition":' not in (out.read_text() if out.exists() else ""):
+                assert time.monotonic() < until
+                assert follower.poll() is None
+                time.sleep(0.1)
+            follower.send_signal(signal.SIGTERM)
+            assert follower.wait(20) == 0
+        finally:
+            for process in (follower, consumer):
+                process.kill()
+                process.wait()
 
 
 def test_a_cluster_that_is_not_there_is_told_in_one_line(tmp_path, capsys, monkeypatch):
