@@ -8,12 +8,13 @@ from __future__ import annotations
 
 import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Final
 
 from jobs.errors import UserError
 from jobs.interrupts import Interrupts
+from jobs.jars import KAFKA_VERSION
 from jobs.local_broker import LocalBroker
 
 _STEP_SECONDS: Final = 0.2
@@ -27,13 +28,18 @@ _REPLICATED: Final = {
 }
 
 
-def brokers_of(folder: Path, count: int, *, port: int, version: str) -> list[LocalBroker]:
-    """The brokers of a folder, not yet started. The first is the controller, too; it takes `port`, the next ones those behind it."""
+def brokers_of(
+    folder: Path, count: int, *, port: int = 0, version: str = KAFKA_VERSION, settings: Mapping[str, str] | None = None
+) -> list[LocalBroker]:
+    """The brokers of a folder, not yet started. The first is the controller, too; it takes `port`, the next ones those behind it.
+
+    `settings`: broker properties beyond those that a cluster of this size needs. None of them outlives this process.
+    """
     brokers: list[LocalBroker] = []
     for number in range(1, count + 1):
         broker = LocalBroker(
             folder / f"broker-{number}",
-            settings=_REPLICATED if count > 1 else {},
+            settings={**(_REPLICATED if count > 1 else {}), **(settings or {})},
             request_log=True,
             groups_only=True,
             node_id=number,
@@ -41,6 +47,7 @@ def brokers_of(folder: Path, count: int, *, port: int, version: str) -> list[Loc
             version=version,
             logs=folder / "logs" / f"broker-{number}",
             join=brokers[0] if brokers else None,
+            bound=True,
         )
         brokers.append(broker)
     return brokers

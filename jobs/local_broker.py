@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import base64
 import fcntl
-import os
 import re
 import socket
 import subprocess
@@ -30,8 +29,9 @@ from confluent_kafka.cimpl import NewTopic
 
 from jobs.errors import UserError
 from jobs.jars import KAFKA_VERSION, OTHER_KAFKA, kafka_jar_dir
+from jobs.live.bound import bound
 from jobs.sources.log_lines import GROUP_APIS
-from jobs.spark_process import check_java
+from jobs.spark_process import check_java, java_program
 
 if TYPE_CHECKING:
     from typing_extensions import Self
@@ -87,11 +87,13 @@ class LocalBroker:
         version: str = KAFKA_VERSION,
         logs: Path | None = None,
         join: LocalBroker | None = None,
+        bound: bool = False,
     ) -> None:
         """`settings`: broker properties that go before those of this module. `request_log`: every request, as JSON.
 
         `groups_only`: in that log only those of consumer groups. `port`: to listen on; 0 takes a free one at each start.
         `logs`: the folder of the logs, if not `folder/logs`. `join`: a broker that runs, to whose cluster this one belongs.
+        `bound`: it is killed when the thread that started it ends without stopping it.
         """
         self.folder = folder
         self.logs = logs or folder / "logs"
@@ -103,6 +105,7 @@ class LocalBroker:
         self._heap = heap
         self._wanted_port = port
         self._join = join
+        self._bound = bound
         self._process: subprocess.Popen[bytes] | None = None
         self._port = port
         self._controller = 0
@@ -243,10 +246,11 @@ class LocalBroker:
             raise UserError(f"the storage of the broker cannot be formatted: {_first_error(done.stderr + done.stdout)}")
 
     def _launch(self) -> bool:
+        command = self._java("kafka.Kafka", str(self.folder / "server.properties"))
         with self._output.open("wb") as output:
             # In a session of its own: Ctrl-C is for us, and we stop it when the consumers have been stopped.
             self._process = subprocess.Popen(  # noqa: S603
-                self._java("kafka.Kafka", str(self.folder / "server.properties")),
+                bound(*command) if self._bound else command,
                 stdin=subprocess.DEVNULL,
                 stdout=output,
                 stderr=subprocess.STDOUT,
@@ -269,9 +273,8 @@ class LocalBroker:
         return False
 
     def _java(self, *arguments: str) -> list[str]:
-        home = os.environ.get("JAVA_HOME")
         return [
-            str(Path(home) / "bin" / "java") if home else "java",
+            java_program(),
             f"-Xmx{self._heap}",
             "-XX:+UseSerialGC",
             "-XX:TieredStopAtLevel=1",

@@ -23,10 +23,15 @@ _JAVA_VERSION: Final = re.compile(r'version "(?:1\.)?(\d+)')
 _ADVICE: Final = "install a Java 17 or 21 runtime, or point JAVA_HOME at one"
 
 
+def java_program() -> str:
+    """The `java` to start: that of JAVA_HOME, else the one on the PATH."""
+    home = os.environ.get("JAVA_HOME")
+    return str(Path(home) / "bin" / "java") if home else "java"
+
+
 def check_java() -> None:
     """Refuses a missing or wrong Java in one line; Spark would take a page."""
-    home = os.environ.get("JAVA_HOME")
-    java = str(Path(home) / "bin" / "java") if home else "java"
+    home, java = os.environ.get("JAVA_HOME"), java_program()
     where = f"JAVA_HOME={home}" if home else "PATH"
     if shutil.which(java) is None:
         raise UserError(f"no Java found (looked in {where}); {_ADVICE}")
