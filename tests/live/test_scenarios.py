@@ -1,0 +1,240 @@
+"""What is done to real consumers of a real cluster is what the tables say, live: three brokers, shippers beside them, one pipeline."""
+
+from __future__ import annotations
+
+import time
+from collections import Counter
+from dataclasses import dataclass, field
+
+import pytest
+from confluent_kafka.admin import AdminClient
+
+from coordinator_model.partition import coordinator_partition
+from jobs.broker_command import brokers_of
+from jobs.live import scenes
+from jobs.live.children import Command, NewRows
+from jobs.live.client import JAVA, LIBRDKAFKA
+from jobs.live.consumers import Consumers
+from jobs.live.scenes import Play, Stage
+
+pytestmark = [pytest.mark.spark, pytest.mark.slow]
+
+TOPIC = "orders"
+LOGS = "group-protocol-logs"
+SETTINGS = {
+    "group.initial.rebalance.delay.ms": "500",
+    "group.min.session.timeout.ms": "1000",
+    "broker.session.timeout.ms": "4000",
+    "broker.heartbeat.interval.ms": "1000",
+}
+PATIENT_MS = 30_000  # a session that outlives the search for a new coordinator
+DEADLINE_SECONDS = 180
+
+JOINED, LEFT, SILENT, STALLED = "MEMBER_JOINED", "MEMBER_LEFT", "SESSION_TIMEOUT", "POLL_TIMEOUT"
+ZOMBIE = ("UNKNOWN_MEMBER", "ILLEGAL_GENERATION", "ZOMBIE_COMMIT")
+TWO = [(JOINED, "1", 0, 1), (JOINED, "2", 1, 2)]
+BACK = (JOINED, "2", 1, 2)
+
+
+@dataclass(frozen=True)
+class Expected:
+    """Rebalances as (cause, culprit, members before, after), findings as (code or one of these codes, client), ends of memberships."""
+
+    rebalances: list
+    findings: list = field(default_factory=list)
+    ends: list = field(default_factory=list)
+
+
+SCENES = {
+    scenes.leaves: Expected([*TWO, (LEFT, "2", 2, 1), (LEFT, "1", 1, 0)], ends=[("2", "LEFT"), ("1", "LEFT")]),
+    scenes.is_killed: Expected([*TWO, (SILENT, "2", 2, 1)], [(SILENT, "2")], [("2", SILENT)]),
+    scenes.is_frozen: Expected([*TWO, (SILENT, "2", 2, 1), BACK], [(SILENT, "2"), (ZOMBIE, "2")], [("2", SILENT)]),
+    scenes.stalls: Expected([*TWO, (STALLED, "2", 2, 1), BACK], [(STALLED, "2")], [("2", STALLED)]),
+    scenes.stalls_static: Expected([*TWO, (STALLED, "2", 2, 1), BACK], [(STALLED, "2")], [("2", STALLED)]),
+    scenes.is_fenced: Expected(TWO, [("FENCED_INSTANCE", "2")], [("2", "REPLACED")]),
+}
+PLAYED = [(scene, kind) for scene in SCENES for kind in (LIBRDKAFKA, JAVA)]
+
+
+@dataclass
+class Told:
+    """What the tables say of one group so far."""
+
+    rebalances: list = field(default_factory=list)
+    findings: list = field(default_factory=list)
+    member_sessions: list = field(default_factory=list)
+
+
+class Watch:
+    """Looks into the tables while the pipeline writes them."""
+
+    def __init__(self, lakehouse):
+        self._tables = {name: NewRows(lakehouse, name) for name in Told.__dataclass_fields__}
+        self.quarantine = NewRows(lakehouse, "quarantine")
+        self.groups = {}
+        self.delays = []  # seconds from the end of a rebalance to its row
+
+    def look(self):
+        now = time.time()
+        for name, table in self._tables.items():
+            for row in table.take():
+                getattr(self.groups.setdefault(row["group_id"], Told()), name).append(row)
+                if name == "rebalances":
+                    self.delays.append((now, now - row["ended_at"].timestamp()))
+
+    def rebalances(self, group):
+        return len(self.groups[group].rebalances) if group in self.groups else 0
+
+    def codes(self, group):
+        return {row["code"] for row in self.groups[group].findings}
+
+
+class Cluster:
+    """The brokers, what is started beside them, and the consumers."""
+
+    def __init__(self, folder):
+        self.folder = folder
+        self.lakehouse = folder / "lakehouse"
+        self.brokers = brokers_of(folder / "kafka", 3, settings=SETTINGS)
+        self.commands = []
+        self.watch = Watch(self.lakehouse)
+
+    def start(self):
+        for broker in self.brokers:
+            broker.start()
+        self.bootstrap = ",".join(broker.bootstrap for broker in self.brokers)
+        self.brokers[0].create_topic(TOPIC, 6)
+        self._command("run", "--input", str(self.folder / "kafka" / "logs"), "--lakehouse", str(self.lakehouse))
+
+    def _command(self, *arguments):
+        self.commands.append(Command(*arguments, log=self.folder / f"{len(self.commands)}-{arguments[0]}.txt"))
+
+    def stop(self):
+        """As systemd does; what is still there afterwards is killed."""
+        try:
+            return [command.stop() for command in self.commands]
+        finally:
+            self.kill()
+
+    def kill(self):
+        for command in self.commands:
+            command.kill()
+        for broker in reversed(self.brokers):
+            broker.stop()
+
+    def coordinators(self):
+        """The broker that coordinates, by partition of __consumer_offsets."""
+        found = AdminClient({"bootstrap.servers": self.bootstrap, "log_level": 0}).list_topics("__consumer_offsets", timeout=20)
+        return {number: part.leader for number, part in found.topics["__consumer_offsets"].partitions.items()}
+
+    def until(self, condition, what):
+        """Waits, and looks at everything meanwhile."""
+        deadline = time.monotonic() + DEADLINE_SECONDS
+        while not condition():
+            for command in self.commands:
+                assert command.running, command.last_words()
+            assert time.monotonic() < deadline, what
+            self.watch.look()
+            time.sleep(0.2)
+
+    def play(self, parts):
+        played = Play(parts)
+
+        def over():
+            played.step()
+            return played.over
+
+        self.until(over, "a scene does not end")
+
+    def until_told(self, groups):
+        self.until(lambda: all(self.watch.rebalances(group) >= count for group, count in groups.items()), "rebalances are missing")
+
+
+def named(scene, kind, leaders, brokers):
+    """A name for the group of a scene, so that one of these brokers coordinates it."""
+    names = (f"{scene}-{kind}-{number}" for number in range(1000))
+    return next(name for name in names if leaders[coordinator_partition(name)] in brokers)
+
+
+@pytest.fixture(scope="module")
+def played(kafka_jars, tmp_path_factory):  # noqa: ARG001
+    """All scenes at once; then the third broker, which coordinates two other groups, is killed."""
+    cluster = Cluster(tmp_path_factory.mktemp("scenes"))
+    try:
+        cluster.start()
+        with Consumers(cluster.bootstrap, cluster.folder / "clients") as consumers:
+            first = consumers.start(LIBRDKAFKA, "first", "first-1", TOPIC)  # the cluster makes __consumer_offsets for it
+            cluster.until(lambda: first.partitions == 6, "nobody can join")
+            leaders = cluster.coordinators()
+            groups = {(scene, kind): named(scene.__name__, kind, leaders, {1, 2}) for scene, kind in PLAYED}
+            moving = {kind: Stage(consumers, named("moves", kind, leaders, {3}), TOPIC, kind) for kind in (LIBRDKAFKA, JAVA)}
+            pairs = {}
+
+            def settles(stage):
+                pairs[stage.group] = yield from stage.two(session_ms=PATIENT_MS)
+
+            def goes_on(stage):
+                one, two = pairs[stage.group]
+                two.leave()
+                yield stage.has_all(one)
+
+            parts = [(group, scene(Stage(consumers, group, TOPIC, kind))) for (scene, kind), group in groups.items()]
+            cluster.play([*parts, *((stage.group, settles(stage)) for stage in moving.values())])
+            told = {group: len(SCENES[scene].rebalances) for (scene, _), group in groups.items()} | dict.fromkeys(
+                (s.group for s in moving.values()), 2
+            )
+            cluster.until_told(told)
+            cluster.brokers[2].kill()
+            cluster.until(lambda: 3 not in cluster.coordinators().values(), "nobody takes the groups over")
+            cluster.play((stage.group, goes_on(stage)) for stage in moving.values())
+            cluster.until_told({stage.group: 3 for stage in moving.values()})
+            # It comes last, a minute after the move: by then all else was told.
+            cluster.until(
+                lambda: all("COORDINATOR_MOVED" in cluster.watch.codes(s.group) for s in moving.values()), "nobody tells of the move"
+            )
+            codes = cluster.stop()
+        yield cluster, groups, {kind: stage.group for kind, stage in moving.items()}, codes
+    finally:
+        cluster.kill()
+
+
+def short(told, client):
+    return client.removeprefix(f"{told.rebalances[0]['group_id']}-")
+
+
+def rebalances(told):
+    rows = sorted(told.rebalances, key=lambda row: row["ended_at"])
+    return [(row["cause"], short(told, row["client_id"]), row["members_before"], row["members_after"]) for row in rows]
+
+
+def ends(told):
+    return [(short(told, row["client_id"]), row["end_kind"]) for row in sorted(told.member_sessions, key=lambda row: row["ended_at"])]
+
+
+@pytest.mark.parametrize(("scene", "kind"), PLAYED, ids=lambda value: value if isinstance(value, str) else value.__name__)
+def test_what_was_done_is_what_is_told(played, scene, kind):
+    cluster, groups, _, _ = played
+    told, expected = cluster.watch.groups[groups[scene, kind]], SCENES[scene]
+    assert rebalances(told) == expected.rebalances
+    assert [row["generation"] for row in sorted(told.rebalances, key=lambda row: row["ended_at"])] == [*range(1, len(told.rebalances) + 1)]
+    found = {(row["code"], short(told, row["client_id"])) for row in told.findings}
+    possible = [{(one, client) for one in ([code] if isinstance(code, str) else code)} for code, client in expected.findings]
+    assert all(found & some for some in possible), found
+    assert found <= set().union(*possible)
+    assert ends(told) == expected.ends
+
+
+@pytest.mark.parametrize("kind", [LIBRDKAFKA, JAVA])
+def test_a_coordinator_that_is_killed_loses_nobody(played, kind):
+    cluster, _, moved, _ = played
+    told = cluster.watch.groups[moved[kind]]
+    assert rebalances(told) == [*TWO, (LEFT, "2", 2, 1)]
+    assert Counter(row["code"] for row in told.findings) == {"COORDINATOR_MOVED": 1}
+    assert ends(told) == [("2", "LEFT")]
+
+
+def test_nothing_else_is_told(played):
+    cluster, groups, moved, codes = played
+    assert set(cluster.watch.groups) == {"first", *groups.values(), *moved.values()}
+    assert cluster.watch.quarantine.take() == []
+    assert codes == [0] * len(cluster.commands)
