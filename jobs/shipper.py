@@ -247,7 +247,7 @@ class Shipper(Slicer):
             mark.line,
             None if mark.newest_ms == NEVER else mark.newest_ms,
             stream.shipped,
-            self._scanned_ms if _at_end(stream) else None,
+            self._scanned_ms if self._all_read(stream) else None,
         )
         value = json.dumps(heard, separators=(",", ":")).encode()
         for partition in range(self._outbox.partitions):
@@ -267,6 +267,10 @@ class Shipper(Slicer):
             self._send_tick(stream)
         if due:
             self._outbox.settle()
+
+    def _all_read(self, stream: Stream) -> bool:
+        """Whether the last look found nothing of this broker's logs that was not read: then even their silence is known up to it."""
+        return all(_at_end(s) for s in self._streams if s.file is not None and (s.cluster, s.broker) == (stream.cluster, stream.broker))
 
     @staticmethod
     def _shared(stream: Stream, record: str) -> list[Header]:
