@@ -10,7 +10,7 @@ KAFKA_JARS := .jars-kafka/resolved.txt
 SPARK := $(VENV) $(JARS)
 
 # Asked while make reads this file: before anything slow begins, and with one line as the whole answer.
-ifneq (,$(filter demo test docs conformance score bench,$(MAKECMDGOALS)))
+ifneq (,$(filter demo demo-live test docs conformance score bench,$(MAKECMDGOALS)))
   JAVA_PROBLEM := $(shell JAVA_HOME='$(JAVA_HOME)' scripts/check_java.sh 2>&1)
   ifneq (,$(JAVA_PROBLEM))
     $(error $(JAVA_PROBLEM))
@@ -24,6 +24,10 @@ help: ## list the targets
 .PHONY: demo
 demo: $(SPARK) ## the main job on a bundled recording of a real Kafka cluster
 	@$(BIN)/rebalance demo
+
+.PHONY: demo-live
+demo-live: $(SPARK) $(KAFKA_JARS) ## a real Kafka, real consumers that come to grief, and what is told of it as it happens: two minutes
+	@$(BIN)/rebalance demo-live
 
 .PHONY: test
 test: $(SPARK) $(KAFKA_JARS) ## all tests
@@ -82,7 +86,7 @@ lock: ## write requirements.lock again (UPGRADE=1: newest versions)
 
 .PHONY: clean
 clean: ## remove what was made, except for .venv, .jars, .jars-kafka and .ivy
-	@rm -rf .demo .bench .work build dist *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis .coverage \
+	@rm -rf .demo .demo-live .bench .work build dist *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis .coverage \
 	  metastore_db derby.log spark-warehouse
 	@find . -name __pycache__ -type d -not -path './.venv/*' -prune -exec rm -rf {} +
 

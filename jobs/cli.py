@@ -439,6 +439,17 @@ def demo() -> int:
     return run_demo(_console())
 
 
+@cli.command("demo-live")
+def demo_live() -> int:
+    """A real Kafka on this machine, real consumers that stall, die and fence each other, and what is told of it as it happens.
+
+    Takes two minutes and touches nothing outside of the project's folder. Needs `make .jars-kafka/resolved.txt`.
+    """
+    from jobs.demo_live import run_demo_live
+
+    return run_demo_live(_console())
+
+
 @cli.command()
 @click.option("--kafka", metavar="VERSION", help="Follow this Kafka release, not the trace's own: 4.2.0, 3.9.1, 0.10.2.2, 0.10.0.1.")
 def trace(*, kafka: str | None) -> int:

@@ -29,6 +29,7 @@ class Command:
         """`log`: a file for what it says."""
         self.name = arguments[0]
         self.log = log
+        self.stopped = False
         log.parent.mkdir(parents=True, exist_ok=True)
         with log.open("ab") as said:
             self._process = subprocess.Popen(  # noqa: S603
@@ -53,6 +54,7 @@ class Command:
 
     def stop(self) -> int:
         """SIGTERM; returns the exit code."""
+        self.stopped = True
         self._process.send_signal(signal.SIGTERM)
         return self._process.wait(STOP_SECONDS)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import time
 from collections import Counter
 from dataclasses import dataclass, field
@@ -28,7 +29,7 @@ SETTINGS = {
     "broker.heartbeat.interval.ms": "1000",
 }
 PATIENT_MS = 30_000  # a session that outlives the search for a new coordinator
-DEADLINE_SECONDS = 180
+DEADLINE_SECONDS = 300
 
 JOINED, LEFT, SILENT, STALLED = "MEMBER_JOINED", "MEMBER_LEFT", "SESSION_TIMEOUT", "POLL_TIMEOUT"
 ZOMBIE = ("UNKNOWN_MEMBER", "ILLEGAL_GENERATION", "ZOMBIE_COMMIT")
@@ -71,6 +72,8 @@ class Watch:
     def __init__(self, lakehouse):
         self._tables = {name: NewRows(lakehouse, name) for name in Told.__dataclass_fields__}
         self.quarantine = NewRows(lakehouse, "quarantine")
+        self._counted = NewRows(lakehouse, "input_lines")
+        self._read = 0
         self.groups = {}
         self.delays = []  # seconds from the end of a rebalance to its row
 
@@ -81,6 +84,10 @@ class Watch:
                 getattr(self.groups.setdefault(row["group_id"], Told()), name).append(row)
                 if name == "rebalances":
                     self.delays.append((now, now - row["ended_at"].timestamp()))
+
+    def lines_read(self):
+        self._read += sum(row["lines_read"] for row in self._counted.take())
+        return self._read
 
     def rebalances(self, group):
         return len(self.groups[group].rebalances) if group in self.groups else 0
@@ -96,7 +103,8 @@ class Cluster:
         self.folder = folder
         self.lakehouse = folder / "lakehouse"
         self.brokers = brokers_of(folder / "kafka", 3, settings=SETTINGS)
-        self.commands = []
+        self.run = None
+        self.ships = []
         self.watch = Watch(self.lakehouse)
 
     def start(self):
@@ -104,20 +112,26 @@ class Cluster:
             broker.start()
         self.bootstrap = ",".join(broker.bootstrap for broker in self.brokers)
         self.brokers[0].create_topic(TOPIC, 6)
-        self._command("run", "--input", str(self.folder / "kafka" / "logs"), "--lakehouse", str(self.lakehouse))
+        self.brokers[0].create_topic(LOGS, 3)
+        self.run = self._command("run", "--kafka", self.bootstrap, "--topic", LOGS, "--lakehouse", str(self.lakehouse))
+        for broker in self.brokers:
+            name = f"broker-{broker.node_id}"
+            place = ["--cluster", "live", "--broker", name, "--state", str(self._state(broker))]
+            self.ships.append(self._command("ship", "--input", str(broker.logs), "--bootstrap", self.bootstrap, "--topic", LOGS, *place))
 
     def _command(self, *arguments):
-        self.commands.append(Command(*arguments, log=self.folder / f"{len(self.commands)}-{arguments[0]}.txt"))
+        return Command(*arguments, log=self.folder / f"{arguments[0]}-{len(self.ships)}.txt")
 
-    def stop(self):
-        """As systemd does; what is still there afterwards is killed."""
-        try:
-            return [command.stop() for command in self.commands]
-        finally:
-            self.kill()
+    def _state(self, broker):
+        return self.folder / f"ship-{broker.node_id}.json"
+
+    def shipped(self):
+        """Lines of all logs, by the shippers' own account."""
+        states = [json.loads(self._state(broker).read_text()) for broker in self.brokers]
+        return sum(log["shipped"] for state in states for log in state["streams"])
 
     def kill(self):
-        for command in self.commands:
+        for command in [*self.ships, *([self.run] if self.run else [])]:
             command.kill()
         for broker in reversed(self.brokers):
             broker.stop()
@@ -131,8 +145,8 @@ class Cluster:
         """Waits, and looks at everything meanwhile."""
         deadline = time.monotonic() + DEADLINE_SECONDS
         while not condition():
-            for command in self.commands:
-                assert command.running, command.last_words()
+            for command in [self.run, *self.ships]:
+                assert command.running or command.stopped, command.last_words()
             assert time.monotonic() < deadline, what
             self.watch.look()
             time.sleep(0.2)
@@ -192,7 +206,10 @@ def played(kafka_jars, tmp_path_factory):  # noqa: ARG001
             cluster.until(
                 lambda: all("COORDINATOR_MOVED" in cluster.watch.codes(s.group) for s in moving.values()), "nobody tells of the move"
             )
-            codes = cluster.stop()
+        codes = [ship.stop() for ship in cluster.ships]
+        cluster.until(lambda: cluster.watch.lines_read() >= cluster.shipped(), "lines that were shipped are not read")
+        codes.append(cluster.run.stop())
+        cluster.watch.look()
         yield cluster, groups, {kind: stage.group for kind, stage in moving.items()}, codes
     finally:
         cluster.kill()
@@ -237,4 +254,5 @@ def test_nothing_else_is_told(played):
     cluster, groups, moved, codes = played
     assert set(cluster.watch.groups) == {"first", *groups.values(), *moved.values()}
     assert cluster.watch.quarantine.take() == []
-    assert codes == [0] * len(cluster.commands)
+    assert cluster.watch.lines_read() == cluster.shipped() > 1_000
+    assert codes == [0, 0, 0, 0]
