@@ -73,11 +73,12 @@ def test_nothing_is_left_running(tmp_path, number):
 
 def running(mark):
     """Processes that have this in their environment, by what they were started as."""
-    found = []
-    for process in Path("/proc").glob("[0-9]*"):
-        try:
-            if mark.encode() in (process / "environ").read_bytes().split(b"\0"):
-                found.append((process / "cmdline").read_bytes())
-        except OSError:  # noqa: PERF203 - it may have ended
-            continue
-    return found
+    return [told[1] for process in Path("/proc").glob("[0-9]*") if mark.encode() in (told := environment(process))[0]]
+
+
+def environment(process):
+    """And the command line; nothing of what has ended meanwhile."""
+    try:
+        return (process / "environ").read_bytes().split(b"\0"), (process / "cmdline").read_bytes()
+    except OSError:
+        return [], b""
