@@ -109,8 +109,9 @@ def session_timeout(g: Emitter, member: Member, at_ms: int, signs: list[Ref]) ->
 
 
 def poll_timeout(g: Emitter, member: Member, at_ms: int, signs: list[Ref]) -> dict[str, Any]:
-    """The client left by itself because poll() was not called within max.poll.interval.ms."""
+    """The client left by itself because poll() was not called within max.poll.interval.ms. A static one does not leave (KIP-345)."""
     limit = member.rebalance_timeout_ms
+    went = "stopped its heartbeats, being static," if member.instance_id else "left the group"
     named = f" (max.poll.interval.ms {limit})" if limit >= 0 else ""
     return _row(
         g,
@@ -118,7 +119,7 @@ def poll_timeout(g: Emitter, member: Member, at_ms: int, signs: list[Ref]) -> di
         ERROR,
         at_ms,
         (member.member_id, member.client(), member.client_host),
-        f"The client left the group because the application did not call poll() within its limit{named}.",
+        f"The client {went} because the application did not call poll() within its limit{named}.",
         "Make the work between two polls shorter (lower max.poll.records, move slow calls off the polling thread) or raise "
         f"max.poll.interval.ms{advice.now(limit)} above the longest processing time.",
         signs,
@@ -129,10 +130,11 @@ def poll_timeout(g: Emitter, member: Member, at_ms: int, signs: list[Ref]) -> di
 def with_poll_gap(row: dict[str, Any], limit_ms: int, gap_ms: int, sign: Ref) -> dict[str, Any]:
     """A POLL_TIMEOUT whose client has polled again: for how long it had not, and what that asks for. `sign`: it joins anew."""
     told = [Ref(**one) for one in json.loads(row["evidence"])]
+    went, _, _ = row["message"].partition(" because ")
     details = {**json.loads(row["details"]), "poll_gap_ms": gap_ms}
     return {
         **row,
-        "message": f"The client left the group because the application did not call poll() for about {advice.seconds(gap_ms)}; "
+        "message": f"{went} because the application did not call poll() for about {advice.seconds(gap_ms)}; "
         f"max.poll.interval.ms is {limit_ms}.",
         "advice": f"Raise max.poll.interval.ms above {gap_ms}, or make the work between two polls shorter: move slow calls off the polling "
         f"thread, or, if the time goes by the number of records, set max.poll.records to less than {max(100 * limit_ms // gap_ms, 1)} % "
@@ -312,12 +314,13 @@ def fenced_instance(g: Emitter, event: Event) -> None:
     holder = next((m for m in g.view.members.values() if m.instance_id == event.instance_id != "" and m.member_id != event.member_id), None)
     whose = f": {holder.client() or holder.member_id}" + (f" at {holder.client_host}" if holder.client_host else "") if holder else ""
     if _first_time(g, FENCED_INSTANCE, f"{event.instance_id} {event.member_id}", -1):
+        _, client_id, client_host = g.view.identity(event.member_id)  # the coordinator's line names the member alone
         _tell(
             g,
             FENCED_INSTANCE,
             ERROR,
             event.at_ms,
-            (event.member_id, event.client_id, event.client_host),
+            (event.member_id, event.client_id or client_id, event.client_host or client_host),
             f"group.instance.id {event.instance_id} is taken by another member{whose}. This one was fenced and stops consuming.",
             "Give every running consumer its own group.instance.id, and stop the old process before its replacement starts.",
             [ref(event)],

@@ -302,10 +302,9 @@ def _write(g: Emitter, rebalance: Rebalance) -> None:
     causes.sharpen(g, rebalance, culprit)
     slowest = joiners.judge(g, rebalance)
     health.judge(g, rebalance)
-    if culprit.member_id in g.view.members:  # who it is may have been told after what it did
-        member = g.view.members[culprit.member_id]
-        culprit.instance_id, culprit.client_host = member.instance_id, member.client_host
-        culprit.client_id = member.client()
+    known = g.view.identity(culprit.member_id)  # who it is may have been told after what it did
+    culprit.instance_id, culprit.client_id = known[0] or culprit.instance_id, known[1] or culprit.client_id
+    culprit.client_host = known[2] or culprit.client_host
     open_start = rebalance.bounded and not rebalance.exact
     joined_ms = rebalance.joined_ms if rebalance.joined_ms >= 0 else None
     if open_start and rebalance.generation < 0:

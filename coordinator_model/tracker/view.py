@@ -310,3 +310,11 @@ class View:
     client_names: dict[str, str] = field(default_factory=dict)  # origin and client in client logs: the member that it is
     fetches: bool = False  # its members are seen to ask for offsets
     stalled: list[Stalled] = field(default_factory=list)
+
+    def identity(self, member_id: str) -> tuple[str, str, str]:
+        """Instance id, client id and host of a member, or of one that went lately; empty as far as they are not known."""
+        member = self.members.get(member_id)
+        if member is not None:
+            return member.instance_id, member.client(), member.client_host
+        gone = next((old for old in reversed(self.gone) if old.member_id == member_id), None)
+        return (gone.instance_id, gone.client_id, gone.client_host) if gone is not None else ("", "", "")

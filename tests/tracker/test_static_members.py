@@ -189,6 +189,30 @@ def test_a_member_that_is_fenced_again_and_again_is_told_once() -> None:
     assert told == [("FENCED_INSTANCE", "b-0", 10_000)]
 
 
+@pytest.mark.parametrize("replaced", [True, False])
+def test_who_was_fenced_is_told_by_its_earlier_requests(*, replaced: bool) -> None:
+    """The line names the member alone, be it that its replacement was seen or not; another member's client is not taken for it."""
+    story = Static()
+    first(story, "a-1", "b-1")
+    story.at(3_500)
+    if replaced:
+        story.joins("b-2", 1, "a-1", waited=2, client_id="double").sync("b-2", 1, {"b-2": ("t-1",)}, **instance("b-2"))
+    story.at(4_000).log(kinds.INSTANCE_FENCED, member_id="b-1", **instance("b-1"))
+    (row,) = (row for row in table(story.rows(), "findings") if row["code"] == "FENCED_INSTANCE")
+    assert (row["member_id"], row["client_id"], row["client_host"]) == ("b-1", "b", "10.0.0.7")
+
+
+def test_who_started_a_rebalance_is_told_although_it_was_replaced_before_the_row_was_written() -> None:
+    """The double comes within two seconds of the end of the rebalance that the first one's coming started."""
+    story = Static()
+    first(story, "a-1").at(9_000).log_preparing(1, JOINED.format("b-1", "i-b"), "b-1")
+    story.at(9_500).log_stabilized(2, 2).joins("a-1", 2, "a-1", ("a-1", "b-1"), waited=400).joins("b-1", 2, "a-1", asked_as="", waited=500)
+    story.at(9_510).log_assignment(2, "a-1", 2).all_sync(2, {"a-1": ("t-0",), "b-1": ("t-1",)})
+    story.at(10_000).joins("b-2", 2, "a-1", asked_as="", waited=2, client_id="double").sync("b-2", 2, {"b-2": ("t-1",)}, **instance("b-2"))
+    row = table(story.rows(), "rebalances")[-1]
+    assert (row["cause"], row["member_id"], row["instance_id"], row["client_id"]) == ("MEMBER_JOINED", "b-1", "i-b", "b")
+
+
 def fenced(group: str, partition: int, uses: str = "i-b", since: int = 0) -> Story:
     """A group of that partition of __consumer_offsets, whose member uses an instance id."""
     story = Story(group=group).at(since)
