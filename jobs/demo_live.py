@@ -14,7 +14,7 @@ from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from datetime import datetime, timezone
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from rich.text import Text
 
@@ -23,6 +23,7 @@ from jobs.broker_command import brokers_of
 from jobs.errors import QueryFailedError, UserError
 from jobs.interrupts import Interrupts
 from jobs.jars import KAFKA_VERSION, PROJECT
+from jobs.lakehouse import Lakehouse
 from jobs.live import scenes
 from jobs.live.children import Command, NewRows
 from jobs.live.client import JAVA, LIBRDKAFKA
@@ -35,25 +36,32 @@ if TYPE_CHECKING:
     from rich.console import Console
 
 FOLDER: Final = PROJECT / ".demo-live"
-SECONDS: Final = 110
-"""How long consumers and pipeline are watched, at most."""
+SECONDS: Final = 100
+"""How long consumers and pipeline are watched."""
+BEHIND_SECONDS: Final = 200
+"""How much longer, where the pipeline has not read by then what was done: on a machine that has other things to do."""
 
 _TOPIC: Final = "orders"
 _LOGS: Final = "group-protocol-logs"
 _SETTINGS: Final = {"group.initial.rebalance.delay.ms": "1000"}
 _LATENESS_MS: Final = "1000"  # one broker, one machine: its two logs are seldom further apart
-_PROGRAM: Final[tuple[tuple[str, str, Callable[[Stage], Scene]], ...]] = (
+Part: TypeAlias = tuple[str, str, Callable[[Stage], Scene]]
+"""A group, the kind of its second client, and what happens to it."""
+_PROGRAM: Final[tuple[Part, ...]] = (
     ("checkout", LIBRDKAFKA, scenes.leaves),
     ("billing", JAVA, scenes.is_killed),
     ("search", LIBRDKAFKA, scenes.stalls),
     ("pricing", JAVA, scenes.is_frozen),
     ("refunds", JAVA, scenes.is_fenced),
 )
+_APART_SECONDS: Final = 5.0
+"""From the start of one scene to the next: so that a person can follow."""
+_WARM_BATCHES: Final = 2
 _STEP_SECONDS: Final = 0.1
 _LOOK_SECONDS: Final = 0.5
 _QUIET_SECONDS: Final = 20.0
 """When the scenes are over and nothing was told for so long, all has been told."""
-_READ_SECONDS: Final = 40.0
+_READ_SECONDS: Final = 60.0
 _STYLES: Final = {"ERROR": "bold red", "WARNING": "yellow", "INFO": "cyan"}
 
 
@@ -71,6 +79,7 @@ def run_demo_live(console: Console, *, folder: Path = FOLDER, seconds: float = S
     with Interrupts() as interrupts, ExitStack() as running:
         demo = _Demo(show, folder, interrupts, running)
         demo.start()
+        demo.wait_for_spark()
         demo.play([part for part in _PROGRAM if groups is None or part[0] in groups], seconds)
         codes = demo.end()
         if interrupts.signal is not None:
@@ -132,16 +141,16 @@ class _Demo:
         self._commands: list[Command] = []
         self._read = 0
         self._looked = 0.0
+        self._to_read = -1  # lines that tell of the scenes, once these are over
         self._delays: list[float] = []
         self._consumers: Consumers  # once there is a broker
 
-    @property
-    def _stopped(self) -> bool:
+    def _is_stopped(self) -> bool:
         return self._interrupts.signal is not None
 
     def start(self) -> None:
-        """The broker and what runs beside it; the pipeline comes to life while the first consumers join."""
-        if self._stopped:
+        """The broker and what runs beside it."""
+        if self._is_stopped():
             return
         broker = brokers_of(self._folder / "kafka", 1, settings=_SETTINGS)[0]
         self._show.done(f"Kafka starts, with the request log of groups on: {_shown(broker.logs)}")
@@ -160,24 +169,38 @@ class _Demo:
         command = Command(name, address, broker.bootstrap, "--topic", _LOGS, *arguments, log=self._folder / f"{name}.txt")
         self._commands.append(self._running.enter_context(command))
 
-    def play(self, parts: Sequence[tuple[str, str, Callable[[Stage], Scene]]], seconds: float) -> None:
+    def wait_for_spark(self) -> None:
+        """Until the pipeline has followed for two batches: by then the JVM knows its work, and tells what happens soon after."""
+        self._show.done("Spark starts ...")
+        commits = Lakehouse(self._lakehouse).track_checkpoint / "commits"
+        while not self._is_stopped() and len(list(commits.glob("[0-9]*"))) < _WARM_BATCHES:
+            self._look()
+            time.sleep(_STEP_SECONDS)
+
+    def play(self, parts: Sequence[Part], seconds: float) -> None:
         """Until all was done and told, the time is over, or somebody stops it."""
-        if self._stopped:
+        if self._is_stopped():
             return
-        until = time.monotonic() + seconds
-        stages = ((group, Stage(self._consumers, group, _TOPIC, kind, say=self._show.done), scene) for group, kind, scene in parts)
-        play = Play((group, scene(stage)) for group, stage, scene in stages)
-        while time.monotonic() < until and not self._stopped:
-            if not play.over:
-                try:
-                    play.step()
-                except TimeoutError as error:  # a machine that has other things to do
-                    raise UserError(str(error)) from None
+        began = time.monotonic()
+        stages = [(Stage(self._consumers, group, _TOPIC, kind, say=self._show.done), scene) for group, kind, scene in parts]
+        play = Play((stage.group, _later(began + number * _APART_SECONDS, scene, stage)) for number, (stage, scene) in enumerate(stages))
+        while not self._is_stopped() and time.monotonic() < began + seconds + (BEHIND_SECONDS if self._is_behind() else 0):
+            if play.over and self._to_read < 0:
+                self._to_read = self._shipped()
+            if self._is_behind():
                 self._show.told_at = time.monotonic()
             elif time.monotonic() - self._show.told_at > _QUIET_SECONDS:
                 break
+            try:
+                play.step()
+            except TimeoutError as error:
+                raise UserError(str(error)) from None
             self._look()
             time.sleep(_STEP_SECONDS)
+
+    def _is_behind(self) -> bool:
+        """Whether the scenes are not over, or the pipeline has not read of them."""
+        return not 0 <= self._to_read <= self._read
 
     def _look(self) -> None:
         """Tells what is new in the tables. QueryFailedError: what writes them has ended."""
@@ -203,7 +226,7 @@ class _Demo:
         ship, run = self._commands
         codes = [ship.stop()]
         until = time.monotonic() + _READ_SECONDS
-        while not self._stopped and self._read < self._shipped() and time.monotonic() < until:
+        while not self._is_stopped() and self._read < self._shipped() and time.monotonic() < until:
             self._look()
             time.sleep(_STEP_SECONDS)
         codes.append(run.stop())
@@ -227,6 +250,11 @@ class _Demo:
             delays = sorted(self._delays)
             line(f"From the end of a rebalance to its row: {delays[len(delays) // 2]:.0f} s (median), {delays[-1]:.0f} s at most.")
         line(f"All of it:  rebalance report --lakehouse {_shown(self._lakehouse)}")
+
+
+def _later(at: float, scene: Callable[[Stage], Scene], stage: Stage) -> Scene:
+    yield lambda: time.monotonic() >= at
+    yield from scene(stage)
 
 
 def _clock(at: datetime) -> str:
