@@ -8,13 +8,13 @@ import re
 import signal
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import pytest
 from rich.console import Console
 
 from jobs.demo_live import run_demo_live
+from tests.live.processes import running_with, wait_for_none
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow, pytest.mark.usefixtures("kafka_jars")]
 
@@ -42,43 +42,18 @@ def test_what_is_done_is_told_and_accounted_for(tmp_path):
     assert "\x1b" not in text  # plain where nobody looks
 
 
-@pytest.mark.skipif(sys.platform != "linux", reason="asks /proc what is left")
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGKILL])
-def test_nothing_is_left_running(tmp_path, number):
-    mark = f"REBALANCE_TEST={tmp_path}"
-    demo = subprocess.Popen(
-        [sys.executable, "-c", DEMO, str(tmp_path / "demo")],
-        cwd=PROJECT,
-        env={**os.environ, "REBALANCE_TEST": str(tmp_path)},
-        stdout=subprocess.PIPE,
-        text=True,
-    )
+def test_ctrl_c_ends_everything_that_was_started(tmp_path):
+    mark = {"REBALANCE_TEST": str(tmp_path)}
+    command = [sys.executable, "-c", DEMO, str(tmp_path / "demo")]
+    demo = subprocess.Popen(command, cwd=PROJECT, env={**os.environ, **mark}, stdout=subprocess.PIPE, text=True)
     try:
-        lines = iter(demo.stdout)
-        while "billing-2 joins" not in next(lines):
-            pass
-        assert len(running(mark)) > 6  # broker, shipper, pipeline, consumers, a JVM
-        demo.send_signal(number)
-        rest, _ = demo.communicate(timeout=120)
-        until = time.monotonic() + 30
-        while running(mark):
-            assert time.monotonic() < until
-            time.sleep(0.1)
-    finally:
-        demo.kill()
-    if number == signal.SIGINT:
+        while "Spark starts" not in demo.stdout.readline():
+            assert demo.poll() is None
+        assert len(running_with(mark)) >= 4  # itself, broker, shipper, pipeline
+        demo.send_signal(signal.SIGINT)
+        rest, _ = demo.communicate(timeout=180)
         assert demo.returncode == 0
         assert rest.endswith("Stopped; nothing is left running.\n")
-
-
-def running(mark):
-    """Processes that have this in their environment, by what they were started as."""
-    return [told[1] for process in Path("/proc").glob("[0-9]*") if mark.encode() in (told := environment(process))[0]]
-
-
-def environment(process):
-    """And the command line; nothing of what has ended meanwhile."""
-    try:
-        return (process / "environ").read_bytes().split(b"\0"), (process / "cmdline").read_bytes()
-    except OSError:
-        return [], b""
+        wait_for_none(mark)
+    finally:
+        demo.kill()
