@@ -21,7 +21,7 @@ STALL_SECONDS: Final = 12
 """Past POLL_MS."""
 STATIC_STALL_SECONDS: Final = 20
 """Past POLL_MS and the session behind it: a static member does not leave, it falls silent."""
-GOES_ON_SECONDS: Final = 120
+GOES_ON_SECONDS: Final = 300
 
 
 class Stage:

@@ -30,7 +30,7 @@ SETTINGS = {
     "broker.heartbeat.interval.ms": "1000",
 }
 PATIENT_MS = 30_000  # a session that outlives the search for a new coordinator
-DEADLINE_SECONDS = 300
+DEADLINE_SECONDS = 600
 
 JOINED, LEFT, SILENT, STALLED = "MEMBER_JOINED", "MEMBER_LEFT", "SESSION_TIMEOUT", "POLL_TIMEOUT"
 ZOMBIE = ("UNKNOWN_MEMBER", "ILLEGAL_GENERATION", "ZOMBIE_COMMIT")
