@@ -166,7 +166,7 @@ def _shard(state: GroupState, settings: Settings) -> Shard:
     version, blob, *_ = state.get
     if version > MODEL_VERSION:
         raise StateTooNewError(
-            f"the state was written by model version {version}, this program has {MODEL_VERSION}: use the newer program, or `rebalance replay`"
+            f"the state was written by model version {version}, this program has {MODEL_VERSION}: use the newer one, or `rebalance replay`"
         )
     return Shard.decode(bytes(blob), settings)
 
