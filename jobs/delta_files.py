@@ -34,7 +34,8 @@ ROW_GROUP: Final = 20_000
 """Rows: what a reader takes of a file at least. A group's rows lie in few of its row groups, since they are in order."""
 _MEMORY: Final = "512MB"
 _BATCH_ROWS: Final = 10_000
-_UNSAID: Final = timedelta(milliseconds=1)  # statistics of times are cut to milliseconds
+UNSAID: Final = timedelta(milliseconds=1)
+"""Statistics of times are cut to milliseconds."""
 
 
 class ChangedError(UserError):
@@ -63,7 +64,7 @@ def data_files(table: DeltaTable, time_column: str | None = None) -> list[DataFi
             entry["modification_time"],
             entry.get("num_records"),
             entry.get(f"min.{time_column}"),
-            newest + _UNSAID if (newest := entry.get(f"max.{time_column}")) is not None else None,
+            newest + UNSAID if (newest := entry.get(f"max.{time_column}")) is not None else None,
         )
         for entry in found
     ]

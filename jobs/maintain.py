@@ -22,7 +22,7 @@ from typing import Final
 from deltalake import DeltaTable
 
 from jobs import delta_files, delta_log, locks
-from jobs.delta_files import FILE_BYTES, DataFile
+from jobs.delta_files import FILE_BYTES, UNSAID, DataFile
 from jobs.errors import LakehouseError, UserError
 from jobs.lake import TABLES, is_plain
 from jobs.lakehouse import Lakehouse
@@ -32,7 +32,6 @@ LONGEST_GRACE: Final = timedelta(days=7)
 """Delta forgets after this time when a file was replaced."""
 _ORPHAN_AGE: Final = timedelta(days=1)
 """A file that no commit names may be one that is being written: not after this time."""
-_LOG_AGE: Final = timedelta(days=1)
 _SMALL: Final = FILE_BYTES // 2
 _PORTION_BYTES: Final = 8 * FILE_BYTES
 """Of files that are put in order together: what a commit replaces, and what is lost by a kill."""
@@ -46,7 +45,7 @@ _TIME: Final = {
     "findings": "at",
 }
 """The column that says how old a row is. A row without a time is kept, and so is the account of all lines."""
-_ORDER: Final = {"quarantine": "cluster, broker, at", "input_lines": "cluster, broker, origin, batch_id"}
+_ORDER: Final = {"quarantine": 'cluster, broker, "at"', "input_lines": "cluster, broker, origin, batch_id"}
 
 
 @dataclass(frozen=True)
@@ -56,6 +55,7 @@ class Policy:
     keep: timedelta | None = None
     keep_events: timedelta | None = None  # of group_events, if it is another time
     grace: timedelta = LONGEST_GRACE  # for which replaced files stay, for readers that began before
+    log_grace: timedelta = timedelta(days=1)  # for which commits stay that a checkpoint made superfluous
 
     def of(self, table: str) -> timedelta | None:
         """How long rows of a table are kept."""
@@ -94,7 +94,7 @@ def maintain(
         for name in sorted(path.parent.name for path in folder.glob(f"*/{delta_log.LOG}")):
             told(name)
             keep = policy.of(name)
-            yield _Table(house, name, policy.grace, min(newest, now) - keep if keep is not None else None, dry_run=dry_run).work()
+            yield _Table(house, name, policy, min(newest, now) - keep if keep is not None else None, dry_run=dry_run).work()
 
 
 def unread_from(checkpoint: Path) -> int:
@@ -115,10 +115,11 @@ def unread_from(checkpoint: Path) -> int:
 class _Table:
     """One table, worked through."""
 
-    def __init__(self, house: Lakehouse, name: str, grace: timedelta, oldest: datetime | None, *, dry_run: bool) -> None:
+    def __init__(self, house: Lakehouse, name: str, policy: Policy, oldest: datetime | None, *, dry_run: bool) -> None:
         self._name = name
         self._folder = house.folder / name
-        self._grace = grace
+        self._grace = policy.grace
+        self._log_grace = policy.log_grace
         self._oldest = oldest if name in _TIME else None
         self._dry_run = dry_run
         self._scratch = house.scratch / name
@@ -139,7 +140,7 @@ class _Table:
         commits = delta_log.tidy(
             self._folder,
             unread_from=self._unread_from,
-            older_than_s=min(self._grace, _LOG_AGE).total_seconds(),
+            older_than_s=self._log_grace.total_seconds(),
             dry_run=self._dry_run,
         )
         return Done(
@@ -211,7 +212,9 @@ def _portions(files: Sequence[DataFile]) -> Iterator[list[DataFile]]:
 
 
 def _newest(events: Path) -> datetime | None:
-    return max((file.newest for file in delta_files.data_files(DeltaTable(str(events)), "at") if file.newest is not None), default=None)
+    """The time of the newest event, cut to milliseconds."""
+    bounds = [file.newest for file in delta_files.data_files(DeltaTable(str(events)), "at") if file.newest is not None]
+    return max(bounds) - UNSAID if bounds else None
 
 
 def _hours(span: timedelta) -> int:

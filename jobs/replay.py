@@ -144,9 +144,9 @@ def _outcome(made: Path, old: Path, progress: Progress, before: Path | None = No
     """`made`: the new lakehouse, where it is now. `old`: the old one."""
     lake = Lake(made, (_EVENTS, "rebalances", "findings"))
     counted = {name: int(lake.rows(f"SELECT count(*) n FROM {name}")[0]["n"]) for name in lake.tables}  # noqa: S608 - names of ours
-    first = lake.rows(f'SELECT min("at") first FROM {_EVENTS}')[0]["first"]  # noqa: S608
+    oldest = lake.rows(f'SELECT min("at") oldest FROM {_EVENTS}')[0]["oldest"]  # noqa: S608
     lost = 0
     earlier = Lake(old, (_EVENTS, "rebalances"))
-    if first is not None and "rebalances" in earlier.tables:
-        lost = int(earlier.rows("SELECT count(*) n FROM rebalances WHERE ended_at < ?", first)[0]["n"])
+    if oldest is not None and "rebalances" in earlier.tables:
+        lost = int(earlier.rows("SELECT count(*) n FROM rebalances WHERE ended_at < ?", oldest)[0]["n"])
     return Outcome(counted[_EVENTS], counted.get("rebalances", 0), counted.get("findings", 0), lost, progress.seconds, before, signal)

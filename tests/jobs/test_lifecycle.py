@@ -145,8 +145,9 @@ def test_a_lakehouse_that_is_maintained_replayed_and_swapped_is_as_if_nothing_ha
     unread = unread_from(Lakehouse(lake).track_checkpoint)
     needed = [path for commit in delta_log.commits(events, unread + 1) for path in commit.appended]
     assert needed
-    DeltaTable(str(events)).create_checkpoint()
-    done = list(maintain(lake, Policy(keep_events=timedelta(seconds=5), grace=timedelta(0)), now=NOW))
+    DeltaTable(str(events), version=unread).create_checkpoint()
+    done = list(maintain(lake, Policy(keep_events=timedelta(seconds=5), grace=timedelta(0), log_grace=timedelta(0)), now=NOW))
+    assert delta_log.versions(events)[0] == unread
     assert sum(one.rows_removed for one in done) > before - 1_000
     assert all((events / path).exists() for path in needed)
     assert not {Path(uri).name for uri in DeltaTable(str(events)).file_uris()} & set(needed)
