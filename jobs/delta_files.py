@@ -21,6 +21,7 @@ from urllib.parse import unquote
 import duckdb
 import pyarrow as pa
 from deltalake import CommitProperties, DeltaTable, PostCommitHookProperties, WriterProperties, write_deltalake
+from deltalake.exceptions import CommitFailedError
 from deltalake.transaction import AddAction, RemoveAction
 
 from jobs import locks
@@ -138,16 +139,23 @@ def replace(folder: Path, removed: Sequence[DataFile], added: list[AddAction], *
     with locks.commits(folder, alone=True):
         table = DeltaTable(str(folder))
         if not {file.path for file in removed} <= {file.path for file in data_files(table)}:
-            raise ChangedError(f"{folder} was changed by another program meanwhile; run the command again")
+            raise _changed(folder)
         now = int(time.time() * 1_000)
         out = [RemoveAction(path=f.path, data_change=changes, deletion_timestamp=now, size=f.size, partition_values={}) for f in removed]
-        table.create_write_transaction(
-            [*out, *added],
-            mode="append",
-            schema=table.schema(),
-            commit_properties=CommitProperties(custom_metadata={"isBlindAppend": False}),
-            post_commithook_properties=PostCommitHookProperties(create_checkpoint=False, cleanup_expired_logs=False),
-        )
+        try:
+            table.create_write_transaction(
+                [*out, *added],
+                mode="append",
+                schema=table.schema(),
+                commit_properties=CommitProperties(custom_metadata={"isBlindAppend": False}),
+                post_commithook_properties=PostCommitHookProperties(create_checkpoint=False, cleanup_expired_logs=False),
+            )
+        except CommitFailedError:
+            raise _changed(folder) from None
+
+
+def _changed(folder: Path) -> ChangedError:
+    return ChangedError(f"{folder} was changed by another program meanwhile; run the command again")
 
 
 def unneeded(folder: Path, *, hours: int, orphan_hours: int, needed: set[str]) -> list[Path]:

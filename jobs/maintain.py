@@ -24,7 +24,7 @@ from deltalake import DeltaTable
 from jobs import delta_files, delta_log, locks
 from jobs.delta_files import FILE_BYTES, UNSAID, DataFile
 from jobs.errors import LakehouseError, UserError
-from jobs.lake import TABLES, is_plain
+from jobs.lake import is_plain
 from jobs.lakehouse import Lakehouse
 
 EVENTS: Final = "group_events"
@@ -36,16 +36,10 @@ _SMALL: Final = FILE_BYTES // 2
 _PORTION_BYTES: Final = 8 * FILE_BYTES
 """Of files that are put in order together: what a commit replaces, and what is lost by a kill."""
 
-_TIME: Final = {
-    "group_events": "at",
-    "quarantine": "at",
-    "group_transitions": "at",
-    "rebalances": "ended_at",
-    "member_sessions": "ended_at",
-    "findings": "at",
-}
-"""The column that says how old a row is. A row without a time is kept, and so is the account of all lines."""
-_ORDER: Final = {"quarantine": 'cluster, broker, "at"', "input_lines": "cluster, broker, origin, batch_id"}
+_TIMES: Final = ("ended_at", "at")
+"""The column that says how old a row is: the first of these that a table has."""
+_KEYS: Final = (("cluster", "group_id"), ("cluster", "broker", "origin"), ("cluster",), ())
+"""What rows are asked for by: the first of these that a table has. Within it, they lie in the order of their times."""
 
 
 @dataclass(frozen=True)
@@ -120,11 +114,15 @@ class _Table:
         self._folder = house.folder / name
         self._grace = policy.grace
         self._log_grace = policy.log_grace
-        self._oldest = oldest if name in _TIME else None
         self._dry_run = dry_run
         self._scratch = house.scratch / name
-        self._time = _TIME.get(name)
-        self._order = _ORDER.get(name, f'cluster, group_id, "{self._time}"')
+        nullable = {field.name: field.nullable for field in DeltaTable(str(self._folder)).schema().fields}
+        self._time = next((column for column in _TIMES if column in nullable), None)
+        # A row without a time is kept, and the bounds of a file say nothing of it.
+        self._bounded = self._time is not None and not nullable[self._time]
+        self._oldest = oldest if self._time is not None else None
+        keys = next(keys for keys in _KEYS if set(keys) <= set(nullable))
+        self._order = ", ".join(f'"{column}"' for column in (*keys, self._time or "batch_id") if column in nullable) or "ALL"
         # Nobody of ours follows the commits of another table.
         self._unread_from = unread_from(house.track_checkpoint) if name == EVENTS else sys.maxsize
 
@@ -133,8 +131,7 @@ class _Table:
             return Done(self._name, left_alone="another program changed how it is stored")
         before = self._files()
         removed = self._expire(before)
-        if self._name in TABLES:
-            self._cluster()
+        self._cluster()
         after = self._files()
         gone = list(self._vacuum())
         commits = delta_log.tidy(
@@ -163,8 +160,7 @@ class _Table:
             return 0
         limit = f"TIMESTAMPTZ '{oldest.isoformat()}'"
         too_old = f'"{self._time}" < {limit}'
-        # Of rows without a time, which quarantine may have, the bounds of a file say nothing.
-        told = [file for file in files if file.rows is not None and file.newest is not None and self._name != "quarantine"]
+        told = [file for file in files if self._bounded and file.rows is not None]
         whole = [file for file in told if file.newest is not None and file.newest < oldest]
         mixed = [file for file in files if file not in whole and (file.oldest is None or file.oldest < oldest)]
         mixed = [file for file in mixed if delta_files.count(self._folder, [file], too_old, self._scratch)]

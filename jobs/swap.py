@@ -57,7 +57,8 @@ def check(old: Path, new: Path) -> None:
     """UserError: the two cannot change places."""
     if old.is_symlink() or new.is_symlink():
         raise UserError("--swap renames folders: name the folders themselves, not symbolic links to them")
-    if old.stat().st_dev != (new if new.exists() else new.resolve().parent).stat().st_dev:
+    beside = new if new.exists() else new.resolve().parent
+    if not beside.exists() or old.stat().st_dev != beside.stat().st_dev:
         raise UserError(f"{old} and {new} are on different file systems and cannot change places: make the new one beside the old one")
     if before_of(old).exists():
         raise UserError(f"{before_of(old)} is there from an earlier swap: delete it or give it another name")

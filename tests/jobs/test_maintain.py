@@ -118,6 +118,16 @@ def test_a_row_without_a_time_is_kept(lake):
     assert [row["at"] for row in DeltaTable(str(lake / "quarantine")).to_pyarrow_table().to_pylist()] == [None]
 
 
+def test_a_table_that_only_others_know_is_maintained_too(lake):
+    from deltalake import write_deltalake
+
+    for hour in range(5):
+        at = pa.array([(DAY + hour * HOUR) * 1_000], pa.timestamp("us", "UTC"))
+        write_deltalake(str(lake / "pipeline_health"), pa.table({"at": at, "lag": [hour]}), mode="append")
+    done = work(lake, Policy(keep=timedelta(hours=17), grace=timedelta(0)))["pipeline_health"]
+    assert (done.rows_removed, done.files) == (3, (5, 1))
+
+
 def test_what_was_written_last_is_known_after_the_log_was_tidied(lake):
     assert work(lake)["rebalances"].commits_deleted == 0
     done = work(lake, Policy(log_grace=timedelta(0)))

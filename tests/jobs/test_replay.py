@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
 from datetime import datetime, timedelta, timezone
@@ -101,6 +102,29 @@ def test_a_copy_goes_on_where_it_was_and_takes_up_what_came_since(lake, tmp_path
     before = DeltaTable(str(new)).version()
     assert list(copy_of(lake, tmp_path / "new")[0].run()) == []
     assert DeltaTable(str(new)).version() == before
+
+
+@pytest.mark.slow
+def test_a_copy_that_is_killed_again_and_again_has_every_event_once(lake, tmp_path):
+    for batch in range(30, 40):  # commits of their own
+        append(lake, batch, *batch_of(batch))
+    script = (
+        "import sys; from pathlib import Path; from jobs import event_copy, sinks; from schemas import TABLES; event_copy.CHUNK_ROWS = 1;"
+        "old, new = map(Path, sys.argv[1:]); table = sinks.ensure_table(new, 'group_events', TABLES['group_events']);"
+        "[None for _ in event_copy.EventCopy(old / 'group_events', table, new / '_spill').run()]"
+    )
+    command = [sys.executable, "-c", script, str(lake), str(tmp_path / "new")]
+    environment = os.environ | {"PYTHONPATH": str(Path(__file__).parents[2])}
+    log = tmp_path / "new" / EVENTS / "_delta_log"
+    for reached in (1, 5, 17, 31, 36):  # commits: of the copy's 42, the last ten follow those of the old table
+        with subprocess.Popen(command, env=environment, stdout=subprocess.PIPE) as process:
+            while not (log / f"{reached:020}.json").exists():
+                assert process.poll() is None
+            process.kill()
+    subprocess.run(command, env=environment, check=True)
+    assert content(tmp_path / "new" / EVENTS) == content(lake / EVENTS)
+    batches = [batch for file in copied(tmp_path / "new" / EVENTS) for batch in sorted({row["batch_id"] for row in file})]
+    assert batches == list(range(40))
 
 
 def test_two_ingest_queries_with_the_same_numbers_are_told_apart(tmp_path):
