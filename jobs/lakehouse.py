@@ -53,6 +53,16 @@ class Lakehouse:
         return self.folder / "_checkpoints" / "ingest"
 
     @property
+    def topic_checkpoint(self) -> Path:
+        """How far ingest is in a topic."""
+        return self.folder / "_checkpoints" / "ingest-topic"
+
+    @property
+    def topic(self) -> Path:
+        """Which topic that is."""
+        return self.folder / "_checkpoints" / "topic.json"
+
+    @property
     def track_checkpoint(self) -> Path:
         """How far track is, and the state of every group."""
         return self.folder / "_checkpoints" / "track"
