@@ -14,14 +14,14 @@ import pytest
 from deltalake import DeltaTable
 from rich.console import Console
 
-from jobs import delta_log, event_copy, pipeline, swap, track
+from jobs import delta_log, event_copy, locks, pipeline, sinks, swap, track
 from jobs.errors import UserError
 from jobs.lakehouse import Lakehouse
 from jobs.maintain import EVENTS, Policy, maintain, unread_from
 from jobs.progress import Progress
 from jobs.replay import replay
 from jobs.settings import Settings
-from schemas import TRACK_TABLES
+from schemas import TABLES, TRACK_TABLES
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow]
 
@@ -173,6 +173,32 @@ def test_a_lakehouse_that_is_maintained_replayed_and_swapped_is_as_if_nothing_ha
     (lake / "_checkpoints" / "complete").unlink(missing_ok=True)
     assert run(spark, tmp_path / "logs", lake).added["lines_read"] == 1
     assert tables(lake)["rebalances"] == tables(undisturbed)["rebalances"]
+
+
+def test_an_append_of_spark_waits_while_files_are_replaced(spark, tmp_path):
+    table = sinks.ensure_table(tmp_path, EVENTS, TABLES[EVENTS])
+    rows = spark.createDataFrame([], TABLES[EVENTS])
+    thread = threading.Thread(target=sinks.append_with_spark, args=(table, rows, "app", 0))
+    with locks.commits(table, alone=True):
+        thread.start()
+        thread.join(timeout=10)
+        assert thread.is_alive()
+        assert sinks.last_version(table, "app") is None
+    thread.join()
+    assert sinks.last_version(table, "app") == 0
+
+
+def test_a_spark_at_work_goes_on_after_the_log_was_tidied(spark, tmp_path):
+    table = sinks.ensure_table(tmp_path, EVENTS, TABLES[EVENTS])
+    rows = spark.createDataFrame([], TABLES[EVENTS])
+    for batch in range(5):
+        sinks.append_with_spark(table, rows, "app", batch)
+    DeltaTable(str(table)).create_checkpoint()
+    assert delta_log.tidy(table, unread_from=99, older_than_s=0) == 5
+    for batch in range(3, 8):
+        sinks.append_with_spark(table, rows, "app", batch)
+    assert sinks.last_version(table, "app") == 7
+    assert DeltaTable(str(table)).version() == 8
 
 
 def test_a_track_that_has_read_nothing_is_sent_to_replay_where_the_log_was_tidied(spark, undisturbed, tmp_path):

@@ -236,6 +236,21 @@ def test_a_swap_that_was_killed_is_finished_by_the_same_command(tmp_path, monkey
     assert swap.resume(old.folder, new.folder) is None
 
 
+def test_the_command_finishes_a_swap_and_says_where_the_old_lakehouse_is(tmp_path, monkeypatch, capsys):
+    old, new = two_lakehouses(tmp_path)
+    with monkeypatch.context() as patch:
+        patch.setattr(swap, "exchange", lambda *_: False)
+        killed_after(patch, 1, at_once=False)
+        with pytest.raises(KeyboardInterrupt):
+            swap.swap(old.folder, new.folder)
+    command = ["replay", "--from", str(old.folder), "--lakehouse", str(new.folder), "--swap"]
+    assert cli.main(command) == 0
+    assert f"The old one is {swap.before_of(old.folder)}" in capsys.readouterr().out
+    assert is_new(old.folder)
+    assert cli.main(["replay", "--from", str(tmp_path / "nowhere"), "--lakehouse", str(tmp_path / "new")]) == cli.UNUSABLE
+    assert "no lakehouse at" in capsys.readouterr().err
+
+
 def exchangeable(folder):
     for name in ("one", "other"):
         (folder / name).mkdir()
