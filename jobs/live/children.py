@@ -70,7 +70,7 @@ class Command:
 
 
 class NewRows:
-    """The rows that were added to a table of a lakehouse since the last look. The table need not be there yet."""
+    """The rows that were added to a table since the last look. It need not be there yet; nobody may put its files together meanwhile."""
 
     def __init__(self, lakehouse: Path, table: str) -> None:
         self._folder = lakehouse / table
