@@ -92,6 +92,10 @@ Examples:
 @click.option(
     "--client-config", type=click.Path(path_type=Path), help="Settings of the client that reads it, as of `rebalance dump-offsets`."
 )
+@click.option(
+    "--metrics-port", type=click.IntRange(1, 65_535), metavar="N", help="Serve metrics for Prometheus at this port, such as 9404."
+)
+@click.option("--metrics-host", default="127.0.0.1", metavar="HOST", help="Address to serve them at. [default: 127.0.0.1]")
 def run(
     source: Path | None,
     lakehouse: Path,
@@ -104,6 +108,8 @@ def run(
     offsets_from: str | None,
     offsets_cluster: str,
     client_config: Path | None,
+    metrics_port: int | None,
+    metrics_host: str,
 ) -> int:
     """Work through broker logs: ingest and track together.
 
@@ -117,7 +123,8 @@ def run(
         from jobs.offsets_capture import OffsetsFrom
 
         offsets = OffsetsFrom(offsets_from, offsets_cluster, client_config)
-    return run_and_tell(source, lakehouse, chosen, once=once, offsets=offsets)
+    metrics = None if metrics_port is None else (metrics_host, metrics_port)
+    return run_and_tell(source, lakehouse, chosen, once=once, offsets=offsets, metrics=metrics)
 
 
 @cli.command(
@@ -436,6 +443,7 @@ def run_and_tell(
     once: bool,
     short_run: bool = False,
     offsets: OffsetsFrom | None = None,
+    metrics: tuple[str, int] | None = None,
 ) -> int:
     """Runs the pipeline and tells what it came to; returns the exit code."""
     from jobs import pipeline
@@ -443,7 +451,17 @@ def run_and_tell(
 
     console = _console()
     with Progress(console) as progress:
-        outcome = pipeline.run(source, lakehouse, settings=settings, once=once, progress=progress, short_run=short_run, offsets=offsets)
+        outcome = pipeline.run(
+            source,
+            lakehouse,
+            settings=settings,
+            once=once,
+            progress=progress,
+            short_run=short_run,
+            offsets=offsets,
+            metrics=metrics,
+            tell=_complain,
+        )
     _tell(console, outcome, " and ".join([*([str(source)] if source else []), *([offsets.bootstrap] if offsets else [])]))
     if outcome.signal is None:
         return 0

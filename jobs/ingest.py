@@ -13,6 +13,8 @@ from __future__ import annotations
 import argparse
 import re
 import sys
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
@@ -55,6 +57,17 @@ OFFSETS_PARTITIONS: Final = 50  # Kafka's default of offsets.topic.num.partition
 _SPLIT_BYTES: Final = 128 << 10  # of a slice: about 3,000 lines
 _CONTROL: Final = re.compile(r"[\x00-\x1f\x7f-\x9f]")
 _EVENT_COLUMNS: Final = [name for name in group_events.SCHEMA.names if name != "batch_id"]
+
+
+@dataclass(frozen=True)
+class IngestedBatch:
+    """What a micro-batch came to: the account of its lines by cluster, as (skipped, events, quarantined)."""
+
+    batch_id: int
+    lines: Mapping[str, tuple[int, int, int]]
+
+
+Observer = Callable[[IngestedBatch], None]
 
 
 class IngestError(RuntimeError):
@@ -186,15 +199,24 @@ def account(rows: DataFrame, batch_id: int) -> pa.Table:
     return _of_batch(counts.toArrow(), batch_id)
 
 
-def write_batch(rows: DataFrame, batch_id: int, *, lakehouse: Path) -> None:
+def write_batch(rows: DataFrame, batch_id: int, *, lakehouse: Path, observer: Observer | None = None) -> None:
     """Append the rows of PARSED of one slice to the three tables."""
     rows.persist()
     try:
         sinks.append_with_spark(sinks.table_path(lakehouse, group_events.NAME), events(rows, batch_id), APP_ID, batch_id)
-        for name, table in ((quarantine.NAME, refused(rows, batch_id)), (input_lines.NAME, account(rows, batch_id))):
+        accounted = account(rows, batch_id)
+        for name, table in ((quarantine.NAME, refused(rows, batch_id)), (input_lines.NAME, accounted)):
             sinks.append(sinks.table_path(lakehouse, name), table, APP_ID, batch_id)
     finally:
         rows.unpersist()
+    if observer is not None:
+        observer(IngestedBatch(batch_id, _by_cluster(accounted)))
+
+
+def _by_cluster(accounted: pa.Table) -> dict[str, tuple[int, int, int]]:
+    counts = ["skipped", "events", "quarantined"]
+    summed = accounted.group_by("cluster").aggregate([(name, "sum") for name in counts]).to_pylist()
+    return {row["cluster"]: (row["skipped_sum"], row["events_sum"], row["quarantined_sum"]) for row in summed}
 
 
 def own_session(spark: SparkSession) -> SparkSession:
@@ -209,7 +231,9 @@ def own_session(spark: SparkSession) -> SparkSession:
     return session
 
 
-def start_ingest(spark: SparkSession, *, spool_slices: Path, lakehouse: Path, checkpoint: Path, once: bool) -> StreamingQuery:
+def start_ingest(
+    spark: SparkSession, *, spool_slices: Path, lakehouse: Path, checkpoint: Path, once: bool, observer: Observer | None = None
+) -> StreamingQuery:
     """Start the query. With `once` it ends when the slices that are there now are worked through."""
     for name, schema in INGEST_TABLES.items():
         path = sinks.ensure_table(lakehouse, name, schema)
@@ -220,7 +244,7 @@ def start_ingest(spark: SparkSession, *, spool_slices: Path, lakehouse: Path, ch
     return (
         transform(read_slices(session, spool_slices))
         .writeStream.queryName("ingest")
-        .foreachBatch(partial(write_batch, lakehouse=lakehouse))
+        .foreachBatch(partial(write_batch, lakehouse=lakehouse, observer=observer))
         .option("checkpointLocation", str(checkpoint))
         .trigger(**trigger)
         .start()

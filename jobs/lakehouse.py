@@ -8,6 +8,7 @@ _captured/                        what was read from clusters itself (--offsets-
 _spool/                           slices of the input that wait for ingest
 _logs/                            Spark's log
 _lock                             held by the process that works here
+_status.json                      what that process, or the last one, said of itself (jobs/status.py)
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from jobs.errors import UserError
+from jobs.errors import LakehouseError, UserError
 from jobs.settings import Settings
 
 if TYPE_CHECKING:
@@ -33,6 +34,8 @@ LAYOUT_VERSION: Final = 1
 
 _JVM_LOCK_SECONDS: Final = 60
 _INPUTS_KEPT: Final = 16
+_LOCK_SECONDS: Final = 0.5
+"""How long to try for the lock: `is_held` may have it, for a moment."""
 
 
 @dataclass(frozen=True)
@@ -81,6 +84,11 @@ class Lakehouse:
         """Held by the process that works here."""
         return self.folder / "_lock"
 
+    @property
+    def status(self) -> Path:
+        """What the process that works here, or the last one, said of itself."""
+        return self.folder / "_status.json"
+
 
 @contextmanager
 def opened(folder: Path, settings: Settings) -> Iterator[Lakehouse]:
@@ -93,16 +101,44 @@ def opened(folder: Path, settings: Settings) -> Iterator[Lakehouse]:
     except OSError as error:
         raise UserError(f"cannot write to the lakehouse {folder}: {error.strerror}") from None
     try:
-        try:
-            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            raise UserError(f"another process is working in the lakehouse {folder}: wait for it or stop it") from None
+        if not _locked(descriptor):
+            raise UserError(f"another process is working in the lakehouse {folder}: wait for it or stop it")
         if any(folder.glob("*/_delta_log")) and not any(lakehouse.layout.parent.iterdir()):
             raise UserError(f"{folder} has tables but not the checkpoints that say how far they go: give a new folder")
         check_layout(lakehouse, settings)
         yield lakehouse
     finally:
         os.close(descriptor)
+
+
+def _locked(descriptor: int) -> bool:
+    deadline = time.monotonic() + _LOCK_SECONDS
+    while True:
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:  # noqa: PERF203
+            if time.monotonic() > deadline:
+                return False
+            time.sleep(0.05)
+        else:
+            return True
+
+
+def is_held(folder: Path) -> bool:
+    """Whether a process works in the lakehouse. LakehouseError: that cannot be told."""
+    try:
+        descriptor = os.open(Lakehouse(folder).lock, os.O_RDONLY)
+    except FileNotFoundError:
+        return False
+    except OSError as error:
+        raise LakehouseError(f"cannot read {Lakehouse(folder).lock}: {error.strerror}") from None
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return True
+    finally:
+        os.close(descriptor)  # and with it the lock, if we got it
+    return False
 
 
 def check_layout(lakehouse: Lakehouse, settings: Settings) -> None:
@@ -113,7 +149,7 @@ def check_layout(lakehouse: Lakehouse, settings: Settings) -> None:
         theirs: Any = json.loads(lakehouse.layout.read_text(encoding="utf-8"))
     except FileNotFoundError:
         lakehouse.layout.parent.mkdir(parents=True, exist_ok=True)
-        _write(lakehouse.layout, json.dumps(ours))
+        write_whole(lakehouse.layout, json.dumps(ours))
         return
     except ValueError:
         raise UserError(f"{lakehouse.layout} is damaged: give a new folder") from None
@@ -129,7 +165,7 @@ def remember_input(lakehouse: Lakehouse, source: Path) -> None:
     """Keeps where logs were read from, the last place first: evidence names files relative to it."""
     here = str(source.resolve())
     known = [here, *(str(path) for path in known_inputs(lakehouse.folder) if str(path) != here)]
-    _write(lakehouse.inputs, json.dumps(known[:_INPUTS_KEPT]))
+    write_whole(lakehouse.inputs, json.dumps(known[:_INPUTS_KEPT]))
 
 
 def known_inputs(folder: Path) -> list[Path]:
@@ -141,7 +177,7 @@ def known_inputs(folder: Path) -> list[Path]:
     return [Path(path) for path in paths] if isinstance(paths, list) and all(isinstance(path, str) for path in paths) else []
 
 
-def _write(path: Path, text: str) -> None:
+def write_whole(path: Path, text: str) -> None:
     """All or nothing, whenever the process ends."""
     draft = path.with_suffix(".new")
     with draft.open("w", encoding="utf-8") as file:
