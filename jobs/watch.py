@@ -245,15 +245,20 @@ class Watch:
 
 
 def _progress_after(query: StreamingQuery, batch_id: int) -> list[dict[str, Any]]:
-    """Progress of the micro-batches that finished after this one, in order."""
+    """Progress of the micro-batches that finished after this one, in order.
+
+    An idle query reports now and then as well, under the number of the micro-batch to come.
+    """
     newest: Any = query.lastProgress
-    if newest is None or newest.batchId <= batch_id:
+    if newest is None or newest.batchId <= batch_id or (newest.batchId == batch_id + 1 and not _executed(newest.durationMs)):
         return []
-    missed = batch_id >= 0 and newest.batchId > batch_id + 1
-    # A query that is continued does not begin with 0, so the first look takes all that there is.
-    several: list[Any] = query.recentProgress if missed or batch_id < 0 else [newest]
-    progress = {one["batchId"]: one for one in (json.loads(each.json) for each in several) if one["batchId"] > batch_id}
-    return [progress[number] for number in sorted(progress)]
+    several: list[Any] = [newest] if newest.batchId == batch_id + 1 else query.recentProgress
+    progress = (json.loads(each.json) for each in several)
+    return [one for one in progress if one["batchId"] > batch_id and _executed(one["durationMs"])]
+
+
+def _executed(durations: Mapping[str, int]) -> bool:
+    return "addBatch" in durations
 
 
 def _version() -> str:
