@@ -71,14 +71,20 @@ def read(folder: Path, now_ms: int) -> Evidence:
     said = status.read(house.status) or said
     if held and said.state != status.RUNNING:
         held = lakehouse.is_held(folder)
-    return Evidence(now_ms, held, said, _rows(folder / TABLE, min(now_ms, said.at_ms) - STATE_WINDOW_MS), log=str(house.log))
+    try:
+        rows = _rows(folder / TABLE, min(now_ms, said.at_ms) - STATE_WINDOW_MS)
+    except LakehouseError:
+        if said.unwritten is None:
+            raise
+        rows = []  # what cannot be written need not be readable
+    return Evidence(now_ms, held, said, rows, log=str(house.log))
 
 
 def _rows(table: Path, since_ms: int) -> list[BatchHealth]:
     """Rows since then, in order. None where the table could not be written yet, or ever."""
-    if not DeltaTable.is_deltatable(str(table)):
-        return []
     try:
+        if not DeltaTable.is_deltatable(str(table)):
+            return []
         delta = DeltaTable(str(table))
         known = [name for name in _COLUMNS if name in {field.name for field in delta.schema().fields}]
         since = datetime.fromtimestamp(since_ms / 1_000, tz=timezone.utc)

@@ -11,7 +11,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Final
 
-from jobs.lakehouse import write_whole
+from jobs.files import write_whole
 
 RUNNING: Final = "running"
 FINISHED: Final = "finished"  # with --once: everything was worked off
@@ -49,7 +49,7 @@ class Status:
 
 def write(path: Path, status: Status) -> None:
     """OSError: it could not be written."""
-    write_whole(path, json.dumps({"version": VERSION, **asdict(status)}))
+    write_whole(path, json.dumps({"version": VERSION, **asdict(status)}).encode())
 
 
 def read(path: Path) -> Status | None:
