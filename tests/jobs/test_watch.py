@@ -45,7 +45,7 @@ def logs(tmp_path_factory):
 
 def run(spark, logs, lake, **options):
     progress = Progress(Console(file=io.StringIO(), width=200))
-    settings = Settings(timezone="America/New_York", slice_lines=1_500)
+    settings = Settings(timezone="America/New_York", slice_lines=2_500)
     return pipeline.run(logs, lake, settings=settings, progress=progress, spark=spark, **options)
 
 
@@ -77,22 +77,28 @@ def watched(spark, logs, tmp_path_factory):
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
     seen = {}
+    deadline = time.monotonic() + 300
 
     def show(_, reached):
-        if not reached.tracked or signal.SIGTERM in seen:
+        if not reached.tracked or seen.get("stopped"):
             return
         seen["metrics"] = scrape(port)
-        newest = seen["metrics"].get("rebalance_lag_events")
-        read = sum(seen["metrics"]["rebalance_lines_total"].samples.values()) if "rebalance_lines_total" in seen["metrics"] else 0
-        if read == LINES + UNREADABLE and newest and {newest.value(query=query) for query in ("ingest", "track")} == {0}:
-            seen["judged"] = judge(lake)
-            seen[signal.SIGTERM] = True
+        seen["judged"] = judge(lake)
+        if (_everything_is_tracked(lake, seen["metrics"]) and ", 0 rows wait" in seen["judged"][1][0]) or time.monotonic() > deadline:
+            seen["stopped"] = True
             os.kill(os.getpid(), signal.SIGTERM)
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(Progress, "show", show)
         run(spark, logs, lake, once=False, metrics=("127.0.0.1", port))
     return lake, seen
+
+
+def _everything_is_tracked(lake, metrics):
+    read = metrics.get("rebalance_input_rows_total")
+    if read is None or not {"ingest", "track"} <= {dict(labels)["query"] for _, labels in read.samples}:
+        return False
+    return read.value(query="ingest") == LINES + UNREADABLE and read.value(query="track") == len(table(lake, "group_events"))
 
 
 def test_every_batch_has_a_row_and_the_rows_add_up(watched):
