@@ -6,6 +6,7 @@ after each 120 of them, and 30 days of rows leave hundreds.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import asdict
 from datetime import datetime, timedelta, timezone
@@ -18,6 +19,7 @@ from pyspark.sql.pandas.types import to_arrow_schema
 
 from jobs import sinks
 from jobs.batch_health import BatchHealth
+from jobs.safe_text import printable
 from schemas import pipeline_health
 
 COMMIT_MS: Final = 30_000
@@ -33,6 +35,7 @@ _CONFIGURATION: Final = {
     "delta.logRetentionDuration": "interval 1 days",
     "delta.deletedFileRetentionDuration": f"interval {_READERS_HOURS} hours",
 }
+_COLOURS: Final = re.compile(r"\x1b\[[\d;]*m|↳")
 _HOOKS: Final = PostCommitHookProperties(create_checkpoint=True, cleanup_expired_logs=True)
 
 
@@ -69,7 +72,7 @@ class HealthTable:
                 del self._rows[:written]
             self._tidy(path, now_ms)
         except Exception as error:  # noqa: BLE001 - whatever it is: the pipeline does not need this table
-            self.problem = f"{type(error).__name__}: {error}".splitlines()[0]
+            self.problem = _in_one_line(error)
             self.failures += 1
         else:
             self.problem = None
@@ -87,6 +90,12 @@ class HealthTable:
         table.delete(f"at < '{oldest.isoformat(timespec='milliseconds')}'")
         table.optimize.compact(target_size=_TARGET_BYTES, post_commithook_properties=_HOOKS)
         table.vacuum(retention_hours=_READERS_HOURS, dry_run=False, enforce_retention_duration=False)
+
+
+def _in_one_line(error: Exception) -> str:
+    """delta-rs tells the chain of causes on several lines, in colours."""
+    lines = (line.strip() for line in _COLOURS.sub("", str(error)).splitlines())
+    return printable(f"{type(error).__name__}: {': '.join(line for line in lines if line)}", 400)
 
 
 def to_arrow(rows: Sequence[BatchHealth]) -> pa.Table:

@@ -41,6 +41,7 @@ class Status:
     once: bool
     started_ms: int
     at_ms: int  # when this was written
+    stopping: bool = False  # somebody asked it to end: it finishes what it has begun
     reason: str | None = None  # why it failed
     unwritten: str | None = None  # why pipeline_health cannot be written
     lag_bytes: int | None = None  # of log files

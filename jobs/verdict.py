@@ -119,7 +119,8 @@ def _silent(evidence: Evidence, _: Limits) -> Iterator[Problem]:
 
 
 def _ended(evidence: Evidence, _: Limits) -> Iterator[Problem]:
-    for query in evidence.status.queries if evidence.held else ():
+    """Where queries are meant to go on: not with `--once`, and not after somebody asked them to end."""
+    for query in evidence.status.queries if evidence.live and not evidence.status.stopping else ():
         if not query.active:
             yield Problem("FAILED", f"{query.query} has ended, the process has not", f"see {evidence.log}; restart it", query.query)
 

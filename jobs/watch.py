@@ -24,6 +24,7 @@ from jobs.health_table import HealthTable
 from jobs.lag import Backlog
 from jobs.lakehouse import Lakehouse
 from jobs.memory import Memory, measured
+from jobs.safe_text import printable
 from jobs.spark_process import root_cause
 from jobs.status import QueryStatus, Status
 from jobs.tally import Tally
@@ -44,7 +45,7 @@ _PATIENCE_SECONDS: Final = 5.0
 @contextmanager
 def watching(house: Lakehouse, *, once: bool, tell: Callable[[str], None], interrupted: Callable[[], bool]) -> Iterator[Watch]:
     """A watch for as long as this lasts. It says in the end how the process ended: `interrupted`: somebody stopped it."""
-    watch = Watch(house, once=once, tell=tell)
+    watch = Watch(house, once=once, tell=tell, interrupted=interrupted)
     watch.start()
     try:
         yield watch
@@ -73,8 +74,17 @@ class _Watched:
 class Watch:
     """Of one process that works in a lakehouse. `tell` is called with one line when something goes wrong here for the first time."""
 
-    def __init__(self, house: Lakehouse, *, once: bool, tell: Callable[[str], None], clock: Callable[[], float] = time.time) -> None:
+    def __init__(
+        self,
+        house: Lakehouse,
+        *,
+        once: bool,
+        tell: Callable[[str], None],
+        interrupted: Callable[[], bool] = lambda: False,
+        clock: Callable[[], float] = time.time,
+    ) -> None:
         self._house = house
+        self._interrupted = interrupted
         self._once = once
         self._tell = tell
         self._clock = clock
@@ -136,11 +146,14 @@ class Watch:
 
     def _work(self) -> None:
         while not self._end.wait(_LOOK_SECONDS):
-            self._look()
-            self._table.flush(self._now())
-            if self._now() - self._status_ms >= _STATUS_MS:
-                self._refresh()
-                self._write_status(status.RUNNING, None)
+            try:
+                self._look()
+                self._table.flush(self._now())
+                if self._now() - self._status_ms >= _STATUS_MS:
+                    self._refresh()
+                    self._write_status(status.RUNNING, None)
+            except Exception as error:  # noqa: BLE001, PERF203 - without this thread nobody would say anything any more
+                self._complain(f"{type(error).__name__}: {error}")
 
     # Looking.
 
@@ -188,9 +201,13 @@ class Watch:
             problem = self._table.problem
         except OSError as error:
             problem = f"{self._house.status}: {error.strerror}"
-        if problem is not None and not self._told:
+        if problem is not None:
+            self._complain(problem)
+
+    def _complain(self, problem: str) -> None:
+        if not self._told:
             self._told = True
-            self._tell(f"the pipeline's own health cannot be written ({problem}); the pipeline goes on")
+            self._tell(f"the pipeline's own health cannot be written ({printable(problem, 400)}); the pipeline goes on")
 
     def status(self, state: str = status.RUNNING, reason: str | None = None) -> Status:
         """What the process says of itself now."""
@@ -204,6 +221,7 @@ class Watch:
             once=self._once,
             started_ms=self._started_ms,
             at_ms=self._now(),
+            stopping=self._interrupted(),
             reason=reason,
             unwritten=self._table.problem,
             lag_bytes=self._unread(),

@@ -93,6 +93,8 @@ def test_another_process_that_holds_the_lakehouse_tells_nothing():
 def test_a_query_that_ended_while_the_process_goes_on():
     assert found(status=saying(active=False)) == [("FAILED", "track")]
     assert found(status=replace(saying(active=False), state=FINISHED), held=False) == []
+    assert found(status=replace(saying(active=False), stopping=True)) == []
+    assert found(status=replace(saying(active=False), once=True)) == []  # of a topic all was read
 
 
 def test_input_that_waits_while_nothing_is_finished():
