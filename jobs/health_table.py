@@ -47,7 +47,6 @@ class HealthTable:
         self._keep = keep
         self._rows: list[BatchHealth] = []
         self._tried_ms: int | None = None
-        self._tidied: int | None = None  # commits, in units of TIDY_COMMITS
         self.problem: str | None = None
         self.failures = 0
 
@@ -63,29 +62,26 @@ class HealthTable:
         if not at_once and now_ms - self._tried_ms < COMMIT_MS:
             return
         self._tried_ms = now_ms
+        if not self._rows:
+            return
         try:
-            # Also without rows: a reader finds a table, and an older one gets its new columns.
             path = sinks.ensure_table(self._lakehouse, pipeline_health.NAME, pipeline_health.SCHEMA, _CONFIGURATION)
-            written = len(self._rows)
-            if written:
-                write_deltalake(DeltaTable(str(path)), to_arrow(self._rows), mode="append", post_commithook_properties=_HOOKS)
-                del self._rows[:written]
-            self._tidy(path, now_ms)
+            table = DeltaTable(str(path))
+            turn = table.version() // TIDY_COMMITS
+            rows = list(self._rows)  # another thread may be adding some
+            write_deltalake(table, to_arrow(rows), mode="append", post_commithook_properties=_HOOKS)
+            del self._rows[: len(rows)]
+            table.update_incremental()
+            if table.version() // TIDY_COMMITS != turn:
+                self._tidy(table, now_ms)
         except Exception as error:  # noqa: BLE001 - whatever it is: the pipeline does not need this table
             self.problem = _in_one_line(error)
             self.failures += 1
         else:
             self.problem = None
 
-    def _tidy(self, path: Path, now_ms: int) -> None:
-        """After each TIDY_COMMITS: deletes rows that are too old, makes few files of many, and removes those that nobody needs."""
-        table = DeltaTable(str(path))
-        turn = table.version() // TIDY_COMMITS
-        if self._tidied is None:
-            self._tidied = turn
-        if turn == self._tidied:
-            return
-        self._tidied = turn
+    def _tidy(self, table: DeltaTable, now_ms: int) -> None:
+        """Deletes rows that are too old, makes few files of many, and removes those that nobody needs."""
         oldest = datetime.fromtimestamp(now_ms / 1_000, tz=timezone.utc) - self._keep
         table.delete(f"at < '{oldest.isoformat(timespec='milliseconds')}'")
         table.optimize.compact(target_size=_TARGET_BYTES, post_commithook_properties=_HOOKS)

@@ -7,9 +7,9 @@ nothing more: its file still says that it runs, while nobody holds the lock.
 from __future__ import annotations
 
 import json
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, fields
 from pathlib import Path
-from typing import Final
+from typing import Any, Final, TypeVar
 
 from jobs.files import write_whole
 
@@ -19,6 +19,8 @@ STOPPED: Final = "stopped"  # by a signal
 FAILED: Final = "failed"
 
 VERSION: Final = 1
+
+_Said = TypeVar("_Said")
 
 
 @dataclass(frozen=True)
@@ -56,10 +58,15 @@ def write(path: Path, status: Status) -> None:
 def read(path: Path) -> Status | None:
     """None: there is none, or none that this version can read."""
     try:
-        fields = json.loads(path.read_text(encoding="utf-8"))
-        if fields.pop("version") != VERSION:
+        said = json.loads(path.read_text(encoding="utf-8"))
+        if said["version"] != VERSION:
             return None
-        queries = tuple(QueryStatus(**query) for query in fields.pop("queries"))
-        return Status(queries=queries, **fields)
+        queries = tuple(_known(QueryStatus, query) for query in said["queries"])
+        return _known(Status, {**said, "queries": queries})
     except (OSError, ValueError, TypeError, KeyError, AttributeError):
         return None
+
+
+def _known(kind: type[_Said], values: dict[str, Any]) -> _Said:
+    """What a newer program says besides is passed over."""
+    return kind(**{field.name: values[field.name] for field in fields(kind) if field.name in values})  # type: ignore[arg-type]

@@ -308,6 +308,17 @@ def test_where_nothing_is_known_nothing_is_said(tmp_path):
         judge(tmp_path)
 
 
+def test_a_status_comes_out_as_it_went_in_and_what_a_newer_program_adds_is_passed_over(tmp_path):
+    path = tmp_path / "status.json"
+    status.write(path, STATUS)
+    assert status.read(path) == STATUS
+    said = json.loads(path.read_text())
+    path.write_text(json.dumps({**said, "mood": "good", "queries": [{**query, "mood": "good"} for query in said["queries"]]}))
+    assert status.read(path) == STATUS
+    path.write_text(json.dumps([said]))
+    assert status.read(path) is None
+
+
 def test_a_process_that_has_written_no_row_yet_is_judged_by_what_it_says(tmp_path):
     status.write(Lakehouse(tmp_path).status, replace(STATUS, state=status.FINISHED))
     assert judge(tmp_path)[0] == 0
