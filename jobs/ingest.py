@@ -13,6 +13,8 @@ from __future__ import annotations
 import argparse
 import re
 import sys
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
@@ -57,6 +59,17 @@ OFFSETS_PARTITIONS: Final = 50  # Kafka's default of offsets.topic.num.partition
 _SPLIT_BYTES: Final = 128 << 10  # of a slice: about 3,000 lines
 _CONTROL: Final = re.compile(r"[\x00-\x1f\x7f-\x9f]")
 _EVENT_COLUMNS: Final = [name for name in group_events.SCHEMA.names if name != "batch_id"]
+
+
+@dataclass(frozen=True)
+class IngestedBatch:
+    """What a micro-batch came to: the account of its lines by cluster, as (skipped, events, quarantined)."""
+
+    batch_id: int
+    lines: Mapping[str, tuple[int, int, int]]
+
+
+Observer = Callable[[IngestedBatch], None]
 
 
 class IngestError(RuntimeError):
@@ -198,15 +211,32 @@ def _with_repeated(counts: pa.Table, repeated: pa.Table | None) -> pa.Table:
     return joined.select([*counts.column_names, input_lines.REPEATED])
 
 
-def write_batch(rows: DataFrame, batch_id: int, *, lakehouse: Path, app_id: str = APP_ID, repeated: pa.Table | None = None) -> None:
+def write_batch(
+    rows: DataFrame,
+    batch_id: int,
+    *,
+    lakehouse: Path,
+    app_id: str = APP_ID,
+    repeated: pa.Table | None = None,
+    observer: Observer | None = None,
+) -> None:
     """Append the rows of PARSED of one slice to the three tables."""
     rows.persist()
     try:
         sinks.append_with_spark(sinks.table_path(lakehouse, group_events.NAME), events(rows, batch_id), app_id, batch_id)
-        for name, table in ((quarantine.NAME, refused(rows, batch_id)), (input_lines.NAME, account(rows, batch_id, repeated))):
+        accounted = account(rows, batch_id, repeated)
+        for name, table in ((quarantine.NAME, refused(rows, batch_id)), (input_lines.NAME, accounted)):
             sinks.append(sinks.table_path(lakehouse, name), table, app_id, batch_id)
     finally:
         rows.unpersist()
+    if observer is not None:
+        observer(IngestedBatch(batch_id, _by_cluster(accounted)))
+
+
+def _by_cluster(accounted: pa.Table) -> dict[str, tuple[int, int, int]]:
+    counts = ["skipped", "events", "quarantined"]
+    summed = accounted.group_by("cluster").aggregate([(name, "sum") for name in counts]).to_pylist()
+    return {row["cluster"]: (row["skipped_sum"], row["events_sum"], row["quarantined_sum"]) for row in summed}
 
 
 def ensure_tables(lakehouse: Path, checkpoint: Path, app_id: str) -> None:
@@ -230,7 +260,14 @@ def own_session(spark: SparkSession) -> SparkSession:
 
 
 def start_ingest(
-    spark: SparkSession, *, spool_slices: Path, lakehouse: Path, checkpoint: Path, once: bool, stopping: Stopping | None = None
+    spark: SparkSession,
+    *,
+    spool_slices: Path,
+    lakehouse: Path,
+    checkpoint: Path,
+    once: bool,
+    observer: Observer | None = None,
+    stopping: Stopping | None = None,
 ) -> StreamingQuery:
     """Start the query. With `once` it ends when the slices that are there now are worked through."""
     ensure_tables(lakehouse, checkpoint, APP_ID)
@@ -239,7 +276,7 @@ def start_ingest(
     return (
         transform(read_slices(session, spool_slices))
         .writeStream.queryName("ingest")
-        .foreachBatch((stopping or Stopping()).guard(partial(write_batch, lakehouse=lakehouse)))
+        .foreachBatch((stopping or Stopping()).guard(partial(write_batch, lakehouse=lakehouse, observer=observer)))
         .option("checkpointLocation", str(checkpoint))
         .trigger(**trigger)
         .start()

@@ -48,11 +48,12 @@ def start_ingest_topic(
     checkpoint: Path,
     once: bool,
     observer: Callable[[int], None] | None = None,
+    accounted: ingest.Observer | None = None,
     stopping: Stopping | None = None,
 ) -> StreamingQuery:
     """Start the query. With `once` it ends when what the topic held when it was started is worked through.
 
-    `observer` is told the lines of each batch.
+    `observer` is told the lines of each batch, `accounted` what became of them.
     """
     ingest.ensure_tables(lakehouse, checkpoint, APP_ID)
     session = ingest.own_session(spark)
@@ -62,7 +63,7 @@ def start_ingest_topic(
     return (
         topics.as_lines(topics.read_records(session, topic))
         .writeStream.queryName("ingest-topic")
-        .foreachBatch((stopping or Stopping()).guard(Writer(lakehouse, checkpoint, observer)))
+        .foreachBatch((stopping or Stopping()).guard(Writer(lakehouse, checkpoint, observer, accounted)))
         .option("checkpointLocation", str(checkpoint))
         .trigger(**trigger)
         .start()
@@ -72,9 +73,12 @@ def start_ingest_topic(
 class Writer:
     """Writes micro-batches of lines. Keeps the gate between them, and reads it anew where a batch does not follow on the last."""
 
-    def __init__(self, lakehouse: Path, checkpoint: Path, observer: Callable[[int], None] | None = None) -> None:
+    def __init__(
+        self, lakehouse: Path, checkpoint: Path, observer: Callable[[int], None] | None = None, accounted: ingest.Observer | None = None
+    ) -> None:
         self._lakehouse = lakehouse
         self._observer = observer
+        self._accounted = accounted
         self._checkpoint = checkpoint
         self._states = checkpoint / GATE
         self._last: tuple[int, Gate] | None = None
@@ -87,7 +91,9 @@ class Writer:
             count, repeated, times = _admit(gate, batch, partitions_of(self._checkpoint, batch_id))
             lines = _without(batch.filter(F.col("record") == raw_lines.LINE), repeated).drop(*PLACE, *topics.CLOCKS, SHIPPED)
             rows = ingest.transform(lines.unionByName(_clock_rows(batch.sparkSession, times)))
-            ingest.write_batch(rows, batch_id, lakehouse=self._lakehouse, app_id=APP_ID, repeated=_per_log(repeated))
+            ingest.write_batch(
+                rows, batch_id, lakehouse=self._lakehouse, app_id=APP_ID, repeated=_per_log(repeated), observer=self._accounted
+            )
             self._keep(gate, batch_id)
             if self._observer is not None:
                 self._observer(count)

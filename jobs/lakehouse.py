@@ -10,6 +10,7 @@ _logs/                            Spark's log
 _lock                             held by the process that works here
 _maintain/, _maintain.lock        what `rebalance maintain` is about to put into the tables, and that it is at work
 _commits.lock                     held while a commit is made (jobs/locks.py)
+_status.json                      what that process, or the last one, said of itself (jobs/status.py)
 """
 
 from __future__ import annotations
@@ -111,6 +112,11 @@ class Lakehouse:
     def replay(self) -> Path:
         """There while the lakehouse is made by `rebalance replay`: what of, and how far the swap is."""
         return self.folder / "_checkpoints" / "replay.json"
+
+    @property
+    def status(self) -> Path:
+        """What the process that works here, or the last one, said of itself."""
+        return self.folder / "_status.json"
 
 
 @contextmanager

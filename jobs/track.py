@@ -17,6 +17,7 @@ from __future__ import annotations
 import argparse
 import json
 import sys
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -29,13 +30,14 @@ import pyarrow as pa
 from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import StructType, TimestampType
 
+from coordinator_model.tracker.findings import MODEL_DIVERGENCE
 from coordinator_model.tracker.settings import Settings as TrackerSettings
 from jobs import adapter, delta_log, sinks
 from jobs.errors import UserError
 from jobs.lakehouse import Lakehouse, check_layout, replay_advice
 from jobs.settings import Settings, load
 from jobs.stopping import Stopping
-from schemas import TRACK_TABLES, group_events
+from schemas import TRACK_TABLES, findings, group_events
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -51,11 +53,12 @@ It must not cut through a commit: the clock of a slice, overtaking its events, w
 
 @dataclass(frozen=True)
 class TrackedBatch:
-    """What a micro-batch came to: rows per table, and a summary per (cluster, shard) that it touched."""
+    """What a micro-batch came to: rows per table, a summary per (cluster, shard) that it touched, MODEL_DIVERGENCE findings by cluster."""
 
     batch_id: int
     rows: Mapping[str, int]
     summaries: Mapping[tuple[str, int], Mapping[str, int]]
+    divergences: Mapping[str, int]
 
 
 Observer = Callable[[TrackedBatch], None]
@@ -119,7 +122,7 @@ def _batch_writer(lakehouse: Path, observer: Observer | None) -> Callable[[DataF
             if rows:
                 sinks.append(sinks.table_path(lakehouse, name), to_arrow(rows, schema, batch_id), APP_ID, batch_id)
         if observer is not None:
-            observer(TrackedBatch(batch_id, counts, _summaries(finished)))
+            observer(TrackedBatch(batch_id, counts, _summaries(finished), _divergences(finished)))
 
     return write_batch
 
@@ -143,6 +146,11 @@ def to_arrow(rows: Iterable[Mapping[str, str]], schema: StructType, batch_id: in
 def _summaries(finished: Iterable[Mapping[str, str]]) -> dict[tuple[str, int], Mapping[str, int]]:
     parsed = ((row["cluster"], json.loads(row["row"])) for row in finished if row["table"] == adapter.SUMMARY)
     return {(cluster, summary["shard"]): summary for cluster, summary in parsed}
+
+
+def _divergences(finished: Iterable[Mapping[str, str]]) -> Counter[str]:
+    found = (row for row in finished if row["table"] == findings.NAME)
+    return Counter(row["cluster"] for row in found if json.loads(row["row"])["code"] == MODEL_DIVERGENCE)
 
 
 def main(arguments: list[str] | None = None) -> None:
