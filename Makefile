@@ -76,6 +76,10 @@ bench: $(SPARK) ## lines per second and memory over 5 million lines
 bench-model: $(VENV) ## heartbeats a second, join and sync, snapshots: the specification alone
 	@$(BIN)/python bench/bench_model.py
 
+.PHONY: package
+package: $(VENV) ## build what a Spark cluster needs of this project into dist/ (docs/cluster.md)
+	@$(BIN)/python scripts/package.py
+
 .PHONY: lock
 lock: ## write requirements.lock again (UPGRADE=1: newest versions)
 	@scripts/lock.sh

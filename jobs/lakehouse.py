@@ -15,6 +15,7 @@ from __future__ import annotations
 import fcntl
 import json
 import os
+import re
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -32,6 +33,7 @@ LAYOUT_VERSION: Final = 1
 """Of the folder and the checkpoints. Raised when an older one can no longer be continued."""
 
 _JVM_LOCK_SECONDS: Final = 60
+_URL: Final = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+:/")  # as Path leaves it, which takes two slashes for one
 _INPUTS_KEPT: Final = 16
 
 
@@ -40,6 +42,11 @@ class Lakehouse:
     """Where things are in a lakehouse."""
 
     folder: Path
+
+    def __post_init__(self) -> None:
+        if _URL.match(str(self.folder)):
+            url = str(self.folder).replace(":/", "://", 1)
+            raise UserError(f"{url} is a URL: give the path of a folder; what an object store would need is in docs/cluster.md")
 
     @property
     def ingest_checkpoint(self) -> Path:

@@ -111,6 +111,7 @@ def run(
 
 def ingest_alone(source: Path, folder: Path, *, settings: Settings, once: bool, session: Callable[[], SparkSession]) -> None:
     """The spool and ingest without track, which may run elsewhere: `spark-submit jobs/ingest.py`. Follows until it is killed."""
+    from jobs.executors import check_executors
     from jobs.ingest import IngestError, start_ingest
 
     _check_source(source, once=once)
@@ -119,10 +120,10 @@ def ingest_alone(source: Path, folder: Path, *, settings: Settings, once: bool, 
     _take_mark(house)  # what is added here is not tracked yet
     lakehouse.remember_input(house, source)
     with _feeding(source, house, settings, follow=not once) as feeder:
+        spark = session()
+        check_executors(spark, [folder])
         try:
-            query = start_ingest(
-                session(), spool_slices=feeder.slices_folder, lakehouse=folder, checkpoint=house.ingest_checkpoint, once=False
-            )
+            query = start_ingest(spark, spool_slices=feeder.slices_folder, lakehouse=folder, checkpoint=house.ingest_checkpoint, once=False)
         except IngestError as error:
             raise UserError(str(error)) from None
         while not feeder.ended.wait(_POLL_SECONDS):

@@ -31,6 +31,11 @@ def table_path(lakehouse: Path, name: str) -> Path:
     return lakehouse / name
 
 
+def for_spark(path: Path) -> str:
+    """A path of this machine's file system, for Spark: a cluster's default may be another one, such as HDFS."""
+    return f"file://{path.absolute()}"
+
+
 def ensure_table(lakehouse: Path, name: str, schema: StructType) -> Path:
     """Create an empty table with column comments, or add the columns that an older version made it without. Its folder."""
     path = table_path(lakehouse, name)
@@ -67,4 +72,4 @@ def append_with_spark(path: Path, rows: DataFrame, app_id: str, version: int) ->
     Track reads so many files a batch, and whole commits only if a commit is a file: a clock must not overtake the events before it.
     """
     writer = rows.repartition(1).write.format("delta").mode("append").option("txnAppId", app_id).option("txnVersion", str(version))
-    writer.save(str(path))
+    writer.save(for_spark(path))

@@ -31,6 +31,7 @@ from pyspark.sql.types import StructType, TimestampType
 from coordinator_model.tracker.settings import Settings as TrackerSettings
 from jobs import adapter, sinks
 from jobs.errors import UserError
+from jobs.executors import check_executors
 from jobs.lakehouse import Lakehouse, check_layout
 from jobs.settings import Settings, load
 from schemas import TRACK_TABLES, group_events
@@ -84,7 +85,7 @@ def start_track(
     finished = adapter.follow(events, TrackerSettings(lateness_ms=settings.lateness_ms, kafka_version=settings.kafka_version))
     writer = (
         finished.writeStream.queryName("track")
-        .option("checkpointLocation", str(checkpoint))
+        .option("checkpointLocation", sinks.for_spark(checkpoint))
         .foreachBatch(_batch_writer(lakehouse, observer))
     )
     # Without a trigger interval an idle query would list the source's log a hundred times a second.
@@ -97,7 +98,8 @@ def read_group_events(spark: SparkSession, table: Path) -> DataFrame:
 
     Without a starting version Delta would begin with a snapshot of the table, whose files have no order at all.
     """
-    return spark.readStream.format("delta").option("startingVersion", 0).option("maxFilesPerTrigger", FILES_PER_BATCH).load(str(table))
+    options = {"startingVersion": "0", "maxFilesPerTrigger": str(FILES_PER_BATCH)}
+    return spark.readStream.format("delta").options(**options).load(sinks.for_spark(table))
 
 
 def _batch_writer(lakehouse: Path, observer: Observer | None) -> Callable[[DataFrame, int], None]:
@@ -149,15 +151,18 @@ def main(arguments: list[str] | None = None) -> None:
 
     from jobs.session import spark_session  # after the arguments are known to be right
 
-    house = Lakehouse(options.lakehouse)
     try:
+        house = Lakehouse(options.lakehouse)
         settings = load(options.config)
         if options.checkpoint is None:
             check_layout(house, settings)
+        checkpoint = options.checkpoint or house.track_checkpoint
+        spark = spark_session("rebalance-track")
+        check_executors(spark, [folder for folder in (house.folder, checkpoint, options.events_from) if folder is not None])
         query = start_track(
-            spark_session("rebalance-track"),
+            spark,
             lakehouse=house.folder,
-            checkpoint=options.checkpoint or house.track_checkpoint,
+            checkpoint=checkpoint,
             settings=settings,
             once=options.once,
             events_from=options.events_from,
