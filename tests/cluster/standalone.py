@@ -15,9 +15,12 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pyspark
+
+if TYPE_CHECKING:
+    from typing_extensions import Self
 
 PROJECT = Path(__file__).resolve().parents[2]
 SPARK_HOME = Path(pyspark.__file__).parent
@@ -54,7 +57,7 @@ class Cluster:
         self._master = self._daemon("master", "master.Master", "--host", "127.0.0.1", "--port", "0", "--webui-port", "0")
         self.url = wait_until(lambda: self._said("master", r"Starting Spark master at (spark://\S+)"), "the master").group(1)
 
-    def __enter__(self) -> Cluster:
+    def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -80,11 +83,12 @@ class Cluster:
         """`spark-submit` from the project's folder. `name`: of its log, and of the log of its events."""
         events = self.folder / name
         events.mkdir(exist_ok=True)
+        log = f"-Dlog4j2.configurationFile=conf/log4j2.properties -Drebalance.log={events}.spark.log"
         settings = {
             "spark.executor.memory": "1g",
             "spark.driver.memory": "1g",
             "spark.executor.extraJavaOptions": _SHORT_RUN,
-            "spark.driver.extraJavaOptions": f"{_SHORT_RUN} -Dlog4j2.configurationFile=conf/log4j2.properties -Drebalance.log={events}.spark.log",
+            "spark.driver.extraJavaOptions": f"{_SHORT_RUN} {log}",
             "spark.pyspark.driver.python": sys.executable,
             "spark.pyspark.python": str(self.bare_python),
             "spark.sql.shuffle.partitions": "4",
