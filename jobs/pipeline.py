@@ -141,6 +141,26 @@ def ingest_alone(source: Path, folder: Path, *, settings: Settings, once: bool, 
         query.stop()
 
 
+def ingest_topic_alone(wanted: TopicInput, folder: Path, *, settings: Settings, once: bool, session: Callable[[], SparkSession]) -> None:
+    """Ingest of a topic without track: `spark-submit jobs/ingest_topic.py`. Follows until it is killed."""
+    from jobs.executors import check_executors
+    from jobs.ingest import IngestError
+    from jobs.ingest_topic import start_ingest_topic
+
+    house = Lakehouse(folder)
+    lakehouse.check_layout(house, settings)
+    _take_mark(house)  # what is added here is not tracked yet
+    topic_input.check(wanted, house)
+    spark = session()
+    check_executors(spark, [folder])
+    topic = topic_input.topic_of(wanted, settings.slice_lines)
+    try:
+        query = start_ingest_topic(spark, topic, lakehouse=folder, checkpoint=house.topic_checkpoint, once=once)
+    except IngestError as error:
+        raise UserError(str(error)) from None
+    query.awaitTermination()
+
+
 def _check_source(source: Path, *, once: bool) -> None:
     try:
         files = discover(source)

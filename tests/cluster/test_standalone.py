@@ -16,11 +16,15 @@ from deltalake import DeltaTable
 from rich.console import Console
 
 from jobs import pipeline
+from jobs.cli import main
+from jobs.ingest_topic import start_ingest_topic
 from jobs.lakehouse import Lakehouse
+from jobs.local_broker import LocalBroker
 from jobs.progress import Progress
 from jobs.settings import load
-from schemas import TABLES
-from scripts import package
+from jobs.topic_input import TopicInput, topic_of
+from schemas import INGEST_TABLES, TABLES
+from scripts import package, resolve_jars
 from tests.cluster.standalone import PROJECT, Cluster, kill, plain_logs, wait_until
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow]
@@ -65,10 +69,10 @@ def reference(spark, logs, settings, tmp_path_factory):
     return rows(lakehouse)
 
 
-def rows(lakehouse):
-    """The rows of all tables as a multiset, without the batch: track may have got them in others."""
+def rows(lakehouse, tables=TABLES):
+    """The rows of tables as a multiset, without the batch: track may have got them in others."""
     found = Counter()
-    for table in TABLES:
+    for table in tables:
         for row in DeltaTable(str(lakehouse / table)).to_pyarrow_table().to_pylist():
             del row["batch_id"]
             found[json.dumps([table, row], sort_keys=True, default=str)] += 1
@@ -147,6 +151,34 @@ def test_killed_workers_and_drivers_change_no_table(cluster, logs, settings, ref
     # State that the lost executor had was read from the checkpoint by another one.
     assert [ids for ids in state_partitions(cluster, "track").values() if lost in ids and ids[-1] != lost]
     assert rows(house.folder) == reference
+
+
+@pytest.fixture(scope="module")
+def topic(logs, tmp_path_factory):
+    """A broker with the same logs in a topic."""
+    assert resolve_jars.main(["kafka"]) == 0
+    folder = tmp_path_factory.mktemp("broker")
+    with LocalBroker(folder) as broker:
+        broker.create_topic("lines", 3)
+        place = ["--input", str(logs / "c" / "broker-2"), "--cluster", "c", "--broker", "broker-2", "--state", str(folder / "state.json")]
+        assert main(["ship", *place, "--topic", "lines", "--bootstrap", broker.bootstrap, "--timezone", "America/New_York", "--once"]) == 0
+        yield TopicInput(broker.bootstrap, "lines", max_offsets=600)
+
+
+def test_a_topic_is_read_by_executors_one_of_which_is_killed(spark, cluster, topic, settings, tmp_path):
+    alone, house = Lakehouse(tmp_path / "alone"), Lakehouse(tmp_path / "lake")
+    wanted = topic_of(topic, load(settings).slice_lines)
+    start_ingest_topic(spark, wanted, lakehouse=alone.folder, checkpoint=alone.topic_checkpoint, once=True).awaitTermination()
+
+    worker = cluster.start_worker("worker-of-topic")
+    arguments = ("--kafka", topic.bootstrap, "--topic", topic.topic, "--max-offsets", topic.max_offsets, "--config", settings, "--once")
+    query = cluster.submit("topic", "jobs/ingest_topic.py", *arguments, "--lakehouse", house.folder)
+    before = in_the_middle(query, house.topic_checkpoint, 1)
+    kill(worker)
+    assert query.wait(timeout=600) == 0, cluster.output("topic")
+    assert committed(house.topic_checkpoint) > before
+    assert lost_executors(cluster, "topic")
+    assert rows(house.folder, INGEST_TABLES) == rows(alone.folder, INGEST_TABLES)
 
 
 def test_executors_that_do_not_share_the_lakehouse_are_found_before_the_first_batch(cluster, settings):
