@@ -34,7 +34,7 @@ LAYOUT_VERSION: Final = 1
 """Of the folder and the checkpoints. Raised when an older one can no longer be continued."""
 
 _JVM_LOCK_SECONDS: Final = 60
-_URL: Final = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+:/")  # as Path leaves it, which takes two slashes for one
+_URL: Final = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+:(?=/)")  # as Path leaves it, which takes two slashes for one
 _INPUTS_KEPT: Final = 16
 
 
@@ -45,9 +45,10 @@ class Lakehouse:
     folder: Path
 
     def __post_init__(self) -> None:
-        if _URL.match(str(self.folder)):
-            url = str(self.folder).replace(":/", "://", 1)
-            raise UserError(f"{url} is a URL: give the path of a folder; what an object store would need is in docs/cluster.md")
+        if url := _URL.match(str(self.folder)):
+            raise UserError(
+                f"the lakehouse has to be a folder, not a URL ({url.group()}...): what an object store would need is in docs/cluster.md"
+            )
 
     @property
     def ingest_checkpoint(self) -> Path:
