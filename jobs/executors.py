@@ -43,8 +43,10 @@ def check_executors(spark: SparkSession, folders: Sequence[Path]) -> None:
     marker = f".seen-by-all-{uuid4().hex}"
     with ExitStack() as markers:
         for folder in folders:
-            path = _make(folder / marker)
-            markers.callback(path.unlink, missing_ok=True)
+            try:
+                markers.callback(_make(folder / marker).unlink, missing_ok=True)
+            except OSError as error:
+                raise UserError(f"cannot write to {folder}: {error.strerror}") from None
         look = partial(look_around, markers=[str(folder / marker) for folder in folders], expected=fingerprint())
         seen: set[str] = set()
         for _ in range(_ROUNDS):
