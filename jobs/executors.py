@@ -43,10 +43,7 @@ def check_executors(spark: SparkSession, folders: Sequence[Path]) -> None:
     marker = f".seen-by-all-{uuid4().hex}"
     with ExitStack() as markers:
         for folder in folders:
-            try:
-                markers.callback(_make(folder / marker).unlink, missing_ok=True)
-            except OSError as error:
-                raise UserError(f"cannot write to {folder}: {error.strerror}") from None
+            markers.callback(_mark(folder / marker).unlink, missing_ok=True)
         look = partial(look_around, markers=[str(folder / marker) for folder in folders], expected=fingerprint())
         seen: set[str] = set()
         for _ in range(_ROUNDS):
@@ -61,6 +58,13 @@ def check_executors(spark: SparkSession, folders: Sequence[Path]) -> None:
             seen.update(place for place, _ in answers)
             if len(seen) >= _executors(spark):
                 break
+
+
+def _mark(path: Path) -> Path:
+    try:
+        return _make(path)
+    except OSError as error:
+        raise UserError(f"cannot write to {path.parent}: {error.strerror}") from None
 
 
 def _cause(error: Exception) -> str:
