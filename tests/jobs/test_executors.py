@@ -47,6 +47,7 @@ def test_another_version_of_the_project_is_refused(tmp_path):
         ("local", True),
         ("local[2]", True),
         ("local[*]", True),
+        ("local[*, 3]", True),
         ("local-cluster[2,1,1024]", False),
         ("spark://h:7077", False),
         ("yarn", False),
