@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import io
 import json
+import shutil
 import subprocess
 from collections import Counter, defaultdict
 from pathlib import Path
@@ -196,6 +197,7 @@ def test_executors_that_do_not_share_the_lakehouse_are_found_before_the_first_ba
     here = Path("dist", "unshared-lakehouse")
     query = cluster.submit("unshared", *track(Path("/proc/self/cwd") / here, settings))
     assert query.wait(timeout=600) == 2
+    shutil.rmtree(PROJECT / here)  # where the driver made it
     assert f"does not see /proc/self/cwd/{here}: the lakehouse must lie in a folder" in cluster.output("unshared")
 
 
