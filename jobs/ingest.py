@@ -79,7 +79,7 @@ class IngestError(RuntimeError):
 def read_slices(spark: SparkSession, folder: Path) -> DataFrame:
     """The stream of slices: Parquet files of RAW lines, one a batch, each deleted some time after it was worked through."""
     options = {"maxFilesPerTrigger": "1", "cleanSource": "delete"}
-    return spark.readStream.schema(raw_lines.SCHEMA).options(**options).parquet(str(folder))
+    return spark.readStream.schema(raw_lines.SCHEMA).options(**options).parquet(sinks.for_spark(folder))
 
 
 def transform(raw: DataFrame) -> DataFrame:
@@ -277,7 +277,7 @@ def start_ingest(
         transform(read_slices(session, spool_slices))
         .writeStream.queryName("ingest")
         .foreachBatch((stopping or Stopping()).guard(partial(write_batch, lakehouse=lakehouse, observer=observer)))
-        .option("checkpointLocation", str(checkpoint))
+        .option("checkpointLocation", sinks.for_spark(checkpoint))
         .trigger(**trigger)
         .start()
     )

@@ -16,6 +16,7 @@ _status.json                      what that process, or the last one, said of it
 from __future__ import annotations
 
 import json
+import re
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -39,6 +40,7 @@ BEFORE: Final = ".before-model-"
 """What the name of a lakehouse gets when another takes its place, followed by the version of the model that made the other."""
 
 _JVM_LOCK_SECONDS: Final = 60
+_URL: Final = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+:(?=/)")  # as Path leaves it, which takes two slashes for one
 _INPUTS_KEPT: Final = 16
 
 
@@ -47,6 +49,12 @@ class Lakehouse:
     """Where things are in a lakehouse."""
 
     folder: Path
+
+    def __post_init__(self) -> None:
+        if url := _URL.match(str(self.folder)):
+            raise UserError(
+                f"the lakehouse has to be a folder, not a URL ({url.group()}...): what an object store would need is in docs/cluster.md"
+            )
 
     @property
     def ingest_checkpoint(self) -> Path:

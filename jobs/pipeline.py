@@ -126,6 +126,7 @@ def run(
 
 def ingest_alone(source: Path, folder: Path, *, settings: Settings, once: bool, session: Callable[[], SparkSession]) -> None:
     """The spool and ingest without track, which may run elsewhere: `spark-submit jobs/ingest.py`. Follows until it is killed."""
+    from jobs.executors import check_executors
     from jobs.ingest import IngestError, start_ingest
 
     _check_source(source, once=once)
@@ -135,10 +136,10 @@ def ingest_alone(source: Path, folder: Path, *, settings: Settings, once: bool, 
     lakehouse.remember_input(house, source)
     with _feeding(source, house, settings, follow=not once) as feeder:
         assert feeder is not None
+        spark = session()
+        check_executors(spark, [folder])
         try:
-            query = start_ingest(
-                session(), spool_slices=feeder.slices_folder, lakehouse=folder, checkpoint=house.ingest_checkpoint, once=False
-            )
+            query = start_ingest(spark, spool_slices=feeder.slices_folder, lakehouse=folder, checkpoint=house.ingest_checkpoint, once=False)
         except IngestError as error:
             raise UserError(str(error)) from None
         while not feeder.ended.wait(_POLL_SECONDS):
@@ -148,6 +149,26 @@ def ingest_alone(source: Path, folder: Path, *, settings: Settings, once: bool, 
             raise UserError(f"reading the input failed: {root_cause(feeder.error)}")
         query.processAllAvailable()
         query.stop()
+
+
+def ingest_topic_alone(wanted: TopicInput, folder: Path, *, settings: Settings, once: bool, session: Callable[[], SparkSession]) -> None:
+    """Ingest of a topic without track: `spark-submit jobs/ingest_topic.py`. Follows until it is killed."""
+    from jobs.executors import check_executors
+    from jobs.ingest import IngestError
+    from jobs.ingest_topic import start_ingest_topic
+
+    house = Lakehouse(folder)
+    lakehouse.check_layout(house, settings)
+    _take_mark(house)  # what is added here is not tracked yet
+    topic_input.check(wanted, house)
+    spark = session()
+    check_executors(spark, [folder])
+    topic = topic_input.topic_of(wanted, settings.slice_lines)
+    try:
+        query = start_ingest_topic(spark, topic, lakehouse=folder, checkpoint=house.topic_checkpoint, once=once)
+    except IngestError as error:
+        raise UserError(str(error)) from None
+    query.awaitTermination()
 
 
 def _check_source(source: Path, *, once: bool) -> None:

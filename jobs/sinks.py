@@ -34,6 +34,11 @@ def table_path(lakehouse: Path, name: str) -> Path:
     return lakehouse / name
 
 
+def for_spark(path: Path) -> str:
+    """A path of this machine's file system, for Spark: a cluster's default may be another one, such as HDFS."""
+    return f"file://{path.absolute()}"
+
+
 def ensure_table(lakehouse: Path, name: str, schema: StructType, configuration: Mapping[str, str] = _CONFIGURATION) -> Path:
     """Create an empty table with column comments, or add the columns that an older version made it without. Its folder.
 
@@ -74,4 +79,4 @@ def append_with_spark(path: Path, rows: DataFrame, app_id: str, version: int) ->
     """
     writer = rows.repartition(1).write.format("delta").mode("append").option("txnAppId", app_id).option("txnVersion", str(version))
     with locks.commits(path, alone=False):
-        writer.save(str(path))
+        writer.save(for_spark(path))

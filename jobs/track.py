@@ -34,6 +34,7 @@ from coordinator_model.tracker.findings import MODEL_DIVERGENCE
 from coordinator_model.tracker.settings import Settings as TrackerSettings
 from jobs import adapter, delta_log, sinks
 from jobs.errors import UserError
+from jobs.executors import check_executors
 from jobs.lakehouse import Lakehouse, check_layout, replay_advice
 from jobs.settings import Settings, load
 from jobs.stopping import Stopping
@@ -93,7 +94,7 @@ def start_track(
     finished = adapter.follow(events, TrackerSettings(lateness_ms=settings.lateness_ms, kafka_version=settings.kafka_version))
     writer = (
         finished.writeStream.queryName("track")
-        .option("checkpointLocation", str(checkpoint))
+        .option("checkpointLocation", sinks.for_spark(checkpoint))
         .foreachBatch((stopping or Stopping()).guard(_batch_writer(lakehouse, observer)))
     )
     # Without a trigger interval an idle query would list the source's log a hundred times a second.
@@ -108,7 +109,7 @@ def read_group_events(spark: SparkSession, table: Path) -> DataFrame:
     are those of `rebalance maintain`, and tell nothing new.
     """
     options = {"startingVersion": "0", "maxFilesPerTrigger": str(FILES_PER_BATCH), "skipChangeCommits": "true"}
-    return spark.readStream.format("delta").options(**options).load(str(table))
+    return spark.readStream.format("delta").options(**options).load(sinks.for_spark(table))
 
 
 def _batch_writer(lakehouse: Path, observer: Observer | None) -> Callable[[DataFrame, int], None]:
@@ -165,15 +166,18 @@ def main(arguments: list[str] | None = None) -> None:
 
     from jobs.session import spark_session  # after the arguments are known to be right
 
-    house = Lakehouse(options.lakehouse)
     try:
+        house = Lakehouse(options.lakehouse)
         settings = load(options.config)
         if options.checkpoint is None:
             check_layout(house, settings)
+        checkpoint = options.checkpoint or house.track_checkpoint
+        spark = spark_session("rebalance-track")
+        check_executors(spark, [folder for folder in (house.folder, checkpoint, options.events_from) if folder is not None])
         query = start_track(
-            spark_session("rebalance-track"),
+            spark,
             lakehouse=house.folder,
-            checkpoint=options.checkpoint or house.track_checkpoint,
+            checkpoint=checkpoint,
             settings=settings,
             once=options.once,
             events_from=options.events_from,
