@@ -116,9 +116,10 @@ def main() -> int:
     parser.add_argument("--seconds", type=float, default=120.0, help="how long, after the first minute")
     parser.add_argument("--lateness-ms", type=int, default=0, help="what lines may be out of order by, which is waited for")
     parser.add_argument("--changes", type=float, default=2.0, help="members that leave, a second; as many come")
+    parser.add_argument("--keep", type=Path, help="folder to work in, and to keep; default: a temporary one")
     wanted = parser.parse_args()
     with contextlib.ExitStack() as stack:
-        folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="rebalance-bench-")))
+        folder = wanted.keep or Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="rebalance-bench-")))
         broker = stack.enter_context(LocalBroker(folder / "kafka"))
         broker.create_topic(TOPIC, PARTITIONS)
         logs, lakehouse = folder / "logs", folder / "lakehouse"
