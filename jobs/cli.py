@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any, Final
 import click
 
 from jobs.errors import QueryFailedError, UserError
+from jobs.safe_text import printable
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
 
 FAILED: Final = 1
 UNUSABLE: Final = 2
+_LONGEST: Final = 2_000  # characters of a line for the user
 
 
 def _version() -> str:
@@ -458,7 +460,7 @@ def _tell(console: Console, outcome: Outcome, source: str) -> None:
     from rich.text import Text
 
     def line(text: str) -> None:
-        console.print(Text(text), soft_wrap=True)
+        console.print(Text(printable(text, _LONGEST)), soft_wrap=True)
 
     if outcome.nothing_new and outcome.signal is None:
         line(f"Nothing new in {source}.")
@@ -488,7 +490,8 @@ def _console() -> Console:
 
 
 def _complain(message: str) -> None:
-    click.echo(f"rebalance: {message}", err=True)
+    """One line on stderr, whatever the names are that it speaks of: of files, topics, settings, and what a broker answered."""
+    click.echo(f"rebalance: {printable(message, _LONGEST)}", err=True)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -496,6 +499,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     try:
         result = cli.main(arguments, prog_name="rebalance", standalone_mode=False)
     except click.ClickException as error:  # a wrong option: Click says it best
+        error.message = printable(error.message, _LONGEST)
         error.show()
         return UNUSABLE
     except (click.Abort, KeyboardInterrupt):

@@ -32,6 +32,7 @@ from coordinator_model.tracker.settings import Settings as TrackerSettings
 from jobs import adapter, sinks
 from jobs.errors import UserError
 from jobs.lakehouse import Lakehouse, check_layout
+from jobs.safe_text import printable
 from jobs.settings import Settings, load
 from schemas import TRACK_TABLES, group_events
 
@@ -163,7 +164,7 @@ def main(arguments: list[str] | None = None) -> None:
             events_from=options.events_from,
         )
     except UserError as error:
-        parser.error(str(error))
+        parser.error(printable(str(error), 2_000))
     query.awaitTermination()
 
 
