@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 
     from jobs.offsets_capture import OffsetsFrom
     from jobs.pipeline import Outcome
+    from jobs.topic_input import TopicInput
 
 FAILED: Final = 1
 UNUSABLE: Final = 2
@@ -55,6 +56,7 @@ Examples:
   rebalance run --input logs/ --lakehouse lake/ --once
   rebalance run --input logs/ --lakehouse lake/ --once --timezone Europe/Berlin
   rebalance run --input /var/log/kafka --lakehouse lake/          follows the logs until Ctrl-C
+  rebalance run --kafka broker:9092 --lakehouse lake/             reads what `rebalance ship` writes to a topic
   rebalance run --offsets-from broker:9092 --lakehouse lake/      without any logs: reads __consumer_offsets
 """,
 )
@@ -65,6 +67,21 @@ Examples:
     help="Folder <cluster>/<broker>/*.log[.gz] (server.log, kafka-request.log), beside the brokers clients/, offsets/ and poll/; "
     "or any folder or single log file.",
 )
+@click.option("--kafka", metavar="HOST:PORT", help="Read log lines from a topic of this cluster, where `rebalance ship` writes them.")
+@click.option("--topic", default="group-protocol-logs", metavar="TOPIC", help="That topic. [default: group-protocol-logs]")
+@click.option(
+    "--starting",
+    type=click.Choice(["earliest", "latest"]),
+    default="earliest",
+    help="Where to begin in a topic that this lakehouse was not fed from before. [default: earliest]",
+)
+@click.option(
+    "--max-offsets", type=click.IntRange(min=1), metavar="N", help="Records of the topic per micro-batch. [default: --slice-lines]"
+)
+@click.option(
+    "--kafka-config", type=click.Path(path_type=Path), help="Settings of the client that reads the topic, as of `rebalance ship --config`."
+)
+@click.option("--accept-loss", is_flag=True, help="Go on although the topic dropped records before they were read.")
 @click.option(
     "--lakehouse",
     type=click.Path(path_type=Path),
@@ -98,6 +115,12 @@ def run(
     source: Path | None,
     lakehouse: Path,
     *,
+    kafka: str | None,
+    topic: str,
+    starting: str,
+    max_offsets: int | None,
+    kafka_config: Path | None,
+    accept_loss: bool,
     once: bool,
     timezones: Sequence[str],
     config: Path | None,
@@ -119,7 +142,12 @@ def run(
         from jobs.offsets_capture import OffsetsFrom
 
         offsets = OffsetsFrom(offsets_from, offsets_cluster, client_config)
-    return run_and_tell(source, lakehouse, chosen, once=once, offsets=offsets)
+    read = None
+    if kafka is not None:
+        from jobs.topic_input import TopicInput
+
+        read = TopicInput(kafka, topic, starting, kafka_config, max_offsets, accept_loss)
+    return run_and_tell(source, lakehouse, chosen, once=once, offsets=offsets, topic=read)
 
 
 @cli.command(
@@ -438,6 +466,7 @@ def run_and_tell(
     once: bool,
     short_run: bool = False,
     offsets: OffsetsFrom | None = None,
+    topic: TopicInput | None = None,
 ) -> int:
     """Runs the pipeline and tells what it came to; returns the exit code."""
     from jobs import pipeline
@@ -445,8 +474,11 @@ def run_and_tell(
 
     console = _console()
     with Progress(console) as progress:
-        outcome = pipeline.run(source, lakehouse, settings=settings, once=once, progress=progress, short_run=short_run, offsets=offsets)
-    _tell(console, outcome, " and ".join([*([str(source)] if source else []), *([offsets.bootstrap] if offsets else [])]))
+        outcome = pipeline.run(
+            source, lakehouse, settings=settings, once=once, progress=progress, short_run=short_run, offsets=offsets, topic=topic
+        )
+    names = [str(source) if source else None, f"topic {topic.topic}" if topic else None, offsets.bootstrap if offsets else None]
+    _tell(console, outcome, " and ".join(name for name in names if name))
     if outcome.signal is None:
         return 0
     if once:

@@ -20,6 +20,7 @@ if __name__ == "__main__":  # spark-submit puts jobs/ on the path; what is impor
     sys.path[0] = str(Path(__file__).resolve().parents[1])
 
 import pyarrow as pa
+import pyarrow.compute as pc
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
@@ -45,6 +46,7 @@ from jobs.sources.rows import (
     UNKNOWN_SOURCE,
     parsed,
 )
+from jobs.stopping import Stopping
 from schemas import INGEST_TABLES, group_events, input_lines, quarantine, raw_lines
 
 if TYPE_CHECKING:
@@ -168,8 +170,8 @@ def _of_batch(table: pa.Table, batch_id: int) -> pa.Table:
     return table.append_column("batch_id", pa.repeat(pa.scalar(batch_id, pa.int64()), len(table)))
 
 
-def account(rows: DataFrame, batch_id: int) -> pa.Table:
-    """Lines per file: read = skipped + events + quarantined."""
+def account(rows: DataFrame, batch_id: int, repeated: pa.Table | None = None) -> pa.Table:
+    """Lines per file: read = skipped + events + quarantined. `repeated`: by file, lines that were passed over before."""
     lines, verdict = F.col("lines"), F.col("verdict")
     counted = rows.groupBy("cluster", "broker", "origin").agg(
         F.sum(F.when(verdict.isin(SKIPPED, CLOCK_VERDICT), lines).otherwise(0)).alias("skipped"),
@@ -178,18 +180,36 @@ def account(rows: DataFrame, batch_id: int) -> pa.Table:
     )
     total = F.col("skipped") + F.col("events") + F.col("quarantined")
     counts = counted.filter(total > 0).select("cluster", "broker", "origin", total.alias("lines_read"), "skipped", "events", "quarantined")
-    return _of_batch(counts.toArrow(), batch_id)
+    return _of_batch(_with_repeated(counts.toArrow(), repeated), batch_id)
 
 
-def write_batch(rows: DataFrame, batch_id: int, *, lakehouse: Path) -> None:
+def _with_repeated(counts: pa.Table, repeated: pa.Table | None) -> pa.Table:
+    if repeated is None or not len(repeated):
+        return counts.append_column(input_lines.REPEATED, pa.nulls(len(counts), pa.int64()))
+    joined = counts.join(repeated, ["cluster", "broker", "origin"], join_type="full outer")
+    numbers = [name for name in counts.column_names if name not in {"cluster", "broker", "origin"}]
+    for name in numbers:  # of a log of which nothing else came
+        joined = joined.set_column(joined.schema.get_field_index(name), name, pc.fill_null(joined[name], 0))
+    return joined.select([*counts.column_names, input_lines.REPEATED])
+
+
+def write_batch(rows: DataFrame, batch_id: int, *, lakehouse: Path, app_id: str = APP_ID, repeated: pa.Table | None = None) -> None:
     """Append the rows of PARSED of one slice to the three tables."""
     rows.persist()
     try:
-        sinks.append_with_spark(sinks.table_path(lakehouse, group_events.NAME), events(rows, batch_id), APP_ID, batch_id)
-        for name, table in ((quarantine.NAME, refused(rows, batch_id)), (input_lines.NAME, account(rows, batch_id))):
-            sinks.append(sinks.table_path(lakehouse, name), table, APP_ID, batch_id)
+        sinks.append_with_spark(sinks.table_path(lakehouse, group_events.NAME), events(rows, batch_id), app_id, batch_id)
+        for name, table in ((quarantine.NAME, refused(rows, batch_id)), (input_lines.NAME, account(rows, batch_id, repeated))):
+            sinks.append(sinks.table_path(lakehouse, name), table, app_id, batch_id)
     finally:
         rows.unpersist()
+
+
+def ensure_tables(lakehouse: Path, checkpoint: Path, app_id: str) -> None:
+    """Makes ingest's tables unless they are there. IngestError: they were written with another checkpoint."""
+    for name, schema in INGEST_TABLES.items():
+        path = sinks.ensure_table(lakehouse, name, schema)
+        if sinks.last_version(path, app_id) is not None and not (checkpoint / "offsets").is_dir():
+            raise IngestError(f"{lakehouse} was written with another checkpoint than {checkpoint}: keep or delete both")
 
 
 def own_session(spark: SparkSession) -> SparkSession:
@@ -204,18 +224,17 @@ def own_session(spark: SparkSession) -> SparkSession:
     return session
 
 
-def start_ingest(spark: SparkSession, *, spool_slices: Path, lakehouse: Path, checkpoint: Path, once: bool) -> StreamingQuery:
+def start_ingest(
+    spark: SparkSession, *, spool_slices: Path, lakehouse: Path, checkpoint: Path, once: bool, stopping: Stopping | None = None
+) -> StreamingQuery:
     """Start the query. With `once` it ends when the slices that are there now are worked through."""
-    for name, schema in INGEST_TABLES.items():
-        path = sinks.ensure_table(lakehouse, name, schema)
-        if sinks.last_version(path, APP_ID) is not None and not (checkpoint / "offsets").is_dir():
-            raise IngestError(f"{lakehouse} was written with another checkpoint than {checkpoint}: keep or delete both")
+    ensure_tables(lakehouse, checkpoint, APP_ID)
     session = own_session(spark)
     trigger = {"availableNow": True} if once else {"processingTime": "1 second"}
     return (
         transform(read_slices(session, spool_slices))
         .writeStream.queryName("ingest")
-        .foreachBatch(partial(write_batch, lakehouse=lakehouse))
+        .foreachBatch((stopping or Stopping()).guard(partial(write_batch, lakehouse=lakehouse)))
         .option("checkpointLocation", str(checkpoint))
         .trigger(**trigger)
         .start()

@@ -23,6 +23,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from jobs.errors import UserError
+from jobs.files import write_whole
 from jobs.settings import Settings
 
 if TYPE_CHECKING:
@@ -45,6 +46,16 @@ class Lakehouse:
     def ingest_checkpoint(self) -> Path:
         """How far ingest is."""
         return self.folder / "_checkpoints" / "ingest"
+
+    @property
+    def topic_checkpoint(self) -> Path:
+        """How far ingest is in a topic."""
+        return self.folder / "_checkpoints" / "ingest-topic"
+
+    @property
+    def topic(self) -> Path:
+        """Which topic that is."""
+        return self.folder / "_checkpoints" / "topic.json"
 
     @property
     def track_checkpoint(self) -> Path:
@@ -113,7 +124,7 @@ def check_layout(lakehouse: Lakehouse, settings: Settings) -> None:
         theirs: Any = json.loads(lakehouse.layout.read_text(encoding="utf-8"))
     except FileNotFoundError:
         lakehouse.layout.parent.mkdir(parents=True, exist_ok=True)
-        _write(lakehouse.layout, json.dumps(ours))
+        write_whole(lakehouse.layout, json.dumps(ours).encode())
         return
     except ValueError:
         raise UserError(f"{lakehouse.layout} is damaged: give a new folder") from None
@@ -129,7 +140,7 @@ def remember_input(lakehouse: Lakehouse, source: Path) -> None:
     """Keeps where logs were read from, the last place first: evidence names files relative to it."""
     here = str(source.resolve())
     known = [here, *(str(path) for path in known_inputs(lakehouse.folder) if str(path) != here)]
-    _write(lakehouse.inputs, json.dumps(known[:_INPUTS_KEPT]))
+    write_whole(lakehouse.inputs, json.dumps(known[:_INPUTS_KEPT]).encode())
 
 
 def known_inputs(folder: Path) -> list[Path]:
@@ -139,16 +150,6 @@ def known_inputs(folder: Path) -> list[Path]:
     except (OSError, ValueError):
         return []
     return [Path(path) for path in paths] if isinstance(paths, list) and all(isinstance(path, str) for path in paths) else []
-
-
-def _write(path: Path, text: str) -> None:
-    """All or nothing, whenever the process ends."""
-    draft = path.with_suffix(".new")
-    with draft.open("w", encoding="utf-8") as file:
-        file.write(text)
-        file.flush()
-        os.fsync(file.fileno())
-    draft.replace(path)
 
 
 def hold_in_jvm(spark: SparkSession, lakehouse: Lakehouse) -> object:

@@ -1,12 +1,12 @@
-"""`rebalance run`: spool, ingest and track together in one process, until the input ends or somebody stops it.
+"""`rebalance run`: ingest and track together in one process, until the input ends or somebody stops it.
 
-The spool is a thread that cuts the input into slices; ingest and track are streaming queries of one Spark, each with
+The spool is a thread that cuts logs into slices; ingest, ingest of a topic and track are streaming queries of one Spark, each with
 its own checkpoint, which run at the same time. Each stage remembers by itself how far it is, so that a run may end at
 any moment, kill -9 included, and the next one goes on exactly there.
 
-With `once`, the queries cannot be told to end with what is there (Trigger.AvailableNow), since the spool is still
+With `once`, ingest and track cannot be told to end with what is there (Trigger.AvailableNow), since the spool is still
 writing when they start: they run on, and are stopped when the spool has ended and first ingest, then track has nothing
-left to do.
+left to do. Of a topic it is told: what it held at the start is read.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from jobs import lake, lakehouse
+from jobs import lake, lakehouse, topic_input
 from jobs.errors import QueryFailedError, UserError
 from jobs.feeder import Feeder
 from jobs.interrupts import Interrupts
@@ -29,6 +29,8 @@ from jobs.progress import Progress, Reached
 from jobs.settings import Settings
 from jobs.sources.log_files import discover
 from jobs.spark_process import check_java, root_cause, started_spark
+from jobs.stopping import Stopping
+from jobs.topic_input import TopicInput
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -71,16 +73,17 @@ def run(
     spark: SparkSession | None = None,
     short_run: bool = False,
     offsets: OffsetsFrom | None = None,
+    topic: TopicInput | None = None,
 ) -> Outcome:
     """Works through the logs at `source` into the lakehouse at `folder`. UserError, QueryFailedError: see there.
 
     `spark`: a session to use, and to leave running. `short_run`: for an input of seconds (jobs/session.py). `offsets`: a cluster whose
-    records are read too, or alone.
+    records are read too, or alone. `topic`: a topic of log lines, too or alone.
     """
     if source is not None:
         _check_source(source, once=once)
-    elif offsets is None:
-        raise UserError("nothing to read: give --input or --offsets-from")
+    elif offsets is None and topic is None:
+        raise UserError("nothing to read: give --input, --kafka or --offsets-from")
     if spark is None:
         check_java()
     with lakehouse.opened(folder, settings) as house, Interrupts() as interrupts:
@@ -91,17 +94,19 @@ def run(
             lakehouse.remember_input(house, capture.folder)
         if source is not None:
             lakehouse.remember_input(house, source)
+        if topic is not None:
+            topic_input.check(topic, house)
         with (
             _capturing(capture, interrupts, once=once) as captured,
-            _feeding(source or house.captured, house, settings, follow=not once, also=captured if source else None) as feeder,
+            _feeding(source or captured, house, settings, follow=not once, also=captured if source else None) as feeder,
         ):
-            if complete and once and not _anything_new(feeder, interrupts):
+            if complete and once and topic is None and feeder is not None and not _anything_new(feeder, interrupts):
                 _leave_mark(house)
                 return Outcome(before, before, progress.seconds)
             progress.show(Reached("starting Spark"))
             with started_spark(house, spark, short_run=short_run) as session:
                 interrupts.install()  # Spark has put its own handler of Ctrl-C in the place of ours
-                stages = _Stages(session, house, settings, feeder, once=once, capture=capture)
+                stages = _Stages(session, house, settings, feeder, once=once, capture=capture, topic=topic)
                 stages.work(progress, interrupts)
                 late = stages.reached().late_events
         if once and interrupts.signal is None:
@@ -119,6 +124,7 @@ def ingest_alone(source: Path, folder: Path, *, settings: Settings, once: bool, 
     _take_mark(house)  # what is added here is not tracked yet
     lakehouse.remember_input(house, source)
     with _feeding(source, house, settings, follow=not once) as feeder:
+        assert feeder is not None
         try:
             query = start_ingest(
                 session(), spool_slices=feeder.slices_folder, lakehouse=folder, checkpoint=house.ingest_checkpoint, once=False
@@ -174,7 +180,13 @@ def _capturing(capture: OffsetsCapture | None, interrupts: Interrupts, *, once: 
 
 
 @contextmanager
-def _feeding(source: Path, house: Lakehouse, settings: Settings, *, follow: bool, also: Path | None = None) -> Iterator[Feeder]:
+def _feeding(
+    source: Path | None, house: Lakehouse, settings: Settings, *, follow: bool, also: Path | None = None
+) -> Iterator[Feeder | None]:
+    """The spool at work, if there are logs."""
+    if source is None:
+        yield None
+        return
     try:
         feeder = Feeder(source, house.spool, settings, follow=follow, also=also)
     except (OSError, ValueError) as error:  # a spool that another version wrote
@@ -194,19 +206,21 @@ def _anything_new(feeder: Feeder, interrupts: Interrupts) -> bool:
 
 
 class _Stages:
-    """The two queries and the thread that waits for their end."""
+    """The queries and the thread that waits for their end."""
 
     def __init__(
         self,
         spark: SparkSession,
         house: Lakehouse,
         settings: Settings,
-        feeder: Feeder,
+        feeder: Feeder | None,
         *,
         once: bool,
         capture: OffsetsCapture | None = None,
+        topic: TopicInput | None = None,
     ) -> None:
         from jobs.ingest import IngestError, start_ingest
+        from jobs.ingest_topic import start_ingest_topic
         from jobs.track import start_track
 
         self._feeder = feeder
@@ -216,16 +230,30 @@ class _Stages:
         self._tracked = 0
         self._rebalances = 0
         self._summaries: dict[tuple[str, int], Mapping[str, int]] = {}
+        self._of_topic = [0, 0]  # batches, lines
         self._worked_off = threading.Event()
+        self._stopping = Stopping()
         self.queries: dict[str, StreamingQuery] = {}
         try:
-            self.queries["ingest"] = start_ingest(
-                spark,
-                spool_slices=feeder.slices_folder,
-                lakehouse=house.folder,
-                checkpoint=house.ingest_checkpoint,
-                once=False,
-            )
+            if feeder is not None:
+                self.queries["ingest"] = start_ingest(
+                    spark,
+                    spool_slices=feeder.slices_folder,
+                    lakehouse=house.folder,
+                    checkpoint=house.ingest_checkpoint,
+                    once=False,
+                    stopping=self._stopping,
+                )
+            if topic is not None:
+                self.queries["ingest-topic"] = start_ingest_topic(
+                    spark,
+                    topic_input.topic_of(topic, settings.slice_lines),
+                    lakehouse=house.folder,
+                    checkpoint=house.topic_checkpoint,
+                    once=once,
+                    observer=self._observe_topic,
+                    stopping=self._stopping,
+                )
             self.queries["track"] = start_track(
                 spark,
                 lakehouse=house.folder,
@@ -233,6 +261,7 @@ class _Stages:
                 settings=settings,
                 once=False,
                 observer=self._observe,
+                stopping=self._stopping,
             )
         except IngestError as error:
             self._stop()
@@ -260,18 +289,22 @@ class _Stages:
 
     def _work_off(self) -> None:
         """Waits for one stage after the other. What fails here, `_check` finds where it failed."""
-        self._feeder.ended.wait()
+        if self._feeder is not None:
+            self._feeder.ended.wait()
         if not self._once:
             return
         try:
-            for query in self.queries.values():
-                query.processAllAvailable()
+            for name, query in self.queries.items():
+                if name == "ingest-topic":
+                    query.awaitTermination()
+                else:
+                    query.processAllAvailable()
         except Exception:  # noqa: BLE001
             return
         self._worked_off.set()
 
     def _check(self) -> None:
-        if self._feeder.error is not None:
+        if self._feeder is not None and self._feeder.error is not None:
             raise QueryFailedError("reading the input", root_cause(self._feeder.error), self._house.log)
         if self._capture is not None and self._capture.error is not None:
             raise QueryFailedError("reading __consumer_offsets", root_cause(self._capture.error), self._house.log)
@@ -284,16 +317,23 @@ class _Stages:
         self._rebalances += batch.rows["rebalances"]
         self._summaries = {**self._summaries, **batch.summaries}  # never changed: another thread reads it
 
+    def _observe_topic(self, lines: int) -> None:
+        self._of_topic = [self._of_topic[0] + 1, self._of_topic[1] + lines]
+
     def reached(self) -> Reached:
         """How far all stages are."""
-        newest = self._feeder.newest
+        feeder = self._feeder
+        newest = feeder.newest if feeder is not None else None
         summaries = self._summaries.values()
-        stage = "following" if not self._once else "tracking" if self._feeder.finished else "reading"
+        batches, lines = self._of_topic
+        if feeder is not None:
+            batches, lines = batches + feeder.slices, lines + feeder.lines
+        stage = "following" if not self._once else "reading" if feeder is not None and not feeder.finished else "tracking"
         return Reached(
             stage,
-            lines=self._feeder.lines,
+            lines=lines,
             share=newest.bytes_read / max(newest.bytes_total, 1) if newest and self._once else None,
-            slices=self._feeder.slices,
+            slices=batches,
             tracked=self._tracked,
             event_ms=max((summary["at_ms"] for summary in summaries), default=None),
             groups=sum(summary["groups"] for summary in summaries),
@@ -302,8 +342,4 @@ class _Stages:
         )
 
     def _stop(self) -> None:
-        for query in self.queries.values():
-            try:
-                query.stop()
-            except Exception:  # noqa: BLE001, PERF203, S112 - what cannot be stopped has already ended
-                continue
+        self._stopping.end(self.queries.values())

@@ -29,7 +29,9 @@ from jobs.sources.slicing import Slice, Slicer, SlicerSettings, Stream, stem
 from jobs.sources.topic_lines import CLOCK, LINE, Header, clock_headers, key_of, line_headers, log_headers
 from jobs.sources.topic_lines import source_of as kind_of
 
-TICK_SECONDS: Final = 5.0
+TICK_SECONDS: Final = 2.0
+FRESH_MS: Final = 3_600_000
+"""A log is being written if its newest line is not older."""
 ABSENT_KEPT: Final = 100
 """Logs that are gone, remembered in case they come back."""
 SETTINGS: Final = SlicerSettings(slice_lines=10_000, slice_bytes=8 << 20, poll_seconds=0.5, patience_seconds=3.0)
@@ -247,7 +249,7 @@ class Shipper(Slicer):
             mark.line,
             None if mark.newest_ms == NEVER else mark.newest_ms,
             stream.shipped,
-            self._scanned_ms if _at_end(stream) else None,
+            self._read_ms(stream),
         )
         value = json.dumps(heard, separators=(",", ":")).encode()
         for partition in range(self._outbox.partitions):
@@ -267,6 +269,15 @@ class Shipper(Slicer):
             self._send_tick(stream)
         if due:
             self._outbox.settle()
+
+    def _read_ms(self, broker: Stream) -> int | None:
+        """When the last look found nothing of this broker's logs that was not read: then even their silence is known up to it.
+
+        Only of logs that are being written. What lies in an archive may be followed by the next archive, of a time that is past too.
+        """
+        logs = [s for s in self._streams if s.file is not None and (s.cluster, s.broker) == (broker.cluster, broker.broker)]
+        fresh = self._scanned_ms - max((s.newest_ms for s in logs), default=NEVER) <= FRESH_MS
+        return self._scanned_ms if self._follow and fresh and all(map(_at_end, logs)) else None
 
     @staticmethod
     def _shared(stream: Stream, record: str) -> list[Header]:

@@ -34,6 +34,7 @@ from jobs.errors import UserError
 from jobs.lakehouse import Lakehouse, check_layout
 from jobs.safe_text import printable
 from jobs.settings import Settings, load
+from jobs.stopping import Stopping
 from schemas import TRACK_TABLES, group_events
 
 if TYPE_CHECKING:
@@ -69,6 +70,7 @@ def start_track(
     once: bool,
     events_from: Path | None = None,
     observer: Observer | None = None,
+    stopping: Stopping | None = None,
 ) -> StreamingQuery:
     """Starts the query. `once`: it ends by itself when all commits that are there have been tracked.
 
@@ -86,7 +88,7 @@ def start_track(
     writer = (
         finished.writeStream.queryName("track")
         .option("checkpointLocation", str(checkpoint))
-        .foreachBatch(_batch_writer(lakehouse, observer))
+        .foreachBatch((stopping or Stopping()).guard(_batch_writer(lakehouse, observer)))
     )
     # Without a trigger interval an idle query would list the source's log a hundred times a second.
     trigger = writer.trigger(availableNow=True) if once else writer.trigger(processingTime="500 milliseconds")

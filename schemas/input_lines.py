@@ -9,6 +9,7 @@ from pyspark.sql.types import LongType, StringType, StructType
 from schemas.columns import BATCH_ID, CLUSTER, column
 
 NAME: Final = "input_lines"
+REPEATED: Final = "repeated"
 
 SCHEMA: Final = StructType(
     [
@@ -19,6 +20,7 @@ SCHEMA: Final = StructType(
         column("skipped", LongType(), "Lines that concern no consumer group.", nullable=False),
         column("events", LongType(), "Lines that became group_events.", nullable=False),
         column("quarantined", LongType(), "Lines that could not be read.", nullable=False),
+        column(REPEATED, LongType(), "Lines of a topic that had come before and were passed over: not among those read. Null if none."),
         BATCH_ID,
     ]
 )

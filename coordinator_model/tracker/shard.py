@@ -5,6 +5,7 @@ Theory of operation. A batch brings events in any order. Each waits in the buffe
 have nothing due are not decoded. All results are functions of the set of events, never of how it was cut into batches:
 
 * the order is order.sort_key;
+* time is moved by clock rows alone, never by a line: of a topic, lines of one partition may be read long before those of another;
 * an event before its group's horizon is late: it is counted and not told, since what it could change is written;
 * a group with several brokers in its history waits for the slowest of them, but not longer than `max_silence_ms`;
 * logs of clients wait for nobody and hold nobody up: what comes after its group's horizon is late.
@@ -78,7 +79,6 @@ class Shard:
             return
         clock = self._clocks.setdefault(event.broker, BrokerClock())
         if not event.group_id:
-            clock.read_to(event.at_ms)
             if event.kind in (kinds.INSTANCE_FENCED, kinds.GROUPS_CLEANED):
                 self._unplaced.append(event)
             elif event.kind == kinds.COORDINATOR_ELECTED and event.generation != 0:  # 0: the partition was just made
@@ -92,7 +92,6 @@ class Shard:
             users[event.group_id] = min(users.get(event.group_id, event.at_ms), event.at_ms)
         for single in heartbeats(event) if event.kind == kinds.HEARTBEAT else (event,):
             self._hold(single)
-            clock.read_to(single.at_ms)
 
     def _place(self) -> None:
         """Gives lines that name only a partition, so that every shard gets them, to the one group that they can be about.

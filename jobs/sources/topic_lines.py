@@ -52,7 +52,7 @@ class TopicRecord:
     fault: str | None = None
     context: str | None = None
     lines: int | None = None  # of a clock: lines of this log, up to its position, that were kept and shipped
-    read_ms: int | None = None  # of a clock: when the log was found read to its end; None if there was more
+    read_ms: int | None = None  # of a clock: when all logs of the broker were found read to their ends; None if there was more
 
 
 def log_headers(cluster: str, broker: str, record: str, origin: str) -> list[Header]:

@@ -58,7 +58,7 @@ def test_commands_that_cannot_work(tmp_path: Path, capsys: pytest.CaptureFixture
         (["dump-offsets", "--bootstrap", "x:1", "--config", str(tmp_path / "client")], "No such configuration property"),
         (["poll", "--bootstrap", "x:1", "--out", str(tmp_path), "--every", "never"], "--every never"),
         (["poll", "--bootstrap", "x:1", "--out", str(tmp_path), "--cluster", "a/b"], "--cluster a/b"),
-        (["run", "--lakehouse", str(tmp_path / "lake")], "give --input or --offsets-from"),
+        (["run", "--lakehouse", str(tmp_path / "lake")], "give --input, --kafka or --offsets-from"),
     ):
         assert main(arguments) == 2
         error = capsys.readouterr().err

@@ -1,0 +1,183 @@
+"""A topic of log lines to group_events: read records, pass over what came before, parse, compact, write. Started as jobs/ingest.py is.
+
+    topic ──► lines ──► gate ──► transform ──► group_events, quarantine, input_lines     as in jobs/ingest.py
+                └─ clocks ─┘ ──► clock rows: how far each broker's logs are known in all partitions
+
+Every batch is idempotent, as ingest's are. What the gate remembers is a file a batch in the checkpoint's folder: batch N begins with
+what N-1 left, however often it is run.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+import pyarrow as pa
+import pyarrow.compute as pc
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F
+from pyspark.sql.pandas.types import to_arrow_schema
+
+from jobs import ingest
+from jobs.files import write_whole
+from jobs.sources import topic as topics
+from jobs.sources.topic import PLACE, SHIPPED, Topic
+from jobs.sources.topic_gate import BrokerTime, Clock, Gate, LogName, Reach
+from jobs.stopping import Stopping
+from schemas import input_lines, raw_lines
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+    from pyspark.sql.streaming.query import StreamingQuery
+
+APP_ID: Final = "rebalance-ingest-topic"
+GATE: Final = "gate"
+"""Folder of the gate's states, in the checkpoint's."""
+_STATES_KEPT: Final = 5
+_TOLD_CHARACTERS: Final = 1_000  # of a line that tells of a file as a whole: enough to know it again
+_LOG: Final = ("cluster", "broker", "origin")
+
+
+def start_ingest_topic(
+    spark: SparkSession,
+    topic: Topic,
+    *,
+    lakehouse: Path,
+    checkpoint: Path,
+    once: bool,
+    observer: Callable[[int], None] | None = None,
+    stopping: Stopping | None = None,
+) -> StreamingQuery:
+    """Start the query. With `once` it ends when what the topic held when it was started is worked through.
+
+    `observer` is told the lines of each batch.
+    """
+    ingest.ensure_tables(lakehouse, checkpoint, APP_ID)
+    session = ingest.own_session(spark)
+    # Headers may repeat a name; then the last one counts, as for every reader of ours.
+    session.conf.set("spark.sql.mapKeyDedupPolicy", "LAST_WIN")
+    trigger = {"availableNow": True} if once else {"processingTime": "1 second"}
+    return (
+        topics.as_lines(topics.read_records(session, topic))
+        .writeStream.queryName("ingest-topic")
+        .foreachBatch((stopping or Stopping()).guard(Writer(lakehouse, checkpoint, observer)))
+        .option("checkpointLocation", str(checkpoint))
+        .trigger(**trigger)
+        .start()
+    )
+
+
+class Writer:
+    """Writes micro-batches of lines. Keeps the gate between them, and reads it anew where a batch does not follow on the last."""
+
+    def __init__(self, lakehouse: Path, checkpoint: Path, observer: Callable[[int], None] | None = None) -> None:
+        self._lakehouse = lakehouse
+        self._observer = observer
+        self._checkpoint = checkpoint
+        self._states = checkpoint / GATE
+        self._last: tuple[int, Gate] | None = None
+
+    def __call__(self, batch: DataFrame, batch_id: int) -> None:
+        """Writes a batch, as Spark calls it."""
+        batch.persist()
+        try:
+            gate = self._gate(batch_id - 1)
+            count, repeated, times = _admit(gate, batch, partitions_of(self._checkpoint, batch_id))
+            lines = _without(batch.filter(F.col("record") == raw_lines.LINE), repeated).drop(*PLACE, *topics.CLOCKS, SHIPPED)
+            rows = ingest.transform(lines.unionByName(_clock_rows(batch.sparkSession, times)))
+            ingest.write_batch(rows, batch_id, lakehouse=self._lakehouse, app_id=APP_ID, repeated=_per_log(repeated))
+            self._keep(gate, batch_id)
+            if self._observer is not None:
+                self._observer(count)
+        finally:
+            batch.unpersist()
+
+    def _gate(self, batch_id: int) -> Gate:
+        """What a batch left. Changed by whoever gets it: asked for again, it is read again."""
+        if self._last is not None and self._last[0] == batch_id:
+            gate, self._last = self._last[1], None
+            return gate
+        self._last = None
+        return Gate() if batch_id < 0 else Gate.decode(self._file(batch_id).read_bytes())
+
+    def _keep(self, gate: Gate, batch_id: int) -> None:
+        self._states.mkdir(exist_ok=True)
+        write_whole(self._file(batch_id), gate.encode())
+        self._last = batch_id, gate
+        self._file(batch_id - _STATES_KEPT).unlink(missing_ok=True)
+
+    def _file(self, batch_id: int) -> Path:
+        return self._states / f"{batch_id:09d}.msgpack"
+
+
+def partitions_of(checkpoint: Path, batch_id: int) -> int:
+    """How many partitions the topic had when a batch was made, by the offsets that Spark wrote down for it."""
+    offsets = json.loads((checkpoint / "offsets" / str(batch_id)).read_text(encoding="utf-8").splitlines()[-1])
+    return max((int(number) + 1 for partitions in offsets.values() for number in partitions), default=0)
+
+
+def _admit(gate: Gate, batch: DataFrame, partitions: int) -> tuple[int, pa.Table, list[BrokerTime]]:
+    """Shows a batch to the gate.
+
+    Returns how many lines it has, those that came before (columns of _LOG and PLACE), and how far brokers' times go.
+    """
+    is_clock = F.col("record") == raw_lines.CLOCK
+    told = F.when(is_clock, F.col("text")).when(F.col("position") == 0, F.substring("text", 1, _TOLD_CHARACTERS))
+    columns: list[Column | str] = [*_LOG, "record", "position", F.unix_millis("at").alias("at"), told.alias("text"), *PLACE, *topics.CLOCKS]
+    table = batch.filter(SHIPPED).select(*columns).toArrow().sort_by([(name, "ascending") for name in PLACE])
+    of_clocks = pc.equal(table["record"], raw_lines.CLOCK)
+    lines, clocks = table.filter(pc.invert(of_clocks)), table.filter(of_clocks)
+    repeated = [_repeated(gate, log, part) for log, part in _by_log(lines)]
+    times = gate.clocks([_clock(row) for row in clocks.to_pylist()], partitions)
+    empty = lines.slice(0, 0).select([*_LOG, *PLACE])
+    return len(lines), pa.concat_tables([empty, *repeated]), times
+
+
+def _by_log(lines: pa.Table) -> list[tuple[LogName, pa.Table]]:
+    """The lines of each log, in the order of the topic."""
+    numbered = lines.select(list(_LOG)).append_column("index", pa.array(range(len(lines)), pa.int64()))
+    grouped = numbered.group_by(list(_LOG), use_threads=False).aggregate([("index", "list")])
+    return [(LogName(*(row[name] for name in _LOG)), lines.take(row["index_list"])) for row in grouped.to_pylist()]
+
+
+def _repeated(gate: Gate, log: LogName, lines: pa.Table) -> pa.Table:
+    positions = lines["position"].to_numpy()
+    told = {index: lines["text"][index].as_py() for index in (positions == 0).nonzero()[0].tolist()}
+    return lines.take(gate.lines(log, positions, told)).select([*_LOG, *PLACE])
+
+
+def _clock(row: Mapping[str, object]) -> Clock:
+    def number(name: str) -> int:
+        value = row[name]
+        return value if isinstance(value, int) else -1
+
+    log = LogName(*(str(row[name]) for name in _LOG))
+    return Clock(log, number("partition"), Reach(number("position"), number("at"), number("read")), str(row["text"]))
+
+
+def _without(lines: DataFrame, repeated: pa.Table) -> DataFrame:
+    """The lines of a batch but for those that came before."""
+    if not len(repeated):
+        return lines
+    known = lines.sparkSession.createDataFrame(repeated.select(list(PLACE)))
+    return lines.join(F.broadcast(known), list(PLACE), "left_anti")
+
+
+def _per_log(repeated: pa.Table) -> pa.Table:
+    """How many lines of each log came again: the columns of input_lines that tell it."""
+    counted = repeated.group_by(list(_LOG)).aggregate([([], "count_all")])
+    return counted.rename_columns([*_LOG, input_lines.REPEATED])
+
+
+def _clock_rows(spark: SparkSession, times: list[BrokerTime]) -> DataFrame:
+    """Times of brokers as rows of raw_lines."""
+    rows = [
+        (*time.log[:2], raw_lines.CLOCK, time.log.origin, time.position, time.at_ms * 1_000, json.dumps(time.heard), None, 0, None)
+        for time in times
+    ]
+    columns = list(zip(*rows, strict=True)) if rows else [()] * len(raw_lines.SCHEMA)
+    schema = to_arrow_schema(raw_lines.SCHEMA)
+    arrays = [pa.array(values, kind) for values, kind in zip(columns, schema.types, strict=True)]
+    return spark.createDataFrame(pa.table(arrays, schema=schema), raw_lines.SCHEMA)
