@@ -531,7 +531,6 @@ def main(arguments: Sequence[str] | None = None) -> int:
     try:
         result = cli.main(arguments, prog_name="rebalance", standalone_mode=False)
     except click.ClickException as error:  # a wrong option: Click says it best
-        error.message = printable(error.message, _LONGEST)
         error.show()
         return UNUSABLE
     except (click.Abort, KeyboardInterrupt):

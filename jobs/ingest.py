@@ -150,7 +150,7 @@ def _clocks(rows: DataFrame) -> DataFrame:
         "cluster": F.col("cluster"), "broker": F.col("broker"), "kind": F.col("kind"), "source": F.lit(CLOCK_SOURCE),
         "origin": F.col("latest.origin"), "position": F.col("latest.position"), "at": F.col("latest.at"),
         "received_at": F.timestamp_seconds(second), "lines": F.lit(0),
-        "beats": F.transform("heard", lambda at: F.coalesce((at - second).cast("int"), F.lit(0))),
+        "beats": F.transform("heard", lambda at: F.coalesce((at - second).try_cast("int"), F.lit(0))),
     }  # fmt: skip
     return latest.select(*(columns.get(name, F.lit(None)).alias(name) for name in _EVENT_COLUMNS))
 

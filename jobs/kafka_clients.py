@@ -18,15 +18,20 @@ from jobs.errors import UserError
 CONNECT_SECONDS: Final = 15.0
 
 _OWN: Final = frozenset({"group.id", "enable.auto.commit", "enable.partition.eof"})
-_SECRET: Final = re.compile(r"password|secret|\.key$|\.key\.pem$|jaas|oauthbearer\.config")
+_SECRET: Final = re.compile(r"password|passphrase|secret|\.key$|\.key\.pem$|jaas|oauthbearer\.config|user\.info", re.IGNORECASE)
+_LEAST_TOLD: Final = 4  # characters of a word of a secret that is looked for in what a client says
 
 
 def read_config(path: Path | None) -> dict[str, str]:
-    """Settings of librdkafka from a file of `name=value` lines, as kcat takes it: security.protocol, sasl.username and the like."""
+    """Settings of librdkafka from a file of `name=value` lines, as kcat takes it: security.protocol, sasl.username and the like.
+
+    UserError: it cannot be read, or holds a secret and is not private (`_exposed`).
+    """
     if path is None:
         return {}
     try:
-        lines = path.read_text(encoding="utf-8").splitlines()
+        with path.open(encoding="utf-8") as file:
+            lines, status = file.read().splitlines(), os.fstat(file.fileno())
     except (OSError, UnicodeDecodeError) as error:
         raise UserError(f"cannot read {path}: {error.strerror if isinstance(error, OSError) else 'it is not UTF-8'}") from None
     settings: dict[str, str] = {}
@@ -40,14 +45,27 @@ def read_config(path: Path | None) -> dict[str, str]:
         if name.strip() not in _OWN:
             settings[name.strip()] = value.strip()
     secret = next((name for name in settings if _SECRET.search(name)), None)
-    if secret is not None and os.name == "posix" and path.stat().st_mode & stat.S_IROTH:
-        raise UserError(f"{path} holds {secret} and can be read by everybody on this machine: chmod 600 {path}")
+    if secret is not None and os.name == "posix" and (whom := _exposed(status)):
+        raise UserError(f"{path} holds {secret} and can be {whom}: chmod 600 {path}")
     return settings
+
+
+def _exposed(status: os.stat_result) -> str:
+    """Who but its owner may read or change a file, if anybody.
+
+    The group of a file of root may read it: so does root hand a secret to a service, and Kubernetes to a container.
+    """
+    mode = status.st_mode
+    if mode & (stat.S_IROTH | stat.S_IWOTH):
+        return f"{'read' if mode & stat.S_IROTH else 'changed'} by everybody on this machine"
+    if mode & stat.S_IWGRP or (mode & stat.S_IRGRP and status.st_uid != 0):
+        return f"{'changed' if mode & stat.S_IWGRP else 'read'} by its whole group"
+    return ""
 
 
 def check_cluster_name(option: str, name: str) -> None:
     """Refuses a name that cannot be the name of a folder which is read."""
-    if not name or "/" in name or name == "clients" or name.startswith((".", "_")):
+    if not name or "/" in name or name == "clients" or name.startswith((".", "_")) or not name.isprintable():
         raise UserError(f"{option} {name}: this becomes the name of a folder, and must be one that is read")
 
 
@@ -68,7 +86,7 @@ class Cluster:
         try:
             admin = AdminClient(self._settings, logger=self._logger)
         except KafkaException as error:
-            raise UserError(f"wrong settings of the client: {reason(error)}") from None
+            raise UserError(f"wrong settings of the client: {self._told(reason(error))}") from None
         try:
             admin.list_topics(timeout=CONNECT_SECONDS)
         except KafkaException as error:
@@ -86,7 +104,7 @@ class Cluster:
         try:
             return Producer({**defaults, **self._settings, **own}, logger=self._logger)
         except KafkaException as error:
-            raise UserError(f"wrong settings of the client: {reason(error)}") from None
+            raise UserError(f"wrong settings of the client: {self._told(reason(error))}") from None
 
     def setting(self, name: str) -> str | None:
         """A setting that the user gave."""
@@ -100,7 +118,16 @@ class Cluster:
 
     def _heard(self, error: KafkaError) -> None:
         if error.code() != KafkaError._ALL_BROKERS_DOWN:  # noqa: SLF001 - which says less than the one before it
-            self._said = str(error.str())
+            self._said = self._told(str(error.str()))
+
+    def _told(self, text: str) -> str:
+        """What a client says, without the secrets that it was given: some errors quote the setting that they are about."""
+        for name, value in self._settings.items():
+            if _SECRET.search(name):
+                words = [value, *(word for word in re.split(r"[\s=,;]+", value) if len(word) >= _LEAST_TOLD)]
+                for word in sorted(words, key=len, reverse=True):
+                    text = text.replace(word, "…") if word else text
+        return text
 
 
 def reason(error: KafkaException) -> str:

@@ -22,7 +22,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from jobs.errors import UserError
+from jobs.errors import LakehouseError, UserError
 from jobs.files import write_whole
 from jobs.settings import Settings
 
@@ -93,10 +93,19 @@ class Lakehouse:
         return self.folder / "_lock"
 
 
+def check_path(folder: Path) -> None:
+    """LakehouseError: Delta cannot have tables there."""
+    try:
+        str(folder).encode()
+    except UnicodeEncodeError:
+        raise LakehouseError(f"{folder}: the path of a lakehouse has to be UTF-8") from None
+
+
 @contextmanager
 def opened(folder: Path, settings: Settings) -> Iterator[Lakehouse]:
     """The lakehouse, new or continued, for this process alone."""
     lakehouse = Lakehouse(folder)
+    check_path(folder)
     try:
         for path in (folder, lakehouse.layout.parent, lakehouse.log.parent):
             path.mkdir(parents=True, exist_ok=True)
