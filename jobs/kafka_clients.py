@@ -6,6 +6,7 @@ import logging
 import os
 import re
 import stat
+import time
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Final
@@ -16,6 +17,7 @@ from confluent_kafka.admin import AdminClient
 from jobs.errors import UserError
 
 CONNECT_SECONDS: Final = 15.0
+_STEP_SECONDS: Final = 1.0
 
 _OWN: Final = frozenset({"group.id", "enable.auto.commit", "enable.partition.eof"})
 _SECRET: Final = re.compile(r"password|passphrase|secret|\.key$|\.key\.pem$|jaas|oauthbearer\.config|user\.info", re.IGNORECASE)
@@ -75,6 +77,7 @@ class Cluster:
     def __init__(self, bootstrap: str, config: Path | None = None) -> None:
         self.bootstrap = bootstrap
         self._said: str = ""
+        self._refused = False  # by the cluster, which will not change its mind
         silent = logging.getLogger("rebalance.kafka")  # librdkafka's own words go nowhere: what matters we say in one line
         silent.addHandler(logging.NullHandler())
         silent.propagate = False
@@ -87,12 +90,16 @@ class Cluster:
             admin = AdminClient(self._settings, logger=self._logger)
         except KafkaException as error:
             raise UserError(f"wrong settings of the client: {self._told(reason(error))}") from None
-        try:
-            admin.list_topics(timeout=CONNECT_SECONDS)
-        except KafkaException as error:
-            admin.poll(0)  # hands over what the client has to say
-            raise UserError(f"cannot reach a cluster at {self.bootstrap}: {self._said or reason(error)}") from None
-        return admin
+        until = time.monotonic() + CONNECT_SECONDS
+        while True:
+            try:
+                admin.list_topics(timeout=_STEP_SECONDS)
+            except KafkaException as error:  # noqa: PERF203 - each attempt may fail
+                admin.poll(0)  # hands over what the client has to say
+                if self._refused or time.monotonic() > until:
+                    raise UserError(f"cannot reach a cluster at {self.bootstrap}: {self._said or reason(error)}") from None
+            else:
+                return admin
 
     def consumer(self) -> Consumer:
         """A consumer that joins no group and commits nothing."""
@@ -119,6 +126,7 @@ class Cluster:
     def _heard(self, error: KafkaError) -> None:
         if error.code() != KafkaError._ALL_BROKERS_DOWN:  # noqa: SLF001 - which says less than the one before it
             self._said = self._told(str(error.str()))
+            self._refused = error.code() == KafkaError._AUTHENTICATION  # noqa: SLF001
 
     def _told(self, text: str) -> str:
         """What a client says, without the secrets that it was given: some errors quote the setting that they are about."""
