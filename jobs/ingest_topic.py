@@ -161,7 +161,8 @@ def _without(lines: DataFrame, repeated: pa.Table) -> DataFrame:
     """The lines of a batch but for those that came before."""
     if not len(repeated):
         return lines
-    known = lines.sparkSession.createDataFrame(repeated.select(list(PLACE)))
+    # In one piece: Spark takes an empty piece for the end of the table.
+    known = lines.sparkSession.createDataFrame(repeated.select(list(PLACE)).combine_chunks())
     return lines.join(F.broadcast(known), list(PLACE), "left_anti")
 
 

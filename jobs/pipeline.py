@@ -310,7 +310,7 @@ class _Stages:
             raise QueryFailedError("reading __consumer_offsets", root_cause(self._capture.error), self._house.log)
         for name, query in self.queries.items():
             if (error := query.exception()) is not None:
-                raise QueryFailedError(name, root_cause(error), self._house.log) from error
+                raise QueryFailedError(name, topic_input.loss(error) or root_cause(error), self._house.log) from error
 
     def _observe(self, batch: TrackedBatch) -> None:
         self._tracked += 1

@@ -127,6 +127,13 @@ def check(wanted: TopicInput, house: Lakehouse) -> None:
         raise UserError(f"topic {wanted.topic} of {wanted.bootstrap} {what}: give a new lakehouse")
 
 
+def loss(error: BaseException) -> str | None:
+    """What to say of an error that means: the topic dropped records before they were read (Spark's failOnDataLoss). Else None."""
+    if "KAFKA_DATA_LOSS" not in str(error) and "failOnDataLoss" not in str(error):
+        return None
+    return "the topic dropped records before they were read: its retention is too short for such a pause. --accept-loss goes on"
+
+
 def _remembered(house: Lakehouse) -> dict[str, Any] | None:
     try:
         found = json.loads(house.topic.read_text(encoding="utf-8"))

@@ -1,0 +1,235 @@
+"""`rebalance run --kafka`: a topic of log lines gives the tables that the logs themselves give."""
+
+from __future__ import annotations
+
+import gzip
+import io
+import json
+import time
+from collections import Counter
+from datetime import datetime, timedelta
+from pathlib import Path
+
+import pytest
+from confluent_kafka import Producer, TopicPartition
+from confluent_kafka.admin import AdminClient
+from confluent_kafka.cimpl import NewTopic
+from deltalake import DeltaTable
+from rich.console import Console
+
+from jobs import lake, pipeline
+from jobs.cli import main
+from jobs.errors import QueryFailedError, UserError
+from jobs.progress import Progress
+from jobs.settings import Settings
+from jobs.sources.topic_lines import line_headers, log_headers
+from jobs.topic_input import TopicInput, java_settings
+from schemas import TRACK_TABLES
+
+pytestmark = [pytest.mark.spark, pytest.mark.slow]
+
+RECORDING = Path(__file__).parents[1] / "data" / "recordings" / "kafka-3.9.1"
+ZONE = "America/New_York"
+PARTITIONS = 3
+
+
+def make_topic(broker, name):
+    admin = AdminClient({"bootstrap.servers": broker.bootstrap})
+    admin.create_topics([NewTopic(name, PARTITIONS)])[name].result(30)
+    return name
+
+
+def ship(broker, folder, cluster, name, topic, state):
+    place = ["--input", str(folder), "--cluster", cluster, "--broker", name, "--timezone", ZONE, "--state", str(state)]
+    assert main(["ship", *place, "--topic", topic, "--bootstrap", broker.bootstrap, "--once"]) == 0
+
+
+def run(spark, lakehouse, source=None, topic=None, **settings):
+    progress = Progress(Console(file=io.StringIO(), width=200))
+    return pipeline.run(source, lakehouse, settings=Settings(**settings), once=True, progress=progress, spark=spark, topic=topic)
+
+
+def tables(lakehouse, cluster):
+    """All rows of a cluster as a multiset, but for what names batches and files."""
+    found = Counter()
+    for table in TRACK_TABLES:
+        for row in DeltaTable(str(lakehouse / table)).to_pyarrow_table().to_pylist():
+            if row.pop("cluster") == cluster:
+                found[json.dumps([table, {k: v for k, v in row.items() if k not in {"batch_id", "evidence"}}], default=str)] += 1
+    return found
+
+
+def rows(lakehouse, table):
+    return DeltaTable(str(lakehouse / table)).to_pyarrow_table().to_pylist()
+
+
+@pytest.fixture(scope="module")
+def logs(tmp_path_factory):
+    """The recording, and ten minutes later a line of each log: a topic does not say that it ends."""
+    folder = tmp_path_factory.mktemp("logs")
+    for log in sorted(RECORDING.glob("broker-*/*.log.gz")):
+        lines = gzip.decompress(log.read_bytes())
+        last = next(line for line in reversed(lines.splitlines()) if line.startswith(b"["))
+        later = datetime.strptime(last[1:20].decode(), "%Y-%m-%d %H:%M:%S") + timedelta(minutes=10)  # noqa: DTZ007 - local, as logged
+        path = folder / "one" / log.parent.name / log.name.removesuffix(".gz")
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(lines + f"[{later:%Y-%m-%d %H:%M:%S},000] INFO Still here (kafka.server.KafkaServer)\n".encode())
+    return folder
+
+
+@pytest.fixture(scope="module")
+def reference(spark, logs, tmp_path_factory):
+    """What the files give."""
+    lakehouse = tmp_path_factory.mktemp("reference") / "lake"
+    outcome = run(spark, lakehouse, logs, timezone=ZONE)
+    return tables(lakehouse, "one"), outcome.added
+
+
+@pytest.fixture(scope="module")
+def shipped(broker, logs, tmp_path_factory):
+    """A topic with two clusters that have the same logs, one of which was shipped twice, and with what no shipper wrote."""
+    topic = make_topic(broker, "shipped")
+    states = tmp_path_factory.mktemp("states")
+    for round_ in ("first", "again"):
+        for cluster in ("one", "two") if round_ == "first" else ("one",):
+            for name in ("broker-1", "broker-2"):
+                ship(broker, logs / "one" / name, cluster, name, topic, states / f"{round_}-{cluster}-{name}.json")
+    return topic
+
+
+def test_a_topic_gives_the_tables_of_its_logs(spark, broker, shipped, reference, tmp_path):
+    """Several clusters, every partition at a pace of its own, and half of the lines twice."""
+    lakehouse = tmp_path / "lake"
+    topic = TopicInput(broker.bootstrap, shipped, max_offsets=4_000)
+    outcome = run(spark, lakehouse, topic=topic)
+    batches = {row["batch_id"] for row in rows(lakehouse, "group_events")}
+    assert len(batches) > 3
+    expected, account = reference
+    assert tables(lakehouse, "one") == tables(lakehouse, "two") == expected
+    assert outcome.late_events == 0
+    added = outcome.added
+    assert (added["events"], added["quarantined"]) == (2 * account["events"], 0)
+    counted = [(row["cluster"], row["lines_read"], row["repeated"] or 0) for row in rows(lakehouse, "input_lines")]
+    read = {cluster: sum(lines for name, lines, _ in counted if name == cluster) for cluster in ("one", "two")}
+    assert read["one"] == read["two"] == sum(again for _, _, again in counted)
+    before = lake.account(lakehouse)
+    assert not any(run(spark, lakehouse, topic=topic).added.values())
+    assert lake.account(lakehouse) == before
+
+
+def test_what_no_shipper_wrote_goes_to_quarantine(spark, broker, tmp_path):
+    topic = make_topic(broker, "hostile")
+    producer = Producer({"bootstrap.servers": broker.bootstrap, "linger.ms": 0})
+    line = b"[2026-11-21 06:00:00,000] INFO [GroupCoordinator id=1 topic=__consumer_offsets partition=3] Stabilized group orders generation 1 with 1 members. (org.apache.kafka.coordinator.group.GroupMetadataManager)"  # noqa: E501
+    good = line_headers(log_headers("c", "b", "line", "server@1.log"), "coordinator", 1, 1_795_240_800_000)
+    strange = [
+        (None, b"no headers"),
+        (good[1:], line),
+        ([*good[:2], ("record", b"other"), *good[3:]], line),
+        ([*good, ("position", b"one")], line),
+        ([*good, ("position", b"-1")], line),
+        ([*good, ("at", b"999999999999999999")], line),
+        ([*good, ("cluster", b"c" * 1_000)], line),
+        ([*good, ("cluster", b"\xff<script>"), ("position", b"")], b"\xff\x00\x1b[31m" + line),
+        ([("record", b"clock"), *good[:2], ("origin", b"x"), ("position", b"1"), ("read", b"tomorrow")], b"[1"),
+        ([("record", None), *good], None),
+    ]
+    for headers, value in [*strange, (good, line)]:
+        producer.produce(topic, value, b"k", 0, headers=headers)
+    producer.flush(30)
+    outcome = run(spark, tmp_path / "lake", topic=TopicInput(broker.bootstrap, topic))
+    found = sorted(rows(tmp_path / "lake", "quarantine"), key=lambda row: row["position"])
+    assert [row["position"] for row in found] == list(range(9))  # an absent value is an empty line
+    assert {(row["cluster"], row["broker"], row["origin"]) for row in found} == {("", "", f"{topic}-0")}
+    assert [row["reason"] for row in found] == [
+        "NOT_SHIPPED: no header cluster",
+        "NOT_SHIPPED: no header cluster",
+        "NOT_SHIPPED: header record is neither line nor clock",
+        "NOT_SHIPPED: header position is no number that can be",
+        "NOT_SHIPPED: header position is no number that can be",
+        "NOT_SHIPPED: header at is no number that can be",
+        "NOT_SHIPPED: header cluster is longer than 249",
+        "NOT_SHIPPED: header position is no number that can be",
+        "NOT_SHIPPED: header read is no number that can be",
+    ]
+    assert "\\x1b[31m" in found[7]["raw"]
+    assert outcome.added["quarantined"] == 9
+
+
+def test_a_topic_that_cannot_be_read_is_refused_before_spark_starts(broker, tmp_path, capsys):
+    topic = make_topic(broker, "moved")
+    place = ["--lakehouse", str(tmp_path / "lake"), "--once"]
+
+    def refused(*options):
+        assert main(["run", *place, *options]) == 2
+        (line,) = capsys.readouterr().err.splitlines()
+        return line
+
+    assert "no topic absent at" in refused("--kafka", broker.bootstrap, "--topic", "absent")
+    assert "no topic can have this name" in refused("--kafka", broker.bootstrap, "--topic", "a,b")
+    assert "cannot reach a cluster at 127.0.0.1:1" in refused("--kafka", "127.0.0.1:1")
+    (tmp_path / "lake" / "_checkpoints" / "topic.json").write_text(json.dumps({"topic": "other", "cluster_id": "x", "topic_id": "y"}))
+    assert "is not the topic (other) that" in refused("--kafka", broker.bootstrap, "--topic", topic)
+    (tmp_path / "lake" / "_checkpoints" / "topic.json").write_text("{")
+    assert "is damaged" in refused("--kafka", broker.bootstrap, "--topic", topic)
+
+
+def test_records_that_the_topic_dropped_before_they_were_read(spark, broker, logs, tmp_path):
+    """Nothing is passed over in silence: the run ends, unless the user knows."""
+    topic = make_topic(broker, "short-lived")
+    ship(broker, logs / "one" / "broker-1", "one", "broker-1", topic, tmp_path / "state.json")
+    assert run(spark, tmp_path / "lake", topic=TopicInput(broker.bootstrap, topic)).added["events"] > 1_000
+    ship(broker, logs / "one" / "broker-2", "one", "broker-2", topic, tmp_path / "state-2.json")
+    admin = AdminClient({"bootstrap.servers": broker.bootstrap})
+    ends = [TopicPartition(topic, number, -1) for number in range(PARTITIONS)]
+    for deleted in admin.delete_records(ends).values():
+        deleted.result(30)
+    ship(broker, logs / "one" / "broker-2", "three", "broker-2", topic, tmp_path / "state-3.json")
+    with pytest.raises(QueryFailedError, match="--accept-loss"):
+        run(spark, tmp_path / "lake", topic=TopicInput(broker.bootstrap, topic))
+    assert run(spark, tmp_path / "lake", topic=TopicInput(broker.bootstrap, topic, accept_loss=True)).added["events"] > 500
+
+
+def test_a_topic_that_was_made_again_is_another_one(spark, broker, logs, tmp_path):
+    topic = make_topic(broker, "made-again")
+    ship(broker, logs / "one" / "broker-2", "one", "broker-2", topic, tmp_path / "state.json")
+    run(spark, tmp_path / "lake", topic=TopicInput(broker.bootstrap, topic))
+    admin = AdminClient({"bootstrap.servers": broker.bootstrap})
+    admin.delete_topics([topic])[topic].result(30)
+    until = time.monotonic() + 30
+    while topic in admin.list_topics(timeout=10).topics and time.monotonic() < until:
+        time.sleep(0.2)
+    make_topic(broker, topic)
+    with pytest.raises(UserError, match="was deleted and made again"):
+        run(spark, tmp_path / "lake", topic=TopicInput(broker.bootstrap, topic))
+
+
+def test_settings_of_librdkafka_in_javas_words(tmp_path):
+    path = tmp_path / "client.properties"
+    (tmp_path / "cert.pem").write_text("CERTIFICATE")
+    (tmp_path / "key.pem").write_text("KEY")
+    path.write_text(
+        'security.protocol=SASL_SSL\nsasl.mechanisms=SCRAM-SHA-512\nsasl.username=reader\nsasl.password=a"b\\c\nssl.ca.location=/ca.pem\n'
+        f"ssl.certificate.location={tmp_path}/cert.pem\nssl.key.location={tmp_path}/key.pem\nssl.key.password=k\nlinger.ms=5\n"
+    )
+    path.chmod(0o600)
+    assert java_settings(path) == {
+        "security.protocol": "SASL_SSL",
+        "sasl.mechanism": "SCRAM-SHA-512",
+        "sasl.jaas.config": 'org.apache.kafka.common.security.scram.ScramLoginModule required username="reader" password="a\\"b\\\\c";',
+        "ssl.truststore.type": "PEM",
+        "ssl.truststore.location": "/ca.pem",
+        "ssl.keystore.type": "PEM",
+        "ssl.keystore.certificate.chain": "CERTIFICATE",
+        "ssl.keystore.key": "KEY",
+        "ssl.key.password": "k",
+    }
+    path.write_text("sasl.mechanisms=GSSAPI\nsasl.username=u\n")
+    with pytest.raises(UserError, match="known are PLAIN"):
+        java_settings(path)
+    path.write_text(f"ssl.certificate.location={tmp_path}/cert.pem\n")
+    with pytest.raises(UserError, match=r"needs ssl\.key\.location"):
+        java_settings(path)
+    path.write_text("sasl.jaas.config=mine;\nsasl.mechanism=OAUTHBEARER\n")
+    assert java_settings(path) == {"sasl.jaas.config": "mine;", "sasl.mechanism": "OAUTHBEARER"}
+    assert java_settings(None) == {}
