@@ -10,7 +10,7 @@ KAFKA_JARS := .jars-kafka/resolved.txt
 SPARK := $(VENV) $(JARS)
 
 # Asked while make reads this file: before anything slow begins, and with one line as the whole answer.
-ifneq (,$(filter demo test docs conformance score bench,$(MAKECMDGOALS)))
+ifneq (,$(filter demo test docs conformance score bench chaos,$(MAKECMDGOALS)))
   JAVA_PROBLEM := $(shell JAVA_HOME='$(JAVA_HOME)' scripts/check_java.sh 2>&1)
   ifneq (,$(JAVA_PROBLEM))
     $(error $(JAVA_PROBLEM))
@@ -75,6 +75,10 @@ bench: $(SPARK) ## lines per second and memory over 5 million lines
 .PHONY: bench-model
 bench-model: $(VENV) ## heartbeats a second, join and sync, snapshots: the specification alone
 	@$(BIN)/python bench/bench_model.py
+
+.PHONY: chaos
+chaos: $(SPARK) $(KAFKA_JARS) ## kill -9 fifty times while it reads a topic, and compare the tables (ARGS="--kills 10 --seed 2")
+	@$(BIN)/python -m scripts.chaos $(ARGS)
 
 .PHONY: lock
 lock: ## write requirements.lock again (UPGRADE=1: newest versions)

@@ -165,7 +165,9 @@ def _shard(state: GroupState, settings: Settings) -> Shard:
         return Shard(settings)
     version, blob, *_ = state.get
     if version > MODEL_VERSION:
-        raise StateTooNewError(f"the state was written by model version {version}, this program has {MODEL_VERSION}: use the newer program")
+        raise StateTooNewError(
+            f"the state was written by model version {version}, this program has {MODEL_VERSION}: use the newer one, or `rebalance replay`"
+        )
     return Shard.decode(bytes(blob), settings)
 
 

@@ -281,6 +281,59 @@ def evidence(row_id: str, *, lakehouse: Path, source: Path | None, form: str, ch
     return UNUSABLE if missing else 0
 
 
+@cli.command(
+    epilog="""\b
+Examples:
+  rebalance maintain --lakehouse lake/
+  rebalance maintain --lakehouse lake/ --keep 90d
+  rebalance maintain --lakehouse lake/ --keep 365d --keep-events 30d --dry-run
+""",
+)
+@click.option("--lakehouse", type=click.Path(path_type=Path), required=True, help="Folder that `rebalance run` writes, now or otherwise.")
+@click.option("--keep", metavar="TIME", help="Delete rows that are older than this: 90d, 26w. [default: keep everything]")
+@click.option("--keep-events", metavar="TIME", help="The same for group_events, what `rebalance replay` begins with. [default: as --keep]")
+@click.option(
+    "--grace",
+    default="7d",
+    metavar="TIME",
+    help="Delete files that were replaced this long ago, when no query can be reading them any more. 7d at most. [default: 7d]",
+)
+@click.option("--dry-run", is_flag=True, help="Say what would be done, and do nothing.")
+def maintain(lakehouse: Path, *, keep: str | None, keep_events: str | None, grace: str, dry_run: bool) -> int:
+    """Keep a lakehouse fast and small: larger files in the order of groups, no outdated ones, no outdated rows.
+
+    May run at any time, beside `rebalance run` too, and be stopped in any way. Once a day is often enough. Ages are counted from the newest
+    event in the tables.
+    """
+    from jobs import maintain_command
+
+    return maintain_command.run(lakehouse, keep, keep_events, grace, _console(), dry_run=dry_run)
+
+
+@cli.command(
+    epilog="""\b
+Examples:
+  rebalance replay --from lake/ --lakehouse lake-new/             while `rebalance run` goes on in lake/
+  rebalance replay --from lake/ --lakehouse lake-new/ --swap      after it was stopped
+  rebalance run --input logs/ --lakehouse lake/                   goes on where it was, in the new one
+""",
+)
+@click.option("--from", "old", type=click.Path(path_type=Path), required=True, help="Lakehouse whose events are taken.")
+@click.option("--lakehouse", type=click.Path(path_type=Path), required=True, help="Folder of the new one, beside it.")
+@click.option("--swap", is_flag=True, help="Then let the two change places. Nothing may be working in the old one.")
+@click.option("--config", type=click.Path(path_type=Path), help="TOML file of settings, as for `rebalance run`.")
+@click.option("--lateness-ms", type=int, metavar="N", help="As for `rebalance run`. [default: 5000]")
+def replay(old: Path, lakehouse: Path, *, swap: bool, config: Path | None, lateness_ms: int | None) -> int:
+    """Run this version's model over the events of a lakehouse, into a new one: for an upgrade, or with other settings.
+
+    Stop it at any time, in any way; the same command continues, and takes up what came since. The upgrade step by step: docs/operations.md.
+    """
+    from jobs import replay_command, settings
+
+    chosen = settings.load(config, lateness_ms=lateness_ms)
+    return replay_command.run(old, lakehouse, chosen, _console(), _complain, swap=swap)
+
+
 _bootstrap = click.option(
     "--bootstrap", metavar="HOST:PORT", required=True, help="Brokers to connect to first, as every client of Kafka takes them."
 )

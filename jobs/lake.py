@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import datetime, timezone
@@ -65,17 +65,13 @@ class Lake:
         except TableNotFoundError:
             return False
         fields = json.loads(table.schema().to_json())["fields"]
-        nothing = ", ".join(f"CAST(NULL AS {_duckdb_type(field['type'])}) AS {_quoted(field['name'])}" for field in fields)
-        source = f"SELECT {nothing} WHERE false"
-        if _is_plain(table):
+        if is_plain(table):
             # By their names: delta-rs gives the path of the folder as a URL.
-            files = [_text(_unglobbed(str(self._folder / name / uri.rpartition("/")[2]))) for uri in table.file_uris()]
-            data = f"read_parquet([{', '.join(files)}], union_by_name = true)" if files else ""
+            source = rows_of_files(table, [self._folder / name / uri.rpartition("/")[2] for uri in table.file_uris()])
         else:
             data = _quoted(f"{name} as pyarrow reads it")
             self._connection.register(f"{name} as pyarrow reads it", table.to_pyarrow_dataset())
-        if data:
-            source += f" UNION ALL BY NAME SELECT * FROM {data}"  # noqa: S608 - quoted above
+            source = f"{rows_of_files(table, [])} UNION ALL BY NAME SELECT * FROM {data}"  # noqa: S608 - quoted
         # Without a zone, they come out as plain datetimes: DuckDB wants pytz for others.
         columns = ", ".join(
             f"CAST({_quoted(field['name'])} AS TIMESTAMP) AS {_quoted(field['name'])}"
@@ -132,7 +128,21 @@ def _without_pandas() -> Iterator[None]:
         del sys.modules["pandas"]
 
 
-def _is_plain(table: DeltaTable) -> bool:
+def rows_of_files(table: DeltaTable, paths: Sequence[Path]) -> str:
+    """The query for the rows of some files of a table, in DuckDB's words: all columns of the table, times with a zone.
+
+    Its time zone must be set to UTC: Spark's files have times without one.
+    """
+    fields = json.loads(table.schema().to_json())["fields"]
+    nothing = ", ".join(f"CAST(NULL AS {_duckdb_type(field['type'])}) AS {_quoted(field['name'])}" for field in fields)
+    source = f"SELECT {nothing} WHERE false"
+    if paths:
+        files = ", ".join(_text(_unglobbed(str(path))) for path in paths)
+        source += f" UNION ALL BY NAME SELECT * FROM read_parquet([{files}], union_by_name = true)"  # noqa: S608 - quoted
+    return source
+
+
+def is_plain(table: DeltaTable) -> bool:
     """Whether the table is what lies in its files: all columns, and no row deleted."""
     return table.protocol().min_reader_version == 1 and not table.metadata().partition_columns
 

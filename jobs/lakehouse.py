@@ -8,13 +8,13 @@ _captured/                        what was read from clusters itself (--offsets-
 _spool/                           slices of the input that wait for ingest
 _logs/                            Spark's log
 _lock                             held by the process that works here
+_maintain/, _maintain.lock        what `rebalance maintain` is about to put into the tables, and that it is at work
+_commits.lock                     held while a commit is made (jobs/locks.py)
 """
 
 from __future__ import annotations
 
-import fcntl
 import json
-import os
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -22,6 +22,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
+from coordinator_model.tracker.codec import MODEL_VERSION
+from jobs import locks
 from jobs.errors import LakehouseError, UserError
 from jobs.files import write_whole
 from jobs.settings import Settings
@@ -31,6 +33,9 @@ if TYPE_CHECKING:
 
 LAYOUT_VERSION: Final = 1
 """Of the folder and the checkpoints. Raised when an older one can no longer be continued."""
+
+BEFORE: Final = ".before-model-"
+"""What the name of a lakehouse gets when another takes its place, followed by the version of the model that made the other."""
 
 _JVM_LOCK_SECONDS: Final = 60
 _INPUTS_KEPT: Final = 16
@@ -92,6 +97,21 @@ class Lakehouse:
         """Held by the process that works here."""
         return self.folder / "_lock"
 
+    @property
+    def maintain_lock(self) -> Path:
+        """Held by the process that maintains the tables; shared by those for which they must stay as they are."""
+        return self.folder / "_maintain.lock"
+
+    @property
+    def scratch(self) -> Path:
+        """Files that are about to be put into the tables."""
+        return self.folder / "_maintain"
+
+    @property
+    def replay(self) -> Path:
+        """There while the lakehouse is made by `rebalance replay`: what of, and how far the swap is."""
+        return self.folder / "_checkpoints" / "replay.json"
+
 
 def check_path(folder: Path) -> None:
     """LakehouseError: Delta cannot have tables there."""
@@ -102,33 +122,35 @@ def check_path(folder: Path) -> None:
 
 
 @contextmanager
-def opened(folder: Path, settings: Settings) -> Iterator[Lakehouse]:
-    """The lakehouse, new or continued, for this process alone."""
+def opened(folder: Path, settings: Settings, *, replaying: bool = False) -> Iterator[Lakehouse]:
+    """The lakehouse, new or continued, for this process alone. `replaying`: it is one that `rebalance replay` makes."""
     lakehouse = Lakehouse(folder)
     check_path(folder)
+    if not folder.exists() and (before := sorted(folder.parent.glob(f"{folder.name}{BEFORE}*"))):
+        raise UserError(f"{folder} is not there but {before[0]} is: repeat the `rebalance replay --swap` that was cut short")
     try:
         for path in (folder, lakehouse.layout.parent, lakehouse.log.parent):
             path.mkdir(parents=True, exist_ok=True)
-        descriptor = os.open(lakehouse.lock, os.O_RDWR | os.O_CREAT, 0o644)
     except OSError as error:
         raise UserError(f"cannot write to the lakehouse {folder}: {error.strerror}") from None
-    try:
-        try:
-            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            raise UserError(f"another process is working in the lakehouse {folder}: wait for it or stop it") from None
+    with locks.held(lakehouse.lock, f"another process is working in the lakehouse {folder}: wait for it or stop it"):
         if any(folder.glob("*/_delta_log")) and not any(lakehouse.layout.parent.iterdir()):
-            raise UserError(f"{folder} has tables but not the checkpoints that say how far they go: give a new folder")
-        check_layout(lakehouse, settings)
+            raise UserError(f"{folder} has tables but not the checkpoints that say how far they go: {replay_advice(folder)}")
+        check_layout(lakehouse, settings, replaying=replaying)
         yield lakehouse
-    finally:
-        os.close(descriptor)
 
 
-def check_layout(lakehouse: Lakehouse, settings: Settings) -> None:
+def replay_advice(folder: Path) -> str:
+    """What to do with a lakehouse that cannot be gone on with."""
+    return f"make a new one of its events with `rebalance replay --from {folder} --lakehouse NEW`"
+
+
+def check_layout(lakehouse: Lakehouse, settings: Settings, *, replaying: bool = False) -> None:
     """Continues only what this program and these settings can continue; remembers what a new lakehouse is made with."""
-    ours = {"layout": LAYOUT_VERSION, "shards": settings.shards}
+    ours = {"layout": LAYOUT_VERSION, "shards": settings.shards, "model": MODEL_VERSION}
     folder = lakehouse.folder
+    if not replaying and lakehouse.replay.exists():
+        raise UserError(f"{folder} is being made by `rebalance replay`: repeat that command until it has swapped the lakehouses (--swap)")
     try:
         theirs: Any = json.loads(lakehouse.layout.read_text(encoding="utf-8"))
     except FileNotFoundError:
@@ -136,13 +158,22 @@ def check_layout(lakehouse: Lakehouse, settings: Settings) -> None:
         write_whole(lakehouse.layout, json.dumps(ours).encode())
         return
     except ValueError:
-        raise UserError(f"{lakehouse.layout} is damaged: give a new folder") from None
+        raise UserError(f"{lakehouse.layout} is damaged: {replay_advice(folder)}") from None
     if not isinstance(theirs, dict) or theirs.get("layout") != LAYOUT_VERSION:
-        raise UserError(f"{folder} was made by another version of this program: give a new folder")
+        raise UserError(f"{folder} was made by another version of this program: {replay_advice(folder)}")
     if theirs.get("shards") != settings.shards:
         raise UserError(
-            f"{folder} was made with shards = {theirs.get('shards')}, not {settings.shards}: use the same settings or a new folder"
+            f"{folder} was made with shards = {theirs.get('shards')}, not {settings.shards}: use the same settings, "
+            f"or {replay_advice(folder)}"
         )
+    model = theirs.get("model", 0)  # not told by the first versions
+    if model > MODEL_VERSION:
+        raise UserError(
+            f"{folder} was made by model version {model}, this program has {MODEL_VERSION}: use the newer program, "
+            f"or {replay_advice(folder)}"
+        )
+    if theirs != ours:
+        write_whole(lakehouse.layout, json.dumps(ours).encode())
 
 
 def remember_input(lakehouse: Lakehouse, source: Path) -> None:

@@ -59,7 +59,8 @@ def local_defaults(*, short_run: bool = False) -> dict[str, str]:
     Places are URIs: the project's folder may have a blank in its name, over which Spark would stumble.
     """
     settings = read_defaults(CONF / "spark-defaults.conf")
-    settings["spark.master"] = "local[*]"
+    # A task whose Python worker was killed is tried again before the query ends.
+    settings["spark.master"] = "local[*, 3]"
     # The name of this host need not resolve, and nobody outside is to reach the driver.
     settings["spark.driver.bindAddress"] = settings["spark.driver.host"] = "127.0.0.1"
     partitions = min(2 * _cores(), int(settings["spark.sql.shuffle.partitions"]))

@@ -16,12 +16,14 @@ from deltalake.schema import Schema
 from pyspark.sql import DataFrame
 from pyspark.sql.types import StructType
 
+from jobs import locks
+
 _CONFIGURATION: Final = {
     # A checkpoint of the log costs Spark two seconds, reading a hundred small commits costs less.
     "delta.checkpointInterval": "100",
     # Statistics of the first columns suffice to skip files: cluster, broker, time, group.
     "delta.dataSkippingNumIndexedCols": "9",
-    # Track reads group_events commit by commit, and a newer model from the first one: the log must not be tidied away after 30 days.
+    # Track reads group_events commit by commit, however far it is behind: `rebalance maintain`, which looks where it is, tidies the log.
     "delta.logRetentionDuration": "interval 3650 days",
 }
 
@@ -67,4 +69,5 @@ def append_with_spark(path: Path, rows: DataFrame, app_id: str, version: int) ->
     Track reads so many files a batch, and whole commits only if a commit is a file: a clock must not overtake the events before it.
     """
     writer = rows.repartition(1).write.format("delta").mode("append").option("txnAppId", app_id).option("txnVersion", str(version))
-    writer.save(str(path))
+    with locks.commits(path, alone=False):
+        writer.save(str(path))

@@ -2,7 +2,8 @@
 
     spark-submit --properties-file conf/spark-defaults.conf jobs/track.py --lakehouse DIR [--once]
 
-The events of a lakehouse are the record from which a later version of the model can be run again, into a new folder:
+The events of a lakehouse are the record from which a later version of the model can be run again, into a new folder: `rebalance replay`,
+or, where the tables were never maintained and will not be gone on with,
 
     spark-submit ... jobs/track.py --lakehouse NEW --events-from DIR --once
 
@@ -29,9 +30,9 @@ from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import StructType, TimestampType
 
 from coordinator_model.tracker.settings import Settings as TrackerSettings
-from jobs import adapter, sinks
+from jobs import adapter, delta_log, sinks
 from jobs.errors import UserError
-from jobs.lakehouse import Lakehouse, check_layout
+from jobs.lakehouse import Lakehouse, check_layout, replay_advice
 from jobs.safe_text import printable
 from jobs.settings import Settings, load
 from jobs.stopping import Stopping
@@ -83,6 +84,9 @@ def start_track(
             raise UserError(f"{lakehouse} was written with another checkpoint than {checkpoint}: keep or delete both")
     # The source must exist before its first commit.
     source = sinks.ensure_table(events_from or lakehouse, group_events.NAME, group_events.SCHEMA)
+    if not (checkpoint / "offsets").is_dir() and delta_log.versions(source)[0] > 0:
+        kept = (events_from or lakehouse).resolve()
+        raise UserError(f"the first commits of {kept} are gone (rebalance maintain): {replay_advice(kept)}")
     events = adapter.to_events(read_group_events(spark, source), settings.shards)
     finished = adapter.follow(events, TrackerSettings(lateness_ms=settings.lateness_ms, kafka_version=settings.kafka_version))
     writer = (
@@ -98,9 +102,11 @@ def start_track(
 def read_group_events(spark: SparkSession, table: Path) -> DataFrame:
     """`group_events` in the order of its commits, which is the order of the slices.
 
-    Without a starting version Delta would begin with a snapshot of the table, whose files have no order at all.
+    Without a starting version Delta would begin with a snapshot of the table, whose files have no order at all. Commits that take rows away
+    are those of `rebalance maintain`, and tell nothing new.
     """
-    return spark.readStream.format("delta").option("startingVersion", 0).option("maxFilesPerTrigger", FILES_PER_BATCH).load(str(table))
+    options = {"startingVersion": "0", "maxFilesPerTrigger": str(FILES_PER_BATCH), "skipChangeCommits": "true"}
+    return spark.readStream.format("delta").options(**options).load(str(table))
 
 
 def _batch_writer(lakehouse: Path, observer: Observer | None) -> Callable[[DataFrame, int], None]:

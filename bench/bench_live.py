@@ -1,0 +1,193 @@
+"""From event to visible row, live: a fleet's logs at a rate, `rebalance ship`, a real broker, `rebalance run --kafka`, Delta tables.
+
+    python bench/bench_live.py [--rate 5000] [--seconds 120] [--lateness-ms 0]
+    python bench/bench_live.py --seconds 1800       the soak: are memory, state and lag bounded?
+
+The fleet is bench/live_load.py. A row is visible when the table's log has the commit with it: the log's folder is looked at every
+50 ms. The time of an event is its line's; of a rebalance, the end that its row states. What happens in the first minute, when all
+members join at once and the JVM is cold, is not counted.
+
+Exit code 1 if the 95th percentile of group_transitions is above 10 s.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import itertools
+import json
+import os
+import signal
+import statistics
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Final
+
+PROJECT: Final = Path(__file__).resolve().parents[1]
+sys.path.insert(0, str(PROJECT))
+
+import pyarrow.parquet as pq  # noqa: E402 - a script: the project is not on the path before
+from deltalake import DeltaTable  # noqa: E402
+from memory import Sample, sample, slope  # noqa: E402
+
+from jobs.local_broker import LocalBroker  # noqa: E402
+
+TOPIC: Final = "group-protocol-logs"
+PARTITIONS: Final = 6
+TIMES: Final = {"group_events": "at", "group_transitions": "at", "rebalances": "ended_at"}
+"""Of which tables, and since when a row of them was due."""
+WARM_SECONDS: Final = 60.0
+TARGET_SECONDS: Final = 10.0
+
+
+class Watcher(threading.Thread):
+    """Sees every commit of a table as soon as it is there."""
+
+    def __init__(self, lakehouse: Path, table: str, counted_from: float) -> None:
+        super().__init__(daemon=True)
+        self._folder = lakehouse / table
+        self._column = TIMES[table]
+        self._from = counted_from
+        self.table = table
+        self.delays: list[float] = []  # seconds
+        self.commits: list[float] = []  # when each was seen
+        self.ended = False
+
+    def run(self) -> None:
+        """Until the process ends."""
+        version = 0
+        while not self.ended:
+            entry = self._folder / "_delta_log" / f"{version:020d}.json"
+            if not entry.exists():
+                time.sleep(0.05)
+                continue
+            seen = time.time()
+            with contextlib.suppress(OSError):  # maintained meanwhile
+                self._take(entry, seen)
+            version += 1
+
+    def _take(self, entry: Path, seen: float) -> None:
+        for line in entry.read_text(encoding="utf-8").splitlines():
+            added = json.loads(line).get("add")
+            if added is None:
+                continue
+            table = pq.read_table(self._folder / added["path"], columns=[self._column, *(["kind"] if self.table == "group_events" else [])])
+            kinds = table["kind"].to_pylist() if self.table == "group_events" else [""] * len(table)
+            times = table[self._column].cast("int64").to_pylist()
+            found = [t / 1e6 for t, kind in zip(times, kinds, strict=True) if kind != "clock" and t is not None]
+            self.delays += [seen - at for at in found if at >= self._from]
+            self.commits.append(seen)
+
+    def line(self) -> str:
+        """For a person."""
+        if not self.delays:
+            return f"{self.table:18} no row"
+        ordered = sorted(self.delays)
+        return (
+            f"{self.table:18} {len(ordered):8,} rows   p50 {statistics.median(ordered):5.1f} s   p95 {percentile(ordered, 95):5.1f} s   "
+            f"p99 {percentile(ordered, 99):5.1f} s   most {ordered[-1]:5.1f} s   a commit every {self.pace():.1f} s"
+        )
+
+    def pace(self) -> float:
+        """Seconds from commit to commit, in the middle."""
+        commits = [seen for seen in self.commits if seen >= self._from]
+        return statistics.median(after - before for before, after in itertools.pairwise(commits)) if len(commits) > 1 else 0.0
+
+
+def percentile(ordered: Sequence[float], percent: int) -> float:
+    """Of sorted values."""
+    return ordered[min(len(ordered) * percent // 100, len(ordered) - 1)]
+
+
+def state_bytes(checkpoint: Path) -> int:
+    """What the state of all groups takes up on disk, all versions that are kept included."""
+    return sum(path.stat().st_size for path in (checkpoint / "state").rglob("*") if path.is_file())
+
+
+def main() -> int:
+    """Prints the figures."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--rate", type=int, default=5_000, help="lines a second")
+    parser.add_argument("--seconds", type=float, default=120.0, help="how long, after the first minute")
+    parser.add_argument("--lateness-ms", type=int, default=0, help="what lines may be out of order by, which is waited for")
+    parser.add_argument("--changes", type=float, default=2.0, help="members that leave, a second; as many come")
+    wanted = parser.parse_args()
+    with contextlib.ExitStack() as stack:
+        folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="rebalance-bench-")))
+        broker = stack.enter_context(LocalBroker(folder / "kafka"))
+        broker.create_topic(TOPIC, PARTITIONS)
+        logs, lakehouse = folder / "logs", folder / "lakehouse"
+        logs.mkdir()
+        env = {**os.environ, "PYTHONUNBUFFERED": "1"}
+
+        def start(name: str, *command: str) -> subprocess.Popen[bytes]:
+            out = stack.enter_context((folder / f"{name}.txt").open("ab"))
+            process = subprocess.Popen([sys.executable, *command], cwd=PROJECT, stdout=out, stderr=out, env=env)
+            stack.callback(process.kill)
+            return process
+
+        ship = ("ship", "--input", str(logs), "--cluster", "fleet", "--broker", "broker-1", "--state", str(folder / "ship.json"))
+        run = ("run", "--kafka", broker.bootstrap, "--lakehouse", str(lakehouse), "--lateness-ms", str(wanted.lateness_ms))
+        shipper = start("ship", "-m", "jobs.cli", *ship, "--bootstrap", broker.bootstrap)
+        pipeline = start("run", "-m", "jobs.cli", *run)
+        until = time.monotonic() + 120
+        while not (lakehouse / "group_events" / "_delta_log").exists() and time.monotonic() < until:
+            time.sleep(0.2)
+        counted_from = time.time() + WARM_SECONDS
+        watchers = [Watcher(lakehouse, table, counted_from) for table in TIMES]
+        for watcher in watchers:
+            watcher.start()
+        length = WARM_SECONDS + wanted.seconds
+        load = start(
+            "load", "bench/live_load.py", str(logs), "--rate", str(wanted.rate), "--seconds", str(length), "--changes", str(wanted.changes)
+        )
+        begin = time.monotonic()
+        samples: list[Sample] = []
+        while load.poll() is None:
+            if pipeline.poll() is not None:
+                raise SystemExit((folder / "run.txt").read_text(encoding="utf-8"))
+            samples.append(sample(pipeline.pid, begin))
+            if len(samples) % 60 == 0:
+                told(watchers, samples[-1], state_bytes(lakehouse / "_checkpoints" / "track"))
+            time.sleep(1.0)
+        time.sleep(TARGET_SECONDS)
+        pipeline.send_signal(signal.SIGTERM)
+        pipeline.wait(120)
+        for watcher in watchers:
+            watcher.ended = True
+            watcher.join()
+        summary(watchers, samples, lakehouse, f"at {wanted.rate:,} a second, lateness {wanted.lateness_ms} ms")
+        print(f"in the pipeline's own words: {(folder / 'run.txt').read_text(encoding='utf-8').splitlines()[-1]}")
+        shipper.send_signal(signal.SIGTERM)
+        shipper.wait(30)
+        transitions = next(watcher for watcher in watchers if watcher.table == "group_transitions")
+        return 0 if transitions.delays and percentile(sorted(transitions.delays), 95) <= TARGET_SECONDS else 1
+
+
+def summary(watchers: Sequence[Watcher], samples: Sequence[Sample], lakehouse: Path, how: str) -> None:
+    """The figures."""
+    read = DeltaTable(str(lakehouse / "input_lines")).to_pyarrow_table(columns=["lines_read"])["lines_read"].to_pylist()
+    print(f"{sum(read):,} lines read {how}; from event to visible row:")
+    for watcher in watchers:
+        print(watcher.line())
+    print(
+        f"memory: JVM {samples[-1].jvm:,.0f} MB ({slope(samples, 'jvm'):+.1f} MB a minute in the second half), "
+        f"Python {samples[-1].python:,.0f} MB ({slope(samples, 'python'):+.1f}); "
+        f"state on disk {state_bytes(lakehouse / '_checkpoints' / 'track') / 2**20:.0f} MB"
+    )
+
+
+def told(watchers: Sequence[Watcher], last: Sample, state: int) -> None:
+    """A line a minute."""
+    recent = [f"{w.table} {percentile(sorted(w.delays[-2_000:]), 95):.1f} s" for w in watchers if w.delays]
+    memory = f"JVM {last.jvm:,.0f} MB, Python {last.python:,.0f} MB, state {state / 2**20:.0f} MB"
+    print(f"{last.seconds:5.0f} s  {memory}; p95 of late: {', '.join(recent)}", flush=True)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

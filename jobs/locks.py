@@ -1,0 +1,64 @@
+"""Locks of files of a lakehouse: who works in it, who maintains it, who may add to the log of its Delta tables.
+
+They end with the process that holds them, however it ends.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Final
+
+from jobs.errors import UserError
+
+_COMMITS: Final = "_commits.lock"
+
+
+@contextmanager
+def held(path: Path, busy: str, *, shared: bool = False) -> Iterator[None]:
+    """The lock, at once. UserError with the text `busy`: somebody else has it. `shared`: others who share it may have it too."""
+    try:
+        descriptor = os.open(path, os.O_RDWR | os.O_CREAT, 0o644)
+    except OSError as error:
+        raise UserError(f"cannot write to the lakehouse {path.parent}: {error.strerror}") from None
+    try:
+        try:
+            fcntl.flock(descriptor, (fcntl.LOCK_SH if shared else fcntl.LOCK_EX) | fcntl.LOCK_NB)
+        except BlockingIOError:
+            raise UserError(busy) from None
+        yield
+    finally:
+        os.close(descriptor)
+
+
+@contextmanager
+def free_of_jvm(path: Path, busy: str) -> Iterator[None]:
+    """Keeps the JVMs of `hold_in_jvm` out. UserError with the text `busy`: one is still at work, its Python process gone or not.
+
+    Java's locks are those of fcntl, which end when this process closes the file, whoever in it does: so nobody else here may open it.
+    """
+    with path.open("r+b") as file:
+        try:
+            fcntl.lockf(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            raise UserError(busy) from None
+        yield
+
+
+@contextmanager
+def commits(table: Path, *, alone: bool) -> Iterator[None]:
+    """Waits until a commit may be made to a Delta table of this lakehouse, and holds off those that must not come between.
+
+    On a local disk Spark looks whether a version is free and then renames its file onto it, which takes another's commit away if that came
+    between. delta-rs links its files and takes nothing. So Spark's commits share the lock, and a process that replaces files, or
+    makes a checkpoint of the log, holds it alone: a moment, for its files are written before.
+    """
+    descriptor = os.open(table.parent / _COMMITS, os.O_RDWR | os.O_CREAT, 0o644)
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX if alone else fcntl.LOCK_SH)
+        yield
+    finally:
+        os.close(descriptor)
