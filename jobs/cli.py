@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any, Final
 import click
 
 from jobs.errors import QueryFailedError, UserError
+from jobs.safe_text import printable
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
 
 FAILED: Final = 1
 UNUSABLE: Final = 2
+_LONGEST: Final = 2_000  # characters of a line for the user
 
 
 def _version() -> str:
@@ -606,7 +608,7 @@ def _tell(console: Console, outcome: Outcome, source: str) -> None:
     from rich.text import Text
 
     def line(text: str) -> None:
-        console.print(Text(text), soft_wrap=True)
+        console.print(Text(printable(text, _LONGEST)), soft_wrap=True)
 
     if outcome.nothing_new and outcome.signal is None:
         line(f"Nothing new in {source}.")
@@ -636,7 +638,8 @@ def _console() -> Console:
 
 
 def _complain(message: str) -> None:
-    click.echo(f"rebalance: {message}", err=True)
+    """One line on stderr, whatever the names are that it speaks of: of files, topics, settings, and what a broker answered."""
+    click.echo(f"rebalance: {printable(message, _LONGEST)}", err=True)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

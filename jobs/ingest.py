@@ -11,7 +11,6 @@ APP_ID is the same for every run because a lakehouse has one ingest and one chec
 from __future__ import annotations
 
 import argparse
-import re
 import sys
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -29,6 +28,7 @@ from pyspark.sql import functions as F
 
 from coordinator_model.events import CLIENT_SOURCE, CLIENTS, HEARTBEAT, JOIN_GROUP, PSEUDO_BROKERS, SYNC_GROUP
 from jobs import sinks
+from jobs.safe_text import printable
 from jobs.sources import client_log, coordinator_log, group_records, request_log
 from jobs.sources.compaction import heartbeat_runs
 from jobs.sources.consumer_protocol import with_decoded_blobs
@@ -57,7 +57,6 @@ if TYPE_CHECKING:
 APP_ID: Final = "rebalance-ingest"
 OFFSETS_PARTITIONS: Final = 50  # Kafka's default of offsets.topic.num.partitions
 _SPLIT_BYTES: Final = 128 << 10  # of a slice: about 3,000 lines
-_CONTROL: Final = re.compile(r"[\x00-\x1f\x7f-\x9f]")
 _EVENT_COLUMNS: Final = [name for name in group_events.SCHEMA.names if name != "batch_id"]
 
 
@@ -164,7 +163,7 @@ def _clocks(rows: DataFrame) -> DataFrame:
         "cluster": F.col("cluster"), "broker": F.col("broker"), "kind": F.col("kind"), "source": F.lit(CLOCK_SOURCE),
         "origin": F.col("latest.origin"), "position": F.col("latest.position"), "at": F.col("latest.at"),
         "received_at": F.timestamp_seconds(second), "lines": F.lit(0),
-        "beats": F.transform("heard", lambda at: F.coalesce((at - second).cast("int"), F.lit(0))),
+        "beats": F.transform("heard", lambda at: F.coalesce((at - second).try_cast("int"), F.lit(0))),
     }  # fmt: skip
     return latest.select(*(columns.get(name, F.lit(None)).alias(name) for name in _EVENT_COLUMNS))
 
@@ -176,12 +175,8 @@ def refused(rows: DataFrame, batch_id: int) -> pa.Table:
         .select("cluster", "broker", "raw", F.col("refusal").alias("reason"), "source", "origin", "position", "at")
         .toArrow()
     )
-    return _of_batch(table, batch_id).set_column(2, "raw", pa.array(map(_printable, table["raw"].to_pylist()), pa.string()))
-
-
-def _printable(text: str | None) -> str | None:
-    r"""Control characters do harm in a terminal and a table: shown as \xNN."""
-    return text and _CONTROL.sub(lambda match: f"\\x{ord(match.group()):02x}", text)
+    shown = pa.array((text and printable(text, RAW_CHARACTERS) for text in table["raw"].to_pylist()), pa.string())
+    return _of_batch(table, batch_id).set_column(2, "raw", shown)
 
 
 def _of_batch(table: pa.Table, batch_id: int) -> pa.Table:
@@ -303,7 +298,7 @@ def main(arguments: list[str] | None = None) -> None:
         session = partial(spark_session, "rebalance-ingest")
         pipeline.ingest_alone(options.input, options.lakehouse, settings=settings, once=options.once, session=session)
     except UserError as error:
-        parser.error(str(error))
+        parser.error(printable(str(error), 2_000))
 
 
 if __name__ == "__main__":

@@ -26,7 +26,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from coordinator_model.tracker.codec import MODEL_VERSION
 from jobs import locks
-from jobs.errors import UserError
+from jobs.errors import LakehouseError, UserError
 from jobs.files import write_whole
 from jobs.settings import Settings
 
@@ -127,10 +127,19 @@ class Lakehouse:
         return self.folder / "_status.json"
 
 
+def check_path(folder: Path) -> None:
+    """LakehouseError: Delta cannot have tables there."""
+    try:
+        str(folder).encode()
+    except UnicodeEncodeError:
+        raise LakehouseError(f"{folder}: the path of a lakehouse has to be UTF-8") from None
+
+
 @contextmanager
 def opened(folder: Path, settings: Settings, *, replaying: bool = False) -> Iterator[Lakehouse]:
     """The lakehouse, new or continued, for this process alone. `replaying`: it is one that `rebalance replay` makes."""
     lakehouse = Lakehouse(folder)
+    check_path(folder)
     if not folder.exists() and (before := sorted(folder.parent.glob(f"{folder.name}{BEFORE}*"))):
         raise UserError(f"{folder} is not there but {before[0]} is: repeat the `rebalance replay --swap` that was cut short")
     try:

@@ -36,6 +36,7 @@ from jobs import adapter, delta_log, sinks
 from jobs.errors import UserError
 from jobs.executors import check_executors
 from jobs.lakehouse import Lakehouse, check_layout, replay_advice
+from jobs.safe_text import printable
 from jobs.settings import Settings, load
 from jobs.stopping import Stopping
 from schemas import TRACK_TABLES, findings, group_events
@@ -183,7 +184,7 @@ def main(arguments: list[str] | None = None) -> None:
             events_from=options.events_from,
         )
     except UserError as error:
-        parser.error(str(error))
+        parser.error(printable(str(error), 2_000))
     query.awaitTermination()
 
 
