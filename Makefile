@@ -80,6 +80,10 @@ bench: $(SPARK) ## lines per second and memory over 5 million lines
 bench-model: $(VENV) ## heartbeats a second, join and sync, snapshots: the specification alone
 	@$(BIN)/python bench/bench_model.py
 
+.PHONY: package
+package: $(VENV) ## build what a Spark cluster needs of this project into dist/ (docs/cluster.md)
+	@$(BIN)/python scripts/package.py
+
 .PHONY: chaos
 chaos: $(SPARK) $(KAFKA_JARS) ## kill -9 fifty times while it reads a topic, and compare the tables (ARGS="--kills 10 --seed 2")
 	@$(BIN)/python -m scripts.chaos $(ARGS)

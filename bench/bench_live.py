@@ -31,7 +31,8 @@ from typing import Final
 PROJECT: Final = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(PROJECT))
 
-import pyarrow.parquet as pq  # noqa: E402 - a script: the project is not on the path before
+import pyarrow as pa  # noqa: E402 - a script: the project is not on the path before
+import pyarrow.parquet as pq  # noqa: E402
 from deltalake import DeltaTable  # noqa: E402
 from memory import Sample, sample, slope  # noqa: E402
 
@@ -78,7 +79,7 @@ class Watcher(threading.Thread):
                 continue
             table = pq.read_table(self._folder / added["path"], columns=[self._column, *(["kind"] if self.table == "group_events" else [])])
             kinds = table["kind"].to_pylist() if self.table == "group_events" else [""] * len(table)
-            times = table[self._column].cast("int64").to_pylist()
+            times = table[self._column].cast(pa.timestamp("us", "UTC")).cast("int64").to_pylist()
             found = [t / 1e6 for t, kind in zip(times, kinds, strict=True) if kind != "clock" and t is not None]
             self.delays += [seen - at for at in found if at >= self._from]
             self.commits.append(seen)
@@ -116,9 +117,10 @@ def main() -> int:
     parser.add_argument("--seconds", type=float, default=120.0, help="how long, after the first minute")
     parser.add_argument("--lateness-ms", type=int, default=0, help="what lines may be out of order by, which is waited for")
     parser.add_argument("--changes", type=float, default=2.0, help="members that leave, a second; as many come")
+    parser.add_argument("--keep", type=Path, help="folder to work in, and to keep; default: a temporary one")
     wanted = parser.parse_args()
     with contextlib.ExitStack() as stack:
-        folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="rebalance-bench-")))
+        folder = wanted.keep or Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="rebalance-bench-")))
         broker = stack.enter_context(LocalBroker(folder / "kafka"))
         broker.create_topic(TOPIC, PARTITIONS)
         logs, lakehouse = folder / "logs", folder / "lakehouse"

@@ -145,12 +145,15 @@ def shard_function(
                 f"the last one {last.kind} at {last.at_ms}, {last.origin}:{last.position})"
             ) from error
         groups, held, late = shard.summary()
+        late_before = int(state.get[STATE.names.index("late_events")]) if state.exists else 0
         state.update((MODEL_VERSION, blob, groups, held, late))
         summary = {
             "shard": number,
             "groups": groups,
             "held_events": held,
             "late_events": late,
+            "new_late_events": late - late_before,
+            "state_bytes": len(blob),
             "at_ms": max(event.at_ms for event in events),
         }
         tables = [SUMMARY, *(row.table for row in rows)]

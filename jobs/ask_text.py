@@ -1,13 +1,13 @@
 """Answers as text: a table for people, CSV for spreadsheets, JSON for programs.
 
 What comes from a log may hold anything. In a table and in CSV every cell is made printable (jobs/safe_text.py); in a
-table it is cut as well. JSON has the values as they were logged, escaped to ASCII.
+table it is cut as well. In CSV a text that a spreadsheet would take for a formula gets a ' before it, and every text stands in
+quotes: where a spreadsheet takes ; for the separator, a formula could hide behind one. JSON has the values as they were logged,
+escaped to ASCII.
 """
 
 from __future__ import annotations
 
-import csv
-import io
 import json
 import re
 from collections.abc import Sequence
@@ -28,7 +28,7 @@ _PROSE: Final = frozenset({"message", "reason", "detail", "last_reason", "topics
 _PROSE_CELL: Final = 200
 _COMMON: Final = ("cluster", "group_id")
 _SHORTER: Final = {"client_id": "client", "client_host": "host", "group_id": "group", "member_id": "member"}
-_FORMULA: Final = re.compile(r"[=+\-@\t\r]")
+_FORMULA: Final = re.compile(r"\s*[=+\-@\uff1d\uff0b\uff0d\uff20]")  # wide ones too, which some take for the same
 
 
 def render(answer: Answer, console: Console) -> None:
@@ -72,12 +72,8 @@ def _blocks(names: Sequence[str], cells: Sequence[Sequence[str]], console: Conso
 
 def to_csv(answer: Answer) -> str:
     """With names in the first line. Nothing in it is taken for a formula, and nothing moves a terminal's cursor."""
-    out = io.StringIO()
-    writer = csv.writer(out, lineterminator="\n")
-    writer.writerow(answer.columns)
-    for row in answer.rows:
-        writer.writerow([_plain(value) if not isinstance(value, str) else _harmless(value) for value in row])
-    return out.getvalue()
+    lines = [",".join(answer.columns), *(",".join(map(_csv_cell, row)) for row in answer.rows)]
+    return "".join(f"{line}\n" for line in lines)
 
 
 def to_json(answer: Answer) -> str:
@@ -95,9 +91,14 @@ def _plain(value: Any) -> Any:
     return instant(epoch_ms(value)).replace(" ", "T") + "Z" if isinstance(value, datetime) else value
 
 
-def _harmless(text: str) -> str:
-    shown = printable(text, _TEXT_CELL - 1)
-    return "'" + shown if _FORMULA.match(shown) else shown
+def _csv_cell(value: Any) -> str:
+    if value is None:
+        return ""
+    if isinstance(value, (bool, int, float, datetime)):
+        return str(_plain(value))
+    shown = printable(str(value), _TEXT_CELL - 1)
+    harmless = "'" + shown if _FORMULA.match(shown) else shown
+    return '"' + harmless.replace('"', '""') + '"'
 
 
 def _one_day(answer: Answer) -> Any:

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any, Final
 import click
 
 from jobs.errors import QueryFailedError, UserError
+from jobs.safe_text import printable
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
 
 FAILED: Final = 1
 UNUSABLE: Final = 2
+_LONGEST: Final = 2_000  # characters of a line for the user
 
 
 def _version() -> str:
@@ -109,6 +111,10 @@ Examples:
 @click.option(
     "--client-config", type=click.Path(path_type=Path), help="Settings of the client that reads it, as of `rebalance dump-offsets`."
 )
+@click.option(
+    "--metrics-port", type=click.IntRange(1, 65_535), metavar="N", help="Serve metrics for Prometheus at this port, such as 9404."
+)
+@click.option("--metrics-host", default="127.0.0.1", metavar="HOST", help="Address to serve them at. [default: 127.0.0.1]")
 def run(
     source: Path | None,
     lakehouse: Path,
@@ -127,6 +133,8 @@ def run(
     offsets_from: str | None,
     offsets_cluster: str,
     client_config: Path | None,
+    metrics_port: int | None,
+    metrics_host: str,
 ) -> int:
     """Work through broker logs: ingest and track together.
 
@@ -145,7 +153,8 @@ def run(
         from jobs.topic_input import TopicInput
 
         read = TopicInput(kafka, topic, starting, kafka_config, max_offsets, accept_loss)
-    return run_and_tell(source, lakehouse, chosen, once=once, offsets=offsets, topic=read)
+    metrics = None if metrics_port is None else (metrics_host, metrics_port)
+    return run_and_tell(source, lakehouse, chosen, once=once, offsets=offsets, topic=read, metrics=metrics)
 
 
 @cli.command(
@@ -343,6 +352,52 @@ _client_config = click.option(
 
 
 @cli.command(
+    epilog="""\b
+Examples:
+  rebalance health --lakehouse lake/
+  rebalance health --lakehouse lake/ --max-lag 5m --window 15m
+  rebalance health --lakehouse lake/ --format json | jq '.problems[].code'
+
+Exit codes: 0 all is well, 1 something is wrong, 2 it cannot be told.
+""",
+)
+@click.option("--lakehouse", type=click.Path(path_type=Path), required=True, help="Folder that `rebalance run` works in.")
+@click.option("--max-lag", default="60s", metavar="TIME", help="How old the newest event may be when it is tracked. [default: 60s]")
+@click.option("--max-stall", default="5m", metavar="TIME", help="How long input may wait while nothing is finished. [default: 5m]")
+@click.option("--max-batch", default="60s", metavar="TIME", help="What a micro-batch may take (median). [default: 60s]")
+@click.option(
+    "--max-quarantined", type=click.FloatRange(0, 100), default=1.0, metavar="PERCENT", help="Lines that cannot be read. [default: 1]"
+)
+@click.option("--max-late", type=click.FloatRange(0, 100), default=0.1, metavar="PERCENT", help="Events that come too late. [default: 0.1]")
+@click.option("--max-divergences", type=click.IntRange(0), default=0, metavar="N", help="Findings MODEL_DIVERGENCE. [default: 0]")
+@click.option("--window", default="1h", metavar="TIME", help="How far back micro-batches are looked at, 24h at most. [default: 1h]")
+@click.option("--format", "form", type=click.Choice(["text", "json"]), default="text", help="For people or for programs. [default: text]")
+def health(
+    lakehouse: Path,
+    *,
+    max_lag: str,
+    max_stall: str,
+    max_batch: str,
+    max_quarantined: float,
+    max_late: float,
+    max_divergences: int,
+    window: str,
+    form: str,
+) -> int:
+    """Say whether the pipeline is well, and if not, what is wrong and what to do, a line each.
+
+    Reads what `rebalance run` writes of itself. Times are written 500ms, 60s, 5m, 24h.
+    """
+    import time
+
+    from jobs import health_command
+
+    times = {"max_lag": max_lag, "max_stall": max_stall, "max_batch": max_batch, "window": window}
+    limits = health_command.limits_of(times, quarantined=max_quarantined, late=max_late, divergences=max_divergences)
+    return health_command.run(lakehouse, limits, form, time.time_ns() // 1_000_000, click.echo)
+
+
+@cli.command(
     "dump-offsets",
     epilog="""\b
 Examples:
@@ -529,6 +584,7 @@ def run_and_tell(
     short_run: bool = False,
     offsets: OffsetsFrom | None = None,
     topic: TopicInput | None = None,
+    metrics: tuple[str, int] | None = None,
 ) -> int:
     """Runs the pipeline and tells what it came to; returns the exit code."""
     from jobs import pipeline
@@ -537,7 +593,16 @@ def run_and_tell(
     console = _console()
     with Progress(console) as progress:
         outcome = pipeline.run(
-            source, lakehouse, settings=settings, once=once, progress=progress, short_run=short_run, offsets=offsets, topic=topic
+            source,
+            lakehouse,
+            settings=settings,
+            once=once,
+            progress=progress,
+            short_run=short_run,
+            offsets=offsets,
+            topic=topic,
+            metrics=metrics,
+            tell=_complain,
         )
     names = [str(source) if source else None, f"topic {topic.topic}" if topic else None, offsets.bootstrap if offsets else None]
     _tell(console, outcome, " and ".join(name for name in names if name))
@@ -554,7 +619,7 @@ def _tell(console: Console, outcome: Outcome, source: str) -> None:
     from rich.text import Text
 
     def line(text: str) -> None:
-        console.print(Text(text), soft_wrap=True)
+        console.print(Text(printable(text, _LONGEST)), soft_wrap=True)
 
     if outcome.nothing_new and outcome.signal is None:
         line(f"Nothing new in {source}.")
@@ -584,7 +649,8 @@ def _console() -> Console:
 
 
 def _complain(message: str) -> None:
-    click.echo(f"rebalance: {message}", err=True)
+    """One line on stderr, whatever the names are that it speaks of: of files, topics, settings, and what a broker answered."""
+    click.echo(f"rebalance: {printable(message, _LONGEST)}", err=True)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

@@ -11,8 +11,9 @@ APP_ID is the same for every run because a lakehouse has one ingest and one chec
 from __future__ import annotations
 
 import argparse
-import re
 import sys
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
@@ -27,6 +28,7 @@ from pyspark.sql import functions as F
 
 from coordinator_model.events import CLIENT_SOURCE, CLIENTS, HEARTBEAT, JOIN_GROUP, PSEUDO_BROKERS, SYNC_GROUP
 from jobs import sinks
+from jobs.safe_text import printable
 from jobs.sources import client_log, coordinator_log, group_records, request_log
 from jobs.sources.compaction import heartbeat_runs
 from jobs.sources.consumer_protocol import with_decoded_blobs
@@ -55,8 +57,18 @@ if TYPE_CHECKING:
 APP_ID: Final = "rebalance-ingest"
 OFFSETS_PARTITIONS: Final = 50  # Kafka's default of offsets.topic.num.partitions
 _SPLIT_BYTES: Final = 128 << 10  # of a slice: about 3,000 lines
-_CONTROL: Final = re.compile(r"[\x00-\x1f\x7f-\x9f]")
 _EVENT_COLUMNS: Final = [name for name in group_events.SCHEMA.names if name != "batch_id"]
+
+
+@dataclass(frozen=True)
+class IngestedBatch:
+    """What a micro-batch came to: the account of its lines by cluster, as (skipped, events, quarantined)."""
+
+    batch_id: int
+    lines: Mapping[str, tuple[int, int, int]]
+
+
+Observer = Callable[[IngestedBatch], None]
 
 
 class IngestError(RuntimeError):
@@ -66,7 +78,7 @@ class IngestError(RuntimeError):
 def read_slices(spark: SparkSession, folder: Path) -> DataFrame:
     """The stream of slices: Parquet files of RAW lines, one a batch, each deleted some time after it was worked through."""
     options = {"maxFilesPerTrigger": "1", "cleanSource": "delete"}
-    return spark.readStream.schema(raw_lines.SCHEMA).options(**options).parquet(str(folder))
+    return spark.readStream.schema(raw_lines.SCHEMA).options(**options).parquet(sinks.for_spark(folder))
 
 
 def transform(raw: DataFrame) -> DataFrame:
@@ -151,7 +163,7 @@ def _clocks(rows: DataFrame) -> DataFrame:
         "cluster": F.col("cluster"), "broker": F.col("broker"), "kind": F.col("kind"), "source": F.lit(CLOCK_SOURCE),
         "origin": F.col("latest.origin"), "position": F.col("latest.position"), "at": F.col("latest.at"),
         "received_at": F.timestamp_seconds(second), "lines": F.lit(0),
-        "beats": F.transform("heard", lambda at: F.coalesce((at - second).cast("int"), F.lit(0))),
+        "beats": F.transform("heard", lambda at: F.coalesce((at - second).try_cast("int"), F.lit(0))),
     }  # fmt: skip
     return latest.select(*(columns.get(name, F.lit(None)).alias(name) for name in _EVENT_COLUMNS))
 
@@ -163,12 +175,8 @@ def refused(rows: DataFrame, batch_id: int) -> pa.Table:
         .select("cluster", "broker", "raw", F.col("refusal").alias("reason"), "source", "origin", "position", "at")
         .toArrow()
     )
-    return _of_batch(table, batch_id).set_column(2, "raw", pa.array(map(_printable, table["raw"].to_pylist()), pa.string()))
-
-
-def _printable(text: str | None) -> str | None:
-    r"""Control characters do harm in a terminal and a table: shown as \xNN."""
-    return text and _CONTROL.sub(lambda match: f"\\x{ord(match.group()):02x}", text)
+    shown = pa.array((text and printable(text, RAW_CHARACTERS) for text in table["raw"].to_pylist()), pa.string())
+    return _of_batch(table, batch_id).set_column(2, "raw", shown)
 
 
 def _of_batch(table: pa.Table, batch_id: int) -> pa.Table:
@@ -198,15 +206,32 @@ def _with_repeated(counts: pa.Table, repeated: pa.Table | None) -> pa.Table:
     return joined.select([*counts.column_names, input_lines.REPEATED])
 
 
-def write_batch(rows: DataFrame, batch_id: int, *, lakehouse: Path, app_id: str = APP_ID, repeated: pa.Table | None = None) -> None:
+def write_batch(
+    rows: DataFrame,
+    batch_id: int,
+    *,
+    lakehouse: Path,
+    app_id: str = APP_ID,
+    repeated: pa.Table | None = None,
+    observer: Observer | None = None,
+) -> None:
     """Append the rows of PARSED of one slice to the three tables."""
     rows.persist()
     try:
         sinks.append_with_spark(sinks.table_path(lakehouse, group_events.NAME), events(rows, batch_id), app_id, batch_id)
-        for name, table in ((quarantine.NAME, refused(rows, batch_id)), (input_lines.NAME, account(rows, batch_id, repeated))):
+        accounted = account(rows, batch_id, repeated)
+        for name, table in ((quarantine.NAME, refused(rows, batch_id)), (input_lines.NAME, accounted)):
             sinks.append(sinks.table_path(lakehouse, name), table, app_id, batch_id)
     finally:
         rows.unpersist()
+    if observer is not None:
+        observer(IngestedBatch(batch_id, _by_cluster(accounted)))
+
+
+def _by_cluster(accounted: pa.Table) -> dict[str, tuple[int, int, int]]:
+    counts = ["skipped", "events", "quarantined"]
+    summed = accounted.group_by("cluster").aggregate([(name, "sum") for name in counts]).to_pylist()
+    return {row["cluster"]: (row["skipped_sum"], row["events_sum"], row["quarantined_sum"]) for row in summed}
 
 
 def ensure_tables(lakehouse: Path, checkpoint: Path, app_id: str) -> None:
@@ -230,7 +255,14 @@ def own_session(spark: SparkSession) -> SparkSession:
 
 
 def start_ingest(
-    spark: SparkSession, *, spool_slices: Path, lakehouse: Path, checkpoint: Path, once: bool, stopping: Stopping | None = None
+    spark: SparkSession,
+    *,
+    spool_slices: Path,
+    lakehouse: Path,
+    checkpoint: Path,
+    once: bool,
+    observer: Observer | None = None,
+    stopping: Stopping | None = None,
 ) -> StreamingQuery:
     """Start the query. With `once` it ends when the slices that are there now are worked through."""
     ensure_tables(lakehouse, checkpoint, APP_ID)
@@ -239,8 +271,8 @@ def start_ingest(
     return (
         transform(read_slices(session, spool_slices))
         .writeStream.queryName("ingest")
-        .foreachBatch((stopping or Stopping()).guard(partial(write_batch, lakehouse=lakehouse)))
-        .option("checkpointLocation", str(checkpoint))
+        .foreachBatch((stopping or Stopping()).guard(partial(write_batch, lakehouse=lakehouse, observer=observer)))
+        .option("checkpointLocation", sinks.for_spark(checkpoint))
         .trigger(**trigger)
         .start()
     )
@@ -266,7 +298,7 @@ def main(arguments: list[str] | None = None) -> None:
         session = partial(spark_session, "rebalance-ingest")
         pipeline.ingest_alone(options.input, options.lakehouse, settings=settings, once=options.once, session=session)
     except UserError as error:
-        parser.error(str(error))
+        parser.error(printable(str(error), 2_000))
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""A topic of log lines to group_events: read records, pass over what came before, parse, compact, write. Started as jobs/ingest.py is.
+"""A topic of log lines to group_events: read records, pass over what came before, parse, write. `spark-submit jobs/ingest_topic.py --help`.
 
     topic ──► lines ──► gate ──► transform ──► group_events, quarantine, input_lines     as in jobs/ingest.py
                 └─ clocks ─┘ ──► clock rows: how far each broker's logs are known in all partitions
@@ -9,10 +9,16 @@ what N-1 left, however often it is run.
 
 from __future__ import annotations
 
+import argparse
 import json
+import sys
 from collections.abc import Callable, Mapping
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
+
+if __name__ == "__main__":  # spark-submit puts jobs/ on the path; what is imported below is named from the project
+    sys.path[0] = str(Path(__file__).resolve().parents[1])
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -20,7 +26,7 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql.pandas.types import to_arrow_schema
 
-from jobs import ingest
+from jobs import ingest, sinks
 from jobs.files import write_whole
 from jobs.sources import topic as topics
 from jobs.sources.topic import PLACE, SHIPPED, Topic
@@ -48,11 +54,12 @@ def start_ingest_topic(
     checkpoint: Path,
     once: bool,
     observer: Callable[[int], None] | None = None,
+    accounted: ingest.Observer | None = None,
     stopping: Stopping | None = None,
 ) -> StreamingQuery:
     """Start the query. With `once` it ends when what the topic held when it was started is worked through.
 
-    `observer` is told the lines of each batch.
+    `observer` is told the lines of each batch, `accounted` what became of them.
     """
     ingest.ensure_tables(lakehouse, checkpoint, APP_ID)
     session = ingest.own_session(spark)
@@ -62,8 +69,8 @@ def start_ingest_topic(
     return (
         topics.as_lines(topics.read_records(session, topic))
         .writeStream.queryName("ingest-topic")
-        .foreachBatch((stopping or Stopping()).guard(Writer(lakehouse, checkpoint, observer)))
-        .option("checkpointLocation", str(checkpoint))
+        .foreachBatch((stopping or Stopping()).guard(Writer(lakehouse, checkpoint, observer, accounted)))
+        .option("checkpointLocation", sinks.for_spark(checkpoint))
         .trigger(**trigger)
         .start()
     )
@@ -72,9 +79,12 @@ def start_ingest_topic(
 class Writer:
     """Writes micro-batches of lines. Keeps the gate between them, and reads it anew where a batch does not follow on the last."""
 
-    def __init__(self, lakehouse: Path, checkpoint: Path, observer: Callable[[int], None] | None = None) -> None:
+    def __init__(
+        self, lakehouse: Path, checkpoint: Path, observer: Callable[[int], None] | None = None, accounted: ingest.Observer | None = None
+    ) -> None:
         self._lakehouse = lakehouse
         self._observer = observer
+        self._accounted = accounted
         self._checkpoint = checkpoint
         self._states = checkpoint / GATE
         self._last: tuple[int, Gate] | None = None
@@ -87,7 +97,9 @@ class Writer:
             count, repeated, times = _admit(gate, batch, partitions_of(self._checkpoint, batch_id))
             lines = _without(batch.filter(F.col("record") == raw_lines.LINE), repeated).drop(*PLACE, *topics.CLOCKS, SHIPPED)
             rows = ingest.transform(lines.unionByName(_clock_rows(batch.sparkSession, times)))
-            ingest.write_batch(rows, batch_id, lakehouse=self._lakehouse, app_id=APP_ID, repeated=_per_log(repeated))
+            ingest.write_batch(
+                rows, batch_id, lakehouse=self._lakehouse, app_id=APP_ID, repeated=_per_log(repeated), observer=self._accounted
+            )
             self._keep(gate, batch_id)
             if self._observer is not None:
                 self._observer(count)
@@ -182,3 +194,37 @@ def _clock_rows(spark: SparkSession, times: list[BrokerTime]) -> DataFrame:
     schema = to_arrow_schema(raw_lines.SCHEMA)
     arrays = [pa.array(values, kind) for values, kind in zip(columns, schema.types, strict=True)]
     return spark.createDataFrame(pa.table(arrays, schema=schema), raw_lines.SCHEMA)
+
+
+def main(arguments: list[str] | None = None) -> None:
+    """Entry of spark-submit: ingest of a topic, without track."""
+    parser = argparse.ArgumentParser(prog="ingest_topic.py", description="Turn the log lines of a Kafka topic into group_events.")
+    parser.add_argument("--kafka", metavar="HOST:PORT", required=True, help="cluster with the topic, where `rebalance ship` writes it")
+    parser.add_argument("--topic", default="group-protocol-logs", help="that topic (default: %(default)s)")
+    parser.add_argument("--lakehouse", type=Path, required=True, help="folder of the Delta tables")
+    parser.add_argument(
+        "--starting", choices=[topics.EARLIEST, topics.LATEST], default=topics.EARLIEST, help="where to begin in a new topic"
+    )
+    parser.add_argument("--max-offsets", type=int, metavar="N", help="records per micro-batch (default: slice_lines)")
+    parser.add_argument("--kafka-config", type=Path, help="settings of the client that reads the topic, as of `rebalance ship --config`")
+    parser.add_argument("--accept-loss", action="store_true", help="go on although the topic dropped records before they were read")
+    parser.add_argument("--config", type=Path, help="TOML file of settings, as conf/pipeline.toml")
+    parser.add_argument("--once", action="store_true", help="end when what the topic holds now has been worked through")
+    given = parser.parse_args(arguments)
+
+    from jobs import pipeline
+    from jobs.errors import UserError
+    from jobs.session import spark_session  # after the arguments are known to be right
+    from jobs.settings import load
+    from jobs.topic_input import TopicInput
+
+    wanted = TopicInput(given.kafka, given.topic, given.starting, given.kafka_config, given.max_offsets, given.accept_loss)
+    try:
+        session = partial(spark_session, "rebalance-ingest-topic")
+        pipeline.ingest_topic_alone(wanted, given.lakehouse, settings=load(given.config), once=given.once, session=session)
+    except UserError as error:
+        parser.error(str(error))
+
+
+if __name__ == "__main__":
+    main()

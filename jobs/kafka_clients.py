@@ -6,6 +6,7 @@ import logging
 import os
 import re
 import stat
+import time
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Final
@@ -16,17 +17,23 @@ from confluent_kafka.admin import AdminClient
 from jobs.errors import UserError
 
 CONNECT_SECONDS: Final = 15.0
+_STEP_SECONDS: Final = 1.0
 
 _OWN: Final = frozenset({"group.id", "enable.auto.commit", "enable.partition.eof"})
-_SECRET: Final = re.compile(r"password|secret|\.key$|\.key\.pem$|jaas|oauthbearer\.config")
+_SECRET: Final = re.compile(r"password|passphrase|secret|\.key$|\.key\.pem$|jaas|oauthbearer\.config|user\.info", re.IGNORECASE)
+_LEAST_TOLD: Final = 4  # characters of a word of a secret that is looked for in what a client says
 
 
 def read_config(path: Path | None) -> dict[str, str]:
-    """Settings of librdkafka from a file of `name=value` lines, as kcat takes it: security.protocol, sasl.username and the like."""
+    """Settings of librdkafka from a file of `name=value` lines, as kcat takes it: security.protocol, sasl.username and the like.
+
+    UserError: it cannot be read, or holds a secret and is not private (`_exposed`).
+    """
     if path is None:
         return {}
     try:
-        lines = path.read_text(encoding="utf-8").splitlines()
+        with path.open(encoding="utf-8") as file:
+            lines, status = file.read().splitlines(), os.fstat(file.fileno())
     except (OSError, UnicodeDecodeError) as error:
         raise UserError(f"cannot read {path}: {error.strerror if isinstance(error, OSError) else 'it is not UTF-8'}") from None
     settings: dict[str, str] = {}
@@ -40,14 +47,27 @@ def read_config(path: Path | None) -> dict[str, str]:
         if name.strip() not in _OWN:
             settings[name.strip()] = value.strip()
     secret = next((name for name in settings if _SECRET.search(name)), None)
-    if secret is not None and os.name == "posix" and path.stat().st_mode & stat.S_IROTH:
-        raise UserError(f"{path} holds {secret} and can be read by everybody on this machine: chmod 600 {path}")
+    if secret is not None and os.name == "posix" and (whom := _exposed(status)):
+        raise UserError(f"{path} holds {secret} and can be {whom}: chmod 600 {path}")
     return settings
+
+
+def _exposed(status: os.stat_result) -> str:
+    """Who but its owner may read or change a file, if anybody.
+
+    The group of a file of root may read it: so does root hand a secret to a service, and Kubernetes to a container.
+    """
+    mode = status.st_mode
+    if mode & (stat.S_IROTH | stat.S_IWOTH):
+        return f"{'read' if mode & stat.S_IROTH else 'changed'} by everybody on this machine"
+    if mode & stat.S_IWGRP or (mode & stat.S_IRGRP and status.st_uid != 0):
+        return f"{'changed' if mode & stat.S_IWGRP else 'read'} by its whole group"
+    return ""
 
 
 def check_cluster_name(option: str, name: str) -> None:
     """Refuses a name that cannot be the name of a folder which is read."""
-    if not name or "/" in name or name == "clients" or name.startswith((".", "_")):
+    if not name or "/" in name or name == "clients" or name.startswith((".", "_")) or not name.isprintable():
         raise UserError(f"{option} {name}: this becomes the name of a folder, and must be one that is read")
 
 
@@ -57,6 +77,7 @@ class Cluster:
     def __init__(self, bootstrap: str, config: Path | None = None) -> None:
         self.bootstrap = bootstrap
         self._said: str = ""
+        self._refused = False  # by the cluster, which will not change its mind
         silent = logging.getLogger("rebalance.kafka")  # librdkafka's own words go nowhere: what matters we say in one line
         silent.addHandler(logging.NullHandler())
         silent.propagate = False
@@ -68,13 +89,17 @@ class Cluster:
         try:
             admin = AdminClient(self._settings, logger=self._logger)
         except KafkaException as error:
-            raise UserError(f"wrong settings of the client: {reason(error)}") from None
-        try:
-            admin.list_topics(timeout=CONNECT_SECONDS)
-        except KafkaException as error:
-            admin.poll(0)  # hands over what the client has to say
-            raise UserError(f"cannot reach a cluster at {self.bootstrap}: {self._said or reason(error)}") from None
-        return admin
+            raise UserError(f"wrong settings of the client: {self._told(reason(error))}") from None
+        until = time.monotonic() + CONNECT_SECONDS
+        while True:
+            try:
+                admin.list_topics(timeout=_STEP_SECONDS)
+            except KafkaException as error:  # noqa: PERF203 - each attempt may fail
+                admin.poll(0)  # hands over what the client has to say
+                if self._refused or time.monotonic() > until:
+                    raise UserError(f"cannot reach a cluster at {self.bootstrap}: {self._said or reason(error)}") from None
+            else:
+                return admin
 
     def consumer(self) -> Consumer:
         """A consumer that joins no group and commits nothing."""
@@ -86,7 +111,7 @@ class Cluster:
         try:
             return Producer({**defaults, **self._settings, **own}, logger=self._logger)
         except KafkaException as error:
-            raise UserError(f"wrong settings of the client: {reason(error)}") from None
+            raise UserError(f"wrong settings of the client: {self._told(reason(error))}") from None
 
     def setting(self, name: str) -> str | None:
         """A setting that the user gave."""
@@ -100,7 +125,17 @@ class Cluster:
 
     def _heard(self, error: KafkaError) -> None:
         if error.code() != KafkaError._ALL_BROKERS_DOWN:  # noqa: SLF001 - which says less than the one before it
-            self._said = str(error.str())
+            self._said = self._told(str(error.str()))
+            self._refused = error.code() == KafkaError._AUTHENTICATION  # noqa: SLF001
+
+    def _told(self, text: str) -> str:
+        """What a client says, without the secrets that it was given: some errors quote the setting that they are about."""
+        for name, value in self._settings.items():
+            if _SECRET.search(name):
+                words = [value, *(word for word in re.split(r"[\s=,;]+", value) if len(word) >= _LEAST_TOLD)]
+                for word in sorted(words, key=len, reverse=True):
+                    text = text.replace(word, "…") if word else text
+        return text
 
 
 def reason(error: KafkaException) -> str:

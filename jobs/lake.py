@@ -17,6 +17,7 @@ from deltalake.exceptions import TableNotFoundError
 
 from jobs import questions
 from jobs.errors import LakehouseError
+from jobs.lakehouse import check_path
 
 TABLES: Final = (
     "group_events",
@@ -52,6 +53,7 @@ class Lake:
         self._folder = folder
         self._connection = duckdb.connect()
         self._connection.execute("SET threads = 2; SET TimeZone = 'UTC'")
+        check_path(folder)
         if not DeltaTable.is_deltatable(str(folder / "group_events")):
             raise LakehouseError(f"no lakehouse at {folder}: no table group_events in it")
         self._connection.execute(questions.duckdb_macros())

@@ -10,11 +10,13 @@ _logs/                            Spark's log
 _lock                             held by the process that works here
 _maintain/, _maintain.lock        what `rebalance maintain` is about to put into the tables, and that it is at work
 _commits.lock                     held while a commit is made (jobs/locks.py)
+_status.json                      what that process, or the last one, said of itself (jobs/status.py)
 """
 
 from __future__ import annotations
 
 import json
+import re
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -24,7 +26,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from coordinator_model.tracker.codec import MODEL_VERSION
 from jobs import locks
-from jobs.errors import UserError
+from jobs.errors import LakehouseError, UserError
 from jobs.files import write_whole
 from jobs.settings import Settings
 
@@ -38,6 +40,7 @@ BEFORE: Final = ".before-model-"
 """What the name of a lakehouse gets when another takes its place, followed by the version of the model that made the other."""
 
 _JVM_LOCK_SECONDS: Final = 60
+_URL: Final = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+:(?=/)")  # as Path leaves it, which takes two slashes for one
 _INPUTS_KEPT: Final = 16
 
 
@@ -46,6 +49,12 @@ class Lakehouse:
     """Where things are in a lakehouse."""
 
     folder: Path
+
+    def __post_init__(self) -> None:
+        if url := _URL.match(str(self.folder)):
+            raise UserError(
+                f"the lakehouse has to be a folder, not a URL ({url.group()}...): what an object store would need is in docs/cluster.md"
+            )
 
     @property
     def ingest_checkpoint(self) -> Path:
@@ -112,11 +121,25 @@ class Lakehouse:
         """There while the lakehouse is made by `rebalance replay`: what of, and how far the swap is."""
         return self.folder / "_checkpoints" / "replay.json"
 
+    @property
+    def status(self) -> Path:
+        """What the process that works here, or the last one, said of itself."""
+        return self.folder / "_status.json"
+
+
+def check_path(folder: Path) -> None:
+    """LakehouseError: Delta cannot have tables there."""
+    try:
+        str(folder).encode()
+    except UnicodeEncodeError:
+        raise LakehouseError(f"{folder}: the path of a lakehouse has to be UTF-8") from None
+
 
 @contextmanager
 def opened(folder: Path, settings: Settings, *, replaying: bool = False) -> Iterator[Lakehouse]:
     """The lakehouse, new or continued, for this process alone. `replaying`: it is one that `rebalance replay` makes."""
     lakehouse = Lakehouse(folder)
+    check_path(folder)
     if not folder.exists() and (before := sorted(folder.parent.glob(f"{folder.name}{BEFORE}*"))):
         raise UserError(f"{folder} is not there but {before[0]} is: repeat the `rebalance replay --swap` that was cut short")
     try:

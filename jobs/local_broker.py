@@ -88,18 +88,21 @@ class LocalBroker:
         logs: Path | None = None,
         join: LocalBroker | None = None,
         bound: bool = False,
+        client: Mapping[str, str] | None = None,
     ) -> None:
         """`settings`: broker properties that go before those of this module. `request_log`: every request, as JSON.
 
         `groups_only`: in that log only those of consumer groups. `port`: to listen on; 0 takes a free one at each start.
         `logs`: the folder of the logs, if not `folder/logs`. `join`: a broker that runs, to whose cluster this one belongs.
         `bound`: it is killed when the thread that started it ends without stopping it.
+        `client`: librdkafka's settings of whoever connects, where `settings` ask for a login or TLS.
         """
         self.folder = folder
         self.logs = logs or folder / "logs"
         self.node_id = node_id
         self.version = version
         self._settings = dict(settings or {})
+        self._client = dict(client or {})
         self._request_log = request_log
         self._groups_only = groups_only
         self._heap = heap
@@ -157,7 +160,7 @@ class LocalBroker:
 
     def create_topic(self, name: str, partitions: int) -> None:
         """Makes a topic, and waits until it is there."""
-        admin = AdminClient({"bootstrap.servers": self.bootstrap, "log_level": 0})
+        admin = AdminClient({**self._client, "bootstrap.servers": self.bootstrap, "log_level": 0})
         for made in admin.create_topics([NewTopic(name, partitions)]).values():
             made.result(30)
 
@@ -225,7 +228,9 @@ class LocalBroker:
             **self._settings,
         }
         text = "".join(f"{name}={value}\n" for name, value in properties.items())
-        (self.folder / "server.properties").write_text(text, encoding="utf-8")
+        file = self.folder / "server.properties"
+        file.touch(0o600)  # it may hold passwords
+        file.write_text(text, encoding="utf-8")
         log4j = _LOG4J + (_LOG4J_REQUESTS if self._request_log else "") + (_GROUPS_ONLY if self._groups_only else "")
         apis = "|".join(sorted(api.decode() for api in GROUP_APIS))
         (self.folder / "log4j2.properties").write_text(log4j.format(logs=self.logs, apis=apis), encoding="utf-8")
@@ -256,7 +261,7 @@ class LocalBroker:
                 stderr=subprocess.STDOUT,
                 start_new_session=True,
             )
-        admin = AdminClient({"bootstrap.servers": self.bootstrap, "log_level": 0}, logger=None)
+        admin = AdminClient({**self._client, "bootstrap.servers": self.bootstrap, "log_level": 0}, logger=None)
         until = time.monotonic() + READY_SECONDS
         try:
             while time.monotonic() < until and self._process.poll() is None:

@@ -14,7 +14,7 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
@@ -24,6 +24,7 @@ from jobs.errors import QueryFailedError, UserError
 from jobs.feeder import Feeder
 from jobs.interrupts import Interrupts
 from jobs.lakehouse import Lakehouse
+from jobs.metrics_server import serving
 from jobs.offsets_capture import OffsetsCapture, OffsetsFrom
 from jobs.progress import Progress, Reached
 from jobs.settings import Settings
@@ -31,6 +32,7 @@ from jobs.sources.log_files import discover
 from jobs.spark_process import check_java, root_cause, started_spark
 from jobs.stopping import Stopping
 from jobs.topic_input import TopicInput
+from jobs.watch import Watch, watching
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -74,11 +76,14 @@ def run(
     short_run: bool = False,
     offsets: OffsetsFrom | None = None,
     topic: TopicInput | None = None,
+    metrics: tuple[str, int] | None = None,
+    tell: Callable[[str], None] = lambda _: None,
 ) -> Outcome:
     """Works through the logs at `source` into the lakehouse at `folder`. UserError, QueryFailedError: see there.
 
     `spark`: a session to use, and to leave running. `short_run`: for an input of seconds (jobs/session.py). `offsets`: a cluster whose
-    records are read too, or alone. `topic`: a topic of log lines, too or alone.
+    records are read too, or alone. `topic`: a topic of log lines, too or alone. `metrics`: host and port at which Prometheus finds them.
+    `tell`: is called with what the run goes on in spite of.
     """
     if source is not None:
         _check_source(source, once=once)
@@ -86,7 +91,12 @@ def run(
         raise UserError("nothing to read: give --input, --kafka or --offsets-from")
     if spark is None:
         check_java()
-    with lakehouse.opened(folder, settings) as house, Interrupts() as interrupts:
+    with (
+        lakehouse.opened(folder, settings) as house,
+        Interrupts() as interrupts,
+        watching(house, once=once, tell=tell, interrupted=lambda: interrupts.signal is not None) as watch,
+        serving(*metrics, watch.metrics) if metrics else nullcontext(),
+    ):
         before = lake.account(folder)
         complete = _take_mark(house)
         capture = OffsetsCapture(offsets, house.captured) if offsets is not None else None
@@ -106,7 +116,7 @@ def run(
             progress.show(Reached("starting Spark"))
             with started_spark(house, spark, short_run=short_run) as session:
                 interrupts.install()  # Spark has put its own handler of Ctrl-C in the place of ours
-                stages = _Stages(session, house, settings, feeder, once=once, capture=capture, topic=topic)
+                stages = _Stages(session, house, settings, feeder, once=once, watch=watch, capture=capture, topic=topic)
                 stages.work(progress, interrupts)
                 late = stages.reached().late_events
         if once and interrupts.signal is None:
@@ -116,6 +126,7 @@ def run(
 
 def ingest_alone(source: Path, folder: Path, *, settings: Settings, once: bool, session: Callable[[], SparkSession]) -> None:
     """The spool and ingest without track, which may run elsewhere: `spark-submit jobs/ingest.py`. Follows until it is killed."""
+    from jobs.executors import check_executors
     from jobs.ingest import IngestError, start_ingest
 
     _check_source(source, once=once)
@@ -125,10 +136,10 @@ def ingest_alone(source: Path, folder: Path, *, settings: Settings, once: bool, 
     lakehouse.remember_input(house, source)
     with _feeding(source, house, settings, follow=not once) as feeder:
         assert feeder is not None
+        spark = session()
+        check_executors(spark, [folder])
         try:
-            query = start_ingest(
-                session(), spool_slices=feeder.slices_folder, lakehouse=folder, checkpoint=house.ingest_checkpoint, once=False
-            )
+            query = start_ingest(spark, spool_slices=feeder.slices_folder, lakehouse=folder, checkpoint=house.ingest_checkpoint, once=False)
         except IngestError as error:
             raise UserError(str(error)) from None
         while not feeder.ended.wait(_POLL_SECONDS):
@@ -138,6 +149,26 @@ def ingest_alone(source: Path, folder: Path, *, settings: Settings, once: bool, 
             raise UserError(f"reading the input failed: {root_cause(feeder.error)}")
         query.processAllAvailable()
         query.stop()
+
+
+def ingest_topic_alone(wanted: TopicInput, folder: Path, *, settings: Settings, once: bool, session: Callable[[], SparkSession]) -> None:
+    """Ingest of a topic without track: `spark-submit jobs/ingest_topic.py`. Follows until it is killed."""
+    from jobs.executors import check_executors
+    from jobs.ingest import IngestError
+    from jobs.ingest_topic import start_ingest_topic
+
+    house = Lakehouse(folder)
+    lakehouse.check_layout(house, settings)
+    _take_mark(house)  # what is added here is not tracked yet
+    topic_input.check(wanted, house)
+    spark = session()
+    check_executors(spark, [folder])
+    topic = topic_input.topic_of(wanted, settings.slice_lines)
+    try:
+        query = start_ingest_topic(spark, topic, lakehouse=folder, checkpoint=house.topic_checkpoint, once=once)
+    except IngestError as error:
+        raise UserError(str(error)) from None
+    query.awaitTermination()
 
 
 def _check_source(source: Path, *, once: bool) -> None:
@@ -216,6 +247,7 @@ class _Stages:
         feeder: Feeder | None,
         *,
         once: bool,
+        watch: Watch,
         capture: OffsetsCapture | None = None,
         topic: TopicInput | None = None,
     ) -> None:
@@ -226,6 +258,7 @@ class _Stages:
         self._feeder = feeder
         self._capture = capture
         self._once = once
+        self._watch = watch
         self._house = house
         self._tracked = 0
         self._rebalances = 0
@@ -242,6 +275,7 @@ class _Stages:
                     lakehouse=house.folder,
                     checkpoint=house.ingest_checkpoint,
                     once=False,
+                    observer=watch.ingested("ingest"),
                     stopping=self._stopping,
                 )
             if topic is not None:
@@ -252,6 +286,7 @@ class _Stages:
                     checkpoint=house.topic_checkpoint,
                     once=once,
                     observer=self._observe_topic,
+                    accounted=watch.ingested("ingest-topic"),
                     stopping=self._stopping,
                 )
             self.queries["track"] = start_track(
@@ -269,6 +304,7 @@ class _Stages:
         except BaseException:
             self._stop()
             raise
+        watch.follow(spark, self.queries, self._unread)
 
     def work(self, progress: Progress, interrupts: Interrupts) -> None:
         """Until everything is worked off, somebody stops it, or a stage fails."""
@@ -286,6 +322,11 @@ class _Stages:
                 raise QueryFailedError("Spark", root_cause(error), self._house.log) from error
         finally:
             self._stop()
+            self._watch.leave()
+
+    def _unread(self) -> int | None:
+        newest = self._feeder.newest if self._feeder is not None else None
+        return newest.bytes_total - newest.bytes_read if newest else None
 
     def _work_off(self) -> None:
         """Waits for one stage after the other. What fails here, `_check` finds where it failed."""
@@ -313,6 +354,7 @@ class _Stages:
                 raise QueryFailedError(name, topic_input.loss(error) or root_cause(error), self._house.log) from error
 
     def _observe(self, batch: TrackedBatch) -> None:
+        self._watch.tracked(batch)
         self._tracked += 1
         self._rebalances += batch.rows["rebalances"]
         self._summaries = {**self._summaries, **batch.summaries}  # never changed: another thread reads it

@@ -6,21 +6,37 @@ Group, client and member ids are whatever a client sent: escape sequences, newli
 from __future__ import annotations
 
 import re
+import unicodedata
 from datetime import datetime, timedelta, timezone
 from typing import Final
 
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=timezone.utc)
 _UUID: Final = re.compile(r"([0-9a-fA-F]{8})-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{12}$")
 _ELLIPSIS: Final = "…"
+_MARKS: Final = 2  # combining ones on a letter: no script needs more, and towers of them cover other lines
+_UNSEEN: Final = re.compile("[\u034f\u115f\u1160\u17b4\u17b5\u180b-\u180f\u2800\u3164\ufe00-\ufe0f\uffa0\U000e0100-\U000e01ef]")
+"""What Unicode calls a letter, mark or symbol, and shows as nothing. Two names that differ in these look alike."""
 
 
 def printable(text: str | None, limit: int = 200) -> str:
     """`text` with everything invisible or active shown as an escape, cut after `limit` characters."""
     if not text:
         return ""
-    # isprintable is false for control and format characters (bidirectional marks too), surrogates and odd blanks.
-    shown = "".join(c if c.isprintable() else c.encode("unicode_escape").decode("ascii") for c in text[: limit + 1])
+    shown = _escaped(text[: limit + 1])
     return shown if len(shown) <= limit else shown[: limit - 1] + _ELLIPSIS
+
+
+def _escaped(text: str) -> str:
+    if text.isascii() and text.isprintable():
+        return text
+    shown: list[str] = []
+    marks = _MARKS  # a first mark would go on whatever we write before it
+    for c in text:
+        marks = marks + 1 if unicodedata.category(c).startswith("M") else 0
+        # isprintable is false for control and format characters (bidirectional marks too), surrogates and odd blanks.
+        plain = c.isprintable() and marks <= _MARKS and not _UNSEEN.match(c)
+        shown.append(c if plain else c.encode("unicode_escape").decode("ascii"))
+    return "".join(shown)
 
 
 def short_member(member_id: str | None) -> str:

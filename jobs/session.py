@@ -16,6 +16,7 @@ from typing import Final
 from pyspark import SparkConf, SparkContext
 from pyspark.sql import SparkSession
 
+from jobs.executors import is_local
 from jobs.jars import COORDINATES, PROJECT, jar_paths
 
 _INSTALLED: Final = Path(sys.prefix) / "share" / "kafka-rebalance" / "conf"
@@ -39,8 +40,9 @@ def spark_session(app_name: str, *, conf: Mapping[str, str] | None = None, short
         settings = _sql_defaults() | dict(SparkConf().getAll())
     else:
         settings = local_defaults(short_run=short_run)
-    # Workers run the interpreter that runs us, not whichever python3 is first on the PATH.
-    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+    if is_local(settings["spark.master"]):
+        # Workers run the interpreter that runs us, not whichever python3 is first on the PATH. On another machine there is no such path.
+        os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     builder = SparkSession.builder.appName(app_name)
     for key, value in (settings | dict(conf or {})).items():
         builder = builder.config(key, value)

@@ -7,6 +7,7 @@ the Delta protocol.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Final
 
@@ -33,13 +34,21 @@ def table_path(lakehouse: Path, name: str) -> Path:
     return lakehouse / name
 
 
-def ensure_table(lakehouse: Path, name: str, schema: StructType) -> Path:
-    """Create an empty table with column comments, or add the columns that an older version made it without. Its folder."""
+def for_spark(path: Path) -> str:
+    """A path of this machine's file system, for Spark: a cluster's default may be another one, such as HDFS."""
+    return f"file://{path.absolute()}"
+
+
+def ensure_table(lakehouse: Path, name: str, schema: StructType, configuration: Mapping[str, str] = _CONFIGURATION) -> Path:
+    """Create an empty table with column comments, or add the columns that an older version made it without. Its folder.
+
+    `configuration`: Delta's properties of a new one.
+    """
     path = table_path(lakehouse, name)
     wanted = Schema.from_json(schema.json())
     if not DeltaTable.is_deltatable(str(path)):
         path.mkdir(parents=True, exist_ok=True)
-        DeltaTable.create(str(path), schema=wanted, mode="ignore", name=name, configuration=dict(_CONFIGURATION))
+        DeltaTable.create(str(path), schema=wanted, mode="ignore", name=name, configuration=dict(configuration))
     table = DeltaTable(str(path))
     known = {field.name for field in table.schema().fields}
     if added := [field for field in wanted.fields if field.name not in known]:
@@ -70,4 +79,4 @@ def append_with_spark(path: Path, rows: DataFrame, app_id: str, version: int) ->
     """
     writer = rows.repartition(1).write.format("delta").mode("append").option("txnAppId", app_id).option("txnVersion", str(version))
     with locks.commits(path, alone=False):
-        writer.save(str(path))
+        writer.save(for_spark(path))

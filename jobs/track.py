@@ -17,6 +17,7 @@ from __future__ import annotations
 import argparse
 import json
 import sys
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -29,13 +30,16 @@ import pyarrow as pa
 from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import StructType, TimestampType
 
+from coordinator_model.tracker.findings import MODEL_DIVERGENCE
 from coordinator_model.tracker.settings import Settings as TrackerSettings
 from jobs import adapter, delta_log, sinks
 from jobs.errors import UserError
+from jobs.executors import check_executors
 from jobs.lakehouse import Lakehouse, check_layout, replay_advice
+from jobs.safe_text import printable
 from jobs.settings import Settings, load
 from jobs.stopping import Stopping
-from schemas import TRACK_TABLES, group_events
+from schemas import TRACK_TABLES, findings, group_events
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -51,11 +55,12 @@ It must not cut through a commit: the clock of a slice, overtaking its events, w
 
 @dataclass(frozen=True)
 class TrackedBatch:
-    """What a micro-batch came to: rows per table, and a summary per (cluster, shard) that it touched."""
+    """What a micro-batch came to: rows per table, a summary per (cluster, shard) that it touched, MODEL_DIVERGENCE findings by cluster."""
 
     batch_id: int
     rows: Mapping[str, int]
     summaries: Mapping[tuple[str, int], Mapping[str, int]]
+    divergences: Mapping[str, int]
 
 
 Observer = Callable[[TrackedBatch], None]
@@ -90,7 +95,7 @@ def start_track(
     finished = adapter.follow(events, TrackerSettings(lateness_ms=settings.lateness_ms, kafka_version=settings.kafka_version))
     writer = (
         finished.writeStream.queryName("track")
-        .option("checkpointLocation", str(checkpoint))
+        .option("checkpointLocation", sinks.for_spark(checkpoint))
         .foreachBatch((stopping or Stopping()).guard(_batch_writer(lakehouse, observer)))
     )
     # Without a trigger interval an idle query would list the source's log a hundred times a second.
@@ -105,7 +110,7 @@ def read_group_events(spark: SparkSession, table: Path) -> DataFrame:
     are those of `rebalance maintain`, and tell nothing new.
     """
     options = {"startingVersion": "0", "maxFilesPerTrigger": str(FILES_PER_BATCH), "skipChangeCommits": "true"}
-    return spark.readStream.format("delta").options(**options).load(str(table))
+    return spark.readStream.format("delta").options(**options).load(sinks.for_spark(table))
 
 
 def _batch_writer(lakehouse: Path, observer: Observer | None) -> Callable[[DataFrame, int], None]:
@@ -119,7 +124,7 @@ def _batch_writer(lakehouse: Path, observer: Observer | None) -> Callable[[DataF
             if rows:
                 sinks.append(sinks.table_path(lakehouse, name), to_arrow(rows, schema, batch_id), APP_ID, batch_id)
         if observer is not None:
-            observer(TrackedBatch(batch_id, counts, _summaries(finished)))
+            observer(TrackedBatch(batch_id, counts, _summaries(finished), _divergences(finished)))
 
     return write_batch
 
@@ -145,6 +150,11 @@ def _summaries(finished: Iterable[Mapping[str, str]]) -> dict[tuple[str, int], M
     return {(cluster, summary["shard"]): summary for cluster, summary in parsed}
 
 
+def _divergences(finished: Iterable[Mapping[str, str]]) -> Counter[str]:
+    found = (row for row in finished if row["table"] == findings.NAME)
+    return Counter(row["cluster"] for row in found if json.loads(row["row"])["code"] == MODEL_DIVERGENCE)
+
+
 def main(arguments: list[str] | None = None) -> None:
     """Entry of spark-submit."""
     parser = argparse.ArgumentParser(prog="track.py", description="Follow the coordinators through group_events.")
@@ -157,21 +167,24 @@ def main(arguments: list[str] | None = None) -> None:
 
     from jobs.session import spark_session  # after the arguments are known to be right
 
-    house = Lakehouse(options.lakehouse)
     try:
+        house = Lakehouse(options.lakehouse)
         settings = load(options.config)
         if options.checkpoint is None:
             check_layout(house, settings)
+        checkpoint = options.checkpoint or house.track_checkpoint
+        spark = spark_session("rebalance-track")
+        check_executors(spark, [folder for folder in (house.folder, checkpoint, options.events_from) if folder is not None])
         query = start_track(
-            spark_session("rebalance-track"),
+            spark,
             lakehouse=house.folder,
-            checkpoint=options.checkpoint or house.track_checkpoint,
+            checkpoint=checkpoint,
             settings=settings,
             once=options.once,
             events_from=options.events_from,
         )
     except UserError as error:
-        parser.error(str(error))
+        parser.error(printable(str(error), 2_000))
     query.awaitTermination()
 
 

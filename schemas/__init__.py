@@ -12,6 +12,7 @@ from schemas import (
     group_transitions,
     input_lines,
     member_sessions,
+    pipeline_health,
     quarantine,
     rebalances,
 )
@@ -21,3 +22,6 @@ TRACK_TABLES: Final[dict[str, StructType]] = {
     table.NAME: table.SCHEMA for table in (group_transitions, rebalances, member_sessions, findings)
 }
 TABLES: Final[dict[str, StructType]] = INGEST_TABLES | TRACK_TABLES
+"""What follows from the logs: the same lines make the same rows."""
+HEALTH_TABLES: Final[dict[str, StructType]] = {pipeline_health.NAME: pipeline_health.SCHEMA}
+"""What tells of the pipeline itself."""

@@ -12,7 +12,7 @@ from pyspark.sql.types import StructField, StructType
 PROJECT: Final = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(PROJECT))
 
-from schemas import INGEST_TABLES, TRACK_TABLES  # noqa: E402 - a script: the project is not on the path before
+from schemas import HEALTH_TABLES, INGEST_TABLES, TRACK_TABLES  # noqa: E402 - a script: the project is not on the path before
 
 TARGET: Final = PROJECT / "docs" / "tables.md"
 
@@ -91,6 +91,8 @@ def page() -> str:
     parts += [section(name, schema) for name, schema in TRACK_TABLES.items()]
     parts += ["## Written by ingest\n"]
     parts += [section(name, schema) for name, schema in INGEST_TABLES.items()]
+    parts += ["## Written by whoever runs them\n"]
+    parts += [section(name, schema) for name, schema in HEALTH_TABLES.items()]
     parts += [
         "## Values\n",
         values("rebalances.outcome", OUTCOMES),

@@ -18,12 +18,15 @@ from jobs.sources.log_bytes import LogBytes
 from jobs.sources.log_lines import NO_TIMESTAMP, TIMESTAMP_OUTLIER, Kept, LogReader, Mark, Settle, Verdict
 from jobs.sources.log_times import LocalTimes
 
-_OURS: Final = re.compile(
-    rb"\|(?:MAXPOLL|SESSTMOUT|JOINGROUP|REBALANCE|REJOIN|SUBSCRIBE)\|"
-    rb"|\[(?:Consumer|Worker) [^\]]*groupId=.*"
-    rb"(?:poll timeout has expired|sending LeaveGroup request|Request joining group due to|Successfully joined group with generation)",
-    re.DOTALL,
+_LIBRDKAFKA: Final = re.compile(rb"\|(?:MAXPOLL|SESSTMOUT|JOINGROUP|REBALANCE|REJOIN|SUBSCRIBE)\|")
+_SENTENCES: Final = (
+    b"poll timeout has expired",
+    b"sending LeaveGroup request",
+    b"Request joining group due to",
+    b"Successfully joined group with generation",
 )
+_PREFIX_PARTS: Final = re.compile(rb"\[(?:Consumer|Worker) |\]|groupId=")
+_NAMES_WITHIN: Final = 8_192  # bytes of a line that are looked through for its client and group
 _NAMED: Final = re.compile(rb'%\d\|[\d.]+\|[A-Z_]+\|(.*?)\| \[thrd:[^\]]*\]: (?:\S+: )?Group "(.*?)"(?=[: ])', re.DOTALL)
 _CLIENT: Final = re.compile(rb"%\d\|[\d.]+\|[A-Z_]+\|(.*?)\| \[thrd:", re.DOTALL)
 _EPOCH: Final = re.compile(rb"%\d\|(\d{1,11})\.(\d{3})\|")
@@ -82,7 +85,7 @@ class ClientLogReader(LogReader):
         for index in range(start, end):
             raw = self._lines[index]
             line, fault = self._inspect(index, raw) if self._odd else (raw, "")
-            ours = _OURS.search(line) is not None
+            ours = _is_ours(line)
             at = self._times.read(line, newest)
             if at is None:
                 if ours:
@@ -108,7 +111,7 @@ class ClientLogReader(LogReader):
         return reached < end
 
     def _note_group(self, line: bytes) -> None:
-        named = _NAMED.match(line) if line.startswith(b"%") else None
+        named = _NAMED.match(line, 0, _NAMES_WITHIN) if line.startswith(b"%") else None
         if named is None:
             return
         groups = self.mark.groups
@@ -118,5 +121,21 @@ class ClientLogReader(LogReader):
             del groups[next(iter(groups))]
 
     def _group_of(self, line: bytes) -> str:
-        client = _CLIENT.match(line)
+        client = _CLIENT.match(line, 0, _NAMES_WITHIN)
         return self._group if client is None else self.mark.groups.get(client[1].decode("utf-8", "replace"), self._group)
+
+
+def _is_ours(line: bytes) -> bool:
+    """Whether a line is a consumer's, and of those that are kept: `[Consumer …groupId=…` and then a sentence; or librdkafka's.
+
+    An application may log any text, at any length: one look from left to right, where one pattern for all would go back and forth.
+    """
+    if _LIBRDKAFKA.search(line) is not None:
+        return True
+    last = max(map(line.rfind, _SENTENCES))
+    inside = False
+    for part in _PREFIX_PARTS.finditer(line, 0, max(last, 0)):
+        if inside and part[0] == b"groupId=":
+            return True
+        inside = part[0] not in (b"]", b"groupId=")
+    return False

@@ -18,10 +18,11 @@ from coordinator_model.events import CLIENT_SOURCE
 from jobs.sources.client_templates import JAVA, LIBRDKAFKA
 from jobs.sources.coordinator_log import fields_of, template_number
 from jobs.sources.rows import COMMON, EVENT, QUARANTINE, RAW_CHARACTERS, SKIPPED, Refusal, parsed
-from jobs.sources.templates import FIELDS
+from jobs.sources.templates import FIELDS, LONG_WORD
 
 _TEMPLATES: Final = (*JAVA, *LIBRDKAFKA)
 _MAX_LENGTH: Final = 1 << 16
+_MAX_WORDS: Final = 1 << 12  # characters besides long words
 _JAVA: Final = r"(?s)^.*?\[(?:Consumer|Worker) (?:instanceId=(.*?), )?clientId=(.*?), groupId=(.*?)\] (.*?)(?: \([\w.$]+\))?$"
 _LIBRDKAFKA: Final = r"(?s)^%\d\|[\d.]+\|([A-Z_]+)\|((.*)#(?:consumer|producer)-\d+)\| \[thrd:[^\]]*\]: (.*)$"
 _WHOLE: Final = r"\|(?:MAXPOLL|SESSTMOUT)\|"  # facilities with one sentence
@@ -30,16 +31,16 @@ _WHOLE: Final = r"\|(?:MAXPOLL|SESSTMOUT)\|"  # facilities with one sentence
 def parse(lines: DataFrame) -> DataFrame:
     """RAW lines of client logs as rows of PARSED."""
     text = F.col("text")
-    short, is_java = F.length(text) <= _MAX_LENGTH, ~text.startswith("%")
+    short, is_java = F.col("short"), ~text.startswith("%")
 
     def part(java: int, librdkafka: int) -> Column:
         found = F.when(is_java, F.regexp_extract(text, _JAVA, java) if java else F.lit(""))
         return F.when(short, found.otherwise(F.regexp_extract(text, _LIBRDKAFKA, librdkafka) if librdkafka else F.lit("")))
 
-    shaped = lines.select(
-        *COMMON,
-        "text",
-        "context",
+    few_words = F.length(F.regexp_replace(text, LONG_WORD, "")) <= _MAX_WORDS
+    known = lines.select(*COMMON, "text", "context", ((F.length(text) <= _MAX_LENGTH) & few_words).alias("short"))
+    shaped = known.select(
+        *known.columns,
         part(1, 0).alias("instance"),
         part(2, 3).alias("client"),
         part(3, 0).alias("group"),
@@ -73,7 +74,7 @@ def parse(lines: DataFrame) -> DataFrame:
 def _refusal() -> Column:
     text, known = F.col("text"), F.col("template").isNotNull()
     return (
-        F.when(F.length(text) > _MAX_LENGTH, Refusal.TOO_LONG)
+        F.when(~F.col("short"), Refusal.TOO_LONG)
         .when(known & F.col("at").isNull(), Refusal.NO_TIME)
         .when(known & F.col("sentence").rlike(r"[\x00-\x08\x0b-\x1f\x7f]"), Refusal.CONTROL_CHARACTERS)
         .when(known & F.col("group_id").isNull(), Refusal.NO_GROUP)

@@ -22,14 +22,15 @@ from jobs.sources.consumer_templates import CONSUMER
 from jobs.sources.reason_templates import REASONS
 from jobs.sources.rows import COMMON, COORDINATOR_SOURCE, EVENT, GROUPS, QUARANTINE, RAW_CHARACTERS, SKIPPED, Refusal, parsed
 from jobs.sources.service_templates import COMMITS, HARMLESS, NOTES, OWNERSHIP
-from jobs.sources.templates import FIELDS, Template
+from jobs.sources.templates import FIELDS, LONG_WORD, Template
 from schemas.group_events import MEMBERS
 
 TEMPLATES: Final = (*REBALANCE, *MEMBER_LINES, *OWNERSHIP, *COMMITS, *CONSUMER, *NOTES, *HARMLESS)
 """General wordings come after the special ones that they include."""
 
 _SEPARATOR: Final = "\x01"
-_MAX_LENGTH: Final = 1 << 18  # a list of 4,000 members; longer ones are not Kafka's, and make regular expressions slow
+_MAX_LENGTH: Final = 1 << 18  # a list of 4,000 members; longer ones are not Kafka's
+_MAX_WORDS: Final = 1 << 11  # characters besides long words
 
 _PREFIX: Final = (
     r"\[(?:GroupCoordinator (?:id=)?|GroupMetadataManager brokerId=)(\d+)(?: topic=__consumer_offsets partition=(\d{1,9}))?\]:? "
@@ -43,6 +44,7 @@ _SHAPE: Final = rf"(?s)^\[[^\]]*\] [A-Z]+ ({_PREFIX})?(.*) \(({_LOGGER})\)$"  # 
 _ANY_SHAPE: Final = r"(?s)^\[[^\]]*\] [A-Z]+ .* \([\w.$]+\)$"
 _PREFIXED: Final = rf"^\[[^\]]*\] [A-Z]+ (?:{_PREFIX})"
 _ENDS_OURS: Final = rf" \((?:{_LOGGER})\)$"
+_GROUPS_LISTED: Final = r"^\[[^\]]*\] [A-Z]+ .{0,99}The following groups were deleted: "  # of any length: has one field, so it costs little
 _MEMBER_SEPARATOR: Final = r", (?=.*-[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12})"
 
 
@@ -55,9 +57,9 @@ def parse(lines: DataFrame) -> DataFrame:
     """RAW lines for which `is_coordinator_line` holds, as rows of PARSED."""
     text, sentence = F.col("text"), F.col("sentence")
     parts = ("prefix", "node", "prefix_partition", "sentence", "logger")
-    short = F.length(text) <= _MAX_LENGTH
-    shaped = lines.select(
-        *COMMON, "text", *(F.when(short, F.regexp_extract(text, _SHAPE, 1 + index)).alias(name) for index, name in enumerate(parts))
+    known = lines.select(*COMMON, "text", is_readable(text).alias("short"))
+    shaped = known.select(
+        *known.columns, *(F.when(F.col("short"), F.regexp_extract(text, _SHAPE, 1 + index)).alias(name) for index, name in enumerate(parts))
     )
     ours = (F.col("logger") != "") & ((F.col("prefix") != "") | ~F.col("logger").contains("runtime.CoordinatorRuntime"))
     owned = shaped.withColumn("ours", F.coalesce(ours, F.lit(False)))
@@ -71,6 +73,14 @@ def parse(lines: DataFrame) -> DataFrame:
     own = {name: F.col(name) for name in (*COMMON, "refusal")}
     raw = F.when(refused, F.substring(text, 1, RAW_CHARACTERS))
     return told.select(*parsed(_event_columns() | own | {"source": F.lit(COORDINATOR_SOURCE), "verdict": verdict, "raw": raw}))
+
+
+def is_readable(text: Column) -> Column:
+    """Whether a line can be one of Kafka's, and be told so in little time."""
+    few_words = F.length(F.regexp_replace(text, LONG_WORD, "")) <= _MAX_WORDS
+    return F.when(F.length(text) <= _MAX_WORDS, F.lit(True)).otherwise(
+        (F.length(text) <= _MAX_LENGTH) & (few_words | text.rlike(_GROUPS_LISTED))
+    )
 
 
 def template_number(templates: tuple[Template, ...], sentence: Column) -> Column:
@@ -134,7 +144,7 @@ def _refusal() -> Column:
     prefixed, ends_ours = text.rlike(_PREFIXED), text.rlike(_ENDS_OURS)
     strange = prefixed & ~F.col("ours")
     return (
-        F.when((F.length(text) > _MAX_LENGTH) & (prefixed | ends_ours), Refusal.TOO_LONG)
+        F.when(~F.col("short") & (prefixed | ends_ours), Refusal.TOO_LONG)
         .when(F.col("ours") & F.col("at").isNull(), Refusal.NO_TIME)
         .when(F.col("ours") & sentence.rlike(r"[\x00-\x08\x0b-\x1f\x7f]"), Refusal.CONTROL_CHARACTERS)
         .when(F.col("ours") & F.col("fields").isNull(), Refusal.UNKNOWN_TEMPLATE)

@@ -145,7 +145,7 @@ def _event_columns() -> dict[str, Column]:
         "connection": F.col("j.connection"),
         "correlation_id": F.col("j.requestHeader.correlationId"),
         "client_id": F.col("j.requestHeader.clientId"),
-        "client_host": F.regexp_extract("j.connection", checks.CONNECTION, 1),
+        "client_host": F.when(F.length("j.connection") <= checks.MAX_CONNECTION, F.regexp_extract("j.connection", checks.CONNECTION, 1)),
         "software": F.when(~software.isin("", "unknown unknown"), software),
         "member_id": F.coalesce(request.memberId, sole.memberId, fetched.memberId),
         "instance_id": F.coalesce(request.groupInstanceId, request.instanceId, sole.groupInstanceId),

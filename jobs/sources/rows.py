@@ -39,7 +39,7 @@ class Refusal:
     """The source could not read the line's timestamp."""
 
     TOO_LONG: Final = "TOO_LONG"
-    """A coordinator line longer than any that Kafka writes."""
+    """A line of a coordinator or a client longer than any that Kafka writes."""
 
     OLD_FORMAT: Final = "OLD_FORMAT"
     """A request line in the text format of Kafka 2.7 and older."""
@@ -72,7 +72,8 @@ class Refusal:
     """A subscription or assignment is not base64, which the broker always writes."""
 
     CONTROL_CHARACTERS: Final = "CONTROL_CHARACTERS"
-    """An id holds control characters."""
+    """A coordinator's or a client's sentence holds control characters, or a name in JSON half of a character: damage, or a name that
+    ends the line and so cannot be told from what follows. As JSON escapes them, control characters are part of a name."""
 
     NO_GROUP: Final = "NO_GROUP"
     """A line of a client's log that does not say of which group: librdkafka does so with debug=cgrp, else its folder tells."""

@@ -48,6 +48,13 @@ IGNORED: Final[Mapping[str, str]] = MappingProxyType(
 
 _BRACES: Final = re.compile(r"\{(\w+)\}")
 
+LONG_WORD: Final = r"\S{38,}"
+"""A word that is none of a template's own: a name, or a member in a list, whose id alone has 37 characters.
+
+What a pattern costs grows with the cube of a text in which its words stand over and over, as a client may write them into its names:
+20,000 such characters take minutes. So a text is short that is so without these words, in which no template's words can be.
+"""
+
 
 class Template(NamedTuple):
     """One sentence of Kafka's: what kind of event it is, and how it is worded."""

@@ -24,6 +24,9 @@ NOT_SHIPPED: Final = "NOT_SHIPPED"
 _MAX_NAME: Final = 249  # characters, as of a topic
 _MAX_ORIGIN: Final = 4_096
 _MAX_TIME_MS: Final = 253_402_300_799_999  # the year 9999: what a timestamp can hold
+_MAX_CONTEXT: Final = 32_767  # of a group's name: what Kafka's protocol can say
+_LENGTHS: Final = {"cluster": _MAX_NAME, "broker": _MAX_NAME, "origin": _MAX_ORIGIN, "context": _MAX_CONTEXT}
+_FAULT: Final = "^[A-Z_]{1,40}$"
 _DIGITS: Final = "^[0-9]{1,18}$"
 
 PLACE: Final = ("partition", "offset")
@@ -75,7 +78,8 @@ def as_lines(records: DataFrame) -> DataFrame:
     problem = F.coalesce(
         *(F.when(F.col(name).isNull(), f"no header {name}") for name in ("cluster", "broker", "record", "origin", "position")),
         F.when(~F.col("record").isin(LINE, CLOCK), F.lit("header record is neither line nor clock")),
-        *(_too_long(name, most) for name, most in (("cluster", _MAX_NAME), ("broker", _MAX_NAME), ("origin", _MAX_ORIGIN))),
+        *(_too_long(name, most) for name, most in _LENGTHS.items()),
+        F.when(F.col("fault").isNotNull() & ~F.col("fault").rlike(_FAULT), F.lit("header fault is no code")),
         *(_no_number(name) for name in ("position", "at", "read")),
     )
     told = texts.withColumn("problem", problem)

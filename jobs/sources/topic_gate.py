@@ -23,6 +23,7 @@ import numpy.typing as npt
 STATE_VERSION: Final = 1
 LOGS_KEPT: Final = 10_000
 """Logs remembered, those that were written to last. A log that is forgotten and shipped again is taken for a new one."""
+_MAX_SECOND: Final = 253_402_300_799  # the year 9999: what a timestamp can hold
 READ_MARGIN_MS: Final = 1_000
 """A line may be written so much later than the time that it bears: what was read by a moment is complete up to this long before it."""
 
@@ -195,8 +196,8 @@ def _seconds(heard: str) -> list[int]:
     """First and last seconds, as many of one as of the other. What is no such list says nothing."""
     try:
         seconds = json.loads(heard)
-    except ValueError:
+    except (ValueError, RecursionError):
         return []
     if not isinstance(seconds, list) or len(seconds) % 2 or not all(type(second) is int for second in seconds):
         return []
-    return [second for second in seconds if abs(second) < 1 << 40]
+    return seconds if all(0 <= second <= _MAX_SECOND for second in seconds) else []

@@ -25,6 +25,7 @@ COORDINATOR: Final = "coordinator"
 Header = tuple[str, bytes]
 
 MAX_KEY_BYTES: Final = 256
+_GROUP_WITHIN: Final = 4_096  # bytes of a client's line that are looked through for its group: what costs grows with the square
 
 _REQUEST_SIGNS: Final = (b"Completed request:", b"(kafka.request.logger)")
 _JSON_GROUP: Final = re.compile(rb'"groupId":"((?:[^"\\]|\\.)*)"')
@@ -133,7 +134,7 @@ def key_of(source: str, line: bytes, context: str, origin: str) -> bytes:
     elif source == COORDINATOR:
         found = _SENTENCE_GROUP.search(line)
     elif source == CLIENT_SOURCE:
-        found = _CLIENT_GROUP.search(line)
+        found = _CLIENT_GROUP.search(line, 0, _GROUP_WITHIN)
     else:
         found = None
     if found is None:

@@ -15,10 +15,11 @@ import pytest
 from deltalake import DeltaTable
 from rich.console import Console
 
-from jobs import pipeline
+from jobs import health_command, pipeline
 from jobs.errors import QueryFailedError
 from jobs.progress import Progress
 from jobs.settings import Settings
+from jobs.verdict import Limits
 from schemas import TABLES, TRACK_TABLES
 
 pytestmark = pytest.mark.spark
@@ -152,6 +153,8 @@ def test_a_stage_that_fails_says_why_in_one_line(spark, logs, tmp_path, monkeypa
     with pytest.raises(QueryFailedError, match=r"^track failed: ") as failure:
         run(spark, logs, tmp_path / "lake")
     assert "\n" not in str(failure.value)
+    (problem,) = verdict(tmp_path / "lake")
+    assert problem.startswith(f"FAILED: not running: {failure.value} (")
     monkeypatch.undo()
     # What failed is repaired by running again.
     assert run(spark, logs, tmp_path / "lake").added["rebalances"] > 10
@@ -181,8 +184,17 @@ def test_kill_9_and_a_restart_give_the_same_tables(reference, logs, tmp_path):
             if process.poll() is None:
                 os.killpg(process.pid, signal.SIGKILL)
             process.wait()
+        (problem,) = verdict(lakehouse)
+        assert problem.startswith(f"NOT_RUNNING: not running: process {process.pid} was last heard ")
     assert start().wait(timeout=300) == 0
     assert tables(lakehouse) == tables(reference[0])
+
+
+def verdict(lakehouse):
+    """What `rebalance health` finds wrong."""
+    said = []
+    health_command.run(lakehouse, Limits(), "text", time.time_ns() // 1_000_000, said.append)
+    return said
 
 
 def _commits(table):

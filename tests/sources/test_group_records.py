@@ -79,13 +79,19 @@ def test_a_commit_is_skipped():
         ({"key": "AAIAAWc=", "value": "AAA"}, "INVALID_BASE64: value"),
         ({"key": "AAIAAWc=", "value": "AAM="}, "UNREADABLE_RECORD: ends too early"),
         ({"key": "AAIAAWc=", "value": "AAk="}, "UNSUPPORTED_VERSION: 9"),
-        ({"key": "AAIAAQA=", "value": None}, "CONTROL_CHARACTERS"),
     ],
 )
 def test_a_bad_record_is_refused_with_a_reason(line, reason):
     (row,) = rows(line)
     assert (row["verdict"], row["refusal"]) == ("quarantine", reason)
     assert row["raw"]
+
+
+def test_a_name_may_hold_any_character():
+    (row,) = rows({"key": "AAIAAQA=", "value": None})
+    assert (row["verdict"], row["group_id"]) == ("event", "\x00")
+    group, member = rows({**ANSWER, "group": "g\x1b[31m\n"}, "poll")
+    assert (group["verdict"], group["group_id"], member["group_id"]) == ("event", "g\x1b[31m\n", "g\x1b[31m\n")
 
 
 def test_a_described_group():

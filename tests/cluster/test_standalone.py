@@ -1,0 +1,207 @@
+"""The two jobs by spark-submit on a real Spark standalone cluster, whose workers and drivers are killed in the middle.
+
+What counts is the tables: those of a run in one process. Executors have nothing but Python, Spark and what is shipped to them.
+"""
+
+from __future__ import annotations
+
+import io
+import json
+import shutil
+import subprocess
+from collections import Counter, defaultdict
+from pathlib import Path
+
+import pytest
+from deltalake import DeltaTable
+from rich.console import Console
+
+from jobs import pipeline
+from jobs.cli import main
+from jobs.ingest_topic import start_ingest_topic
+from jobs.lakehouse import Lakehouse
+from jobs.local_broker import LocalBroker
+from jobs.progress import Progress
+from jobs.settings import load
+from jobs.topic_input import TopicInput, topic_of
+from schemas import INGEST_TABLES, TRACK_TABLES
+from scripts import package, resolve_jars
+from tests.cluster.standalone import PROJECT, Cluster, kill, plain_logs, wait_until
+
+pytestmark = [pytest.mark.spark, pytest.mark.slow]
+
+TRACKED = (*TRACK_TABLES, "quarantine")
+RECORDING = PROJECT / "tests" / "data" / "recordings" / "kafka-3.9.1"
+# Twice slice_lines is more than the longest stretch of lines that no slice may cut: the log begins with 940 lines of a start.
+SETTINGS = '[pipeline]\ntimezone = "America/New_York"\nslice_lines = 500\nshards = 10\n'
+
+
+@pytest.fixture(scope="module")
+def shipped(tmp_path_factory):
+    """Package and archive, as `make package` builds them."""
+    _, sources, archive = package.main(tmp_path_factory.mktemp("dist"))
+    return sources, archive
+
+
+@pytest.fixture(scope="module")
+def cluster(shipped, tmp_path_factory):
+    with Cluster(tmp_path_factory.mktemp("cluster"), shipped[1]) as running:
+        running.start_worker("worker-1")
+        running.start_worker("worker-2")
+        yield running
+
+
+@pytest.fixture(scope="module")
+def settings(tmp_path_factory):
+    path = tmp_path_factory.mktemp("settings") / "pipeline.toml"
+    path.write_text(SETTINGS)
+    return path
+
+
+@pytest.fixture(scope="module")
+def logs(tmp_path_factory):
+    return plain_logs(RECORDING, tmp_path_factory.mktemp("logs"))
+
+
+@pytest.fixture(scope="module")
+def reference(spark, logs, settings, tmp_path_factory):
+    """What a run in one process writes."""
+    lakehouse = tmp_path_factory.mktemp("reference") / "lake"
+    progress = Progress(Console(file=io.StringIO()))
+    pipeline.run(logs, lakehouse, settings=load(settings), once=True, progress=progress, spark=spark)
+    return rows(lakehouse, TRACKED), account(lakehouse)
+
+
+def account(lakehouse):
+    """Lines of each log, by what became of them. Not by batch: after a restart, slices are cut at other lines."""
+    totals = Counter()
+    for row in DeltaTable(str(lakehouse / "input_lines")).to_pyarrow_table().to_pylist():
+        totals.update({(row["origin"], name): row[name] for name in ("lines_read", "skipped", "events", "quarantined")})
+    return totals
+
+
+def rows(lakehouse, tables):
+    """The rows of tables as a multiset, without the batch: track may have got them in others."""
+    found = Counter()
+    for table in tables:
+        for row in DeltaTable(str(lakehouse / table)).to_pyarrow_table().to_pylist():
+            del row["batch_id"]
+            found[json.dumps([table, row], sort_keys=True, default=str)] += 1
+    return found
+
+
+def committed(checkpoint):
+    """How many batches a query has committed."""
+    return sum(1 for path in (checkpoint / "commits").glob("*") if path.name.isdigit())
+
+
+def in_the_middle(query, checkpoint, least):
+    """Waits until the query has committed so many batches, and is still running; returns how many."""
+    wait_until(lambda: committed(checkpoint) >= least or query.poll() is not None, f"commits in {checkpoint}")
+    assert query.poll() is None
+    return committed(checkpoint)
+
+
+def ingest(lakehouse, logs, settings):
+    return "jobs/ingest.py", "--input", logs, "--lakehouse", lakehouse, "--config", settings, "--once"
+
+
+def track(lakehouse, settings):
+    return "jobs/track.py", "--lakehouse", lakehouse, "--config", settings, "--once"
+
+
+def lost_executors(cluster, name):
+    """The ids of the executors that an application lost."""
+    return [event["Executor ID"] for event in cluster.events(name) if event["Event"] == "SparkListenerExecutorRemoved"]
+
+
+def state_partitions(cluster, name):
+    """The executors that worked with each partition of the state, in order."""
+    stateful, ran = set(), defaultdict(list)
+    for event in cluster.events(name):
+        if event["Event"] == "SparkListenerStageSubmitted":
+            info = event["Stage Info"]
+            if any("StateStore" in rdd["Name"] for rdd in info["RDD Info"]):
+                stateful.add(info["Stage ID"])
+        elif event["Event"] == "SparkListenerTaskEnd" and event["Stage ID"] in stateful and event["Task End Reason"]["Reason"] == "Success":
+            ran[event["Task Info"]["Index"]].append(event["Task Info"]["Executor ID"])
+    return ran
+
+
+def test_the_executors_python_has_neither_the_project_nor_its_packages(cluster):
+    """Or the other tests would prove nothing."""
+    for name in ("jobs", "coordinator_model", "schemas", "msgpack", "pandas", "pyarrow"):
+        tried = subprocess.run(
+            [cluster.bare_python, "-c", f"import {name}"],
+            check=False,
+            capture_output=True,
+            text=True,
+            cwd=cluster.folder,
+            env=cluster.environment,
+        )
+        assert f"No module named '{name}'" in tried.stderr
+
+
+def test_killed_workers_and_drivers_change_no_table(cluster, logs, settings, reference, tmp_path):
+    house = Lakehouse(tmp_path / "lake")
+    for name, checkpoint, command in (
+        ("ingest", house.ingest_checkpoint, ingest(house.folder, logs, settings)),
+        ("track", house.track_checkpoint, track(house.folder, settings)),
+    ):
+        worker = cluster.start_worker(f"worker-of-{name}")
+        query = cluster.submit(name, *command)
+        before = in_the_middle(query, checkpoint, 1)
+        kill(worker)
+        before = in_the_middle(query, checkpoint, before + 1)
+        kill(query)
+        query = cluster.submit(f"{name}-again", *command)
+        assert query.wait(timeout=600) == 0, cluster.output(f"{name}-again")
+        assert committed(checkpoint) > before
+        assert lost_executors(cluster, name)
+    (lost,) = lost_executors(cluster, "track")
+    # State that the lost executor had was read from the checkpoint by another one.
+    assert [ids for ids in state_partitions(cluster, "track").values() if lost in ids and ids[-1] != lost]
+    assert (rows(house.folder, TRACKED), account(house.folder)) == reference
+
+
+@pytest.fixture(scope="module")
+def topic(logs, tmp_path_factory):
+    """A broker with the same logs in a topic."""
+    assert resolve_jars.main(["kafka"]) == 0
+    folder = tmp_path_factory.mktemp("broker")
+    with LocalBroker(folder) as broker:
+        broker.create_topic("lines", 3)
+        place = ["--input", str(logs / "c" / "broker-2"), "--cluster", "c", "--broker", "broker-2", "--state", str(folder / "state.json")]
+        assert main(["ship", *place, "--topic", "lines", "--bootstrap", broker.bootstrap, "--timezone", "America/New_York", "--once"]) == 0
+        yield TopicInput(broker.bootstrap, "lines", max_offsets=600)
+
+
+def test_a_topic_is_read_by_executors_one_of_which_is_killed(spark, cluster, topic, settings, tmp_path):
+    alone, house = Lakehouse(tmp_path / "alone"), Lakehouse(tmp_path / "lake")
+    wanted = topic_of(topic, load(settings).slice_lines)
+    start_ingest_topic(spark, wanted, lakehouse=alone.folder, checkpoint=alone.topic_checkpoint, once=True).awaitTermination()
+
+    worker = cluster.start_worker("worker-of-topic")
+    arguments = ("--kafka", topic.bootstrap, "--topic", topic.topic, "--max-offsets", topic.max_offsets, "--config", settings, "--once")
+    query = cluster.submit("topic", "jobs/ingest_topic.py", *arguments, "--lakehouse", house.folder)
+    before = in_the_middle(query, house.topic_checkpoint, 1)
+    kill(worker)
+    assert query.wait(timeout=600) == 0, cluster.output("topic")
+    assert committed(house.topic_checkpoint) > before
+    assert lost_executors(cluster, "topic")
+    assert rows(house.folder, INGEST_TABLES) == rows(alone.folder, INGEST_TABLES)
+
+
+def test_executors_that_do_not_share_the_lakehouse_are_found_before_the_first_batch(cluster, settings):
+    """The path is that of the driver's own working directory, which is another one in each process."""
+    here = Path("dist", "unshared-lakehouse")
+    query = cluster.submit("unshared", *track(Path("/proc/self/cwd") / here, settings))
+    assert query.wait(timeout=600) == 2
+    shutil.rmtree(PROJECT / here)  # where the driver made it
+    assert f"does not see /proc/self/cwd/{here}: the lakehouse must lie in a folder" in cluster.output("unshared")
+
+
+def test_a_package_that_was_not_shipped_is_named(cluster, shipped, settings, tmp_path):
+    query = cluster.submit("not-shipped", *track(tmp_path, settings), ship=("--py-files", str(shipped[0])))
+    assert query.wait(timeout=600) == 2
+    assert "the executors cannot run this project: ModuleNotFoundError: No module named 'msgpack'" in cluster.output("not-shipped")

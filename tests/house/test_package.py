@@ -1,0 +1,54 @@
+"""scripts/package.py: what a cluster gets is this project, and all that executors import."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import tarfile
+import zipfile
+from pathlib import Path
+
+import pyspark
+import pytest
+
+from jobs.executors import PACKAGES, fingerprint
+from scripts import package
+
+pytestmark = pytest.mark.slow
+
+
+@pytest.fixture(scope="module")
+def built(tmp_path_factory):
+    return package.main(tmp_path_factory.mktemp("dist"))
+
+
+def bare(path, program):
+    """What a Python that sees no installed package prints, with this on its path, and PySpark as a node's Spark brings it."""
+    paths = [path, *sorted((Path(pyspark.__file__).parent / "python" / "lib").glob("*.zip"))]
+    environment = os.environ | {"PYTHONPATH": os.pathsep.join(map(str, paths))}
+    python = [sys._base_executable, "-S", "-c", program]
+    return subprocess.run(python, check=True, stdout=subprocess.PIPE, text=True, cwd=path.parent, env=environment).stdout
+
+
+def test_a_zip_is_the_same_project_to_executors_as_the_checkout(built):
+    assert bare(built[1], "from jobs.executors import fingerprint; print(fingerprint())").strip() == fingerprint()
+
+
+def test_the_archive_has_all_that_executors_import(built, tmp_path):
+    with tarfile.open(built[2]) as archive:
+        archive.extractall(tmp_path / "packages", filter="data")
+    program = "import msgpack, pandas, pyarrow; from jobs.executors import fingerprint; print(msgpack.Packer.__module__, fingerprint())"
+    assert bare(tmp_path / "packages", program).split() == ["msgpack._cmsgpack", fingerprint()]
+
+
+def test_the_wheel_has_the_settings_and_questions_that_a_driver_reads(built):
+    names = zipfile.ZipFile(built[0]).namelist()
+    assert {name.split("/")[0] for name in names if name.endswith(".py")} == set(PACKAGES)
+    for file in ("conf/spark-defaults.conf", "conf/pipeline.toml", "sql/why.sql"):
+        assert [name for name in names if name.endswith(f"/share/kafka-rebalance/{file}")]
+
+
+def test_an_earlier_build_leaves_nothing_in_it(built):
+    again = package.build_wheel(built[0].parent)
+    assert zipfile.ZipFile(again).namelist() == zipfile.ZipFile(built[1]).namelist()
