@@ -12,11 +12,11 @@ from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 if __name__ == "__main__":  # spark-submit puts jobs/ on the path; what is imported below is named from the project
     sys.path[0] = str(Path(__file__).resolve().parents[1])
@@ -26,21 +26,17 @@ import pyarrow.compute as pc
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from coordinator_model.events import CLIENT_SOURCE, CLIENTS, HEARTBEAT, JOIN_GROUP, PSEUDO_BROKERS, SYNC_GROUP
+from coordinator_model.events import CLIENT_SOURCE, CLIENTS, PSEUDO_BROKERS
 from jobs import sinks
 from jobs.safe_text import printable
 from jobs.sources import client_log, coordinator_log, group_records, request_log
-from jobs.sources.compaction import heartbeat_runs
-from jobs.sources.consumer_protocol import with_decoded_blobs
-from jobs.sources.group_partition import group_partition
+from jobs.sources.event_rows import event_rows
 from jobs.sources.rows import CLOCK as CLOCK_VERDICT
 from jobs.sources.rows import (
     CLOCK_SOURCE,
     COMMON,
     COORDINATOR_SOURCE,
     EVENT,
-    GROUP,
-    LATER,
     QUARANTINE,
     RAW_CHARACTERS,
     REQUEST_SOURCE,
@@ -55,9 +51,12 @@ if TYPE_CHECKING:
     from pyspark.sql.streaming.query import StreamingQuery
 
 APP_ID: Final = "rebalance-ingest"
-OFFSETS_PARTITIONS: Final = 50  # Kafka's default of offsets.topic.num.partitions
 _SPLIT_BYTES: Final = 128 << 10  # of a slice: about 3,000 lines
-_EVENT_COLUMNS: Final = [name for name in group_events.SCHEMA.names if name != "batch_id"]
+LOG: Final = ("cluster", "broker", "origin")
+"""Columns that tell a log."""
+TOLD: Final = (*LOG, "position", "at", "verdict", "lines", "place", "note")
+NOTE_CHARACTERS: Final = 1 << 20
+"""Of a clock's text, and of a line that tells of a file as a whole."""
 
 
 @dataclass(frozen=True)
@@ -83,6 +82,8 @@ def read_slices(spark: SparkSession, folder: Path) -> DataFrame:
 
 def transform(raw: DataFrame) -> DataFrame:
     """RAW records as rows of PARSED, one each."""
+    if "place" not in raw.columns:
+        raw = raw.withColumn("place", F.lit(None).cast("bigint"))
     text = F.coalesce("text", F.lit(""))
     source = (
         F.when(F.col("record") != raw_lines.LINE, CLOCK_SOURCE)
@@ -122,59 +123,48 @@ def _others(records: DataFrame) -> DataFrame:
     )
 
 
-def events(rows: DataFrame, batch_id: int) -> DataFrame:
-    """Rows of PARSED as rows of group_events: heartbeats in runs, blobs decoded, lines that name several groups spread."""
-    event, kind = F.col("verdict") == EVENT, F.col("kind")
-    beats = heartbeat_runs(rows.filter(event & (kind == HEARTBEAT)), _EVENT_COLUMNS)
-    blobs = with_decoded_blobs(rows.filter(event & kind.isin(JOIN_GROUP, SYNC_GROUP)).coalesce(1))
-    rest = rows.filter(event & ~kind.isin(HEARTBEAT, JOIN_GROUP, SYNC_GROUP))
-    known = _lines(rest.unionByName(blobs)).unionByName(beats).unionByName(_clocks(rows))
-    partition = F.coalesce("coordinator_partition", group_partition(F.col("group_id"), OFFSETS_PARTITIONS))
-    # A plain literal would be part of the code that Spark generates, and have it compiled anew for every batch.
-    same = F.get(F.array(F.lit(batch_id)), F.col("lines") * 0)
-    derived = {"coordinator_partition": partition, "batch_id": same}
-    return known.select(
-        *(derived.get(field.name, F.col(field.name)).cast(field.dataType).alias(field.name) for field in group_events.SCHEMA)
-    )
+@dataclass(frozen=True)
+class Admitted:
+    """What a micro-batch really is: without lines that came before, and with what is known of brokers' times."""
+
+    without: Sequence[int] = ()  # places of lines that came before
+    repeated: pa.Table | None = None  # of each log, how many lines those are
+    clocks: Sequence[Mapping[str, Any]] | None = None  # rows of PARSED in place of the batch's own
 
 
-def _lines(rows: DataFrame) -> DataFrame:
-    """A row a line; of lines that name several groups a row a group, the first of which stands for the line."""
-    spread = rows.select("*", F.posexplode_outer("groups").alias("index", "entry"))
-    derived = {name: F.coalesce(f"entry.{name}", name) for name in GROUP.names}
-    derived["lines"] = F.when(F.col("index") > 0, 0).otherwise(F.col("lines"))
-    null = dict.fromkeys(LATER, F.lit(None))
-    return spread.select(*((derived | null).get(name, F.col(name)).alias(name) for name in _EVENT_COLUMNS))
+Gatekeeper = Callable[[pa.Table], Admitted]
+"""Is shown the columns TOLD of all rows of a micro-batch."""
 
 
-def _clocks(rows: DataFrame) -> DataFrame:
-    """How far each broker's logs were read, and in which seconds it wrote: a row per broker and record of the batch.
-
-    A broker's time is the latest of its origins; it was heard when any of its logs was. `beats` has the stretches as first, last,
-    first, last, … seconds since `received_at`.
-    """
-    clocks = rows.filter((F.col("verdict") == CLOCK_VERDICT) & F.col("at").isNotNull())
-    heard = F.from_json(F.coalesce("raw", F.lit("[]")), "array<bigint>")
-    latest = clocks.groupBy("cluster", "broker", "kind").agg(
-        F.max(F.struct("at", "origin", "position")).alias("latest"), F.flatten(F.collect_list(heard)).alias("heard")
-    )
-    second = F.coalesce(F.array_min("heard"), F.unix_seconds("latest.at"))
-    columns = {
-        "cluster": F.col("cluster"), "broker": F.col("broker"), "kind": F.col("kind"), "source": F.lit(CLOCK_SOURCE),
-        "origin": F.col("latest.origin"), "position": F.col("latest.position"), "at": F.col("latest.at"),
-        "received_at": F.timestamp_seconds(second), "lines": F.lit(0),
-        "beats": F.transform("heard", lambda at: F.coalesce((at - second).try_cast("int"), F.lit(0))),
-    }  # fmt: skip
-    return latest.select(*(columns.get(name, F.lit(None)).alias(name) for name in _EVENT_COLUMNS))
+def told(rows: DataFrame) -> pa.Table:
+    """Of each row of PARSED what has to be known to account for it: the columns TOLD."""
+    note = F.when((F.col("verdict") == CLOCK_VERDICT) | (F.col("position") == 0), F.substring("raw", 1, NOTE_CHARACTERS))
+    return rows.select(
+        *LOG, "position", F.unix_millis("at").alias("at"), "verdict", F.col("lines").cast("bigint"), "place", note.alias("note")
+    ).toArrow()
 
 
-def refused(rows: DataFrame, batch_id: int) -> pa.Table:
+def events(rows: DataFrame, batch_id: int, admitted: Admitted | None = None) -> DataFrame:
+    """Rows of PARSED as rows of group_events, in one partition."""
+    admitted = admitted or Admitted()
+    verdicts = [EVENT, CLOCK_VERDICT] if admitted.clocks is None else [EVENT]
+    without, clocks = list(admitted.without), list(admitted.clocks or ())
+
+    def made(batches: Iterable[pa.RecordBatch]) -> Iterable[pa.RecordBatch]:
+        return event_rows(batches, batch_id, without=without, clocks=clocks)
+
+    return rows.filter(F.col("verdict").isin(verdicts)).repartition(1).mapInArrow(made, group_events.SCHEMA)
+
+
+def refused(rows: DataFrame, batch_id: int, without: Sequence[int] = ()) -> pa.Table:
     """Quarantined rows, their text made printable."""
     table = (
         rows.filter(F.col("verdict") == QUARANTINE)
-        .select("cluster", "broker", "raw", F.col("refusal").alias("reason"), "source", "origin", "position", "at")
+        .select("cluster", "broker", "raw", F.col("refusal").alias("reason"), "source", "origin", "position", "at", "place")
         .toArrow()
     )
+    known = pc.invert(pc.is_in(table["place"], pa.array(without, pa.int64())))
+    table = table.filter(known).drop_columns(["place"])
     shown = pa.array((text and printable(text, RAW_CHARACTERS) for text in table["raw"].to_pylist()), pa.string())
     return _of_batch(table, batch_id).set_column(2, "raw", shown)
 
@@ -183,25 +173,24 @@ def _of_batch(table: pa.Table, batch_id: int) -> pa.Table:
     return table.append_column("batch_id", pa.repeat(pa.scalar(batch_id, pa.int64()), len(table)))
 
 
-def account(rows: DataFrame, batch_id: int, repeated: pa.Table | None = None) -> pa.Table:
-    """Lines per file: read = skipped + events + quarantined. `repeated`: by file, lines that were passed over before."""
-    lines, verdict = F.col("lines"), F.col("verdict")
-    counted = rows.groupBy("cluster", "broker", "origin").agg(
-        F.sum(F.when(verdict.isin(SKIPPED, CLOCK_VERDICT), lines).otherwise(0)).alias("skipped"),
-        F.sum(F.when(verdict == EVENT, lines).otherwise(0)).alias("events"),
-        F.sum(F.when(verdict == QUARANTINE, lines).otherwise(0)).alias("quarantined"),
-    )
-    total = F.col("skipped") + F.col("events") + F.col("quarantined")
-    counts = counted.filter(total > 0).select("cluster", "broker", "origin", total.alias("lines_read"), "skipped", "events", "quarantined")
-    return _of_batch(_with_repeated(counts.toArrow(), repeated), batch_id)
+def account(lines: pa.Table, batch_id: int, admitted: Admitted | None = None) -> pa.Table:
+    """Lines per file: read = skipped + events + quarantined. `lines`: the columns TOLD."""
+    admitted = admitted or Admitted()
+    counted = lines.filter(pc.invert(pc.is_in(lines["place"], pa.array(admitted.without, pa.int64()))))
+    verdicts = {"skipped": [SKIPPED, CLOCK_VERDICT], "events": [EVENT], "quarantined": [QUARANTINE]}
+    for name, ones in verdicts.items():
+        share = pc.if_else(pc.is_in(counted["verdict"], pa.array(ones)), counted["lines"], 0)
+        counted = counted.append_column(name, share)
+    summed = counted.group_by(list(LOG), use_threads=False).aggregate([(name, "sum") for name in ("lines", *verdicts)])
+    read = summed.rename_columns([*LOG, "lines_read", *verdicts])
+    return _of_batch(_with_repeated(read.filter(pc.greater(read["lines_read"], 0)), admitted.repeated), batch_id)
 
 
 def _with_repeated(counts: pa.Table, repeated: pa.Table | None) -> pa.Table:
     if repeated is None or not len(repeated):
         return counts.append_column(input_lines.REPEATED, pa.nulls(len(counts), pa.int64()))
-    joined = counts.join(repeated, ["cluster", "broker", "origin"], join_type="full outer")
-    numbers = [name for name in counts.column_names if name not in {"cluster", "broker", "origin"}]
-    for name in numbers:  # of a log of which nothing else came
+    joined = counts.join(repeated, list(LOG), join_type="full outer")
+    for name in counts.column_names[len(LOG) :]:  # of a log of which nothing else came
         joined = joined.set_column(joined.schema.get_field_index(name), name, pc.fill_null(joined[name], 0))
     return joined.select([*counts.column_names, input_lines.REPEATED])
 
@@ -212,18 +201,21 @@ def write_batch(
     *,
     lakehouse: Path,
     app_id: str = APP_ID,
-    repeated: pa.Table | None = None,
+    gatekeeper: Gatekeeper | None = None,
     observer: Observer | None = None,
 ) -> None:
     """Append the rows of PARSED of one slice to the three tables."""
     rows.persist()
     try:
-        sinks.append_with_spark(sinks.table_path(lakehouse, group_events.NAME), events(rows, batch_id), app_id, batch_id)
-        accounted = account(rows, batch_id, repeated)
-        for name, table in ((quarantine.NAME, refused(rows, batch_id)), (input_lines.NAME, accounted)):
-            sinks.append(sinks.table_path(lakehouse, name), table, app_id, batch_id)
+        lines = told(rows)
+        admitted = gatekeeper(lines) if gatekeeper is not None else Admitted()
+        sinks.append_with_spark(sinks.table_path(lakehouse, group_events.NAME), events(rows, batch_id, admitted), app_id, batch_id)
+        if pc.any(pc.equal(lines["verdict"], QUARANTINE)).as_py():
+            sinks.append(sinks.table_path(lakehouse, quarantine.NAME), refused(rows, batch_id, admitted.without), app_id, batch_id)
     finally:
         rows.unpersist()
+    accounted = account(lines, batch_id, admitted)
+    sinks.append(sinks.table_path(lakehouse, input_lines.NAME), accounted, app_id, batch_id)
     if observer is not None:
         observer(IngestedBatch(batch_id, _by_cluster(accounted)))
 

@@ -1,7 +1,7 @@
 """A topic of log lines to group_events: read records, pass over what came before, parse, write. `spark-submit jobs/ingest_topic.py --help`.
 
-    topic ──► lines ──► gate ──► transform ──► group_events, quarantine, input_lines     as in jobs/ingest.py
-                └─ clocks ─┘ ──► clock rows: how far each broker's logs are known in all partitions
+    topic ──► transform ──► lines ──► gate ──► group_events, quarantine, input_lines     as in jobs/ingest.py
+                              └─ clocks ─┘ ──► clock rows: how far each broker's logs are known in all partitions
 
 Every batch is idempotent, as ingest's are. What the gate remembers is a file a batch in the checkpoint's folder: batch N begins with
 what N-1 left, however often it is run.
@@ -15,21 +15,20 @@ import sys
 from collections.abc import Callable, Mapping
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 if __name__ == "__main__":  # spark-submit puts jobs/ on the path; what is imported below is named from the project
     sys.path[0] = str(Path(__file__).resolve().parents[1])
 
 import pyarrow as pa
 import pyarrow.compute as pc
-from pyspark.sql import Column, DataFrame
-from pyspark.sql import functions as F
-from pyspark.sql.pandas.types import to_arrow_schema
+from pyspark.sql import DataFrame
 
 from jobs import ingest, sinks
 from jobs.files import write_whole
 from jobs.sources import topic as topics
-from jobs.sources.topic import PLACE, SHIPPED, Topic
+from jobs.sources.rows import CLOCK
+from jobs.sources.topic import Topic
 from jobs.sources.topic_gate import BrokerTime, Clock, Gate, LogName, Reach
 from jobs.stopping import Stopping
 from schemas import input_lines, raw_lines
@@ -42,8 +41,6 @@ APP_ID: Final = "rebalance-ingest-topic"
 GATE: Final = "gate"
 """Folder of the gate's states, in the checkpoint's."""
 _STATES_KEPT: Final = 5
-_TOLD_CHARACTERS: Final = 1_000  # of a line that tells of a file as a whole: enough to know it again
-_LOG: Final = ("cluster", "broker", "origin")
 
 
 def start_ingest_topic(
@@ -67,7 +64,7 @@ def start_ingest_topic(
     session.conf.set("spark.sql.mapKeyDedupPolicy", "LAST_WIN")
     trigger = {"availableNow": True} if once else {"processingTime": "1 second"}
     return (
-        topics.as_lines(topics.read_records(session, topic))
+        ingest.transform(topics.as_lines(topics.read_records(session, topic)))
         .writeStream.queryName("ingest-topic")
         .foreachBatch((stopping or Stopping()).guard(Writer(lakehouse, checkpoint, observer, accounted)))
         .option("checkpointLocation", sinks.for_spark(checkpoint))
@@ -89,22 +86,21 @@ class Writer:
         self._states = checkpoint / GATE
         self._last: tuple[int, Gate] | None = None
 
-    def __call__(self, batch: DataFrame, batch_id: int) -> None:
-        """Writes a batch, as Spark calls it."""
-        batch.persist()
-        try:
-            gate = self._gate(batch_id - 1)
-            count, repeated, times = _admit(gate, batch, partitions_of(self._checkpoint, batch_id))
-            lines = _without(batch.filter(F.col("record") == raw_lines.LINE), repeated).drop(*PLACE, *topics.CLOCKS, SHIPPED)
-            rows = ingest.transform(lines.unionByName(_clock_rows(batch.sparkSession, times)))
-            ingest.write_batch(
-                rows, batch_id, lakehouse=self._lakehouse, app_id=APP_ID, repeated=_per_log(repeated), observer=self._accounted
-            )
-            self._keep(gate, batch_id)
-            if self._observer is not None:
-                self._observer(count)
-        finally:
-            batch.unpersist()
+    def __call__(self, rows: DataFrame, batch_id: int) -> None:
+        """Writes a batch of rows of PARSED, as Spark calls it."""
+        gate = self._gate(batch_id - 1)
+        partitions = partitions_of(self._checkpoint, batch_id)
+        read = 0
+
+        def admit(lines: pa.Table) -> ingest.Admitted:
+            nonlocal read
+            read, admitted = _admit(gate, lines, partitions)
+            return admitted
+
+        ingest.write_batch(rows, batch_id, lakehouse=self._lakehouse, app_id=APP_ID, gatekeeper=admit, observer=self._accounted)
+        self._keep(gate, batch_id)
+        if self._observer is not None:
+            self._observer(read)
 
     def _gate(self, batch_id: int) -> Gate:
         """What a batch left. Changed by whoever gets it: asked for again, it is read again."""
@@ -130,70 +126,42 @@ def partitions_of(checkpoint: Path, batch_id: int) -> int:
     return max((int(number) + 1 for partitions in offsets.values() for number in partitions), default=0)
 
 
-def _admit(gate: Gate, batch: DataFrame, partitions: int) -> tuple[int, pa.Table, list[BrokerTime]]:
-    """Shows a batch to the gate.
-
-    Returns how many lines it has, those that came before (columns of _LOG and PLACE), and how far brokers' times go.
-    """
-    is_clock = F.col("record") == raw_lines.CLOCK
-    told = F.when(is_clock, F.col("text")).when(F.col("position") == 0, F.substring("text", 1, _TOLD_CHARACTERS))
-    columns: list[Column | str] = [*_LOG, "record", "position", F.unix_millis("at").alias("at"), told.alias("text"), *PLACE, *topics.CLOCKS]
-    table = batch.filter(SHIPPED).select(*columns).toArrow().sort_by([(name, "ascending") for name in PLACE])
-    of_clocks = pc.equal(table["record"], raw_lines.CLOCK)
-    lines, clocks = table.filter(pc.invert(of_clocks)), table.filter(of_clocks)
-    repeated = [_repeated(gate, log, part) for log, part in _by_log(lines)]
+def _admit(gate: Gate, told: pa.Table, partitions: int) -> tuple[int, ingest.Admitted]:
+    """Shows a batch (columns of ingest.TOLD) to the gate; returns how many lines it has, and what it admits."""
+    ordered = told.filter(pc.not_equal(told["broker"], "")).sort_by("place")
+    of_clocks = pc.equal(ordered["verdict"], CLOCK)
+    lines, clocks = ordered.filter(pc.invert(of_clocks)), ordered.filter(of_clocks)
+    repeated = pa.concat_tables([lines.slice(0, 0), *(_repeated(gate, log, part) for log, part in _by_log(lines))])
     times = gate.clocks([_clock(row) for row in clocks.to_pylist()], partitions)
-    empty = lines.slice(0, 0).select([*_LOG, *PLACE])
-    return len(lines), pa.concat_tables([empty, *repeated]), times
+    counted = repeated.group_by(list(ingest.LOG)).aggregate([([], "count_all")]).rename_columns([*ingest.LOG, input_lines.REPEATED])
+    return len(told) - len(clocks), ingest.Admitted(repeated["place"].to_pylist(), counted, list(map(_clock_row, times)))
 
 
 def _by_log(lines: pa.Table) -> list[tuple[LogName, pa.Table]]:
     """The lines of each log, in the order of the topic."""
-    numbered = lines.select(list(_LOG)).append_column("index", pa.array(range(len(lines)), pa.int64()))
-    grouped = numbered.group_by(list(_LOG), use_threads=False).aggregate([("index", "list")])
-    return [(LogName(*(row[name] for name in _LOG)), lines.take(row["index_list"])) for row in grouped.to_pylist()]
+    numbered = lines.select(list(ingest.LOG)).append_column("index", pa.array(range(len(lines)), pa.int64()))
+    grouped = numbered.group_by(list(ingest.LOG), use_threads=False).aggregate([("index", "list")])
+    return [(LogName(*(row[name] for name in ingest.LOG)), lines.take(row["index_list"])) for row in grouped.to_pylist()]
 
 
 def _repeated(gate: Gate, log: LogName, lines: pa.Table) -> pa.Table:
     positions = lines["position"].to_numpy()
-    told = {index: lines["text"][index].as_py() for index in (positions == 0).nonzero()[0].tolist()}
-    return lines.take(gate.lines(log, positions, told)).select([*_LOG, *PLACE])
+    notes = {index: lines["note"][index].as_py() or "" for index in (positions == 0).nonzero()[0].tolist()}
+    return lines.take(gate.lines(log, positions, notes))
 
 
-def _clock(row: Mapping[str, object]) -> Clock:
-    def number(name: str) -> int:
-        value = row[name]
-        return value if isinstance(value, int) else -1
-
-    log = LogName(*(str(row[name]) for name in _LOG))
-    return Clock(log, number("partition"), Reach(number("position"), number("at"), number("read")), str(row["text"]))
+def _clock(row: Mapping[str, Any]) -> Clock:
+    read, _, heard = (row["note"] or "").partition(topics.READ_SEPARATOR)
+    reach = Reach(row["position"], -1 if row["at"] is None else row["at"], int(read) if read else -1)
+    return Clock(LogName(*(row[name] for name in ingest.LOG)), row["place"] >> topics.PLACE_BITS, reach, heard)
 
 
-def _without(lines: DataFrame, repeated: pa.Table) -> DataFrame:
-    """The lines of a batch but for those that came before."""
-    if not len(repeated):
-        return lines
-    # In one piece: Spark takes an empty piece for the end of the table.
-    known = lines.sparkSession.createDataFrame(repeated.select(list(PLACE)).combine_chunks())
-    return lines.join(F.broadcast(known), list(PLACE), "left_anti")
-
-
-def _per_log(repeated: pa.Table) -> pa.Table:
-    """How many lines of each log came again: the columns of input_lines that tell it."""
-    counted = repeated.group_by(list(_LOG)).aggregate([([], "count_all")])
-    return counted.rename_columns([*_LOG, input_lines.REPEATED])
-
-
-def _clock_rows(spark: SparkSession, times: list[BrokerTime]) -> DataFrame:
-    """Times of brokers as rows of raw_lines."""
-    rows = [
-        (*time.log[:2], raw_lines.CLOCK, time.log.origin, time.position, time.at_ms * 1_000, json.dumps(time.heard), None, 0, None)
-        for time in times
-    ]
-    columns = list(zip(*rows, strict=True)) if rows else [()] * len(raw_lines.SCHEMA)
-    schema = to_arrow_schema(raw_lines.SCHEMA)
-    arrays = [pa.array(values, kind) for values, kind in zip(columns, schema.types, strict=True)]
-    return spark.createDataFrame(pa.table(arrays, schema=schema), raw_lines.SCHEMA)
+def _clock_row(time: BrokerTime) -> dict[str, Any]:
+    """A broker's time as a row of PARSED, by its columns that event_rows asks for."""
+    return {
+        "cluster": time.log.cluster, "broker": time.log.broker, "kind": raw_lines.CLOCK, "at": time.at_ms * 1_000,
+        "origin": time.log.origin, "position": time.position, "raw": json.dumps(time.heard),
+    }  # fmt: skip
 
 
 def main(arguments: list[str] | None = None) -> None:

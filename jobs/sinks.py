@@ -77,6 +77,6 @@ def append_with_spark(path: Path, rows: DataFrame, app_id: str, version: int) ->
 
     Track reads so many files a batch, and whole commits only if a commit is a file: a clock must not overtake the events before it.
     """
-    writer = rows.repartition(1).write.format("delta").mode("append").option("txnAppId", app_id).option("txnVersion", str(version))
+    writer = rows.coalesce(1).write.format("delta").mode("append").option("txnAppId", app_id).option("txnVersion", str(version))
     with locks.commits(path, alone=False):
         writer.save(for_spark(path))

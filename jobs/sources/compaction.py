@@ -8,10 +8,11 @@ How the lines were batched decides where rows begin, never what they say: laid o
 
 from __future__ import annotations
 
-from typing import Final
+import itertools
+from collections.abc import Iterator, Sequence
+from typing import Final, NamedTuple
 
-from pyspark.sql import Column, DataFrame
-from pyspark.sql import functions as F
+import pyarrow as pa
 
 from coordinator_model.events import PROMPT_MS
 
@@ -19,51 +20,62 @@ _KEY: Final = (
     "cluster", "broker", "source", "origin", "kind", "group_id", "api_version", "connection", "client_id", "software", "member_id",
     "instance_id", "generation", "error_code",
 )  # fmt: skip
-_BEAT: Final = ("received_at", "position", "at", "correlation_id")
+KEPT: Final = frozenset({*_KEY, "client_host", "position", "at", "received_at", "correlation_id"})
+"""Columns that a row has from its first beat."""
+_MS: Final = 1_000  # microseconds
 
 
-def heartbeat_runs(rows: DataFrame, columns: list[str]) -> DataFrame:
-    """HEARTBEAT rows of PARSED, one a line, as rows of runs with the given columns of group_events.
+class _Beat(NamedTuple):
+    received: int  # epoch µs
+    position: int
+    at: int  # epoch µs
+    row: int  # of the line
+
+
+def heartbeat_runs(beats: pa.Table) -> pa.Table:
+    """HEARTBEAT rows of PARSED, one a line, as rows of runs: the columns KEPT and those of `rows.LATER`, and `lines`.
 
     `at` and `received_at` are the first beat's, `last_at` is the arrival of the last. `beats` counts from `received_at`, both cut to
     the millisecond: their sum is the arrival of each beat, whichever beat is the first of its row.
     """
-    beats = F.sort_array(F.collect_list(F.struct(F.unix_millis("received_at").alias("ms"), *_BEAT)))
-    # A beat whose answer was held up says so in a row of its own: the tracker must know when it was logged.
-    held_up = F.unix_millis("at") - F.unix_millis("received_at") > PROMPT_MS
-    alone = F.when(held_up, F.col("position")).otherwise(F.lit(-1)).alias("alone")
-    members = rows.groupBy(*_KEY, alone).agg(beats.alias("all"), F.first("client_host").alias("client_host"))
-    runs = members.select(*_KEY, "client_host", F.explode(_runs(F.col("all"))).alias("run"))
-    run, first = F.col("run"), F.get("run", F.lit(0))
-    derived = {
-        **{name: first[name] for name in _BEAT},
-        "last_at": F.element_at("run", -1).received_at,
-        "beat_count": F.size("run"),
-        "beats": F.transform(run, lambda beat: F.coalesce((beat.ms - first.ms).cast("int"), F.lit(0))),
-        "longest_gap_ms": F.array_max(_gaps(run)),
-        "positions": F.transform(run, lambda beat: F.coalesce(beat.position, F.lit(0))),
-        "lines": F.size("run"),
+    members: dict[tuple[object, ...], list[_Beat]] = {}
+    received, at = (beats[name].cast(pa.int64()).to_pylist() for name in ("received_at", "at"))
+    positions = beats["position"].to_pylist()
+    keys = zip(*(beats[name].to_pylist() for name in _KEY), strict=True)
+    for index, key in enumerate(keys):
+        beat = _Beat(received[index], positions[index], at[index], index)
+        # A beat whose answer was held up says so in a row of its own: the tracker must know when it was logged.
+        held_up = beat.at // _MS - beat.received // _MS > PROMPT_MS
+        members.setdefault((*key, beat.position if held_up else -1), []).append(beat)
+    runs = [run for of_member in members.values() for run in _runs(sorted(of_member))]
+    first = beats.take(pa.array([run[0].row for run in runs], pa.int64())).select(sorted(KEPT))
+    arrivals = [[beat.received // _MS for beat in run] for run in runs]
+    last = pa.array([run[-1].received for run in runs], pa.int64()).cast(pa.timestamp("us", "UTC"))
+    columns = {
+        "last_at": last,
+        "beat_count": pa.array([len(run) for run in runs], pa.int32()),
+        "beats": pa.array([[ms - of_run[0] for ms in of_run] for of_run in arrivals], pa.list_(pa.int32())),
+        "longest_gap_ms": pa.array([max(_gaps(of_run), default=None) for of_run in arrivals], pa.int64()),
+        "positions": pa.array([[beat.position for beat in run] for run in runs], pa.list_(pa.int64())),
+        "lines": pa.array([len(run) for run in runs], pa.int32()),
     }
-    kept = {name: F.col(name) for name in (*_KEY, "client_host")}
-    return runs.select(*((derived | kept).get(name, F.lit(None)).alias(name) for name in columns))
+    for name, values in columns.items():
+        first = first.append_column(name, values)
+    return first
 
 
-def _runs(beats: Column) -> Column:
-    """Beats in order, cut into runs: an array of arrays."""
-
-    def gap(index: Column) -> Column:
-        return F.get(beats, index).ms - F.get(beats, index - 1).ms
-
-    def starts(index: Column) -> Column:
-        changed = F.abs(gap(index) - gap(index - 1)) * 2 > gap(index - 1)
-        return (index == 0) | ((index >= 2) & changed)
-
-    cuts = F.filter(F.sequence(F.lit(0), F.size(beats) - 1), starts)
-    following = F.concat(F.slice(cuts, 2, F.size(cuts)), F.array(F.size(beats)))
-    return F.zip_with(cuts, following, lambda start, end: F.slice(beats, start + 1, end - start))
+def _runs(beats: Sequence[_Beat]) -> Iterator[Sequence[_Beat]]:
+    """Beats of a member in order, cut into runs."""
+    gaps = _gaps([beat.received // _MS for beat in beats])
+    start = 0
+    for index in range(2, len(beats)):
+        before, gap = gaps[index - 2], gaps[index - 1]
+        if abs(gap - before) * 2 > before:
+            yield beats[start:index]
+            start = index
+    yield beats[start:]
 
 
-def _gaps(run: Column) -> Column:
+def _gaps(arrivals: Sequence[int]) -> list[int]:
     """Times between neighbours; empty for one beat."""
-    later = F.slice(run, 2, F.size(run))
-    return F.transform(later, lambda beat, index: beat.ms - F.get(run, index).ms)
+    return [after - before for before, after in itertools.pairwise(arrivals)]

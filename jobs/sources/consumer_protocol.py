@@ -10,17 +10,13 @@ from __future__ import annotations
 import base64
 import binascii
 import hashlib
-from collections.abc import Iterable
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 import pyarrow as pa
 from pyspark.sql.pandas.types import to_arrow_type
 
 from jobs.sources.kafka_bytes import Reader, UnreadableError
 from jobs.sources.rows import PARSED
-
-if TYPE_CHECKING:
-    from pyspark.sql import DataFrame
 
 CONSUMER: Final = "consumer"
 _DIGEST_CHARACTERS: Final = 16
@@ -77,26 +73,13 @@ def digest(data: bytes) -> str:
     return hashlib.sha256(data).hexdigest()[:_DIGEST_CHARACTERS]
 
 
-def with_decoded_blobs(rows: DataFrame) -> DataFrame:
-    """JoinGroup and SyncGroup rows of PARSED with `protocols`, `members` and `assignments` read from `blobs`.
-
-    All of the rows go to Python: hand over these alone.
-    """
-    return rows.mapInArrow(_decode_batches, PARSED)
-
-
-def _decode_batches(batches: Iterable[pa.RecordBatch]) -> Iterable[pa.RecordBatch]:
-    for batch in batches:
-        types = batch.column("protocol_type").to_pylist()
-        blobs = batch.column("blobs").to_pylist()
-        decoded = [_decode(kind, blob) for kind, blob in zip(types, blobs, strict=True)]
-        columns = [
-            pa.array([row[name] for row in decoded], to_arrow_type(PARSED[name].dataType))
-            if name in {"protocols", "members", "assignments"}
-            else batch.column(name)
-            for name in batch.schema.names
-        ]
-        yield pa.RecordBatch.from_arrays(columns, batch.schema.names)
+def decoded(rows: pa.Table) -> pa.Table:
+    """JoinGroup and SyncGroup rows of PARSED with `protocols`, `members` and `assignments` read from `blobs`."""
+    read = [_decode(*row) for row in zip(rows["protocol_type"].to_pylist(), rows["blobs"].to_pylist(), strict=True)]
+    for name in ("protocols", "members", "assignments"):
+        values = pa.array([row[name] for row in read], to_arrow_type(PARSED[name].dataType))
+        rows = rows.set_column(rows.schema.get_field_index(name), name, values)
+    return rows
 
 
 def _decode(protocol_type: str | None, blobs: dict[str, Any] | None) -> dict[str, list[dict[str, Any]] | None]:

@@ -11,7 +11,7 @@ from typing import Final
 
 from pyspark.sql import Column
 from pyspark.sql import functions as F
-from pyspark.sql.types import ArrayType, IntegerType, StringType, StructField, StructType
+from pyspark.sql.types import ArrayType, IntegerType, LongType, StringType, StructField, StructType
 
 from schemas import group_events
 
@@ -130,6 +130,7 @@ PARSED: Final = StructType(
         StructField("verdict", StringType()),
         StructField("refusal", StringType()),  # of a quarantined line: code and detail
         StructField("raw", StringType()),  # of a quarantined line: its text
+        StructField("place", LongType()),  # of a record of a topic: its partition and offset (jobs/sources/topic.py)
     ]
 )
 
@@ -137,7 +138,7 @@ PARSED: Final = StructType(
 RAW_CHARACTERS: Final = 4096
 """What is kept of a quarantined line."""
 
-COMMON: Final = ("cluster", "broker", "origin", "position", "at", "lines")
+COMMON: Final = ("cluster", "broker", "origin", "position", "at", "lines", "place")
 """Columns of a RAW record that its row keeps."""
 
 

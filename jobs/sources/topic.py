@@ -29,12 +29,10 @@ _LENGTHS: Final = {"cluster": _MAX_NAME, "broker": _MAX_NAME, "origin": _MAX_ORI
 _FAULT: Final = "^[A-Z_]{1,40}$"
 _DIGITS: Final = "^[0-9]{1,18}$"
 
-PLACE: Final = ("partition", "offset")
-"""Columns that say where a record lies in the topic."""
-CLOCKS: Final = ("read",)
-"""Columns of clocks alone."""
-SHIPPED: Final = "shipped"
-"""Column: whether a shipper wrote the record."""
+PLACE_BITS: Final = 48
+"""Of a place, those that hold the offset; the partition stands above them. So places are in the order of the topic."""
+READ_SEPARATOR: Final = "|"
+"""In a clock's text, between when its broker's logs were read to their ends (epoch ms, or nothing) and the seconds."""
 
 
 @dataclass(frozen=True)
@@ -64,11 +62,12 @@ def read_records(spark: SparkSession, topic: Topic) -> DataFrame:
 
 
 def as_lines(records: DataFrame) -> DataFrame:
-    """Kafka records as rows of raw_lines, with PLACE, CLOCKS and SHIPPED. Clocks keep their text and stand for no lines."""
+    """Kafka records as rows of raw_lines and their `place`. Clocks stand for no lines. Records of no shipper have no cluster and broker."""
     headers = F.map_from_entries(F.coalesce("headers", F.array().cast("array<struct<key:string,value:binary>>")))
-    texts = records.select("topic", *PLACE, F.col("value"), headers.alias("h")).select(
+    texts = records.select("topic", "partition", "offset", "value", headers.alias("h")).select(
         "topic",
-        *PLACE,
+        "partition",
+        "offset",
         F.make_valid_utf8(F.coalesce(F.col("value").cast("string"), F.lit(""))).alias("value"),
         *(
             F.make_valid_utf8(F.col("h")[name].cast("string")).alias(name)
@@ -76,7 +75,7 @@ def as_lines(records: DataFrame) -> DataFrame:
         ),
     )
     problem = F.coalesce(
-        *(F.when(F.col(name).isNull(), f"no header {name}") for name in ("cluster", "broker", "record", "origin", "position")),
+        *(F.when(F.coalesce(name, F.lit("")) == "", f"no header {name}") for name in ("cluster", "broker", "record", "origin", "position")),
         F.when(~F.col("record").isin(LINE, CLOCK), F.lit("header record is neither line nor clock")),
         *(_too_long(name, most) for name, most in _LENGTHS.items()),
         F.when(F.col("fault").isNotNull() & ~F.col("fault").rlike(_FAULT), F.lit("header fault is no code")),
@@ -92,16 +91,14 @@ def as_lines(records: DataFrame) -> DataFrame:
         "origin": F.when(sound, F.col("origin")).otherwise(F.concat_ws("-", "topic", "partition")),
         "position": F.when(sound, _number("position")).otherwise(F.col("offset")),
         "at": F.when(sound, F.timestamp_millis(_number("at"))),
-        "text": F.col("value"),
+        "text": F.when(is_clock, F.concat_ws(READ_SEPARATOR, F.coalesce("read", F.lit("")), "value")).otherwise(F.col("value")),
         "fault": F.when(sound & ~is_clock, F.col("fault")).otherwise(F.concat(F.lit(f"{NOT_SHIPPED}: "), "problem")),
         "lines": F.when(is_clock, 0).otherwise(1),
         "context": F.when(sound, F.col("context")),
     }
     return told.select(
         *(columns[field.name].cast(field.dataType).alias(field.name) for field in raw_lines.SCHEMA),
-        *PLACE,
-        F.when(is_clock, _number("read")).alias("read"),
-        sound.alias(SHIPPED),
+        (F.shiftleft(F.col("partition").cast("bigint"), PLACE_BITS) + F.col("offset")).alias("place"),
     )
 
 

@@ -7,8 +7,10 @@ from collections import Counter
 from datetime import datetime, timedelta, timezone
 from pathlib import Path
 
+import pyarrow as pa
 import pytest
 from deltalake import DeltaTable
+from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import StructType
 
 from jobs import ingest, sinks
@@ -29,10 +31,9 @@ REQUEST = (
     '{"errorCode":0},"connection":"127.0.0.1:9092-10.0.0.9:53676-0-2","totalTimeMs":1.0,"requestQueueTimeMs":0.0,'
     '"localTimeMs":1.0,"remoteTimeMs":0.0,"responseQueueTimeMs":0.0,"sendTimeMs":0.0} (kafka.request.logger)'
 )
-COLUMNS = [name for name in group_events.SCHEMA.names if name != "batch_id"]
 
 
-def runs(spark, *beats):
+def runs(*beats):
     """(arrival of the first, beats, longest gap, positions) of the runs of beats (arrival in ms since START, error code)."""
     member = {
         "cluster": "c", "broker": "b", "source": "request", "origin": "f", "kind": "HEARTBEAT", "group_id": "g", "member_id": "m",
@@ -42,15 +43,15 @@ def runs(spark, *beats):
     for position, (ms, error) in enumerate(beats, 1):
         arrival = START + timedelta(milliseconds=ms)
         rows.append({**member, "position": position, "error_code": error, "received_at": arrival, "at": arrival})
-    found = heartbeat_runs(spark.createDataFrame(rows, PARSED).coalesce(1), COLUMNS).collect()
+    found = heartbeat_runs(pa.Table.from_pylist(rows, schema=to_arrow_schema(PARSED))).to_pylist()
     return sorted((row["received_at"], list(row["beats"]), row["longest_gap_ms"], list(row["positions"])) for row in found)
 
 
-def test_a_run_is_cut_where_the_rhythm_or_the_answer_changes(spark):
+def test_a_run_is_cut_where_the_rhythm_or_the_answer_changes():
     steady = [(3000 * n, 0) for n in range(5)]
     after_a_gap = [(25_000 + 3100 * n, 0) for n in range(3)]
     refused = [(40_000, 27)]
-    found = runs(spark, *steady, *after_a_gap, *refused)
+    found = runs(*steady, *after_a_gap, *refused)
     assert [run[1:] for run in found] == [
         ([0, 3000, 6000, 9000, 12_000], 3000, [1, 2, 3, 4, 5]),
         ([0], None, [6]),  # the gap before it is another rhythm, and so is the gap after it
@@ -59,19 +60,19 @@ def test_a_run_is_cut_where_the_rhythm_or_the_answer_changes(spark):
     ]
 
 
-def test_beats_are_in_the_order_of_their_arrival(spark):
-    ((_, beats, _, positions),) = runs(spark, (3001, 0), (1, 0), (6001, 0))
+def test_beats_are_in_the_order_of_their_arrival():
+    ((_, beats, _, positions),) = runs((3001, 0), (1, 0), (6001, 0))
     assert (beats, positions) == ([0, 3000, 6000], [2, 1, 3])
 
 
-def test_arrival_and_offset_are_cut_alike(spark):
+def test_arrival_and_offset_are_cut_alike():
     """Whichever beat is the first of its row, the sum is the arrival in whole milliseconds."""
     beats = [(1000 * n + part, 0) for n, part in enumerate([0.3, 0.9, 1.5, 0.001, 0.999, 0.5], 1)]
 
     def arrivals(*batches):
         found = Counter()
         for batch in batches:
-            for received, offsets, _, _ in runs(spark, *batch):
+            for received, offsets, _, _ in runs(*batch):
                 first = (received.astimezone(timezone.utc) - START) // timedelta(milliseconds=1)  # collected naive, in local time
                 found.update(first + offset for offset in offsets)
         return found

@@ -149,7 +149,7 @@ def test_what_no_shipper_wrote_goes_to_quarantine(spark, broker, tmp_path):
         "NOT_SHIPPED: header position is no number that can be",
         "NOT_SHIPPED: header at is no number that can be",
         "NOT_SHIPPED: header cluster is longer than 249",
-        "NOT_SHIPPED: header position is no number that can be",
+        "NOT_SHIPPED: no header position",
         "NOT_SHIPPED: header read is no number that can be",
     ]
     assert "\\x1b[31m" in found[7]["raw"]
