@@ -26,11 +26,12 @@ import pyarrow.compute as pc
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from coordinator_model.events import CLIENT_SOURCE, CLIENTS, PSEUDO_BROKERS
+from coordinator_model.events import CLIENT_SOURCE, CLIENTS, HEARTBEAT, PSEUDO_BROKERS
 from jobs import sinks
+from jobs.prepared import Prepared
 from jobs.safe_text import printable
 from jobs.sources import client_log, coordinator_log, group_records, request_log
-from jobs.sources.event_rows import event_rows
+from jobs.sources.event_rows import BEAT_COLUMNS, beat_rows, event_rows
 from jobs.sources.rows import CLOCK as CLOCK_VERDICT
 from jobs.sources.rows import (
     CLOCK_SOURCE,
@@ -82,8 +83,12 @@ def read_slices(spark: SparkSession, folder: Path) -> DataFrame:
 
 def transform(raw: DataFrame) -> DataFrame:
     """RAW records as rows of PARSED, one each."""
-    if "place" not in raw.columns:
-        raw = raw.withColumn("place", F.lit(None).cast("bigint"))
+    return parse(with_source(raw))
+
+
+def with_source(raw: DataFrame) -> DataFrame:
+    """RAW records with what kind of evidence each is, and a place, if none of a topic then null."""
+    placed = raw if "place" in raw.columns else raw.withColumn("place", F.lit(None).cast("bigint"))
     text = F.coalesce("text", F.lit(""))
     source = (
         F.when(F.col("record") != raw_lines.LINE, CLOCK_SOURCE)
@@ -93,7 +98,11 @@ def transform(raw: DataFrame) -> DataFrame:
         .when(coordinator_log.is_coordinator_line(text), COORDINATOR_SOURCE)
         .otherwise(UNKNOWN_SOURCE)
     )
-    told = raw.withColumn("source", source)
+    return placed.withColumn("source", source)
+
+
+def parse(told: DataFrame) -> DataFrame:
+    """RAW records with their source as rows of PARSED: each by the parser of its source, which all look through the records."""
     sound = F.col("fault").isNull()
     is_request, is_coordinator = sound & (F.col("source") == REQUEST_SOURCE), sound & (F.col("source") == COORDINATOR_SOURCE)
     is_client, is_record = sound & (F.col("source") == CLIENT_SOURCE), sound & F.col("source").isin(*PSEUDO_BROKERS)
@@ -145,15 +154,21 @@ def told(rows: DataFrame) -> pa.Table:
 
 
 def events(rows: DataFrame, batch_id: int, admitted: Admitted | None = None) -> DataFrame:
-    """Rows of PARSED as rows of group_events, in one partition."""
+    """Rows of PARSED as rows of group_events."""
     admitted = admitted or Admitted()
     verdicts = [EVENT, CLOCK_VERDICT] if admitted.clocks is None else [EVENT]
     without, clocks = list(admitted.without), list(admitted.clocks or ())
 
-    def made(batches: Iterable[pa.RecordBatch]) -> Iterable[pa.RecordBatch]:
+    def of_beats(batches: Iterable[pa.RecordBatch]) -> Iterable[pa.RecordBatch]:
+        return beat_rows(batches, batch_id, without=without)
+
+    def of_others(batches: Iterable[pa.RecordBatch]) -> Iterable[pa.RecordBatch]:
         return event_rows(batches, batch_id, without=without, clocks=clocks)
 
-    return rows.filter(F.col("verdict").isin(verdicts)).repartition(1).mapInArrow(made, group_events.SCHEMA)
+    is_beat = (F.col("verdict") == EVENT) & F.col("kind").eqNullSafe(HEARTBEAT)
+    beats = rows.filter(is_beat).select(*BEAT_COLUMNS).repartition(1).mapInArrow(of_beats, group_events.SCHEMA)
+    others = rows.filter(F.col("verdict").isin(verdicts) & ~is_beat).repartition(1).mapInArrow(of_others, group_events.SCHEMA)
+    return beats.union(others)
 
 
 def refused(rows: DataFrame, batch_id: int, without: Sequence[int] = ()) -> pa.Table:
@@ -220,6 +235,23 @@ def write_batch(
         observer(IngestedBatch(batch_id, _by_cluster(accounted)))
 
 
+class LineWriter:
+    """Writes micro-batches of RAW records with their source (`with_source`)."""
+
+    def __init__(self, **options: Any) -> None:
+        """`options`: of `write_batch`."""
+        self._parse = Prepared(parse)
+        self._options = options
+
+    def __call__(self, lines: DataFrame, batch_id: int, **options: Any) -> None:
+        """Parses a batch and writes it, as Spark calls it. `options`: further ones of `write_batch`."""
+        lines.persist()  # else every parser would read the input
+        try:
+            write_batch(self._parse(lines), batch_id, **self._options, **options)
+        finally:
+            lines.unpersist()
+
+
 def _by_cluster(accounted: pa.Table) -> dict[str, tuple[int, int, int]]:
     counts = ["skipped", "events", "quarantined"]
     summed = accounted.group_by("cluster").aggregate([(name, "sum") for name in counts]).to_pylist()
@@ -241,6 +273,8 @@ def own_session(spark: SparkSession) -> SparkSession:
     session.conf.set("spark.sql.codegen.wholeStage", "false")
     # Spark would derive what each of the many columns implies for the others, at every batch: most of a small batch's time, for nothing.
     session.conf.set("spark.sql.constraintPropagation.enabled", "false")
+    # What is cached for a moment is not worth compressing.
+    session.conf.set("spark.sql.inMemoryColumnarStorage.compressed", "false")
     # A slice is a few compressed MB, which Spark would give to one task: parsing it is worth one per core.
     session.conf.set("spark.sql.files.openCostInBytes", str(_SPLIT_BYTES))
     return session
@@ -261,9 +295,9 @@ def start_ingest(
     session = own_session(spark)
     trigger = {"availableNow": True} if once else {"processingTime": "1 second"}
     return (
-        transform(read_slices(session, spool_slices))
+        with_source(read_slices(session, spool_slices))
         .writeStream.queryName("ingest")
-        .foreachBatch((stopping or Stopping()).guard(partial(write_batch, lakehouse=lakehouse, observer=observer)))
+        .foreachBatch((stopping or Stopping()).guard(LineWriter(lakehouse=lakehouse, observer=observer)))
         .option("checkpointLocation", sinks.for_spark(checkpoint))
         .trigger(**trigger)
         .start()

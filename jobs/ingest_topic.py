@@ -1,7 +1,7 @@
 """A topic of log lines to group_events: read records, pass over what came before, parse, write. `spark-submit jobs/ingest_topic.py --help`.
 
-    topic ──► transform ──► lines ──► gate ──► group_events, quarantine, input_lines     as in jobs/ingest.py
-                              └─ clocks ─┘ ──► clock rows: how far each broker's logs are known in all partitions
+    topic ──► parse ──► lines ──► gate ──► group_events, quarantine, input_lines     as in jobs/ingest.py
+                          └─ clocks ─┘ ──► clock rows: how far each broker's logs are known in all partitions
 
 Every batch is idempotent, as ingest's are. What the gate remembers is a file a batch in the checkpoint's folder: batch N begins with
 what N-1 left, however often it is run.
@@ -64,7 +64,7 @@ def start_ingest_topic(
     session.conf.set("spark.sql.mapKeyDedupPolicy", "LAST_WIN")
     trigger = {"availableNow": True} if once else {"processingTime": "1 second"}
     return (
-        ingest.transform(topics.as_lines(topics.read_records(session, topic)))
+        ingest.with_source(topics.as_lines(topics.read_records(session, topic)))
         .writeStream.queryName("ingest-topic")
         .foreachBatch((stopping or Stopping()).guard(Writer(lakehouse, checkpoint, observer, accounted)))
         .option("checkpointLocation", sinks.for_spark(checkpoint))
@@ -79,15 +79,14 @@ class Writer:
     def __init__(
         self, lakehouse: Path, checkpoint: Path, observer: Callable[[int], None] | None = None, accounted: ingest.Observer | None = None
     ) -> None:
-        self._lakehouse = lakehouse
+        self._write = ingest.LineWriter(lakehouse=lakehouse, app_id=APP_ID, observer=accounted)
         self._observer = observer
-        self._accounted = accounted
         self._checkpoint = checkpoint
         self._states = checkpoint / GATE
         self._last: tuple[int, Gate] | None = None
 
-    def __call__(self, rows: DataFrame, batch_id: int) -> None:
-        """Writes a batch of rows of PARSED, as Spark calls it."""
+    def __call__(self, records: DataFrame, batch_id: int) -> None:
+        """Writes a batch, as Spark calls it."""
         gate = self._gate(batch_id - 1)
         partitions = partitions_of(self._checkpoint, batch_id)
         read = 0
@@ -97,7 +96,7 @@ class Writer:
             read, admitted = _admit(gate, lines, partitions)
             return admitted
 
-        ingest.write_batch(rows, batch_id, lakehouse=self._lakehouse, app_id=APP_ID, gatekeeper=admit, observer=self._accounted)
+        self._write(records, batch_id, gatekeeper=admit)
         self._keep(gate, batch_id)
         if self._observer is not None:
             self._observer(read)

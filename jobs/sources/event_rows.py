@@ -14,9 +14,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyspark.sql.pandas.types import to_arrow_schema
 
-from coordinator_model.events import HEARTBEAT, JOIN_GROUP, SYNC_GROUP
+from coordinator_model.events import JOIN_GROUP, SYNC_GROUP
 from coordinator_model.partition import coordinator_partition
-from jobs.sources.compaction import heartbeat_runs
+from jobs.sources.compaction import KEPT, heartbeat_runs
 from jobs.sources.consumer_protocol import decoded
 from jobs.sources.rows import CLOCK, CLOCK_SOURCE, EVENT, GROUP, PARSED
 from schemas import group_events
@@ -28,30 +28,47 @@ _INT_MAX: Final = (1 << 31) - 1
 _MAX_SECOND: Final = 253_402_300_799  # the year 9999: what a timestamp can hold
 
 
+BEAT_COLUMNS: Final = (*sorted(KEPT), "place")
+"""What `beat_rows` needs of PARSED. Every column costs, row by row, to hand over: heartbeats are most of all lines."""
+
+
+def beat_rows(batches: Iterable[pa.RecordBatch], batch_id: int, *, without: Sequence[int] = ()) -> Iterator[pa.RecordBatch]:
+    """All HEARTBEAT rows of a micro-batch (BEAT_COLUMNS), as `mapInArrow` hands them over, as rows of group_events.
+
+    `without`: places of rows to leave out.
+    """
+    beats = _table(batches, [_PARSED.field(name) for name in BEAT_COLUMNS], without)
+    yield from _finished(_laid_out(heartbeat_runs(beats)), batch_id)
+
+
 def event_rows(
     batches: Iterable[pa.RecordBatch], batch_id: int, *, without: Sequence[int] = (), clocks: Sequence[Mapping[str, Any]] = ()
 ) -> Iterator[pa.RecordBatch]:
-    """All rows of PARSED of a micro-batch, as `mapInArrow` hands them over, as rows of group_events.
+    """All other rows of PARSED of a micro-batch, events and clocks, as rows of group_events.
 
     `without`: places of rows to leave out. `clocks`: rows of PARSED to add, by their columns that are not null.
     """
-    parsed = list(batches)
-    rows = pa.Table.from_batches(parsed, schema=parsed[0].schema if parsed else _PARSED)
-    if len(without):
-        rows = rows.filter(pc.invert(pc.is_in(rows["place"], pa.array(without, pa.int64()))))
-    known = rows.filter(pc.equal(rows["verdict"], EVENT))
-    beat = pc.equal(known["kind"], HEARTBEAT)
-    lines = known.filter(pc.invert(beat))
+    rows = _table(batches, list(_PARSED), without)
+    lines = rows.filter(pc.equal(rows["verdict"], EVENT))
     with_blobs = pc.is_in(lines["kind"], pa.array([JOIN_GROUP, SYNC_GROUP]))
     of_clocks = rows.filter(pc.and_(pc.equal(rows["verdict"], CLOCK), pc.is_valid(rows["at"])))
     parts = [
         *_spread(lines.filter(pc.invert(with_blobs))),
         _laid_out(decoded(lines.filter(with_blobs))),
-        _laid_out(heartbeat_runs(known.filter(beat))),
         _clocks([*of_clocks.select(_CLOCK.names).cast(_CLOCK).to_pylist(), *clocks]),
     ]
-    made = _placed(pa.concat_tables(parts))
-    yield from _with(made, "batch_id", pa.repeat(pa.scalar(batch_id, pa.int64()), len(made))).to_batches()
+    yield from _finished(pa.concat_tables(parts), batch_id)
+
+
+def _table(batches: Iterable[pa.RecordBatch], fields: Sequence[pa.Field], without: Sequence[int]) -> pa.Table:
+    parsed = list(batches)
+    rows = pa.Table.from_batches(parsed, schema=parsed[0].schema if parsed else pa.schema(fields))
+    return rows.filter(pc.invert(pc.is_in(rows["place"], pa.array(without, pa.int64())))) if len(without) else rows
+
+
+def _finished(rows: pa.Table, batch_id: int) -> Iterator[pa.RecordBatch]:
+    made = _with(_placed(rows), "batch_id", pa.repeat(pa.scalar(batch_id, pa.int64()), len(rows)))
+    yield from made.to_batches()
 
 
 def _laid_out(rows: pa.Table) -> pa.Table:
