@@ -36,6 +36,9 @@ _BATCH: Final = 500
 _WAIT_SECONDS: Final = 0.5
 _PLACE: Final = re.compile(rb'"partition":(\d+),"offset":(\d+)')
 _TIME: Final = re.compile(rb'"timestamp":(\d+)')
+_NO_LEADER_YET: Final = frozenset(
+    {KafkaError.NOT_LEADER_FOR_PARTITION, KafkaError.LEADER_NOT_AVAILABLE, KafkaError.UNKNOWN_TOPIC_OR_PART, KafkaError._UNKNOWN_PARTITION}  # noqa: SLF001
+)
 _GROUP_KEY: Final = GROUP_KEY.to_bytes(2, "big")
 
 
@@ -188,9 +191,23 @@ def _header(bootstrap: str) -> str:
 
 def _first(consumer: Consumer, topic: str, number: int, after: Known | None) -> int:
     """Where to begin. A topic that was made anew ends before the record that is known of it."""
-    low, high = consumer.get_watermark_offsets(TopicPartition(topic, number), timeout=CONNECT_SECONDS)
+    low, high = _watermarks(consumer, topic, number)
     following = (after.offsets.get(number, -1) if after else -1) + 1
-    return int(following if low <= following <= high else low)
+    return following if low <= following <= high else low
+
+
+def _watermarks(consumer: Consumer, topic: str, number: int) -> tuple[int, int]:
+    """First offset and the one after the last. Partitions of a topic that was made a moment ago may have no leader yet."""
+    until = time.monotonic() + CONNECT_SECONDS
+    while True:
+        try:
+            low, high = consumer.get_watermark_offsets(TopicPartition(topic, number), timeout=CONNECT_SECONDS)
+        except KafkaException as error:  # noqa: PERF203 - each attempt may fail
+            if error.args[0].code() not in _NO_LEADER_YET or time.monotonic() > until:
+                raise
+            time.sleep(_WAIT_SECONDS)
+        else:
+            return int(low), int(high)
 
 
 def continued(path: Path) -> Known | None:

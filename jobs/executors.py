@@ -19,7 +19,6 @@ from typing import TYPE_CHECKING, Any, Final
 from uuid import uuid4
 
 from jobs.errors import UserError
-from jobs.spark_process import root_cause
 
 if TYPE_CHECKING:
     from importlib.abc import Traversable
@@ -69,6 +68,8 @@ def _mark(path: Path) -> Path:
 
 def _cause(error: Exception) -> str:
     """Of a Python that cannot be started, the innermost reason does not name it."""
+    from jobs.spark_process import root_cause  # the driver's: an executor has not all of its imports
+
     started = _NO_PYTHON.search(str(error))
     return started.group() if started else root_cause(error)
 

@@ -34,7 +34,16 @@ ANSWER = {
 
 
 def rows(text, source="offsets"):
-    line = {"cluster": "c", "broker": source, "origin": f"c/{source}/x.jsonl", "position": 3, "at": AT, "lines": 1, "source": source}
+    line = {
+        "cluster": "c",
+        "broker": source,
+        "origin": f"c/{source}/x.jsonl",
+        "position": 3,
+        "at": AT,
+        "lines": 1,
+        "place": None,
+        "source": source,
+    }
     found = line_rows({**line, "text": text if isinstance(text, str) else json.dumps(text)})
     pa.RecordBatch.from_pylist([{name: row.get(name) for name in PARSED.names} for row in found], schema=to_arrow_schema(PARSED))
     assert [row["lines"] for row in found] == [1, *[0] * (len(found) - 1)]
