@@ -59,7 +59,7 @@ _APART_SECONDS: Final = 5.0
 _WARM_BATCHES: Final = 2
 _STEP_SECONDS: Final = 0.1
 _LOOK_SECONDS: Final = 0.5
-_QUIET_SECONDS: Final = 20.0
+_QUIET_SECONDS: Final = 45.0  # a rebalance whose members left waits 30 s of the broker's time for what they may still say
 """When the scenes are over and nothing was told for so long, all has been told."""
 _READ_SECONDS: Final = 60.0
 _STYLES: Final = {"ERROR": "bold red", "WARNING": "yellow", "INFO": "cyan"}
