@@ -24,12 +24,12 @@ from typing import Any
 PROJECT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(PROJECT))
 
-from confluent_kafka import Consumer, KafkaError, TopicPartition  # noqa: E402 - a script: the project is not on the path before
-from confluent_kafka.admin import AdminClient  # noqa: E402
+from confluent_kafka.admin import AdminClient  # noqa: E402 - a script: the project is not on the path before
 from confluent_kafka.cimpl import NewTopic  # noqa: E402
 
 from jobs.local_broker import LocalBroker  # noqa: E402
-from jobs.sources.topic_lines import LINE, read_record  # noqa: E402
+from jobs.sources.topic_lines import LINE  # noqa: E402
+from scripts.topic_records import topic_records  # noqa: E402
 
 RECORDING = PROJECT / "tests" / "data" / "recordings" / "kafka-4.2.0" / "broker-1" / "kafka-request.log.gz"
 PARTITIONS = 6
@@ -118,19 +118,9 @@ def stamp(at: datetime) -> bytes:
 
 def delays_of(broker: LocalBroker, topic: str) -> Iterator[int]:
     """Milliseconds from each line's time to its record's."""
-    consumer = Consumer({"bootstrap.servers": broker.bootstrap, "group.id": "bench", "enable.partition.eof": True})
-    consumer.assign([TopicPartition(topic, number, 0) for number in range(PARTITIONS)])
-    left = PARTITIONS
-    while left:
-        for message in consumer.consume(1_000, 5):
-            error = message.error()
-            if error is not None:
-                left -= error.code() == KafkaError._PARTITION_EOF  # noqa: SLF001 - so it is called
-                continue
-            record = read_record(message.headers(), message.value())
-            if record.record == LINE and record.at_ms is not None:
-                yield message.timestamp()[1] - record.at_ms
-    consumer.close()
+    for message, record in topic_records(broker.bootstrap, topic):
+        if record.record == LINE and record.at_ms is not None:
+            yield message.timestamp()[1] - record.at_ms
 
 
 if __name__ == "__main__":

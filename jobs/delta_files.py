@@ -8,7 +8,6 @@ that no commit names; they are deleted when they are old.
 from __future__ import annotations
 
 import json
-import os
 import shutil
 import time
 from collections.abc import Iterator, Sequence
@@ -27,6 +26,7 @@ from deltalake.transaction import AddAction, RemoveAction
 from jobs import locks
 from jobs.delta_log import LOG, commits
 from jobs.errors import UserError
+from jobs.files import sync
 from jobs.lake import rows_of_files
 
 FILE_BYTES: Final = 64 << 20
@@ -113,9 +113,9 @@ def rewrite(folder: Path, files: Sequence[DataFile], scratch: Path, *, order: st
         raise RuntimeError(f"{folder}: {before} rows became {after}; the table was not changed")
     for add in added:
         written = scratch / unquote(add["path"])
-        _sync(written)
+        sync(written)
         written.rename(folder / written.name)
-    _sync(folder)
+    sync(folder)
     changes = after != before
     replace(
         folder,
@@ -181,12 +181,3 @@ def _rows(table: DeltaTable, folder: Path, file: DataFile, spill: Path) -> int:
     if file.rows is not None:
         return file.rows
     return sum(len(batch) for batch in read(table, folder, [file.path], spill))
-
-
-def _sync(path: Path) -> None:
-    """Makes a file, or what a folder lists, outlast a power cut."""
-    descriptor = os.open(path, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)

@@ -26,6 +26,7 @@ from pyspark.sql import DataFrame
 
 from jobs import ingest, sinks
 from jobs.files import write_whole
+from jobs.safe_text import printable
 from jobs.sources import topic as topics
 from jobs.sources.rows import CLOCK
 from jobs.sources.topic import Topic
@@ -190,7 +191,7 @@ def main(arguments: list[str] | None = None) -> None:
         session = partial(spark_session, "rebalance-ingest-topic")
         pipeline.ingest_topic_alone(wanted, given.lakehouse, settings=load(given.config), once=given.once, session=session)
     except UserError as error:
-        parser.error(str(error))
+        parser.error(printable(str(error), 2_000))
 
 
 if __name__ == "__main__":

@@ -25,7 +25,7 @@ def measured(jvm: int | None) -> Memory:
     driver = resident(os.getpid())
     if jvm is None or driver is None:
         return Memory(driver)
-    workers = [bytes_ for pid in _descendants(jvm) if (bytes_ := resident(pid)) is not None]
+    workers = [bytes_ for pid in descendants(jvm) if (bytes_ := resident(pid)) is not None]
     return Memory(driver, resident(jvm), sum(workers))
 
 
@@ -37,7 +37,8 @@ def resident(pid: int) -> int | None:
         return None
 
 
-def _descendants(pid: int) -> set[int]:
+def descendants(pid: int) -> set[int]:
+    """Processes that a process started, and those that they did."""
     parents = {}
     for folder in _PROC.glob("[0-9]*"):
         try:

@@ -8,12 +8,12 @@ from __future__ import annotations
 
 import fcntl
 import json
-import os
 from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, Final
 
 from jobs.errors import UserError
+from jobs.files import write_whole
 from jobs.sources.slicing import Stream, stream_of, streams_state
 
 if TYPE_CHECKING:
@@ -83,17 +83,7 @@ class ShipState:
         """Replaces the file: after a crash there is either the old one or the new one, whole."""
         target = {"cluster": self._target.cluster, "broker": self._target.broker, "topic": self._target.topic}
         state = {"version": VERSION, "target": target, "streams": streams_state(streams)}
-        temporary = self.path.with_name(self.path.name + ".tmp")
         try:
-            with temporary.open("w", encoding="utf-8") as file:
-                json.dump(state, file, separators=(",", ":"))
-                file.flush()
-                os.fsync(file.fileno())
-            temporary.replace(self.path)
-            folder = os.open(self.path.parent, os.O_RDONLY)
-            try:
-                os.fsync(folder)
-            finally:
-                os.close(folder)
+            write_whole(self.path, json.dumps(state, separators=(",", ":")).encode())
         except OSError as error:
             raise UserError(f"--state {self.path}: cannot be written: {error.strerror}") from None

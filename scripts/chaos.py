@@ -27,18 +27,19 @@ import tempfile
 import threading
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta, timezone
 from pathlib import Path
 from typing import Any, Final
 
-from confluent_kafka import Consumer, KafkaError, TopicPartition
 from deltalake import DeltaTable
 
 from jobs.local_broker import LocalBroker
-from jobs.sources.topic_lines import LINE, read_record
+from jobs.memory import descendants
+from jobs.sources.topic_lines import LINE
 from schemas import TRACK_TABLES, group_events, input_lines, quarantine
+from scripts.topic_records import topic_records
 
 PROJECT: Final = Path(__file__).resolve().parents[1]
 RECORDINGS: Final = PROJECT / "tests" / "data" / "recordings"
@@ -127,19 +128,11 @@ class Kept:
             self.process = None
 
 
-def descendants(pid: int) -> Iterator[tuple[int, str]]:
-    """Processes below one, with their command lines."""
-    parents: dict[int, list[int]] = {}
-    for entry in Path("/proc").iterdir():
-        if entry.name.isdigit():
-            with contextlib.suppress(OSError, IndexError, ValueError):
-                parents.setdefault(int((entry / "stat").read_text().rpartition(")")[2].split()[1]), []).append(int(entry.name))
-    waiting = parents.get(pid, [])
-    while waiting:
-        child = waiting.pop()
-        waiting += parents.get(child, [])
-        with contextlib.suppress(OSError):
-            yield child, Path(f"/proc/{child}/cmdline").read_text(errors="replace").replace("\0", " ")
+def _command_line(pid: int) -> str:
+    try:
+        return Path(f"/proc/{pid}/cmdline").read_text(errors="replace")
+    except OSError:
+        return ""  # it is gone
 
 
 class Chaos:
@@ -201,7 +194,7 @@ class Chaos:
                 return None
         else:
             process = self.kept["driver"].process
-            found = [pid for pid, command in descendants(process.pid) if _SIGNS[victim] in command] if process else []
+            found = [pid for pid in descendants(process.pid) if _SIGNS[victim] in _command_line(pid)] if process else []
             if not found:
                 return None
             with contextlib.suppress(ProcessLookupError):
@@ -227,20 +220,10 @@ def _kill(process: subprocess.Popen[bytes] | None) -> bool:
 
 def topic_lines(bootstrap: str) -> Counter[tuple[str, str, str, int]]:
     """The lines of the topic, and how often each is there."""
-    consumer = Consumer({"bootstrap.servers": bootstrap, "group.id": "chaos", "enable.partition.eof": True, "enable.auto.commit": False})
-    consumer.assign([TopicPartition(TOPIC, number, 0) for number in range(PARTITIONS)])
     found: Counter[tuple[str, str, str, int]] = Counter()
-    left = PARTITIONS
-    while left:
-        for message in consumer.consume(1_000, 5):
-            error = message.error()
-            if error is not None:
-                left -= error.code() == KafkaError._PARTITION_EOF  # noqa: SLF001 - so it is called
-                continue
-            record = read_record(message.headers(), message.value())
-            if record.record == LINE:
-                found[record.cluster, record.broker, record.origin, record.position] += 1
-    consumer.close()
+    for _, record in topic_records(bootstrap, TOPIC):
+        if record.record == LINE:
+            found[record.cluster, record.broker, record.origin, record.position] += 1
     return found
 
 

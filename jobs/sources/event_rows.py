@@ -6,7 +6,6 @@ planning them and for the stages of their groupings, however few the rows (docs/
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final
 
@@ -18,6 +17,7 @@ from coordinator_model.events import JOIN_GROUP, SYNC_GROUP
 from coordinator_model.partition import coordinator_partition
 from jobs.sources.compaction import KEPT, heartbeat_runs
 from jobs.sources.consumer_protocol import decoded
+from jobs.sources.heard import heard_seconds
 from jobs.sources.rows import CLOCK, CLOCK_SOURCE, EVENT, GROUP, PARSED
 from schemas import group_events
 
@@ -25,7 +25,6 @@ _ARROW: Final = to_arrow_schema(group_events.SCHEMA)
 _PARSED: Final = to_arrow_schema(PARSED)
 _SECOND: Final = 1_000_000  # microseconds
 _INT_MAX: Final = (1 << 31) - 1
-_MAX_SECOND: Final = 253_402_300_799  # the year 9999: what a timestamp can hold
 
 
 BEAT_COLUMNS: Final = (*sorted(KEPT), "place")
@@ -114,7 +113,7 @@ def _clocks(rows: Iterable[Mapping[str, Any]]) -> pa.Table:
     for row in rows:
         key = row["cluster"], row["broker"], row["kind"]
         latest[key] = max(latest.get(key, (-1, "", 0)), (row["at"], row["origin"], row["position"]))
-        heard.setdefault(key, []).extend(_seconds(row["raw"]))
+        heard.setdefault(key, []).extend(heard_seconds(row["raw"]))
     made = []
     for (cluster, broker, kind), (at, origin, position) in sorted(latest.items()):
         seconds = heard[cluster, broker, kind]
@@ -126,16 +125,6 @@ def _clocks(rows: Iterable[Mapping[str, Any]]) -> pa.Table:
             }
         )  # fmt: skip
     return _laid_out(pa.Table.from_pylist(made, schema=_CLOCK_ROW))
-
-
-def _seconds(text: str | None) -> list[int]:
-    """First and last seconds. What is no such list says nothing; neither does what no clock can have."""
-    try:
-        found = json.loads(text or "[]")
-    except (ValueError, RecursionError):
-        return []
-    sound = isinstance(found, list) and not len(found) % 2 and all(type(second) is int and 0 <= second <= _MAX_SECOND for second in found)
-    return found if sound else []
 
 
 _CLOCK: Final = pa.schema(

@@ -24,6 +24,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from pyspark.sql.types import DataType, LongType, StringType, TimestampType
 
+from jobs.files import sync, write_whole
 from jobs.sources.log_files import LogFile, discover
 from jobs.sources.log_lines import Kept
 from jobs.sources.log_times import NEVER
@@ -283,7 +284,7 @@ class Spool(Slicer):
 
     def _publish(self, number: int) -> None:
         (self._pending / _file_name(number)).replace(self.slices_folder / _file_name(number))
-        _sync_folder(self.slices_folder)
+        sync(self.slices_folder)
 
     def _save_state(self, pending: int) -> None:
         state = {
@@ -292,13 +293,7 @@ class Spool(Slicer):
             "ended": self._ended,
             "streams": streams_state(self._streams),
         }
-        temporary = self.folder / f"_{STATE}"
-        with temporary.open("w", encoding="utf-8") as file:
-            json.dump(state, file, separators=(",", ":"))
-            file.flush()
-            os.fsync(file.fileno())
-        temporary.replace(self.folder / STATE)
-        _sync_folder(self.folder)
+        write_whole(self.folder / STATE, json.dumps(state, separators=(",", ":")).encode())
 
     def _recover(self) -> None:
         """Takes up the state, finishes the slice that it names, and deletes one that it does not."""
@@ -332,12 +327,3 @@ def _repeat(parts: list[tuple[Stream, int]], value: Callable[[Stream], str]) -> 
     """A column that is the same for all rows of a part."""
     rows = np.repeat(np.arange(len(parts)), [count for _, count in parts])
     return pa.array([value(stream) for stream, _ in parts], pa.string()).take(pa.array(rows))
-
-
-def _sync_folder(folder: Path) -> None:
-    """Makes renames in a folder last."""
-    handle = os.open(folder, os.O_RDONLY)
-    try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)

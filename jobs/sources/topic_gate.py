@@ -11,7 +11,6 @@ same order give the same state, so a batch that is run again after a crash comes
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Final, NamedTuple
@@ -20,10 +19,11 @@ import msgpack
 import numpy as np
 import numpy.typing as npt
 
+from jobs.sources.heard import heard_seconds
+
 STATE_VERSION: Final = 1
 LOGS_KEPT: Final = 10_000
 """Logs remembered, those that were written to last. A log that is forgotten and shipped again is taken for a new one."""
-_MAX_SECOND: Final = 253_402_300_799  # the year 9999: what a timestamp can hold
 READ_MARGIN_MS: Final = 1_000
 """A line may be written so much later than the time that it bears: what was read by a moment is complete up to this long before it."""
 
@@ -145,7 +145,7 @@ class Gate:
         state.ahead = {partition: ahead for partition, ahead in state.ahead.items() if ahead != state.known}
         state.seen = state.seen[np.searchsorted(state.seen, state.known.position, "right") :]
         settled = sorted(position for position in state.heard if position <= state.known.position)
-        return tuple(second for position in settled for second in _seconds(state.heard.pop(position)))
+        return tuple(second for position in settled for second in heard_seconds(state.heard.pop(position)))
 
     def _time(self, log: LogName, heard: tuple[int, ...]) -> BrokerTime | None:
         known = self._logs[log].known
@@ -190,14 +190,3 @@ def _both(one: BrokerTime, other: BrokerTime) -> BrokerTime:
     """The later of two times of a broker, and all that was heard."""
     later = other if other.at_ms > one.at_ms else one
     return BrokerTime(later.log, later.position, later.at_ms, one.heard + other.heard)
-
-
-def _seconds(heard: str) -> list[int]:
-    """First and last seconds, as many of one as of the other. What is no such list says nothing."""
-    try:
-        seconds = json.loads(heard)
-    except (ValueError, RecursionError):
-        return []
-    if not isinstance(seconds, list) or len(seconds) % 2 or not all(type(second) is int for second in seconds):
-        return []
-    return seconds if all(0 <= second <= _MAX_SECOND for second in seconds) else []

@@ -16,14 +16,14 @@ import time
 from pathlib import Path
 
 import pytest
-from confluent_kafka import Consumer, KafkaError, TopicPartition
 
 from jobs.cli import main
 from jobs.local_broker import LocalBroker
 from jobs.sources.log_bytes import open_log
 from jobs.sources.log_lines import Kept, LogReader
 from jobs.sources.log_times import LocalTimes
-from jobs.sources.topic_lines import CLOCK, LINE, read_record
+from jobs.sources.topic_lines import CLOCK, LINE
+from scripts.topic_records import topic_records
 from tests.sources.log_makers import coordinator, other, request
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow]
@@ -53,18 +53,7 @@ def end(shipper):
 
 def read_back(bootstrap, topic):
     """All records, as (partition, offset, record), each partition in its order."""
-    consumer = Consumer({"bootstrap.servers": bootstrap, "group.id": "reader", "enable.partition.eof": True, "enable.auto.commit": False})
-    partitions = consumer.list_topics(topic, timeout=20).topics[topic].partitions
-    consumer.assign([TopicPartition(topic, number, 0) for number in partitions])
-    found, left = [], set(partitions)
-    while left:
-        for message in consumer.consume(1_000, 5):
-            if message.error() is None:
-                found.append((message.partition(), message.offset(), read_record(message.headers(), message.value())))
-            else:
-                assert message.error().code() == KafkaError._PARTITION_EOF
-                left.discard(message.partition())
-    consumer.close()
+    found = [(message.partition(), message.offset(), record) for message, record in topic_records(bootstrap, topic)]
     return sorted(found, key=lambda row: row[:2])
 
 
