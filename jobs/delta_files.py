@@ -23,7 +23,6 @@ from deltalake import CommitProperties, DeltaTable, PostCommitHookProperties, Wr
 from deltalake.exceptions import CommitFailedError
 from deltalake.transaction import AddAction, RemoveAction
 
-from jobs import locks
 from jobs.delta_log import LOG, commits
 from jobs.errors import UserError
 from jobs.files import sync
@@ -136,22 +135,21 @@ def count(folder: Path, files: Sequence[DataFile], condition: str, spill: Path) 
 
 def replace(folder: Path, removed: Sequence[DataFile], added: list[AddAction], *, changes: bool) -> None:
     """One commit that takes files out and others in. `changes`: whether rows go with it. ChangedError: nothing was changed."""
-    with locks.commits(folder, alone=True):
-        table = DeltaTable(str(folder))
-        if not {file.path for file in removed} <= {file.path for file in data_files(table)}:
-            raise _changed(folder)
-        now = int(time.time() * 1_000)
-        out = [RemoveAction(path=f.path, data_change=changes, deletion_timestamp=now, size=f.size, partition_values={}) for f in removed]
-        try:
-            table.create_write_transaction(
-                [*out, *added],
-                mode="append",
-                schema=table.schema(),
-                commit_properties=CommitProperties(custom_metadata={"isBlindAppend": False}),
-                post_commithook_properties=PostCommitHookProperties(create_checkpoint=False, cleanup_expired_logs=False),
-            )
-        except CommitFailedError:
-            raise _changed(folder) from None
+    table = DeltaTable(str(folder))
+    if not {file.path for file in removed} <= {file.path for file in data_files(table)}:
+        raise _changed(folder)
+    now = int(time.time() * 1_000)
+    out = [RemoveAction(path=f.path, data_change=changes, deletion_timestamp=now, size=f.size, partition_values={}) for f in removed]
+    try:
+        table.create_write_transaction(
+            [*out, *added],
+            mode="append",
+            schema=table.schema(),
+            commit_properties=CommitProperties(custom_metadata={"isBlindAppend": False}),
+            post_commithook_properties=PostCommitHookProperties(create_checkpoint=False, cleanup_expired_logs=False),
+        )
+    except CommitFailedError:
+        raise _changed(folder) from None
 
 
 def _changed(folder: Path) -> ChangedError:

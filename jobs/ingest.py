@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -31,7 +31,7 @@ from jobs import sinks
 from jobs.prepared import Prepared
 from jobs.safe_text import printable
 from jobs.sources import client_log, coordinator_log, group_records, request_log
-from jobs.sources.event_rows import BEAT_COLUMNS, beat_rows, event_rows
+from jobs.sources.event_rows import beat_rows, event_rows, finished
 from jobs.sources.rows import CLOCK as CLOCK_VERDICT
 from jobs.sources.rows import (
     CLOCK_SOURCE,
@@ -145,41 +145,37 @@ Gatekeeper = Callable[[pa.Table], Admitted]
 """Is shown the columns TOLD of all rows of a micro-batch."""
 
 
-def told(rows: DataFrame) -> pa.Table:
-    """Of each row of PARSED what has to be known to account for it: the columns TOLD."""
-    note = F.when((F.col("verdict") == CLOCK_VERDICT) | (F.col("position") == 0), F.substring("raw", 1, NOTE_CHARACTERS))
-    return rows.select(
-        *LOG, "position", F.unix_millis("at").alias("at"), "verdict", F.col("lines").cast("bigint"), "place", note.alias("note")
-    ).toArrow()
+def told(rows: pa.Table) -> pa.Table:
+    """Of each row of PARSED what has to be known to account for it: the columns TOLD. `at` in milliseconds."""
+    noted = pc.or_(pc.equal(rows["verdict"], CLOCK_VERDICT), pc.equal(rows["position"], 0))
+    columns = {
+        "at": pc.divide(rows["at"].cast(pa.int64()), 1_000),
+        "lines": rows["lines"].cast(pa.int64()),
+        "note": pc.if_else(noted, pc.utf8_slice_codeunits(rows["raw"], 0, NOTE_CHARACTERS), None),
+    }
+    return pa.table({name: columns[name] if name in columns else rows[name] for name in TOLD})
 
 
-def events(rows: DataFrame, batch_id: int, admitted: Admitted | None = None) -> DataFrame:
+def events(rows: pa.Table, batch_id: int, admitted: Admitted | None = None) -> pa.Table:
     """Rows of PARSED as rows of group_events."""
     admitted = admitted or Admitted()
     verdicts = [EVENT, CLOCK_VERDICT] if admitted.clocks is None else [EVENT]
-    without, clocks = list(admitted.without), list(admitted.clocks or ())
-
-    def of_beats(batches: Iterable[pa.RecordBatch]) -> Iterable[pa.RecordBatch]:
-        return beat_rows(batches, batch_id, without=without)
-
-    def of_others(batches: Iterable[pa.RecordBatch]) -> Iterable[pa.RecordBatch]:
-        return event_rows(batches, batch_id, without=without, clocks=clocks)
-
-    is_beat = (F.col("verdict") == EVENT) & F.col("kind").eqNullSafe(HEARTBEAT)
-    beats = rows.filter(is_beat).select(*BEAT_COLUMNS).repartition(1).mapInArrow(of_beats, group_events.SCHEMA)
-    others = rows.filter(F.col("verdict").isin(verdicts) & ~is_beat).repartition(1).mapInArrow(of_others, group_events.SCHEMA)
-    return beats.union(others)
+    wanted = rows.filter(pc.and_(pc.is_in(rows["verdict"], pa.array(verdicts)), _admitted(rows, admitted)))
+    is_beat = pc.fill_null(pc.and_(pc.equal(wanted["verdict"], EVENT), pc.equal(wanted["kind"], HEARTBEAT)), False)
+    beats = beat_rows(wanted.filter(is_beat))
+    others = event_rows(wanted.filter(pc.invert(is_beat)), clocks=admitted.clocks or ())
+    return finished(pa.concat_tables([beats, others]), batch_id)
 
 
-def refused(rows: DataFrame, batch_id: int, without: Sequence[int] = ()) -> pa.Table:
+def _admitted(rows: pa.Table, admitted: Admitted) -> pa.ChunkedArray:
+    return pc.invert(pc.is_in(rows["place"], pa.array(admitted.without, pa.int64())))
+
+
+def refused(rows: pa.Table, batch_id: int, admitted: Admitted | None = None) -> pa.Table:
     """Quarantined rows, their text made printable."""
-    table = (
-        rows.filter(F.col("verdict") == QUARANTINE)
-        .select("cluster", "broker", "raw", F.col("refusal").alias("reason"), "source", "origin", "position", "at", "place")
-        .toArrow()
-    )
-    known = pc.invert(pc.is_in(table["place"], pa.array(without, pa.int64())))
-    table = table.filter(known).drop_columns(["place"])
+    found = rows.filter(pc.and_(pc.equal(rows["verdict"], QUARANTINE), _admitted(rows, admitted or Admitted())))
+    table = found.select(["cluster", "broker", "raw", "refusal", "source", "origin", "position", "at"])
+    table = table.rename_columns({"refusal": "reason"})
     shown = pa.array((text and printable(text, RAW_CHARACTERS) for text in table["raw"].to_pylist()), pa.string())
     return _of_batch(table, batch_id).set_column(2, "raw", shown)
 
@@ -211,7 +207,7 @@ def _with_repeated(counts: pa.Table, repeated: pa.Table | None) -> pa.Table:
 
 
 def write_batch(
-    rows: DataFrame,
+    rows: pa.Table,
     batch_id: int,
     *,
     lakehouse: Path,
@@ -220,15 +216,11 @@ def write_batch(
     observer: Observer | None = None,
 ) -> None:
     """Append the rows of PARSED of one slice to the three tables."""
-    rows.persist()
-    try:
-        lines = told(rows)
-        admitted = gatekeeper(lines) if gatekeeper is not None else Admitted()
-        sinks.append_with_spark(sinks.table_path(lakehouse, group_events.NAME), events(rows, batch_id, admitted), app_id, batch_id)
-        if pc.any(pc.equal(lines["verdict"], QUARANTINE)).as_py():
-            sinks.append(sinks.table_path(lakehouse, quarantine.NAME), refused(rows, batch_id, admitted.without), app_id, batch_id)
-    finally:
-        rows.unpersist()
+    lines = told(rows)
+    admitted = gatekeeper(lines) if gatekeeper is not None else Admitted()
+    sinks.append(sinks.table_path(lakehouse, group_events.NAME), events(rows, batch_id, admitted), app_id, batch_id)
+    if pc.any(pc.equal(lines["verdict"], QUARANTINE)).as_py():
+        sinks.append(sinks.table_path(lakehouse, quarantine.NAME), refused(rows, batch_id, admitted), app_id, batch_id)
     accounted = account(lines, batch_id, admitted)
     sinks.append(sinks.table_path(lakehouse, input_lines.NAME), accounted, app_id, batch_id)
     if observer is not None:
@@ -247,9 +239,10 @@ class LineWriter:
         """Parses a batch and writes it, as Spark calls it. `options`: further ones of `write_batch`."""
         lines.persist()  # else every parser would read the input
         try:
-            write_batch(self._parse(lines), batch_id, **self._options, **options)
+            rows = self._parse(lines).toArrow()
         finally:
             lines.unpersist()
+        write_batch(rows, batch_id, **self._options, **options)
 
 
 def _by_cluster(accounted: pa.Table) -> dict[str, tuple[int, int, int]]:

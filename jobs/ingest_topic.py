@@ -66,6 +66,8 @@ def start_ingest_topic(
     trigger = {"availableNow": True} if once else {"processingTime": "1 second"}
     return (
         ingest.with_source(topics.as_lines(topics.read_records(session, topic)))
+        # A task costs Spark most of 0.1 s, to be read and its code to be found, however few its lines: one a core, not one a partition.
+        .coalesce(session.sparkContext.defaultParallelism)
         .writeStream.queryName("ingest-topic")
         .foreachBatch((stopping or Stopping()).guard(Writer(lakehouse, checkpoint, observer, accounted)))
         .option("checkpointLocation", sinks.for_spark(checkpoint))

@@ -9,7 +9,6 @@ _spool/                           slices of the input that wait for ingest
 _logs/                            Spark's log
 _lock                             held by the process that works here
 _maintain/, _maintain.lock        what `rebalance maintain` is about to put into the tables, and that it is at work
-_commits.lock                     held while a commit is made (jobs/locks.py)
 _status.json                      what that process, or the last one, said of itself (jobs/status.py)
 """
 

@@ -1,4 +1,4 @@
-"""Locks of files of a lakehouse: who works in it, who maintains it, who may add to the log of its Delta tables.
+"""Locks of files of a lakehouse: who works in it, who maintains it.
 
 They end with the process that holds them, however it ends.
 """
@@ -15,7 +15,6 @@ from typing import Final
 
 from jobs.errors import LakehouseError, UserError
 
-_COMMITS: Final = "_commits.lock"
 _LOCK_SECONDS: Final = 0.5
 """How long to try: `is_held` may have the lock, for a moment."""
 
@@ -77,19 +76,3 @@ def free_of_jvm(path: Path, busy: str) -> Iterator[None]:
         except OSError:
             raise UserError(busy) from None
         yield
-
-
-@contextmanager
-def commits(table: Path, *, alone: bool) -> Iterator[None]:
-    """Waits until a commit may be made to a Delta table of this lakehouse, and holds off those that must not come between.
-
-    On a local disk Spark looks whether a version is free and then renames its file onto it, which takes another's commit away if that came
-    between. delta-rs links its files and takes nothing. So Spark's commits share the lock, and a process that replaces files, or
-    makes a checkpoint of the log, holds it alone: a moment, for its files are written before.
-    """
-    descriptor = os.open(table.parent / _COMMITS, os.O_RDWR | os.O_CREAT, 0o644)
-    try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX if alone else fcntl.LOCK_SH)
-        yield
-    finally:
-        os.close(descriptor)

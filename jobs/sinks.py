@@ -1,8 +1,7 @@
 """Appending to the lakehouse's Delta tables, exactly once per (application, version).
 
-A batch that is run again after a crash finds its version in the table's log and changes nothing. Small tables are written by
-delta-rs (milliseconds a commit), large ones by Spark (most of a second); both keep the same transaction record, `SetTransaction` of
-the Delta protocol.
+A batch that is run again after a crash finds its version in the table's log and changes nothing: `SetTransaction` of the Delta
+protocol. Written by delta-rs, a commit takes milliseconds; by Spark it is most of a second.
 """
 
 from __future__ import annotations
@@ -14,10 +13,7 @@ from typing import Final
 import pyarrow as pa
 from deltalake import CommitProperties, DeltaTable, Transaction, write_deltalake
 from deltalake.schema import Schema
-from pyspark.sql import DataFrame
 from pyspark.sql.types import StructType
-
-from jobs import locks
 
 _CONFIGURATION: Final = {
     # A checkpoint of the log costs Spark two seconds, reading a hundred small commits costs less.
@@ -27,6 +23,7 @@ _CONFIGURATION: Final = {
     # Track reads group_events commit by commit, however far it is behind: `rebalance maintain`, which looks where it is, tidies the log.
     "delta.logRetentionDuration": "interval 3650 days",
 }
+_ONE_FILE: Final = 1 << 40
 
 
 def table_path(lakehouse: Path, name: str) -> Path:
@@ -62,21 +59,14 @@ def last_version(path: Path, app_id: str) -> int | None:
 
 
 def append(path: Path, rows: pa.Table, app_id: str, version: int) -> bool:
-    """Append with delta-rs unless this version was written before. Whether it was written now."""
+    """Append as one file unless this version was written before. Whether it was written now.
+
+    Track reads so many files a batch, and whole commits only if a commit is a file: a clock must not overtake the events before it.
+    """
     table = DeltaTable(str(path))
     done = table.transaction_version(app_id)
     if done is not None and done >= version:
         return False
     properties = CommitProperties(app_transactions=[Transaction(app_id, version)])
-    write_deltalake(table, rows, mode="append", commit_properties=properties)
+    write_deltalake(table, rows, mode="append", commit_properties=properties, target_file_size=_ONE_FILE)
     return True
-
-
-def append_with_spark(path: Path, rows: DataFrame, app_id: str, version: int) -> None:
-    """Append with Spark unless this version was written before, as one file.
-
-    Track reads so many files a batch, and whole commits only if a commit is a file: a clock must not overtake the events before it.
-    """
-    writer = rows.coalesce(1).write.format("delta").mode("append").option("txnAppId", app_id).option("txnVersion", str(version))
-    with locks.commits(path, alone=False):
-        writer.save(for_spark(path))

@@ -15,59 +15,42 @@ from pyspark.sql.pandas.types import to_arrow_schema
 
 from coordinator_model.events import JOIN_GROUP, SYNC_GROUP
 from coordinator_model.partition import coordinator_partition
-from jobs.sources.compaction import KEPT, heartbeat_runs
+from jobs.sources.compaction import heartbeat_runs
 from jobs.sources.consumer_protocol import decoded
 from jobs.sources.heard import heard_seconds
-from jobs.sources.rows import CLOCK, CLOCK_SOURCE, EVENT, GROUP, PARSED
+from jobs.sources.rows import CLOCK, CLOCK_SOURCE, EVENT, GROUP
 from schemas import group_events
 
 _ARROW: Final = to_arrow_schema(group_events.SCHEMA)
-_PARSED: Final = to_arrow_schema(PARSED)
 _SECOND: Final = 1_000_000  # microseconds
 _INT_MAX: Final = (1 << 31) - 1
 
 
-BEAT_COLUMNS: Final = (*sorted(KEPT), "place")
-"""What `beat_rows` needs of PARSED. Every column costs, row by row, to hand over: heartbeats are most of all lines."""
+def beat_rows(beats: pa.Table) -> pa.Table:
+    """All HEARTBEAT rows of a micro-batch (PARSED) as rows of group_events, but for what `finished` adds."""
+    return _laid_out(heartbeat_runs(beats))
 
 
-def beat_rows(batches: Iterable[pa.RecordBatch], batch_id: int, *, without: Sequence[int] = ()) -> Iterator[pa.RecordBatch]:
-    """All HEARTBEAT rows of a micro-batch (BEAT_COLUMNS), as `mapInArrow` hands them over, as rows of group_events.
+def event_rows(rows: pa.Table, *, clocks: Sequence[Mapping[str, Any]] = ()) -> pa.Table:
+    """All other rows of PARSED of a micro-batch, events and clocks, as rows of group_events, but for what `finished` adds.
 
-    `without`: places of rows to leave out.
+    `clocks`: rows of PARSED to add, by their columns that are not null.
     """
-    beats = _table(batches, [_PARSED.field(name) for name in BEAT_COLUMNS], without)
-    yield from _finished(_laid_out(heartbeat_runs(beats)), batch_id)
-
-
-def event_rows(
-    batches: Iterable[pa.RecordBatch], batch_id: int, *, without: Sequence[int] = (), clocks: Sequence[Mapping[str, Any]] = ()
-) -> Iterator[pa.RecordBatch]:
-    """All other rows of PARSED of a micro-batch, events and clocks, as rows of group_events.
-
-    `without`: places of rows to leave out. `clocks`: rows of PARSED to add, by their columns that are not null.
-    """
-    rows = _table(batches, list(_PARSED), without)
     lines = rows.filter(pc.equal(rows["verdict"], EVENT))
     with_blobs = pc.is_in(lines["kind"], pa.array([JOIN_GROUP, SYNC_GROUP]))
     of_clocks = rows.filter(pc.and_(pc.equal(rows["verdict"], CLOCK), pc.is_valid(rows["at"])))
-    parts = [
-        *_spread(lines.filter(pc.invert(with_blobs))),
-        _laid_out(decoded(lines.filter(with_blobs))),
-        _clocks([*of_clocks.select(_CLOCK.names).cast(_CLOCK).to_pylist(), *clocks]),
-    ]
-    yield from _finished(pa.concat_tables(parts), batch_id)
+    return pa.concat_tables(
+        [
+            *_spread(lines.filter(pc.invert(with_blobs))),
+            _laid_out(decoded(lines.filter(with_blobs))),
+            _clocks([*of_clocks.select(_CLOCK.names).cast(_CLOCK).to_pylist(), *clocks]),
+        ]
+    )
 
 
-def _table(batches: Iterable[pa.RecordBatch], fields: Sequence[pa.Field], without: Sequence[int]) -> pa.Table:
-    parsed = list(batches)
-    rows = pa.Table.from_batches(parsed, schema=parsed[0].schema if parsed else pa.schema(fields))
-    return rows.filter(pc.invert(pc.is_in(rows["place"], pa.array(without, pa.int64())))) if len(without) else rows
-
-
-def _finished(rows: pa.Table, batch_id: int) -> Iterator[pa.RecordBatch]:
-    made = _with(_placed(rows), "batch_id", pa.repeat(pa.scalar(batch_id, pa.int64()), len(rows)))
-    yield from made.to_batches()
+def finished(rows: pa.Table, batch_id: int) -> pa.Table:
+    """Rows of group_events with what their whole batch has in common, and the place of their group."""
+    return _with(_placed(rows), "batch_id", pa.repeat(pa.scalar(batch_id, pa.int64()), len(rows))).cast(_ARROW)
 
 
 def _laid_out(rows: pa.Table) -> pa.Table:

@@ -80,13 +80,12 @@ _TEXTS: Final = (
     "groupId", "memberId", "groupInstanceId", "instanceId", "protocolType", "protocolName", "leader", "reason", "serverAssignor",
     "clientId", "requestApiKeyName", "connection", "softwareName", "softwareVersion", "name", "metadata", "key", "host",
 )  # fmt: skip
-_NOT_TEXT: Final = rf'"(?:{"|".join(_TEXTS)})":(?![n"])'
-"""A field that must be a text or null and is neither: from_json makes a text of any value. No id can fake it, its quotes are escaped."""
+_NOT_TEXT: Final = rf'":(?![n"])(?<="(?:{"|".join(_TEXTS)})":)'
+"""A field that must be a text or null and is neither: from_json makes a text of any value. No id can fake it, its quotes are escaped.
 
-# Spark reads any JSON value into a text column; Kafka writes these fields as texts or null.
-_TEXT_OF_ANOTHER_TYPE: Final = (
-    r'"(?:groupId|memberId|groupInstanceId|clientId|connection|leader|protocolType|protocolName|reason|softwareName)":[^"n]'
-)
+Looks at the value first, then back at its name: most values are texts, and there are many names.
+"""
+
 _BASE64: Final = r"^(?:[A-Za-z0-9+/]{4})*(?:[A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]{3}=)?$"
 
 

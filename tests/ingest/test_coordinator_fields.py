@@ -137,7 +137,7 @@ def read(spark):
     rows = [("c", "b", "line", "f", n, START + timedelta(milliseconds=n), text, None, 1, None) for n, text in enumerate(texts)]
     told = ingest.transform(spark.createDataFrame(rows, raw_lines.SCHEMA)).persist()
     verdicts = {row["position"]: (row["verdict"], row["refusal"]) for row in told.collect()}
-    events = {row["position"]: row.asDict(recursive=True) for row in ingest.events(told, 0).collect()}
+    events = {row["position"]: row for row in ingest.events(told.toArrow(), 0).to_pylist()}
     told.unpersist()
     return events, verdicts
 

@@ -49,7 +49,7 @@ def recorded(spark, request):
     assert told.filter("verdict = 'quarantine'").count() == 0
     skipped = told.filter("verdict = 'skipped' AND source = 'request'").count()
     rows = defaultdict(list)
-    for row in ingest.events(told, 0).orderBy("at", "position").collect():
+    for row in ingest.events(told.toArrow(), 0).sort_by([("at", "ascending"), ("position", "ascending")]).to_pylist():
         rows[row["kind"]].append(row)
     told.unpersist()
     return request.param, rows, skipped

@@ -10,6 +10,7 @@ from datetime import datetime, timedelta, timezone
 from pathlib import Path
 
 import pytest
+from pyspark.sql.pandas.types import to_arrow_schema
 
 from jobs import ingest
 from schemas import group_events, raw_lines
@@ -58,7 +59,7 @@ def parsed(spark, *lines, at=START):
     told = ingest.transform(spark.createDataFrame(rows, raw_lines.SCHEMA)).persist()
     try:
         verdicts = {row["position"]: (row["verdict"], row["refusal"]) for row in told.select("position", "verdict", "refusal").collect()}
-        events = [row.asDict(recursive=True) for row in ingest.events(told, 7).collect()]
+        events = ingest.events(told.toArrow(), 7).to_pylist()
     finally:
         told.unpersist()
     return events, verdicts
@@ -176,7 +177,7 @@ def test_runs_of_any_batching_hold_the_same_heartbeats(spark):
         for start, end in itertools.pairwise(cuts):
             rows = [("c", "b", "line", "f", n, time_of(line), line, None, 1, None) for n, line in enumerate(lines[start:end], start + 1)]
             told = ingest.transform(spark.createDataFrame(rows, raw_lines.SCHEMA).coalesce(1)).persist()  # else parsed four times
-            for row in ingest.events(told, 0).collect():
+            for row in ingest.events(told.toArrow(), 0).to_pylist():
                 made += 1
                 assert row["lines"] == row["beat_count"] == len(row["beats"]) == len(row["positions"])
                 first = row["received_at"].timestamp() * 1000 // 1
@@ -193,5 +194,4 @@ def test_runs_of_any_batching_hold_the_same_heartbeats(spark):
 def test_rows_are_what_the_schema_says(spark):
     rows = [("c", "b", "line", "f.log", 1, START, request("JOIN_GROUP", 11, 5, JOIN, JOINED), None, 1, None)]
     told = ingest.transform(spark.createDataFrame(rows, raw_lines.SCHEMA))
-    made = ingest.events(told, 1).schema
-    assert [(f.name, f.dataType) for f in made] == [(f.name, f.dataType) for f in group_events.SCHEMA]
+    assert ingest.events(told.toArrow(), 1).schema == to_arrow_schema(group_events.SCHEMA)

@@ -237,8 +237,8 @@ def read(spark):
     told = ingest.transform(spark.createDataFrame(rows, raw_lines.SCHEMA)).persist()
     verdicts = {row["position"]: (row["verdict"], row["refusal"]) for row in told.collect()}
     events = {}
-    for row in ingest.events(told, 0).collect():
-        events.setdefault(row["position"], []).append(row.asDict(recursive=True))
+    for row in ingest.events(told.toArrow(), 0).to_pylist():
+        events.setdefault(row["position"], []).append(row)
     told.unpersist()
     return events, verdicts
 

@@ -12,9 +12,10 @@ from pathlib import Path
 
 import pytest
 from deltalake import DeltaTable
+from pyspark.sql.pandas.types import to_arrow_schema
 from rich.console import Console
 
-from jobs import delta_log, event_copy, locks, pipeline, sinks, swap, track
+from jobs import delta_log, event_copy, pipeline, sinks, swap, track
 from jobs.errors import UserError
 from jobs.lakehouse import Lakehouse
 from jobs.maintain import EVENTS, Policy, maintain, unread_from
@@ -175,28 +176,15 @@ def test_a_lakehouse_that_is_maintained_replayed_and_swapped_is_as_if_nothing_ha
     assert tables(lake)["rebalances"] == tables(undisturbed)["rebalances"]
 
 
-def test_an_append_of_spark_waits_while_files_are_replaced(spark, tmp_path):
+def test_a_writer_at_work_goes_on_after_the_log_was_tidied(tmp_path):
     table = sinks.ensure_table(tmp_path, EVENTS, TABLES[EVENTS])
-    rows = spark.createDataFrame([], TABLES[EVENTS])
-    thread = threading.Thread(target=sinks.append_with_spark, args=(table, rows, "app", 0))
-    with locks.commits(table, alone=True):
-        thread.start()
-        thread.join(timeout=10)
-        assert thread.is_alive()
-        assert sinks.last_version(table, "app") is None
-    thread.join()
-    assert sinks.last_version(table, "app") == 0
-
-
-def test_a_spark_at_work_goes_on_after_the_log_was_tidied(spark, tmp_path):
-    table = sinks.ensure_table(tmp_path, EVENTS, TABLES[EVENTS])
-    rows = spark.createDataFrame([], TABLES[EVENTS])
+    rows = to_arrow_schema(TABLES[EVENTS]).empty_table()
     for batch in range(5):
-        sinks.append_with_spark(table, rows, "app", batch)
+        sinks.append(table, rows, "app", batch)
     DeltaTable(str(table)).create_checkpoint()
     assert delta_log.tidy(table, unread_from=99, older_than_s=0) == 5
     for batch in range(3, 8):
-        sinks.append_with_spark(table, rows, "app", batch)
+        sinks.append(table, rows, "app", batch)
     assert sinks.last_version(table, "app") == 7
     assert DeltaTable(str(table)).version() == 8
 

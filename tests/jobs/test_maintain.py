@@ -199,24 +199,6 @@ def test_files_that_another_program_replaced_are_not_replaced_again(lake):
     assert rows(lake, "rebalances") == before
 
 
-def test_a_commit_waits_for_one_of_spark(lake):
-    entered, files = threading.Event(), data_files(DeltaTable(str(lake / EVENTS)))
-
-    def replace():
-        entered.set()
-        delta_files.replace(lake / EVENTS, files, [], changes=True)
-
-    thread = threading.Thread(target=replace)
-    with locks.commits(lake / EVENTS, alone=False), locks.commits(lake / EVENTS, alone=False):
-        thread.start()
-        entered.wait()
-        thread.join(timeout=0.5)
-        assert thread.is_alive()
-        assert DeltaTable(str(lake / EVENTS)).count() == 200
-    thread.join()
-    assert DeltaTable(str(lake / EVENTS)).count() == 0
-
-
 def test_nothing_is_lost_or_doubled_beside_a_writer(lake):
     ended = threading.Event()
     appended, failures = [], []
