@@ -42,6 +42,7 @@ TOPIC: Final = "group-protocol-logs"
 PARTITIONS: Final = 6
 TIMES: Final = {"group_events": "at", "group_transitions": "at", "rebalances": "ended_at"}
 """Of which tables, and since when a row of them was due."""
+CLOCKS: Final = frozenset({"clock", "followed"})
 WARM_SECONDS: Final = 60.0
 TARGET_SECONDS: Final = 10.0
 
@@ -80,7 +81,7 @@ class Watcher(threading.Thread):
             table = pq.read_table(self._folder / added["path"], columns=[self._column, *(["kind"] if self.table == "group_events" else [])])
             kinds = table["kind"].to_pylist() if self.table == "group_events" else [""] * len(table)
             times = table[self._column].cast(pa.timestamp("us", "UTC")).cast("int64").to_pylist()
-            found = [t / 1e6 for t, kind in zip(times, kinds, strict=True) if kind != "clock" and t is not None]
+            found = [t / 1e6 for t, kind in zip(times, kinds, strict=True) if kind not in CLOCKS and t is not None]
             self.delays += [seen - at for at in found if at >= self._from]
             self.commits.append(seen)
 

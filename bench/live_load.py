@@ -51,6 +51,7 @@ ABSENT_MS: Final = 12_000
 PARTITIONS: Final = 60
 
 _SESSION_MS: Final = 45_000
+_CLOSED: Final = "the consumer is being closed"
 _PREFIX: Final = "INFO [GroupCoordinator id=1 topic=__consumer_offsets partition={partition}] "
 _LOGGER: Final = " (org.apache.kafka.coordinator.group.GroupMetadataManager)"
 _SUBSCRIPTION: Final = base64.b64decode("AAMAAAABAAZvcmRlcnMAAAAAAAAAAP////8AAA==")
@@ -224,7 +225,7 @@ class Fleet:
         if effect.to_state is State.PREPARING_REBALANCE:
             if isinstance(cause, LeaveGroup):
                 reason = f"explicit `LeaveGroup` request for ({cause.members[0].member_id}) members."
-                self._coordinator(group, at_ms, f"[Group {{group}}] Member {cause.members[0].member_id} has left group through explicit `LeaveGroup` request; client reason: not provided")  # fmt: skip # noqa: E501
+                self._coordinator(group, at_ms, f"[Group {{group}}] Member {cause.members[0].member_id} has left group through explicit `LeaveGroup` request; client reason: {_CLOSED}")  # fmt: skip # noqa: E501
             else:
                 reason = f"Adding new member {effect.member_id} with group instance id null; client reason: not provided"
             self._coordinator(group, at_ms, f"Preparing to rebalance group {{group}} in state PreparingRebalance with old generation {effect.generation} (reason: {reason}).")  # fmt: skip # noqa: E501
@@ -274,7 +275,7 @@ def _bodies(group_id: str, request: Request, answer: Any) -> dict[str, Any]:
         told = {"protocolType": "consumer", "protocolName": "range", "assignment": text(answer.assignment)}
         return {"request": asked, "response": error | told}
     assert isinstance(request, LeaveGroup)
-    left = [{"memberId": m.member_id, "groupInstanceId": None, "reason": "the consumer is being closed"} for m in request.members]
+    left = [{"memberId": m.member_id, "groupInstanceId": None, "reason": _CLOSED} for m in request.members]
     gone = [{"memberId": m.member_id, "groupInstanceId": None, "errorCode": m.error.value} for m in answer.members]
     return {"request": {"groupId": group_id, "members": left}, "response": error | {"members": gone}}
 

@@ -97,6 +97,7 @@ PROMPT_MS: Final = 100
 
 # How far a broker's logs were read.
 CLOCK: Final = "clock"
+FOLLOWED: Final = "followed"  # a clock of a broker beside which a shipper says so every few seconds, whether the logs say something or not
 END: Final = "end"
 
 

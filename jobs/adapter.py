@@ -35,6 +35,7 @@ from coordinator_model.events import (
     CLOCK,
     COORDINATOR_ELECTED,
     END,
+    FOLLOWED,
     GROUPS_CLEANED,
     INSTANCE_FENCED,
     Assigned,
@@ -75,6 +76,8 @@ OUTPUT: Final = StructType(
         StructField("row", StringType()),
     ]
 )
+_OF_ALL: Final = (CLOCK, FOLLOWED, END, INSTANCE_FENCED, COORDINATOR_ELECTED, GROUPS_CLEANED)
+"""Kinds of rows that concern every shard of their cluster."""
 SUMMARY: Final = ""
 """`table` of the one row per call that goes to no table: how far the shard is."""
 
@@ -96,7 +99,7 @@ def to_events(rows: DataFrame, shards: int) -> DataFrame:
     """
     every_shard = F.sequence(F.lit(0), F.lit(shards - 1))
     own_shard = F.array(group_partition(F.col("group_id"), shards))
-    concerns_all = F.col("kind").isin(CLOCK, END, INSTANCE_FENCED, COORDINATOR_ELECTED, GROUPS_CLEANED) & F.col("group_id").isNull()
+    concerns_all = F.col("kind").isin(*_OF_ALL) & F.col("group_id").isNull()
     known = rows.filter(F.col("group_id").isNotNull() | concerns_all)
     return known.withColumn("shard", F.explode(F.when(concerns_all, every_shard).otherwise(own_shard))).select(
         "cluster",

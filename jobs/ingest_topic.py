@@ -24,6 +24,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyspark.sql import DataFrame
 
+from coordinator_model import events as kinds
 from jobs import ingest, sinks
 from jobs.files import write_whole
 from jobs.safe_text import printable
@@ -32,7 +33,7 @@ from jobs.sources.rows import CLOCK
 from jobs.sources.topic import Topic
 from jobs.sources.topic_gate import BrokerTime, Clock, Gate, LogName, Reach
 from jobs.stopping import Stopping
-from schemas import input_lines, raw_lines
+from schemas import input_lines
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -161,8 +162,8 @@ def _clock(row: Mapping[str, Any]) -> Clock:
 def _clock_row(time: BrokerTime) -> dict[str, Any]:
     """A broker's time as a row of PARSED, by its columns that event_rows asks for."""
     return {
-        "cluster": time.log.cluster, "broker": time.log.broker, "kind": raw_lines.CLOCK, "at": time.at_ms * 1_000,
-        "origin": time.log.origin, "position": time.position, "raw": json.dumps(time.heard),
+        "cluster": time.log.cluster, "broker": time.log.broker, "kind": kinds.FOLLOWED if time.followed else kinds.CLOCK,
+        "at": time.at_ms * 1_000, "origin": time.log.origin, "position": time.position, "raw": json.dumps(time.heard),
     }  # fmt: skip
 
 

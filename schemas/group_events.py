@@ -73,7 +73,7 @@ SCHEMA: Final = StructType(
         column(
             "kind",
             StringType(),
-            "Request: name of the API. Coordinator log: which template (coordinator_model/events.py). clock, end.",
+            "Request: name of the API. Coordinator log: which template (coordinator_model/events.py). clock, followed, end.",
             nullable=False,
         ),
         column("group_id", StringType(), "Consumer group; null where the line names none."),

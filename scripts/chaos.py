@@ -21,6 +21,7 @@ import os
 import random
 import re
 import signal
+import socket
 import subprocess
 import sys
 import tempfile
@@ -52,6 +53,7 @@ _SIGNS: Final = {"JVM": "org.apache.spark.deploy.SparkSubmit", "Python worker": 
 _STAMP: Final = "%Y-%m-%d %H:%M:%S,%f"
 _TIMED: Final = re.compile(rb"\[\d{4}-\d\d-\d\d \d\d:\d\d:\d\d,\d{3}\]")
 _RESTART_SECONDS: Final = 0.5
+_TARDY_SECONDS: Final = 0.2
 _DRAIN_SECONDS: Final = 600
 
 LogLine = tuple[float, Path, bytes]
@@ -93,6 +95,8 @@ class Writer(threading.Thread):
             for seconds, path, line in self._lines:
                 while time.time() < begin + seconds:
                     time.sleep(min(0.05, max(begin + seconds - time.time(), 0.0)))
+                # A broker stamps a line when it writes it: where this machine is too busy to be in time, all that follows is later.
+                begin = max(begin, time.time() - seconds - _TARDY_SECONDS)
                 if _TIMED.match(line):
                     at = datetime.fromtimestamp(begin, timezone.utc) + timedelta(seconds=seconds)
                     line = f"[{at:%Y-%m-%d %H:%M:%S},{at.microsecond // 1000:03d}]".encode() + line[25:]  # noqa: PLW2901
@@ -142,7 +146,8 @@ class Chaos:
         self.folder = folder
         self.random = random.Random(seed)  # noqa: S311 - decides what is killed, and when
         self.kills: Counter[str] = Counter()
-        self.broker = LocalBroker(folder / "kafka")
+        self._victims: list[str] = []  # that are due
+        self.broker = LocalBroker(folder / "kafka", port=_free_port())
         self.brokers = [(name, path.name) for name in names for path in sorted((RECORDINGS / name).glob("broker-*"))]
         self.kept: dict[str, Kept] = {}
 
@@ -181,26 +186,32 @@ class Chaos:
             process.tend()
 
     def kill_one(self) -> str | None:
-        """Kills something; returns what, or None if that does not run just now."""
-        victim = self.random.choice(VICTIMS)
+        """Kills something, each kind as often as the others; returns what, or None if nothing that is due runs just now."""
+        if not self._victims:
+            self._victims = self.random.sample(VICTIMS, len(VICTIMS))
+        for victim in self._victims:
+            if self._kill(victim):
+                self._victims.remove(victim)
+                self.kills[victim] += 1
+                return victim
+        return None
+
+    def _kill(self, victim: str) -> bool:
+        """Whether one of a kind was there to be killed."""
         if victim == "broker":
             self.broker.kill()
-        elif victim == "shipper":
-            name = self.random.choice(sorted(name for name in self.kept if name != "driver"))
-            if not _kill(self.kept[name].process):
-                return None
-        elif victim == "driver":
-            if not _kill(self.kept["driver"].process):
-                return None
-        else:
-            process = self.kept["driver"].process
-            found = [pid for pid in descendants(process.pid) if _SIGNS[victim] in _command_line(pid)] if process else []
-            if not found:
-                return None
-            with contextlib.suppress(ProcessLookupError):
-                os.kill(self.random.choice(sorted(found)), signal.SIGKILL)
-        self.kills[victim] += 1
-        return victim
+            return True
+        if victim == "shipper":
+            return _kill(self.kept[self.random.choice(sorted(name for name in self.kept if name != "driver"))].process)
+        driver = self.kept["driver"].process
+        if victim == "driver":
+            return _kill(driver)
+        found = [pid for pid in descendants(driver.pid) if _SIGNS[victim] in _command_line(pid)] if driver else []
+        if not found:
+            return False
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(self.random.choice(sorted(found)), signal.SIGKILL)
+        return True
 
     def stop(self) -> None:
         """Kills what is left."""
@@ -208,6 +219,18 @@ class Chaos:
             process.end(signal.SIGKILL)
         if self.broker.running:
             self.broker.stop()
+
+
+def _free_port() -> int:
+    """A port that is free, and that no client is given for its own end of a connection while the broker is away."""
+    for port in range(29_092, 32_768):
+        with socket.socket() as probe:
+            try:
+                probe.bind(("127.0.0.1", port))
+            except OSError:
+                continue
+            return port
+    raise OSError("no port is free")
 
 
 def _kill(process: subprocess.Popen[bytes] | None) -> bool:

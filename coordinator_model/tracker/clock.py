@@ -26,6 +26,7 @@ class BrokerClock:
     heard: list[list[int]] = field(default_factory=list)
     took_over: list[int] = field(default_factory=list)  # when it became the coordinator of partitions, ascending
     elections: dict[int, tuple[str, str, int]] = field(default_factory=dict)  # the line that tells it, by that time
+    followed: bool = False  # somebody says how far the logs are read, whether they say something or not
 
     def read_to(self, at_ms: int) -> None:
         """Lines up to `at_ms` were read. Time never goes back."""
@@ -46,6 +47,15 @@ class BrokerClock:
     def horizon_ms(self, lateness_ms: int) -> int:
         """Events before this time are complete."""
         return self.newest_ms + 1 if self.ended else self.newest_ms - lateness_ms
+
+    def decided_ms(self, max_silence_ms: int) -> int:
+        """Of which times it is decided whether the broker lived: those before this one.
+
+        A clock that a shipper moves may stand behind the last line. Until the silence since then is a long one, the next line may still
+        show that it was a short one.
+        """
+        silent_from_ms = (self.heard[-1][1] + 1) * SECOND_MS if self.heard else 0
+        return silent_from_ms if self.newest_ms - silent_from_ms <= max_silence_ms else self.newest_ms + 1
 
     def lived_through(self, at_ms: int, max_silence_ms: int) -> bool:
         """Whether the broker was heard at or after `at_ms`, with no long silence around it."""

@@ -36,10 +36,10 @@ from coordinator_model.tracker.view import (
     View,
 )
 
-MODEL_VERSION: Final = 2
-READABLE: Final = frozenset({1, 2})
-"""1: without the fields of `View` from `nodes` on. Fields are only ever added, behind the others: what an older version lacks is
-as if new."""
+MODEL_VERSION: Final = 3
+READABLE: Final = frozenset({1, 2, 3})
+"""1: without the fields of `View` from `nodes` on. 2: without `BrokerClock.followed`. Fields are only ever added, behind the others: what
+an older version lacks is as if new."""
 
 
 def pack(data: object) -> bytes:

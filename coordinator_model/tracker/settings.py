@@ -23,14 +23,18 @@ class Settings:
 
     max_silence_ms: int = 15_000
     """A broker whose log is silent for longer may have been down, so nothing is claimed of that time; brokers of one
-    group wait for each other no longer than this."""
+    group wait for each other no longer than this, unless they are followed."""
+
+    max_absence_ms: int = 60_000
+    """A broker that is followed is waited for as long as this, by all groups of its cluster: its shipper was stopped or cannot send, and
+    will bring what the broker wrote meanwhile."""
 
     kafka_version: str = ""
     """Release of the brokers, such as "3.9.1": which rules their answers are compared with. Empty: as their answers tell, and
     which member a group elects as its leader is not judged, since it differs between releases."""
 
     def __post_init__(self) -> None:
-        for name in ("lateness_ms", "settle_ms", "grace_ms", "max_silence_ms"):
+        for name in ("lateness_ms", "settle_ms", "grace_ms", "max_silence_ms", "max_absence_ms"):
             if getattr(self, name) < 0:
                 raise ValueError(f"{name} must not be negative, got {getattr(self, name)}")
         if self.kafka_version:

@@ -8,6 +8,7 @@ have nothing due are not decoded. All results are functions of the set of events
 * time is moved by clock rows alone, never by a line: of a topic, lines of one partition may be read long before those of another;
 * an event before its group's horizon is late: it is counted and not told, since what it could change is written;
 * a group with several brokers in its history waits for the slowest of them, but not longer than `max_silence_ms`;
+* brokers that are followed are waited for by all groups, as any of them may be about to speak, and longer: `max_absence_ms`;
 * logs of clients wait for nobody and hold nobody up: what comes after its group's horizon is late.
 * records and polls move no group that a broker speaks for: they wait for it. A group that they alone tell of waits for the slowest
   of all brokers, as one of them may be about to speak.
@@ -61,17 +62,23 @@ class Shard:
         for group_id in sorted({*self._held, *self._next}):
             rows += self._release(group_id)
         for clock in self._clocks.values():
-            clock.forget_before(clock.newest_ms - self.settings.lateness_ms - self.settings.grace_ms - 4 * self.settings.max_silence_ms)
+            clock.forget_before(clock.newest_ms - self._memory_ms())
         return rows
+
+    def _memory_ms(self) -> int:
+        """How long before its newest time a broker's silence may still be asked for."""
+        known = self.settings
+        return known.lateness_ms + known.grace_ms + 4 * known.max_silence_ms + known.max_absence_ms
 
     def summary(self) -> tuple[int, int, int]:
         """Groups known, events held, late events so far."""
         return len(self._blobs), sum(map(len, self._held.values())), self._late
 
     def _take(self, event: Event) -> None:
-        if event.kind in (kinds.CLOCK, kinds.END):
+        if event.kind in (kinds.CLOCK, kinds.FOLLOWED, kinds.END):
             clock = self._clocks.setdefault(event.broker, BrokerClock())
             clock.read_to(event.at_ms)
+            clock.followed = clock.followed or event.kind == kinds.FOLLOWED
             if event.kind == kinds.END:
                 clock.ended = True
             base = event.received_ms // SECOND_MS
@@ -133,9 +140,17 @@ class Shard:
             return -1
         if all(clock.ended for clock in clocks):
             return max(clock.horizon_ms(lateness) for clock in clocks)
-        horizons = [clock.horizon_ms(lateness) for clock in clocks if not clock.ended]
-        newest = max(horizons)
-        return min(h for h in horizons if h >= newest - self.settings.max_silence_ms)
+        # Sessions are judged `grace_ms` after they ran out: by then it must be decided whether their broker lived.
+        decided = min(clock.decided_ms(self.settings.max_silence_ms) for clock in clocks if not clock.ended) + self.settings.grace_ms
+        if any(clock.followed for clock in clocks):
+            others = self._clocks.keys() - brokers - kinds.PSEUDO_BROKERS - {kinds.CLIENTS}
+            clocks += [self._clocks[broker] for broker in others if self._clocks[broker].followed]
+        horizons = [(clock.horizon_ms(lateness), clock) for clock in clocks if not clock.ended]
+        newest = max(horizon for horizon, _ in horizons)
+        return min(decided, *(horizon for horizon, clock in horizons if horizon >= newest - self._patience_ms(clock)))
+
+    def _patience_ms(self, clock: BrokerClock) -> int:
+        return self.settings.max_absence_ms if clock.followed else self.settings.max_silence_ms
 
     def _release(self, group_id: str) -> list[Row]:
         horizon = self._horizon_ms(group_id)

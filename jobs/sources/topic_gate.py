@@ -71,6 +71,7 @@ class BrokerTime:
     position: int
     at_ms: int
     heard: tuple[int, ...]  # first, last, first, last, … second in which lines stand
+    followed: bool  # its shipper has said that it had read all
 
 
 @dataclass
@@ -150,7 +151,7 @@ class Gate:
     def _time(self, log: LogName, heard: tuple[int, ...]) -> BrokerTime | None:
         known = self._logs[log].known
         at_ms = max(known.at_ms, known.read_ms - READ_MARGIN_MS)
-        return BrokerTime(log, known.position, at_ms, heard) if at_ms >= 0 else None
+        return BrokerTime(log, known.position, at_ms, heard, known.read_ms >= 0) if at_ms >= 0 else None
 
     def _forget(self) -> None:
         if len(self._logs) > LOGS_KEPT:
@@ -189,4 +190,4 @@ class Gate:
 def _both(one: BrokerTime, other: BrokerTime) -> BrokerTime:
     """The later of two times of a broker, and all that was heard."""
     later = other if other.at_ms > one.at_ms else one
-    return BrokerTime(later.log, later.position, later.at_ms, one.heard + other.heard)
+    return BrokerTime(later.log, later.position, later.at_ms, one.heard + other.heard, one.followed or other.followed)

@@ -54,7 +54,15 @@ def test_a_log_that_is_silent_is_known_up_to_the_last_look_that_all_partitions_s
 def test_the_latest_log_of_a_broker_is_its_time_and_all_of_them_were_heard():
     gate = Gate()
     both = [clock(p, 10, at, heard=f"[{at // 1000},{at // 1000}]", log=log) for p in (0, 1) for log, at in ((LOG, 5_000), (OTHER, 7_000))]
-    assert gate.clocks(both, 2) == [BrokerTime(OTHER, 10, 7_000, (7, 7, 5, 5))]
+    assert gate.clocks(both, 2) == [BrokerTime(OTHER, 10, 7_000, (7, 7, 5, 5), followed=False)]
+
+
+def test_a_broker_is_followed_when_its_shipper_has_read_all():
+    gate = Gate()
+    assert [time.followed for time in gate.clocks([clock(0, 10, 5_000), clock(1, 10, 5_000)], 2)] == [False]
+    assert [time.followed for time in gate.clocks([clock(0, 20, 9_000, 9_100), clock(1, 20, 9_000)], 2)] == [False]
+    assert [time.followed for time in gate.clocks([clock(1, 20, 9_000, 9_200)], 2)] == [] == gate.clocks([], 2)
+    assert [time.followed for time in gate.clocks([clock(0, 20, 9_000, 12_000), clock(1, 20, 9_000, 12_000)], 2)] == [True]
 
 
 def test_a_line_is_let_through_once():

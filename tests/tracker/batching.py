@@ -40,6 +40,31 @@ def batches(
     return cut
 
 
+def followed(events: Sequence[Event], step_ms: int, until_ms: int, absences: Mapping[str, tuple[int, int]]) -> list[list[Event]]:
+    """Batches as from shippers, the last one at `until_ms`: each broker's lines of `step_ms`, and how far its log was read, be it silent.
+
+    `absences`: by broker, from when to when its shipper is away. What the broker writes meanwhile comes afterwards.
+    """
+    times = [event.at_ms for event in events]
+    if not times:
+        return []
+    read = dict.fromkeys(sorted({event.broker for event in events}), min(times) - 1)
+    made = []
+    for now in [*range(min(times), until_ms, step_ms), until_ms]:
+        batch = []
+        for broker, before in read.items():
+            away_from, away_to = absences.get(broker, (0, 0))
+            if away_from <= now < away_to:
+                continue
+            lines = [event for event in events if event.broker == broker and before < event.at_ms <= now]
+            seconds = sorted({event.at_ms // 1_000 for event in lines})
+            heard = tuple(second - now // 1_000 for s in seconds for second in (s, s))
+            batch += [*lines, Event(broker, "clock", "", 0, now, now // 1_000 * 1_000, kinds.FOLLOWED, beats=heard)]
+            read[broker] = now
+        made.append(batch)
+    return made
+
+
 def clocks(batch: Sequence[Event]) -> list[Event]:
     """The clock rows of a batch: what was heard of each broker."""
     rows = []

@@ -19,7 +19,7 @@ from coordinator_model.tracker.log_lines import HANDLERS as LINES
 from coordinator_model.tracker.rows import Row
 from coordinator_model.tracker.shard import Settings
 from coordinator_model.tracker.stored import HANDLERS as STORED
-from tests.tracker.batching import batches, clocks
+from tests.tracker.batching import batches, clocks, followed
 from tests.tracker.story import START_MS, play
 
 MEMBERS = ["", "a-1", "a-2", "b-1", "c-1"]
@@ -171,3 +171,21 @@ def test_a_group_that_one_broker_coordinates_does_not_mind_when_another_comes_la
     """Each broker has a group of its own; the second one's log arrives a minute after the first one's."""
     own = [e._replace(group_id=f"group of {e.broker}") for e in stream]
     assert as_set(play(batches(own, count, delays={"b2": 60_000}))) == as_set(play([[*own, *clocks(own)]]))
+
+
+@given(
+    of_events(60, ("b1", "b2", "b3")),
+    st.sampled_from([300, 2_000, 9_000]),
+    st.dictionaries(st.sampled_from(["b1", "b2", "b3"]), st.tuples(st.integers(0, 120_000), st.integers(0, 45_000))),
+)
+def test_shippers_that_were_away_for_less_than_a_minute_change_nothing(
+    stream: list[Event], step_ms: int, away: dict[str, tuple[int, int]]
+) -> None:
+    """The brokers speak of the same groups. Before its first word a broker is not known, and nobody waits for it."""
+    first = [event._replace(broker=broker, at_ms=START_MS, received_ms=START_MS) for broker in ("b1", "b2", "b3") for event in stream[:1]]
+    known = [event._replace(position=-number) for number, event in enumerate(first, 1)]
+    absences = {broker: (START_MS + 1 + start, START_MS + 1 + start + length) for broker, (start, length) in away.items()}
+    story = [*known, *stream]
+    until_ms = START_MS + 250_000
+    whole = play(followed(story, 250_000, until_ms, {}))
+    assert as_set(play(followed(story, step_ms, until_ms, absences), snapshot=True)) == as_set(whole)
