@@ -82,17 +82,19 @@ def clock(data: list[Any]) -> BrokerClock:
 
 
 def event(data: list[Any]) -> Event:
-    """An event that waits in the reorder buffer."""
-    waiting = Event(*data)
-    return waiting._replace(
-        protocols=tuple(Protocol(n, None if t is None else tuple(t), tuple(o), d) for n, t, o, d in waiting.protocols),
-        members=tuple(MemberEntry(m, i, e, r, None if t is None else tuple(t)) for m, i, e, r, t in waiting.members),
-        assignments=tuple(Assigned(m, None if p is None else tuple(p), d) for m, p, d in waiting.assignments),
-        beats=tuple(waiting.beats),
-        positions=tuple(waiting.positions),
-    )
+    """An event that waits."""
+    # Most of all that is decoded are heartbeats, which have none of these.
+    if data[_PROTOCOLS] or data[_MEMBERS] or data[_ASSIGNMENTS]:
+        data[_PROTOCOLS] = [Protocol(n, None if t is None else tuple(t), tuple(o), d) for n, t, o, d in data[_PROTOCOLS]]
+        data[_MEMBERS] = [MemberEntry(m, i, e, r, None if t is None else tuple(t)) for m, i, e, r, t in data[_MEMBERS]]
+        data[_ASSIGNMENTS] = [Assigned(m, None if p is None else tuple(p), d) for m, p, d in data[_ASSIGNMENTS]]
+    for index in _TUPLES:
+        data[index] = tuple(data[index])
+    return Event(*data)
 
 
+_TUPLES: Final = tuple(map(Event._fields.index, ("protocols", "members", "assignments", "beats", "positions")))
+_PROTOCOLS, _MEMBERS, _ASSIGNMENTS, *_ = _TUPLES
 _VIEW_FIELDS: Final = tuple(View.__slots__)
 _GONE: Final = _VIEW_FIELDS.index("gone")
 _LOOSE: Final = _VIEW_FIELDS.index("loose")

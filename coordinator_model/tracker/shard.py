@@ -16,7 +16,7 @@ have nothing due are not decoded. All results are functions of the set of events
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Sequence
 from typing import Final
 
 from coordinator_model import events as kinds
@@ -108,7 +108,7 @@ class Shard:
         """
         waiting, self._unplaced = self._unplaced, []
         for event in waiting:
-            if event.at_ms >= self._clocks[event.broker].horizon_ms(self.settings.lateness_ms):
+            if event.at_ms >= self._complete_ms([self._clocks[event.broker]]):
                 self._unplaced.append(event)
                 continue
             users = self._since if event.kind == kinds.GROUPS_CLEANED else self._instances.get(event.instance_id, {})
@@ -128,7 +128,6 @@ class Shard:
 
     def _horizon_ms(self, group_id: str) -> int:
         """Events of the group before this time are complete."""
-        lateness = self.settings.lateness_ms
         held = self._held.get(group_id, ())
         spoken = (e for e in held if e.kind not in _NO_WORD_OF_IT and e.source != kinds.CLIENT_SOURCE)
         brokers = {*self._brokers.get(group_id, ()), *(e.broker for e in spoken)}
@@ -138,16 +137,20 @@ class Shard:
         clocks = [self._clocks[b] for b in brokers if b in self._clocks]
         if not clocks:
             return -1
+        # Sessions are judged `grace_ms` after they ran out: by then it must be decided whether their broker lived.
+        decided = (clock.decided_ms(self.settings.max_silence_ms) + self.settings.grace_ms for clock in clocks if not clock.ended)
+        return min([self._complete_ms(clocks), *decided])
+
+    def _complete_ms(self, clocks: Sequence[BrokerClock]) -> int:
+        """Lines before this time are there: those of some brokers and, if these are followed, of all that are."""
+        lateness = self.settings.lateness_ms
         if all(clock.ended for clock in clocks):
             return max(clock.horizon_ms(lateness) for clock in clocks)
-        # Sessions are judged `grace_ms` after they ran out: by then it must be decided whether their broker lived.
-        decided = min(clock.decided_ms(self.settings.max_silence_ms) for clock in clocks if not clock.ended) + self.settings.grace_ms
         if any(clock.followed for clock in clocks):
-            others = self._clocks.keys() - brokers - kinds.PSEUDO_BROKERS - {kinds.CLIENTS}
-            clocks += [self._clocks[broker] for broker in others if self._clocks[broker].followed]
+            clocks = [*clocks, *(c for b, c in self._clocks.items() if c.followed and b not in kinds.PSEUDO_BROKERS and b != kinds.CLIENTS)]
         horizons = [(clock.horizon_ms(lateness), clock) for clock in clocks if not clock.ended]
         newest = max(horizon for horizon, _ in horizons)
-        return min(decided, *(horizon for horizon, clock in horizons if horizon >= newest - self._patience_ms(clock)))
+        return min(horizon for horizon, clock in horizons if horizon >= newest - self._patience_ms(clock))
 
     def _patience_ms(self, clock: BrokerClock) -> int:
         return self.settings.max_absence_ms if clock.followed else self.settings.max_silence_ms
