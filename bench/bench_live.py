@@ -4,10 +4,10 @@
     python bench/bench_live.py --seconds 1800       the soak: are memory, state and lag bounded?
 
 The fleet is bench/live_load.py. A row is visible when the table's log has the commit with it: the log's folder is looked at every
-50 ms. The time of an event is its line's; of a rebalance, the end that its row states. What happens in the first minute, when all
-members join at once and the JVM is cold, is not counted.
+50 ms. The time of an event is its line's; of a rebalance, the end that its row states. What happens in the first two minutes, when all
+members join at once and the JVM still compiles, is not counted.
 
-Exit code 1 if the 95th percentile of group_transitions is above 10 s.
+Exit code 1 if the 95th percentile of one of them is above 10 s.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ PARTITIONS: Final = 6
 TIMES: Final = {"group_events": "at", "group_transitions": "at", "rebalances": "ended_at"}
 """Of which tables, and since when a row of them was due."""
 CLOCKS: Final = frozenset({"clock", "followed"})
-WARM_SECONDS: Final = 60.0
+WARM_SECONDS: Final = 120.0
 TARGET_SECONDS: Final = 10.0
 
 
@@ -115,7 +115,7 @@ def main() -> int:
     """Prints the figures."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--rate", type=int, default=5_000, help="lines a second")
-    parser.add_argument("--seconds", type=float, default=120.0, help="how long, after the first minute")
+    parser.add_argument("--seconds", type=float, default=120.0, help="how long, after the first two minutes")
     parser.add_argument("--lateness-ms", type=int, default=0, help="what lines may be out of order by, which is waited for")
     parser.add_argument("--changes", type=float, default=2.0, help="members that leave, a second; as many come")
     parser.add_argument("--keep", type=Path, help="folder to work in, and to keep; default: a temporary one")
@@ -168,8 +168,7 @@ def main() -> int:
         print(f"in the pipeline's own words: {(folder / 'run.txt').read_text(encoding='utf-8').splitlines()[-1]}")
         shipper.send_signal(signal.SIGTERM)
         shipper.wait(30)
-        transitions = next(watcher for watcher in watchers if watcher.table == "group_transitions")
-        return 0 if transitions.delays and percentile(sorted(transitions.delays), 95) <= TARGET_SECONDS else 1
+        return 0 if all(w.delays and percentile(sorted(w.delays), 95) <= TARGET_SECONDS for w in watchers) else 1
 
 
 def summary(watchers: Sequence[Watcher], samples: Sequence[Sample], lakehouse: Path, how: str) -> None:

@@ -46,6 +46,7 @@ from coordinator_model.events import (
 from coordinator_model.tracker.settings import Settings
 from coordinator_model.tracker.shard import MODEL_VERSION, Shard
 from jobs.sources.group_partition import group_partition
+from jobs.state_bytes import compressed, expanded
 from schemas import group_events
 
 if TYPE_CHECKING:
@@ -140,7 +141,7 @@ def shard_function(
         shard = _shard(state, settings)
         try:
             rows = shard.observe(events)
-            blob = shard.encode()
+            blob = compressed(shard.encode())
         except Exception as error:
             last = max(events, key=lambda event: event.at_ms)
             raise TrackerError(
@@ -174,7 +175,7 @@ def _shard(state: GroupState, settings: Settings) -> Shard:
         raise StateTooNewError(
             f"the state was written by model version {version}, this program has {MODEL_VERSION}: use the newer one, or `rebalance replay`"
         )
-    return Shard.decode(bytes(blob), settings)
+    return Shard.decode(expanded(bytes(blob)), settings)
 
 
 def decode_events(frames: Iterable[pd.DataFrame]) -> Iterator[Event]:

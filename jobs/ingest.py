@@ -11,6 +11,7 @@ APP_ID is the same for every run because a lakehouse has one ingest and one chec
 from __future__ import annotations
 
 import argparse
+import functools
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -53,6 +54,8 @@ if TYPE_CHECKING:
 
 APP_ID: Final = "rebalance-ingest"
 _SPLIT_BYTES: Final = 128 << 10  # of a slice: about 3,000 lines
+FAULTY: Final = "faulty"
+"""Stands for the source of lines that the source refused."""
 LOG: Final = ("cluster", "broker", "origin")
 """Columns that tell a log."""
 TOLD: Final = (*LOG, "position", "at", "verdict", "lines", "place", "note")
@@ -83,7 +86,8 @@ def read_slices(spark: SparkSession, folder: Path) -> DataFrame:
 
 def transform(raw: DataFrame) -> DataFrame:
     """RAW records as rows of PARSED, one each."""
-    return parse(with_source(raw))
+    told = with_source(raw)
+    return functools.reduce(DataFrame.unionByName, (parser(told) for parser in PARSERS.values()))
 
 
 def with_source(raw: DataFrame) -> DataFrame:
@@ -101,18 +105,34 @@ def with_source(raw: DataFrame) -> DataFrame:
     return placed.withColumn("source", source)
 
 
-def parse(told: DataFrame) -> DataFrame:
-    """RAW records with their source as rows of PARSED: each by the parser of its source, which all look through the records."""
-    sound = F.col("fault").isNull()
-    is_request, is_coordinator = sound & (F.col("source") == REQUEST_SOURCE), sound & (F.col("source") == COORDINATOR_SOURCE)
-    is_client, is_record = sound & (F.col("source") == CLIENT_SOURCE), sound & F.col("source").isin(*PSEUDO_BROKERS)
-    return (
-        request_log.parse(told.filter(is_request))
-        .unionByName(coordinator_log.parse(told.filter(is_coordinator)))
-        .unionByName(client_log.parse(told.filter(is_client)))
-        .unionByName(group_records.parse(told.filter(is_record)))
-        .unionByName(_others(told.filter(~is_request & ~is_coordinator & ~is_client & ~is_record)))
-    )
+def _of_requests(told: DataFrame) -> DataFrame:
+    return request_log.parse(told.filter(F.col("fault").isNull() & (F.col("source") == REQUEST_SOURCE)))
+
+
+def _of_coordinators(told: DataFrame) -> DataFrame:
+    return coordinator_log.parse(told.filter(F.col("fault").isNull() & (F.col("source") == COORDINATOR_SOURCE)))
+
+
+def _of_clients(told: DataFrame) -> DataFrame:
+    return client_log.parse(told.filter(F.col("fault").isNull() & (F.col("source") == CLIENT_SOURCE)))
+
+
+def _of_records(told: DataFrame) -> DataFrame:
+    return group_records.parse(told.filter(F.col("fault").isNull() & F.col("source").isin(*PSEUDO_BROKERS)))
+
+
+def _of_none(told: DataFrame) -> DataFrame:
+    return _others(told.filter(F.col("fault").isNotNull() | F.col("source").isin(CLOCK_SOURCE, UNKNOWN_SOURCE)))
+
+
+PARSERS: Final[Mapping[frozenset[str], Callable[[DataFrame], DataFrame]]] = {
+    frozenset({REQUEST_SOURCE}): _of_requests,
+    frozenset({COORDINATOR_SOURCE}): _of_coordinators,
+    frozenset({CLIENT_SOURCE}): _of_clients,
+    PSEUDO_BROKERS: _of_records,
+    frozenset({CLOCK_SOURCE, UNKNOWN_SOURCE, FAULTY}): _of_none,
+}
+"""By the sources whose records (`with_source`) they make rows of PARSED of, passing over all others. FAULTY: whatever their source is."""
 
 
 def _others(records: DataFrame) -> DataFrame:
@@ -232,17 +252,24 @@ class LineWriter:
 
     def __init__(self, **options: Any) -> None:
         """`options`: of `write_batch`."""
-        self._parse = Prepared(parse)
+        self._parsers = {sources: Prepared(parser) for sources, parser in PARSERS.items()}
         self._options = options
 
     def __call__(self, lines: DataFrame, batch_id: int, **options: Any) -> None:
         """Parses a batch and writes it, as Spark calls it. `options`: further ones of `write_batch`."""
         lines.persist()  # else every parser would read the input
         try:
-            rows = self._parse(lines).toArrow()
+            rows = self._parsed(lines).toArrow()
         finally:
             lines.unpersist()
         write_batch(rows, batch_id, **self._options, **options)
+
+    def _parsed(self, lines: DataFrame) -> DataFrame:
+        """By those parsers that have something to do: each costs a batch 50 ms and more, however few its lines."""
+        source = F.when(F.col("fault").isNotNull(), FAULTY).otherwise(F.col("source"))
+        (found,) = lines.agg(F.collect_set(source)).collect()
+        wanted = [parser for sources, parser in self._parsers.items() if sources & set(found[0])]
+        return functools.reduce(DataFrame.unionByName, (parser(lines) for parser in wanted or self._parsers.values()))
 
 
 def _by_cluster(accounted: pa.Table) -> dict[str, tuple[int, int, int]]:

@@ -10,7 +10,9 @@ from pyspark.sql.streaming.state import GroupState, GroupStateTimeout
 
 from coordinator_model.events import Assigned, Event, MemberEntry, Protocol
 from coordinator_model.tracker.settings import Settings
+from coordinator_model.tracker.shard import Shard
 from jobs import adapter
+from jobs.state_bytes import compressed, expanded
 from schemas import group_events
 
 EVENT = Event(broker="1", source="request", origin="f", position=7, at_ms=1_000, received_ms=990, kind="HEARTBEAT")
@@ -90,7 +92,7 @@ def test_the_state_goes_on_from_batch_to_batch(follow):
     first = group_state()
     out = call(follow, first, frame(EVENT), frame(EVENT))
     assert out["table"].tolist() == [adapter.SUMMARY]
-    assert first.get == (adapter.MODEL_VERSION, b"2", 1, 0, 2)
+    assert (*first.get[:1], expanded(first.get[1]), *first.get[2:]) == (adapter.MODEL_VERSION, b"2", 1, 0, 2)
     out = call(follow, group_state(first.get), frame(EVENT))
     assert out["table"].tolist() == [adapter.SUMMARY, "findings"]
     assert json.loads(out["row"].tolist()[1]) == {"message": "thrée"}
@@ -138,3 +140,14 @@ def test_a_bug_in_the_tracker_says_where_and_leaves_the_state(follow):
 def test_state_of_a_newer_program_is_refused(follow):
     with pytest.raises(adapter.StateTooNewError):
         call(follow, group_state((adapter.MODEL_VERSION + 1, b"2", 1, 0, 2)), frame(EVENT))
+
+
+@pytest.mark.parametrize("state", [b"", b"2", bytes(range(256)) * 50])
+def test_a_state_is_stored_compressed(state):
+    assert expanded(compressed(state)) == state
+    assert len(compressed(state)) < max(len(state), 40)
+
+
+def test_a_state_of_an_older_version_was_not_compressed():
+    blob = Shard().encode()
+    assert expanded(blob) == blob != compressed(blob)
