@@ -29,7 +29,7 @@ from jobs.offsets_capture import OffsetsCapture, OffsetsFrom
 from jobs.progress import Progress, Reached
 from jobs.settings import Settings
 from jobs.sources.log_files import discover
-from jobs.spark_process import check_java, root_cause, started_spark
+from jobs.spark_process import check_java, jvm_end, root_cause, started_spark
 from jobs.stopping import Stopping
 from jobs.topic_input import TopicInput
 from jobs.watch import Watch, watching
@@ -255,6 +255,7 @@ class _Stages:
         from jobs.ingest_topic import start_ingest_topic
         from jobs.track import start_track
 
+        self._spark = spark
         self._feeder = feeder
         self._capture = capture
         self._once = once
@@ -319,7 +320,7 @@ class _Stages:
             raise
         except Exception as error:
             if interrupts.signal is None:  # a JVM that got the same signal may already be gone
-                raise QueryFailedError("Spark", root_cause(error), self._house.log) from error
+                raise QueryFailedError("Spark", jvm_end(self._spark) or root_cause(error), self._house.log) from error
         finally:
             self._stop()
             self._watch.leave()

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import re
 import shutil
+import signal
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -20,6 +22,8 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 _JAVA_VERSION: Final = re.compile(r'version "(?:1\.)?(\d+)')
+_ENDING_SECONDS: Final = 1.0
+"""From the first sign that a JVM is gone to its end as a process."""
 _ADVICE: Final = "install a Java 17 or 21 runtime, or point JAVA_HOME at one"
 
 
@@ -58,6 +62,7 @@ def started_spark(house: Lakehouse, given: SparkSession | None, *, short_run: bo
                 session = spark_session("rebalance", conf=_log_to(house.log, short_run=short_run), short_run=short_run)
         except Exception as error:
             raise QueryFailedError("starting Spark", root_cause(error), errors) from error
+        _keep_tracebacks(session, errors)
     # It prints errors, a page each and as JSON; the one line that is for the user comes from us.
     PySparkLogger.getLogger("DataFrameQueryContextLogger").disabled = True
     lock: Any = hold_in_jvm(session, house)
@@ -89,6 +94,28 @@ def _stderr_to(path: Path) -> Iterator[None]:
     finally:
         os.dup2(saved, 2)
         os.close(saved)
+
+
+def _keep_tracebacks(session: SparkSession, path: Path) -> None:
+    """What Python's side of Spark has to say when the JVM goes, pages of it, goes to a file too."""
+    logging.getLogger().addHandler(logging.FileHandler(path, delay=True))
+    server: Any = getattr(session.sparkContext, "_accumulatorServer", None)
+    if server is not None:
+        server.handle_error = lambda *_: logging.getLogger(__name__).error("accumulators", exc_info=True)
+
+
+def jvm_end(session: SparkSession) -> str:
+    """How the JVM that we started ended, and what to do; empty if it lives."""
+    process: Any = getattr(session.sparkContext._gateway, "proc", None)  # noqa: SLF001 - PySpark tells it nowhere else
+    try:
+        code = process.wait(_ENDING_SECONDS) if process is not None else None
+    except subprocess.TimeoutExpired:
+        code = None
+    if code is None:
+        return ""
+    if code != -signal.SIGKILL:
+        return f"its JVM ended, {f'exit code {code}' if code >= 0 else f'signal {-code}'}; started again, the run goes on where it was"
+    return "its JVM was killed, which systems do that run out of memory; started again, the run goes on where it was"
 
 
 def _quietly(close: Any) -> None:

@@ -16,7 +16,9 @@ from deltalake import DeltaTable
 from rich.console import Console
 
 from jobs import health_command, pipeline
+from jobs.cli import FAILED
 from jobs.errors import QueryFailedError
+from jobs.memory import descendants
 from jobs.progress import Progress
 from jobs.settings import Settings
 from jobs.verdict import Limits
@@ -188,6 +190,26 @@ def test_kill_9_and_a_restart_give_the_same_tables(reference, logs, tmp_path):
         assert problem.startswith(f"NOT_RUNNING: not running: process {process.pid} was last heard ")
     assert start().wait(timeout=300) == 0
     assert tables(lakehouse) == tables(reference[0])
+
+
+@pytest.mark.slow
+def test_a_jvm_that_is_killed_is_told_in_one_line(logs, tmp_path):
+    lakehouse = tmp_path / "lake"
+    command = [sys.executable, "-m", "jobs.cli", "run", "--input", str(logs), "--lakehouse", str(lakehouse), "--timezone", ZONE]
+    process = subprocess.Popen(command, cwd=Path(__file__).parents[2], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+    try:
+        _wait(lambda: _commits(lakehouse / "group_events") > 0, process)
+        (jvm,) = [pid for pid in descendants(process.pid) if "SparkSubmit" in Path(f"/proc/{pid}/cmdline").read_text()]
+        os.kill(jvm, signal.SIGKILL)
+        said, _ = process.communicate(timeout=60)
+    finally:
+        process.kill()
+    assert process.returncode == FAILED
+    assert "Traceback" not in said
+    last = said.splitlines()[-1]
+    assert last.startswith("rebalance: Spark failed: its JVM was killed, which systems do that run out of memory; started again, ")
+    (problem,) = verdict(lakehouse)
+    assert problem.startswith("FAILED: not running: Spark failed: its JVM was killed")
 
 
 def verdict(lakehouse):
