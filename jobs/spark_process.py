@@ -9,6 +9,7 @@ import shutil
 import signal
 import subprocess
 import sys
+import traceback
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -101,7 +102,7 @@ def _keep_tracebacks(session: SparkSession, path: Path) -> None:
     logging.getLogger().addHandler(logging.FileHandler(path, delay=True))
     server: Any = getattr(session.sparkContext, "_accumulatorServer", None)
     if server is not None:
-        server.handle_error = lambda *_: logging.getLogger(__name__).error("accumulators", exc_info=True)
+        server.handle_error = lambda *_: logging.getLogger(__name__).error("accumulators: %s", traceback.format_exc())
 
 
 def jvm_end(session: SparkSession) -> str:
