@@ -38,8 +38,8 @@ from coordinator_model.tracker.view import (
 
 MODEL_VERSION: Final = 3
 READABLE: Final = frozenset({1, 2, 3})
-"""1: without the fields of `View` from `nodes` on. 2: without `BrokerClock.followed`. Fields are only ever added, behind the others: what
-an older version lacks is as if new."""
+"""1: without the fields of `View` from `nodes` on. 2: without `BrokerClock.followed` and groups
+that are idle. Fields are only ever added, behind the others: what an older version lacks is as if new."""
 
 
 def pack(data: object) -> bytes:

@@ -112,16 +112,17 @@ class GroupTracker:
 
     def advance(self, now_ms: int, clocks: dict[str, BrokerClock]) -> None:
         """Does what is due before `now_ms`."""
-        if self._next_ms is None or self._next_ms > now_ms:
-            return
-        phases.close_due(self, now_ms)
-        expiry.claim_due(self, now_ms, clocks.get(self.view.broker))
-        prediction.advance(self, now_ms, clocks.get(self.view.broker))
-        incidents.close_due(self, now_ms, clocks.get(self.view.broker))
-        departures.close_due(self, now_ms)
-        phases.close_due(self, now_ms)
-        bursts.close_due(self, now_ms)
-        self._next_ms = self.next_ms()
+        done_ms = None
+        while self._next_ms is not None and self._next_ms <= now_ms and self._next_ms != done_ms:
+            done_ms = self._next_ms
+            phases.close_due(self, now_ms)
+            expiry.claim_due(self, now_ms, clocks.get(self.view.broker))
+            prediction.advance(self, now_ms, clocks.get(self.view.broker))
+            incidents.close_due(self, now_ms, clocks.get(self.view.broker))
+            departures.close_due(self, now_ms)
+            phases.close_due(self, now_ms)
+            bursts.close_due(self, now_ms)
+            self._next_ms = self.next_ms()  # what was done may have made other things due
 
     def flush(self, clocks: dict[str, BrokerClock]) -> None:
         """The input ended: rebalances that ended are written without waiting for more of their answers."""

@@ -10,17 +10,20 @@ have nothing due are not decoded. All results are functions of the set of events
 * a group with several brokers in its history waits for the slowest of them, but not longer than `max_silence_ms`;
 * brokers that are followed are waited for by all groups, as any of them may be about to speak, and longer: `max_absence_ms`;
 * logs of clients wait for nobody and hold nobody up: what comes after its group's horizon is late.
+* a group that had no members for `FORGET_MS` is forgotten; what is said of it afterwards is said of a new one;
 * records and polls move no group that a broker speaks for: they wait for it. A group that they alone tell of waits for the slowest
   of all brokers, as one of them may be about to speak.
 """
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Collection, Iterable, Sequence
 from typing import Final
 
 from coordinator_model import events as kinds
 from coordinator_model.events import Event
+from coordinator_model.states import State
 from coordinator_model.tracker import codec
 from coordinator_model.tracker.clock import SECOND_MS, BrokerClock
 from coordinator_model.tracker.codec import MODEL_VERSION
@@ -32,6 +35,10 @@ from coordinator_model.tracker.view import View
 
 _NO_WORD_OF_IT: Final = frozenset({kinds.FIND_COORDINATOR, kinds.OFFSET_FETCH})
 """Requests about an id that need not be a group with members."""
+
+FORGET_MS: Final = 30 * 24 * 3_600_000
+"""Four times as long as Kafka keeps a group without members by default (offsets.retention.minutes). Tools make a group for every run."""
+_EMPTIED: Final = (None, State.EMPTY, State.DEAD)
 
 __all__ = ["MODEL_VERSION", "Settings", "Shard"]
 
@@ -52,6 +59,7 @@ class Shard:
         self._partitions: dict[str, int] = {}  # group: its partition of __consumer_offsets, as the coordinator logs it
         self._late = 0
         self._since: dict[str, int] = {}  # group: when the coordinator logged its partition first
+        self._idle: dict[str, int] = {}  # group without members, of which nothing is due: when something happened to it last
 
     def observe(self, events: Iterable[Event]) -> list[Row]:
         """Takes a batch of events in any order; returns the rows that it completes."""
@@ -63,7 +71,23 @@ class Shard:
             rows += self._release(group_id)
         for clock in self._clocks.values():
             clock.forget_before(clock.newest_ms - self._memory_ms())
+        self._forget()
         return rows
+
+    def _forget(self) -> None:
+        """Lets go of groups that were without members for long, and of ids that were only asked for."""
+        newest = max((clock.newest_ms for clock in self._clocks.values()), default=-1)
+        asked = {group_id: events[-1].at_ms for group_id, events in self._held.items() if events and group_id not in self._blobs}
+        for group_id, at_ms in [*self._idle.items(), *asked.items()]:
+            if newest <= at_ms + FORGET_MS or self._horizon_ms(group_id) <= at_ms + FORGET_MS:
+                continue
+            if self._held.get(group_id) and group_id in self._blobs:
+                continue
+            for known in (self._held, self._idle, self._blobs, self._told, self._brokers, self._partitions, self._since):
+                known.pop(group_id, None)
+            for users in self._instances.values():
+                users.pop(group_id, None)
+            self._instances = {instance_id: users for instance_id, users in self._instances.items() if users}
 
     def _memory_ms(self) -> int:
         """How long before its newest time a broker's silence may still be asked for."""
@@ -159,11 +183,17 @@ class Shard:
         horizon = self._horizon_ms(group_id)
         held = self._held.get(group_id, [])
         ready = sorted((e for e in held if e.at_ms < horizon), key=sort_key)
+        later = next((after for before, after in itertools.pairwise(ready) if after.at_ms > before.at_ms + FORGET_MS), None)
+        if later is not None:  # told in two turns, as if it had come so: the group may be forgotten in between
+            horizon = later.at_ms
+            ready = [event for event in ready if event.at_ms < horizon]
         ended = all(self._clocks[b].ended for b in _speaking(self._brokers.get(group_id, ())) if b in self._clocks)
         due = self._next.get(group_id)
         if not ready and (due is None or (due > horizon and not ended)):
             return []
         blob = self._blobs.get(group_id)
+        if ready and ready[0].at_ms > self._idle.get(group_id, ready[0].at_ms) + FORGET_MS:
+            blob = None
         if blob is None and all(event.kind in _NO_WORD_OF_IT for event in ready):
             # An id that was only asked for is no group: where it lives is kept in case it becomes one.
             found = [event for event in ready if event.kind == kinds.FIND_COORDINATOR]
@@ -189,7 +219,12 @@ class Shard:
             self._next.pop(group_id, None)
         else:
             self._next[group_id] = next_ms
-        return tracker.rows
+        if next_ms is None and not view.members and view.state in _EMPTIED:
+            last_ms = ready[-1].at_ms if ready else due
+            self._idle[group_id] = max(self._idle.get(group_id, -1), last_ms if last_ms is not None else -1)
+        else:
+            self._idle.pop(group_id, None)
+        return tracker.rows if later is None else [*tracker.rows, *self._release(group_id)]
 
     def encode(self) -> bytes:
         """The whole shard as bytes: explicit, versioned, read by every later version."""
@@ -205,6 +240,7 @@ class Shard:
             self._partitions,
             self._late,
             self._since,
+            self._idle,
         )
         return codec.pack((MODEL_VERSION, body))
 
@@ -214,13 +250,13 @@ class Shard:
         version, body = codec.unpack(blob)
         if version not in codec.READABLE:
             raise ValueError(f"state of model version {version} cannot be read by version {MODEL_VERSION}")
-        clocks, blobs, due, brokers, told, held, unplaced, instances, partitions, late, *since = body
+        clocks, blobs, due, brokers, told, held, unplaced, instances, partitions, late, *newer = body
         shard = cls(settings)
         shard._clocks = {broker: codec.clock(data) for broker, data in clocks.items()}
         shard._blobs, shard._next, shard._brokers, shard._told, shard._late = blobs, due, brokers, told, late
         shard._unplaced = [codec.event(data) for data in unplaced]
         shard._instances, shard._partitions = instances, partitions
-        shard._since = since[0] if since else {}
+        shard._since, shard._idle = (*newer, {}, {})[:2]
         for data in held:
             event = codec.event(data)
             shard._held.setdefault(event.group_id, []).append(event)

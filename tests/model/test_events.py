@@ -7,7 +7,7 @@ KINDS = {name: value for name, value in vars(events).items() if name.isupper() a
 
 
 def test_a_kind_is_called_what_it_says():
-    progress = {"CLOCK": "clock", "END": "end"}
+    progress = {"FOLLOWED": "followed", "CLOCK": "clock", "END": "end"}
     sources = {"CLIENT_SOURCE": "client", "CLIENTS": "clients", "OFFSETS_SOURCE": "offsets", "POLL_SOURCE": "poll"}
     others = progress | sources
     assert {name: others.get(name, name) for name in KINDS} == KINDS

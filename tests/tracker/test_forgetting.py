@@ -1,0 +1,68 @@
+"""Groups of which nothing is left are forgotten: tools make one for every run, and a pipeline runs for months."""
+
+from __future__ import annotations
+
+import pytest
+
+from coordinator_model import events as kinds
+from coordinator_model.events import Event
+from coordinator_model.tracker.shard import FORGET_MS, Shard
+from tests.tracker.story import START_MS, Story, play, table
+
+MONTH_MS = FORGET_MS
+
+
+def lived(story: Story, ms: int, member: str) -> Story:
+    """A group of one member, from its JoinGroup to its LeaveGroup a minute later."""
+    story.at(ms).id_issued(member).at(ms + 3_000).join(member, 1, member, [member], waited=2_900)
+    story.at(ms + 3_010).sync(member, 1, {member: ("t-0",)}).beats([member], 1, ms + 4_000, ms + 60_000)
+    return story.at(ms + 60_500).leave(member, reason="the consumer is being closed")
+
+
+def clock(ms: int) -> Event:
+    return Event("broker-1", "clock", "", 0, START_MS + ms, START_MS + ms, kinds.CLOCK, beats=(0, 0))
+
+
+def test_a_group_without_members_is_forgotten_after_a_month():
+    story = lived(Story(), 0, "a-1")
+    shard = Shard()
+    shard.observe([*story.events, *story.heard(120_000)])
+    assert shard.summary()[0] == 1
+    empty = len(Shard().encode())
+    for ms, groups in ((MONTH_MS, 1), (MONTH_MS + 200_000, 0)):  # a minute after its end it is no burst of rebalances either
+        assert shard.observe([clock(ms)]) == []
+        assert shard.summary()[0] == groups
+    assert len(shard.encode()) < empty + 200
+
+
+def test_an_id_that_was_only_asked_for_is_forgotten_too():
+    found = Event("broker-1", "request", "f", 1, START_MS, START_MS - 1, kinds.FIND_COORDINATOR, "console-1", coordinator_id=1)
+    shard = Shard()
+    shard.observe([found, clock(10_000)])
+    assert shard.summary()[1] == 1
+    shard.observe([clock(MONTH_MS + 10_000)])
+    assert shard.summary() == (0, 0, 0)
+
+
+def test_a_group_with_members_is_kept_however_long_its_coordinator_has_nothing_to_log():
+    story = Story()
+    story.at(0).log_preparing(0, "Adding new member a-1 with group instance id null; client reason: not provided.", member="a-1")
+    story.at(3_000).log_stabilized(1, members=1)
+    story.at(3_010).log_assignment(1, leader="a-1", members=1)
+    shard = Shard()
+    shard.observe([*story.events, *story.heard(60_000)])
+    shard.observe([clock(3 * MONTH_MS)])
+    assert shard.summary()[0] == 1
+
+
+@pytest.mark.parametrize(("later_ms", "told"), [(MONTH_MS - 3_600_000, [1, 2]), (MONTH_MS + 3_600_000, [1, 2, 1, 2])])
+def test_after_a_month_the_name_is_a_new_groups_whether_the_old_one_was_forgotten_by_then_or_not(later_ms: int, told: list[int]):
+    """Its generations begin anew. Within the month they would be the old group's: lines that come again."""
+    story = lived(lived(Story(), 0, "a-1"), later_ms, "b-1")
+    before = [event for event in story.events if event.at_ms < START_MS + later_ms]
+    after = story.events[len(before) :]
+    heard = story.heard(later_ms + 70_000)
+    at_once = play([[*story.events, *heard]])
+    in_turn = play([[*before, *story.heard(70_000)], [clock(later_ms - 60_000)], [*after, *heard]], snapshot=True)
+    assert [row.values for row in in_turn] == [row.values for row in at_once]
+    assert [row["generation"] for row in table(at_once, "rebalances")] == told
