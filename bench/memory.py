@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import os
 import statistics
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Final, NamedTuple
+from typing import NamedTuple
 
-PAGE: Final = os.sysconf("SC_PAGE_SIZE")
+from jobs.memory import descendants, resident
 
 
 class Sample(NamedTuple):
@@ -20,27 +19,19 @@ class Sample(NamedTuple):
     python: float
 
 
-def family(pid: int) -> Iterator[int]:
-    """A process and all its descendants."""
-    yield pid
-    for task in Path(f"/proc/{pid}/task").glob("*/children"):
-        for child in task.read_text().split():
-            yield from family(int(child))
-
-
 def sample(pid: int, since: float) -> Sample:
     """Memory of a process tree; processes that end meanwhile count as nothing."""
     jvm = python = 0.0
-    for process in set(family(pid)):
+    for process in (pid, *descendants(pid)):
+        size = (resident(process) or 0) / 2**20
         try:
-            resident = int(Path(f"/proc/{process}/statm").read_text(encoding="ascii").split()[1]) * PAGE / 2**20
             program = Path(f"/proc/{process}/exe").readlink().name
-        except (OSError, IndexError):
+        except OSError:
             continue
         if program == "java":
-            jvm = max(jvm, resident)  # a process that it is about to start still looks like another of it
+            jvm = max(jvm, size)  # a process that it is about to start still looks like another of it
         else:
-            python += resident
+            python += size
     return Sample(time.monotonic() - since, jvm, python)
 
 
