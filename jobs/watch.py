@@ -177,6 +177,7 @@ class Watch:
             if not progress["numInputRows"]:
                 continue
             lag_bytes = self._unread() if name == "ingest" else None
+            self._memory = measured(self._jvm)
             row = batch_health(name, progress, counted, lag_events=watched.lag_events, lag_bytes=lag_bytes, memory=self._memory)
             watched.finished_ms = row.at
             self._table.add(row)
