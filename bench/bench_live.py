@@ -36,13 +36,13 @@ import pyarrow.parquet as pq  # noqa: E402
 from deltalake import DeltaTable  # noqa: E402
 from memory import Sample, sample, slope  # noqa: E402
 
+from coordinator_model.events import CLOCK, FOLLOWED  # noqa: E402
 from jobs.local_broker import LocalBroker  # noqa: E402
 
 TOPIC: Final = "group-protocol-logs"
 PARTITIONS: Final = 6
 TIMES: Final = {"group_events": "at", "group_transitions": "at", "rebalances": "ended_at"}
 """Of which tables, and since when a row of them was due."""
-CLOCKS: Final = frozenset({"clock", "followed"})
 WARM_SECONDS: Final = 120.0
 TARGET_SECONDS: Final = 10.0
 
@@ -81,7 +81,7 @@ class Watcher(threading.Thread):
             table = pq.read_table(self._folder / added["path"], columns=[self._column, *(["kind"] if self.table == "group_events" else [])])
             kinds = table["kind"].to_pylist() if self.table == "group_events" else [""] * len(table)
             times = table[self._column].cast(pa.timestamp("us", "UTC")).cast("int64").to_pylist()
-            found = [t / 1e6 for t, kind in zip(times, kinds, strict=True) if kind not in CLOCKS and t is not None]
+            found = [t / 1e6 for t, kind in zip(times, kinds, strict=True) if kind not in {CLOCK, FOLLOWED} and t is not None]
             self.delays += [seen - at for at in found if at >= self._from]
             self.commits.append(seen)
 

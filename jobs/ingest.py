@@ -11,11 +11,10 @@ APP_ID is the same for every run because a lakehouse has one ingest and one chec
 from __future__ import annotations
 
 import argparse
-import functools
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial
+from functools import partial, reduce
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -24,7 +23,7 @@ if __name__ == "__main__":  # spark-submit puts jobs/ on the path; what is impor
 
 import pyarrow as pa
 import pyarrow.compute as pc
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from coordinator_model.events import CLIENT_SOURCE, CLIENTS, HEARTBEAT, PSEUDO_BROKERS
@@ -86,8 +85,7 @@ def read_slices(spark: SparkSession, folder: Path) -> DataFrame:
 
 def transform(raw: DataFrame) -> DataFrame:
     """RAW records as rows of PARSED, one each."""
-    told = with_source(raw)
-    return functools.reduce(DataFrame.unionByName, (parser(told) for parser in PARSERS.values()))
+    return _together(with_source(raw), PARSERS.values())
 
 
 def with_source(raw: DataFrame) -> DataFrame:
@@ -105,36 +103,6 @@ def with_source(raw: DataFrame) -> DataFrame:
     return placed.withColumn("source", source)
 
 
-def _of_requests(told: DataFrame) -> DataFrame:
-    return request_log.parse(told.filter(F.col("fault").isNull() & (F.col("source") == REQUEST_SOURCE)))
-
-
-def _of_coordinators(told: DataFrame) -> DataFrame:
-    return coordinator_log.parse(told.filter(F.col("fault").isNull() & (F.col("source") == COORDINATOR_SOURCE)))
-
-
-def _of_clients(told: DataFrame) -> DataFrame:
-    return client_log.parse(told.filter(F.col("fault").isNull() & (F.col("source") == CLIENT_SOURCE)))
-
-
-def _of_records(told: DataFrame) -> DataFrame:
-    return group_records.parse(told.filter(F.col("fault").isNull() & F.col("source").isin(*PSEUDO_BROKERS)))
-
-
-def _of_none(told: DataFrame) -> DataFrame:
-    return _others(told.filter(F.col("fault").isNotNull() | F.col("source").isin(CLOCK_SOURCE, UNKNOWN_SOURCE)))
-
-
-PARSERS: Final[Mapping[frozenset[str], Callable[[DataFrame], DataFrame]]] = {
-    frozenset({REQUEST_SOURCE}): _of_requests,
-    frozenset({COORDINATOR_SOURCE}): _of_coordinators,
-    frozenset({CLIENT_SOURCE}): _of_clients,
-    PSEUDO_BROKERS: _of_records,
-    frozenset({CLOCK_SOURCE, UNKNOWN_SOURCE, FAULTY}): _of_none,
-}
-"""By the sources whose records (`with_source`) they make rows of PARSED of, passing over all others. FAULTY: whatever their source is."""
-
-
 def _others(records: DataFrame) -> DataFrame:
     """Rows of PARSED of lines that concern no group, lines that the source refused, and clocks."""
     is_clock, refused = F.col("source") == CLOCK_SOURCE, F.col("fault").isNotNull()
@@ -150,6 +118,36 @@ def _others(records: DataFrame) -> DataFrame:
             }
         )
     )
+
+
+Parser = Callable[[DataFrame], DataFrame]
+
+
+def _read_as() -> Column:
+    """The source of a record (`with_source`), or that it was refused, whatever its source is."""
+    return F.when(F.col("fault").isNotNull(), FAULTY).otherwise(F.col("source"))
+
+
+def _of(sources: frozenset[str], parse: Parser) -> Parser:
+    """A parser that passes over the records of other sources."""
+    return lambda told: parse(told.filter(_read_as().isin(*sorted(sources))))
+
+
+PARSERS: Final[Mapping[frozenset[str], Parser]] = {
+    sources: _of(sources, parse)
+    for sources, parse in {
+        frozenset({REQUEST_SOURCE}): request_log.parse,
+        frozenset({COORDINATOR_SOURCE}): coordinator_log.parse,
+        frozenset({CLIENT_SOURCE}): client_log.parse,
+        PSEUDO_BROKERS: group_records.parse,
+        frozenset({CLOCK_SOURCE, UNKNOWN_SOURCE, FAULTY}): _others,
+    }.items()
+}
+"""Records with their source to rows of PARSED: by the sources that each reads."""
+
+
+def _together(told: DataFrame, parsers: Iterable[Parser]) -> DataFrame:
+    return reduce(DataFrame.unionByName, (parser(told) for parser in parsers))
 
 
 @dataclass(frozen=True)
@@ -207,7 +205,7 @@ def _of_batch(table: pa.Table, batch_id: int) -> pa.Table:
 def account(lines: pa.Table, batch_id: int, admitted: Admitted | None = None) -> pa.Table:
     """Lines per file: read = skipped + events + quarantined. `lines`: the columns TOLD."""
     admitted = admitted or Admitted()
-    counted = lines.filter(pc.invert(pc.is_in(lines["place"], pa.array(admitted.without, pa.int64()))))
+    counted = lines.filter(_admitted(lines, admitted))
     verdicts = {"skipped": [SKIPPED, CLOCK_VERDICT], "events": [EVENT], "quarantined": [QUARANTINE]}
     for name, ones in verdicts.items():
         share = pc.if_else(pc.is_in(counted["verdict"], pa.array(ones)), counted["lines"], 0)
@@ -266,10 +264,9 @@ class LineWriter:
 
     def _parsed(self, lines: DataFrame) -> DataFrame:
         """By those parsers that have something to do: each costs a batch 50 ms and more, however few its lines."""
-        source = F.when(F.col("fault").isNotNull(), FAULTY).otherwise(F.col("source"))
-        (found,) = lines.agg(F.collect_set(source)).collect()
+        (found,) = lines.agg(F.collect_set(_read_as())).collect()
         wanted = [parser for sources, parser in self._parsers.items() if sources & set(found[0])]
-        return functools.reduce(DataFrame.unionByName, (parser(lines) for parser in wanted or self._parsers.values()))
+        return _together(lines, wanted or self._parsers.values())
 
 
 def _by_cluster(accounted: pa.Table) -> dict[str, tuple[int, int, int]]:

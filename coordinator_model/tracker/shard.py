@@ -38,6 +38,8 @@ _NO_WORD_OF_IT: Final = frozenset({kinds.FIND_COORDINATOR, kinds.OFFSET_FETCH})
 
 FORGET_MS: Final = 30 * 24 * 3_600_000
 """Four times as long as Kafka keeps a group without members by default (offsets.retention.minutes). Tools make a group for every run."""
+_NO_BROKERS: Final = kinds.PSEUDO_BROKERS | {kinds.CLIENTS}
+"""Have clocks, and are not waited for by groups that a broker speaks for."""
 _EMPTIED: Final = (None, State.EMPTY, State.DEAD)
 
 __all__ = ["MODEL_VERSION", "Settings", "Shard"]
@@ -78,6 +80,7 @@ class Shard:
         """Lets go of groups that were without members for long, and of ids that were only asked for."""
         newest = max((clock.newest_ms for clock in self._clocks.values()), default=-1)
         asked = {group_id: events[-1].at_ms for group_id, events in self._held.items() if events and group_id not in self._blobs}
+        gone = set()
         for group_id, at_ms in [*self._idle.items(), *asked.items()]:
             if newest <= at_ms + FORGET_MS or self._horizon_ms(group_id) <= at_ms + FORGET_MS:
                 continue
@@ -85,9 +88,10 @@ class Shard:
                 continue
             for known in (self._held, self._idle, self._blobs, self._told, self._brokers, self._partitions, self._since):
                 known.pop(group_id, None)
-            for users in self._instances.values():
-                users.pop(group_id, None)
-            self._instances = {instance_id: users for instance_id, users in self._instances.items() if users}
+            gone.add(group_id)
+        if gone:
+            used = {i: {group: since for group, since in users.items() if group not in gone} for i, users in self._instances.items()}
+            self._instances = {instance_id: users for instance_id, users in used.items() if users}
 
     def _memory_ms(self) -> int:
         """How long before its newest time a broker's silence may still be asked for."""
@@ -157,7 +161,7 @@ class Shard:
         brokers = {*self._brokers.get(group_id, ()), *(e.broker for e in spoken)}
         brokers = set(_speaking(brokers or {e.broker for e in held}))
         if brokers <= kinds.PSEUDO_BROKERS and brokers:
-            brokers |= self._clocks.keys() - kinds.PSEUDO_BROKERS - {kinds.CLIENTS}
+            brokers |= self._clocks.keys() - _NO_BROKERS
         clocks = [self._clocks[b] for b in brokers if b in self._clocks]
         if not clocks:
             return -1
@@ -171,7 +175,7 @@ class Shard:
         if all(clock.ended for clock in clocks):
             return max(clock.horizon_ms(lateness) for clock in clocks)
         if any(clock.followed for clock in clocks):
-            clocks = [*clocks, *(c for b, c in self._clocks.items() if c.followed and b not in kinds.PSEUDO_BROKERS and b != kinds.CLIENTS)]
+            clocks = [*clocks, *(c for broker, c in self._clocks.items() if c.followed and broker not in _NO_BROKERS)]
         horizons = [(clock.horizon_ms(lateness), clock) for clock in clocks if not clock.ended]
         newest = max(horizon for horizon, _ in horizons)
         return min(horizon for horizon, clock in horizons if horizon >= newest - self._patience_ms(clock))
