@@ -11,7 +11,7 @@ SPARK := $(VENV) $(JARS)
 
 # Asked while make reads this file: before anything slow begins, and with one line as the whole answer.
 ifneq (,$(filter demo demo-live test docs conformance score bench chaos,$(MAKECMDGOALS)))
-  JAVA_PROBLEM := $(shell JAVA_HOME='$(JAVA_HOME)' scripts/check_java.sh 2>&1)
+  JAVA_PROBLEM := $(shell JAVA_HOME='$(JAVA_HOME)' scripts/build/check_java.sh 2>&1)
   ifneq (,$(JAVA_PROBLEM))
     $(error $(JAVA_PROBLEM))
   endif
@@ -50,19 +50,19 @@ format: $(VENV) ## put the code into the project's format
 
 .PHONY: docs
 docs: $(SPARK) ## write what is generated in docs/: tables, claims, state diagram, questions
-	@$(BIN)/python scripts/make_docs.py
-	@$(BIN)/python scripts/make_claims.py
-	@$(BIN)/python scripts/make_state_diagram.py
-	@$(BIN)/python scripts/make_questions.py
+	@$(BIN)/python scripts/docs/tables.py
+	@$(BIN)/python scripts/docs/claims.py
+	@$(BIN)/python scripts/docs/state_diagram.py
+	@$(BIN)/python scripts/docs/questions.py
 
 .PHONY: conformance
 conformance: $(SPARK) ## compare with Kafka: recorded steps, and brokers' own accounts (RECORDINGS="DIR ..." for others)
-	@$(BIN)/python scripts/conformance_traces.py
-	@$(BIN)/python -m scripts.conformance $(RECORDINGS)
+	@$(BIN)/python scripts/truth/traces.py
+	@$(BIN)/python -m scripts.truth.conformance $(RECORDINGS)
 
 .PHONY: score
 score: $(SPARK) ## compare causes, culprits and findings with what was done to the recordings' consumers (RECORDINGS="DIR ...")
-	@$(BIN)/python -m scripts.score $(RECORDINGS)
+	@$(BIN)/python -m scripts.truth.score $(RECORDINGS)
 
 .PHONY: coverage
 coverage: $(VENV) ## branch coverage of coordinator_model by its own tests, none of them random: it has to be 100 %
@@ -82,7 +82,7 @@ bench-model: $(VENV) ## heartbeats a second, join and sync, snapshots: the speci
 
 .PHONY: package
 package: $(VENV) ## build what a Spark cluster needs of this project into dist/ (docs/cluster.md)
-	@$(BIN)/python scripts/package.py
+	@$(BIN)/python scripts/build/package.py
 
 .PHONY: chaos
 chaos: $(SPARK) $(KAFKA_JARS) ## kill -9 fifty times while it reads a topic, and compare the tables (ARGS="--kills 10 --seed 2")
@@ -90,7 +90,7 @@ chaos: $(SPARK) $(KAFKA_JARS) ## kill -9 fifty times while it reads a topic, and
 
 .PHONY: lock
 lock: ## write requirements.lock again (UPGRADE=1: newest versions)
-	@scripts/lock.sh
+	@scripts/build/lock.sh
 
 .PHONY: clean
 clean: ## remove what was made, except for .venv, .jars, .jars-kafka and .ivy
@@ -98,11 +98,11 @@ clean: ## remove what was made, except for .venv, .jars, .jars-kafka and .ivy
 	  metastore_db derby.log spark-warehouse
 	@find . -name __pycache__ -type d -not -path './.venv/*' -prune -exec rm -rf {} +
 
-$(VENV): requirements.lock pyproject.toml scripts/setup_venv.sh
-	@scripts/setup_venv.sh
+$(VENV): requirements.lock pyproject.toml scripts/build/setup_venv.sh
+	@scripts/build/setup_venv.sh
 
-$(JARS): jobs/jars.py conf/ivysettings.xml scripts/resolve_jars.py $(VENV)
-	@$(BIN)/python scripts/resolve_jars.py
+$(JARS): jobs/common/places.py conf/ivysettings.xml scripts/build/resolve_jars.py $(VENV)
+	@$(BIN)/python scripts/build/resolve_jars.py
 
-$(KAFKA_JARS): jobs/jars.py conf/ivysettings.xml scripts/resolve_jars.py $(VENV)
-	@$(BIN)/python scripts/resolve_jars.py kafka
+$(KAFKA_JARS): jobs/common/places.py conf/ivysettings.xml scripts/build/resolve_jars.py $(VENV)
+	@$(BIN)/python scripts/build/resolve_jars.py kafka

@@ -37,7 +37,7 @@ from deltalake import DeltaTable  # noqa: E402
 from memory import Sample, sample, slope  # noqa: E402
 
 from coordinator_model.events import CLOCK, FOLLOWED  # noqa: E402
-from jobs.local_broker import LocalBroker  # noqa: E402
+from jobs.demo.local_broker import LocalBroker  # noqa: E402
 
 TOPIC: Final = "group-protocol-logs"
 PARTITIONS: Final = 6

@@ -12,11 +12,11 @@ import sys
 from collections.abc import Callable
 from time import perf_counter
 
-from coordinator_model.codec import decode, encode
-from coordinator_model.config import CoordinatorConfig
-from coordinator_model.coordinator import Coordinator
-from coordinator_model.group import ClassicGroup
-from coordinator_model.requests import Heartbeat, JoinGroup, SyncGroup
+from coordinator_model.specification.codec import decode, encode
+from coordinator_model.specification.config import CoordinatorConfig
+from coordinator_model.specification.coordinator import Coordinator
+from coordinator_model.specification.group import ClassicGroup
+from coordinator_model.specification.requests import Heartbeat, JoinGroup, SyncGroup
 
 CONFIG = CoordinatorConfig.of("4.2.0")
 SESSION_MS, REBALANCE_MS, HEARTBEAT_MS = 45_000, 300_000, 3_000

@@ -27,9 +27,9 @@ sys.path.insert(0, str(PROJECT))
 from confluent_kafka.admin import AdminClient  # noqa: E402 - a script: the project is not on the path before
 from confluent_kafka.cimpl import NewTopic  # noqa: E402
 
-from jobs.local_broker import LocalBroker  # noqa: E402
-from jobs.sources.topic_lines import LINE  # noqa: E402
-from scripts.topic_records import topic_records  # noqa: E402
+from jobs.demo.local_broker import LocalBroker  # noqa: E402
+from jobs.kafka.topic_records import LINE  # noqa: E402
+from tests.kafka.topic_reader import topic_records  # noqa: E402
 
 RECORDING = PROJECT / "tests" / "data" / "recordings" / "kafka-4.2.0" / "broker-1" / "kafka-request.log.gz"
 PARTITIONS = 6

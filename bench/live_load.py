@@ -26,11 +26,11 @@ from typing import IO, Any, Final
 PROJECT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(PROJECT))
 
-from coordinator_model.config import CoordinatorConfig  # noqa: E402 - a script: the project is not on the path before
-from coordinator_model.effects import MemberAdded, Outcome, Transitioned  # noqa: E402
 from coordinator_model.errors import Error  # noqa: E402
-from coordinator_model.group import ClassicGroup  # noqa: E402
-from coordinator_model.requests import (  # noqa: E402
+from coordinator_model.specification.config import CoordinatorConfig  # noqa: E402 - a script: the project is not on the path before
+from coordinator_model.specification.effects import MemberAdded, Outcome, Transitioned  # noqa: E402
+from coordinator_model.specification.group import ClassicGroup  # noqa: E402
+from coordinator_model.specification.requests import (  # noqa: E402
     Answer,
     Heartbeat,
     HeartbeatAnswer,

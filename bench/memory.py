@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from jobs.memory import descendants, resident
+from jobs.health.memory import descendants, resident
 
 
 class Sample(NamedTuple):

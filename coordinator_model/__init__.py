@@ -1,1 +1,1 @@
-"""Kafka's classic group coordinator, as pure Python: its states and errors, and the tracker that follows real ones."""
+"""Kafka's group coordinator as pure Python: the specification, its clients, and the tracker that follows real coordinators."""

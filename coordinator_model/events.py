@@ -35,7 +35,7 @@ REQUESTS: Final = frozenset(
     }
 )
 
-# Coordinator log, by what the line says. The templates of each are in jobs/sources/coordinator_log.py.
+# Coordinator log, by what the line says. The templates of each are in jobs/parsing/coordinator_log.py.
 PREPARING_REBALANCE: Final = "PREPARING_REBALANCE"  # generation: the old one; reason; member_id where the reason names one
 STABILIZED: Final = "STABILIZED"  # generation: the new one; member_count
 ASSIGNMENT_RECEIVED: Final = "ASSIGNMENT_RECEIVED"  # generation; leader_id (3.0+); member_count
@@ -69,7 +69,7 @@ COORDINATOR_RESIGNED: Final = "COORDINATOR_RESIGNED"
 CONSUMER_GROUP_LOG: Final = "CONSUMER_GROUP_LOG"  # a line about a KIP-848 group; reason: its text
 COORDINATOR_NOTE: Final = "COORDINATOR_NOTE"  # a known line that changes nothing; reason: its text
 
-# Client logs, as the client saw it. The templates are in jobs/sources/client_log.py. connection: the client's name in librdkafka's log.
+# Client logs, as the client saw it. The templates are in jobs/parsing/client_log.py. connection: the client's name in librdkafka's log.
 CLIENT_JOINED: Final = "CLIENT_JOINED"  # member_id, generation
 CLIENT_REJOINS: Final = "CLIENT_REJOINS"  # reason
 CLIENT_LEAVES: Final = "CLIENT_LEAVES"  # member_id; reason (2.4+)

@@ -1,1 +1,1 @@
-"""The jobs: read, transform, write. Everything that touches Spark, files or a terminal."""
+"""The pipeline, its commands and everything else that knows Spark, files or the terminal."""

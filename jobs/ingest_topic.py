@@ -1,170 +1,17 @@
-"""A topic of log lines to group_events: read records, pass over what came before, parse, write. `spark-submit jobs/ingest_topic.py --help`.
-
-    topic ──► parse ──► lines ──► gate ──► group_events, quarantine, input_lines     as in jobs/ingest.py
-                          └─ clocks ─┘ ──► clock rows: how far each broker's logs are known in all partitions
-
-Every batch is idempotent, as ingest's are. What the gate remembers is a file a batch in the checkpoint's folder: batch N begins with
-what N-1 left, however often it is run.
-"""
+"""A topic of log lines to group_events, as a Spark job: `spark-submit jobs/ingest_topic.py --help`."""
 
 from __future__ import annotations
 
 import argparse
-import json
 import sys
-from collections.abc import Callable, Mapping
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
 
 if __name__ == "__main__":  # spark-submit puts jobs/ on the path; what is imported below is named from the project
     sys.path[0] = str(Path(__file__).resolve().parents[1])
 
-import pyarrow as pa
-import pyarrow.compute as pc
-from pyspark.sql import DataFrame
-
-from coordinator_model import events as kinds
-from jobs import ingest, sinks
-from jobs.files import write_whole
-from jobs.safe_text import printable
-from jobs.sources import topic as topics
-from jobs.sources.rows import CLOCK
-from jobs.sources.topic import Topic
-from jobs.sources.topic_gate import BrokerTime, Clock, Gate, LogName, Reach
-from jobs.stopping import Stopping
-from schemas import input_lines
-
-if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
-    from pyspark.sql.streaming.query import StreamingQuery
-
-APP_ID: Final = "rebalance-ingest-topic"
-GATE: Final = "gate"
-"""Folder of the gate's states, in the checkpoint's."""
-_STATES_KEPT: Final = 5
-
-
-def start_ingest_topic(
-    spark: SparkSession,
-    topic: Topic,
-    *,
-    lakehouse: Path,
-    checkpoint: Path,
-    once: bool,
-    observer: Callable[[int], None] | None = None,
-    accounted: ingest.Observer | None = None,
-    stopping: Stopping | None = None,
-) -> StreamingQuery:
-    """Start the query. With `once` it ends when what the topic held when it was started is worked through.
-
-    `observer` is told the lines of each batch, `accounted` what became of them.
-    """
-    ingest.ensure_tables(lakehouse, checkpoint, APP_ID)
-    session = ingest.own_session(spark)
-    # Headers may repeat a name; then the last one counts, as for every reader of ours.
-    session.conf.set("spark.sql.mapKeyDedupPolicy", "LAST_WIN")
-    trigger = {"availableNow": True} if once else {"processingTime": "1 second"}
-    return (
-        ingest.with_source(topics.as_lines(topics.read_records(session, topic)))
-        # A task costs Spark most of 0.1 s, to be read and its code to be found, however few its lines: one a core, not one a partition.
-        .coalesce(session.sparkContext.defaultParallelism)
-        .writeStream.queryName("ingest-topic")
-        .foreachBatch((stopping or Stopping()).guard(Writer(lakehouse, checkpoint, observer, accounted)))
-        .option("checkpointLocation", sinks.for_spark(checkpoint))
-        .trigger(**trigger)
-        .start()
-    )
-
-
-class Writer:
-    """Writes micro-batches of lines. Keeps the gate between them, and reads it anew where a batch does not follow on the last."""
-
-    def __init__(
-        self, lakehouse: Path, checkpoint: Path, observer: Callable[[int], None] | None = None, accounted: ingest.Observer | None = None
-    ) -> None:
-        self._write = ingest.LineWriter(lakehouse=lakehouse, app_id=APP_ID, observer=accounted)
-        self._observer = observer
-        self._checkpoint = checkpoint
-        self._states = checkpoint / GATE
-        self._last: tuple[int, Gate] | None = None
-
-    def __call__(self, records: DataFrame, batch_id: int) -> None:
-        """Writes a batch, as Spark calls it."""
-        gate = self._gate(batch_id - 1)
-        partitions = partitions_of(self._checkpoint, batch_id)
-        read = 0
-
-        def admit(lines: pa.Table) -> ingest.Admitted:
-            nonlocal read
-            read, admitted = _admit(gate, lines, partitions)
-            return admitted
-
-        self._write(records, batch_id, gatekeeper=admit)
-        self._keep(gate, batch_id)
-        if self._observer is not None:
-            self._observer(read)
-
-    def _gate(self, batch_id: int) -> Gate:
-        """What a batch left. Changed by whoever gets it: asked for again, it is read again."""
-        if self._last is not None and self._last[0] == batch_id:
-            gate, self._last = self._last[1], None
-            return gate
-        self._last = None
-        return Gate() if batch_id < 0 else Gate.decode(self._file(batch_id).read_bytes())
-
-    def _keep(self, gate: Gate, batch_id: int) -> None:
-        self._states.mkdir(exist_ok=True)
-        write_whole(self._file(batch_id), gate.encode())
-        self._last = batch_id, gate
-        self._file(batch_id - _STATES_KEPT).unlink(missing_ok=True)
-
-    def _file(self, batch_id: int) -> Path:
-        return self._states / f"{batch_id:09d}.msgpack"
-
-
-def partitions_of(checkpoint: Path, batch_id: int) -> int:
-    """How many partitions the topic had when a batch was made, by the offsets that Spark wrote down for it."""
-    offsets = json.loads((checkpoint / "offsets" / str(batch_id)).read_text(encoding="utf-8").splitlines()[-1])
-    return max((int(number) + 1 for partitions in offsets.values() for number in partitions), default=0)
-
-
-def _admit(gate: Gate, told: pa.Table, partitions: int) -> tuple[int, ingest.Admitted]:
-    """Shows a batch (columns of ingest.TOLD) to the gate; returns how many lines it has, and what it admits."""
-    ordered = told.filter(pc.not_equal(told["broker"], "")).sort_by("place")
-    of_clocks = pc.equal(ordered["verdict"], CLOCK)
-    lines, clocks = ordered.filter(pc.invert(of_clocks)), ordered.filter(of_clocks)
-    repeated = pa.concat_tables([lines.slice(0, 0), *(_repeated(gate, log, part) for log, part in _by_log(lines))])
-    times = gate.clocks([_clock(row) for row in clocks.to_pylist()], partitions)
-    counted = repeated.group_by(list(ingest.LOG)).aggregate([([], "count_all")]).rename_columns([*ingest.LOG, input_lines.REPEATED])
-    return len(told) - len(clocks), ingest.Admitted(repeated["place"].to_pylist(), counted, list(map(_clock_row, times)))
-
-
-def _by_log(lines: pa.Table) -> list[tuple[LogName, pa.Table]]:
-    """The lines of each log, in the order of the topic."""
-    numbered = lines.select(list(ingest.LOG)).append_column("index", pa.array(range(len(lines)), pa.int64()))
-    grouped = numbered.group_by(list(ingest.LOG), use_threads=False).aggregate([("index", "list")])
-    return [(LogName(*(row[name] for name in ingest.LOG)), lines.take(row["index_list"])) for row in grouped.to_pylist()]
-
-
-def _repeated(gate: Gate, log: LogName, lines: pa.Table) -> pa.Table:
-    positions = lines["position"].to_numpy()
-    notes = {index: lines["note"][index].as_py() or "" for index in (positions == 0).nonzero()[0].tolist()}
-    return lines.take(gate.lines(log, positions, notes))
-
-
-def _clock(row: Mapping[str, Any]) -> Clock:
-    read, _, heard = (row["note"] or "").partition(topics.READ_SEPARATOR)
-    reach = Reach(row["position"], -1 if row["at"] is None else row["at"], int(read) if read else -1)
-    return Clock(LogName(*(row[name] for name in ingest.LOG)), row["place"] >> topics.PLACE_BITS, reach, heard)
-
-
-def _clock_row(time: BrokerTime) -> dict[str, Any]:
-    """A broker's time as a row of PARSED, by its columns that event_rows asks for."""
-    return {
-        "cluster": time.log.cluster, "broker": time.log.broker, "kind": kinds.FOLLOWED if time.followed else kinds.CLOCK,
-        "at": time.at_ms * 1_000, "origin": time.log.origin, "position": time.position, "raw": json.dumps(time.heard),
-    }  # fmt: skip
+from jobs.common.text import printable
+from jobs.pipeline import topic as topics
 
 
 def main(arguments: list[str] | None = None) -> None:
@@ -183,16 +30,16 @@ def main(arguments: list[str] | None = None) -> None:
     parser.add_argument("--once", action="store_true", help="end when what the topic holds now has been worked through")
     given = parser.parse_args(arguments)
 
-    from jobs import pipeline
-    from jobs.errors import UserError
-    from jobs.session import spark_session  # after the arguments are known to be right
-    from jobs.settings import load
-    from jobs.topic_input import TopicInput
+    from jobs.common.errors import UserError
+    from jobs.common.settings import load
+    from jobs.pipeline import run
+    from jobs.pipeline.session import spark_session  # after the arguments are known to be right
+    from jobs.pipeline.topic_input import TopicInput
 
     wanted = TopicInput(given.kafka, given.topic, given.starting, given.kafka_config, given.max_offsets, given.accept_loss)
     try:
         session = partial(spark_session, "rebalance-ingest-topic")
-        pipeline.ingest_topic_alone(wanted, given.lakehouse, settings=load(given.config), once=given.once, session=session)
+        run.ingest_topic_alone(wanted, given.lakehouse, settings=load(given.config), once=given.once, session=session)
     except UserError as error:
         parser.error(printable(str(error), 2_000))
 

@@ -6,16 +6,7 @@ from typing import Final
 
 from pyspark.sql.types import StructType
 
-from schemas import (
-    findings,
-    group_events,
-    group_transitions,
-    input_lines,
-    member_sessions,
-    pipeline_health,
-    quarantine,
-    rebalances,
-)
+from schemas import findings, group_events, group_transitions, input_lines, member_sessions, pipeline_health, quarantine, rebalances
 
 INGEST_TABLES: Final[dict[str, StructType]] = {table.NAME: table.SCHEMA for table in (group_events, quarantine, input_lines)}
 TRACK_TABLES: Final[dict[str, StructType]] = {

@@ -36,11 +36,11 @@ from typing import Any, Final
 
 from deltalake import DeltaTable
 
-from jobs.local_broker import LocalBroker
-from jobs.memory import descendants
-from jobs.sources.topic_lines import LINE
+from jobs.demo.local_broker import LocalBroker
+from jobs.health.memory import descendants
+from jobs.kafka.topic_records import LINE
 from schemas import TRACK_TABLES, group_events, input_lines, quarantine
-from scripts.topic_records import topic_records
+from tests.kafka.topic_reader import topic_records
 
 PROJECT: Final = Path(__file__).resolve().parents[1]
 RECORDINGS: Final = PROJECT / "tests" / "data" / "recordings"

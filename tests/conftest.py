@@ -25,7 +25,7 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
 
     Its settings are those of conf/spark-defaults.conf, so tests see what users run, except for what is here.
     """
-    from jobs.session import spark_session  # a run of the fast tests alone never loads Spark
+    from jobs.pipeline.session import spark_session  # a run of the fast tests alone never loads Spark
 
     folder = tmp_path_factory.mktemp("spark")
     session = spark_session(

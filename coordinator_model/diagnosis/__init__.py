@@ -1,1 +1,1 @@
-"""What the tracker saw, explained: small rules, one idea a module."""
+"""What the evidence means: causes, culprits, findings, advice and cost."""

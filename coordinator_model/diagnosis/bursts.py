@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections import Counter
 from typing import Final
 
+from coordinator_model.diagnosis import findings
+from coordinator_model.diagnosis.cost import Cost
 from coordinator_model.states import State
-from coordinator_model.tracker import findings, reasons
-from coordinator_model.tracker.cost import Cost
-from coordinator_model.tracker.emit import Emitter
-from coordinator_model.tracker.rows import Ref
-from coordinator_model.tracker.view import Past, Rebalance, Trigger
+from coordinator_model.view import reasons
+from coordinator_model.view.emit import Emitter
+from coordinator_model.view.rows import Ref
+from coordinator_model.view.view import Past, Rebalance, Trigger
 
 QUIET_MS: Final = 60_000
 """A burst is over when no rebalance has started for so long."""

@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import Final
 
 from coordinator_model.diagnosis.incidents import SPAN_MS
-from coordinator_model.tracker import reasons
-from coordinator_model.tracker.emit import Emitter
-from coordinator_model.tracker.view import Rebalance, Trigger
-from coordinator_model.transitions import Trigger as Trigger_
+from coordinator_model.specification.transitions import Trigger as Trigger_
+from coordinator_model.view import reasons
+from coordinator_model.view.emit import Emitter
+from coordinator_model.view.view import Rebalance, Trigger
 
 FOLLOW_UP_MS: Final = 10_000
 """From the end of one round of a cooperative rebalance to the start of the next, where another than who gave something up begins it."""

@@ -9,11 +9,12 @@ from __future__ import annotations
 
 from typing import Any, Final
 
+from coordinator_model.diagnosis import findings
 from coordinator_model.events import Event
-from coordinator_model.tracker import findings, reasons
-from coordinator_model.tracker.emit import Emitter
-from coordinator_model.tracker.rows import FINDINGS, MEMBER_SESSIONS, Ref, ref
-from coordinator_model.tracker.view import Gone, Leaving, Member, Stalled
+from coordinator_model.view import reasons
+from coordinator_model.view.emit import Emitter
+from coordinator_model.view.rows import FINDINGS, MEMBER_SESSIONS, Ref, ref
+from coordinator_model.view.view import Gone, Leaving, Member, Stalled
 
 DECIDED_MS: Final = 30_000
 """Who has not come back by then has closed, as far as anybody can say."""

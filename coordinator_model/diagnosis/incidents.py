@@ -11,13 +11,13 @@ from __future__ import annotations
 from typing import Any, Final
 
 from coordinator_model import events as kinds
+from coordinator_model.diagnosis import findings
 from coordinator_model.errors import Error
 from coordinator_model.events import Event
-from coordinator_model.tracker import findings
-from coordinator_model.tracker.clock import BrokerClock
-from coordinator_model.tracker.emit import Emitter
-from coordinator_model.tracker.rows import FINDINGS, Ref, ref, refs
-from coordinator_model.tracker.view import HeldFinding, Incident
+from coordinator_model.view.clock import BrokerClock
+from coordinator_model.view.emit import Emitter
+from coordinator_model.view.rows import FINDINGS, Ref, ref, refs
+from coordinator_model.view.view import HeldFinding, Incident
 
 HINDSIGHT_MS: Final = 10_000
 SPAN_MS: Final = 60_000

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from typing import Final
 
+from coordinator_model.diagnosis import findings
 from coordinator_model.diagnosis.incidents import SPAN_MS
 from coordinator_model.states import State
-from coordinator_model.tracker import findings, reasons
-from coordinator_model.tracker.emit import Emitter
-from coordinator_model.tracker.view import Gone, Rebalance
+from coordinator_model.view import reasons
+from coordinator_model.view.emit import Emitter
+from coordinator_model.view.view import Gone, Rebalance
 
 SLOW_MS: Final = 5_000
 """Members learn of a rebalance within a heartbeat interval, 3 s by default; what is longer than this was somebody's doing."""

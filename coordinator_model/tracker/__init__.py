@@ -1,1 +1,1 @@
-"""Follows real coordinators through what their logs show."""
+"""Follows real coordinators: each event moves the view of its group."""

@@ -12,7 +12,7 @@ from typing import Any, Final
 from coordinator_model import events as kinds
 from coordinator_model.errors import Error
 from coordinator_model.events import Event
-from coordinator_model.requests import (
+from coordinator_model.specification.requests import (
     Answer,
     CommitAnswer,
     DeleteGroup,

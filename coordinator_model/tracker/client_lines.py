@@ -11,12 +11,12 @@ from collections.abc import Callable
 from typing import Final
 
 from coordinator_model import events as kinds
-from coordinator_model.diagnosis import departures
+from coordinator_model.diagnosis import departures, findings
 from coordinator_model.events import Event
-from coordinator_model.tracker import findings, reasons
-from coordinator_model.tracker.emit import Emitter
-from coordinator_model.tracker.rows import FINDINGS, ref
-from coordinator_model.tracker.view import Member
+from coordinator_model.view import reasons
+from coordinator_model.view.emit import Emitter
+from coordinator_model.view.rows import FINDINGS, ref
+from coordinator_model.view.view import Member
 
 NAMES_KEPT: Final = 256
 

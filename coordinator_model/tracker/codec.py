@@ -11,15 +11,15 @@ from typing import Any, Final
 
 import msgpack
 
-from coordinator_model import codec as model_codec
 from coordinator_model.events import Assigned, Event, MemberEntry, Protocol
-from coordinator_model.group import ClassicGroup
+from coordinator_model.specification import codec as model_codec
+from coordinator_model.specification.group import ClassicGroup
 from coordinator_model.states import State
-from coordinator_model.tracker.clock import BrokerClock
 from coordinator_model.tracker.rebase import rules
-from coordinator_model.tracker.rows import Ref
-from coordinator_model.tracker.settings import Settings
-from coordinator_model.tracker.view import (
+from coordinator_model.view.clock import BrokerClock
+from coordinator_model.view.rows import Ref
+from coordinator_model.view.settings import Settings
+from coordinator_model.view.view import (
     Found,
     Generation,
     Gone,

@@ -10,12 +10,12 @@ from __future__ import annotations
 
 from typing import Final
 
+from coordinator_model.diagnosis import findings
 from coordinator_model.errors import Error
 from coordinator_model.events import Event
-from coordinator_model.tracker import findings
-from coordinator_model.tracker.emit import Emitter
-from coordinator_model.tracker.rows import ref
-from coordinator_model.tracker.view import Found, Suspect
+from coordinator_model.view.emit import Emitter
+from coordinator_model.view.rows import ref
+from coordinator_model.view.view import Found, Suspect
 
 GUARD_MS: Final = 5_000
 AMBIGUOUS: Final = -1

@@ -9,11 +9,12 @@ from __future__ import annotations
 from typing import Final
 
 from coordinator_model.states import State
-from coordinator_model.tracker import phases, reasons
-from coordinator_model.tracker.clock import BrokerClock
-from coordinator_model.tracker.emit import Emitter
+from coordinator_model.tracker import phases
 from coordinator_model.tracker.membership import remove, trigger_of
-from coordinator_model.tracker.view import Member
+from coordinator_model.view import reasons
+from coordinator_model.view.clock import BrokerClock
+from coordinator_model.view.emit import Emitter
+from coordinator_model.view.view import Member
 
 TIMER_SLACK_MS: Final = 500  # a broker's timer fires late by this much at most, unless the broker itself stalls
 

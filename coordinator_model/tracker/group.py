@@ -15,22 +15,22 @@ from coordinator_model.events import Event
 from coordinator_model.states import State
 from coordinator_model.tracker import (
     client_lines,
+    coordinator_lines,
     coordinators,
     expiry,
     hindsight,
-    log_lines,
     phases,
     prediction,
-    reasons,
-    requests,
+    request_lines,
     stored,
 )
-from coordinator_model.tracker.clock import BrokerClock
-from coordinator_model.tracker.emit import Emitter
 from coordinator_model.tracker.order import same_line
-from coordinator_model.tracker.rows import Row, ref
-from coordinator_model.tracker.settings import Settings
-from coordinator_model.tracker.view import View
+from coordinator_model.view import reasons
+from coordinator_model.view.clock import BrokerClock
+from coordinator_model.view.emit import Emitter
+from coordinator_model.view.rows import Row, ref
+from coordinator_model.view.settings import Settings
+from coordinator_model.view.view import View
 
 MOVE_GUARD_MS = 5_000
 """A coordinator that was just replaced is not believed again for so long, unless it loads the group: brokers' clocks differ."""
@@ -43,7 +43,7 @@ _BEYOND_REQUESTS: Final = frozenset(
 
 _NO_WORD_OF_THE_COORDINATOR: Final[dict[str, Callable[[Emitter, Event], None]]] = {
     kinds.FIND_COORDINATOR: coordinators.found,
-    kinds.OFFSET_FETCH: requests.offset_fetch,
+    kinds.OFFSET_FETCH: request_lines.offset_fetch,
 }
 """Answers that say nothing of the group's state: they neither renew a session nor show who coordinates it."""
 
@@ -72,16 +72,16 @@ class GroupTracker:
         if self._observe_from_afar(event):
             return
         if event.source == "coordinator":
-            handler = log_lines.HANDLERS.get(event.kind)
+            handler = coordinator_lines.HANDLERS.get(event.kind)
             if handler is None or not self._authorise(event):
                 return
             view.logged = True
         else:
-            handler = requests.HANDLERS[event.kind]
-            if requests.authoritative(event) and not self._authorise(event):
+            handler = request_lines.HANDLERS[event.kind]
+            if request_lines.authoritative(event) and not self._authorise(event):
                 return
             incidents.watch(self, event)
-            if event.error_code in requests.NOT_IN_CHARGE:
+            if event.error_code in request_lines.NOT_IN_CHARGE:
                 if event.broker == view.broker:
                     prediction.drop(self, event.at_ms)
                 return

@@ -11,9 +11,9 @@ from typing import Final
 from coordinator_model import events as kinds
 from coordinator_model.errors import Error
 from coordinator_model.events import Event
-from coordinator_model.timers import NEVER
-from coordinator_model.tracker.emit import Emitter
-from coordinator_model.tracker.view import Generation, Prediction
+from coordinator_model.specification.timers import NEVER
+from coordinator_model.view.emit import Emitter
+from coordinator_model.view.view import Generation, Prediction
 
 HINDSIGHT_MS: Final = 5_000
 CROSSING_MS: Final = 20

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import Final
 
-from coordinator_model.diagnosis import departures, incidents
+from coordinator_model.diagnosis import departures, findings, incidents
 from coordinator_model.events import Event
-from coordinator_model.tracker import findings, reasons
-from coordinator_model.tracker.emit import Emitter
-from coordinator_model.tracker.rows import MEMBER_SESSIONS, Ref, evidence_json, ref
-from coordinator_model.tracker.view import Gone, Member, Trigger
+from coordinator_model.view import reasons
+from coordinator_model.view.emit import Emitter
+from coordinator_model.view.rows import MEMBER_SESSIONS, Ref, evidence_json, ref
+from coordinator_model.view.view import Gone, Member, Trigger
 
 LEFT: Final = "LEFT"
 FENCED: Final = "FENCED"

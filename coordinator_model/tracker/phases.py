@@ -9,13 +9,13 @@ from __future__ import annotations
 
 from typing import Final
 
-from coordinator_model.diagnosis import bursts, causes, departures, health, joiners
+from coordinator_model.diagnosis import bursts, causes, cost, departures, joiners, margins
 from coordinator_model.states import State
-from coordinator_model.tracker import cost, reasons
-from coordinator_model.tracker.emit import Emitter
 from coordinator_model.tracker.membership import GROUP_GONE, remove
-from coordinator_model.tracker.rows import GROUP_TRANSITIONS, REBALANCES, Ref, evidence_json
-from coordinator_model.tracker.view import Rebalance, Trigger
+from coordinator_model.view import reasons
+from coordinator_model.view.emit import Emitter
+from coordinator_model.view.rows import GROUP_TRANSITIONS, REBALANCES, Ref, evidence_json
+from coordinator_model.view.view import Rebalance, Trigger
 
 COMPLETED: Final = "COMPLETED"
 SUPERSEDED: Final = "SUPERSEDED"
@@ -301,7 +301,7 @@ def _write(g: Emitter, rebalance: Rebalance) -> None:
     culprit = _culprit(rebalance)
     causes.sharpen(g, rebalance, culprit)
     slowest = joiners.judge(g, rebalance)
-    health.judge(g, rebalance)
+    margins.judge(g, rebalance)
     known = g.view.identity(culprit.member_id)  # who it is may have been told after what it did
     culprit.instance_id, culprit.client_id = known[0] or culprit.instance_id, known[1] or culprit.client_id
     culprit.client_host = known[2] or culprit.client_host

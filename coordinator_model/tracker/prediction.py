@@ -17,20 +17,21 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Final, NamedTuple
 
-from coordinator_model import codec
 from coordinator_model import events as kinds
-from coordinator_model.config import MAX_INT, CoordinatorConfig
-from coordinator_model.effects import MemberRemoved, Outcome, Transitioned
+from coordinator_model.diagnosis import findings
 from coordinator_model.errors import Error
 from coordinator_model.events import Event
-from coordinator_model.group import ClassicGroup
-from coordinator_model.requests import Answer, Answered, JoinAnswer
+from coordinator_model.specification import codec
+from coordinator_model.specification.config import MAX_INT, CoordinatorConfig
+from coordinator_model.specification.effects import MemberRemoved, Outcome, Transitioned
+from coordinator_model.specification.group import ClassicGroup
+from coordinator_model.specification.requests import Answer, Answered, JoinAnswer
+from coordinator_model.specification.timers import INITIAL_DELAY_KEY, NEVER
 from coordinator_model.states import State
-from coordinator_model.timers import INITIAL_DELAY_KEY, NEVER
-from coordinator_model.tracker import asked, findings, hindsight, rebase
-from coordinator_model.tracker.clock import BrokerClock
-from coordinator_model.tracker.emit import Emitter
-from coordinator_model.tracker.view import Prediction
+from coordinator_model.tracker import asked, hindsight, rebase
+from coordinator_model.view.clock import BrokerClock
+from coordinator_model.view.emit import Emitter
+from coordinator_model.view.view import Prediction
 
 LATE_MS: Final = 1_000
 """A broker's timers fire late by this much at most, unless the broker itself stalls."""

@@ -5,14 +5,14 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Final
 
-from coordinator_model.config import CoordinatorConfig
-from coordinator_model.group import ClassicGroup
-from coordinator_model.member import Member
+from coordinator_model.specification.config import CoordinatorConfig
+from coordinator_model.specification.group import ClassicGroup
+from coordinator_model.specification.member import Member
+from coordinator_model.specification.timers import SESSION
 from coordinator_model.states import State
-from coordinator_model.timers import SESSION
-from coordinator_model.tracker.emit import Emitter
-from coordinator_model.tracker.settings import Settings
-from coordinator_model.tracker.view import Prediction
+from coordinator_model.view.emit import Emitter
+from coordinator_model.view.settings import Settings
+from coordinator_model.view.view import Prediction
 
 RELEASES: Final = ("4.2.0", "3.9.1")
 """Where no setting names the release: the Java coordinator, and if an answer is by its rules, the last Scala one."""

@@ -25,13 +25,13 @@ from coordinator_model import events as kinds
 from coordinator_model.events import Event
 from coordinator_model.states import State
 from coordinator_model.tracker import codec
-from coordinator_model.tracker.clock import SECOND_MS, BrokerClock
 from coordinator_model.tracker.codec import MODEL_VERSION
 from coordinator_model.tracker.group import GroupTracker
 from coordinator_model.tracker.order import heartbeats, sort_key
-from coordinator_model.tracker.rows import Row, ref
-from coordinator_model.tracker.settings import Settings
-from coordinator_model.tracker.view import View
+from coordinator_model.view.clock import SECOND_MS, BrokerClock
+from coordinator_model.view.rows import Row, ref
+from coordinator_model.view.settings import Settings
+from coordinator_model.view.view import View
 
 _NO_WORD_OF_IT: Final = frozenset({kinds.FIND_COORDINATOR, kinds.OFFSET_FETCH})
 """Requests about an id that need not be a group with members."""

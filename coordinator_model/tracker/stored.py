@@ -17,10 +17,11 @@ from typing import Final
 from coordinator_model import events as kinds
 from coordinator_model.events import Event
 from coordinator_model.states import State
-from coordinator_model.tracker import membership, phases, reasons, requests
-from coordinator_model.tracker.emit import Emitter
-from coordinator_model.tracker.rows import ref
-from coordinator_model.tracker.view import Rebalance, Trigger, client_in
+from coordinator_model.tracker import membership, phases, request_lines
+from coordinator_model.view import reasons
+from coordinator_model.view.emit import Emitter
+from coordinator_model.view.rows import ref
+from coordinator_model.view.view import Rebalance, Trigger, client_in
 
 COOPERATIVE: Final = "cooperative"
 """Part of the names of assignors whose members keep their partitions while they rejoin."""
@@ -48,7 +49,7 @@ def group_described(g: Emitter, event: Event) -> None:
         return
     view.consumer_protocol = False
     if event.state == State.DEAD.value:
-        requests.group_removed(g, event)
+        request_lines.group_removed(g, event)
     elif event.state == State.STABLE.value:
         _described_stable(g, event)
     elif event.state == State.EMPTY.value:
@@ -82,7 +83,7 @@ def group_member(g: Emitter, event: Event) -> None:
 def consumer_group_described(g: Emitter, event: Event) -> None:
     """A KIP-848 group."""
     if not g.view.broker:
-        requests.became_consumer_group(g, event)
+        request_lines.became_consumer_group(g, event)
 
 
 HANDLERS: Final[dict[str, Callable[[Emitter, Event], None]]] = {
@@ -97,9 +98,9 @@ def _record_removed(g: Emitter, event: Event) -> None:
     """The record was deleted: the group was, or its offsets expired. A group with members is converted (KIP-848), not deleted."""
     view = g.view
     if view.state is State.EMPTY or not (view.broker or view.members or view.open):
-        requests.group_removed(g, event)
+        request_lines.group_removed(g, event)
     elif not view.broker:
-        requests.became_consumer_group(g, event)
+        request_lines.became_consumer_group(g, event)
 
 
 def _confirm(g: Emitter, event: Event) -> None:

@@ -211,13 +211,13 @@ class Provider(Mapping[str, Callable[..., Operator]]):
 
 def install(model: Path) -> None:
     """Make cosmic-ray use these operators and no others, for the specification in the folder `model`."""
-    triggers = names_of(model / "transitions.py", "Trigger")
+    triggers = names_of(model / "specification" / "transitions.py", "Trigger")
     own = {
         "OtherError": other_member("Error", names_of(model / "errors.py", "Error")),
         "OtherState": other_member("State", names_of(model / "states.py", "State")),
         "OtherTrigger": other_member("Trigger", triggers),
-        "OtherRemovalCause": other_member("RemovalCause", names_of(model / "effects.py", "RemovalCause")),
-        "NegatedSwitch": negated_switch(names_of(model / "config.py", "KafkaVersion", "bool")),
+        "OtherRemovalCause": other_member("RemovalCause", names_of(model / "specification" / "effects.py", "RemovalCause")),
+        "NegatedSwitch": negated_switch(names_of(model / "specification" / "config.py", "KafkaVersion", "bool")),
         "RemovedEntry": RemovedEntry,
         "AddedEntry": added_entry(triggers),
         "OppositeMembership": OppositeMembership,

@@ -45,6 +45,7 @@ SPECIMEN: Final = RUN / "specimen"
 """The project as it was at the start: whoever works on it meanwhile changes nothing here."""
 EXPLAINED: Final = Path("docs/mutants.md")
 MODEL: Final = Path("coordinator_model")
+FOLDERS: Final = (MODEL, MODEL / "specification", MODEL / "specification" / "handlers")
 MODULES: Final = (
     "transitions",
     "states",
@@ -72,19 +73,28 @@ COPIED: Final = (
     "docs",
     "scripts",
     "tests/conftest.py",
-    "tests/model",
+    "tests/specification",
+    "tests/clients",
     "tests/data/traces",
     "tests/data/codec",
     "pyproject.toml",
 )
 TESTS: Final = (
-    ("tests/model", "--ignore-glob=*/test_claims*"),
-    tuple(f"tests/model/test_claims_{name}.py" for name in ("client", "coordinator", "group", "join", "rebalance", "sessions")),
+    ("tests/specification", "tests/clients", "--ignore-glob=*/test_claims*"),
+    (
+        *(f"tests/specification/test_claims_{name}.py" for name in ("coordinator", "group", "join", "rebalance", "sessions")),
+        "tests/clients/test_claims_client.py",
+    ),
 )
 """The second set is for what the first lets live: to read it takes longer than most mutants do."""
 TIMEOUT_S: Final = 30
 MEMORY: Final = 4 << 30
 NOT_FROM_THE_COPY: Final = 77
+
+
+def path_of(module: str) -> Path:
+    """The file of a module, relative to the project."""
+    return next(path for folder in FOLDERS if (PROJECT / (path := folder / f"{module}.py")).is_file())
 
 
 class Mutant(NamedTuple):
@@ -176,7 +186,7 @@ class _Worker:
         import pytest  # noqa: F401
 
         self._enter()
-        from scripts.conformance_traces import load_traces
+        from scripts.truth.traces import load_traces
 
         traces = list(load_traces())
         for name in [name for name in sys.modules if name.split(".")[0] in ("coordinator_model", "scripts")]:
@@ -263,12 +273,12 @@ class _Plugin:
     def pytest_sessionstart(self) -> None:
         try:
             import coordinator_model
-            from scripts import conformance_traces
+            from scripts.truth import traces
         except Exception:  # noqa: BLE001  the mutant cannot be imported: so will say every test
             return
         if not Path(coordinator_model.__file__).is_relative_to(self.folder):
             os._exit(NOT_FROM_THE_COPY)
-        conformance_traces.load_traces = lambda: iter(self.traces)
+        traces.load_traces = lambda: iter(self.traces)
 
     def pytest_collection_modifyitems(self, items: list[Any]) -> None:
         slow = ("test_simulation", "test_conformance")
@@ -409,7 +419,7 @@ def find_mutants(modules: Sequence[str]) -> WorkDB:
     os.chdir(SPECIMEN)
     install(MODEL)
     with use_db(RUN / "session.sqlite") as db:
-        init([MODEL / f"{module}.py" for module in modules], db, {})
+        init([path_of(module) for module in modules], db, {})
         return db
 
 

@@ -13,13 +13,14 @@ import pytest
 from deltalake import DeltaTable
 from rich.console import Console
 
-from jobs import ask, evidence, pipeline, questions
-from jobs.lake import Lake
-from jobs.progress import Progress
-from jobs.settings import Settings
-from jobs.sources.log_files import discover
-from jobs.spark_views import create_views
-from scripts import make_questions
+from jobs.answers import ask, evidence, questions
+from jobs.answers.spark_views import create_views
+from jobs.cli.progress import Progress
+from jobs.common.settings import Settings
+from jobs.lakehouse.reader import Lake
+from jobs.logs.files import discover
+from jobs.pipeline import run
+from scripts.docs import questions as page
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow]
 
@@ -41,7 +42,7 @@ def lakehouse(spark, tmp_path_factory):
     """The lakehouse of the recording, with its tables and views in Spark."""
     folder = tmp_path_factory.mktemp("recorded") / "lake"
     progress = Progress(Console(file=io.StringIO()))
-    pipeline.run(make_questions.RECORDING, folder, settings=Settings(), once=True, progress=progress, spark=spark)
+    run.run(page.RECORDING, folder, settings=Settings(), once=True, progress=progress, spark=spark)
     create_views(spark, folder)
     return folder
 
@@ -72,13 +73,13 @@ def test_duckdb_and_spark_give_the_same_rows_in_the_same_order(spark, lakehouse,
 
 
 def test_the_page_of_examples_is_up_to_date(lakehouse):
-    assert make_questions.TARGET.read_text(encoding="utf-8") == make_questions.page(lakehouse), "run `make docs`"
+    assert page.TARGET.read_text(encoding="utf-8") == page.page(lakehouse), "run `make docs`"
 
 
 @pytest.mark.parametrize("name", questions.FIFTEEN)
 def test_each_of_the_fifteen_has_an_answer_here(lakehouse, name):
     assert asked(lakehouse, name)
-    assert name in {example.name for example in make_questions.EXAMPLES}
+    assert name in {example.name for example in page.EXAMPLES}
 
 
 @pytest.mark.parametrize("name", sorted(set(questions.names()) - ABOUT_ALL))
@@ -90,7 +91,7 @@ DECOYS = {"s22", "s24", "s26"}  # of truth.jsonl: healthy, offsets without a gro
 
 
 def test_healthy_groups_and_decoys_have_no_finding_but_what_a_broker_did(lakehouse):
-    truth = [json.loads(text) for text in (make_questions.RECORDING / "truth.jsonl").read_text(encoding="utf-8").splitlines()]
+    truth = [json.loads(text) for text in (page.RECORDING / "truth.jsonl").read_text(encoding="utf-8").splitlines()]
     groups = {line["group"] for line in truth if line["scenario"] in DECOYS}
     assert HEALTHY in groups
     assert len(groups) == len(DECOYS)
@@ -252,7 +253,7 @@ def test_more_members_than_partitions(lakehouse):
 
 # docs/cost.md has three rebalances by hand: they are those of the tables.
 
-COST = (make_questions.PROJECT / "docs" / "cost.md").read_text(encoding="utf-8")
+COST = (page.PROJECT / "docs" / "cost.md").read_text(encoding="utf-8")
 SUM = re.compile(r"(\d+)(?: partitions[a-z ]*)? \u00d7 \(([\d ]+) \u2212 ([\d ]+)\) = ([\d,]+)")
 DIFFERENCE = re.compile(r"orders-\d: ([\d ]+) \u2212 ([\d ]+) = ([\d,]+)")
 
@@ -286,7 +287,7 @@ def test_the_costs_that_were_worked_out_by_hand_are_those_of_the_tables(lakehous
 
 @pytest.mark.parametrize("table", sorted(evidence.VIEWS.values()))
 def test_every_line_of_evidence_is_there_and_speaks_of_the_row(lakehouse, table):
-    files = discover(make_questions.RECORDING)
+    files = discover(page.RECORDING)
     rows = Lake(lakehouse).ask(f"SELECT * FROM {table}", {}).by_name()
     assert len({row["id"] for row in rows}) == len(rows)
     wanted = defaultdict(set)
@@ -311,10 +312,10 @@ def test_every_line_of_evidence_is_there_and_speaks_of_the_row(lakehouse, table)
 
 
 def test_the_command_opens_the_lines_of_a_finding(lakehouse, capsys):
-    from jobs import cli
+    from jobs.cli import entry
 
     (row, *_) = asked(lakehouse, "findings", group="parcel-tracker", code="SESSION_TIMEOUT", until="06:15")
-    assert cli.main(["evidence", row["id"], "--lakehouse", str(lakehouse)]) == 0
+    assert entry.main(["evidence", row["id"], "--lakehouse", str(lakehouse)]) == 0
     assert "has failed, removing it from the group" in capsys.readouterr().out
 
 

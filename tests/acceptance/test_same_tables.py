@@ -19,11 +19,11 @@ from deltalake import DeltaTable
 from rich.console import Console
 
 from coordinator_model.events import FIND_COORDINATOR
-from jobs import feeder
-from jobs.pipeline import run
-from jobs.progress import Progress
-from jobs.settings import Settings
-from jobs.sources.spool import SpoolSettings
+from jobs.cli.progress import Progress
+from jobs.common.settings import Settings
+from jobs.logs.spool import SpoolSettings
+from jobs.pipeline import feeder
+from jobs.pipeline.run import run
 from tests.acceptance.damage import mixed_in
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow]

@@ -16,16 +16,16 @@ import pytest
 from deltalake import DeltaTable
 from rich.console import Console
 
-from jobs import pipeline
-from jobs.cli import main
-from jobs.ingest_topic import start_ingest_topic
-from jobs.lakehouse import Lakehouse
-from jobs.local_broker import LocalBroker
-from jobs.progress import Progress
-from jobs.settings import load
-from jobs.topic_input import TopicInput, topic_of
+from jobs.cli.entry import main
+from jobs.cli.progress import Progress
+from jobs.common.settings import load
+from jobs.demo.local_broker import LocalBroker
+from jobs.lakehouse.folder import Lakehouse
+from jobs.pipeline import run
+from jobs.pipeline.ingest_topic import start_ingest_topic
+from jobs.pipeline.topic_input import TopicInput, topic_of
 from schemas import INGEST_TABLES, TRACK_TABLES
-from scripts import package, resolve_jars
+from scripts.build import package, resolve_jars
 from tests.cluster.standalone import PROJECT, Cluster, kill, plain_logs, wait_until
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow]
@@ -68,7 +68,7 @@ def reference(spark, logs, settings, tmp_path_factory):
     """What a run in one process writes."""
     lakehouse = tmp_path_factory.mktemp("reference") / "lake"
     progress = Progress(Console(file=io.StringIO()))
-    pipeline.run(logs, lakehouse, settings=load(settings), once=True, progress=progress, spark=spark)
+    run.run(logs, lakehouse, settings=load(settings), once=True, progress=progress, spark=spark)
     return rows(lakehouse, TRACKED), account(lakehouse)
 
 

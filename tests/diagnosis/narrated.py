@@ -21,7 +21,7 @@ import pytest
 from coordinator_model import events as kinds
 from coordinator_model.errors import Error
 from coordinator_model.events import Event, MemberEntry
-from coordinator_model.tracker.rows import Row
+from coordinator_model.view.rows import Row
 from tests.tracker.story import START_MS, Story, play, table
 
 LOG: Final = "coordinator log"

@@ -8,11 +8,11 @@ from typing import Any
 import pytest
 
 from coordinator_model import events as kinds
+from coordinator_model.diagnosis import findings as codes
 from coordinator_model.errors import Error
 from coordinator_model.events import MemberEntry, Protocol
-from coordinator_model.tracker import findings as codes
-from coordinator_model.tracker.rows import Row
 from coordinator_model.tracker.shard import Shard
+from coordinator_model.view.rows import Row
 from tests.diagnosis.narrated import (
     BOTH,
     CLOSED,

@@ -8,16 +8,7 @@ import pytest
 
 from coordinator_model import events as kinds
 from coordinator_model.errors import Error
-from tests.diagnosis.narrated import (
-    LOG,
-    Group,
-    causes,
-    finding,
-    findings,
-    in_any_evidence,
-    where_requests_are_seen,
-    where_the_log_is_seen,
-)
+from tests.diagnosis.narrated import LOG, Group, causes, finding, findings, in_any_evidence, where_requests_are_seen, where_the_log_is_seen
 
 
 def healthy(**how) -> Group:

@@ -8,8 +8,8 @@ import pytest
 
 from coordinator_model import events as kinds
 from coordinator_model.errors import Error
-from coordinator_model.tracker.rows import Row
 from coordinator_model.tracker.shard import Shard
+from coordinator_model.view.rows import Row
 from tests.diagnosis.narrated import BOTH, LOG, REQUESTS, STALLED, Group, findings, where_requests_are_seen
 from tests.tracker.batching import batches
 from tests.tracker.story import play, table

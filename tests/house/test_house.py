@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from jobs import settings
-from scripts import make_docs
+from jobs.common import settings
+from scripts.docs import tables
 
 PROJECT = Path(__file__).resolve().parents[2]
 
@@ -61,7 +61,7 @@ def test_the_model_is_pure() -> None:
 
 
 def test_docs_of_tables_are_up_to_date() -> None:
-    assert make_docs.TARGET.read_text(encoding="utf-8") == make_docs.page(), "run `make docs`"
+    assert tables.TARGET.read_text(encoding="utf-8") == tables.page(), "run `make docs`"
 
 
 def test_pipeline_toml_holds_the_defaults() -> None:

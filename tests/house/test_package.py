@@ -1,4 +1,4 @@
-"""scripts/package.py: what a cluster gets is this project, and all that executors import."""
+"""scripts/build/package.py: what a cluster gets is this project, and all that executors import."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from pathlib import Path
 import pyspark
 import pytest
 
-from jobs.executors import PACKAGES, fingerprint
-from scripts import package
+from jobs.pipeline.executors import PACKAGES, fingerprint
+from scripts.build import package
 
 pytestmark = pytest.mark.slow
 

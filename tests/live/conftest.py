@@ -6,8 +6,8 @@ from collections.abc import Iterator
 
 import pytest
 
-from jobs.local_broker import LocalBroker
-from scripts import resolve_jars
+from jobs.demo.local_broker import LocalBroker
+from scripts.build import resolve_jars
 
 
 @pytest.fixture(scope="session")

@@ -9,12 +9,13 @@ import pytest
 from confluent_kafka import Consumer, TopicPartition
 from rich.console import Console
 
-from jobs import health_command, pipeline
-from jobs.cli import main
-from jobs.progress import Progress
-from jobs.settings import Settings
-from jobs.topic_input import TopicInput
-from tests.jobs.test_watch import judge
+from jobs.cli.entry import main
+from jobs.cli.progress import Progress
+from jobs.common.settings import Settings
+from jobs.health import reading
+from jobs.pipeline import run
+from jobs.pipeline.topic_input import TopicInput
+from tests.health.test_watch import judge
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow]
 
@@ -38,7 +39,7 @@ def records(broker, tmp_path_factory):
 
 def test_a_row_says_how_many_records_wait_behind_its_batch(spark, broker, records, tmp_path):
     lake = tmp_path / "lake"
-    outcome = pipeline.run(
+    outcome = run.run(
         None,
         lake,
         settings=Settings(),
@@ -47,7 +48,7 @@ def test_a_row_says_how_many_records_wait_behind_its_batch(spark, broker, record
         spark=spark,
         topic=TopicInput(broker.bootstrap, TOPIC, max_offsets=MOST),
     )
-    rows = [row for row in health_command._rows(lake / "pipeline_health", 0) if row.query == "ingest-topic"]
+    rows = [row for row in reading._rows(lake / "pipeline_health", 0) if row.query == "ingest-topic"]
     assert [row.lag_events for row in rows] == [max(records - MOST * (number + 1), 0) for number in range(-(-records // MOST))]
     assert len(rows) > 1
     assert sum(row.input_rows for row in rows) == outcome.added["lines_read"] > 0

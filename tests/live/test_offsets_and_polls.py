@@ -17,12 +17,12 @@ from confluent_kafka.admin import AdminClient
 from deltalake import DeltaTable
 from rich.console import Console
 
-from jobs import pipeline
-from jobs.cli import main
-from jobs.local_broker import LocalBroker
-from jobs.offsets_capture import OffsetsFrom
-from jobs.progress import Progress
-from jobs.settings import Settings
+from jobs.cli.entry import main
+from jobs.cli.progress import Progress
+from jobs.common.settings import Settings
+from jobs.demo.local_broker import LocalBroker
+from jobs.kafka.offsets_capture import OffsetsFrom
+from jobs.pipeline import run
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow]
 
@@ -77,7 +77,18 @@ def recorded(broker, tmp_path_factory):
     folder = tmp_path_factory.mktemp("recorded")
     broker.create_topic("orders", 6)
     admin = AdminClient({"bootstrap.servers": broker.bootstrap})
-    command = [sys.executable, "-m", "jobs.cli", "poll", "--bootstrap", broker.bootstrap, "--out", str(folder / "poll"), "--every", "200ms"]
+    command = [
+        sys.executable,
+        "-m",
+        "jobs.cli",
+        "poll",
+        "--bootstrap",
+        broker.bootstrap,
+        "--out",
+        str(folder / "poll"),
+        "--every",
+        "200ms",
+    ]
     poller = subprocess.Popen([*command, "--cluster", "live"], cwd=PROJECT)
     running = []
     try:
@@ -115,7 +126,7 @@ def recorded(broker, tmp_path_factory):
 
 def tables(spark, source, lakehouse, **settings):
     progress = Progress(Console(file=io.StringIO(), width=200))
-    outcome = pipeline.run(source, lakehouse, settings=Settings(**settings), once=True, progress=progress, spark=spark)
+    outcome = run.run(source, lakehouse, settings=Settings(**settings), once=True, progress=progress, spark=spark)
     assert outcome.late_events == 0
     names = ("rebalances", "group_transitions", "member_sessions", "findings", "quarantine", "input_lines")
     found = {name: DeltaTable(str(lakehouse / name)).to_pyarrow_table().to_pylist() for name in names}
@@ -192,7 +203,7 @@ def test_the_pipeline_reads_the_cluster_itself_and_goes_on_with_the_next_run(spa
 
     def run(source):
         progress = Progress(Console(file=io.StringIO(), width=200))
-        return pipeline.run(source, tmp_path / "lake", settings=Settings(), once=True, progress=progress, spark=spark, offsets=offsets)
+        return run.run(source, tmp_path / "lake", settings=Settings(), once=True, progress=progress, spark=spark, offsets=offsets)
 
     first = run(None)
     rows = DeltaTable(str(tmp_path / "lake" / "rebalances")).to_pyarrow_table().to_pylist()
@@ -299,7 +310,7 @@ def test_following_waits_for_the_topic(kafka_jars, tmp_path):  # noqa: ARG001
 
 
 def test_a_cluster_that_is_not_there_is_told_in_one_line(tmp_path, capsys, monkeypatch):
-    monkeypatch.setattr("jobs.kafka_clients.CONNECT_SECONDS", 1.0)
+    monkeypatch.setattr("jobs.kafka.clients.CONNECT_SECONDS", 1.0)
     for command in (["dump-offsets"], ["poll", "--out", str(tmp_path)]):
         assert main([*command, "--bootstrap", "127.0.0.1:1"]) == 2
         said = capsys.readouterr().err

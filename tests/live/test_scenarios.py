@@ -11,13 +11,13 @@ from dataclasses import dataclass, field
 import pytest
 from confluent_kafka.admin import AdminClient
 
-from coordinator_model.partition import coordinator_partition
-from jobs.broker_command import brokers_of
-from jobs.live import scenes
-from jobs.live.children import Command, NewRows
-from jobs.live.client import JAVA, LIBRDKAFKA
-from jobs.live.consumers import Consumers
-from jobs.live.scenes import Play, Stage
+from coordinator_model.specification.partition import coordinator_partition
+from jobs.demo import scenes
+from jobs.demo.children import Command, NewRows
+from jobs.demo.client import JAVA, LIBRDKAFKA
+from jobs.demo.cluster import brokers_of
+from jobs.demo.consumers import Consumers
+from jobs.demo.scenes import Play, Stage
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow]
 

@@ -17,14 +17,14 @@ from pathlib import Path
 
 import pytest
 
-from jobs.cli import main
-from jobs.local_broker import LocalBroker
-from jobs.sources.log_bytes import open_log
-from jobs.sources.log_lines import Kept, LogReader
-from jobs.sources.log_times import LocalTimes
-from jobs.sources.topic_lines import CLOCK, LINE
-from scripts.topic_records import topic_records
-from tests.sources.log_makers import coordinator, other, request
+from jobs.cli.entry import main
+from jobs.demo.local_broker import LocalBroker
+from jobs.kafka.topic_records import CLOCK, LINE
+from jobs.logs.bytes import open_log
+from jobs.logs.reader import Kept, LogReader
+from jobs.logs.times import LocalTimes
+from tests.kafka.topic_reader import topic_records
+from tests.logs.log_makers import coordinator, other, request
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow]
 
@@ -302,7 +302,7 @@ def test_what_cannot_be_shipped_to(broker, tmp_path, capsys, monkeypatch):
     (tmp_path / "logs").mkdir()
     assert main([*arguments(broker.bootstrap, "no-such-topic", tmp_path), "--once"]) == 2
     assert "cannot write to topic no-such-topic" in capsys.readouterr().err
-    monkeypatch.setattr("jobs.outbox._METADATA_SECONDS", 1.0)
+    monkeypatch.setattr("jobs.kafka.outbox._METADATA_SECONDS", 1.0)
     assert main([*arguments("127.0.0.1:1", "t", tmp_path), "--once"]) == 2
     assert "cannot reach a cluster at 127.0.0.1:1" in capsys.readouterr().err
 

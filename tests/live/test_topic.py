@@ -17,13 +17,14 @@ from confluent_kafka.cimpl import NewTopic
 from deltalake import DeltaTable
 from rich.console import Console
 
-from jobs import lake, pipeline
-from jobs.cli import main
-from jobs.errors import QueryFailedError, UserError
-from jobs.progress import Progress
-from jobs.settings import Settings
-from jobs.sources.topic_lines import line_headers, log_headers
-from jobs.topic_input import TopicInput, java_settings
+from jobs.cli.entry import main
+from jobs.cli.progress import Progress
+from jobs.common.errors import QueryFailedError, UserError
+from jobs.common.settings import Settings
+from jobs.kafka.topic_records import line_headers, log_headers
+from jobs.lakehouse import reader
+from jobs.pipeline import run as pipeline
+from jobs.pipeline.topic_input import TopicInput, java_settings
 from schemas import TRACK_TABLES
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow]
@@ -112,9 +113,9 @@ def test_a_topic_gives_the_tables_of_its_logs(spark, broker, shipped, reference,
     counted = [(row["cluster"], row["lines_read"], row["repeated"] or 0) for row in rows(lakehouse, "input_lines")]
     read = {cluster: sum(lines for name, lines, _ in counted if name == cluster) for cluster in ("one", "two")}
     assert read["one"] == read["two"] == sum(again for _, _, again in counted)
-    before = lake.account(lakehouse)
+    before = reader.account(lakehouse)
     assert not any(run(spark, lakehouse, topic=topic).added.values())
-    assert lake.account(lakehouse) == before
+    assert reader.account(lakehouse) == before
 
 
 def test_what_no_shipper_wrote_goes_to_quarantine(spark, broker, tmp_path):

@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from scripts.recordings import Recording
+from scripts.truth.recordings import Recording
 
 UUID = "00000000-0000-0000-0000-{:012x}"
 T0 = 1_700_000_000_000

@@ -2,9 +2,9 @@
 
 import pytest
 
-from scripts.recordings import BOTH, COORDINATOR_LOG, REQUEST_LOG, read_all
-from scripts.score import compare, print_report
-from scripts.truth import Fact, causes, facts
+from scripts.truth.recordings import BOTH, COORDINATOR_LOG, REQUEST_LOG, read_all
+from scripts.truth.score import compare, print_report
+from scripts.truth.truth import Fact, causes, facts
 from tests.score.story import T0, UUID, done, finding, member, reasons, rebalance, recording, row, tables
 
 A, B, A2 = member("a"), member("b"), member("a", 2)

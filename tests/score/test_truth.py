@@ -2,8 +2,8 @@
 
 import pytest
 
-from scripts import truth
-from scripts.truth import by_reason, causes, facts
+from scripts.truth import truth
+from scripts.truth.truth import by_reason, causes, facts
 from tests.score.story import T0, done, member, reasons, rebalance, recording
 
 A, B, A2 = member("a"), member("b"), member("a", 2)

@@ -11,10 +11,12 @@ import pytest
 from deltalake import DeltaTable
 from rich.console import Console
 
-from jobs import lake, pipeline, questions
-from jobs.cli import main
-from jobs.progress import Progress
-from jobs.settings import Settings
+from jobs.answers import questions
+from jobs.cli.entry import main
+from jobs.cli.progress import Progress
+from jobs.common.settings import Settings
+from jobs.lakehouse import reader
+from jobs.pipeline import run
 from schemas import TRACK_TABLES
 from tests.security import hostile
 
@@ -35,7 +37,7 @@ def told(spark, tmp_path_factory):
     for what, kinds in (("alone", []), ("among", list(hostile.NAMES))):
         source, lakehouse = hostile.write_logs(folder / f"{what}-in", kinds), folder / f"{what}-lake"
         progress = Progress(Console(file=io.StringIO(), width=200))
-        outcome = pipeline.run(source, lakehouse, settings=Settings(timezone=hostile.ZONE), once=True, progress=progress, spark=spark)
+        outcome = run.run(source, lakehouse, settings=Settings(timezone=hostile.ZONE), once=True, progress=progress, spark=spark)
         assert outcome.late_events == 0
         places[what] = source, lakehouse
     return places
@@ -67,7 +69,7 @@ def test_the_rows_of_the_others_are_as_without_them(told, name):
 def test_every_line_is_accounted_for(told):
     source, lakehouse = told["among"]
     lines = sum(path.read_bytes().count(b"\n") for path in source.rglob("*") if path.is_file())
-    account = lake.account(lakehouse)
+    account = reader.account(lakehouse)
     assert account["lines_read"] == lines == account["skipped"] + account["events"] + account["quarantined"]
     assert account["quarantined"] == len(read(lakehouse, "quarantine"))
 

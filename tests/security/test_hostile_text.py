@@ -10,15 +10,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from jobs import ask_text
-from jobs.cli import cli, main
-from jobs.lake import Answer
-from jobs.safe_text import printable
-from jobs.sources.client_lines import ClientLogReader, ClientTimes, _is_ours
-from jobs.sources.log_bytes import open_log
-from jobs.sources.log_lines import Kept
-from jobs.sources.topic_gate import Clock, Gate, LogName, Reach
-from jobs.sources.topic_lines import CLIENT_SOURCE, LINE, key_of, line_headers, log_headers, read_record
+from jobs.cli import answer_text
+from jobs.cli.entry import cli, main
+from jobs.common.text import printable
+from jobs.kafka.topic_records import CLIENT_SOURCE, LINE, key_of, line_headers, log_headers, read_record
+from jobs.lakehouse.reader import Answer
+from jobs.logs.bytes import open_log
+from jobs.logs.client_reader import ClientLogReader, ClientTimes, _is_ours
+from jobs.logs.reader import Kept
+from jobs.pipeline.gate import Clock, Gate, LogName, Reach
 from tests.security import hostile
 
 LOG = LogName("c", "b", "server@1.log")
@@ -96,7 +96,7 @@ def test_a_clock_of_a_topic_may_hold_anything():
 
 def test_no_cell_of_csv_begins_a_formula_whatever_separates_cells():
     cells = ["=1+1", " =1", "\uff1d1", "a;=cmd|x", 'a";"=1', "a\t=1", -5, None, True]
-    text = ask_text.to_csv(Answer(("cell",), [(cell,) for cell in cells]))
+    text = answer_text.to_csv(Answer(("cell",), [(cell,) for cell in cells]))
     assert text.splitlines() == [
         "cell", '"\'=1+1"', '"\' =1"', '"\'\uff1d1"', '"a;=cmd|x"', '"a"";""=1"', '"a\\t=1"', "-5", "", "True",
     ]  # fmt: skip
@@ -168,8 +168,8 @@ def test_every_command_refuses_secrets_that_are_not_kept(tmp_path, monkeypatch, 
 
 @pytest.mark.parametrize("name", list(SECRETS))
 def test_a_secret_is_known_by_its_name(tmp_path, name):
-    from jobs.errors import UserError
-    from jobs.kafka_clients import read_config
+    from jobs.common.errors import UserError
+    from jobs.kafka.clients import read_config
 
     with pytest.raises(UserError, match=re.escape(f"holds {name} and can be read by everybody")):
         read_config(settings_file(tmp_path, 0o644, name))
@@ -179,7 +179,7 @@ def test_a_secret_is_known_by_its_name(tmp_path, name):
 def test_a_group_may_read_what_root_gave_it(tmp_path):
     import os
 
-    from jobs.kafka_clients import _exposed
+    from jobs.kafka.clients import _exposed
 
     file = settings_file(tmp_path, 0o640)
     status = list(os.stat(file))  # noqa: PTH116 - its parts
@@ -189,7 +189,7 @@ def test_a_group_may_read_what_root_gave_it(tmp_path):
 
 
 def test_a_client_that_quotes_its_settings_tells_no_secret():
-    from jobs.kafka_clients import Cluster
+    from jobs.kafka.clients import Cluster
 
     cluster = Cluster("127.0.0.1:1")
     cluster._settings |= {"sasl.oauthbearer.config": "principal=me bogus=hunter2", "sasl.username": "alice"}

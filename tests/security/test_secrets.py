@@ -15,11 +15,11 @@ import pytest
 from confluent_kafka import Consumer, Producer
 from confluent_kafka.admin import AclBinding, AclOperation, AclPermissionType, AdminClient, ResourcePatternType, ResourceType
 
-from jobs import lake
-from jobs.cli import main
-from jobs.local_broker import LocalBroker
-from jobs.sources.topic_lines import clock_headers, line_headers, log_headers
-from scripts import resolve_jars
+from jobs.cli.entry import main
+from jobs.demo.local_broker import LocalBroker
+from jobs.kafka.topic_records import clock_headers, line_headers, log_headers
+from jobs.lakehouse import reader
+from scripts.build import resolve_jars
 from tests.security import hostile
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow]
@@ -235,7 +235,7 @@ def test_secrets_stay_where_they_are(broker, keys, work):
     said.append(reading.communicate(timeout=300))
     watch.end()
     assert reading.returncode == 0, said[-1]
-    account = lake.account(folder / "lake")
+    account = reader.account(folder / "lake")
     assert account["rebalances"] >= 16
     assert account["quarantined"] >= strange * 0.75 - len(hostile.NAMES)
     assert account["lines_read"] == account["skipped"] + account["events"] + account["quarantined"] + account.get("repeated", 0)

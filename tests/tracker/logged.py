@@ -11,10 +11,11 @@ import random
 from collections.abc import Sequence
 
 from coordinator_model import events as kinds
-from coordinator_model.config import CoordinatorConfig
-from coordinator_model.coordinator import CoordinatorOutcome
+from coordinator_model.clients.simulation import GROUP_ID, Application, Connection, Simulation
 from coordinator_model.events import Assigned, Event, MemberEntry, Protocol
-from coordinator_model.requests import (
+from coordinator_model.specification.config import CoordinatorConfig
+from coordinator_model.specification.coordinator import CoordinatorOutcome
+from coordinator_model.specification.requests import (
     Answer,
     Heartbeat,
     JoinAnswer,
@@ -26,7 +27,6 @@ from coordinator_model.requests import (
     SyncAnswer,
     SyncGroup,
 )
-from coordinator_model.simulation import GROUP_ID, Application, Connection, Simulation
 from tests.tracker.story import START_MS
 
 

@@ -18,8 +18,8 @@ from typing import Any
 from coordinator_model import events as kinds
 from coordinator_model.errors import Error
 from coordinator_model.events import Assigned, Event, MemberEntry, Protocol
-from coordinator_model.tracker.rows import Row
 from coordinator_model.tracker.shard import Settings, Shard
+from coordinator_model.view.rows import Row
 
 START_MS = 1_800_000_000_000
 GROUP = "orders"

@@ -9,9 +9,9 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
+from coordinator_model.diagnosis import cost
 from coordinator_model.states import State
-from coordinator_model.tracker import cost
-from coordinator_model.tracker.view import Rebalance
+from coordinator_model.view.view import Rebalance
 from tests.tracker.story import Story, table
 
 PARTITIONS = [f"t-{number}" for number in range(8)]

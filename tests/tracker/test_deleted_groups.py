@@ -7,8 +7,8 @@ import pytest
 from coordinator_model import events as kinds
 from coordinator_model.errors import Error
 from coordinator_model.events import MemberEntry
-from coordinator_model.tracker.settings import Settings
 from coordinator_model.tracker.shard import Shard
+from coordinator_model.view.settings import Settings
 from tests.tracker.batching import clocks
 from tests.tracker.story import Story, table
 

@@ -11,14 +11,14 @@ from typing import Any
 import pytest
 
 from coordinator_model import events as kinds
-from coordinator_model.client import ClientConfig
-from coordinator_model.config import CoordinatorConfig
+from coordinator_model.clients.client import ClientConfig
+from coordinator_model.clients.simulation import Application
 from coordinator_model.errors import Error
 from coordinator_model.events import MemberEntry
-from coordinator_model.simulation import Application
+from coordinator_model.specification.config import CoordinatorConfig
 from coordinator_model.tracker import prediction
 from coordinator_model.tracker.hindsight import CAPACITY
-from coordinator_model.tracker.settings import Settings
+from coordinator_model.view.settings import Settings
 from tests.tracker.batching import batches
 from tests.tracker.logged import LoggedSimulation
 from tests.tracker.story import Story, play, table

@@ -15,10 +15,10 @@ from hypothesis import strategies as st
 from coordinator_model import events as kinds
 from coordinator_model.events import Assigned, Event, MemberEntry, Protocol
 from coordinator_model.states import VALID_PREVIOUS_STATES, State
-from coordinator_model.tracker.log_lines import HANDLERS as LINES
-from coordinator_model.tracker.rows import Row
+from coordinator_model.tracker.coordinator_lines import HANDLERS as LINES
 from coordinator_model.tracker.shard import Settings
 from coordinator_model.tracker.stored import HANDLERS as STORED
+from coordinator_model.view.rows import Row
 from tests.tracker.batching import batches, clocks, followed
 from tests.tracker.story import START_MS, play
 

@@ -1,0 +1,1 @@
+"""The other side of the protocol: how consumers of each release behave."""

@@ -1,0 +1,175 @@
+"""A whole group over time: clients, their applications, a network with a delay, and the coordinator between them.
+
+The broker handles the requests of a connection one by one, so a heartbeat waits behind a SyncGroup that waits for the
+leader. Everything is decided by what is put in. What is put in is a list of things that happen to the group: an application
+starts, stalls, dies without a word, closes; the coordinator moves. Out comes what every client and the group went
+through.
+"""
+
+from __future__ import annotations
+
+import heapq
+from collections import deque
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import NamedTuple
+
+from coordinator_model.clients.client import Client, ClientConfig, MemberState
+from coordinator_model.specification.config import CoordinatorConfig
+from coordinator_model.specification.coordinator import Coordinator, CoordinatorOutcome
+from coordinator_model.specification.effects import Effect
+from coordinator_model.specification.requests import Answer, JoinedMember, Request
+
+GROUP_ID = "g"
+
+Connection = tuple[int, int]
+"""The number of a client, and of its connection."""
+
+
+def round_robin(partitions: int, members: tuple[JoinedMember, ...]) -> tuple[tuple[str, bytes], ...]:
+    """An assignor: partition numbers, dealt out in the order of the member ids."""
+    ids = sorted(member.member_id for member in members)
+    return tuple(
+        (member_id, b" ".join(b"%d" % number for number in range(index, partitions, len(ids)))) for index, member_id in enumerate(ids)
+    )
+
+
+@dataclass(frozen=True)
+class Application:
+    """The process around one consumer."""
+
+    config: ClientConfig
+    starts_ms: int = 0
+    poll_every_ms: int = 500
+    stalls: tuple[tuple[int, int], ...] = ()
+    """From when to when it does not call poll(), each."""
+    dies_ms: int | None = None
+    """Killed: nobody is told."""
+    closes_ms: int | None = None
+
+
+class Seen(NamedTuple):
+    """One thing that a client sent or was told."""
+
+    at_ms: int
+    client: int
+    what: Request | Answer
+
+
+class Simulation:
+    """Runs applications against a coordinator."""
+
+    def __init__(self, config: CoordinatorConfig, applications: Sequence[Application], *, partitions: int = 12, delay_ms: int = 2) -> None:
+        self.coordinator = Coordinator(config, 0, range(config.offsets_topic_num_partitions))
+        self.applications = applications
+        self.clients = [Client(application.config, partial(round_robin, partitions)) for application in applications]
+        self.delay_ms = delay_ms
+        self.now_ms = 0
+        self.seen: list[Seen] = []
+        self.effects: list[tuple[int, Effect]] = []
+        self._queue: list[tuple[int, int, Callable[[], None]]] = []
+        self._order = 0
+        self._tickets: list[Connection] = []
+        self._lines: dict[Connection, deque[Request]] = {}
+        """What has arrived on a connection and is not answered. The first is being handled."""
+        self._ticks: list[int] = [-1] * len(self.clients)
+        for number, application in enumerate(applications):
+            self._at(application.starts_ms, partial(self._poll, number))
+            if application.closes_ms is not None:
+                self._at(application.closes_ms, partial(self._close, number))
+
+    def move_coordinator(self, at_ms: int, away_ms: int) -> None:
+        """The group's partition moves away at `at_ms` and is back `away_ms` later."""
+        partition = self.coordinator.partition(GROUP_ID)
+        self._at(at_ms, lambda: self._note(self.coordinator.unload(partition, self.now_ms)))
+        self._at(at_ms + away_ms, lambda: self._note(self.coordinator.load(partition, self.now_ms)))
+
+    def run_until(self, end_ms: int) -> None:
+        """Let everything happen that is due at or before `end_ms`."""
+        while self._queue and self._queue[0][0] <= end_ms:
+            self.now_ms, _, action = heapq.heappop(self._queue)
+            self._note(self.coordinator.advance(self.now_ms))
+            action()
+        self.now_ms = end_ms
+        self._note(self.coordinator.advance(end_ms))
+
+    def stable(self) -> bool:
+        """Whether every application that runs has an assignment of the group's present generation."""
+        group = self.coordinator.groups.get(GROUP_ID)
+        running = [client for number, client in enumerate(self.clients) if self._runs(number)]
+        return all(
+            client.state is MemberState.STABLE
+            and group is not None
+            and client.member_id in group.members
+            and client.generation == group.generation
+            for client in running
+        )
+
+    # Events.
+
+    def _at(self, at_ms: int, action: Callable[[], None]) -> None:
+        self._order += 1
+        heapq.heappush(self._queue, (at_ms, self._order, action))
+
+    def _runs(self, number: int) -> bool:
+        application = self.applications[number]
+        dead = application.dies_ms is not None and self.now_ms >= application.dies_ms
+        return self.now_ms >= application.starts_ms and not dead and not self.clients[number].closed
+
+    def _stalled(self, number: int) -> bool:
+        return any(start <= self.now_ms < end for start, end in self.applications[number].stalls)
+
+    def _poll(self, number: int) -> None:
+        if self._runs(number):
+            if not self._stalled(number):
+                self._send(number, self.clients[number].poll(self.now_ms))
+            self._at(self.now_ms + self.applications[number].poll_every_ms, partial(self._poll, number))
+
+    def _close(self, number: int) -> None:
+        if self._runs(number):
+            self._send(number, self.clients[number].close(self.now_ms))
+
+    def _tick(self, number: int) -> None:
+        self._ticks[number] = -1
+        if self._runs(number):
+            self._send(number, self.clients[number].tick(self.now_ms))
+
+    def _send(self, number: int, requests: list[Request]) -> None:
+        for request in requests:
+            self.seen.append(Seen(self.now_ms, number, request))
+            connection = (number, self.clients[number].connection)
+            self._at(self.now_ms + self.delay_ms, partial(self._arrive, connection, request))
+        # The heartbeat thread wakes when it has something to do.
+        tick_ms = max(self.clients[number].next_tick_ms(), self.now_ms)
+        if tick_ms < self.now_ms + 3_600_000 and (self._ticks[number] < 0 or tick_ms < self._ticks[number]):
+            self._ticks[number] = tick_ms
+            self._at(tick_ms, partial(self._tick, number))
+
+    def _arrive(self, connection: Connection, request: Request) -> None:
+        line = self._lines.setdefault(connection, deque())
+        line.append(request)
+        if len(line) == 1:
+            self._handle(connection)
+
+    def _handle(self, connection: Connection) -> None:
+        ticket = len(self._tickets)
+        self._tickets.append(connection)
+        self._note(self.coordinator.handle(GROUP_ID, self._lines[connection][0], self.now_ms, ticket))
+
+    def _note(self, outcome: CoordinatorOutcome) -> None:
+        for _, effect in outcome.effects:
+            self.effects.append((effect.at_ms, effect))
+        for answered in outcome.answers:
+            connection = self._tickets[int(answered.ticket)]
+            self._at(max(answered.at_ms + self.delay_ms, self.now_ms), partial(self._hear, connection, answered.answer))
+            line = self._lines[connection]
+            line.popleft()
+            if line:
+                self._at(self.now_ms, partial(self._handle, connection))
+
+    def _hear(self, connection: Connection, answer: Answer) -> None:
+        number, of_client = connection
+        if self._runs(number) and of_client == self.clients[number].connection:
+            self.seen.append(Seen(self.now_ms, number, answer))
+            self._send(number, self.clients[number].answered(answer, self.now_ms))

@@ -1,0 +1,54 @@
+"""What a rebalance cost: partitions that changed owner, and the time that partitions had no owner at work."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from coordinator_model.view.view import Rebalance
+
+
+class Cost(NamedTuple):
+    """None where the evidence does not tell."""
+
+    partitions: int | None
+    moved: int | None
+    unavailable_ms: int | None
+
+
+def carry(unowned: dict[str, str], rebalance: Rebalance) -> dict[str, str]:
+    """Adds what the round before had left without an owner; returns what this one leaves so.
+
+    A cooperative rebalance moves a partition in two rounds: the first takes it from its owner, the second gives it away. In
+    between nobody works on it, and the second round pays for that.
+    """
+    if rebalance.assigned is None:
+        return {}
+    rebalance.owned_before = unowned | rebalance.owned_before
+    assigned = {partition for partitions in rebalance.assigned.values() for partition in partitions}
+    kept = {partition for partitions in rebalance.kept.values() for partition in partitions}
+    return {p: owner for p, owner in sorted(rebalance.owned_before.items()) if p in kept and p not in assigned}
+
+
+def of(rebalance: Rebalance) -> Cost:
+    """The cost of one rebalance, from the decoded assignments before and after it.
+
+    A partition is without an owner at work from when its owner stopped (rejoined giving it up, left, or was last heard)
+    until its new owner got the assignment. A partition that its owner kept while rejoining (cooperative protocol) costs
+    nothing; one that nobody owned before was not lost by this rebalance, so it costs nothing either. No partition counts
+    for longer than the rebalance lasted.
+    """
+    if rebalance.assigned is None:
+        return Cost(None, None, None)
+    owner_after = {p: member for member, partitions in rebalance.assigned.items() for p in partitions}
+    moved = sum(1 for p, member in owner_after.items() if p in rebalance.owned_before and rebalance.owned_before[p] != member)
+    unavailable = 0
+    for partition, owner in sorted(rebalance.owned_before.items()):
+        heir = owner_after.get(partition)
+        if heir == owner and partition in rebalance.kept.get(owner, ()):
+            continue
+        from_ms = rebalance.stopped.get(owner, rebalance.joins.get(owner, rebalance.started_ms))
+        to_ms = rebalance.synced.get(heir, rebalance.ended_ms) if heir is not None else rebalance.ended_ms
+        if partition in rebalance.kept.get(owner, ()):
+            from_ms = to_ms  # worked on until the new assignment took it away: the follow-up round pays for the move
+        unavailable += max(min(to_ms, rebalance.ended_ms) - max(from_ms, rebalance.started_ms), 0)
+    return Cost(len(owner_after), moved, unavailable)

@@ -1,0 +1,96 @@
+"""What happens inside a group while it handles a request or lets time pass, in the order in which it happens.
+
+Answers say what clients learn. Effects say the rest: the transitions and their causes, who came and went and why, what
+was written to the log. They are the timeline of a group.
+"""
+
+from __future__ import annotations
+
+from enum import Enum
+from typing import NamedTuple
+
+from coordinator_model.specification.member import StoredGroup
+from coordinator_model.specification.requests import Answered
+from coordinator_model.specification.transitions import Trigger
+from coordinator_model.states import State
+
+
+class RemovalCause(str, Enum):
+    """Why a member is no longer in its group."""
+
+    LEAVE = "leave"
+    SESSION_EXPIRED = "session_expired"
+    JOIN_EXPIRED = "join_expired"
+    """It did not rejoin before the end of the join phase."""
+    SYNC_EXPIRED = "sync_expired"
+    """It did not send SyncGroup before the end of the sync phase."""
+    GROUP_MAX_SIZE = "group_max_size"
+
+
+class Transitioned(NamedTuple):
+    """The group changed its state. `generation` is the one at that moment; `member_id` the culprit, if there is one."""
+
+    at_ms: int
+    from_state: State
+    to_state: State
+    generation: int
+    trigger: Trigger
+    member_id: str
+
+
+class MemberAdded(NamedTuple):
+    """A new member."""
+
+    at_ms: int
+    member_id: str
+    instance_id: str | None
+
+
+class MemberRemoved(NamedTuple):
+    """A member, or an id that was handed out and never used (`pending`), is gone."""
+
+    at_ms: int
+    member_id: str
+    pending: bool
+    cause: RemovalCause
+
+
+class LeaderChanged(NamedTuple):
+    """Another member leads; None: nobody is left."""
+
+    at_ms: int
+    old_leader: str
+    leader: str | None
+
+
+class StaticMemberReplaced(NamedTuple):
+    """A static member restarted: its instance id has a new member id."""
+
+    at_ms: int
+    instance_id: str
+    old_member_id: str
+    member_id: str
+
+
+class GroupWritten(NamedTuple):
+    """The group was written to the log; None: a tombstone."""
+
+    at_ms: int
+    stored: StoredGroup | None
+
+
+class Threw(NamedTuple):
+    """Kafka's own code throws here. A client that asked is answered UNKNOWN_SERVER_ERROR; a timer's is lost."""
+
+    at_ms: int
+    exception: str
+
+
+Effect = Transitioned | MemberAdded | MemberRemoved | LeaderChanged | StaticMemberReplaced | GroupWritten | Threw
+
+
+class Outcome(NamedTuple):
+    """What a call brought about: the answers that are due now, and what happened inside."""
+
+    answers: list[Answered]
+    effects: list[Effect]

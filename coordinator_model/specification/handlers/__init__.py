@@ -1,0 +1,1 @@
+"""What the coordinator does with each request and each timer."""

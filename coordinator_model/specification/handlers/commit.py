@@ -1,0 +1,45 @@
+"""OffsetCommit: who may commit. The offsets themselves are the coordinator's business.
+
+Kafka: `ClassicGroup.validateOffsetCommit`, `OffsetMetadataManager.validateOffsetCommit` (4.x),
+`GroupCoordinator.doCommitOffsets`, `validateOffsetCommit` (to 3.9).
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from coordinator_model.errors import Error
+from coordinator_model.specification.handlers import sessions
+from coordinator_model.specification.requests import CommitAnswer, OffsetCommit, Ticket
+from coordinator_model.states import State
+
+if TYPE_CHECKING:
+    from coordinator_model.specification.group import ClassicGroup
+
+
+def offset_commit(group: ClassicGroup, request: OffsetCommit, ticket: Ticket) -> None:
+    """Accept the commit of a member of this generation, or of anybody while the group has no members."""
+    group.reply(ticket, CommitAnswer(_offset_commit(group, request)))
+
+
+def _offset_commit(group: ClassicGroup, request: OffsetCommit) -> Error:  # noqa: PLR0911  the checks in Kafka's order
+    version = group.version
+    if group.state is State.DEAD:
+        return group.dead_error
+    if request.generation < 0 and group.state is State.EMPTY:
+        return group.append_error_as_answered()  # the group only stores offsets
+    completing = group.state is State.COMPLETING_REBALANCE
+    if completing and version.commit_while_completing_refused_first:
+        return Error.REBALANCE_IN_PROGRESS
+    # A consumer that manages its partitions itself names no member: here it meets a group that has some.
+    error = group.validate_member(request.member_id, request.instance_id)
+    if error is not Error.NONE:
+        return error
+    if request.generation != group.generation:
+        return Error.ILLEGAL_GENERATION
+    if completing:
+        # The member and its generation are valid, but whether it still owns what it commits is being decided.
+        return Error.REBALANCE_IN_PROGRESS
+    if version.commit_restarts_session:
+        sessions.restart_session(group, group.members[request.member_id])
+    return group.append_error_as_answered()

@@ -1,0 +1,90 @@
+"""A group comes from the log, and goes when its partition moves to another coordinator.
+
+Kafka: `GroupMetadataManager.replay(GroupMetadataKey, ...)`, `onLoaded`, `onUnloaded` (4.x);
+`GroupMetadataManager.loadGroup`, `GroupCoordinator.onGroupLoaded`, `onGroupUnloaded` (to 3.9).
+"""
+
+from __future__ import annotations
+
+from coordinator_model.errors import Error
+from coordinator_model.specification.config import CoordinatorConfig
+from coordinator_model.specification.effects import Effect
+from coordinator_model.specification.group import ClassicGroup
+from coordinator_model.specification.handlers import rebalance, sessions
+from coordinator_model.specification.member import Member, StoredGroup, StoredMember
+from coordinator_model.specification.requests import SyncAnswer
+from coordinator_model.specification.timers import JOIN_KEY, SESSION
+from coordinator_model.specification.transitions import Trigger
+from coordinator_model.states import State
+
+
+def load_group(group_id: str, config: CoordinatorConfig, stored: StoredGroup, now_ms: int) -> ClassicGroup:
+    """A group as its new coordinator finds it in the log. Every member has a full session from now on.
+
+    Its `effects` say whether it has to rebalance at once, because it is larger than the new coordinator allows.
+    """
+    group = ClassicGroup(group_id, config, now_ms)
+    group.generation = stored.generation
+    group.state_since_ms = stored.state_since_ms
+    if stored.members or config.version.stored_empty_group_keeps_protocol_type:
+        group.protocol_type = stored.protocol_type
+    for stored_member in stored.members:
+        group.add(_member(config, stored_member, stored.protocol or ""), None)
+    if stored.members:
+        group.state = State.STABLE
+        group.protocol = stored.protocol
+        group.leader = stored.leader
+    for member in group.members_in_map_order():
+        sessions.restart_session(group, member)
+    if config.version.size_limit and len(group.members) > config.group_max_size:
+        rebalance.prepare_rebalance(group, Trigger.OVER_CAPACITY_AFTER_LOAD)
+    return group
+
+
+def _member(config: CoordinatorConfig, stored: StoredMember, protocol: str) -> Member:
+    """Of what the member supports, the log knows only the protocol that was chosen."""
+    own_timeout = config.version.own_rebalance_timeout
+    return Member(
+        stored.member_id,
+        stored.instance_id,
+        stored.client_id,
+        stored.client_host,
+        stored.session_timeout_ms,
+        stored.rebalance_timeout_ms if own_timeout else stored.session_timeout_ms,
+        ((protocol, stored.metadata),),
+        stored.assignment,
+    )
+
+
+def unload_group(group: ClassicGroup, now_ms: int) -> list[Effect]:
+    """The group has another coordinator now: whoever waits shall look for it. The answers are in `group.answers`."""
+    group.answers = []
+    group.effects = []
+    group.now_ms = max(group.now_ms, now_ms)
+    for member in group.members_in_map_order():
+        member_id = member.member_id
+        parked_join = group.awaiting_join.pop(member_id, None)
+        if parked_join is not None:
+            group.reply(parked_join, group.join_error(Error.NOT_COORDINATOR, member_id))
+        parked_sync = group.awaiting_sync.pop(member_id, None)
+        if parked_sync is not None:
+            group.reply(parked_sync, SyncAnswer(Error.NOT_COORDINATOR))
+    group.transition_to(Trigger.UNLOADED)
+    return group.effects
+
+
+def orphaned_join_phase(group: ClassicGroup) -> tuple[int, int] | None:
+    """0.10.0: what stays of the join phase of a group that is about to be unloaded (`rebalance.check_orphans`).
+
+    When the session of its last member ends, and when the phase itself ends. None if it can do no harm: a member
+    without a running session timer stays for ever.
+    """
+    ends_ms = group.timers.deadlines.get(JOIN_KEY)
+    sessions_end_ms: dict[str, int] = {}
+    for (kind, member_id, _), deadline in group.timers.deadlines.items():
+        if kind == SESSION:
+            sessions_end_ms[member_id] = min(deadline, sessions_end_ms.get(member_id, deadline))
+    if ends_ms is None or not sessions_end_ms.keys() >= group.members.keys():
+        return None
+    without_members_ms = max(sessions_end_ms[member_id] for member_id in group.members)
+    return (without_members_ms, ends_ms) if without_members_ms < ends_ms else None

@@ -1,0 +1,150 @@
+"""The iteration order of Java's and Scala's hash maps.
+
+A coordinator keeps its members in a hash map. Where nothing else decides (who follows a leader that went, which of two
+protocols with equal votes wins, in which order sessions start) it takes the first that the map yields. That order is an
+accident of the library, yet it is exact: a function of the keys, of the order of insertion, and of how large the map
+once was. Kafka promises none of it.
+
+* Java: buckets ascending; within a bucket, insertion order. Doubles after an insert that exceeds 3/4.
+* Scala 2.13: buckets ascending; within a bucket, by hash. Doubles before an insert that would reach 3/4.
+* Scala 2.11: buckets descending; within a bucket, newest first; doubling moves the entries one by one in iteration
+  order, so that neighbours that stay together change places. Only this one depends on more than keys, order of
+  insertion and size, so it alone keeps the order itself.
+
+Maps never shrink.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Collection, Iterable
+from functools import lru_cache
+from typing import Final
+
+from coordinator_model.specification.config import HashMapKind
+
+INITIAL_CAPACITY: Final = 16
+_MASK: Final = 0xFFFFFFFF
+
+
+@lru_cache(maxsize=65_536)
+def string_hash(text: str) -> int:
+    """Java's `String.hashCode`, as an unsigned 32 bit number. It counts UTF-16 units, not characters."""
+    h = 0
+    units = text.encode("utf-16-be", "surrogatepass")
+    for high, low in zip(units[::2], units[1::2], strict=True):
+        h = (31 * h + (high << 8 | low)) & _MASK
+    return h
+
+
+def _spread(text: str) -> int:
+    """java.util.HashMap.hash, and Scala 2.13's improveHash."""
+    h = string_hash(text)
+    return h ^ (h >> 16)
+
+
+def _signed(h: int) -> int:
+    return h - (1 << 32) if h & 0x80000000 else h
+
+
+@lru_cache(maxsize=65_536)
+def _improve_2_11(text: str) -> int:
+    """scala.collection.mutable.HashTable.improve of Scala 2.11: byteswap32, then a rotation."""
+    x = (string_hash(text) * 0x9E3775CD) & _MASK
+    x = int.from_bytes(x.to_bytes(4, "little"), "big")
+    x = (x * 0x9E3775CD) & _MASK
+    return ((x >> 4) | (x << 28)) & _MASK
+
+
+def _improve_immutable(text: str) -> int:
+    """scala.collection.Hashing.improve of Scala 2.13's immutable maps."""
+    h = string_hash(text)
+    a = (h + ~(h << 9)) & _MASK
+    b = a ^ (a >> 14)
+    c = (b + (b << 4)) & _MASK
+    return c ^ (c >> 10)
+
+
+class MapOrder:
+    """Follows one hash map: told of every insert and removal, it yields the keys as the map would."""
+
+    __slots__ = ("capacity", "chained", "kind")
+
+    def __init__(self, kind: HashMapKind, capacity: int = INITIAL_CAPACITY, chained: Iterable[str] = ()) -> None:
+        self.kind = kind
+        self.capacity = capacity
+        self.chained = list(chained)
+        """Scala 2.11 only: the keys in iteration order."""
+
+    def copy(self) -> MapOrder:
+        """A map of its own with the same order."""
+        return MapOrder(self.kind, self.capacity, self.chained)
+
+    def added(self, key: str, size: int) -> None:
+        """`key` was inserted; `size` counts it."""
+        if self.kind is HashMapKind.JAVA:
+            if size > 0.75 * self.capacity:
+                self.capacity *= 2
+        elif self.kind is HashMapKind.SCALA_2_13:
+            if size >= 0.75 * self.capacity:
+                self.capacity *= 2
+        else:
+            self._chain(self.chained, key)
+            if size > 0.75 * self.capacity:
+                self.capacity *= 2
+                moved: list[str] = []
+                for other in self.chained:
+                    self._chain(moved, other)
+                self.chained = moved
+
+    def removed(self, key: str) -> None:
+        """`key` was removed."""
+        if self.kind is HashMapKind.SCALA_2_11:
+            self.chained.remove(key)
+
+    def keys(self, keys: Collection[str]) -> list[str]:
+        """`keys`, given in the order of insertion, in the order of iteration."""
+        mask = self.capacity - 1
+        if self.kind is HashMapKind.JAVA:
+            return sorted(keys, key=lambda key: _spread(key) & mask)
+        if self.kind is HashMapKind.SCALA_2_13:
+            return sorted(keys, key=lambda key: (_spread(key) & mask, _signed(_spread(key))))
+        return list(self.chained)
+
+    def first(self, keys: Collection[str]) -> str | None:
+        """The first key of the iteration, None of an empty map."""
+        return next(iter(self.keys(keys)), None)
+
+    def _chain(self, chained: list[str], key: str) -> None:
+        """Put `key` in front of its bucket."""
+        at = bisect_left(chained, -self._bucket_2_11(key), key=lambda other: -self._bucket_2_11(other))
+        chained.insert(at, key)
+
+    def _bucket_2_11(self, key: str) -> int:
+        return _improve_2_11(key) >> (33 - self.capacity.bit_length())
+
+
+def first_of_most(votes: dict[str, int], kind: HashMapKind) -> str:
+    """The winner of a vote, given in the order of casting: the most votes, and of equals the first that their map yields."""
+    if kind is HashMapKind.SCALA_2_13:
+        names = _trie_order(votes)
+    else:
+        order = MapOrder(kind)
+        for size, name in enumerate(votes, start=1):
+            order.added(name, size)
+        names = order.keys(votes)
+    return max(names, key=votes.__getitem__)
+
+
+def _trie_order(names: Iterable[str], shift: int = 0) -> list[str]:
+    """scala.collection.immutable.HashMap of 2.13: five bits of the hash a level, and a node's own keys before its nodes."""
+    nodes: dict[int, list[str]] = {}
+    for name in names:
+        nodes.setdefault(_improve_immutable(name) >> shift & 31, []).append(name)
+    own, below = [], []
+    for _, node in sorted(nodes.items()):
+        if len(node) == 1:
+            own += node
+        else:
+            below += _trie_order(node, shift + 5) if shift < 30 else node
+    return own + below

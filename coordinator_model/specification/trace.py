@@ -1,0 +1,277 @@
+"""Run a trace through the specification: `rebalance trace < steps.jsonl > answers.jsonl`.
+
+A trace is a list of requests and clock steps with the time of each, in the format of tests/data/traces/FORMAT.md. Out
+comes the same object with every step's `expect` replaced by what the specification answers: the answer with its time
+and the step in which it came, and the group after the step. The release is the trace's `measured_on`, or the one
+given.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
+from typing import Any, Final, TextIO
+
+from coordinator_model.errors import Error
+from coordinator_model.specification.config import CoordinatorConfig
+from coordinator_model.specification.coordinator import Coordinator, CoordinatorOutcome
+from coordinator_model.specification.effects import Effect, Threw
+from coordinator_model.specification.group import ClassicGroup
+from coordinator_model.specification.requests import (
+    Answer,
+    DeleteGroup,
+    Heartbeat,
+    JoinAnswer,
+    JoinGroup,
+    LeaveAnswer,
+    LeaveGroup,
+    LeavingMember,
+    OffsetCommit,
+    Request,
+    SyncAnswer,
+    SyncGroup,
+)
+
+Json = dict[str, Any]
+
+_SETTINGS: Final = {
+    "session_min_ms": "group_min_session_timeout_ms",
+    "session_max_ms": "group_max_session_timeout_ms",
+    "initial_rebalance_delay_ms": "group_initial_rebalance_delay_ms",
+    "group_max_size": "group_max_size",
+    "new_member_join_timeout_ms": "new_member_join_timeout_ms",
+    "offsets_retention_minutes": "offsets_retention_minutes",
+    "offsets_retention_check_ms": "offsets_retention_check_interval_ms",
+}
+
+_ONE_GROUP_PER_PARTITION: Final = 2**31 - 1
+"""Traces move groups, not partitions: with so many partitions each group has its own."""
+
+
+def run_trace(trace: Json, kafka: str | None = None) -> Json:
+    """The trace with the specification's own `expect` in every step."""
+    run = TraceRun(trace, kafka)
+    run.run()
+    steps = [{**step, "expect": expect} for step, expect in zip(trace["steps"], run.expects, strict=True)]
+    return {**trace, "steps": steps}
+
+
+class Symbols:
+    """Symbols stand for member ids, because a coordinator's ids are new in every run."""
+
+    def __init__(self, ids: dict[str, str]) -> None:
+        self._ids = ids
+        self._symbols = {member_id: symbol for symbol, member_id in ids.items()}
+
+    def member_id(self, symbol: str) -> str:
+        """The id that a symbol stands for; without real ids, the symbol is the id."""
+        return self._ids.get(symbol, symbol)
+
+    def of(self, member_id: str | None) -> str | None:
+        """The symbol of a member id."""
+        return None if member_id is None else self._symbols.get(member_id, member_id)
+
+    def of_all(self, member_ids: Iterable[str]) -> list[str]:
+        """The symbols of member ids, in their order."""
+        return sorted((self._symbols.get(member_id, member_id) for member_id in member_ids), key=_by_number)
+
+
+class TraceRun:
+    """One trace on its way through a coordinator."""
+
+    def __init__(self, trace: Json, kafka: str | None = None) -> None:
+        self.trace = trace
+        self.kafka = kafka or trace["measured_on"]
+        self.symbols = Symbols(trace.get("ids") or {})
+        self.config = _config(CoordinatorConfig.of(self.kafka), trace["config"])
+        self.random = "seed" in trace
+        self.asked_ms: list[int] = []
+        self.expects: list[Json] = []
+        self.effects: list[tuple[str, Effect]] = []
+        self.coordinator = Coordinator(self.config, 0, ())
+        for group_id in trace["config"]["owned_groups"]:
+            self.coordinator.load(self.coordinator.partition(group_id), 0)
+
+    def run(self) -> None:
+        """Execute all steps."""
+        for index, step in enumerate(self.trace["steps"]):
+            self.step(index, step)
+
+    def step(self, index: int, step: Json) -> None:
+        """Let time pass until the step, then execute it."""
+        at_ms, group_id = step["at_ms"], step["group"]
+        self.asked_ms.append(at_ms)
+        expect: Json = {"response": None} if step["op"] in _PARSERS else {}
+        self.expects.append(expect)
+        # In random traces only an explicit advance is a step: other timers fire during the step before.
+        passing = index - 1 if self.random and step["op"] != "advance" else index
+        self._note(passing, self.coordinator.advance(at_ms))
+        outcome = self._execute(index, step)
+        self._note(index, outcome)
+        threw = [effect.exception for _, effect in outcome.effects if isinstance(effect, Threw)]
+        if threw:
+            expect["exception"] = threw[0]
+        expect["group_after"] = _snapshot(self.coordinator.groups.get(group_id), self.symbols)
+
+    def _execute(self, index: int, step: Json) -> CoordinatorOutcome:
+        at_ms, op = step["at_ms"], step["op"]
+        coordinator = self.coordinator
+        partition = coordinator.partition(step["group"])
+        if op in _PARSERS:
+            fresh = self.symbols.member_id(step.get("bind") or f"$x{index}")
+            request = _PARSERS[op](step.get("req") or {}, self.symbols, fresh)
+            error = Error[step.get("append_error") or "NONE"]
+            return coordinator.handle(step["group"], request, at_ms, index, append_error=error)
+        if op == "restart":
+            self.config = _config(self.config, step["config"])
+            return coordinator.restart(self.config, at_ms)
+        if op == "advance":
+            return coordinator.advance(at_ms)
+        moves = {"unload": coordinator.unload, "load_begin": coordinator.load_begin}
+        return moves.get(op, coordinator.load)(partition, at_ms)
+
+    def _note(self, index: int, outcome: CoordinatorOutcome) -> None:
+        self.effects.extend(outcome.effects)
+        for answered in outcome.answers:
+            asked = int(answered.ticket)
+            expect = self.expects[asked]
+            key = "response" if expect["response"] is None else "duplicate_response"
+            expect[key] = {
+                "at_ms": answered.at_ms,
+                "during_step": index,
+                "delayed": index != asked or answered.at_ms != self.asked_ms[asked],
+                "error": answered.answer.error.name,
+                **_fields(answered.answer, self.symbols),
+            }
+
+
+def _join(req: Json, symbols: Symbols, fresh_member_id: str) -> Request:
+    return JoinGroup(
+        symbols.member_id(req["member"]),
+        req["session_timeout_ms"],
+        req["rebalance_timeout_ms"],
+        req["protocol_type"],
+        tuple((protocol["name"], protocol["metadata"].encode()) for protocol in req["protocols"]),
+        req["instance"],
+        req["api_version"],
+        req.get("client_id") or "",
+        fresh_member_id=fresh_member_id,
+    )
+
+
+def _sync(req: Json, symbols: Symbols, _: str) -> Request:
+    return SyncGroup(
+        symbols.member_id(req["member"]),
+        req["generation"],
+        tuple((symbols.member_id(entry["member"]), entry["assignment"].encode()) for entry in req["assignments"]),
+        req["instance"],
+        req["protocol_type"],
+        req["protocol"],
+    )
+
+
+def _heartbeat(req: Json, symbols: Symbols, _: str) -> Request:
+    return Heartbeat(symbols.member_id(req["member"]), req["generation"], req["instance"])
+
+
+def _leave(req: Json, symbols: Symbols, _: str) -> Request:
+    members = [LeavingMember(symbols.member_id(entry["member"]), entry["instance"]) for entry in req["members"]]
+    return LeaveGroup(tuple(members))
+
+
+def _offset_commit(req: Json, symbols: Symbols, _: str) -> Request:
+    return OffsetCommit(symbols.member_id(req["member"]), req["generation"], req["instance"], req["api_version"])
+
+
+def _delete_group(_: Json, __: Symbols, ___: str) -> Request:
+    return DeleteGroup()
+
+
+_PARSERS: Final[dict[str, Callable[[Json, Symbols, str], Request]]] = {
+    "join": _join,
+    "sync": _sync,
+    "heartbeat": _heartbeat,
+    "leave": _leave,
+    "offset_commit": _offset_commit,
+    "delete_group": _delete_group,
+}
+
+
+def _fields(answer: Answer, symbols: Symbols) -> Json:
+    if isinstance(answer, JoinAnswer):
+        joined = {symbols.of(member.member_id) or "": member for member in answer.members}
+        members = [
+            {"member": symbol, "instance": joined[symbol].instance_id, "metadata": joined[symbol].metadata.decode()}
+            for symbol in sorted(joined, key=_by_number)
+        ]
+        return {
+            "member_id": symbols.of(answer.member_id),
+            "generation": answer.generation,
+            "leader": symbols.of(answer.leader),
+            "protocol_type": answer.protocol_type,
+            "protocol": answer.protocol,
+            "skip_assignment": answer.skip_assignment,
+            "members": members,
+        }
+    if isinstance(answer, SyncAnswer):
+        assignment = answer.assignment.decode()
+        return {"protocol_type": answer.protocol_type, "protocol": answer.protocol, "assignment": assignment}
+    if isinstance(answer, LeaveAnswer):
+        members = [
+            {"member": symbols.of(entry.member_id), "instance": entry.instance_id, "error": entry.error.name} for entry in answer.members
+        ]
+        return {"members": members}
+    return {}
+
+
+def _snapshot(group: ClassicGroup | None, symbols: Symbols) -> Json:
+    if group is None:
+        return {"state": "None"}
+    static = {instance: symbols.of(member_id) for instance, member_id in sorted(group.static_members.items())}
+    return {
+        "state": group.state.value,
+        "generation": group.generation,
+        "protocol_type": group.protocol_type,
+        "protocol": group.protocol,
+        "leader": symbols.of(group.leader),
+        "members": symbols.of_all(group.members),
+        "static": static,
+        "pending": symbols.of_all(group.pending_members),
+        "awaiting_join": symbols.of_all(group.awaiting_join),
+        "awaiting_sync": symbols.of_all(group.awaiting_sync),
+        "pending_sync": symbols.of_all(group.pending_sync_members),
+    }
+
+
+def _by_number(symbol: str) -> tuple[int, str]:
+    """The order of the recordings: $m2 comes before $m10."""
+    return len(symbol), symbol
+
+
+def _config(config: CoordinatorConfig, settings: Json) -> CoordinatorConfig:
+    known = {name: settings[key] for key, name in _SETTINGS.items() if key in settings}
+    return replace(config, offsets_topic_num_partitions=_ONE_GROUP_PER_PARTITION, **known)
+
+
+def run_lines(lines: Iterable[str], out: TextIO, kafka: str | None) -> None:
+    """Run one trace per line."""
+    for line in lines:
+        if line.strip():
+            json.dump(run_trace(json.loads(line), kafka), out, separators=(",", ":"))
+            out.write("\n")
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """The command `rebalance trace`."""
+    parser = argparse.ArgumentParser(prog="rebalance trace", description=__doc__.split("\n\n")[0] if __doc__ else None)
+    parser.add_argument("--kafka", metavar="VERSION", help="the Kafka release to follow, instead of the trace's own")
+    options = parser.parse_args(argv)
+    run_lines(sys.stdin, sys.stdout, options.kafka)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,1 @@
+"""What is known of one group that a real coordinator runs."""

@@ -1,0 +1,18 @@
+"""Where the handlers of one group put what they find."""
+
+from __future__ import annotations
+
+from typing import Any, Protocol
+
+from coordinator_model.view.settings import Settings
+from coordinator_model.view.view import View
+
+
+class Emitter(Protocol):
+    """One group under observation: its view, the settings, and a place for finished rows."""
+
+    view: View
+    settings: Settings
+
+    def emit(self, table: str, **values: Any) -> None:
+        """Adds a finished row."""

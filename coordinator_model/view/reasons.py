@@ -1,0 +1,103 @@
+"""From the words of a coordinator or a client to the cause of a rebalance.
+
+The coordinator's texts are listed in jobs/parsing/coordinator_log.py with their versions; the clients' reasons come from
+KIP-800 (AbstractCoordinator.requestRejoin and maybeLeaveGroup of the Java client, 3.2 and later).
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+MEMBER_JOINED: Final = "MEMBER_JOINED"
+MEMBER_LEFT: Final = "MEMBER_LEFT"
+SESSION_TIMEOUT: Final = "SESSION_TIMEOUT"
+POLL_TIMEOUT: Final = "POLL_TIMEOUT"
+JOIN_TIMEOUT: Final = "JOIN_TIMEOUT"
+SYNC_TIMEOUT: Final = "SYNC_TIMEOUT"
+SUBSCRIPTION_CHANGED: Final = "SUBSCRIPTION_CHANGED"
+METADATA_CHANGED: Final = "METADATA_CHANGED"
+LEADER_REJOINED: Final = "LEADER_REJOINED"
+MEMBER_REJOINED: Final = "MEMBER_REJOINED"
+STATIC_MEMBER_REPLACED: Final = "STATIC_MEMBER_REPLACED"
+REVOCATION_FOLLOW_UP: Final = "REVOCATION_FOLLOW_UP"
+ADMIN_REMOVED: Final = "ADMIN_REMOVED"
+COORDINATOR_MOVED: Final = "COORDINATOR_MOVED"
+ASSIGNMENT_NOT_STORED: Final = "ASSIGNMENT_NOT_STORED"
+GROUP_OVER_CAPACITY: Final = "GROUP_OVER_CAPACITY"
+UNKNOWN: Final = "UNKNOWN"
+
+_POLL_TIMEOUTS: Final = ("consumer poll timeout has expired", "worker poll timeout has expired")
+_REJOINS: Final = (
+    ("subscription has changed", SUBSCRIPTION_CHANGED),
+    ("cached metadata has changed", METADATA_CHANGED),
+    ("need to revoke partitions and re-join", REVOCATION_FOLLOW_UP),
+    ("rebalance enforced by user", MEMBER_REJOINED),
+)
+_REJOINED_FOR_OTHERS: Final = ("need to re-join", "group is already rebalancing", "rebalance failed", "group instance was removed")
+
+OWN_WORDS: Final = frozenset(
+    {"the consumer is being closed", "the consumer unsubscribed from all topics", "consumer poll timeout has expired."}
+)
+"""What clients say by themselves when they leave."""
+
+NO_WORDS: Final = frozenset({"not provided", "null", ""})
+"""How brokers write that a client gave no reason."""
+
+_CLIENT_REASON: Final = "client reason: "
+
+
+def client_reason(text: str) -> str:
+    """The client's own words inside a coordinator's reason; empty if it gave none."""
+    _, found, words = text.partition(_CLIENT_REASON)
+    return "" if not found or words in NO_WORDS else words
+
+
+def of_leave(words: str, *, by_admin: bool) -> str:
+    """Cause of a LeaveGroup. `words`: the client's reason; `by_admin`: the request named no member id (KIP-345)."""
+    if any(text in words for text in _POLL_TIMEOUTS):
+        return POLL_TIMEOUT
+    if by_admin or "removed by an admin" in words:
+        return ADMIN_REMOVED
+    return MEMBER_LEFT
+
+
+def says_why(words: str) -> bool:
+    """Whether a client that joins again says what made it: it need not have been this member's own doing."""
+    return bool(words) and not words.startswith(_REJOINED_FOR_OTHERS)
+
+
+def of_rejoin(words: str, *, is_leader: bool) -> str:
+    """Cause when a member that already belongs to the group joins again. `words`: the client's reason."""
+    for text, cause in _REJOINS:
+        if words.startswith(text):
+            return cause
+    if says_why(words):
+        return MEMBER_REJOINED  # words of the application's own: enforceRebalance(reason)
+    return LEADER_REJOINED if is_leader else MEMBER_REJOINED
+
+
+def of_coordinator(reason: str) -> str:  # noqa: PLR0911 - a table in the form of a function: one answer a wording
+    """Cause named by the coordinator's `(reason: …)`."""
+    text = reason.lower()
+    words = client_reason(reason)
+    if text.startswith("adding new member") or (text.startswith(("member ", "static member ")) and "joining group" in text):
+        return MEMBER_JOINED
+    if "on heartbeat expiration" in text:
+        return SESSION_TIMEOUT
+    if "leavegroup" in text:
+        return of_leave(words, by_admin=False)
+    if "pending sync request expiration" in text:
+        return SYNC_TIMEOUT
+    if "selectedprotocol will change" in text or "updating metadata for static member" in text:
+        return STATIC_MEMBER_REPLACED
+    if text.startswith("leader "):
+        return of_rejoin(words, is_leader=True)
+    if text.startswith("updating metadata for member"):
+        return of_rejoin(words, is_leader=False)
+    if "storing group assignment" in text:
+        return ASSIGNMENT_NOT_STORED
+    if "over capacity" in text:
+        return GROUP_OVER_CAPACITY
+    if "member leaving" in text or "static member replacement" in text:  # a consumer group turned classic
+        return MEMBER_LEFT
+    return UNKNOWN

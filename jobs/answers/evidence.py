@@ -1,0 +1,235 @@
+"""Opens the lines that prove a row: `rebalance evidence ID`.
+
+Ids follow from what a row says (sql/views); their first letter names the table. A row's evidence names lines by file and
+number. Logs rotate: a file that has another name by now, or is compressed, still has the line under its number. So the
+files of that log are looked through, and a line counts only if it bears the time that was read from it.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timezone
+from pathlib import Path
+from typing import Any, Final
+
+from coordinator_model.events import PROMPT_MS
+from jobs.common.errors import EvidenceError
+from jobs.lakehouse.reader import Lake
+from jobs.logs.bytes import open_log
+from jobs.logs.client_reader import ClientTimes
+from jobs.logs.files import LogFile, discover
+from jobs.logs.record_reader import record_time
+from jobs.logs.times import SECOND, SECONDS
+
+VIEWS: Final = {
+    "f": "findings_with_id",
+    "r": "rebalances_with_id",
+    "s": "member_sessions_with_id",
+    "t": "group_transitions_with_id",
+}
+"""Where to look, by the first letter of an id."""
+
+KINDS: Final = {"f": "finding", "r": "rebalance", "s": "membership", "t": "transition"}
+
+_LINES: Final = "SELECT e.position, epoch_ms(e.at) AS ms FROM group_events AS e WHERE e.origin = $origin"
+_BEATS: Final = """
+    SELECT unnest(e.positions) AS position, epoch_ms(e.received_at) + unnest(e.beats) AS ms
+    FROM group_events AS e WHERE e.origin = $origin AND len(e.positions) = len(e.beats)
+"""
+_MINUTE_MS: Final = 60_000
+_CLIENT_TIMES: Final = ClientTimes("UTC")
+_ID: Final = re.compile(r"[frst][0-9a-f]{3,11}")
+_BLOCK_BYTES: Final = 1 << 20
+_KEPT_BYTES: Final = 1 << 20  # of one line: more is never shown
+
+
+@dataclass(frozen=True)
+class Line:
+    """A line that a row's evidence names."""
+
+    source: str
+    origin: str
+    position: int
+    file: Path | None  # where it was found
+    text: str | None
+
+
+@dataclass(frozen=True)
+class Proof:
+    """A row with the lines that prove it."""
+
+    id: str
+    row: dict[str, Any]
+    lines: list[Line]
+
+    @property
+    def kind(self) -> str:
+        """What sort of row it is."""
+        return KINDS[self.id[0]]
+
+    @property
+    def missing(self) -> list[Line]:
+        """Lines that are not there any more."""
+        return [line for line in self.lines if line.text is None]
+
+
+def prove(lakehouse: Path, row_id: str, inputs: Sequence[Path]) -> list[Proof]:
+    """The row of this id, or of an id that begins so, with its lines. `inputs`: where logs were read from.
+
+    EvidenceError: no such row, several, or none of the folders is there. Rows that say the same have the same id.
+    """
+    rows = _rows(lakehouse, row_id)
+    lake = Lake(lakehouse, tables=())
+    files = _files(inputs)
+    proofs = []
+    for row in rows:
+        refs = [(ref["source"], ref["origin"], int(ref["position"])) for ref in json.loads(row["evidence"])]
+        times = _times(lake, {origin for _, origin, _ in refs})
+        found: dict[tuple[str, int], tuple[Path, bytes]] = {}
+        for origin in sorted({origin for _, origin, _ in refs}):
+            wanted = {position: times.get((origin, position)) for _, o, position in refs if o == origin}
+            found |= {(origin, number): place for number, place in _find(origin, wanted, files).items()}
+        lines = []
+        for source, origin, position in refs:
+            file, text = found.get((origin, position), (None, None))
+            lines.append(Line(source, origin, position, file, None if text is None else text.decode("utf-8", "replace")))
+        proofs.append(Proof(row["id"], row, lines))
+    return proofs
+
+
+def _rows(lakehouse: Path, row_id: str) -> list[dict[str, Any]]:
+    if not _ID.fullmatch(row_id):
+        raise EvidenceError(f"{row_id[:40]!r} is no id: `rebalance ask findings` and `rebalance ask rebalances` show them (f3a91c0d27be)")
+    text = f"SELECT * FROM {VIEWS[row_id[0]]} AS v WHERE v.id LIKE $id || '%' ORDER BY v.id"  # noqa: S608 - a name from above
+    rows = Lake(lakehouse, tables=()).ask(text, {"id": row_id}).by_name()
+    if not rows:
+        raise EvidenceError(f"no {KINDS[row_id[0]]} has the id {row_id} in {lakehouse}")
+    if len({row["id"] for row in rows}) > 1:
+        others = ", ".join(sorted({row["id"] for row in rows})[:5])
+        raise EvidenceError(f"{row_id} begins several ids: {others}")
+    return rows
+
+
+@dataclass(frozen=True)
+class Clock:
+    """When a line was written, as far as ingest tells: ms into the minute, which no time zone changes."""
+
+    ms: int
+    later_ms: int = 0  # it may be so much later
+
+    def fits(self, line: bytes) -> bool:
+        """Whether a line bears that time: of a broker's log, a client's, or a record."""
+        at_ms = record_time(line)
+        found = SECONDS.find(line[SECOND]) if at_ms is None else at_ms % _MINUTE_MS
+        if found is None:
+            found = _CLIENT_TIMES.read(line, 0)
+        return found is not None and (found - self.ms) % _MINUTE_MS <= self.later_ms
+
+
+def _times(lake: Lake, origins: Iterable[str]) -> dict[tuple[str, int], Clock]:
+    """The times of all lines that ingest made events of."""
+    times: dict[tuple[str, int], Clock] = {}
+    for origin in origins:
+        # Of heartbeats that share a row the arrival is known; the line is written with the answer, which was prompt.
+        beats = lake.ask(_BEATS, {"origin": origin}).rows
+        times |= {(origin, int(position)): Clock(int(ms) % _MINUTE_MS, PROMPT_MS + 1) for position, ms in beats}
+        lines = lake.ask(_LINES, {"origin": origin}).rows
+        times |= {(origin, int(position)): Clock(int(ms) % _MINUTE_MS) for position, ms in lines}
+    return times
+
+
+def _files(inputs: Sequence[Path]) -> list[LogFile]:
+    """All logs of all inputs, the first input first."""
+    if not inputs:
+        raise EvidenceError("the lakehouse does not say where its logs are: give --input DIR, as `rebalance run` was given")
+    files: list[LogFile] = []
+    for folder in inputs:
+        try:
+            files += discover(folder)
+        except OSError:  # noqa: PERF203 - folders are few
+            continue
+    if not files:
+        raise EvidenceError(f"no log files in {', '.join(map(str, inputs))}: give --input DIR with the logs that were read")
+    return files
+
+
+def _find(origin: str, wanted: dict[int, Clock | None], files: Sequence[LogFile]) -> dict[int, tuple[Path, bytes]]:
+    """The wanted lines of one log, from the file of that name or one that it was rotated to.
+
+    `wanted`: by number, the time that the line must bear; without one, the name of the file must be the same.
+    """
+    folder, stem = _place(origin)
+    same = [file for file in files if file.origin == origin]
+    moved = [file for file in files if file.origin != origin and _place(file.origin) == (folder, stem)]
+    found: dict[int, tuple[Path, bytes]] = {}
+    for file in (*same, *moved):
+        left = {number: clock for number, clock in wanted.items() if number not in found}
+        if not left:
+            break
+        for number, text in read_lines(file.path, left):
+            clock = left[number]
+            if clock.fits(text) if clock is not None else file.origin == origin:
+                found[number] = (file.path, text)
+    return found
+
+
+def _place(origin: str) -> tuple[str, str]:
+    """The folder of a log, and its name without what rotation adds: server.log.2026-03-01-10.gz is of server."""
+    folder, _, name = origin.rpartition("/")
+    return folder, re.split(r"\.log|-\d+\.log|\.jsonl", name, maxsplit=1)[0]
+
+
+def read_lines(path: Path, numbers: Iterable[int]) -> Iterator[tuple[int, bytes]]:
+    """These lines of a log, plain or gzip, without their ends. What is longer than can be shown is cut."""
+    wanted = set(numbers)
+    last = max(wanted, default=0)
+    try:
+        log = open_log(path)
+    except OSError:
+        return
+    number, begun = 1, b""
+    try:
+        while number <= last and (block := log.read(_BLOCK_BYTES)):
+            *ended, rest = block.split(b"\n")
+            for piece in ended:
+                if number in wanted:
+                    yield number, (begun + piece)[:_KEPT_BYTES].rstrip(b"\r")
+                number, begun = number + 1, b""
+            if number in wanted and len(begun) < _KEPT_BYTES:
+                begun += rest
+        if begun and number in wanted:
+            yield number, begun[:_KEPT_BYTES].rstrip(b"\r")
+    finally:
+        log.close()
+
+
+def to_json(proofs: Sequence[Proof]) -> str:
+    """For programs: the row, with its lines in the place of `evidence`, whole and ASCII only."""
+    shown = []
+    for proof in proofs:
+        row: dict[str, Any] = {}
+        for name, value in proof.row.items():
+            if name in {"evidence", "batch_id", "step"}:
+                continue
+            row[name] = _iso(value) if isinstance(value, datetime) else value
+        if "details" in row:
+            row["details"] = json.loads(row["details"] or "{}")
+        lines = [
+            {
+                "source": line.source,
+                "origin": line.origin,
+                "position": line.position,
+                "file": None if line.file is None else str(line.file),
+                "text": line.text,
+            }
+            for line in proof.lines
+        ]
+        shown.append({**row, "lines": lines})
+    return json.dumps(shown, indent=2)
+
+
+def _iso(time: datetime) -> str:
+    return time.astimezone(timezone.utc).isoformat(timespec="milliseconds").replace("+00:00", "Z")

@@ -1,0 +1,142 @@
+"""The named questions of sql/: what each asks, which parameters it takes, and its text for DuckDB and for Spark.
+
+A file begins with comment lines: the question, what the answer holds, and the parameters, one a line:
+
+    -- Which groups cost most?
+    --
+    -- One row per group, the costliest first.
+    --
+    -- :group       only this consumer group
+    -- :limit = 20  rows at most
+
+The text names parameters as Spark does, `:group`. DuckDB writes `$group`; since a file declares what it takes, exactly
+these names are rewritten. Values are always bound, never pasted.
+"""
+
+from __future__ import annotations
+
+import re
+import sys
+from collections.abc import Mapping
+from dataclasses import dataclass
+from difflib import get_close_matches
+from functools import cache
+from pathlib import Path
+from typing import Any, Final
+
+from jobs.common.errors import QuestionError
+from jobs.common.places import PROJECT
+
+_INSTALLED: Final = Path(sys.prefix) / "share" / "kafka-rebalance" / "sql"
+SQL: Final = next((path for path in (PROJECT / "sql", _INSTALLED) if (path / "why.sql").is_file()), PROJECT / "sql")
+"""The folder of the questions: the checkout's, else where a wheel puts them."""
+
+FIFTEEN: Final = (
+    "why",
+    "failed-commits",
+    "poll-timeouts",
+    "heartbeat-errors",
+    "session-timeouts",
+    "deploys",
+    "storms",
+    "stuck",
+    "fenced",
+    "cooperative",
+    "subscriptions",
+    "coordinators",
+    "first-join",
+    "zombies",
+    "consumer-protocol",
+)
+"""What users ask most, in that order. Listed after the questions of every day, which are all the others."""
+
+TEXTS: Final = frozenset({"cluster", "group", "member", "client", "code", "cause"})
+TIMES: Final = frozenset({"since", "until", "at"})
+CHOICES: Final = {"by": ("application", "client", "member", "group", "day")}
+SPANS: Final = frozenset({"around"})  # durations, passed as whole milliseconds
+
+_PARAMETER: Final = re.compile(r"-- :([a-z_]+)(?: = (\S+))?  +(\S.*)")
+
+
+@dataclass(frozen=True)
+class Parameter:
+    """One parameter. Times may have a duration as default: that long before `until`."""
+
+    name: str
+    default: str | None
+    meaning: str
+
+
+@dataclass(frozen=True)
+class Question:
+    """One file of sql/."""
+
+    name: str
+    question: str
+    answer: str
+    parameters: tuple[Parameter, ...]
+    text: str
+
+    @property
+    def needs_requests(self) -> bool:
+        """Whether the coordinator log alone leaves it unanswered."""
+        return "Needs kafka-request.log" in self.answer
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Of its parameters."""
+        return tuple(parameter.name for parameter in self.parameters)
+
+    def for_duckdb(self) -> str:
+        """The text with `$name` for the declared `:name`s."""
+        if not self.parameters:
+            return self.text
+        return re.sub(rf"(?<![:\w]):({'|'.join(self.names)})\b", r"$\1", self.text)
+
+
+def names(folder: Path = SQL) -> list[str]:
+    """All questions: those of every day by name, then the fifteen."""
+    found = {path.stem for path in folder.glob("*.sql")}
+    return [*sorted(found - set(FIFTEEN)), *(name for name in FIFTEEN if name in found)]
+
+
+@cache
+def load(name: str, folder: Path = SQL) -> Question:
+    """One question. QuestionError: there is none of that name, with the nearest there are."""
+    known = names(folder)
+    if name not in known:
+        close = get_close_matches(name.lower(), known, n=3, cutoff=0.5)
+        hint = f"did you mean {' or '.join(close)}?" if close else "`rebalance ask` lists them"
+        raise QuestionError(f"no question named {name!r}: {hint}")
+    return parse(name, (folder / f"{name}.sql").read_text(encoding="utf-8"))
+
+
+def parse(name: str, text: str) -> Question:
+    """A question from the text of its file. ValueError: the file does not say what it must."""
+    comment, _, body = text.partition("\n\n")
+    head = comment.splitlines()
+    parameters = tuple(Parameter(*match.groups()) for line in head if (match := _PARAMETER.fullmatch(line)))
+    prose = [line.removeprefix("--").strip() for line in head if not line.startswith("-- :")]
+    question, _, answer = "\n".join(prose).strip().partition("\n\n")
+    if not question.endswith("?") or not answer:
+        raise ValueError(f"{name}: begins without a question and what answers it")
+    unknown = set(re.findall(r"(?<![:\w]):([a-z_]+)\b", body)) ^ {parameter.name for parameter in parameters}
+    if unknown:
+        raise ValueError(f"{name}: parameters declared and not used, or used and not declared: {', '.join(sorted(unknown))}")
+    return Question(name, " ".join(question.split()), " ".join(answer.split()), parameters, text)
+
+
+@cache
+def views(folder: Path = SQL) -> Mapping[str, str]:
+    """The views that questions use, by name: each the text of a SELECT."""
+    return {path.stem: path.read_text(encoding="utf-8") for path in sorted((folder / "views").glob("*.sql"))}
+
+
+def duckdb_macros(folder: Path = SQL) -> str:
+    """What DuckDB has to be told first."""
+    return (folder / "duckdb" / "macros.sql").read_text(encoding="utf-8")
+
+
+def tables_of(text: str, known: Mapping[str, Any] | tuple[str, ...]) -> set[str]:
+    """Which of the known names a text mentions."""
+    return set(re.findall(r"[a-z_]+", text)) & set(known)

@@ -1,0 +1,143 @@
+"""Answers as text: a table for people, CSV for spreadsheets, JSON for programs.
+
+What comes from a log may hold anything. In a table and in CSV every cell is made printable (jobs/common/text.py); in a
+table it is cut as well. In CSV a text that a spreadsheet would take for a formula gets a ' before it, and every text stands in
+quotes: where a spreadsheet takes ; for the separator, a formula could hide behind one. JSON has the values as they were logged,
+escaped to ASCII.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Sequence
+from datetime import datetime, timedelta, timezone
+from typing import Any, Final
+
+from rich.console import Console
+from rich.text import Text
+
+from jobs.cli.columns import Columns
+from jobs.common.text import printable, short_member
+from jobs.common.times import duration, instant
+from jobs.lakehouse.reader import Answer
+
+_EPOCH: Final = datetime(1970, 1, 1, tzinfo=timezone.utc)
+_CELL: Final = 60  # characters of a cell in a table
+_TEXT_CELL: Final = 32_767  # what a spreadsheet takes
+_PROSE: Final = frozenset({"message", "reason", "detail", "last_reason", "topics", "requests_of"})
+_PROSE_CELL: Final = 200
+_COMMON: Final = ("cluster", "group_id")
+_SHORTER: Final = {"client_id": "client", "client_host": "host", "group_id": "group", "member_id": "member"}
+_FORMULA: Final = re.compile(r"\s*[=+\-@\uff1d\uff0b\uff0d\uff20]")  # wide ones too, which some take for the same
+
+
+def render(answer: Answer, console: Console) -> None:
+    """A table, within the terminal's width where there is one; a block for each row where that is too narrow.
+
+    Cluster, group and day are said once, above it, where they are the same in all rows.
+    """
+    day = _one_day(answer)
+    common = {name: answer.rows[0][answer.columns.index(name)] for name in _COMMON if name in answer.columns}
+    common = {n: v for n, v in common.items() if v is not None and all(row[answer.columns.index(n)] == v for row in answer.rows)}
+    heading = [f"{_title(name)} {printable(value, _CELL)}" for name, value in common.items()]
+    heading += [f"{day.isoformat()} UTC"] if day is not None else []
+    if heading:
+        console.print(Text(", ".join(heading), style="dim"), soft_wrap=True)
+    indices = [index for index, name in enumerate(answer.columns) if name not in common]
+    names = [answer.columns[index] for index in indices]
+    columns = Columns(
+        [_alignment(answer, index) + _title(answer.columns[index]) for index in indices],
+        console.width if console.is_terminal else None,
+    )
+    cells = [[_cell(answer.columns[index], row[index], day) for index in indices] for row in answer.rows]
+    for row in cells:
+        columns.add(*row)
+    if columns.fits_when_cut:
+        for line in columns.lines():
+            console.print(line, soft_wrap=True)
+    else:
+        _blocks(names, cells, console)
+
+
+def _blocks(names: Sequence[str], cells: Sequence[Sequence[str]], console: Console) -> None:
+    """One line per column that has something to say."""
+    titles = list(map(_title, names))
+    width = max(map(len, titles))
+    for number, row in enumerate(cells, 1):
+        console.print(Text(f"{number}.", style="bold"), soft_wrap=True)
+        for title, cell in zip(titles, row, strict=True):
+            if cell != "-":
+                console.print(Text(f"  {title:<{width}}  {cell}"), soft_wrap=True)
+
+
+def to_csv(answer: Answer) -> str:
+    """With names in the first line. Nothing in it is taken for a formula, and nothing moves a terminal's cursor."""
+    lines = [",".join(answer.columns), *(",".join(map(_csv_cell, row)) for row in answer.rows)]
+    return "".join(f"{line}\n" for line in lines)
+
+
+def to_json(answer: Answer) -> str:
+    """A list of objects; times as ISO 8601 in UTC."""
+    rows = [dict(zip(answer.columns, map(_plain, row), strict=True)) for row in answer.rows]
+    return json.dumps(rows, indent=2)
+
+
+def epoch_ms(time: datetime) -> int:
+    """Milliseconds since 1970, whole ones."""
+    return (time - _EPOCH) // timedelta(milliseconds=1)
+
+
+def _plain(value: Any) -> Any:
+    return instant(epoch_ms(value)).replace(" ", "T") + "Z" if isinstance(value, datetime) else value
+
+
+def _csv_cell(value: Any) -> str:
+    if value is None:
+        return ""
+    if isinstance(value, (bool, int, float, datetime)):
+        return str(_plain(value))
+    shown = printable(str(value), _TEXT_CELL - 1)
+    harmless = "'" + shown if _FORMULA.match(shown) else shown
+    return '"' + harmless.replace('"', '""') + '"'
+
+
+def _one_day(answer: Answer) -> Any:
+    """The day of all times, if there is one: then it need not be repeated."""
+    days = {value.date() for row in answer.rows for value in row if isinstance(value, datetime)}
+    return days.pop() if len(days) == 1 else None
+
+
+def _title(name: str) -> str:
+    """A column's name as a person reads it. A unit is with every figure."""
+    if name == "unavailable_partition_ms":
+        return "time lost"
+    for long, short in _SHORTER.items():
+        name = name.replace(long, short)
+    return name.removesuffix("_ms").replace("_", " ")
+
+
+def _alignment(answer: Answer, index: int) -> str:
+    """How `Columns` is told to align a column: numbers right; texts may be cut where there is no room."""
+    values = [row[index] for row in answer.rows if row[index] is not None]
+    if values and all(isinstance(value, (int, float)) for value in values):
+        return ">"
+    return "~" if values and isinstance(values[0], str) and not _is_id(answer.columns[index]) else ""
+
+
+def _is_id(name: str) -> bool:
+    """Ids of rows, which are of use only whole."""
+    return name == "id" or name in {"last_id", "first_id", "removed_id"}
+
+
+def _cell(name: str, value: Any, day: Any) -> str:
+    if value is None or value == "":
+        return "-"
+    if isinstance(value, datetime):
+        return instant(epoch_ms(value))[11 if day is not None else 0 :]
+    if isinstance(value, (int, float)):
+        return duration(int(value)) if name.endswith("_ms") else str(value)
+    text = str(value)
+    if name in {"member_id", "waited_for"}:
+        return short_member(text)
+    return printable(text, _PROSE_CELL if name in _PROSE else _CELL)

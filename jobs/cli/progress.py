@@ -1,0 +1,53 @@
+"""Shows how far a run is: one line that moves on a terminal, a short line now and then anywhere else."""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING, Final
+
+from rich.console import Console
+from rich.status import Status
+from rich.text import Text
+
+from jobs.pipeline.reached import Reached
+
+if TYPE_CHECKING:
+    from typing_extensions import Self
+
+_PLAIN_SECONDS: Final = 5.0
+
+
+class Progress:
+    """Writes to a console, which knows whether it is a terminal. A context: the moving line goes when it ends."""
+
+    def __init__(self, console: Console) -> None:
+        self._console = console
+        self._status: Status | None = None
+        self._shown = Reached("")
+        self._shown_at = 0.0
+        self._started = time.monotonic()
+
+    def __enter__(self) -> Self:
+        if self._console.is_terminal:
+            self._status = self._console.status(Text(""))
+            self._status.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self._status is not None:
+            self._status.stop()
+
+    @property
+    def seconds(self) -> float:
+        """Since this was made."""
+        return time.monotonic() - self._started
+
+    def show(self, reached: Reached) -> None:
+        """Shows the newest state, if there is something new to say."""
+        if self._status is not None:
+            self._status.update(Text(f"{self.seconds:3.0f} s  {reached.text()}"))
+            return
+        due = reached.stage != self._shown.stage or time.monotonic() - self._shown_at >= _PLAIN_SECONDS
+        if due and reached != self._shown:
+            self._console.print(Text(f"{self.seconds:4.0f} s  {reached.text()}"), soft_wrap=True)
+            self._shown, self._shown_at = reached, time.monotonic()

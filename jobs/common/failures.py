@@ -1,0 +1,37 @@
+"""The innermost reason of an error, for one line to the user."""
+
+from __future__ import annotations
+
+import re
+from typing import Any, Final
+
+from jobs.common.text import printable
+
+
+def root_cause(error: BaseException) -> str:
+    """The innermost reason of an error, in one line: Java wraps Python's errors, Spark wraps Java's."""
+    text = str(error)
+    while (inner := error.__cause__) is not None:
+        error, text = inner, f"{type(inner).__name__}: {inner}"
+    java: Any = getattr(error, "_origin", None) or getattr(error, "java_exception", None)
+    try:
+        while java is not None:
+            text = java.getMessage() or java.toString()
+            java = java.getCause()
+    except Exception:  # noqa: BLE001 - the JVM may be gone; what is known is in `text`
+        java = None
+    lines = [line.strip() for line in text.splitlines() if line.strip()]
+    if not lines:
+        return type(error).__name__
+    if "Traceback (most recent call last):" in text:
+        return printable(_last_python_error(lines), 500)
+    return printable(lines[0], 500)
+
+
+_PYTHON_ERROR: Final = re.compile(r"^[\w.]+(Error|Exception|Interrupt|Exit)\b")
+
+
+def _last_python_error(lines: list[str]) -> str:
+    """The last line of the (last) traceback, which may be followed by Java's."""
+    errors = [line for line in lines if _PYTHON_ERROR.match(line)]
+    return errors[-1] if errors else lines[-1]

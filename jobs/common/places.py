@@ -1,0 +1,41 @@
+"""The JARs of this project, Spark's and those of a Kafka broker: which, and where `make` has put them."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Final
+
+COORDINATES: Final = (
+    "io.delta:delta-spark_4.0_2.13:4.4.0",
+    # Not 4.0.5 as Spark itself: spark-token-provider-kafka-0-10, which it needs, resolves up to 4.0.0 only.
+    "org.apache.spark:spark-sql-kafka-0-10_2.13:4.0.0",
+)
+"""As `spark-submit --packages` takes them, joined with commas."""
+
+# Kafka logs through SLF4J 1; its own distribution brings these two along.
+_LOG4J: Final = ("org.apache.logging.log4j:log4j-slf4j-impl:2.25.3", "org.apache.logging.log4j:log4j-core:2.25.3")
+
+KAFKA_VERSION: Final = "4.2.0"
+KAFKA_COORDINATES: Final = (f"org.apache.kafka:kafka_2.13:{KAFKA_VERSION}", *_LOG4J)
+"""A whole broker, for tests and demonstrations (jobs/demo/local_broker.py)."""
+OTHER_KAFKA: Final = {"3.9.1": ("org.apache.kafka:kafka_2.13:3.9.1", *_LOG4J)}
+"""The same of other releases, which nobody has to have."""
+
+PROJECT: Final = Path(__file__).resolve().parents[2]
+
+
+def jar_dir() -> Path:
+    """The folder with the JARs: REBALANCE_JARS, else `.jars` in the project."""
+    return Path(os.environ.get("REBALANCE_JARS") or PROJECT / ".jars")
+
+
+def jar_paths() -> list[str]:
+    """The JARs of `jar_dir()`, sorted. Empty if there are none: then Spark has to resolve COORDINATES itself."""
+    return sorted(str(path.resolve()) for path in jar_dir().glob("*.jar"))
+
+
+def kafka_jar_dir(version: str = KAFKA_VERSION) -> Path:
+    """The folder with the broker's JARs: REBALANCE_KAFKA_JARS, else `.jars-kafka` in the project. Other releases lie beside it."""
+    folder = Path(os.environ.get("REBALANCE_KAFKA_JARS") or PROJECT / ".jars-kafka")
+    return folder if version == KAFKA_VERSION else folder.with_name(f"{folder.name}-{version}")

@@ -1,0 +1,44 @@
+"""The brokers of one folder: a single broker, or a cluster of three."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Final
+
+from jobs.common.places import KAFKA_VERSION
+from jobs.demo.local_broker import LocalBroker
+
+_REPLICATED: Final = {
+    "offsets.topic.replication.factor": "3",
+    "transaction.state.log.replication.factor": "3",
+    "transaction.state.log.min.isr": "2",
+    "share.coordinator.state.topic.replication.factor": "3",
+    "share.coordinator.state.topic.min.isr": "2",
+    "default.replication.factor": "3",
+}
+
+
+def brokers_of(
+    folder: Path, count: int, *, port: int = 0, version: str = KAFKA_VERSION, settings: Mapping[str, str] | None = None
+) -> list[LocalBroker]:
+    """The brokers of a folder, not yet started. The first is the controller, too; it takes `port`, the next ones those behind it.
+
+    `settings`: broker properties beyond those that a cluster of this size needs. None of them outlives this process.
+    """
+    brokers: list[LocalBroker] = []
+    for number in range(1, count + 1):
+        broker = LocalBroker(
+            folder / f"broker-{number}",
+            settings={**(_REPLICATED if count > 1 else {}), **(settings or {})},
+            request_log=True,
+            groups_only=True,
+            node_id=number,
+            port=port + number - 1 if port else 0,
+            version=version,
+            logs=folder / "logs" / f"broker-{number}",
+            join=brokers[0] if brokers else None,
+            bound=True,
+        )
+        brokers.append(broker)
+    return brokers

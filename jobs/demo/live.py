@@ -1,0 +1,271 @@
+"""`rebalance demo-live`: a real Kafka, real consumers that come to grief, and what the pipeline tells of it while it happens.
+
+All of it runs on this machine and in one folder: a broker with its request log on, the shipper beside it, a topic of log lines on the same
+broker, and the pipeline that follows the topic. Whatever was started ends with this process.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import time
+from collections.abc import Callable, Sequence
+from contextlib import ExitStack
+from datetime import datetime, timezone
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
+
+from rich.text import Text
+
+from jobs.common.errors import QueryFailedError, UserError
+from jobs.common.interrupts import Interrupts
+from jobs.common.places import KAFKA_VERSION, PROJECT
+from jobs.common.text import printable
+from jobs.common.times import duration
+from jobs.demo import scenes
+from jobs.demo.children import Command, NewRows
+from jobs.demo.client import JAVA, LIBRDKAFKA
+from jobs.demo.cluster import brokers_of
+from jobs.demo.consumers import Consumers
+from jobs.demo.local_broker import LocalBroker
+from jobs.demo.scenes import Play, Scene, Stage
+from jobs.lakehouse import reader
+from jobs.lakehouse.folder import Lakehouse
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+FOLDER: Final = PROJECT / ".demo-live"
+SECONDS: Final = 100
+"""How long consumers and pipeline are watched."""
+BEHIND_SECONDS: Final = 200
+"""How much longer, where the pipeline has not read by then what was done: on a machine that has other things to do."""
+
+_TOPIC: Final = "orders"
+_LOGS: Final = "group-protocol-logs"
+_SETTINGS: Final = {"group.initial.rebalance.delay.ms": "1000"}
+_LATENESS_MS: Final = "1000"  # one broker, one machine: its two logs are seldom further apart
+Part: TypeAlias = tuple[str, str, Callable[[Stage], Scene]]
+"""A group, the kind of its second client, and what happens to it."""
+_PROGRAM: Final[tuple[Part, ...]] = (
+    ("checkout", LIBRDKAFKA, scenes.leaves),
+    ("billing", JAVA, scenes.is_killed),
+    ("search", LIBRDKAFKA, scenes.stalls),
+    ("pricing", JAVA, scenes.is_frozen),
+    ("refunds", JAVA, scenes.is_fenced),
+)
+_APART_SECONDS: Final = 5.0
+"""From the start of one scene to the next: so that a person can follow."""
+_WARM_BATCHES: Final = 2
+_STEP_SECONDS: Final = 0.1
+_LOOK_SECONDS: Final = 0.5
+_QUIET_SECONDS: Final = 45.0  # a rebalance whose members left waits 30 s of the broker's time for what they may still say
+"""When the scenes are over and nothing was told for so long, all has been told."""
+_READ_SECONDS: Final = 60.0
+_STYLES: Final = {"ERROR": "bold red", "WARNING": "yellow", "INFO": "cyan"}
+
+
+def run_demo_live(console: Console, *, folder: Path = FOLDER, seconds: float = SECONDS, groups: Sequence[str] | None = None) -> int:
+    """Plays the scenes, or those of these groups; returns the exit code.
+
+    UserError: it cannot start. QueryFailedError: the shipper or the pipeline ended by itself.
+    """
+    if folder.exists():
+        shutil.rmtree(folder)
+    show = _Show(console)
+    show.line(f"A real Kafka {KAFKA_VERSION} and real consumers. What is done to them stands beside what the pipeline tells, which")
+    show.line("follows the broker's log. It takes about two minutes; Ctrl-C ends it at any time.")
+    show.line()
+    with Interrupts() as interrupts, ExitStack() as running:
+        demo = _Demo(show, folder, interrupts, running)
+        demo.start()
+        demo.wait_for_spark()
+        demo.play([part for part in _PROGRAM if groups is None or part[0] in groups], seconds)
+        codes = demo.end()
+        if interrupts.signal is not None:
+            show.line()
+            show.line("Stopped; nothing is left running.")
+            return 0
+        demo.account()
+    return 1 if any(codes) else 0
+
+
+class _Show:
+    """One line for each thing that happens."""
+
+    def __init__(self, console: Console) -> None:
+        self._console = console
+        self._marks = "oO!" if console.options.ascii_only else "·●▲"
+        self.told_at = time.monotonic()
+
+    def line(self, text: str | Text = "") -> None:
+        """A line as it is."""
+        self._console.print(text if isinstance(text, Text) else Text(text), soft_wrap=True)
+
+    def done(self, what: str) -> None:
+        """Something is done."""
+        self.line(Text(f"{_clock(datetime.now(timezone.utc))}  {self._marks[0]} {what}", style="dim"))
+
+    def rebalance(self, row: dict[str, Any]) -> None:
+        """A rebalance is told."""
+        self.told_at = time.monotonic()
+        text = Text(f"{_clock(row['started_at'])}  ")
+        text.append(f"{self._marks[1]} {printable(row['group_id'], 12):<12}", "bold")
+        text.append(f"{row['cause']:<18}", "green" if row["cause"] in {"MEMBER_JOINED", "MEMBER_LEFT"} else "bold red")
+        text.append(f"{printable(row['client_id'], 18) or '-':<18}")
+        text.append(f"{duration(row['total_ms']):>8}")
+        text.append(f"   {_count(row['members_before'])} -> {_count(row['members_after'])} members", "dim")
+        self.line(text)
+
+    def finding(self, row: dict[str, Any]) -> None:
+        """A finding is told."""
+        self.told_at = time.monotonic()
+        text = Text(f"{_clock(row['at'])}  ")
+        text.append(f"{self._marks[2]} {printable(row['group_id'], 12):<12}", "bold")
+        text.append(f"{row['code']:<18}", _STYLES.get(row["severity"], ""))
+        text.append(f"{printable(row['client_id'], 18) or '-'}")
+        self.line(text)
+
+
+class _Demo:
+    """What runs, and how far it is."""
+
+    def __init__(self, show: _Show, folder: Path, interrupts: Interrupts, running: ExitStack) -> None:
+        self._show = show
+        self._folder = folder
+        self._interrupts = interrupts
+        self._running = running
+        self._lakehouse = folder / "lakehouse"
+        self._state = folder / "ship.json"
+        self._tables = {name: NewRows(self._lakehouse, name) for name in ("rebalances", "findings", "input_lines")}
+        self._commands: list[Command] = []
+        self._read = 0
+        self._looked = 0.0
+        self._to_read = -1  # lines that tell of the scenes, once these are over
+        self._delays: list[float] = []
+        self._consumers: Consumers  # once there is a broker
+
+    def _is_stopped(self) -> bool:
+        return self._interrupts.signal is not None
+
+    def start(self) -> None:
+        """The broker and what runs beside it."""
+        if self._is_stopped():
+            return
+        broker = brokers_of(self._folder / "kafka", 1, settings=_SETTINGS)[0]
+        self._show.done(f"Kafka starts, with the request log of groups on: {_shown(broker.logs)}")
+        self._running.callback(broker.stop)
+        broker.start()
+        broker.create_topic(_TOPIC, 6)
+        broker.create_topic(_LOGS, 3)
+        self._show.done(f"rebalance ship --input {_shown(broker.logs)} --cluster demo --broker broker-1 --bootstrap {broker.bootstrap}")
+        self._command(broker, "ship", "--input", str(broker.logs), "--cluster", "demo", "--broker", "broker-1", "--state", str(self._state))
+        self._show.done(f"rebalance run --kafka {broker.bootstrap} --lakehouse {_shown(self._lakehouse)} --lateness-ms {_LATENESS_MS}")
+        self._command(broker, "run", "--lakehouse", str(self._lakehouse), "--lateness-ms", _LATENESS_MS)
+        self._consumers = self._running.enter_context(Consumers(broker.bootstrap, self._folder / "clients"))
+
+    def _command(self, broker: LocalBroker, name: str, *arguments: str) -> None:
+        address = "--bootstrap" if name == "ship" else "--kafka"
+        command = Command(name, address, broker.bootstrap, "--topic", _LOGS, *arguments, log=self._folder / f"{name}.txt")
+        self._commands.append(self._running.enter_context(command))
+
+    def wait_for_spark(self) -> None:
+        """Until the pipeline has followed for two batches: by then the JVM knows its work, and tells what happens soon after."""
+        self._show.done("Spark starts ...")
+        commits = Lakehouse(self._lakehouse).track_checkpoint / "commits"
+        while not self._is_stopped() and len(list(commits.glob("[0-9]*"))) < _WARM_BATCHES:
+            self._look()
+            time.sleep(_STEP_SECONDS)
+
+    def play(self, parts: Sequence[Part], seconds: float) -> None:
+        """Until all was done and told, the time is over, or somebody stops it."""
+        if self._is_stopped():
+            return
+        began = time.monotonic()
+        stages = [(Stage(self._consumers, group, _TOPIC, kind, say=self._show.done), scene) for group, kind, scene in parts]
+        play = Play((stage.group, _later(began + number * _APART_SECONDS, scene, stage)) for number, (stage, scene) in enumerate(stages))
+        while not self._is_stopped() and time.monotonic() < began + seconds + (BEHIND_SECONDS if self._is_behind() else 0):
+            if play.over and self._to_read < 0:
+                self._to_read = self._shipped()
+            if self._is_behind():
+                self._show.told_at = time.monotonic()
+            elif time.monotonic() - self._show.told_at > _QUIET_SECONDS:
+                break
+            try:
+                play.step()
+            except TimeoutError as error:
+                raise UserError(str(error)) from None
+            self._look()
+            time.sleep(_STEP_SECONDS)
+
+    def _is_behind(self) -> bool:
+        """Whether the scenes are not over, or the pipeline has not read of them."""
+        return not 0 <= self._to_read <= self._read
+
+    def _look(self) -> None:
+        """Tells what is new in the tables. QueryFailedError: what writes them has ended."""
+        for command in self._commands:
+            if not command.running and not command.stopped:
+                raise QueryFailedError(f"rebalance {command.name}", command.last_words(), command.log)
+        if time.monotonic() - self._looked < _LOOK_SECONDS:
+            return
+        self._looked = time.monotonic()
+        now = datetime.now(timezone.utc)
+        for row in sorted(self._tables["rebalances"].take(), key=lambda row: row["ended_at"]):
+            self._show.rebalance(row)
+            self._delays.append((now - row["ended_at"]).total_seconds())
+        for row in sorted(self._tables["findings"].take(), key=lambda row: row["at"]):
+            self._show.finding(row)
+        self._read += sum(row["lines_read"] for row in self._tables["input_lines"].take())
+
+    def end(self) -> list[int]:
+        """Stops all of it, the pipeline when it has read what was shipped; returns exit codes."""
+        if not self._commands:
+            return []
+        self._consumers.kill_all()
+        ship, run = self._commands
+        codes = [ship.stop()]
+        until = time.monotonic() + _READ_SECONDS
+        while not self._is_stopped() and self._read < self._shipped() and time.monotonic() < until:
+            self._look()
+            time.sleep(_STEP_SECONDS)
+        codes.append(run.stop())
+        self._looked = 0.0
+        self._look()
+        return codes
+
+    def _shipped(self) -> int:
+        try:
+            streams = json.loads(self._state.read_text(encoding="utf-8"))["streams"]
+        except FileNotFoundError:
+            return 0
+        return sum(log["shipped"] for log in streams)
+
+    def account(self) -> None:
+        """Where the lines went, and what came of them."""
+        line, totals = self._show.line, reader.account(self._lakehouse)
+        line()
+        line(f"{self._shipped():,} lines shipped, {self._read:,} read; {totals['rebalances']} rebalances, {totals['findings']} findings.")
+        if self._delays:
+            delays = sorted(self._delays)
+            line(f"From the end of a rebalance to its row: {delays[len(delays) // 2]:.0f} s (median), {delays[-1]:.0f} s at most.")
+        line(f"All of it:  rebalance report --lakehouse {_shown(self._lakehouse)}")
+
+
+def _later(at: float, scene: Callable[[Stage], Scene], stage: Stage) -> Scene:
+    yield lambda: time.monotonic() >= at
+    yield from scene(stage)
+
+
+def _clock(at: datetime) -> str:
+    return f"{at.astimezone(timezone.utc):%H:%M:%S}"
+
+
+def _count(members: int | None) -> str:
+    return "?" if members is None else str(members)
+
+
+def _shown(path: Path) -> str:
+    """A path as the user would type it."""
+    return os.path.relpath(path) if path.is_relative_to(Path.cwd()) else str(path)

@@ -1,0 +1,102 @@
+"""A row of `pipeline_health`: what Spark says of a finished micro-batch, and what the query itself counted in it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from jobs.health.memory import Memory
+
+
+@dataclass(frozen=True)
+class Counted:
+    """What a query counted in one of its micro-batches. None: this query does not count that."""
+
+    input_rows: int | None = None
+    output_rows: int | None = None
+    quarantined: int | None = None
+    late_events: int | None = None
+    divergences: int | None = None
+    event_ms: int | None = None
+    groups: int | None = None
+    held_events: int | None = None
+    state_bytes: int | None = None
+
+
+@dataclass(frozen=True)
+class BatchHealth:
+    """The row. Names are those of schemas/pipeline_health.py, times epoch ms."""
+
+    at: int
+    query: str
+    run_id: str
+    batch_id: int
+    duration_ms: int
+    input_rows: int
+    latest_offset_ms: int | None = None
+    planning_ms: int | None = None
+    add_batch_ms: int | None = None
+    commit_ms: int | None = None
+    state_commit_ms: int | None = None
+    output_rows: int | None = None
+    quarantined: int | None = None
+    late_events: int | None = None
+    divergences: int | None = None
+    event_time: int | None = None
+    lag_ms: int | None = None
+    lag_events: int | None = None
+    lag_bytes: int | None = None
+    groups: int | None = None
+    held_events: int | None = None
+    state_bytes: int | None = None
+    driver_memory_bytes: int | None = None
+    jvm_memory_bytes: int | None = None
+    worker_memory_bytes: int | None = None
+
+
+def batch_health(
+    query: str, progress: Mapping[str, Any], counted: Counted, *, lag_events: int | None, lag_bytes: int | None, memory: Memory
+) -> BatchHealth:
+    """The row of a micro-batch. `progress`: StreamingQueryProgress as JSON has it.
+
+    Spark's own count of input rows is taken only where the query has none: ingest reads a slice once for each kind of line, and Spark
+    adds these up.
+    """
+    spent = progress["durationMs"]
+    duration = int(spent.get("triggerExecution", progress["batchDuration"]))
+    at = epoch_ms(progress["timestamp"]) + duration
+    operators = progress.get("stateOperators") or ()
+    return BatchHealth(
+        at=at,
+        query=query,
+        run_id=progress["runId"],
+        batch_id=progress["batchId"],
+        duration_ms=duration,
+        latest_offset_ms=spent.get("latestOffset"),
+        planning_ms=spent.get("queryPlanning"),
+        add_batch_ms=spent.get("addBatch"),
+        commit_ms=spent.get("walCommit", 0) + spent.get("commitOffsets", 0),
+        state_commit_ms=sum(operator.get("commitTimeMs", 0) for operator in operators) if operators else None,
+        input_rows=progress["numInputRows"] if counted.input_rows is None else counted.input_rows,
+        output_rows=counted.output_rows,
+        quarantined=counted.quarantined,
+        late_events=counted.late_events,
+        divergences=counted.divergences,
+        event_time=counted.event_ms,
+        lag_ms=None if counted.event_ms is None else at - counted.event_ms,
+        lag_events=lag_events,
+        lag_bytes=lag_bytes,
+        groups=counted.groups,
+        held_events=counted.held_events,
+        state_bytes=counted.state_bytes,
+        driver_memory_bytes=memory.driver,
+        jvm_memory_bytes=memory.jvm,
+        worker_memory_bytes=memory.workers,
+    )
+
+
+def epoch_ms(iso: str) -> int:
+    """Spark's way to write a time, 2026-11-21T17:27:33.641Z."""
+    return round(datetime.fromisoformat(iso.replace("Z", "+00:00")).timestamp() * 1_000)

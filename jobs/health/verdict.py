@@ -1,0 +1,219 @@
+"""Is the pipeline well? Rules over what it wrote of itself. Pure: no files and no clock; times are epoch ms.
+
+Each rule is a function that gives no problem or some, in the words of what to do. What is judged: the process (does it run, does it say
+so, does something wait that it does not do), and the micro-batches of the last `window_ms`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from statistics import median
+from typing import Final
+
+from jobs.common.errors import LakehouseError
+from jobs.common.times import duration, instant
+from jobs.health import status
+from jobs.health.batch_health import BatchHealth
+from jobs.health.status import Status
+
+SILENT_MS: Final = 60_000
+"""A process that says nothing for so long is not well: it speaks every 5 s."""
+
+STATE_WINDOW_MS: Final = 86_400_000
+"""How far back the growth of the state is looked at."""
+
+_TREND: Final = 6  # micro-batches, from which on a trend is one
+_LEAST_GROWTH: Final = 10_000  # rows
+_LEAST_BAD: Final = 10  # lines or events, below which a share says nothing
+_LEAST_STATE: Final = 64 << 20  # bytes
+
+
+@dataclass(frozen=True)
+class Limits:
+    """What is still well."""
+
+    max_lag_ms: int = 60_000
+    max_stall_ms: int = 300_000
+    max_batch_ms: int = 60_000
+    max_quarantined: float = 0.01  # share of lines
+    max_late: float = 0.001  # share of events
+    max_divergences: int = 0
+    window_ms: int = 3_600_000
+
+
+@dataclass(frozen=True)
+class Problem:
+    """Something that is wrong: what, and what to do."""
+
+    code: str
+    message: str
+    advice: str
+    query: str | None = None  # None: the process
+
+    def text(self) -> str:
+        """In one line."""
+        return f"{self.code}: {self.message}; {self.advice}"
+
+
+@dataclass(frozen=True)
+class Evidence:
+    """What is known at `now_ms`."""
+
+    now_ms: int
+    held: bool  # whether a process holds the lakehouse
+    status: Status
+    rows: Sequence[BatchHealth]  # of pipeline_health, in order of `at`, for STATE_WINDOW_MS
+    log: str = "_logs/spark.log"
+
+    @property
+    def live(self) -> bool:
+        """Whether it follows an input that goes on."""
+        return self.held and not self.status.once
+
+    def recent(self, limits: Limits, query: str | None = None) -> list[BatchHealth]:
+        """Micro-batches of the window, which ends now or, where nobody works, when the last process ended."""
+        until = self.now_ms if self.held else self.status.at_ms
+        return [row for row in self.rows if row.at > until - limits.window_ms and query in {None, row.query}]
+
+    @property
+    def queries(self) -> list[str]:
+        """Names of the queries, in order."""
+        return sorted({row.query for row in self.rows} | {query.query for query in self.status.queries})
+
+    @property
+    def input_waits(self) -> bool:
+        """Whether there is input that nobody has worked through."""
+        return bool(self.status.lag_bytes) or any(query.lag_events for query in self.status.queries)
+
+
+def problems(evidence: Evidence, limits: Limits) -> list[Problem]:
+    """What is wrong, the gravest first. LakehouseError: it cannot be told."""
+    if evidence.held and evidence.status.state != status.RUNNING:
+        raise LakehouseError("another process than `rebalance run` works in the lakehouse: ask again when it has ended")
+    rules = (_gone, _silent, _ended, _stalled, _lag, _growing_lag, _slow, _quarantined, _late, _divergences, _growing_state, _unwritten)
+    return [problem for rule in rules for problem in rule(evidence, limits)]
+
+
+def _gone(evidence: Evidence, _: Limits) -> Iterator[Problem]:
+    """Nobody holds the lakehouse."""
+    last = evidence.status
+    if evidence.held or last.state == status.FINISHED:
+        return
+    when = f"{instant(last.at_ms)[:19]} UTC"
+    again = "the same `rebalance run` goes on where it was"
+    if last.state == status.FAILED:
+        yield Problem("FAILED", f"not running: {last.reason} ({when})", f"mend that ({evidence.log} has more); {again}")
+    elif last.state == status.STOPPED:
+        yield Problem("NOT_RUNNING", f"stopped by a signal at {when}", f"start it: {again}")
+    else:
+        killed = f"not running: process {last.pid} was last heard at {when} and did not say why it ended"
+        yield Problem("NOT_RUNNING", killed, f"it was killed, by the kernel for want of memory perhaps (dmesg); start it: {again}")
+
+
+def _silent(evidence: Evidence, _: Limits) -> Iterator[Problem]:
+    silence = evidence.now_ms - evidence.status.at_ms
+    if evidence.held and silence > SILENT_MS:
+        message = f"process {evidence.status.pid} holds the lakehouse and has said nothing for {duration(silence)}"
+        yield Problem("SILENT", message, "see whether it is frozen, or its disk full or away; else restart it")
+
+
+def _ended(evidence: Evidence, _: Limits) -> Iterator[Problem]:
+    """Where queries are meant to go on: not with `--once`, and not after somebody asked them to end."""
+    for query in evidence.status.queries if evidence.live and not evidence.status.stopping else ():
+        if not query.active:
+            yield Problem("FAILED", f"{query.query} has ended, the process has not", f"see {evidence.log}; restart it", query.query)
+
+
+def _stalled(evidence: Evidence, limits: Limits) -> Iterator[Problem]:
+    for query in evidence.status.queries if evidence.held else ():
+        waiting = evidence.now_ms - query.waiting_since_ms if query.waiting_since_ms else 0
+        if query.active and waiting > limits.max_stall_ms:
+            rows = "" if query.lag_events is None else f", while {query.lag_events:,} rows wait"
+            message = f"{query.query} has finished nothing for {duration(waiting)}{rows}"
+            advice = f"see {evidence.log}; one giant micro-batch needs more time (--max-stall), a hung one a restart"
+            yield Problem("STALLED", message, advice, query.query)
+
+
+def _lag(evidence: Evidence, limits: Limits) -> Iterator[Problem]:
+    """Behind the clock. In a backfill that is no news: `--once` is not judged."""
+    rows = [row for row in evidence.recent(limits) if row.lag_ms is not None]
+    lags = [row.lag_ms or 0 for row in rows]
+    if not evidence.live or not rows:
+        return
+    if lags[-1] < -limits.max_lag_ms:
+        message = f"events are {duration(-lags[-1])} ahead of this machine's clock"
+        yield Problem("AHEAD", message, "correct --timezone (a new lakehouse), or the clocks (NTP)", rows[-1].query)
+    elif lags[-1] > limits.max_lag_ms and evidence.input_waits:
+        gained, passed = lags[0] - lags[-1], rows[-1].at - rows[0].at
+        if gained > 0 and passed > 0:
+            advice = f"it is catching up: at this pace in {duration(lags[-1] * passed // gained)}"
+        else:
+            advice = "it is not catching up: give it more cores, or fewer lines to read (docs/capture.md)"
+        yield Problem("LAG", f"{rows[-1].query} is {duration(lags[-1])} behind, and input waits", advice, rows[-1].query)
+    elif min(lags[-3:]) > limits.max_lag_ms and len(rows) >= 3 and evidence.now_ms - rows[-1].at <= limits.max_stall_ms:
+        message = f"nothing waits, and yet events are {duration(lags[-1])} old when they come"
+        advice = "see whether shippers lag, or --timezone is wrong; old logs that are worked through for the first time are no problem"
+        yield Problem("LATE_INPUT", message, advice, rows[-1].query)
+
+
+def _growing_lag(evidence: Evidence, limits: Limits) -> Iterator[Problem]:
+    for query in evidence.queries if evidence.live else ():
+        behind = [row.lag_events for row in evidence.recent(limits, query) if row.lag_events is not None]
+        if len(behind) < _TREND:
+            continue
+        third = len(behind) // 3
+        before, after = median(behind[:third]), median(behind[-third:])
+        if after > 2 * before and after - before > _LEAST_GROWTH:
+            message = f"what waits for {query} grew from {before:,.0f} to {after:,.0f} rows"
+            yield Problem("LAG_GROWING", message, "give it more cores, or fewer lines to read (docs/capture.md)", query)
+
+
+def _slow(evidence: Evidence, limits: Limits) -> Iterator[Problem]:
+    """Against a limit, not the trigger's interval: that only bounds how often an idle query looks, and every batch takes longer."""
+    for query in evidence.queries:
+        took = [row.duration_ms for row in evidence.recent(limits, query)]
+        if len(took) >= 3 and median(took) > limits.max_batch_ms:
+            message = f"micro-batches of {query} take {duration(round(median(took)))}, the median of {len(took)}"
+            yield Problem("SLOW", message, "make them smaller (--slice-lines), or give more cores", query)
+
+
+def _quarantined(evidence: Evidence, limits: Limits) -> Iterator[Problem]:
+    rows = [row for row in evidence.recent(limits) if row.quarantined is not None]
+    bad, lines = sum(row.quarantined or 0 for row in rows), sum(row.input_rows for row in rows)
+    if bad >= _LEAST_BAD and bad > limits.max_quarantined * lines:
+        message = f"{bad:,} of {lines:,} lines could not be read ({bad / lines:.1%})"
+        yield Problem("QUARANTINE", message, "the table quarantine has them, each with its reason")
+
+
+def _late(evidence: Evidence, limits: Limits) -> Iterator[Problem]:
+    rows = [row for row in evidence.recent(limits) if row.late_events is not None]
+    late, events = sum(row.late_events or 0 for row in rows), sum(row.input_rows for row in rows)
+    if late >= _LEAST_BAD and late > limits.max_late * events:
+        message = f"{late:,} of {events:,} events came too late to be put in order ({late / max(events, 1):.1%})"
+        yield Problem("LATE_EVENTS", message, "a greater --lateness-ms takes them in, or a log is shipped behind the others")
+
+
+def _divergences(evidence: Evidence, limits: Limits) -> Iterator[Problem]:
+    found = sum(row.divergences or 0 for row in evidence.recent(limits))
+    if found > limits.max_divergences:
+        message = f"{found:,} times a broker answered otherwise than Kafka's rules say"
+        yield Problem("DIVERGENCE", message, "the findings MODEL_DIVERGENCE have both answers; kafka_version may name another release")
+
+
+def _growing_state(evidence: Evidence, _: Limits) -> Iterator[Problem]:
+    """More state for each group than before: that of more groups is well."""
+    rows = [row for row in evidence.rows if row.state_bytes and row.groups]
+    if not rows:
+        return
+    first, last = rows[0], rows[-1]
+    before, after = (first.state_bytes or 0) / (first.groups or 1), (last.state_bytes or 0) / (last.groups or 1)
+    if (last.state_bytes or 0) > _LEAST_STATE and after > 2 * before:
+        message = f"the state grew from {before / 1024:,.0f} to {after / 1024:,.0f} KB a group since {instant(first.at)[:19]} UTC"
+        advice = f"{last.held_events or 0:,} events wait for their broker's time: see whether one of its logs stopped"
+        yield Problem("STATE_GROWING", message, advice, last.query)
+
+
+def _unwritten(evidence: Evidence, _: Limits) -> Iterator[Problem]:
+    if evidence.status.unwritten is not None:
+        yield Problem("UNWRITTEN", f"pipeline_health cannot be written: {evidence.status.unwritten}", "mend that; all else goes on")

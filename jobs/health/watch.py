@@ -1,0 +1,286 @@
+"""Watches the streaming queries of a process from a thread beside them, and tells: `pipeline_health`, the status file, metrics.
+
+It asks Spark for the newest progress every second (0.3 ms a query), for all that Spark still has where it missed one. Nothing that
+goes wrong here reaches the pipeline: it is told once, and shows in the status file.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import threading
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from importlib.metadata import PackageNotFoundError, version
+from typing import TYPE_CHECKING, Any, Final
+
+from jobs.common.errors import QueryFailedError, UserError
+from jobs.common.failures import root_cause
+from jobs.common.text import printable
+from jobs.health import status
+from jobs.health.batch_health import batch_health
+from jobs.health.exposition import COUNTER, GAUGE, Metric, Sample, render
+from jobs.health.health_table import HealthTable
+from jobs.health.lag import Backlog
+from jobs.health.memory import Memory, measured
+from jobs.health.status import QueryStatus, Status
+from jobs.health.tally import Tally
+from jobs.lakehouse.folder import Lakehouse
+from schemas import group_events
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+    from pyspark.sql.streaming.query import StreamingQuery
+
+    from jobs.health.batches import IngestedBatch, TrackedBatch
+
+_LOOK_SECONDS: Final = 1.0
+_STATUS_MS: Final = 5_000
+_PATIENCE_SECONDS: Final = 5.0
+
+
+@contextmanager
+def watching(house: Lakehouse, *, once: bool, tell: Callable[[str], None], interrupted: Callable[[], bool]) -> Iterator[Watch]:
+    """A watch for as long as this lasts. It says in the end how the process ended: `interrupted`: somebody stopped it."""
+    watch = Watch(house, once=once, tell=tell, interrupted=interrupted)
+    watch.start()
+    try:
+        yield watch
+    except KeyboardInterrupt:
+        watch.finish(status.STOPPED)
+        raise
+    except BaseException as error:
+        watch.finish(status.FAILED, str(error) if isinstance(error, (UserError, QueryFailedError)) else root_cause(error))
+        raise
+    watch.finish(status.STOPPED if interrupted() else status.FINISHED)
+
+
+@dataclass
+class _Watched:
+    """A query, and how far it was seen. Times are epoch ms."""
+
+    query: StreamingQuery
+    batch_id: int = -1
+    sources: list[Mapping[str, Any]] = field(default_factory=list)  # of the newest progress
+    finished_ms: int | None = None
+    waiting_since_ms: int | None = None
+    lag_events: int | None = None
+    active: bool = True
+
+
+class Watch:
+    """Of one process that works in a lakehouse. `tell` is called with one line when something goes wrong here for the first time."""
+
+    def __init__(
+        self,
+        house: Lakehouse,
+        *,
+        once: bool,
+        tell: Callable[[str], None],
+        interrupted: Callable[[], bool] = lambda: False,
+        clock: Callable[[], float] = time.time,
+    ) -> None:
+        self._house = house
+        self._interrupted = interrupted
+        self._once = once
+        self._tell = tell
+        self._clock = clock
+        self._table = HealthTable(house.folder)
+        self._backlog = Backlog(house.spool / "slices", house.folder / group_events.NAME)
+        self._watched: dict[str, _Watched] = {}
+        self._unread: Callable[[], int | None] = lambda: None
+        self._jvm: int | None = None
+        self._memory = Memory()
+        self._started_ms = self._now()
+        self._status_ms = 0
+        self._told = False
+        self._spark_is_there = False
+        self._looking = threading.Lock()
+        self._end = threading.Event()
+        self._thread = threading.Thread(target=self._work, name="watch", daemon=True)
+        self.tally = Tally()
+
+    def _now(self) -> int:
+        return int(self._clock() * 1_000)
+
+    # What the queries report.
+
+    def ingested(self, query: str) -> Callable[[IngestedBatch], None]:
+        """Observer of an ingest query."""
+        return lambda batch: self.tally.ingested(query, batch)
+
+    def tracked(self, batch: TrackedBatch) -> None:
+        """Observer of the tracker."""
+        self.tally.tracked("track", batch)
+
+    # The life of a process.
+
+    def start(self) -> None:
+        """Says that the process works. From now on queries may be given to `follow`."""
+        self._write_status(status.RUNNING, None)
+        self._thread.start()
+
+    def follow(self, spark: SparkSession, queries: Mapping[str, StreamingQuery], unread: Callable[[], int | None]) -> None:
+        """Watches these queries. `unread`: bytes of log files that wait; None where there are no files."""
+        jvm: Any = spark._jvm  # noqa: SLF001 - the way to Java that PySpark has
+        self._jvm = int(jvm.java.lang.ProcessHandle.current().pid())
+        self._unread = unread
+        self._watched = {name: _Watched(query) for name, query in queries.items()}
+        self._spark_is_there = True
+
+    def leave(self) -> None:
+        """Spark is about to end, the queries were stopped: takes up what they finished, and asks them no more."""
+        self._look()
+        self._spark_is_there = False
+
+    def finish(self, state: str, reason: str | None = None) -> None:
+        """The process is about to end, in this state."""
+        self._end.set()
+        self._thread.join(timeout=_PATIENCE_SECONDS)
+        if not self._thread.is_alive():  # else the file system answers no more, and would keep us too
+            self._table.flush(self._now(), at_once=True)
+            self._write_status(state, reason)
+
+    def _work(self) -> None:
+        while not self._end.wait(_LOOK_SECONDS):
+            try:
+                self._look()
+                self._table.flush(self._now())
+                if self._now() - self._status_ms >= _STATUS_MS:
+                    self._refresh()
+                    self._write_status(status.RUNNING, None)
+            except Exception as error:  # noqa: BLE001, PERF203 - without this thread nobody would say anything any more
+                self._complain(f"{type(error).__name__}: {error}")
+
+    # Looking.
+
+    def _look(self) -> None:
+        with self._looking:
+            for name, watched in self._watched.items() if self._spark_is_there else ():
+                try:
+                    self._look_at(name, watched)
+                except Exception:  # noqa: BLE001, PERF203 - a JVM that is gone: the pipeline tells
+                    watched.active = False
+
+    def _look_at(self, name: str, watched: _Watched) -> None:
+        query = watched.query
+        watched.active = query.isActive
+        for progress in _progress_after(query, watched.batch_id):
+            watched.batch_id = progress["batchId"]
+            watched.sources = progress["sources"]
+            watched.lag_events = self._backlog.rows(watched.sources)
+            counted = self.tally.counted(name, watched.batch_id)
+            watched.waiting_since_ms = None
+            if not progress["numInputRows"]:
+                continue
+            lag_bytes = self._unread() if name == "ingest" else None
+            self._memory = measured(self._jvm)
+            row = batch_health(name, progress, counted, lag_events=watched.lag_events, lag_bytes=lag_bytes, memory=self._memory)
+            watched.finished_ms = row.at
+            self._table.add(row)
+            self.tally.finished(row)
+        doing = query.status
+        if (doing["isTriggerActive"] and doing["isDataAvailable"]) or watched.lag_events:
+            watched.waiting_since_ms = watched.waiting_since_ms or self._now()
+        else:
+            watched.waiting_since_ms = None
+
+    def _refresh(self) -> None:
+        """What changes while no micro-batch ends."""
+        self._memory = measured(self._jvm)
+        for watched in self._watched.values():
+            if watched.sources:
+                watched.lag_events = self._backlog.rows(watched.sources)
+
+    def _write_status(self, state: str, reason: str | None) -> None:
+        self._status_ms = self._now()
+        try:
+            status.write(self._house.status, self.status(state, reason))
+            problem = self._table.problem
+        except OSError as error:
+            problem = f"{self._house.status}: {error.strerror}"
+        if problem is not None:
+            self._complain(problem)
+
+    def _complain(self, problem: str) -> None:
+        if not self._told:
+            self._told = True
+            self._tell(f"the pipeline's own health cannot be written ({printable(problem, 400)}); the pipeline goes on")
+
+    def status(self, state: str = status.RUNNING, reason: str | None = None) -> Status:
+        """What the process says of itself now."""
+        queries = tuple(
+            QueryStatus(name, watched.active, watched.finished_ms, watched.waiting_since_ms, watched.lag_events)
+            for name, watched in self._watched.items()
+        )
+        return Status(
+            pid=os.getpid(),
+            state=state,
+            once=self._once,
+            started_ms=self._started_ms,
+            at_ms=self._now(),
+            stopping=self._interrupted(),
+            reason=reason,
+            unwritten=self._table.problem,
+            lag_bytes=self._unread(),
+            queries=queries,
+        )
+
+    # Metrics.
+
+    def metrics(self) -> str:
+        """All metrics, as Prometheus reads them."""
+        return render([*self._process_metrics(self.status()), *self.tally.metrics()])
+
+    def _process_metrics(self, now: Status) -> Iterator[Metric]:
+        yield Metric("rebalance_build_info", GAUGE, "Always 1; the version that runs.", (Sample(1, {"version": _version()}),))
+        yield Metric("rebalance_start_time_seconds", GAUGE, "When the process began.", (Sample(now.started_ms / 1_000),))
+        active = tuple(Sample(query.active, {"query": query.query}) for query in now.queries)
+        yield Metric("rebalance_query_active", GAUGE, "Whether the streaming query runs.", active)
+        lag = tuple(Sample(query.lag_events, {"query": query.query}) for query in now.queries if query.lag_events is not None)
+        yield Metric("rebalance_lag_events", GAUGE, "Rows of the query's input that wait.", lag)
+        waiting = tuple(
+            Sample(max(now.at_ms - query.waiting_since_ms, 0) / 1_000 if query.waiting_since_ms else 0, {"query": query.query})
+            for query in now.queries
+        )
+        yield Metric("rebalance_waiting_seconds", GAUGE, "For how long the query has had input and finished nothing.", waiting)
+        unread = () if now.lag_bytes is None else (Sample(now.lag_bytes),)
+        yield Metric("rebalance_lag_bytes", GAUGE, "Bytes of log files not read yet, when the newest slice was cut.", unread)
+        newest = self.tally.newest("track")
+        lag_seconds = () if newest is None or newest.lag_ms is None else (Sample(newest.lag_ms / 1_000),)
+        yield Metric("rebalance_lag_seconds", GAUGE, "Age of the newest event when track's newest micro-batch ended.", lag_seconds)
+        memory = {"driver": self._memory.driver, "jvm": self._memory.jvm, "workers": self._memory.workers}
+        known = tuple(Sample(value, {"process": process}) for process, value in memory.items() if value is not None)
+        yield Metric("rebalance_resident_memory_bytes", GAUGE, "Resident memory.", known)
+        yield Metric(
+            "rebalance_health_write_failures_total",
+            COUNTER,
+            "Failed attempts to write pipeline_health.",
+            (Sample(self._table.failures),),
+        )
+
+
+def _progress_after(query: StreamingQuery, batch_id: int) -> list[dict[str, Any]]:
+    """Progress of the micro-batches that finished after this one, in order.
+
+    An idle query reports now and then as well, under the number of the micro-batch to come.
+    """
+    newest: Any = query.lastProgress
+    if newest is None or newest.batchId <= batch_id or (newest.batchId == batch_id + 1 and not _executed(newest.durationMs)):
+        return []
+    several: list[Any] = [newest] if newest.batchId == batch_id + 1 else query.recentProgress
+    progress = (json.loads(each.json) for each in several)
+    return [one for one in progress if one["batchId"] > batch_id and _executed(one["durationMs"])]
+
+
+def _executed(durations: Mapping[str, int]) -> bool:
+    return "addBatch" in durations
+
+
+def _version() -> str:
+    try:
+        return version("kafka-rebalance")
+    except PackageNotFoundError:  # run from a folder that was never installed
+        return "unknown"

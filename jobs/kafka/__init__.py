@@ -1,0 +1,1 @@
+"""What speaks to a Kafka cluster, or writes Kafka's bytes."""

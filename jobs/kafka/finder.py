@@ -1,0 +1,70 @@
+"""Finds the log files of one broker that a shipper follows."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+from coordinator_model.events import CLIENTS
+from jobs.common.errors import UserError
+from jobs.kafka.ship_state import Target
+from jobs.logs.bytes import open_log
+from jobs.logs.files import LogFile, head_of, is_log_name, printable, walk
+from jobs.logs.record_reader import is_record_file, source_of
+
+
+class Finder:
+    """Lists the logs of one broker: those in folders, and files with what their rotation left beside them."""
+
+    def __init__(self, inputs: Sequence[Path], target: Target, complain: Callable[[str], None]) -> None:
+        self._inputs = inputs
+        self._target = target
+        self._complain = complain
+        self._refused: set[Path] = set()
+        for path in inputs:
+            if not path.exists():
+                raise UserError(f"--input {path}: no such file or folder")
+
+    def __call__(self) -> list[LogFile]:
+        """All that can be read now, each file once, in a fixed order."""
+        found: dict[Path, LogFile] = {}
+        for root in self._inputs:
+            for file in self._in_folder(root) if root.is_dir() else self._beside(root):
+                if self._readable(file.path):
+                    found.setdefault(file.path.resolve(), file)
+        return sorted(found.values())
+
+    def _in_folder(self, root: Path) -> list[LogFile]:
+        return [self._log(root.joinpath(*parts), parts) for parts in walk(root)]
+
+    def _beside(self, path: Path) -> list[LogFile]:
+        """A file that was named, and the same log rotated: server.log.1, server.log.2026-11-21-06.gz."""
+        try:
+            names = sorted(other.name for other in path.parent.iterdir())
+        except OSError:
+            return []
+        rotated = [n for n in names if n == path.name or (n.startswith((f"{path.name}.", f"{path.name}-")) and is_log_name(n))]
+        return [self._log(path.with_name(name), (name,)) for name in rotated if path.with_name(name).is_file()]
+
+    def _log(self, path: Path, parts: tuple[str, ...]) -> LogFile:
+        broker, origin = self._target.broker, printable("/".join(parts))
+        if is_record_file(path.name):
+            broker = parts[-2] if len(parts) > 1 else source_of(head_of(path))
+        elif CLIENTS in parts[:-1]:
+            broker = CLIENTS
+        elif broker == CLIENTS:
+            origin = f"{CLIENTS}/{origin}"
+        return LogFile(self._target.cluster, broker, origin, path)
+
+    def _readable(self, path: Path) -> bool:
+        try:
+            open_log(path).close()
+        except FileNotFoundError:
+            return False  # rotated away since it was listed
+        except OSError as error:
+            if path not in self._refused:
+                self._refused.add(path)
+                self._complain(f"{path}: cannot be read: {error.strerror}")
+            return False
+        self._refused.discard(path)
+        return True

@@ -1,0 +1,105 @@
+"""Records of `__consumer_offsets` that say what a classic group is: GroupMetadataKey v2, GroupMetadataValue v0 to v4.
+
+A coordinator writes one when the leader's assignment is stored, when a group becomes empty, when a static member is replaced,
+and one without a value when the group is removed (kafka `group-coordinator/src/main/resources/common/message/GroupMetadata*.json`).
+Brokers choose the version by their protocol level: v3 since 2.3; v4 is the flexible one.
+"""
+
+from __future__ import annotations
+
+from typing import Final, NamedTuple
+
+from jobs.kafka.bytes import Reader, UnreadableError
+
+GROUP_KEY: Final = 2
+"""Type of the key: 0 and 1 are commits, 3 and more belong to other kinds of groups."""
+
+NEWEST: Final = 4
+_FLEXIBLE: Final = 4
+_SMALLEST_MEMBER: Final = 7  # bytes: of the compact encoding, where all texts are empty
+
+
+class UnsupportedVersionError(UnreadableError):
+    """A version of the value that no Kafka up to 4.2 writes."""
+
+
+class StoredMember(NamedTuple):
+    """A member as it is stored. What a version lacks is "" or -1."""
+
+    member_id: str
+    instance_id: str
+    client_id: str
+    client_host: str
+    rebalance_timeout_ms: int
+    session_timeout_ms: int
+    subscription: bytes
+    assignment: bytes
+
+
+class StoredGroup(NamedTuple):
+    """A group as it is stored; `removed`: the record says that there is none any more."""
+
+    group_id: str
+    removed: bool
+    protocol_type: str = ""
+    generation: int = -1
+    protocol: str = ""
+    leader_id: str = ""
+    state_since_ms: int = -1  # when the group entered the state that it was in: CompletingRebalance before an assignment is stored
+    members: tuple[StoredMember, ...] = ()
+
+
+def decode(key: bytes, value: bytes | None) -> StoredGroup | None:
+    """The group that a record stores; None if the record is about something else. UnreadableError: what is wrong with it."""
+    reader = Reader(key)
+    kind = reader.int16()
+    if kind < 0:
+        raise UnreadableError("a negative type of key")
+    if kind != GROUP_KEY:
+        return None
+    group_id = reader.string()
+    if reader.left:
+        raise UnreadableError("bytes are left over in the key")
+    return StoredGroup(group_id, removed=True) if value is None else _value(group_id, value)
+
+
+def _value(group_id: str, value: bytes) -> StoredGroup:
+    reader = Reader(value)
+    version = reader.int16()
+    if not 0 <= version <= NEWEST:
+        raise UnsupportedVersionError(str(version))
+    reader.compact = version >= _FLEXIBLE
+
+    def member() -> StoredMember:
+        member_id = reader.string()
+        instance_id = reader.nullable_string() if version >= 3 else None
+        client_id, client_host = reader.string(), reader.string()
+        rebalance_timeout_ms = reader.int32() if version >= 1 else -1
+        session_timeout_ms = reader.int32()
+        subscription, assignment = reader.bytes_(), reader.bytes_()
+        reader.tagged_fields()
+        return StoredMember(
+            member_id,
+            instance_id or "",
+            client_id,
+            client_host.rpartition("/")[2],  # java.net.InetAddress prints name/address
+            rebalance_timeout_ms,
+            session_timeout_ms,
+            subscription,
+            assignment,
+        )
+
+    group = StoredGroup(
+        group_id,
+        removed=False,
+        protocol_type=reader.string(),
+        generation=reader.int32(),
+        protocol=reader.nullable_string() or "",
+        leader_id=reader.nullable_string() or "",
+        state_since_ms=reader.int64() if version >= 2 else -1,
+        members=tuple(reader.array(member, _SMALLEST_MEMBER)),
+    )
+    reader.tagged_fields()
+    if reader.left:
+        raise UnreadableError("bytes are left over in the value")
+    return group

@@ -1,0 +1,1 @@
+"""Where the tables lie, and how they are kept."""

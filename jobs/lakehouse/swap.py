@@ -1,0 +1,132 @@
+"""Puts a lakehouse that was made by replay in the place of the old one, so that `rebalance run` goes on with it.
+
+What is not made of the events is carried over: the checkpoints of ingest, the spool, what was captured, the account of all lines. Then
+the two folders change their names: at once where the system can do that, else one after the other. A marker in the new one
+(_checkpoints/replay.json) says what is under way, until all is done; while it is there no run begins, and the same
+command finishes what was cut short.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import json
+import os
+import shutil
+import sys
+from collections.abc import Collection
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+from coordinator_model.tracker.codec import MODEL_VERSION
+from jobs.common.errors import UserError
+from jobs.common.files import write_whole
+from jobs.lakehouse import locks
+from jobs.lakehouse.folder import BEFORE, Lakehouse
+
+_NOT_CARRIED: Final = frozenset({"track", "layout.json", "replay.json"})
+_FOLDERS: Final = ("_spool", "_captured")
+_AT_FDCWD: Final = -100
+_RENAME_EXCHANGE: Final = 2
+
+
+@dataclass(frozen=True)
+class Marker:
+    """What a lakehouse is made of, and what is to be swapped, once that has begun."""
+
+    source: str
+    before: str = ""  # what the old lakehouse will be called
+
+    @classmethod
+    def read(cls, house: Lakehouse) -> Marker | None:
+        """None: the lakehouse is not made by replay, or is done."""
+        try:
+            entry: Any = json.loads(house.replay.read_text(encoding="utf-8"))
+            return cls(str(entry["from"]), str(entry["before"]))
+        except (FileNotFoundError, NotADirectoryError):
+            return None
+        except (ValueError, KeyError, TypeError):
+            raise UserError(f"{house.replay} is damaged: give a new folder") from None
+
+    def write(self, house: Lakehouse) -> None:
+        """Puts it into the lakehouse."""
+        write_whole(house.replay, json.dumps({"from": self.source, "before": self.before}).encode())
+
+
+def check(old: Path, new: Path) -> None:
+    """UserError: the two cannot change places."""
+    if old.is_symlink() or new.is_symlink():
+        raise UserError("--swap renames folders: name the folders themselves, not symbolic links to them")
+    beside = new if new.exists() else new.resolve().parent
+    if not beside.exists() or old.stat().st_dev != beside.stat().st_dev:
+        raise UserError(f"{old} and {new} are on different file systems and cannot change places: make the new one beside the old one")
+    if before_of(old).exists():
+        raise UserError(f"{before_of(old)} is there from an earlier swap: delete it or give it another name")
+
+
+def before_of(old: Path) -> Path:
+    """What the old lakehouse is called afterwards."""
+    return old.with_name(f"{old.name}{BEFORE}{MODEL_VERSION}")
+
+
+def carry_over(old: Lakehouse, new: Lakehouse, made: Collection[str]) -> None:
+    """Copies all that is not `made` of the events, the tables of these names. May be cut short and called again."""
+    for path in sorted((old.folder / "_checkpoints").iterdir()):
+        if path.name not in _NOT_CARRIED:
+            _copy(path, new.folder / "_checkpoints" / path.name)
+    tables = sorted(path.parent.name for path in old.folder.glob("*/_delta_log") if path.parent.name not in made)
+    for name in (*_FOLDERS, *tables):
+        if (old.folder / name).exists():
+            _copy(old.folder / name, new.folder / name)
+
+
+def swap(old: Path, new: Path) -> Path:
+    """Lets the folders change places. Where the old lakehouse is now. Both must be locked by this process."""
+    before = before_of(old)
+    Marker(str(old.resolve()), str(before.resolve())).write(Lakehouse(new))
+    if not exchange(new, old):
+        old.rename(before)
+        new.rename(old)
+    return _finish(old, new, before)
+
+
+def resume(old: Path, new: Path) -> Path | None:
+    """Finishes a swap that was cut short after it had begun. Where the old lakehouse is now; None: there is nothing to finish."""
+    marker = Marker.read(Lakehouse(old))
+    if marker is None and not old.exists():
+        # Between the two renames.
+        marker = Marker.read(Lakehouse(new))
+        if marker is None or not marker.before or Path(marker.source) != old.resolve():
+            return None
+        new.rename(old)
+    if marker is None or not marker.before:
+        return None
+    with locks.held(Lakehouse(old).lock, f"another process is working in the lakehouse {old}: wait for it or stop it"):
+        return _finish(old, new, Path(marker.before))
+
+
+def exchange(one: Path, other: Path) -> bool:
+    """Lets two folders change their names at once. False: this system cannot; nothing was done."""
+    if sys.platform != "linux":
+        return False
+    try:
+        renameat2 = ctypes.CDLL(None, use_errno=True).renameat2
+    except (OSError, AttributeError):
+        return False
+    return bool(renameat2(_AT_FDCWD, os.fsencode(one), _AT_FDCWD, os.fsencode(other), _RENAME_EXCHANGE) == 0)
+
+
+def _finish(old: Path, new: Path, before: Path) -> Path:
+    if new.exists():  # after an exchange: the old lakehouse has the name of the new one
+        new.rename(before)
+    Lakehouse(old).replay.unlink()
+    return before
+
+
+def _copy(source: Path, target: Path) -> None:
+    """A file or a folder in the place of what is there."""
+    if source.is_dir():
+        shutil.rmtree(target, ignore_errors=True)
+        shutil.copytree(source, target)
+    else:
+        shutil.copy2(source, target)

@@ -1,0 +1,91 @@
+"""Files of records that `rebalance dump-offsets` and `rebalance poll` write: one JSON object a line, each with its time.
+
+    {"format":"rebalance-offsets-1","from":"…","began":"…"}                    the first line: makes two dumps differ from the start
+    {"timestamp":1795242559456,"partition":7,"offset":812,"key":"AAIABm9yZGVycw==","value":"AAMACGNv…"}
+    {"timestamp":1795242560012,"group":"orders","state":"Stable","members":[…]}
+
+They lie in folders named `offsets` and `poll` inside a cluster's folder, and are read side by side with the brokers' logs. Their
+folder stands in the place of a broker: it is no broker's clock that they move.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Final
+
+from coordinator_model.events import OFFSETS_SOURCE, POLL_SOURCE
+from jobs.logs.reader import BAD_TIMESTAMP, NO_TIMESTAMP, LogReader, Settle, Verdict
+from jobs.logs.times import LocalTimes
+
+FOLDERS: Final = frozenset({OFFSETS_SOURCE, POLL_SOURCE})
+
+_FILE: Final = re.compile(r"\.jsonl(?:\.gz)?$")
+_TIME: Final = re.compile(rb'"timestamp": ?(\d{1,17})[,}]')  # a quote inside of a text has a backslash before it
+_ANY_TIME: Final = re.compile(rb'"timestamp":')
+_HEADER: Final = re.compile(rb'\{"format": ?"')
+_OTHER_KEY: Final = re.compile(rb'"key": ?"(?:[B-Za-z0-9+/]|A[B-Za-z0-9+/]|AA[A-HM-Za-z0-9+/])')
+"""A record's key, in base64, whose first two bytes are not 0 and 2. The rest is told by what it says."""
+_GROUP: Final = b'"group":'
+_KEY: Final = b'"key":'
+
+_FIRST_MS: Final = 1_262_304_000_000  # 2010, before there was Kafka
+_LAST_MS: Final = 4_102_444_800_000  # 2100
+
+
+def is_record_file(name: str) -> bool:
+    """Whether a file of this name holds records, if its folder says so too."""
+    return bool(_FILE.search(name)) and not name.startswith((".", "_"))
+
+
+def source_of(head: bytes) -> str:
+    """What a file is that was named directly, by how it begins."""
+    return POLL_SOURCE if _GROUP in head or b'"polled":' in head or b'"rebalance-poll' in head else OFFSETS_SOURCE
+
+
+def record_time(line: bytes) -> int | None:
+    """When a record was written, epoch ms; None for a line that is none."""
+    if not line.startswith(b"{"):
+        return None
+    found = _TIME.search(line)
+    at_ms = int(found[1]) if found is not None else -1
+    return at_ms if _FIRST_MS <= at_ms < _LAST_MS else None
+
+
+class RecordTimes(LocalTimes):
+    """Times of records: epoch milliseconds, in any place of the line."""
+
+    def __init__(self) -> None:
+        super().__init__("UTC")
+
+    def minute(self, text: bytes) -> int | None:  # noqa: ARG002
+        """No line begins with its time."""
+        return None
+
+    def read(self, line: bytes, near_ms: int) -> int | None:  # noqa: ARG002
+        """The record's time."""
+        return record_time(line)
+
+
+class RecordReader(LogReader):
+    """Reads a file of records. Its times are a broker's own, not text that may be damaged: a jump in time is what it says."""
+
+    def _judge(
+        self,
+        index: int,  # noqa: ARG002
+        at: int,  # noqa: ARG002
+        settle: Settle,  # noqa: ARG002
+        witness: int,  # noqa: ARG002
+        newest: int | None = None,  # noqa: ARG002
+    ) -> Verdict:
+        return Verdict.TRUE
+
+    def _timed(self, line: bytes) -> str | None:
+        """Skips what concerns no classic group: commits, other kinds of groups, and signs of life of a poll."""
+        if _KEY in line:
+            return None if _OTHER_KEY.search(line) else ""
+        return "" if _GROUP in line else None
+
+    def _untimed(self, line: bytes) -> str:
+        if not line.strip() or _HEADER.match(line):
+            return ""
+        return BAD_TIMESTAMP if _ANY_TIME.search(line) else NO_TIMESTAMP

@@ -1,0 +1,445 @@
+"""Reads the logs of a folder side by side and cuts them into slices of event time: what the spool writes and the shipper ships.
+
+Files overlap in time: one per broker and logger, and rotated ones. They are read side by side, the one that is furthest behind first, so
+that a slice holds the same span of time of every broker and memory is needed for a slice, not for the folder.
+
+A log is told by how it begins, not by its name: one that was rotated or compressed since is read on, not again. If the
+last line of a log had no end when the input ended, it was counted as a line; what is appended to it later is the rest
+of a line already counted, and is passed over up to the next line end.
+"""
+
+from __future__ import annotations
+
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any, Final
+
+from coordinator_model.events import CLIENTS
+from jobs.logs.bytes import NO_FILE, Fingerprint, LogBytes, Signature, open_log
+from jobs.logs.client_reader import ClientLogReader, ClientTimes
+from jobs.logs.files import LogFile
+from jobs.logs.reader import FOREVER, Kept, LogReader, Mark, Settle, Verdict
+from jobs.logs.record_reader import RecordReader, RecordTimes, is_record_file
+from jobs.logs.times import NEVER, LocalTimes
+
+_OVERFULL: Final = 2  # times its size that a slice may grow to, so that all logs end at the same time in it
+_SHORT_HEAD: Final = 256  # bytes; logs that begin alike up to here, and end, are the same only under the same name
+_TINY_HEAD: Final = 64  # bytes; below, nothing can be said: a timestamp alone is 25
+ABSENT_KEPT: Final = 1_000  # logs that are gone, remembered in case they come back
+
+
+@dataclass(frozen=True)
+class SlicerSettings:
+    """How to read and to cut. Times are in the unit of their name."""
+
+    timezone: str = "UTC"  # of brokers' timestamps
+    timezones: Mapping[str, str] = field(default_factory=dict)  # by cluster, where it differs
+    slice_lines: int = 100_000  # lines read for a slice, about
+    slice_bytes: int = 64 << 20  # of text in a slice, about
+    tolerance_ms: int = 60_000  # a line further ahead of its log than this must be confirmed by those after it
+    believable_ms: int = 3_600_000  # a jump up to this is believed where no line is left to confirm it
+    delays: Mapping[str, int] = field(default_factory=dict)  # ms by broker: its lines come so much later than others'
+    poll_seconds: float = 1.0  # following: how often to look for more
+    patience_seconds: float = 10.0  # following: how long to wait for lines that confirm a jump
+
+    def __post_init__(self) -> None:
+        if self.slice_lines < 1:
+            raise ValueError("a slice has at least one line, an input at least one slice")
+
+
+class Stream:
+    """One log being read, whatever files it goes through."""
+
+    def __init__(self, file: LogFile, fingerprint: Fingerprint, mark: Mark, seen: Signature | None) -> None:
+        self.cluster = file.cluster
+        self.broker = file.broker
+        self.origin = file.origin
+        self.fingerprint = fingerprint
+        self.mark = mark  # as of the last slice; the reader's runs ahead while one is made
+        self.seen = seen  # the file when everything in it had been read
+        self.file: LogFile | None = None  # None: not there at present
+        self.signature = Signature(0, 0)
+        self.reader: LogReader | None = None
+        self.due_ms = NEVER  # time of the next line
+        self.waiting = False  # ... which is a jump not settled
+        self.clock_line = mark.line  # lines that CLOCK and LINE records stand for so far
+        self.grown_at = 0.0  # monotonic seconds
+        self.label = ""  # what a shipper calls it for good, whatever its files are called
+        self.shipped = 0  # lines of it that a shipper delivered
+
+    @property
+    def key(self) -> tuple[str, str, str]:
+        """Cluster, broker, origin: what its rows bear."""
+        return self.cluster, self.broker, self.origin
+
+    @property
+    def newest_ms(self) -> int:
+        """Newest time read, epoch ms, or NEVER."""
+        return self.reader.mark.newest_ms if self.reader else self.mark.newest_ms
+
+    @property
+    def has_more(self) -> bool:
+        """Whether there is more to read for now."""
+        return self.reader is not None and self.due_ms != FOREVER
+
+    def open(self) -> LogBytes:
+        """Opens the file; checks that it still is this log, for it may have been rotated a moment ago."""
+        assert self.file is not None
+        try:
+            log = open_log(self.file.path)
+        except FileNotFoundError:
+            return LogBytes()
+        if not self.fingerprint.fits(log.head()):
+            log.close()
+            return LogBytes()
+        return log
+
+    def look_ahead(self, settle: Settle = Settle.HOLD, witness_ms: int = NEVER) -> None:
+        """Finds out what comes next."""
+        assert self.reader is not None
+        self.due_ms, verdict = self.reader.peek(settle, witness_ms)
+        self.waiting = verdict is Verdict.OPEN
+
+    def bytes_read(self) -> int:
+        """Bytes of the file read so far, as it lies on disk."""
+        if self.file is None:
+            return 0
+        if not self.has_more:
+            return self.signature.size
+        source = self.reader.source if self.reader else None
+        return min(source.file_position(), self.signature.size) if source else 0
+
+
+@dataclass
+class Slice:
+    """A slice in the making."""
+
+    kept: Kept = field(default_factory=Kept)
+    parts: list[tuple[Stream, int]] = field(default_factory=list)  # whose rows, and how many
+    lines_read: int = 0
+    sources: dict[tuple[str, str, str], Stream] = field(default_factory=dict)  # that were read from
+    damaged: Counter[tuple[str, str, str]] = field(default_factory=Counter)  # DAMAGED_FILE records: not lines
+
+
+class Slicer:
+    """The logs that `find` lists, as far as they were read. What is done with a slice is the business of subclasses."""
+
+    def __init__(self, find: Callable[[], list[LogFile]], settings: SlicerSettings) -> None:
+        self.settings = settings
+        self.duplicates: list[LogFile] = []  # files passed over because their content was read under another name
+        self._find = find
+        self._times: dict[str, LocalTimes] = {}
+        self._client_times: dict[str, ClientTimes] = {}
+        self._looks: dict[Path, tuple[Signature, bytes]] = {}
+        self._stop: Callable[[], bool] | None = None
+        self._streams: list[Stream] = []
+        self._follow = False
+        self._moved = False  # a file was moved since the last look: look again before anything that is later than its lines is read
+
+    def _is_stopped(self) -> bool:
+        return self._stop is not None and self._stop()
+
+    # Which logs there are.
+
+    def _scan(self) -> None:
+        """Finds logs that are new, grown or moved."""
+        self._moved = False
+        heads: dict[Path, bytes] = {}
+        candidates = []
+        for file in self._find():
+            try:
+                signature, head = self._look_at(file.path)
+            except FileNotFoundError:
+                continue  # rotated away since it was listed
+            if head:
+                heads[file.path] = head
+                candidates.append((file, signature))
+        self._looks = {file.path: (signature, heads[file.path]) for file, signature in candidates}
+        for stream in self._streams:
+            stream.file = None
+        # The longest beginnings first, so that a copy which was cut is told from its original; then those that kept
+        # their names.
+        origins = {stream.key for stream in self._streams}
+        candidates.sort(key=lambda c: (-len(heads[c[0].path]), (c[0].cluster, c[0].broker, c[0].origin) not in origins, c[0]))
+        self.duplicates = []
+        for file, signature in candidates:
+            head = heads[file.path]
+            if any(_same_log(file, head, s.file, heads[s.file.path]) for s in self._streams if s.file):
+                self.duplicates.append(file)
+                continue
+            stream = self._match(file, head)
+            self._attach(stream, file, signature, head)
+        for stream in self._streams:
+            if stream.file is None and stream.reader is not None:
+                stream.mark = stream.reader.mark
+                stream.reader.close()
+                stream.reader = None
+        self._streams.sort(key=lambda s: s.key)
+
+    def _look_at(self, path: Path) -> tuple[Signature, bytes]:
+        """Signature and beginning of a file; reads it only if it changed."""
+        stat = path.stat()
+        look = self._looks.get(path)
+        if look is not None and look[0] == (stat.st_size, stat.st_mtime_ns):
+            return look
+        log = open_log(path)
+        try:
+            return log.signature, log.head()
+        finally:
+            log.close()
+
+    def _match(self, file: LogFile, head: bytes) -> Stream:
+        """The log that a file continues, or a new one."""
+        known = [
+            s
+            for s in self._streams
+            if s.file is None
+            and (s.cluster, s.broker) == (file.cluster, file.broker)
+            and s.fingerprint.fits(head)
+            and (s.fingerprint.size >= _SHORT_HEAD or stem(s.origin) == stem(file.origin))
+        ]
+        if known:
+            return max(known, key=lambda s: (s.fingerprint.size, s.origin == file.origin))
+        stream = Stream(file, Fingerprint.of(head), Mark(), None)
+        self._streams.append(stream)
+        return stream
+
+    def _attach(self, stream: Stream, file: LogFile, signature: Signature, head: bytes) -> None:
+        """Makes a stream read from a file from now on."""
+        unchanged = stream.reader is not None and stream.signature == signature
+        stream.file, stream.origin, stream.signature = file, file.origin, signature
+        stream.fingerprint = Fingerprint.of(head)
+        if unchanged:
+            return
+        if stream.reader is not None:
+            stream.mark = stream.reader.mark
+            stream.reader.close()
+        stream.grown_at = time.monotonic()
+        stream.reader = self._reader(stream, file)
+        if stream.seen == signature:
+            stream.due_ms = FOREVER  # a compressed archive need not be unpacked to know that nothing was added
+            return
+        stream.look_ahead()
+        if stream.has_more:
+            stream.reader.close()  # its turn may come much later; a folder may hold thousands
+        elif not self._may_be_damaged(stream):
+            self._put_away(stream)
+
+    def _may_be_damaged(self, stream: Stream) -> bool:
+        """Whether a log without lines left still has to say why it ends; it then comes next."""
+        assert stream.reader is not None
+        if not stream.reader.damage or stream.reader.mark.damage_told or not stream.reader.final:
+            return False
+        stream.due_ms = NEVER
+        return True
+
+    def _put_away(self, stream: Stream) -> None:
+        """Remembers that everything in the file was read."""
+        assert stream.reader is not None
+        stream.due_ms, stream.waiting = FOREVER, False
+        source = stream.reader.source
+        if source is None or source.signature == NO_FILE:
+            self._moved = True
+            stream.signature = NO_FILE  # moved since it was found: the next look has to take it up again, though nothing in it changed
+        elif stream.reader.complete:
+            stream.seen = source.signature
+        stream.reader.close()
+
+    def _reader(self, stream: Stream, file: LogFile) -> LogReader:
+        """Reads a stream from its mark on."""
+        settings = self.settings
+        zone = settings.timezones.get(stream.cluster, settings.timezone)
+        options = {"tolerance_ms": settings.tolerance_ms, "believable_ms": settings.believable_ms}
+        final = not self._follow
+        if is_record_file(file.path.name):
+            return RecordReader(stream.open, RecordTimes(), stream.mark, final=final, **options)
+        if stream.broker == CLIENTS:
+            if zone not in self._client_times:
+                self._client_times[zone] = ClientTimes(zone)
+            group = _group_folder(stream.origin)
+            return ClientLogReader(stream.open, self._client_times[zone], stream.mark, group=group, final=final, **options)
+        if zone not in self._times:
+            self._times[zone] = LocalTimes(zone)
+        return LogReader(stream.open, self._times[zone], stream.mark, final=final, **options)
+
+    # Cutting.
+
+    def _fill(self, slice_: Slice, boundaries: Iterator[int] | None) -> None:
+        """Reads the next slice: up to the next boundary, or as many lines as fit.
+
+        All logs end at the same time in a slice. A log that was left behind would come too late: the time of its
+        broker, which other logs move too, would have passed its lines.
+        """
+        if boundaries is not None:
+            until = NEVER
+            while not slice_.parts and until != FOREVER:
+                until = next(boundaries, FOREVER)
+                while self._round(slice_, until, FOREVER):
+                    pass
+            return
+        settings = self.settings
+        while slice_.lines_read < settings.slice_lines and slice_.kept.size < settings.slice_bytes and not self._moved:
+            next_until = self._next_until()
+            if next_until is None or not self._round(slice_, next_until, settings.slice_lines):
+                return
+            # Rounds end early only where thousands of lines bear the same time, or none: memory comes first then.
+            while (
+                slice_.lines_read < _OVERFULL * settings.slice_lines
+                and slice_.kept.size < _OVERFULL * settings.slice_bytes
+                and self._round(slice_, next_until, settings.slice_lines)
+            ):
+                pass
+
+    def _next_until(self) -> int | None:
+        """The time to read up to next: as far as no log needs more than a block. None if nothing is left."""
+        ready = [s for s in self._streams if s.has_more]
+        certain = sorted((s for s in ready if not s.waiting), key=self._due)
+        if not certain:
+            return min((self._due(s) for s in ready), default=None)
+        until = FOREVER
+        for stream in certain:
+            if self._due(stream) > until:
+                break
+            assert stream.reader is not None
+            horizon = stream.reader.horizon()
+            if stream.reader.source is not None and stream.reader.source.signature == NO_FILE:
+                self._put_away(stream)
+                return None
+            if horizon != FOREVER:
+                until = min(until, max(horizon + self._delay(stream), self._due(certain[0])))
+        return until
+
+    def _round(self, slice_: Slice, until: int, max_lines: int) -> bool:
+        """Reads every log up to the same time; False if nothing is left up to there."""
+        progress = False
+        for stream in self._streams:
+            if stream.has_more and not stream.waiting and self._due(stream) <= until:
+                progress = True
+                self._take(slice_, stream, self._limit(stream, until), max_lines, settle=Settle.HOLD)
+        return any(self._settle(slice_, stream, max_lines) for stream in self._unsettled(until)) or progress
+
+    def _unsettled(self, until: int) -> list[Stream]:
+        """The logs that wait before a jump in time up to `until`, in the order in which to decide.
+
+        Whether a jump is believed depends on how far the other logs of the cluster go. So that this does not depend
+        on slices, the earliest jump is decided first, and none before every log that is certain has passed it.
+        """
+        waiting = [s for s in self._streams if s.has_more and s.waiting]
+        if not waiting:
+            return []
+        due = {s.cluster for s in waiting if self._due(s) <= until}
+        behind = {
+            cluster: min((s.due_ms for s in self._streams if s.cluster == cluster and s.has_more and not s.waiting), default=FOREVER)
+            for cluster in due
+        }
+        decidable = [s for s in waiting if s.cluster in due and s.due_ms < behind[s.cluster]]
+        return sorted(decidable, key=lambda s: (s.due_ms, s.key))
+
+    def _settle(self, slice_: Slice, stream: Stream, max_lines: int) -> bool:
+        """Decides about a jump in time that the log itself leaves open, and reads up to it; False if it stays open."""
+        idle = time.monotonic() - stream.grown_at > self.settings.patience_seconds
+        settle = Settle.END if not self._follow else Settle.IDLE if idle else Settle.HOLD
+        witness = max(
+            (
+                max(s.newest_ms, s.due_ms if s.has_more and not s.waiting else NEVER)
+                for s in self._streams
+                if s is not stream and s.cluster == stream.cluster
+            ),
+            default=NEVER,
+        )
+        return self._take(slice_, stream, stream.due_ms, max_lines, settle=settle, witness=witness)
+
+    def _take(
+        self,
+        slice_: Slice,
+        stream: Stream,
+        limit: int,
+        max_lines: int,
+        *,
+        settle: Settle,
+        witness: int = NEVER,
+    ) -> bool:
+        """Reads from one log into the slice; False if nothing came of it."""
+        reader = stream.reader
+        assert reader is not None
+        kept = slice_.kept
+        before = len(kept)
+        count = reader.read(
+            kept,
+            until_ms=limit,
+            max_lines=max_lines,
+            max_bytes=FOREVER if max_lines == FOREVER else max(self.settings.slice_bytes, kept.size + 1),
+            settle=settle,
+            witness_ms=witness,
+        )
+        stream.look_ahead()
+        if not stream.has_more:
+            if not self._follow and reader.tell_damage(kept):
+                slice_.damaged[stream.key] += 1
+            self._put_away(stream)
+        if not count and len(kept) == before:
+            return False
+        slice_.parts.append((stream, len(kept) - before))
+        slice_.sources[stream.key] = stream
+        slice_.lines_read += count
+        return True
+
+    def _limit(self, stream: Stream, until: int) -> int:
+        """The time, by a stream's own lines, that corresponds to `until`."""
+        return until if until == FOREVER else until - self._delay(stream)
+
+    def _delay(self, stream: Stream) -> int:
+        return self.settings.delays.get(stream.broker, 0)
+
+    def _due(self, stream: Stream) -> int:
+        """When a stream's next line comes, its delay included."""
+        return stream.due_ms if stream.due_ms == NEVER else stream.due_ms + self._delay(stream)
+
+
+def streams_state(streams: list[Stream]) -> list[dict[str, Any]]:
+    """What to write down of logs, those that are gone as far as they are remembered."""
+    present = [s for s in streams if s.file is not None]
+    absent = sorted((s for s in streams if s.file is None), key=lambda s: s.newest_ms)
+    return [_stream_state(s) for s in present + absent[-ABSENT_KEPT:]]
+
+
+def _stream_state(stream: Stream) -> dict[str, Any]:
+    state = {
+        "cluster": stream.cluster,
+        "broker": stream.broker,
+        "origin": stream.origin,
+        "fingerprint": stream.fingerprint,
+        "mark": asdict(stream.reader.mark if stream.reader else stream.mark),
+        "seen": stream.seen,
+    }
+    return state | {"label": stream.label, "shipped": stream.shipped} if stream.label else state
+
+
+def stream_of(entry: Mapping[str, Any]) -> Stream:
+    """A log as it was written down."""
+    file = LogFile(entry["cluster"], entry["broker"], entry["origin"], Path())
+    seen = Signature(*entry["seen"]) if entry["seen"] else None
+    stream = Stream(file, Fingerprint(*entry["fingerprint"]), Mark(**entry["mark"]), seen)
+    stream.label, stream.shipped = entry.get("label", ""), entry.get("shipped", 0)
+    return stream
+
+
+def _same_log(file: LogFile, head: bytes, other: LogFile, other_head: bytes) -> bool:
+    """Whether two files of a broker are the same log, the first perhaps a copy that was cut."""
+    if (file.cluster, file.broker) != (other.cluster, other.broker) or not other_head.startswith(head):
+        return False
+    return len(head) >= _SHORT_HEAD or (len(head) >= _TINY_HEAD and stem(file.origin) == stem(other.origin))
+
+
+def _group_folder(origin: str) -> str:
+    """The group that a client log's folder is named after: the one below `clients`; empty if it lies in `clients` itself."""
+    _, _, below = f"/{origin}".rpartition(f"/{CLIENTS}/")
+    return below.rpartition("/")[0]
+
+
+def stem(origin: str) -> str:
+    """A log's name without what rotation adds."""
+    return origin.rpartition("/")[2].partition(".log")[0]

@@ -1,0 +1,329 @@
+"""Cuts a folder of logs into slices of event time and hands them to Spark, one Parquet file each.
+
+slicing.py reads and cuts. Rows have the schema of schemas/raw_lines.py: LINE for every line kept, then a CLOCK for every log
+read from, and an END for every broker in the last slice of an input that ends.
+
+Exactly once. A slice is written as `_pending/slice-N.parquet`; then `state.json`, which holds how far each log was
+read, is replaced and names N as pending; then the file is moved to `slices/`. A start finishes the move that the state
+names and deletes what it does not. Whatever is in `slices/` never changes; what is missing there was consumed.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+from pyspark.sql.types import DataType, LongType, StringType, TimestampType
+
+from jobs.common.files import sync, write_whole
+from jobs.logs.files import LogFile, discover
+from jobs.logs.reader import Kept
+from jobs.logs.slicer import Slice, Slicer, SlicerSettings, Stream, stream_of, streams_state
+from jobs.logs.times import NEVER
+from schemas.raw_lines import CLOCK, END, LINE, SCHEMA
+
+SLICES: Final = "slices"  # the folder that Spark watches
+PENDING: Final = "_pending"
+STATE: Final = "state.json"
+STATE_VERSION: Final = 1
+
+_ARROW: Final[dict[type[DataType], pa.DataType]] = {
+    StringType: pa.string(),
+    LongType: pa.int64(),
+    TimestampType: pa.timestamp("us", tz="UTC"),
+}
+ARROW_SCHEMA: Final = pa.schema([pa.field(f.name, _ARROW[type(f.dataType)], nullable=f.nullable) for f in SCHEMA.fields])
+_REPEATING_COLUMNS: Final = ["cluster", "broker", "record", "origin", "fault", "context"]
+_ROW_GROUP: Final = 16_384  # rows: several to a slice, so that several tasks can share it
+_FIRST_MTIME: Final = 1_600_000_000  # slice N is dated this + N seconds: Spark takes files in order of their dates
+_ROOM_POLL_SECONDS: Final = 0.1
+
+
+@dataclass(frozen=True)
+class SpoolSettings(SlicerSettings):
+    """How to read, to cut and to hand over."""
+
+    slices: int | None = None  # cut the whole input into about so many instead
+    max_pending: int | None = None  # wait while more files than this lie in slices/ (Spark keeps the last one or two)
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.slices is not None and self.slices < 1:
+            raise ValueError("a slice has at least one line, an input at least one slice")
+        if self.max_pending is not None and self.max_pending < 2:
+            raise ValueError("max_pending must be 2 or more: Spark deletes a slice only after it has read the next")
+
+
+@dataclass(frozen=True)
+class SliceReport:
+    """What went into one slice, and how far the whole input is."""
+
+    number: int
+    path: Path
+    lines_read: int
+    kept: int  # LINE records
+    skipped: int
+    faults: Mapping[str, int]  # kept lines that the source itself found unreadable, by fault
+    newest_ms: int | None  # newest time read in the slice
+    bytes_read: int  # of the input's files, as they lie on disk, up to now
+    bytes_total: int
+    last: bool  # holds END records: the input ends here
+
+
+class Spool(Slicer):
+    """Turns a folder of logs into slices. One object at a time may work in `folder`."""
+
+    def __init__(
+        self,
+        inputs: Path,
+        folder: Path,
+        *,
+        settings: SpoolSettings | None = None,
+        find: Callable[[Path], list[LogFile]] = discover,
+    ) -> None:
+        super().__init__(lambda: find(inputs), settings or SpoolSettings())
+        self.settings: SpoolSettings
+        self.inputs = inputs
+        self.folder = folder
+        self.slices_folder = folder / SLICES
+        self._pending = folder / PENDING
+        self._next_number = 1
+        self._ended = False
+        self.slices_folder.mkdir(parents=True, exist_ok=True)
+        self._pending.mkdir(exist_ok=True)
+        self._recover()
+
+    def slices(self, *, follow: bool = False, stop: Callable[[], bool] | None = None) -> Iterator[SliceReport]:
+        """Writes slices and reports each, until the input ends; if `follow`, until `stop` says so.
+
+        Yields nothing if the input was read before and nothing was added. `stop` is asked where the spool would
+        otherwise wait: after each look at the input when following, and while there is no room for a slice.
+        """
+        if follow and self.settings.slices is not None:
+            raise ValueError("an input that goes on cannot be cut into a number of slices")
+        self._follow, self._stop = follow, stop
+        self._scan()
+        boundaries = self._boundaries()
+        while True:
+            yield from self._write_available(boundaries)
+            if self._moved and not self._is_stopped():
+                self._scan()
+                continue
+            if not follow or self._is_stopped():
+                break
+            time.sleep(self.settings.poll_seconds)
+            self._scan()
+        for stream in self._streams:
+            if stream.reader:
+                stream.reader.close()
+
+    def _write_available(self, boundaries: Iterator[int] | None) -> Iterator[SliceReport]:
+        while True:
+            if not self._wait_for_room():
+                return
+            slice_ = Slice()
+            self._fill(slice_, boundaries)
+            ends = not self._follow and not self._moved and not any(s.has_more for s in self._streams)
+            if slice_.parts:
+                self._ended = False
+            elif not ends or self._ended or not self._streams:
+                return
+            yield self._write(slice_, last=ends)
+            if ends:
+                return
+
+    def _wait_for_room(self) -> bool:
+        """Waits until Spark has caught up; False if stopped before."""
+        limit = self.settings.max_pending
+        while limit is not None and sum(1 for _ in self.slices_folder.glob("slice-*.parquet")) > limit:
+            if self._is_stopped():
+                return False
+            time.sleep(_ROOM_POLL_SECONDS)
+        return True
+
+    def _boundaries(self) -> Iterator[int] | None:
+        """Times that cut what is left of the input into the wanted number of slices; None if that is not wanted."""
+        wanted = self.settings.slices
+        if wanted is None:
+            return None
+        seconds: Counter[int] = Counter()
+        for stream in self._streams:
+            if stream.has_more and stream.file is not None:
+                reader = self._reader(stream, stream.file)
+                delay = self._delay(stream)
+                while reader.read(kept := Kept(), max_lines=self.settings.slice_lines):
+                    seconds.update((at + delay) // 1000 for at in kept.ats if at is not None)
+                reader.close()
+        total, passed = sum(seconds.values()), 0
+        cuts: list[int] = []
+        for second in sorted(seconds):
+            passed += seconds[second]
+            if len(cuts) < wanted - 1 and passed * wanted >= (len(cuts) + 1) * total:
+                cuts.append(second * 1000 + 999)
+        return iter(cuts)
+
+    # Writing.
+
+    def _write(self, slice_: Slice, *, last: bool) -> SliceReport:
+        """Writes a slice and the state that goes with it, and makes the slice visible."""
+        number = self._next_number
+        table = self._table(slice_, last=last)
+        pending = self._pending / _file_name(number)
+        with pending.open("wb") as file:
+            pq.write_table(
+                table,
+                file,
+                compression="zstd",
+                compression_level=1,
+                use_dictionary=_REPEATING_COLUMNS,
+                write_statistics=_REPEATING_COLUMNS,
+                row_group_size=_ROW_GROUP,
+            )
+            file.flush()
+            os.fsync(file.fileno())
+        os.utime(pending, (_FIRST_MTIME + number, _FIRST_MTIME + number))
+        for stream in slice_.sources.values():
+            assert stream.reader is not None
+            stream.clock_line = stream.reader.mark.line
+        self._next_number = number + 1
+        self._ended = last
+        self._save_state(number)
+        self._publish(number)
+        kept = len(slice_.kept)
+        return SliceReport(
+            number=number,
+            path=self.slices_folder / _file_name(number),
+            lines_read=slice_.lines_read,
+            kept=kept,
+            skipped=slice_.lines_read + sum(slice_.damaged.values()) - kept,
+            faults=dict(Counter(slice_.kept.faults.values())),
+            newest_ms=_known(max((s.newest_ms for s in slice_.sources.values()), default=NEVER)),
+            bytes_read=sum(s.bytes_read() for s in self._streams),
+            bytes_total=sum(s.signature.size for s in self._streams if s.file),
+            last=last,
+        )
+
+    def _table(self, slice_: Slice, *, last: bool) -> pa.Table:
+        """The rows of a slice: lines, clocks, ends."""
+        kept = slice_.kept
+        rows = len(kept)
+        texts = pa.array(kept.texts, pa.binary()).view(pa.string())  # known to be UTF-8
+        faults: list[str | None] = [None] * rows
+        for index, fault in kept.faults.items():
+            faults[index] = fault
+        contexts: list[str | None] = [None] * rows
+        for index, context in kept.contexts.items():
+            contexts[index] = context
+        lines = pa.table(
+            [
+                _repeat(slice_.parts, lambda s: s.cluster),
+                _repeat(slice_.parts, lambda s: s.broker),
+                pa.repeat(pa.scalar(LINE), rows),
+                _repeat(slice_.parts, lambda s: s.origin),
+                pa.array(kept.positions, pa.int64()),
+                _instants(kept.ats),
+                texts,
+                pa.array(faults, pa.string()),
+                pa.repeat(pa.scalar(1, pa.int64()), rows),
+                pa.array(contexts, pa.string()),
+            ],
+            schema=ARROW_SCHEMA,
+        )
+        records = self._clocks(slice_) + (self._ends() if last else [])
+        cluster, broker, record, origin, position, at, heard, count = zip(*records, strict=True) if records else ((),) * 8
+        marks = pa.table(
+            [
+                pa.array(cluster, pa.string()),
+                pa.array(broker, pa.string()),
+                pa.array(record, pa.string()),
+                pa.array(origin, pa.string()),
+                pa.array(position, pa.int64()),
+                _instants(list(at)),
+                pa.array(heard, pa.string()),
+                pa.nulls(len(records), pa.string()),
+                pa.array(count, pa.int64()),
+                pa.nulls(len(records), pa.string()),
+            ],
+            schema=ARROW_SCHEMA,
+        )
+        return pa.concat_tables([lines, marks])
+
+    def _clocks(self, slice_: Slice) -> list[tuple[Any, ...]]:
+        """One CLOCK for every log read from: how far, and the lines that no LINE stands for."""
+        kept: Counter[tuple[str, str, str]] = Counter()
+        for stream, rows in slice_.parts:
+            kept[stream.key] += rows
+        clocks = []
+        for key, stream in sorted(slice_.sources.items()):
+            assert stream.reader is not None
+            mark = stream.reader.mark
+            skipped = mark.line - stream.clock_line - kept[key] + slice_.damaged[key]
+            heard = json.dumps(stream.reader.take_heard(), separators=(",", ":"))
+            clocks.append((*key[:2], CLOCK, stream.origin, mark.line, _known(mark.newest_ms), heard, skipped))
+        return clocks
+
+    def _ends(self) -> list[tuple[Any, ...]]:
+        """One END for every broker: its logs end here."""
+        newest: dict[tuple[str, str], int] = {}
+        for stream in self._streams:
+            if stream.file is not None:
+                broker = stream.cluster, stream.broker
+                newest[broker] = max(newest.get(broker, NEVER), stream.newest_ms)
+        return [(*broker, END, "", 0, _known(at), None, 0) for broker, at in sorted(newest.items())]
+
+    # State.
+
+    def _publish(self, number: int) -> None:
+        (self._pending / _file_name(number)).replace(self.slices_folder / _file_name(number))
+        sync(self.slices_folder)
+
+    def _save_state(self, pending: int) -> None:
+        state = {
+            "version": STATE_VERSION,
+            "pending": pending,
+            "ended": self._ended,
+            "streams": streams_state(self._streams),
+        }
+        write_whole(self.folder / STATE, json.dumps(state, separators=(",", ":")).encode())
+
+    def _recover(self) -> None:
+        """Takes up the state, finishes the slice that it names, and deletes one that it does not."""
+        path = self.folder / STATE
+        if path.exists():
+            state = json.loads(path.read_text(encoding="utf-8"))
+            if state.get("version") != STATE_VERSION:
+                raise ValueError(f"{path} is of version {state.get('version')}; this program reads {STATE_VERSION}")
+            self._ended = state["ended"]
+            self._next_number = state["pending"] + 1
+            self._streams = [stream_of(entry) for entry in state["streams"]]
+            if (self._pending / _file_name(state["pending"])).exists():
+                self._publish(state["pending"])
+        for left in self._pending.iterdir():
+            left.unlink()
+
+
+def _file_name(number: int) -> str:
+    return f"slice-{number:09d}.parquet"
+
+
+def _known(at_ms: int) -> int | None:
+    return None if at_ms == NEVER else at_ms
+
+
+def _instants(times_ms: list[int | None]) -> pa.Array:
+    return pa.array(times_ms, pa.timestamp("ms", tz="UTC")).cast(_ARROW[TimestampType])
+
+
+def _repeat(parts: list[tuple[Stream, int]], value: Callable[[Stream], str]) -> pa.Array:
+    """A column that is the same for all rows of a part."""
+    rows = np.repeat(np.arange(len(parts)), [count for _, count in parts])
+    return pa.array([value(stream) for stream, _ in parts], pa.string()).take(pa.array(rows))

@@ -1,0 +1,1 @@
+"""Raw lines to rows of group_events."""

@@ -1,0 +1,99 @@
+"""Lines of a consumer's own log as rows: the Java client's, 2.3 to 4.2, and librdkafka's.
+
+Java: `[Consumer clientId=…, groupId=…] sentence`, with whatever the application's pattern puts around it; of Connect, `[Worker …]`.
+librdkafka: `%level|epoch|FACILITY|name| [thrd:…]: sentence`; the name is `<client.id>#consumer-<n>`, the group is known from the
+lines before it (client_lines.py).
+
+Both have many more sentences; those that say neither why a member joins nor why it goes are skipped.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F
+
+from coordinator_model.events import CLIENT_SOURCE
+from jobs.parsing.coordinator_log import fields_of, template_number
+from jobs.parsing.rows import COMMON, EVENT, QUARANTINE, RAW_CHARACTERS, SKIPPED, Refusal, parsed
+from jobs.parsing.templates.client import JAVA, LIBRDKAFKA
+from jobs.parsing.templates.language import FIELDS, LONG_WORD
+
+_TEMPLATES: Final = (*JAVA, *LIBRDKAFKA)
+_MAX_LENGTH: Final = 1 << 16
+_MAX_WORDS: Final = 1 << 12  # characters besides long words
+_JAVA: Final = r"(?s)^.*?\[(?:Consumer|Worker) (?:instanceId=(.*?), )?clientId=(.*?), groupId=(.*?)\] (.*?)(?: \([\w.$]+\))?$"
+_LIBRDKAFKA: Final = r"(?s)^%\d\|[\d.]+\|([A-Z_]+)\|((.*)#(?:consumer|producer)-\d+)\| \[thrd:[^\]]*\]: (.*)$"
+_WHOLE: Final = r"\|(?:MAXPOLL|SESSTMOUT)\|"  # facilities with one sentence
+
+
+def parse(lines: DataFrame) -> DataFrame:
+    """RAW lines of client logs as rows of PARSED."""
+    text = F.col("text")
+    short, is_java = F.col("short"), ~text.startswith("%")
+
+    def part(java: int, librdkafka: int) -> Column:
+        found = F.when(is_java, F.regexp_extract(text, _JAVA, java) if java else F.lit(""))
+        return F.when(short, found.otherwise(F.regexp_extract(text, _LIBRDKAFKA, librdkafka) if librdkafka else F.lit("")))
+
+    few_words = F.length(F.regexp_replace(text, LONG_WORD, "")) <= _MAX_WORDS
+    known = lines.select(*COMMON, "text", "context", ((F.length(text) <= _MAX_LENGTH) & few_words).alias("short"))
+    shaped = known.select(
+        *known.columns,
+        part(1, 0).alias("instance"),
+        part(2, 3).alias("client"),
+        part(3, 0).alias("group"),
+        part(0, 2).alias("name"),
+        part(4, 4).alias("sentence"),
+    )
+    found = shaped.withColumn("template", template_number(_TEMPLATES, F.col("sentence")))
+    read = found.withColumn("fields", fields_of(_TEMPLATES, F.col("sentence"), F.col("template")))
+    group = F.coalesce(_value("group"), _field("group"), _value("context"))
+    told = read.withColumn("group_id", group).withColumn("refusal", _refusal())
+    refused = F.col("refusal").isNotNull()
+    verdict = F.when(refused, QUARANTINE).when(_kind().isNotNull(), EVENT).otherwise(SKIPPED)
+    columns = {
+        "kind": _kind(),
+        "received_at": F.col("at"),
+        "group_id": F.col("group_id"),
+        "client_id": _value("client"),
+        "instance_id": _value("instance"),
+        "connection": _value("name"),
+        "member_id": _field("member"),
+        "generation": _number("generation"),
+        "session_timeout_ms": _number("session_timeout"),
+        "rebalance_timeout_ms": _number("rebalance_timeout"),
+        "reason": _field("reason"),
+    }
+    own = {name: F.col(name) for name in (*COMMON, "refusal")}
+    raw = F.when(refused, F.substring(text, 1, RAW_CHARACTERS))
+    return told.select(*parsed(columns | own | {"source": F.lit(CLIENT_SOURCE), "verdict": verdict, "raw": raw}))
+
+
+def _refusal() -> Column:
+    text, known = F.col("text"), F.col("template").isNotNull()
+    return (
+        F.when(~F.col("short"), Refusal.TOO_LONG)
+        .when(known & F.col("at").isNull(), Refusal.NO_TIME)
+        .when(known & F.col("sentence").rlike(r"[\x00-\x08\x0b-\x1f\x7f]"), Refusal.CONTROL_CHARACTERS)
+        .when(known & F.col("group_id").isNull(), Refusal.NO_GROUP)
+        .when(~known & text.rlike(_WHOLE), Refusal.UNKNOWN_TEMPLATE)
+    )
+
+
+def _kind() -> Column:
+    return F.get("fields", F.lit(0))
+
+
+def _field(name: str) -> Column:
+    value = F.get("fields", F.lit(1 + list(FIELDS).index(name)))
+    return F.when(value != "", value)
+
+
+def _value(name: str) -> Column:
+    return F.when(~F.col(name).isin("", "null"), F.col(name))
+
+
+def _number(name: str) -> Column:
+    return _field(name).try_cast("int")

@@ -1,0 +1,128 @@
+"""Rows of PARSED as rows of group_events: heartbeats in runs, blobs decoded, lines that name several groups spread, clocks put together.
+
+In Arrow and plain Python, in one pass over what Spark has parsed. The same as Spark expressions cost two seconds a micro-batch for
+planning them and for the stages of their groupings, however few the rows (docs/decisions.md).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any, Final
+
+import pyarrow as pa
+import pyarrow.compute as pc
+from pyspark.sql.pandas.types import to_arrow_schema
+
+from coordinator_model.events import JOIN_GROUP, SYNC_GROUP
+from coordinator_model.specification.partition import coordinator_partition
+from jobs.parsing.consumer_protocol import decoded
+from jobs.parsing.heard import heard_seconds
+from jobs.parsing.heartbeat_runs import heartbeat_runs
+from jobs.parsing.rows import CLOCK, CLOCK_SOURCE, EVENT, GROUP
+from schemas import group_events
+
+_ARROW: Final = to_arrow_schema(group_events.SCHEMA)
+_SECOND: Final = 1_000_000  # microseconds
+_INT_MAX: Final = (1 << 31) - 1
+
+
+def beat_rows(beats: pa.Table) -> pa.Table:
+    """All HEARTBEAT rows of a micro-batch (PARSED) as rows of group_events, but for what `finished` adds."""
+    return _laid_out(heartbeat_runs(beats))
+
+
+def event_rows(rows: pa.Table, *, clocks: Sequence[Mapping[str, Any]] = ()) -> pa.Table:
+    """All other rows of PARSED of a micro-batch, events and clocks, as rows of group_events, but for what `finished` adds.
+
+    `clocks`: rows of PARSED to add, by their columns that are not null.
+    """
+    lines = rows.filter(pc.equal(rows["verdict"], EVENT))
+    with_blobs = pc.is_in(lines["kind"], pa.array([JOIN_GROUP, SYNC_GROUP]))
+    of_clocks = rows.filter(pc.and_(pc.equal(rows["verdict"], CLOCK), pc.is_valid(rows["at"])))
+    return pa.concat_tables(
+        [
+            *_spread(lines.filter(pc.invert(with_blobs))),
+            _laid_out(decoded(lines.filter(with_blobs))),
+            _clocks([*of_clocks.select(_CLOCK.names).cast(_CLOCK).to_pylist(), *clocks]),
+        ]
+    )
+
+
+def finished(rows: pa.Table, batch_id: int) -> pa.Table:
+    """Rows of group_events with what their whole batch has in common, and the place of their group."""
+    return _with(_placed(rows), "batch_id", pa.repeat(pa.scalar(batch_id, pa.int64()), len(rows))).cast(_ARROW)
+
+
+def _laid_out(rows: pa.Table) -> pa.Table:
+    """The columns of group_events, those that are missing as nulls."""
+    present = set(rows.column_names)
+    columns = [rows[field.name].cast(field.type) if field.name in present else pa.nulls(len(rows), field.type) for field in _ARROW]
+    return pa.table(columns, schema=_nullable(_ARROW))
+
+
+def _nullable(schema: pa.Schema) -> pa.Schema:
+    return pa.schema([field.with_nullable(True) for field in schema])
+
+
+def _spread(rows: pa.Table) -> Iterator[pa.Table]:
+    """A row a line; of lines that name several groups a row a group, the first of which stands for the line."""
+    several = pc.fill_null(pc.greater(pc.list_value_length(rows["groups"]), 0), False)
+    yield _laid_out(rows.filter(pc.invert(several)))
+    listing = rows.filter(several)
+    if not len(listing):
+        return
+    entries = listing["groups"].to_pylist()
+    spread = listing.take(pa.array([index for index, groups in enumerate(entries) for _ in groups], pa.int64()))
+    flat = [entry or {} for groups in entries for entry in groups]
+    for name in GROUP.names:
+        own = pa.array([entry.get(name) for entry in flat], spread.schema.field(name).type)
+        spread = _with(spread, name, pc.coalesce(own, spread[name]))
+    stands = [1 if number == 0 else 0 for groups in entries for number, _ in enumerate(groups)]
+    yield _laid_out(_with(spread, "lines", pc.multiply(spread["lines"], pa.array(stands, pa.int32()))))
+
+
+def _with(rows: pa.Table, name: str, values: Any) -> pa.Table:
+    return rows.set_column(rows.schema.get_field_index(name), name, values)
+
+
+def _clocks(rows: Iterable[Mapping[str, Any]]) -> pa.Table:
+    """How far each broker's logs were read, and in which seconds it wrote: a row per broker and kind of clock.
+
+    A broker's time is the latest of its origins; it was heard when any of its logs was. `beats` has the stretches as first, last,
+    first, last, … seconds since `received_at`.
+    """
+    latest: dict[tuple[str, str, str], tuple[int, str, int]] = {}
+    heard: dict[tuple[str, str, str], list[int]] = {}
+    for row in rows:
+        key = row["cluster"], row["broker"], row["kind"]
+        latest[key] = max(latest.get(key, (-1, "", 0)), (row["at"], row["origin"], row["position"]))
+        heard.setdefault(key, []).extend(heard_seconds(row["raw"]))
+    made = []
+    for (cluster, broker, kind), (at, origin, position) in sorted(latest.items()):
+        seconds = heard[cluster, broker, kind]
+        base = min(seconds, default=at // _SECOND)
+        made.append(
+            {
+                "cluster": cluster, "broker": broker, "kind": kind, "source": CLOCK_SOURCE, "origin": origin, "position": position,
+                "at": at, "received_at": base * _SECOND, "lines": 0, "beats": [min(second - base, _INT_MAX) for second in seconds],
+            }
+        )  # fmt: skip
+    return _laid_out(pa.Table.from_pylist(made, schema=_CLOCK_ROW))
+
+
+_CLOCK: Final = pa.schema(
+    [("cluster", pa.string()), ("broker", pa.string()), ("kind", pa.string()), ("at", pa.int64()), ("origin", pa.string()),
+     ("position", pa.int64()), ("raw", pa.string())]
+)  # fmt: skip
+_CLOCK_ROW: Final = pa.schema(
+    [(name, pa.int64() if name in {"at", "received_at"} else _ARROW.field(name).type)
+     for name in ("cluster", "broker", "kind", "source", "origin", "position", "at", "received_at", "lines", "beats")]
+)  # fmt: skip
+
+
+def _placed(rows: pa.Table) -> pa.Table:
+    """With the partition of `__consumer_offsets` that a group lives in, where the line does not say it."""
+    groups = rows["group_id"].combine_chunks().dictionary_encode()
+    partitions = pa.array([coordinator_partition(group) for group in groups.dictionary.to_pylist()], pa.int32())
+    own = partitions.take(groups.indices)
+    return _with(rows, "coordinator_partition", pc.coalesce(rows["coordinator_partition"], own))

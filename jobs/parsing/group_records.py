@@ -1,0 +1,253 @@
+"""Records of `__consumer_offsets` and answers of Admin describe as rows: one of the group, then one for each member.
+
+The row of the group has its generation, leader, protocol, state, members and assignments. Who a member is, its client.id, host
+and timeouts, stands in a row of its own (GROUP_MEMBER) at the same place.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import json
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from datetime import datetime, timedelta, timezone
+from typing import TYPE_CHECKING, Any, Final
+
+import pyarrow as pa
+from pyspark.sql import functions as F
+from pyspark.sql.pandas.types import to_arrow_schema
+
+from coordinator_model import events as e
+from coordinator_model.states import State
+from jobs.kafka.bytes import UnreadableError
+from jobs.kafka.group_metadata import StoredGroup, StoredMember, UnsupportedVersionError, decode
+from jobs.parsing.consumer_protocol import CONSUMER, decode_assignment, decode_subscription, digest
+from jobs.parsing.rows import COMMON, EVENT, PARSED, QUARANTINE, RAW_CHARACTERS, SKIPPED, Refusal
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column, DataFrame
+
+CLASSIC_STATES: Final = frozenset(state.value for state in State)
+CONSUMER_STATES: Final = frozenset({"Empty", "Assigning", "Reconciling", "Stable", "Dead"})
+
+_EPOCH: Final = datetime(1970, 1, 1, tzinfo=timezone.utc)
+_Rows = list[dict[str, Any]]
+
+
+class RefusedError(ValueError):
+    """The line cannot be read. The message is a code of Refusal, and the detail after a colon."""
+
+
+def is_record_line(origin: Column, broker: Column) -> Column:
+    """Whether a line comes from a file of records: log lines have no such origin."""
+    return origin.rlike(r"\.jsonl(\.gz)?$") & broker.isin(*e.PSEUDO_BROKERS)
+
+
+def parse(lines: DataFrame) -> DataFrame:
+    """RAW lines of files of records, with `source`, as rows of PARSED. They go through Python, in one task: they are few."""
+    return lines.select(*COMMON, "source", F.col("text")).coalesce(1).mapInArrow(_parse_batches, PARSED)
+
+
+def _parse_batches(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    schema = to_arrow_schema(PARSED)
+    for batch in batches:
+        rows = [row for line in batch.to_pylist() for row in line_rows(line)]
+        yield pa.RecordBatch.from_pylist([{name: row.get(name) for name in schema.names} for row in rows], schema=schema)
+
+
+def line_rows(line: Mapping[str, Any]) -> _Rows:
+    """The rows of one line: the COMMON columns of `line` with what its `text` says. The first one stands for the line."""
+    read: Callable[[Mapping[str, Any], datetime], _Rows] = _stored if line["source"] == e.OFFSETS_SOURCE else _described
+    common = {name: line[name] for name in COMMON} | {"source": line["source"], "received_at": line["at"]}
+    try:
+        rows = read(_object(line["text"]), line["at"])
+    except RefusedError as refusal:
+        raw = line["text"][:RAW_CHARACTERS]
+        return [common | {"verdict": QUARANTINE, "refusal": str(refusal), "raw": raw}]
+    if not rows:
+        return [common | {"verdict": SKIPPED}]
+    return [common | {"verdict": EVENT, "lines": 0 if number else common["lines"]} | row for number, row in enumerate(rows)]
+
+
+def _object(text: str) -> Mapping[str, Any]:
+    try:
+        found = json.loads(text)
+    except (ValueError, RecursionError):
+        raise RefusedError(Refusal.INVALID_JSON) from None
+    if not isinstance(found, dict):
+        raise RefusedError(Refusal.INVALID_JSON)
+    return found
+
+
+# Records of __consumer_offsets.
+
+
+def _stored(record: Mapping[str, Any], at: datetime) -> _Rows:
+    key, value = _decoded(record, "key"), _decoded(record, "value")
+    if key is None:
+        raise RefusedError(f"{Refusal.MISSING_FIELD}: key")
+    return stored_rows(key, value, _number(record, "partition"), at)
+
+
+def stored_rows(key: bytes, value: bytes | None, partition: int | None, at: datetime) -> _Rows:
+    """The rows of one record; none if it is not about a classic group. RefusedError: it cannot be read."""
+    try:
+        group = decode(key, value)
+    except UnsupportedVersionError as error:
+        raise RefusedError(f"{Refusal.UNSUPPORTED_VERSION}: {error}") from None
+    except UnreadableError as error:
+        raise RefusedError(f"{Refusal.UNREADABLE_RECORD}: {error}") from None
+    if group is None:
+        return []
+    for name in (group.group_id, group.leader_id, group.protocol, group.protocol_type):
+        _checked(name)
+    since = _EPOCH + timedelta(milliseconds=group.state_since_ms) if 0 <= group.state_since_ms <= _ms(at) else at
+    state = State.DEAD if group.removed else State.STABLE if group.members else State.EMPTY
+    common: dict[str, Any] = {"coordinator_partition": partition, "group_id": group.group_id, "received_at": since}
+    if group.removed:
+        return [common | {"kind": e.GROUP_STORED, "state": state.value}]
+    whole: dict[str, Any] = {
+        "kind": e.GROUP_STORED,
+        "state": state.value,
+        "generation": group.generation,
+        "leader_id": group.leader_id or None,
+        "protocol_type": group.protocol_type or None,
+        "protocol": group.protocol or None,
+        "member_count": len(group.members),
+        "members": [_entry(group, member) for member in group.members],
+        "assignments": [_assigned(group, member) for member in group.members],
+    }
+    members: _Rows = [
+        {
+            "kind": e.GROUP_MEMBER,
+            "generation": group.generation,
+            "member_id": _checked(member.member_id),
+            "instance_id": _checked(member.instance_id) or None,
+            "client_id": _checked(member.client_id),
+            "client_host": _checked(member.client_host),
+            "session_timeout_ms": member.session_timeout_ms,
+            "rebalance_timeout_ms": member.rebalance_timeout_ms if member.rebalance_timeout_ms >= 0 else None,
+        }
+        for member in group.members
+    ]
+    return [common | row for row in (whole, *members)]
+
+
+def _entry(group: StoredGroup, member: StoredMember) -> dict[str, Any]:
+    topics = None
+    if group.protocol_type == CONSUMER:
+        try:
+            topics = decode_subscription(member.subscription)[0]
+        except UnreadableError:
+            topics = None
+    return _member(member.member_id, member.instance_id, topics)
+
+
+def _assigned(group: StoredGroup, member: StoredMember) -> dict[str, Any]:
+    partitions = None
+    if group.protocol_type == CONSUMER:
+        try:
+            partitions = decode_assignment(member.assignment)
+        except UnreadableError:
+            partitions = None
+    return {"member_id": member.member_id, "partitions": partitions, "digest": digest(member.assignment)}
+
+
+# Answers of Admin describe.
+
+
+def _described(answer: Mapping[str, Any], _at: datetime) -> _Rows:
+    if "error" in answer or answer.get("state") == "Unknown":
+        return []  # nothing is said of the group
+    group_id, state, consumer = _text(answer, "group"), _text(answer, "state"), answer.get("type") == "consumer"
+    if state not in (CONSUMER_STATES if consumer else CLASSIC_STATES):
+        raise RefusedError(f"{Refusal.UNKNOWN_STATE}: {state[:40]}")
+    listed = answer.get("members", [])
+    if not isinstance(listed, list) or not all(isinstance(member, dict) for member in listed):
+        raise RefusedError(f"{Refusal.MISSING_FIELD}: members")
+    ids = [_text(member, "member_id") for member in listed]
+    instances = [_optional(member, "instance_id") for member in listed]
+    assigned = [_partitions(member) for member in listed]
+    node = answer.get("coordinator")
+    node = node if isinstance(node, dict) else {}
+    whole: dict[str, Any] = {
+        "kind": e.CONSUMER_GROUP_DESCRIBED if consumer else e.GROUP_DESCRIBED,
+        "state": state,
+        "protocol": _optional(answer, "assignor") or None,
+        "coordinator_id": _number(node, "id"),
+        "coordinator_address": _optional(node, "address") or None,
+        "member_count": len(listed),
+        "members": [_member(member_id, instance_id, None) for member_id, instance_id in zip(ids, instances, strict=True)],
+        "assignments": [
+            {"member_id": member_id, "partitions": partitions, "digest": digest("\n".join(partitions).encode())}
+            for member_id, partitions in zip(ids, assigned, strict=True)
+        ],
+    }
+    members: _Rows = [
+        {
+            "kind": e.GROUP_MEMBER,
+            "member_id": member_id,
+            "instance_id": instance_id or None,
+            "client_id": _optional(member, "client_id"),
+            "client_host": _optional(member, "host").rpartition("/")[2],
+        }
+        for member, member_id, instance_id in zip(listed, ids, instances, strict=True)
+    ]
+    return [{"group_id": group_id} | row for row in (whole, *([] if consumer else members))]
+
+
+def _partitions(member: Mapping[str, Any]) -> list[str]:
+    found = member.get("partitions", [])
+    if not isinstance(found, list) or not all(isinstance(name, str) for name in found):
+        raise RefusedError(f"{Refusal.MISSING_FIELD}: partitions")
+    return sorted(map(_checked, found))
+
+
+# Fields.
+
+
+def _decoded(record: Mapping[str, Any], name: str) -> bytes | None:
+    text = record.get(name)
+    if text is None:
+        return None
+    try:
+        return base64.b64decode(text, validate=True) if isinstance(text, str) else _refuse(Refusal.INVALID_BASE64, name)
+    except (binascii.Error, ValueError):
+        return _refuse(Refusal.INVALID_BASE64, name)
+
+
+def _refuse(code: str, name: str) -> bytes:
+    raise RefusedError(f"{code}: {name}") from None
+
+
+def _text(record: Mapping[str, Any], name: str) -> str:
+    found = record.get(name)
+    if not isinstance(found, str):
+        raise RefusedError(f"{Refusal.MISSING_FIELD}: {name}")
+    return _checked(found)
+
+
+def _optional(record: Mapping[str, Any], name: str) -> str:
+    return "" if record.get(name) is None else _text(record, name)
+
+
+def _number(record: Mapping[str, Any], name: str) -> int | None:
+    found = record.get(name)
+    return found if isinstance(found, int) and not isinstance(found, bool) and 0 <= found < 1 << 31 else None
+
+
+def _checked(text: str) -> str:
+    """A name as it is: what may stand in a table. Lone surrogates, which JSON can say, may not."""
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        raise RefusedError(Refusal.CONTROL_CHARACTERS) from None
+    return text
+
+
+def _member(member_id: str, instance_id: str, topics: list[str] | None) -> dict[str, Any]:
+    return {"member_id": member_id, "instance_id": instance_id or None, "error_code": None, "reason": None, "topics": topics}
+
+
+def _ms(at: datetime) -> int:
+    return (at - _EPOCH) // timedelta(milliseconds=1)

@@ -1,0 +1,233 @@
+"""What a request line must fulfil. Bytes that flipped or got lost often still parse; these checks find most of them.
+
+Every rule holds for all lines of all recordings, and by the code that writes them.
+"""
+
+from __future__ import annotations
+
+import functools
+import operator
+from collections.abc import Iterable, Mapping
+from typing import Final, NamedTuple
+
+from pyspark.sql import Column
+from pyspark.sql import functions as F
+
+from coordinator_model import events
+from jobs.parsing.rows import Refusal
+
+CORRUPT: Final = "_corrupt"  # column that from_json fills when something did not fit the schema
+
+CONNECTION: Final = r"^.+?:\d+-(.+):\d+-\d+(?:-\d+)?$"
+"""`localHost:port-remoteHost:port-index` (to 3.9) or `…-processor-index` (4.x). IPv6 hosts are unbracketed; group 1 is the client's."""
+
+MAX_CONNECTION: Final = 1_024
+"""Characters: two host names have 255 each at most. Longer texts would make that pattern slow."""
+
+_LOWEST_ERROR: Final = -1
+_HIGHEST_ERROR: Final = 135  # 4.2 ends at 133; room for a release or two
+_LONGEST_MS: Final = 1_000_000_000  # 11 days; a JoinGroup waits for max.poll.interval.ms at most
+_TIMES_TOLERANCE_MS: Final = 0.01
+"""Each of five parts and their sum is cut to microseconds: `totalTimeMs` exceeds the sum of its parts by 0 to 0.005."""
+
+
+class Api(NamedTuple):
+    """A group API: its key, versions, and what its lines must hold from or up to which version (paths below `j`)."""
+
+    name: str
+    key: int
+    newest: int
+    required: tuple[tuple[str, int], ...]  # (path, first version)
+    until: tuple[tuple[str, int], ...] = ()  # (path, last version)
+
+
+_GROUP: Final = ("request.groupId", 0)
+_MEMBER: Final = ("request.memberId", 0)
+_GENERATION: Final = ("request.generationId", 0)
+_ERROR: Final = ("response.errorCode", 0)
+
+# Kafka clients/src/main/resources/common/message/*.json; a converter writes every field of the request's version.
+APIS: Final = (
+    Api(
+        events.JOIN_GROUP, 11, 9,
+        (_GROUP, _MEMBER, _ERROR, ("request.sessionTimeoutMs", 0), ("request.rebalanceTimeoutMs", 1), ("request.protocolType", 0),
+         ("request.protocols", 0), ("response.generationId", 0), ("response.leader", 0), ("response.memberId", 0),
+         ("response.members", 0), ("response.skipAssignment", 9)),
+    ),
+    Api(events.SYNC_GROUP, 14, 5, (_GROUP, _MEMBER, _GENERATION, _ERROR, ("request.assignments", 0), ("response.assignment", 0))),
+    Api(events.HEARTBEAT, 12, 4, (_GROUP, _MEMBER, _GENERATION, _ERROR)),
+    Api(events.LEAVE_GROUP, 13, 5, (_GROUP, _ERROR, ("request.members", 3), ("response.members", 3)), (("request.memberId", 2),)),
+    Api(events.OFFSET_COMMIT, 8, 10, (_GROUP, ("request.memberId", 1), ("response.topics", 0))),
+    Api(events.TXN_OFFSET_COMMIT, 28, 5, (_GROUP, ("request.memberId", 3), ("request.generationId", 3), ("response.topics", 0))),
+    Api(events.OFFSET_FETCH, 9, 10, (("request.groups", 8), ("response.groups", 8)), (("request.groupId", 7), ("response.topics", 7))),
+    Api(events.DELETE_GROUPS, 42, 2, (("request.groupsNames", 0), ("response.results", 0))),
+    Api(events.FIND_COORDINATOR, 10, 6,
+        (("request.keyType", 1), ("request.coordinatorKeys", 4), ("response.coordinators", 4)),
+        (("request.key", 3), ("response.errorCode", 3), ("response.nodeId", 3), ("response.host", 3), ("response.port", 3))),
+    Api(events.CONSUMER_GROUP_HEARTBEAT, 68, 1,
+        (_GROUP, _MEMBER, _ERROR, ("request.memberEpoch", 0), ("response.memberEpoch", 0))),
+)  # fmt: skip
+API_KEYS: Final = {api.name: api.key for api in APIS}
+_COMMITS: Final = (events.OFFSET_COMMIT, events.TXN_OFFSET_COMMIT)
+
+_REQUIRED_ALWAYS: Final = (
+    "requestHeader.requestApiKey", "requestHeader.requestApiVersion", "requestHeader.correlationId",
+    "requestHeader.requestApiKeyName", "request", "response", "connection", "totalTimeMs", "requestQueueTimeMs", "localTimeMs",
+    "remoteTimeMs", "responseQueueTimeMs", "sendTimeMs",
+)  # fmt: skip
+
+_TEXTS: Final = (
+    "groupId", "memberId", "groupInstanceId", "instanceId", "protocolType", "protocolName", "leader", "reason", "serverAssignor",
+    "clientId", "requestApiKeyName", "connection", "softwareName", "softwareVersion", "name", "metadata", "key", "host",
+)  # fmt: skip
+_NOT_TEXT: Final = rf'":(?![n"])(?<="(?:{"|".join(_TEXTS)})":)'
+"""A field that must be a text or null and is neither: from_json makes a text of any value. No id can fake it, its quotes are escaped.
+
+Looks at the value first, then back at its name: most values are texts, and there are many names.
+"""
+
+_BASE64: Final = r"^(?:[A-Za-z0-9+/]{4})*(?:[A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]{3}=)?$"
+
+
+def refusal() -> Column:
+    """The first thing that is wrong with a line (columns `text`, `at`, `json`, `j`), or null.
+
+    Cheap checks come first. Control characters that JSON escapes are no damage: a client may have any name, and a broker takes it.
+    """
+    text, json = F.col("text"), F.col("json")
+    name, version = F.col("j.requestHeader.requestApiKeyName"), F.col("j.requestHeader.requestApiVersion")
+    unshaped = (
+        F.when(text.contains("Completed request:RequestHeader("), Refusal.OLD_FORMAT)
+        .when(~text.rlike(r"\([\w.$]+\)$"), Refusal.TRUNCATED)
+        .otherwise(Refusal.MALFORMED)
+    )
+    newest = _by_name({api.name: api.newest for api in APIS}, name)
+    judged = F.coalesce(
+        F.when(F.col(f"j.{CORRUPT}").isNotNull() | json.rlike(_NOT_TEXT), _not_json(json)),
+        _missing(_REQUIRED_ALWAYS),
+        F.when(~_by_name(API_KEYS, name).eqNullSafe(F.col("j.requestHeader.requestApiKey")), Refusal.API_MISMATCH),
+        F.when(~version.between(0, newest), F.concat_ws(":", F.lit(Refusal.UNSUPPORTED_VERSION), version.cast("string"))),
+        _of_api(name, version),
+        _wrong_error(name),
+        F.when(~_times_agree(), Refusal.TIMES_DISAGREE),
+        F.when((F.length("j.connection") > MAX_CONNECTION) | ~F.col("j.connection").rlike(CONNECTION), Refusal.INVALID_CONNECTION),
+        F.when(name.isin(events.JOIN_GROUP, events.SYNC_GROUP) & ~_blobs_are_base64(), Refusal.INVALID_BASE64),
+    )
+    return F.when(F.col("at").isNull(), Refusal.NO_TIME).when(json == "", unshaped).otherwise(judged)
+
+
+def commit_errors() -> Column:
+    """Error codes of a commit's partitions, in the answer's order. Commits have no other."""
+    return F.flatten(F.col("j.response.topics.partitions")).errorCode
+
+
+def _not_json(json: Column) -> Column:
+    without_body = json.contains(',"request":"",') | json.contains(',"response":"",')
+    return F.when(without_body, Refusal.LOGGED_WITHOUT_BODY).otherwise(Refusal.INVALID_JSON)
+
+
+def _by_name(values: Mapping[str, int], name: Column) -> Column:
+    """What belongs to an API's name; null for another's."""
+    return F.try_element_at(F.create_map(*(F.lit(part) for pair in values.items() for part in pair)), name)
+
+
+def _missing(paths: Iterable[str]) -> Column:
+    return F.coalesce(*(_absent(path) for path in paths))
+
+
+def _absent(path: str, condition: Column | None = None) -> Column:
+    return F.when(F.col(f"j.{path}").isNull() if condition is None else condition, f"{Refusal.MISSING_FIELD}:{path}")
+
+
+def _of_api(name: Column, version: Column) -> Column:
+    """The first field that a line of its API and version lacks."""
+    inside = _missing_inside()
+    result = F.when(F.lit(False), F.lit(None).cast("string"))
+    for api in APIS:
+        checks = [_absent(path) for path, first in api.required if first == 0]
+        checks += [_absent(path, F.col(f"j.{path}").isNull() & (version >= first)) for path, first in api.required if first > 0]
+        checks += [_absent(path, F.col(f"j.{path}").isNull() & (version <= last)) for path, last in api.until]
+        if api.name == events.OFFSET_COMMIT:
+            # `generationId` until Kafka 3.5, `generationIdOrMemberEpoch` since, whatever the version; v0 has neither.
+            neither = F.col("j.request.generationId").isNull() & F.col("j.request.generationIdOrMemberEpoch").isNull()
+            checks.append(_absent("request.generationIdOrMemberEpoch", neither & (version >= 1)))
+        result = result.when(name == api.name, F.coalesce(*checks, *inside.get(api.name, ())))
+    return result
+
+
+def _missing_inside() -> dict[str, tuple[Column, ...]]:
+    """Fields of the elements of lists, by API."""
+    request, response, errors = F.col("j.request"), F.col("j.response"), commit_errors()
+    commit = _absent("response.topics.partitions.errorCode", errors.isNull() | F.exists(errors, lambda code: code.isNull()))
+    return {
+        events.JOIN_GROUP: (
+            _absent("request.protocols.metadata", F.exists(request.protocols, lambda p: p["name"].isNull() | p.metadata.isNull())),
+            _absent("response.members.metadata", F.exists(response.members, lambda m: m.memberId.isNull() | m.metadata.isNull())),
+        ),
+        events.SYNC_GROUP: (
+            _absent(
+                "request.assignments.assignment",
+                F.exists(request.assignments, lambda a: a.memberId.isNull() | a.assignment.isNull()),
+            ),
+        ),
+        events.LEAVE_GROUP: (
+            _absent("request.members.memberId", F.exists(request.members, lambda m: m.memberId.isNull())),
+            _absent("response.members.errorCode", F.exists(response.members, lambda m: m.errorCode.isNull())),
+        ),
+        events.OFFSET_COMMIT: (commit,),
+        events.TXN_OFFSET_COMMIT: (commit,),
+        events.OFFSET_FETCH: (
+            _absent("request.groups.groupId", F.exists(request.groups, lambda g: g.groupId.isNull())),
+            _absent("response.groups.errorCode", F.exists(response.groups, lambda g: g.groupId.isNull() | g.errorCode.isNull())),
+        ),
+        events.DELETE_GROUPS: (
+            _absent("response.results.errorCode", F.exists(response.results, lambda r: r.groupId.isNull() | r.errorCode.isNull())),
+        ),
+        events.FIND_COORDINATOR: (_absent("response.coordinators.nodeId", F.exists(response.coordinators, _incomplete)),),
+    }
+
+
+def _incomplete(answer: Column) -> Column:
+    """Whether an answer of FindCoordinator v4+ lacks something; where there is no coordinator, it says node -1, port -1 and host ""."""
+    parts = (answer["key"], answer.nodeId, answer.host, answer.port, answer.errorCode)
+    return functools.reduce(operator.or_, (part.isNull() for part in parts))
+
+
+def _wrong_error(name: Column) -> Column:
+    def wrong(code: Column) -> Column:
+        return ~code.between(_LOWEST_ERROR, _HIGHEST_ERROR)
+
+    response = F.col("j.response")
+    return (
+        F.when(wrong(response.errorCode), Refusal.UNKNOWN_ERROR_CODE)
+        .when(name.isin(*_COMMITS) & F.exists(commit_errors(), wrong), Refusal.UNKNOWN_ERROR_CODE)
+        .when((name == events.LEAVE_GROUP) & F.exists(response.members.errorCode, wrong), Refusal.UNKNOWN_ERROR_CODE)
+        .when((name == events.DELETE_GROUPS) & F.exists(response.results.errorCode, wrong), Refusal.UNKNOWN_ERROR_CODE)
+        .when((name == events.OFFSET_FETCH) & F.exists(response.groups.errorCode, wrong), Refusal.UNKNOWN_ERROR_CODE)
+        .when((name == events.FIND_COORDINATOR) & F.exists(response.coordinators.errorCode, wrong), Refusal.UNKNOWN_ERROR_CODE)
+    )
+
+
+def _times_agree() -> Column:
+    """`totalTimeMs` is the sum of its parts (kafka RequestChannel.updateRequestMetrics; throttling is not in it).
+
+    When the answer is complete before the handler returns, `remoteTimeMs`, which would be negative, is written as 0 while
+    `localTimeMs` counts on: then the sum exceeds the total, by `localTimeMs` at most.
+    """
+    total, local, remote = F.col("j.totalTimeMs"), F.col("j.localTimeMs"), F.col("j.remoteTimeMs")
+    parts = (F.col("j.requestQueueTimeMs"), local, remote, F.col("j.responseQueueTimeMs"), F.col("j.sendTimeMs"))
+    excess = total - (parts[0] + parts[1] + parts[2] + parts[3] + parts[4])
+    overlap = F.when(remote == 0, local).otherwise(0.0)
+    ranges = total.between(0, _LONGEST_MS)
+    for part in parts:
+        ranges = ranges & (part >= 0)
+    return ranges & (excess <= _TIMES_TOLERANCE_MS) & (excess >= -overlap - _TIMES_TOLERANCE_MS)
+
+
+def _blobs_are_base64() -> Column:
+    request, response = F.col("j.request"), F.col("j.response")
+    lists = (request.protocols.metadata, request.assignments.assignment, response.members.metadata)
+    result = F.coalesce(response.assignment.rlike(_BASE64), F.lit(True))
+    for blobs in lists:
+        result = result & F.coalesce(F.forall(blobs, lambda blob: blob.rlike(_BASE64)), F.lit(True))
+    return result

@@ -1,0 +1,155 @@
+"""The row that every reader of log lines produces, and what may be wrong with a line.
+
+A source turns lines into rows of `PARSED`: the columns of `group_events` that one line alone decides, plus what ingest needs to
+finish them (the verdict, encoded blobs, groups to spread) and to account for them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final
+
+from pyspark.sql import Column
+from pyspark.sql import functions as F
+from pyspark.sql.types import ArrayType, IntegerType, LongType, StringType, StructField, StructType
+
+from schemas import group_events
+
+EVENT: Final = "event"  # the line becomes a row of group_events
+QUARANTINE: Final = "quarantine"  # the line is damaged
+SKIPPED: Final = "skipped"  # the line concerns no consumer group
+CLOCK: Final = "clock"  # not a line: how far a broker's logs were read
+
+REQUEST_SOURCE: Final = "request"
+COORDINATOR_SOURCE: Final = "coordinator"
+CLOCK_SOURCE: Final = "clock"
+UNKNOWN_SOURCE: Final = "unknown"
+
+
+class Refusal:
+    """Codes of `quarantine.reason`. A detail may follow after a colon. Codes of the sources' own faults come unchanged."""
+
+    TRUNCATED: Final = "TRUNCATED"
+    """The line ends before its logger name: it was cut, or its writer was killed."""
+
+    MALFORMED: Final = "MALFORMED"
+    """The line has the marks of a request or coordinator line but not the shape `[time] LEVEL message (logger)`."""
+
+    NO_TIME: Final = "NO_TIME"
+    """The source could not read the line's timestamp."""
+
+    TOO_LONG: Final = "TOO_LONG"
+    """A line of a coordinator or a client longer than any that Kafka writes."""
+
+    OLD_FORMAT: Final = "OLD_FORMAT"
+    """A request line in the text format of Kafka 2.7 and older."""
+
+    LOGGED_WITHOUT_BODY: Final = "LOGGED_WITHOUT_BODY"
+    """`request` or `response` is "": the request log was switched on while the request was in flight."""
+
+    INVALID_JSON: Final = "INVALID_JSON"
+    """Not JSON, or a field has a value of another type than Kafka gives it."""
+
+    API_MISMATCH: Final = "API_MISMATCH"
+    """`requestApiKey` and `requestApiKeyName` name different APIs."""
+
+    UNSUPPORTED_VERSION: Final = "UNSUPPORTED_VERSION"
+    """A version of the API that Kafka 2.8 to 4.2 does not have."""
+
+    MISSING_FIELD: Final = "MISSING_FIELD"
+    """A field that this version of the API must have is missing or null; the detail names it."""
+
+    UNKNOWN_ERROR_CODE: Final = "UNKNOWN_ERROR_CODE"
+    """An error code outside Kafka's range."""
+
+    TIMES_DISAGREE: Final = "TIMES_DISAGREE"
+    """`totalTimeMs` is not what its parts add up to."""
+
+    INVALID_CONNECTION: Final = "INVALID_CONNECTION"
+    """`connection` is not host:port-host:port-index."""
+
+    INVALID_BASE64: Final = "INVALID_BASE64"
+    """A subscription or assignment is not base64, which the broker always writes."""
+
+    CONTROL_CHARACTERS: Final = "CONTROL_CHARACTERS"
+    """A coordinator's or a client's sentence holds control characters, or a name in JSON half of a character: damage, or a name that
+    ends the line and so cannot be told from what follows. As JSON escapes them, control characters are part of a name."""
+
+    NO_GROUP: Final = "NO_GROUP"
+    """A line of a client's log that does not say of which group: librdkafka does so with debug=cgrp, else its folder tells."""
+
+    UNREADABLE_RECORD: Final = "UNREADABLE_RECORD"
+    """A record of __consumer_offsets whose bytes are not what a coordinator writes; the detail says where they are not."""
+
+    UNKNOWN_STATE: Final = "UNKNOWN_STATE"
+    """An answer to a poll that names a state which Kafka's groups do not have."""
+
+    UNKNOWN_TEMPLATE: Final = "UNKNOWN_TEMPLATE"
+    """A line of a group coordinator's logger that no known release of Kafka writes."""
+
+
+BLOBS: Final = StructType(
+    [
+        StructField("protocols", ArrayType(StructType([StructField("name", StringType()), StructField("metadata", StringType())]))),
+        StructField(
+            "members",
+            ArrayType(
+                StructType(
+                    [
+                        StructField("memberId", StringType()),
+                        StructField("groupInstanceId", StringType()),
+                        StructField("metadata", StringType()),
+                    ]
+                )
+            ),
+        ),
+        StructField("assignments", ArrayType(StructType([StructField("memberId", StringType()), StructField("assignment", StringType())]))),
+    ]
+)
+"""Encoded subscriptions and assignments of one JoinGroup or SyncGroup, as logged (base64)."""
+
+GROUP: Final = StructType(
+    [
+        StructField("group_id", StringType()),
+        StructField("error_code", IntegerType()),
+        StructField("coordinator_id", IntegerType()),
+        StructField("coordinator_address", StringType()),
+    ]
+)
+GROUPS: Final = ArrayType(GROUP)
+"""Groups of a line that names several, each with its own columns: it is spread over one row each."""
+
+LATER: Final = frozenset({"last_at", "beat_count", "longest_gap_ms", "beats", "positions"})
+"""Columns of group_events that only rows of several lines have."""
+
+PARSED: Final = StructType(
+    [
+        *(StructField(field.name, field.dataType) for field in group_events.SCHEMA if field.name not in LATER | {"batch_id"}),
+        StructField("blobs", BLOBS),
+        StructField("groups", GROUPS),
+        StructField("verdict", StringType()),
+        StructField("refusal", StringType()),  # of a quarantined line: code and detail
+        StructField("raw", StringType()),  # of a quarantined line: its text
+        StructField("place", LongType()),  # of a record of a topic: its partition and offset (jobs/pipeline/topic.py)
+    ]
+)
+
+
+RAW_CHARACTERS: Final = 4096
+"""What is kept of a quarantined line."""
+
+COMMON: Final = ("cluster", "broker", "origin", "position", "at", "lines", "place")
+"""Columns of a RAW record that its row keeps."""
+
+
+def parsed(columns: Mapping[str, Column]) -> list[Column]:
+    """The columns of PARSED, in order and typed; those not given are null."""
+    unknown = columns.keys() - set(PARSED.names)
+    if unknown:
+        raise ValueError(f"not columns of PARSED: {sorted(unknown)}")
+    return [columns.get(field.name, F.lit(None)).cast(field.dataType).alias(field.name) for field in PARSED]
+
+
+def solid(values: Column) -> Column:
+    """An array of texts whose type says that no element is null, as the tables' do."""
+    return F.transform(values, lambda value: F.coalesce(value, F.lit("")))

@@ -1,0 +1,1 @@
+"""The sentences that brokers and clients log, as data."""

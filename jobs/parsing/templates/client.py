@@ -1,0 +1,40 @@
+"""Sentences of consumers about their group, of the Java client and of librdkafka. The first that a sentence fits decides."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from coordinator_model import events as e
+from jobs.parsing.templates.language import Template
+
+M: Final = "c1-0a1b2c3d-0000-4000-8000-00000000abcd"
+
+JAVA: Final = (
+    Template(e.CLIENT_POLL_TIMEOUT, "consumer poll timeout has expired.{text}", "3.0+",
+             ("consumer poll timeout has expired. This means the time between subsequent calls to poll() was longer than the configured max.poll.interval.ms, which typically implies",)),
+    Template(e.CLIENT_POLL_TIMEOUT, "This member will leave the group because consumer poll timeout has expired.{text}", "2.3 to 2.8",
+             ("This member will leave the group because consumer poll timeout has expired. This means the time",)),
+    Template(e.CLIENT_LEAVES, "Member {member} sending LeaveGroup request to coordinator {text} due to {reason}", "2.4+",
+             (f"Member {M} sending LeaveGroup request to coordinator h:9092 (id: 2147483646 rack: null) due to the consumer is being closed",)),
+    Template(e.CLIENT_LEAVES, "Member {member} sending LeaveGroup request to coordinator {text}", "2.3",
+             (f"Member {M} sending LeaveGroup request to coordinator h:9092 (id: 2147483646 rack: null)",)),
+    Template(e.CLIENT_REJOINS, "Request joining group due to: {reason}", "3.0+", ("Request joining group due to: group is already rebalancing",)),
+    Template(e.CLIENT_JOINED, "Successfully joined group with generation Generation{generationId={generation}, memberId='{member}', protocol={text}}", "2.6+",
+             (f"Successfully joined group with generation Generation{{generationId=2, memberId='{M}', protocol='range'}}",)),
+    Template(e.CLIENT_JOINED, "Successfully joined group with generation {generation}", "to 2.5", ("Successfully joined group with generation 4",)),
+)  # fmt: skip
+
+LIBRDKAFKA: Final = (
+    Template(e.CLIENT_POLL_TIMEOUT, "Application maximum poll interval ({rebalance_timeout}ms) exceeded by {number}ms{text}", "1.0+",
+             ("Application maximum poll interval (10000ms) exceeded by 10ms (adjust max.poll.interval.ms for long-running message processing): leaving group",)),
+    Template(e.CLIENT_SESSION_TIMEOUT, "Consumer group session timed out (in join-state {text}) after {session_timeout} ms without a successful response from the group coordinator (broker {number}, last error was {reason}): revoking assignment and rejoining group", "1.6+",
+             ("Consumer group session timed out (in join-state steady) after 8004 ms without a successful response from the group coordinator (broker 3, last error was Success): revoking assignment and rejoining group",)),
+    Template(e.CLIENT_JOINED, "JoinGroup response: GenerationId {generation}, Protocol {text}, LeaderId {text}, my MemberId {member}, member metadata count {number}: (no error)", "debug=cgrp",
+             (f"JoinGroup response: GenerationId 2, Protocol range, LeaderId {M} (me), my MemberId {M}, member metadata count 3: (no error)",)),
+    Template(e.CLIENT_REJOINS, 'Group "{group}" initiating rebalance ({word}) in state {text} (join-state {state}) with {number} assigned partition(s): {reason}', "debug=cgrp",
+             ('Group "orders" initiating rebalance (EAGER) in state up (join-state steady) with 2 assigned partition(s): Metadata for subscribed topic(s) has changed',)),
+    Template(e.CLIENT_REJOINS, 'Group "{group}": Rejoining group with {number} owned partition(s): {reason}', "debug=cgrp",
+             ('Group "orders": Rejoining group with 2 owned partition(s): rejoining group to redistribute previously owned partitions to other group members',)),
+    Template(e.CLIENT_REJOINS, 'Group "{group}": subscribe to new subscription of {number} topics (join-state steady)', "debug=cgrp",
+             ('Group "orders": subscribe to new subscription of 2 topics (join-state steady)',), {"reason": "subscribe to new subscription"}),
+)  # fmt: skip

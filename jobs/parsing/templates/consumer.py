@@ -1,0 +1,96 @@
+"""What group coordinators log about KIP-848 groups (consumer, streams, share): Kafka 3.6 to 4.2.
+
+Every line names its group in front. They become CONSUMER_GROUP_LOG events with the member where one is named, and their text as `reason`.
+Source: `org/apache/kafka/coordinator/group/GroupMetadataManager.java`, `OffsetMetadataManager.java`.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from coordinator_model import events as e
+from jobs.parsing.templates.language import Template
+
+U: Final = "+czycdsORpaL6mgoKm439A"
+V: Final = "PoXy/d3qQpOGkRtEOEpFtQ"
+
+
+def _converted(text: str, state: str, example: str) -> Template:
+    return Template(e.GROUP_CONVERTED, text, "Java", (example,), {"state": state})
+
+
+def _log(text: str, *examples: str) -> Template:
+    return Template(e.CONSUMER_GROUP_LOG, text, "Java", examples)
+
+
+CONSUMER: Final = (
+    _log("[GroupId {group}] Member {member} joins the {word} group using the {word} protocol.",
+         f"[GroupId telemetry] Member {U} joins the consumer group using the consumer protocol."),
+    _log("[GroupId {group}] Static member {member} with instance id {instance} joins the consumer group using the {word} protocol.",
+         f"[GroupId telemetry] Static member {U} with instance id i-1 joins the consumer group using the consumer protocol."),
+    _log("[GroupId {group}] Static member with instance id {instance} re-joins the consumer group using the {word} protocol. Created a new member {new_member} to replace the existing member {member}.",
+         f"[GroupId telemetry] Static member with instance id i-1 re-joins the consumer group using the consumer protocol. Created a new member {U} to replace the existing member {V}."),
+    _log("[GroupId {group}] Bumped {word} group epoch to {generation} {text}",
+         "[GroupId telemetry] Bumped streams group epoch to 2 with metadata hash 5 and validated topic epoch 1."),
+    _log("[GroupId {group}] Bumped group epoch to {generation} {text}",
+         "[GroupId telemetry] Bumped group epoch to 2 with metadata hash -7944087180104004329."),
+    _log("[GroupId {group}] Bumped group epoch to {generation}.", "[GroupId telemetry] Bumped group epoch to 2."),
+    _log("[GroupId {group}] Computed a new target assignment for epoch {generation} with '{text}' assignor in {number}ms{text}",
+         "[GroupId telemetry] Computed a new target assignment for epoch 2 with 'uniform' assignor in 3ms."),
+    _log("[GroupId {group}] Member {member} new assignment state: epoch={generation}, previousEpoch={number}, {text}",
+         f"[GroupId telemetry] Member {U} new assignment state: epoch=3, previousEpoch=2, state=STABLE, assignedPartitions=[t-0]."),
+    _log("[GroupId {group}] Member {member} updated its subscribed {text}",
+         f"[GroupId telemetry] Member {U} updated its subscribed topics to: [orders]."),
+    _log("[GroupId {group}] Member {member} left the {word} group.", f"[GroupId telemetry] Member {U} left the consumer group."),
+    _log("[GroupId {group}] Static member {member} with instance id {instance} temporarily left the consumer group.",
+         f"[GroupId telemetry] Static member {U} with instance id i-1 temporarily left the consumer group."),
+    _log("[GroupId {group}] Static member {member} with instance id {instance} left the consumer group.",
+         f"[GroupId telemetry] Static member {U} with instance id i-1 left the consumer group."),
+    _log("[GroupId {group}] Static Member {member} with instance id {instance} temporarily left the consumer group.",
+         f"[GroupId telemetry] Static Member {U} with instance id i-1 temporarily left the consumer group."),
+    _log("[GroupId {group}] Static Member {member} with instance id {instance} left the consumer group.",
+         f"[GroupId telemetry] Static Member {U} with instance id i-1 left the consumer group."),
+    _log("[GroupId {group}] Member {member} fenced from the group because it failed to transition from epoch {generation} within {number}ms.",
+         f"[GroupId telemetry] Member {U} fenced from the group because it failed to transition from epoch 4 within 12000ms."),
+    _log("[GroupId {group}] Member {member} fenced from the group because {text}",
+         f"[GroupId telemetry] Member {U} fenced from the group because the member session expired."),
+    _log("[GroupId {group}] Static member {member} with instance id {instance} cannot join the group because the instance id is owned by member {new_member}.",
+         f"[GroupId telemetry] Static member {U} with instance id i-1 cannot join the group because the instance id is owned by member {V}."),
+    _log("[GroupId {group}] Static member {member} with instance id {instance} is fenced by existing member {new_member}.",
+         f"[GroupId telemetry] Static member {U} with instance id i-1 is fenced by existing member {V}."),
+    _log("[GroupId {group}] Dynamic member {member} has left group through explicit `LeaveGroup` request; client reason: {text}",
+         f"[GroupId telemetry] Dynamic member {U} has left group through explicit `LeaveGroup` request; client reason: not provided"),
+    _log("[GroupId {group}] Static member {member} with instance id {instance} has left group through explicit `LeaveGroup` request; client reason: {text}",
+         f"[GroupId telemetry] Static member {U} with instance id i has left group through explicit `LeaveGroup` request; client reason: not provided"),
+    _log("[Group {group}] Dynamic Member {member} has left group through explicit `LeaveGroup` request; client reason: {text}",
+         f"[Group telemetry] Dynamic Member {U} has left group through explicit `LeaveGroup` request; client reason: not provided"),
+    _log("[Group {group}] Static Member {member} with instance id {instance} has left group through explicit `LeaveGroup` request; client reason: {text}",
+         f"[Group telemetry] Static Member {U} with instance id i has left group through explicit `LeaveGroup` request; client reason: not provided"),
+    _converted("[GroupId {group}] Converted the classic group to a consumer group.", "consumer",
+               "[GroupId search] Converted the classic group to a consumer group."),
+    _converted("[GroupId {group}] Converted the consumer group to a classic group.", "classic",
+               "[GroupId search] Converted the consumer group to a classic group."),
+    _converted("[GroupId {group}] Converted the empty {word} group to a consumer group.", "consumer",
+               "[GroupId search] Converted the empty classic group to a consumer group."),
+    _converted("[GroupId {group}] Converted the empty {word} group to a classic group.", "classic",
+               "[GroupId search] Converted the empty consumer group to a classic group."),
+    _log("[GroupId {group}][MemberId {member}] {text}", f"[GroupId flow][MemberId {U}] Member joins the streams group."),
+    _log("[GroupId {group}] Streams member {member} fenced from the group because {text}",
+         f"[GroupId flow] Streams member {U} fenced from the group because the member session expired."),
+    _log("[GroupId={group}] Unloaded group metadata for group epoch {generation}.",
+         "[GroupId=telemetry] Unloaded group metadata for group epoch 8."),
+    _log("Loaded {word} group {group} with {count} members.", "Loaded consumer group telemetry with 2 members."),
+    _log("Loaded member {member} in consumer group {group}.", f"Loaded member {U} in consumer group telemetry."),
+    _log("Cannot upgrade classic group {group} to consumer group because {text}",
+         "Cannot upgrade classic group search to consumer group because the online upgrade is disabled."),
+    _log("Cannot upgrade the classic group {group} to consumer group because {text}",
+         "Cannot upgrade the classic group search to consumer group because the embedded consumer protocol is malformed: x."),
+    _log("Cannot downgrade consumer group {group} to classic group because {text}",
+         "Cannot downgrade consumer group search to classic group because the online downgrade is disabled."),
+    _log("Cannot downgrade the consumer group {group}: {text}",
+         "Cannot downgrade the consumer group search: fail to parse the Consumer Protocol consumer."),
+    _log("Skip downgrading the consumer group {group} to classic group because it's empty.",
+         "Skip downgrading the consumer group search to classic group because it's empty."),
+    _log("[GroupId {group}] Member {member} {text}", f"[GroupId telemetry] Member {U} does something new."),
+    _log("[GroupId {group}] {text}", "[GroupId telemetry] Assignment configurations changed to {}. Triggering rebalance."),
+)  # fmt: skip

@@ -1,0 +1,1 @@
+"""Spark's streaming queries, and the processes that run them."""

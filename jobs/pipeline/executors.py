@@ -1,0 +1,135 @@
+"""Can the executors of a cluster do this work? A small job asks them before a query starts.
+
+What is missing on an executor would show late, and as a page of Java: a lakehouse that it does not share shows as a file not found in the
+first batch, or not at all, if a folder of that name is there too; a package, in the first batch with a line that needs it.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import re
+import socket
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import ExitStack
+from functools import partial
+from importlib.resources import files
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+from uuid import uuid4
+
+from jobs.common.errors import UserError
+from jobs.pipeline.session import is_local
+
+if TYPE_CHECKING:
+    from importlib.abc import Traversable
+
+    from pyspark.sql import SparkSession
+
+PACKAGES: Final = ("coordinator_model", "jobs", "schemas")
+_NO_PYTHON: Final = re.compile(r'Cannot run program "[^"]*"')
+_ROUNDS: Final = 5
+"""Executors come one by one, and the first may have done all the tasks before the second is there."""
+
+
+def check_executors(spark: SparkSession, folders: Sequence[Path]) -> None:
+    """UserError unless all executors that are there see these folders, may write to them, and can import this very project.
+
+    An executor that comes later is not asked. Without a cluster there is nothing to ask.
+    """
+    context = spark.sparkContext
+    if is_local(context.master):
+        return
+    marker = f".seen-by-all-{uuid4().hex}"
+    with ExitStack() as markers:
+        for folder in folders:
+            markers.callback(_mark(folder / marker).unlink, missing_ok=True)
+        look = partial(look_around, markers=[str(folder / marker) for folder in folders], expected=fingerprint())
+        seen: set[str] = set()
+        for _ in range(_ROUNDS):
+            tasks = 2 * context.defaultParallelism
+            try:
+                answers = context.parallelize(range(tasks), tasks).mapPartitions(look).collect()
+            except Exception as error:
+                raise UserError(f"the executors cannot run this project: {_cause(error)} (what to ship: docs/cluster.md)") from error
+            for _, problem in answers:
+                if problem:
+                    raise UserError(problem)
+            seen.update(place for place, _ in answers)
+            if len(seen) >= _executors(spark):
+                break
+
+
+def _mark(path: Path) -> Path:
+    try:
+        return _make(path)
+    except OSError as error:
+        raise UserError(f"cannot write to {path.parent}: {error.strerror}") from None
+
+
+def _cause(error: Exception) -> str:
+    """Of a Python that cannot be started, the innermost reason does not name it."""
+    from jobs.common.failures import root_cause  # the driver's: an executor has not all of its imports
+
+    started = _NO_PYTHON.search(str(error))
+    return started.group() if started else root_cause(error)
+
+
+def look_around(numbers: Iterable[int], *, markers: Sequence[str], expected: str) -> Iterator[tuple[str, str]]:
+    """Run by an executor: where it is, and what is wrong there, if anything is."""
+    host = socket.gethostname()
+    place = f"{host}:{Path.cwd()}"
+    for number in numbers:
+        yield place, _problem(host, number, markers, expected)
+
+
+def _problem(host: str, number: int, markers: Sequence[str], expected: str) -> str:
+    # What the functions that Spark runs in Python import; an ImportError ends the job, and is its message.
+    import msgpack  # noqa: F401
+    import pandas as pd  # noqa: F401
+    import pyarrow as pa  # noqa: F401
+
+    for marker in map(Path, markers):
+        if not marker.exists():
+            return (
+                f"the executor on {host} does not see {marker.parent}: the lakehouse must lie in a folder that the driver and all "
+                "executors share under the same path (docs/cluster.md)"
+            )
+        try:
+            _make(marker.with_name(f"{marker.name}-{number}")).unlink(missing_ok=True)
+        except OSError as error:
+            return f"the executor on {host} cannot write to {marker.parent}: {error.strerror}"
+    if fingerprint() != expected:
+        return f"the executor on {host} has another version of this project than the driver: ship what `make package` builds now"
+    return ""
+
+
+def fingerprint() -> str:
+    """A digest of the project's Python sources, as they are imported here: from a folder or out of a zip."""
+    digest = hashlib.sha256()
+    for package in PACKAGES:
+        for name, content in sorted(_sources(files(package), package)):
+            digest.update(f"{name}\0{len(content)}\0".encode())
+            digest.update(content)
+    return digest.hexdigest()
+
+
+def _sources(folder: Traversable, name: str) -> Iterator[tuple[str, bytes]]:
+    for entry in folder.iterdir():
+        path = f"{name}/{entry.name}"
+        if entry.is_dir():
+            yield from _sources(entry, path)
+        elif entry.name.endswith(".py"):
+            yield path, entry.read_bytes()
+
+
+def _make(path: Path) -> Path:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    os.close(os.open(path, os.O_WRONLY | os.O_CREAT, 0o644))
+    return path
+
+
+def _executors(spark: SparkSession) -> int:
+    """How many there are now. The driver keeps blocks as they do, and is counted with them."""
+    java: Any = spark.sparkContext._jsc  # noqa: SLF001 - the way to Java that PySpark has
+    return int(java.sc().getExecutorMemoryStatus().size()) - 1

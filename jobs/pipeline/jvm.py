@@ -1,0 +1,128 @@
+"""The JVM of Spark as a part of a command: is there a Java, where does its log go, what does it say if it fails."""
+
+from __future__ import annotations
+
+import logging
+import os
+import signal
+import subprocess
+import sys
+import time
+import traceback
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+from jobs.common.errors import QueryFailedError, UserError
+from jobs.common.failures import root_cause
+from jobs.lakehouse.folder import Lakehouse
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+_ENDING_SECONDS: Final = 1.0
+"""From the first sign that a JVM is gone to its end as a process."""
+
+
+@contextmanager
+def started_spark(house: Lakehouse, given: SparkSession | None, *, short_run: bool) -> Iterator[SparkSession]:
+    """A session that works on this lakehouse alone; ended afterwards unless it was given."""
+    from pyspark.logger import PySparkLogger
+
+    from jobs.pipeline.session import spark_session
+
+    if given is not None:
+        session = given
+    else:
+        errors = house.log.with_name("spark.err")
+        try:
+            with _stderr_to(errors):
+                session = spark_session("rebalance", conf=_log_to(house.log, short_run=short_run), short_run=short_run)
+        except Exception as error:
+            raise QueryFailedError("starting Spark", root_cause(error), errors) from error
+        _keep_tracebacks(session, errors)
+    # It prints errors, a page each and as JSON; the one line that is for the user comes from us.
+    PySparkLogger.getLogger("DataFrameQueryContextLogger").disabled = True
+    lock: Any = hold_in_jvm(session, house)
+    try:
+        yield session
+    finally:
+        _quietly(lock.close)
+        if given is None:
+            _quietly(session.stop)
+
+
+def _log_to(log: Path, *, short_run: bool) -> dict[str, str]:
+    """Spark's own log in the lakehouse, where whoever looks for the reason of a failure looks first."""
+    from jobs.pipeline.session import local_defaults
+
+    options = local_defaults(short_run=short_run)["spark.driver.extraJavaOptions"]
+    return {"spark.driver.extraJavaOptions": f'{options} "-Drebalance.log={log.resolve()}"'}
+
+
+@contextmanager
+def _stderr_to(path: Path) -> Iterator[None]:
+    """What the JVM, started in here, writes to its stderr goes to a file for as long as it lives."""
+    sys.stderr.flush()
+    saved = os.dup(2)
+    try:
+        with path.open("ab") as file:
+            os.dup2(file.fileno(), 2)
+        yield
+    finally:
+        os.dup2(saved, 2)
+        os.close(saved)
+
+
+def _keep_tracebacks(session: SparkSession, path: Path) -> None:
+    """What Python's side of Spark has to say when the JVM goes, pages of it, goes to a file too."""
+    logging.getLogger().addHandler(logging.FileHandler(path, delay=True))
+    server: Any = getattr(session.sparkContext, "_accumulatorServer", None)
+    if server is not None:
+        server.handle_error = lambda *_: logging.getLogger(__name__).error("accumulators: %s", traceback.format_exc())
+
+
+def jvm_end(session: SparkSession) -> str:
+    """How the JVM that we started ended, and what to do; empty if it lives."""
+    process: Any = getattr(session.sparkContext._gateway, "proc", None)  # noqa: SLF001 - PySpark tells it nowhere else
+    try:
+        code = process.wait(_ENDING_SECONDS) if process is not None else None
+    except subprocess.TimeoutExpired:
+        code = None
+    if code is None:
+        return ""
+    if code != -signal.SIGKILL:
+        return f"its JVM ended, {f'exit code {code}' if code >= 0 else f'signal {-code}'}; started again, the run goes on where it was"
+    return "its JVM was killed, which systems do that run out of memory; started again, the run goes on where it was"
+
+
+def _quietly(close: Any) -> None:
+    """Ends something in a JVM that may be gone."""
+    try:
+        close()
+    except Exception:  # noqa: BLE001
+        return
+
+
+_JVM_LOCK_SECONDS: Final = 60
+
+
+def hold_in_jvm(spark: SparkSession, lakehouse: Lakehouse) -> object:
+    """Lets the JVM hold a lock as well, for as long as the result is kept.
+
+    After a kill -9 of this process its JVM lives on for a moment and may still be writing, while our own lock is gone.
+    A Java lock and flock do not see each other, so both can be had on one file.
+    """
+    jvm: Any = spark._jvm  # noqa: SLF001 - the way to Java that PySpark has
+    file = jvm.java.io.RandomAccessFile(str(lakehouse.lock.resolve()), "rw")
+    channel = file.getChannel()
+    deadline = time.monotonic() + _JVM_LOCK_SECONDS
+    while channel.tryLock() is None:
+        if time.monotonic() > deadline:
+            raise UserError(f"the Spark of an earlier run is still working in the lakehouse {lakehouse.folder}")
+        time.sleep(0.1)
+    return file

@@ -1,0 +1,99 @@
+"""The one way to a SparkSession, from the command line, from spark-submit and in tests.
+
+conf/spark-defaults.conf is where the settings are written and explained. spark-submit passes it to the JVM itself;
+started without spark-submit, this module reads the file and completes it with what only the machine at hand tells:
+where the JARs are, how many cores there are.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from pyspark import SparkConf, SparkContext
+from pyspark.sql import SparkSession
+
+from jobs.common.places import COORDINATES, PROJECT, jar_paths
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+_INSTALLED: Final = Path(sys.prefix) / "share" / "kafka-rebalance" / "conf"
+CONF: Final = next((path for path in (PROJECT / "conf", _INSTALLED) if path.is_dir()), PROJECT / "conf")
+"""The folder of the settings files: the checkout's, else where a wheel puts them."""
+
+_LOG4J: Final = "-Dlog4j2.configurationFile="
+# Compiles less eagerly: a run of seconds ends sooner, one of hours is slower. With it the JVM keeps 48 MB of compiled code by default,
+# which a dozen micro-batches fill; then it stops compiling for good and everything runs interpreted (measured: 7 s a batch for 2).
+_SHORT_RUN: Final = "-XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=256m"
+
+
+def spark_session(app_name: str, *, conf: Mapping[str, str] | None = None, short_run: bool = False) -> SparkSession:
+    """The running session, or a new one with our defaults.
+
+    What spark-submit was told goes before our defaults, and `conf`, what the caller cannot do without, before both.
+    `short_run` is for the demo and tests, where starting costs more than working.
+    """
+    if "PYSPARK_GATEWAY_PORT" in os.environ:  # spark-submit started the JVM, and then us
+        SparkContext._ensure_initialized()  # noqa: SLF001 - else SparkConf() does not see what the JVM was told
+        settings = _sql_defaults() | dict(SparkConf().getAll())
+    else:
+        settings = local_defaults(short_run=short_run)
+    if is_local(settings["spark.master"]):
+        # Workers run the interpreter that runs us, not whichever python3 is first on the PATH. On another machine there is no such path.
+        os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+    builder = SparkSession.builder.appName(app_name)
+    for key, value in (settings | dict(conf or {})).items():
+        builder = builder.config(key, value)
+    return builder.getOrCreate()
+
+
+def _sql_defaults() -> dict[str, str]:
+    """The part of the file that a JVM can still be told when it runs: not its memory, class path or log."""
+    settings = read_defaults(CONF / "spark-defaults.conf")
+    return {key: value for key, value in settings.items() if key.startswith(("spark.sql.", "spark.databricks."))}
+
+
+def local_defaults(*, short_run: bool = False) -> dict[str, str]:
+    """Settings for a driver on this machine that is its own cluster: the file's, with places and sizes filled in.
+
+    Places are URIs: the project's folder may have a blank in its name, over which Spark would stumble.
+    """
+    settings = read_defaults(CONF / "spark-defaults.conf")
+    # A task whose Python worker was killed is tried again before the query ends.
+    settings["spark.master"] = "local[*, 3]"
+    # The name of this host need not resolve, and nobody outside is to reach the driver.
+    settings["spark.driver.bindAddress"] = settings["spark.driver.host"] = "127.0.0.1"
+    partitions = min(2 * _cores(), int(settings["spark.sql.shuffle.partitions"]))
+    settings["spark.sql.shuffle.partitions"] = str(partitions)
+    log4j = f"{_LOG4J}{(CONF / 'log4j2.properties').as_uri()}"
+    options = settings["spark.driver.extraJavaOptions"].split() + ([_SHORT_RUN] if short_run else [])
+    settings["spark.driver.extraJavaOptions"] = " ".join(log4j if text.startswith(_LOG4J) else text for text in options)
+    del settings["spark.jars"]
+    if jars := jar_paths():
+        settings["spark.jars"] = ",".join(Path(path).as_uri() for path in jars)
+    else:
+        settings["spark.jars.packages"] = ",".join(COORDINATES)
+        settings["spark.jars.ivySettings"] = (CONF / "ivysettings.xml").as_uri()
+        settings["spark.jars.ivy"] = str(PROJECT / ".ivy")
+    return settings
+
+
+def _cores() -> int:
+    """Cores that this process may use: a container's share, where the system tells."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+def read_defaults(path: Path) -> dict[str, str]:
+    """A Spark properties file: `key value` lines, blank lines and # comments."""
+    lines = (line.strip() for line in path.read_text(encoding="utf-8").splitlines())
+    pairs = (line.split(maxsplit=1) for line in lines if line and not line.startswith("#"))
+    return {key: value.strip() for key, value in pairs}
+
+
+def is_local(master: str | None) -> bool:
+    """Whether the driver is its own executor."""
+    return master is not None and (master == "local" or master.startswith("local["))

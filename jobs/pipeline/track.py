@@ -1,0 +1,139 @@
+"""Track: follows the coordinators through `group_events`, and writes what they did into four tables.
+
+    spark-submit --properties-file conf/spark-defaults.conf jobs/track.py --lakehouse DIR [--once]
+
+The events of a lakehouse are the record from which a later version of the model can be run again, into a new folder: `rebalance replay`,
+or, where the tables were never maintained and will not be gone on with,
+
+    spark-submit ... jobs/track.py --lakehouse NEW --events-from DIR --once
+
+Exactly once: Spark repeats an interrupted micro-batch with the same events and the same state, the tracker then says
+the same, and a table that had already got the batch refuses it (jobs/lakehouse/tables.py). The tables are not written together:
+a reader who needs the same batches of all four joins on `batch_id`.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+import pyarrow as pa
+from pyspark.sql.pandas.types import to_arrow_schema
+from pyspark.sql.types import StructType, TimestampType
+
+from coordinator_model.diagnosis.findings import MODEL_DIVERGENCE
+from coordinator_model.view.settings import Settings as TrackerSettings
+from jobs.common.errors import UserError
+from jobs.common.settings import Settings
+from jobs.health.batches import TrackedBatch
+from jobs.lakehouse import delta_log, tables
+from jobs.lakehouse.folder import replay_advice
+from jobs.pipeline import shards
+from jobs.pipeline.stopping import Stopping
+from schemas import TRACK_TABLES, findings, group_events
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql.streaming.query import StreamingQuery
+
+APP_ID: Final = "rebalance-track"
+FILES_PER_BATCH: Final = 2
+"""Ingest writes a slice as one file, so a batch is two slices where ingest is ahead. It bounds memory.
+
+It must not cut through a commit: the clock of a slice, overtaking its events, would turn them into late ones.
+"""
+
+
+Observer = Callable[[TrackedBatch], None]
+
+
+def start_track(
+    spark: SparkSession,
+    *,
+    lakehouse: Path,
+    checkpoint: Path,
+    settings: Settings,
+    once: bool,
+    events_from: Path | None = None,
+    observer: Observer | None = None,
+    stopping: Stopping | None = None,
+) -> StreamingQuery:
+    """Starts the query. `once`: it ends by itself when all commits that are there have been tracked.
+
+    `events_from`: the lakehouse that has the events, if it is another one.
+    """
+    for name, schema in TRACK_TABLES.items():
+        path = tables.ensure_table(lakehouse, name, schema)
+        if tables.last_version(path, APP_ID) is not None and not (checkpoint / "offsets").is_dir():
+            # Batches are numbered by the checkpoint: with a new one, its first ones would be taken for old ones.
+            raise UserError(f"{lakehouse} was written with another checkpoint than {checkpoint}: keep or delete both")
+    # The source must exist before its first commit.
+    source = tables.ensure_table(events_from or lakehouse, group_events.NAME, group_events.SCHEMA)
+    if not (checkpoint / "offsets").is_dir() and delta_log.versions(source)[0] > 0:
+        kept = (events_from or lakehouse).resolve()
+        raise UserError(f"the first commits of {kept} are gone (rebalance maintain): {replay_advice(kept)}")
+    events = shards.to_events(read_group_events(spark, source), settings.shards)
+    finished = shards.follow(events, TrackerSettings(lateness_ms=settings.lateness_ms, kafka_version=settings.kafka_version))
+    writer = (
+        finished.writeStream.queryName("track")
+        .option("checkpointLocation", tables.for_spark(checkpoint))
+        .foreachBatch((stopping or Stopping()).guard(_batch_writer(lakehouse, observer)))
+    )
+    # Without a trigger interval an idle query would list the source's log a hundred times a second.
+    trigger = writer.trigger(availableNow=True) if once else writer.trigger(processingTime="500 milliseconds")
+    return trigger.start()
+
+
+def read_group_events(spark: SparkSession, table: Path) -> DataFrame:
+    """`group_events` in the order of its commits, which is the order of the slices.
+
+    Without a starting version Delta would begin with a snapshot of the table, whose files have no order at all. Commits that take rows away
+    are those of `rebalance maintain`, and tell nothing new.
+    """
+    options = {"startingVersion": "0", "maxFilesPerTrigger": str(FILES_PER_BATCH), "skipChangeCommits": "true"}
+    return spark.readStream.format("delta").options(**options).load(tables.for_spark(table))
+
+
+def _batch_writer(lakehouse: Path, observer: Observer | None) -> Callable[[DataFrame, int], None]:
+    def write_batch(batch: DataFrame, batch_id: int) -> None:
+        # Collected once: what leaves the tracker is small, and to use `batch` again would run the tracker again.
+        finished = batch.toArrow().to_pylist()
+        counts = {}
+        for name, schema in TRACK_TABLES.items():
+            rows = [row for row in finished if row["table"] == name]
+            counts[name] = len(rows)
+            if rows:
+                tables.append(tables.table_path(lakehouse, name), to_arrow(rows, schema, batch_id), APP_ID, batch_id)
+        if observer is not None:
+            observer(TrackedBatch(batch_id, counts, _summaries(finished), _divergences(finished)))
+
+    return write_batch
+
+
+def to_arrow(rows: Iterable[Mapping[str, str]], schema: StructType, batch_id: int) -> pa.Table:
+    """Finished rows of one table (cluster, row as JSON), typed by its schema. A missing column is an error."""
+    times = [field.name for field in schema if isinstance(field.dataType, TimestampType)]
+    typed = []
+    for row in rows:
+        values: dict[str, Any] = json.loads(row["row"])
+        for name in times:
+            if values[name] is not None:
+                values[name] *= 1_000  # milliseconds to microseconds
+        typed.append({**values, "cluster": row["cluster"], "batch_id": batch_id})
+    for name in schema.fieldNames():
+        if any(name not in values for values in typed):
+            raise KeyError(f"the tracker left out column {name}")
+    return pa.Table.from_pylist(typed, schema=to_arrow_schema(schema))
+
+
+def _summaries(finished: Iterable[Mapping[str, str]]) -> dict[tuple[str, int], Mapping[str, int]]:
+    parsed = ((row["cluster"], json.loads(row["row"])) for row in finished if row["table"] == shards.SUMMARY)
+    return {(cluster, summary["shard"]): summary for cluster, summary in parsed}
+
+
+def _divergences(finished: Iterable[Mapping[str, str]]) -> Counter[str]:
+    found = (row for row in finished if row["table"] == findings.NAME)
+    return Counter(row["cluster"] for row in found if json.loads(row["row"])["code"] == MODEL_DIVERGENCE)

@@ -1,1 +1,0 @@
-"""Where evidence comes from: one module per kind of log, and what they share."""

@@ -1,0 +1,160 @@
+"""Recordings of real brokers: what they say of themselves, and the pipeline run over them once per kind of evidence.
+
+A recording is a folder with `broker-N/` logs, perhaps `clients/` with those of the consumers, `rebalances.jsonl` (the broker's
+account, derived from server.log alone), a README.md that names the zone of the brokers and, for the score, `truth.jsonl` (what
+was done to the consumers, and what that should cause).
+"""
+
+from __future__ import annotations
+
+import gzip
+import json
+import re
+import shutil
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+from coordinator_model.events import CLIENTS
+
+Row = dict[str, Any]
+"""A row of a table or a line of a .jsonl file; times are epoch ms."""
+
+BUNDLED: Final = Path(__file__).resolve().parents[2] / "tests" / "data" / "recordings"
+COORDINATOR_LOG: Final = "coordinator log"
+REQUEST_LOG: Final = "request log"
+BOTH: Final = "both logs"
+LOG_AND_CLIENTS: Final = "coordinator and client logs"
+ALL: Final = "all logs"
+EVIDENCE: Final = {
+    COORDINATOR_LOG: ("server",),
+    REQUEST_LOG: ("kafka-request",),
+    BOTH: ("server", "kafka-request"),
+    LOG_AND_CLIENTS: ("server", CLIENTS),
+    ALL: ("server", "kafka-request", CLIENTS),
+}
+"""What the names of their files begin with; clients' logs have a folder of their own."""
+TABLES: Final = ("rebalances", "group_transitions", "member_sessions", "findings")
+_DEPARTURE: Final = re.compile(
+    r"Member (?:MemberMetadata\(memberId=([^,]+),.*|(\S+) )has left group .*LeaveGroup`.*client reason: (.*) \([\w.]+\)$"
+)
+_ZONE: Final = re.compile(r"Time zone of the brokers[^*]*\*\*([A-Za-z/_]+)")
+
+
+@dataclass(frozen=True)
+class Recording:
+    """One folder of recordings."""
+
+    folder: Path
+    zone: str
+    rebalances: tuple[Row, ...]  # of both protocols
+    truth: tuple[Row, ...]
+    departures: dict[str, str]  # member id: why it left, in its client's words; Kafka 4 has them on a line of their own
+
+    @property
+    def name(self) -> str:
+        """The folder's name."""
+        return self.folder.name
+
+    @property
+    def classic(self) -> tuple[Row, ...]:
+        """Rebalances of the classic protocol: those that Kafka itself calls so."""
+        return tuple(row for row in self.rebalances if row["protocol"] == "classic")
+
+    @classmethod
+    def read(cls, folder: Path) -> Recording:
+        """Reads what the recording says of itself. ValueError if it is none."""
+        try:
+            readme = (folder / "README.md").read_text(encoding="utf-8")
+            rebalances = _lines(folder / "rebalances.jsonl")
+            truth = _lines(folder / "truth.jsonl") if (folder / "truth.jsonl").exists() else ()
+            departures = dict(_departures(folder))
+        except (OSError, ValueError) as error:
+            raise ValueError(f"{folder} is not a recording: {error}") from None
+        zone = _ZONE.search(readme)
+        return cls(folder, zone.group(1) if zone else "UTC", rebalances, truth, departures)
+
+
+def _lines(path: Path) -> tuple[Row, ...]:
+    return tuple(json.loads(line) for line in path.read_text(encoding="utf-8").splitlines() if line)
+
+
+def _departures(folder: Path) -> Iterator[tuple[str, str]]:
+    for path in sorted(folder.glob("broker-*/server.log*")):
+        with gzip.open(path, "rt", encoding="utf-8") if path.suffix == ".gz" else path.open(encoding="utf-8") as log:
+            for line in log:
+                match = _DEPARTURE.search(line) if "has left group" in line else None
+                if match:
+                    yield match.group(1) or match.group(2), "" if match.group(3) == "not provided" else match.group(3)
+
+
+def read_all(folders: Sequence[Path]) -> list[Recording]:
+    """The recordings in these folders; the bundled ones if none is named. ValueError if one is no recording."""
+    return [Recording.read(folder) for folder in folders or sorted(path.parent for path in BUNDLED.glob("*/rebalances.jsonl"))]
+
+
+def cluster(recording: Recording, evidence: str) -> str:
+    """The cluster that holds the recording with one kind of evidence."""
+    return f"{recording.name} {evidence}"
+
+
+def stage(recordings: Sequence[Recording], folder: Path) -> dict[str, str]:
+    """Lays the recordings out as INPUT/<cluster>/<broker>/, a cluster for each kind of evidence; returns the clusters' zones."""
+    zones = {}
+    for recording in recordings:
+        for evidence, names in EVIDENCE.items():
+            zones[cluster(recording, evidence)] = recording.zone
+            logs = sorted(recording.folder.glob("broker-*/*.log*"))
+            clients = sorted(recording.folder.glob(f"{CLIENTS}/*.log*")) if CLIENTS in names else []
+            for log in (*logs, *clients):
+                if log.name.startswith(names) or log.parent.name == CLIENTS:
+                    target = folder / cluster(recording, evidence) / log.parent.name / log.name
+                    target.parent.mkdir(parents=True, exist_ok=True)
+                    shutil.copyfile(log, target)
+    return zones
+
+
+def track(recordings: Sequence[Recording], folder: Path) -> Path:
+    """Runs the pipeline over the recordings, all kinds of evidence at once; returns the lakehouse, which is in `folder`."""
+    from rich.console import Console
+
+    from jobs.cli.progress import Progress
+    from jobs.common.settings import Settings
+    from jobs.pipeline.run import run
+
+    source, lakehouse = folder / "input", folder / "lakehouse"
+    settings = Settings(timezones=tuple(sorted(stage(recordings, source).items())))
+    run(source, lakehouse, settings=settings, once=True, progress=Progress(Console(stderr=True)), short_run=True)
+    return lakehouse
+
+
+def tables(lakehouse: Path, cluster_name: str) -> dict[str, list[Row]]:
+    """The rows of one cluster, by table."""
+    from deltalake import DeltaTable
+
+    return {
+        name: [
+            {k: round(v.timestamp() * 1_000) if hasattr(v, "timestamp") else v for k, v in row.items()}
+            for row in DeltaTable(str(lakehouse / name)).to_pyarrow_table(filters=[("cluster", "=", cluster_name)]).to_pylist()
+        ]
+        for name in TABLES
+    }
+
+
+def pair(expected: Iterable[Row], rebalances: Iterable[Row]) -> tuple[list[tuple[Row, Row | None]], list[Row]]:
+    """Pairs each of the broker's rebalances with ours of the same group and generation, nearest in time first.
+
+    Returns (theirs, ours or None) for each of theirs, and what of ours is left over.
+    """
+    ours: dict[tuple[str, int | None], list[Row]] = {}
+    for row in rebalances:
+        ours.setdefault((row["group_id"], row["generation"]), []).append(row)
+    pairs: list[tuple[Row, Row | None]] = []
+    for theirs in expected:
+        candidates = ours.get((theirs["group"], theirs["generation"]), [])
+        nearest = min(candidates, key=lambda row: abs(row["started_at"] - theirs["preparing_at"]), default=None)
+        if nearest is not None:
+            candidates.remove(nearest)
+        pairs.append((theirs, nearest))
+    return pairs, [row for rows in ours.values() for row in rows]

@@ -1,0 +1,225 @@
+"""The lines that prove a row: over logs and tables written by hand, no JVM."""
+
+from __future__ import annotations
+
+import gzip
+import json
+
+import pytest
+
+from jobs.answers import ask, evidence, questions
+from jobs.cli import entry
+from jobs.common.errors import EvidenceError
+from jobs.common.settings import Settings
+from jobs.lakehouse import folder as lakehouses
+from jobs.pipeline import run
+from tests.lakehouse.rows import DAY, HOSTILE, MEMBER, empty_lakehouse, finding, line, rebalance, row, transition, write
+
+LINES = [f"[2026-11-21 02:00:{second:02d},{second:03d}] INFO line {second + 1} (kafka.Log)" for second in range(10)]
+ORIGIN = "c/b1/server.log"
+
+
+@pytest.fixture
+def logs(tmp_path):
+    folder = tmp_path / "logs"
+    (folder / "c" / "b1").mkdir(parents=True)
+    (folder / ORIGIN).write_text("".join(f"{text}\n" for text in LINES))
+    return folder
+
+
+@pytest.fixture
+def lake(tmp_path, logs):
+    """A finding that lines 3 and 7 prove. Zones of whole minutes do not matter."""
+    folder = empty_lakehouse(tmp_path / "lake")
+    refs = [{"source": "coordinator", "origin": ORIGIN, "position": number} for number in (3, 7)]
+    write(
+        folder,
+        *(line(at=second * 1_001, origin=ORIGIN, position=second + 1) for second in range(10)),
+        finding(at=DAY + 5, member_id=MEMBER, client_id="app-1", evidence=json.dumps(refs)),
+        rebalance(start=1_000, reason="it had to be", evidence=json.dumps(refs[:1])),
+        row("member_sessions", group_id="payments", member_id=MEMBER, end_kind="LEFT", evidence=json.dumps(refs[1:])),
+        transition("Empty", 7, 1),
+    )
+    (folder / "_checkpoints").mkdir()
+    lakehouses.remember_input(lakehouses.Lakehouse(folder), logs)
+    return folder
+
+
+def id_of(lake, question="findings"):
+    return ask.Asked(lake, questions.load(question), {}).answer().by_name()[0]["id"]
+
+
+def shown(lake, capsys, *arguments, row_id=None, code=0):
+    assert entry.main(["evidence", row_id or id_of(lake), "--lakehouse", str(lake), *map(str, arguments)]) == code
+    return capsys.readouterr()
+
+
+def texts(lake, *inputs, row_id=None):
+    (proof,) = evidence.prove(lake, row_id or id_of(lake), inputs)
+    return [found.text for found in proof.lines]
+
+
+def test_the_lines_are_printed_under_their_places(lake, capsys):
+    out = shown(lake, capsys).out
+    assert "ERROR SESSION_TIMEOUT  c/payments  2026-11-21 00:00:00.005 UTC  app-1 d5592b52" in out
+    assert "  Advice: Look at it.\n" in out
+    assert f"{ORIGIN}:3\n  {LINES[2]}\n" in out
+    assert f"{ORIGIN}:7\n  {LINES[6]}\n" in out
+
+
+def test_rows_of_all_tables_have_their_lines(lake, capsys):
+    assert "COMPLETED after 2.0 s, generation 1\n  Reason: it had to be\n" in shown(lake, capsys, row_id=id_of(lake, "rebalances")).out
+    steps = {step["what"]: step["id"] for step in ask.Asked(lake, questions.load("timeline"), {}).answer().by_name()}
+    assert (
+        f"membership ended LEFT  c/payments  2026-11-21 00:00:00.000 UTC  {MEMBER[-36:-28]}"
+        in shown(lake, capsys, row_id=steps["member gone"]).out
+    )
+    assert "> Empty" in shown(lake, capsys, row_id=steps[" > Empty"]).out
+
+
+def test_the_beginning_of_an_id_is_enough_if_it_is_of_one_row(lake):
+    assert texts(lake, lakehouses.known_inputs(lake)[0], row_id=id_of(lake)[:5]) == [LINES[2], LINES[6]]
+
+
+def test_an_id_of_many_rows_names_them(lake):
+    many = [finding(at=DAY + n, member_id=str(n)) for n in range(1_000)]
+    write(lake, *many, batch=1)
+    ids = [found["id"] for found in ask.Asked(lake, questions.load("findings"), {"limit": "2000"}).answer().by_name()]
+    begin = next(one[:4] for one in ids if sum(other.startswith(one[:4]) for other in ids) > 1)
+    with pytest.raises(EvidenceError, match="begins several ids"):
+        evidence.prove(lake, begin, [])
+
+
+@pytest.mark.parametrize("wrong", ["", "x123456", "f", "f12", "F1234567", "'; DROP", "\x1b[31m", "f%%%%"])
+def test_what_is_no_id(lake, wrong):
+    with pytest.raises(EvidenceError, match="is no id"):
+        evidence.prove(lake, wrong, [])
+
+
+def test_an_id_of_nothing(lake):
+    with pytest.raises(EvidenceError, match="no finding has the id f00000000000"):
+        evidence.prove(lake, "f00000000000", [])
+
+
+def test_rows_that_say_the_same_share_an_id_and_are_all_shown(lake, logs):
+    write(lake, finding(at=DAY + 5, member_id=MEMBER, message="Again."), batch=1)
+    assert len(evidence.prove(lake, id_of(lake), [logs])) == 2
+
+
+@pytest.mark.parametrize("name", ["server.log.2026-11-21-02", "server.log.1", "server-1.log", "server.log.3.gz"])
+def test_a_log_that_was_rotated_is_still_found(lake, logs, capsys, name):
+    text = (logs / ORIGIN).read_bytes()
+    (logs / ORIGIN).write_text("".join(f"[2026-11-21 03:00:30,{n:03d}] INFO another (kafka.Log)\n" for n in range(10)))
+    (logs / ORIGIN).with_name(name).write_bytes(gzip.compress(text) if name.endswith(".gz") else text)
+    assert texts(lake, logs) == [LINES[2], LINES[6]]
+    assert f"{ORIGIN}:3  (now in {name})" in shown(lake, capsys).out
+
+
+def test_another_line_in_its_place_is_no_evidence(lake, logs, capsys):
+    (logs / ORIGIN).write_text("".join(f"{text}\n" for text in [*LINES[:4], LINES[3], LINES[3], LINES[3]]))
+    out, err = shown(lake, capsys, code=entry.UNUSABLE)
+    assert LINES[2] in out
+    assert "(not there:" in out
+    assert "1 of 2 lines were not found" in err
+
+
+def test_logs_that_are_gone(lake, logs, capsys, tmp_path):
+    (logs / ORIGIN).unlink()
+    assert "no log files in" in shown(lake, capsys, code=entry.UNUSABLE).err
+    assert "no log files in" in shown(lake, capsys, "--input", tmp_path / "nowhere", code=entry.UNUSABLE).err
+
+
+def test_a_lakehouse_that_does_not_know_its_logs(lake, logs, capsys):
+    for content in (None, "not json", '{"a": 1}', "[1]"):
+        path = lakehouses.Lakehouse(lake).inputs
+        path.unlink() if content is None else path.write_text(content)
+        assert "give --input DIR" in shown(lake, capsys, code=entry.UNUSABLE).err
+    assert LINES[2] in shown(lake, capsys, "--input", logs).out
+
+
+def test_inputs_are_remembered_the_last_one_first(tmp_path):
+    house = lakehouses.Lakehouse(tmp_path)
+    house.inputs.parent.mkdir()
+    for number in [*range(30), 20]:
+        lakehouses.remember_input(house, tmp_path / str(number))
+    known = [path.name for path in lakehouses.known_inputs(tmp_path)]
+    assert known[:4] == ["20", "29", "28", "27"]
+    assert len(known) == len(set(known)) == 16
+
+
+def test_a_run_remembers_its_input_even_if_it_comes_to_nothing(tmp_path, logs, monkeypatch):
+    def stop(*_, **__):
+        raise RuntimeError("stop here")
+
+    monkeypatch.setattr(run, "check_java", lambda: None)
+    monkeypatch.setattr(run, "_feeding", stop)
+    with pytest.raises(RuntimeError, match="stop here"):
+        run.run(logs, tmp_path / "new", settings=Settings(), once=True, progress=None)
+    assert lakehouses.known_inputs(tmp_path / "new") == [logs]
+
+
+def test_what_a_line_holds_is_escaped_and_cut(lake, logs, capsys):
+    dirty = f"[2026-11-21 02:00:02,002] INFO {HOSTILE}".replace("\n", "\r").encode() + b"\xff<script>\x00"
+    (logs / ORIGIN).write_bytes(b"\n\n" + dirty + b"\r\n" + b"".join(f"{text}\n".encode() for text in LINES[3:]))
+    out = shown(lake, capsys, "--chars", "300").out
+    assert "\\x1b[31mred" in out
+    assert "\x1b" not in out
+    assert "\r" not in out
+    assert len(out) < 2_000
+    found = json.loads(shown(lake, capsys, "--format", "json").out)
+    assert found[0]["lines"][0]["text"].endswith("\ufffd<script>\x00")
+
+
+def test_json_is_the_row_with_its_lines(lake, logs, capsys):
+    out = shown(lake, capsys, "--format", "json").out
+    assert out.isascii()
+    (found,) = json.loads(out)
+    assert (found["code"], found["at"], found["details"]) == ("SESSION_TIMEOUT", "2026-11-21T00:00:00.005Z", {})
+    assert found["lines"][1] == {
+        "source": "coordinator",
+        "origin": ORIGIN,
+        "position": 7,
+        "file": str(logs / ORIGIN),
+        "text": LINES[6],
+    }
+    assert not {"evidence", "batch_id"} & set(found)
+
+
+def test_a_heartbeat_among_others_is_found_by_its_arrival(tmp_path, logs):
+    folder = empty_lakehouse(tmp_path / "other")
+    refs = [{"source": "request", "origin": ORIGIN, "position": number} for number in (2, 4, 6)]
+    beats = line(
+        at=1_001, kind="HEARTBEAT", origin=ORIGIN, position=2, positions=[2, 4, 6], beats=[0, 1_950, 3_800],
+    )  # fmt: skip
+    write(folder, beats, finding(evidence=json.dumps(refs)))
+    # Line 4 was written 52 ms after its arrival; line 6 would have been 204 ms late: it is another line.
+    assert texts(folder, logs) == [LINES[1], LINES[3], None]
+
+
+def test_one_file_as_input(tmp_path, logs):
+    folder = empty_lakehouse(tmp_path / "other")
+    ref = {"source": "coordinator", "origin": "server.log", "position": 10}
+    write(folder, line(), finding(evidence=json.dumps([ref])))
+    assert texts(folder, logs / ORIGIN) == [LINES[9]]  # no time is known of it: the name alone decides
+    assert texts(folder, logs) == [None]
+
+
+@pytest.mark.parametrize("ends", [b"\n", b""])
+@pytest.mark.parametrize("compressed", [False, True])
+def test_lines_are_counted_as_ingest_counts_them(tmp_path, monkeypatch, ends, compressed):
+    monkeypatch.setattr(evidence, "_BLOCK_BYTES", 7)
+    content = b"first\r\n\n" + b"x" * 50 + b"\nlast" + ends
+    path = tmp_path / "a.log"
+    path.write_bytes(gzip.compress(content) if compressed else content)
+    assert dict(evidence.read_lines(path, [1, 2, 3, 4, 5])) == {1: b"first", 2: b"", 3: b"x" * 50, 4: b"last"}
+    assert dict(evidence.read_lines(path, [3])) == {3: b"x" * 50}
+    assert dict(evidence.read_lines(path, [])) == {}
+    assert dict(evidence.read_lines(tmp_path / "none", [1])) == {}
+
+
+def test_a_line_without_end_takes_no_more_memory_than_is_shown(tmp_path, monkeypatch):
+    monkeypatch.setattr(evidence, "_BLOCK_BYTES", 1_000)
+    monkeypatch.setattr(evidence, "_KEPT_BYTES", 2_500)
+    (tmp_path / "a.log").write_bytes(b"y" * 10_000)
+    ((_, text),) = evidence.read_lines(tmp_path / "a.log", [1])
+    assert text == b"y" * 2_500

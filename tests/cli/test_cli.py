@@ -1,0 +1,149 @@
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+import subprocess
+import sys
+
+import pytest
+from click.testing import CliRunner
+
+from jobs.cli import entry
+from jobs.common.errors import QueryFailedError
+from jobs.common.settings import Settings
+from jobs.lakehouse import folder
+
+
+@pytest.fixture
+def logs(tmp_path):
+    folder = tmp_path / "logs" / "c" / "b"
+    folder.mkdir(parents=True)
+    (folder / "server.log").write_text("[2026-11-21 01:00:00,000] INFO started (kafka.server.KafkaServer)\n")
+    return tmp_path / "logs"
+
+
+def refused(capsys, *arguments):
+    """The one line that a command which cannot work leaves on stderr."""
+    assert entry.main([str(argument) for argument in arguments]) == entry.UNUSABLE
+    out, err = capsys.readouterr()
+    assert out == ""
+    assert err.count("\n") == 1
+    return err
+
+
+def test_help_shows_examples():
+    for command in (["--help"], ["run", "--help"], ["report", "--help"], ["demo", "--help"]):
+        shown = CliRunner().invoke(entry.cli, command, prog_name="rebalance")
+        assert shown.exit_code == 0
+        assert "rebalance" in shown.output
+    assert "Europe/Berlin" in CliRunner().invoke(entry.cli, ["run", "--help"]).output
+
+
+def test_version(capsys):
+    assert entry.main(["--version"]) == 0
+    assert "rebalance" in capsys.readouterr().out
+
+
+def test_help_and_report_load_neither_spark_nor_pandas():
+    script = (
+        "import sys; from jobs import cli; cli.main(['--help']); cli.main(['report', '--lakehouse', 'nowhere']);"
+        "print([name for name in ('pyspark', 'pandas') if name in sys.modules])"
+    )
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    assert done.stdout.endswith("[]\n")
+
+
+def test_an_input_that_is_not_there(capsys, tmp_path):
+    err = refused(capsys, "run", "--input", tmp_path / "nowhere", "--lakehouse", tmp_path / "lake", "--once")
+    assert "no such file or folder" in err
+    assert not (tmp_path / "lake").exists()
+
+
+def test_an_input_without_logs(capsys, tmp_path):
+    (tmp_path / "logs").mkdir()
+    (tmp_path / "logs" / "notes.txt").write_text("x")
+    err = refused(capsys, "run", "--input", tmp_path / "logs", "--lakehouse", tmp_path / "lake", "--once")
+    assert "no log files" in err
+
+
+def test_wrong_settings(capsys, tmp_path, logs):
+    common = ("run", "--input", logs, "--lakehouse", tmp_path / "lake")
+    assert "Mars" in refused(capsys, *common, "--timezone", "Mars")
+    assert "lateness_ms" in refused(capsys, *common, "--lateness-ms", "-1")
+    assert "nowhere.toml" in refused(capsys, *common, "--config", tmp_path / "nowhere.toml")
+
+
+def test_a_lakehouse_that_cannot_be_written(capsys, tmp_path, logs):
+    (tmp_path / "file").write_text("")
+    err = refused(capsys, "run", "--input", logs, "--lakehouse", tmp_path / "file" / "lake", "--once")
+    assert "cannot write to the lakehouse" in err
+
+
+def test_a_lakehouse_that_another_process_holds(capsys, tmp_path, logs):
+    (tmp_path / "lake").mkdir()
+    held = os.open(tmp_path / "lake" / "_lock", os.O_CREAT | os.O_RDWR)
+    fcntl.flock(held, fcntl.LOCK_EX)
+    try:
+        err = refused(capsys, "run", "--input", logs, "--lakehouse", tmp_path / "lake", "--once")
+        assert "another process" in err
+    finally:
+        os.close(held)
+
+
+@pytest.mark.parametrize(
+    ("layout", "said"),
+    [
+        ({"layout": 0, "shards": 50}, "another version"),
+        ({"layout": folder.LAYOUT_VERSION, "shards": 8}, "shards = 8, not 50"),
+        ("not json", "damaged"),
+        (None, "has tables but not the checkpoints"),
+    ],
+)
+def test_a_lakehouse_that_cannot_be_continued(capsys, tmp_path, logs, layout, said):
+    folder = tmp_path / "lake"
+    (folder / "_checkpoints").mkdir(parents=True)
+    (folder / "rebalances" / "_delta_log").mkdir(parents=True)
+    if layout is not None:
+        text = layout if isinstance(layout, str) else json.dumps(layout)
+        (folder / "_checkpoints" / "layout.json").write_text(text)
+    assert said in refused(capsys, "run", "--input", logs, "--lakehouse", folder, "--once")
+
+
+def test_a_new_lakehouse_remembers_what_it_was_made_with(tmp_path):
+    with folder.opened(tmp_path, Settings(shards=8)):
+        pass
+    with folder.opened(tmp_path, Settings(shards=8)) as house:
+        assert json.loads(house.layout.read_text())["shards"] == 8
+
+
+def test_no_java_and_a_wrong_java(capsys, tmp_path, logs, monkeypatch):
+    common = ("run", "--input", logs, "--lakehouse", tmp_path / "lake", "--once")
+    monkeypatch.setenv("JAVA_HOME", str(tmp_path / "jdk"))
+    assert "no Java found" in refused(capsys, *common)
+    java = tmp_path / "jdk" / "bin" / "java"
+    java.parent.mkdir(parents=True)
+    java.write_text("#!/bin/sh\necho 'openjdk version \"11.0.2\" 2019-01-15' >&2\n")
+    java.chmod(0o755)
+    assert "found Java 11" in refused(capsys, *common)
+
+
+def test_a_report_without_a_lakehouse(capsys, tmp_path):
+    assert "no lakehouse" in refused(capsys, "report", "--lakehouse", tmp_path)
+
+
+def test_a_failed_stage_is_told_in_one_line_with_its_log(capsys, monkeypatch, tmp_path):
+    from jobs.pipeline import run
+
+    def fail(*_, **__):
+        raise QueryFailedError("track", "TrackerError: cluster 'c', shard 3", tmp_path / "spark.log")
+
+    monkeypatch.setattr(run, "run", fail)
+    assert entry.main(["run", "--input", "x", "--lakehouse", "y"]) == entry.FAILED
+    err = capsys.readouterr().err
+    assert err == f"rebalance: track failed: TrackerError: cluster 'c', shard 3 (more in {tmp_path / 'spark.log'})\n"
+
+
+def test_a_wrong_option_is_exit_code_2(capsys):
+    assert entry.main(["run", "--nonsense"]) == entry.UNUSABLE
+    assert "nonsense" in capsys.readouterr().err

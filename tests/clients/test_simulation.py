@@ -1,0 +1,210 @@
+"""Whole groups over time: what users see, and what must hold whatever happens to a group."""
+
+from dataclasses import replace
+from itertools import pairwise
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from coordinator_model.clients.client import ClientConfig
+from coordinator_model.clients.simulation import GROUP_ID, Application, Simulation, round_robin
+from coordinator_model.errors import Error
+from coordinator_model.specification.config import CoordinatorConfig
+from coordinator_model.specification.effects import MemberRemoved, StaticMemberReplaced, Transitioned
+from coordinator_model.specification.requests import Heartbeat, JoinAnswer, JoinGroup, LeaveGroup, SyncGroup
+from coordinator_model.specification.transitions import REBALANCE_REASONS
+from coordinator_model.states import State
+
+RELEASES = ("0.10.0.1", "0.10.2.2", "2.5.1", "3.9.1", "4.2.0")
+
+
+def simulate(release, *applications, until_ms, moves=()):
+    simulation = Simulation(CoordinatorConfig.of(release), applications)
+    for at_ms, away_ms in moves:
+        simulation.move_coordinator(at_ms, away_ms)
+    simulation.run_until(until_ms)
+    return simulation
+
+
+def consumers(release, count, **settings_):
+    return [Application(ClientConfig.of(release, f"c{number}"), number * 100, **settings_) for number in range(count)]
+
+
+def rebalances(simulation):
+    return [
+        effect.trigger.value for _, effect in simulation.effects if isinstance(effect, Transitioned) and effect.trigger in REBALANCE_REASONS
+    ]
+
+
+def assigned(simulation):
+    """The partitions that the running clients believe to own."""
+    return sorted(
+        int(number)
+        for position, client in enumerate(simulation.clients)
+        if client.assignment and simulation._runs(position)
+        for number in client.assignment.split()
+    )
+
+
+@pytest.mark.parametrize(("release", "generations"), [("0.10.2.2", 2), ("4.2.0", 1)])
+def test_three_consumers_start_together(release, generations):
+    simulation = simulate(release, *consumers(release, 3), until_ms=20_000)
+    assert simulation.stable()
+    assert assigned(simulation) == list(range(12))
+    assert simulation.coordinator.groups[GROUP_ID].generation == generations
+
+
+@pytest.mark.claims("A33")
+@pytest.mark.parametrize("release", RELEASES)
+def test_a_killed_consumer_is_noticed_after_its_session(release):
+    applications = consumers(release, 2)
+    applications.append(Application(ClientConfig.of(release, "victim"), dies_ms=60_000))
+    simulation = simulate(release, *applications, until_ms=180_000)
+    assert simulation.stable()
+    assert assigned(simulation) == list(range(12))
+    (gone,) = [effect for _, effect in simulation.effects if isinstance(effect, MemberRemoved)]
+    session_ms = applications[2].config.session_timeout_ms
+    assert 60_000 + session_ms - 3_100 <= gone.at_ms <= 60_000 + session_ms
+    assert rebalances(simulation)[-1] == "session_expired"
+
+
+@pytest.mark.claims("A09")
+def test_a_consumer_that_stalls_holds_everybody_up_until_its_poll_interval_ends():
+    # It heartbeats all the while, so its session lives, and the rebalance that a newcomer starts waits for it.
+    applications = consumers("4.2.0", 2)
+    applications.append(Application(ClientConfig.of("4.2.0", "stuck"), stalls=((60_000, 900_000),)))
+    applications.append(Application(ClientConfig.of("4.2.0", "newcomer"), starts_ms=90_000))
+    simulation = simulate("4.2.0", *applications, until_ms=1_000_000)
+    (left,) = [seen for seen in simulation.seen if isinstance(seen.what, LeaveGroup)]
+    assert (left.client, left.at_ms) == (2, pytest.approx(359_500, abs=1_001))
+    ended = [effect.at_ms for _, effect in simulation.effects if getattr(effect, "to_state", None) is State.STABLE]
+    assert [at_ms for at_ms in ended if 90_000 < at_ms < 900_000] == [pytest.approx(left.at_ms, abs=1_000)]
+    assert simulation.stable()
+
+
+@pytest.mark.claims("A12", "C01")
+def test_a_rolling_restart_of_static_members_does_not_rebalance():
+    def instance(number, starts_ms, **settings_):
+        config = ClientConfig.of("4.2.0", f"c{number}-{starts_ms}").__dict__
+        return Application(ClientConfig(**{**config, "group_instance_id": f"i{number}"}), starts_ms, **settings_)
+
+    first = [instance(number, 0, closes_ms=60_000 + number * 30_000) for number in range(3)]
+    second = [instance(number, 65_000 + number * 30_000) for number in range(3)]
+    simulation = simulate("4.2.0", *first, *second, until_ms=300_000)
+    assert rebalances(simulation) == ["new_member"]
+    assert sum(isinstance(effect, StaticMemberReplaced) for _, effect in simulation.effects) == 3
+    assert simulation.stable()
+    assert assigned(simulation) == list(range(12))
+
+
+@pytest.mark.parametrize("release", RELEASES)
+def test_a_coordinator_that_moves_costs_no_rebalance(release):
+    applications = consumers(release, 3)
+    still = simulate(release, *applications, until_ms=120_000)
+    moved = simulate(release, *applications, until_ms=120_000, moves=[(60_000, 3_000)])
+    assert moved.stable()
+    assert rebalances(moved) == rebalances(still)
+
+
+def test_who_was_killed_does_not_close_any_more():
+    application = Application(ClientConfig.of("4.2.0", "c"), dies_ms=10_000, closes_ms=20_000)
+    simulation = simulate("4.2.0", application, until_ms=30_000)
+    assert not any(isinstance(seen.what, LeaveGroup) for seen in simulation.seen)
+
+
+@pytest.mark.claims("A15")
+def test_a_closing_consumer_leaves_at_once():
+    applications = [*consumers("4.2.0", 2), Application(ClientConfig.of("4.2.0", "last"), closes_ms=60_000)]
+    simulation = simulate("4.2.0", *applications, until_ms=90_000)
+    assert rebalances(simulation) == ["new_member", "leave"]
+    assert simulation.stable()
+
+
+def test_what_is_seen_is_in_order_and_heartbeats_come_every_three_seconds():
+    simulation = simulate("4.2.0", *consumers("4.2.0", 1), until_ms=60_000)
+    times = [seen.at_ms for seen in simulation.seen]
+    assert times == sorted(times)
+    beats = [seen.at_ms for seen in simulation.seen if isinstance(seen.what, Heartbeat)]
+    (joined_ms,) = [seen.at_ms for seen in simulation.seen if isinstance(seen.what, JoinAnswer) and seen.what.error is Error.NONE]
+    assert {later - earlier for earlier, later in pairwise([joined_ms, *beats])} == {3_000}
+    assert sum(isinstance(seen.what, SyncGroup) for seen in simulation.seen) == 1
+
+
+def leader_dies_before_it_has_assigned(release, session_ms):
+    """Three join; the leader does not live to hear so, and the others wait for the assignment till its session is over."""
+    applications = consumers(release, 3)
+    heard = [seen for seen in simulate(release, *applications, until_ms=10_000).seen if isinstance(seen.what, JoinAnswer)]
+    (leads,) = [seen for seen in heard if seen.what.members]
+    config = replace(applications[leads.client].config, session_timeout_ms=session_ms)
+    applications[leads.client] = replace(applications[leads.client], config=config, dies_ms=leads.at_ms)
+    return leads, simulate(release, *applications, until_ms=120_000)
+
+
+@pytest.mark.claims("K04", "A46")
+def test_heartbeats_wait_at_the_broker_behind_a_sync_that_waits_for_the_leader():
+    # As in the recordings: what a member sent meanwhile is handled when its SyncGroup has been.
+    leads, simulation = leader_dies_before_it_has_assigned("2.7.2", 9_300)
+    for client in {0, 1, 2} - {leads.client}:
+        after = [seen for seen in simulation.seen if seen.client == client and seen.at_ms > leads.at_ms]
+        told = [(seen.at_ms - leads.at_ms, type(seen.what).__name__) for seen in after]
+        assert told[:3] == [(3_000, "Heartbeat"), (6_000, "Heartbeat"), (9_000, "Heartbeat")]
+        assert [what for _, what in told[3:8]] == ["SyncAnswer", *["HeartbeatAnswer"] * 3, "JoinGroup"]
+        assert told[3][0] >= 9_300
+        assert told[6][0] - told[3][0] < 20
+    assert simulation.stable()
+
+
+@pytest.mark.claims("K05")
+def test_who_gives_up_the_connection_does_not_hear_what_is_answered_on_it():
+    # 4.2.0: the leader's session is 45 s, the others wait for 30 s.
+    leads, simulation = leader_dies_before_it_has_assigned("4.2.0", 45_000)
+    for client in {0, 1, 2} - {leads.client}:
+        after = [seen for seen in simulation.seen if seen.client == client and seen.at_ms > leads.at_ms]
+        join = next(seen for seen in after if isinstance(seen.what, JoinGroup))
+        assert join.what.member_id
+        assert join.at_ms - leads.at_ms == pytest.approx(30_100, abs=501)
+        assert {type(seen.what) for seen in after if seen.at_ms < join.at_ms} == {Heartbeat}
+    assert simulation.stable()
+
+
+def test_round_robin_deals_every_partition_once():
+    members = [type("M", (), {"member_id": name}) for name in ("b", "a", "c")]
+    assert round_robin(4, tuple(members)) == (("a", b"0 3"), ("b", b"1"), ("c", b"2"))
+
+
+spans = st.tuples(st.integers(5_000, 600_000), st.integers(1_000, 400_000))
+
+
+@settings(max_examples=25, deadline=None)
+@given(
+    release=st.sampled_from(RELEASES),
+    lives=st.lists(
+        st.tuples(
+            st.integers(0, 300_000),
+            st.sampled_from((100, 500, 2_000)),
+            st.lists(spans, max_size=2),
+            st.none() | st.integers(10_000, 700_000),
+            st.none() | st.integers(10_000, 700_000),
+            st.booleans(),
+        ),
+        min_size=1,
+        max_size=5,
+    ),
+    moves=st.lists(spans, max_size=2),
+)
+def test_whatever_happened_the_survivors_end_up_with_every_partition_once(release, lives, moves):
+    applications = []
+    for number, (starts, every, stalls, dies, closes, static) in enumerate(lives):
+        config = ClientConfig.of(release, f"c{number}")
+        if static and release in ("2.5.1", "3.9.1", "4.2.0"):
+            config = ClientConfig(**{**config.__dict__, "group_instance_id": f"i{number}"})
+        stalled = tuple((start, start + length) for start, length in stalls)
+        applications.append(Application(config, starts, every, stalled, dies, closes))
+    simulation = simulate(release, *applications, until_ms=1_700_000, moves=moves)
+    running = [number for number in range(len(applications)) if simulation._runs(number)]
+    assert not any(simulation.clients[number].failed for number in running)
+    assert simulation.stable()
+    assert assigned(simulation) == (list(range(12)) if running else [])
+    group = simulation.coordinator.groups.get(GROUP_ID)
+    assert len(running) == (len(group.members) if group else 0)

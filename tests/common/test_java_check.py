@@ -1,0 +1,113 @@
+"""scripts/build/check_java.sh: silence for a Java that Spark runs on, one line for anything else."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+from pathlib import Path
+
+import pytest
+
+SCRIPT = Path(__file__).resolve().parents[2] / "scripts" / "build" / "check_java.sh"
+
+OPENJDK = 'openjdk version "{0}" 2025-04-15\nOpenJDK Runtime Environment (build {0}+6)'
+ORACLE_8 = 'java version "1.8.0_392"\nJava(TM) SE Runtime Environment (build 1.8.0_392-b08)'
+MACOS_STUB = "The operation couldn't be completed. Unable to locate a Java Runtime."
+
+
+def fake_java(folder: Path, prints: str, exit_code: int = 0) -> Path:
+    """A `java` in `folder` that answers -version, as the real one does, on stderr."""
+    folder.mkdir(parents=True, exist_ok=True)
+    java = folder / "java"
+    java.write_text(f"#!/bin/sh\ncat >&2 <<'END'\n{prints}\nEND\nexit {exit_code}\n")
+    java.chmod(0o755)
+    return folder
+
+
+@pytest.fixture
+def tools(tmp_path: Path) -> Path:
+    """A PATH with what the script itself needs, and no Java."""
+    folder = tmp_path / "tools"
+    folder.mkdir()
+    for name in ("sh", "sed", "head", "cat"):
+        found = next(path for part in os.defpath.split(":") if (path := Path(part) / name).exists())
+        (folder / name).symlink_to(found)
+    return folder
+
+
+def check(*path: Path, java_home: Path | None = None) -> tuple[int, str]:
+    environment = {"PATH": ":".join(map(str, path))}
+    if java_home:
+        environment["JAVA_HOME"] = str(java_home)
+    done = subprocess.run([SCRIPT], check=False, capture_output=True, text=True, env=environment)
+    assert done.stdout == ""
+    return done.returncode, done.stderr
+
+
+@pytest.mark.parametrize("version", ["17", "17.0.15", "21.0.7", "21-ea"])
+def test_silent_for_a_java_that_spark_runs_on(tools: Path, tmp_path: Path, version: str) -> None:
+    assert check(fake_java(tmp_path / "bin", OPENJDK.format(version)), tools) == (0, "")
+
+
+def test_silent_where_java_first_prints_the_options_it_picked_up(tools: Path, tmp_path: Path) -> None:
+    prints = "Picked up JAVA_TOOL_OPTIONS: -Xmx1g\n" + OPENJDK.format("17.0.15")
+    assert check(fake_java(tmp_path / "bin", prints), tools) == (0, "")
+
+
+@pytest.mark.parametrize(
+    ("prints", "exit_code", "told"),
+    [
+        (OPENJDK.format("11.0.22"), 0, "found Java 11.0.22"),
+        (OPENJDK.format("25"), 0, "found Java 25"),
+        (ORACLE_8, 0, "found Java 1.8.0_392"),
+        (MACOS_STUB, 1, "does not start"),
+        ("something else", 0, "does not tell its version"),
+    ],
+)
+def test_one_line_for_any_other(tools: Path, tmp_path: Path, prints: str, exit_code: int, told: str) -> None:
+    code, text = check(fake_java(tmp_path / "bin", prints, exit_code), tools)
+    assert code == 1
+    assert text.count("\n") == 1
+    assert told in text
+    assert "install a Java 17 or 21" in text
+
+
+def test_one_line_without_java(tools: Path) -> None:
+    code, text = check(tools)
+    assert code == 1
+    assert text.count("\n") == 1
+    assert "no Java found" in text
+    assert "install a Java 17 or 21" in text
+
+
+def test_java_home_goes_before_the_path(tools: Path, tmp_path: Path) -> None:
+    good = fake_java(tmp_path / "bin", OPENJDK.format("17.0.15"))
+    old = tmp_path / "old"
+    fake_java(old / "bin", OPENJDK.format("11.0.22"))
+    code, text = check(good, tools, java_home=old)
+    assert code == 1
+    assert f"found Java 11.0.22 (in JAVA_HOME={old})" in text
+
+
+def test_java_home_that_is_gone_is_named(tools: Path, tmp_path: Path) -> None:
+    good = fake_java(tmp_path / "bin", OPENJDK.format("17.0.15"))
+    code, text = check(good, tools, java_home=tmp_path / "gone")
+    assert code == 1
+    assert str(tmp_path / "gone") in text
+
+
+def test_make_asks_for_java_before_anything_slow(tmp_path: Path) -> None:
+    old = fake_java(tmp_path / "bin", OPENJDK.format("11.0.22"))
+    for target in ("demo", "test"):
+        done = subprocess.run(
+            ["make", "--silent", target],
+            check=False,
+            capture_output=True,
+            text=True,
+            cwd=SCRIPT.parents[2],
+            env={"PATH": f"{old}:{os.environ['PATH']}"},  # and no JAVA_HOME
+        )
+        assert done.returncode != 0
+        assert done.stdout == ""
+        assert done.stderr.count("\n") == 1
+        assert "found Java 11.0.22" in done.stderr

@@ -1,0 +1,59 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from jobs.common.settings import Settings, SettingsError, load
+
+
+def test_the_shipped_configuration_file_says_the_defaults():
+    assert load(Path("conf/pipeline.toml")) == Settings()
+
+
+def test_the_command_line_goes_before_the_file(tmp_path):
+    file = tmp_path / "pipeline.toml"
+    file.write_text('[pipeline]\ntimezone = "Europe/Berlin"\nlateness_ms = 10\n[timezones]\n"a b" = "Asia/Tokyo"\n')
+    settings = load(file, timezones=["America/New_York", "x=y=UTC"], lateness_ms=20, shards=None)
+    assert settings.lateness_ms == 20
+    assert settings.shards == 50
+    zones = [settings.timezone_of(cluster) for cluster in ("a b", "x=y", "other")]
+    assert zones == ["Asia/Tokyo", "UTC", "America/New_York"]
+
+
+@pytest.mark.parametrize(
+    ("toml", "named"),
+    [
+        ("[pipeline]\nlatenes_ms = 1\n", "latenes_ms"),
+        ("[pipe]\n", "pipe"),
+        ("pipeline = 3\n", "[pipeline]"),
+        ("[pipeline]\nlateness_ms = -1\n", "lateness_ms"),
+        ("[pipeline]\nshards = 0\n", "shards"),
+        ("[pipeline]\nshards = true\n", "shards"),
+        ('[pipeline]\nslice_lines = "many"\n', "slice_lines"),
+        ('[pipeline]\ntimezone = "Berlin"\n', "Berlin"),
+        ('[pipeline]\nkafka_version = "newest"\n', "newest"),
+        ("[pipeline]\nkafka_version = 3.9\n", "kafka_version"),
+        ("[timezones]\nc1 = 3\n", "c1"),
+        ('[timezones]\nc1 = "../../etc/passwd"\n', "c1"),
+        ("not toml", "TOML"),
+    ],
+)
+def test_a_wrong_file_is_refused_in_one_line_that_names_what_is_wrong(tmp_path, toml, named):
+    file = tmp_path / "pipeline.toml"
+    file.write_text(toml)
+    with pytest.raises(SettingsError) as error:
+        load(file)
+    assert named in str(error.value)
+    assert "\n" not in str(error.value)
+
+
+def test_a_file_that_is_not_there_is_named(tmp_path):
+    with pytest.raises(SettingsError, match=r"nowhere\.toml"):
+        load(tmp_path / "nowhere.toml")
+
+
+@pytest.mark.parametrize("zone", ["=UTC", "Mars/Olympus", "c=", ""])
+def test_a_wrong_zone_is_refused(zone):
+    with pytest.raises(SettingsError):
+        load(timezones=[zone])

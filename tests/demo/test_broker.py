@@ -1,0 +1,92 @@
+"""`rebalance broker`."""
+
+from __future__ import annotations
+
+import re
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+from confluent_kafka import Consumer
+from confluent_kafka.admin import AdminClient
+
+from jobs.cli.entry import main
+from jobs.common.places import KAFKA_VERSION, OTHER_KAFKA, kafka_jar_dir
+
+pytestmark = [pytest.mark.spark, pytest.mark.slow, pytest.mark.usefixtures("kafka_jars")]
+
+PROJECT = Path(__file__).parents[2]
+
+
+def start(*options):
+    """Starts it; returns the process and its bootstrap addresses."""
+    process = subprocess.Popen([sys.executable, "-m", "jobs.cli", "broker", *options], cwd=PROJECT, stdout=subprocess.PIPE, text=True)
+    for line in process.stdout:
+        if line.startswith("bootstrap: "):
+            return process, line.split()[1]
+    raise AssertionError(process.wait())
+
+
+def end(process):
+    process.send_signal(signal.SIGTERM)
+    said, _ = process.communicate(timeout=60)
+    assert process.returncode == 0
+    assert said.endswith("stopped\n")
+
+
+def join_once(bootstrap):
+    """A consumer joins and leaves."""
+    consumer = Consumer({"bootstrap.servers": bootstrap, "group.id": "orders-app"})
+    consumer.subscribe(["orders"])
+    until = time.monotonic() + 40
+    while not consumer.assignment() and time.monotonic() < until:
+        consumer.poll(0.2)
+    consumer.close()
+
+
+@pytest.mark.parametrize("version", [KAFKA_VERSION, *OTHER_KAFKA])
+def test_one_broker_with_the_requests_of_groups(tmp_path, capsys, version):
+    if not kafka_jar_dir(version).is_dir():
+        pytest.skip(f"no JARs: scripts/build/resolve_jars.py kafka {version}")
+    folder = tmp_path / "kafka"
+    process, bootstrap = start("--dir", str(folder), "--topic", "orders:2", "--version", version)
+    try:
+        join_once(bootstrap)
+        port = bootstrap.rpartition(":")[2]
+        for options, said in ((["--dir", str(folder)], "folder of a broker that is running"), (["--port", port], f"port {port} of")):
+            assert main(["broker", *options]) == 2
+            assert said in capsys.readouterr().err
+        end(process)
+    finally:
+        process.kill()
+    log = (folder / "logs" / "broker-1" / "kafka-request.log").read_text()
+    apis = set(re.findall(r'"requestApiKeyName":"(\w+)"', log))
+    assert {"JOIN_GROUP", "SYNC_GROUP", "LEAVE_GROUP"} <= apis
+    assert not {"FETCH", "METADATA", "API_VERSIONS"} & apis
+    assert "Stabilized group orders-app generation 1" in (folder / "logs" / "broker-1" / "server.log").read_text()
+    again, bootstrap = start("--dir", str(folder), "--version", version, "--port", port, "--topic", "orders:2")
+    try:
+        assert bootstrap.endswith(f":{port}")
+        assert "orders" in AdminClient({"bootstrap.servers": bootstrap}).list_topics(timeout=10).topics
+        end(again)
+    finally:
+        again.kill()
+    assert main(["broker", "--dir", str(folder), "--brokers", "3"]) == 2
+    assert "holds a cluster of 1" in capsys.readouterr().err
+
+
+def test_three_brokers(tmp_path):
+    process, bootstrap = start("--dir", str(tmp_path), "--brokers", "3", "--topic", "orders:2")
+    try:
+        assert bootstrap.count(",") == 2
+        join_once(bootstrap)
+        found = AdminClient({"bootstrap.servers": bootstrap}).list_topics(timeout=10)
+        assert sorted(found.brokers) == [1, 2, 3]
+        assert {len(p.replicas) for name in ("orders", "__consumer_offsets") for p in found.topics[name].partitions.values()} == {3}
+        end(process)
+    finally:
+        process.kill()
+    assert len(list(tmp_path.glob("logs/broker-*/server.log"))) == 3

@@ -1,0 +1,91 @@
+"""jobs/live: real consumers do what they are told, and none of them outlives the process that started it."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+from confluent_kafka.admin import AdminClient
+
+from jobs.demo.client import JAVA, LIBRDKAFKA
+from jobs.demo.consumers import Consumers
+from tests.demo.processes import running_with, wait_for_none
+
+pytestmark = [pytest.mark.spark, pytest.mark.slow]
+
+PROJECT = Path(__file__).parents[2]
+PARENT = """
+import sys, time
+from jobs.live.consumers import JAVA, LIBRDKAFKA, Consumers
+consumers = Consumers(sys.argv[1])
+one, two = consumers.start(LIBRDKAFKA, "left", "l", "lent"), consumers.start(JAVA, "left", "j", "lent")
+while not (one.partitions and two.partitions):
+    time.sleep(0.1)
+two.freeze()
+print("both", flush=True)
+time.sleep(1000)
+"""
+
+
+@pytest.fixture(scope="module")
+def bootstrap(broker):
+    broker.create_topic("lent", 4)
+    return broker.bootstrap
+
+
+def described(admin, group):
+    """State and clients of a group."""
+    found = admin.describe_consumer_groups([group])[group].result(30)
+    return found.state.name, [member.client_id for member in found.members]
+
+
+def until(condition, seconds=60):
+    deadline = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < deadline
+        time.sleep(0.1)
+
+
+@pytest.mark.parametrize("kind", [LIBRDKAFKA, JAVA])
+def test_it_joins_commits_and_leaves(bootstrap, kind):
+    group, admin = f"lent-{kind}", AdminClient({"bootstrap.servers": bootstrap})
+    with Consumers(bootstrap) as consumers:
+        consumer = consumers.start(kind, group, "c", "lent", session_ms=20_000)
+        until(lambda: consumer.partitions == 4)
+        consumer.commit()
+        until(lambda: "committed" in consumer.said)
+        assert described(admin, group) == ("STABLE", ["c"])
+        consumer.leave()
+        until(lambda: not consumer.running)
+        assert consumer.said == ["assigned 4", "committed", "left"]
+        assert described(admin, group) == ("EMPTY", [])
+
+
+@pytest.mark.parametrize("kind", [LIBRDKAFKA, JAVA])
+def test_one_that_is_fenced_says_so_and_ends(bootstrap, kind):
+    with Consumers(bootstrap) as consumers:
+        first = consumers.start(kind, f"fenced-{kind}", "c", "lent", instance_id="i")
+        until(lambda: first.partitions == 4)
+        second = consumers.start(kind, f"fenced-{kind}", "d", "lent", instance_id="i")
+        until(lambda: not first.running)
+        assert "enced" in (first.failure or "")
+        assert second.failure is None
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="asks /proc what is left")
+def test_none_is_left_when_the_process_that_started_them_is_killed(bootstrap, tmp_path):
+    """Not even one that is frozen."""
+    mark = {"REBALANCE_TEST": str(tmp_path)}
+    command = [sys.executable, "-c", PARENT, bootstrap]
+    parent = subprocess.Popen(command, cwd=PROJECT, env={**os.environ, **mark}, stdout=subprocess.PIPE, text=True)
+    try:
+        assert parent.stdout.readline() == "both\n"
+        assert len(running_with(mark)) == 4  # itself, two workers, a JVM
+    finally:
+        parent.kill()
+        parent.wait()
+    wait_for_none(mark)

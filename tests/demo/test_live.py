@@ -1,0 +1,59 @@
+"""`rebalance demo-live`, with one of its groups."""
+
+from __future__ import annotations
+
+import io
+import os
+import re
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from rich.console import Console
+
+from jobs.demo.live import run_demo_live
+from tests.demo.processes import running_with, wait_for_none
+
+pytestmark = [pytest.mark.spark, pytest.mark.slow, pytest.mark.usefixtures("kafka_jars")]
+
+PROJECT = Path(__file__).parents[2]
+DEMO = "import sys; from pathlib import Path; from rich.console import Console; from jobs.demo_live import run_demo_live; \
+sys.exit(run_demo_live(Console(), folder=Path(sys.argv[1])))"
+
+
+def test_what_is_done_is_told_and_accounted_for(tmp_path):
+    said = io.StringIO()
+    assert run_demo_live(Console(file=said, width=120), folder=tmp_path / "demo", seconds=240, groups=["checkout"]) == 0
+    text = said.getvalue()
+    told = re.findall(r"^\S+  . checkout +(\w+) +(\S+) +\S+ m?s +(\d) -> (\d) members$", text, re.MULTILINE)
+    assert told == [
+        ("MEMBER_JOINED", "checkout-1", "0", "1"),
+        ("MEMBER_JOINED", "checkout-2", "1", "2"),
+        ("MEMBER_LEFT", "checkout-2", "2", "1"),
+        ("MEMBER_LEFT", "checkout-1", "1", "0"),
+    ]
+    shipped, read, rebalances, findings = re.search(
+        r"^([\d,]+) lines shipped, ([\d,]+) read; (\d+) rebal\w+, (\d+) findings", text, re.MULTILINE
+    ).groups()
+    assert shipped == read != "0"
+    assert (rebalances, findings) == ("4", "0")
+    assert "\x1b" not in text  # plain where nobody looks
+
+
+def test_ctrl_c_ends_everything_that_was_started(tmp_path):
+    mark = {"REBALANCE_TEST": str(tmp_path)}
+    command = [sys.executable, "-c", DEMO, str(tmp_path / "demo")]
+    demo = subprocess.Popen(command, cwd=PROJECT, env={**os.environ, **mark}, stdout=subprocess.PIPE, text=True)
+    try:
+        while "Spark starts" not in demo.stdout.readline():
+            assert demo.poll() is None
+        assert len(running_with(mark)) >= 4  # itself, broker, shipper, pipeline
+        demo.send_signal(signal.SIGINT)
+        rest, _ = demo.communicate(timeout=180)
+        assert demo.returncode == 0
+        assert rest.endswith("Stopped; nothing is left running.\n")
+        wait_for_none(mark)
+    finally:
+        demo.kill()

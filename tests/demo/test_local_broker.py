@@ -1,0 +1,38 @@
+"""jobs/demo/local_broker.py."""
+
+from __future__ import annotations
+
+import pytest
+from confluent_kafka.admin import AdminClient
+
+from jobs.common.errors import UserError
+from jobs.demo.local_broker import LocalBroker
+
+pytestmark = [pytest.mark.spark, pytest.mark.slow, pytest.mark.usefixtures("kafka_jars")]
+
+
+def test_it_keeps_its_topics_over_a_restart_and_a_kill(tmp_path):
+    broker = LocalBroker(tmp_path / "b", request_log=True)
+    with broker:
+        broker.create_topic("orders", 3)
+        process = broker._process
+    assert process is not None
+    assert process.poll() is not None
+    broker.start()
+    broker.kill()
+    with broker:
+        topics = AdminClient({"bootstrap.servers": broker.bootstrap}).list_topics(timeout=10).topics
+        assert len(topics["orders"].partitions) == 3
+    assert "(kafka.request.logger)" in (broker.logs / "kafka-request.log").read_text()
+    assert "Kafka Server started" in (broker.logs / "server.log").read_text()
+
+
+def test_what_kafka_does_not_accept_is_told_in_its_own_words(tmp_path):
+    with pytest.raises(UserError, match=r"storage of the broker cannot be formatted: .*log\.segment\.bytes"):
+        LocalBroker(tmp_path / "b", settings={"log.segment.bytes": "nine"}).start()
+
+
+def test_without_jars_it_says_how_to_get_them(tmp_path, monkeypatch):
+    monkeypatch.setenv("REBALANCE_KAFKA_JARS", str(tmp_path / "none"))
+    with pytest.raises(UserError, match=r"run `make \.jars-kafka/resolved\.txt`"):
+        LocalBroker(tmp_path / "b").start()

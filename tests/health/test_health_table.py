@@ -1,0 +1,364 @@
+"""`pipeline_health` as it is written and read, the tally behind it, and `rebalance health` on a folder: all but Spark."""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+from dataclasses import asdict, fields, replace
+from datetime import timedelta
+from pathlib import Path
+
+import pytest
+from deltalake import DeltaTable
+
+from jobs.cli import entry
+from jobs.cli import health as health_command
+from jobs.common.errors import LakehouseError
+from jobs.common.settings import Settings
+from jobs.health import health_table, reading, status
+from jobs.health.batch_health import BatchHealth, Counted, batch_health
+from jobs.health.exposition import render
+from jobs.health.health_table import COMMIT_MS, HealthTable
+from jobs.health.memory import Memory, measured
+from jobs.health.status import QueryStatus, Status
+from jobs.health.tally import Tally
+from jobs.health.verdict import Limits
+from jobs.lakehouse import folder, locks
+from jobs.lakehouse.folder import Lakehouse
+from schemas import HEALTH_TABLES, pipeline_health
+from tests.health.exposition_parser import parse
+
+NOW = 1_795_000_000_000
+DAY = 86_400_000
+ROW = BatchHealth(
+    at=NOW, query="track", run_id="r", batch_id=7, duration_ms=2_000, input_rows=5, event_time=NOW - 6_000, lag_ms=6_000, groups=3
+)
+STATUS = Status(pid=os.getpid(), state=status.RUNNING, once=False, started_ms=NOW, at_ms=NOW, queries=(QueryStatus("track", active=True),))
+
+
+def rows(lake):
+    return reading._rows(lake / "pipeline_health", 0)
+
+
+def files(lake):
+    return sorted((lake / "pipeline_health").glob("*.parquet"))
+
+
+def test_the_names_of_rows_and_of_the_table_are_the_same():
+    assert {field.name for field in fields(BatchHealth)} == set(pipeline_health.SCHEMA.names)
+    assert list(HEALTH_TABLES) == [reading.TABLE]
+
+
+def test_a_row_comes_out_as_it_went_in(tmp_path):
+    table = HealthTable(tmp_path)
+    full = BatchHealth(**{field.name: field.name if "str" in str(field.type) else NOW + index for index, field in enumerate(fields(ROW))})
+    for row in (ROW, full):
+        table.add(row)
+    table.flush(NOW, at_once=True)
+    assert rows(tmp_path) == [full, ROW]
+    assert table.problem is None
+
+
+def test_rows_gather_until_it_is_time_and_nothing_is_written_without_any(tmp_path):
+    table = HealthTable(tmp_path)
+    table.flush(NOW)
+    for second in range(30):
+        table.add(replace(ROW, batch_id=second))
+        table.flush(NOW + second * 1_000)
+    assert not (tmp_path / "pipeline_health").exists()
+    table.flush(NOW + COMMIT_MS)
+    assert (DeltaTable(str(tmp_path / "pipeline_health")).version(), len(rows(tmp_path))) == (1, 30)
+    table.flush(NOW + 2 * COMMIT_MS)
+    table.flush(NOW, at_once=True)
+    assert DeltaTable(str(tmp_path / "pipeline_health")).version() == 1
+
+
+def test_rows_that_cannot_be_written_are_kept_for_the_next_time(tmp_path):
+    table = HealthTable(tmp_path)
+    (tmp_path / "pipeline_health").write_text("a file where the folder should be")
+    table.add(ROW)
+    table.flush(NOW, at_once=True)
+    assert table.problem is not None
+    assert table.problem.startswith("OSError: Generic LocalFileSystem error: ")
+    assert "Not a directory" in table.problem
+    assert table.problem.isprintable()
+    assert table.failures == 1
+    (tmp_path / "pipeline_health").unlink()
+    table.add(replace(ROW, batch_id=8))
+    table.flush(NOW, at_once=True)
+    assert [row.batch_id for row in rows(tmp_path)] == [7, 8]
+    assert table.problem is None
+
+
+def test_rows_that_cannot_be_written_for_long_do_not_fill_the_memory(tmp_path):
+    table = HealthTable(tmp_path)
+    for number in range(health_table._BUFFERED + 5):
+        table.add(replace(ROW, batch_id=number))
+    table.flush(NOW, at_once=True)
+    assert {row.batch_id for row in rows(tmp_path)} == set(range(5, health_table._BUFFERED + 5))
+
+
+@pytest.fixture
+def often(monkeypatch):
+    """Tidies after 10 commits, makes a checkpoint of the log after 8, waits for no reader: else a test would take a minute, or an hour."""
+    monkeypatch.setattr(health_table, "_READERS_HOURS", 0)
+    monkeypatch.setattr(health_table, "TIDY_COMMITS", 10)
+    monkeypatch.setitem(health_table._CONFIGURATION, "delta.checkpointInterval", "8")
+    return 10
+
+
+def test_old_rows_go_and_many_files_become_few(tmp_path, often):
+    table = HealthTable(tmp_path, keep=timedelta(days=30))
+    for number in range(often):
+        table.add(replace(ROW, batch_id=number, at=NOW - (31 * DAY if number % 2 else 29 * DAY)))
+        table.flush(NOW, at_once=True)
+    assert table.problem is None
+    assert sorted(row.batch_id for row in rows(tmp_path)) == list(range(0, often, 2))
+    assert len(DeltaTable(str(tmp_path / "pipeline_health")).file_uris()) == 1
+
+
+def test_what_no_reader_needs_any_more_leaves_the_disk(tmp_path, often):
+    """What a tidying replaced is gone from the disk, and days later the log of then is, up to its checkpoint."""
+    table = HealthTable(tmp_path)
+    log = tmp_path / "pipeline_health" / "_delta_log"
+
+    def write(numbers):
+        for number in numbers:
+            table.add(replace(ROW, batch_id=number))
+            table.flush(NOW, at_once=True)
+        assert table.problem is None
+
+    write(range(often))
+    assert len(files(tmp_path)) == 1
+    for path in log.iterdir():
+        _age(path, days=3)
+    write(range(often, 4 * often))
+    assert sorted(row.batch_id for row in rows(tmp_path)) == list(range(4 * often))
+    assert len(files(tmp_path)) < often
+    versions = [int(path.stem) for path in sorted(log.glob("*.json"))]
+    assert versions[0] == 7  # where the newest checkpoint of then was made
+
+
+def _age(path: Path, days: int) -> None:
+    then = path.stat().st_mtime - days * 86_400
+    os.utime(path, (then, then))
+
+
+# From Spark's words to a row.
+
+PROGRESS = {
+    "runId": "r",
+    "timestamp": "2026-11-18T11:06:38.000Z",
+    "batchId": 7,
+    "batchDuration": 2_001,
+    "numInputRows": 500,
+    "durationMs": {
+        "triggerExecution": 2_000,
+        "latestOffset": 3,
+        "queryPlanning": 43,
+        "addBatch": 1_117,
+        "walCommit": 38,
+        "commitOffsets": 39,
+    },
+    "stateOperators": [{"commitTimeMs": 250}],
+}
+
+
+def test_a_row_says_what_spark_and_the_query_say():
+    counted = Counted(input_rows=100, output_rows=4, event_ms=NOW - 6_000)
+    row = batch_health("track", PROGRESS, counted, lag_events=12, lag_bytes=None, memory=Memory(1, 2, 3))
+    assert row == BatchHealth(
+        at=NOW,
+        query="track",
+        run_id="r",
+        batch_id=7,
+        duration_ms=2_000,
+        latest_offset_ms=3,
+        planning_ms=43,
+        add_batch_ms=1_117,
+        commit_ms=77,
+        state_commit_ms=250,
+        input_rows=100,
+        output_rows=4,
+        event_time=NOW - 6_000,
+        lag_ms=6_000,
+        lag_events=12,
+        driver_memory_bytes=1,
+        jvm_memory_bytes=2,
+        worker_memory_bytes=3,
+    )
+
+
+def test_a_query_that_counts_nothing_is_told_by_spark_alone():
+    row = batch_health("other", {**PROGRESS, "stateOperators": []}, Counted(), lag_events=None, lag_bytes=None, memory=Memory())
+    assert (row.input_rows, row.lag_ms, row.state_commit_ms) == (500, None, None)
+
+
+def batch(batch_id, shard, *, late=0, at_ms=NOW, groups=2, divergences=0, cluster="c"):
+    from jobs.health.batches import TrackedBatch
+
+    summary = {"groups": groups, "held_events": 1, "late_events": 50, "new_late_events": late, "state_bytes": 100, "at_ms": at_ms}
+    return TrackedBatch(batch_id, {"rebalances": 3, "findings": 1}, {(cluster, shard): summary}, {cluster: divergences})
+
+
+def test_shards_that_a_micro_batch_does_not_touch_keep_what_they_had():
+    tally = Tally()
+    tally.tracked("track", batch(0, shard=0, late=5))
+    tally.tracked("track", batch(1, shard=1, late=2, at_ms=NOW - 1, groups=7, divergences=1))
+    counted = tally.counted("track", 1)
+    assert counted == Counted(output_rows=4, late_events=2, divergences=1, event_ms=NOW, groups=9, held_events=2, state_bytes=200)
+    assert tally.counted("track", 1) == tally.counted("track", 0) == Counted()  # told once; older ones are forgotten
+
+
+def test_metrics_are_sums_by_cluster_and_query():
+    from jobs.health.batches import IngestedBatch
+
+    tally = Tally()
+    tally.ingested("ingest", IngestedBatch(0, {"c": (5, 3, 2), 'd"\n': (1, 0, 0)}))
+    tally.ingested("ingest-topic", IngestedBatch(0, {"c": (0, 10, 0)}))
+    tally.tracked("track", batch(0, shard=0, late=5))
+    tally.tracked("track", batch(1, shard=0, late=1, groups=4))
+    tally.tracked("track", batch(2, shard=0, cluster="e", divergences=2))
+    tally.finished(ROW)
+    tally.finished(replace(ROW, duration_ms=30_000, input_rows=6, planning_ms=500))
+    found = parse(render(tally.metrics()))
+    assert found["rebalance_lines_total"].value(cluster="c", outcome="event") == 13
+    assert found["rebalance_lines_total"].value(cluster='d"\n', outcome="skipped") == 1
+    assert found["rebalance_late_events_total"].value(cluster="c") == 6
+    assert found["rebalance_divergences_total"].samples == {
+        ("rebalance_divergences_total", frozenset({("cluster", "c")})): 0,
+        ("rebalance_divergences_total", frozenset({("cluster", "e")})): 2,
+    }
+    assert found["rebalance_groups"].value(cluster="c") == 4
+    assert found["rebalance_state_bytes"].value(cluster="c") == 100
+    assert found["rebalance_rows_written_total"].value(table="rebalances") == 9
+    assert found["rebalance_event_time_seconds"].value(cluster="e") == NOW / 1_000
+    assert found["rebalance_input_rows_total"].value(query="track") == 11
+    assert found["rebalance_batch_duration_seconds"].value("_bucket", query="track", le="20") == 1
+    assert found["rebalance_batch_duration_seconds"].value("_sum", query="track") == 32
+    assert found["rebalance_batch_phase_seconds_total"].value(query="track", phase="planning") == 0.5
+    assert all((family.kind == "counter") == family.name.endswith("_total") for family in found.values())
+
+
+def test_the_memory_of_this_process_is_known():
+    memory = measured(os.getppid())
+    assert memory.driver > 1 << 20
+    assert memory.workers >= memory.driver  # we are one of those that our parent started
+
+
+# The command.
+
+
+@pytest.fixture
+def lake(tmp_path):
+    """A lakehouse in which this very process works and keeps up."""
+    house = Lakehouse(tmp_path)
+    table = HealthTable(tmp_path)
+    table.add(ROW)
+    table.flush(NOW, at_once=True)
+    status.write(house.status, STATUS)
+    with house.lock.open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        yield tmp_path
+
+
+def judge(lake, form="text", now=NOW + 1_000):
+    said = []
+    code = health_command.run(lake, Limits(), form, now, said.append)
+    return code, said
+
+
+def test_one_that_is_well(lake):
+    code, (line,) = judge(lake)
+    assert code == 0
+    assert line == (
+        "OK: running since 2026-11-18 11:06:40 UTC, at 2026-11-18 11:06:34, 6.0 s behind, 3 groups, 0 rows wait, "
+        "1 micro-batches in the last 1 h 0 m, 2.0 s each"
+    )
+
+
+def test_one_that_is_not(lake):
+    code, said = judge(lake, now=NOW + 120_000)
+    assert code == 1
+    assert [line.split(":")[0] for line in said] == ["SILENT"]
+
+
+def test_programs_get_the_same(lake):
+    code, (text,) = judge(lake, "json", now=NOW + 120_000)
+    found = json.loads(text)
+    assert (code, found["ok"], found["running"]) == (1, False, True)
+    assert [problem["code"] for problem in found["problems"]] == ["SILENT"]
+    assert found["newest"]["track"] == asdict(ROW)
+
+
+def test_what_a_process_says_of_its_end_is_printable(lake):
+    Lakehouse(lake).lock.unlink()
+    status.write(Lakehouse(lake).status, replace(STATUS, state=status.FAILED, reason="track failed: \x1b[31m\u202e"))
+    code, (line,) = judge(lake)
+    assert code == 1
+    assert line.isprintable()
+    assert r"\x1b[31m\u202e" in line
+
+
+def test_where_nothing_is_known_nothing_is_said(tmp_path):
+    with pytest.raises(LakehouseError, match="no such folder"):
+        judge(tmp_path / "none")
+    with pytest.raises(LakehouseError, match="it cannot be told"):
+        judge(tmp_path)
+    Lakehouse(tmp_path).status.write_text('{"version": 99}')
+    with pytest.raises(LakehouseError, match="it cannot be told"):
+        judge(tmp_path)
+
+
+def test_a_status_comes_out_as_it_went_in_and_what_a_newer_program_adds_is_passed_over(tmp_path):
+    path = tmp_path / "status.json"
+    status.write(path, STATUS)
+    assert status.read(path) == STATUS
+    said = json.loads(path.read_text())
+    path.write_text(json.dumps({**said, "mood": "good", "queries": [{**query, "mood": "good"} for query in said["queries"]]}))
+    assert status.read(path) == STATUS
+    path.write_text(json.dumps([said]))
+    assert status.read(path) is None
+
+
+def test_a_process_that_has_written_no_row_yet_is_judged_by_what_it_says(tmp_path):
+    status.write(Lakehouse(tmp_path).status, replace(STATUS, state=status.FINISHED))
+    assert judge(tmp_path)[0] == 0
+
+
+def test_a_table_that_is_damaged_is_an_error_in_one_line(lake):
+    for path in files(lake):
+        path.write_bytes(b"nothing")
+    with pytest.raises(LakehouseError, match=r"^cannot read ") as failure:
+        judge(lake)
+    assert "\n" not in str(failure.value)
+
+
+def test_a_look_at_the_lock_does_not_take_it(tmp_path):
+    assert not locks.is_held(Lakehouse(tmp_path).lock)
+    with folder.opened(tmp_path, Settings()):
+        assert locks.is_held(Lakehouse(tmp_path).lock)
+        assert locks.is_held(Lakehouse(tmp_path).lock)
+    assert not locks.is_held(Lakehouse(tmp_path).lock)
+    with folder.opened(tmp_path, Settings()):
+        pass
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (["--max-lag", "soon"], "--max-lag soon: not a duration"),
+        (["--window", "2d"], "--window: 24h at most"),
+        (["--max-quarantined", "101"], "101"),
+    ],
+)
+def test_limits_that_are_none_are_errors_in_one_line(lake, options, message, capsys):
+    assert entry.main(["health", "--lakehouse", str(lake), *options]) == 2
+    assert message in capsys.readouterr().err
+
+
+def test_the_exit_code_is_the_verdict(lake, capsys):
+    assert entry.main(["health", "--lakehouse", str(lake), "--window", "24h"]) == 1  # its status is of 2026-11-18
+    assert capsys.readouterr().out.startswith("SILENT: ")
+    assert entry.main(["health", "--lakehouse", str(lake / "none")]) == 2

@@ -1,0 +1,183 @@
+"""A real run, watched: its rows in `pipeline_health`, its metrics while it runs, and what `rebalance health` says of it."""
+
+from __future__ import annotations
+
+import io
+import os
+import shutil
+import signal
+import socket
+import time
+import urllib.request
+from collections import Counter, defaultdict
+from pathlib import Path
+
+import pytest
+from deltalake import DeltaTable
+from rich.console import Console
+
+from jobs.cli import health as health_command
+from jobs.cli.progress import Progress
+from jobs.common.settings import Settings
+from jobs.health import reading
+from jobs.health.exposition import CONTENT_TYPE
+from jobs.health.verdict import Limits
+from jobs.pipeline import run as pipeline
+from schemas import TRACK_TABLES
+from tests.health.exposition_parser import parse
+
+pytestmark = [pytest.mark.spark, pytest.mark.slow]
+
+RECORDING = Path(__file__).parents[1] / "data" / "recordings" / "kafka-3.9.1"
+LINES = 4_711
+UNREADABLE = 20
+# The recording is old, and this machine may be slow: neither is what is tested.
+PATIENT = Limits(max_lag_ms=10**13, max_batch_ms=10**9, max_stall_ms=10**9)
+
+
+@pytest.fixture(scope="module")
+def logs(tmp_path_factory):
+    """One broker's logs, and lines that cannot be read."""
+    folder = tmp_path_factory.mktemp("logs")
+    shutil.copytree(RECORDING / "broker-2", folder / "c" / "broker-2")
+    bad = '[2026-11-21 01:29:00,000] DEBUG Completed request:{"requestHeader":{"requestApiKeyName":"HEARTBEAT"}} (kafka.request.logger)\n'
+    (folder / "c" / "broker-2" / "kafka-request.log.2").write_text(bad * UNREADABLE)
+    return folder
+
+
+def run(spark, logs, lake, **options):
+    progress = Progress(Console(file=io.StringIO(), width=200))
+    settings = Settings(timezone="America/New_York", slice_lines=2_500)
+    return pipeline.run(logs, lake, settings=settings, progress=progress, spark=spark, **options)
+
+
+def judge(lake):
+    said = []
+    code = health_command.run(lake, PATIENT, "text", time.time_ns() // 1_000_000, said.append)
+    return code, said
+
+
+def health(lake):
+    return reading._rows(lake / "pipeline_health", 0)
+
+
+def table(lake, name):
+    return DeltaTable(str(lake / name)).to_pyarrow_table().to_pylist()
+
+
+def scrape(port):
+    with urllib.request.urlopen(f"http://127.0.0.1:{port}/metrics", timeout=30) as answer:
+        assert answer.headers["Content-Type"] == CONTENT_TYPE
+        return parse(answer.read().decode())
+
+
+@pytest.fixture(scope="module")
+def watched(spark, logs, tmp_path_factory):
+    """A run that follows until everything is tracked: the lakehouse, its last metrics, and what was said of it while it ran."""
+    lake = tmp_path_factory.mktemp("watched") / "lake"
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    seen = {}
+    deadline = time.monotonic() + 300
+
+    def show(_, reached):
+        if not reached.tracked or seen.get("stopped"):
+            return
+        seen["metrics"] = scrape(port)
+        seen["judged"] = judge(lake)
+        if (_everything_is_tracked(lake, seen["metrics"]) and ", 0 rows wait" in seen["judged"][1][0]) or time.monotonic() > deadline:
+            seen["stopped"] = True
+            os.kill(os.getpid(), signal.SIGTERM)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Progress, "show", show)
+        run(spark, logs, lake, once=False, metrics=("127.0.0.1", port))
+    return lake, seen
+
+
+def _everything_is_tracked(lake, metrics):
+    read = metrics.get("rebalance_input_rows_total")
+    if read is None or not {"ingest", "track"} <= {dict(labels)["query"] for _, labels in read.samples}:
+        return False
+    return read.value(query="ingest") == LINES + UNREADABLE and read.value(query="track") == len(table(lake, "group_events"))
+
+
+def test_every_batch_has_a_row_and_the_rows_add_up(watched):
+    lake, _ = watched
+    rows = defaultdict(list)
+    for row in health(lake):
+        rows[row.query].append(row)
+    accounts = Counter()
+    refused = Counter()
+    for line in table(lake, "input_lines"):
+        accounts[line["batch_id"]] += line["lines_read"]
+        refused[line["batch_id"]] += line["quarantined"]
+    assert set(rows) == {"ingest", "track"}
+    assert {row.batch_id: row.input_rows for row in rows["ingest"]} == accounts
+    assert accounts.total() == LINES + UNREADABLE
+    assert sum(row.quarantined for row in rows["ingest"]) == refused.total() == UNREADABLE
+    assert sum(row.input_rows for row in rows["track"]) == len(table(lake, "group_events"))
+    written = Counter(line["batch_id"] for name in TRACK_TABLES for line in table(lake, name))
+    assert {row.batch_id: row.output_rows for row in rows["track"] if row.output_rows} == written
+
+
+def test_a_row_says_how_long_it_took_and_what_it_holds(watched):
+    rows = health(watched[0])
+    for row in rows:
+        assert row.duration_ms > 0
+        assert row.add_batch_ms > 0
+        assert row.latest_offset_ms + row.planning_ms + row.add_batch_ms + row.commit_ms <= row.duration_ms
+        assert row.driver_memory_bytes > 1 << 20
+        assert row.jvm_memory_bytes > 1 << 20
+        assert row.query == "ingest" or row.worker_memory_bytes > 1 << 20  # which needs none; track's may not be there yet
+        assert row.lag_events is not None
+    track = [row for row in rows if row.query == "track"]
+    assert len({(row.query, row.run_id) for row in rows}) == 2
+    newest = max(track, key=lambda row: row.batch_id)
+    assert newest.lag_ms == newest.at - newest.event_time > 0
+    assert newest.groups > 0
+    assert newest.state_bytes > 1_000
+    assert newest.late_events == newest.divergences == 0
+    assert newest.lag_events == 0
+
+
+def test_metrics_say_the_same_while_it_runs(watched):
+    lake, seen = watched
+    metrics = seen["metrics"]
+    rows = health(lake)
+    for query in ("ingest", "track"):
+        of_query = [row for row in rows if row.query == query]
+        assert metrics["rebalance_query_active"].value(query=query) == 1
+        assert metrics["rebalance_input_rows_total"].value(query=query) == sum(row.input_rows for row in of_query)
+        assert metrics["rebalance_batch_duration_seconds"].value("_count", query=query) == len(of_query)
+    assert metrics["rebalance_lines_total"].value(cluster="c", outcome="quarantined") == UNREADABLE
+    assert metrics["rebalance_groups"].value(cluster="c") == max(row.groups for row in rows if row.groups)
+    assert metrics["rebalance_lag_bytes"].value() == 0
+    assert metrics["rebalance_resident_memory_bytes"].value(process="jvm") > 1 << 20
+
+
+def test_health_speaks_of_what_runs_and_of_what_was_stopped(watched):
+    lake, seen = watched
+    code, (text,) = seen["judged"]
+    assert code == 0, text
+    assert text.startswith("OK: running since ")
+    assert "0 rows wait" in text
+    code, said = judge(lake)
+    assert code == 1
+    assert [line.split(":")[0] for line in said] == ["NOT_RUNNING"]
+
+
+def test_a_table_that_cannot_be_written_stops_nothing(spark, logs, tmp_path):
+    lake = tmp_path / "lake"
+    lake.mkdir()
+    (lake / "pipeline_health").write_text("a file where the folder should be")
+    told = []
+    outcome = run(spark, logs, lake, once=True, tell=told.append)
+    assert outcome.added["lines_read"] == LINES + UNREADABLE
+    assert outcome.added["rebalances"] > 10
+    assert len(told) == 1
+    assert "health cannot be written" in told[0]
+    code, said = judge(lake)
+    assert code == 1
+    assert [line.split(":")[0] for line in said] == ["UNWRITTEN"]

@@ -1,0 +1,166 @@
+"""What `dump-offsets` and `poll` refuse, and what a poll writes: no cluster needed."""
+
+from __future__ import annotations
+
+import json
+from concurrent.futures import Future
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+from confluent_kafka import ConsumerGroupState, ConsumerGroupType, KafkaError, KafkaException
+
+from jobs.cli.entry import main
+from jobs.common.errors import UserError
+from jobs.kafka import dump_offsets, poll
+from jobs.kafka.clients import check_cluster_name, read_config
+
+
+def test_a_file_of_settings(tmp_path: Path) -> None:
+    path = tmp_path / "client.properties"
+    path.write_text("# ours\n\nsecurity.protocol=SASL_SSL\nsasl.password = a=b \ngroup.id=mine\n")
+    path.chmod(0o644)
+    with pytest.raises(UserError, match=r"holds sasl\.password and can be read by everybody on this machine: chmod 600"):
+        read_config(path)
+    path.chmod(0o600)
+    assert read_config(path) == {"security.protocol": "SASL_SSL", "sasl.password": "a=b"}
+    assert read_config(None) == {}
+
+
+def test_settings_that_are_none(tmp_path: Path) -> None:
+    (tmp_path / "x").write_text("one\n")
+    with pytest.raises(UserError, match="line 1: write name=value"):
+        read_config(tmp_path / "x")
+    with pytest.raises(UserError, match="No such file"):
+        read_config(tmp_path / "y")
+
+
+@pytest.mark.parametrize("name", ["", "a/b", "_a", ".a", "clients"])
+def test_names_of_clusters_that_no_folder_can_have(name: str) -> None:
+    with pytest.raises(UserError):
+        check_cluster_name("--cluster", name)
+
+
+@pytest.mark.parametrize(("text", "seconds"), [("5s", 5), ("500ms", 0.5), ("2m", 120), ("7", 7)])
+def test_durations(text: str, seconds: float) -> None:
+    assert poll.duration(text) == seconds
+
+
+@pytest.mark.parametrize("text", ["", "s", "1ms", "2h", "-1s", "61m"])
+def test_durations_that_are_none(text: str) -> None:
+    with pytest.raises(UserError, match="--every"):
+        poll.duration(text)
+
+
+def test_commands_that_cannot_work(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "client").write_text("no.such.setting=1\n")
+    for arguments, said in (
+        (["dump-offsets", "--bootstrap", "x:1", "--config", str(tmp_path / "client")], "No such configuration property"),
+        (["poll", "--bootstrap", "x:1", "--out", str(tmp_path), "--every", "never"], "--every never"),
+        (["poll", "--bootstrap", "x:1", "--out", str(tmp_path), "--cluster", "a/b"], "--cluster a/b"),
+        (["run", "--lakehouse", str(tmp_path / "lake")], "give --input, --kafka or --offsets-from"),
+    ):
+        assert main(arguments) == 2
+        error = capsys.readouterr().err
+        assert said in error
+        assert error.count("\n") == 1
+
+
+class Answers:
+    """An admin client that answers what it is told to."""
+
+    def __init__(self, groups) -> None:
+        self.groups = groups
+
+    def list_consumer_groups(self, **_):
+        return done(SimpleNamespace(errors=[], valid=[SimpleNamespace(group_id=name) for name in self.groups]))
+
+    def describe_consumer_groups(self, names, **_):
+        return {name: done(self.groups[name]) for name in names}
+
+
+def done(result):
+    future = Future()
+    if isinstance(result, Exception):
+        future.set_exception(result)
+    else:
+        future.set_result(result)
+    return future
+
+
+def group(state, *members):
+    return SimpleNamespace(
+        state=state,
+        type=ConsumerGroupType.CLASSIC,
+        partition_assignor="range",
+        coordinator=SimpleNamespace(id=1, host="b", port=9092),
+        members=[
+            SimpleNamespace(
+                member_id=m, group_instance_id=None, client_id="app", host="/10.0.0.7", assignment=SimpleNamespace(topic_partitions=[])
+            )
+            for m in members
+        ],
+    )
+
+
+def poller_of(admin):
+    cluster = SimpleNamespace(bootstrap="b:9092", admin=lambda: admin)
+    return poll.Poller(cluster)
+
+
+def polled(poller):
+    return [{k: v for k, v in line.items() if k not in {"timestamp", "took_ms"}} for line in poller.poll()]
+
+
+def test_only_groups_that_changed_have_a_line() -> None:
+    admin = Answers({"g": group(ConsumerGroupState.STABLE, "b-2", "a-1")})
+    poller = poller_of(admin)
+    first, alive = polled(poller)
+    assert [m["member_id"] for m in first["members"]] == ["a-1", "b-2"]
+    assert (first["state"], alive) == ("Stable", {"polled": 1})
+    admin.groups["g"].members.reverse()
+    assert polled(poller) == [{"polled": 1}]
+    admin.groups["h"] = group(ConsumerGroupState.EMPTY)
+    assert [line.get("group") for line in polled(poller)] == ["h", None]
+    del admin.groups["g"]
+    gone, _ = polled(poller)
+    assert (gone["group"], gone["state"]) == ("g", "Dead")
+    assert polled(poller) == [{"polled": 1}]
+
+
+def test_a_group_that_may_not_be_described_is_told_once() -> None:
+    refused = KafkaException(KafkaError(KafkaError.GROUP_AUTHORIZATION_FAILED))
+    poller = poller_of(Answers({"g": refused}))
+    assert [line.get("group") for line in polled(poller)] == ["g", None]
+    assert polled(poller) == [{"polled": 1}]
+
+
+def test_a_cluster_that_does_not_answer_is_complained_of_once(tmp_path: Path) -> None:
+    admin = Answers({"g": group(ConsumerGroupState.EMPTY)})
+    listed = admin.list_consumer_groups
+    fails = iter([True, True, False, True])
+    complaints: list[str] = []
+    polls = []
+
+    def ask(**options):
+        polls.append(1)
+        return done(KafkaException(KafkaError(KafkaError._TRANSPORT))) if next(fails) else listed(**options)
+
+    admin.list_consumer_groups = ask
+    answered = poll.follow(poller_of(admin), tmp_path, every=0.1, once=False, stopped=lambda: len(polls) == 4, complain=complaints.append)
+    assert (answered, len(complaints)) == (1, 2)
+    (file,) = tmp_path.iterdir()
+    assert [next(iter(json.loads(line))) for line in file.read_text().splitlines()] == ["format", "timestamp", "timestamp"]
+
+
+def test_where_a_dump_ended(tmp_path: Path) -> None:
+    path = tmp_path / "x.jsonl"
+    assert dump_offsets.continued(path) is None
+    path.write_text(
+        '{"format":"rebalance-offsets-1"}\n{"timestamp":1,"partition":3,"offset":8,"key":null}\n{"timestamp":7,"read":1}\n{"timestamp":9,"part'
+    )
+    assert dump_offsets.continued(path) == dump_offsets.Known({3: 8}, 7)
+    assert path.read_text().endswith('"read":1}\n')
+    path.write_text("a log\n")
+    with pytest.raises(UserError, match="no dump"):
+        dump_offsets.continued(path)

@@ -1,0 +1,164 @@
+"""Group records of every version, as coordinators encode them; and bytes that nobody encodes."""
+
+from __future__ import annotations
+
+import base64
+import contextlib
+import json
+import struct
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from jobs.kafka.bytes import Reader, UnreadableError
+from jobs.kafka.group_metadata import StoredGroup, UnsupportedVersionError, decode
+
+REAL = Path(__file__).parents[1] / "data" / "offsets" / "kafka-4.2.0.jsonl"
+
+
+def text(value, *, compact=False):
+    if value is None:
+        return b"\x00" if compact else b"\xff\xff"
+    data = value.encode()
+    return (varint(len(data) + 1) if compact else struct.pack(">h", len(data))) + data
+
+
+def blob(data, *, compact=False):
+    return (varint(len(data) + 1) if compact else struct.pack(">i", len(data))) + data
+
+
+def varint(number):
+    out = b""
+    while number >= 0x80:
+        out += bytes([number & 0x7F | 0x80])
+        number >>= 7
+    return out + bytes([number])
+
+
+def key(group="orders", kind=2):
+    return struct.pack(">h", kind) + text(group)
+
+
+def member(version, name, *, instance=None, tags=b"\x00"):
+    compact = version >= 4
+    data = text(name, compact=compact)
+    if version >= 3:
+        data += text(instance, compact=compact)
+    data += text("app", compact=compact) + text("/10.0.0.7", compact=compact)
+    if version >= 1:
+        data += struct.pack(">i", 300_000)
+    data += struct.pack(">i", 45_000)
+    data += blob(b"sub", compact=compact) + blob(b"ass", compact=compact)
+    return data + (tags if compact else b"")
+
+
+def value(version, members=(), *, generation=7, protocol="range", leader="a-1", since=1_800_000_000_000, tags=b"\x00"):
+    compact = version >= 4
+    data = struct.pack(">h", version) + text("consumer", compact=compact) + struct.pack(">i", generation)
+    data += text(protocol, compact=compact) + text(leader, compact=compact)
+    if version >= 2:
+        data += struct.pack(">q", since)
+    data += varint(len(members) + 1) if compact else struct.pack(">i", len(members))
+    return data + b"".join(members) + (tags if compact else b"")
+
+
+@pytest.mark.parametrize("version", range(5))
+def test_every_version(version):
+    group = decode(key(), value(version, [member(version, "a-1", instance="i-1"), member(version, "b-2")]))
+    assert (group.group_id, group.removed, group.protocol_type, group.generation) == ("orders", False, "consumer", 7)
+    assert (group.protocol, group.leader_id) == ("range", "a-1")
+    assert group.state_since_ms == (1_800_000_000_000 if version >= 2 else -1)
+    first, second = group.members
+    assert first == (
+        "a-1", "i-1" if version >= 3 else "", "app", "10.0.0.7", 300_000 if version else -1, 45_000, b"sub", b"ass",
+    )  # fmt: skip
+    assert (second.member_id, second.instance_id) == ("b-2", "")
+
+
+@pytest.mark.parametrize("version", range(5))
+def test_an_empty_group_has_no_leader(version):
+    group = decode(key(), value(version, protocol=None, leader=None))
+    assert (group.protocol, group.leader_id, group.members) == ("", "", ())
+
+
+def test_a_record_without_a_value_removes_the_group():
+    assert decode(key("one-off"), None) == StoredGroup("one-off", removed=True)
+
+
+@pytest.mark.parametrize("kind", [0, 1, 3, 8, 16, 22, 999])
+def test_other_records_are_of_no_concern(kind):
+    assert decode(key(kind=kind), b"anything") is None
+
+
+def test_what_a_later_kafka_adds_to_a_flexible_record_is_passed_over():
+    added = b"\x01" + varint(9) + varint(3) + b"new"
+    group = decode(key(), value(4, [member(4, "a-1", tags=added)], tags=added))
+    assert group.members[0].member_id == "a-1"
+
+
+@pytest.mark.parametrize("version", [-1, 5, 300])
+def test_a_version_that_no_kafka_writes_is_refused(version):
+    with pytest.raises(UnsupportedVersionError, match=f"^{version}$"):
+        decode(key(), struct.pack(">h", version) + value(3)[2:])
+
+
+@pytest.mark.parametrize(
+    ("damaged", "why"),
+    [
+        ((b"", None), "ends too early"),
+        ((b"\xff\xff", None), "a negative type"),
+        ((key() + b"x", None), "left over in the key"),
+        ((b"\x00\x02\x00\x02\xff\xfe", None), "not UTF-8"),
+        ((key(), b""), "ends too early"),
+        ((key(), value(3) + b"x"), "left over in the value"),
+        ((key(), value(3, [member(3, "a-1")])[:-1]), "ends too early"),
+        ((key(), struct.pack(">h", 4) + b"\xff" * 9), "a number that does not end"),
+        ((key(), value(1)[:-4] + b"\x7f\xff\xff\xff"), "ends too early"),
+        ((key(), value(1)[:-4] + b"\x80\x00\x00\x00"), "a negative length"),
+    ],
+)
+def test_damage_is_told(damaged, why):
+    with pytest.raises(UnreadableError, match=why):
+        decode(*damaged)
+
+
+@given(st.binary(max_size=60), st.one_of(st.none(), st.binary(max_size=300)))
+def test_no_bytes_are_too_much_for_it(some_key, some_value):
+    with contextlib.suppress(UnreadableError):
+        decode(some_key, some_value)
+
+
+@given(st.integers(0, 4), st.binary(max_size=200))
+def test_nor_are_bytes_that_begin_as_they_should(version, rest):
+    with contextlib.suppress(UnreadableError):
+        decode(key(), struct.pack(">h", version) + rest)
+
+
+@given(st.integers(0, 4), st.data())
+def test_nor_is_one_wrong_byte(version, data):
+    whole = bytearray(value(version, [member(version, "a-1", instance="i"), member(version, "b")]))
+    whole[data.draw(st.integers(0, len(whole) - 1))] = data.draw(st.integers(0, 255))
+    with contextlib.suppress(UnreadableError):
+        decode(key(), bytes(whole))
+
+
+def test_a_varint_of_five_bytes_is_the_longest():
+    assert Reader(b"\xff\xff\xff\xff\x0f").unsigned_varint() == 0xFFFFFFFF
+
+
+def test_what_a_real_broker_stored():
+    """Kafka 4.2.0: c1 joins, c2 joins, c1 closes, c2 closes."""
+    records = [json.loads(line) for line in REAL.read_text().splitlines()[1:]]
+    groups = [decode(*(base64.b64decode(record[name]) for name in ("key", "value"))) for record in records]
+    assert [(g.generation, len(g.members), g.protocol, [m.client_id for m in g.members]) for g in groups] == [
+        (0, 0, "", []),
+        (1, 1, "range", ["c1"]),
+        (2, 2, "range", ["c1", "c2"]),
+        (3, 1, "range", ["c2"]),
+        (4, 0, "", []),
+    ]
+    assert {m.client_host for g in groups for m in g.members} == {"127.0.0.1"}
+    for record, group in zip(records, groups, strict=True):
+        assert 0 <= record["timestamp"] - group.state_since_ms < 1_000  # the join phase ended just before

@@ -1,0 +1,59 @@
+"""Small lakehouses written by hand: no JVM."""
+
+from __future__ import annotations
+
+import json
+
+from pyspark.sql.types import ArrayType, IntegerType, LongType, StringType, TimestampType
+
+from jobs.lakehouse import tables
+from jobs.pipeline import track
+from schemas import TABLES
+
+DAY = 1_795_219_200_000  # 2026-11-21T00:00:00Z
+HOSTILE = "\x1b[31mred\x1b[0m\n\u202eevil[bold]\x9b1m" + "x" * 100_000
+MEMBER = "app-1-d5592b52-6ee4-419b-a462-b530fc595756"
+
+
+def row(table, **values):
+    """A row of the tracker: what the test does not say is null, or empty where null is not allowed."""
+    empty = {StringType: "", IntegerType: 0, LongType: 0, TimestampType: DAY}
+    fields = [field for field in TABLES[table] if field.name not in {"cluster", "batch_id"}]
+    full = {field.name: None if field.nullable else empty[type(field.dataType)] for field in fields}
+    full |= {field.name: [] for field in fields if isinstance(field.dataType, ArrayType)}
+    full |= {"evidence": "[]"} if "evidence" in full else {}
+    return {"cluster": "c", "table": table, "row": json.dumps(full | values)}
+
+
+def empty_lakehouse(folder):
+    for name, schema in TABLES.items():
+        tables.ensure_table(folder, name, schema)
+    return folder
+
+
+def write(lakehouse, *rows, batch=0):
+    for name in {item["table"] for item in rows}:
+        own = [item for item in rows if item["table"] == name]
+        tables.append(lakehouse / name, track.to_arrow(own, TABLES[name], batch), "test", batch)
+
+
+def line(group="payments", at=0, **values):
+    return row("group_events", **{"group_id": group, "at": DAY + at, "received_at": DAY + at, "broker": "b1"} | values)
+
+
+def rebalance(group="payments", start=0, total=2_000, **values):
+    known = {
+        "group_id": group, "started_at": DAY + start, "ended_at": DAY + start + total, "total_ms": total,
+        "generation": 1, "cause": "MEMBER_JOINED", "outcome": "COMPLETED",
+    }  # fmt: skip
+    return row("rebalances", **known | values)
+
+
+def finding(**values):
+    known = {"group_id": "payments", "at": DAY, "code": "SESSION_TIMEOUT", "severity": "ERROR", "details": "{}"}
+    return row("findings", **known | {"message": "It went silent.", "advice": "Look at it."} | values)
+
+
+def transition(to, at, generation):
+    values = {"group_id": "payments", "at": DAY + at, "to_state": to, "generation": generation}
+    return row("group_transitions", **values)

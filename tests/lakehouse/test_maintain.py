@@ -1,0 +1,295 @@
+"""`rebalance maintain` on tables that are written without Spark."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import threading
+from datetime import datetime, timedelta, timezone
+from pathlib import Path
+
+import duckdb
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from deltalake import DeltaTable
+
+from jobs.cli import entry
+from jobs.common.errors import UserError
+from jobs.lakehouse import delta_files, delta_log, locks, tables
+from jobs.lakehouse.delta_files import ChangedError, data_files
+from jobs.lakehouse.folder import Lakehouse
+from jobs.lakehouse.maintain import EVENTS, Policy, maintain, unread_from
+from jobs.lakehouse.reader import Lake
+from tests.lakehouse.rows import DAY, empty_lakehouse, finding, line, rebalance, write
+
+HOUR = 3_600_000
+NOW = datetime.fromtimestamp(DAY / 1_000, timezone.utc) + timedelta(days=1)
+AT_ONCE = Policy(grace=timedelta(0))
+
+
+@pytest.fixture
+def lake(tmp_path):
+    """Twenty batches, an hour each, of ten groups."""
+    empty_lakehouse(tmp_path / "lake")
+    for batch in range(20):
+        events = [line(group=f"group-{number}", at=batch * HOUR + number, position=batch) for number in range(10)]
+        write(tmp_path / "lake", *events, rebalance(start=batch * HOUR, total=0), finding(at=DAY + batch * HOUR), batch=batch)
+    return tmp_path / "lake"
+
+
+def rows(lake, name):
+    return sorted(map(repr, DeltaTable(str(lake / name)).to_pyarrow_table().to_pylist()))
+
+
+def work(lake, policy=AT_ONCE, **options):
+    return {done.table: done for done in maintain(lake, policy, now=NOW, **options)}
+
+
+def listing(folder):
+    return sorted((str(path), path.stat().st_size) for path in folder.rglob("*") if path.is_file() and not path.name.endswith(".lock"))
+
+
+def test_small_files_become_one_with_the_same_rows(lake):
+    before = {name: rows(lake, name) for name in (EVENTS, "rebalances", "findings")}
+    done = work(lake)
+    assert done[EVENTS].files == (20, 1)
+    assert {name: rows(lake, name) for name in before} == before
+    assert work(lake)[EVENTS].files == (1, 1)
+
+
+def test_a_query_for_one_group_reads_little_of_what_there_is(lake, monkeypatch):
+    def read_for(group):
+        """Files and row groups that may have the group, by the statistics in the log and in the files."""
+        actions = pa.table(DeltaTable(str(lake / EVENTS)).get_add_actions(flatten=True)).to_pylist()
+        files = [added for added in actions if added["min.group_id"] <= group <= added["max.group_id"]]
+        parts = 0
+        for added in files:
+            metadata = pq.read_metadata(lake / EVENTS / added["path"])
+            column = metadata.schema.to_arrow_schema().get_field_index("group_id")
+            parts += sum(
+                metadata.row_group(number).column(column).statistics.min
+                <= group
+                <= metadata.row_group(number).column(column).statistics.max
+                for number in range(metadata.num_row_groups)
+            )
+        return len(files), parts
+
+    assert read_for("group-3") == (20, 20)
+    monkeypatch.setattr(delta_files, "ROW_GROUP", 20)
+    work(lake)
+    assert read_for("group-3") == (1, 1)
+    assert pq.read_metadata(DeltaTable(str(lake / EVENTS)).file_uris()[0]).num_row_groups == 10
+    assert Lake(lake).rows("SELECT count(*) n FROM group_events WHERE group_id = 'group-3'") == [{"n": 20}]
+
+
+def test_rows_that_are_old_enough_go_by_the_time_of_each_table(lake):
+    write(lake, finding(at=DAY - 365 * 24 * HOUR, group_id="old"), batch=20)
+    before = {name: DeltaTable(str(lake / name)).count() for name in (EVENTS, "rebalances", "findings")}
+    policy = Policy(keep=timedelta(hours=10), keep_events=timedelta(hours=2), grace=timedelta(0))
+    told = work(lake, policy, dry_run=True)
+    done = work(lake, policy)
+    # The newest event is of 19:00:00.009; ages are counted from it.
+    assert {name: done[name].rows_removed for name in before} == {EVENTS: 179, "rebalances": 10, "findings": 11}
+    assert {name: told[name].rows_removed for name in before} == {name: done[name].rows_removed for name in before}
+    assert {name: DeltaTable(str(lake / name)).count() for name in before} == {EVENTS: 21, "rebalances": 10, "findings": 10}
+    oldest = duckdb.sql(f"SELECT min(epoch_ms(ended_at)) FROM '{DeltaTable(str(lake / 'rebalances')).file_uris()[0]}'").fetchall()
+    assert oldest == [(DAY + 10 * HOUR,)]
+    assert work(lake, policy)[EVENTS].rows_removed == 0
+
+
+def test_one_event_of_the_future_deletes_nothing(lake):
+    write(lake, line(at=50 * 365 * 24 * HOUR), batch=20)
+    assert work(lake, Policy(keep=timedelta(days=2)))[EVENTS].rows_removed == 0
+
+
+def test_a_row_without_a_time_is_kept(lake):
+    from schemas import quarantine
+
+    for at in (None, DAY - 100 * HOUR):
+        table = pa.table(
+            {"cluster": ["c"], "broker": ["b"], "raw": ["x"], "reason": ["NO_TIME"], "source": ["unknown"], "origin": ["o"],
+             "position": [1], "at": pa.array([at and at * 1_000], pa.timestamp("us", "UTC")), "batch_id": [0]}
+        )  # fmt: skip
+        tables.append(lake / quarantine.NAME, table, f"at {at}", 0)
+    assert work(lake, Policy(keep=timedelta(hours=1)))["quarantine"].rows_removed == 1
+    assert [row["at"] for row in DeltaTable(str(lake / "quarantine")).to_pyarrow_table().to_pylist()] == [None]
+
+
+def test_a_table_that_only_others_know_is_maintained_too(lake):
+    from deltalake import write_deltalake
+
+    for hour in range(5):
+        at = pa.array([(DAY + hour * HOUR) * 1_000], pa.timestamp("us", "UTC"))
+        write_deltalake(str(lake / "pipeline_health"), pa.table({"at": at, "lag": [hour]}), mode="append")
+    done = work(lake, Policy(keep=timedelta(hours=17), grace=timedelta(0)))["pipeline_health"]
+    assert (done.rows_removed, done.files) == (3, (5, 1))
+
+
+def test_what_was_written_last_is_known_after_the_log_was_tidied(lake):
+    assert work(lake)["rebalances"].commits_deleted == 0
+    done = work(lake, Policy(log_grace=timedelta(0)))
+    assert done["rebalances"].commits_deleted > 10
+    assert delta_log.versions(lake / "rebalances")[0] > 10
+    assert tables.last_version(lake / "rebalances", "test") == 19
+    assert delta_log.transactions(lake / "rebalances", DeltaTable(str(lake / "rebalances")).version()) == {"test": 19}
+    before = rows(lake, "rebalances")
+    write(lake, rebalance(), batch=19)
+    assert rows(lake, "rebalances") == before
+    write(lake, rebalance(), batch=20)
+    assert len(rows(lake, "rebalances")) == len(before) + 1
+
+
+def test_replaced_files_stay_for_readers_and_go_afterwards(lake):
+    folder = lake / "rebalances"
+    reader = DeltaTable(str(folder))
+    assert work(lake, Policy())["rebalances"].deleted == 0
+    assert len(reader.to_pyarrow_table()) == 20
+    (folder / "part-of-a-write-that-goes-on.parquet").write_bytes(b"x")
+    killed = folder / "part-of-a-write-that-was-killed.parquet"
+    killed.write_bytes(b"x")
+    os.utime(killed, (1_000_000_000, 1_000_000_000))
+    done = work(lake)["rebalances"]
+    assert (done.deleted, len(list(folder.glob("*.parquet")))) == (21, 2)
+    assert (folder / "part-of-a-write-that-goes-on.parquet").exists()
+
+
+def track_is_at(lake, version, batch=1):
+    """Checkpoint of a track whose batch before the last one ended at this commit."""
+    for number, reached in ((batch - 1, version), (batch, version + 1)):
+        for kind, text in (
+            ("offsets", f'v1\n{{}}\n{{"reservoirVersion":{reached},"index":-1}}'),
+            ("commits", 'v1\n{"nextBatchWatermarkMs":0}'),
+        ):
+            path = Lakehouse(lake).track_checkpoint / kind / str(number)
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text(text)
+
+
+def test_what_track_has_not_read_stays(lake):
+    folder = lake / EVENTS
+    track_is_at(lake, 15)
+    assert unread_from(Lakehouse(lake).track_checkpoint) == 15
+    unread = {path for commit in delta_log.commits(folder, 15) for path in commit.appended}
+    DeltaTable(str(folder), version=12).create_checkpoint()
+    done = work(lake, Policy(grace=timedelta(0), log_grace=timedelta(0)))[EVENTS]
+    assert (done.files, done.deleted) == ((20, 1), 14)
+    assert {path.name for path in folder.glob("*.parquet")} >= unread
+    assert delta_log.versions(folder)[0] == 12
+    assert [commit.appended for commit in delta_log.commits(folder, 21)] == [[]]
+    track_is_at(lake, 21)
+    assert work(lake)[EVENTS].deleted == len(unread)
+
+
+def test_of_a_table_that_nobody_tracks_all_is_kept(lake):
+    work(lake)
+    done = work(lake, Policy(grace=timedelta(0), log_grace=timedelta(0)))[EVENTS]
+    assert (done.deleted, done.commits_deleted) == (0, 0)
+
+
+def test_files_that_another_program_replaced_are_not_replaced_again(lake):
+    folder = lake / "rebalances"
+    files = data_files(DeltaTable(str(folder)))
+    DeltaTable(str(folder)).optimize.compact()
+    before = rows(lake, "rebalances")
+    with pytest.raises(ChangedError, match="run the command again"):
+        delta_files.rewrite(folder, files, lake / "_maintain", order="group_id")
+    assert rows(lake, "rebalances") == before
+
+
+def test_nothing_is_lost_or_doubled_beside_a_writer(lake):
+    ended = threading.Event()
+    appended, failures = [], []
+
+    def append():
+        try:
+            while not ended.is_set():
+                batch = 20 + len(appended)
+                write(lake, rebalance(start=batch * HOUR), batch=batch)
+                appended.append(batch)
+        except Exception as error:  # noqa: BLE001 - told by the main thread
+            failures.append(error)
+
+    thread = threading.Thread(target=append)
+    thread.start()
+    try:
+        for _ in range(5):
+            work(lake)
+    finally:
+        ended.set()
+        thread.join()
+    assert not failures
+    batches = DeltaTable(str(lake / "rebalances")).to_pyarrow_table()["batch_id"].to_pylist()
+    assert sorted(batches) == list(range(20 + len(appended)))
+    assert len(appended) > 1
+
+
+def test_two_cannot_maintain_at_once(lake):
+    with locks.held(Lakehouse(lake).maintain_lock, "", shared=True), pytest.raises(UserError, match="another `rebalance maintain`"):
+        work(lake)
+
+
+def test_a_dry_run_touches_nothing(lake, capsys):
+    before = listing(lake)
+    assert entry.main(["maintain", "--lakehouse", str(lake), "--keep", "1h", "--grace", "0d", "--dry-run"]) == 0
+    assert listing(lake) == before
+    assert "Nothing was done" in capsys.readouterr().out
+
+
+def test_the_command_says_what_it_did(lake, capsys):
+    assert entry.main(["maintain", "--lakehouse", str(lake), "--keep", "90d"]) == 0
+    told = next(text for text in capsys.readouterr().out.splitlines() if text.startswith("rebalances"))
+    assert "20 → 1" in told
+    assert entry.main(["maintain", "--lakehouse", str(lake), "--keep", "ninety"]) == entry.UNUSABLE
+    assert entry.main(["maintain", "--lakehouse", str(lake), "--grace", "30d"]) == entry.UNUSABLE
+    assert entry.main(["maintain", "--lakehouse", str(lake / "nowhere")]) == entry.UNUSABLE
+    assert "no lakehouse" in capsys.readouterr().err
+
+
+def test_a_table_of_which_rows_are_marked_as_deleted_is_left_alone(lake):
+    protocol = lake / "findings" / "_delta_log" / f"{0:020}.json"
+    lines = [json.loads(text) for text in protocol.read_text().splitlines()]
+    for action in lines:
+        if "protocol" in action:
+            features = ["deletionVectors"]
+            action["protocol"] = {"minReaderVersion": 3, "minWriterVersion": 7, "readerFeatures": features, "writerFeatures": features}
+    protocol.write_text("".join(json.dumps(action) + "\n" for action in lines))
+    done = work(lake)
+    assert done["findings"].left_alone
+    assert done["rebalances"].files == (20, 1)
+
+
+@pytest.mark.slow
+def test_kill_9_at_any_moment_loses_and_doubles_nothing(lake):
+    before = {name: rows(lake, name) for name in (EVENTS, "rebalances", "findings")}
+    # Says when it begins, and works slowly enough to be killed in every part of it.
+    script = (
+        "import sys; from datetime import *; from pathlib import Path; from jobs import delta_files; from jobs.maintain import *;"
+        "delta_files.ROW_GROUP = 10; print('ready', flush=True);"
+        "list(maintain(Path(sys.argv[1]), Policy(grace=timedelta(0)), now=datetime.now(timezone.utc)))"
+    )
+    environment = os.environ | {"PYTHONPATH": str(Path(__file__).parents[2])}
+    killed = batch = 0
+    for moment in range(1, 9):
+        for _ in range(3):
+            write(lake, rebalance(start=batch), finding(at=DAY + batch), batch=20 + batch)
+            batch += 1
+        before = {name: rows(lake, name) for name in before}
+        command = [sys.executable, "-c", script, str(lake)]
+        process = subprocess.Popen(command, env=environment, stdout=subprocess.PIPE)
+        process.stdout.readline()
+        try:
+            process.wait(timeout=0.05 * moment)
+        except subprocess.TimeoutExpired:
+            process.send_signal(signal.SIGKILL)
+            killed += 1
+        process.wait()
+        process.stdout.close()
+        assert {name: rows(lake, name) for name in before} == before
+    assert killed
+    done = work(lake)
+    assert {name: rows(lake, name) for name in before} == before
+    assert all(done[name].files[1] == 1 for name in before)

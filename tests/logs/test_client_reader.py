@@ -1,0 +1,133 @@
+"""Logs of client applications: of which group a line is, and when it was written, whatever the application's pattern."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from jobs.logs.bytes import open_log
+from jobs.logs.client_reader import ClientLogReader, ClientTimes
+from jobs.logs.reader import Kept
+from tests.logs.log_makers import START_MS, write
+
+EPOCH = START_MS // 1_000
+
+
+def rd(ms: int, facility: str, sentence: str, name: str = "c1#consumer-1", thread: str = "main") -> bytes:
+    return f"%7|{EPOCH + ms // 1000}.{ms % 1000:03d}|{facility}|{name}| [thrd:{thread}]: {sentence}".encode()
+
+
+def java(ms: int, sentence: str) -> bytes:
+    return (
+        f"[2026-11-21 06:00:{ms // 1000:02d},{ms % 1000:03d}] INFO [Consumer clientId=c1, groupId=orders] {sentence} (org.apache.kafka.X)"
+    ).encode()
+
+
+MAXPOLL = "Application maximum poll interval (8000ms) exceeded by 5ms (adjust max.poll.interval.ms): leaving group"
+
+
+def read(path, mark=None, *, zone="UTC", group="", **how):
+    kept = Kept()
+    reader = ClientLogReader(lambda: open_log(path), ClientTimes(zone), mark, group=group)
+    reader.read(kept, **how)
+    rows = [(kept.positions[i], kept.ats[i], kept.contexts.get(i), kept.faults.get(i)) for i in range(len(kept))]
+    return rows, reader.mark
+
+
+@pytest.mark.parametrize(
+    ("line", "ms"),
+    [
+        (b"%4|1795240801.250|MAXPOLL|x", 1_250),
+        (b"[2026-11-21 06:00:01,250] WARN x", 1_250),
+        (b"2026-11-21 06:00:01,250 WARN x", 1_250),
+        (b"2026-11-21 06:00:01.250  WARN 1 --- [main] o.a.k.X : x", 1_250),
+        (b"2026-11-21T06:00:01.250Z WARN x", 1_250),
+        (b"2026-11-21T07:00:01.250+01:00 WARN x", 1_250),
+        (b"2026-11-21T01:30:01.250-0430 WARN x", 1_250),
+        (b"06:00:01.250 WARN x", None),
+        (b"2026-13-21 06:00:01,250 WARN x", None),
+        (b"%4|soon|MAXPOLL|x", None),
+        (b"", None),
+    ],
+)
+def test_times(line, ms):
+    assert ClientTimes("UTC").read(line, START_MS) == (None if ms is None else START_MS + ms)
+
+
+def test_a_time_without_an_offset_is_local_and_one_with_is_not():
+    berlin = ClientTimes("Europe/Berlin")
+    assert berlin.read(b"2026-11-21 07:00:01.250 x", START_MS) == START_MS + 1_250
+    assert berlin.read(b"2026-11-21T06:00:01.250Z x", START_MS) == START_MS + 1_250
+
+
+def test_what_matters_is_kept_and_the_rest_is_counted(tmp_path):
+    lines = [
+        b"starting up",
+        java(0, "Subscribed to topic(s): orders"),
+        java(1, "Request joining group due to: group is already rebalancing"),
+        java(2, "Updating assignment with"),
+        b"\tAssigned partitions: []",
+        b"2026-11-21 06:00:00,003 INFO com.acme.App - poll timeout has expired, says my own code",
+        java(4, "Member c1-x sending LeaveGroup request to coordinator h:9092 (id: 1 rack: null) due to the consumer is being closed"),
+    ]
+    rows, mark = read(write(tmp_path / "app.log", lines))
+    assert [position for position, *_ in rows] == [3, 7]
+    assert mark.line == 7
+
+
+def test_a_client_that_does_not_name_its_group_is_of_the_one_it_named_last(tmp_path):
+    lines = [
+        rd(0, "MAXPOLL", MAXPOLL),
+        rd(1, "CGRPSTATE", 'Group "orders" changed state init -> up (join-state init)'),
+        rd(2, "CGRPSTATE", 'Group "with"quote": joins', name="c2#consumer-2"),
+        rd(3, "CGRPQUERY", '127.0.0.1:9092/1: Group "billing": querying for coordinator', name="c3#consumer-3"),
+        rd(4, "MAXPOLL", MAXPOLL),
+        rd(5, "MAXPOLL", MAXPOLL, name="c2#consumer-2"),
+        rd(6, "MAXPOLL", MAXPOLL, name="c3#consumer-3"),
+    ]
+    path = write(tmp_path / "app.log", lines)
+    rows, _ = read(path)
+    assert [context for _, _, context, _ in rows] == [None, "orders", 'with"quote', "billing"]
+    rows, _ = read(path, group="from-the-folder")
+    assert rows[0][2] == "from-the-folder"
+
+
+def test_a_line_of_ours_without_a_time_is_told(tmp_path):
+    rows, _ = read(write(tmp_path / "app.log", [b"%4|x|MAXPOLL|c#consumer-1| [thrd:main]: " + MAXPOLL.encode(), b"no time, not ours"]))
+    assert rows == [(1, None, None, "NO_TIMESTAMP")]
+
+
+def test_a_damaged_time_is_an_outlier(tmp_path):
+    years = 10**9
+    lines = [rd(ms, "MAXPOLL", MAXPOLL) for ms in (0, 1, years * 1_000, *range(2, 12))]
+    rows, _ = read(write(tmp_path / "app.log", lines))
+    assert [fault for *_, fault in rows] == [None, None, "TIMESTAMP_OUTLIER", *[None] * 10]
+
+
+JOURNAL = [
+    rd(0, "CGRPSTATE", 'Group "orders" changed state init -> up'),
+    rd(
+        500,
+        "JOINGROUP",
+        "JoinGroup response: GenerationId 1, Protocol range, LeaderId a, my MemberId a, member metadata count 1: (no error)",
+    ),
+    java(700, "Request joining group due to: group is already rebalancing"),
+    b"\xff\x00 not text",
+    rd(900, "MAXPOLL", MAXPOLL),
+    rd(950, "CGRPSTATE", 'Group "other" changed state init -> up', name="c2#consumer-9"),
+    rd(960, "MAXPOLL", MAXPOLL, name="c2#consumer-9"),
+    b"",
+    rd(2_000, "SESSTMOUT", "Consumer group session timed out", name="c2#consumer-9"),
+]
+
+
+@given(lines=st.lists(st.sampled_from(JOURNAL) | st.binary(max_size=30), max_size=30), cuts=st.lists(st.integers(1, 5), max_size=12))
+def test_no_cut_matters(tmp_path_factory, lines, cuts):
+    path = write(tmp_path_factory.mktemp("log") / "app.log", [line.replace(b"\n", b"") for line in lines])
+    whole, _ = read(path)
+    pieces, mark = [], None
+    for count in [*cuts, 1 << 60]:
+        rows, mark = read(path, mark, max_lines=count)
+        pieces += rows
+    assert pieces == whole

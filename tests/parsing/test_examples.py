@@ -1,0 +1,74 @@
+"""Every sentence that Kafka writes is read by its own template, whatever stands in the places of ids."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from coordinator_model import events
+from jobs.parsing.coordinator_log import TEMPLATES
+from jobs.parsing.templates.client import JAVA, LIBRDKAFKA
+from jobs.parsing.templates.reason import REASONS
+
+KINDS = {value for name, value in vars(events).items() if name.isupper() and isinstance(value, str)}
+CLIENTS = (*JAVA, *LIBRDKAFKA)
+EXAMPLES = [(template, example) for template in (*TEMPLATES, *REASONS, *CLIENTS) for example in template.examples]
+IDS = st.text(st.characters(codec="utf-8", exclude_categories=("Cc", "Cs")), min_size=1, max_size=24)
+MEMBER = "client-1-0a9114c9-6472-428a-8e84-9f866df89f04"
+
+
+def first(templates, sentence):
+    return next((t for t in templates if re.match(t.pattern, sentence)), None)
+
+
+@pytest.mark.parametrize(("template", "example"), EXAMPLES, ids=[e[:60] for _, e in EXAMPLES])
+def test_an_example_is_read_as_what_it_is(template, example):
+    assert re.match(template.pattern, example)
+    templates = next(all_ for all_ in (TEMPLATES, REASONS, CLIENTS) if template in all_)
+    assert first(templates, example).kind == template.kind
+
+
+def test_every_template_has_an_example_and_a_kind_that_the_tracker_knows():
+    for template in (*TEMPLATES, *CLIENTS):
+        assert template.examples, template.text
+        assert template.kind in KINDS | {""}, template.kind
+
+
+@given(group=IDS)
+def test_a_group_id_may_hold_any_character(group):
+    for sentence, kind in (
+        (f"Stabilized group {group} generation 7 with 3 members.", events.STABILIZED),
+        (f"Stabilized group {group} generation 7 (__consumer_offsets-9) with 3 members", events.STABILIZED),
+        (f"Member {MEMBER} in group {group} has failed, removing it from the group.", events.MEMBER_FAILED),
+        (f"Group {group} with generation 4 is now empty.", events.GROUP_EMPTY),
+    ):
+        template = first(TEMPLATES, sentence)
+        assert template.kind == kind
+        found = re.match(template.pattern, sentence).groups()
+        assert dict(zip(template.groups, found, strict=True))["group"] == group
+
+
+@given(group=IDS, reason=IDS)
+def test_a_clients_reason_may_hold_any_character(group, reason):
+    sentence = (
+        f"Preparing to rebalance group {group} in state PreparingRebalance with old generation 3 (__consumer_offsets-9) "
+        f"(reason: Removing member {MEMBER} on LeaveGroup; client reason: {reason})"
+    )
+    template = first(TEMPLATES, sentence)
+    found = dict(zip(template.groups, re.match(template.pattern, sentence).groups(), strict=True))
+    assert (template.kind, found["generation"]) == (events.PREPARING_REBALANCE, "3")
+    assert found["reason"].endswith(reason)
+
+
+def test_a_member_id_of_the_consumer_protocol_may_hold_slashes_and_plus_signs():
+    sentence = "[GroupId telemetry] Member PoXy/d3qQpOGkRtEOEp+tQ joins the consumer group using the consumer protocol."
+    template = first(TEMPLATES, sentence)
+    found = dict(zip(template.groups, re.match(template.pattern, sentence).groups(), strict=True))
+    assert (template.kind, found["group"], found["member"]) == (
+        events.CONSUMER_GROUP_LOG,
+        "telemetry",
+        "PoXy/d3qQpOGkRtEOEp+tQ",
+    )

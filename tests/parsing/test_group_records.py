@@ -1,0 +1,219 @@
+"""Lines of dumps and polls as rows of group_events."""
+
+from __future__ import annotations
+
+import base64
+import json
+from datetime import datetime, timedelta, timezone
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from pyspark.sql.pandas.types import to_arrow_schema
+
+from jobs.logs.bytes import open_log
+from jobs.logs.files import discover
+from jobs.logs.reader import Kept
+from jobs.logs.record_reader import RecordReader, RecordTimes, source_of
+from jobs.parsing.group_records import line_rows
+from jobs.parsing.rows import PARSED
+
+REAL = Path(__file__).parents[1] / "data" / "offsets" / "kafka-4.2.0.jsonl"
+AT = datetime(2026, 11, 21, 15, 10, 1, tzinfo=timezone.utc)
+ANSWER = {
+    "timestamp": 1_795_273_798_131,
+    "group": "g",
+    "type": "classic",
+    "state": "Stable",
+    "assignor": "range",
+    "coordinator": {"id": 1, "address": "broker:9092"},
+    "members": [{"member_id": "c1-1", "instance_id": None, "client_id": "c1", "host": "/10.0.0.7", "partitions": ["t-0", "t-1"]}],
+}
+
+
+def rows(text, source="offsets"):
+    line = {
+        "cluster": "c",
+        "broker": source,
+        "origin": f"c/{source}/x.jsonl",
+        "position": 3,
+        "at": AT,
+        "lines": 1,
+        "place": None,
+        "source": source,
+    }
+    found = line_rows({**line, "text": text if isinstance(text, str) else json.dumps(text)})
+    pa.RecordBatch.from_pylist([{name: row.get(name) for name in PARSED.names} for row in found], schema=to_arrow_schema(PARSED))
+    assert [row["lines"] for row in found] == [1, *[0] * (len(found) - 1)]
+    return found
+
+
+def test_a_stored_group_is_a_row_and_one_for_each_member():
+    group, *members = rows(REAL.read_text().splitlines()[3])
+    assert (group["kind"], group["verdict"], group["group_id"], group["generation"]) == ("GROUP_STORED", "event", "g", 2)
+    assert (group["protocol"], group["state"], group["member_count"], group["coordinator_partition"]) == ("range", "Stable", 2, 3)
+    assert [entry["topics"] for entry in group["members"]] == [["orders"], ["orders"]]
+    assert [entry["partitions"] for entry in group["assignments"]] == [
+        ["orders-0", "orders-1", "orders-2"],
+        ["orders-3", "orders-4", "orders-5"],
+    ]
+    assert AT - timedelta(hours=1) < group["received_at"] < AT
+    assert [(row["kind"], row["client_id"], row["client_host"], row["session_timeout_ms"]) for row in members] == [
+        ("GROUP_MEMBER", "c1", "127.0.0.1", 6_000),
+        ("GROUP_MEMBER", "c2", "127.0.0.1", 6_000),
+    ]
+
+
+def test_a_record_without_a_value_is_a_dead_group():
+    (row,) = rows({"timestamp": 1, "partition": 3, "offset": 9, "key": "AAIAAWc=", "value": None})
+    assert (row["kind"], row["state"], row["group_id"]) == ("GROUP_STORED", "Dead", "g")
+
+
+def test_a_commit_is_skipped():
+    (row,) = rows({"timestamp": 1, "key": base64.b64encode(b"\x00\x01\x00\x01g\x00\x01t\x00\x00\x00\x00").decode(), "value": "AAA="})
+    assert row["verdict"] == "skipped"
+
+
+@pytest.mark.parametrize(
+    ("line", "reason"),
+    [
+        ("{", "INVALID_JSON"),
+        ("[1]", "INVALID_JSON"),
+        ("[" * 100_000, "INVALID_JSON"),
+        ({"timestamp": 1}, "MISSING_FIELD: key"),
+        ({"key": "AAIAAWc", "value": None}, "INVALID_BASE64: key"),
+        ({"key": 7, "value": None}, "INVALID_BASE64: key"),
+        ({"key": "AAIAAWc=", "value": "AAA"}, "INVALID_BASE64: value"),
+        ({"key": "AAIAAWc=", "value": "AAM="}, "UNREADABLE_RECORD: ends too early"),
+        ({"key": "AAIAAWc=", "value": "AAk="}, "UNSUPPORTED_VERSION: 9"),
+    ],
+)
+def test_a_bad_record_is_refused_with_a_reason(line, reason):
+    (row,) = rows(line)
+    assert (row["verdict"], row["refusal"]) == ("quarantine", reason)
+    assert row["raw"]
+
+
+def test_a_name_may_hold_any_character():
+    (row,) = rows({"key": "AAIAAQA=", "value": None})
+    assert (row["verdict"], row["group_id"]) == ("event", "\x00")
+    group, member = rows({**ANSWER, "group": "g\x1b[31m\n"}, "poll")
+    assert (group["verdict"], group["group_id"], member["group_id"]) == ("event", "g\x1b[31m\n", "g\x1b[31m\n")
+
+
+def test_a_described_group():
+    group, member = rows(ANSWER, "poll")
+    assert (group["kind"], group["state"], group["protocol"], group["coordinator_address"]) == (
+        "GROUP_DESCRIBED",
+        "Stable",
+        "range",
+        "broker:9092",
+    )
+    assert group["assignments"][0]["partitions"] == ["t-0", "t-1"]
+    assert (member["member_id"], member["client_id"], member["client_host"]) == ("c1-1", "c1", "10.0.0.7")
+
+
+def test_a_described_group_of_the_consumer_protocol():
+    (group,) = rows({**ANSWER, "type": "consumer", "state": "Reconciling"}, "poll")
+    assert group["kind"] == "CONSUMER_GROUP_DESCRIBED"
+
+
+@pytest.mark.parametrize(
+    ("change", "verdict", "reason"),
+    [
+        ({"error": "GROUP_AUTHORIZATION_FAILED"}, "skipped", None),
+        ({"state": "Unknown"}, "skipped", None),
+        ({"state": "Confused"}, "quarantine", "UNKNOWN_STATE: Confused"),
+        ({"state": None}, "quarantine", "MISSING_FIELD: state"),
+        ({"group": 7}, "quarantine", "MISSING_FIELD: group"),
+        ({"members": [7]}, "quarantine", "MISSING_FIELD: members"),
+        ({"members": [{}]}, "quarantine", "MISSING_FIELD: member_id"),
+        ({"members": [{"member_id": "a", "partitions": [1]}]}, "quarantine", "MISSING_FIELD: partitions"),
+        ({"group": "\ud800"}, "quarantine", "CONTROL_CHARACTERS"),
+    ],
+)
+def test_answers_that_say_nothing_or_nonsense(change, verdict, reason):
+    (row,) = rows(ANSWER | change, "poll")
+    assert (row["verdict"], row.get("refusal")) == (verdict, reason)
+
+
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.text(), lambda x: st.lists(x, max_size=3) | st.dictionaries(st.text(), x)
+)
+
+
+@given(st.sampled_from(sorted(ANSWER)), JSON)
+def test_no_value_of_any_field_is_too_much(name, some):
+    rows(ANSWER | {name: some}, "poll")
+
+
+@given(st.binary(max_size=80), st.none() | st.binary(max_size=200))
+def test_no_bytes_are_too_much(key, value):
+    encoded = None if value is None else base64.b64encode(value).decode()
+    rows({"key": base64.b64encode(b"\x00\x02" + key).decode(), "value": encoded})
+
+
+def read(path):
+    kept = Kept()
+    reader = RecordReader(lambda: open_log(path), RecordTimes())
+    while reader.read(kept):
+        pass
+    return kept, reader
+
+
+def test_the_reader_keeps_records_of_groups_and_hears_the_rest(tmp_path):
+    path = tmp_path / "x.jsonl"
+    lines = [
+        '{"format":"rebalance-offsets-1","from":"b:1","began":"2026"}',
+        '{"timestamp":1795273794875,"partition":3,"offset":0,"key":"AAIAAWc=","value":null}',
+        '{"timestamp":1795283794875,"partition":3,"offset":1,"key":"AAEAAWc=","value":null}',
+        '{"timestamp":1795293794875,"partition":3,"offset":2,"key":"AAMAAWc=","value":null}',
+        '{"timestamp": 1795273794000, "partition": 4, "offset": 0, "key": "AAIAAWc=", "value": null}',
+        "",
+        '{"timestamp":-1,"partition":3,"offset":2,"key":"AAIAAWc=","value":null}',
+        '{"partition":3,"offset":2,"key":"AAIAAWc=","value":null}',
+        '{"timestamp":1795303794875,"read":9}',
+    ]
+    path.write_text("\n".join(lines) + "\n")
+    kept, reader = read(path)
+    assert list(zip(kept.positions, kept.ats, strict=True)) == [(2, 1795273794875), (5, 1795273794000), (7, None), (8, None)]
+    assert [kept.faults.get(index) for index in range(4)] == [None, None, "BAD_TIMESTAMP", "NO_TIMESTAMP"]
+    assert reader.mark.newest_ms == 1795303794875
+
+
+def test_the_reader_of_a_poll_keeps_groups(tmp_path):
+    path = tmp_path / "x.jsonl"
+    path.write_text(json.dumps(ANSWER) + '\n{"timestamp":1795273799000,"polled":1,"took_ms":3}\n')
+    kept, reader = read(path)
+    assert kept.positions == [1]
+    assert reader.mark.newest_ms == 1795273799000
+
+
+def test_files_of_records_are_found_beside_brokers(tmp_path):
+    for name in (
+        "c/b1/server.log",
+        "c/offsets/a.jsonl",
+        "c/poll/b.jsonl.gz",
+        "c/b1/poll/deep.jsonl",
+        "c/other/truth.jsonl",
+        "c/poll/.x.jsonl",
+    ):
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).touch()
+    found = {file.origin: (file.cluster, file.broker) for file in discover(tmp_path)}
+    assert found == {
+        "c/b1/server.log": ("c", "b1"),
+        "c/offsets/a.jsonl": ("c", "offsets"),
+        "c/poll/b.jsonl.gz": ("c", "poll"),
+        "c/b1/poll/deep.jsonl": ("c", "poll"),
+    }
+    assert {(file.cluster, file.broker) for file in discover(tmp_path / "c")} >= {("c", "offsets"), ("c", "poll")}
+
+
+def test_a_file_that_is_named_directly_is_told_by_how_it_begins(tmp_path):
+    (tmp_path / "a.jsonl").write_text(json.dumps(ANSWER))
+    assert [file.broker for file in discover(tmp_path / "a.jsonl")] == ["poll"]
+    assert [file.broker for file in discover(REAL)] == ["offsets"]
+    assert source_of(b'{"format":"rebalance-poll-1"}') == "poll"

@@ -1,0 +1,197 @@
+"""Lines in, rows of group_events out: real Spark, lines as brokers write them."""
+
+from __future__ import annotations
+
+import gzip
+import itertools
+import json
+from collections import Counter
+from datetime import datetime, timedelta, timezone
+from pathlib import Path
+
+import pytest
+from pyspark.sql.pandas.types import to_arrow_schema
+
+from jobs.pipeline import ingest
+from schemas import group_events, raw_lines
+
+pytestmark = pytest.mark.spark
+
+RECORDINGS = Path(__file__).parents[1] / "data" / "recordings"
+PREFIX = "[2026-11-21 05:10:07,099] INFO [GroupCoordinator id=1 topic=__consumer_offsets partition=3]"
+START = datetime(2026, 11, 21, 5, 10, 7, 99_000, tzinfo=timezone.utc)
+
+
+def request(api, key, version, body, answer, **overrides):
+    """A request line of the usual envelope."""
+    line = {
+        "isForwarded": False,
+        "requestHeader": {
+            "requestApiKey": key,
+            "requestApiVersion": version,
+            "correlationId": 3,
+            "clientId": "b1",
+            "requestApiKeyName": api,
+        },
+        "request": body,
+        "response": answer,
+        "connection": "127.0.0.1:19092-10.0.0.9:53676-0-2",
+        "totalTimeMs": 5.305,
+        "requestQueueTimeMs": 1.105,
+        "localTimeMs": 2.2,
+        "remoteTimeMs": 1.9,
+        "throttleTimeMs": 0,
+        "responseQueueTimeMs": 0.05,
+        "sendTimeMs": 0.05,
+        "securityProtocol": "PLAINTEXT",
+        "principal": "User:ANONYMOUS",
+        "listener": "PLAINTEXT",
+        "clientInformation": {"softwareName": "apache-kafka-java", "softwareVersion": "3.6.0"},
+        **overrides,
+    }
+    text = json.dumps(line, separators=(",", ":"))
+    return f"[2026-11-21 05:10:07,099] DEBUG Completed request:{text} (kafka.request.logger)"
+
+
+def parsed(spark, *lines, at=START):
+    """Each line through `transform` and `events`, as dicts; (events by position, verdicts by position)."""
+    rows = [("c", "b", "line", "f.log", n, at + timedelta(milliseconds=n), text, None, 1, None) for n, text in enumerate(lines, 1)]
+    told = ingest.transform(spark.createDataFrame(rows, raw_lines.SCHEMA)).persist()
+    try:
+        verdicts = {row["position"]: (row["verdict"], row["refusal"]) for row in told.select("position", "verdict", "refusal").collect()}
+        events = ingest.events(told.toArrow(), 7).to_pylist()
+    finally:
+        told.unpersist()
+    return events, verdicts
+
+
+JOIN = {"groupId": "g", "sessionTimeoutMs": 9000, "rebalanceTimeoutMs": 12000, "memberId": "", "groupInstanceId": None,
+        "protocolType": "consumer", "protocols": [{"name": "range", "metadata": "AAMAAAABAAZvcmRlcnMAAAAAAAAAAP////8AAA=="}]}  # fmt: skip
+JOINED = {"throttleTimeMs": 0, "errorCode": 0, "generationId": 1, "protocolName": "range", "leader": "m-1", "memberId": "m-1",
+          "members": [{"memberId": "m-1", "groupInstanceId": None, "metadata": "AAMAAAABAAZvcmRlcnMAAAAAAAAAAP////8AAA=="}]}  # fmt: skip
+
+
+def test_join_group_with_its_subscription_decoded(spark):
+    (event,), _ = parsed(spark, request("JOIN_GROUP", 11, 5, JOIN, JOINED))
+    assert (event["kind"], event["group_id"], event["member_id"], event["answer_member_id"]) == ("JOIN_GROUP", "g", "", "m-1")
+    assert (event["answer_generation"], event["leader_id"], event["protocol"], event["session_timeout_ms"]) == (1, "m-1", "range", 9000)
+    assert (event["client_id"], event["client_host"], event["software"]) == ("b1", "10.0.0.9", "apache-kafka-java 3.6.0")
+    assert event["protocols"][0]["topics"] == ["orders"]
+    assert event["members"][0]["topics"] == ["orders"]
+    assert event["at"] - event["received_at"] == timedelta(milliseconds=5.305)
+    assert event["batch_id"] == 7
+
+
+@pytest.mark.parametrize(
+    ("version", "body", "answer", "members"),
+    [
+        (1, {"groupId": "g", "memberId": "m-1"}, {"throttleTimeMs": 0, "errorCode": 0}, None),
+        (
+            4,
+            {"groupId": "g", "members": [{"memberId": "m-1", "groupInstanceId": None}, {"memberId": "", "groupInstanceId": "i"}]},
+            {"throttleTimeMs": 0, "errorCode": 0, "members": [
+                {"memberId": "m-1", "groupInstanceId": None, "errorCode": 0}, {"memberId": "", "groupInstanceId": "i", "errorCode": 25},
+            ]},
+            [("m-1", 0), ("", 25)],
+        ),
+    ],
+)  # fmt: skip
+def test_both_shapes_of_leave_group(spark, version, body, answer, members):
+    (event,), _ = parsed(spark, request("LEAVE_GROUP", 13, version, body, answer))
+    if members is None:
+        assert event["member_id"] == "m-1"
+    else:
+        assert [(m["member_id"] or "", m["error_code"]) for m in event["members"]] == members
+
+
+@pytest.mark.parametrize(("field", "version"), [("generationId", 8), ("generationIdOrMemberEpoch", 9)])
+def test_both_names_of_the_generation_and_errors_by_partition(spark, field, version):
+    partitions = [{"partitionIndex": p, "committedOffset": 7, "committedLeaderEpoch": 0, "committedMetadata": ""} for p in (0, 1)]
+    body = {"groupId": "g", field: 4, "memberId": "m-1", "groupInstanceId": None, "topics": [{"name": "t", "partitions": partitions}]}
+    codes = [{"partitionIndex": 0, "errorCode": 0}, {"partitionIndex": 1, "errorCode": 22}]
+    (event,), _ = parsed(
+        spark,
+        request("OFFSET_COMMIT", 8, version, body, {"throttleTimeMs": 0, "topics": [{"name": "t", "partitions": codes}]}),
+    )
+    assert (event["generation"], event["error_code"], event["member_count"]) == (4, 22, 2)
+
+
+@pytest.mark.parametrize(
+    ("connection", "host"),
+    [
+        ("127.0.0.1:9092-10.1.2.3:5000-7", "10.1.2.3"),
+        ("127.0.0.1:9092-10.1.2.3:5000-0-7", "10.1.2.3"),
+        ("0:0:0:0:0:0:0:1:9092-2001:db8:0:0:0:0:0:5:5000-0-7", "2001:db8:0:0:0:0:0:5"),
+    ],
+)
+def test_connection_ids_of_three_and_four_parts(spark, connection, host):
+    (event,), _ = parsed(spark, request("JOIN_GROUP", 11, 5, JOIN, JOINED, connection=connection))
+    assert event["client_host"] == host
+
+
+def test_what_is_wrong_with_a_line(spark):
+    good = request("JOIN_GROUP", 11, 5, JOIN, JOINED)
+    damaged = {
+        "cut": good[:400],
+        "nested wrong": good.replace('"members":[', '"members":[[', 1),
+        "another type": good.replace('"groupId":"g"', '"groupId":["g"]', 1),
+        "another type of text": good.replace('"groupId":"g"', '"groupId":true', 1),
+        "a version of the future": good.replace('"requestApiVersion":5', '"requestApiVersion":42', 1),
+        "no body": good.replace('"request":' + json.dumps(JOIN, separators=(",", ":")), '"request":""', 1),
+        "another api": good.replace('"requestApiKey":11', '"requestApiKey":14', 1),
+        "no group": good.replace('"groupId":"g",', "", 1),
+        "no such error": good.replace('"errorCode":0', '"errorCode":7777', 1),
+        "a coordinator line cut": f"{PREFIX} Preparing to reb",
+        "a coordinator line nobody writes": f"{PREFIX} Stabilised grüp x. (org.apache.kafka.coordinator.group.GroupMetadataManager)",
+    }
+    assert len(set(damaged.values()) | {good}) == len(damaged) + 1
+    events, verdicts = parsed(spark, good, *damaged.values())
+    assert [event["position"] for event in events] == [1]
+    assert {name: verdicts[n][0] for n, name in enumerate(damaged, 2)} == dict.fromkeys(damaged, "quarantine")
+
+
+def test_lines_of_other_matters_are_skipped(spark):
+    _, verdicts = parsed(
+        spark,
+        request("FETCH", 1, 18, {"replicaId": -1}, {"errorCode": 0}),
+        "[2026-11-21 05:10:07,099] INFO [UnifiedLog partition=orders-0, dir=/data] Deleting segments (kafka.log.UnifiedLog)",
+        "\tat kafka.coordinator.group.GroupCoordinator.onCompleteJoin(GroupCoordinator.scala:1)",
+        "\tgroup.coordinator.threads = 1",
+        "",
+    )
+    assert {verdict for verdict, _ in verdicts.values()} == {"skipped"}
+
+
+def time_of(line):
+    return datetime.strptime(line[1:24], "%Y-%m-%d %H:%M:%S,%f").replace(tzinfo=timezone.utc)
+
+
+def test_runs_of_any_batching_hold_the_same_heartbeats(spark):
+    path = RECORDINGS / "kafka-3.9.1" / "broker-1" / "kafka-request.log.gz"
+    with gzip.open(path, "rt", encoding="utf-8") as file:
+        lines = [line.rstrip("\n") for line in file if '"HEARTBEAT"' in line][:1500]
+
+    def beats(*cuts):
+        found = Counter()
+        made = 0
+        for start, end in itertools.pairwise(cuts):
+            rows = [("c", "b", "line", "f", n, time_of(line), line, None, 1, None) for n, line in enumerate(lines[start:end], start + 1)]
+            told = ingest.transform(spark.createDataFrame(rows, raw_lines.SCHEMA).coalesce(1)).persist()  # else parsed four times
+            for row in ingest.events(told.toArrow(), 0).to_pylist():
+                made += 1
+                assert row["lines"] == row["beat_count"] == len(row["beats"]) == len(row["positions"])
+                first = row["received_at"].timestamp() * 1000 // 1
+                for beat, position in zip(row["beats"], row["positions"], strict=True):
+                    found[row["member_id"], row["generation"], row["error_code"], round(first + beat), position] += 1
+        return found, made
+
+    whole, rows = beats(0, len(lines))
+    assert sum(whole.values()) == len(lines)
+    assert rows < len(lines) / 4
+    assert beats(0, 11, 400, 401, 1100, len(lines))[0] == whole
+
+
+def test_rows_are_what_the_schema_says(spark):
+    rows = [("c", "b", "line", "f.log", 1, START, request("JOIN_GROUP", 11, 5, JOIN, JOINED), None, 1, None)]
+    told = ingest.transform(spark.createDataFrame(rows, raw_lines.SCHEMA))
+    assert ingest.events(told.toArrow(), 1).schema == to_arrow_schema(group_events.SCHEMA)

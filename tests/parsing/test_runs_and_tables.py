@@ -1,0 +1,171 @@
+"""Runs of heartbeats, partitions of groups, and tables that are written once."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from datetime import datetime, timedelta, timezone
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+from deltalake import DeltaTable
+from pyspark.sql.pandas.types import to_arrow_schema
+from pyspark.sql.types import StructType
+
+from jobs.lakehouse import tables
+from jobs.parsing.group_partition import group_partition
+from jobs.parsing.heartbeat_runs import heartbeat_runs
+from jobs.parsing.rows import PARSED
+from jobs.pipeline import ingest
+from schemas import INGEST_TABLES, group_events, input_lines, quarantine, raw_lines
+
+pytestmark = pytest.mark.spark
+
+MEASURED = json.loads((Path(__file__).parents[1] / "data" / "traces" / "group_partition.json").read_text("utf-8"))
+START = datetime(2026, 11, 21, 5, 0, tzinfo=timezone.utc)
+
+
+REQUEST = (
+    '[t] DEBUG Completed request:{"isForwarded":false,"requestHeader":{"requestApiKey":12,"requestApiVersion":4,"correlationId":3,'
+    '"clientId":"b1","requestApiKeyName":"HEARTBEAT"},"request":{"groupId":"g","generationId":4,"memberId":"m"},"response":'
+    '{"errorCode":0},"connection":"127.0.0.1:9092-10.0.0.9:53676-0-2","totalTimeMs":1.0,"requestQueueTimeMs":0.0,'
+    '"localTimeMs":1.0,"remoteTimeMs":0.0,"responseQueueTimeMs":0.0,"sendTimeMs":0.0} (kafka.request.logger)'
+)
+
+
+def runs(*beats):
+    """(arrival of the first, beats, longest gap, positions) of the runs of beats (arrival in ms since START, error code)."""
+    member = {
+        "cluster": "c", "broker": "b", "source": "request", "origin": "f", "kind": "HEARTBEAT", "group_id": "g", "member_id": "m",
+        "generation": 4, "connection": "x", "correlation_id": 1, "api_version": 4, "lines": 1, "verdict": "event",
+    }  # fmt: skip
+    rows = []
+    for position, (ms, error) in enumerate(beats, 1):
+        arrival = START + timedelta(milliseconds=ms)
+        rows.append({**member, "position": position, "error_code": error, "received_at": arrival, "at": arrival})
+    found = heartbeat_runs(pa.Table.from_pylist(rows, schema=to_arrow_schema(PARSED))).to_pylist()
+    return sorted((row["received_at"], list(row["beats"]), row["longest_gap_ms"], list(row["positions"])) for row in found)
+
+
+def test_a_run_is_cut_where_the_rhythm_or_the_answer_changes():
+    steady = [(3000 * n, 0) for n in range(5)]
+    after_a_gap = [(25_000 + 3100 * n, 0) for n in range(3)]
+    refused = [(40_000, 27)]
+    found = runs(*steady, *after_a_gap, *refused)
+    assert [run[1:] for run in found] == [
+        ([0, 3000, 6000, 9000, 12_000], 3000, [1, 2, 3, 4, 5]),
+        ([0], None, [6]),  # the gap before it is another rhythm, and so is the gap after it
+        ([0, 3100], 3100, [7, 8]),
+        ([0], None, [9]),
+    ]
+
+
+def test_beats_are_in_the_order_of_their_arrival():
+    ((_, beats, _, positions),) = runs((3001, 0), (1, 0), (6001, 0))
+    assert (beats, positions) == ([0, 3000, 6000], [2, 1, 3])
+
+
+def test_arrival_and_offset_are_cut_alike():
+    """Whichever beat is the first of its row, the sum is the arrival in whole milliseconds."""
+    beats = [(1000 * n + part, 0) for n, part in enumerate([0.3, 0.9, 1.5, 0.001, 0.999, 0.5], 1)]
+
+    def arrivals(*batches):
+        found = Counter()
+        for batch in batches:
+            for received, offsets, _, _ in runs(*batch):
+                first = (received.astimezone(timezone.utc) - START) // timedelta(milliseconds=1)  # collected naive, in local time
+                found.update(first + offset for offset in offsets)
+        return found
+
+    assert arrivals(beats) == arrivals(beats[:1], beats[1:4], beats[4:]) == Counter([1000, 2000, 3001, 4000, 5000, 6000])
+
+
+def test_kafkas_partition(spark):
+    frame = spark.createDataFrame([(row["group"],) for row in MEASURED], "g STRING")
+    found = {row["g"]: (row["few"], row["many"]) for row in frame.select("g", *_partitions()).collect()}
+    assert found == {row["group"]: (row["partition_of_50"], row["partition_of_997"]) for row in MEASURED}
+
+
+def _partitions():
+    from pyspark.sql import functions as F
+
+    return group_partition(F.col("g"), 50).alias("few"), group_partition(F.col("g"), 997).alias("many")
+
+
+def test_partition_of_characters_beyond_the_basic_plane_and_of_none(spark):
+    frame = spark.createDataFrame([("\N{GRINNING FACE}",), ("",)], "g STRING")
+    assert [row["few"] for row in frame.select(*_partitions()).collect()] == [1_772_899 % 50, 0]
+
+
+@pytest.fixture
+def lakehouse(tmp_path):
+    for name, schema in INGEST_TABLES.items():
+        tables.ensure_table(tmp_path, name, schema)
+    return tmp_path
+
+
+def table(lakehouse, name):
+    return DeltaTable(str(lakehouse / name)).to_pyarrow_table().to_pylist()
+
+
+@pytest.fixture(scope="module")
+def rows(spark):
+    """Rows of PARSED: an event, a line that is refused, one that is skipped. Parsed once."""
+    texts = (REQUEST, "\x1b[31m Completed request:{", "something else")
+    raw = [("c", "b", "line", "f", n, START, text, None, 1, None) for n, text in enumerate(texts)]
+    told = ingest.transform(spark.createDataFrame(raw, raw_lines.SCHEMA).coalesce(1))
+    return told.toArrow()
+
+
+def test_a_batch_that_is_run_again_changes_nothing(rows, lakehouse):
+    for batch_id in (0, 0, 1, 0, 1):
+        ingest.write_batch(rows, batch_id, lakehouse=lakehouse)
+    assert sorted(row["batch_id"] for row in table(lakehouse, group_events.NAME)) == [0, 1]
+    assert sorted(row["batch_id"] for row in table(lakehouse, quarantine.NAME)) == [0, 1]
+    assert {row["raw"] for row in table(lakehouse, quarantine.NAME)} == {"\\x1b[31m Completed request:{"}
+    accounts = [(row["lines_read"], row["skipped"], row["events"], row["quarantined"]) for row in table(lakehouse, input_lines.NAME)]
+    assert accounts == [(3, 1, 1, 1)] * 2
+
+
+def test_after_a_crash_between_two_tables_the_rest_is_written(rows, lakehouse, monkeypatch):
+    append = tables.append
+
+    def killed(path, *how):
+        if path.name == quarantine.NAME:
+            raise KeyboardInterrupt
+        append(path, *how)
+
+    with monkeypatch.context() as crash:
+        crash.setattr(tables, "append", killed)
+        with pytest.raises(KeyboardInterrupt):
+            ingest.write_batch(rows, 0, lakehouse=lakehouse)
+    assert [len(table(lakehouse, name)) for name in INGEST_TABLES] == [1, 0, 0]
+    ingest.write_batch(rows, 0, lakehouse=lakehouse)
+    assert [len(table(lakehouse, name)) for name in INGEST_TABLES] == [1, 1, 1]
+
+
+def test_a_lakehouse_and_its_checkpoint_belong_together(spark, rows, lakehouse, tmp_path):
+    ingest.write_batch(rows, 0, lakehouse=lakehouse)
+    with pytest.raises(ingest.IngestError, match="keep or delete both"):
+        ingest.start_ingest(spark, spool_slices=tmp_path / "s", lakehouse=lakehouse, checkpoint=tmp_path / "new", once=True)
+
+
+def test_tables_have_their_columns_comments(lakehouse):
+    fields = {field.name: field for field in DeltaTable(str(lakehouse / group_events.NAME)).schema().fields}
+    for field in group_events.SCHEMA:
+        assert fields[field.name].metadata.get("comment") == field.metadata.get("comment")
+        assert fields[field.name].nullable == field.nullable
+
+
+def test_a_table_of_an_older_version_gets_the_columns_that_came_since(rows, tmp_path):
+    older = StructType([field for field in group_events.SCHEMA if not field.name.startswith("coordinator_")])
+    tables.ensure_table(tmp_path, group_events.NAME, older)
+    for name, schema in INGEST_TABLES.items():
+        tables.ensure_table(tmp_path, name, schema)
+    ingest.write_batch(rows, 0, lakehouse=tmp_path)
+    (event,) = table(tmp_path, group_events.NAME)
+    assert event.keys() == set(group_events.SCHEMA.names)
+    version = DeltaTable(str(tmp_path / group_events.NAME)).version()
+    tables.ensure_table(tmp_path, group_events.NAME, group_events.SCHEMA)
+    assert DeltaTable(str(tmp_path / group_events.NAME)).version() == version  # nothing to do: no commit

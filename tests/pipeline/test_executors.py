@@ -1,0 +1,84 @@
+"""jobs/pipeline/executors.py without a cluster, and what else a cluster needs of the jobs. On one: tests/cluster."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from jobs import ingest, ingest_topic, track
+from jobs.common.errors import UserError
+from jobs.lakehouse.folder import Lakehouse
+from jobs.pipeline import executors
+from jobs.pipeline.session import is_local
+
+
+def problems(folder, expected=None):
+    look = executors.look_around([0, 1], markers=[str(folder / "marker")], expected=expected or executors.fingerprint())
+    return {problem for _, problem in look}
+
+
+def test_a_folder_with_the_marker_is_the_drivers(tmp_path):
+    (tmp_path / "marker").touch()
+    assert problems(tmp_path) == {""}
+    assert [path.name for path in tmp_path.iterdir()] == ["marker"]
+
+
+def test_a_folder_of_the_same_name_is_not(tmp_path):
+    (found,) = problems(tmp_path)
+    assert f"does not see {tmp_path}" in found
+
+
+def test_a_folder_that_cannot_be_written_to_is_named(tmp_path):
+    """To write a file whose name is too long is refused to everybody, root included."""
+    marker = tmp_path / ("m" * 254)
+    marker.touch()
+    look = executors.look_around([0], markers=[str(marker)], expected=executors.fingerprint())
+    assert [problem for _, problem in look if f"cannot write to {tmp_path}: File name too long" in problem]
+
+
+def test_another_version_of_the_project_is_refused(tmp_path):
+    (tmp_path / "marker").touch()
+    (found,) = problems(tmp_path, expected="of another version")
+    assert "has another version of this project" in found
+
+
+@pytest.mark.parametrize(
+    ("master", "local"),
+    [
+        ("local", True),
+        ("local[2]", True),
+        ("local[*]", True),
+        ("local[*, 3]", True),
+        ("local-cluster[2,1,1024]", False),
+        ("spark://h:7077", False),
+        ("yarn", False),
+    ],
+)
+def test_only_a_driver_that_is_its_own_executor_is_local(master, local):
+    assert is_local(master) is local
+
+
+@pytest.mark.parametrize("url", ["s3a://bucket/lake", "hdfs:///lake", "file:/lake"])
+def test_a_lakehouse_is_a_folder_not_a_url(url):
+    with pytest.raises(UserError, match=rf"the lakehouse has to be a folder, not a URL \({url.split(':')[0]}:\.\.\.\)"):
+        Lakehouse(Path(url))
+
+
+@pytest.mark.parametrize("path", ["lake", "/a/b:c/d", "c:/lake", "logs/s3a:/lake"])
+def test_a_path_with_a_colon_may_be_a_folder(path):
+    assert str(Lakehouse(Path(path)).folder) == str(Path(path))
+
+
+@pytest.mark.parametrize(
+    ("job", "arguments"),
+    [(ingest, ["--input", "."]), (ingest_topic, ["--kafka", "127.0.0.1:1"]), (track, [])],
+)
+def test_the_jobs_refuse_a_url_before_they_start_spark(job, arguments, tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    Path("server.log").touch()
+    with pytest.raises(SystemExit) as ended:
+        job.main([*arguments, "--lakehouse", "s3a://bucket/lake", "--once"])
+    assert ended.value.code == 2
+    assert "not a URL (s3a:...)" in capsys.readouterr().err
+    assert [path.name for path in tmp_path.iterdir()] == ["server.log"]

@@ -1,0 +1,354 @@
+"""Copying events into a new lakehouse, and letting two lakehouses change places: without Spark."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from datetime import datetime, timedelta, timezone
+from pathlib import Path
+
+import pytest
+from deltalake import DeltaTable
+
+from jobs.cli import entry
+from jobs.common.errors import UserError
+from jobs.common.settings import Settings
+from jobs.lakehouse import event_copy, locks, swap, tables
+from jobs.lakehouse import folder as lakehouses
+from jobs.lakehouse.event_copy import EventCopy
+from jobs.lakehouse.folder import Lakehouse
+from jobs.lakehouse.maintain import EVENTS, Policy, maintain
+from jobs.pipeline import track
+from jobs.pipeline.replay import replay
+from schemas import TABLES, TRACK_TABLES
+from tests.lakehouse.rows import DAY, empty_lakehouse, line, rebalance, write
+
+NOW = datetime.fromtimestamp(DAY / 1_000, timezone.utc) + timedelta(days=1)
+SHIPPED = "server@0123456789ab.log"
+
+
+def append(lake, batch, *events, app="rebalance-ingest"):
+    tables.append(lake / EVENTS, track.to_arrow(list(events), TABLES[EVENTS], batch), app, batch)
+
+
+@pytest.fixture
+def lake(tmp_path):
+    """Thirty batches of seven groups, each with its clock, of which no file has only one batch."""
+    empty_lakehouse(tmp_path / "lake")
+    for batch in range(30):
+        append(tmp_path / "lake", batch, *batch_of(batch))
+    work(tmp_path / "lake")
+    assert len(DeltaTable(str(tmp_path / "lake" / EVENTS)).file_uris()) == 1
+    return tmp_path / "lake"
+
+
+def work(lake, **policy):
+    for _ in maintain(lake, Policy(**policy), now=NOW):
+        pass
+
+
+def batch_of(batch, origin="server.log"):
+    events = [line(group=f"group-{(batch + number) % 7}", at=batch * 1_000 + number, position=number, origin=origin) for number in range(5)]
+    return [*events, line(group=None, at=batch * 1_000 + 999, kind="clock", origin=origin)]
+
+
+def copy_of(lake, folder):
+    new = tables.ensure_table(folder, EVENTS, TABLES[EVENTS])
+    return EventCopy(lake / EVENTS, new, folder / "_spill"), new
+
+
+def copied(table):
+    """(batch, position or None for a clock) of the rows, file by file as they were written."""
+    files = []
+    for version in range(1, DeltaTable(str(table)).version() + 1):
+        paths = [path for commit in event_copy.delta_log.commits(table, version) if commit.version == version for path in commit.appended]
+        assert len(paths) <= 1, "track counts files, and a commit must not be cut"
+        files += [
+            event_copy.pa.parquet.read_table(table / path).select(["batch_id", "kind", "position", "origin"]).to_pylist() for path in paths
+        ]
+    return files
+
+
+def content(table):
+    return sorted(map(repr, DeltaTable(str(table)).to_pyarrow_table().to_pylist()))
+
+
+def test_batches_come_out_whole_and_in_order_of_files_that_mix_them(lake, tmp_path, monkeypatch):
+    monkeypatch.setattr(event_copy, "CHUNK_ROWS", 20)
+    monkeypatch.setattr(event_copy, "_RANGE_ROWS", 50)
+    copy, new = copy_of(lake, tmp_path / "new")
+    assert [reached.done for reached in copy.run()][-1] == 180
+    assert content(new) == content(lake / EVENTS)
+    files = [{row["batch_id"] for row in file} for file in copied(new)]
+    assert len(files) > 5
+    assert sum(map(len, files)) == 30, "no batch lies in two files"
+    assert [batch for file in files for batch in sorted(file)] == list(range(30))
+
+
+def test_a_copy_goes_on_where_it_was_and_takes_up_what_came_since(lake, tmp_path, monkeypatch):
+    monkeypatch.setattr(event_copy, "CHUNK_ROWS", 20)
+    ended = next(iter(copy_of(lake, tmp_path / "new")[0].run()))  # and no further
+    assert 0 < ended.done < 180
+    append(lake, 30, *batch_of(30))
+    work(lake, keep=timedelta(seconds=5))  # deletes most rows of what the copy began with, and puts the new ones in order
+    append(lake, 31, *batch_of(31))
+    copy, new = copy_of(lake, tmp_path / "new")
+    assert next(iter(copy.run())).done > ended.done
+    for _ in copy_of(lake, tmp_path / "new")[0].run():
+        pass
+    batches = [batch for file in copied(new) for batch in sorted({row["batch_id"] for row in file})]
+    assert batches == list(range(32))
+    assert DeltaTable(str(new)).count() == 32 * 6
+    assert tables.last_version(new, "rebalance-ingest") == 31
+    before = DeltaTable(str(new)).version()
+    assert list(copy_of(lake, tmp_path / "new")[0].run()) == []
+    assert DeltaTable(str(new)).version() == before
+
+
+@pytest.mark.slow
+def test_a_copy_that_is_killed_again_and_again_has_every_event_once(lake, tmp_path):
+    for batch in range(30, 40):  # commits of their own
+        append(lake, batch, *batch_of(batch))
+    script = (
+        "import sys; from pathlib import Path; from jobs import event_copy, sinks; from schemas import TABLES; event_copy.CHUNK_ROWS = 1;"
+        "old, new = map(Path, sys.argv[1:]); table = sinks.ensure_table(new, 'group_events', TABLES['group_events']);"
+        "[None for _ in event_copy.EventCopy(old / 'group_events', table, new / '_spill').run()]"
+    )
+    command = [sys.executable, "-c", script, str(lake), str(tmp_path / "new")]
+    environment = os.environ | {"PYTHONPATH": str(Path(__file__).parents[2])}
+    log = tmp_path / "new" / EVENTS / "_delta_log"
+    for reached in (1, 5, 17, 31, 36):  # commits: of the copy's 42, the last ten follow those of the old table
+        with subprocess.Popen(command, env=environment, stdout=subprocess.PIPE) as process:
+            while not (log / f"{reached:020}.json").exists():
+                assert process.poll() is None
+            process.kill()
+    subprocess.run(command, env=environment, check=True)
+    assert content(tmp_path / "new" / EVENTS) == content(lake / EVENTS)
+    batches = [batch for file in copied(tmp_path / "new" / EVENTS) for batch in sorted({row["batch_id"] for row in file})]
+    assert batches == list(range(40))
+
+
+def test_two_ingest_queries_with_the_same_numbers_are_told_apart(tmp_path):
+    lake = empty_lakehouse(tmp_path / "lake")
+    for batch in range(5):
+        append(lake, batch, *batch_of(batch))
+    for batch in range(5):  # later lines, from a topic
+        later = [json.loads(event["row"]) for event in batch_of(batch, SHIPPED)]
+        shifted = [line(**{**one, "at": 100_000 + batch, "group": one["group_id"]}) for one in later]
+        append(lake, batch, *shifted, app="rebalance-ingest-topic")
+    work(lake)
+    copy, new = copy_of(lake, tmp_path / "new")
+    event_copy.CHUNK_ROWS, usual = 1, event_copy.CHUNK_ROWS
+    try:
+        for _ in copy.run():
+            pass
+    finally:
+        event_copy.CHUNK_ROWS = usual
+    told = [(row["origin"], row["batch_id"]) for file in copied(new) for row in file]
+    assert list(dict.fromkeys(told)) == [("server.log", n) for n in range(5)] + [(SHIPPED, n) for n in range(5)]
+    assert tables.last_version(new, "rebalance-ingest-topic") == 4
+
+
+def test_a_copy_that_lacks_what_maintain_deleted_says_so(lake, tmp_path, monkeypatch):
+    monkeypatch.setattr(event_copy, "CHUNK_ROWS", 20)
+    next(iter(copy_of(lake, tmp_path / "new")[0].run()))
+    for path in (lake / EVENTS).glob("*.parquet"):
+        path.unlink()
+    with pytest.raises(UserError, match="begin again in a new folder"):
+        next(iter(copy_of(lake, tmp_path / "new")[0].run()))
+
+
+def test_events_of_another_lakehouse_are_not_mixed_in(lake, tmp_path):
+    other = empty_lakehouse(tmp_path / "other")
+    append(other, 0, *batch_of(0))
+    with pytest.raises(UserError, match="events of its own"):
+        copy_of(lake, other)
+
+
+def two_lakehouses(folder):
+    """An old one that was at work, and one that replay has made of it."""
+    old, new = Lakehouse(empty_lakehouse(folder / "lake")), Lakehouse(folder / "new")
+    write(old.folder, rebalance())
+    for checkpoint in ("ingest/offsets/0", "ingest-topic/offsets/7", "track/offsets/0"):
+        path = old.folder / "_checkpoints" / checkpoint
+        path.parent.mkdir(parents=True)
+        path.write_text("old")
+    (old.spool / "slices").mkdir(parents=True)
+    (old.spool / "state.json").write_text("spool")
+    old.layout.write_text("{}")
+    with lakehouses.opened(new.folder, Settings(), replaying=True):
+        swap.Marker(str(old.folder.resolve())).write(new)
+    (new.track_checkpoint / "offsets").mkdir(parents=True)
+    for name in (EVENTS, *TRACK_TABLES):
+        tables.ensure_table(new.folder, name, TABLES[name])
+    for _ in range(2):  # as after a kill
+        swap.carry_over(old, new, {EVENTS, *TRACK_TABLES})
+    return old, new
+
+
+def is_new(folder):
+    assert DeltaTable(str(folder / "rebalances")).count() == 0
+    with lakehouses.opened(folder, Settings()) as house:
+        assert not list((house.track_checkpoint / "offsets").iterdir())
+        assert (house.ingest_checkpoint / "offsets" / "0").read_text() == "old"
+        assert (folder / "_checkpoints" / "ingest-topic" / "offsets" / "7").read_text() == "old"
+        assert (house.spool / "state.json").read_text() == "spool"
+    assert {name for name in TABLES if DeltaTable.is_deltatable(str(folder / name))} == set(TABLES)
+    return True
+
+
+def is_old(folder):
+    return DeltaTable(str(folder / "rebalances")).count() == 1
+
+
+@pytest.mark.parametrize("at_once", [True, False])
+def test_a_swap(tmp_path, monkeypatch, at_once):
+    old, new = two_lakehouses(tmp_path)
+    if not at_once:
+        monkeypatch.setattr(swap, "exchange", lambda *_: False)
+    before = swap.swap(old.folder, new.folder)
+    assert is_new(old.folder)
+    assert is_old(before)
+    assert not new.folder.exists()
+    assert before.name == f"lake.before-model-{lakehouses.MODEL_VERSION}"
+
+
+@pytest.mark.parametrize("at_once", [True, False])
+@pytest.mark.parametrize("steps", range(3))
+def test_a_swap_that_was_killed_is_finished_by_the_same_command(tmp_path, monkeypatch, at_once, steps):
+    """`steps`: how many of the changes to folders and marker were done."""
+    if at_once and not swap.exchange(*exchangeable(tmp_path)):
+        pytest.skip("this system cannot exchange folders")
+    old, new = two_lakehouses(tmp_path)
+    with monkeypatch.context() as patch:
+        if not at_once:
+            patch.setattr(swap, "exchange", lambda *_: False)
+        killed_after(patch, steps, at_once=at_once)
+        with pytest.raises(KeyboardInterrupt):
+            swap.swap(old.folder, new.folder)
+    run_on = lakehouses.opened(old.folder if steps else new.folder, Settings())
+    with pytest.raises(UserError, match="rebalance replay"), run_on:
+        pass
+    if swap.resume(old.folder, new.folder) is None:
+        swap.swap(old.folder, new.folder)
+    assert is_new(old.folder)
+    assert is_old(swap.before_of(old.folder))
+    assert not new.folder.exists()
+    assert swap.resume(old.folder, new.folder) is None
+
+
+def test_the_command_finishes_a_swap_and_says_where_the_old_lakehouse_is(tmp_path, monkeypatch, capsys):
+    old, new = two_lakehouses(tmp_path)
+    with monkeypatch.context() as patch:
+        patch.setattr(swap, "exchange", lambda *_: False)
+        killed_after(patch, 1, at_once=False)
+        with pytest.raises(KeyboardInterrupt):
+            swap.swap(old.folder, new.folder)
+    command = ["replay", "--from", str(old.folder), "--lakehouse", str(new.folder), "--swap"]
+    assert entry.main(command) == 0
+    assert f"The old one is {swap.before_of(old.folder)}" in capsys.readouterr().out
+    assert is_new(old.folder)
+    assert entry.main(["replay", "--from", str(tmp_path / "nowhere"), "--lakehouse", str(tmp_path / "new")]) == entry.UNUSABLE
+    assert "no lakehouse at" in capsys.readouterr().err
+
+
+def exchangeable(folder):
+    for name in ("one", "other"):
+        (folder / name).mkdir()
+    return folder / "one", folder / "other"
+
+
+def killed_after(patch, steps, *, at_once):
+    """Lets so many changes of names happen, and then what a kill does: nothing more."""
+    left = [steps]
+
+    def counted(change):
+        def changed(*arguments):
+            if not left[0]:
+                raise KeyboardInterrupt
+            left[0] -= 1
+            return change(*arguments)
+
+        return changed
+
+    patch.setattr(Path, "rename", counted(Path.rename))
+    patch.setattr(Path, "unlink", counted(Path.unlink))
+    if at_once:
+        patch.setattr(swap, "exchange", counted(swap.exchange))
+
+
+def test_what_cannot_be_swapped(tmp_path):
+    old, new = two_lakehouses(tmp_path)
+    (tmp_path / "link").symlink_to(old.folder)
+    with pytest.raises(UserError, match="symbolic links"):
+        swap.check(tmp_path / "link", new.folder)
+    swap.before_of(old.folder).mkdir()
+    with pytest.raises(UserError, match="from an earlier swap"):
+        swap.check(old.folder, new.folder)
+
+
+@pytest.mark.parametrize("swapped", [True, False])
+def test_what_cannot_be_replayed(lake, tmp_path, swapped):
+    def refused(old, new):
+        with pytest.raises(UserError) as refusal:
+            replay(old, new, settings=Settings(), progress=None, swap_them=swapped, spark=object())
+        assert "\n" not in str(refusal.value)
+        return str(refusal.value)
+
+    assert "no lakehouse" in refused(tmp_path / "nowhere", tmp_path / "new")
+    assert "another folder" in refused(lake, lake)
+    assert "a lakehouse of its own" in refused(lake, empty_lakehouse(tmp_path / "other"))
+    house = Lakehouse(tmp_path / "begun")
+    house.replay.parent.mkdir(parents=True)
+    swap.Marker("/another/lake").write(house)
+    assert "events of /another/lake" in refused(lake, house.folder)
+    with locks.held(Lakehouse(lake).maintain_lock, ""):
+        assert "is being maintained" in refused(lake, tmp_path / "new")
+    if swapped:
+        with locks.held(Lakehouse(lake).lock, ""):
+            assert "stop it first" in refused(lake, tmp_path / "new")
+
+
+def test_a_jvm_that_outlived_its_pipeline_holds_the_swap_off(lake, tmp_path):
+    """Another process holds the lock as Java does: fcntl's, not flock's."""
+    script = (
+        "import fcntl, sys; file = open(sys.argv[1], 'a'); fcntl.lockf(file, fcntl.LOCK_EX); print('held', flush=True); sys.stdin.read()"
+    )
+    command = [sys.executable, "-c", script, str(Lakehouse(lake).lock)]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
+        process.stdout.readline()
+        with pytest.raises(UserError, match="stop it first"):
+            replay(lake, tmp_path / "new", settings=Settings(), progress=None, swap_them=True, spark=object())
+        process.stdin.close()
+
+
+@pytest.mark.parametrize(
+    ("layout", "said"),
+    [
+        ({"layout": 0, "shards": 50}, "another version"),
+        ({"layout": lakehouses.LAYOUT_VERSION, "shards": 8}, "shards = 8"),
+        ({"layout": lakehouses.LAYOUT_VERSION, "shards": 50, "model": 99}, "model version 99"),
+        (None, "not the checkpoints"),
+    ],
+)
+def test_a_lakehouse_that_cannot_be_continued_says_that_replay_is_the_way(lake, tmp_path, capsys, layout, said):
+    house = Lakehouse(lake)
+    house.layout.parent.mkdir(parents=True)
+    if layout is not None:
+        house.layout.write_text(json.dumps(layout))
+    (tmp_path / "logs").mkdir()
+    (tmp_path / "logs" / "server.log").write_text("")
+    assert entry.main(["run", "--input", str(tmp_path / "logs"), "--lakehouse", str(lake), "--once"]) == entry.UNUSABLE
+    err = capsys.readouterr().err
+    assert said in err
+    assert f"`rebalance replay --from {lake} --lakehouse NEW`" in err
+
+
+def test_a_lakehouse_of_an_older_model_is_continued_and_then_is_of_this_one(tmp_path):
+    house = Lakehouse(tmp_path)
+    house.layout.parent.mkdir(parents=True)
+    house.layout.write_text(json.dumps({"layout": lakehouses.LAYOUT_VERSION, "shards": 50}))
+    with lakehouses.opened(tmp_path, Settings()):
+        assert json.loads(house.layout.read_text())["model"] == lakehouses.MODEL_VERSION

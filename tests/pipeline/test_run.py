@@ -1,0 +1,233 @@
+"""The whole way from log files to tables, on real logs of one broker."""
+
+from __future__ import annotations
+
+import io
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+from deltalake import DeltaTable
+from rich.console import Console
+
+from jobs.cli import health
+from jobs.cli.entry import FAILED
+from jobs.cli.progress import Progress
+from jobs.common.errors import QueryFailedError
+from jobs.common.settings import Settings
+from jobs.health.memory import descendants
+from jobs.health.verdict import Limits
+from jobs.pipeline import run as pipeline
+from schemas import TABLES, TRACK_TABLES
+
+pytestmark = pytest.mark.spark
+
+RECORDING = Path(__file__).parents[1] / "data" / "recordings" / "kafka-3.9.1"
+ZONE = "America/New_York"
+# Of other micro-batches, and of slices cut elsewhere, the rest of the account is the same.
+ACCOUNT = ("lines_read", "skipped", "events", "quarantined", "rebalances", "findings")
+
+
+@pytest.fixture(scope="module")
+def logs(tmp_path_factory):
+    """One broker's logs, of both kinds: 4,711 lines."""
+    folder = tmp_path_factory.mktemp("logs")
+    shutil.copytree(RECORDING / "broker-2", folder / "c" / "broker-2")
+    return folder
+
+
+def run(spark, logs, lakehouse, *, once=True, **settings):
+    progress = Progress(Console(file=io.StringIO(), width=200))
+    return pipeline.run(logs, lakehouse, settings=Settings(timezone=ZONE, **settings), once=once, progress=progress, spark=spark)
+
+
+def tables(lakehouse, names=tuple(TRACK_TABLES)):
+    """Rows of the tables without their batch, as sorted texts: doubled rows stay doubled."""
+    found = {}
+    for name in names:
+        rows = DeltaTable(str(lakehouse / name)).to_pyarrow_table().drop_columns(["batch_id"]).to_pylist()
+        found[name] = sorted(map(repr, rows))
+    return found
+
+
+@pytest.fixture(scope="module")
+def reference(spark, logs, tmp_path_factory):
+    """The lakehouse that one batch makes."""
+    lakehouse = tmp_path_factory.mktemp("reference") / "lake"
+    return lakehouse, run(spark, logs, lakehouse)
+
+
+def test_every_line_is_accounted_for_and_rebalances_are_found(reference, logs):
+    import gzip
+
+    lakehouse, outcome = reference
+    lines = sum(gzip.decompress(path.read_bytes()).count(b"\n") for path in logs.rglob("*.gz"))
+    added = outcome.added
+    assert added["lines_read"] == lines == added["skipped"] + added["events"] + added["quarantined"]
+    assert added["rebalances"] > 10
+    assert outcome.late_events == 0
+    assert {name for name in TABLES if DeltaTable.is_deltatable(str(lakehouse / name))} == set(TABLES)
+
+
+def test_times_in_the_tables_are_utc(reference):
+    rebalances = DeltaTable(str(reference[0] / "rebalances")).to_pyarrow_table()
+    hours = {started.hour for started in rebalances["started_at"].to_pylist()}
+    assert hours == {6}  # 01:26 in New York
+    assert str(rebalances.schema.field("started_at").type) == "timestamp[us, tz=UTC]"
+
+
+def test_a_second_run_finds_nothing_new_and_does_not_need_spark(reference, logs, monkeypatch):
+    lakehouse, _ = reference
+    before = tables(lakehouse, tuple(TABLES))
+    monkeypatch.setattr(pipeline, "started_spark", None)
+    outcome = run(object(), logs, lakehouse)
+    assert outcome.nothing_new
+    assert tables(lakehouse, tuple(TABLES)) == before
+
+
+def test_a_run_that_may_have_been_cut_short_is_continued_and_adds_nothing(spark, reference, logs):
+    lakehouse, _ = reference
+    (lakehouse / "_checkpoints" / "complete").unlink()
+    assert run(spark, logs, lakehouse).nothing_new
+
+
+def test_lines_added_later_are_taken_up(spark, logs, tmp_path):
+    import gzip
+
+    folder = tmp_path / "logs" / "c" / "broker-2"
+    folder.mkdir(parents=True)
+    text = gzip.decompress((logs / "c" / "broker-2" / "server.log.gz").read_bytes()).splitlines(keepends=True)
+    cut = [number for number, line in enumerate(text) if b"Stabilized group" in line][8]
+    (folder / "server.log").write_bytes(b"".join(text[:cut]))
+    first = run(spark, tmp_path / "logs", tmp_path / "lake")
+    with (folder / "server.log").open("ab") as file:
+        file.writelines(text[cut:])
+    second = run(spark, tmp_path / "logs", tmp_path / "lake")
+    assert first.added["lines_read"] + second.added["lines_read"] == len(text)
+    assert second.added["rebalances"] > 0
+    assert second.before == first.after
+
+
+def test_small_slices_give_the_same_tables(spark, reference, logs, tmp_path):
+    run(spark, logs, tmp_path / "lake", slice_lines=1_200)
+    assert tables(tmp_path / "lake") == tables(reference[0])
+
+
+def test_the_events_alone_give_the_same_tables_in_a_new_lakehouse(spark, reference, tmp_path):
+    from jobs.pipeline.track import start_track
+
+    query = start_track(
+        spark,
+        lakehouse=tmp_path / "lake",
+        checkpoint=tmp_path / "checkpoint",
+        settings=Settings(),
+        once=True,
+        events_from=reference[0],
+    )
+    query.awaitTermination()
+    assert tables(tmp_path / "lake") == tables(reference[0])
+
+
+def test_following_ends_when_it_is_told_to(spark, logs, tmp_path, monkeypatch):
+    def stop_when_tracked(_, reached):
+        if reached.tracked and reached.rebalances:
+            os.kill(os.getpid(), signal.SIGTERM)
+
+    monkeypatch.setattr(Progress, "show", stop_when_tracked)
+    handler = signal.getsignal(signal.SIGTERM)
+    outcome = run(spark, logs, tmp_path / "lake", once=False)
+    assert outcome.signal == signal.SIGTERM
+    assert outcome.added["rebalances"] > 0
+    assert signal.getsignal(signal.SIGTERM) is handler
+
+
+def test_a_stage_that_fails_says_why_in_one_line(spark, logs, tmp_path, monkeypatch):
+    from jobs.pipeline import track
+
+    def fail(*_):
+        raise ValueError("the disk\nis full")
+
+    monkeypatch.setattr(track, "to_arrow", fail)
+    with pytest.raises(QueryFailedError, match=r"^track failed: ") as failure:
+        run(spark, logs, tmp_path / "lake")
+    assert "\n" not in str(failure.value)
+    (problem,) = verdict(tmp_path / "lake")
+    assert problem.startswith(f"FAILED: not running: {failure.value} (")
+    monkeypatch.undo()
+    # What failed is repaired by running again.
+    assert run(spark, logs, tmp_path / "lake").added["rebalances"] > 10
+
+
+@pytest.mark.slow
+def test_kill_9_and_a_restart_give_the_same_tables(reference, logs, tmp_path):
+    lakehouse = tmp_path / "lake"
+    # What `rebalance run` does, with the compiler settings of short runs.
+    script = (
+        "import sys; from pathlib import Path; from jobs import cli, settings;"
+        f"chosen = settings.load(timezones=['{ZONE}'], slice_lines=2000);"
+        "sys.exit(cli.run_and_tell(Path(sys.argv[1]), Path(sys.argv[2]), chosen, once=True, short_run=True))"
+    )
+    command = [sys.executable, "-c", script, logs, lakehouse]
+    environment = os.environ | {"PYTHONPATH": str(Path(__file__).parents[2])}
+
+    def start():
+        # A session of its own: the kill takes Python and the JVM at once, as a power cut does.
+        return subprocess.Popen(list(map(str, command)), env=environment, start_new_session=True, stdout=subprocess.DEVNULL)
+
+    for table in ("group_events", "rebalances"):
+        process = start()
+        try:
+            _wait(lambda table=table: _commits(lakehouse / table) > 0, process)
+        finally:
+            if process.poll() is None:
+                os.killpg(process.pid, signal.SIGKILL)
+            process.wait()
+        (problem,) = verdict(lakehouse)
+        assert problem.startswith(f"NOT_RUNNING: not running: process {process.pid} was last heard ")
+    assert start().wait(timeout=300) == 0
+    assert tables(lakehouse) == tables(reference[0])
+
+
+@pytest.mark.slow
+def test_a_jvm_that_is_killed_is_told_in_one_line(logs, tmp_path):
+    lakehouse = tmp_path / "lake"
+    command = [sys.executable, "-m", "jobs.cli", "run", "--input", str(logs), "--lakehouse", str(lakehouse), "--timezone", ZONE]
+    process = subprocess.Popen(command, cwd=Path(__file__).parents[2], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+    try:
+        _wait(lambda: _commits(lakehouse / "group_events") > 0, process)
+        (jvm,) = [pid for pid in descendants(process.pid) if "SparkSubmit" in Path(f"/proc/{pid}/cmdline").read_text()]
+        os.kill(jvm, signal.SIGKILL)
+        said, _ = process.communicate(timeout=60)
+    finally:
+        process.kill()
+    assert process.returncode == FAILED
+    assert "Traceback" not in said
+    last = said.splitlines()[-1]
+    assert last.startswith("rebalance: Spark failed: its JVM was killed, which systems do that run out of memory; started again, ")
+    (problem,) = verdict(lakehouse)
+    assert problem.startswith("FAILED: not running: Spark failed: its JVM was killed")
+
+
+def verdict(lakehouse):
+    """What `rebalance health` finds wrong."""
+    said = []
+    health.run(lakehouse, Limits(), "text", time.time_ns() // 1_000_000, said.append)
+    return said
+
+
+def _commits(table):
+    """Data commits of a Delta table."""
+    return DeltaTable(str(table)).version() if DeltaTable.is_deltatable(str(table)) else 0
+
+
+def _wait(condition, process, seconds=240):
+    deadline = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < deadline
+        assert process.poll() is None, "it ended before it could be killed"
+        time.sleep(0.05)

@@ -1,0 +1,100 @@
+"""jobs/pipeline/session.py: the defaults, what they are completed with, and who goes before whom."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from jobs.common.places import PROJECT
+from jobs.pipeline import session
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+
+def test_the_file_is_read_as_spark_reads_it(tmp_path: Path) -> None:
+    file = tmp_path / "spark.conf"
+    file.write_text("# a comment\n\nspark.a   1\n  spark.b -Dx=y -Dz \nspark.c\ttrue\n")
+    assert session.read_defaults(file) == {"spark.a": "1", "spark.b": "-Dx=y -Dz", "spark.c": "true"}
+
+
+def test_without_jars_spark_resolves_them_itself(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("REBALANCE_JARS", str(tmp_path))
+    settings = session.local_defaults()
+    assert "io.delta:delta-spark_4.0_2.13:4.4.0" in settings["spark.jars.packages"]
+    assert settings["spark.jars.ivySettings"] == (PROJECT / "conf" / "ivysettings.xml").as_uri()
+    assert "spark.jars" not in settings
+
+
+def test_with_jars_nothing_is_resolved(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "delta-spark.jar").touch()
+    monkeypatch.setenv("REBALANCE_JARS", str(tmp_path))
+    settings = session.local_defaults()
+    assert settings["spark.jars"] == (tmp_path / "delta-spark.jar").as_uri()
+    assert "spark.jars.packages" not in settings
+
+
+def test_log_settings_are_found_from_any_folder() -> None:
+    options = session.local_defaults()["spark.driver.extraJavaOptions"]
+    assert options == f"-Dlog4j2.configurationFile={(PROJECT / 'conf' / 'log4j2.properties').as_uri()}"
+
+
+def test_only_a_short_run_compiles_less() -> None:
+    assert "TieredStopAtLevel" not in session.local_defaults()["spark.driver.extraJavaOptions"]
+    assert session.local_defaults(short_run=True)["spark.driver.extraJavaOptions"].endswith(
+        " -XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=256m"
+    )
+
+
+@pytest.mark.spark
+def test_delta_round_trip_in_utc(spark: SparkSession, tmp_path: Path) -> None:
+    table = str(tmp_path / "table")
+    spark.sql("SELECT timestamp'2026-03-01 12:00:00' AS at").write.format("delta").save(table)
+    rows = spark.read.format("delta").load(table).selectExpr("unix_seconds(at) AS s", "current_timezone() AS zone").collect()
+    assert [(row.s, row.zone) for row in rows] == [(1772366400, "UTC")]
+
+
+@pytest.mark.spark
+def test_the_kafka_connector_is_there(spark: SparkSession) -> None:
+    reader = spark.readStream.format("kafka").option("kafka.bootstrap.servers", "127.0.0.1:1").option("subscribe", "t")
+    assert "headers" not in reader.load().columns
+
+
+PROGRAM = """\
+import sys
+from jobs.session import spark_session
+spark = spark_session("submitted", conf={"spark.sql.ansi.enabled": "false"})
+get = spark.conf.get
+spark.range(3).write.format("delta").save(sys.argv[1])
+print("RESULT", get("spark.sql.shuffle.partitions"), get("spark.sql.session.timeZone"), get("spark.sql.ansi.enabled"),
+      get("spark.app.name"), spark.read.format("delta").load(sys.argv[1]).count())
+"""
+
+
+@pytest.mark.spark
+@pytest.mark.slow
+def test_spark_submit_with_our_properties_file(tmp_path: Path) -> None:
+    """As the README tells: the file's settings, the command line before them, the program's own before both."""
+    import pyspark
+
+    program = tmp_path / "program.py"
+    program.write_text(PROGRAM)
+    done = subprocess.run(
+        [
+            str(Path(pyspark.__file__).parent / "bin" / "spark-submit"),
+            *("--properties-file", "conf/spark-defaults.conf"),
+            *("--master", "local[1]", "--conf", "spark.sql.shuffle.partitions=3"),
+            *(str(program), str(tmp_path / "table")),
+        ],
+        check=False,
+        capture_output=True,
+        text=True,
+        cwd=PROJECT,
+        env=os.environ | {"PYSPARK_PYTHON": sys.executable, "PYTHONPATH": str(PROJECT)},
+    )
+    assert "RESULT 3 UTC false program.py 3" in done.stdout, done.stderr

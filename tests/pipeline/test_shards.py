@@ -1,0 +1,153 @@
+"""The adapter without a JVM: GroupState is a plain Python class."""
+
+from __future__ import annotations
+
+import json
+
+import pandas as pd
+import pytest
+from pyspark.sql.streaming.state import GroupState, GroupStateTimeout
+
+from coordinator_model.events import Assigned, Event, MemberEntry, Protocol
+from coordinator_model.tracker.shard import Shard
+from coordinator_model.view.settings import Settings
+from jobs.pipeline import shards
+from jobs.pipeline.state_bytes import compressed, expanded
+from schemas import group_events
+
+EVENT = Event(broker="1", source="request", origin="f", position=7, at_ms=1_000, received_ms=990, kind="HEARTBEAT")
+
+
+class CountingShard:
+    """A tracker that counts: one row when it has seen three events of a name."""
+
+    def __init__(self, settings=None, seen=0):
+        self.settings = settings
+        self.seen = seen
+
+    def observe(self, events):
+        from coordinator_model.view.rows import Row
+
+        for event in events:
+            if event.group_id == "broken":
+                raise ValueError("a bug")
+            self.seen += 1
+        return [Row("findings", {"message": "thrée"})] if self.seen == 3 else []
+
+    def encode(self):
+        return b"%d" % self.seen
+
+    @classmethod
+    def decode(cls, blob, settings=None):
+        return cls(settings, int(blob))
+
+    def summary(self):
+        return (1, 0, self.seen)
+
+
+@pytest.fixture
+def follow(monkeypatch):
+    monkeypatch.setattr(shards, "Shard", CountingShard)
+    return shards.shard_function(Settings())
+
+
+def group_state(value=None):
+    return GroupState(
+        optionalValue=value,
+        batchProcessingTimeMs=0,
+        eventTimeWatermarkMs=-1,
+        timeoutConf=GroupStateTimeout.NoTimeout,
+        hasTimedOut=False,
+        watermarkPresent=False,
+        defined=value is not None,
+        updated=False,
+        removed=False,
+        timeoutTimestamp=-1,
+        keyAsUnsafe=b"",
+        valueSchema=shards.STATE,
+    )
+
+
+def frame(*events, packed="{}"):
+    columns = {name: [getattr(event, name) for event in events] for name in shards.TYPED}
+    return pd.DataFrame({"cluster": "c", "shard": 3, **columns, "packed": packed})
+
+
+def call(function, state, *frames):
+    return pd.concat(list(function(("c", 3), iter(frames), state)))
+
+
+def test_every_field_of_an_event_crosses_once_and_in_order():
+    assert Event._fields == shards.TYPED + shards.PACKED
+    columns = {shards._COLUMN_OF.get(name, name) for name in Event._fields}
+    assert columns <= set(group_events.SCHEMA.fieldNames())
+
+
+def test_a_field_without_a_default_is_never_null_in_the_table():
+    for name in set(Event._fields) - set(Event._field_defaults):
+        assert not group_events.SCHEMA[shards._COLUMN_OF.get(name, name)].nullable
+
+
+def test_the_state_goes_on_from_batch_to_batch(follow):
+    first = group_state()
+    out = call(follow, first, frame(EVENT), frame(EVENT))
+    assert out["table"].tolist() == [shards.SUMMARY]
+    assert (*first.get[:1], expanded(first.get[1]), *first.get[2:]) == (shards.MODEL_VERSION, b"2", 1, 0, 2)
+    out = call(follow, group_state(first.get), frame(EVENT))
+    assert out["table"].tolist() == [shards.SUMMARY, "findings"]
+    assert json.loads(out["row"].tolist()[1]) == {"message": "thrée"}
+    assert set(out["cluster"]) == {"c"}
+
+
+def test_numbers_arrive_as_pythons_own():
+    (event,) = shards.decode_events([frame(EVENT)])
+    assert event == EVENT
+    assert {type(value) for value in event} == {str, int, bool, tuple}
+
+
+def test_what_is_absent_gets_the_default_of_event_and_lists_become_tuples():
+    packed = json.dumps(
+        {
+            "answer_generation": 4,
+            "skip_assignment": True,
+            "protocols": [{"name": "range", "topics": ["t"], "owned": [], "digest": "d"}, {"name": "x"}],
+            "members": [{"member_id": "m", "error_code": 25}, {"topics": []}],
+            "assignments": [{"member_id": "m", "partitions": ["t-0"]}, {"member_id": "n"}],
+            "beats": [0, 5],
+            "positions": [7, 9],
+        }
+    )
+    (event,) = shards.decode_events([frame(EVENT, packed=packed)])
+    assert event == EVENT._replace(
+        answer_generation=4,
+        skip_assignment=True,
+        protocols=(Protocol("range", ("t",), (), "d"), Protocol("x", None, (), "")),
+        members=(MemberEntry("m", "", 25, "", None), MemberEntry("", "", 0, "", ())),
+        assignments=(Assigned("m", ("t-0",), ""), Assigned("n", None, "")),
+        beats=(0, 5),
+        positions=(7, 9),
+    )
+
+
+def test_a_bug_in_the_tracker_says_where_and_leaves_the_state(follow):
+    state = group_state((shards.MODEL_VERSION, b"2", 1, 0, 2))
+    with pytest.raises(shards.TrackerError, match=r"cluster 'c', shard 3: ValueError: a bug .*f:7"):
+        call(follow, state, frame(EVENT._replace(group_id="broken")))
+    assert state.get[1] == b"2"
+    assert not state._updated
+
+
+def test_state_of_a_newer_program_is_refused(follow):
+    with pytest.raises(shards.StateTooNewError):
+        call(follow, group_state((shards.MODEL_VERSION + 1, b"2", 1, 0, 2)), frame(EVENT))
+
+
+@pytest.mark.parametrize("state", [b"", b"2", bytes(range(256)) * 50])
+def test_a_state_is_stored_compressed(state):
+    assert expanded(compressed(state)) == state
+    assert len(compressed(state)) < max(len(state), 40)
+
+
+def test_a_state_of_an_older_version_was_not_compressed():
+    blob = Shard().encode()
+    assert expanded(blob) == blob != compressed(blob)

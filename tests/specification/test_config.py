@@ -1,0 +1,185 @@
+"""Releases and their switches: which release changed what, written down a second time."""
+
+from dataclasses import fields
+
+import pytest
+
+from coordinator_model.errors import Error
+from coordinator_model.specification.config import CoordinatorConfig, HashMapKind, KafkaVersion
+
+SINCE = {
+    "empty_state": "0.10.1",
+    "initial_rebalance_delay": "0.11.0",
+    "join_errors_with_generation_minus_one": "2.2",
+    "dead_is_coordinator_not_available": "2.3",
+    "answers_exceptions": "4.0",
+    "group_id_checked_by_every_api": "2.0",
+    "loading_checked_before_ownership": "2.0",
+    "session_bounds_checked_first": "4.0",
+    "member_id_required": "2.2",
+    "size_limit": "2.2",
+    "size_limit_counts_rejoined": "2.6",
+    "empty_protocols_refused": "1.0",
+    "empty_group_accepts_any_protocol_type": "0.10.1",
+    "own_rebalance_timeout": "0.10.1",
+    "rejoin_stores_timeouts": "3.3",
+    "new_member_timeout": "2.1.1",
+    "static_members": "2.3",
+    "static_restart_is_stored": "2.5",
+    "leader_restart_skips_assignment": "3.2",
+    "unknown_instance_checked_first": "3.0",
+    "dropped_member_session_closed": "1.0",
+    "one_session_timer_per_member": "2.1.1",
+    "expiry_ends_initial_delay": "4.0",
+    "pending_sync_timer": "2.8",
+    "protocol_type_on_the_wire": "2.5",
+    "heartbeat_while_completing_is_ok": "2.6",
+    "batched_leave": "2.4",
+    "leave_answers_parked_join": "2.1",
+    "leave_of_pending_member_rebalances": "4.0",
+    "commit_restarts_session": "0.10.0",
+    "delete_groups": "1.1",
+    "created_group_is_written": "4.0",
+    "stored_empty_group_keeps_protocol_type": "1.1",
+    "offsets_expire_with_group": "2.1",
+    "commit_creates_group": "0.10.1",
+    "cleanup_per_partition": "4.0",
+}
+UNTIL = {
+    "refusal_echoes_member_id": "4.0",
+    "replaced_member_stays_new": "4.0",
+    "failed_replacement_keeps_protocols": "4.0",
+    "extension_needs_generation_zero": "4.0",
+    "sync_in_stable_restarts_session": "4.0",
+    "parked_sync_restarts_session": "0.10.1",
+    "heartbeat_needs_stable": "0.10.1",
+    "leave_entry_by_entry": "4.0",
+    "commit_while_completing_refused_first": "2.3",
+}
+BEFORE = {
+    "0.10.0": "0.9.0.1",
+    "0.10.1": "0.10.0.1",
+    "0.11.0": "0.10.2.2",
+    "1.0": "0.11.0.3",
+    "1.1": "1.0.2",
+    "2.0": "1.1.1",
+    "2.1": "2.0.1",
+    "2.1.1": "2.1.0",
+    "2.2": "2.1.1",
+    "2.3": "2.2.2",
+    "2.4": "2.3.1",
+    "2.5": "2.4.1",
+    "2.6": "2.5.1",
+    "2.8": "2.7.2",
+    "3.0": "2.8.2",
+    "3.2": "3.1.2",
+    "3.3": "3.2.3",
+    "4.0": "3.9.1",
+}
+
+
+@pytest.mark.parametrize(("switch", "release"), SINCE.items())
+def test_a_switch_comes_with_its_release(switch, release):
+    assert getattr(KafkaVersion.of(release), switch) is True
+    assert getattr(KafkaVersion.of(BEFORE[release]), switch) is False
+
+
+@pytest.mark.parametrize(("switch", "release"), UNTIL.items())
+def test_a_switch_goes_with_its_release(switch, release):
+    assert getattr(KafkaVersion.of(release), switch) is False
+    assert getattr(KafkaVersion.of(BEFORE[release]), switch) is True
+
+
+def test_a_refused_join_evaluates_the_join_phase_in_the_last_scala_coordinators():
+    releases = ("2.1.1", "2.2.0", "3.9.1", "4.0.0")
+    switches = [KafkaVersion.of(release).refused_join_evaluates_join_phase for release in releases]
+    assert switches == [False, True, True, False]
+
+
+def test_every_boolean_switch_is_covered():
+    names = {field.name for field in fields(KafkaVersion) if field.type == "bool"}
+    assert names == SINCE.keys() | UNTIL.keys() | {"refused_join_evaluates_join_phase"}
+
+
+def test_the_other_switches():
+    old, scala, java = (KafkaVersion.of(release) for release in ("0.10.2.2", "3.9.1", "4.2.0"))
+    assert [version.member_map for version in (old, scala, java)] == list(HashMapKind)
+    assert KafkaVersion.of("2.5.1").member_map is HashMapKind.SCALA_2_11
+    assert [version.sync_while_loading for version in (old, scala, java)] == [
+        Error.NONE,
+        Error.REBALANCE_IN_PROGRESS,
+        Error.COORDINATOR_LOAD_IN_PROGRESS,
+    ]
+    assert scala.commit_to_absent_group_v9 is Error.ILLEGAL_GENERATION
+    assert java.commit_to_absent_group_v9 is Error.GROUP_ID_NOT_FOUND
+
+
+@pytest.mark.parametrize(
+    ("release", "member_map", "sync_while_loading"),
+    [
+        ("1.1.1", HashMapKind.SCALA_2_11, Error.NONE),
+        ("2.0", HashMapKind.SCALA_2_11, Error.REBALANCE_IN_PROGRESS),
+        ("2.5.1", HashMapKind.SCALA_2_11, Error.REBALANCE_IN_PROGRESS),
+        ("2.6", HashMapKind.SCALA_2_13, Error.REBALANCE_IN_PROGRESS),
+        ("3.9.1", HashMapKind.SCALA_2_13, Error.REBALANCE_IN_PROGRESS),
+        ("4.0", HashMapKind.JAVA, Error.COORDINATOR_LOAD_IN_PROGRESS),
+    ],
+)
+def test_they_change_with_the_first_release_of_a_line(release, member_map, sync_while_loading):
+    version = KafkaVersion.of(release)
+    assert (version.member_map, version.sync_while_loading) == (member_map, sync_while_loading)
+
+
+@pytest.mark.parametrize(
+    ("switch", "line"),
+    [
+        ("initial_rebalance_delay", "0.11"),
+        ("commit_restarts_session", "0.10"),
+        ("refused_join_evaluates_join_phase", "2.2"),
+    ],
+)
+def test_a_line_has_what_its_first_release_has(switch, line):
+    assert getattr(KafkaVersion.of(line), switch) is True
+
+
+def test_how_failed_writes_are_answered():
+    scala = {
+        Error.UNKNOWN_TOPIC_OR_PARTITION: Error.COORDINATOR_NOT_AVAILABLE,
+        Error.NOT_ENOUGH_REPLICAS: Error.COORDINATOR_NOT_AVAILABLE,
+        Error.NOT_ENOUGH_REPLICAS_AFTER_APPEND: Error.COORDINATOR_NOT_AVAILABLE,
+        Error.NOT_LEADER_OR_FOLLOWER: Error.NOT_COORDINATOR,
+        Error.KAFKA_STORAGE_ERROR: Error.NOT_COORDINATOR,
+        Error.REQUEST_TIMED_OUT: Error.REBALANCE_IN_PROGRESS,
+        Error.MESSAGE_TOO_LARGE: Error.UNKNOWN_SERVER_ERROR,
+        Error.RECORD_LIST_TOO_LARGE: Error.UNKNOWN_SERVER_ERROR,
+        Error.INVALID_FETCH_SIZE: Error.UNKNOWN_SERVER_ERROR,
+    }
+    java = {**scala, Error.REQUEST_TIMED_OUT: Error.COORDINATOR_NOT_AVAILABLE}
+    del java[Error.NOT_ENOUGH_REPLICAS_AFTER_APPEND]
+    old = {**scala}
+    del old[Error.NOT_ENOUGH_REPLICAS]
+    assert dict(KafkaVersion.of("3.9.1").log_errors) == dict(KafkaVersion.of("0.10.2.2").log_errors) == scala
+    assert dict(KafkaVersion.of("4.0").log_errors) == dict(KafkaVersion.of("4.2.0").log_errors) == java
+    assert dict(KafkaVersion.of("0.10.1").log_errors) == dict(KafkaVersion.of("0.10.1.1").log_errors) == scala
+    assert dict(KafkaVersion.of("0.10.0.1").log_errors) == old
+
+
+def test_defaults_of_the_settings():
+    new, old = CoordinatorConfig.of("4.2.0"), CoordinatorConfig.of("0.10.2.2")
+    assert (new.group_min_session_timeout_ms, new.group_max_session_timeout_ms) == (6_000, 1_800_000)
+    assert (new.group_initial_rebalance_delay_ms, new.group_max_size) == (3_000, 2_147_483_647)
+    assert (new.offsets_retention_minutes, new.offsets_retention_check_interval_ms) == (10_080, 600_000)
+    assert (new.offsets_topic_num_partitions, new.new_member_join_timeout_ms) == (50, 300_000)
+    assert (old.group_max_session_timeout_ms, old.offsets_retention_minutes) == (300_000, 1_440)
+    assert CoordinatorConfig.of("2.3").group_max_session_timeout_ms == 1_800_000
+    assert CoordinatorConfig.of("2.0").offsets_retention_minutes == 10_080
+    assert CoordinatorConfig.of("2.2.2").group_max_session_timeout_ms == 300_000
+    assert CoordinatorConfig.of("2.3.0").group_max_session_timeout_ms == 1_800_000
+    assert CoordinatorConfig.of("2.0.0").offsets_retention_minutes == 10_080
+    assert CoordinatorConfig.of("1.1.1").offsets_retention_minutes == 1_440
+
+
+@pytest.mark.parametrize("name", ["", "4", "trunk", "4.x", "4.2.0-SNAPSHOT", "-1.0"])
+def test_what_is_no_release_is_refused(name):
+    with pytest.raises(ValueError, match="not a Kafka release"):
+        KafkaVersion.of(name)

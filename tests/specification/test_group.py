@@ -1,0 +1,225 @@
+"""Rules of single releases that no recorded trace reaches, and the edges of the specification itself."""
+
+import pytest
+
+from coordinator_model.errors import Error
+from coordinator_model.specification.config import CoordinatorConfig
+from coordinator_model.specification.effects import Threw
+from coordinator_model.specification.group import ClassicGroup
+from coordinator_model.specification.loading import load_group
+from coordinator_model.specification.requests import (
+    Answered,
+    DeleteGroup,
+    Heartbeat,
+    HeartbeatAnswer,
+    JoinGroup,
+    LeaveGroup,
+    LeavingMember,
+    OffsetCommit,
+    SyncGroup,
+    error_answer,
+)
+from coordinator_model.specification.transitions import Trigger
+from coordinator_model.states import State
+
+RANGE, RR = ("range", b"v1"), ("rr", b"v1")
+JOIN = JoinGroup("", 10_000, 30_000, "consumer", (RANGE,), api_version=3)
+
+
+def errors(outcome):
+    return {answered.ticket: answered.answer.error.name for answered in outcome.answers}
+
+
+def new_group(release, delay_ms=0):
+    config = CoordinatorConfig.of(release)
+    return ClassicGroup("g", config.__class__(config.version, group_initial_rebalance_delay_ms=delay_ms), 0)
+
+
+def completing(release, instance_id=None, protocols=(RANGE,)):
+    """A group of one member, a, that waits for its assignment."""
+    group = new_group(release)
+    group.handle(JOIN._replace(instance_id=instance_id, protocols=protocols, fresh_member_id="a"), 0, "join a")
+    assert group.state is State.COMPLETING_REBALANCE
+    return group
+
+
+@pytest.mark.parametrize(("release", "state"), [("2.3.1", "CompletingRebalance"), ("2.5.1", "CompletingRebalance")])
+def test_a_static_restart_before_the_group_is_stable(release, state):
+    group = completing(release, "i")
+    outcome = group.handle(JOIN._replace(instance_id="i", fresh_member_id="b"), 10, "join b")
+    (answered,) = outcome.answers
+    assert (answered.answer.error, group.state.value) == (Error.NONE, state)
+    # 2.3 and 2.4: at once, the same generation, the old id as leader. Since 2.5: a rebalance.
+    assert answered.answer.leader == ("a" if release == "2.3.1" else "b")
+    assert group.generation == (1 if release == "2.3.1" else 2)
+
+
+def test_2_3_does_not_ask_what_a_restarted_member_supports():
+    # The member no longer supports what the group agreed on; the next answer that needs its metadata throws, as in
+    # Kafka.
+    group = completing("2.3.1", "i", (RANGE, RR))
+    group.handle(JOIN._replace(instance_id="i", protocols=(RR,), fresh_member_id="b"), 10, "join b")
+    outcome = group.handle(SyncGroup("b", 1, (("b", b"P"),), "i"), 20, "sync b")
+    assert errors(outcome) == {"sync b": "UNKNOWN_SERVER_ERROR"}
+    assert outcome.effects == [Threw(20, "IllegalArgumentException")]
+
+
+@pytest.mark.claims("A20")
+def test_before_3_0_an_unknown_instance_id_did_not_matter():
+    for release, error in (("2.8.2", Error.NONE), ("3.0.0", Error.UNKNOWN_MEMBER_ID)):
+        group = completing(release)
+        assert group.handle(Heartbeat("a", 1, "stranger"), 5, 1).answers[0].answer.error is error
+
+
+def test_before_2_2_there_was_no_size_limit_and_no_second_question():
+    for release, answered in (("2.1.1", {"a": "NONE"}), ("2.2.2", {"a": "MEMBER_ID_REQUIRED"})):
+        assert errors(new_group(release).handle(JOIN._replace(api_version=4, fresh_member_id="a"), 0, "a")) == answered
+    for release, members in (("2.1.1", 2), ("2.2.2", 1)):
+        config = CoordinatorConfig.of(release)
+        config = config.__class__(config.version, group_initial_rebalance_delay_ms=0, group_max_size=1)
+        group = ClassicGroup("g", config, 0)
+        for member_id in "ab":
+            group.handle(JOIN._replace(fresh_member_id=member_id), 0, member_id)
+        assert len(group.members) == members
+
+
+def test_before_2_3_an_instance_id_meant_nothing():
+    for release, members in (("2.2.2", ["a", "b"]), ("2.3.1", ["b"])):
+        group = completing(release, "i")
+        group.handle(JOIN._replace(instance_id="i", fresh_member_id="b"), 10, "join b")
+        assert list(group.members) == members
+        assert bool(group.static_members) is (release == "2.3.1")
+
+
+@pytest.mark.parametrize(("release", "told", "skips"), [("2.4.1", None, False), ("3.1.2", "consumer", False), ("3.2.0", "consumer", True)])
+def test_what_a_restarted_static_leader_is_told(release, told, skips):
+    group = completing(release, "i")
+    group.handle(SyncGroup("a", 1, (("a", b"P"),), "i"), 5, "sync a")
+    outcome = group.handle(JOIN._replace(instance_id="i", api_version=9, fresh_member_id="b"), 10, "join b")
+    answer = outcome.answers[0].answer
+    assert (answer.error, answer.protocol_type, answer.skip_assignment) == (Error.NONE, told, skips)
+    assert answer.leader == ("b" if skips else "a")
+    assert bool(answer.members) is skips
+
+
+def test_before_2_6_members_that_have_not_rejoined_keep_their_seats():
+    for release, error in (("2.5.1", "GROUP_MAX_SIZE_REACHED"), ("2.6.3", None)):
+        config = CoordinatorConfig.of(release)
+        config = config.__class__(config.version, group_initial_rebalance_delay_ms=0, group_max_size=2)
+        group = ClassicGroup("g", config, 0)
+        for member_id in "ab":
+            group.handle(JOIN._replace(fresh_member_id=member_id), 0, member_id)
+        assert len(group.members) == 2
+        assert group.state is State.PREPARING_REBALANCE
+        assert errors(group.handle(JOIN._replace(fresh_member_id="c"), 1, "c")).get("c") == error
+
+
+@pytest.mark.claims("A24")
+def test_before_2_6_a_heartbeat_while_completing_says_rejoin():
+    for release, error in (("2.5.1", Error.REBALANCE_IN_PROGRESS), ("2.6.3", Error.NONE)):
+        assert completing(release).handle(Heartbeat("a", 1), 5, 1).answers[0].answer.error is error
+
+
+@pytest.mark.claims("B17")
+def test_since_0_10_0_a_commit_keeps_the_session():
+    for release, state in (("0.9.0.1", State.DEAD), ("0.10.0.1", State.STABLE)):
+        group = completing(release)
+        group.handle(SyncGroup("a", 1, (("a", b"P"),)), 0, 1)
+        assert errors(group.handle(OffsetCommit("a", 1), 9_000, 2)) == {2: "NONE"}
+        group.advance(12_000)
+        assert group.state is state
+
+
+def test_a_vote_that_nobody_can_cast_throws_and_what_a_timer_throws_is_lost():
+    # A protocol that is named twice counts twice: with two members it looks as if both supported it (Kafka, too).
+    group = new_group("4.2.0", 3_000)
+    group.handle(JOIN._replace(protocols=(RANGE, RR), fresh_member_id="a"), 0, "a")
+    group.handle(JOIN._replace(protocols=(RANGE, RANGE), fresh_member_id="b"), 1, "b")
+    outcome = group.advance(60_000)
+    assert outcome.answers == []
+    assert outcome.effects == [Threw(6_000, "IllegalArgumentException")]
+    assert group.state is State.PREPARING_REBALANCE
+
+
+def test_a_clock_that_steps_back_stands_still():
+    group = completing("4.2.0")
+    group.handle(SyncGroup("a", 1, (("a", b"P"),)), 5_000, 1)
+    assert group.handle(Heartbeat("a", 1), 4_000, 2).answers == [Answered(2, 5_000, HeartbeatAnswer(Error.NONE))]
+    group.advance(1_000)
+    assert group.now_ms == 5_000
+
+
+def test_a_request_first_lets_happen_what_was_due():
+    group = completing("4.2.0")
+    outcome = group.handle(SyncGroup("a", 1), 10_000, 1)
+    assert errors(outcome) == {1: "UNKNOWN_MEMBER_ID"}
+    assert group.state is State.EMPTY
+
+
+@pytest.mark.parametrize(
+    "request_",
+    [
+        JOIN,
+        SyncGroup("a", 1),
+        Heartbeat("a", 1),
+        LeaveGroup((LeavingMember("a"),)),
+        OffsetCommit("a", 1),
+        DeleteGroup(),
+    ],
+)
+def test_every_request_has_an_error_answer(request_):
+    answer = error_answer(request_, Error.UNKNOWN_SERVER_ERROR)
+    assert answer.error is Error.UNKNOWN_SERVER_ERROR
+    assert type(answer).__name__.removesuffix("Answer") in type(request_).__name__ + "OffsetCommit"
+
+
+def test_what_is_not_in_the_table_of_log_errors_is_passed_on():
+    group = completing("0.10.0.1")
+    outcome = group.handle(SyncGroup("a", 1), 1, 1, append_error=Error.NOT_ENOUGH_REPLICAS)
+    assert errors(outcome) == {1: "NOT_ENOUGH_REPLICAS"}
+    assert group.state is State.PREPARING_REBALANCE
+
+
+@pytest.mark.claims("A19", "D06")
+@pytest.mark.parametrize(("release", "error"), [("2.2.2", "UNKNOWN_MEMBER_ID"), ("2.3.1", "COORDINATOR_NOT_AVAILABLE"), ("4.2.0", None)])
+def test_what_a_dead_group_answers(release, error):
+    group = completing(release)
+    group.transition_to(Trigger.UNLOADED)
+    requests = [JOIN, JOIN._replace(member_id="a"), SyncGroup("a", 1), Heartbeat("a", 1), OffsetCommit("a", 1)]
+    for request_ in [*requests, LeaveGroup((LeavingMember("a"),))]:
+        assert errors(group.handle(request_, 1, 1)) == {1: error or "COORDINATOR_NOT_AVAILABLE"}
+    (answered,) = group.handle(LeaveGroup((LeavingMember("a"),)), 1, 1).answers
+    assert [entry.error.name for entry in answered.answer.members] == ([error] if error else [])
+    assert errors(group.handle(DeleteGroup(), 1, 1)) == {1: "GROUP_ID_NOT_FOUND"}
+
+
+@pytest.mark.claims("D17")
+def test_before_0_11_there_was_no_initial_delay():
+    for release, state in (("0.10.2.2", State.COMPLETING_REBALANCE), ("0.11.0.3", State.PREPARING_REBALANCE)):
+        group = new_group(release, delay_ms=3_000)
+        group.handle(JOIN._replace(fresh_member_id="a"), 0, "a")
+        assert group.state is state
+
+
+def test_before_2_5_the_protocol_of_a_sync_was_not_looked_at():
+    for release, error in (("2.4.1", "NONE"), ("2.5.1", "INCONSISTENT_GROUP_PROTOCOL")):
+        for wrong in ({"protocol": "rr"}, {"protocol_type": "connect"}):
+            sync = SyncGroup("a", 1, (("a", b"P"),))._replace(**wrong)
+            assert errors(completing(release).handle(sync, 1, 1)) == {1: error}
+
+
+def test_before_2_2_a_loaded_group_could_be_of_any_size():
+    for release, state in (("2.1.1", State.STABLE), ("2.2.2", State.PREPARING_REBALANCE)):
+        stored = completing(release).stored()
+        two = stored._replace(members=(stored.members[0], stored.members[0]._replace(member_id="b")))
+        config = CoordinatorConfig.of(release)
+        assert load_group("g", config.__class__(config.version, group_max_size=1), two, 0).state is state
+
+
+def test_a_rebalance_that_interrupts_the_sync_phase_clears_the_assignments():
+    group = completing("4.2.0")
+    group.handle(SyncGroup("a", 1, (("a", b"P"),)), 1, "sync")
+    group.handle(JOIN._replace(member_id="a"), 2, "again")
+    assert (group.state, group.members["a"].assignment) == (State.COMPLETING_REBALANCE, b"P")
+    group.handle(JOIN._replace(fresh_member_id="b"), 3, "b")
+    assert (group.state, group.members["a"].assignment) == (State.PREPARING_REBALANCE, b"")

@@ -1,0 +1,91 @@
+"""The transition table, entry by entry: written twice on purpose, so that a slip in one shows."""
+
+import itertools
+
+import pytest
+
+from coordinator_model.specification.transitions import (
+    REBALANCE_REASONS,
+    TRANSITIONS,
+    IllegalTransitionError,
+    Trigger,
+    can_rebalance,
+    next_state,
+)
+from coordinator_model.states import VALID_PREVIOUS_STATES, State
+from scripts.docs import state_diagram
+
+E, P, C, S, D = (
+    State.EMPTY,
+    State.PREPARING_REBALANCE,
+    State.COMPLETING_REBALANCE,
+    State.STABLE,
+    State.DEAD,
+)
+
+# trigger: in Empty, PreparingRebalance, CompletingRebalance, Stable, Dead; None cannot happen.
+EXPECTED = {
+    "new_member": (P, None, P, P, None),
+    "leader_rejoin": (None, None, None, P, None),
+    "member_metadata_changed": (None, None, P, P, None),
+    "session_expired": (None, None, P, P, None),
+    "leave": (None, None, P, P, None),
+    "sync_expired": (None, None, P, P, None),
+    "static_protocol_change": (None, None, None, P, None),
+    "static_replaced_during_completing": (None, None, P, None, None),
+    "over_capacity_after_load": (None, None, None, P, None),
+    "assignment_append_failed": (None, None, P, None, None),
+    "join_phase_ended": (None, C, None, None, None),
+    "join_phase_ended_empty": (None, E, None, None, None),
+    "last_member_gone": (None, D, None, None, None),
+    "assignment_stored": (None, None, S, None, None),
+    "offsets_expired": (D, None, None, None, None),
+    "deleted": (D, None, None, None, None),
+    "unloaded": (D, D, D, D, None),
+}
+
+
+@pytest.mark.parametrize(("state", "trigger"), list(itertools.product(State, Trigger)))
+def test_every_entry(state, trigger):
+    expected = EXPECTED[trigger.value][(E, P, C, S, D).index(state)]
+    if expected is None:
+        with pytest.raises(IllegalTransitionError, match=f"{trigger.value} cannot happen in {state.value}") as caught:
+            next_state(state, trigger)
+        assert (caught.value.state, caught.value.trigger) == (state, trigger)
+    else:
+        assert next_state(state, trigger) is expected
+
+
+def test_the_table_is_total():
+    assert set(TRANSITIONS) == set(State)
+    assert set(EXPECTED) == {trigger.value for trigger in Trigger}
+
+
+@pytest.mark.claims("C05")
+def test_it_allows_what_kafka_allows():
+    reached = {state: set() for state in State}
+    for state, row in TRANSITIONS.items():
+        for to_state in row.values():
+            reached[to_state].add(state)
+    # Kafka also lets a Dead group become Dead; it has no reason to.
+    assert reached == {state: VALID_PREVIOUS_STATES[state] - {D} for state in State}
+
+
+def test_reasons_to_rebalance_are_those_that_lead_to_preparing_rebalance():
+    leading = {trigger for row in TRANSITIONS.values() for trigger, to_state in row.items() if to_state is P}
+    assert leading == REBALANCE_REASONS
+
+
+def test_can_rebalance():
+    assert [can_rebalance(state) for state in (E, P, C, S, D)] == [True, False, True, True, False]
+
+
+def test_the_diagram_is_made_from_the_table(monkeypatch, tmp_path):
+    assert state_diagram.TARGET.read_text(encoding="utf-8") == state_diagram.diagram()
+    monkeypatch.setattr(state_diagram, "TARGET", tmp_path / "state-diagram.md")
+    monkeypatch.setattr("sys.argv", ["make_state_diagram.py"])
+    assert state_diagram.main() == 0
+    monkeypatch.setattr("sys.argv", ["make_state_diagram.py", "--check"])
+    assert state_diagram.main() == 0
+    state_diagram.TARGET.write_text("old", encoding="utf-8")
+    assert state_diagram.main() == 1
