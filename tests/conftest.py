@@ -1,4 +1,4 @@
-"""What all tests share: how hard Hypothesis tries, and the one SparkSession."""
+"""What all tests share: how hard Hypothesis tries, one SparkSession and one Kafka broker in each test process."""
 
 from __future__ import annotations
 
@@ -11,6 +11,8 @@ from hypothesis import HealthCheck, settings
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
+
+    from jobs.demo.local_broker import LocalBroker
 
 # dev: a fast answer while working. ci: more cases, and the same ones every time, so that a failure can be repeated.
 # No deadline in either: the first call of anything is slow, and these machines are shared.
@@ -47,3 +49,21 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
     )
     yield session
     session.stop()
+
+
+@pytest.fixture(scope="session")
+def kafka_jars() -> None:
+    """The JARs of a broker. The first run that needs them resolves them."""
+    from scripts.build import resolve_jars
+
+    assert resolve_jars.main(["kafka"]) == 0
+
+
+@pytest.fixture(scope="session")
+def broker(kafka_jars: None, tmp_path_factory: pytest.TempPathFactory) -> Iterator[LocalBroker]:  # noqa: ARG001 - it needs them
+    """One broker for the tests of this process. Its groups do not wait 3 s for their first members."""
+    from jobs.demo.local_broker import LocalBroker
+
+    settings = {"group.initial.rebalance.delay.ms": "500", "group.min.session.timeout.ms": "1000"}
+    with LocalBroker(tmp_path_factory.mktemp("broker"), settings=settings, bound=True) as running:
+        yield running

@@ -1,6 +1,6 @@
 """One real consumer in a process of its own: it polls, and does what its standard input says (consumers.py is the other end).
 
-    python -m jobs.live.worker java orders '{"bootstrap.servers": "127.0.0.1:9092", "group.id": "orders-app"}'
+    python -m jobs.demo.worker java orders '{"bootstrap.servers": "127.0.0.1:9092", "group.id": "orders-app"}'
 
 Commands, a line each: `stall SECONDS` (nobody calls poll, heartbeats go on), `commit`, `leave`. The end of the input ends it at once.
 It says `assigned N` when it has other partitions than before, `left`, or `failed REASON` and ends.

@@ -1,4 +1,4 @@
-"""jobs/live: real consumers do what they are told, and none of them outlives the process that started it."""
+"""jobs/demo: real consumers do what they are told, and none of them outlives the process that started it."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ pytestmark = [pytest.mark.spark, pytest.mark.slow]
 PROJECT = Path(__file__).parents[2]
 PARENT = """
 import sys, time
-from jobs.live.consumers import JAVA, LIBRDKAFKA, Consumers
+from jobs.demo.consumers import JAVA, LIBRDKAFKA, Consumers
 consumers = Consumers(sys.argv[1])
 one, two = consumers.start(LIBRDKAFKA, "left", "l", "lent"), consumers.start(JAVA, "left", "j", "lent")
 while not (one.partitions and two.partitions):

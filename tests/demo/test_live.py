@@ -19,7 +19,7 @@ from tests.demo.processes import running_with, wait_for_none
 pytestmark = [pytest.mark.spark, pytest.mark.slow, pytest.mark.usefixtures("kafka_jars")]
 
 PROJECT = Path(__file__).parents[2]
-DEMO = "import sys; from pathlib import Path; from rich.console import Console; from jobs.demo_live import run_demo_live; \
+DEMO = "import sys; from pathlib import Path; from rich.console import Console; from jobs.demo.live import run_demo_live; \
 sys.exit(run_demo_live(Console(), folder=Path(sys.argv[1])))"
 
 

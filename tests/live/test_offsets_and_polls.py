@@ -22,7 +22,7 @@ from jobs.cli.progress import Progress
 from jobs.common.settings import Settings
 from jobs.demo.local_broker import LocalBroker
 from jobs.kafka.offsets_capture import OffsetsFrom
-from jobs.pipeline import run
+from jobs.pipeline import run as pipeline
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow]
 
@@ -126,7 +126,7 @@ def recorded(broker, tmp_path_factory):
 
 def tables(spark, source, lakehouse, **settings):
     progress = Progress(Console(file=io.StringIO(), width=200))
-    outcome = run.run(source, lakehouse, settings=Settings(**settings), once=True, progress=progress, spark=spark)
+    outcome = pipeline.run(source, lakehouse, settings=Settings(**settings), once=True, progress=progress, spark=spark)
     assert outcome.late_events == 0
     names = ("rebalances", "group_transitions", "member_sessions", "findings", "quarantine", "input_lines")
     found = {name: DeltaTable(str(lakehouse / name)).to_pyarrow_table().to_pylist() for name in names}
@@ -203,7 +203,7 @@ def test_the_pipeline_reads_the_cluster_itself_and_goes_on_with_the_next_run(spa
 
     def run(source):
         progress = Progress(Console(file=io.StringIO(), width=200))
-        return run.run(source, tmp_path / "lake", settings=Settings(), once=True, progress=progress, spark=spark, offsets=offsets)
+        return pipeline.run(source, tmp_path / "lake", settings=Settings(), once=True, progress=progress, spark=spark, offsets=offsets)
 
     first = run(None)
     rows = DeltaTable(str(tmp_path / "lake" / "rebalances")).to_pyarrow_table().to_pylist()
