@@ -1,4 +1,4 @@
-# `make` lists the targets. Each sets up what it needs by itself; a second run finds the stamps and starts at once.
+# `make` lists the targets. Each target first installs what it needs; later runs skip that.
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
 
@@ -9,7 +9,7 @@ JARS := .jars/resolved.txt
 KAFKA_JARS := .jars-kafka/resolved.txt
 SPARK := $(VENV) $(JARS)
 
-# Asked while make reads this file: before anything slow begins, and with one line as the whole answer.
+# Java is checked while make reads this file, so that a missing Java ends make with one line before anything slow begins.
 ifneq (,$(filter demo demo-live test docs conformance score bench chaos,$(MAKECMDGOALS)))
   JAVA_PROBLEM := $(shell JAVA_HOME='$(JAVA_HOME)' scripts/build/check_java.sh 2>&1)
   ifneq (,$(JAVA_PROBLEM))
@@ -22,78 +22,78 @@ help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
 
 .PHONY: demo
-demo: $(SPARK) ## the main job on a bundled recording of a real Kafka cluster
+demo: $(SPARK) ## run the pipeline on recorded logs of a real Kafka cluster and print the report
 	@$(BIN)/rebalance demo
 
 .PHONY: demo-live
-demo-live: $(SPARK) $(KAFKA_JARS) ## a real Kafka, real consumers that come to grief, and what is told of it as it happens: two minutes
+demo-live: $(SPARK) $(KAFKA_JARS) ## start a real Kafka with failing consumers and report their rebalances live (two minutes)
 	@$(BIN)/rebalance demo-live
 
 .PHONY: test
-test: $(SPARK) $(KAFKA_JARS) ## all tests
+test: $(SPARK) $(KAFKA_JARS) ## run all tests
 	@$(BIN)/pytest
 
 .PHONY: test-fast
-test-fast: $(VENV) ## the tests that need no Java
+test-fast: $(VENV) ## run the tests that need no Java
 	@$(BIN)/pytest -m "not spark and not slow"
 
 .PHONY: lint
-lint: $(VENV) ## ruff and mypy
+lint: $(VENV) ## run ruff and mypy
 	@$(BIN)/ruff check .
 	@$(BIN)/ruff format --check .
 	@$(BIN)/mypy
 
 .PHONY: format
-format: $(VENV) ## put the code into the project's format
+format: $(VENV) ## format the code
 	@$(BIN)/ruff check --fix --exit-zero --quiet .
 	@$(BIN)/ruff format .
 
 .PHONY: docs
-docs: $(SPARK) ## write what is generated in docs/: tables, claims, state diagram, questions
+docs: $(SPARK) ## generate docs/tables.md, claims.md, state-diagram.md and questions.md
 	@$(BIN)/python scripts/docs/tables.py
 	@$(BIN)/python scripts/docs/claims.py
 	@$(BIN)/python scripts/docs/state_diagram.py
 	@$(BIN)/python scripts/docs/questions.py
 
 .PHONY: conformance
-conformance: $(SPARK) ## compare with Kafka: recorded steps, and brokers' own accounts (RECORDINGS="DIR ..." for others)
+conformance: $(SPARK) ## compare recorded steps and rebalances with Kafka's own account (RECORDINGS="DIR ..." for other recordings)
 	@$(BIN)/python scripts/truth/traces.py
 	@$(BIN)/python -m scripts.truth.conformance $(RECORDINGS)
 
 .PHONY: score
-score: $(SPARK) ## compare causes, culprits and findings with what was done to the recordings' consumers (RECORDINGS="DIR ...")
+score: $(SPARK) ## compare causes, culprits and findings with what was done to the recorded consumers (RECORDINGS="DIR ...")
 	@$(BIN)/python -m scripts.truth.score $(RECORDINGS)
 
 .PHONY: coverage
-coverage: $(VENV) ## branch coverage of coordinator_model by its own tests, none of them random: it has to be 100 %
+coverage: $(VENV) ## require 100 % branch coverage of coordinator_model by its own tests, without the random ones
 	@COVERAGE="$(BIN)/coverage" scripts/coverage.sh
 
 .PHONY: mutants
-mutants: $(VENV) ## change the specification in one place after the other: does a test notice? (ONLY="sync join": these)
+mutants: $(VENV) ## change the specification in one place at a time and check that a test fails (ONLY="sync join" for two modules)
 	@nice $(BIN)/python -m scripts.mutants.run $(ONLY)
 
 .PHONY: bench
-bench: $(SPARK) ## lines per second and memory over 5 million lines
+bench: $(SPARK) ## measure lines per second and memory over 5 million lines
 	@$(BIN)/python bench/backfill.py
 
 .PHONY: bench-model
-bench-model: $(VENV) ## heartbeats a second, join and sync, snapshots: the specification alone
+bench-model: $(VENV) ## measure the specification alone: heartbeats per second, join and sync, snapshots
 	@$(BIN)/python bench/bench_model.py
 
 .PHONY: package
-package: $(VENV) ## build what a Spark cluster needs of this project into dist/ (docs/cluster.md)
+package: $(VENV) ## build the archives for a Spark cluster in dist/ (docs/cluster.md)
 	@$(BIN)/python scripts/build/package.py
 
 .PHONY: chaos
-chaos: $(SPARK) $(KAFKA_JARS) ## kill -9 fifty times while it reads a topic, and compare the tables (ARGS="--kills 10 --seed 2")
+chaos: $(SPARK) $(KAFKA_JARS) ## kill -9 shippers, broker and pipeline 50 times, then compare the tables (ARGS="--kills 10 --seed 2")
 	@$(BIN)/python -m scripts.chaos $(ARGS)
 
 .PHONY: lock
-lock: ## write requirements.lock again (UPGRADE=1: newest versions)
+lock: ## rewrite requirements.lock (UPGRADE=1: newest versions)
 	@scripts/build/lock.sh
 
 .PHONY: clean
-clean: ## remove what was made, except for .venv, .jars, .jars-kafka and .ivy
+clean: ## remove generated files, except .venv, .jars, .jars-kafka and .ivy
 	@rm -rf .demo .demo-live .bench .work build dist *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis .coverage \
 	  metastore_db derby.log spark-warehouse
 	@find . -name __pycache__ -type d -not -path './.venv/*' -prune -exec rm -rf {} +
