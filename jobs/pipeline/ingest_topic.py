@@ -18,9 +18,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyspark.sql import DataFrame
 
-from coordinator_model import events as kinds
+from coordinator_model.events import FOLLOWED
 from jobs.common.files import write_whole
 from jobs.lakehouse import tables
+from jobs.parsing import kinds
+from jobs.parsing.batch import LOG, Admission
 from jobs.parsing.rows import CLOCK
 from jobs.pipeline import ingest
 from jobs.pipeline import topic as topics
@@ -60,7 +62,7 @@ def start_ingest_topic(
     session.conf.set("spark.sql.mapKeyDedupPolicy", "LAST_WIN")
     trigger = {"availableNow": True} if once else {"processingTime": "1 second"}
     return (
-        ingest.with_source(topics.as_lines(topics.read_records(session, topic)))
+        kinds.with_source(topics.as_lines(topics.read_records(session, topic)))
         # A task costs Spark most of 0.1 s, to be read and its code to be found, however few its lines: one a core, not one a partition.
         .coalesce(session.sparkContext.defaultParallelism)
         .writeStream.queryName("ingest-topic")
@@ -89,7 +91,7 @@ class Writer:
         partitions = partitions_of(self._checkpoint, batch_id)
         read = 0
 
-        def admit(lines: pa.Table) -> ingest.Admitted:
+        def admit(lines: pa.Table) -> Admission:
             nonlocal read
             read, admitted = _admit(gate, lines, partitions)
             return admitted
@@ -123,22 +125,22 @@ def partitions_of(checkpoint: Path, batch_id: int) -> int:
     return max((int(number) + 1 for partitions in offsets.values() for number in partitions), default=0)
 
 
-def _admit(gate: Gate, told: pa.Table, partitions: int) -> tuple[int, ingest.Admitted]:
-    """Shows a batch (columns of ingest.TOLD) to the gate; returns how many lines it has, and what it admits."""
-    ordered = told.filter(pc.not_equal(told["broker"], "")).sort_by("place")
+def _admit(gate: Gate, summary: pa.Table, partitions: int) -> tuple[int, Admission]:
+    """Shows a batch (`batch.summary`) to the gate; returns how many lines it has, and what it admits."""
+    ordered = summary.filter(pc.not_equal(summary["broker"], "")).sort_by("place")
     of_clocks = pc.equal(ordered["verdict"], CLOCK)
     lines, clocks = ordered.filter(pc.invert(of_clocks)), ordered.filter(of_clocks)
     repeated = pa.concat_tables([lines.slice(0, 0), *(_repeated(gate, log, part) for log, part in _by_log(lines))])
     times = gate.clocks([_clock(row) for row in clocks.to_pylist()], partitions)
-    counted = repeated.group_by(list(ingest.LOG)).aggregate([([], "count_all")]).rename_columns([*ingest.LOG, input_lines.REPEATED])
-    return len(told) - len(clocks), ingest.Admitted(repeated["place"].to_pylist(), counted, list(map(_clock_row, times)))
+    counted = repeated.group_by(list(LOG)).aggregate([([], "count_all")]).rename_columns([*LOG, input_lines.REPEATED])
+    return len(summary) - len(clocks), Admission(repeated["place"].to_pylist(), counted, list(map(_clock_row, times)))
 
 
 def _by_log(lines: pa.Table) -> list[tuple[LogName, pa.Table]]:
     """The lines of each log, in the order of the topic."""
-    numbered = lines.select(list(ingest.LOG)).append_column("index", pa.array(range(len(lines)), pa.int64()))
-    grouped = numbered.group_by(list(ingest.LOG), use_threads=False).aggregate([("index", "list")])
-    return [(LogName(*(row[name] for name in ingest.LOG)), lines.take(row["index_list"])) for row in grouped.to_pylist()]
+    numbered = lines.select(list(LOG)).append_column("index", pa.array(range(len(lines)), pa.int64()))
+    grouped = numbered.group_by(list(LOG), use_threads=False).aggregate([("index", "list")])
+    return [(LogName(*(row[name] for name in LOG)), lines.take(row["index_list"])) for row in grouped.to_pylist()]
 
 
 def _repeated(gate: Gate, log: LogName, lines: pa.Table) -> pa.Table:
@@ -150,12 +152,12 @@ def _repeated(gate: Gate, log: LogName, lines: pa.Table) -> pa.Table:
 def _clock(row: Mapping[str, Any]) -> Clock:
     read, _, heard = (row["note"] or "").partition(topics.READ_SEPARATOR)
     reach = Reach(row["position"], -1 if row["at"] is None else row["at"], int(read) if read else -1)
-    return Clock(LogName(*(row[name] for name in ingest.LOG)), row["place"] >> topics.PLACE_BITS, reach, heard)
+    return Clock(LogName(*(row[name] for name in LOG)), row["place"] >> topics.PLACE_BITS, reach, heard)
 
 
 def _clock_row(time: BrokerTime) -> dict[str, Any]:
     """A broker's time as a row of PARSED, by its columns that event_rows asks for."""
     return {
-        "cluster": time.log.cluster, "broker": time.log.broker, "kind": kinds.FOLLOWED if time.followed else kinds.CLOCK,
+        "cluster": time.log.cluster, "broker": time.log.broker, "kind": FOLLOWED if time.followed else CLOCK,
         "at": time.at_ms * 1_000, "origin": time.log.origin, "position": time.position, "raw": json.dumps(time.heard),
     }  # fmt: skip

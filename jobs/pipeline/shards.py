@@ -45,7 +45,7 @@ from coordinator_model.events import (
 )
 from coordinator_model.tracker.shard import MODEL_VERSION, Shard
 from coordinator_model.view.settings import Settings
-from jobs.parsing.group_partition import group_partition
+from jobs.pipeline.group_partition import group_partition
 from jobs.pipeline.state_bytes import compressed, expanded
 from schemas import group_events
 

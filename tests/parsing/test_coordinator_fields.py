@@ -8,7 +8,7 @@ from datetime import datetime, timedelta, timezone
 import pytest
 
 from coordinator_model import events as e
-from jobs.pipeline import ingest
+from jobs.parsing import batch, kinds
 from schemas import raw_lines
 
 pytestmark = pytest.mark.spark
@@ -135,9 +135,9 @@ def read(spark):
     """Events by position, and (verdict, refusal) by position."""
     texts = [line for line, _ in LINES] + list(NOT_EVENTS)
     rows = [("c", "b", "line", "f", n, START + timedelta(milliseconds=n), text, None, 1, None) for n, text in enumerate(texts)]
-    told = ingest.transform(spark.createDataFrame(rows, raw_lines.SCHEMA)).persist()
+    told = kinds.transform(spark.createDataFrame(rows, raw_lines.SCHEMA)).persist()
     verdicts = {row["position"]: (row["verdict"], row["refusal"]) for row in told.collect()}
-    events = {row["position"]: row for row in ingest.events(told.toArrow(), 0).to_pylist()}
+    events = {row["position"]: row for row in batch.events(told.toArrow(), 0).to_pylist()}
     told.unpersist()
     return events, verdicts
 

@@ -16,7 +16,7 @@ import pytest
 from coordinator_model import events as e
 from coordinator_model.errors import Error
 from coordinator_model.specification.partition import coordinator_partition
-from jobs.pipeline import ingest
+from jobs.parsing import batch, kinds
 from schemas import raw_lines
 
 pytestmark = pytest.mark.spark
@@ -45,11 +45,11 @@ def lines(recording):
 @pytest.fixture(scope="module", params=sorted(EXPECTED))
 def recorded(spark, request):
     """The recording's name, rows of group_events by kind, number of lines skipped."""
-    told = ingest.transform(spark.createDataFrame(lines(request.param), raw_lines.SCHEMA).coalesce(2)).persist()
+    told = kinds.transform(spark.createDataFrame(lines(request.param), raw_lines.SCHEMA).coalesce(2)).persist()
     assert told.filter("verdict = 'quarantine'").count() == 0
     skipped = told.filter("verdict = 'skipped' AND source = 'request'").count()
     rows = defaultdict(list)
-    for row in ingest.events(told.toArrow(), 0).sort_by([("at", "ascending"), ("position", "ascending")]).to_pylist():
+    for row in batch.events(told.toArrow(), 0).sort_by([("at", "ascending"), ("position", "ascending")]).to_pylist():
         rows[row["kind"]].append(row)
     told.unpersist()
     return request.param, rows, skipped

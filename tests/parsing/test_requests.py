@@ -10,7 +10,7 @@ from datetime import datetime, timedelta, timezone
 import pytest
 
 from coordinator_model import events as e
-from jobs.pipeline import ingest
+from jobs.parsing import batch, kinds
 from schemas import raw_lines
 
 pytestmark = pytest.mark.spark
@@ -234,10 +234,10 @@ def read(spark):
     rows = [("c", "b", "line", f"f{n}", n, START + timedelta(hours=n), text, None, 1, None) for n, text in enumerate(texts)]
     no_time = len(GOOD)
     rows[no_time] = (*rows[no_time][:5], None, *rows[no_time][6:])
-    told = ingest.transform(spark.createDataFrame(rows, raw_lines.SCHEMA)).persist()
+    told = kinds.transform(spark.createDataFrame(rows, raw_lines.SCHEMA)).persist()
     verdicts = {row["position"]: (row["verdict"], row["refusal"]) for row in told.collect()}
     events = {}
-    for row in ingest.events(told.toArrow(), 0).to_pylist():
+    for row in batch.events(told.toArrow(), 0).to_pylist():
         events.setdefault(row["position"], []).append(row)
     told.unpersist()
     return events, verdicts

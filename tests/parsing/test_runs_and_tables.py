@@ -14,10 +14,11 @@ from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import StructType
 
 from jobs.lakehouse import tables
-from jobs.parsing.group_partition import group_partition
+from jobs.parsing import kinds
 from jobs.parsing.heartbeat_runs import heartbeat_runs
 from jobs.parsing.rows import PARSED
 from jobs.pipeline import ingest
+from jobs.pipeline.group_partition import group_partition
 from schemas import INGEST_TABLES, group_events, input_lines, quarantine, raw_lines
 
 pytestmark = pytest.mark.spark
@@ -114,7 +115,7 @@ def rows(spark):
     """Rows of PARSED: an event, a line that is refused, one that is skipped. Parsed once."""
     texts = (REQUEST, "\x1b[31m Completed request:{", "something else")
     raw = [("c", "b", "line", "f", n, START, text, None, 1, None) for n, text in enumerate(texts)]
-    told = ingest.transform(spark.createDataFrame(raw, raw_lines.SCHEMA).coalesce(1))
+    told = kinds.transform(spark.createDataFrame(raw, raw_lines.SCHEMA).coalesce(1))
     return told.toArrow()
 
 

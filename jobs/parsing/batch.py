@@ -1,0 +1,102 @@
+"""A parsed micro-batch as rows of ingest's three tables.
+
+rows of PARSED ──► group_events    one row a line, a run of heartbeats, a clock
+├─► quarantine      lines that could not be read, each with the reason
+└─► input_lines     the account: read = skipped + events + quarantined
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from coordinator_model.events import HEARTBEAT
+from jobs.common.text import printable
+from jobs.parsing.event_rows import beat_rows, event_rows, finished
+from jobs.parsing.rows import CLOCK, EVENT, QUARANTINE, RAW_CHARACTERS, SKIPPED
+from schemas import group_events, input_lines, quarantine
+
+LOG: Final = ("cluster", "broker", "origin")
+"""Columns that identify a log."""
+NOTE_CHARACTERS: Final = 1 << 20
+"""Length of the longest `note`: the text of a clock, or of a line about a whole file."""
+
+
+@dataclass(frozen=True)
+class Admission:
+    """What a gate lets through of a micro-batch."""
+
+    repeated: Sequence[int] = ()  # places of lines that an earlier batch had
+    repeated_counts: pa.Table | None = None  # the number of those lines by log: the columns LOG and `repeated`
+    clocks: Sequence[Mapping[str, Any]] | None = None  # rows of PARSED that replace the batch's own clocks
+
+    def admitted(self, rows: pa.Table) -> pa.ChunkedArray:
+        """Whether each row stays: a mask."""
+        return pc.invert(pc.is_in(rows["place"], pa.array(self.repeated, pa.int64())))
+
+
+EVERYTHING: Final = Admission()
+
+
+def summary(rows: pa.Table) -> pa.Table:
+    """The columns by which a gate decides about each row of PARSED. `at` is in milliseconds."""
+    noted = pc.or_(pc.equal(rows["verdict"], CLOCK), pc.equal(rows["position"], 0))
+    note = pc.if_else(noted, pc.utf8_slice_codeunits(rows["raw"], 0, NOTE_CHARACTERS), None)
+    at_ms = pc.divide(rows["at"].cast(pa.int64()), 1_000)
+    return rows.select([*LOG, "position", "verdict", "place"]).append_column("at", at_ms).append_column("note", note)
+
+
+def tables_of(rows: pa.Table, batch_id: int, admission: Admission = EVERYTHING) -> dict[str, pa.Table]:
+    """The rows to append, by table. `quarantine` is left out if no line of the batch belongs there."""
+    made = {group_events.NAME: events(rows, batch_id, admission)}
+    if pc.any(pc.equal(rows["verdict"], QUARANTINE)).as_py():
+        made[quarantine.NAME] = quarantined(rows, batch_id, admission)
+    return made | {input_lines.NAME: account(rows, batch_id, admission)}
+
+
+def events(rows: pa.Table, batch_id: int, admission: Admission = EVERYTHING) -> pa.Table:
+    """Rows of group_events."""
+    verdicts = [EVENT, CLOCK] if admission.clocks is None else [EVENT]
+    wanted = rows.filter(pc.and_(pc.is_in(rows["verdict"], pa.array(verdicts)), admission.admitted(rows)))
+    is_beat = pc.fill_null(pc.and_(pc.equal(wanted["verdict"], EVENT), pc.equal(wanted["kind"], HEARTBEAT)), False)
+    beats = beat_rows(wanted.filter(is_beat))
+    others = event_rows(wanted.filter(pc.invert(is_beat)), clocks=admission.clocks or ())
+    return finished(pa.concat_tables([beats, others]), batch_id)
+
+
+def quarantined(rows: pa.Table, batch_id: int, admission: Admission = EVERYTHING) -> pa.Table:
+    """Rows of quarantine, their text made printable."""
+    refused = rows.filter(pc.and_(pc.equal(rows["verdict"], QUARANTINE), admission.admitted(rows)))
+    table = refused.select(["cluster", "broker", "raw", "refusal", "source", "origin", "position", "at"])
+    table = table.rename_columns({"refusal": "reason"})
+    shown = pa.array((text and printable(text, RAW_CHARACTERS) for text in table["raw"].to_pylist()), pa.string())
+    return _with_batch_id(table, batch_id).set_column(2, "raw", shown)
+
+
+def account(rows: pa.Table, batch_id: int, admission: Admission = EVERYTHING) -> pa.Table:
+    """Rows of input_lines: the lines of each log by what became of them."""
+    counted = rows.select([*LOG, "verdict", "lines"]).filter(admission.admitted(rows))
+    verdicts = {"skipped": [SKIPPED, CLOCK], "events": [EVENT], "quarantined": [QUARANTINE]}
+    for name, ones in verdicts.items():
+        share = pc.if_else(pc.is_in(counted["verdict"], pa.array(ones)), counted["lines"], 0)
+        counted = counted.append_column(name, share)
+    summed = counted.group_by(list(LOG), use_threads=False).aggregate([(name, "sum") for name in ("lines", *verdicts)])
+    read = summed.rename_columns([*LOG, "lines_read", *verdicts])
+    return _with_batch_id(_with_repeated(read.filter(pc.greater(read["lines_read"], 0)), admission.repeated_counts), batch_id)
+
+
+def _with_repeated(counts: pa.Table, repeated: pa.Table | None) -> pa.Table:
+    if repeated is None or not len(repeated):
+        return counts.append_column(input_lines.REPEATED, pa.nulls(len(counts), pa.int64()))
+    joined = counts.join(repeated, list(LOG), join_type="full outer")
+    for name in counts.column_names[len(LOG) :]:  # null for a log that had nothing but repeated lines
+        joined = joined.set_column(joined.schema.get_field_index(name), name, pc.fill_null(joined[name], 0))
+    return joined.select([*counts.column_names, input_lines.REPEATED])
+
+
+def _with_batch_id(table: pa.Table, batch_id: int) -> pa.Table:
+    return table.append_column("batch_id", pa.repeat(pa.scalar(batch_id, pa.int64()), len(table)))
