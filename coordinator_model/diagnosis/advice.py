@@ -7,7 +7,7 @@ from typing import Final
 from coordinator_model.events import Event
 from coordinator_model.view import reasons
 from coordinator_model.view.emit import Emitter
-from coordinator_model.view.view import Gone, Member, Past
+from coordinator_model.view.view import EndedMembership, ObservedMember, PastRebalance
 
 DEFAULT_MIN_SESSION_MS: Final = 6_000
 DEFAULT_MAX_SESSION_MS: Final = 1_800_000
@@ -29,12 +29,12 @@ def now(value: int) -> str:
     return f", now {value}," if value >= 0 else ""
 
 
-def usual(member: Member) -> str:
+def usual(member: ObservedMember) -> str:
     """How long a member was silent at most while all was well."""
     return f"; before, it was never silent for more than {seconds(member.longest_gap_ms)}" if member.longest_gap_ms >= 0 else ""
 
 
-def after_removal(gone: Gone | None, event: Event) -> tuple[str, str]:
+def after_removal(gone: EndedMembership | None, event: Event) -> tuple[str, str]:
     """How the membership had ended of a client that still speaks as a member, and what keeps it from ending so."""
     if gone is None:
         return "", "The log does not show when and why the group gave it up: that was before its begin, or in a hole."
@@ -113,7 +113,7 @@ def too_large(g: Emitter, _: Event) -> tuple[str, str]:
     )
 
 
-def bill(burst: list[Past]) -> dict[str, int | None]:
+def bill(burst: list[PastRebalance]) -> dict[str, int | None]:
     """What the rebalances took together; None where no assignments are known."""
     unavailable = [past.unavailable_ms for past in burst if past.unavailable_ms >= 0]
     moved = [past.moved for past in burst if past.moved >= 0]
@@ -124,14 +124,14 @@ def bill(burst: list[Past]) -> dict[str, int | None]:
     }
 
 
-def bill_in_words(burst: list[Past]) -> str:
+def bill_in_words(burst: list[PastRebalance]) -> str:
     """The bill, for the end of a sentence."""
     lost = bill(burst)["unavailable_partition_ms"]
     without = f", {seconds(lost)} without an owner over all partitions" if lost else ""
     return f", {seconds(sum(past.total_ms for past in burst))} of rebalancing{without}"
 
 
-def longest_restart_ms(burst: list[Past]) -> int:
+def longest_restart_ms(burst: list[PastRebalance]) -> int:
     """The longest time from a client's going to its coming back, as far as both began a rebalance; -1 if none did."""
     gone: dict[tuple[str, str], int] = {}
     took = [-1]

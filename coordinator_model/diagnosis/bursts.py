@@ -11,7 +11,7 @@ from coordinator_model.states import State
 from coordinator_model.view import reasons
 from coordinator_model.view.emit import Emitter
 from coordinator_model.view.rows import Ref
-from coordinator_model.view.view import Past, Rebalance, Trigger
+from coordinator_model.view.view import PastRebalance, Rebalance, RebalanceTrigger
 
 QUIET_MS: Final = 60_000
 """A burst is over when no rebalance has started for so long."""
@@ -27,14 +27,14 @@ _DEPARTURES: Final = frozenset({reasons.MEMBER_LEFT, reasons.SESSION_TIMEOUT, re
 _NOBODYS_FAULT: Final = frozenset({reasons.COORDINATOR_MOVED, reasons.REVOCATION_FOLLOW_UP, reasons.UNKNOWN})
 
 
-def add(g: Emitter, rebalance: Rebalance, culprit: Trigger, sign: Ref | None, price: Cost) -> None:
+def add(g: Emitter, rebalance: Rebalance, culprit: RebalanceTrigger, sign: Ref | None, price: Cost) -> None:
     """A rebalance was written."""
     burst = g.view.burst
     if burst and (rebalance.started_ms > burst[-1].started_ms + QUIET_MS or rebalance.started_ms > burst[0].started_ms + LONGEST_MS):
         _judge(g)
     if culprit.cause not in _NOBODYS_FAULT:
         g.view.burst.append(
-            Past(
+            PastRebalance(
                 rebalance.started_ms,
                 culprit.cause,
                 culprit.member_id,

@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import Final
 
 from coordinator_model.diagnosis.incidents import SPAN_MS
-from coordinator_model.specification.transitions import Trigger as Trigger_
+from coordinator_model.specification.transitions import Trigger
 from coordinator_model.view import reasons
 from coordinator_model.view.emit import Emitter
-from coordinator_model.view.view import Rebalance, Trigger
+from coordinator_model.view.view import Rebalance, RebalanceTrigger
 
 FOLLOW_UP_MS: Final = 10_000
 """From the end of one round of a cooperative rebalance to the start of the next, where another than who gave something up begins it."""
@@ -21,18 +21,18 @@ PATIENCE_MS: Final = 15_000
 """How long a rebalance waits for the specification, which is told in hindsight, to say what it started with."""
 
 _CAUSES: Final = {
-    Trigger_.NEW_MEMBER.name: reasons.MEMBER_JOINED,
-    Trigger_.SESSION_EXPIRED.name: reasons.SESSION_TIMEOUT,
-    Trigger_.SYNC_EXPIRED.name: reasons.SYNC_TIMEOUT,
-    Trigger_.STATIC_PROTOCOL_CHANGE.name: reasons.STATIC_MEMBER_REPLACED,
-    Trigger_.STATIC_REPLACED_DURING_COMPLETING.name: reasons.STATIC_MEMBER_REPLACED,
+    Trigger.NEW_MEMBER.name: reasons.MEMBER_JOINED,
+    Trigger.SESSION_EXPIRED.name: reasons.SESSION_TIMEOUT,
+    Trigger.SYNC_EXPIRED.name: reasons.SYNC_TIMEOUT,
+    Trigger.STATIC_PROTOCOL_CHANGE.name: reasons.STATIC_MEMBER_REPLACED,
+    Trigger.STATIC_REPLACED_DURING_COMPLETING.name: reasons.STATIC_MEMBER_REPLACED,
 }
 """What the specification says outright; why a member left or came back, its own request says."""
 
 _UNSAID: Final = {
-    Trigger_.LEAVE.name: reasons.MEMBER_LEFT,
-    Trigger_.LEADER_REJOIN.name: reasons.LEADER_REJOINED,
-    Trigger_.MEMBER_METADATA_CHANGED.name: reasons.MEMBER_REJOINED,
+    Trigger.LEAVE.name: reasons.MEMBER_LEFT,
+    Trigger.LEADER_REJOIN.name: reasons.LEADER_REJOINED,
+    Trigger.MEMBER_METADATA_CHANGED.name: reasons.MEMBER_REJOINED,
 }
 """Where that request is no trigger: who left had only been handed an id, who came back was refused in the end."""
 
@@ -59,17 +59,17 @@ def settle_start(g: Emitter, rebalance: Rebalance) -> None:
     rebalance.cause, rebalance.named = cause, member_id
 
 
-def _trigger(g: Emitter, at_ms: int, cause: str, member_id: str) -> Trigger:
+def _trigger(g: Emitter, at_ms: int, cause: str, member_id: str) -> RebalanceTrigger:
     who = g.view.members.get(member_id)
     if who is not None:
-        return Trigger(at_ms, cause, member_id, who.instance_id, who.client(), who.client_host)
+        return RebalanceTrigger(at_ms, cause, member_id, who.instance_id, who.client(), who.client_host)
     gone = next((old for old in reversed(g.view.gone) if old.member_id == member_id), None)
     if gone is not None:
-        return Trigger(at_ms, cause, member_id, gone.instance_id, gone.client_id, gone.client_host, "", gone.sign)
-    return Trigger(at_ms, cause, member_id)
+        return RebalanceTrigger(at_ms, cause, member_id, gone.instance_id, gone.client_id, gone.client_host, "", gone.sign)
+    return RebalanceTrigger(at_ms, cause, member_id)
 
 
-def sharpen(g: Emitter, rebalance: Rebalance, culprit: Trigger) -> None:
+def sharpen(g: Emitter, rebalance: Rebalance, culprit: RebalanceTrigger) -> None:
     """Corrects the cause of a rebalance that is about to be written, and notes what the next one may follow from."""
     if _follows_a_move(g, rebalance, culprit):
         culprit.cause = reasons.COORDINATOR_MOVED
@@ -80,14 +80,14 @@ def sharpen(g: Emitter, rebalance: Rebalance, culprit: Trigger) -> None:
     g.view.revoked_ms, g.view.revoked = rebalance.ended_ms, _revoked(rebalance)
 
 
-def _words(culprit: Trigger) -> str:
+def _words(culprit: RebalanceTrigger) -> str:
     """The client's own words, whether they came inside the coordinator's text or in the request itself."""
     if reasons.of_coordinator(culprit.reason) == reasons.UNKNOWN:
         return culprit.reason
     return reasons.client_reason(culprit.reason)
 
 
-def _of_rejoin(g: Emitter, rebalance: Rebalance, culprit: Trigger) -> str:
+def _of_rejoin(g: Emitter, rebalance: Rebalance, culprit: RebalanceTrigger) -> str:
     """A member that came back and gave no reason: its own log, what it asked for, and what it was given, tell it."""
     member = g.view.members.get(culprit.member_id)
     if member is not None and member.rejoins_because and abs(rebalance.started_ms - member.rejoins_ms) <= SAID_WITHIN_MS:
@@ -118,7 +118,7 @@ def _revoked(rebalance: Rebalance) -> list[str]:
     return sorted(m for m, kept in rebalance.kept.items() if not set(kept) <= set(rebalance.assigned.get(m, ())))
 
 
-def _follows_a_move(g: Emitter, rebalance: Rebalance, culprit: Trigger) -> bool:
+def _follows_a_move(g: Emitter, rebalance: Rebalance, culprit: RebalanceTrigger) -> bool:
     """Whether the member only came back, or was not heard in time, because another broker had taken the group over."""
     view = g.view
     if view.moved_ms < 0 or not 0 <= rebalance.started_ms - view.moved_ms <= SPAN_MS:

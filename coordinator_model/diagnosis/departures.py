@@ -14,7 +14,7 @@ from coordinator_model.events import Event
 from coordinator_model.view import reasons
 from coordinator_model.view.emit import Emitter
 from coordinator_model.view.rows import FINDINGS, MEMBER_SESSIONS, Ref, ref
-from coordinator_model.view.view import Gone, Leaving, Member, Stalled
+from coordinator_model.view.view import EndedMembership, ObservedMember, PollStall, UndecidedDeparture
 
 DECIDED_MS: Final = 30_000
 """Who has not come back by then has closed, as far as anybody can say."""
@@ -22,7 +22,7 @@ DECIDED_MS: Final = 30_000
 CLOSING_COMMIT_MS: Final = 1_000
 
 
-def may_have_stalled(g: Emitter, member: Member, at_ms: int, words: str) -> bool:
+def may_have_stalled(g: Emitter, member: ObservedMember, at_ms: int, words: str) -> bool:
     """Whether only hindsight can tell why the member left."""
     if words or member.instance_id:
         return False
@@ -31,16 +31,16 @@ def may_have_stalled(g: Emitter, member: Member, at_ms: int, words: str) -> bool
     return member.commit_ms < at_ms - CLOSING_COMMIT_MS
 
 
-def hold(g: Emitter, at_ms: int, member: Member, session: dict[str, Any], finding: dict[str, Any]) -> None:
+def hold(g: Emitter, at_ms: int, member: ObservedMember, session: dict[str, Any], finding: dict[str, Any]) -> None:
     """Keeps the row of an ended membership until it is decided how it ended."""
-    g.view.undecided.append(Leaving(at_ms, member.member_id, member.connection, session, finding))
+    g.view.undecided.append(UndecidedDeparture(at_ms, member.member_id, member.connection, session, finding))
 
 
-def hold_stalled(g: Emitter, at_ms: int, member: Member, finding: dict[str, Any]) -> None:
+def hold_stalled(g: Emitter, at_ms: int, member: ObservedMember, finding: dict[str, Any]) -> None:
     """Keeps what is told of a stalled poll loop until the client polls again, and so shows for how long it did not."""
     if member.connection and member.rebalance_timeout_ms >= 0:
         since_ms = member.stalled_ms if member.stalled_ms >= 0 else at_ms
-        g.view.stalled.append(Stalled(since_ms, member.connection, member.rebalance_timeout_ms, finding))
+        g.view.stalled.append(PollStall(since_ms, member.connection, member.rebalance_timeout_ms, finding))
     else:
         g.emit(FINDINGS, **finding)
 
@@ -65,7 +65,7 @@ def stalled(g: Emitter, member_id: str, signs: list[Ref]) -> None:
             g.emit(FINDINGS, **_silent_while_stalled(g, gone, signs))
 
 
-def _decide_stalled(g: Emitter, leaving: Leaving) -> None:
+def _decide_stalled(g: Emitter, leaving: UndecidedDeparture) -> None:
     view = g.view
     view.undecided.remove(leaving)
     g.emit(MEMBER_SESSIONS, **{**leaving.session, "end_kind": reasons.POLL_TIMEOUT})
@@ -93,11 +93,11 @@ def was_stalled(g: Emitter, event: Event) -> None:
             _tell_gap(g, row, gone.rebalance_timeout_ms, gone.seen_ms, event)  # it falls silent when the limit has passed
 
 
-def _silent_while_stalled(g: Emitter, gone: Gone, signs: list[Ref]) -> dict[str, Any]:
+def _silent_while_stalled(g: Emitter, gone: EndedMembership, signs: list[Ref]) -> dict[str, Any]:
     """A static member's session ended, and it was its poll loop: what is to be told of that."""
     gone.kind = reasons.POLL_TIMEOUT
     g.view.held = [held for held in g.view.held if held.member_id != gone.member_id]
-    member = Member(gone.member_id, gone.instance_id, gone.client_id, gone.client_host)
+    member = ObservedMember(gone.member_id, gone.instance_id, gone.client_id, gone.client_host)
     member.rebalance_timeout_ms = gone.rebalance_timeout_ms
     return findings.poll_timeout(g, member, gone.at_ms, signs)
 

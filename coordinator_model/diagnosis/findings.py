@@ -7,13 +7,12 @@ from collections import Counter
 from collections.abc import Callable
 from typing import Any, Final
 
-from coordinator_model.diagnosis import advice
+from coordinator_model.diagnosis import advice, compared_answers
 from coordinator_model.errors import Error
 from coordinator_model.events import OFFSET_COMMIT, TXN_OFFSET_COMMIT, Event
-from coordinator_model.tracker import asked
 from coordinator_model.view.emit import Emitter
 from coordinator_model.view.rows import FINDINGS, Ref, evidence_json, ref
-from coordinator_model.view.view import Found, Gone, Incident, Member, Past, Rebalance, Suspect
+from coordinator_model.view.view import EndedMembership, FoundCoordinator, Incident, ObservedMember, PastRebalance, Rebalance, Suspect
 
 SESSION_TIMEOUT: Final = "SESSION_TIMEOUT"
 POLL_TIMEOUT: Final = "POLL_TIMEOUT"
@@ -87,7 +86,7 @@ def was_refused(g: Emitter, member_id: str) -> bool:
     return any(who == member_id and code in (UNKNOWN_MEMBER, ZOMBIE_COMMIT, ILLEGAL_GENERATION) for code, who, _ in g.view.flagged)
 
 
-def session_timeout(g: Emitter, member: Member, at_ms: int, signs: list[Ref]) -> dict[str, Any]:
+def session_timeout(g: Emitter, member: ObservedMember, at_ms: int, signs: list[Ref]) -> dict[str, Any]:
     """The coordinator heard nothing of a member for its session timeout (onExpireHeartbeat). To be told unless a broker is why."""
     silence = at_ms - member.seen_ms if member.seen_ms >= 0 else None
     limit = f" (session.timeout.ms {member.session_timeout_ms})" if member.session_timeout_ms >= 0 else ""
@@ -109,7 +108,7 @@ def session_timeout(g: Emitter, member: Member, at_ms: int, signs: list[Ref]) ->
     )
 
 
-def poll_timeout(g: Emitter, member: Member, at_ms: int, signs: list[Ref]) -> dict[str, Any]:
+def poll_timeout(g: Emitter, member: ObservedMember, at_ms: int, signs: list[Ref]) -> dict[str, Any]:
     """The client left by itself because poll() was not called within max.poll.interval.ms. A static one does not leave (KIP-345)."""
     limit = member.rebalance_timeout_ms
     went = "stopped its heartbeats, being static," if member.instance_id else "left the group"
@@ -145,7 +144,7 @@ def with_poll_gap(row: dict[str, Any], limit_ms: int, gap_ms: int, sign: Ref) ->
     }
 
 
-def sync_timeout(g: Emitter, member: Member, at_ms: int, signs: list[Ref], *, led: bool) -> None:
+def sync_timeout(g: Emitter, member: ObservedMember, at_ms: int, signs: list[Ref], *, led: bool) -> None:
     """A member did not ask for its assignment within the rebalance timeout (expirePendingSync, Kafka 2.8+)."""
     limit = f" ({advice.seconds(member.rebalance_timeout_ms)})" if member.rebalance_timeout_ms >= 0 else ""
     _tell(
@@ -220,7 +219,7 @@ def slow_joiner(
     )
 
 
-def rolling_restart(g: Emitter, burst: list[Past], restarted: list[str]) -> None:
+def rolling_restart(g: Emitter, burst: list[PastRebalance], restarted: list[str]) -> None:
     """Members were restarted one after the other: many rebalances, one act."""
     first, last = burst[0], burst[-1]
     longest = advice.longest_restart_ms(burst)
@@ -244,7 +243,7 @@ def rolling_restart(g: Emitter, burst: list[Past], restarted: list[str]) -> None
     )
 
 
-def rebalance_storm(g: Emitter, burst: list[Past], culprit: Past, count: int) -> None:
+def rebalance_storm(g: Emitter, burst: list[PastRebalance], culprit: PastRebalance, count: int) -> None:
     """One member after the other comes and goes: the group does little else than rebalance."""
     first, last = burst[0], burst[-1]
     causes = sorted({past.cause for past in burst})
@@ -291,7 +290,7 @@ def illegal_generation(g: Emitter, event: Event) -> None:
         )
 
 
-def unknown_member(g: Emitter, event: Event, gone: Gone | None) -> None:
+def unknown_member(g: Emitter, event: Event, gone: EndedMembership | None) -> None:
     """A client spoke as a member that the group does not have. `gone`: its membership as it ended, if seen."""
     if _first_time(g, UNKNOWN_MEMBER, event.member_id, -1):
         why, what_to_do = advice.after_removal(gone, event)
@@ -330,7 +329,7 @@ def fenced_instance(g: Emitter, event: Event) -> None:
         )
 
 
-def zombie_commit(g: Emitter, event: Event, gone: Gone | None) -> None:
+def zombie_commit(g: Emitter, event: Event, gone: EndedMembership | None) -> None:
     """A commit of a member that no longer owns what it commits. It was refused, but the work was done twice."""
     if event.kind in (OFFSET_COMMIT, TXN_OFFSET_COMMIT) and _first_time(g, ZOMBIE_COMMIT, event.member_id, event.generation):
         why = f" after its removal ({gone.kind})" if gone is not None else ""
@@ -354,15 +353,15 @@ def zombie_commit(g: Emitter, event: Event, gone: Gone | None) -> None:
 
 def model_divergence(g: Emitter, event: Event, predicted: dict[str, Any] | None, release: str) -> None:
     """The broker answered otherwise than the specification, which was asked the same (coordinator_model.group)."""
-    observed = asked.observed(event)
-    instead = "no answer at that time" if predicted is None else asked.in_words(predicted)
+    observed = compared_answers.observed(event)
+    instead = "no answer at that time" if predicted is None else compared_answers.in_words(predicted)
     _tell(
         g,
         MODEL_DIVERGENCE,
         WARNING,
         event.at_ms,
         (event.member_id or event.answer_member_id, event.client_id, event.client_host),
-        f"The broker answered {event.kind} with {asked.in_words(observed)}; by the rules of Kafka {release} it is {instead}.",
+        f"The broker answered {event.kind} with {compared_answers.in_words(observed)}; by the rules of Kafka {release} it is {instead}.",
         "If lines are missing from this log, or damaged, that is why. Otherwise the coordinator does not do what Kafka's code "
         "says: keep these lines for a report, and look at the broker's version, its clock and its disk.",
         [ref(event)],
@@ -373,7 +372,7 @@ def model_divergence(g: Emitter, event: Event, predicted: dict[str, Any] | None,
     )
 
 
-def not_the_coordinator(g: Emitter, suspect: Suspect, found: Found, again: Ref) -> None:
+def not_the_coordinator(g: Emitter, suspect: Suspect, found: FoundCoordinator, again: Ref) -> None:
     """A broker answered for a group that another one coordinates (Kafka: NOT_COORDINATOR)."""
     if not _first_time(g, MODEL_DIVERGENCE, suspect.broker, found.node):
         return
@@ -392,7 +391,7 @@ def not_the_coordinator(g: Emitter, suspect: Suspect, found: Found, again: Ref) 
         broker=suspect.broker,
         node=suspect.node,
         coordinator=found.node,
-        observed={"error": asked.error_name(suspect.error_code)},
+        observed={"error": compared_answers.error_name(suspect.error_code)},
         predicted={"error": "NOT_COORDINATOR"},
     )
 
@@ -425,7 +424,7 @@ def coordinator_moved(g: Emitter, incident: Incident) -> None:
     )
 
 
-def heartbeat_near_miss(g: Emitter, member: Member, event: Event, silent_ms: int) -> None:
+def heartbeat_near_miss(g: Emitter, member: ObservedMember, event: Event, silent_ms: int) -> None:
     """A member was heard just before its session would have ended: told once for each of its generations."""
     if not _first_time(g, HEARTBEAT_NEAR_MISS, member.member_id, g.view.generation):
         return

@@ -17,7 +17,7 @@ from coordinator_model.events import Event
 from coordinator_model.view.clock import BrokerClock
 from coordinator_model.view.emit import Emitter
 from coordinator_model.view.rows import FINDINGS, Ref, ref, refs
-from coordinator_model.view.view import HeldFinding, Incident
+from coordinator_model.view.view import Incident, PendingFinding
 
 HINDSIGHT_MS: Final = 10_000
 SPAN_MS: Final = 60_000
@@ -53,7 +53,7 @@ def moved(g: Emitter, at_ms: int, from_broker: str, to_broker: str, sign: Ref) -
 
 def hold(g: Emitter, at_ms: int, seen_ms: int, member_id: str, row: dict[str, Any]) -> None:
     """Keeps the finding of a session timeout until it is known whether a broker was the reason."""
-    g.view.held.append(HeldFinding(at_ms, seen_ms, member_id, row))
+    g.view.held.append(PendingFinding(at_ms, seen_ms, member_id, row))
 
 
 def next_ms(g: Emitter) -> int | None:
@@ -101,7 +101,7 @@ def _keep(incident: Incident, sign: Ref) -> None:
         incident.signs.append(sign)
 
 
-def _cause_of(g: Emitter, held: HeldFinding, clock: BrokerClock | None) -> Incident | None:
+def _cause_of(g: Emitter, held: PendingFinding, clock: BrokerClock | None) -> Incident | None:
     running = g.view.incident
     if running is not None and running.began_ms - HINDSIGHT_MS <= held.at_ms <= running.last_ms + SPAN_MS:
         # Who was heard after the trouble was over fell silent by itself.

@@ -9,7 +9,7 @@ from coordinator_model.diagnosis.incidents import SPAN_MS
 from coordinator_model.states import State
 from coordinator_model.view import reasons
 from coordinator_model.view.emit import Emitter
-from coordinator_model.view.view import Gone, Rebalance
+from coordinator_model.view.view import EndedMembership, Rebalance
 
 SLOW_MS: Final = 5_000
 """Members learn of a rebalance within a heartbeat interval, 3 s by default; what is longer than this was somebody's doing."""
@@ -33,14 +33,14 @@ def judge(g: Emitter, rebalance: Rebalance) -> str:
     return dropped.member_id if dropped is not None else absent or _answered_last(g, rebalance)
 
 
-def _dropped(g: Emitter, rebalance: Rebalance) -> Gone | None:
+def _dropped(g: Emitter, rebalance: Rebalance) -> EndedMembership | None:
     """The first member that the join phase waited for until its timeout, and gave up."""
     refused = {who.split(" ")[0] for code, who, _ in g.view.flagged if code == findings.GROUP_TOO_LARGE}
     late = (old for old in g.view.gone if old.kind == reasons.JOIN_TIMEOUT and old.member_id in rebalance.gone)
     return next((old for old in late if old.client_id not in refused), None)
 
 
-def _tell(g: Emitter, rebalance: Rebalance, dropped: Gone | None, absent: str) -> None:
+def _tell(g: Emitter, rebalance: Rebalance, dropped: EndedMembership | None, absent: str) -> None:
     trouble = g.view.incident
     if trouble is not None and trouble.began_ms <= rebalance.joined_ms <= trouble.last_ms + SPAN_MS:
         return  # all wait for ids that their clients have given up

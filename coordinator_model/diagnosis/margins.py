@@ -8,7 +8,7 @@ from coordinator_model.diagnosis import findings
 from coordinator_model.diagnosis.incidents import SPAN_MS
 from coordinator_model.events import Event
 from coordinator_model.view.emit import Emitter
-from coordinator_model.view.view import Member, Rebalance
+from coordinator_model.view.view import ObservedMember, Rebalance
 
 NEAR_MISS: Final = 0.8
 """Share of its session timeout that a member was silent for. Healthy clients use a third of it."""
@@ -18,7 +18,7 @@ SKEW_AT_LEAST: Final = 6
 """A member is loaded much more than another if it has three times as many partitions, and six more at least."""
 
 
-def heard(g: Emitter, member: Member, event: Event) -> None:
+def heard(g: Emitter, member: ObservedMember, event: Event) -> None:
     """A sign of life that was accepted, and how much of the session was left."""
     silent_ms = event.received_ms - member.renewed_ms
     if member.renewed_ms < 0 or member.session_timeout_ms <= 0 or not member.sessions_seen or g.view.open is not None:

@@ -16,7 +16,7 @@ from coordinator_model.events import Event
 from coordinator_model.view import reasons
 from coordinator_model.view.emit import Emitter
 from coordinator_model.view.rows import FINDINGS, ref
-from coordinator_model.view.view import Member
+from coordinator_model.view.view import ObservedMember
 
 NAMES_KEPT: Final = 256
 
@@ -47,7 +47,7 @@ def poll_timeout(g: Emitter, event: Event) -> None:
     """The application did not call poll() in time: a dynamic member leaves now, a static one falls silent (KIP-345)."""
     if kinds.PSEUDO_BROKERS.issuperset(g.view.brokers):
         # No broker tells of this group: what the client says is all there is.
-        alone = Member(g.view.client_names.get(_name(event), ""), event.instance_id, event.client_id)
+        alone = ObservedMember(g.view.client_names.get(_name(event), ""), event.instance_id, event.client_id)
         alone.rebalance_timeout_ms = event.rebalance_timeout_ms
         g.emit(FINDINGS, **findings.poll_timeout(g, alone, event.at_ms, [ref(event)]))
         return

@@ -18,21 +18,21 @@ from coordinator_model.states import State
 from coordinator_model.tracker.rebase import rules
 from coordinator_model.view.clock import BrokerClock
 from coordinator_model.view.rows import Ref
-from coordinator_model.view.settings import Settings
+from coordinator_model.view.settings import TrackerSettings
 from coordinator_model.view.view import (
-    Found,
+    EndedMembership,
+    FoundCoordinator,
     Generation,
-    Gone,
-    HeldFinding,
     Incident,
-    Leaving,
-    Member,
-    Past,
+    ObservedMember,
+    PastRebalance,
+    PendingFinding,
+    PollStall,
     Prediction,
     Rebalance,
-    Stalled,
+    RebalanceTrigger,
     Suspect,
-    Trigger,
+    UndecidedDeparture,
     View,
 )
 
@@ -52,25 +52,25 @@ def unpack(blob: bytes) -> Any:
     return msgpack.unpackb(blob, strict_map_key=False)
 
 
-def view(data: list[Any], settings: Settings) -> View:
+def view(data: list[Any], settings: TrackerSettings) -> View:
     """A group's view."""
     restored = View(*data)
     restored.state = None if restored.state is None else State(restored.state)
     restored.members = {member_id: _member(m) for member_id, m in restored.members.items()}
     restored.gone = [_gone(g) for g in data[_GONE]]
-    restored.loose = [_signed(Trigger(*t)) for t in data[_LOOSE]]
+    restored.loose = [_signed(RebalanceTrigger(*t)) for t in data[_LOOSE]]
     restored.open = None if data[_OPEN] is None else _rebalance(data[_OPEN])
     restored.closing = [_rebalance(r) for r in data[_CLOSING]]
     restored.flagged = [(code, member_id, generation) for code, member_id, generation in restored.flagged]
     if len(data) > _PREDICTION:
-        restored.found = None if data[_FOUND] is None else _signed(Found(*data[_FOUND]))
+        restored.found = None if data[_FOUND] is None else _signed(FoundCoordinator(*data[_FOUND]))
         restored.suspect = None if data[_SUSPECT] is None else _signed(Suspect(*data[_SUSPECT]))
         restored.incident = None if data[_INCIDENT] is None else _incident(data[_INCIDENT])
-        restored.undecided = [Leaving(*u) for u in data[_UNDECIDED]]
-        restored.burst = [_signed(Past(*b)) for b in data[_BURST]]
-        restored.held = [HeldFinding(*h) for h in data[_HELD]]
+        restored.undecided = [UndecidedDeparture(*u) for u in data[_UNDECIDED]]
+        restored.burst = [_signed(PastRebalance(*b)) for b in data[_BURST]]
+        restored.held = [PendingFinding(*h) for h in data[_HELD]]
         restored.prediction = _prediction(data[_PREDICTION], settings)
-    restored.stalled = [Stalled(*s) for s in data[_STALLED]] if len(data) > _STALLED else []
+    restored.stalled = [PollStall(*s) for s in data[_STALLED]] if len(data) > _STALLED else []
     return restored
 
 
@@ -120,8 +120,8 @@ def _fields(record: Any) -> Any:
     return tuple(getattr(record, name) for name in record.__slots__)
 
 
-def _member(data: Any) -> Member:
-    member = Member(*data)
+def _member(data: Any) -> ObservedMember:
+    member = ObservedMember(*data)
     member.protocols = tuple((name, digest) for name, digest in member.protocols)
     member.topics = tuple(member.topics)
     member.partitions = None if member.partitions is None else tuple(member.partitions)
@@ -130,8 +130,8 @@ def _member(data: Any) -> Member:
     return member
 
 
-def _gone(data: Any) -> Gone:
-    gone: Gone = _signed(Gone(*data))
+def _gone(data: Any) -> EndedMembership:
+    gone: EndedMembership = _signed(EndedMembership(*data))
     gone.partitions = tuple(gone.partitions)
     return gone
 
@@ -144,7 +144,7 @@ def _signed(record: Any) -> Any:
 def _rebalance(data: Any) -> Rebalance:
     rebalance = Rebalance(*data)
     rebalance.from_state = State(rebalance.from_state)
-    rebalance.triggers = [_signed(Trigger(*t)) for t in data[_TRIGGERS]]
+    rebalance.triggers = [_signed(RebalanceTrigger(*t)) for t in data[_TRIGGERS]]
     rebalance.kept = {member_id: tuple(p) for member_id, p in rebalance.kept.items()}
     if rebalance.assigned is not None:
         rebalance.assigned = {member_id: tuple(p) for member_id, p in rebalance.assigned.items()}
@@ -158,7 +158,7 @@ def _incident(data: Any) -> Incident:
     return incident
 
 
-def _prediction(data: list[Any], settings: Settings) -> Prediction:
+def _prediction(data: list[Any], settings: TrackerSettings) -> Prediction:
     restored = Prediction(*data)
     config = rules(settings, restored)
     if restored.group is not None:

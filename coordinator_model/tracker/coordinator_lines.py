@@ -13,7 +13,7 @@ from coordinator_model.tracker import membership, phases, request_lines
 from coordinator_model.view import reasons
 from coordinator_model.view.emit import Emitter
 from coordinator_model.view.rows import ref
-from coordinator_model.view.view import Trigger, client_in
+from coordinator_model.view.view import RebalanceTrigger, client_in
 
 
 def preparing_rebalance(g: Emitter, event: Event) -> None:
@@ -235,7 +235,7 @@ def _removed(g: Emitter, event: Event, member_id: str, cause: str) -> None:
         phases.add_trigger(g, membership.trigger_of(gone, cause, "", event.at_ms))
 
 
-def _named_by_reason(g: Emitter, event: Event, cause: str) -> Trigger:
+def _named_by_reason(g: Emitter, event: Event, cause: str) -> RebalanceTrigger:
     """The trigger that the reason text names, with what is known of its member."""
     view = g.view
     known = next((t for t in reversed(view.loose) if t.member_id == event.member_id and t.member_id), None)
@@ -254,7 +254,7 @@ def _named_by_reason(g: Emitter, event: Event, cause: str) -> Trigger:
     if member is not None and cause == reasons.MEMBER_REJOINED and event.member_id == view.leader_id:
         cause = reasons.of_rejoin(words, is_leader=True)
     who = member or gone
-    return Trigger(
+    return RebalanceTrigger(
         event.at_ms,
         cause,
         event.member_id,

@@ -15,7 +15,7 @@ from coordinator_model.errors import Error
 from coordinator_model.events import Event
 from coordinator_model.view.emit import Emitter
 from coordinator_model.view.rows import ref
-from coordinator_model.view.view import Found, Suspect
+from coordinator_model.view.view import FoundCoordinator, Suspect
 
 GUARD_MS: Final = 5_000
 AMBIGUOUS: Final = -1
@@ -33,7 +33,7 @@ def found(g: Emitter, event: Event) -> None:
         elif event.received_ms > suspect.at_ms + GUARD_MS:
             findings.not_the_coordinator(g, suspect, view.found, ref(event))
             view.suspect = None
-    view.found = Found(event.coordinator_id, event.coordinator_address, event.at_ms, ref(event))
+    view.found = FoundCoordinator(event.coordinator_id, event.coordinator_address, event.at_ms, ref(event))
 
 
 def spoke(g: Emitter, event: Event) -> None:

@@ -14,7 +14,7 @@ from coordinator_model.tracker.membership import remove, trigger_of
 from coordinator_model.view import reasons
 from coordinator_model.view.clock import BrokerClock
 from coordinator_model.view.emit import Emitter
-from coordinator_model.view.view import Member
+from coordinator_model.view.view import ObservedMember
 
 TIMER_SLACK_MS: Final = 500  # a broker's timer fires late by this much at most, unless the broker itself stalls
 
@@ -44,7 +44,7 @@ def claim_due(g: Emitter, now_ms: int, clock: BrokerClock | None) -> None:
         phases.emptied(g, running.vacant_ms, max(view.generation, 0) + 1, signs=[])
 
 
-def _claim(g: Emitter, member: Member, clock: BrokerClock | None) -> None:
+def _claim(g: Emitter, member: ObservedMember, clock: BrokerClock | None) -> None:
     view = g.view
     deadline = member.deadline_ms()
     member.renewed_ms = -1  # this deadline is judged once; the next sign of life starts another

@@ -29,7 +29,7 @@ from coordinator_model.view import reasons
 from coordinator_model.view.clock import BrokerClock
 from coordinator_model.view.emit import Emitter
 from coordinator_model.view.rows import Row, ref
-from coordinator_model.view.settings import Settings
+from coordinator_model.view.settings import TrackerSettings
 from coordinator_model.view.view import View
 
 MOVE_GUARD_MS = 5_000
@@ -51,7 +51,7 @@ _NO_WORD_OF_THE_COORDINATOR: Final[dict[str, Callable[[Emitter, Event], None]]] 
 class GroupTracker:
     """Follows one group. `observe` must be called in the order of order.sort_key."""
 
-    def __init__(self, view: View, settings: Settings) -> None:
+    def __init__(self, view: View, settings: TrackerSettings) -> None:
         self.view = view
         self.settings = settings
         self.rows: list[Row] = []

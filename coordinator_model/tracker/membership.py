@@ -9,7 +9,7 @@ from coordinator_model.events import Event
 from coordinator_model.view import reasons
 from coordinator_model.view.emit import Emitter
 from coordinator_model.view.rows import MEMBER_SESSIONS, Ref, evidence_json, ref
-from coordinator_model.view.view import Gone, Member, Trigger
+from coordinator_model.view.view import EndedMembership, ObservedMember, RebalanceTrigger
 
 LEFT: Final = "LEFT"
 FENCED: Final = "FENCED"
@@ -32,12 +32,12 @@ END_KINDS: Final = {
 """How a membership ended, by what removed the member."""
 
 
-def add(g: Emitter, member_id: str, at_ms: int, event: Event | None = None) -> Member:
+def add(g: Emitter, member_id: str, at_ms: int, event: Event | None = None) -> ObservedMember:
     """The member with this id, new if it was not known. `event`: what shows it."""
     view = g.view
     member = view.members.get(member_id)
     if member is None:
-        member = view.members[member_id] = Member(member_id, joined_ms=at_ms)
+        member = view.members[member_id] = ObservedMember(member_id, joined_ms=at_ms)
         view.pending.pop(member_id, None)
         if view.open is not None and member_id not in view.open.added:
             view.open.added.append(member_id)
@@ -46,7 +46,7 @@ def add(g: Emitter, member_id: str, at_ms: int, event: Event | None = None) -> M
     return member
 
 
-def learn(member: Member, event: Event) -> None:
+def learn(member: ObservedMember, event: Event) -> None:
     """Takes over what an event tells of who the member is."""
     member.instance_id = event.instance_id or member.instance_id
     member.client_id = event.client_id or member.client_id
@@ -62,7 +62,7 @@ def learn(member: Member, event: Event) -> None:
         member.rebalance_timeout_ms = event.rebalance_timeout_ms
 
 
-def alive(member: Member, event: Event) -> None:
+def alive(member: ObservedMember, event: Event) -> None:
     """An accepted heartbeat or commit: the session timer restarts (rescheduleClassicGroupMemberHeartbeat)."""
     if event.received_ms <= member.renewed_ms and member.sessions_seen:
         return
@@ -75,14 +75,14 @@ def alive(member: Member, event: Event) -> None:
 
 def remove(
     g: Emitter, member_id: str, at_ms: int, kind: str, signs: list[Ref], event: Event | None = None, *, words: str = ""
-) -> Gone | None:
+) -> EndedMembership | None:
     """Ends a membership: one row of member_sessions, and a memory of it. None if it had ended already. `words`: why it left."""
     view = g.view
     member = view.members.pop(member_id, None)
     if member is None:
         if any(old.member_id == member_id for old in view.gone):
             return None
-        member = Member(member_id)
+        member = ObservedMember(member_id)
     if event is not None:
         learn(member, event)
     if view.open is not None:
@@ -116,7 +116,7 @@ def remove(
         departures.hold(g, at_ms, member, session, findings.poll_timeout(g, member, at_ms, signs))
     else:
         g.emit(MEMBER_SESSIONS, **session)
-    gone = Gone(
+    gone = EndedMembership(
         member_id,
         member.instance_id,
         member.client(),
@@ -139,13 +139,13 @@ def remove(
     return gone
 
 
-def _stalled(member: Member, at_ms: int) -> bool:
+def _stalled(member: ObservedMember, at_ms: int) -> bool:
     """Whether a static member fell silent because its application did not poll, as its own log tells: it does not leave (KIP-345)."""
     limit = member.session_timeout_ms if member.session_timeout_ms >= 0 else STALLED_WITHIN_MS
     return bool(member.instance_id) and 0 <= at_ms - member.stalled_ms <= limit + SLACK_MS and member.stalled_ms >= 0
 
 
-def _tell(g: Emitter, member: Member, at_ms: int, kind: str, signs: list[Ref], *, led: bool) -> None:
+def _tell(g: Emitter, member: ObservedMember, at_ms: int, kind: str, signs: list[Ref], *, led: bool) -> None:
     """What is worth a person's time in the end of a membership."""
     if kind == reasons.SESSION_TIMEOUT:
         if not member.abandoned:
@@ -156,16 +156,16 @@ def _tell(g: Emitter, member: Member, at_ms: int, kind: str, signs: list[Ref], *
         findings.sync_timeout(g, member, at_ms, signs, led=led)
 
 
-def trigger_of(gone: Gone, cause: str, reason: str, at_ms: int) -> Trigger:
+def trigger_of(gone: EndedMembership, cause: str, reason: str, at_ms: int) -> RebalanceTrigger:
     """The departure of a member as the trigger of a rebalance."""
-    return Trigger(at_ms, cause, gone.member_id, gone.instance_id, gone.client_id, gone.client_host, reason, gone.sign)
+    return RebalanceTrigger(at_ms, cause, gone.member_id, gone.instance_id, gone.client_id, gone.client_host, reason, gone.sign)
 
 
-def recall_connection(g: Emitter, connection: str) -> Gone | None:
+def recall_connection(g: Emitter, connection: str) -> EndedMembership | None:
     """The latest ended membership of this connection."""
     return next((old for old in reversed(g.view.gone) if connection and old.connection == connection), None)
 
 
-def recall(g: Emitter, member_id: str) -> Gone | None:
+def recall(g: Emitter, member_id: str) -> EndedMembership | None:
     """The latest ended membership with this id."""
     return next((old for old in reversed(g.view.gone) if old.member_id == member_id), None)

@@ -15,7 +15,7 @@ from coordinator_model.tracker.membership import GROUP_GONE, remove
 from coordinator_model.view import reasons
 from coordinator_model.view.emit import Emitter
 from coordinator_model.view.rows import GROUP_TRANSITIONS, REBALANCES, Ref, evidence_json
-from coordinator_model.view.view import Rebalance, Trigger
+from coordinator_model.view.view import Rebalance, RebalanceTrigger
 
 COMPLETED: Final = "COMPLETED"
 SUPERSEDED: Final = "SUPERSEDED"
@@ -45,7 +45,7 @@ def open_rebalance(
     *,
     exact: bool,
     old_generation: int = -1,
-    trigger: Trigger | None = None,
+    trigger: RebalanceTrigger | None = None,
     cause: str = "",
     signs: list[Ref],
 ) -> Rebalance:
@@ -112,7 +112,7 @@ def retract(g: Emitter) -> None:
     g.view.state = State.STABLE
 
 
-def add_trigger(g: Emitter, trigger: Trigger) -> None:
+def add_trigger(g: Emitter, trigger: RebalanceTrigger) -> None:
     """Something that starts a rebalance: of the open one, or of the one that must follow."""
     view = g.view
     known = view.open.triggers if view.open is not None else view.loose
@@ -279,7 +279,7 @@ def next_close_ms(g: Emitter) -> int | None:
     return min(ends) + g.settings.settle_ms + 1 if ends else None
 
 
-def _culprit(rebalance: Rebalance) -> Trigger:
+def _culprit(rebalance: Rebalance) -> RebalanceTrigger:
     """The first trigger; the coordinator's own reason counts before anything inferred."""
     named = [t for t in rebalance.triggers if t.cause == rebalance.cause]
     if named:
@@ -287,7 +287,7 @@ def _culprit(rebalance: Rebalance) -> Trigger:
     first = started_ms(rebalance)
     early = [t for t in rebalance.triggers if t.at_ms <= first or rebalance.first_sign_ms < 0 or t.at_ms <= rebalance.first_sign_ms]
     if not early:
-        return Trigger(first, reasons.UNKNOWN)
+        return RebalanceTrigger(first, reasons.UNKNOWN)
     return min(early, key=lambda t: (t.at_ms, t.cause, t.member_id))
 
 
@@ -399,7 +399,7 @@ def _transition(
     to_state: State,
     generation: int,
     trigger: str,
-    who: Trigger | None,
+    who: RebalanceTrigger | None,
     reason: str,
     signs: list[Ref],
 ) -> None:

@@ -18,7 +18,7 @@ from dataclasses import replace
 from typing import Final, NamedTuple
 
 from coordinator_model import events as kinds
-from coordinator_model.diagnosis import findings
+from coordinator_model.diagnosis import compared_answers, findings
 from coordinator_model.errors import Error
 from coordinator_model.events import Event
 from coordinator_model.specification import codec
@@ -28,7 +28,7 @@ from coordinator_model.specification.group import ClassicGroup
 from coordinator_model.specification.requests import Answer, Answered, JoinAnswer
 from coordinator_model.specification.timers import INITIAL_DELAY_KEY, NEVER
 from coordinator_model.states import State
-from coordinator_model.tracker import asked, hindsight, rebase
+from coordinator_model.tracker import comparison, hindsight, rebase
 from coordinator_model.view.clock import BrokerClock
 from coordinator_model.view.emit import Emitter
 from coordinator_model.view.view import Prediction
@@ -60,7 +60,7 @@ class Step(NamedTuple):
 
 def observe(g: Emitter, event: Event) -> None:
     """Takes an answered request, which waits until the specification can be told."""
-    if asked.concerns_group(event) and not hindsight.wait(g.view.prediction, event):
+    if comparison.concerns_group(event) and not hindsight.wait(g.view.prediction, event):
         drop(g, event.at_ms)
 
 
@@ -127,7 +127,7 @@ def _tell(g: Emitter, told: Sequence[tuple[int, Event]], number: int, clock: Bro
     p.parked[p.ticket] = event
     waiting = dict(p.parked) if before is not group else {p.ticket: event}
     step = Step(event, now_ms, p.ticket, before, waiting, _crossing(told, number, p.asked, now_ms + hindsight.CROSSING_MS))
-    outcome = group.handle(asked.request_of(event), now_ms, p.ticket)
+    outcome = group.handle(comparison.request_of(event), now_ms, p.ticket)
     p.told_ms = now_ms
     _note_starts(p, outcome)
     if (before.state, before.generation) != (group.state, group.generation):
@@ -189,8 +189,8 @@ def _came_before(group: ClassicGroup, event: Event, now_ms: int) -> bool:
 
 
 def _answers(group: ClassicGroup, event: Event, now_ms: int) -> bool:
-    outcome = group.handle(asked.request_of(event), now_ms, -1)
-    return any(a.ticket == -1 and asked.agrees(event, a.answer) for a in outcome.answers)
+    outcome = group.handle(comparison.request_of(event), now_ms, -1)
+    return any(a.ticket == -1 and comparison.agrees(event, a.answer) for a in outcome.answers)
 
 
 def _learn_initial_delay(p: Prediction, group: ClassicGroup) -> None:
@@ -219,7 +219,7 @@ def _agreed(g: Emitter, answered: Answered, step: Step, clock: BrokerClock | Non
 
 def _same(event: Event, answered: Answered) -> bool:
     """The same answer at the same time: a log tells when it was written, which may be long after it was decided."""
-    return asked.agrees(event, answered.answer) and event.received_ms - LATE_MS <= answered.at_ms <= event.at_ms + LATE_MS
+    return comparison.agrees(event, answered.answer) and event.received_ms - LATE_MS <= answered.at_ms <= event.at_ms + LATE_MS
 
 
 def _elected_otherwise(g: Emitter, event: Event, answered: Answered) -> bool:
@@ -230,7 +230,7 @@ def _elected_otherwise(g: Emitter, event: Event, answered: Answered) -> bool:
         return False
     if answer.leader == last.leader or event.leader_id not in group.members:
         return False
-    if not asked.agrees(event._replace(leader_id=answer.leader, members=()), answer._replace(members=())):
+    if not comparison.agrees(event._replace(leader_id=answer.leader, members=()), answer._replace(members=())):
         return False
     group.leader = event.leader_id
     return True
@@ -250,7 +250,7 @@ def _differ(g: Emitter, event: Event, answer: Answer | None, step: Step, clock: 
     stalled = clock is not None and clock.longest_silence_ms(event.received_ms - 2 * STALL_MS, event.at_ms) >= STALL_MS
     release = "" if g.settings.kafka_version else _release_of(p, event, step)
     if not (stalled or release or _request_is_missing(p, step.before) or _crossed(event, step)):
-        told = None if answer is None else asked.predicted(answer, event)
+        told = None if answer is None else compared_answers.predicted(answer, event)
         findings.model_divergence(g, event, told, step.before.version.name)
     drop(g, event.at_ms)
     g.view.prediction.release = release or p.release
@@ -261,8 +261,8 @@ def _release_of(p: Prediction, event: Event, step: Step) -> str:
     for release in rebase.RELEASES[1:] if not p.release else ():
         config = replace(CoordinatorConfig.of(release), group_max_size=p.max_size)
         group = codec.decode(codec.encode(step.before), config)
-        outcome = group.handle(asked.request_of(step.event), step.now_ms, step.ticket)
-        if any(step.waiting.get(int(a.ticket)) is event and asked.agrees(event, a.answer) for a in outcome.answers):
+        outcome = group.handle(comparison.request_of(step.event), step.now_ms, step.ticket)
+        if any(step.waiting.get(int(a.ticket)) is event and comparison.agrees(event, a.answer) for a in outcome.answers):
             return release
     return ""
 
@@ -274,9 +274,9 @@ def _crossed(event: Event, step: Step) -> bool:
         answers = []
         for ticket, first in enumerate(firsts, -len(firsts)):
             waiting[ticket] = first
-            answers += group.handle(asked.request_of(first), step.now_ms, ticket).answers
-        answers += group.handle(asked.request_of(step.event), step.now_ms, step.ticket).answers
-        if any(waiting.get(int(a.ticket)) is event and asked.agrees(event, a.answer) for a in answers):
+            answers += group.handle(comparison.request_of(first), step.now_ms, ticket).answers
+        answers += group.handle(comparison.request_of(step.event), step.now_ms, step.ticket).answers
+        if any(waiting.get(int(a.ticket)) is event and comparison.agrees(event, a.answer) for a in answers):
             return True
     return False
 

@@ -11,14 +11,14 @@ from coordinator_model.specification.member import Member
 from coordinator_model.specification.timers import SESSION
 from coordinator_model.states import State
 from coordinator_model.view.emit import Emitter
-from coordinator_model.view.settings import Settings
+from coordinator_model.view.settings import TrackerSettings
 from coordinator_model.view.view import Prediction
 
 RELEASES: Final = ("4.2.0", "3.9.1")
 """Where no setting names the release: the Java coordinator, and if an answer is by its rules, the last Scala one."""
 
 
-def rules(settings: Settings, p: Prediction) -> CoordinatorConfig:
+def rules(settings: TrackerSettings, p: Prediction) -> CoordinatorConfig:
     """What the specification goes by: the release that was set, or found, and the settings that the broker has shown."""
     return replace(CoordinatorConfig.of(p.release or settings.kafka_version or RELEASES[0]), group_max_size=p.max_size)
 

@@ -18,7 +18,7 @@ from coordinator_model.tracker import expiry, membership, phases
 from coordinator_model.view import reasons
 from coordinator_model.view.emit import Emitter
 from coordinator_model.view.rows import ref
-from coordinator_model.view.view import Rebalance, Trigger
+from coordinator_model.view.view import Rebalance, RebalanceTrigger
 
 NOT_IN_CHARGE: Final = frozenset(
     {
@@ -313,7 +313,7 @@ def _joined_as_trigger(running: Rebalance, event: Event, cause: str) -> None:
     """A parked JoinGroup may be what started the phase: the earliest of all triggers is taken to be."""
     if running.exact:
         return
-    trigger = Trigger(
+    trigger = RebalanceTrigger(
         event.received_ms,
         cause,
         event.answer_member_id,

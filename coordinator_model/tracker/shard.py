@@ -30,7 +30,7 @@ from coordinator_model.tracker.group import GroupTracker
 from coordinator_model.tracker.order import heartbeats, sort_key
 from coordinator_model.view.clock import SECOND_MS, BrokerClock
 from coordinator_model.view.rows import Row, ref
-from coordinator_model.view.settings import Settings
+from coordinator_model.view.settings import TrackerSettings
 from coordinator_model.view.view import View
 
 _NO_WORD_OF_IT: Final = frozenset({kinds.FIND_COORDINATOR, kinds.OFFSET_FETCH})
@@ -42,14 +42,12 @@ _NO_BROKERS: Final = kinds.PSEUDO_BROKERS | {kinds.CLIENTS}
 """Have clocks, and are not waited for by groups that a broker speaks for."""
 _EMPTIED: Final = (None, State.EMPTY, State.DEAD)
 
-__all__ = ["MODEL_VERSION", "Settings", "Shard"]
-
 
 class Shard:
     """State machines of all groups of one shard. One instance per (cluster, shard)."""
 
-    def __init__(self, settings: Settings | None = None) -> None:
-        self.settings = settings or Settings()
+    def __init__(self, settings: TrackerSettings | None = None) -> None:
+        self.settings = settings or TrackerSettings()
         self._clocks: dict[str, BrokerClock] = {}
         self._blobs: dict[str, bytes] = {}
         self._next: dict[str, int] = {}  # group: when it has something due
@@ -249,7 +247,7 @@ class Shard:
         return codec.pack((MODEL_VERSION, body))
 
     @classmethod
-    def decode(cls, blob: bytes, settings: Settings | None = None) -> Shard:
+    def decode(cls, blob: bytes, settings: TrackerSettings | None = None) -> Shard:
         """The shard that `encode` wrote."""
         version, body = codec.unpack(blob)
         if version not in codec.READABLE:

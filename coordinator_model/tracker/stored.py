@@ -21,7 +21,7 @@ from coordinator_model.tracker import membership, phases, request_lines
 from coordinator_model.view import reasons
 from coordinator_model.view.emit import Emitter
 from coordinator_model.view.rows import ref
-from coordinator_model.view.view import Rebalance, Trigger, client_in
+from coordinator_model.view.view import Rebalance, RebalanceTrigger, client_in
 
 COOPERATIVE: Final = "cooperative"
 """Part of the names of assignors whose members keep their partitions while they rejoin."""
@@ -221,7 +221,7 @@ def _cause(g: Emitter, running: Rebalance, event: Event) -> None:
     if cause:
         instance_id = listed[culprit].instance_id if culprit else ""
         client_id = client_in(culprit, instance_id)
-        phases.add_trigger(g, Trigger(running.started_ms, cause, culprit, instance_id, client_id, sign=ref(event)))
+        phases.add_trigger(g, RebalanceTrigger(running.started_ms, cause, culprit, instance_id, client_id, sign=ref(event)))
 
 
 def _list_members(g: Emitter, running: Rebalance, event: Event, joined_ms: int, *, known: bool) -> None:

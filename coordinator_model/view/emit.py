@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Protocol
 
-from coordinator_model.view.settings import Settings
+from coordinator_model.view.settings import TrackerSettings
 from coordinator_model.view.view import View
 
 
@@ -12,7 +12,7 @@ class Emitter(Protocol):
     """One group under observation: its view, the settings, and a place for finished rows."""
 
     view: View
-    settings: Settings
+    settings: TrackerSettings
 
     def emit(self, table: str, **values: Any) -> None:
         """Adds a finished row."""

@@ -8,7 +8,7 @@ from coordinator_model.specification.config import release_numbers
 
 
 @dataclass(frozen=True, slots=True)
-class Settings:
+class TrackerSettings:
     """How long the tracker waits before it believes what it has not seen. All in milliseconds of event time."""
 
     lateness_ms: int = 5_000

@@ -27,7 +27,7 @@ def client_in(member_id: str, instance_id: str) -> str:
 
 
 @dataclass(slots=True)
-class Member:
+class ObservedMember:
     """One membership, from its first sign to its end."""
 
     member_id: str
@@ -70,7 +70,7 @@ class Member:
 
 
 @dataclass(slots=True)
-class Gone:
+class EndedMembership:
     """A membership that ended, kept a while: its last words may still come."""
 
     member_id: str
@@ -90,7 +90,7 @@ class Gone:
 
 
 @dataclass(slots=True)
-class Trigger:
+class RebalanceTrigger:
     """Something that starts a rebalance, or would have, had none been under way."""
 
     at_ms: int
@@ -119,7 +119,7 @@ class Rebalance:
     ended_ms: int = -1
     outcome: str = ""
     cause: str = ""  # from the coordinator's reason; empty: the earliest trigger
-    triggers: list[Trigger] = field(default_factory=list)
+    triggers: list[RebalanceTrigger] = field(default_factory=list)
     first_sign_ms: int = -1  # earliest answer that shows the phase, whoever got it
     count_before: int = -1
     count_after: int = -1
@@ -149,7 +149,7 @@ class Rebalance:
 
 
 @dataclass(slots=True)
-class Found:
+class FoundCoordinator:
     """The coordinator that FIND_COORDINATOR named last."""
 
     node: int
@@ -187,7 +187,7 @@ class Incident:
 
 
 @dataclass(slots=True)
-class Leaving:
+class UndecidedDeparture:
     """A member that left without a word: whether its client closed or its poll loop stalled shows only later."""
 
     at_ms: int
@@ -198,7 +198,7 @@ class Leaving:
 
 
 @dataclass(slots=True)
-class Stalled:
+class PollStall:
     """A member whose poll loop stalled, as its client said: how long it did shows when it comes back."""
 
     at_ms: int
@@ -208,7 +208,7 @@ class Stalled:
 
 
 @dataclass(slots=True)
-class Past:
+class PastRebalance:
     """A rebalance that was written, as far as a storm or a rolling restart shows in it."""
 
     started_ms: int
@@ -224,7 +224,7 @@ class Past:
 
 
 @dataclass(slots=True)
-class HeldFinding:
+class PendingFinding:
     """A session timeout that is not told yet."""
 
     at_ms: int
@@ -281,12 +281,12 @@ class View:
     leader_id: str = ""
     protocol: str = ""
     protocol_type: str = ""
-    members: dict[str, Member] = field(default_factory=dict)
+    members: dict[str, ObservedMember] = field(default_factory=dict)
     complete: bool = False  # `members` are all members
     member_count: int = -1
     pending: dict[str, int] = field(default_factory=dict)  # ids handed out and not used yet: when
-    gone: list[Gone] = field(default_factory=list)
-    loose: list[Trigger] = field(default_factory=list)  # triggers since the group was last stable
+    gone: list[EndedMembership] = field(default_factory=list)
+    loose: list[RebalanceTrigger] = field(default_factory=list)  # triggers since the group was last stable
     arrived: list[str] = field(default_factory=list)  # members that came since then
     last_ok_ms: int = -1  # latest proof that the group was not yet rebalancing
     open: Rebalance | None = None
@@ -294,22 +294,22 @@ class View:
     flagged: list[tuple[str, str, int]] = field(default_factory=list)  # (code, member, generation) already told
     horizon_ms: int = -1  # events before this were told
     nodes: dict[str, int] = field(default_factory=dict)  # broker: its node id, -1 if that is not clear
-    found: Found | None = None
+    found: FoundCoordinator | None = None
     suspect: Suspect | None = None
     unowned: dict[str, str] = field(default_factory=dict)  # partitions that a cooperative round took from their owner, and gave nobody
-    burst: list[Past] = field(default_factory=list)  # rebalances that follow one another closely
-    undecided: list[Leaving] = field(default_factory=list)
+    burst: list[PastRebalance] = field(default_factory=list)  # rebalances that follow one another closely
+    undecided: list[UndecidedDeparture] = field(default_factory=list)
     revoked: list[str] = field(default_factory=list)  # members that the last rebalance took partitions from, to give up and rejoin
     revoked_ms: int = -1
     incident: Incident | None = None
-    held: list[HeldFinding] = field(default_factory=list)
+    held: list[PendingFinding] = field(default_factory=list)
     moved_ms: int = -1  # when another broker took the group over
     moved_clients: list[str] = field(default_factory=list)  # who belonged to the group then
     completed_ms: int = -1  # end of the last rebalance that made the group Stable
     prediction: Prediction = field(default_factory=Prediction)
     client_names: dict[str, str] = field(default_factory=dict)  # origin and client in client logs: the member that it is
     fetches: bool = False  # its members are seen to ask for offsets
-    stalled: list[Stalled] = field(default_factory=list)
+    stalled: list[PollStall] = field(default_factory=list)
 
     def identity(self, member_id: str) -> tuple[str, str, str]:
         """Instance id, client id and host of a member, or of one that went lately; empty as far as they are not known."""

@@ -43,8 +43,9 @@ from coordinator_model.events import (
     MemberEntry,
     Protocol,
 )
-from coordinator_model.tracker.shard import MODEL_VERSION, Shard
-from coordinator_model.view.settings import Settings
+from coordinator_model.tracker.codec import MODEL_VERSION
+from coordinator_model.tracker.shard import Shard
+from coordinator_model.view.settings import TrackerSettings
 from jobs.pipeline.group_partition import group_partition
 from jobs.pipeline.state_bytes import compressed, expanded
 from schemas import group_events
@@ -123,13 +124,13 @@ def _type_of(name: str) -> DataType:
     return group_events.SCHEMA[_COLUMN_OF.get(name, name)].dataType
 
 
-def follow(events: DataFrame, settings: Settings) -> DataFrame:
+def follow(events: DataFrame, settings: TrackerSettings) -> DataFrame:
     """The finished rows of all tables: cluster, table, row (JSON)."""
     return events.groupBy("cluster", "shard").applyInPandasWithState(shard_function(settings), OUTPUT, STATE, "append", "NoTimeout")
 
 
 def shard_function(
-    settings: Settings,
+    settings: TrackerSettings,
 ) -> Callable[[tuple[Any, ...], Iterable[pd.DataFrame], GroupState], Iterator[pd.DataFrame]]:
     """The function that Spark calls for every shard of a micro-batch."""
 
@@ -167,7 +168,7 @@ def shard_function(
     return follow_shard
 
 
-def _shard(state: GroupState, settings: Settings) -> Shard:
+def _shard(state: GroupState, settings: TrackerSettings) -> Shard:
     if not state.exists:
         return Shard(settings)
     version, blob, *_ = state.get

@@ -25,7 +25,7 @@ from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import StructType, TimestampType
 
 from coordinator_model.diagnosis.findings import MODEL_DIVERGENCE
-from coordinator_model.view.settings import Settings as TrackerSettings
+from coordinator_model.view.settings import TrackerSettings
 from jobs.common.errors import UserError
 from jobs.common.settings import Settings
 from jobs.health.batches import TrackedBatch

@@ -10,7 +10,7 @@ from pyspark.sql.streaming.state import GroupState, GroupStateTimeout
 
 from coordinator_model.events import Assigned, Event, MemberEntry, Protocol
 from coordinator_model.tracker.shard import Shard
-from coordinator_model.view.settings import Settings
+from coordinator_model.view.settings import TrackerSettings
 from jobs.pipeline import shards
 from jobs.pipeline.state_bytes import compressed, expanded
 from schemas import group_events
@@ -48,7 +48,7 @@ class CountingShard:
 @pytest.fixture
 def follow(monkeypatch):
     monkeypatch.setattr(shards, "Shard", CountingShard)
-    return shards.shard_function(Settings())
+    return shards.shard_function(TrackerSettings())
 
 
 def group_state(value=None):

@@ -18,8 +18,9 @@ from typing import Any
 from coordinator_model import events as kinds
 from coordinator_model.errors import Error
 from coordinator_model.events import Assigned, Event, MemberEntry, Protocol
-from coordinator_model.tracker.shard import Settings, Shard
+from coordinator_model.tracker.shard import Shard
 from coordinator_model.view.rows import Row
+from coordinator_model.view.settings import TrackerSettings
 
 START_MS = 1_800_000_000_000
 GROUP = "orders"
@@ -172,14 +173,14 @@ class Story:
             rows.append(Event(broker, "clock", "", 0, newest, base * 1_000, kinds.CLOCK, beats=(0, max(newest // 1_000 - base, 0))))
         return rows
 
-    def rows(self, until: int | None = None, settings: Settings | None = None) -> list[Row]:
+    def rows(self, until: int | None = None, settings: TrackerSettings | None = None) -> list[Row]:
         """What the tracker makes of it, in one batch, the input ended."""
         return play([[*self.events, *self.heard(until)]], settings)
 
 
 def play(
     batches: Iterable[Sequence[Event]],
-    settings: Settings | None = None,
+    settings: TrackerSettings | None = None,
     *,
     snapshot: bool = False,
     shard: Shard | None = None,

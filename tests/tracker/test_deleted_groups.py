@@ -8,7 +8,7 @@ from coordinator_model import events as kinds
 from coordinator_model.errors import Error
 from coordinator_model.events import MemberEntry
 from coordinator_model.tracker.shard import Shard
-from coordinator_model.view.settings import Settings
+from coordinator_model.view.settings import TrackerSettings
 from tests.tracker.batching import clocks
 from tests.tracker.story import Story, table
 
@@ -88,7 +88,7 @@ def test_whoever_gives_back_an_id_that_it_never_used_was_no_member() -> None:
     """A consumer that is closed between its two JoinGroups (KIP-394). Up to 3.9 the group does not take notice."""
     story = pair().at(16_000).id_issued("x-1").at(16_500).leave("x-1", "the consumer is being closed")
     story.beats(["a-1", "b-1"], 1, 18_000, 40_000)
-    rows = story.rows(settings=Settings(kafka_version="3.9.1"))
+    rows = story.rows(settings=TrackerSettings(kafka_version="3.9.1"))
     assert (len(table(rows, "rebalances")), table(rows, "member_sessions"), table(rows, "findings")) == (1, [], [])
 
 

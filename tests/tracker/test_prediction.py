@@ -18,7 +18,7 @@ from coordinator_model.events import MemberEntry
 from coordinator_model.specification.config import CoordinatorConfig
 from coordinator_model.tracker import prediction
 from coordinator_model.tracker.hindsight import CAPACITY
-from coordinator_model.view.settings import Settings
+from coordinator_model.view.settings import TrackerSettings
 from tests.tracker.batching import batches
 from tests.tracker.logged import LoggedSimulation
 from tests.tracker.story import Story, play, table
@@ -50,7 +50,7 @@ def third_member(story: Story, **leader: Any) -> Story:
     return story.beats(["a-1", "b-1", "c-1"], 2, 21_000, 30_000)
 
 
-def divergences(story: Story, settings: Settings | None = None) -> list[dict[str, Any]]:
+def divergences(story: Story, settings: TrackerSettings | None = None) -> list[dict[str, Any]]:
     """What is told of differing answers, in order of time."""
     rows = [row for row in table(story.rows(settings=settings), "findings") if row["code"] == "MODEL_DIVERGENCE"]
     return sorted(rows, key=lambda row: row["at"])
@@ -214,7 +214,7 @@ def test_the_release_decides_whom_a_group_elects() -> None:
         story.at(31_210).sync(other, 3, {other: ("t-1",)})
         story.beats(["b-1", "c-1"], 3, 33_000, 45_000)
         assert divergences(story) == []
-        told += len(divergences(story, Settings(kafka_version="4.2.0")))
+        told += len(divergences(story, TrackerSettings(kafka_version="4.2.0")))
     assert told == 1
 
 
@@ -244,7 +244,7 @@ def test_the_same_is_told_in_any_batching_with_the_state_stored_after_each(count
     story = third_member(orders())
     story.at(30_500).heartbeat("c-1", 2, Error.ILLEGAL_GENERATION, took=0)
     story.beats(["a-1", "b-1", "c-1"], 2, 31_000, 45_000)
-    rows = play(batches(story.events, count, shuffle_ms=2_000), Settings(), snapshot=True)
+    rows = play(batches(story.events, count, shuffle_ms=2_000), TrackerSettings(), snapshot=True)
     assert [row["at"] for row in table(rows, "findings") if row["code"] == "MODEL_DIVERGENCE"] == [30_500]
 
 
@@ -279,6 +279,6 @@ def test_whatever_kafka_does_is_no_finding_when_seen_through_a_log(release: str,
         story = Story()
         story.events = life(release, seed).log
         compared["logged"] += len(story.events)
-        differing += [(seed, row["at"], row["message"]) for row in divergences(story, Settings(kafka_version=release))]
+        differing += [(seed, row["at"], row["message"]) for row in divergences(story, TrackerSettings(kafka_version=release))]
     assert differing == []
     assert compared["told"] > 0.9 * compared["logged"]

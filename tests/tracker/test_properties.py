@@ -16,9 +16,9 @@ from coordinator_model import events as kinds
 from coordinator_model.events import Assigned, Event, MemberEntry, Protocol
 from coordinator_model.states import VALID_PREVIOUS_STATES, State
 from coordinator_model.tracker.coordinator_lines import HANDLERS as LINES
-from coordinator_model.tracker.shard import Settings
 from coordinator_model.tracker.stored import HANDLERS as STORED
 from coordinator_model.view.rows import Row
+from coordinator_model.view.settings import TrackerSettings
 from tests.tracker.batching import batches, clocks, followed
 from tests.tracker.story import START_MS, play
 
@@ -140,7 +140,7 @@ def test_any_batching_and_any_order_within_the_lateness_give_the_same_rows(
 ) -> None:
     whole = play([[*stream, *clocks(stream)]])
     cut = batches(stream, count, shuffle_ms=shuffle_ms, seed=seed)
-    assert as_set(play(cut, Settings(), snapshot=True)) == as_set(whole)
+    assert as_set(play(cut, TrackerSettings(), snapshot=True)) == as_set(whole)
 
 
 @given(mixed_streams)
@@ -157,7 +157,7 @@ def test_any_record_is_taken_in_any_state(stream: list[Event]) -> None:
 def test_any_batching_of_records_gives_the_same_rows(stream: list[Event], count: int, shuffle_ms: int, seed: int) -> None:
     whole = play([[*stream, *clocks(stream)]])
     cut = batches(stream, count, shuffle_ms=shuffle_ms, seed=seed)
-    assert as_set(play(cut, Settings(), snapshot=True)) == as_set(whole)
+    assert as_set(play(cut, TrackerSettings(), snapshot=True)) == as_set(whole)
 
 
 @given(streams, st.integers(1, 30))

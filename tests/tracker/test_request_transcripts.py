@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from coordinator_model import events as kinds
 from coordinator_model.errors import Error
-from coordinator_model.tracker.shard import Settings
+from coordinator_model.view.settings import TrackerSettings
 from tests.tracker.story import START_MS, Story, table
 
 
@@ -209,7 +209,7 @@ def test_the_log_speaks_where_both_do() -> None:
     story.at(98).log_preparing(0, "Adding new member a-1 with group instance id null; client reason: not provided", "a-1")
     story.at(2_999).log_stabilized(1, 2)
     story.at(3_008).log_assignment(1, "a-1", 2)
-    (rebalance,) = table(story.rows(settings=Settings()), "rebalances")
+    (rebalance,) = table(story.rows(settings=TrackerSettings()), "rebalances")
     assert (rebalance["started_at"], rebalance["joined_at"], rebalance["ended_at"]) == (98, 2_999, 3_008)
     assert (rebalance["client_id"], rebalance["partitions"]) == ("a", 6)
 

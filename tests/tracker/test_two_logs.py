@@ -6,7 +6,7 @@ import pytest
 
 from coordinator_model import events as kinds
 from coordinator_model.errors import Error
-from coordinator_model.tracker.shard import Settings
+from coordinator_model.view.settings import TrackerSettings
 from tests.tracker.story import Story, table
 
 JOINED = "Adding new member {} with group instance id null; client reason: not provided"
@@ -115,6 +115,6 @@ def test_what_an_administrator_tool_adds_to_a_log_is_passed_over() -> None:
 
 def test_settings_are_times_that_pass() -> None:
     with pytest.raises(ValueError, match="grace_ms must not be negative, got -1"):
-        Settings(grace_ms=-1)
+        TrackerSettings(grace_ms=-1)
     with pytest.raises(ValueError, match="not a Kafka release"):
-        Settings(kafka_version="newest")
+        TrackerSettings(kafka_version="newest")

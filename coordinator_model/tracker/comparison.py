@@ -1,13 +1,13 @@
-"""An observed request as the specification is asked it, and whether two answers to it are the same.
+"""Translates an observed request for the specification, and compares the broker's answer with the specification's.
 
-Subscriptions and assignments are compared by their digests: a coordinator compares and forwards those bytes, it never
+Subscriptions and assignments are compared by their digests: a coordinator compares and forwards those bytes, and never
 reads them.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from typing import Any, Final
+from collections.abc import Callable
+from typing import Final
 
 from coordinator_model import events as kinds
 from coordinator_model.errors import Error
@@ -28,18 +28,18 @@ from coordinator_model.specification.requests import (
     SyncGroup,
 )
 
-TOPIC_AUTHORIZATION_FAILED: Final = 29
-NOT_THE_GROUPS: Final = frozenset(
+_TOPIC_AUTHORIZATION_FAILED: Final = 29
+_REFUSED_BEFORE_THE_GROUP: Final = frozenset(
     {
         Error.INVALID_SESSION_TIMEOUT,
         Error.INVALID_GROUP_ID,
         Error.UNKNOWN_TOPIC_OR_PARTITION,
-        TOPIC_AUTHORIZATION_FAILED,
+        _TOPIC_AUTHORIZATION_FAILED,
     }
 )
-"""Refusals in front of the group: by the broker's settings or its access lists, whatever the group's state is."""
+"""Refusals by the broker's settings or its access lists: the group is not asked, whatever its state."""
 
-OF_A_COMMIT: Final = frozenset(
+_COMMIT_ANSWERS: Final = frozenset(
     {
         Error.NONE,
         Error.ILLEGAL_GENERATION,
@@ -49,31 +49,28 @@ OF_A_COMMIT: Final = frozenset(
         Error.GROUP_ID_NOT_FOUND,
     }
 )
-"""Answers of a group to a commit. Any other is of the log: the group had accepted the commit."""
+"""A group's answers to a commit. Any other error comes from writing the log, after the group accepted the commit."""
 
 
 def concerns_group(event: Event) -> bool:
-    """Whether the answer is the group's, so that the specification can be asked for it.
-
-    TXN_OFFSET_COMMIT has rules of its own (KIP-447).
-    """
-    return event.kind in _REQUESTS and event.error_code not in NOT_THE_GROUPS
+    """Whether the group itself answered, so that the specification can answer too. TXN_OFFSET_COMMIT follows other rules (KIP-447)."""
+    return event.kind in _REQUESTS and event.error_code not in _REFUSED_BEFORE_THE_GROUP
 
 
 def request_of(event: Event) -> Request:
-    """The request that was observed."""
+    """The observed request in the terms of the specification."""
     return _REQUESTS[event.kind](event)
 
 
 def agrees(event: Event, answer: Answer) -> bool:
-    """Whether the broker answered what the specification answers, as far as the log tells."""
+    """Whether the broker gave the specification's answer, as far as the log shows."""
     if isinstance(answer, JoinAnswer):
         return _join_agrees(event, answer)
     if isinstance(answer, LeaveAnswer):
         observed = [entry.error_code for entry in event.members] or [event.error_code]
         predicted = [entry.error for entry in answer.members] or [answer.error]
         return event.error_code == answer.error and observed == predicted
-    if isinstance(answer, CommitAnswer) and event.error_code not in OF_A_COMMIT:
+    if isinstance(answer, CommitAnswer) and event.error_code not in _COMMIT_ANSWERS:
         return answer.error is Error.NONE
     if event.error_code != answer.error:
         return False
@@ -82,47 +79,6 @@ def agrees(event: Event, answer: Answer) -> bool:
         by_leader = len(event.assignments) != 1  # what stands there then are the assignments that the leader sent
         return by_leader or not own or not own[0] or answer.assignment.decode() in (own[0], "")
     return True
-
-
-def observed(event: Event) -> dict[str, Any]:
-    """The broker's answer, for people."""
-    members = [m.member_id for m in event.members]
-    told = _told(event.error_code, event.answer_generation, event.leader_id, event.protocol, members, event)
-    return told | _of_entries([m.error_code for m in event.members])
-
-
-def predicted(answer: Answer, event: Event) -> dict[str, Any]:
-    """The specification's answer, for people."""
-    if isinstance(answer, JoinAnswer):
-        members = [m.member_id for m in answer.members]
-        return _told(answer.error, answer.generation, answer.leader, answer.protocol or "", members, event)
-    told = _told(answer.error, -1, "", "", [], event)
-    return told | _of_entries([m.error for m in answer.members]) if isinstance(answer, LeaveAnswer) else told
-
-
-def error_name(code: int) -> str | int:
-    """The name of an error code, where it has one here."""
-    return _NAMES.get(code, code)
-
-
-def in_words(told: dict[str, Any]) -> str:
-    """An answer in a sentence."""
-    rest = ", ".join(f"{name} {value}" for name, value in told.items() if name in ("generation", "leader", "protocol", "entries"))
-    return f"{told['error']} ({rest})" if rest else str(told["error"])
-
-
-def _told(error: int, generation: int, leader: str, protocol: str, members: list[str], event: Event) -> dict[str, Any]:
-    told: dict[str, Any] = {"error": error_name(error)}
-    if event.kind == kinds.JOIN_GROUP and error == Error.NONE:
-        told |= {"generation": generation, "leader": leader, "protocol": protocol}
-        if members:
-            told["members"] = sorted(members)
-    return told
-
-
-def _of_entries(codes: Sequence[int]) -> dict[str, Any]:
-    """The errors of a LeaveGroup's entries, which are not that of the request."""
-    return {"entries": [error_name(code) for code in codes]} if any(codes) else {}
 
 
 def _join_agrees(event: Event, answer: JoinAnswer) -> bool:
@@ -169,7 +125,6 @@ def _leave(event: Event) -> LeaveGroup:
     return LeaveGroup(entries or (LeavingMember(event.member_id, event.instance_id or None),))
 
 
-_NAMES: Final = {int(error): error.name for error in Error}
 _REQUESTS: Final[dict[str, Callable[[Event], Request]]] = {
     kinds.JOIN_GROUP: _join,
     kinds.SYNC_GROUP: _sync,
