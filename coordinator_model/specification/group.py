@@ -4,131 +4,40 @@
 inside. Time passes only through these two, and each first fires the timers that were due before, each at its own time.
 For any sequence of requests and times a group gives the answers that Kafka's coordinator gives.
 
-This module keeps the books: who is a member, who waits, what the group supports. The decisions are beside it, one
-module per API as in the protocol (join, sync, heartbeat, leave, commit, delete), and what they share (rebalance,
-sessions). Names are Kafka's: `ClassicGroup` and `GroupMetadataManager` (4.x), `GroupMetadata` and `GroupCoordinator`
-(to 3.9).
+group_state.py holds what a group keeps. handlers/ holds the decisions: one module for each API of the protocol (join, sync,
+heartbeat, leave, commit, delete), and what they share (rebalance, sessions, expiry). Names are Kafka's: `ClassicGroup` and
+`GroupMetadataManager` (4.x), `GroupMetadata` and `GroupCoordinator` (to 3.9).
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import fields
 from typing import Any, Final
 
 from coordinator_model.errors import Error, ServerError
 from coordinator_model.specification import timers
-from coordinator_model.specification.config import CoordinatorConfig
-from coordinator_model.specification.effects import (
-    Effect,
-    GroupWritten,
-    LeaderChanged,
-    MemberAdded,
-    MemberRemoved,
-    Outcome,
-    RemovalCause,
-    Threw,
-    Transitioned,
-)
-from coordinator_model.specification.handlers import commit, delete, heartbeat, join, leave, rebalance, sessions, sync
-from coordinator_model.specification.map_order import MapOrder, first_of_most
-from coordinator_model.specification.member import Member, StoredGroup, StoredMember
+from coordinator_model.specification.effects import Outcome, Threw
+from coordinator_model.specification.group_state import GroupState
+from coordinator_model.specification.handlers import commit, delete, expiry, heartbeat, join, leave, rebalance, sync
+from coordinator_model.specification.map_order import MapOrder
 from coordinator_model.specification.requests import (
-    Answer,
-    Answered,
     DeleteGroup,
     Heartbeat,
-    JoinAnswer,
-    JoinedMember,
     JoinGroup,
     LeaveGroup,
     OffsetCommit,
-    Protocols,
     Request,
     SyncGroup,
     Ticket,
     error_answer,
 )
-from coordinator_model.specification.transitions import Trigger, next_state
-from coordinator_model.states import State
 
 
-class ClassicGroup:
+class ClassicGroup(GroupState):
     """One group. Public attributes are its state; change them only through `handle` and `advance`."""
 
-    __slots__ = (
-        "answers",
-        "append_error",
-        "awaiting_join",
-        "awaiting_sync",
-        "config",
-        "effects",
-        "generation",
-        "group_id",
-        "initial_delay_ms",
-        "initial_remaining_ms",
-        "leader",
-        "map_order",
-        "members",
-        "new_member_added",
-        "now_ms",
-        "open_sessions",
-        "orphans",
-        "pending_members",
-        "pending_sync_members",
-        "previous_state",
-        "protocol",
-        "protocol_type",
-        "session_ends",
-        "state",
-        "state_since_ms",
-        "static_members",
-        "supported_protocols",
-        "timers",
-        "version",
-    )
-
-    def __init__(self, group_id: str, config: CoordinatorConfig, now_ms: int) -> None:
-        self.group_id = group_id
-        self.config = config
-        self.version = config.version
-        self.state = State.EMPTY if config.version.empty_state else State.STABLE
-        self.previous_state = State.DEAD
-        self.state_since_ms = now_ms
-        self.now_ms = now_ms
-        self.generation = 0
-        self.protocol_type: str | None = None
-        self.protocol: str | None = None
-        self.leader: str | None = None
-        self.members: dict[str, Member] = {}
-        self.map_order = MapOrder(config.version.member_map)
-        self.supported_protocols: dict[str, int] = {}
-        """How many members support each protocol."""
-        self.static_members: dict[str, str] = {}
-        """Instance id => member id."""
-        self.pending_members: dict[str, None] = {}
-        """Ids handed out with MEMBER_ID_REQUIRED and not used yet. A dictionary, for its order."""
-        self.pending_sync_members: dict[str, None] = {}
-        """Members of this generation that have not sent SyncGroup yet."""
-        self.awaiting_join: dict[str, Ticket] = {}
-        """Parked JoinGroups (`ClassicGroupMember.isAwaitingJoin`)."""
-        self.awaiting_sync: dict[str, Ticket] = {}
-        """Parked SyncGroups (`ClassicGroupMember.isAwaitingSync`)."""
-        self.new_member_added = False
-        """A member was added during the initial delay (`ClassicGroup.newMemberAdded`)."""
-        self.initial_delay_ms = 0
-        self.initial_remaining_ms = 0
-        """The running initial delay, and by how much it may still be extended."""
-        self.timers = timers.Timers()
-        self.session_ends: dict[str, int] = {}
-        self.open_sessions: dict[str, list[int]] = {}
-        """Only where a member may have several session timers: see coordinator_model.sessions."""
-        self.orphans: list[tuple[int, int]] = []
-        """Only 0.10.0: see coordinator_model.rebalance.check_orphans."""
-        self.append_error = Error.NONE
-        self.answers: list[Answered] = []
-        self.effects: list[Effect] = []
-
-    # What the outside calls.
+    __slots__ = ()
 
     def handle(self, request: Request, now_ms: int, ticket: Ticket = 0, *, append_error: Error = Error.NONE) -> Outcome:
         """Handle a request that arrives at `now_ms`.
@@ -165,7 +74,7 @@ class ClassicGroup:
             self.now_ms = max(self.now_ms, deadline)
             try:
                 if kind == timers.SESSION:
-                    sessions.expire_session(self, name, number, deadline)
+                    expiry.expire_session(self, name, number, deadline)
                 elif kind == timers.SYNC:
                     rebalance.expire_pending_sync(self)
                 elif kind == timers.JOIN:
@@ -178,209 +87,17 @@ class ClassicGroup:
     def copy(self) -> ClassicGroup:
         """A group of its own in the same state: what it is asked does not reach this one."""
         other = ClassicGroup.__new__(ClassicGroup)
-        for name in ClassicGroup.__slots__:
+        for name in _FIELDS:
             value = getattr(self, name)
             setattr(other, name, value.copy() if isinstance(value, _COPIED) else value)
         other.open_sessions = {member_id: numbers.copy() for member_id, numbers in self.open_sessions.items()}
         return other
 
-    # Answers and state.
 
-    def reply(self, ticket: Ticket, answer: Answer) -> None:
-        """Answer the request that was asked with `ticket`."""
-        self.answers.append(Answered(ticket, self.now_ms, answer))
-
-    def join_error(self, error: Error, member_id: str) -> JoinAnswer:
-        """A refused JoinGroup (`joinError`)."""
-        return JoinAnswer(error, member_id, -1 if self.version.join_errors_with_generation_minus_one else 0)
-
-    def transition_to(self, trigger: Trigger, member_id: str = "") -> None:
-        """`ClassicGroup.transitionTo`, by cause."""
-        to_state = next_state(self.state, trigger)
-        self.effects.append(Transitioned(self.now_ms, self.state, to_state, self.generation, trigger, member_id))
-        self.previous_state = self.state
-        self.state = to_state
-        self.state_since_ms = self.now_ms
-        if to_state is State.DEAD:  # nothing can happen to it any more
-            self.timers.clear()
-            self.open_sessions.clear()
-            self.pending_members.clear()
-
-    def append(self, stored: StoredGroup | None) -> Error:
-        """Write to the log. Kafka's writes take time, here they are done at once."""
-        error = self.append_error_as_answered()
-        if error is Error.NONE:
-            self.effects.append(GroupWritten(self.now_ms, stored))
-        return error
-
-    def append_error_as_answered(self) -> Error:
-        """`appendGroupMetadataErrorToResponseError`: what clients are told about a failed write."""
-        error = self.append_error
-        return dict(self.version.log_errors).get(error, error)
-
-    def stored(self, assignments: dict[str, bytes] | None = None) -> StoredGroup:
-        """The group as the log keeps it, with the assignments of the members or new ones."""
-        protocol = self.protocol or ""
-        members = []
-        for member in self.members_in_map_order():
-            assignment = member.assignment if assignments is None else assignments.get(member.member_id, b"")
-            members.append(
-                StoredMember(
-                    member.member_id,
-                    member.instance_id,
-                    member.client_id,
-                    member.client_host,
-                    member.session_timeout_ms,
-                    member.rebalance_timeout_ms,
-                    member.metadata(protocol),
-                    assignment,
-                )
-            )
-        since = self.state_since_ms
-        return StoredGroup(self.generation, self.protocol_type, self.protocol, self.leader, tuple(members), since)
-
-    # Members.
-
-    def validate_member(self, member_id: str, instance_id: str | None) -> Error:
-        """`ClassicGroup.validateMember`: fencing comes before anything that the member says."""
-        if instance_id is not None and self.version.static_members:
-            current = self.static_members.get(instance_id)
-            if current is None:
-                if self.version.unknown_instance_checked_first:
-                    return Error.UNKNOWN_MEMBER_ID
-            elif current != member_id:
-                return Error.FENCED_INSTANCE_ID
-        return Error.NONE if member_id in self.members else Error.UNKNOWN_MEMBER_ID
-
-    @property
-    def dead_error(self) -> Error:
-        """What a Dead group answers: the client shall look for the coordinator, or join again."""
-        if self.version.dead_is_coordinator_not_available:
-            return Error.COORDINATOR_NOT_AVAILABLE
-        return Error.UNKNOWN_MEMBER_ID
-
-    def add(self, member: Member, ticket: Ticket | None) -> None:
-        """`ClassicGroup.add`. The first member of a group without members brings the protocol type."""
-        if self.leader is None:
-            self.leader = member.member_id
-        self._put(member)
-        self._count_protocols(member.protocols, 1)
-        if ticket is not None:
-            self.awaiting_join[member.member_id] = ticket
-            self.effects.append(MemberAdded(self.now_ms, member.member_id, member.instance_id))
-        self.pending_members.pop(member.member_id, None)
-
-    def update_member(self, member: Member, protocols: Protocols, timeouts_ms: tuple[int, int], ticket: Ticket | None) -> None:
-        """`ClassicGroup.updateMember`. `timeouts_ms` are session and rebalance; `ticket` None: it is not parked."""
-        session_timeout_ms, rebalance_timeout_ms = timeouts_ms
-        self._count_protocols(member.protocols, -1)
-        self._count_protocols(protocols, 1)
-        self.members[member.member_id] = member._replace(
-            protocols=protocols, session_timeout_ms=session_timeout_ms, rebalance_timeout_ms=rebalance_timeout_ms
-        )
-        if ticket is not None:
-            self.awaiting_join[member.member_id] = ticket
-
-    def remove(self, member_id: str, cause: RemovalCause) -> None:
-        """`ClassicGroup.remove`: of a member or a pending id. Its timers are the caller's business."""
-        member = self.members.get(member_id)
-        if member is not None:
-            self._take_out(member)
-            self._count_protocols(member.protocols, -1)
-            self.awaiting_join.pop(member_id, None)
-            self.awaiting_sync.pop(member_id, None)
-            self.session_ends.pop(member_id, None)
-            if member.instance_id is not None:
-                self.static_members.pop(member.instance_id, None)
-        if member is not None or member_id in self.pending_members:
-            self.effects.append(MemberRemoved(self.now_ms, member_id, member is None, cause))
-        if self.leader == member_id:
-            self.change_leader(self.map_order.first(self.members))
-        self.pending_members.pop(member_id, None)
-        self.pending_sync_members.pop(member_id, None)
-
-    def replace_static_member(self, old: Member, new: Member) -> None:
-        """`ClassicGroup.replaceStaticMember`: the instance id goes to a new member id, and leadership with it."""
-        self._take_out(old)
-        self._put(new)
-        if self.leader == old.member_id:
-            self.leader = new.member_id
-
-    def change_leader(self, leader: str | None) -> None:
-        """Another member leads."""
-        self.effects.append(LeaderChanged(self.now_ms, self.leader or "", leader))
-        self.leader = leader
-
-    def _put(self, member: Member) -> None:
-        self.members[member.member_id] = member
-        self.map_order.added(member.member_id, len(self.members))
-        if member.instance_id is not None:
-            self.static_members[member.instance_id] = member.member_id
-
-    def _take_out(self, member: Member) -> None:
-        del self.members[member.member_id]
-        self.map_order.removed(member.member_id)
-
-    def members_in_map_order(self) -> list[Member]:
-        """The members as Kafka's hash map yields them (`allMembers`)."""
-        members = self.members
-        return [members[member_id] for member_id in self.map_order.keys(members)]
-
-    def is_parked(self, member_id: str) -> bool:
-        """A JoinGroup or SyncGroup of the member waits for its answer."""
-        return member_id in self.awaiting_join or member_id in self.awaiting_sync
-
-    def has_all_members_joined(self) -> bool:
-        """`hasAllMembersJoined`: every member has rejoined and every id that was handed out has been used."""
-        return len(self.awaiting_join) == len(self.members) and not self.pending_members
-
-    def rebalance_timeout_ms(self) -> int:
-        """`rebalanceTimeoutMs`: the largest of the members."""
-        return max((member.rebalance_timeout_ms for member in self.members.values()), default=0)
-
-    def joined_members(self) -> tuple[JoinedMember, ...]:
-        """`currentClassicGroupMembers`: what the leader is told."""
-        protocol = self.protocol or ""
-        return tuple(
-            JoinedMember(member.member_id, member.instance_id, member.metadata(protocol)) for member in self.members_in_map_order()
-        )
-
-    # Protocols.
-
-    def _count_protocols(self, protocols: Protocols, by: int) -> None:
-        for name, _ in protocols:
-            self.supported_protocols[name] = self.supported_protocols.get(name, 0) + by
-
-    def candidate_protocols(self) -> frozenset[str]:
-        """`candidateProtocols`: those that all members support."""
-        size = len(self.members)
-        return frozenset(name for name, count in self.supported_protocols.items() if count == size)
-
-    def supports_protocols(self, protocol_type: str, protocols: Protocols) -> bool:
-        """`supportsProtocols`: whether a member that offers these could be part of the group."""
-        binding = self.version.empty_protocols_refused
-        if self.state is State.EMPTY:
-            return not binding or (protocol_type != "" and len(protocols) > 0)
-        if self.protocol_type is not None and protocol_type != self.protocol_type:
-            return False
-        size = len(self.members)
-        if size == 0 and not binding:
-            return True
-        return any(self.supported_protocols.get(name, 0) == size for name, _ in protocols)
-
-    def select_protocol(self) -> str:
-        """`selectProtocol`: each member votes for the first of its protocols that all support."""
-        candidates = self.candidate_protocols()
-        votes: dict[str, int] = {}
-        for member in self.members_in_map_order():
-            vote = member.vote(candidates)
-            votes[vote] = votes.get(vote, 0) + 1
-        return first_of_most(votes, self.version.member_map)
-
-
+_FIELDS: Final = tuple(field.name for field in fields(GroupState))
 _COPIED: Final = (dict, list, MapOrder, timers.Timers)
 
-_HANDLERS: Final[dict[type, Callable[[ClassicGroup, Any, Ticket], None]]] = {
+_HANDLERS: Final[dict[type, Callable[[GroupState, Any, Ticket], None]]] = {
     JoinGroup: join.join_group,
     SyncGroup: sync.sync_group,
     Heartbeat: heartbeat.heartbeat,

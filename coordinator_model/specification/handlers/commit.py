@@ -6,23 +6,19 @@ Kafka: `ClassicGroup.validateOffsetCommit`, `OffsetMetadataManager.validateOffse
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from coordinator_model.errors import Error
+from coordinator_model.specification.group_state import GroupState
 from coordinator_model.specification.handlers import sessions
 from coordinator_model.specification.requests import CommitAnswer, OffsetCommit, Ticket
 from coordinator_model.states import State
 
-if TYPE_CHECKING:
-    from coordinator_model.specification.group import ClassicGroup
 
-
-def offset_commit(group: ClassicGroup, request: OffsetCommit, ticket: Ticket) -> None:
+def offset_commit(group: GroupState, request: OffsetCommit, ticket: Ticket) -> None:
     """Accept the commit of a member of this generation, or of anybody while the group has no members."""
     group.reply(ticket, CommitAnswer(_offset_commit(group, request)))
 
 
-def _offset_commit(group: ClassicGroup, request: OffsetCommit) -> Error:  # noqa: PLR0911  the checks in Kafka's order
+def _offset_commit(group: GroupState, request: OffsetCommit) -> Error:  # noqa: PLR0911  the checks in Kafka's order
     version = group.version
     if group.state is State.DEAD:
         return group.dead_error

@@ -5,18 +5,14 @@ Kafka: `ClassicGroup.validateDeleteGroup` (4.x), `GroupCoordinator.handleDeleteG
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from coordinator_model.errors import Error
+from coordinator_model.specification.group_state import GroupState
 from coordinator_model.specification.requests import DeleteAnswer, DeleteGroup, Ticket
 from coordinator_model.specification.transitions import Trigger
 from coordinator_model.states import State
 
-if TYPE_CHECKING:
-    from coordinator_model.specification.group import ClassicGroup
 
-
-def delete_group(group: ClassicGroup, _: DeleteGroup, ticket: Ticket) -> None:
+def delete_group(group: GroupState, _: DeleteGroup, ticket: Ticket) -> None:
     """Only a group without members can be deleted (KIP-229)."""
     if not group.version.delete_groups:
         group.reply(ticket, DeleteAnswer(Error.UNSUPPORTED_VERSION))

@@ -5,23 +5,19 @@ Kafka: `GroupMetadataManager.classicGroupHeartbeatToClassicGroup` (4.x), `GroupC
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from coordinator_model.errors import Error
+from coordinator_model.specification.group_state import GroupState
 from coordinator_model.specification.handlers import sessions
 from coordinator_model.specification.requests import Heartbeat, HeartbeatAnswer, Ticket
 from coordinator_model.states import State
 
-if TYPE_CHECKING:
-    from coordinator_model.specification.group import ClassicGroup
 
-
-def heartbeat(group: ClassicGroup, request: Heartbeat, ticket: Ticket) -> None:
+def heartbeat(group: GroupState, request: Heartbeat, ticket: Ticket) -> None:
     """Whether the sender is still a member, and whether it has to rejoin."""
     group.reply(ticket, HeartbeatAnswer(_heartbeat(group, request)))
 
 
-def _heartbeat(group: ClassicGroup, request: Heartbeat) -> Error:  # noqa: PLR0911  the checks in Kafka's order
+def _heartbeat(group: GroupState, request: Heartbeat) -> Error:  # noqa: PLR0911  the checks in Kafka's order
     version = group.version
     if group.state is State.DEAD:
         return group.dead_error

@@ -7,21 +7,17 @@ is the coordinator's business.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from coordinator_model.errors import Error, ServerError
 from coordinator_model.specification.effects import RemovalCause, StaticMemberReplaced
+from coordinator_model.specification.group_state import GroupState
 from coordinator_model.specification.handlers import rebalance, sessions
 from coordinator_model.specification.member import Member
 from coordinator_model.specification.requests import UNKNOWN_MEMBER_ID, JoinAnswer, JoinGroup, SyncAnswer, Ticket
 from coordinator_model.specification.transitions import Trigger
 from coordinator_model.states import State
 
-if TYPE_CHECKING:
-    from coordinator_model.specification.group import ClassicGroup
 
-
-def join_group(group: ClassicGroup, request: JoinGroup, ticket: Ticket) -> None:
+def join_group(group: GroupState, request: JoinGroup, ticket: Ticket) -> None:
     """`classicGroupJoinToClassicGroup`: add the sender, let it rejoin, or refuse it."""
     version = group.version
     if version.size_limit and not accept_joining_member(group, request.member_id):
@@ -44,7 +40,7 @@ def join_group(group: ClassicGroup, request: JoinGroup, ticket: Ticket) -> None:
         rebalance.maybe_complete_join_phase(group)
 
 
-def accept_joining_member(group: ClassicGroup, member_id: str) -> bool:
+def accept_joining_member(group: GroupState, member_id: str) -> bool:
     """`acceptJoiningMember` (KIP-389): whether there is a seat. Ids that were only handed out take none."""
     max_size = group.config.group_max_size
     if group.state is State.EMPTY or group.state is State.DEAD:
@@ -61,7 +57,7 @@ def accept_joining_member(group: ClassicGroup, member_id: str) -> bool:
     return member_id in group.members or len(group.members) < max_size
 
 
-def _refuse(group: ClassicGroup, request: JoinGroup) -> Error:
+def _refuse(group: GroupState, request: JoinGroup) -> Error:
     """What keeps the request from being considered at all. The protocols come first, the member id second."""
     if group.state is State.DEAD:
         return group.dead_error
@@ -72,7 +68,7 @@ def _refuse(group: ClassicGroup, request: JoinGroup) -> Error:
     return group.validate_member(request.member_id, request.instance_id)
 
 
-def _join_new_member(group: ClassicGroup, request: JoinGroup, ticket: Ticket) -> None:
+def _join_new_member(group: GroupState, request: JoinGroup, ticket: Ticket) -> None:
     """`classicGroupJoinNewMember`: a member without an id."""
     member_id = request.fresh_member_id
     if request.instance_id is not None and group.version.static_members:
@@ -91,14 +87,14 @@ def _join_new_member(group: ClassicGroup, request: JoinGroup, ticket: Ticket) ->
         add_member_and_rebalance(group, request, member_id, ticket)
 
 
-def _join_pending_member(group: ClassicGroup, request: JoinGroup, ticket: Ticket) -> None:
+def _join_pending_member(group: GroupState, request: JoinGroup, ticket: Ticket) -> None:
     """`classicGroupJoinPendingMember`: the id that MEMBER_ID_REQUIRED handed out is used."""
     if request.instance_id is not None:
         raise ServerError("IllegalStateException")  # static members are never handed an id
     add_member_and_rebalance(group, request, request.member_id, ticket)
 
 
-def _join_existing_member(group: ClassicGroup, request: JoinGroup, ticket: Ticket) -> None:
+def _join_existing_member(group: GroupState, request: JoinGroup, ticket: Ticket) -> None:
     """`classicGroupJoinExistingMember`: whether a rejoin starts a rebalance, by state."""
     member = group.members[request.member_id]
     changed = member.protocols != request.protocols
@@ -114,7 +110,7 @@ def _join_existing_member(group: ClassicGroup, request: JoinGroup, ticket: Ticke
         group.reply(ticket, rebalance.joined_answer(group, member.member_id))
 
 
-def add_member_and_rebalance(group: ClassicGroup, request: JoinGroup, member_id: str, ticket: Ticket) -> None:
+def add_member_and_rebalance(group: GroupState, request: JoinGroup, member_id: str, ticket: Ticket) -> None:
     """`addMemberThenRebalanceOrCompleteJoin`."""
     version = group.version
     if group.state is State.PREPARING_REBALANCE and (
@@ -142,14 +138,14 @@ def add_member_and_rebalance(group: ClassicGroup, request: JoinGroup, member_id:
     rebalance.maybe_prepare_rebalance_or_complete_join(group, Trigger.NEW_MEMBER, member_id)
 
 
-def _timeouts(group: ClassicGroup, request: JoinGroup) -> tuple[int, int]:
+def _timeouts(group: GroupState, request: JoinGroup) -> tuple[int, int]:
     """Session and rebalance timeout. JoinGroup v0 has no rebalance timeout: the session timeout serves as both."""
     if request.api_version >= 1 and group.version.own_rebalance_timeout:
         return request.session_timeout_ms, request.rebalance_timeout_ms
     return request.session_timeout_ms, request.session_timeout_ms
 
 
-def _update_member_and_rebalance(group: ClassicGroup, request: JoinGroup, member: Member, trigger: Trigger, ticket: Ticket) -> None:
+def _update_member_and_rebalance(group: GroupState, request: JoinGroup, member: Member, trigger: Trigger, ticket: Ticket) -> None:
     """`updateMemberThenRebalanceOrCompleteJoin`. An earlier JoinGroup that is still parked is never answered."""
     timeouts = (member.session_timeout_ms, member.rebalance_timeout_ms)
     if group.version.rejoin_stores_timeouts:
@@ -158,7 +154,7 @@ def _update_member_and_rebalance(group: ClassicGroup, request: JoinGroup, member
     rebalance.maybe_prepare_rebalance_or_complete_join(group, trigger, member.member_id)
 
 
-def _replace_static_member(group: ClassicGroup, request: JoinGroup, old: Member, ticket: Ticket) -> None:
+def _replace_static_member(group: GroupState, request: JoinGroup, old: Member, ticket: Ticket) -> None:
     """`updateStaticMemberThenRebalanceOrCompleteJoin` (KIP-345): an instance came back without its member id."""
     old_leader = group.leader or ""
     new = replace_static_member(group, old, request.fresh_member_id)
@@ -179,7 +175,7 @@ def _replace_static_member(group: ClassicGroup, request: JoinGroup, old: Member,
         rebalance.prepare_rebalance(group, Trigger.STATIC_REPLACED_DURING_COMPLETING, new.member_id)
 
 
-def replace_static_member(group: ClassicGroup, old: Member, member_id: str) -> Member:
+def replace_static_member(group: GroupState, old: Member, member_id: str) -> Member:
     """`replaceStaticMember`: whoever still waits under the old id is fenced at once."""
     old_id = old.member_id
     parked_join = group.awaiting_join.pop(old_id, None)
@@ -197,7 +193,7 @@ def replace_static_member(group: ClassicGroup, old: Member, member_id: str) -> M
     return new
 
 
-def _store_replacement(group: ClassicGroup, request: JoinGroup, old: Member, new: Member, old_leader: str) -> None:
+def _store_replacement(group: GroupState, request: JoinGroup, old: Member, new: Member, old_leader: str) -> None:
     """A restart that changes nothing for the others: the new member id is written to the log, nobody rebalances."""
     error = group.append(group.stored())
     ticket = group.awaiting_join.pop(new.member_id)
@@ -216,12 +212,12 @@ def _store_replacement(group: ClassicGroup, request: JoinGroup, old: Member, new
         group.reply(ticket, _answer_now(group, error, new.member_id, old_leader))
 
 
-def _answer_now(group: ClassicGroup, error: Error, member_id: str, leader: str) -> JoinAnswer:
+def _answer_now(group: GroupState, error: Error, member_id: str, leader: str) -> JoinAnswer:
     protocol_type = group.protocol_type if group.version.protocol_type_on_the_wire else None
     return JoinAnswer(error, member_id, group.generation, leader, protocol_type, group.protocol)
 
 
-def _restore_replaced_member(group: ClassicGroup, old: Member, new: Member) -> None:
+def _restore_replaced_member(group: GroupState, old: Member, new: Member) -> None:
     """The log does not know the new id, so nobody may: the old one is a member again."""
     current = group.members[new.member_id]
     protocols = current.protocols if group.version.failed_replacement_keeps_protocols else old.protocols

@@ -5,20 +5,16 @@ Kafka: `GroupMetadataManager.classicGroupLeaveToClassicGroup` (4.x), `GroupCoord
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from coordinator_model.errors import Error
 from coordinator_model.specification.effects import RemovalCause
+from coordinator_model.specification.group_state import GroupState
 from coordinator_model.specification.handlers import rebalance, sessions
 from coordinator_model.specification.requests import UNKNOWN_MEMBER_ID, LeaveAnswer, LeaveGroup, LeavingMember, LeftMember, Ticket
 from coordinator_model.specification.transitions import Trigger
 from coordinator_model.states import State
 
-if TYPE_CHECKING:
-    from coordinator_model.specification.group import ClassicGroup
 
-
-def leave_group(group: ClassicGroup, request: LeaveGroup, ticket: Ticket) -> None:
+def leave_group(group: GroupState, request: LeaveGroup, ticket: Ticket) -> None:
     """Remove the members that are named, each with an answer of its own (KIP-345)."""
     if group.state is State.DEAD:
         group.reply(ticket, leave_error(request, group.dead_error, shared=not group.version.batched_leave))
@@ -56,7 +52,7 @@ def leave_error(request: LeaveGroup, error: Error, *, shared: bool) -> LeaveAnsw
     return LeaveAnswer(error, tuple(LeftMember(entry.member_id, entry.instance_id, error) for entry in entries))
 
 
-def _leave(group: ClassicGroup, entry: LeavingMember) -> tuple[Error, str, bool]:
+def _leave(group: GroupState, entry: LeavingMember) -> tuple[Error, str, bool]:
     """`validateLeaveGroup` of one entry: the error, the member id that left, and whether it was only pending."""
     member_id = entry.member_id
     if member_id == UNKNOWN_MEMBER_ID:
@@ -77,7 +73,7 @@ def _leave(group: ClassicGroup, entry: LeavingMember) -> tuple[Error, str, bool]
     return Error.NONE, member_id, False
 
 
-def _remove_leaving_member(group: ClassicGroup, member_id: str) -> None:
+def _remove_leaving_member(group: GroupState, member_id: str) -> None:
     """A parked JoinGroup is answered, a parked SyncGroup is not."""
     sessions.close_session(group, member_id)
     parked_join = group.awaiting_join.get(member_id)
@@ -86,7 +82,7 @@ def _remove_leaving_member(group: ClassicGroup, member_id: str) -> None:
     group.remove(member_id, RemovalCause.LEAVE)
 
 
-def _update_group(group: ClassicGroup, member_id: str) -> None:
+def _update_group(group: GroupState, member_id: str) -> None:
     if group.state is State.STABLE or group.state is State.COMPLETING_REBALANCE:
         rebalance.prepare_rebalance(group, Trigger.LEAVE, member_id)
     else:

@@ -7,10 +7,9 @@ Kafka: `prepareRebalance`, `tryCompleteInitialRebalanceElseSchedule`, `maybeComp
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from coordinator_model.errors import Error, ServerError
 from coordinator_model.specification.effects import RemovalCause
+from coordinator_model.specification.group_state import GroupState
 from coordinator_model.specification.handlers import sessions
 from coordinator_model.specification.member import Member
 from coordinator_model.specification.requests import JoinAnswer, SyncAnswer
@@ -18,11 +17,8 @@ from coordinator_model.specification.timers import INITIAL_DELAY_KEY, JOIN_KEY, 
 from coordinator_model.specification.transitions import Trigger, can_rebalance
 from coordinator_model.states import State
 
-if TYPE_CHECKING:
-    from coordinator_model.specification.group import ClassicGroup
 
-
-def maybe_prepare_rebalance_or_complete_join(group: ClassicGroup, trigger: Trigger, member_id: str) -> None:
+def maybe_prepare_rebalance_or_complete_join(group: GroupState, trigger: Trigger, member_id: str) -> None:
     """`maybePrepareRebalanceOrCompleteJoin`."""
     if can_rebalance(group.state):
         prepare_rebalance(group, trigger, member_id)
@@ -30,7 +26,7 @@ def maybe_prepare_rebalance_or_complete_join(group: ClassicGroup, trigger: Trigg
         maybe_complete_join_phase(group)
 
 
-def prepare_rebalance(group: ClassicGroup, trigger: Trigger, member_id: str = "") -> None:
+def prepare_rebalance(group: GroupState, trigger: Trigger, member_id: str = "") -> None:
     """`prepareRebalance`: from here on every member has to join again."""
     if group.state is State.COMPLETING_REBALANCE:
         # Whoever waits for an assignment of this generation is told that there will be none.
@@ -47,7 +43,7 @@ def prepare_rebalance(group: ClassicGroup, trigger: Trigger, member_id: str = ""
         _schedule_join(group)
 
 
-def _schedule_join(group: ClassicGroup) -> None:
+def _schedule_join(group: GroupState) -> None:
     length = group.rebalance_timeout_ms()
     if length > 0:
         group.timers.set(JOIN_KEY, group.now_ms + length)
@@ -55,7 +51,7 @@ def _schedule_join(group: ClassicGroup) -> None:
         complete_join_phase(group)
 
 
-def _schedule_initial_delay(group: ClassicGroup, delay_ms: int, remaining_ms: int) -> None:
+def _schedule_initial_delay(group: GroupState, delay_ms: int, remaining_ms: int) -> None:
     group.initial_delay_ms = delay_ms
     group.initial_remaining_ms = remaining_ms
     if delay_ms > 0:
@@ -64,7 +60,7 @@ def _schedule_initial_delay(group: ClassicGroup, delay_ms: int, remaining_ms: in
         try_complete_initial_rebalance_else_schedule(group)
 
 
-def try_complete_initial_rebalance_else_schedule(group: ClassicGroup) -> None:
+def try_complete_initial_rebalance_else_schedule(group: GroupState) -> None:
     """The initial delay of KIP-134 ended: wait once more if a member came meanwhile.
 
     Members of one deployment start together. Each that arrives within the delay extends it, up to the rebalance
@@ -79,7 +75,7 @@ def try_complete_initial_rebalance_else_schedule(group: ClassicGroup) -> None:
         complete_join_phase(group)
 
 
-def is_initial_rebalance(group: ClassicGroup) -> bool:
+def is_initial_rebalance(group: GroupState) -> bool:
     """Whether the join phase waits for its initial delay, which joining and leaving cannot end.
 
     4.x asks whether the group was Empty before, which is the same: who came during the delay is parked until it ends,
@@ -88,7 +84,7 @@ def is_initial_rebalance(group: ClassicGroup) -> bool:
     return INITIAL_DELAY_KEY in group.timers.deadlines
 
 
-def maybe_complete_join_phase(group: ClassicGroup) -> None:
+def maybe_complete_join_phase(group: GroupState) -> None:
     """`maybeCompleteJoinPhase`, `tryCompleteJoin`: end the join phase if all have joined."""
     if group.state is State.PREPARING_REBALANCE:
         check_orphans(group)
@@ -96,7 +92,7 @@ def maybe_complete_join_phase(group: ClassicGroup) -> None:
             complete_join_phase(group)
 
 
-def check_orphans(group: ClassicGroup) -> None:
+def check_orphans(group: GroupState) -> None:
     """0.10.0: the join phase of a group that was unloaded meanwhile is still waiting, under the same group id.
 
     Once the sessions of all its members have ended it counts as complete. Whoever looks at the join phase of that
@@ -110,7 +106,7 @@ def check_orphans(group: ClassicGroup) -> None:
             raise ServerError("IllegalStateException")
 
 
-def complete_join_phase(group: ClassicGroup) -> None:
+def complete_join_phase(group: GroupState) -> None:
     """`completeClassicGroupJoin`, `onCompleteJoin`: who has not rejoined is out, the others are a new generation."""
     group.timers.cancel(JOIN_KEY)
     group.timers.cancel(INITIAL_DELAY_KEY)
@@ -129,7 +125,7 @@ def complete_join_phase(group: ClassicGroup) -> None:
             _answer_joined_members(group)
 
 
-def _remove_members_not_rejoined(group: ClassicGroup) -> None:
+def _remove_members_not_rejoined(group: GroupState) -> None:
     """Static members stay: their instances are expected to come back within their session."""
     for member in group.members_in_map_order():
         if member.instance_id is None and member.member_id not in group.awaiting_join:
@@ -138,7 +134,7 @@ def _remove_members_not_rejoined(group: ClassicGroup) -> None:
                 sessions.close_session(group, member.member_id)
 
 
-def maybe_elect_new_joined_leader(group: ClassicGroup) -> bool:
+def maybe_elect_new_joined_leader(group: GroupState) -> bool:
     """`maybeElectNewJoinedLeader`: whether the group has a leader that has rejoined."""
     if group.leader in group.awaiting_join:
         return True
@@ -148,7 +144,7 @@ def maybe_elect_new_joined_leader(group: ClassicGroup) -> bool:
     return bool(joined)
 
 
-def _init_next_generation(group: ClassicGroup) -> None:
+def _init_next_generation(group: GroupState) -> None:
     """`initNextGeneration`."""
     group.generation += 1
     if group.members:
@@ -160,7 +156,7 @@ def _init_next_generation(group: ClassicGroup) -> None:
     group.pending_sync_members.clear()
 
 
-def _answer_joined_members(group: ClassicGroup) -> None:
+def _answer_joined_members(group: GroupState) -> None:
     """Every member that waits is told its generation. All sessions start again, also of those that do not wait."""
     for member in group.members_in_map_order():
         member_id = member.member_id
@@ -177,7 +173,7 @@ def _answer_joined_members(group: ClassicGroup) -> None:
         group.pending_sync_members.clear()
 
 
-def joined_answer(group: ClassicGroup, member_id: str) -> JoinAnswer:
+def joined_answer(group: GroupState, member_id: str) -> JoinAnswer:
     """The answer of a generation to one of its members. Only the leader is told who the others are."""
     return JoinAnswer(
         Error.NONE,
@@ -191,7 +187,7 @@ def joined_answer(group: ClassicGroup, member_id: str) -> JoinAnswer:
     )
 
 
-def expire_pending_sync(group: ClassicGroup) -> None:
+def expire_pending_sync(group: GroupState) -> None:
     """`expirePendingSync`: members that have not sent SyncGroup for a rebalance timeout are out, static ones too."""
     for member_id in list(group.pending_sync_members):
         group.remove(member_id, RemovalCause.SYNC_EXPIRED)
@@ -199,20 +195,20 @@ def expire_pending_sync(group: ClassicGroup) -> None:
     prepare_rebalance(group, Trigger.SYNC_EXPIRED)
 
 
-def remove_sync_expiration(group: ClassicGroup) -> None:
+def remove_sync_expiration(group: GroupState) -> None:
     """`removeSyncExpiration`: nobody has to sync any more."""
     group.pending_sync_members.clear()
     group.timers.cancel(SYNC_KEY)
 
 
-def remove_pending_sync_member(group: ClassicGroup, member_id: str) -> None:
+def remove_pending_sync_member(group: GroupState, member_id: str) -> None:
     """`removePendingSyncMember`: this one has sent SyncGroup, and it may have been the last."""
     group.pending_sync_members.pop(member_id, None)
     if not group.pending_sync_members:
         group.timers.cancel(SYNC_KEY)
 
 
-def reset_and_propagate_assignment_error(group: ClassicGroup, error: Error) -> None:
+def reset_and_propagate_assignment_error(group: GroupState, error: Error) -> None:
     """`resetAndPropagateAssignmentWithError`: no assignment is valid any more."""
     for member_id, member in group.members.items():
         if member.assignment:
@@ -220,7 +216,7 @@ def reset_and_propagate_assignment_error(group: ClassicGroup, error: Error) -> N
     propagate_assignment(group, error)
 
 
-def propagate_assignment(group: ClassicGroup, error: Error) -> None:
+def propagate_assignment(group: GroupState, error: Error) -> None:
     """`propagateAssignment`: answer every parked SyncGroup. Having been parked counts as having been heard of."""
     if not group.awaiting_sync:
         return
@@ -231,7 +227,7 @@ def propagate_assignment(group: ClassicGroup, error: Error) -> None:
             sessions.restart_session(group, member)
 
 
-def sync_answer(group: ClassicGroup, member: Member, error: Error) -> SyncAnswer:
+def sync_answer(group: GroupState, member: Member, error: Error) -> SyncAnswer:
     """The answer to a SyncGroup."""
     if error is not Error.NONE:
         return SyncAnswer(error)

@@ -5,19 +5,15 @@ Kafka: `GroupMetadataManager.classicGroupSyncToClassicGroup` (4.x), `GroupCoordi
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from coordinator_model.errors import Error
+from coordinator_model.specification.group_state import GroupState
 from coordinator_model.specification.handlers import rebalance, sessions
 from coordinator_model.specification.requests import SyncAnswer, SyncGroup, Ticket
 from coordinator_model.specification.transitions import Trigger
 from coordinator_model.states import State
 
-if TYPE_CHECKING:
-    from coordinator_model.specification.group import ClassicGroup
 
-
-def sync_group(group: ClassicGroup, request: SyncGroup, ticket: Ticket) -> None:
+def sync_group(group: GroupState, request: SyncGroup, ticket: Ticket) -> None:
     """Park the sender until the leader's assignment is known, or answer it at once if it is."""
     error = _validate_sync_group(group, request)
     if error is not Error.NONE:
@@ -32,7 +28,7 @@ def sync_group(group: ClassicGroup, request: SyncGroup, ticket: Ticket) -> None:
         _park(group, request, ticket)
 
 
-def _validate_sync_group(group: ClassicGroup, request: SyncGroup) -> Error:
+def _validate_sync_group(group: GroupState, request: SyncGroup) -> Error:
     """`validateSyncGroup`."""
     if group.state is State.DEAD:
         return group.dead_error
@@ -50,7 +46,7 @@ def _validate_sync_group(group: ClassicGroup, request: SyncGroup) -> Error:
     return Error.NONE
 
 
-def _park(group: ClassicGroup, request: SyncGroup, ticket: Ticket) -> None:
+def _park(group: GroupState, request: SyncGroup, ticket: Ticket) -> None:
     """CompletingRebalance. An earlier SyncGroup of the sender that is still parked is never answered."""
     member_id = request.member_id
     group.awaiting_sync[member_id] = ticket
@@ -70,7 +66,7 @@ def _park(group: ClassicGroup, request: SyncGroup, ticket: Ticket) -> None:
         rebalance.prepare_rebalance(group, Trigger.ASSIGNMENT_APPEND_FAILED, member_id)
 
 
-def set_and_propagate_assignment(group: ClassicGroup, assignments: dict[str, bytes]) -> None:
+def set_and_propagate_assignment(group: GroupState, assignments: dict[str, bytes]) -> None:
     """`setAndPropagateAssignment`."""
     for member_id, member in group.members.items():
         group.members[member_id] = member._replace(assignment=assignments.get(member_id, b""))
