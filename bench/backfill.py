@@ -82,7 +82,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     print(f"input: {lines:,} lines, {size / 1e6:,.0f} MB", flush=True)
     seconds, samples = backfill(source, lakehouse)
     duck = rival(source)
-    batches = DeltaTable(str(lakehouse / "input_lines")).to_pyarrow_table(columns=["batch_id"])["batch_id"].unique()
+    batches = DeltaTable(str(lakehouse / "input_lines")).to_pyarrow_dataset().to_table(["batch_id"], use_threads=False)["batch_id"].unique()
     result = {
         "lines": lines,
         "seconds": round(seconds, 1),

@@ -33,11 +33,11 @@ sys.path.insert(0, str(PROJECT))
 
 import pyarrow as pa  # noqa: E402 - a script: the project is not on the path before
 import pyarrow.parquet as pq  # noqa: E402
-from deltalake import DeltaTable  # noqa: E402
 from memory import Sample, sample, slope  # noqa: E402
 
 from coordinator_model.events import CLOCK, FOLLOWED  # noqa: E402
 from jobs.demo.local_broker import LocalBroker  # noqa: E402
+from jobs.lakehouse.reader import table_rows  # noqa: E402
 
 TOPIC: Final = "group-protocol-logs"
 PARTITIONS: Final = 6
@@ -173,8 +173,8 @@ def main() -> int:
 
 def summary(watchers: Sequence[Watcher], samples: Sequence[Sample], lakehouse: Path, how: str) -> None:
     """The figures."""
-    read = DeltaTable(str(lakehouse / "input_lines")).to_pyarrow_table(columns=["lines_read"])["lines_read"].to_pylist()
-    print(f"{sum(read):,} lines read {how}; from event to visible row:")
+    read = sum(row["lines_read"] for row in table_rows(lakehouse / "input_lines", ["lines_read"]))
+    print(f"{read:,} lines read {how}; from event to visible row:")
     for watcher in watchers:
         print(watcher.line())
     print(

@@ -34,11 +34,10 @@ from datetime import datetime, timedelta, timezone
 from pathlib import Path
 from typing import Any, Final
 
-from deltalake import DeltaTable
-
 from jobs.demo.local_broker import LocalBroker
 from jobs.health.memory import descendants
 from jobs.kafka.topic_records import LINE
+from jobs.lakehouse.reader import table_rows
 from schemas import TRACK_TABLES, group_events, input_lines, quarantine
 from tests.kafka.topic_reader import topic_records
 
@@ -252,8 +251,7 @@ def topic_lines(bootstrap: str) -> Counter[tuple[str, str, str, int]]:
 
 def rows(lakehouse: Path, table: str) -> list[dict[str, Any]]:
     """All rows of a table."""
-    found: list[dict[str, Any]] = DeltaTable(str(lakehouse / table)).to_pyarrow_table().to_pylist()
-    return found
+    return table_rows(lakehouse / table)
 
 
 def differences(one: Path, other: Path) -> dict[str, int]:

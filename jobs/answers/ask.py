@@ -10,10 +10,10 @@ from pathlib import Path
 from typing import Any, Final
 
 from jobs.answers import questions
+from jobs.answers.duckdb_views import Answer, QuestionReader
 from jobs.answers.questions import Question
 from jobs.common.errors import QuestionError
 from jobs.common.text import printable
-from jobs.lakehouse.reader import Answer, Lake
 
 BEGINNING: Final = datetime(1970, 1, 1, tzinfo=timezone.utc)
 MOST_ROWS: Final = 1_000_000
@@ -33,15 +33,15 @@ _NEWEST: Final = """
 """
 
 
-class Asked:
-    """A question put to a lakehouse."""
+class BoundQuestion:
+    """A question with a value for each of its parameters, and the lakehouse that answers it."""
 
     def __init__(self, lakehouse: Path, question: Question, given: Mapping[str, str]) -> None:
         """`given`: what was typed, by parameter."""
         self.question = question
-        self._lake = Lake(lakehouse, tables=())
+        self._reader = QuestionReader(lakehouse)
         self._given = given
-        self.values = values(question, given, newest(self._lake, given.get("cluster")))
+        self.values = values(question, given, newest(self._reader, given.get("cluster")))
         self.cut = False  # whether there are more rows than `limit`
 
     def answer(self) -> Answer:
@@ -50,7 +50,7 @@ class Asked:
         limit = bound.get("limit")
         if limit is not None:
             bound["limit"] = limit + 1
-        found = self._lake.ask(self.question.for_duckdb(), bound)
+        found = self._reader.ask(self.question.for_duckdb(), bound)
         self.cut = limit is not None and len(found.rows) > limit
         return Answer(found.columns, found.rows[:limit])
 
@@ -69,16 +69,16 @@ class Asked:
 
     def _known(self, column: str, value: str) -> bool:
         text = f"SELECT 1 AS one FROM group_events AS e WHERE e.{column} = $value LIMIT 1"  # noqa: S608 - a name from above
-        return bool(self._lake.ask(text, {"value": value}).rows)
+        return bool(self._reader.ask(text, {"value": value}).rows)
 
     def _all(self, column: str) -> list[str]:
         text = f"SELECT DISTINCT e.{column} AS name FROM group_events AS e WHERE e.{column} <> '' ORDER BY name LIMIT 10000"  # noqa: S608
-        return [str(row[0]) for row in self._lake.ask(text, {}).rows]
+        return [str(row[0]) for row in self._reader.ask(text, {}).rows]
 
 
-def newest(lake: Lake, cluster: str | None) -> datetime:
+def newest(reader: QuestionReader, cluster: str | None) -> datetime:
     """The newest time in the tables, of all clusters or of one: what `now` means."""
-    rows = lake.ask(_NEWEST.replace(":cluster", "$cluster"), {"cluster": cluster}).rows
+    rows = reader.ask(_NEWEST.replace(":cluster", "$cluster"), {"cluster": cluster}).rows
     found = rows[0][0]
     return found if isinstance(found, datetime) else BEGINNING
 

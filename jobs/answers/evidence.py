@@ -16,8 +16,8 @@ from pathlib import Path
 from typing import Any, Final
 
 from coordinator_model.events import PROMPT_MS
+from jobs.answers.duckdb_views import QuestionReader
 from jobs.common.errors import EvidenceError
-from jobs.lakehouse.reader import Lake
 from jobs.logs.bytes import open_log
 from jobs.logs.client_reader import ClientTimes
 from jobs.logs.files import LogFile, discover
@@ -81,13 +81,13 @@ def prove(lakehouse: Path, row_id: str, inputs: Sequence[Path]) -> list[Proof]:
 
     EvidenceError: no such row, several, or none of the folders is there. Rows that say the same have the same id.
     """
-    rows = _rows(lakehouse, row_id)
-    lake = Lake(lakehouse, tables=())
+    reader = QuestionReader(lakehouse)
+    rows = _rows(reader, row_id)
     files = _files(inputs)
     proofs = []
     for row in rows:
         refs = [(ref["source"], ref["origin"], int(ref["position"])) for ref in json.loads(row["evidence"])]
-        times = _times(lake, {origin for _, origin, _ in refs})
+        times = _times(reader, {origin for _, origin, _ in refs})
         found: dict[tuple[str, int], tuple[Path, bytes]] = {}
         for origin in sorted({origin for _, origin, _ in refs}):
             wanted = {position: times.get((origin, position)) for _, o, position in refs if o == origin}
@@ -100,13 +100,13 @@ def prove(lakehouse: Path, row_id: str, inputs: Sequence[Path]) -> list[Proof]:
     return proofs
 
 
-def _rows(lakehouse: Path, row_id: str) -> list[dict[str, Any]]:
+def _rows(reader: QuestionReader, row_id: str) -> list[dict[str, Any]]:
     if not _ID.fullmatch(row_id):
         raise EvidenceError(f"{row_id[:40]!r} is no id: `rebalance ask findings` and `rebalance ask rebalances` show them (f3a91c0d27be)")
     text = f"SELECT * FROM {VIEWS[row_id[0]]} AS v WHERE v.id LIKE $id || '%' ORDER BY v.id"  # noqa: S608 - a name from above
-    rows = Lake(lakehouse, tables=()).ask(text, {"id": row_id}).by_name()
+    rows = reader.ask(text, {"id": row_id}).by_name()
     if not rows:
-        raise EvidenceError(f"no {KINDS[row_id[0]]} has the id {row_id} in {lakehouse}")
+        raise EvidenceError(f"no {KINDS[row_id[0]]} has the id {row_id} in {reader.folder}")
     if len({row["id"] for row in rows}) > 1:
         others = ", ".join(sorted({row["id"] for row in rows})[:5])
         raise EvidenceError(f"{row_id} begins several ids: {others}")
@@ -129,14 +129,14 @@ class Clock:
         return found is not None and (found - self.ms) % _MINUTE_MS <= self.later_ms
 
 
-def _times(lake: Lake, origins: Iterable[str]) -> dict[tuple[str, int], Clock]:
+def _times(reader: QuestionReader, origins: Iterable[str]) -> dict[tuple[str, int], Clock]:
     """The times of all lines that ingest made events of."""
     times: dict[tuple[str, int], Clock] = {}
     for origin in origins:
         # Of heartbeats that share a row the arrival is known; the line is written with the answer, which was prompt.
-        beats = lake.ask(_BEATS, {"origin": origin}).rows
+        beats = reader.ask(_BEATS, {"origin": origin}).rows
         times |= {(origin, int(position)): Clock(int(ms) % _MINUTE_MS, PROMPT_MS + 1) for position, ms in beats}
-        lines = lake.ask(_LINES, {"origin": origin}).rows
+        lines = reader.ask(_LINES, {"origin": origin}).rows
         times |= {(origin, int(position)): Clock(int(ms) % _MINUTE_MS) for position, ms in lines}
     return times
 

@@ -8,8 +8,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
+from jobs.answers.duckdb_views import QuestionReader
+from jobs.common.errors import LakehouseError
 from jobs.common.times import instant
-from jobs.lakehouse.reader import Lake
 
 Row = dict[str, Any]
 
@@ -66,20 +67,21 @@ class Report:
 
 def read_report(lakehouse: Path, group: str | None = None) -> Report:
     """Reads the lakehouse, as a whole or what concerns one group."""
-    lake = Lake(lakehouse)
+    reader = QuestionReader(lakehouse)
 
-    def rows(table: str, query: str, *parameters: object) -> list[Row]:
-        if table not in lake.tables:
+    def rows(query: str, *parameters: object) -> list[Row]:
+        try:
+            reader.prepare(query)
+        except LakehouseError:  # no such table yet
             return []
-        lake.prepare(query)
-        return lake.rows(query, *parameters)
+        return reader.rows(query, *parameters)
 
-    lines = {row.pop("cluster"): row for row in rows("input_lines", _LINES)}
-    clusters = [{**row, "lines": lines.get(row["cluster"])} for row in lake.rows(_CLUSTERS)]
-    rebalances = rows("rebalances", _REBALANCES, group)
-    states = {_key(row): row for row in rows("group_transitions", _STATES, group)}
-    groups = _groups(lake.rows(_GROUPS, group), states, rebalances)
-    return Report(clusters, groups, rebalances, rows("findings", _FINDINGS, group), group)
+    lines = {row.pop("cluster"): row for row in rows(_LINES)}
+    clusters = [{**row, "lines": lines.get(row["cluster"])} for row in rows(_CLUSTERS)]
+    rebalances = rows(_REBALANCES, group)
+    states = {_key(row): row for row in rows(_STATES, group)}
+    groups = _groups(rows(_GROUPS, group), states, rebalances)
+    return Report(clusters, groups, rebalances, rows(_FINDINGS, group), group)
 
 
 def _key(row: Row) -> tuple[str, str]:

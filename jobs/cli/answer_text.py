@@ -17,10 +17,10 @@ from typing import Any, Final
 from rich.console import Console
 from rich.text import Text
 
+from jobs.answers.duckdb_views import Answer
 from jobs.cli.columns import Columns
 from jobs.common.text import printable, short_member
 from jobs.common.times import duration, instant
-from jobs.lakehouse.reader import Answer
 
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=timezone.utc)
 _CELL: Final = 60  # characters of a cell in a table

@@ -42,11 +42,11 @@ def run(
 
 
 def _answer(question: Question, lakehouse: Path, given: Mapping[str, str], form: str, console: Console) -> int:
-    from jobs.answers.ask import Asked  # with DuckDB: the list does without
+    from jobs.answers.ask import BoundQuestion  # with DuckDB: the list does without
     from jobs.cli import answer_text
 
-    asked = Asked(lakehouse, question, given)
-    answer = asked.answer()
+    bound = BoundQuestion(lakehouse, question, given)
+    answer = bound.answer()
     if form == "json":
         click.echo(answer_text.to_json(answer))
     elif form == "csv":
@@ -54,9 +54,9 @@ def _answer(question: Question, lakehouse: Path, given: Mapping[str, str], form:
     elif answer.rows:
         answer_text.render(answer, console)
     if not answer.rows:
-        why = asked.why_nothing()
+        why = bound.why_nothing()
         click.echo(f"Nothing found. {why}".rstrip(), err=form != "table")
-    elif asked.cut:
+    elif bound.cut:
         click.echo(f"Only the first {len(answer.rows)}; --limit N shows more.", err=True)
     return 0
 

@@ -9,7 +9,7 @@ from pathlib import Path
 from statistics import median
 from typing import Any, Final
 
-import pyarrow as pa
+import duckdb
 from deltalake import DeltaTable
 from deltalake.exceptions import DeltaError
 
@@ -21,6 +21,7 @@ from jobs.health.batch_health import BatchHealth
 from jobs.health.verdict import STATE_WINDOW_MS, Evidence, Limits, Problem
 from jobs.lakehouse import locks
 from jobs.lakehouse.folder import Lakehouse
+from jobs.lakehouse.reader import table_rows
 
 TABLE: Final = "pipeline_health"  # schemas/pipeline_health.py, which needs PySpark to be imported
 
@@ -61,8 +62,8 @@ def _rows(table: Path, since_ms: int) -> list[BatchHealth]:
         delta = DeltaTable(str(table))
         known = [name for name in _COLUMNS if name in {field.name for field in delta.schema().fields}]
         since = datetime.fromtimestamp(since_ms / 1_000, tz=timezone.utc)
-        found = delta.to_pyarrow_table(columns=known, filters=[("at", ">=", since)]).to_pylist()
-    except (DeltaError, OSError, pa.ArrowException) as error:
+        found = table_rows(table, known, since=("at", since))
+    except (DeltaError, OSError, duckdb.Error) as error:
         raise LakehouseError(f"cannot read {table}: {printable(str(error), 300)}") from None
     for row in found:
         row.update({name: round(row[name].timestamp() * 1_000) for name in _TIMES if row.get(name) is not None})

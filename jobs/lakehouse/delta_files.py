@@ -26,7 +26,7 @@ from deltalake.transaction import AddAction, RemoveAction
 from jobs.common.errors import UserError
 from jobs.common.files import sync
 from jobs.lakehouse.delta_log import LOG, commits
-from jobs.lakehouse.reader import rows_of_files
+from jobs.lakehouse.parquet import rows_of_files
 
 FILE_BYTES: Final = 64 << 20
 """Of a file that is written, about. The rows of a group lie in one or two files of each portion."""

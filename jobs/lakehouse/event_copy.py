@@ -22,7 +22,7 @@ from deltalake.exceptions import DeltaError
 
 from jobs.common.errors import UserError
 from jobs.lakehouse import delta_files, delta_log
-from jobs.lakehouse.reader import rows_of_files
+from jobs.lakehouse.parquet import rows_of_files
 
 CHUNK_ROWS: Final = 30_000
 """Of a commit, about: what ingest makes of a slice. A batch is never cut, for its clock must not overtake its events."""

@@ -25,7 +25,7 @@ from jobs.common.errors import LakehouseError, UserError
 from jobs.lakehouse import delta_files, delta_log, locks
 from jobs.lakehouse.delta_files import FILE_BYTES, UNSAID, DataFile
 from jobs.lakehouse.folder import Lakehouse
-from jobs.lakehouse.reader import is_plain
+from jobs.lakehouse.parquet import is_plain
 
 EVENTS: Final = "group_events"
 LONGEST_GRACE: Final = timedelta(days=7)

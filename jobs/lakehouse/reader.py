@@ -1,23 +1,25 @@
-"""Reads the lakehouse without Spark, in under a second: Delta's log through delta-rs, the data through DuckDB."""
+"""Reads the tables of a lakehouse without Spark, in under a second: Delta's log through delta-rs, the data through DuckDB.
+
+Nothing else in this project reads a whole table. delta-rs's own `to_pyarrow_table` leaves threads behind that abort a process which ends
+soon afterwards (signal 6: "terminate called without an active exception").
+"""
 
 from __future__ import annotations
 
-import json
 import sys
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from datetime import datetime, timezone
 from pathlib import Path
 from typing import Any, Final
 
 import duckdb
-from deltalake import DeltaTable
+from deltalake import DeltaTable, QueryBuilder
 from deltalake.exceptions import TableNotFoundError
 
-from jobs.answers import questions
 from jobs.common.errors import LakehouseError
 from jobs.lakehouse.folder import check_path
+from jobs.lakehouse.parquet import is_plain, quoted, rows_of_files, schema_fields
 
 TABLES: Final = (
     "group_events",
@@ -31,93 +33,92 @@ TABLES: Final = (
 """Names of the tables. Their schemas are in schemas/, which needs PySpark to be imported: a test compares the two."""
 
 
-@dataclass(frozen=True)
-class Answer:
-    """Result rows under column names. Times are aware datetimes in UTC."""
+class TableReader:
+    """A DuckDB view of each table of a lakehouse. A view keeps the version that the table had when the view was made.
 
-    columns: tuple[str, ...]
-    rows: list[tuple[Any, ...]]
-
-    def by_name(self) -> list[dict[str, Any]]:
-        """Rows as dictionaries."""
-        return [dict(zip(self.columns, row, strict=True)) for row in self.rows]
-
-
-class Lake:
-    """A view for each of the tables of a lakehouse, as it is when this is made.
-
-    In `rows`, times are read as numbers: epoch_ms("at").
+    Views show times as UTC without a zone.
     """
 
     def __init__(self, folder: Path, tables: Collection[str] = TABLES) -> None:
-        self._folder = folder
-        self._connection = duckdb.connect()
-        self._connection.execute("SET threads = 2; SET TimeZone = 'UTC'")
         check_path(folder)
         if not DeltaTable.is_deltatable(str(folder / "group_events")):
             raise LakehouseError(f"no lakehouse at {folder}: no table group_events in it")
-        self._connection.execute(questions.duckdb_macros())
-        self.tables = tuple(name for name in TABLES if name in tables and self._register(name))
+        self.folder = folder
+        self.connection = _connect()
+        self.tables = tuple(name for name in TABLES if name in tables and self.add_view(name))
 
-    def _register(self, name: str) -> bool:
+    def add_view(self, name: str) -> bool:
+        """Makes the view of one table. False: the lakehouse has no such table."""
         try:
-            table = DeltaTable(str(self._folder / name))
+            create_view(self.connection, self.folder / name)
         except TableNotFoundError:
             return False
-        fields = json.loads(table.schema().to_json())["fields"]
-        if is_plain(table):
-            # By their names: delta-rs gives the path of the folder as a URL.
-            source = rows_of_files(table, [self._folder / name / uri.rpartition("/")[2] for uri in table.file_uris()])
-        else:
-            data = _quoted(f"{name} as pyarrow reads it")
-            self._connection.register(f"{name} as pyarrow reads it", table.to_pyarrow_dataset())
-            source = f"{rows_of_files(table, [])} UNION ALL BY NAME SELECT * FROM {data}"  # noqa: S608 - quoted
-        # Without a zone, they come out as plain datetimes: DuckDB wants pytz for others.
-        columns = ", ".join(
-            f"CAST({_quoted(field['name'])} AS TIMESTAMP) AS {_quoted(field['name'])}"
-            if field["type"] == "timestamp"
-            else _quoted(field["name"])
-            for field in fields
-        )
-        self._connection.execute(f"CREATE OR REPLACE TEMP VIEW {name} AS SELECT {columns} FROM ({source})")  # noqa: S608
         return True
+
+    def execute(self, query: str, parameters: Sequence[Any] | Mapping[str, Any] = ()) -> duckdb.DuckDBPyConnection:
+        """Runs a query. Its rows are fetched from the result."""
+        with _without_pandas():
+            return self.connection.execute(query, parameters)
 
     def rows(self, query: str, *parameters: Any) -> list[dict[str, Any]]:
         """Result rows of a query, by column name."""
-        with _without_pandas():
-            cursor = self._connection.execute(query, parameters)
-        names = [column[0] for column in cursor.description or ()]
-        return [dict(zip(names, row, strict=True)) for row in cursor.fetchall()]
+        return _by_name(self.execute(query, parameters))
 
-    def ask(self, text: str, values: Mapping[str, Any]) -> Answer:
-        """Result rows of a query in the words of sql/, with its parameters as $name."""
-        self.prepare(text)
-        try:
-            with _without_pandas():
-                cursor = self._connection.execute(text, {name: _without_zone(value) for name, value in values.items()})
-        except duckdb.BinderException as error:
-            reason = str(error).splitlines()[0]
-            raise LakehouseError(
-                f"the tables of {self._folder} are not those of this version; `rebalance run` adds what is missing ({reason})"
-            ) from None
-        columns = tuple(column[0] for column in cursor.description or ())
-        return Answer(columns, [tuple(map(_with_zone, row)) for row in cursor.fetchall()])
 
-    def prepare(self, text: str) -> None:
-        """Makes the views of sql/ and the tables that a query names. LakehouseError: a table is not there."""
-        views = questions.views()
-        named = questions.tables_of(text, views)
-        for table in sorted(questions.tables_of(" ".join([text, *(views[name] for name in named)]), TABLES) - set(self.tables)):
-            if not self._register(table):
-                raise LakehouseError(f"no table {table} in {self._folder}: what was ingested there has not been tracked yet")
-            self.tables += (table,)
-        for name in sorted(named):
-            self._connection.execute(f"CREATE OR REPLACE TEMP VIEW {name} AS {views[name]}")
+def table_rows(folder: Path, columns: Sequence[str] = (), *, since: tuple[str, datetime] | None = None) -> list[dict[str, Any]]:
+    """Rows of one Delta table, in no particular order, with aware times in UTC. `columns`: only these. `since`: (column, earliest time)."""
+    connection = _connect()
+    create_view(connection, folder)
+    selected = ", ".join(map(quoted, columns)) or "*"
+    where, parameters = (f" WHERE {quoted(since[0])} >= ?", [without_zone(since[1])]) if since else ("", [])
+    with _without_pandas():
+        cursor = connection.execute(f"SELECT {selected} FROM {quoted(folder.name)}{where}", parameters)  # noqa: S608 - quoted
+    return [{name: with_zone(value) for name, value in row.items()} for row in _by_name(cursor)]
+
+
+def create_view(connection: duckdb.DuckDBPyConnection, folder: Path) -> None:
+    """Makes a view named like the folder of a Delta table. TableNotFoundError: the folder has no table."""
+    table = DeltaTable(str(folder))
+    if is_plain(table):
+        # Only the names of the files: delta-rs gives the path of the folder as a URL.
+        source = rows_of_files(table, [folder / uri.rpartition("/")[2] for uri in table.file_uris()])
+    else:
+        data = f"{folder.name} as delta-rs reads it"
+        connection.register(data, _Scan(table))
+        source = f"{rows_of_files(table, [])} UNION ALL BY NAME SELECT * FROM {quoted(data)}"  # noqa: S608 - quoted
+    # DuckDB needs pytz to return times with a zone.
+    columns = ", ".join(
+        f"CAST({quoted(name)} AS TIMESTAMP) AS {quoted(name)}" if kind == "timestamp" else quoted(name)
+        for name, kind in schema_fields(table)
+    )
+    connection.execute(f"CREATE OR REPLACE TEMP VIEW {quoted(folder.name)} AS SELECT {columns} FROM ({source})")  # noqa: S608 - quoted
+
+
+class _Scan:
+    """A table whose rows are more than what lies in its files. DuckDB asks for a new stream each time it reads the table."""
+
+    def __init__(self, table: DeltaTable) -> None:
+        self._table = table
+
+    def __arrow_c_stream__(self, requested_schema: object = None) -> object:
+        rows = QueryBuilder().register("t", self._table).execute("SELECT * FROM t")
+        return rows.__arrow_c_stream__(requested_schema)
+
+
+def _connect() -> duckdb.DuckDBPyConnection:
+    connection = duckdb.connect()
+    connection.execute("SET threads = 2; SET TimeZone = 'UTC'")
+    return connection
+
+
+def _by_name(cursor: duckdb.DuckDBPyConnection) -> list[dict[str, Any]]:
+    names = [column[0] for column in cursor.description or ()]
+    return [dict(zip(names, row, strict=True)) for row in cursor.fetchall()]
 
 
 @contextmanager
 def _without_pandas() -> Iterator[None]:
-    """DuckDB imports pandas with the first value that is bound, to know its types: half a second for nothing."""
+    """Hides pandas, which DuckDB would import with the first bound value to know its types: half a second for nothing."""
     if "pandas" in sys.modules:
         yield
         return
@@ -128,63 +129,13 @@ def _without_pandas() -> Iterator[None]:
         del sys.modules["pandas"]
 
 
-def rows_of_files(table: DeltaTable, paths: Sequence[Path]) -> str:
-    """The query for the rows of some files of a table, in DuckDB's words: all columns of the table, times with a zone.
-
-    Its time zone must be set to UTC: Spark's files have times without one.
-    """
-    fields = json.loads(table.schema().to_json())["fields"]
-    nothing = ", ".join(f"CAST(NULL AS {_duckdb_type(field['type'])}) AS {_quoted(field['name'])}" for field in fields)
-    source = f"SELECT {nothing} WHERE false"
-    if paths:
-        files = ", ".join(_text(_unglobbed(str(path))) for path in paths)
-        source += f" UNION ALL BY NAME SELECT * FROM read_parquet([{files}], union_by_name = true)"  # noqa: S608 - quoted
-    return source
-
-
-def is_plain(table: DeltaTable) -> bool:
-    """Whether the table is what lies in its files: all columns, and no row deleted."""
-    return table.protocol().min_reader_version == 1 and not table.metadata().partition_columns
-
-
-_DUCKDB_TYPES: Final = {
-    "string": "VARCHAR",
-    "integer": "INTEGER",
-    "long": "BIGINT",
-    "boolean": "BOOLEAN",
-    "binary": "BLOB",
-    "timestamp": "TIMESTAMPTZ",
-}
-
-
-def _duckdb_type(delta: Any) -> str:
-    """DuckDB's name of a type in a Delta schema; most are the same."""
-    if isinstance(delta, str):
-        return _DUCKDB_TYPES.get(delta, delta)
-    if delta["type"] == "array":
-        return f"{_duckdb_type(delta['elementType'])}[]"
-    fields = ", ".join(f"{_quoted(field['name'])} {_duckdb_type(field['type'])}" for field in delta["fields"])
-    return f"STRUCT({fields})"
-
-
-def _quoted(name: str) -> str:
-    return '"' + name.replace('"', '""') + '"'
-
-
-def _text(value: str) -> str:
-    return "'" + value.replace("'", "''") + "'"
-
-
-def _unglobbed(path: str) -> str:
-    """A path in which nothing stands for something else."""
-    return "".join(f"[{c}]" if c in "*?[" else c for c in path)
-
-
-def _without_zone(value: Any) -> Any:
+def without_zone(value: Any) -> Any:
+    """A time as the views have it; any other value as it is."""
     return value.astimezone(timezone.utc).replace(tzinfo=None) if isinstance(value, datetime) else value
 
 
-def _with_zone(value: Any) -> Any:
+def with_zone(value: Any) -> Any:
+    """A time of a view as an aware one; any other value as it is."""
     return value.replace(tzinfo=timezone.utc) if isinstance(value, datetime) else value
 
 
@@ -192,13 +143,13 @@ def account(folder: Path) -> dict[str, int]:
     """Totals over the whole lakehouse: lines, rebalances and findings. Zeros where there is no table yet."""
     totals = dict.fromkeys(("lines_read", "skipped", "events", "quarantined", "rebalances", "findings"), 0)
     try:
-        lake = Lake(folder)
+        reader = TableReader(folder, ("input_lines", "rebalances", "findings"))
     except LakehouseError:
         return totals
-    if "input_lines" in lake.tables:
+    if "input_lines" in reader.tables:
         sums = ", ".join(f"coalesce(sum({name}), 0)::BIGINT {name}" for name in list(totals)[:4])
-        totals.update(lake.rows(f"SELECT {sums} FROM input_lines")[0])  # noqa: S608 - names from above
+        totals.update(reader.rows(f"SELECT {sums} FROM input_lines")[0])  # noqa: S608 - names from above
     for name in ("rebalances", "findings"):
-        if name in lake.tables:
-            totals[name] = lake.rows(f"SELECT count(*) n FROM {name}")[0]["n"]  # noqa: S608
+        if name in reader.tables:
+            totals[name] = reader.rows(f"SELECT count(*) n FROM {name}")[0]["n"]  # noqa: S608 - a name from above
     return totals

@@ -24,7 +24,7 @@ from jobs.common.settings import Settings
 from jobs.lakehouse import folder, locks, swap
 from jobs.lakehouse.event_copy import EventCopy
 from jobs.lakehouse.folder import Lakehouse
-from jobs.lakehouse.reader import Lake
+from jobs.lakehouse.reader import TableReader
 from jobs.pipeline.jvm import started_spark
 from jobs.pipeline.reached import Reached
 
@@ -145,11 +145,11 @@ def _track(session: SparkSession, house: Lakehouse, settings: Settings, progress
 
 def _outcome(made: Path, old: Path, progress: Progress, before: Path | None = None, signal: int | None = None) -> Outcome:
     """`made`: the new lakehouse, where it is now. `old`: the old one."""
-    lake = Lake(made, (_EVENTS, "rebalances", "findings"))
+    lake = TableReader(made, (_EVENTS, "rebalances", "findings"))
     counted = {name: int(lake.rows(f"SELECT count(*) n FROM {name}")[0]["n"]) for name in lake.tables}  # noqa: S608 - names of ours
     oldest = lake.rows(f'SELECT min("at") oldest FROM {_EVENTS}')[0]["oldest"]  # noqa: S608
     lost = 0
-    earlier = Lake(old, (_EVENTS, "rebalances"))
+    earlier = TableReader(old, (_EVENTS, "rebalances"))
     if oldest is not None and "rebalances" in earlier.tables:
         lost = int(earlier.rows("SELECT count(*) n FROM rebalances WHERE ended_at < ?", oldest)[0]["n"])
     return Outcome(counted[_EVENTS], counted.get("rebalances", 0), counted.get("findings", 0), lost, progress.seconds, before, signal)

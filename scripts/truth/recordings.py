@@ -131,12 +131,13 @@ def track(recordings: Sequence[Recording], folder: Path) -> Path:
 
 def tables(lakehouse: Path, cluster_name: str) -> dict[str, list[Row]]:
     """The rows of one cluster, by table."""
-    from deltalake import DeltaTable
+    from jobs.lakehouse.reader import table_rows
 
     return {
         name: [
             {k: round(v.timestamp() * 1_000) if hasattr(v, "timestamp") else v for k, v in row.items()}
-            for row in DeltaTable(str(lakehouse / name)).to_pyarrow_table(filters=[("cluster", "=", cluster_name)]).to_pylist()
+            for row in table_rows(lakehouse / name)
+            if row["cluster"] == cluster_name
         ]
         for name in TABLES
     }

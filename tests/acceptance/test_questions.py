@@ -14,10 +14,11 @@ from deltalake import DeltaTable
 from rich.console import Console
 
 from jobs.answers import ask, evidence, questions
+from jobs.answers.duckdb_views import QuestionReader
 from jobs.answers.spark_views import create_views
 from jobs.cli.progress import Progress
 from jobs.common.settings import Settings
-from jobs.lakehouse.reader import Lake
+from jobs.lakehouse.reader import TableReader
 from jobs.logs.files import discover
 from jobs.pipeline import run
 from scripts.docs import questions as page
@@ -48,7 +49,7 @@ def lakehouse(spark, tmp_path_factory):
 
 
 def asked(lakehouse, name, **given):
-    return ask.Asked(lakehouse, questions.load(name), given).answer().by_name()
+    return ask.BoundQuestion(lakehouse, questions.load(name), given).answer().by_name()
 
 
 def in_utc(value):
@@ -63,7 +64,7 @@ def test_duckdb_and_spark_give_the_same_rows_in_the_same_order(spark, lakehouse,
     own = {parameter: value for parameter, value in given.items() if parameter in question.names}
     if given and not own.keys() - {"cluster", "limit"}:
         pytest.skip("takes none of these")
-    question_asked = ask.Asked(lakehouse, question, own)
+    question_asked = ask.BoundQuestion(lakehouse, question, own)
     ours = question_asked.answer()
     theirs = spark.sql(question.text, args=question_asked.values)
     rows = [tuple(map(in_utc, row)) for row in theirs.collect()]
@@ -100,7 +101,7 @@ def test_healthy_groups_and_decoys_have_no_finding_but_what_a_broker_did(lakehou
 
 
 def test_a_rolling_restart_is_one_finding_with_its_bill_and_no_storm(lakehouse):
-    rows = Lake(lakehouse).rows(
+    rows = QuestionReader(lakehouse).rows(
         "SELECT code, details FROM findings WHERE group_id = 'checkout-api' AND code IN ('ROLLING_RESTART', 'REBALANCE_STORM')"
     )
     assert [row["code"] for row in rows] == ["ROLLING_RESTART"]
@@ -189,7 +190,7 @@ def test_where_the_time_went_and_who_was_slow(lakehouse):
 @pytest.mark.parametrize("by", questions.CHOICES["by"])
 def test_every_bill_adds_up_to_all_rebalances(lakehouse, by):
     rows = asked(lakehouse, "bill", by=by, limit="1000")
-    (whole,) = Lake(lakehouse).rows(
+    (whole,) = QuestionReader(lakehouse).rows(
         "SELECT count(*) n, sum(total_ms)::BIGINT total, sum(unavailable_partition_ms)::BIGINT lost, "
         "sum(partitions_moved)::BIGINT moved FROM rebalances"
     )
@@ -266,7 +267,7 @@ def number(text):
 def test_the_costs_that_were_worked_out_by_hand_are_those_of_the_tables(lakehouse, section):
     group, generation = re.search(r"\(([\w-]+), generation (\d+)\)", section).groups()
     query = "SELECT *, epoch_ms(started_at) s, epoch_ms(ended_at) e FROM rebalances WHERE group_id = ? AND generation = ?"
-    (row,) = Lake(lakehouse).rows(query, group, int(generation))
+    (row,) = QuestionReader(lakehouse).rows(query, group, int(generation))
     terms = [(int(m[1]), number(m[2]), number(m[3]), number(m[4])) for m in SUM.finditer(section)]
     terms += [(1, number(m[1]), number(m[2]), number(m[3])) for m in DIFFERENCE.finditer(section)]
     assert all(count * (until - since) == product for count, until, since, product in terms)
@@ -278,7 +279,7 @@ def test_the_costs_that_were_worked_out_by_hand_are_those_of_the_tables(lakehous
     assert [table[0], table[-1]] == ends
     assert {time for _, until, since, _ in terms for time in (until, since)} <= set(table)
     query = "SELECT epoch_ms(e.at) % 1000000 a, epoch_ms(e.received_at) % 1000000 r FROM group_events e WHERE e.group_id = ?"
-    logged = {time for event in Lake(lakehouse).rows(query, group) for time in event.values()}
+    logged = {time for event in QuestionReader(lakehouse).rows(query, group) for time in event.values()}
     assert set(table) <= logged
 
 
@@ -288,7 +289,7 @@ def test_the_costs_that_were_worked_out_by_hand_are_those_of_the_tables(lakehous
 @pytest.mark.parametrize("table", sorted(evidence.VIEWS.values()))
 def test_every_line_of_evidence_is_there_and_speaks_of_the_row(lakehouse, table):
     files = discover(page.RECORDING)
-    rows = Lake(lakehouse).ask(f"SELECT * FROM {table}", {}).by_name()
+    rows = QuestionReader(lakehouse).ask(f"SELECT * FROM {table}", {}).by_name()
     assert len({row["id"] for row in rows}) == len(rows)
     wanted = defaultdict(set)
     for row in rows:
@@ -296,7 +297,7 @@ def test_every_line_of_evidence_is_there_and_speaks_of_the_row(lakehouse, table)
         assert refs, row
         for ref in refs:
             wanted[ref["origin"]].add(ref["position"])
-    lake = Lake(lakehouse)
+    lake = QuestionReader(lakehouse)
     lines = {}
     for origin, positions in wanted.items():
         times = evidence._times(lake, {origin})
@@ -320,8 +321,7 @@ def test_the_command_opens_the_lines_of_a_finding(lakehouse, capsys):
 
 
 def test_the_recording_s_tables_are_what_duckdb_reads(lakehouse):
-    lake = Lake(lakehouse)
-    for name in lake.tables:
-        rows = DeltaTable(str(lakehouse / name)).to_pyarrow_table().num_rows
-        assert lake.rows(f"SELECT count(*) n FROM {name}")[0]["n"] == rows
+    reader = TableReader(lakehouse)
+    for name in reader.tables:
+        assert reader.rows(f"SELECT count(*) n FROM {name}")[0]["n"] == DeltaTable(str(lakehouse / name)).count()
     assert Path(lakehouse).is_dir()

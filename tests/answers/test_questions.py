@@ -12,14 +12,13 @@ from datetime import datetime, timedelta, timezone
 from pathlib import Path
 
 import pytest
-from deltalake import write_deltalake
+from deltalake import DeltaTable, write_deltalake
 from rich.console import Console
 
 from jobs.answers import ask, questions
+from jobs.answers.duckdb_views import Answer, QuestionReader
 from jobs.cli import answer_text, entry
 from jobs.common.errors import LakehouseError, QuestionError
-from jobs.lakehouse import reader
-from jobs.lakehouse.reader import Answer
 from schemas import TABLES
 from tests.lakehouse.rows import DAY, HOSTILE, MEMBER, empty_lakehouse, finding, line, rebalance, row, write
 
@@ -37,7 +36,7 @@ def lakehouse(tmp_path):
 
 
 def asked(lakehouse, name, **given):
-    return ask.Asked(lakehouse, questions.load(name), given).answer().by_name()
+    return ask.BoundQuestion(lakehouse, questions.load(name), given).answer().by_name()
 
 
 def table(answer, width=None):
@@ -135,12 +134,12 @@ def test_times_of_no_use(typed):
 def test_values_have_defaults_and_now_is_the_newest_time_in_the_tables(lakehouse):
     write(lakehouse, line(at=60_000), line(at=90_000), line(at=999_999, kind="end"))
     newest = datetime.fromtimestamp((DAY + 90_000) / 1000, tz=timezone.utc)
-    values = ask.Asked(lakehouse, questions.load("worst"), {}).values
+    values = ask.BoundQuestion(lakehouse, questions.load("worst"), {}).values
     assert values == {"cluster": None, "since": newest - timedelta(hours=24), "until": newest, "limit": 10}
-    values = ask.Asked(lakehouse, questions.load("changes"), {"around": "90s", "at": "30s"}).values
+    values = ask.BoundQuestion(lakehouse, questions.load("changes"), {"around": "90s", "at": "30s"}).values
     assert values["around"] == 90_000
     assert values["at"] == newest - timedelta(seconds=30)
-    assert ask.Asked(lakehouse, questions.load("why"), {}).values["since"] == ask.BEGINNING
+    assert ask.BoundQuestion(lakehouse, questions.load("why"), {}).values["since"] == ask.BEGINNING
 
 
 def test_spark_collects_local_times():
@@ -215,7 +214,7 @@ def test_a_table_escapes_and_cuts_what_a_client_sent(lakehouse, width):
     write(
         lakehouse, line(at=90_000), rebalance(client_id=HOSTILE, member_id=HOSTILE, reason=HOSTILE), rebalance("b", start=5, client_id=HTML)
     )
-    shown = table(ask.Asked(lakehouse, questions.load("rebalances"), {}).answer(), width)
+    shown = table(ask.BoundQuestion(lakehouse, questions.load("rebalances"), {}).answer(), width)
     assert len(shown) < 4_000
     assert not re.search(r"[^\n\x20-\x7e…]", shown)
     if width:
@@ -239,7 +238,7 @@ def test_a_spreadsheet_takes_nothing_for_a_formula():
 
 def test_a_table_says_once_what_all_rows_share(lakehouse):
     write(lakehouse, line(at=90_000), rebalance(cause="MEMBER_LEFT"), rebalance(start=9_000, cause="POLL_TIMEOUT"))
-    shown = table(ask.Asked(lakehouse, questions.load("why"), {}).answer())
+    shown = table(ask.BoundQuestion(lakehouse, questions.load("why"), {}).answer())
     assert shown.startswith("cluster c, group payments, 2026-11-21 UTC\n")
     assert "00:00:09.000" in shown
     assert "2.0 s" in shown
@@ -255,7 +254,7 @@ def test_times_of_several_days_have_their_day():
 
 def test_a_terminal_too_narrow_for_columns_gets_a_block_a_row(lakehouse):
     write(lakehouse, line(at=90_000), rebalance(client_id="app-1"))
-    answer = ask.Asked(lakehouse, questions.load("rebalances"), {}).answer()
+    answer = ask.BoundQuestion(lakehouse, questions.load("rebalances"), {}).answer()
     shown = table(answer, 40)
     assert re.search(r"^  client +app-1$", shown, re.MULTILINE)
     assert "1.\n" in shown
@@ -341,7 +340,7 @@ def test_a_folder_with_any_name_is_read(tmp_path, name):
 def test_tables_that_are_more_than_their_files_are_read_as_well(tmp_path):
     folder = empty_lakehouse(tmp_path / "lake")
     write(folder, line(at=90_000), rebalance("a", left=["m1"]), rebalance("b"))
-    rows = reader.DeltaTable(str(folder / "rebalances")).to_pyarrow_table()
+    rows = DeltaTable(str(folder / "rebalances")).to_pyarrow_dataset().to_table(use_threads=False)
     write_deltalake(str(tmp_path / "split"), rows, partition_by=["group_id"])
     (folder / "rebalances").rename(tmp_path / "old")
     (tmp_path / "split").rename(folder / "rebalances")
@@ -351,7 +350,7 @@ def test_tables_that_are_more_than_their_files_are_read_as_well(tmp_path):
 def test_a_table_of_an_older_version_says_what_to_do(tmp_path):
     folder = empty_lakehouse(tmp_path / "lake")
     write(folder, line(at=90_000), rebalance())
-    rows = reader.DeltaTable(str(folder / "rebalances")).to_pyarrow_table().drop_columns(["cause"])
+    rows = DeltaTable(str(folder / "rebalances")).to_pyarrow_dataset().to_table(use_threads=False).drop_columns(["cause"])
     write_deltalake(str(folder / "rebalances"), rows, mode="overwrite", schema_mode="overwrite")
     with pytest.raises(LakehouseError, match="not those of this version"):
         asked(folder, "why")
@@ -365,13 +364,13 @@ def test_a_table_that_is_not_there_is_named(tmp_path):
 
 
 def test_every_column_type_is_known_to_duckdb(lakehouse):
-    found = reader.Lake(lakehouse).ask("SELECT * FROM group_events", {})
+    found = QuestionReader(lakehouse).ask("SELECT * FROM group_events", {})
     assert list(found.columns) == TABLES["group_events"].names
 
 
 def test_times_come_back_in_utc_to_the_microsecond(lakehouse):
     write(lakehouse, line(at=1_001))
-    (found,) = reader.Lake(lakehouse).ask("SELECT e.at FROM group_events AS e", {}).rows
+    (found,) = QuestionReader(lakehouse).ask("SELECT e.at FROM group_events AS e", {}).rows
     assert found == (datetime(2026, 11, 21, 0, 0, 1, 1_000, tzinfo=timezone.utc),)
 
 

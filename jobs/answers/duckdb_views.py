@@ -1,0 +1,58 @@
+"""The views and macros of sql/ in DuckDB, over the tables of a lakehouse."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import duckdb
+
+from jobs.answers import questions
+from jobs.common.errors import LakehouseError
+from jobs.lakehouse.reader import TABLES, TableReader, with_zone, without_zone
+
+
+@dataclass(frozen=True)
+class Answer:
+    """Result rows under column names. Times are aware datetimes in UTC."""
+
+    columns: tuple[str, ...]
+    rows: list[tuple[Any, ...]]
+
+    def by_name(self) -> list[dict[str, Any]]:
+        """Rows as dictionaries."""
+        return [dict(zip(self.columns, row, strict=True)) for row in self.rows]
+
+
+class QuestionReader(TableReader):
+    """Answers queries that name tables and views of sql/. It opens a table when the first query names it."""
+
+    def __init__(self, folder: Path) -> None:
+        super().__init__(folder, tables=())
+        self.connection.execute(questions.duckdb_macros())
+
+    def ask(self, text: str, values: Mapping[str, Any]) -> Answer:
+        """Result rows of a query with parameters as $name. LakehouseError: a table or a column is missing."""
+        self.prepare(text)
+        try:
+            cursor = self.execute(text, {name: without_zone(value) for name, value in values.items()})
+        except duckdb.BinderException as error:
+            reason = str(error).splitlines()[0]
+            raise LakehouseError(
+                f"the tables of {self.folder} are not those of this version; `rebalance run` adds what is missing ({reason})"
+            ) from None
+        columns = tuple(column[0] for column in cursor.description or ())
+        return Answer(columns, [tuple(map(with_zone, row)) for row in cursor.fetchall()])
+
+    def prepare(self, text: str) -> None:
+        """Makes the views of sql/ and the tables that a query names. LakehouseError: a table is missing."""
+        views = questions.views()
+        named = questions.tables_of(text, views)
+        for table in sorted(questions.tables_of(" ".join([text, *(views[name] for name in named)]), TABLES) - set(self.tables)):
+            if not self.add_view(table):
+                raise LakehouseError(f"no table {table} in {self.folder}: what was ingested there has not been tracked yet")
+            self.tables += (table,)
+        for name in sorted(named):
+            self.connection.execute(f"CREATE OR REPLACE TEMP VIEW {name} AS {views[name]}")

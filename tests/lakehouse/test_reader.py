@@ -1,0 +1,67 @@
+"""Reading tables without Spark."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from datetime import datetime, timedelta, timezone
+from pathlib import Path
+
+import pytest
+from deltalake import DeltaTable, write_deltalake
+
+from jobs.lakehouse.reader import TableReader, table_rows
+from tests.lakehouse.rows import DAY, empty_lakehouse, finding, line, rebalance, write
+
+PROJECT = Path(__file__).resolve().parents[2]
+START = datetime.fromtimestamp(DAY / 1_000, timezone.utc)
+
+
+@pytest.fixture
+def lakehouse(tmp_path):
+    folder = empty_lakehouse(tmp_path / "lake")
+    write(folder, line(), rebalance("a", start=1_001), rebalance("b", start=60_000), finding())
+    return folder
+
+
+def test_rows_have_aware_times_and_the_columns_that_were_named(lakehouse):
+    rows = table_rows(lakehouse / "rebalances", ["started_at", "group_id"])
+    assert sorted(rows, key=str) == [
+        {"started_at": START + timedelta(milliseconds=1_001), "group_id": "a"},
+        {"started_at": START + timedelta(minutes=1), "group_id": "b"},
+    ]
+
+
+def test_older_rows_are_left_out(lakehouse):
+    since = START.astimezone(timezone(timedelta(hours=5))) + timedelta(minutes=1)
+    assert [row["group_id"] for row in table_rows(lakehouse / "rebalances", since=("started_at", since))] == ["b"]
+
+
+def test_a_partitioned_table_is_read_as_often_as_it_is_asked(lakehouse):
+    table = DeltaTable(str(lakehouse / "rebalances")).to_pyarrow_dataset().to_table(use_threads=False)
+    (lakehouse / "rebalances").rename(lakehouse / "old")
+    write_deltalake(str(lakehouse / "rebalances"), table, partition_by=["group_id"])
+    reader = TableReader(lakehouse)
+    for _ in range(2):
+        assert reader.rows("SELECT group_id FROM rebalances ORDER BY group_id") == [{"group_id": "a"}, {"group_id": "b"}]
+    assert {row["group_id"] for row in table_rows(lakehouse / "rebalances")} == {"a", "b"}
+
+
+def test_nothing_reads_a_table_in_a_way_that_aborts_processes():
+    modules = [path for folder in ("jobs", "scripts", "bench") for path in (PROJECT / folder).rglob("*.py")]
+    assert modules
+    assert [str(path) for path in modules if ".to_pyarrow_table(" in path.read_text(encoding="utf-8")] == []
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("partitioned", "processes"), [(False, 25), (True, 5)])
+def test_a_process_that_ends_right_after_reading_ends_well(lakehouse, partitioned, processes):
+    if partitioned:
+        table = DeltaTable(str(lakehouse / "findings")).to_pyarrow_dataset().to_table(use_threads=False)
+        (lakehouse / "findings").rename(lakehouse / "old")
+        write_deltalake(str(lakehouse / "findings"), table, partition_by=["group_id"])
+    folder = str(lakehouse / "findings")
+    read = f"from pathlib import Path; from jobs.lakehouse.reader import table_rows; print(len(table_rows(Path({folder!r}))))"
+    for _ in range(processes):
+        done = subprocess.run([sys.executable, "-c", read], cwd=PROJECT, capture_output=True, text=True, check=False)
+        assert (done.returncode, done.stdout, done.stderr) == (0, "1\n", "")
