@@ -28,7 +28,7 @@ sys.path.insert(0, str(PROJECT))
 
 from coordinator_model.errors import Error  # noqa: E402
 from coordinator_model.specification.config import CoordinatorConfig  # noqa: E402 - a script: the project is not on the path before
-from coordinator_model.specification.effects import MemberAdded, Outcome, Transitioned  # noqa: E402
+from coordinator_model.specification.effects import MemberAdded, Outcome, Transition  # noqa: E402
 from coordinator_model.specification.group import ClassicGroup  # noqa: E402
 from coordinator_model.specification.requests import (  # noqa: E402
     Answer,
@@ -172,7 +172,7 @@ class Fleet:
         for effect in outcome.effects:
             if isinstance(effect, MemberAdded):
                 self._coordinator(group, at_ms, f"Pending dynamic member with id {effect.member_id} joins group {{group}} in {group.coordinator.state.value} state. Adding to the group now.")  # fmt: skip # noqa: E501
-            if isinstance(effect, Transitioned):
+            if isinstance(effect, Transition):
                 self._transition(group, effect, at_ms, cause)
         for answered in outcome.answers:
             member, request, asked_ms = group.waiting.pop(answered.ticket)
@@ -220,7 +220,7 @@ class Fleet:
         said = text.format(group=group.coordinator.group_id)
         self._out.append((False, f"{stamp(at_ms)} {_PREFIX.format(partition=group.partition)}{said}{_LOGGER}\n"))
 
-    def _transition(self, group: Group, effect: Transitioned, at_ms: int, cause: Request | None) -> None:
+    def _transition(self, group: Group, effect: Transition, at_ms: int, cause: Request | None) -> None:
         known = group.coordinator
         if effect.to_state is State.PREPARING_REBALANCE:
             if isinstance(cause, LeaveGroup):

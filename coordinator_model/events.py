@@ -120,7 +120,7 @@ class MemberEntry(NamedTuple):
     topics: tuple[str, ...] | None
 
 
-class Assigned(NamedTuple):
+class Assignment(NamedTuple):
     """What one member was assigned."""
 
     member_id: str
@@ -163,7 +163,7 @@ class Event(NamedTuple):
     member_count: int = -1
     protocols: tuple[Protocol, ...] = ()
     members: tuple[MemberEntry, ...] = ()
-    assignments: tuple[Assigned, ...] = ()
+    assignments: tuple[Assignment, ...] = ()
     beats: tuple[int, ...] = ()  # ms since received_ms
     positions: tuple[int, ...] = ()  # of each beat
     # New fields go here, with a default: state that was stored without them is still read.

@@ -49,7 +49,7 @@ class Application:
     closes_ms: int | None = None
 
 
-class Seen(NamedTuple):
+class ClientMessage(NamedTuple):
     """One thing that a client sent or was told."""
 
     at_ms: int
@@ -66,7 +66,7 @@ class Simulation:
         self.clients = [Client(application.config, partial(round_robin, partitions)) for application in applications]
         self.delay_ms = delay_ms
         self.now_ms = 0
-        self.seen: list[Seen] = []
+        self.seen: list[ClientMessage] = []
         self.effects: list[tuple[int, Effect]] = []
         self._queue: list[tuple[int, int, Callable[[], None]]] = []
         self._order = 0
@@ -137,7 +137,7 @@ class Simulation:
 
     def _send(self, number: int, requests: list[Request]) -> None:
         for request in requests:
-            self.seen.append(Seen(self.now_ms, number, request))
+            self.seen.append(ClientMessage(self.now_ms, number, request))
             connection = (number, self.clients[number].connection)
             self._at(self.now_ms + self.delay_ms, partial(self._arrive, connection, request))
         # The heartbeat thread wakes when it has something to do.
@@ -171,5 +171,5 @@ class Simulation:
     def _hear(self, connection: Connection, answer: Answer) -> None:
         number, of_client = connection
         if self._runs(number) and of_client == self.clients[number].connection:
-            self.seen.append(Seen(self.now_ms, number, answer))
+            self.seen.append(ClientMessage(self.now_ms, number, answer))
             self._send(number, self.clients[number].answered(answer, self.now_ms))

@@ -16,7 +16,7 @@ from typing import NamedTuple
 
 from coordinator_model.errors import Error, ServerError
 from coordinator_model.specification.config import CoordinatorConfig
-from coordinator_model.specification.effects import Effect, GroupWritten, Outcome, Transitioned
+from coordinator_model.specification.effects import Effect, GroupWritten, Outcome, Transition
 from coordinator_model.specification.group import ClassicGroup
 from coordinator_model.specification.handlers.leave import absent_group_answer, leave_error
 from coordinator_model.specification.handlers.rebalance import check_orphans
@@ -26,7 +26,6 @@ from coordinator_model.specification.partition import coordinator_partition
 from coordinator_model.specification.requests import (
     UNKNOWN_MEMBER_ID,
     Answer,
-    Answered,
     CommitAnswer,
     DeleteAnswer,
     DeleteGroup,
@@ -36,6 +35,7 @@ from coordinator_model.specification.requests import (
     JoinGroup,
     LeaveGroup,
     OffsetCommit,
+    Reply,
     Request,
     SyncAnswer,
     SyncGroup,
@@ -52,7 +52,7 @@ _WHOLE_BROKER = -1
 class CoordinatorOutcome(NamedTuple):
     """What a call brought about: the answers that are due now, and what happened inside, by group id."""
 
-    answers: list[Answered]
+    answers: list[Reply]
     effects: list[tuple[str, Effect]]
 
 
@@ -86,7 +86,7 @@ class Coordinator:
         if answer is None:
             answer = self._to_group(group_id, request, now_ms, ticket, append_error)
         if answer is not None:
-            self._answers.append(Answered(ticket, now_ms, answer))
+            self._answers.append(Reply(ticket, now_ms, answer))
         return self._outcome()
 
     def advance(self, now_ms: int) -> CoordinatorOutcome:
@@ -96,7 +96,7 @@ class Coordinator:
         return self._outcome()
 
     def _begin(self) -> None:
-        self._answers: list[Answered] = []
+        self._answers: list[Reply] = []
         self._effects: list[tuple[str, Effect]] = []
 
     def _outcome(self) -> CoordinatorOutcome:
@@ -127,7 +127,7 @@ class Coordinator:
                     self.log.pop(group_id, None)
                 else:
                     self.log[group_id] = effect.stored
-            elif isinstance(effect, Transitioned):
+            elif isinstance(effect, Transition):
                 died = effect.to_state is State.DEAD
         if died:
             self._forget(group_id)
@@ -216,7 +216,7 @@ class Coordinator:
         self._note(group_id, outcome)
         if created and isinstance(request, JoinGroup) and self.version.created_group_is_written:
             self._write_created_group(group, ticket, append_error)
-        if isinstance(request, OffsetCommit) and Answered(ticket, now_ms, CommitAnswer(Error.NONE)) in outcome.answers:
+        if isinstance(request, OffsetCommit) and Reply(ticket, now_ms, CommitAnswer(Error.NONE)) in outcome.answers:
             self.offsets[group_id] = now_ms
         elif isinstance(request, DeleteGroup) and group_id not in self.groups:
             self.offsets.pop(group_id, None)
@@ -246,7 +246,7 @@ class Coordinator:
             return
         error = dict(self.version.log_errors).get(append_error, append_error)
         if all(answered.ticket != ticket for answered in self._answers):
-            self._answers.append(Answered(ticket, group.now_ms, JoinAnswer(error, UNKNOWN_MEMBER_ID)))
+            self._answers.append(Reply(ticket, group.now_ms, JoinAnswer(error, UNKNOWN_MEMBER_ID)))
         self._forget(group_id)
 
     # Partitions come and go.

@@ -10,7 +10,7 @@ from enum import Enum
 from typing import NamedTuple
 
 from coordinator_model.specification.member import StoredGroup
-from coordinator_model.specification.requests import Answered
+from coordinator_model.specification.requests import Reply
 from coordinator_model.specification.transitions import Trigger
 from coordinator_model.states import State
 
@@ -27,7 +27,7 @@ class RemovalCause(str, Enum):
     GROUP_MAX_SIZE = "group_max_size"
 
 
-class Transitioned(NamedTuple):
+class Transition(NamedTuple):
     """The group changed its state. `generation` is the one at that moment; `member_id` the culprit, if there is one."""
 
     at_ms: int
@@ -79,18 +79,18 @@ class GroupWritten(NamedTuple):
     stored: StoredGroup | None
 
 
-class Threw(NamedTuple):
+class ExceptionThrown(NamedTuple):
     """Kafka's own code throws here. A client that asked is answered UNKNOWN_SERVER_ERROR; a timer's is lost."""
 
     at_ms: int
     exception: str
 
 
-Effect = Transitioned | MemberAdded | MemberRemoved | LeaderChanged | StaticMemberReplaced | GroupWritten | Threw
+Effect = Transition | MemberAdded | MemberRemoved | LeaderChanged | StaticMemberReplaced | GroupWritten | ExceptionThrown
 
 
 class Outcome(NamedTuple):
     """What a call brought about: the answers that are due now, and what happened inside."""
 
-    answers: list[Answered]
+    answers: list[Reply]
     effects: list[Effect]

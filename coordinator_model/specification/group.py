@@ -17,7 +17,7 @@ from typing import Any, Final
 
 from coordinator_model.errors import Error, ServerError
 from coordinator_model.specification import timers
-from coordinator_model.specification.effects import Outcome, Threw
+from coordinator_model.specification.effects import ExceptionThrown, Outcome
 from coordinator_model.specification.group_state import GroupState
 from coordinator_model.specification.handlers import commit, delete, expiry, heartbeat, join, leave, rebalance, sync
 from coordinator_model.specification.map_order import MapOrder
@@ -55,7 +55,7 @@ class ClassicGroup(GroupState):
             _HANDLERS[type(request)](self, request, ticket)
         except ServerError as error:
             if not self.version.answers_exceptions:
-                self.effects.append(Threw(self.now_ms, str(error)))
+                self.effects.append(ExceptionThrown(self.now_ms, str(error)))
             self.reply(ticket, error_answer(request, Error.UNKNOWN_SERVER_ERROR))
         self.append_error = Error.NONE
         return Outcome(self.answers, self.effects)
@@ -82,7 +82,7 @@ class ClassicGroup(GroupState):
                 else:
                     rebalance.try_complete_initial_rebalance_else_schedule(self)
             except ServerError as error:
-                self.effects.append(Threw(self.now_ms, str(error)))
+                self.effects.append(ExceptionThrown(self.now_ms, str(error)))
 
     def copy(self) -> ClassicGroup:
         """A group of its own in the same state: what it is asked does not reach this one."""

@@ -17,11 +17,11 @@ from coordinator_model.specification.effects import (
     MemberAdded,
     MemberRemoved,
     RemovalCause,
-    Transitioned,
+    Transition,
 )
 from coordinator_model.specification.map_order import MapOrder, first_of_most
 from coordinator_model.specification.member import Member, StoredGroup, StoredMember
-from coordinator_model.specification.requests import Answer, Answered, JoinAnswer, JoinedMember, Protocols, Ticket
+from coordinator_model.specification.requests import Answer, JoinAnswer, JoinedMember, Protocols, Reply, Ticket
 from coordinator_model.specification.timers import Timers
 from coordinator_model.specification.transitions import Trigger, next_state
 from coordinator_model.states import State
@@ -71,7 +71,7 @@ class GroupState:
     """Only 0.10.0: see `rebalance.check_orphans`."""
     append_error: Error = Error.NONE
     """The error of every write to the log while the present request is handled."""
-    answers: list[Answered] = field(default_factory=list)
+    answers: list[Reply] = field(default_factory=list)
     effects: list[Effect] = field(default_factory=list)
 
     def __post_init__(self) -> None:
@@ -84,7 +84,7 @@ class GroupState:
 
     def reply(self, ticket: Ticket, answer: Answer) -> None:
         """Answer the request that was asked with `ticket`."""
-        self.answers.append(Answered(ticket, self.now_ms, answer))
+        self.answers.append(Reply(ticket, self.now_ms, answer))
 
     def join_error(self, error: Error, member_id: str) -> JoinAnswer:
         """A refused JoinGroup (`joinError`)."""
@@ -93,7 +93,7 @@ class GroupState:
     def transition_to(self, trigger: Trigger, member_id: str = "") -> None:
         """`ClassicGroup.transitionTo`, by cause."""
         to_state = next_state(self.state, trigger)
-        self.effects.append(Transitioned(self.now_ms, self.state, to_state, self.generation, trigger, member_id))
+        self.effects.append(Transition(self.now_ms, self.state, to_state, self.generation, trigger, member_id))
         self.previous_state = self.state
         self.state = to_state
         self.state_since_ms = self.now_ms

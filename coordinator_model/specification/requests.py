@@ -119,7 +119,7 @@ class HeartbeatAnswer(NamedTuple):
     error: Error
 
 
-class LeftMember(NamedTuple):
+class MemberResponse(NamedTuple):
     """Answer to one entry of a LeaveGroup."""
 
     member_id: str
@@ -131,7 +131,7 @@ class LeaveAnswer(NamedTuple):
     """Answer to LeaveGroup: the request as a whole, then each entry."""
 
     error: Error
-    members: tuple[LeftMember, ...] = ()
+    members: tuple[MemberResponse, ...] = ()
 
 
 class CommitAnswer(NamedTuple):
@@ -149,7 +149,7 @@ class DeleteAnswer(NamedTuple):
 Answer = JoinAnswer | SyncAnswer | HeartbeatAnswer | LeaveAnswer | CommitAnswer | DeleteAnswer
 
 
-class Answered(NamedTuple):
+class Reply(NamedTuple):
     """An answer on its way to the client that asked with `ticket`."""
 
     ticket: Ticket

@@ -18,7 +18,7 @@ from typing import Any, Final, TextIO
 from coordinator_model.errors import Error
 from coordinator_model.specification.config import CoordinatorConfig
 from coordinator_model.specification.coordinator import Coordinator, CoordinatorOutcome
-from coordinator_model.specification.effects import Effect, Threw
+from coordinator_model.specification.effects import Effect, ExceptionThrown
 from coordinator_model.specification.group import ClassicGroup
 from coordinator_model.specification.requests import (
     Answer,
@@ -111,7 +111,7 @@ class TraceRun:
         self._note(passing, self.coordinator.advance(at_ms))
         outcome = self._execute(index, step)
         self._note(index, outcome)
-        threw = [effect.exception for _, effect in outcome.effects if isinstance(effect, Threw)]
+        threw = [effect.exception for _, effect in outcome.effects if isinstance(effect, ExceptionThrown)]
         if threw:
             expect["exception"] = threw[0]
         expect["group_after"] = _snapshot(self.coordinator.groups.get(group_id), self.symbols)

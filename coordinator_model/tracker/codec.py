@@ -11,7 +11,7 @@ from typing import Any, Final
 
 import msgpack
 
-from coordinator_model.events import Assigned, Event, MemberEntry, Protocol
+from coordinator_model.events import Assignment, Event, MemberEntry, Protocol
 from coordinator_model.specification import codec as model_codec
 from coordinator_model.specification.group import ClassicGroup
 from coordinator_model.states import State
@@ -87,7 +87,7 @@ def event(data: list[Any]) -> Event:
     if data[_PROTOCOLS] or data[_MEMBERS] or data[_ASSIGNMENTS]:
         data[_PROTOCOLS] = [Protocol(n, None if t is None else tuple(t), tuple(o), d) for n, t, o, d in data[_PROTOCOLS]]
         data[_MEMBERS] = [MemberEntry(m, i, e, r, None if t is None else tuple(t)) for m, i, e, r, t in data[_MEMBERS]]
-        data[_ASSIGNMENTS] = [Assigned(m, None if p is None else tuple(p), d) for m, p, d in data[_ASSIGNMENTS]]
+        data[_ASSIGNMENTS] = [Assignment(m, None if p is None else tuple(p), d) for m, p, d in data[_ASSIGNMENTS]]
     for index in _TUPLES:
         data[index] = tuple(data[index])
     return Event(*data)

@@ -23,9 +23,9 @@ from coordinator_model.errors import Error
 from coordinator_model.events import Event
 from coordinator_model.specification import codec
 from coordinator_model.specification.config import MAX_INT, CoordinatorConfig
-from coordinator_model.specification.effects import MemberRemoved, Outcome, Transitioned
+from coordinator_model.specification.effects import MemberRemoved, Outcome, Transition
 from coordinator_model.specification.group import ClassicGroup
-from coordinator_model.specification.requests import Answer, Answered, JoinAnswer
+from coordinator_model.specification.requests import Answer, JoinAnswer, Reply
 from coordinator_model.specification.timers import INITIAL_DELAY_KEY, NEVER
 from coordinator_model.states import State
 from coordinator_model.tracker import comparison, hindsight, rebase
@@ -164,7 +164,7 @@ def _note_starts(p: Prediction, outcome: Outcome) -> None:
     for effect in outcome.effects:
         if isinstance(effect, MemberRemoved) and not effect.pending:
             removed = removed or effect.member_id
-        elif isinstance(effect, Transitioned) and effect.to_state is State.PREPARING_REBALANCE:
+        elif isinstance(effect, Transition) and effect.to_state is State.PREPARING_REBALANCE:
             p.starts[effect.generation] = [effect.at_ms, effect.trigger.name, effect.member_id or removed]
             removed = ""
     while len(p.starts) > hindsight.GENERATIONS_KEPT:
@@ -202,7 +202,7 @@ def _learn_initial_delay(p: Prediction, group: ClassicGroup) -> None:
         group.initial_remaining_ms = 0
 
 
-def _agreed(g: Emitter, answered: Answered, step: Step, clock: BrokerClock | None) -> bool:
+def _agreed(g: Emitter, answered: Reply, step: Step, clock: BrokerClock | None) -> bool:
     """Whether the broker gave this answer too, or may have handled the request a moment earlier or later."""
     p = g.view.prediction
     event = p.parked.pop(int(answered.ticket), None)
@@ -217,12 +217,12 @@ def _agreed(g: Emitter, answered: Answered, step: Step, clock: BrokerClock | Non
     return True
 
 
-def _same(event: Event, answered: Answered) -> bool:
+def _same(event: Event, answered: Reply) -> bool:
     """The same answer at the same time: a log tells when it was written, which may be long after it was decided."""
     return comparison.agrees(event, answered.answer) and event.received_ms - LATE_MS <= answered.at_ms <= event.at_ms + LATE_MS
 
 
-def _elected_otherwise(g: Emitter, event: Event, answered: Answered) -> bool:
+def _elected_otherwise(g: Emitter, event: Event, answered: Reply) -> bool:
     """Only the leader differs, and a new one had to be elected: whom a hash map yields depends on the release."""
     p, answer = g.view.prediction, answered.answer
     group, last = p.group, p.generations.get(event.answer_generation - 1)

@@ -38,7 +38,7 @@ from coordinator_model.events import (
     FOLLOWED,
     GROUPS_CLEANED,
     INSTANCE_FENCED,
-    Assigned,
+    Assignment,
     Event,
     MemberEntry,
     Protocol,
@@ -213,9 +213,9 @@ def _members(items: list[dict[str, Any]]) -> tuple[MemberEntry, ...]:
     )
 
 
-def _assignments(items: list[dict[str, Any]]) -> tuple[Assigned, ...]:
+def _assignments(items: list[dict[str, Any]]) -> tuple[Assignment, ...]:
     return tuple(
-        Assigned(
+        Assignment(
             item.get("member_id", ""),
             tuple(item["partitions"]) if "partitions" in item else None,
             item.get("digest", ""),

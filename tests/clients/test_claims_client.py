@@ -20,7 +20,7 @@ from coordinator_model.specification.requests import (
     LeaveAnswer,
     LeaveGroup,
     LeavingMember,
-    LeftMember,
+    MemberResponse,
     SyncAnswer,
     SyncGroup,
 )
@@ -272,7 +272,7 @@ def test_an_application_that_does_not_poll_leaves_once(release):
     assert client.tick(301_001) == [LeaveGroup((LeavingMember("c-1"),))]
     assert (client.state, client.member_id, client.generation) == (MemberState.UNJOINED, "", -1)
     # Best effort: what is answered does not matter, and nothing is sent again.
-    refused = LeaveAnswer(Error.NONE, (LeftMember("c-1", None, Error.NOT_COORDINATOR),))
+    refused = LeaveAnswer(Error.NONE, (MemberResponse("c-1", None, Error.NOT_COORDINATOR),))
     assert client.answered(refused, 301_010) == []
     assert [client.tick(now_ms) for now_ms in (301_011, 310_000, 600_000)] == [[], [], []]
     (join,) = client.poll(700_000)

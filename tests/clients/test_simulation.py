@@ -11,7 +11,7 @@ from coordinator_model.clients.client import ClientConfig
 from coordinator_model.clients.simulation import GROUP_ID, Application, Simulation, round_robin
 from coordinator_model.errors import Error
 from coordinator_model.specification.config import CoordinatorConfig
-from coordinator_model.specification.effects import MemberRemoved, StaticMemberReplaced, Transitioned
+from coordinator_model.specification.effects import MemberRemoved, StaticMemberReplaced, Transition
 from coordinator_model.specification.requests import Heartbeat, JoinAnswer, JoinGroup, LeaveGroup, SyncGroup
 from coordinator_model.specification.transitions import REBALANCE_REASONS
 from coordinator_model.states import State
@@ -33,7 +33,7 @@ def consumers(release, count, **settings_):
 
 def rebalances(simulation):
     return [
-        effect.trigger.value for _, effect in simulation.effects if isinstance(effect, Transitioned) and effect.trigger in REBALANCE_REASONS
+        effect.trigger.value for _, effect in simulation.effects if isinstance(effect, Transition) and effect.trigger in REBALANCE_REASONS
     ]
 
 

@@ -8,7 +8,7 @@ import pandas as pd
 import pytest
 from pyspark.sql.streaming.state import GroupState, GroupStateTimeout
 
-from coordinator_model.events import Assigned, Event, MemberEntry, Protocol
+from coordinator_model.events import Assignment, Event, MemberEntry, Protocol
 from coordinator_model.tracker.shard import Shard
 from coordinator_model.view.settings import TrackerSettings
 from jobs.pipeline import shards
@@ -123,7 +123,7 @@ def test_what_is_absent_gets_the_default_of_event_and_lists_become_tuples():
         skip_assignment=True,
         protocols=(Protocol("range", ("t",), (), "d"), Protocol("x", None, (), "")),
         members=(MemberEntry("m", "", 25, "", None), MemberEntry("", "", 0, "", ())),
-        assignments=(Assigned("m", ("t-0",), ""), Assigned("n", None, "")),
+        assignments=(Assignment("m", ("t-0",), ""), Assignment("n", None, "")),
         beats=(0, 5),
         positions=(7, 9),
     )

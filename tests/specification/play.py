@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from coordinator_model.errors import Error
 from coordinator_model.specification.config import CoordinatorConfig
-from coordinator_model.specification.effects import MemberAdded, StaticMemberReplaced, Threw
+from coordinator_model.specification.effects import ExceptionThrown, MemberAdded, StaticMemberReplaced
 from coordinator_model.specification.group import ClassicGroup
 from coordinator_model.specification.requests import (
     DeleteGroup,
@@ -119,7 +119,7 @@ class Player:
 
     @property
     def threw(self):
-        return any(isinstance(effect, Threw) for effect in self.effects)
+        return any(isinstance(effect, ExceptionThrown) for effect in self.effects)
 
     def note(self, outcome):
         self.answers += outcome.answers

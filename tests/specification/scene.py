@@ -28,7 +28,7 @@ from coordinator_model.clients.client_version import ClientVersion
 from coordinator_model.errors import Error
 from coordinator_model.specification.config import CoordinatorConfig, release_numbers
 from coordinator_model.specification.coordinator import Coordinator
-from coordinator_model.specification.effects import MemberRemoved, Transitioned
+from coordinator_model.specification.effects import MemberRemoved, Transition
 from coordinator_model.specification.requests import LeaveGroup
 from coordinator_model.specification.transitions import REBALANCE_REASONS
 from tests.specification import play
@@ -97,7 +97,7 @@ class Scene(Story):
 
     def rebalances(self):
         """When and why rebalances began, all so far."""
-        moves = [effect for effect in self.effects if isinstance(effect, Transitioned)]
+        moves = [effect for effect in self.effects if isinstance(effect, Transition)]
         return [(move.at_ms, move.trigger.value) for move in moves if move.trigger in REBALANCE_REASONS]
 
     def removed(self):
@@ -106,7 +106,7 @@ class Scene(Story):
 
     def states(self):
         """The states that the group went through, from the first to the present one."""
-        moves = [effect for effect in self.effects if isinstance(effect, Transitioned)]
+        moves = [effect for effect in self.effects if isinstance(effect, Transition)]
         return [moves[0].from_state.value, *(move.to_state.value for move in moves)] if moves else []
 
     def play(self, text):

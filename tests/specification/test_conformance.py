@@ -12,7 +12,7 @@ from collections import Counter
 import pytest
 
 from coordinator_model.specification import trace as trace_module
-from coordinator_model.specification.effects import LeaderChanged, MemberRemoved, StaticMemberReplaced, Transitioned
+from coordinator_model.specification.effects import LeaderChanged, MemberRemoved, StaticMemberReplaced, Transition
 from coordinator_model.specification.trace import TraceRun, run_lines, run_trace
 from coordinator_model.specification.transitions import REBALANCE_REASONS, Trigger
 from scripts.truth.traces import Mismatch, agrees, compare, load_traces, main
@@ -55,7 +55,7 @@ def own_timeline(run):
     symbol = run.symbols.of
     for _, effect in run.effects:
         at_ms = effect.at_ms
-        if isinstance(effect, Transitioned):
+        if isinstance(effect, Transition):
             if effect.trigger in REBALANCE_REASONS:
                 yield at_ms, "rebalance", effect.trigger.value
             # The Java coordinator removes a group without a change of its state.

@@ -12,9 +12,8 @@ from hypothesis import strategies as st
 from coordinator_model.errors import Error
 from coordinator_model.specification.config import CoordinatorConfig
 from coordinator_model.specification.coordinator import Coordinator
-from coordinator_model.specification.effects import Threw, Transitioned
+from coordinator_model.specification.effects import ExceptionThrown, Transition
 from coordinator_model.specification.requests import (
-    Answered,
     CommitAnswer,
     DeleteAnswer,
     DeleteGroup,
@@ -24,6 +23,7 @@ from coordinator_model.specification.requests import (
     LeaveGroup,
     LeavingMember,
     OffsetCommit,
+    Reply,
     SyncGroup,
 )
 from coordinator_model.specification.transitions import Trigger
@@ -57,7 +57,7 @@ def test_groups_live_beside_each_other_and_time_passes_in_all():
     expired = [
         (effect.at_ms, group_id)
         for group_id, effect in outcome.effects
-        if isinstance(effect, Transitioned) and effect.to_state is State.EMPTY
+        if isinstance(effect, Transition) and effect.to_state is State.EMPTY
     ]
     assert expired == [(10_000 + number, name) for number, name in enumerate(names)]
 
@@ -115,8 +115,8 @@ def test_a_deleted_group_is_gone_from_the_log_with_its_offsets():
     assert coordinator.groups["g"].state is State.EMPTY
     assert "g" in coordinator.offsets
     deleted = coordinator.handle("g", DeleteGroup(), 4, 4)
-    assert deleted.answers == [Answered(4, 4, DeleteAnswer(Error.NONE))]
-    assert [effect.trigger for _, effect in deleted.effects if isinstance(effect, Transitioned)] == [Trigger.DELETED]
+    assert deleted.answers == [Reply(4, 4, DeleteAnswer(Error.NONE))]
+    assert [effect.trigger for _, effect in deleted.effects if isinstance(effect, Transition)] == [Trigger.DELETED]
     assert not coordinator.groups
     assert not coordinator.log
     assert not coordinator.offsets
@@ -126,7 +126,7 @@ def test_a_deleted_group_is_gone_from_the_log_with_its_offsets():
 def test_a_failed_commit_leaves_no_offsets():
     coordinator = start("3.9.1")
     outcome = coordinator.handle("g", OffsetCommit("", -1), 0, 1, append_error=Error.NOT_ENOUGH_REPLICAS)
-    assert outcome.answers == [Answered(1, 0, CommitAnswer(Error.COORDINATOR_NOT_AVAILABLE))]
+    assert outcome.answers == [Reply(1, 0, CommitAnswer(Error.COORDINATOR_NOT_AVAILABLE))]
     assert not coordinator.offsets
 
 
@@ -271,7 +271,7 @@ def test_the_orphan_throws_once(request_, where):
     group.handle(JOIN._replace(fresh_member_id="b", session_timeout_ms=60_000), 10, 3)
     group.orphans.append((0, 1_000_000))
     outcome = group.handle(request_, 20, 4) if request_ else group.advance(11_000)
-    assert [effect.exception for effect in outcome.effects if isinstance(effect, Threw)] == ["IllegalStateException"]
+    assert [effect.exception for effect in outcome.effects if isinstance(effect, ExceptionThrown)] == ["IllegalStateException"]
     assert group.orphans == []
     if where == "request":
         assert errors(outcome) == {4: "UNKNOWN_SERVER_ERROR"}
@@ -309,7 +309,7 @@ class CoordinatorPlayer:
                 self.note(outcome)
             for group in self.coordinator.groups.values():
                 check_books(group)
-                if not any(isinstance(effect, Threw) for _, effect in outcome.effects):
+                if not any(isinstance(effect, ExceptionThrown) for _, effect in outcome.effects):
                     check_timers(group)
 
     def note(self, outcome):
@@ -343,4 +343,4 @@ def test_a_coordinator_answers_everything(release, script, moves):
 def test_a_heartbeat_while_loading_is_believed():
     coordinator = start("3.9.1")
     coordinator.load_begin(coordinator.partition("g"), 0)
-    assert coordinator.handle("g", Heartbeat("a", 1), 1, 1).answers == [Answered(1, 1, HeartbeatAnswer(Error.NONE))]
+    assert coordinator.handle("g", Heartbeat("a", 1), 1, 1).answers == [Reply(1, 1, HeartbeatAnswer(Error.NONE))]

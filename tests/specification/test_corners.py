@@ -8,18 +8,18 @@ from coordinator_model.errors import Error
 from coordinator_model.specification.codec import encode
 from coordinator_model.specification.config import CoordinatorConfig
 from coordinator_model.specification.coordinator import Coordinator
-from coordinator_model.specification.effects import GroupWritten, MemberRemoved, RemovalCause, Transitioned
+from coordinator_model.specification.effects import GroupWritten, MemberRemoved, RemovalCause, Transition
 from coordinator_model.specification.group import ClassicGroup
 from coordinator_model.specification.loading import load_group
 from coordinator_model.specification.map_order import MapOrder
 from coordinator_model.specification.requests import (
-    Answered,
     Heartbeat,
     HeartbeatAnswer,
     JoinGroup,
     LeaveGroup,
     LeavingMember,
     OffsetCommit,
+    Reply,
     SyncGroup,
 )
 from coordinator_model.specification.timers import Timers
@@ -170,7 +170,7 @@ def test_a_member_that_came_when_the_delay_could_not_be_extended_extends_the_nex
 def test_before_0_10_1_a_group_died_of_its_last_member():
     group = stable("0.10.0.1")
     outcome = group.handle(LeaveGroup((LeavingMember("a"),)), 5, "leave")
-    triggers = [(effect.trigger, effect.to_state) for effect in of_kind(outcome, Transitioned)]
+    triggers = [(effect.trigger, effect.to_state) for effect in of_kind(outcome, Transition)]
     assert triggers == [(Trigger.LEAVE, State.PREPARING_REBALANCE), (Trigger.LAST_MEMBER_GONE, State.DEAD)]
 
 
@@ -242,7 +242,7 @@ def test_a_group_that_nobody_asks_follows_the_clock():
     group = new_group("4.2.0")
     group.advance(5_000)
     assert group.now_ms == 5_000
-    assert group.handle(Heartbeat("a", 1), 4_000).answers == [Answered(0, 5_000, HeartbeatAnswer(Error.UNKNOWN_MEMBER_ID))]
+    assert group.handle(Heartbeat("a", 1), 4_000).answers == [Reply(0, 5_000, HeartbeatAnswer(Error.UNKNOWN_MEMBER_ID))]
 
 
 def test_nothing_is_left_in_a_dead_group_that_could_still_happen():
@@ -281,7 +281,7 @@ def start(release, **settings):
 
 
 def triggers_of(outcome):
-    return [effect.trigger for _, effect in outcome.effects if isinstance(effect, Transitioned)]
+    return [effect.trigger for _, effect in outcome.effects if isinstance(effect, Transition)]
 
 
 def test_a_group_that_is_too_large_for_its_new_coordinator_says_so():
@@ -323,7 +323,7 @@ def test_a_coordinator_first_lets_happen_what_was_due():
     coordinator.handle("g", JOIN._replace(fresh_member_id="a"), 0)
     coordinator.handle("other", JOIN._replace(fresh_member_id="b"), 0)
     outcome = coordinator.handle("other", Heartbeat("b", 1), 9_000)
-    assert outcome.answers == [Answered(0, 9_000, HeartbeatAnswer(Error.NONE))]
+    assert outcome.answers == [Reply(0, 9_000, HeartbeatAnswer(Error.NONE))]
     outcome = coordinator.handle("other", Heartbeat("b", 1), 15_000)
     assert triggers_of(outcome) == [Trigger.SESSION_EXPIRED, Trigger.JOIN_PHASE_ENDED_EMPTY]
 

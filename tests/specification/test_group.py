@@ -4,11 +4,10 @@ import pytest
 
 from coordinator_model.errors import Error
 from coordinator_model.specification.config import CoordinatorConfig
-from coordinator_model.specification.effects import Threw
+from coordinator_model.specification.effects import ExceptionThrown
 from coordinator_model.specification.group import ClassicGroup
 from coordinator_model.specification.loading import load_group
 from coordinator_model.specification.requests import (
-    Answered,
     DeleteGroup,
     Heartbeat,
     HeartbeatAnswer,
@@ -16,6 +15,7 @@ from coordinator_model.specification.requests import (
     LeaveGroup,
     LeavingMember,
     OffsetCommit,
+    Reply,
     SyncGroup,
     error_answer,
 )
@@ -61,7 +61,7 @@ def test_2_3_does_not_ask_what_a_restarted_member_supports():
     group.handle(JOIN._replace(instance_id="i", protocols=(RR,), fresh_member_id="b"), 10, "join b")
     outcome = group.handle(SyncGroup("b", 1, (("b", b"P"),), "i"), 20, "sync b")
     assert errors(outcome) == {"sync b": "UNKNOWN_SERVER_ERROR"}
-    assert outcome.effects == [Threw(20, "IllegalArgumentException")]
+    assert outcome.effects == [ExceptionThrown(20, "IllegalArgumentException")]
 
 
 @pytest.mark.claims("A20")
@@ -137,14 +137,14 @@ def test_a_vote_that_nobody_can_cast_throws_and_what_a_timer_throws_is_lost():
     group.handle(JOIN._replace(protocols=(RANGE, RANGE), fresh_member_id="b"), 1, "b")
     outcome = group.advance(60_000)
     assert outcome.answers == []
-    assert outcome.effects == [Threw(6_000, "IllegalArgumentException")]
+    assert outcome.effects == [ExceptionThrown(6_000, "IllegalArgumentException")]
     assert group.state is State.PREPARING_REBALANCE
 
 
 def test_a_clock_that_steps_back_stands_still():
     group = completing("4.2.0")
     group.handle(SyncGroup("a", 1, (("a", b"P"),)), 5_000, 1)
-    assert group.handle(Heartbeat("a", 1), 4_000, 2).answers == [Answered(2, 5_000, HeartbeatAnswer(Error.NONE))]
+    assert group.handle(Heartbeat("a", 1), 4_000, 2).answers == [Reply(2, 5_000, HeartbeatAnswer(Error.NONE))]
     group.advance(1_000)
     assert group.now_ms == 5_000
 

@@ -25,7 +25,7 @@ import pytest
 from coordinator_model.errors import Error
 from coordinator_model.specification.config import CoordinatorConfig
 from coordinator_model.specification.coordinator import Coordinator
-from coordinator_model.specification.effects import LeaderChanged, MemberAdded, MemberRemoved, StaticMemberReplaced, Transitioned
+from coordinator_model.specification.effects import LeaderChanged, MemberAdded, MemberRemoved, StaticMemberReplaced, Transition
 from coordinator_model.specification.requests import (
     Heartbeat,
     JoinAnswer,
@@ -125,7 +125,7 @@ class Story:
                 yield f"{at_ms:>6}  {line}"
 
     def line(self, what):  # noqa: PLR0911
-        if isinstance(what, Transitioned):
+        if isinstance(what, Transition):
             who = f" ({what.member_id})" if what.member_id else ""
             states = f"{what.from_state.value} -> {what.to_state.value}"
             return f"group: {states}, generation {what.generation}: {what.trigger.value}{who}"

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 
 from coordinator_model import events as kinds
 from coordinator_model.clients.simulation import GROUP_ID, Application, Connection, Simulation
-from coordinator_model.events import Assigned, Event, MemberEntry, Protocol
+from coordinator_model.events import Assignment, Event, MemberEntry, Protocol
 from coordinator_model.specification.config import CoordinatorConfig
 from coordinator_model.specification.coordinator import CoordinatorOutcome
 from coordinator_model.specification.requests import (
@@ -81,7 +81,7 @@ def _line(position: int, arrived_ms: int, at_ms: int, connection: Connection, re
     if isinstance(request, SyncGroup):
         own = answer.assignment if isinstance(answer, SyncAnswer) else b""
         sent = request.assignments or (((request.member_id, own),) if event.error_code == 0 else ())
-        assigned = tuple(Assigned(member_id, None, assignment.hex()) for member_id, assignment in sent)
+        assigned = tuple(Assignment(member_id, None, assignment.hex()) for member_id, assignment in sent)
         return event._replace(
             kind=kinds.SYNC_GROUP, assignments=assigned, protocol_type=request.protocol_type or "", protocol=request.protocol or ""
         )

@@ -17,7 +17,7 @@ from typing import Any
 
 from coordinator_model import events as kinds
 from coordinator_model.errors import Error
-from coordinator_model.events import Assigned, Event, MemberEntry, Protocol
+from coordinator_model.events import Assignment, Event, MemberEntry, Protocol
 from coordinator_model.tracker.shard import Shard
 from coordinator_model.view.rows import Row
 from coordinator_model.view.settings import TrackerSettings
@@ -142,7 +142,7 @@ class Story:
 
     def sync(self, member: str, generation: int, assigned: dict[str, tuple[str, ...]] | None = None, **fields: Any) -> Story:
         """SYNC_GROUP answered with success; `assigned` by the leader."""
-        entries = tuple(Assigned(m, p, str(len(p))) for m, p in (assigned or {member: ()}).items())
+        entries = tuple(Assignment(m, p, str(len(p))) for m, p in (assigned or {member: ()}).items())
         return self.request(kinds.SYNC_GROUP, member, generation=generation, assignments=entries, **fields)
 
     def leave(self, member: str, reason: str = "", **fields: Any) -> Story:

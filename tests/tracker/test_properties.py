@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from coordinator_model import events as kinds
-from coordinator_model.events import Assigned, Event, MemberEntry, Protocol
+from coordinator_model.events import Assignment, Event, MemberEntry, Protocol
 from coordinator_model.states import VALID_PREVIOUS_STATES, State
 from coordinator_model.tracker.coordinator_lines import HANDLERS as LINES
 from coordinator_model.tracker.stored import HANDLERS as STORED
@@ -75,7 +75,7 @@ def events(draw: st.DrawFn, brokers: tuple[str, ...] = ("b1",)) -> Event:
         member_count=draw(st.integers(-1, 3)),
         protocols=draw(st.sampled_from([(), (Protocol("range", ("t",), ("t-0",), "x"),), (Protocol("range", None, (), "y"),)])),
         members=draw(entries),
-        assignments=draw(st.sampled_from([(), (Assigned("a-1", ("t-0", "t-1"), "x"),), (Assigned("b-1", None, "y"),)])),
+        assignments=draw(st.sampled_from([(), (Assignment("a-1", ("t-0", "t-1"), "x"),), (Assignment("b-1", None, "y"),)])),
         beats=(0,) if kind == kinds.HEARTBEAT else (),
         positions=(1,) if kind == kinds.HEARTBEAT else (),
     )
@@ -106,7 +106,7 @@ def told(draw: st.DrawFn) -> Event:
         state=draw(st.sampled_from([state.value for state in State])),
         member_count=len(ids),
         members=tuple(MemberEntry(m, draw(st.sampled_from(["", "i"])), 0, "", draw(st.sampled_from([None, ("t",), ("u",)]))) for m in ids),
-        assignments=tuple(Assigned(m, draw(st.sampled_from([None, (), ("t-0",), ("t-0", "t-1")])), "x") for m in ids),
+        assignments=tuple(Assignment(m, draw(st.sampled_from([None, (), ("t-0",), ("t-0", "t-1")])), "x") for m in ids),
     )
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from coordinator_model import events as kinds
-from coordinator_model.events import Assigned, Event, MemberEntry
+from coordinator_model.events import Assignment, Event, MemberEntry
 from coordinator_model.tracker.shard import Shard
 from tests.tracker.story import START_MS, Story, play, table
 
@@ -27,7 +27,7 @@ class Told(Story):
             joined,
             members=entries,
             member_count=len(names),
-            assignments=tuple(Assigned(m, tuple(p), str(p)) for m, p in dict(members).items()),
+            assignments=tuple(Assignment(m, tuple(p), str(p)) for m, p in dict(members).items()),
             **fields,
         )
         for entry in entries:

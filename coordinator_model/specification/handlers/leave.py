@@ -9,7 +9,7 @@ from coordinator_model.errors import Error
 from coordinator_model.specification.effects import RemovalCause
 from coordinator_model.specification.group_state import GroupState
 from coordinator_model.specification.handlers import rebalance, sessions
-from coordinator_model.specification.requests import UNKNOWN_MEMBER_ID, LeaveAnswer, LeaveGroup, LeavingMember, LeftMember, Ticket
+from coordinator_model.specification.requests import UNKNOWN_MEMBER_ID, LeaveAnswer, LeaveGroup, LeavingMember, MemberResponse, Ticket
 from coordinator_model.specification.transitions import Trigger
 from coordinator_model.states import State
 
@@ -24,7 +24,7 @@ def leave_group(group: GroupState, request: LeaveGroup, ticket: Ticket) -> None:
     gone = ""
     for entry in request.members:
         error, member_id, was_pending = _leave(group, entry)
-        left.append(LeftMember(entry.member_id, entry.instance_id, error))
+        left.append(MemberResponse(entry.member_id, entry.instance_id, error))
         if error is not Error.NONE:
             continue
         if not version.leave_entry_by_entry:
@@ -49,7 +49,7 @@ def absent_group_answer(request: LeaveGroup, *, batched: bool) -> LeaveAnswer:
 def leave_error(request: LeaveGroup, error: Error, *, shared: bool) -> LeaveAnswer:
     """A refused LeaveGroup. Before 2.4 its one member shares the error."""
     entries = request.members if shared else ()
-    return LeaveAnswer(error, tuple(LeftMember(entry.member_id, entry.instance_id, error) for entry in entries))
+    return LeaveAnswer(error, tuple(MemberResponse(entry.member_id, entry.instance_id, error) for entry in entries))
 
 
 def _leave(group: GroupState, entry: LeavingMember) -> tuple[Error, str, bool]:
