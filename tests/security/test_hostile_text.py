@@ -10,11 +10,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from jobs.answers.duckdb_views import Answer
 from jobs.cli import answer_text
 from jobs.cli.entry import cli, main
 from jobs.common.text import printable
 from jobs.kafka.topic_records import CLIENT_SOURCE, LINE, key_of, line_headers, log_headers, read_record
-from jobs.lakehouse.reader import Answer
 from jobs.logs.bytes import open_log
 from jobs.logs.client_reader import ClientLogReader, ClientTimes, _is_ours
 from jobs.logs.reader import Kept
