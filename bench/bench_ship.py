@@ -28,7 +28,7 @@ from confluent_kafka.admin import AdminClient  # noqa: E402 - a script: the proj
 from confluent_kafka.cimpl import NewTopic  # noqa: E402
 
 from jobs.demo.local_broker import LocalBroker  # noqa: E402
-from jobs.kafka.topic_records import LINE  # noqa: E402
+from schemas.names import LINE  # noqa: E402
 from tests.kafka.topic_reader import topic_records  # noqa: E402
 
 RECORDING = PROJECT / "tests" / "data" / "recordings" / "kafka-4.2.0" / "broker-1" / "kafka-request.log.gz"

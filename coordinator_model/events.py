@@ -76,6 +76,9 @@ CLIENT_LEAVES: Final = "CLIENT_LEAVES"  # member_id; reason (2.4+)
 CLIENT_POLL_TIMEOUT: Final = "CLIENT_POLL_TIMEOUT"  # librdkafka: rebalance_timeout_ms, its max.poll.interval.ms
 CLIENT_SESSION_TIMEOUT: Final = "CLIENT_SESSION_TIMEOUT"  # librdkafka: session_timeout_ms without an answer; reason: last error
 
+# Columns `source` and `broker`: which kind of log an event is from.
+REQUEST_SOURCE: Final = "request"
+COORDINATOR_SOURCE: Final = "coordinator"
 CLIENT_SOURCE: Final = "client"
 CLIENTS: Final = "clients"
 """What stands in the place of a broker for logs of clients. Nobody waits for them."""

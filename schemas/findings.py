@@ -8,8 +8,6 @@ from pyspark.sql.types import IntegerType, StringType, StructType
 
 from schemas.columns import BATCH_ID, CLUSTER, EVIDENCE, GROUP_ID, at, column
 
-NAME: Final = "findings"
-
 SCHEMA: Final = StructType(
     [
         CLUSTER,

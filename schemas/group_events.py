@@ -21,8 +21,6 @@ from pyspark.sql.types import (
 
 from schemas.columns import BATCH_ID, CLUSTER, column
 
-NAME: Final = "group_events"
-
 STRINGS: Final = ArrayType(StringType(), containsNull=False)
 
 PROTOCOLS: Final = ArrayType(

@@ -8,7 +8,6 @@ from pyspark.sql.types import LongType, StringType, StructType
 
 from schemas.columns import BATCH_ID, CLUSTER, column
 
-NAME: Final = "input_lines"
 REPEATED: Final = "repeated"
 
 SCHEMA: Final = StructType(

@@ -8,8 +8,6 @@ from pyspark.sql.types import IntegerType, LongType, StringType, StructType, Tim
 
 from schemas.columns import BATCH_ID, CLUSTER, EVIDENCE, GROUP_ID, column
 
-NAME: Final = "member_sessions"
-
 SCHEMA: Final = StructType(
     [
         CLUSTER,

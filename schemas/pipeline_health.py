@@ -12,8 +12,6 @@ from pyspark.sql.types import LongType, StringType, StructType, TimestampType
 
 from schemas.columns import at, column
 
-NAME: Final = "pipeline_health"
-
 SCHEMA: Final = StructType(
     [
         at("When the micro-batch ended, by the clock of the machine that ran it, UTC."),

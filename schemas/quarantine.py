@@ -8,8 +8,6 @@ from pyspark.sql.types import LongType, StringType, StructType, TimestampType
 
 from schemas.columns import BATCH_ID, CLUSTER, column
 
-NAME: Final = "quarantine"
-
 SCHEMA: Final = StructType(
     [
         CLUSTER,

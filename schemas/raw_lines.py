@@ -12,10 +12,6 @@ from pyspark.sql.types import LongType, StringType, StructType, TimestampType
 
 from schemas.columns import CLUSTER, column
 
-LINE: Final = "line"  # one log line
-CLOCK: Final = "clock"  # "this broker's logs were read up to `at`, and it wrote in these seconds"; counts skipped lines
-END: Final = "end"  # "the input ends here": what only waits for lateness may be decided
-
 SCHEMA: Final = StructType(
     [
         CLUSTER,

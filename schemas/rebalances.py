@@ -8,8 +8,6 @@ from pyspark.sql.types import ArrayType, IntegerType, LongType, StringType, Stru
 
 from schemas.columns import BATCH_ID, CLUSTER, EVIDENCE, GROUP_ID, column
 
-NAME: Final = "rebalances"
-
 SCHEMA: Final = StructType(
     [
         CLUSTER,

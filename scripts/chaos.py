@@ -36,9 +36,10 @@ from typing import Any, Final
 
 from jobs.demo.local_broker import LocalBroker
 from jobs.health.memory import descendants
-from jobs.kafka.topic_records import LINE
 from jobs.lakehouse.reader import table_rows
-from schemas import TRACK_TABLES, group_events, input_lines, quarantine
+from schemas import names
+from schemas.names import LINE
+from schemas.tables import TRACK_TABLES
 from tests.kafka.topic_reader import topic_records
 
 PROJECT: Final = Path(__file__).resolve().parents[1]
@@ -269,15 +270,15 @@ def differences(one: Path, other: Path) -> dict[str, int]:
 def lost_and_doubled(lakehouse: Path, lines: Counter[tuple[str, str, str, int]]) -> tuple[int, int]:
     """Lines of the topic that the account does not have, and events or account of lines that are there more than once."""
     read: Counter[tuple[str, str, str]] = Counter()
-    for row in rows(lakehouse, input_lines.NAME):
+    for row in rows(lakehouse, names.INPUT_LINES):
         read[row["cluster"], row["broker"], row["origin"]] += row["lines_read"]
     expected = Counter(line[:3] for line in lines)
     lost, doubled = (expected - read).total(), (read - expected).total()
     told: Counter[tuple[str, str, str, int]] = Counter()
-    for row in rows(lakehouse, group_events.NAME):
+    for row in rows(lakehouse, names.GROUP_EVENTS):
         if row["lines"]:
             told.update((row["cluster"], row["broker"], row["origin"], position) for position in row["positions"] or [row["position"]])
-    told.update((row["cluster"], row["broker"], row["origin"], row["position"]) for row in rows(lakehouse, quarantine.NAME))
+    told.update((row["cluster"], row["broker"], row["origin"], row["position"]) for row in rows(lakehouse, names.QUARANTINE))
     return lost + len(told.keys() - lines.keys()), doubled + sum(count - 1 for count in told.values())
 
 

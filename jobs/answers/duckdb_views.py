@@ -11,7 +11,8 @@ import duckdb
 
 from jobs.answers import questions
 from jobs.common.errors import LakehouseError
-from jobs.lakehouse.reader import TABLES, TableReader, with_zone, without_zone
+from jobs.lakehouse.reader import TableReader, with_zone, without_zone
+from schemas.names import TABLES
 
 
 @dataclass(frozen=True)

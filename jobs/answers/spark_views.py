@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from jobs.answers import questions
-from jobs.lakehouse.reader import TABLES
+from schemas.names import TABLES
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

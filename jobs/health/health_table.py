@@ -20,7 +20,7 @@ from pyspark.sql.pandas.types import to_arrow_schema
 from jobs.common.text import printable
 from jobs.health.batch_health import BatchHealth
 from jobs.lakehouse import tables
-from schemas import pipeline_health
+from schemas import names, pipeline_health
 
 COMMIT_MS: Final = 30_000
 KEEP: Final = timedelta(days=30)
@@ -65,7 +65,7 @@ class HealthTable:
         if not self._rows:
             return
         try:
-            path = tables.ensure_table(self._lakehouse, pipeline_health.NAME, pipeline_health.SCHEMA, _CONFIGURATION)
+            path = tables.ensure_table(self._lakehouse, names.PIPELINE_HEALTH, pipeline_health.SCHEMA, _CONFIGURATION)
             table = DeltaTable(str(path))
             turn = table.version() // TIDY_COMMITS
             rows = list(self._rows)  # another thread may be adding some

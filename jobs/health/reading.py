@@ -22,9 +22,7 @@ from jobs.health.verdict import STATE_WINDOW_MS, Evidence, Limits, Problem
 from jobs.lakehouse import locks
 from jobs.lakehouse.folder import Lakehouse
 from jobs.lakehouse.reader import table_rows
-
-TABLE: Final = "pipeline_health"  # schemas/pipeline_health.py, which needs PySpark to be imported
-
+from schemas.names import PIPELINE_HEALTH
 
 _COLUMNS: Final = tuple(field.name for field in fields(BatchHealth))
 
@@ -46,7 +44,7 @@ def read(folder: Path, now_ms: int) -> Evidence:
     if held and said.state != status.RUNNING:
         held = locks.is_held(house.lock)
     try:
-        rows = _rows(folder / TABLE, min(now_ms, said.at_ms) - STATE_WINDOW_MS)
+        rows = _rows(folder / PIPELINE_HEALTH, min(now_ms, said.at_ms) - STATE_WINDOW_MS)
     except LakehouseError:
         if said.unwritten is None:
             raise

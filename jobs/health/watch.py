@@ -28,7 +28,7 @@ from jobs.health.memory import Memory, measured
 from jobs.health.status import QueryStatus, Status
 from jobs.health.tally import Tally
 from jobs.lakehouse.folder import Lakehouse
-from schemas import group_events
+from schemas import names
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -88,7 +88,7 @@ class Watch:
         self._tell = tell
         self._clock = clock
         self._table = HealthTable(house.folder)
-        self._backlog = Backlog(house.spool / "slices", house.folder / group_events.NAME)
+        self._backlog = Backlog(house.spool / "slices", house.folder / names.GROUP_EVENTS)
         self._watched: dict[str, _Watched] = {}
         self._unread: Callable[[], int | None] = lambda: None
         self._jvm: int | None = None

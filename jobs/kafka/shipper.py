@@ -18,7 +18,7 @@ from typing import Final
 from jobs.common.errors import UserError
 from jobs.kafka.outbox import DeliveryError, Outbox, StoppedError
 from jobs.kafka.ship_state import ShipState
-from jobs.kafka.topic_records import CLOCK, LINE, Header, clock_headers, key_of, line_headers, log_headers
+from jobs.kafka.topic_records import Header, clock_headers, key_of, line_headers, log_headers
 from jobs.kafka.topic_records import source_of as kind_of
 from jobs.logs.bytes import HEAD_BYTES
 from jobs.logs.files import LogFile
@@ -26,6 +26,7 @@ from jobs.logs.reader import DAMAGED_FILE, TOO_LONG, shown
 from jobs.logs.record_reader import is_record_file
 from jobs.logs.slicer import Slice, Slicer, SlicerSettings, Stream, stem
 from jobs.logs.times import NEVER, looks_like_time
+from schemas.names import CLOCK, LINE
 
 TICK_SECONDS: Final = 2.0
 FRESH_MS: Final = 3_600_000

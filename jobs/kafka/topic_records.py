@@ -14,13 +14,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Final
 
-from coordinator_model.events import CLIENT_SOURCE, CLIENTS, PSEUDO_BROKERS
-
-LINE: Final = "line"
-CLOCK: Final = "clock"
-
-REQUEST: Final = "request"
-COORDINATOR: Final = "coordinator"
+from coordinator_model.events import CLIENT_SOURCE, CLIENTS, COORDINATOR_SOURCE, PSEUDO_BROKERS, REQUEST_SOURCE
+from schemas.names import CLOCK, LINE
 
 Header = tuple[str, bytes]
 
@@ -119,7 +114,7 @@ def source_of(broker: str, line: bytes) -> str:
         return CLIENT_SOURCE
     if broker in PSEUDO_BROKERS:
         return broker
-    return REQUEST if any(sign in line for sign in _REQUEST_SIGNS) else COORDINATOR
+    return REQUEST_SOURCE if any(sign in line for sign in _REQUEST_SIGNS) else COORDINATOR_SOURCE
 
 
 def key_of(source: str, line: bytes, context: str, origin: str) -> bytes:
@@ -129,9 +124,9 @@ def key_of(source: str, line: bytes, context: str, origin: str) -> bytes:
     """
     if context:
         return context.encode()[:MAX_KEY_BYTES]
-    if source == REQUEST:
+    if source == REQUEST_SOURCE:
         found = _JSON_GROUP.search(line)
-    elif source == COORDINATOR:
+    elif source == COORDINATOR_SOURCE:
         found = _SENTENCE_GROUP.search(line)
     elif source == CLIENT_SOURCE:
         found = _CLIENT_GROUP.search(line, 0, _GROUP_WITHIN)

@@ -26,8 +26,8 @@ from jobs.lakehouse import delta_files, delta_log, locks
 from jobs.lakehouse.delta_files import FILE_BYTES, UNSAID, DataFile
 from jobs.lakehouse.folder import Lakehouse
 from jobs.lakehouse.parquet import is_plain
+from schemas.names import GROUP_EVENTS
 
-EVENTS: Final = "group_events"
 LONGEST_GRACE: Final = timedelta(days=7)
 """Delta forgets after this time when a file was replaced."""
 _ORPHAN_AGE: Final = timedelta(days=1)
@@ -53,7 +53,7 @@ class Policy:
 
     def of(self, table: str) -> timedelta | None:
         """How long rows of a table are kept."""
-        return self.keep_events if table == EVENTS and self.keep_events is not None else self.keep
+        return self.keep_events if table == GROUP_EVENTS and self.keep_events is not None else self.keep
 
 
 @dataclass(frozen=True)
@@ -80,11 +80,11 @@ def maintain(
     if policy.grace > LONGEST_GRACE:
         raise UserError(f"replaced files are kept for {LONGEST_GRACE.days} days at most")
     house = Lakehouse(folder)
-    if not DeltaTable.is_deltatable(str(folder / EVENTS)):
-        raise LakehouseError(f"no lakehouse at {folder}: no table {EVENTS} in it")
+    if not DeltaTable.is_deltatable(str(folder / GROUP_EVENTS)):
+        raise LakehouseError(f"no lakehouse at {folder}: no table {GROUP_EVENTS} in it")
     with locks.held(house.maintain_lock, f"another `rebalance maintain` or a replay is working with the lakehouse {folder}: wait for it"):
         shutil.rmtree(house.scratch, ignore_errors=True)
-        newest = _newest(folder / EVENTS) or now
+        newest = _newest(folder / GROUP_EVENTS) or now
         for name in sorted(path.parent.name for path in folder.glob(f"*/{delta_log.LOG}")):
             told(name)
             keep = policy.of(name)
@@ -124,7 +124,7 @@ class _Table:
         keys = next(keys for keys in _KEYS if set(keys) <= set(nullable))
         self._order = ", ".join(f'"{column}"' for column in (*keys, self._time or "batch_id") if column in nullable) or "ALL"
         # Nobody of ours follows the commits of another table.
-        self._unread_from = unread_from(house.track_checkpoint) if name == EVENTS else sys.maxsize
+        self._unread_from = unread_from(house.track_checkpoint) if name == GROUP_EVENTS else sys.maxsize
 
     def work(self) -> Done:
         if not is_plain(DeltaTable(str(self._folder))):
@@ -185,7 +185,7 @@ class _Table:
     def _vacuum(self) -> Iterator[int]:
         """Deletes files that no reader needs; the bytes of each."""
         needed: set[str] = set()
-        if self._name == EVENTS:
+        if self._name == GROUP_EVENTS:
             needed = {path for commit in delta_log.commits(self._folder, self._unread_from) for path in commit.added}
         hours = _hours(self._grace)
         for path in delta_files.unneeded(self._folder, hours=hours, orphan_hours=max(hours, _hours(_ORPHAN_AGE)), needed=needed):

@@ -11,7 +11,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import datetime, timezone
 from pathlib import Path
-from typing import Any, Final
+from typing import Any
 
 import duckdb
 from deltalake import DeltaTable, QueryBuilder
@@ -20,17 +20,7 @@ from deltalake.exceptions import TableNotFoundError
 from jobs.common.errors import LakehouseError
 from jobs.lakehouse.folder import check_path
 from jobs.lakehouse.parquet import is_plain, quoted, rows_of_files, schema_fields
-
-TABLES: Final = (
-    "group_events",
-    "quarantine",
-    "input_lines",
-    "group_transitions",
-    "rebalances",
-    "member_sessions",
-    "findings",
-)
-"""Names of the tables. Their schemas are in schemas/, which needs PySpark to be imported: a test compares the two."""
+from schemas.names import GROUP_EVENTS, TABLES
 
 
 class TableReader:
@@ -41,7 +31,7 @@ class TableReader:
 
     def __init__(self, folder: Path, tables: Collection[str] = TABLES) -> None:
         check_path(folder)
-        if not DeltaTable.is_deltatable(str(folder / "group_events")):
+        if not DeltaTable.is_deltatable(str(folder / GROUP_EVENTS)):
             raise LakehouseError(f"no lakehouse at {folder}: no table group_events in it")
         self.folder = folder
         self.connection = _connect()

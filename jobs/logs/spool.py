@@ -29,7 +29,8 @@ from jobs.logs.files import LogFile, discover
 from jobs.logs.reader import Kept
 from jobs.logs.slicer import Slice, Slicer, SlicerSettings, Stream, stream_of, streams_state
 from jobs.logs.times import NEVER
-from schemas.raw_lines import CLOCK, END, LINE, SCHEMA
+from schemas.names import CLOCK, END, LINE
+from schemas.raw_lines import SCHEMA
 
 SLICES: Final = "slices"  # the folder that Spark watches
 PENDING: Final = "_pending"

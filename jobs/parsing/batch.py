@@ -17,8 +17,9 @@ import pyarrow.compute as pc
 from coordinator_model.events import HEARTBEAT
 from jobs.common.text import printable
 from jobs.parsing.event_rows import beat_rows, event_rows, finished
-from jobs.parsing.rows import CLOCK, EVENT, QUARANTINE, RAW_CHARACTERS, SKIPPED
-from schemas import group_events, input_lines, quarantine
+from jobs.parsing.rows import EVENT, QUARANTINE, RAW_CHARACTERS, SKIPPED
+from schemas import input_lines, names
+from schemas.names import CLOCK
 
 LOG: Final = ("cluster", "broker", "origin")
 """Columns that identify a log."""
@@ -52,10 +53,10 @@ def summary(rows: pa.Table) -> pa.Table:
 
 def tables_of(rows: pa.Table, batch_id: int, admission: Admission = EVERYTHING) -> dict[str, pa.Table]:
     """The rows to append, by table. `quarantine` is left out if no line of the batch belongs there."""
-    made = {group_events.NAME: events(rows, batch_id, admission)}
+    made = {names.GROUP_EVENTS: events(rows, batch_id, admission)}
     if pc.any(pc.equal(rows["verdict"], QUARANTINE)).as_py():
-        made[quarantine.NAME] = quarantined(rows, batch_id, admission)
-    return made | {input_lines.NAME: account(rows, batch_id, admission)}
+        made[names.QUARANTINE] = quarantined(rows, batch_id, admission)
+    return made | {names.INPUT_LINES: account(rows, batch_id, admission)}
 
 
 def events(rows: pa.Table, batch_id: int, admission: Admission = EVERYTHING) -> pa.Table:

@@ -16,7 +16,7 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from coordinator_model import events as e
-from jobs.parsing.rows import COMMON, COORDINATOR_SOURCE, EVENT, GROUPS, QUARANTINE, RAW_CHARACTERS, SKIPPED, Refusal, parsed
+from jobs.parsing.rows import COMMON, EVENT, GROUPS, QUARANTINE, RAW_CHARACTERS, SKIPPED, Refusal, parsed
 from jobs.parsing.templates.classic import MEMBERS as MEMBER_LINES
 from jobs.parsing.templates.classic import REBALANCE
 from jobs.parsing.templates.consumer import CONSUMER
@@ -72,7 +72,7 @@ def parse(lines: DataFrame) -> DataFrame:
     verdict = F.when(refused, QUARANTINE).when(_kind() != "", EVENT).otherwise(SKIPPED)
     own = {name: F.col(name) for name in (*COMMON, "refusal")}
     raw = F.when(refused, F.substring(text, 1, RAW_CHARACTERS))
-    return told.select(*parsed(_event_columns() | own | {"source": F.lit(COORDINATOR_SOURCE), "verdict": verdict, "raw": raw}))
+    return told.select(*parsed(_event_columns() | own | {"source": F.lit(e.COORDINATOR_SOURCE), "verdict": verdict, "raw": raw}))
 
 
 def is_readable(text: Column) -> Column:

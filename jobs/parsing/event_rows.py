@@ -18,8 +18,9 @@ from coordinator_model.specification.partition import coordinator_partition
 from jobs.parsing.consumer_protocol import decoded
 from jobs.parsing.heard import heard_seconds
 from jobs.parsing.heartbeat_runs import heartbeat_runs
-from jobs.parsing.rows import CLOCK, CLOCK_SOURCE, EVENT, GROUP
+from jobs.parsing.rows import EVENT, GROUP
 from schemas import group_events
+from schemas.names import CLOCK
 
 _ARROW: Final = to_arrow_schema(group_events.SCHEMA)
 _SECOND: Final = 1_000_000  # microseconds
@@ -103,7 +104,7 @@ def _clocks(rows: Iterable[Mapping[str, Any]]) -> pa.Table:
         base = min(seconds, default=at // _SECOND)
         made.append(
             {
-                "cluster": cluster, "broker": broker, "kind": kind, "source": CLOCK_SOURCE, "origin": origin, "position": position,
+                "cluster": cluster, "broker": broker, "kind": kind, "source": CLOCK, "origin": origin, "position": position,
                 "at": at, "received_at": base * _SECOND, "lines": 0, "beats": [min(second - base, _INT_MAX) for second in seconds],
             }
         )  # fmt: skip

@@ -9,21 +9,10 @@ from typing import Final
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
-from coordinator_model.events import CLIENT_SOURCE, CLIENTS, PSEUDO_BROKERS
+from coordinator_model.events import CLIENT_SOURCE, CLIENTS, COORDINATOR_SOURCE, PSEUDO_BROKERS, REQUEST_SOURCE
 from jobs.parsing import client_log, coordinator_log, group_records, request_log
-from jobs.parsing.rows import (
-    CLOCK,
-    CLOCK_SOURCE,
-    COMMON,
-    COORDINATOR_SOURCE,
-    QUARANTINE,
-    RAW_CHARACTERS,
-    REQUEST_SOURCE,
-    SKIPPED,
-    UNKNOWN_SOURCE,
-    parsed,
-)
-from schemas import raw_lines
+from jobs.parsing.rows import COMMON, QUARANTINE, RAW_CHARACTERS, SKIPPED, UNKNOWN_SOURCE, parsed
+from schemas.names import CLOCK, LINE
 
 Parser = Callable[[DataFrame], DataFrame]
 """Turns raw records with their source (`with_source`) into rows of PARSED."""
@@ -42,7 +31,7 @@ def with_source(raw: DataFrame) -> DataFrame:
     placed = raw if "place" in raw.columns else raw.withColumn("place", F.lit(None).cast("bigint"))
     text = F.coalesce("text", F.lit(""))
     source = (
-        F.when(F.col("record") != raw_lines.LINE, CLOCK_SOURCE)
+        F.when(F.col("record") != LINE, CLOCK)
         .when(F.col("broker") == CLIENTS, CLIENT_SOURCE)
         .when(group_records.is_record_line(F.col("origin"), F.col("broker")), F.col("broker"))
         .when(request_log.is_request_line(text), REQUEST_SOURCE)
@@ -64,7 +53,7 @@ def parse(records: DataFrame, parsers: Iterable[Parser]) -> DataFrame:
 
 def _parse_rest(records: DataFrame) -> DataFrame:
     """Rows of lines that concern no group, of faulty lines, and of clocks."""
-    is_clock, is_faulty = F.col("source") == CLOCK_SOURCE, F.col("fault").isNotNull()
+    is_clock, is_faulty = F.col("source") == CLOCK, F.col("fault").isNotNull()
     return records.select(
         *parsed(
             {name: F.col(name) for name in (*COMMON, "source")}
@@ -90,7 +79,7 @@ PARSERS: Final[Mapping[frozenset[str], Parser]] = {
         frozenset({COORDINATOR_SOURCE}): coordinator_log.parse,
         frozenset({CLIENT_SOURCE}): client_log.parse,
         PSEUDO_BROKERS: group_records.parse,
-        frozenset({CLOCK_SOURCE, UNKNOWN_SOURCE, FAULTY}): _parse_rest,
+        frozenset({CLOCK, UNKNOWN_SOURCE, FAULTY}): _parse_rest,
     }.items()
 }
 """The parsers by the sources that each reads. A parser passes over records of other sources."""

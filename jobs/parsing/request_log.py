@@ -23,11 +23,12 @@ from coordinator_model.events import (
     LEAVE_GROUP,
     OFFSET_COMMIT,
     OFFSET_FETCH,
+    REQUEST_SOURCE,
     SYNC_GROUP,
     TXN_OFFSET_COMMIT,
 )
 from jobs.parsing import request_checks as checks
-from jobs.parsing.rows import BLOBS, COMMON, EVENT, GROUP, QUARANTINE, RAW_CHARACTERS, REQUEST_SOURCE, SKIPPED, parsed, solid
+from jobs.parsing.rows import BLOBS, COMMON, EVENT, GROUP, QUARANTINE, RAW_CHARACTERS, SKIPPED, parsed, solid
 from schemas.group_events import ASSIGNMENTS, MEMBERS, PROTOCOLS
 
 _MEMBER: Final = "memberId STRING, groupInstanceId STRING"

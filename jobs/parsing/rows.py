@@ -18,11 +18,7 @@ from schemas import group_events
 EVENT: Final = "event"  # the line becomes a row of group_events
 QUARANTINE: Final = "quarantine"  # the line is damaged
 SKIPPED: Final = "skipped"  # the line concerns no consumer group
-CLOCK: Final = "clock"  # not a line: how far a broker's logs were read
 
-REQUEST_SOURCE: Final = "request"
-COORDINATOR_SOURCE: Final = "coordinator"
-CLOCK_SOURCE: Final = "clock"
 UNKNOWN_SOURCE: Final = "unknown"
 
 

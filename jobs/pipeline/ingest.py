@@ -21,7 +21,8 @@ from jobs.lakehouse import tables
 from jobs.parsing import batch, kinds
 from jobs.pipeline.prepared import Prepared
 from jobs.pipeline.stopping import Stopping
-from schemas import INGEST_TABLES, input_lines, raw_lines
+from schemas import names, raw_lines
+from schemas.tables import INGEST_TABLES
 
 if TYPE_CHECKING:
     from pyspark.sql.streaming.query import StreamingQuery
@@ -59,7 +60,7 @@ def write_batch(
     for name, table in written.items():
         tables.append(tables.table_path(lakehouse, name), table, app_id, batch_id)
     if observer is not None:
-        observer(IngestedBatch(batch_id, _by_cluster(written[input_lines.NAME])))
+        observer(IngestedBatch(batch_id, _by_cluster(written[names.INPUT_LINES])))
 
 
 class LineWriter:

@@ -23,13 +23,13 @@ from jobs.common.files import write_whole
 from jobs.lakehouse import tables
 from jobs.parsing import kinds
 from jobs.parsing.batch import LOG, Admission
-from jobs.parsing.rows import CLOCK
 from jobs.pipeline import ingest
 from jobs.pipeline import topic as topics
 from jobs.pipeline.gate import BrokerTime, Clock, Gate, LogName, Reach
 from jobs.pipeline.stopping import Stopping
 from jobs.pipeline.topic import Topic
 from schemas import input_lines
+from schemas.names import CLOCK
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

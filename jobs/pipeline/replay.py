@@ -27,6 +27,7 @@ from jobs.lakehouse.folder import Lakehouse
 from jobs.lakehouse.reader import TableReader
 from jobs.pipeline.jvm import started_spark
 from jobs.pipeline.reached import Reached
+from schemas.names import GROUP_EVENTS, REBALANCES
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -34,7 +35,6 @@ if TYPE_CHECKING:
     from jobs.health.batches import TrackedBatch
 
 _POLL_SECONDS: Final = 1
-_EVENTS: Final = "group_events"
 
 
 @dataclass(frozen=True)
@@ -63,8 +63,8 @@ def replay(
     """Makes the lakehouse `new` of the events of `old`, as far as it is not made yet. UserError, QueryFailedError: see there."""
     if swap_them and (before := swap.resume(old, new)) is not None:
         return _outcome(old, before, progress, before)
-    if not DeltaTable.is_deltatable(str(old / _EVENTS)):
-        raise LakehouseError(f"no lakehouse at {old}: no table {_EVENTS} in it")
+    if not DeltaTable.is_deltatable(str(old / GROUP_EVENTS)):
+        raise LakehouseError(f"no lakehouse at {old}: no table {GROUP_EVENTS} in it")
     if old.resolve() == new.resolve():
         raise UserError("--lakehouse must be another folder than --from")
     if spark is None:
@@ -87,10 +87,10 @@ def replay(
                 _track(session, house, settings, progress, interrupts)
         if interrupts.signal is not None or not swap_them:
             return _outcome(new, old, progress, signal=interrupts.signal)
-        from schemas import TRACK_TABLES
+        from schemas.tables import TRACK_TABLES
 
         progress.show(Reached("carrying over what is not made of events"))
-        swap.carry_over(source, house, {_EVENTS, *TRACK_TABLES})
+        swap.carry_over(source, house, {GROUP_EVENTS, *TRACK_TABLES})
         before = swap.swap(old, new)
     return _outcome(old, before, progress, before)
 
@@ -112,8 +112,8 @@ def _copy_events(old: Lakehouse, new: Lakehouse, progress: Progress, interrupts:
     from jobs.lakehouse.tables import ensure_table
     from schemas import group_events
 
-    table = ensure_table(new.folder, _EVENTS, group_events.SCHEMA)
-    for copied in EventCopy(old.folder / _EVENTS, table, new.scratch / "_spill").run():
+    table = ensure_table(new.folder, GROUP_EVENTS, group_events.SCHEMA)
+    for copied in EventCopy(old.folder / GROUP_EVENTS, table, new.scratch / "_spill").run():
         progress.show(Reached(f"copied {copied.done:,} of {copied.total:,} events"))
         if interrupts.signal is not None:
             return
@@ -145,11 +145,11 @@ def _track(session: SparkSession, house: Lakehouse, settings: Settings, progress
 
 def _outcome(made: Path, old: Path, progress: Progress, before: Path | None = None, signal: int | None = None) -> Outcome:
     """`made`: the new lakehouse, where it is now. `old`: the old one."""
-    lake = TableReader(made, (_EVENTS, "rebalances", "findings"))
+    lake = TableReader(made, (GROUP_EVENTS, REBALANCES, "findings"))
     counted = {name: int(lake.rows(f"SELECT count(*) n FROM {name}")[0]["n"]) for name in lake.tables}  # noqa: S608 - names of ours
-    oldest = lake.rows(f'SELECT min("at") oldest FROM {_EVENTS}')[0]["oldest"]  # noqa: S608
+    oldest = lake.rows(f'SELECT min("at") oldest FROM {GROUP_EVENTS}')[0]["oldest"]  # noqa: S608
     lost = 0
-    earlier = TableReader(old, (_EVENTS, "rebalances"))
+    earlier = TableReader(old, (GROUP_EVENTS, REBALANCES))
     if oldest is not None and "rebalances" in earlier.tables:
         lost = int(earlier.rows("SELECT count(*) n FROM rebalances WHERE ended_at < ?", oldest)[0]["n"])
-    return Outcome(counted[_EVENTS], counted.get("rebalances", 0), counted.get("findings", 0), lost, progress.seconds, before, signal)
+    return Outcome(counted[GROUP_EVENTS], counted.get(REBALANCES, 0), counted.get("findings", 0), lost, progress.seconds, before, signal)

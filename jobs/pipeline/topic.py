@@ -13,8 +13,8 @@ from typing import Final
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from jobs.kafka.topic_records import CLOCK, LINE
 from schemas import raw_lines
+from schemas.names import CLOCK, LINE
 
 EARLIEST: Final = "earliest"
 LATEST: Final = "latest"
@@ -87,7 +87,7 @@ def as_lines(records: DataFrame) -> DataFrame:
     columns = {
         "cluster": F.when(sound, F.col("cluster")).otherwise(F.lit("")),
         "broker": F.when(sound, F.col("broker")).otherwise(F.lit("")),
-        "record": F.when(is_clock, F.lit(raw_lines.CLOCK)).otherwise(F.lit(raw_lines.LINE)),
+        "record": F.when(is_clock, F.lit(CLOCK)).otherwise(F.lit(LINE)),
         "origin": F.when(sound, F.col("origin")).otherwise(F.concat_ws("-", "topic", "partition")),
         "position": F.when(sound, _number("position")).otherwise(F.col("offset")),
         "at": F.when(sound, F.timestamp_millis(_number("at"))),

@@ -33,7 +33,8 @@ from jobs.lakehouse import delta_log, tables
 from jobs.lakehouse.folder import replay_advice
 from jobs.pipeline import shards
 from jobs.pipeline.stopping import Stopping
-from schemas import TRACK_TABLES, findings, group_events
+from schemas import group_events, names
+from schemas.tables import TRACK_TABLES
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -71,7 +72,7 @@ def start_track(
             # Batches are numbered by the checkpoint: with a new one, its first ones would be taken for old ones.
             raise UserError(f"{lakehouse} was written with another checkpoint than {checkpoint}: keep or delete both")
     # The source must exist before its first commit.
-    source = tables.ensure_table(events_from or lakehouse, group_events.NAME, group_events.SCHEMA)
+    source = tables.ensure_table(events_from or lakehouse, names.GROUP_EVENTS, group_events.SCHEMA)
     if not (checkpoint / "offsets").is_dir() and delta_log.versions(source)[0] > 0:
         kept = (events_from or lakehouse).resolve()
         raise UserError(f"the first commits of {kept} are gone (rebalance maintain): {replay_advice(kept)}")
@@ -135,5 +136,5 @@ def _summaries(finished: Iterable[Mapping[str, str]]) -> dict[tuple[str, int], M
 
 
 def _divergences(finished: Iterable[Mapping[str, str]]) -> Counter[str]:
-    found = (row for row in finished if row["table"] == findings.NAME)
+    found = (row for row in finished if row["table"] == names.FINDINGS)
     return Counter(row["cluster"] for row in found if json.loads(row["row"])["code"] == MODEL_DIVERGENCE)

@@ -12,7 +12,7 @@ from pyspark.sql.types import StructField, StructType
 PROJECT: Final = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(PROJECT))
 
-from schemas import HEALTH_TABLES, INGEST_TABLES, TRACK_TABLES  # noqa: E402 - a script: the project is not on the path before
+from schemas.tables import HEALTH_TABLES, INGEST_TABLES, TRACK_TABLES  # noqa: E402 - a script: the project is not on the path before
 
 TARGET: Final = PROJECT / "docs" / "tables.md"
 

@@ -19,7 +19,7 @@ from jobs.answers import ask, questions
 from jobs.answers.duckdb_views import Answer, QuestionReader
 from jobs.cli import answer_text, entry
 from jobs.common.errors import LakehouseError, QuestionError
-from schemas import TABLES
+from schemas.tables import TABLES
 from tests.lakehouse.rows import DAY, HOSTILE, MEMBER, empty_lakehouse, finding, line, rebalance, row, write
 
 NOW = datetime(2026, 11, 21, 6, 30, tzinfo=timezone.utc)

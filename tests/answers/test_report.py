@@ -16,7 +16,7 @@ from jobs.common.text import printable, short_member, who
 from jobs.common.times import duration, instant
 from jobs.lakehouse import reader
 from jobs.pipeline import track
-from schemas import TABLES, TRACK_TABLES
+from schemas.tables import TABLES, TRACK_TABLES
 from tests.lakehouse.rows import DAY, HOSTILE, MEMBER, empty_lakehouse, finding, line, rebalance, row, transition, write
 
 
@@ -30,10 +30,6 @@ def text(lakehouse, *, group=None, terminal=None, **options):
     console = Console(file=out, width=terminal or 80, force_terminal=terminal is not None, color_system=None)
     render(report.read_report(lakehouse, group), console, **options)
     return out.getvalue()
-
-
-def test_the_names_of_the_tables_are_those_of_the_schemas():
-    assert set(reader.TABLES) == set(TABLES)
 
 
 def test_what_is_no_broker_is_not_called_one(lakehouse):

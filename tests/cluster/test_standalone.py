@@ -24,7 +24,7 @@ from jobs.lakehouse.folder import Lakehouse
 from jobs.pipeline import run
 from jobs.pipeline.ingest_topic import start_ingest_topic
 from jobs.pipeline.topic_input import TopicInput, topic_of
-from schemas import INGEST_TABLES, TRACK_TABLES
+from schemas.tables import INGEST_TABLES, TRACK_TABLES
 from scripts.build import package, resolve_jars
 from tests.cluster.standalone import PROJECT, Cluster, kill, plain_logs, wait_until
 

@@ -26,7 +26,8 @@ from jobs.health.tally import Tally
 from jobs.health.verdict import Limits
 from jobs.lakehouse import folder, locks
 from jobs.lakehouse.folder import Lakehouse
-from schemas import HEALTH_TABLES, pipeline_health
+from schemas import names, pipeline_health
+from schemas.tables import HEALTH_TABLES
 from tests.health.exposition_parser import parse
 
 NOW = 1_795_000_000_000
@@ -47,7 +48,7 @@ def files(lake):
 
 def test_the_names_of_rows_and_of_the_table_are_the_same():
     assert {field.name for field in fields(BatchHealth)} == set(pipeline_health.SCHEMA.names)
-    assert list(HEALTH_TABLES) == [reading.TABLE]
+    assert list(HEALTH_TABLES) == [names.PIPELINE_HEALTH]
 
 
 def test_a_row_comes_out_as_it_went_in(tmp_path):

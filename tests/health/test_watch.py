@@ -23,7 +23,7 @@ from jobs.health import reading
 from jobs.health.exposition import CONTENT_TYPE
 from jobs.health.verdict import Limits
 from jobs.pipeline import run as pipeline
-from schemas import TRACK_TABLES
+from schemas.tables import TRACK_TABLES
 from tests.health.exposition_parser import parse
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow]

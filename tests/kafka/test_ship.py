@@ -14,7 +14,6 @@ from hypothesis import strategies as st
 from jobs.cli.entry import main
 from jobs.common.errors import UserError
 from jobs.kafka import shipper as shippers
-from jobs.kafka import topic_records
 from jobs.kafka.finder import Finder
 from jobs.kafka.outbox import DeliveryError, StoppedError
 from jobs.kafka.ship_state import ShipState, Target
@@ -23,7 +22,7 @@ from jobs.kafka.topic_records import RecordError, clock_headers, key_of, line_he
 from jobs.logs.bytes import open_log
 from jobs.logs.reader import Kept, LogReader
 from jobs.logs.times import LocalTimes
-from schemas import raw_lines
+from schemas import names
 from tests.logs.log_makers import START_MS, coordinator, fetch, other, request, write
 
 TARGET = Target("c", "b", "t")
@@ -64,10 +63,10 @@ class Topic:
         pass
 
     def lines(self):
-        return [r for _, _, r in self.records if r.record == topic_records.LINE]
+        return [r for _, _, r in self.records if r.record == names.LINE]
 
     def clocks(self):
-        return [(p, r) for p, _, r in self.records if r.record == topic_records.CLOCK]
+        return [(p, r) for p, _, r in self.records if r.record == names.CLOCK]
 
     def distinct(self):
         """Each line once, as a reader makes it: log and position tell it."""
@@ -122,10 +121,6 @@ def test_a_clock_is_read_as_it_was_written():
     record = read_record(clock_headers(log_headers("c", "b", "clock", "o"), 7, None, 3, None), b"[]")
     assert (record.record, record.position, record.at_ms, record.lines, record.read_ms, record.text) == ("clock", 7, None, 3, None, "[]")
     assert read_record([*clock_headers(log_headers("c", "b", "clock", "o"), 7, 5, 3, 6), ("new", b"\xff")], b"[]").read_ms == 6
-
-
-def test_names_are_those_of_the_table_of_raw_lines():
-    assert (topic_records.LINE, topic_records.CLOCK) == (raw_lines.LINE, raw_lines.CLOCK)
 
 
 @pytest.mark.parametrize(

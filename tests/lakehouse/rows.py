@@ -8,7 +8,7 @@ from pyspark.sql.types import ArrayType, IntegerType, LongType, StringType, Time
 
 from jobs.lakehouse import tables
 from jobs.pipeline import track
-from schemas import TABLES
+from schemas.tables import TABLES
 
 DAY = 1_795_219_200_000  # 2026-11-21T00:00:00Z
 HOSTILE = "\x1b[31mred\x1b[0m\n\u202eevil[bold]\x9b1m" + "x" * 100_000

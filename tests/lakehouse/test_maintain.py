@@ -22,8 +22,9 @@ from jobs.common.errors import UserError
 from jobs.lakehouse import delta_files, delta_log, locks, tables
 from jobs.lakehouse.delta_files import ChangedError, data_files
 from jobs.lakehouse.folder import Lakehouse
-from jobs.lakehouse.maintain import EVENTS, Policy, maintain, unread_from
+from jobs.lakehouse.maintain import Policy, maintain, unread_from
 from jobs.lakehouse.reader import TableReader, table_rows
+from schemas.names import GROUP_EVENTS
 from tests.lakehouse.rows import DAY, empty_lakehouse, finding, line, rebalance, write
 
 HOUR = 3_600_000
@@ -54,21 +55,21 @@ def listing(folder):
 
 
 def test_small_files_become_one_with_the_same_rows(lake):
-    before = {name: rows(lake, name) for name in (EVENTS, "rebalances", "findings")}
+    before = {name: rows(lake, name) for name in (GROUP_EVENTS, "rebalances", "findings")}
     done = work(lake)
-    assert done[EVENTS].files == (20, 1)
+    assert done[GROUP_EVENTS].files == (20, 1)
     assert {name: rows(lake, name) for name in before} == before
-    assert work(lake)[EVENTS].files == (1, 1)
+    assert work(lake)[GROUP_EVENTS].files == (1, 1)
 
 
 def test_a_query_for_one_group_reads_little_of_what_there_is(lake, monkeypatch):
     def read_for(group):
         """Files and row groups that may have the group, by the statistics in the log and in the files."""
-        actions = pa.table(DeltaTable(str(lake / EVENTS)).get_add_actions(flatten=True)).to_pylist()
+        actions = pa.table(DeltaTable(str(lake / GROUP_EVENTS)).get_add_actions(flatten=True)).to_pylist()
         files = [added for added in actions if added["min.group_id"] <= group <= added["max.group_id"]]
         parts = 0
         for added in files:
-            metadata = pq.read_metadata(lake / EVENTS / added["path"])
+            metadata = pq.read_metadata(lake / GROUP_EVENTS / added["path"])
             column = metadata.schema.to_arrow_schema().get_field_index("group_id")
             parts += sum(
                 metadata.row_group(number).column(column).statistics.min
@@ -82,39 +83,39 @@ def test_a_query_for_one_group_reads_little_of_what_there_is(lake, monkeypatch):
     monkeypatch.setattr(delta_files, "ROW_GROUP", 20)
     work(lake)
     assert read_for("group-3") == (1, 1)
-    assert pq.read_metadata(DeltaTable(str(lake / EVENTS)).file_uris()[0]).num_row_groups == 10
+    assert pq.read_metadata(DeltaTable(str(lake / GROUP_EVENTS)).file_uris()[0]).num_row_groups == 10
     assert TableReader(lake).rows("SELECT count(*) n FROM group_events WHERE group_id = 'group-3'") == [{"n": 20}]
 
 
 def test_rows_that_are_old_enough_go_by_the_time_of_each_table(lake):
     write(lake, finding(at=DAY - 365 * 24 * HOUR, group_id="old"), batch=20)
-    before = {name: DeltaTable(str(lake / name)).count() for name in (EVENTS, "rebalances", "findings")}
+    before = {name: DeltaTable(str(lake / name)).count() for name in (GROUP_EVENTS, "rebalances", "findings")}
     policy = Policy(keep=timedelta(hours=10), keep_events=timedelta(hours=2), grace=timedelta(0))
     told = work(lake, policy, dry_run=True)
     done = work(lake, policy)
     # The newest event is of 19:00:00.009; ages are counted from it.
-    assert {name: done[name].rows_removed for name in before} == {EVENTS: 179, "rebalances": 10, "findings": 11}
+    assert {name: done[name].rows_removed for name in before} == {GROUP_EVENTS: 179, "rebalances": 10, "findings": 11}
     assert {name: told[name].rows_removed for name in before} == {name: done[name].rows_removed for name in before}
-    assert {name: DeltaTable(str(lake / name)).count() for name in before} == {EVENTS: 21, "rebalances": 10, "findings": 10}
+    assert {name: DeltaTable(str(lake / name)).count() for name in before} == {GROUP_EVENTS: 21, "rebalances": 10, "findings": 10}
     oldest = duckdb.sql(f"SELECT min(epoch_ms(ended_at)) FROM '{DeltaTable(str(lake / 'rebalances')).file_uris()[0]}'").fetchall()
     assert oldest == [(DAY + 10 * HOUR,)]
-    assert work(lake, policy)[EVENTS].rows_removed == 0
+    assert work(lake, policy)[GROUP_EVENTS].rows_removed == 0
 
 
 def test_one_event_of_the_future_deletes_nothing(lake):
     write(lake, line(at=50 * 365 * 24 * HOUR), batch=20)
-    assert work(lake, Policy(keep=timedelta(days=2)))[EVENTS].rows_removed == 0
+    assert work(lake, Policy(keep=timedelta(days=2)))[GROUP_EVENTS].rows_removed == 0
 
 
 def test_a_row_without_a_time_is_kept(lake):
-    from schemas import quarantine
+    from schemas import names
 
     for at in (None, DAY - 100 * HOUR):
         table = pa.table(
             {"cluster": ["c"], "broker": ["b"], "raw": ["x"], "reason": ["NO_TIME"], "source": ["unknown"], "origin": ["o"],
              "position": [1], "at": pa.array([at and at * 1_000], pa.timestamp("us", "UTC")), "batch_id": [0]}
         )  # fmt: skip
-        tables.append(lake / quarantine.NAME, table, f"at {at}", 0)
+        tables.append(lake / names.QUARANTINE, table, f"at {at}", 0)
     assert work(lake, Policy(keep=timedelta(hours=1)))["quarantine"].rows_removed == 1
     assert [row["at"] for row in table_rows(lake / "quarantine")] == [None]
 
@@ -170,23 +171,23 @@ def track_is_at(lake, version, batch=1):
 
 
 def test_what_track_has_not_read_stays(lake):
-    folder = lake / EVENTS
+    folder = lake / GROUP_EVENTS
     track_is_at(lake, 15)
     assert unread_from(Lakehouse(lake).track_checkpoint) == 15
     unread = {path for commit in delta_log.commits(folder, 15) for path in commit.appended}
     DeltaTable(str(folder), version=12).create_checkpoint()
-    done = work(lake, Policy(grace=timedelta(0), log_grace=timedelta(0)))[EVENTS]
+    done = work(lake, Policy(grace=timedelta(0), log_grace=timedelta(0)))[GROUP_EVENTS]
     assert (done.files, done.deleted) == ((20, 1), 14)
     assert {path.name for path in folder.glob("*.parquet")} >= unread
     assert delta_log.versions(folder)[0] == 12
     assert [commit.appended for commit in delta_log.commits(folder, 21)] == [[]]
     track_is_at(lake, 21)
-    assert work(lake)[EVENTS].deleted == len(unread)
+    assert work(lake)[GROUP_EVENTS].deleted == len(unread)
 
 
 def test_of_a_table_that_nobody_tracks_all_is_kept(lake):
     work(lake)
-    done = work(lake, Policy(grace=timedelta(0), log_grace=timedelta(0)))[EVENTS]
+    done = work(lake, Policy(grace=timedelta(0), log_grace=timedelta(0)))[GROUP_EVENTS]
     assert (done.deleted, done.commits_deleted) == (0, 0)
 
 
@@ -263,7 +264,7 @@ def test_a_table_of_which_rows_are_marked_as_deleted_is_left_alone(lake):
 
 @pytest.mark.slow
 def test_kill_9_at_any_moment_loses_and_doubles_nothing(lake):
-    before = {name: rows(lake, name) for name in (EVENTS, "rebalances", "findings")}
+    before = {name: rows(lake, name) for name in (GROUP_EVENTS, "rebalances", "findings")}
     # Says when it begins, and works slowly enough to be killed in every part of it.
     script = (
         "import sys; from datetime import *; from pathlib import Path; from jobs import delta_files; from jobs.maintain import *;"

@@ -19,10 +19,10 @@ import pytest
 
 from jobs.cli.entry import main
 from jobs.demo.local_broker import LocalBroker
-from jobs.kafka.topic_records import CLOCK, LINE
 from jobs.logs.bytes import open_log
 from jobs.logs.reader import Kept, LogReader
 from jobs.logs.times import LocalTimes
+from schemas.names import CLOCK, LINE
 from tests.kafka.topic_reader import topic_records
 from tests.logs.log_makers import coordinator, other, request
 

@@ -25,7 +25,7 @@ from jobs.kafka.topic_records import line_headers, log_headers
 from jobs.lakehouse import reader
 from jobs.pipeline import run as pipeline
 from jobs.pipeline.topic_input import TopicInput, java_settings
-from schemas import TRACK_TABLES
+from schemas.tables import TRACK_TABLES
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow]
 

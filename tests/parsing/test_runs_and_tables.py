@@ -19,7 +19,8 @@ from jobs.parsing.heartbeat_runs import heartbeat_runs
 from jobs.parsing.rows import PARSED
 from jobs.pipeline import ingest
 from jobs.pipeline.group_partition import group_partition
-from schemas import INGEST_TABLES, group_events, input_lines, quarantine, raw_lines
+from schemas import group_events, names, raw_lines
+from schemas.tables import INGEST_TABLES
 
 pytestmark = pytest.mark.spark
 
@@ -122,10 +123,10 @@ def rows(spark):
 def test_a_batch_that_is_run_again_changes_nothing(rows, lakehouse):
     for batch_id in (0, 0, 1, 0, 1):
         ingest.write_batch(rows, batch_id, lakehouse=lakehouse)
-    assert sorted(row["batch_id"] for row in table(lakehouse, group_events.NAME)) == [0, 1]
-    assert sorted(row["batch_id"] for row in table(lakehouse, quarantine.NAME)) == [0, 1]
-    assert {row["raw"] for row in table(lakehouse, quarantine.NAME)} == {"\\x1b[31m Completed request:{"}
-    accounts = [(row["lines_read"], row["skipped"], row["events"], row["quarantined"]) for row in table(lakehouse, input_lines.NAME)]
+    assert sorted(row["batch_id"] for row in table(lakehouse, names.GROUP_EVENTS)) == [0, 1]
+    assert sorted(row["batch_id"] for row in table(lakehouse, names.QUARANTINE)) == [0, 1]
+    assert {row["raw"] for row in table(lakehouse, names.QUARANTINE)} == {"\\x1b[31m Completed request:{"}
+    accounts = [(row["lines_read"], row["skipped"], row["events"], row["quarantined"]) for row in table(lakehouse, names.INPUT_LINES)]
     assert accounts == [(3, 1, 1, 1)] * 2
 
 
@@ -133,7 +134,7 @@ def test_after_a_crash_between_two_tables_the_rest_is_written(rows, lakehouse, m
     append = tables.append
 
     def killed(path, *how):
-        if path.name == quarantine.NAME:
+        if path.name == names.QUARANTINE:
             raise KeyboardInterrupt
         append(path, *how)
 
@@ -153,7 +154,7 @@ def test_a_lakehouse_and_its_checkpoint_belong_together(spark, rows, lakehouse, 
 
 
 def test_tables_have_their_columns_comments(lakehouse):
-    fields = {field.name: field for field in DeltaTable(str(lakehouse / group_events.NAME)).schema().fields}
+    fields = {field.name: field for field in DeltaTable(str(lakehouse / names.GROUP_EVENTS)).schema().fields}
     for field in group_events.SCHEMA:
         assert fields[field.name].metadata.get("comment") == field.metadata.get("comment")
         assert fields[field.name].nullable == field.nullable
@@ -161,12 +162,12 @@ def test_tables_have_their_columns_comments(lakehouse):
 
 def test_a_table_of_an_older_version_gets_the_columns_that_came_since(rows, tmp_path):
     older = StructType([field for field in group_events.SCHEMA if not field.name.startswith("coordinator_")])
-    tables.ensure_table(tmp_path, group_events.NAME, older)
+    tables.ensure_table(tmp_path, names.GROUP_EVENTS, older)
     for name, schema in INGEST_TABLES.items():
         tables.ensure_table(tmp_path, name, schema)
     ingest.write_batch(rows, 0, lakehouse=tmp_path)
-    (event,) = table(tmp_path, group_events.NAME)
+    (event,) = table(tmp_path, names.GROUP_EVENTS)
     assert event.keys() == set(group_events.SCHEMA.names)
-    version = DeltaTable(str(tmp_path / group_events.NAME)).version()
-    tables.ensure_table(tmp_path, group_events.NAME, group_events.SCHEMA)
-    assert DeltaTable(str(tmp_path / group_events.NAME)).version() == version  # nothing to do: no commit
+    version = DeltaTable(str(tmp_path / names.GROUP_EVENTS)).version()
+    tables.ensure_table(tmp_path, names.GROUP_EVENTS, group_events.SCHEMA)
+    assert DeltaTable(str(tmp_path / names.GROUP_EVENTS)).version() == version  # nothing to do: no commit

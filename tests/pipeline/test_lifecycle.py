@@ -21,11 +21,12 @@ from jobs.common.settings import Settings
 from jobs.lakehouse import delta_log, event_copy, swap
 from jobs.lakehouse import tables as delta_tables
 from jobs.lakehouse.folder import Lakehouse
-from jobs.lakehouse.maintain import EVENTS, Policy, maintain, unread_from
+from jobs.lakehouse.maintain import Policy, maintain, unread_from
 from jobs.pipeline import run as pipeline
 from jobs.pipeline import track
 from jobs.pipeline.replay import replay
-from schemas import TABLES, TRACK_TABLES
+from schemas.names import GROUP_EVENTS
+from schemas.tables import TABLES, TRACK_TABLES
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow]
 
@@ -124,7 +125,7 @@ def test_a_lakehouse_that_is_maintained_replayed_and_swapped_is_as_if_nothing_ha
     monkeypatch.setattr(event_copy, "CHUNK_ROWS", 300)
     monkeypatch.setattr(event_copy, "_RANGE_ROWS", 700)
     lake, new = tmp_path / "lake", tmp_path / "new"
-    events = lake / EVENTS
+    events = lake / GROUP_EVENTS
 
     # Maintained beside the pipeline.
     with maintained_again_and_again(lake):
@@ -137,7 +138,7 @@ def test_a_lakehouse_that_is_maintained_replayed_and_swapped_is_as_if_nothing_ha
     forget(spark)
     outcome = replay(lake, new, settings=SETTINGS, progress=quiet(), spark=spark)
     assert (outcome.before, outcome.without_events, outcome.events) == (None, 0, DeltaTable(str(events)).count())
-    assert len(DeltaTable(str(new / EVENTS)).file_uris()) > 1
+    assert len(DeltaTable(str(new / GROUP_EVENTS)).file_uris()) > 1
     assert tables(new) == tables(lake)
     with pytest.raises(UserError, match="being made by `rebalance replay`"):
         run(spark, tmp_path / "logs", new)
@@ -166,9 +167,9 @@ def test_a_lakehouse_that_is_maintained_replayed_and_swapped_is_as_if_nothing_ha
     assert outcome.before == swap.before_of(lake)
     assert not new.exists()
     assert tables(lake) == tables(undisturbed)
-    assert tables(lake, (EVENTS,)) == tables(undisturbed, (EVENTS,))
+    assert tables(lake, (GROUP_EVENTS,)) == tables(undisturbed, (GROUP_EVENTS,))
     assert tables(lake, ("input_lines", "quarantine")) == account
-    assert last_batches(lake)[EVENTS].items() >= last[EVENTS].items()
+    assert last_batches(lake)[GROUP_EVENTS].items() >= last[GROUP_EVENTS].items()
 
     # No line is read twice, and those that come are read on.
     lines, _ = halves
@@ -180,8 +181,8 @@ def test_a_lakehouse_that_is_maintained_replayed_and_swapped_is_as_if_nothing_ha
 
 
 def test_a_writer_at_work_goes_on_after_the_log_was_tidied(tmp_path):
-    table = delta_tables.ensure_table(tmp_path, EVENTS, TABLES[EVENTS])
-    rows = to_arrow_schema(TABLES[EVENTS]).empty_table()
+    table = delta_tables.ensure_table(tmp_path, GROUP_EVENTS, TABLES[GROUP_EVENTS])
+    rows = to_arrow_schema(TABLES[GROUP_EVENTS]).empty_table()
     for batch in range(5):
         delta_tables.append(table, rows, "app", batch)
     DeltaTable(str(table)).create_checkpoint()
@@ -193,8 +194,8 @@ def test_a_writer_at_work_goes_on_after_the_log_was_tidied(tmp_path):
 
 
 def test_a_track_that_has_read_nothing_is_sent_to_replay_where_the_log_was_tidied(spark, undisturbed, tmp_path):
-    shutil.copytree(undisturbed / EVENTS, tmp_path / "lake" / EVENTS)
-    events = tmp_path / "lake" / EVENTS
+    shutil.copytree(undisturbed / GROUP_EVENTS, tmp_path / "lake" / GROUP_EVENTS)
+    events = tmp_path / "lake" / GROUP_EVENTS
     DeltaTable(str(events)).create_checkpoint()
     assert delta_log.tidy(events, unread_from=99, older_than_s=0) > 0
     checkpoint = tmp_path / "checkpoint"

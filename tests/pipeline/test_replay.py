@@ -19,10 +19,11 @@ from jobs.lakehouse import event_copy, locks, swap, tables
 from jobs.lakehouse import folder as lakehouses
 from jobs.lakehouse.event_copy import EventCopy
 from jobs.lakehouse.folder import Lakehouse
-from jobs.lakehouse.maintain import EVENTS, Policy, maintain
+from jobs.lakehouse.maintain import Policy, maintain
 from jobs.pipeline import track
 from jobs.pipeline.replay import replay
-from schemas import TABLES, TRACK_TABLES
+from schemas.names import GROUP_EVENTS
+from schemas.tables import TABLES, TRACK_TABLES
 from tests.lakehouse.rows import DAY, empty_lakehouse, line, rebalance, write
 
 NOW = datetime.fromtimestamp(DAY / 1_000, timezone.utc) + timedelta(days=1)
@@ -30,7 +31,7 @@ SHIPPED = "server@0123456789ab.log"
 
 
 def append(lake, batch, *events, app="rebalance-ingest"):
-    tables.append(lake / EVENTS, track.to_arrow(list(events), TABLES[EVENTS], batch), app, batch)
+    tables.append(lake / GROUP_EVENTS, track.to_arrow(list(events), TABLES[GROUP_EVENTS], batch), app, batch)
 
 
 @pytest.fixture
@@ -40,7 +41,7 @@ def lake(tmp_path):
     for batch in range(30):
         append(tmp_path / "lake", batch, *batch_of(batch))
     work(tmp_path / "lake")
-    assert len(DeltaTable(str(tmp_path / "lake" / EVENTS)).file_uris()) == 1
+    assert len(DeltaTable(str(tmp_path / "lake" / GROUP_EVENTS)).file_uris()) == 1
     return tmp_path / "lake"
 
 
@@ -55,8 +56,8 @@ def batch_of(batch, origin="server.log"):
 
 
 def copy_of(lake, folder):
-    new = tables.ensure_table(folder, EVENTS, TABLES[EVENTS])
-    return EventCopy(lake / EVENTS, new, folder / "_spill"), new
+    new = tables.ensure_table(folder, GROUP_EVENTS, TABLES[GROUP_EVENTS])
+    return EventCopy(lake / GROUP_EVENTS, new, folder / "_spill"), new
 
 
 def copied(table):
@@ -80,7 +81,7 @@ def test_batches_come_out_whole_and_in_order_of_files_that_mix_them(lake, tmp_pa
     monkeypatch.setattr(event_copy, "_RANGE_ROWS", 50)
     copy, new = copy_of(lake, tmp_path / "new")
     assert [reached.done for reached in copy.run()][-1] == 180
-    assert content(new) == content(lake / EVENTS)
+    assert content(new) == content(lake / GROUP_EVENTS)
     files = [{row["batch_id"] for row in file} for file in copied(new)]
     assert len(files) > 5
     assert sum(map(len, files)) == 30, "no batch lies in two files"
@@ -112,21 +113,22 @@ def test_a_copy_that_is_killed_again_and_again_has_every_event_once(lake, tmp_pa
     for batch in range(30, 40):  # commits of their own
         append(lake, batch, *batch_of(batch))
     script = (
-        "import sys; from pathlib import Path; from jobs import event_copy, sinks; from schemas import TABLES; event_copy.CHUNK_ROWS = 1;"
-        "old, new = map(Path, sys.argv[1:]); table = sinks.ensure_table(new, 'group_events', TABLES['group_events']);"
+        "import sys; from pathlib import Path; from jobs.lakehouse import event_copy, tables; from schemas.tables import TABLES;"
+        "event_copy.CHUNK_ROWS = 1;"
+        "old, new = map(Path, sys.argv[1:]); table = tables.ensure_table(new, 'group_events', TABLES['group_events']);"
         "[None for _ in event_copy.EventCopy(old / 'group_events', table, new / '_spill').run()]"
     )
     command = [sys.executable, "-c", script, str(lake), str(tmp_path / "new")]
     environment = os.environ | {"PYTHONPATH": str(Path(__file__).parents[2])}
-    log = tmp_path / "new" / EVENTS / "_delta_log"
+    log = tmp_path / "new" / GROUP_EVENTS / "_delta_log"
     for reached in (1, 5, 17, 31, 36):  # commits: of the copy's 42, the last ten follow those of the old table
         with subprocess.Popen(command, env=environment, stdout=subprocess.PIPE) as process:
             while not (log / f"{reached:020}.json").exists():
                 assert process.poll() is None
             process.kill()
     subprocess.run(command, env=environment, check=True)
-    assert content(tmp_path / "new" / EVENTS) == content(lake / EVENTS)
-    batches = [batch for file in copied(tmp_path / "new" / EVENTS) for batch in sorted({row["batch_id"] for row in file})]
+    assert content(tmp_path / "new" / GROUP_EVENTS) == content(lake / GROUP_EVENTS)
+    batches = [batch for file in copied(tmp_path / "new" / GROUP_EVENTS) for batch in sorted({row["batch_id"] for row in file})]
     assert batches == list(range(40))
 
 
@@ -154,7 +156,7 @@ def test_two_ingest_queries_with_the_same_numbers_are_told_apart(tmp_path):
 def test_a_copy_that_lacks_what_maintain_deleted_says_so(lake, tmp_path, monkeypatch):
     monkeypatch.setattr(event_copy, "CHUNK_ROWS", 20)
     next(iter(copy_of(lake, tmp_path / "new")[0].run()))
-    for path in (lake / EVENTS).glob("*.parquet"):
+    for path in (lake / GROUP_EVENTS).glob("*.parquet"):
         path.unlink()
     with pytest.raises(UserError, match="begin again in a new folder"):
         next(iter(copy_of(lake, tmp_path / "new")[0].run()))
@@ -181,10 +183,10 @@ def two_lakehouses(folder):
     with lakehouses.opened(new.folder, Settings(), replaying=True):
         swap.Marker(str(old.folder.resolve())).write(new)
     (new.track_checkpoint / "offsets").mkdir(parents=True)
-    for name in (EVENTS, *TRACK_TABLES):
+    for name in (GROUP_EVENTS, *TRACK_TABLES):
         tables.ensure_table(new.folder, name, TABLES[name])
     for _ in range(2):  # as after a kill
-        swap.carry_over(old, new, {EVENTS, *TRACK_TABLES})
+        swap.carry_over(old, new, {GROUP_EVENTS, *TRACK_TABLES})
     return old, new
 
 

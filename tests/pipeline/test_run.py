@@ -23,7 +23,7 @@ from jobs.common.settings import Settings
 from jobs.health.memory import descendants
 from jobs.health.verdict import Limits
 from jobs.pipeline import run as pipeline
-from schemas import TABLES, TRACK_TABLES
+from schemas.tables import TABLES, TRACK_TABLES
 
 pytestmark = pytest.mark.spark
 

@@ -17,7 +17,7 @@ from jobs.cli.progress import Progress
 from jobs.common.settings import Settings
 from jobs.lakehouse import reader
 from jobs.pipeline import run
-from schemas import TRACK_TABLES
+from schemas.tables import TRACK_TABLES
 from tests.security import hostile
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow]

@@ -14,11 +14,12 @@ from jobs.answers.duckdb_views import Answer
 from jobs.cli import answer_text
 from jobs.cli.entry import cli, main
 from jobs.common.text import printable
-from jobs.kafka.topic_records import CLIENT_SOURCE, LINE, key_of, line_headers, log_headers, read_record
+from jobs.kafka.topic_records import CLIENT_SOURCE, key_of, line_headers, log_headers, read_record
 from jobs.logs.bytes import open_log
 from jobs.logs.client_reader import ClientLogReader, ClientTimes, _is_ours
 from jobs.logs.reader import Kept
 from jobs.pipeline.gate import Clock, Gate, LogName, Reach
+from schemas.names import LINE
 from tests.security import hostile
 
 LOG = LogName("c", "b", "server@1.log")

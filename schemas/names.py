@@ -1,0 +1,24 @@
+"""Names of the tables and of the kinds of raw records, for readers that do without PySpark: importing it takes a second."""
+
+from __future__ import annotations
+
+from typing import Final
+
+GROUP_EVENTS: Final = "group_events"
+QUARANTINE: Final = "quarantine"
+INPUT_LINES: Final = "input_lines"
+
+GROUP_TRANSITIONS: Final = "group_transitions"
+REBALANCES: Final = "rebalances"
+MEMBER_SESSIONS: Final = "member_sessions"
+FINDINGS: Final = "findings"
+
+PIPELINE_HEALTH: Final = "pipeline_health"
+
+TABLES: Final = (GROUP_EVENTS, QUARANTINE, INPUT_LINES, GROUP_TRANSITIONS, REBALANCES, MEMBER_SESSIONS, FINDINGS)
+"""The tables that follow from the logs: written by ingest, then by track."""
+
+# Column `record` of raw_lines. What is no line keeps its kind in group_events, where coordinator_model/events.py knows it.
+LINE: Final = "line"  # one log line
+CLOCK: Final = "clock"  # "this broker's logs were read up to `at`, and it wrote in these seconds"; counts skipped lines
+END: Final = "end"  # "the input ends here": what only waits for lateness may be decided

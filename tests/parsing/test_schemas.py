@@ -1,0 +1,23 @@
+"""The names of the tables are written once, and are to be had without PySpark."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+from coordinator_model.view import rows
+from schemas import names
+from schemas.tables import HEALTH_TABLES, TABLES, TRACK_TABLES
+
+
+def test_every_table_has_a_schema_under_its_name():
+    assert tuple(TABLES) == names.TABLES
+    assert list(HEALTH_TABLES) == [names.PIPELINE_HEALTH]
+
+
+def test_the_model_writes_the_tables_of_track():
+    assert list(TRACK_TABLES) == [rows.GROUP_TRANSITIONS, rows.REBALANCES, rows.MEMBER_SESSIONS, rows.FINDINGS]
+
+
+def test_names_need_no_pyspark():
+    program = "import sys, schemas.names; sys.exit('pyspark' in sys.modules)"
+    subprocess.run([sys.executable, "-c", program], cwd=Path(__file__).parents[2], check=True)
