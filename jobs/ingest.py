@@ -4,17 +4,18 @@ from __future__ import annotations
 
 import argparse
 import sys
-from functools import partial
 from pathlib import Path
 
-if __name__ == "__main__":  # spark-submit puts jobs/ on the path; what is imported below is named from the project
+if __name__ == "__main__":  # spark-submit puts jobs/ on the path, while the imports below start from the project's folder
     sys.path[0] = str(Path(__file__).resolve().parents[1])
 
+from jobs.common.errors import UserError
+from jobs.common.settings import load
 from jobs.common.text import printable
 
 
 def main(arguments: list[str] | None = None) -> None:
-    """Entry of spark-submit: the spool and ingest, without track."""
+    """Runs the spool and ingest, without track."""
     parser = argparse.ArgumentParser(prog="ingest.py", description="Turn broker logs into group_events.")
     parser.add_argument("--input", type=Path, required=True, help="folder <cluster>/<broker>/*.log[.gz], or any file or folder of logs")
     parser.add_argument("--lakehouse", type=Path, required=True, help="folder of the Delta tables")
@@ -23,15 +24,11 @@ def main(arguments: list[str] | None = None) -> None:
     parser.add_argument("--once", action="store_true", help="end when the input has been worked through")
     options = parser.parse_args(arguments)
 
-    from jobs.common.errors import UserError
-    from jobs.common.settings import load
-    from jobs.pipeline import run
-    from jobs.pipeline.session import spark_session  # after the arguments are known to be right
+    from jobs.pipeline.alone import ingest_files  # takes a second: only for arguments that are right
 
     try:
         settings = load(options.config, timezones=options.timezone)
-        session = partial(spark_session, "rebalance-ingest")
-        run.ingest_alone(options.input, options.lakehouse, settings=settings, once=options.once, session=session)
+        ingest_files(options.input, options.lakehouse, settings=settings, once=options.once)
     except UserError as error:
         parser.error(printable(str(error), 2_000))
 

@@ -6,18 +6,16 @@ import argparse
 import sys
 from pathlib import Path
 
-if __name__ == "__main__":  # spark-submit puts jobs/ on the path; what is imported below is named from the project
+if __name__ == "__main__":  # spark-submit puts jobs/ on the path, while the imports below start from the project's folder
     sys.path[0] = str(Path(__file__).resolve().parents[1])
 
 from jobs.common.errors import UserError
 from jobs.common.settings import load
 from jobs.common.text import printable
-from jobs.lakehouse.folder import Lakehouse, check_layout
-from jobs.pipeline.executors import check_executors
 
 
 def main(arguments: list[str] | None = None) -> None:
-    """Entry of spark-submit."""
+    """Runs track, without ingest."""
     parser = argparse.ArgumentParser(prog="track.py", description="Follow the coordinators through group_events.")
     parser.add_argument("--lakehouse", type=Path, required=True, help="folder of the Delta tables")
     parser.add_argument("--events-from", type=Path, metavar="LAKEHOUSE", help="take group_events from another lakehouse")
@@ -26,28 +24,18 @@ def main(arguments: list[str] | None = None) -> None:
     parser.add_argument("--once", action="store_true", help="end when everything that is there has been tracked")
     options = parser.parse_args(arguments)
 
-    from jobs.pipeline.session import spark_session  # after the arguments are known to be right
-    from jobs.pipeline.track import start_track
+    from jobs.pipeline.alone import track  # takes a second: only for arguments that are right
 
     try:
-        house = Lakehouse(options.lakehouse)
-        settings = load(options.config)
-        if options.checkpoint is None:
-            check_layout(house, settings)
-        checkpoint = options.checkpoint or house.track_checkpoint
-        spark = spark_session("rebalance-track")
-        check_executors(spark, [folder for folder in (house.folder, checkpoint, options.events_from) if folder is not None])
-        query = start_track(
-            spark,
-            lakehouse=house.folder,
-            checkpoint=checkpoint,
-            settings=settings,
+        track(
+            options.lakehouse,
+            settings=load(options.config),
             once=options.once,
+            checkpoint=options.checkpoint,
             events_from=options.events_from,
         )
     except UserError as error:
         parser.error(printable(str(error), 2_000))
-    query.awaitTermination()
 
 
 if __name__ == "__main__":

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from rich.console import Console
 
     from jobs.kafka.offsets_capture import OffsetsFrom
-    from jobs.pipeline.run import Outcome
+    from jobs.pipeline.run import RunResult
     from jobs.pipeline.topic_input import TopicInput
 
 FAILED: Final = 1
@@ -598,12 +598,12 @@ def run_and_tell(
             lakehouse,
             settings=settings,
             once=once,
-            progress=progress,
             short_run=short_run,
             offsets=offsets,
             topic=topic,
             metrics=metrics,
-            tell=_complain,
+            show=progress.show,
+            warn=_complain,
         )
     names = [str(source) if source else None, f"topic {topic.topic}" if topic else None, offsets.bootstrap if offsets else None]
     _tell(console, outcome, " and ".join(name for name in names if name))
@@ -615,7 +615,7 @@ def run_and_tell(
     return 0
 
 
-def _tell(console: Console, outcome: Outcome, source: str) -> None:
+def _tell(console: Console, outcome: RunResult, source: str) -> None:
     """The account: where every line went, and what came of it."""
     from rich.text import Text
 

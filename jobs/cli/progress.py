@@ -37,17 +37,13 @@ class Progress:
         if self._status is not None:
             self._status.stop()
 
-    @property
-    def seconds(self) -> float:
-        """Since this was made."""
-        return time.monotonic() - self._started
-
     def show(self, reached: Reached) -> None:
         """Shows the newest state, if there is something new to say."""
+        seconds = time.monotonic() - self._started
         if self._status is not None:
-            self._status.update(Text(f"{self.seconds:3.0f} s  {reached.text()}"))
+            self._status.update(Text(f"{seconds:3.0f} s  {reached.text()}"))
             return
         due = reached.stage != self._shown.stage or time.monotonic() - self._shown_at >= _PLAIN_SECONDS
         if due and reached != self._shown:
-            self._console.print(Text(f"{self.seconds:4.0f} s  {reached.text()}"), soft_wrap=True)
+            self._console.print(Text(f"{seconds:4.0f} s  {reached.text()}"), soft_wrap=True)
             self._shown, self._shown_at = reached, time.monotonic()

@@ -23,7 +23,7 @@ def run(old: Path, new: Path, settings: Settings, console: Console, complain: Ca
         console.print(Text(text), soft_wrap=True)
 
     with Progress(console) as progress:
-        outcome = replay(old, new, settings=settings, progress=progress, swap_them=swap)
+        outcome = replay(old, new, settings=settings, swap_them=swap, show=progress.show)
     if outcome.signal is not None:
         complain("stopped before the end of the events; the same command continues")
         return 128 + outcome.signal

@@ -29,6 +29,10 @@ class Interrupts:
     def __exit__(self, *_: object) -> None:
         self._restore()
 
+    def happened(self) -> bool:
+        """Whether a signal came."""
+        return self.signal is not None
+
     def install(self) -> None:
         """Takes the signals (again)."""
         if self._previous and self.signal is None:

@@ -8,15 +8,21 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class IngestedBatch:
-    """What a micro-batch came to: the account of its lines by cluster, as (skipped, events, quarantined)."""
+    """A micro-batch of ingest: the account of its lines by cluster, as (skipped, events, quarantined)."""
 
     batch_id: int
     lines: Mapping[str, tuple[int, int, int]]
+    repeated: int = 0  # lines that came before, and are not in that account
+
+    @property
+    def lines_read(self) -> int:
+        """All lines of the batch, repeated ones too."""
+        return sum(map(sum, self.lines.values())) + self.repeated
 
 
 @dataclass(frozen=True)
 class TrackedBatch:
-    """What a micro-batch came to: rows per table, a summary per (cluster, shard) that it touched, MODEL_DIVERGENCE findings by cluster."""
+    """A micro-batch of track: rows per table, a summary per (cluster, shard) that it touched, MODEL_DIVERGENCE findings by cluster."""
 
     batch_id: int
     rows: Mapping[str, int]

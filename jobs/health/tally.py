@@ -39,6 +39,7 @@ class Tally:
         self._phases: Counter[tuple[str, str]] = Counter()  # milliseconds by query, phase
         self._input: Counter[str] = Counter()
         self._output: Counter[str] = Counter()
+        self.tracked_batches = 0
 
     def ingested(self, query: str, batch: IngestedBatch) -> None:
         """What an ingest query came to in a micro-batch."""
@@ -53,6 +54,7 @@ class Tally:
     def tracked(self, query: str, batch: TrackedBatch) -> None:
         """What the tracker came to in a micro-batch."""
         with self._lock:
+            self.tracked_batches += 1
             self._rows.update(batch.rows)
             self._divergences.update(batch.divergences)
             late: Counter[str] = Counter()
@@ -73,6 +75,16 @@ class Tally:
 
     def _sum(self, name: str) -> int:
         return sum(summary[name] for summary in self._summaries.values())
+
+    @property
+    def rebalances(self) -> int:
+        """Rebalances that the tracker wrote."""
+        return self._rows["rebalances"]
+
+    def summaries(self) -> list[Mapping[str, int]]:
+        """The newest summary of each shard."""
+        with self._lock:
+            return list(self._summaries.values())
 
     def counted(self, query: str, batch_id: int) -> Counted:
         """What the query counted in a micro-batch. It is told once."""

@@ -42,9 +42,9 @@ _PATIENCE_SECONDS: Final = 5.0
 
 
 @contextmanager
-def watching(house: Lakehouse, *, once: bool, tell: Callable[[str], None], interrupted: Callable[[], bool]) -> Iterator[Watch]:
+def watching(house: Lakehouse, *, once: bool, warn: Callable[[str], None], interrupted: Callable[[], bool]) -> Iterator[Watch]:
     """A watch for as long as this lasts. It says in the end how the process ended: `interrupted`: somebody stopped it."""
-    watch = Watch(house, once=once, tell=tell, interrupted=interrupted)
+    watch = Watch(house, once=once, warn=warn, interrupted=interrupted)
     watch.start()
     try:
         yield watch
@@ -71,21 +71,21 @@ class _Watched:
 
 
 class Watch:
-    """Of one process that works in a lakehouse. `tell` is called with one line when something goes wrong here for the first time."""
+    """Of one process that works in a lakehouse. `warn` gets one line when something goes wrong here for the first time."""
 
     def __init__(
         self,
         house: Lakehouse,
         *,
         once: bool,
-        tell: Callable[[str], None],
+        warn: Callable[[str], None],
         interrupted: Callable[[], bool] = lambda: False,
         clock: Callable[[], float] = time.time,
     ) -> None:
         self._house = house
         self._interrupted = interrupted
         self._once = once
-        self._tell = tell
+        self._warn = warn
         self._clock = clock
         self._table = HealthTable(house.folder)
         self._backlog = Backlog(house.spool / "slices", house.folder / names.GROUP_EVENTS)
@@ -207,7 +207,7 @@ class Watch:
     def _complain(self, problem: str) -> None:
         if not self._told:
             self._told = True
-            self._tell(f"the pipeline's own health cannot be written ({printable(problem, 400)}); the pipeline goes on")
+            self._warn(f"the pipeline's own health cannot be written ({printable(problem, 400)}); the pipeline goes on")
 
     def status(self, state: str = status.RUNNING, reason: str | None = None) -> Status:
         """What the process says of itself now."""

@@ -79,6 +79,11 @@ class Lakehouse:
         return self.folder / "_checkpoints" / "layout.json"
 
     @property
+    def complete(self) -> Path:
+        """There if the last run worked off all of its input."""
+        return self.folder / "_checkpoints" / "complete"
+
+    @property
     def inputs(self) -> Path:
         """Where the logs were read from."""
         return self.folder / "_checkpoints" / "inputs.json"
@@ -185,6 +190,13 @@ def check_layout(lakehouse: Lakehouse, settings: Settings, *, replaying: bool = 
         )
     if theirs != ours:
         write_whole(lakehouse.layout, json.dumps(ours).encode())
+
+
+def take_complete_mark(lakehouse: Lakehouse) -> bool:
+    """Removes the mark that the last run worked off all of its input; returns whether there was one. The end of a run sets it again."""
+    complete = lakehouse.complete.exists()
+    lakehouse.complete.unlink(missing_ok=True)
+    return complete
 
 
 def remember_input(lakehouse: Lakehouse, source: Path) -> None:

@@ -1,12 +1,17 @@
-"""The spool as a thread: cuts the input into slices while Spark works on the earlier ones."""
+"""Cuts the log files into slices, in a thread, while Spark works on the slices that are already there."""
 
 from __future__ import annotations
 
 import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Final
 
+from jobs.common.errors import UserError
 from jobs.common.settings import Settings
+from jobs.lakehouse.folder import Lakehouse
 from jobs.logs.files import discover
 from jobs.logs.spool import SliceReport, Spool, SpoolSettings
 
@@ -15,8 +20,20 @@ _PENDING: Final = 4
 """Slices that may wait for ingest: enough that it never waits, few enough that the disk holds them."""
 
 
+def check_source(source: Path, *, once: bool) -> None:
+    """UserError: there are no logs to read."""
+    try:
+        files = discover(source)
+    except FileNotFoundError:
+        raise UserError(f"no such file or folder: {source}") from None
+    except OSError as error:
+        raise UserError(f"cannot read {source}: {error.strerror}") from None
+    if once and not files:
+        raise UserError(f"no log files (*.log, *.log.gz) in {source}")
+
+
 class Feeder:
-    """One pass of the spool over the input. `error` is what it failed with, if it did."""
+    """One pass of the spool over the input. `error`: the exception that ended it early, if any."""
 
     def __init__(self, source: Path, folder: Path, settings: Settings, *, follow: bool, also: Path | None = None) -> None:
         """`also`: another folder that belongs to the input."""
@@ -35,7 +52,7 @@ class Feeder:
         )
         self._follow = follow
         self._stop = threading.Event()
-        # A daemon: it may be waiting for room that nobody will make. It can be cut off anywhere, as by kill -9.
+        # A daemon: it may wait for room that ingest makes no more. It can be cut off anywhere, as by kill -9.
         self._thread = threading.Thread(target=self._work, name="spool", daemon=True)
         self.slices_folder = self._spool.slices_folder
         self.slices = 0
@@ -44,19 +61,24 @@ class Feeder:
         self.ended = threading.Event()
         self.error: BaseException | None = None
 
-    @property
-    def finished(self) -> bool:
-        """Whether the input was read to its end, or could not be read on."""
-        return self.ended.is_set()
-
     def start(self) -> None:
-        """Begins to read."""
+        """Starts the thread."""
         self._thread.start()
 
     def stop(self) -> None:
-        """Asks the thread to end; waits for it, but not for long."""
+        """Tells the thread to end; waits for it up to two seconds."""
         self._stop.set()
         self._thread.join(timeout=2)
+
+    def has_input(self, interrupted: Callable[[], bool]) -> bool:
+        """Whether the input has new lines, or cannot be read. Waits until that is clear."""
+        while not self.ended.is_set() and not self.slices and not interrupted():
+            time.sleep(0.01)
+        return self.slices > 0 or self.error is not None
+
+    def unread_bytes(self) -> int | None:
+        """Bytes of the log files that were not read yet when the newest slice was cut."""
+        return self.newest.bytes_total - self.newest.bytes_read if self.newest else None
 
     def _work(self) -> None:
         try:
@@ -66,7 +88,26 @@ class Feeder:
                 self.slices += 1
                 if self._stop.is_set():
                     break
-        except Exception as error:  # noqa: BLE001 - told by the main thread
+        except Exception as error:  # noqa: BLE001 - the main thread raises it
             self.error = error
         finally:
             self.ended.set()
+
+
+@contextmanager
+def feeding(
+    source: Path | None, house: Lakehouse, settings: Settings, *, follow: bool, also: Path | None = None
+) -> Iterator[Feeder | None]:
+    """A feeder at work for as long as this lasts; None: there are no logs to read."""
+    if source is None:
+        yield None
+        return
+    try:
+        feeder = Feeder(source, house.spool, settings, follow=follow, also=also)
+    except (OSError, ValueError) as error:  # a spool that another version wrote
+        raise UserError(str(error)) from None
+    feeder.start()
+    try:
+        yield feeder
+    finally:
+        feeder.stop()

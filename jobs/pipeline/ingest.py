@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow as pa
+import pyarrow.compute as pc
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
@@ -20,8 +21,8 @@ from jobs.health.batches import IngestedBatch
 from jobs.lakehouse import tables
 from jobs.parsing import batch, kinds
 from jobs.pipeline.prepared import Prepared
-from jobs.pipeline.stopping import Stopping
-from schemas import names, raw_lines
+from jobs.pipeline.queries import QueryEnd, ensure_tables, start_query
+from schemas import input_lines, names, raw_lines
 from schemas.tables import INGEST_TABLES
 
 if TYPE_CHECKING:
@@ -33,10 +34,6 @@ _SPLIT_BYTES: Final = 128 << 10  # of a slice: about 3,000 lines
 Observer = Callable[[IngestedBatch], None]
 Gatekeeper = Callable[[pa.Table], batch.Admission]
 """Decides what of a micro-batch is admitted, by the `batch.summary` of all its rows."""
-
-
-class IngestError(RuntimeError):
-    """Ingest cannot start. The message is one line for the user."""
 
 
 def read_slices(spark: SparkSession, folder: Path) -> DataFrame:
@@ -60,7 +57,8 @@ def write_batch(
     for name, table in written.items():
         tables.append(tables.table_path(lakehouse, name), table, app_id, batch_id)
     if observer is not None:
-        observer(IngestedBatch(batch_id, _by_cluster(written[names.INPUT_LINES])))
+        account = written[names.INPUT_LINES]
+        observer(IngestedBatch(batch_id, _by_cluster(account), repeated=pc.sum(account[input_lines.REPEATED]).as_py() or 0))
 
 
 class LineWriter:
@@ -93,14 +91,6 @@ def _by_cluster(accounted: pa.Table) -> dict[str, tuple[int, int, int]]:
     return {row["cluster"]: (row["skipped_sum"], row["events_sum"], row["quarantined_sum"]) for row in summed}
 
 
-def ensure_tables(lakehouse: Path, checkpoint: Path, app_id: str) -> None:
-    """Makes ingest's tables unless they are there. IngestError: they were written with another checkpoint."""
-    for name, schema in INGEST_TABLES.items():
-        path = tables.ensure_table(lakehouse, name, schema)
-        if tables.last_version(path, app_id) is not None and not (checkpoint / "offsets").is_dir():
-            raise IngestError(f"{lakehouse} was written with another checkpoint than {checkpoint}: keep or delete both")
-
-
 def own_session(spark: SparkSession) -> SparkSession:
     """A session of the same Spark with the settings that these plans need, and others do not."""
     session = spark.newSession()
@@ -121,19 +111,12 @@ def start_ingest(
     spool_slices: Path,
     lakehouse: Path,
     checkpoint: Path,
-    once: bool,
     observer: Observer | None = None,
-    stopping: Stopping | None = None,
+    ending: QueryEnd | None = None,
 ) -> StreamingQuery:
-    """Start the query. With `once` it ends when the slices that are there now are worked through."""
-    ensure_tables(lakehouse, checkpoint, APP_ID)
-    session = own_session(spark)
-    trigger = {"availableNow": True} if once else {"processingTime": "1 second"}
-    return (
-        kinds.with_source(read_slices(session, spool_slices))
-        .writeStream.queryName("ingest")
-        .foreachBatch((stopping or Stopping()).guard(LineWriter(lakehouse=lakehouse, observer=observer)))
-        .option("checkpointLocation", tables.for_spark(checkpoint))
-        .trigger(**trigger)
-        .start()
+    """Starts the query, which follows the folder of slices."""
+    ensure_tables(lakehouse, INGEST_TABLES, checkpoint, APP_ID)
+    lines = kinds.with_source(read_slices(own_session(spark), spool_slices))
+    return start_query(
+        "ingest", lines, LineWriter(lakehouse=lakehouse, observer=observer), checkpoint=checkpoint, once=False, ending=ending
     )

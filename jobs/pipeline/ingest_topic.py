@@ -10,7 +10,7 @@ what N-1 left, however often it is run.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -20,16 +20,16 @@ from pyspark.sql import DataFrame
 
 from coordinator_model.events import FOLLOWED
 from jobs.common.files import write_whole
-from jobs.lakehouse import tables
 from jobs.parsing import kinds
 from jobs.parsing.batch import LOG, Admission
 from jobs.pipeline import ingest
 from jobs.pipeline import topic as topics
 from jobs.pipeline.gate import BrokerTime, Clock, Gate, LogName, Reach
-from jobs.pipeline.stopping import Stopping
+from jobs.pipeline.queries import QueryEnd, ensure_tables, start_query
 from jobs.pipeline.topic import Topic
 from schemas import input_lines
 from schemas.names import CLOCK
+from schemas.tables import INGEST_TABLES
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -48,39 +48,25 @@ def start_ingest_topic(
     lakehouse: Path,
     checkpoint: Path,
     once: bool,
-    observer: Callable[[int], None] | None = None,
-    accounted: ingest.Observer | None = None,
-    stopping: Stopping | None = None,
+    observer: ingest.Observer | None = None,
+    ending: QueryEnd | None = None,
 ) -> StreamingQuery:
-    """Start the query. With `once` it ends when what the topic held when it was started is worked through.
-
-    `observer` is told the lines of each batch, `accounted` what became of them.
-    """
-    ingest.ensure_tables(lakehouse, checkpoint, APP_ID)
+    """Starts the query. `once`: it ends when it has read what the topic holds now."""
+    ensure_tables(lakehouse, INGEST_TABLES, checkpoint, APP_ID)
     session = ingest.own_session(spark)
     # Headers may repeat a name; then the last one counts, as for every reader of ours.
     session.conf.set("spark.sql.mapKeyDedupPolicy", "LAST_WIN")
-    trigger = {"availableNow": True} if once else {"processingTime": "1 second"}
-    return (
-        kinds.with_source(topics.as_lines(topics.read_records(session, topic)))
-        # A task costs Spark most of 0.1 s, to be read and its code to be found, however few its lines: one a core, not one a partition.
-        .coalesce(session.sparkContext.defaultParallelism)
-        .writeStream.queryName("ingest-topic")
-        .foreachBatch((stopping or Stopping()).guard(Writer(lakehouse, checkpoint, observer, accounted)))
-        .option("checkpointLocation", tables.for_spark(checkpoint))
-        .trigger(**trigger)
-        .start()
-    )
+    lines = kinds.with_source(topics.as_lines(topics.read_records(session, topic)))
+    # A task costs Spark most of 0.1 s, to be read and its code to be found, however few its lines: one a core, not one a partition.
+    lines = lines.coalesce(session.sparkContext.defaultParallelism)
+    return start_query("ingest-topic", lines, TopicWriter(lakehouse, checkpoint, observer), checkpoint=checkpoint, once=once, ending=ending)
 
 
-class Writer:
-    """Writes micro-batches of lines. Keeps the gate between them, and reads it anew where a batch does not follow on the last."""
+class TopicWriter:
+    """Writes micro-batches of lines. Keeps the gate between them; reads it from its file where a batch does not follow the last one."""
 
-    def __init__(
-        self, lakehouse: Path, checkpoint: Path, observer: Callable[[int], None] | None = None, accounted: ingest.Observer | None = None
-    ) -> None:
-        self._write = ingest.LineWriter(lakehouse=lakehouse, app_id=APP_ID, observer=accounted)
-        self._observer = observer
+    def __init__(self, lakehouse: Path, checkpoint: Path, observer: ingest.Observer | None = None) -> None:
+        self._write = ingest.LineWriter(lakehouse=lakehouse, app_id=APP_ID, observer=observer)
         self._checkpoint = checkpoint
         self._states = checkpoint / GATE
         self._last: tuple[int, Gate] | None = None
@@ -89,17 +75,8 @@ class Writer:
         """Writes a batch, as Spark calls it."""
         gate = self._gate(batch_id - 1)
         partitions = partitions_of(self._checkpoint, batch_id)
-        read = 0
-
-        def admit(lines: pa.Table) -> Admission:
-            nonlocal read
-            read, admitted = _admit(gate, lines, partitions)
-            return admitted
-
-        self._write(records, batch_id, gatekeeper=admit)
+        self._write(records, batch_id, gatekeeper=lambda summary: _admit(gate, summary, partitions))
         self._keep(gate, batch_id)
-        if self._observer is not None:
-            self._observer(read)
 
     def _gate(self, batch_id: int) -> Gate:
         """What a batch left. Changed by whoever gets it: asked for again, it is read again."""
@@ -125,15 +102,15 @@ def partitions_of(checkpoint: Path, batch_id: int) -> int:
     return max((int(number) + 1 for partitions in offsets.values() for number in partitions), default=0)
 
 
-def _admit(gate: Gate, summary: pa.Table, partitions: int) -> tuple[int, Admission]:
-    """Shows a batch (`batch.summary`) to the gate; returns how many lines it has, and what it admits."""
+def _admit(gate: Gate, summary: pa.Table, partitions: int) -> Admission:
+    """What the gate admits of a batch, given as its `batch.summary`."""
     ordered = summary.filter(pc.not_equal(summary["broker"], "")).sort_by("place")
     of_clocks = pc.equal(ordered["verdict"], CLOCK)
     lines, clocks = ordered.filter(pc.invert(of_clocks)), ordered.filter(of_clocks)
     repeated = pa.concat_tables([lines.slice(0, 0), *(_repeated(gate, log, part) for log, part in _by_log(lines))])
     times = gate.clocks([_clock(row) for row in clocks.to_pylist()], partitions)
     counted = repeated.group_by(list(LOG)).aggregate([([], "count_all")]).rename_columns([*LOG, input_lines.REPEATED])
-    return len(summary) - len(clocks), Admission(repeated["place"].to_pylist(), counted, list(map(_clock_row, times)))
+    return Admission(repeated["place"].to_pylist(), counted, list(map(_clock_row, times)))
 
 
 def _by_log(lines: pa.Table) -> list[tuple[LogName, pa.Table]]:

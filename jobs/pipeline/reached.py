@@ -3,21 +3,18 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from jobs.common.times import instant
-
-if TYPE_CHECKING:
-    pass
+from jobs.health.tally import Tally
 
 
 @dataclass(frozen=True)
 class Reached:
     """How far the stages are."""
 
-    stage: str  # what is being waited for
+    stage: str  # the stage that the run waits for
     lines: int = 0
-    share: float | None = None  # of the input's bytes; None: it has no end
+    share: float | None = None  # of the input's bytes; None: the input has no end
     slices: int = 0  # cut from the input
     tracked: int = 0  # micro-batches of the tracker
     event_ms: int | None = None
@@ -26,7 +23,7 @@ class Reached:
     late_events: int = 0
 
     def text(self) -> str:
-        """For a person, on one line."""
+        """One line for a terminal."""
         if not self.lines and not self.tracked:
             return self.stage
         parts = [self.stage, f"{self.lines:,} lines" + ("" if self.share is None else f" ({self.share:.0%})")]
@@ -36,3 +33,19 @@ class Reached:
             parts.append(f"{self.groups} groups")
             parts.append(f"{self.rebalances} rebalances")
         return "  ".join(parts)
+
+
+def reached(stage: str, tally: Tally, *, lines: int = 0, share: float | None = None, slices: int = 0) -> Reached:
+    """How far the tracker is by its tally, in a run that has cut this much from its input."""
+    summaries = tally.summaries()
+    return Reached(
+        stage,
+        lines=lines,
+        share=share,
+        slices=slices,
+        tracked=tally.tracked_batches,
+        event_ms=max((summary["at_ms"] for summary in summaries), default=None),
+        groups=sum(summary["groups"] for summary in summaries),
+        rebalances=tally.rebalances,
+        late_events=sum(summary["late_events"] for summary in summaries),
+    )

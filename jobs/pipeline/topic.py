@@ -16,8 +16,6 @@ from pyspark.sql import functions as F
 from schemas import raw_lines
 from schemas.names import CLOCK, LINE
 
-EARLIEST: Final = "earliest"
-LATEST: Final = "latest"
 NOT_SHIPPED: Final = "NOT_SHIPPED"
 """Code of `quarantine.reason`: a record of the topic that `rebalance ship` did not write; the detail says what is wrong with it."""
 
@@ -41,7 +39,7 @@ class Topic:
 
     bootstrap: str
     name: str
-    starting: str = EARLIEST  # of a topic that was not read before
+    starting: str = "earliest"  # or latest; for a topic that was not read before
     max_offsets: int = 100_000  # records in a micro-batch, at most
     accept_loss: bool = False  # go on where records were deleted before they were read
     settings: Mapping[str, str] = field(default_factory=dict, repr=False)  # of Kafka's Java client; may hold secrets

@@ -32,7 +32,7 @@ from jobs.health.batches import TrackedBatch
 from jobs.lakehouse import delta_log, tables
 from jobs.lakehouse.folder import replay_advice
 from jobs.pipeline import shards
-from jobs.pipeline.stopping import Stopping
+from jobs.pipeline.queries import QueryEnd, ensure_tables, start_query
 from schemas import group_events, names
 from schemas.tables import TRACK_TABLES
 
@@ -60,17 +60,13 @@ def start_track(
     once: bool,
     events_from: Path | None = None,
     observer: Observer | None = None,
-    stopping: Stopping | None = None,
+    ending: QueryEnd | None = None,
 ) -> StreamingQuery:
     """Starts the query. `once`: it ends by itself when all commits that are there have been tracked.
 
     `events_from`: the lakehouse that has the events, if it is another one.
     """
-    for name, schema in TRACK_TABLES.items():
-        path = tables.ensure_table(lakehouse, name, schema)
-        if tables.last_version(path, APP_ID) is not None and not (checkpoint / "offsets").is_dir():
-            # Batches are numbered by the checkpoint: with a new one, its first ones would be taken for old ones.
-            raise UserError(f"{lakehouse} was written with another checkpoint than {checkpoint}: keep or delete both")
+    ensure_tables(lakehouse, TRACK_TABLES, checkpoint, APP_ID)
     # The source must exist before its first commit.
     source = tables.ensure_table(events_from or lakehouse, names.GROUP_EVENTS, group_events.SCHEMA)
     if not (checkpoint / "offsets").is_dir() and delta_log.versions(source)[0] > 0:
@@ -78,14 +74,9 @@ def start_track(
         raise UserError(f"the first commits of {kept} are gone (rebalance maintain): {replay_advice(kept)}")
     events = shards.to_events(read_group_events(spark, source), settings.shards)
     finished = shards.follow(events, TrackerSettings(lateness_ms=settings.lateness_ms, kafka_version=settings.kafka_version))
-    writer = (
-        finished.writeStream.queryName("track")
-        .option("checkpointLocation", tables.for_spark(checkpoint))
-        .foreachBatch((stopping or Stopping()).guard(_batch_writer(lakehouse, observer)))
-    )
-    # Without a trigger interval an idle query would list the source's log a hundred times a second.
-    trigger = writer.trigger(availableNow=True) if once else writer.trigger(processingTime="500 milliseconds")
-    return trigger.start()
+    write = _batch_writer(lakehouse, observer)
+    # Without an interval an idle query would list the source's log a hundred times a second.
+    return start_query("track", finished, write, checkpoint=checkpoint, once=once, interval="500 milliseconds", ending=ending)
 
 
 def read_group_events(spark: SparkSession, table: Path) -> DataFrame:

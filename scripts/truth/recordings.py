@@ -125,7 +125,7 @@ def track(recordings: Sequence[Recording], folder: Path) -> Path:
 
     source, lakehouse = folder / "input", folder / "lakehouse"
     settings = Settings(timezones=tuple(sorted(stage(recordings, source).items())))
-    run(source, lakehouse, settings=settings, once=True, progress=Progress(Console(stderr=True)), short_run=True)
+    run(source, lakehouse, settings=settings, once=True, show=Progress(Console(stderr=True)).show, short_run=True)
     return lakehouse
 
 

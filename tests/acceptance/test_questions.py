@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 import json
 import re
 from collections import defaultdict
@@ -11,12 +10,10 @@ from pathlib import Path
 
 import pytest
 from deltalake import DeltaTable
-from rich.console import Console
 
 from jobs.answers import ask, evidence, questions
 from jobs.answers.duckdb_views import QuestionReader
 from jobs.answers.spark_views import create_views
-from jobs.cli.progress import Progress
 from jobs.common.settings import Settings
 from jobs.lakehouse.reader import TableReader
 from jobs.logs.files import discover
@@ -42,8 +39,7 @@ GIVEN = [
 def lakehouse(spark, tmp_path_factory):
     """The lakehouse of the recording, with its tables and views in Spark."""
     folder = tmp_path_factory.mktemp("recorded") / "lake"
-    progress = Progress(Console(file=io.StringIO()))
-    run.run(page.RECORDING, folder, settings=Settings(), once=True, progress=progress, spark=spark)
+    run.run(page.RECORDING, folder, settings=Settings(), once=True, spark=spark)
     create_views(spark, folder)
     return folder
 

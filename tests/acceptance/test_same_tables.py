@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import functools
 import gzip
-import io
 import json
 import random
 from collections import Counter
@@ -16,10 +15,8 @@ from pathlib import Path
 
 import pytest
 from deltalake import DeltaTable
-from rich.console import Console
 
 from coordinator_model.events import FIND_COORDINATOR
-from jobs.cli.progress import Progress
 from jobs.common.settings import Settings
 from jobs.logs.spool import SpoolSettings
 from jobs.pipeline import feeder
@@ -37,7 +34,7 @@ ONE_BATCH = 1_000_000
 def track(spark, source, folder, *, slice_lines=ONE_BATCH):
     """Runs the pipeline to the end of the input; returns the lakehouse."""
     settings = Settings(timezone=ZONE, slice_lines=slice_lines)
-    run(source, folder, settings=settings, once=True, progress=Progress(Console(file=io.StringIO())), spark=spark)
+    run(source, folder, settings=settings, once=True, spark=spark)
     return folder
 
 

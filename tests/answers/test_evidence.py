@@ -154,7 +154,7 @@ def test_a_run_remembers_its_input_even_if_it_comes_to_nothing(tmp_path, logs, m
     monkeypatch.setattr(run, "check_java", lambda: None)
     monkeypatch.setattr(run, "_feeding", stop)
     with pytest.raises(RuntimeError, match="stop here"):
-        run.run(logs, tmp_path / "new", settings=Settings(), once=True, progress=None)
+        run.run(logs, tmp_path / "new", settings=Settings(), once=True)
     assert lakehouses.known_inputs(tmp_path / "new") == [logs]
 
 

@@ -5,7 +5,6 @@ What counts is the tables: those of a run in one process. Executors have nothing
 
 from __future__ import annotations
 
-import io
 import json
 import shutil
 import subprocess
@@ -14,10 +13,8 @@ from pathlib import Path
 
 import pytest
 from deltalake import DeltaTable
-from rich.console import Console
 
 from jobs.cli.entry import main
-from jobs.cli.progress import Progress
 from jobs.common.settings import load
 from jobs.demo.local_broker import LocalBroker
 from jobs.lakehouse.folder import Lakehouse
@@ -67,8 +64,7 @@ def logs(tmp_path_factory):
 def reference(spark, logs, settings, tmp_path_factory):
     """What a run in one process writes."""
     lakehouse = tmp_path_factory.mktemp("reference") / "lake"
-    progress = Progress(Console(file=io.StringIO()))
-    run.run(logs, lakehouse, settings=load(settings), once=True, progress=progress, spark=spark)
+    run.run(logs, lakehouse, settings=load(settings), once=True, spark=spark)
     return rows(lakehouse, TRACKED), account(lakehouse)
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 import os
 import shutil
 import signal
@@ -14,10 +13,8 @@ from pathlib import Path
 
 import pytest
 from deltalake import DeltaTable
-from rich.console import Console
 
 from jobs.cli import health as health_command
-from jobs.cli.progress import Progress
 from jobs.common.settings import Settings
 from jobs.health import reading
 from jobs.health.exposition import CONTENT_TYPE
@@ -46,9 +43,8 @@ def logs(tmp_path_factory):
 
 
 def run(spark, logs, lake, **options):
-    progress = Progress(Console(file=io.StringIO(), width=200))
     settings = Settings(timezone="America/New_York", slice_lines=2_500)
-    return pipeline.run(logs, lake, settings=settings, progress=progress, spark=spark, **options)
+    return pipeline.run(logs, lake, settings=settings, spark=spark, **options)
 
 
 def judge(lake):
@@ -81,7 +77,7 @@ def watched(spark, logs, tmp_path_factory):
     seen = {}
     deadline = time.monotonic() + 300
 
-    def show(_, reached):
+    def show(reached):
         if not reached.tracked or seen.get("stopped"):
             return
         seen["metrics"] = scrape(port)
@@ -90,9 +86,7 @@ def watched(spark, logs, tmp_path_factory):
             seen["stopped"] = True
             os.kill(os.getpid(), signal.SIGTERM)
 
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(Progress, "show", show)
-        run(spark, logs, lake, once=False, metrics=("127.0.0.1", port))
+    run(spark, logs, lake, once=False, metrics=("127.0.0.1", port), show=show)
     return lake, seen
 
 
@@ -173,7 +167,7 @@ def test_a_table_that_cannot_be_written_stops_nothing(spark, logs, tmp_path):
     lake.mkdir()
     (lake / "pipeline_health").write_text("a file where the folder should be")
     told = []
-    outcome = run(spark, logs, lake, once=True, tell=told.append)
+    outcome = run(spark, logs, lake, once=True, warn=told.append)
     assert outcome.added["lines_read"] == LINES + UNREADABLE
     assert outcome.added["rebalances"] > 10
     assert len(told) == 1

@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-import io
 from pathlib import Path
 
 import pytest
 from confluent_kafka import Consumer, TopicPartition
-from rich.console import Console
 
 from jobs.cli.entry import main
-from jobs.cli.progress import Progress
 from jobs.common.settings import Settings
 from jobs.health import reading
 from jobs.pipeline import run
@@ -44,7 +41,6 @@ def test_a_row_says_how_many_records_wait_behind_its_batch(spark, broker, record
         lake,
         settings=Settings(),
         once=True,
-        progress=Progress(Console(file=io.StringIO(), width=200)),
         spark=spark,
         topic=TopicInput(broker.bootstrap, TOPIC, max_offsets=MOST),
     )

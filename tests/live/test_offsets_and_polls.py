@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 import json
 import shutil
 import signal
@@ -15,10 +14,8 @@ import pytest
 from confluent_kafka import Consumer, KafkaException, TopicPartition
 from confluent_kafka.admin import AdminClient
 from deltalake import DeltaTable
-from rich.console import Console
 
 from jobs.cli.entry import main
-from jobs.cli.progress import Progress
 from jobs.common.settings import Settings
 from jobs.demo.local_broker import LocalBroker
 from jobs.kafka.offsets_capture import OffsetsFrom
@@ -125,8 +122,7 @@ def recorded(broker, tmp_path_factory):
 
 
 def tables(spark, source, lakehouse, **settings):
-    progress = Progress(Console(file=io.StringIO(), width=200))
-    outcome = pipeline.run(source, lakehouse, settings=Settings(**settings), once=True, progress=progress, spark=spark)
+    outcome = pipeline.run(source, lakehouse, settings=Settings(**settings), once=True, spark=spark)
     assert outcome.late_events == 0
     names = ("rebalances", "group_transitions", "member_sessions", "findings", "quarantine", "input_lines")
     found = {name: DeltaTable(str(lakehouse / name)).to_pyarrow_table().to_pylist() for name in names}
@@ -202,8 +198,7 @@ def test_the_pipeline_reads_the_cluster_itself_and_goes_on_with_the_next_run(spa
     offsets = OffsetsFrom(broker.bootstrap, "live")
 
     def run(source):
-        progress = Progress(Console(file=io.StringIO(), width=200))
-        return pipeline.run(source, tmp_path / "lake", settings=Settings(), once=True, progress=progress, spark=spark, offsets=offsets)
+        return pipeline.run(source, tmp_path / "lake", settings=Settings(), once=True, spark=spark, offsets=offsets)
 
     first = run(None)
     rows = DeltaTable(str(tmp_path / "lake" / "rebalances")).to_pyarrow_table().to_pylist()

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import gzip
-import io
 import json
 import time
 from collections import Counter
@@ -15,10 +14,8 @@ from confluent_kafka import Producer, TopicPartition
 from confluent_kafka.admin import AdminClient
 from confluent_kafka.cimpl import NewTopic
 from deltalake import DeltaTable
-from rich.console import Console
 
 from jobs.cli.entry import main
-from jobs.cli.progress import Progress
 from jobs.common.errors import QueryFailedError, UserError
 from jobs.common.settings import Settings
 from jobs.kafka.topic_records import line_headers, log_headers
@@ -46,8 +43,7 @@ def ship(broker, folder, cluster, name, topic, state):
 
 
 def run(spark, lakehouse, source=None, topic=None, **settings):
-    progress = Progress(Console(file=io.StringIO(), width=200))
-    return pipeline.run(source, lakehouse, settings=Settings(**settings), once=True, progress=progress, spark=spark, topic=topic)
+    return pipeline.run(source, lakehouse, settings=Settings(**settings), once=True, spark=spark, topic=topic)
 
 
 def tables(lakehouse, cluster):

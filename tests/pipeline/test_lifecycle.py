@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import gzip
-import io
 import shutil
 import threading
 from contextlib import contextmanager
@@ -13,9 +12,7 @@ from pathlib import Path
 import pytest
 from deltalake import DeltaTable
 from pyspark.sql.pandas.types import to_arrow_schema
-from rich.console import Console
 
-from jobs.cli.progress import Progress
 from jobs.common.errors import UserError
 from jobs.common.settings import Settings
 from jobs.lakehouse import delta_log, event_copy, swap
@@ -24,6 +21,7 @@ from jobs.lakehouse.folder import Lakehouse
 from jobs.lakehouse.maintain import Policy, maintain, unread_from
 from jobs.pipeline import run as pipeline
 from jobs.pipeline import track
+from jobs.pipeline.alone import ingest_files
 from jobs.pipeline.replay import replay
 from schemas.names import GROUP_EVENTS
 from schemas.tables import TABLES, TRACK_TABLES
@@ -64,16 +62,12 @@ def logs(folder, halves, part):
 
 def run(spark, source, lake):
     forget(spark)
-    return pipeline.run(source, lake, settings=SETTINGS, once=True, progress=quiet(), spark=spark)
+    return pipeline.run(source, lake, settings=SETTINGS, once=True, spark=spark)
 
 
 def forget(spark):
     """Each command is a process of its own, whose Spark remembers no table of another."""
     spark._jvm.org.apache.spark.sql.delta.DeltaLog.clearCache()
-
-
-def quiet():
-    return Progress(Console(file=io.StringIO(), width=200))
 
 
 def tables(lake, names=tuple(TRACK_TABLES)):
@@ -136,7 +130,7 @@ def test_a_lakehouse_that_is_maintained_replayed_and_swapped_is_as_if_nothing_ha
 
     # Replayed from files that mix batches.
     forget(spark)
-    outcome = replay(lake, new, settings=SETTINGS, progress=quiet(), spark=spark)
+    outcome = replay(lake, new, settings=SETTINGS, spark=spark)
     assert (outcome.before, outcome.without_events, outcome.events) == (None, 0, DeltaTable(str(events)).count())
     assert len(DeltaTable(str(new / GROUP_EVENTS)).file_uris()) > 1
     assert tables(new) == tables(lake)
@@ -144,7 +138,7 @@ def test_a_lakehouse_that_is_maintained_replayed_and_swapped_is_as_if_nothing_ha
         run(spark, tmp_path / "logs", new)
 
     # Track is behind while files that it has to read are replaced, their rows deleted, and all that is not needed is deleted.
-    pipeline.ingest_alone(logs(tmp_path, halves, 2), lake, settings=SETTINGS, once=True, session=lambda: spark)
+    ingest_files(logs(tmp_path, halves, 2), lake, settings=SETTINGS, once=True, spark=spark)
     last = last_batches(lake)
     before = DeltaTable(str(events)).count()
     unread = unread_from(Lakehouse(lake).track_checkpoint)
@@ -163,7 +157,7 @@ def test_a_lakehouse_that_is_maintained_replayed_and_swapped_is_as_if_nothing_ha
     # The replay takes up what came since, and takes the lakehouse's place.
     account = tables(lake, ("input_lines", "quarantine"))
     forget(spark)
-    outcome = replay(lake, new, settings=SETTINGS, progress=quiet(), spark=spark, swap_them=True)
+    outcome = replay(lake, new, settings=SETTINGS, spark=spark, swap_them=True)
     assert outcome.before == swap.before_of(lake)
     assert not new.exists()
     assert tables(lake) == tables(undisturbed)

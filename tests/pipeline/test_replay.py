@@ -295,7 +295,7 @@ def test_what_cannot_be_swapped(tmp_path):
 def test_what_cannot_be_replayed(lake, tmp_path, swapped):
     def refused(old, new):
         with pytest.raises(UserError) as refusal:
-            replay(old, new, settings=Settings(), progress=None, swap_them=swapped, spark=object())
+            replay(old, new, settings=Settings(), swap_them=swapped, spark=object())
         assert "\n" not in str(refusal.value)
         return str(refusal.value)
 
@@ -322,7 +322,7 @@ def test_a_jvm_that_outlived_its_pipeline_holds_the_swap_off(lake, tmp_path):
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
         process.stdout.readline()
         with pytest.raises(UserError, match="stop it first"):
-            replay(lake, tmp_path / "new", settings=Settings(), progress=None, swap_them=True, spark=object())
+            replay(lake, tmp_path / "new", settings=Settings(), swap_them=True, spark=object())
         process.stdin.close()
 
 

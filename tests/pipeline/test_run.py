@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 import os
 import shutil
 import signal
@@ -13,11 +12,9 @@ from pathlib import Path
 
 import pytest
 from deltalake import DeltaTable
-from rich.console import Console
 
 from jobs.cli import health
 from jobs.cli.entry import FAILED
-from jobs.cli.progress import Progress
 from jobs.common.errors import QueryFailedError
 from jobs.common.settings import Settings
 from jobs.health.memory import descendants
@@ -41,9 +38,8 @@ def logs(tmp_path_factory):
     return folder
 
 
-def run(spark, logs, lakehouse, *, once=True, **settings):
-    progress = Progress(Console(file=io.StringIO(), width=200))
-    return pipeline.run(logs, lakehouse, settings=Settings(timezone=ZONE, **settings), once=once, progress=progress, spark=spark)
+def run(spark, logs, lakehouse, *, once=True, show=lambda _: None, **settings):
+    return pipeline.run(logs, lakehouse, settings=Settings(timezone=ZONE, **settings), once=once, spark=spark, show=show)
 
 
 def tables(lakehouse, names=tuple(TRACK_TABLES)):
@@ -133,14 +129,13 @@ def test_the_events_alone_give_the_same_tables_in_a_new_lakehouse(spark, referen
     assert tables(tmp_path / "lake") == tables(reference[0])
 
 
-def test_following_ends_when_it_is_told_to(spark, logs, tmp_path, monkeypatch):
-    def stop_when_tracked(_, reached):
+def test_following_ends_when_it_is_told_to(spark, logs, tmp_path):
+    def stop_when_tracked(reached):
         if reached.tracked and reached.rebalances:
             os.kill(os.getpid(), signal.SIGTERM)
 
-    monkeypatch.setattr(Progress, "show", stop_when_tracked)
     handler = signal.getsignal(signal.SIGTERM)
-    outcome = run(spark, logs, tmp_path / "lake", once=False)
+    outcome = run(spark, logs, tmp_path / "lake", once=False, show=stop_when_tracked)
     assert outcome.signal == signal.SIGTERM
     assert outcome.added["rebalances"] > 0
     assert signal.getsignal(signal.SIGTERM) is handler

@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-import io
 import json
 import re
 from collections import Counter
 
 import pytest
 from deltalake import DeltaTable
-from rich.console import Console
 
 from jobs.answers import questions
 from jobs.cli.entry import main
-from jobs.cli.progress import Progress
 from jobs.common.settings import Settings
 from jobs.lakehouse import reader
 from jobs.pipeline import run
@@ -36,8 +33,7 @@ def told(spark, tmp_path_factory):
     places = {}
     for what, kinds in (("alone", []), ("among", list(hostile.NAMES))):
         source, lakehouse = hostile.write_logs(folder / f"{what}-in", kinds), folder / f"{what}-lake"
-        progress = Progress(Console(file=io.StringIO(), width=200))
-        outcome = run.run(source, lakehouse, settings=Settings(timezone=hostile.ZONE), once=True, progress=progress, spark=spark)
+        outcome = run.run(source, lakehouse, settings=Settings(timezone=hostile.ZONE), once=True, spark=spark)
         assert outcome.late_events == 0
         places[what] = source, lakehouse
     return places

@@ -1,0 +1,93 @@
+"""Starts streaming queries, and ends them between two micro-batches.
+
+`StreamingQuery.stop` breaks off a micro-batch in the middle. Nothing is lost, since the next run repeats the batch, but the work is wasted
+and files stay behind that no table refers to. So the writer of each query first checks whether the queries are about to end. Spark has
+numbered a refused batch already: the next run begins with it.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Iterable, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from jobs.common.errors import UserError
+from jobs.lakehouse import tables
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+    from pyspark.sql.streaming.query import StreamingQuery
+    from pyspark.sql.types import StructType
+
+FINISH_SECONDS: Final = 60.0
+"""How long a micro-batch may take to finish before it is broken off."""
+_POLL_SECONDS: Final = 0.05
+
+WriteBatch = Callable[["DataFrame", int], None]
+
+
+class QueryEndingError(Exception):
+    """The query was told to end before this micro-batch."""
+
+
+class QueryEnd:
+    """Ends a set of queries: each finishes the micro-batch that it writes, and begins no other."""
+
+    def __init__(self) -> None:
+        self._requested = threading.Event()
+
+    def guard(self, write: WriteBatch) -> WriteBatch:
+        """A foreachBatch function that refuses every micro-batch once the queries are to end."""
+
+        def write_unless_ending(batch: DataFrame, batch_id: int) -> None:
+            if self._requested.is_set():
+                raise QueryEndingError
+            write(batch, batch_id)
+
+        return write_unless_ending
+
+    def end(self, queries: Iterable[StreamingQuery]) -> None:
+        """Ends the queries: each when its micro-batch is finished, at the latest after FINISH_SECONDS."""
+        self._requested.set()
+        until = time.monotonic() + FINISH_SECONDS
+        for query in queries:
+            try:
+                while query.isActive and query.status["isTriggerActive"] and time.monotonic() < until:
+                    time.sleep(_POLL_SECONDS)
+                query.stop()
+            except Exception:  # noqa: BLE001, PERF203, S112 - a query that cannot be stopped has already ended
+                continue
+
+
+def ensure_tables(lakehouse: Path, schemas: Mapping[str, StructType], checkpoint: Path, app_id: str) -> None:
+    """Makes the tables that a query writes. UserError: they were written with another checkpoint.
+
+    The checkpoint numbers the micro-batches. A table would take the first ones of a new checkpoint for batches that it already has.
+    """
+    for name, schema in schemas.items():
+        path = tables.ensure_table(lakehouse, name, schema)
+        if tables.last_version(path, app_id) is not None and not (checkpoint / "offsets").is_dir():
+            raise UserError(f"{lakehouse} was written with another checkpoint than {checkpoint}: keep or delete both")
+
+
+def start_query(
+    name: str,
+    rows: DataFrame,
+    write: WriteBatch,
+    *,
+    checkpoint: Path,
+    once: bool,
+    interval: str = "1 second",
+    ending: QueryEnd | None = None,
+) -> StreamingQuery:
+    """Starts a query. `once`: it ends by itself when the input that is there now is worked off. `interval`: from one look to the next."""
+    trigger = {"availableNow": True} if once else {"processingTime": interval}
+    return (
+        rows.writeStream.queryName(name)
+        .foreachBatch((ending or QueryEnd()).guard(write))
+        .option("checkpointLocation", tables.for_spark(checkpoint))
+        .trigger(**trigger)
+        .start()
+    )

@@ -1,0 +1,159 @@
+"""The stages of `rebalance run`: the feeder and the streaming queries, and how they end."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Final
+
+from jobs.common.errors import QueryFailedError
+from jobs.common.failures import root_cause
+from jobs.common.interrupts import Interrupts
+from jobs.common.settings import Settings
+from jobs.health.watch import Watch
+from jobs.kafka.offsets_capture import OffsetsCapture
+from jobs.lakehouse.folder import Lakehouse
+from jobs.pipeline import topic_input
+from jobs.pipeline.feeder import Feeder
+from jobs.pipeline.ingest import start_ingest
+from jobs.pipeline.ingest_topic import start_ingest_topic
+from jobs.pipeline.jvm import jvm_end
+from jobs.pipeline.queries import QueryEnd
+from jobs.pipeline.reached import Reached, reached
+from jobs.pipeline.topic_input import TopicInput
+from jobs.pipeline.track import start_track
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+    from pyspark.sql.streaming.query import StreamingQuery
+
+    from jobs.health.batches import IngestedBatch
+
+_POLL_SECONDS: Final = 0.2
+
+
+class Stages:
+    """The queries of one run. Queries whose feeder or topic is missing are not started."""
+
+    def __init__(
+        self,
+        spark: SparkSession,
+        house: Lakehouse,
+        settings: Settings,
+        *,
+        once: bool,
+        watch: Watch,
+        feeder: Feeder | None = None,
+        capture: OffsetsCapture | None = None,
+        topic: TopicInput | None = None,
+    ) -> None:
+        self._spark = spark
+        self._house = house
+        self._once = once
+        self._watch = watch
+        self._feeder = feeder
+        self._capture = capture
+        self._topic_batches = 0
+        self._topic_lines = 0
+        self._worked_off = threading.Event()
+        self._ending = QueryEnd()
+        self.queries: dict[str, StreamingQuery] = {}
+        try:
+            self._start(settings, topic)
+        except BaseException:
+            self._stop()
+            raise
+        watch.follow(spark, self.queries, feeder.unread_bytes if feeder is not None else lambda: None)
+
+    def _start(self, settings: Settings, topic: TopicInput | None) -> None:
+        house, watch = self._house, self._watch
+        if self._feeder is not None:
+            self.queries["ingest"] = start_ingest(
+                self._spark,
+                spool_slices=self._feeder.slices_folder,
+                lakehouse=house.folder,
+                checkpoint=house.ingest_checkpoint,
+                observer=watch.ingested("ingest"),
+                ending=self._ending,
+            )
+        if topic is not None:
+            self.queries["ingest-topic"] = start_ingest_topic(
+                self._spark,
+                topic_input.topic_of(topic, settings.slice_lines),
+                lakehouse=house.folder,
+                checkpoint=house.topic_checkpoint,
+                once=self._once,
+                observer=self._observe_topic,
+                ending=self._ending,
+            )
+        self.queries["track"] = start_track(
+            self._spark,
+            lakehouse=house.folder,
+            checkpoint=house.track_checkpoint,
+            settings=settings,
+            once=False,
+            observer=watch.tracked,
+            ending=self._ending,
+        )
+
+    def work(self, show: Callable[[Reached], None], interrupts: Interrupts) -> None:
+        """Waits until the input is worked off, a signal comes, or a stage fails."""
+        threading.Thread(target=self._work_off, name="work-off", daemon=True).start()
+        try:
+            while interrupts.signal is None and not self._worked_off.wait(_POLL_SECONDS):
+                self._check()
+                show(self.reached())
+            if interrupts.signal is None:
+                self._check()
+        except QueryFailedError:
+            raise
+        except Exception as error:
+            if interrupts.signal is None:  # a JVM that got the same signal may already be gone
+                raise QueryFailedError("Spark", jvm_end(self._spark) or root_cause(error), self._house.log) from error
+        finally:
+            self._stop()
+            self._watch.leave()
+
+    def _work_off(self) -> None:
+        """Waits for one stage after the other. `_check` reports a stage that fails meanwhile."""
+        if self._feeder is not None:
+            self._feeder.ended.wait()
+        if not self._once:
+            return
+        try:
+            for name, query in self.queries.items():
+                if name == "ingest-topic":
+                    query.awaitTermination()
+                else:
+                    query.processAllAvailable()
+        except Exception:  # noqa: BLE001
+            return
+        self._worked_off.set()
+
+    def _check(self) -> None:
+        for source, stage in ((self._feeder, "reading the input"), (self._capture, "reading __consumer_offsets")):
+            if source is not None and source.error is not None:
+                raise QueryFailedError(stage, root_cause(source.error), self._house.log)
+        for name, query in self.queries.items():
+            if (error := query.exception()) is not None:
+                raise QueryFailedError(name, topic_input.loss(error) or root_cause(error), self._house.log) from error
+
+    def _observe_topic(self, batch: IngestedBatch) -> None:
+        self._watch.ingested("ingest-topic")(batch)
+        self._topic_batches += 1
+        self._topic_lines += batch.lines_read
+
+    def reached(self) -> Reached:
+        """How far the stages are."""
+        batches, lines, share = self._topic_batches, self._topic_lines, None
+        stage = "tracking" if self._once else "following"
+        if (feeder := self._feeder) is not None:
+            batches, lines = batches + feeder.slices, lines + feeder.lines
+            if self._once and (newest := feeder.newest):
+                share = newest.bytes_read / max(newest.bytes_total, 1)
+            if self._once and not feeder.ended.is_set():
+                stage = "reading"
+        return reached(stage, self._watch.tally, lines=lines, share=share, slices=batches)
+
+    def _stop(self) -> None:
+        self._ending.end(self.queries.values())
