@@ -14,20 +14,11 @@ from jobs.answers.duckdb_views import Answer, QuestionReader
 from jobs.answers.questions import Question
 from jobs.common.errors import QuestionError
 from jobs.common.text import printable
+from jobs.common.times import EPOCH, SPAN, parse_span
 
-BEGINNING: Final = datetime(1970, 1, 1, tzinfo=timezone.utc)
 MOST_ROWS: Final = 1_000_000
 
-_SPAN: Final = re.compile(r"(\d{1,9})(ms|s|m|h|d|w)")
 _CLOCK: Final = re.compile(r"\d\d:\d\d(?::\d\d(?:\.\d{3}|\.\d{6})?)?")
-_UNITS: Final = {
-    "ms": timedelta(milliseconds=1),
-    "s": timedelta(seconds=1),
-    "m": timedelta(minutes=1),
-    "h": timedelta(hours=1),
-    "d": timedelta(days=1),
-    "w": timedelta(weeks=1),
-}
 _NEWEST: Final = """
     SELECT max(e.at) AS newest FROM group_events AS e WHERE e.kind <> 'end' AND (:cluster IS NULL OR e.cluster = :cluster)
 """
@@ -80,7 +71,7 @@ def newest(reader: QuestionReader, cluster: str | None) -> datetime:
     """The newest time in the tables, of all clusters or of one: what `now` means."""
     rows = reader.ask(_NEWEST.replace(":cluster", "$cluster"), {"cluster": cluster}).rows
     found = rows[0][0]
-    return found if isinstance(found, datetime) else BEGINNING
+    return found if isinstance(found, datetime) else EPOCH
 
 
 def values(question: Question, given: Mapping[str, str], now: datetime) -> dict[str, Any]:
@@ -92,7 +83,7 @@ def values(question: Question, given: Mapping[str, str], now: datetime) -> dict[
     for name in given:
         if name not in question.names:
             raise QuestionError(f"{question.name} takes no {name} (it takes: {', '.join(question.names) or 'nothing'})")
-    until = instant(given["until"], now, name="until") if "until" in given else now
+    until = parse_instant(given["until"], now, name="until") if "until" in given else now
     found: dict[str, Any] = {}
     for parameter in question.parameters:
         name = parameter.name
@@ -100,9 +91,9 @@ def values(question: Question, given: Mapping[str, str], now: datetime) -> dict[
         if name == "until":
             found[name] = until
         elif name in questions.TIMES:
-            found[name] = (until if name == "at" else BEGINNING) if text is None else instant(text, until, name=name)
+            found[name] = (until if name == "at" else EPOCH) if text is None else parse_instant(text, until, name=name)
         elif name in questions.SPANS:
-            found[name] = span(text or "", name=name) // timedelta(milliseconds=1)
+            found[name] = parse_span(text or "", name=name) // timedelta(milliseconds=1)
         elif name in questions.CHOICES:
             found[name] = _one_of(name, text or "")
         elif name in questions.TEXTS:
@@ -112,17 +103,17 @@ def values(question: Question, given: Mapping[str, str], now: datetime) -> dict[
     return found
 
 
-def instant(text: str, now: datetime, *, name: str) -> datetime:
+def parse_instant(text: str, now: datetime, *, name: str) -> datetime:
     """A time as it was typed: ISO 8601, in UTC unless it says otherwise, or a duration before `now`.
 
     A time alone is one of the day of `now`. A day alone is its beginning; as `until`, its end.
     """
     text = text.strip()
-    if _SPAN.fullmatch(text):
+    if SPAN.fullmatch(text):
         try:
-            return now - span(text, name=name)
+            return now - parse_span(text, name=name)
         except OverflowError:
-            return BEGINNING
+            return EPOCH
     typed = f"{now.date().isoformat()}T{text}" if _CLOCK.fullmatch(text) else text.upper().replace("Z", "+00:00")
     try:
         found = datetime.fromisoformat(typed)
@@ -134,14 +125,6 @@ def instant(text: str, now: datetime, *, name: str) -> datetime:
             f"--{name} {printable(text, 40)}: neither a time in UTC (2026-11-21T05:10:00, 05:10) nor a duration before the newest (24h)"
         ) from None
     return found
-
-
-def span(text: str, *, name: str) -> timedelta:
-    """A duration: a whole number and one of ms, s, m, h, d, w."""
-    match = _SPAN.fullmatch(text.strip())
-    if match is None:
-        raise QuestionError(f"{name} {printable(text, 40)}: not a duration, such as 90s, 5m or 24h")
-    return int(match.group(1)) * _UNITS[match.group(2)]
 
 
 def _one_of(name: str, text: str) -> str:

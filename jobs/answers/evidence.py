@@ -11,13 +11,14 @@ import json
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from datetime import datetime, timezone
+from datetime import datetime
 from pathlib import Path
 from typing import Any, Final
 
 from coordinator_model.events import PROMPT_MS
 from jobs.answers.duckdb_views import QuestionReader
 from jobs.common.errors import EvidenceError
+from jobs.common.times import epoch_ms, iso
 from jobs.logs.bytes import open_log
 from jobs.logs.client_reader import ClientTimes
 from jobs.logs.files import LogFile, discover
@@ -214,7 +215,7 @@ def to_json(proofs: Sequence[Proof]) -> str:
         for name, value in proof.row.items():
             if name in {"evidence", "batch_id", "step"}:
                 continue
-            row[name] = _iso(value) if isinstance(value, datetime) else value
+            row[name] = iso(epoch_ms(value)) if isinstance(value, datetime) else value
         if "details" in row:
             row["details"] = json.loads(row["details"] or "{}")
         lines = [
@@ -229,7 +230,3 @@ def to_json(proofs: Sequence[Proof]) -> str:
         ]
         shown.append({**row, "lines": lines})
     return json.dumps(shown, indent=2)
-
-
-def _iso(time: datetime) -> str:
-    return time.astimezone(timezone.utc).isoformat(timespec="milliseconds").replace("+00:00", "Z")

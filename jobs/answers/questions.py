@@ -16,7 +16,6 @@ these names are rewritten. Values are always bound, never pasted.
 from __future__ import annotations
 
 import re
-import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
 from difflib import get_close_matches
@@ -25,11 +24,10 @@ from pathlib import Path
 from typing import Any, Final
 
 from jobs.common.errors import QuestionError
-from jobs.common.places import PROJECT
+from jobs.common.places import data_folder
 
-_INSTALLED: Final = Path(sys.prefix) / "share" / "kafka-rebalance" / "sql"
-SQL: Final = next((path for path in (PROJECT / "sql", _INSTALLED) if (path / "why.sql").is_file()), PROJECT / "sql")
-"""The folder of the questions: the checkout's, else where a wheel puts them."""
+SQL: Final = data_folder("sql", "why.sql")
+"""The folder of the questions."""
 
 FIFTEEN: Final = (
     "why",

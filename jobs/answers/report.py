@@ -10,7 +10,7 @@ from typing import Any, Final
 
 from jobs.answers.duckdb_views import QuestionReader
 from jobs.common.errors import LakehouseError
-from jobs.common.times import instant
+from jobs.common.times import iso
 
 Row = dict[str, Any]
 
@@ -142,7 +142,7 @@ def _timed(row: Row, *embedded: str) -> Row:
     shown: Row = {}
     for name, value in row.items():
         if name in _TIMES:
-            shown[_TIMES[name]] = None if value is None else instant(value).replace(" ", "T") + "Z"
+            shown[_TIMES[name]] = None if value is None else iso(value)
         else:
             shown[name] = json.loads(value) if name in embedded and value else value
     return shown

@@ -11,7 +11,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Sequence
-from datetime import datetime, timedelta, timezone
+from datetime import datetime
 from typing import Any, Final
 
 from rich.console import Console
@@ -20,9 +20,8 @@ from rich.text import Text
 from jobs.answers.duckdb_views import Answer
 from jobs.cli.columns import Columns
 from jobs.common.text import printable, short_member
-from jobs.common.times import duration, instant
+from jobs.common.times import duration, epoch_ms, instant, iso
 
-_EPOCH: Final = datetime(1970, 1, 1, tzinfo=timezone.utc)
 _CELL: Final = 60  # characters of a cell in a table
 _TEXT_CELL: Final = 32_767  # what a spreadsheet takes
 _PROSE: Final = frozenset({"message", "reason", "detail", "last_reason", "topics", "requests_of"})
@@ -83,13 +82,8 @@ def to_json(answer: Answer) -> str:
     return json.dumps(rows, indent=2)
 
 
-def epoch_ms(time: datetime) -> int:
-    """Milliseconds since 1970, whole ones."""
-    return (time - _EPOCH) // timedelta(milliseconds=1)
-
-
 def _plain(value: Any) -> Any:
-    return instant(epoch_ms(value)).replace(" ", "T") + "Z" if isinstance(value, datetime) else value
+    return iso(epoch_ms(value)) if isinstance(value, datetime) else value
 
 
 def _csv_cell(value: Any) -> str:

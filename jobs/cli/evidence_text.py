@@ -10,9 +10,8 @@ from rich.console import Console
 from rich.text import Text
 
 from jobs.answers.evidence import Proof
-from jobs.cli.answer_text import epoch_ms
 from jobs.common.text import printable, who
-from jobs.common.times import duration, instant
+from jobs.common.times import duration, epoch_ms, instant
 
 
 def render(proofs: Sequence[Proof], console: Console, *, most: int) -> None:

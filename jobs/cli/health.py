@@ -5,16 +5,16 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
-from jobs.answers.ask import span
 from jobs.common.errors import UserError
 from jobs.common.text import printable
+from jobs.common.times import parse_span
 from jobs.health.reading import read, to_json, well
 from jobs.health.verdict import STATE_WINDOW_MS, Limits, problems
 
 
 def limits_of(times: Mapping[str, str], *, quarantined: float, late: float, divergences: int) -> Limits:
     """Limits as they are typed: times as 60s, 5m, by option; shares in percent. UserError: no such time."""
-    typed = {name: round(span(text, name=f"--{name.replace('_', '-')}").total_seconds() * 1_000) for name, text in times.items()}
+    typed = {name: round(parse_span(text, name=f"--{name.replace('_', '-')}").total_seconds() * 1_000) for name, text in times.items()}
     if typed["window"] > STATE_WINDOW_MS:
         raise UserError("--window: 24h at most")
     return Limits(

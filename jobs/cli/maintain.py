@@ -7,7 +7,7 @@ from datetime import datetime, timezone
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from jobs.answers.ask import span
+from jobs.common.times import parse_span
 from jobs.lakehouse.maintain import Done, Policy, maintain
 
 if TYPE_CHECKING:
@@ -17,9 +17,9 @@ if TYPE_CHECKING:
 def run(lakehouse: Path, keep: str | None, keep_events: str | None, grace: str, console: Console, *, dry_run: bool) -> int:
     """Maintains the lakehouse and tells what was done; the exit code. UserError: see `maintain`, or a time that is none."""
     policy = Policy(
-        keep=span(keep, name="--keep") if keep is not None else None,
-        keep_events=span(keep_events, name="--keep-events") if keep_events is not None else None,
-        grace=span(grace, name="--grace"),
+        keep=parse_span(keep, name="--keep") if keep is not None else None,
+        keep_events=parse_span(keep_events, name="--keep-events") if keep_events is not None else None,
+        grace=parse_span(grace, name="--grace"),
     )
     with console.status("") as status:
         done = list(maintain(lakehouse, policy, now=datetime.now(timezone.utc), dry_run=dry_run, told=status.update))

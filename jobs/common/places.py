@@ -1,8 +1,9 @@
-"""The JARs of this project, Spark's and those of a Kafka broker: which, and where `make` has put them."""
+"""Where this project keeps its JARs and settings files, and which JARs it needs."""
 
 from __future__ import annotations
 
 import os
+import sys
 from pathlib import Path
 from typing import Final
 
@@ -23,6 +24,22 @@ OTHER_KAFKA: Final = {"3.9.1": ("org.apache.kafka:kafka_2.13:3.9.1", *_LOG4J)}
 """The same of other releases, which nobody has to have."""
 
 PROJECT: Final = Path(__file__).resolve().parents[2]
+
+
+def data_folder(name: str, holding: str) -> Path:
+    """The folder `name` that holds this file: the checkout's, else where a wheel puts it."""
+    installed = Path(sys.prefix) / "share" / "kafka-rebalance" / name
+    return next((path for path in (PROJECT / name, installed) if (path / holding).is_file()), PROJECT / name)
+
+
+def version() -> str:
+    """The version of the installed package; `unknown` in a folder that was never installed."""
+    from importlib import metadata  # 20 ms that only this needs
+
+    try:
+        return metadata.version("kafka-rebalance")
+    except metadata.PackageNotFoundError:
+        return "unknown"
 
 
 def jar_dir() -> Path:

@@ -1,11 +1,41 @@
-"""Times and durations as a person reads them."""
+"""Times and durations: as people type them, as people and programs read them."""
 
 from __future__ import annotations
 
+import re
 from datetime import datetime, timedelta, timezone
 from typing import Final
 
-_EPOCH: Final = datetime(1970, 1, 1, tzinfo=timezone.utc)
+from jobs.common.errors import UserError
+from jobs.common.text import printable
+
+EPOCH: Final = datetime(1970, 1, 1, tzinfo=timezone.utc)
+SPAN: Final = re.compile(r"(\d{1,9}(?:\.\d{1,3})?)(ms|s|m|h|d|w)")
+_UNITS: Final = {
+    "ms": timedelta(milliseconds=1),
+    "s": timedelta(seconds=1),
+    "m": timedelta(minutes=1),
+    "h": timedelta(hours=1),
+    "d": timedelta(days=1),
+    "w": timedelta(weeks=1),
+}
+
+
+def epoch_ms(time: datetime) -> int:
+    """Whole milliseconds since 1970 of an aware time."""
+    return (time - EPOCH) // timedelta(milliseconds=1)
+
+
+def instant(at_ms: int | None) -> str:
+    """A time as ISO 8601 in UTC, to the millisecond, with a blank in the middle."""
+    if at_ms is None:
+        return "-"
+    return (EPOCH + timedelta(milliseconds=at_ms)).isoformat(sep=" ", timespec="milliseconds")[:23]
+
+
+def iso(at_ms: int) -> str:
+    """A time as ISO 8601 in UTC, to the millisecond, for programs: 2026-11-21T17:27:33.641Z."""
+    return instant(at_ms).replace(" ", "T") + "Z"
 
 
 def duration(milliseconds: int | None) -> str:
@@ -22,8 +52,9 @@ def duration(milliseconds: int | None) -> str:
     return f"{seconds // 3_600} h {seconds % 3_600 // 60} m"
 
 
-def instant(epoch_ms: int | None) -> str:
-    """A time as ISO 8601 in UTC, to the millisecond, with a blank in the middle."""
-    if epoch_ms is None:
-        return "-"
-    return (_EPOCH + timedelta(milliseconds=epoch_ms)).isoformat(sep=" ", timespec="milliseconds")[:23]
+def parse_span(text: str, *, name: str) -> timedelta:
+    """A duration as typed: a number and one of ms, s, m, h, d, w. UserError: not a duration; `name` says of what."""
+    match = SPAN.fullmatch(text.strip())
+    if match is None:
+        raise UserError(f"{name} {printable(text, 40)}: not a duration, such as 90s, 5m or 24h")
+    return float(match.group(1)) * _UNITS[match.group(2)]

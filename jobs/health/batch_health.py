@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
+from jobs.common.times import epoch_ms
 from jobs.health.memory import Memory
 
 
@@ -66,7 +67,7 @@ def batch_health(
     """
     spent = progress["durationMs"]
     duration = int(spent.get("triggerExecution", progress["batchDuration"]))
-    at = epoch_ms(progress["timestamp"]) + duration
+    at = epoch_ms(datetime.fromisoformat(progress["timestamp"].replace("Z", "+00:00"))) + duration
     operators = progress.get("stateOperators") or ()
     return BatchHealth(
         at=at,
@@ -95,8 +96,3 @@ def batch_health(
         jvm_memory_bytes=memory.jvm,
         worker_memory_bytes=memory.workers,
     )
-
-
-def epoch_ms(iso: str) -> int:
-    """Spark's way to write a time, 2026-11-21T17:27:33.641Z."""
-    return round(datetime.fromisoformat(iso.replace("Z", "+00:00")).timestamp() * 1_000)

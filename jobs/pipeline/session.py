@@ -16,14 +16,13 @@ from typing import TYPE_CHECKING, Final
 from pyspark import SparkConf, SparkContext
 from pyspark.sql import SparkSession
 
-from jobs.common.places import COORDINATES, PROJECT, jar_paths
+from jobs.common.places import COORDINATES, PROJECT, data_folder, jar_paths
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-_INSTALLED: Final = Path(sys.prefix) / "share" / "kafka-rebalance" / "conf"
-CONF: Final = next((path for path in (PROJECT / "conf", _INSTALLED) if path.is_dir()), PROJECT / "conf")
-"""The folder of the settings files: the checkout's, else where a wheel puts them."""
+CONF: Final = data_folder("conf", "spark-defaults.conf")
+"""The folder of the settings files."""
 
 _LOG4J: Final = "-Dlog4j2.configurationFile="
 # Compiles less eagerly: a run of seconds ends sooner, one of hours is slower. With it the JVM keeps 48 MB of compiled code by default,
