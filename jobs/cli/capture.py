@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable, Collection
-from contextlib import ExitStack
 from pathlib import Path
-from typing import IO
 
 from jobs.common.errors import UserError
 from jobs.common.interrupts import Interrupts
-from jobs.kafka import dump_offsets
 from jobs.kafka import poll as polls
 from jobs.kafka.clients import Cluster, check_cluster_name
+from jobs.kafka.dump_offsets import dump_to_file
 from jobs.logs.record_reader import is_record_file
 
 Complain = Callable[[str], None]
@@ -20,20 +17,12 @@ Complain = Callable[[str], None]
 
 def dump(bootstrap: str, config: Path | None, out: Path | None, *, follow: bool, everything: bool, complain: Complain) -> int:
     """Writes the dump; returns the exit code. What was done is told beside it, on stderr."""
+    if out is not None and (not is_record_file(out.name) or out.suffix == ".gz"):
+        raise UserError(f"--out {out}: name it *.jsonl, or `rebalance run` will pass it over")
     cluster = Cluster(bootstrap, config)
-    with Interrupts() as interrupts, ExitStack() as files:
-        after = None if out is None else dump_offsets.continued(out)
-        file = sys.stdout if out is None else files.enter_context(_opened(out))
-
-        def write(text: str) -> None:
-            file.write(text + "\n")
-            if follow:
-                file.flush()
-
-        done = dump_offsets.dump(
-            cluster, write, stopped=lambda: interrupts.signal is not None, everything=everything, follow=follow, after=after
-        )
-    complain(f"{done.read:,} records of {done.partitions} partitions read, {done.written:,} written")
+    with Interrupts() as interrupts:
+        counts = dump_to_file(cluster, out, stopped=lambda: interrupts.signal is not None, everything=everything, follow=follow)
+    complain(f"{counts.read:,} records of {counts.partitions} partitions read, {counts.written:,} written")
     if interrupts.signal is not None and not follow:
         return 128 + interrupts.signal
     return 0
@@ -62,15 +51,5 @@ def poll(
             )
         except OSError as error:
             raise UserError(f"cannot write to {folder}: {error.strerror}") from None
-    complain(f"{answered:,} polls of {len(poller.known):,} groups in {folder}")
+    complain(f"{answered:,} polls of {len(poller.last_lines):,} groups in {folder}")
     return 0
-
-
-def _opened(path: Path) -> IO[str]:
-    if not is_record_file(path.name) or path.suffix == ".gz":
-        raise UserError(f"--out {path}: name it *.jsonl, or `rebalance run` will pass it over")
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        return path.open("a", encoding="ascii")
-    except OSError as error:
-        raise UserError(f"cannot write {path}: {error.strerror}") from None

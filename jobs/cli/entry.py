@@ -498,9 +498,9 @@ def ship(
     Stop it at any time, in any way; the same command continues where it was. A cluster that is away is waited for.
     """
     from jobs.cli import ship as ships
-    from jobs.kafka.ship_state import Target
+    from jobs.kafka.ship_state import ShipTarget
 
-    target = Target(cluster, broker, topic)
+    target = ShipTarget(cluster, broker, topic)
     return ships.ship(inputs, target, bootstrap, config, state, timezone=timezone, once=once, complain=_complain)
 
 

@@ -10,13 +10,13 @@ from jobs.common.interrupts import Interrupts
 from jobs.kafka.clients import Cluster, check_cluster_name
 from jobs.kafka.finder import Finder
 from jobs.kafka.outbox import Outbox
-from jobs.kafka.ship_state import ShipState, Target
-from jobs.kafka.shipper import Shipper, with_zone
+from jobs.kafka.ship_state import ShipState, ShipTarget
+from jobs.kafka.shipper import Shipper, settings_with_zone
 
 
 def ship(
     inputs: Sequence[Path],
-    target: Target,
+    target: ShipTarget,
     bootstrap: str,
     config: Path | None,
     state: Path | None,
@@ -29,7 +29,7 @@ def ship(
     check_cluster_name("--cluster", target.cluster)
     if target.broker != "clients":
         check_cluster_name("--broker", target.broker)
-    settings = with_zone(timezone)
+    settings = settings_with_zone(timezone)
     path = state or Path(f"ship-{target.cluster}-{target.broker}.json")
     find = Finder(inputs, target, complain)
     with Interrupts() as interrupts, ShipState(path, target) as file:
@@ -38,7 +38,7 @@ def ship(
             return interrupts.signal is not None
 
         outbox = Outbox(Cluster(bootstrap, config), target.topic, stopped=stopped, complain=complain, once=once)
-        shipper = Shipper(find, file, outbox, settings=settings)
+        shipper = Shipper(find, file, outbox, settings)
         began = time.monotonic()
         try:
             if outbox.connect():
@@ -46,8 +46,8 @@ def ship(
                 shipper.ship(once=once, stopped=stopped, complain=complain)
         finally:
             outbox.close()
-    done = shipper.done
-    complain(f"{done.delivered:,} of {done.read:,} lines delivered in {time.monotonic() - began:.0f} s; the others tell of no group")
+    counts = shipper.counts
+    complain(f"{counts.delivered:,} of {counts.read:,} lines delivered in {time.monotonic() - began:.0f} s; the others tell of no group")
     if once and interrupts.signal is not None:
         return 128 + interrupts.signal
     return 0

@@ -1,6 +1,6 @@
-"""Kafka's own encodings, field by field: the classic one, and the compact one of flexible versions (KIP-482).
+"""Reads Kafka's encodings field by field: the classic one, and the compact one of flexible versions (KIP-482).
 
-Bytes may be anything. What they are not is told by an UnreadableError, and a length that is a lie costs no memory.
+The bytes may be anything. UnreadableError says what is wrong with them, and a wrong length costs no memory.
 """
 
 from __future__ import annotations
@@ -14,11 +14,11 @@ _MAX_VARINT_BYTES: Final = 5
 
 
 class UnreadableError(ValueError):
-    """The bytes are not what Kafka or a client of it writes."""
+    """Neither Kafka nor a client of it writes such bytes."""
 
 
-class Reader:
-    """Fields of a record, one after the other. `compact`: as in flexible versions."""
+class FieldReader:
+    """Reads the fields of a record one after the other. `compact`: in the encoding of flexible versions."""
 
     def __init__(self, data: bytes, *, compact: bool = False) -> None:
         self._data = data
@@ -53,14 +53,14 @@ class Reader:
         raise UnreadableError("a number that does not end")
 
     def string(self) -> str:
-        """A text that must be there."""
+        """A text that may not be null."""
         text = self.nullable_string()
         if text is None:
             raise UnreadableError("a negative length")
         return text
 
     def nullable_string(self) -> str | None:
-        """A text, or none."""
+        """A text, or None for null."""
         length = self.unsigned_varint() - 1 if self.compact else self.int16()
         if length == -1:
             return None
@@ -70,26 +70,26 @@ class Reader:
             raise UnreadableError("a name is not UTF-8") from None
 
     def bytes_(self) -> bytes:
-        """Bytes that must be there."""
+        """Bytes that may not be null."""
         data = self.nullable_bytes()
         if data is None:
             raise UnreadableError("a negative length")
         return data
 
     def nullable_bytes(self) -> bytes | None:
-        """Bytes, or none."""
+        """Bytes, or None for null."""
         length = self.unsigned_varint() - 1 if self.compact else self.int32()
         return None if length == -1 else self._take(_length(length))
 
     def array(self, element: Callable[[], _T], smallest: int) -> list[_T]:
-        """Elements that take at least `smallest` bytes each: a wrong number of them must not cost memory."""
+        """Elements that take at least `smallest` bytes each, so that a wrong count costs no memory."""
         count = _length(self.unsigned_varint() - 1 if self.compact else self.int32())
         if count * smallest > self.left:
             raise UnreadableError("ends too early")
         return [element() for _ in range(count)]
 
     def tagged_fields(self) -> None:
-        """What a later version may have added to a flexible record: passed over."""
+        """Skips the fields that a later version may have added to a flexible record."""
         if self.compact:
             for _ in range(self.unsigned_varint()):
                 self.unsigned_varint()  # the tag

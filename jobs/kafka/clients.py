@@ -1,4 +1,4 @@
-"""Clients of a cluster, for what reads from one or writes to one: `rebalance dump-offsets`, `rebalance poll`, `rebalance ship`."""
+"""Clients of a cluster, for `rebalance dump-offsets`, `poll`, `ship` and `run --kafka`."""
 
 from __future__ import annotations
 
@@ -17,17 +17,17 @@ from confluent_kafka.admin import AdminClient
 from jobs.common.errors import UserError
 
 CONNECT_SECONDS: Final = 15.0
-_STEP_SECONDS: Final = 1.0
 
-_OWN: Final = frozenset({"group.id", "enable.auto.commit", "enable.partition.eof"})
+_STEP_SECONDS: Final = 1.0
+_IGNORED: Final = frozenset({"group.id", "enable.auto.commit", "enable.partition.eof"})
 _SECRET: Final = re.compile(r"password|passphrase|secret|\.key$|\.key\.pem$|jaas|oauthbearer\.config|user\.info", re.IGNORECASE)
-_LEAST_TOLD: Final = 4  # characters of a word of a secret that is looked for in what a client says
+_SHORTEST_SECRET: Final = 4  # characters: shorter words of a secret are not looked for in a client's messages
 
 
 def read_config(path: Path | None) -> dict[str, str]:
-    """Settings of librdkafka from a file of `name=value` lines, as kcat takes it: security.protocol, sasl.username and the like.
+    """Settings of librdkafka from a file of `name=value` lines, in the format of kcat: security.protocol, sasl.username and others.
 
-    UserError: it cannot be read, or holds a secret and is not private (`_exposed`).
+    UserError: the file cannot be read, or it holds a secret and other users can read or change it.
     """
     if path is None:
         return {}
@@ -38,24 +38,23 @@ def read_config(path: Path | None) -> dict[str, str]:
         raise UserError(f"cannot read {path}: {error.strerror if isinstance(error, OSError) else 'it is not UTF-8'}") from None
     settings: dict[str, str] = {}
     for number, line in enumerate(lines, 1):
-        text = line.strip()
-        if not text or text.startswith(("#", "!")):
+        name, separator, value = (part.strip() for part in line.partition("="))
+        if name.startswith(("#", "!")) or not line.strip():
             continue
-        name, separator, value = text.partition("=")
-        if not separator or not name.strip():
+        if not separator or not name:
             raise UserError(f"{path}, line {number}: write name=value")
-        if name.strip() not in _OWN:
-            settings[name.strip()] = value.strip()
+        if name not in _IGNORED:
+            settings[name] = value
     secret = next((name for name in settings if _SECRET.search(name)), None)
-    if secret is not None and os.name == "posix" and (whom := _exposed(status)):
-        raise UserError(f"{path} holds {secret} and can be {whom}: chmod 600 {path}")
+    if secret is not None and os.name == "posix" and (access := foreign_access(status)):
+        raise UserError(f"{path} holds {secret} and can be {access}: chmod 600 {path}")
     return settings
 
 
-def _exposed(status: os.stat_result) -> str:
-    """Who but its owner may read or change a file, if anybody.
+def foreign_access(status: os.stat_result) -> str:
+    """Which users other than its owner may read or change a file; empty if none may.
 
-    The group of a file of root may read it: so does root hand a secret to a service, and Kubernetes to a container.
+    The group may read a file that root owns: root hands secrets to services this way, and Kubernetes to containers.
     """
     mode = status.st_mode
     if mode & (stat.S_IROTH | stat.S_IWOTH):
@@ -66,79 +65,78 @@ def _exposed(status: os.stat_result) -> str:
 
 
 def check_cluster_name(option: str, name: str) -> None:
-    """Refuses a name that cannot be the name of a folder which is read."""
+    """UserError: the pipeline would not read a folder of this name."""
     if not name or "/" in name or name == "clients" or name.startswith((".", "_")) or not name.isprintable():
         raise UserError(f"{option} {name}: this becomes the name of a folder, and must be one that is read")
 
 
-class Cluster:
-    """One cluster, and what its clients last complained of."""
+def reason(error: KafkaException) -> str:
+    """The message of an exception of the client."""
+    first = error.args[0] if error.args else error
+    return str(first.str()) if isinstance(first, KafkaError) else str(first)
 
-    def __init__(self, bootstrap: str, config: Path | None = None) -> None:
+
+def without_secrets(text: str, settings: Mapping[str, Any]) -> str:
+    """A message of a client without the secrets among its settings: some messages quote the setting that they are about."""
+    for name, value in settings.items():
+        if _SECRET.search(name):
+            words = [value, *(word for word in re.split(r"[\s=,;]+", value) if len(word) >= _SHORTEST_SECRET)]
+            for word in sorted(words, key=len, reverse=True):
+                text = text.replace(word, "…") if word else text
+    return text
+
+
+class Cluster:
+    """Makes the clients of one cluster. `last_error`: the last problem that one of them reported."""
+
+    def __init__(self, bootstrap: str, config: Path | None = None, *, connect_seconds: float = CONNECT_SECONDS) -> None:
         self.bootstrap = bootstrap
-        self._said: str = ""
-        self._refused = False  # by the cluster, which will not change its mind
-        silent = logging.getLogger("rebalance.kafka")  # librdkafka's own words go nowhere: what matters we say in one line
-        silent.addHandler(logging.NullHandler())
-        silent.propagate = False
-        self._logger = silent
-        self._settings: dict[str, Any] = {**read_config(config), "bootstrap.servers": bootstrap, "error_cb": self._heard}
+        self.last_error = ""
+        self._connect_seconds = connect_seconds
+        self._login_refused = False  # which no further attempt changes
+        self._logger = logging.getLogger("rebalance.kafka")  # discards librdkafka's log: its errors become lines of ours
+        self._logger.addHandler(logging.NullHandler())
+        self._logger.propagate = False
+        self._settings: dict[str, Any] = {**read_config(config), "bootstrap.servers": bootstrap, "error_cb": self._on_error}
 
     def admin(self) -> AdminClient:
-        """An admin client that has reached the cluster. UserError: it cannot be reached, and why."""
+        """An admin client that has reached the cluster. UserError: it cannot be reached."""
         try:
             admin = AdminClient(self._settings, logger=self._logger)
         except KafkaException as error:
-            raise UserError(f"wrong settings of the client: {self._told(reason(error))}") from None
-        until = time.monotonic() + CONNECT_SECONDS
+            raise self._wrong_settings(error) from None
+        until = time.monotonic() + self._connect_seconds
         while True:
             try:
                 admin.list_topics(timeout=_STEP_SECONDS)
             except KafkaException as error:  # noqa: PERF203 - each attempt may fail
-                admin.poll(0)  # hands over what the client has to say
-                if self._refused or time.monotonic() > until:
-                    raise UserError(f"cannot reach a cluster at {self.bootstrap}: {self._said or reason(error)}") from None
+                admin.poll(0)  # calls _on_error
+                if self._login_refused or time.monotonic() > until:
+                    raise UserError(f"cannot reach a cluster at {self.bootstrap}: {self.last_error or reason(error)}") from None
             else:
                 return admin
 
     def consumer(self) -> Consumer:
         """A consumer that joins no group and commits nothing."""
-        own = {"group.id": "rebalance", "enable.auto.commit": False, "enable.partition.eof": True, "isolation.level": "read_uncommitted"}
-        return Consumer({**self._settings, **own}, logger=self._logger)
+        fixed = {"group.id": "rebalance", "enable.auto.commit": False, "enable.partition.eof": True, "isolation.level": "read_uncommitted"}
+        return Consumer({**self._settings, **fixed}, logger=self._logger)
 
-    def producer(self, defaults: Mapping[str, Any], own: Mapping[str, Any]) -> Producer:
-        """A producer, not yet connected. The user's settings go before `defaults`, and `own` before both. UserError: they are wrong."""
+    def producer(self, defaults: Mapping[str, Any], fixed: Mapping[str, Any]) -> Producer:
+        """A producer, not yet connected. The user's settings override `defaults`, `fixed` overrides both. UserError: they are wrong."""
         try:
-            return Producer({**defaults, **self._settings, **own}, logger=self._logger)
+            return Producer({**defaults, **self._settings, **fixed}, logger=self._logger)
         except KafkaException as error:
-            raise UserError(f"wrong settings of the client: {self._told(reason(error))}") from None
+            raise self._wrong_settings(error) from None
 
     def setting(self, name: str) -> str | None:
         """A setting that the user gave."""
         value = self._settings.get(name)
         return None if value is None else str(value)
 
-    @property
-    def said(self) -> str:
-        """What a client last complained of."""
-        return self._said
+    def _on_error(self, error: KafkaError) -> None:
+        if error.code() != KafkaError._ALL_BROKERS_DOWN:  # noqa: SLF001 - it follows an error that says more
+            self.last_error = without_secrets(str(error.str()), self._settings)
+            self._login_refused = error.code() == KafkaError._AUTHENTICATION  # noqa: SLF001
 
-    def _heard(self, error: KafkaError) -> None:
-        if error.code() != KafkaError._ALL_BROKERS_DOWN:  # noqa: SLF001 - which says less than the one before it
-            self._said = self._told(str(error.str()))
-            self._refused = error.code() == KafkaError._AUTHENTICATION  # noqa: SLF001
-
-    def _told(self, text: str) -> str:
-        """What a client says, without the secrets that it was given: some errors quote the setting that they are about."""
-        for name, value in self._settings.items():
-            if _SECRET.search(name):
-                words = [value, *(word for word in re.split(r"[\s=,;]+", value) if len(word) >= _LEAST_TOLD)]
-                for word in sorted(words, key=len, reverse=True):
-                    text = text.replace(word, "…") if word else text
-        return text
-
-
-def reason(error: KafkaException) -> str:
-    """What an exception of the client says, in a few words."""
-    first = error.args[0] if error.args else error
-    return str(first.str()) if isinstance(first, KafkaError) else str(first)
+    def _wrong_settings(self, error: KafkaException) -> UserError:
+        return UserError(f"wrong settings of the client: {without_secrets(reason(error), self._settings)}")

@@ -1,9 +1,9 @@
-"""`rebalance dump-offsets`: the records of `__consumer_offsets` that say what groups are, as lines of JSON (record_lines.py).
+"""`rebalance dump-offsets`: writes the records of `__consumer_offsets` that describe groups as lines of JSON (jobs/logs/record_reader.py).
 
-A partition is read from its first record, or behind the last one that a file has, to where it ended when the dump began.
-Its records lie in a file of their own until all
-partitions are read; then they are written in the order of their times, as the pipeline reads them, whatever their number. With
-`follow` the dump goes on with what is written from then on, and tells every few seconds that it lives.
+A dump reads each partition from its first record, or from behind the last one that the file has, to its end when the dump began. It keeps
+the records of each partition in a temporary file, and then writes all of them in the order of their times, which is how the pipeline
+reads them. So memory stays small however many records there are. With `follow` the dump goes on with new records, and writes a sign of
+life every few seconds.
 """
 
 from __future__ import annotations
@@ -13,29 +13,31 @@ import heapq
 import json
 import os
 import re
+import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass
 from datetime import datetime, timezone
 from pathlib import Path
 from typing import IO, Any, Final
 
-from confluent_kafka import TIMESTAMP_NOT_AVAILABLE, Consumer, KafkaError, KafkaException, Message, TopicPartition
+from confluent_kafka import Consumer, KafkaError, KafkaException, Message, TopicPartition
 
 from jobs.common.errors import UserError
 from jobs.kafka.clients import CONNECT_SECONDS, Cluster, reason
 from jobs.kafka.group_metadata import GROUP_KEY
 
-TOPIC: Final = "__consumer_offsets"
 FORMAT: Final = "rebalance-offsets-1"
 ALIVE_SECONDS: Final = 5.0
+"""Between two signs of life."""
 
+_TOPIC: Final = "__consumer_offsets"
 _BATCH: Final = 500
 _WAIT_SECONDS: Final = 0.5
 _PLACE: Final = re.compile(rb'"partition":(\d+),"offset":(\d+)')
-_TIME: Final = re.compile(rb'"timestamp":(\d+)')
+_TIME: Final = re.compile(rb'"timestamp":(-?\d+)')
 _NO_LEADER_YET: Final = frozenset(
     {KafkaError.NOT_LEADER_FOR_PARTITION, KafkaError.LEADER_NOT_AVAILABLE, KafkaError.UNKNOWN_TOPIC_OR_PART, KafkaError._UNKNOWN_PARTITION}  # noqa: SLF001
 )
@@ -43,8 +45,8 @@ _GROUP_KEY: Final = GROUP_KEY.to_bytes(2, "big")
 
 
 @dataclass
-class Dumped:
-    """What was read and what was written."""
+class DumpCounts:
+    """How much was read and written."""
 
     partitions: int = 0
     read: int = 0
@@ -52,169 +54,70 @@ class Dumped:
 
 
 @dataclass(frozen=True)
-class Known:
-    """Where a dump that is there ends: the last offset by partition, and the newest time in it, epoch ms (-1: none)."""
+class DumpPosition:
+    """Where an earlier dump ends: the last offset of each partition, and the newest time in it (epoch ms; -1: none)."""
 
     offsets: Mapping[int, int]
     newest_ms: int = -1
 
 
-class BrokersTime:
-    """A time that has come on the brokers: the newest that was read, and what has passed since. This machine's clock is none of theirs."""
+class BrokerClock:
+    """The brokers' time: the newest timestamp that was read, plus the time since then. The clock of this machine may differ from theirs."""
 
     def __init__(self, newest_ms: int = -1) -> None:
         self._newest_ms = newest_ms
-        self._heard = time.monotonic()
+        self._read_at = time.monotonic()
 
-    def read(self, at_ms: int) -> None:
-        """A record of this time was read."""
+    def advance(self, at_ms: int) -> None:
+        """Takes the timestamp of a record."""
         if at_ms > self.now_ms():
-            self._newest_ms, self._heard = at_ms, time.monotonic()
+            self._newest_ms, self._read_at = at_ms, time.monotonic()
 
     def now_ms(self) -> int:
-        """Epoch ms; -1 while nothing was read."""
-        return -1 if self._newest_ms < 0 else self._newest_ms + int((time.monotonic() - self._heard) * 1000)
+        """Epoch ms; -1 before the first record."""
+        return -1 if self._newest_ms < 0 else self._newest_ms + int((time.monotonic() - self._read_at) * 1000)
 
 
-def dump(
+def dump_to_file(
     cluster: Cluster,
-    write: Callable[[str], object],
+    path: Path | None,
     *,
     stopped: Callable[[], bool],
     everything: bool = False,
     follow: bool = False,
-    after: Known | None = None,
-    topic: str = TOPIC,
-) -> Dumped:
-    """Writes the lines. `everything`: commits and other kinds of groups too. UserError: the topic cannot be read, and why.
+    alive_seconds: float = ALIVE_SECONDS,
+) -> DumpCounts:
+    """Writes a dump, or continues the one in the file; without a path, writes to standard output.
 
-    `after`: where an earlier dump ends, which this one continues. With `follow`, a topic that is not there is waited for.
+    `everything` includes commits and other kinds of groups. With `follow`, a topic that does not exist yet is waited for.
+    UserError: the topic cannot be read, or the file cannot be written.
     """
-    numbers = _partitions(cluster, topic, wait=follow, stopped=stopped)
-    done = Dumped(len(numbers))
-    if not numbers:
-        return done
-    consumer = cluster.consumer()
-    brokers_time = BrokersTime(after.newest_ms if after else -1)
     try:
-        if after is None:
-            write(_header(cluster.bootstrap))
-        parts = [TopicPartition(topic, number, _first(consumer, topic, number, after)) for number in numbers]
-        consumer.assign(parts)
-        wanted = _all if everything else _of_groups
-        with tempfile.TemporaryDirectory(prefix="rebalance-dump-") as folder, ExitStack() as files:
-            spills: dict[int, IO[str]] = {}
-            open_: set[int | None] = {part.partition for part in parts}
-            while open_ and not stopped():
-                for message in _consume(consumer, topic):
-                    if message.error() is not None:
-                        open_.discard(message.partition())
-                        continue
-                    done.read += 1
-                    brokers_time.read(message.timestamp()[1])
-                    if wanted(message):
-                        number = message.partition() or 0
-                        if number not in spills:
-                            spills[number] = files.enter_context(Path(folder, str(number)).open("w+", encoding="ascii"))
-                        spills[number].write(f"{message.timestamp()[1]} {line(message)}\n")
-            if open_:
-                return done  # half a dump would put the rest of its records after later ones
-            for text in _merged(list(spills.values())):
-                write(text)
-                done.written += 1
-        if follow:
-            _follow(consumer, topic, write, wanted, done, brokers_time, stopped)
+        after = None if path is None else dump_position(path)
+        with ExitStack() as stack:
+            file: IO[str] = sys.stdout
+            if path is not None:
+                path.parent.mkdir(parents=True, exist_ok=True)
+                file = stack.enter_context(path.open("a", encoding="ascii"))
+
+            def write(text: str) -> None:
+                print(text, file=file, flush=follow)
+
+            dump = _Dump(cluster, write, after, stopped, everything=everything)
+            return dump.run(alive_seconds if follow else None)
+    except OSError as error:
+        if path is None:
+            raise
+        raise UserError(f"cannot write {path}: {error.strerror}") from None
     except KafkaException as error:
-        raise UserError(f"reading {topic} of {cluster.bootstrap} failed: {reason(error)}") from None
-    finally:
-        consumer.close()
-    return done
+        raise UserError(f"reading {_TOPIC} of {cluster.bootstrap} failed: {reason(error)}") from None
 
 
-def _partitions(cluster: Cluster, topic: str, *, wait: bool, stopped: Callable[[], bool]) -> list[int]:
-    """The topic's partitions. A cluster makes it when the first group asks for its coordinator. UserError: it cannot be read."""
-    while not stopped():
-        known = cluster.admin().list_topics(topic, timeout=CONNECT_SECONDS).topics.get(topic)
-        error = known.error if known is not None else None
-        if known is not None and error is None:
-            return sorted(known.partitions)
-        if not wait or (error is not None and error.code() != KafkaError.UNKNOWN_TOPIC_OR_PART):
-            said = f": {error.str()}" if error is not None else ""
-            raise UserError(f"cannot read {topic} of {cluster.bootstrap}{said}; no group has committed yet, or reading it is not allowed")
-        time.sleep(_WAIT_SECONDS)
-    return []
-
-
-def _follow(
-    consumer: Consumer,
-    topic: str,
-    write: Callable[[str], object],
-    wanted: Callable[[Message], bool],
-    done: Dumped,
-    brokers_time: BrokersTime,
-    stopped: Callable[[], bool],
-) -> None:
-    """Writes what comes, and every few seconds a sign of life: what was written before is past, though nobody writes anything more."""
-    told = time.monotonic()
-    while not stopped():
-        for message in _consume(consumer, topic):
-            if message.error() is not None:
-                continue
-            done.read += 1
-            brokers_time.read(message.timestamp()[1])
-            if wanted(message):
-                write(line(message))
-                done.written += 1
-        now = time.monotonic()
-        if brokers_time.now_ms() >= 0 and now - told >= ALIVE_SECONDS:
-            told = now
-            write(json.dumps({"timestamp": brokers_time.now_ms(), "read": done.read}, separators=(",", ":")))
-
-
-def line(message: Message) -> str:
-    """One record as a line."""
-    kind, at_ms = message.timestamp()
-    record = {
-        "timestamp": -1 if kind == TIMESTAMP_NOT_AVAILABLE else at_ms,
-        "partition": message.partition(),
-        "offset": message.offset(),
-        "key": _base64(message.key()),
-        "value": _base64(message.value()),
-    }
-    return json.dumps(record, separators=(",", ":"))
-
-
-def _header(bootstrap: str) -> str:
-    began = datetime.now(timezone.utc).isoformat(timespec="milliseconds")
-    return json.dumps({"format": FORMAT, "from": bootstrap, "began": began}, separators=(",", ":"))
-
-
-def _first(consumer: Consumer, topic: str, number: int, after: Known | None) -> int:
-    """Where to begin. A topic that was made anew ends before the record that is known of it."""
-    low, high = _watermarks(consumer, topic, number)
-    following = (after.offsets.get(number, -1) if after else -1) + 1
-    return following if low <= following <= high else low
-
-
-def _watermarks(consumer: Consumer, topic: str, number: int) -> tuple[int, int]:
-    """First offset and the one after the last. Partitions of a topic that was made a moment ago may have no leader yet."""
-    until = time.monotonic() + CONNECT_SECONDS
-    while True:
-        try:
-            low, high = consumer.get_watermark_offsets(TopicPartition(topic, number), timeout=CONNECT_SECONDS)
-        except KafkaException as error:  # noqa: PERF203 - each attempt may fail
-            if error.args[0].code() not in _NO_LEADER_YET or time.monotonic() > until:
-                raise
-            time.sleep(_WAIT_SECONDS)
-        else:
-            return int(low), int(high)
-
-
-def continued(path: Path) -> Known | None:
-    """Where a dump that is there ends; None if there is none. A last line that was cut is taken away."""
+def dump_position(path: Path) -> DumpPosition | None:
+    """Where the dump in a file ends; None if there is none. Removes a last line that was cut off. UserError: the file is no dump."""
     if not path.exists() or path.stat().st_size == 0:
         return None
-    last: dict[int, int] = {}
+    offsets: dict[int, int] = {}
     whole, newest_ms = 0, -1
     with path.open("rb") as file:
         for number, text in enumerate(file):
@@ -223,44 +126,152 @@ def continued(path: Path) -> Known | None:
             if not text.endswith(b"\n"):
                 break
             whole += len(text)
-            if (time_ := _TIME.search(text)) is not None:
-                newest_ms = max(newest_ms, int(time_[1]))
-            if (found := _PLACE.search(text)) is not None:
-                last[int(found[1])] = max(int(found[2]), last.get(int(found[1]), -1))
+            newest_ms = max(newest_ms, _time_ms(text))
+            if (place := _PLACE.search(text)) is not None:
+                offsets[int(place[1])] = max(int(place[2]), offsets.get(int(place[1]), -1))
     if whole < path.stat().st_size:
         os.truncate(path, whole)
-    return Known(last, newest_ms) if whole else None
+    return DumpPosition(offsets, newest_ms) if whole else None
 
 
-def _consume(consumer: Consumer, topic: str) -> list[Message]:
-    """The next records, and the ends of partitions."""
-    messages: list[Message] = consumer.consume(_BATCH, _WAIT_SECONDS)
-    for message in messages:
-        error = message.error()
-        if error is not None and error.code() != KafkaError._PARTITION_EOF:  # noqa: SLF001 - so it is called
-            raise UserError(f"reading {topic} failed: {error.str()}")
-    return messages
+class _Dump:
+    """One run of the command."""
+
+    def __init__(
+        self, cluster: Cluster, write: Callable[[str], None], after: DumpPosition | None, stopped: Callable[[], bool], *, everything: bool
+    ) -> None:
+        self._cluster = cluster
+        self._write = write
+        self._after = after
+        self._stopped = stopped
+        self._everything = everything
+        self._counts = DumpCounts()
+        self._clock = BrokerClock(after.newest_ms if after else -1)
+        self._unread: set[int] = set()  # partitions that were not read to their ends
+
+    def run(self, alive_seconds: float | None) -> DumpCounts:
+        """Writes the records that are there; then, unless `alive_seconds` is None, new ones and signs of life until it is stopped."""
+        partitions = self._partitions(wait=alive_seconds is not None)
+        self._counts.partitions = len(partitions)
+        self._unread = set(partitions)
+        if not partitions:
+            return self._counts
+        consumer = self._cluster.consumer()
+        try:
+            if self._after is None:
+                self._write(_json({"format": FORMAT, "from": self._cluster.bootstrap, "began": _now()}))
+            consumer.assign([TopicPartition(_TOPIC, number, self._start_offset(consumer, number)) for number in partitions])
+            self._write_merged(consumer)
+            if alive_seconds is not None and not self._unread:
+                self._follow(consumer, alive_seconds)
+        finally:
+            consumer.close()
+        return self._counts
+
+    def _partitions(self, *, wait: bool) -> list[int]:
+        """The topic's partitions; none if stopped before. A cluster makes the topic when the first group looks for its coordinator."""
+        bootstrap = self._cluster.bootstrap
+        while not self._stopped():
+            topic = self._cluster.admin().list_topics(_TOPIC, timeout=CONNECT_SECONDS).topics.get(_TOPIC)
+            error = topic.error if topic is not None else None
+            if topic is not None and error is None:
+                return sorted(topic.partitions)
+            if not wait or (error is not None and error.code() != KafkaError.UNKNOWN_TOPIC_OR_PART):
+                detail = f": {error.str()}" if error is not None else ""
+                raise UserError(f"cannot read {_TOPIC} of {bootstrap}{detail}; no group has committed yet, or reading it is not allowed")
+            time.sleep(_WAIT_SECONDS)
+        return []
+
+    def _start_offset(self, consumer: Consumer, number: int) -> int:
+        """The offset behind the earlier dump; the first one if the topic was made again since, and ends before that."""
+        low, high = _watermarks(consumer, number)
+        following = (self._after.offsets.get(number, -1) if self._after else -1) + 1
+        return following if low <= following <= high else low
+
+    def _next_records(self, consumer: Consumer) -> list[Message]:
+        """The next records that belong into the dump."""
+        records = []
+        for message in consumer.consume(_BATCH, _WAIT_SECONDS):
+            error = message.error()
+            if error is None:
+                self._counts.read += 1
+                self._clock.advance(message.timestamp()[1])
+                if self._everything or (message.key() or b"").startswith(_GROUP_KEY):
+                    records.append(message)
+            elif error.code() == KafkaError._PARTITION_EOF:  # noqa: SLF001 - the name of a public code
+                self._unread.discard(message.partition())
+            else:
+                raise UserError(f"reading {_TOPIC} failed: {error.str()}")
+        return records
+
+    def _write_merged(self, consumer: Consumer) -> None:
+        """Reads all partitions to their ends, then writes their records by time. If stopped before, writes none of them."""
+        with tempfile.TemporaryDirectory(prefix="rebalance-dump-") as folder, ExitStack() as files:
+            spills: dict[int, IO[bytes]] = {}
+            while self._unread and not self._stopped():
+                for message in self._next_records(consumer):
+                    number = message.partition() or 0
+                    if number not in spills:
+                        spills[number] = files.enter_context(Path(folder, str(number)).open("w+b"))
+                    spills[number].write(f"{_line(message)}\n".encode())
+            if self._unread:
+                return
+            for spill in spills.values():
+                spill.seek(0)
+            for text in heapq.merge(*spills.values(), key=_time_ms):
+                self._write(text.decode().rstrip("\n"))
+                self._counts.written += 1
+
+    def _follow(self, consumer: Consumer, alive_seconds: float) -> None:
+        """Writes new records. A sign of life says that all records before its time were written, even if none come any more."""
+        signed_at = time.monotonic()
+        while not self._stopped():
+            for message in self._next_records(consumer):
+                self._write(_line(message))
+                self._counts.written += 1
+            if self._clock.now_ms() >= 0 and time.monotonic() - signed_at >= alive_seconds:
+                signed_at = time.monotonic()
+                self._write(_json({"timestamp": self._clock.now_ms(), "read": self._counts.read}))
 
 
-def _merged(spills: list[IO[str]]) -> Iterator[str]:
-    def lines(file: IO[str]) -> Iterator[tuple[int, str]]:
-        file.seek(0)
-        for text in file:
-            at, _, record = text.rstrip("\n").partition(" ")
-            yield int(at), record
+def _watermarks(consumer: Consumer, number: int) -> tuple[int, int]:
+    """The first offset and the one behind the last. The partitions of a new topic may have no leader for a moment."""
+    until = time.monotonic() + CONNECT_SECONDS
+    while True:
+        try:
+            low, high = consumer.get_watermark_offsets(TopicPartition(_TOPIC, number), timeout=CONNECT_SECONDS)
+        except KafkaException as error:  # noqa: PERF203 - each attempt may fail
+            if error.args[0].code() not in _NO_LEADER_YET or time.monotonic() > until:
+                raise
+            time.sleep(_WAIT_SECONDS)
+        else:
+            return int(low), int(high)
 
-    for _, record in heapq.merge(*map(lines, spills)):
-        yield record
+
+def _now() -> str:
+    return datetime.now(timezone.utc).isoformat(timespec="milliseconds")
+
+
+def _line(message: Message) -> str:
+    return _json(
+        {
+            "timestamp": message.timestamp()[1],  # -1 if the record has none
+            "partition": message.partition(),
+            "offset": message.offset(),
+            "key": _base64(message.key()),
+            "value": _base64(message.value()),
+        }
+    )
+
+
+def _json(row: Mapping[str, Any]) -> str:
+    return json.dumps(row, separators=(",", ":"))
+
+
+def _time_ms(text: bytes) -> int:
+    found = _TIME.search(text)
+    return -1 if found is None else int(found[1])
 
 
 def _base64(data: Any) -> str | None:
     return None if data is None else base64.b64encode(data).decode()
-
-
-def _all(_message: Message) -> bool:
-    return True
-
-
-def _of_groups(message: Message) -> bool:
-    key = message.key()
-    return isinstance(key, bytes) and key.startswith(_GROUP_KEY)

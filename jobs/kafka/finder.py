@@ -7,38 +7,46 @@ from pathlib import Path
 
 from coordinator_model.events import CLIENTS
 from jobs.common.errors import UserError
-from jobs.kafka.ship_state import Target
-from jobs.logs.bytes import open_log
+from jobs.kafka.ship_state import ShipTarget
+from jobs.logs.bytes import LogBytes, open_log
 from jobs.logs.files import LogFile, head_of, is_log_name, printable, walk
 from jobs.logs.record_reader import is_record_file, source_of
 
 
 class Finder:
-    """Lists the logs of one broker: those in folders, and files with what their rotation left beside them."""
+    """Lists the logs of one broker: those in folders, and files that were named together with their rotated ones."""
 
-    def __init__(self, inputs: Sequence[Path], target: Target, complain: Callable[[str], None]) -> None:
+    def __init__(
+        self,
+        inputs: Sequence[Path],
+        target: ShipTarget,
+        complain: Callable[[str], None],
+        *,
+        open_file: Callable[[Path], LogBytes] = open_log,
+    ) -> None:
         self._inputs = inputs
         self._target = target
         self._complain = complain
-        self._refused: set[Path] = set()
+        self._open_file = open_file
+        self._unreadable: set[Path] = set()
         for path in inputs:
             if not path.exists():
                 raise UserError(f"--input {path}: no such file or folder")
 
     def __call__(self) -> list[LogFile]:
-        """All that can be read now, each file once, in a fixed order."""
-        found: dict[Path, LogFile] = {}
+        """All files that can be read now, each once, in a fixed order."""
+        files: dict[Path, LogFile] = {}
         for root in self._inputs:
             for file in self._in_folder(root) if root.is_dir() else self._beside(root):
                 if self._readable(file.path):
-                    found.setdefault(file.path.resolve(), file)
-        return sorted(found.values())
+                    files.setdefault(file.path.resolve(), file)
+        return sorted(files.values())
 
     def _in_folder(self, root: Path) -> list[LogFile]:
         return [self._log(root.joinpath(*parts), parts) for parts in walk(root)]
 
     def _beside(self, path: Path) -> list[LogFile]:
-        """A file that was named, and the same log rotated: server.log.1, server.log.2026-11-21-06.gz."""
+        """A file that was named, and the rotated files of this log: server.log.1, server.log.2026-11-21-06.gz."""
         try:
             names = sorted(other.name for other in path.parent.iterdir())
         except OSError:
@@ -57,14 +65,15 @@ class Finder:
         return LogFile(self._target.cluster, broker, origin, path)
 
     def _readable(self, path: Path) -> bool:
+        """Whether a file can be read; complains once if not."""
         try:
-            open_log(path).close()
+            self._open_file(path).close()
         except FileNotFoundError:
             return False  # rotated away since it was listed
         except OSError as error:
-            if path not in self._refused:
-                self._refused.add(path)
+            if path not in self._unreadable:
+                self._unreadable.add(path)
                 self._complain(f"{path}: cannot be read: {error.strerror}")
             return False
-        self._refused.discard(path)
+        self._unreadable.discard(path)
         return True

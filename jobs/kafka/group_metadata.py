@@ -1,18 +1,18 @@
-"""Records of `__consumer_offsets` that say what a classic group is: GroupMetadataKey v2, GroupMetadataValue v0 to v4.
+"""Records of `__consumer_offsets` that describe a classic group: GroupMetadataKey v2, GroupMetadataValue v0 to v4.
 
-A coordinator writes one when the leader's assignment is stored, when a group becomes empty, when a static member is replaced,
-and one without a value when the group is removed (kafka `group-coordinator/src/main/resources/common/message/GroupMetadata*.json`).
-Brokers choose the version by their protocol level: v3 since 2.3; v4 is the flexible one.
+A coordinator writes one when it stores the leader's assignment, when a group becomes empty and when a static member is replaced. When the
+group is removed it writes one without a value (kafka `group-coordinator/src/main/resources/common/message/GroupMetadata*.json`). Brokers
+choose the version by their protocol level: v3 since 2.3; v4 is the flexible one.
 """
 
 from __future__ import annotations
 
 from typing import Final, NamedTuple
 
-from jobs.kafka.bytes import Reader, UnreadableError
+from jobs.kafka.bytes import FieldReader, UnreadableError
 
 GROUP_KEY: Final = 2
-"""Type of the key: 0 and 1 are commits, 3 and more belong to other kinds of groups."""
+"""The key type of classic groups: 0 and 1 are commits, 3 and more are other kinds of groups."""
 
 NEWEST: Final = 4
 _FLEXIBLE: Final = 4
@@ -20,11 +20,11 @@ _SMALLEST_MEMBER: Final = 7  # bytes: of the compact encoding, where all texts a
 
 
 class UnsupportedVersionError(UnreadableError):
-    """A version of the value that no Kafka up to 4.2 writes."""
+    """No Kafka up to 4.2 writes this version of the value."""
 
 
-class StoredMember(NamedTuple):
-    """A member as it is stored. What a version lacks is "" or -1."""
+class MemberMetadata(NamedTuple):
+    """A member. Fields that the version of the record lacks are "" or -1."""
 
     member_id: str
     instance_id: str
@@ -36,8 +36,8 @@ class StoredMember(NamedTuple):
     assignment: bytes
 
 
-class StoredGroup(NamedTuple):
-    """A group as it is stored; `removed`: the record says that there is none any more."""
+class GroupMetadata(NamedTuple):
+    """A group. `removed`: the record has no value, because the group is gone."""
 
     group_id: str
     removed: bool
@@ -45,13 +45,13 @@ class StoredGroup(NamedTuple):
     generation: int = -1
     protocol: str = ""
     leader_id: str = ""
-    state_since_ms: int = -1  # when the group entered the state that it was in: CompletingRebalance before an assignment is stored
-    members: tuple[StoredMember, ...] = ()
+    state_since_ms: int = -1  # when the group entered its state, which is CompletingRebalance while an assignment is being stored
+    members: tuple[MemberMetadata, ...] = ()
 
 
-def decode(key: bytes, value: bytes | None) -> StoredGroup | None:
-    """The group that a record stores; None if the record is about something else. UnreadableError: what is wrong with it."""
-    reader = Reader(key)
+def decode(key: bytes, value: bytes | None) -> GroupMetadata | None:
+    """The group that a record describes; None if the record is about something else. UnreadableError: what is wrong with it."""
+    reader = FieldReader(key)
     kind = reader.int16()
     if kind < 0:
         raise UnreadableError("a negative type of key")
@@ -60,17 +60,17 @@ def decode(key: bytes, value: bytes | None) -> StoredGroup | None:
     group_id = reader.string()
     if reader.left:
         raise UnreadableError("bytes are left over in the key")
-    return StoredGroup(group_id, removed=True) if value is None else _value(group_id, value)
+    return GroupMetadata(group_id, removed=True) if value is None else _value(group_id, value)
 
 
-def _value(group_id: str, value: bytes) -> StoredGroup:
-    reader = Reader(value)
+def _value(group_id: str, value: bytes) -> GroupMetadata:
+    reader = FieldReader(value)
     version = reader.int16()
     if not 0 <= version <= NEWEST:
         raise UnsupportedVersionError(str(version))
     reader.compact = version >= _FLEXIBLE
 
-    def member() -> StoredMember:
+    def member() -> MemberMetadata:
         member_id = reader.string()
         instance_id = reader.nullable_string() if version >= 3 else None
         client_id, client_host = reader.string(), reader.string()
@@ -78,7 +78,7 @@ def _value(group_id: str, value: bytes) -> StoredGroup:
         session_timeout_ms = reader.int32()
         subscription, assignment = reader.bytes_(), reader.bytes_()
         reader.tagged_fields()
-        return StoredMember(
+        return MemberMetadata(
             member_id,
             instance_id or "",
             client_id,
@@ -89,7 +89,7 @@ def _value(group_id: str, value: bytes) -> StoredGroup:
             assignment,
         )
 
-    group = StoredGroup(
+    group = GroupMetadata(
         group_id,
         removed=False,
         protocol_type=reader.string(),

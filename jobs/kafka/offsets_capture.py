@@ -1,7 +1,7 @@
-"""`rebalance run --offsets-from`: a dump of `__consumer_offsets` that lies in the lakehouse and is continued by every run.
+"""`rebalance run --offsets-from`: keeps a dump of `__consumer_offsets` in the lakehouse, which every run continues.
 
-The pipeline reads it as a file of its input, so that its records and the lines of logs are told side by side in time. With `once` it
-is continued first; else a thread goes on with it while the pipeline follows.
+The pipeline reads the dump as a file of its input, so that its records and the lines of logs are processed side by side in time. A run with
+`--once` continues the dump first; otherwise a thread continues it while the pipeline runs.
 """
 
 from __future__ import annotations
@@ -12,9 +12,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from jobs.common.errors import UserError
-from jobs.kafka import dump_offsets
 from jobs.kafka.clients import Cluster, check_cluster_name
+from jobs.kafka.dump_offsets import dump_to_file
 
 _FILE: Final = "captured.jsonl"
 _STOP_SECONDS: Final = 10
@@ -22,7 +21,7 @@ _STOP_SECONDS: Final = 10
 
 @dataclass(frozen=True)
 class OffsetsFrom:
-    """Which cluster to read from, and its name in the tables."""
+    """The cluster to read from, and its name in the tables."""
 
     bootstrap: str
     cluster: str = "default"
@@ -30,7 +29,7 @@ class OffsetsFrom:
 
 
 class OffsetsCapture:
-    """The dump of one cluster in a folder. `error` is what it failed with, if it did."""
+    """The dump of one cluster in a folder. `error`: why the thread failed, if it did."""
 
     def __init__(self, source: OffsetsFrom, folder: Path) -> None:
         check_cluster_name("--offsets-cluster", source.cluster)
@@ -39,12 +38,12 @@ class OffsetsCapture:
         self._path = folder / source.cluster / "offsets" / _FILE
         self._cluster = Cluster(source.bootstrap, source.config)
         self._stop = threading.Event()
-        self._thread = threading.Thread(target=self._work, name="offsets", daemon=True)
+        self._thread = threading.Thread(target=self._follow, name="offsets", daemon=True)
         self._path.parent.mkdir(parents=True, exist_ok=True)
 
     def fetch(self, stopped: Callable[[], bool]) -> None:
         """Continues the dump up to now. UserError: the topic cannot be read."""
-        self._dump(stopped, follow=False)
+        dump_to_file(self._cluster, self._path, stopped=stopped)
 
     def start(self) -> None:
         """Continues the dump until `stop`. UserError: the cluster cannot be reached."""
@@ -52,27 +51,13 @@ class OffsetsCapture:
         self._thread.start()
 
     def stop(self) -> None:
-        """Asks the thread to end; waits for it, but not for long."""
+        """Ends the thread, and waits a few seconds for it."""
         self._stop.set()
         if self._thread.is_alive():
             self._thread.join(_STOP_SECONDS)
 
-    def _work(self) -> None:
+    def _follow(self) -> None:
         try:
-            self._dump(self._stop.is_set, follow=True)
-        except Exception as error:  # noqa: BLE001 - told by the main thread
+            dump_to_file(self._cluster, self._path, stopped=self._stop.is_set, follow=True)
+        except Exception as error:  # noqa: BLE001 - the main thread reports it
             self.error = error
-
-    def _dump(self, stopped: Callable[[], bool], *, follow: bool) -> None:
-        after = dump_offsets.continued(self._path)
-        try:
-            with self._path.open("a", encoding="ascii") as file:
-
-                def write(text: str) -> None:
-                    file.write(text + "\n")
-                    if follow:
-                        file.flush()
-
-                dump_offsets.dump(self._cluster, write, stopped=stopped, follow=follow, after=after)
-        except OSError as error:
-            raise UserError(f"cannot write {self._path}: {error.strerror}") from None

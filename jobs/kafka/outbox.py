@@ -1,7 +1,7 @@
-"""Sends records to a topic and knows when all of them have arrived.
+"""Sends records to a topic, and knows when all of them have arrived.
 
-The producer is idempotent and waits for all replicas; nothing times out while somebody may still wait for it. What the producer
-cannot hold makes the sender wait: memory stays bounded however long a broker is away.
+The producer is idempotent and waits for all replicas. Unless it runs with `once`, no record times out. A producer whose buffer is full
+makes the sender wait, so memory stays bounded however long a broker is away.
 """
 
 from __future__ import annotations
@@ -16,12 +16,12 @@ from jobs.common.errors import UserError
 from jobs.kafka.clients import Cluster, reason
 from jobs.kafka.topic_records import Header
 
+METADATA_SECONDS: Final = 10.0
 STOP_SECONDS: Final = 10.0
-"""How long to wait for acknowledgements after somebody asked to stop."""
+"""How long a shipper that is being stopped waits for acknowledgements."""
 ONCE_SECONDS: Final = 60.0
-"""How long a record may take where nobody waits for ever."""
+"""How long a record may take with `once`."""
 
-_METADATA_SECONDS: Final = 10.0
 _STEP_SECONDS: Final = 0.2
 _AWAY_SECONDS: Final = 5.0
 _DEFAULTS: Final[dict[str, Any]] = {
@@ -32,6 +32,7 @@ _DEFAULTS: Final[dict[str, Any]] = {
     "reconnect.backoff.max.ms": 2_000,
     "partitioner": "murmur2_random",  # that of Java's clients
 }
+_OVERHEAD_BYTES: Final = 4_096  # of a record, for headers and the like
 
 
 class DeliveryError(Exception):
@@ -39,118 +40,118 @@ class DeliveryError(Exception):
 
 
 class StoppedError(Exception):
-    """Somebody asked to stop, and what was sent did not arrive in time."""
+    """The shipper was stopped, and what it had sent was not acknowledged in time."""
 
 
 class Outbox:
     """A producer for one topic."""
 
     def __init__(
-        self, cluster: Cluster, topic: str, *, stopped: Callable[[], bool], complain: Callable[[str], None], once: bool = False
+        self,
+        cluster: Cluster,
+        topic: str,
+        *,
+        stopped: Callable[[], bool],
+        complain: Callable[[str], None],
+        once: bool = False,
+        metadata_seconds: float = METADATA_SECONDS,
     ) -> None:
-        """`once`: a cluster that is away is an error after a minute. Without it, it is waited for."""
+        """`once`: a cluster that is away is an error, after `metadata_seconds`. Otherwise it is waited for."""
         self.topic = topic
         self.partitions = 0
-        self.delivered = 0
+        self.max_bytes = int(cluster.setting("message.max.bytes") or 1_000_000) - _OVERHEAD_BYTES
         self._cluster = cluster
         self._stopped = stopped
         self._complain = complain
         self._once = once
-        self._sent = 0
+        self._metadata_seconds = metadata_seconds
         self._refused: KafkaError | None = None
         self._away_since: float | None = None
-        self._told = False
+        self._complained = False
         self._producer = self._new_producer()
-        self.max_bytes = self._max_bytes(cluster)
 
     def connect(self) -> bool:
         """Finds out how many partitions the topic has; False if stopped before. UserError: there is no such topic."""
         complained = False
         while not self._stopped():
             try:
-                found = self._producer.list_topics(self.topic, timeout=_METADATA_SECONDS).topics.get(self.topic)
+                topic = self._producer.list_topics(self.topic, timeout=self._metadata_seconds).topics.get(self.topic)
             except KafkaException as error:
                 self._producer.poll(0)
-                said = f"cannot reach a cluster at {self._cluster.bootstrap}: {self._cluster.said or reason(error)}"
+                problem = f"cannot reach a cluster at {self._cluster.bootstrap}: {self._cluster.last_error or reason(error)}"
                 if self._once:
-                    raise UserError(said) from None
+                    raise UserError(problem) from None
                 if not complained:
-                    self._complain(f"{said}; trying on")
+                    self._complain(f"{problem}; trying on")
                 complained = True
                 continue
-            if found is None or found.error is not None:
-                said = f": {found.error.str()}" if found is not None and found.error is not None else ""
-                raise UserError(f"cannot write to topic {self.topic} of {self._cluster.bootstrap}{said}; create it (docs/shipping.md)")
-            self.partitions = len(found.partitions)
+            if topic is None or topic.error is not None:
+                detail = f": {topic.error.str()}" if topic is not None else ""
+                raise UserError(f"cannot write to topic {self.topic} of {self._cluster.bootstrap}{detail}; create it (docs/shipping.md)")
+            self.partitions = len(topic.partitions)
             return True
         return False
 
     def refresh(self) -> None:
         """Looks whether the topic has got more partitions. A cluster that is away is no error."""
         try:
-            found = self._producer.list_topics(self.topic, timeout=_STEP_SECONDS * 5).topics.get(self.topic)
+            topic = self._producer.list_topics(self.topic, timeout=_STEP_SECONDS * 5).topics.get(self.topic)
         except KafkaException:
             return
-        if found is not None and found.error is None:
-            self.partitions = max(self.partitions, len(found.partitions))
+        if topic is not None and topic.error is None:
+            self.partitions = max(self.partitions, len(topic.partitions))
 
     def send(self, value: bytes, key: bytes, headers: list[Header], partition: int = -1) -> None:
-        """Hands a record to the producer; waits while it has no room."""
+        """Hands a record to the producer; waits while its buffer is full."""
         while True:
             try:
                 self._producer.produce(self.topic, value, key, partition, self._on_delivery, headers=headers)
-            except BufferError:
-                self._wait(_STEP_SECONDS)
-                continue
+            except BufferError:  # noqa: PERF203 - each attempt may fail
+                self._producer.poll(_STEP_SECONDS)
+                self._check_progress()
+                if self._stopped() and self._away_since is not None and time.monotonic() - self._away_since > STOP_SECONDS:
+                    raise StoppedError from None
             except KafkaException as error:
                 raise DeliveryError(reason(error)) from None
-            self._sent += 1
-            return
+            else:
+                return
 
     def settle(self) -> None:
-        """Waits until all that was sent has arrived. DeliveryError, StoppedError: it has not."""
+        """Waits until all records that were sent have arrived. DeliveryError, StoppedError: they have not."""
         until: float | None = None
         while self._producer.flush(_STEP_SECONDS):
-            self._look()
+            self._check_progress()
             if self._stopped():
                 until = until or time.monotonic() + STOP_SECONDS
                 if time.monotonic() > until:
                     raise StoppedError
         if self._refused is not None:
             raise DeliveryError(self._refused.str())
-        if self._told:
+        if self._complained:
             self._complain(f"{self._cluster.bootstrap} acknowledges again")
-        self._away_since, self._told = None, False
-        self.delivered += self._sent
-        self._sent = 0
+        self._away_since, self._complained = None, False
 
     def renew(self) -> None:
-        """Forgets what was sent and did not arrive, and begins anew."""
+        """Forgets records that did not arrive, and starts a new producer."""
         self.close()
         self._producer = self._new_producer()
-        self._sent, self._refused = 0, None
+        self._refused = None
 
     def close(self) -> None:
-        """Lets go of what did not arrive."""
+        """Drops records that did not arrive."""
         self._producer.purge()
         self._producer.flush(1)
 
-    def _wait(self, seconds: float) -> None:
-        self._producer.poll(seconds)
-        self._look()
-        if self._stopped() and self._away_since is not None and time.monotonic() - self._away_since > STOP_SECONDS:
-            raise StoppedError
-
-    def _look(self) -> None:
-        """Complains, once, that nothing is acknowledged."""
+    def _check_progress(self) -> None:
+        """Complains once when nothing is acknowledged for some seconds. DeliveryError: a record was refused."""
         if self._refused is not None:
             raise DeliveryError(self._refused.str())
         now = time.monotonic()
         self._away_since = self._away_since or now
-        if not self._told and now - self._away_since > _AWAY_SECONDS:
-            self._told = True
-            said = f": {self._cluster.said}" if self._cluster.said else ""
-            self._complain(f"{self._cluster.bootstrap} acknowledges nothing{said}; waiting, nothing is lost")
+        if not self._complained and now - self._away_since > _AWAY_SECONDS:
+            self._complained = True
+            detail = f": {self._cluster.last_error}" if self._cluster.last_error else ""
+            self._complain(f"{self._cluster.bootstrap} acknowledges nothing{detail}; waiting, nothing is lost")
 
     def _on_delivery(self, error: KafkaError | None, _message: Message) -> None:
         if error is None:
@@ -159,10 +160,5 @@ class Outbox:
             self._refused = error
 
     def _new_producer(self) -> Any:
-        own = {"enable.idempotence": True, "acks": "all", "message.timeout.ms": int(ONCE_SECONDS * 1000) if self._once else 0}
-        return self._cluster.producer(_DEFAULTS, own)
-
-    @staticmethod
-    def _max_bytes(cluster: Cluster) -> int:
-        """Of a record: what the producer takes, less what headers and the like may need."""
-        return int(cluster.setting("message.max.bytes") or 1_000_000) - 4_096
+        timeout_ms = int(ONCE_SECONDS * 1000) if self._once else 0
+        return self._cluster.producer(_DEFAULTS, {"enable.idempotence": True, "acks": "all", "message.timeout.ms": timeout_ms})

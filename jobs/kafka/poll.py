@@ -1,7 +1,7 @@
-"""`rebalance poll`: what Admin list and describe say of the groups, again and again, as lines of JSON (record_lines.py).
+"""`rebalance poll`: lists and describes the groups of a cluster at intervals, and writes lines of JSON (jobs/logs/record_reader.py).
 
-For clusters whose brokers nobody can reach but as a client. A group has a line when it is first seen and when it has changed since
-its last line; every poll ends with a line that shows that the poller lived. Times are this machine's.
+It serves clusters whose broker logs are out of reach. A group gets a line when it is first seen and whenever it has changed; every poll
+ends with a sign of life. Times are those of this machine.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import re
 import time
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from concurrent.futures import Future
 from concurrent.futures import TimeoutError as FutureTimeoutError
 from datetime import datetime, timezone
@@ -24,7 +24,7 @@ from jobs.kafka.clients import Cluster, reason
 
 FORMAT: Final = "rebalance-poll-1"
 TIMEOUT_SECONDS: Final = 30.0
-_AT_ONCE: Final = 200  # groups asked for in one call
+_GROUPS_A_CALL: Final = 200
 
 _STATES: Final = {
     ConsumerGroupState.PREPARING_REBALANCING: "PreparingRebalance",
@@ -36,13 +36,14 @@ _STATES: Final = {
 
 
 class Poller:
-    """Asks one cluster. `known` is what was last written of each group."""
+    """Polls one cluster. `last_lines`: what was last written about each group."""
 
     def __init__(self, cluster: Cluster, groups: Collection[str] = ()) -> None:
+        """`groups`: the only ones to poll; all if empty."""
         self.cluster = cluster
+        self.last_lines: dict[str, dict[str, Any]] = {}
         self._groups = frozenset(groups)
         self._admin: AdminClient = cluster.admin()
-        self.known: dict[str, dict[str, Any]] = {}
 
     def poll(self) -> Iterator[dict[str, Any]]:
         """The lines of one poll. KafkaException: the cluster did not answer."""
@@ -50,38 +51,39 @@ class Poller:
         listed = self._list()
         described = self._describe(sorted(listed))
         at_ms = time.time_ns() // 1_000_000
-        for group_id in sorted(self.known.keys() - listed):
-            if self.known[group_id].get("state") != "Dead":
-                described[group_id] = {"group": group_id, "type": self.known[group_id].get("type"), "state": "Dead", "members": []}
-        for group_id, answer in sorted(described.items()):
-            if answer == self.known.get(group_id):
+        for group_id in sorted(self.last_lines.keys() - listed):
+            if self.last_lines[group_id].get("state") != "Dead":
+                described[group_id] = {"group": group_id, "type": self.last_lines[group_id].get("type"), "state": "Dead", "members": []}
+        for group_id, line in sorted(described.items()):
+            last = self.last_lines.get(group_id, {})
+            if line == last:
                 continue
-            if "error" not in answer or "error" not in self.known.get(group_id, {}):
-                yield {"timestamp": at_ms, **answer}
-            self.known[group_id] = answer
+            if "error" not in line or "error" not in last:
+                yield {"timestamp": at_ms, **line}
+            self.last_lines[group_id] = line
         yield {"timestamp": at_ms, "polled": len(listed), "took_ms": int((time.monotonic() - began) * 1000)}
 
     def _list(self) -> set[str]:
-        found = _answer(self._admin.list_consumer_groups(request_timeout=TIMEOUT_SECONDS))
-        if found.errors and not found.valid:
-            raise found.errors[0]
-        listed = {group.group_id for group in found.valid}
+        answer = _result(self._admin.list_consumer_groups(request_timeout=TIMEOUT_SECONDS))
+        if answer.errors and not answer.valid:
+            raise answer.errors[0]
+        listed = {group.group_id for group in answer.valid}
         return listed & self._groups if self._groups else listed
 
     def _describe(self, groups: list[str]) -> dict[str, dict[str, Any]]:
-        answers: dict[str, dict[str, Any]] = {}
-        for first in range(0, len(groups), _AT_ONCE):
-            asked = self._admin.describe_consumer_groups(groups[first : first + _AT_ONCE], request_timeout=TIMEOUT_SECONDS)
-            for group_id, future in asked.items():
+        lines: dict[str, dict[str, Any]] = {}
+        for first in range(0, len(groups), _GROUPS_A_CALL):
+            futures = self._admin.describe_consumer_groups(groups[first : first + _GROUPS_A_CALL], request_timeout=TIMEOUT_SECONDS)
+            for group_id, future in futures.items():
                 try:
-                    answers[group_id] = described(group_id, _answer(future))
-                except KafkaException as error:  # noqa: PERF203 - a group has an answer of its own
-                    answers[group_id] = {"group": group_id, "error": reason(error)}
-        return answers
+                    lines[group_id] = group_line(group_id, _result(future))
+                except KafkaException as error:  # noqa: PERF203 - each group may fail
+                    lines[group_id] = {"group": group_id, "error": reason(error)}
+        return lines
 
 
-def described(group_id: str, answer: Any) -> dict[str, Any]:
-    """One group as a line says it, in an order that does not depend on the answer's."""
+def group_line(group_id: str, answer: Any) -> dict[str, Any]:
+    """The line of one group. Its order does not depend on the order of the answer."""
     node = answer.coordinator
     members = [
         {
@@ -112,29 +114,28 @@ def follow(
     stopped: Callable[[], bool],
     complain: Callable[[str], None],
 ) -> int:
-    """Polls into a file of its own a day until it is stopped; returns the number of polls that were answered.
+    """Polls until it is stopped, into a new file each day; returns the number of polls that were answered.
 
-    A cluster that does not answer is complained of once, until it does again; that the poll heard nothing stands in the file.
+    Complains once when the cluster stops answering. A poll without an answer has no line in the file.
     """
     folder.mkdir(parents=True, exist_ok=True)
-    answered, failing, day = 0, False, ""
-    name = ""
+    answered, failing, day, path = 0, False, "", folder
     while not stopped():
         began = time.monotonic()
         now = datetime.now(timezone.utc)
         if f"{now:%Y%m%d}" != day:
-            day, name = f"{now:%Y%m%d}", f"poll-{now:%Y%m%dT%H%M%SZ}.jsonl"
-            header = {"format": FORMAT, "from": poller.cluster.bootstrap, "began": now.isoformat(timespec="milliseconds")}
-            _append(folder / name, [header])
+            day, path = f"{now:%Y%m%d}", folder / f"poll-{now:%Y%m%dT%H%M%SZ}.jsonl"
+            _append(path, [{"format": FORMAT, "from": poller.cluster.bootstrap, "began": now.isoformat(timespec="milliseconds")}])
         try:
-            _append(folder / name, list(poller.poll()))
+            _append(path, poller.poll())
             answered, failing = answered + 1, False
         except (KafkaException, FutureTimeoutError) as error:
-            said = reason(error) if isinstance(error, KafkaException) else "no answer in time"
+            problem = reason(error) if isinstance(error, KafkaException) else "no answer in time"
+            problem = f"polling {poller.cluster.bootstrap} failed: {problem}"
             if once:
-                raise UserError(f"polling {poller.cluster.bootstrap} failed: {said}") from None
+                raise UserError(problem) from None
             if not failing:
-                complain(f"polling {poller.cluster.bootstrap} failed: {said}; trying on")
+                complain(f"{problem}; trying on")
             failing = True
         if once:
             break
@@ -152,11 +153,12 @@ def duration(text: str) -> float:
     return seconds
 
 
-def _append(path: Path, lines: list[dict[str, Any]]) -> None:
-    """Adds whole lines with one write, so that who reads along sees no half poll."""
+def _append(path: Path, lines: Iterable[dict[str, Any]]) -> None:
+    """Adds whole lines with one write, so that a reader never sees half a poll."""
+    text = "".join(json.dumps(line, separators=(",", ":")) + "\n" for line in lines)
     with path.open("a", encoding="utf-8") as file:
-        file.write("".join(json.dumps(entry, separators=(",", ":")) + "\n" for entry in lines))
+        file.write(text)
 
 
-def _answer(future: Future[Any]) -> Any:
+def _result(future: Future[Any]) -> Any:
     return future.result(TIMEOUT_SECONDS + 5)

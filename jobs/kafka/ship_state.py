@@ -1,16 +1,17 @@
-"""What a shipper remembers: how far each log was read, delivered and acknowledged. One file, replaced as a whole.
+"""The state of a shipper: how far each log was read, delivered and acknowledged. One file, always replaced as a whole.
 
-A second file beside it, with `.lock` at its end, is locked while a shipper runs: two that share a state would each forget what the
-other has read.
+While a shipper runs it locks a second file, whose name ends in `.lock`: of two shippers with one state, each would forget what the other
+has read.
 """
 
 from __future__ import annotations
 
 import fcntl
-import json
 from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, Final
+
+import msgspec
 
 from jobs.common.errors import UserError
 from jobs.common.files import write_whole
@@ -23,27 +24,33 @@ VERSION: Final = 1
 
 
 @dataclass(frozen=True)
-class Target:
-    """What is shipped and where to. A state is good for one target: elsewhere, everything would have to be shipped again."""
+class ShipTarget:
+    """Whose logs are shipped, and the topic that they are shipped to. A state belongs to one target."""
 
     cluster: str
     broker: str
     topic: str
 
 
-class ShipState:
-    """The file of one shipper. Use it as a context: it is locked meanwhile."""
+@dataclass(frozen=True)
+class _StateFile:
+    version: int
+    target: ShipTarget
+    streams: list[dict[str, Any]]
 
-    def __init__(self, path: Path, target: Target) -> None:
+
+class ShipState:
+    """The file of one shipper. Use it as a context, in which the file is locked."""
+
+    def __init__(self, path: Path, target: ShipTarget) -> None:
         self.path = path
         self._target = target
         self._lock: IO[bytes] | None = None
 
     def __enter__(self) -> Self:
-        lock = self.path.with_name(self.path.name + ".lock")
         try:
             self.path.parent.mkdir(parents=True, exist_ok=True)
-            self._lock = lock.open("ab")
+            self._lock = self.path.with_name(f"{self.path.name}.lock").open("ab")
         except OSError as error:
             raise UserError(f"--state {self.path}: cannot be written: {error.strerror}") from None
         try:
@@ -58,32 +65,38 @@ class ShipState:
             self._lock.close()
 
     def load(self) -> list[Stream]:
-        """The logs as of the last save; none if there was none. UserError: the file is of something else."""
+        """The logs that were saved last; none without a file. UserError: the file is no state, or that of another target."""
         try:
-            text = self.path.read_text(encoding="utf-8")
+            data = self.path.read_bytes()
         except FileNotFoundError:
             return []
-        except (OSError, UnicodeDecodeError) as error:
-            raise UserError(f"--state {self.path}: cannot be read: {error}") from None
+        except OSError as error:
+            raise UserError(f"--state {self.path}: cannot be read: {error.strerror}") from None
         try:
-            state: Any = json.loads(text)
-            version, target = state["version"], Target(**state["target"])
-            streams = [stream_of(entry) for entry in state["streams"]] if version == VERSION else []
-        except (ValueError, TypeError, KeyError, AttributeError):
+            state = msgspec.json.decode(data, type=_StateFile)
+            streams = [stream_of(entry) for entry in state.streams] if state.version == VERSION else []
+        except (msgspec.DecodeError, ValueError, TypeError, KeyError):
             raise UserError(f"--state {self.path}: this is no state of a shipper; without it all logs are shipped again") from None
-        if version != VERSION:
-            raise UserError(f"--state {self.path}: it is of version {version}; this program reads {VERSION}")
-        if target != self._target:
+        if state.version != VERSION:
+            raise UserError(f"--state {self.path}: it is of version {state.version}; this program reads {VERSION}")
+        if (other := state.target) != self._target:
             raise UserError(
-                f"--state {self.path}: it is of cluster {target.cluster}, broker {target.broker}, topic {target.topic}; give another file"
+                f"--state {self.path}: it is of cluster {other.cluster}, broker {other.broker}, topic {other.topic}; give another file"
             )
         return streams
 
     def save(self, streams: list[Stream]) -> None:
         """Replaces the file: after a crash there is either the old one or the new one, whole."""
-        target = {"cluster": self._target.cluster, "broker": self._target.broker, "topic": self._target.topic}
-        state = {"version": VERSION, "target": target, "streams": streams_state(streams)}
         try:
-            write_whole(self.path, json.dumps(state, separators=(",", ":")).encode())
+            write_whole(self.path, msgspec.json.encode(_StateFile(VERSION, self._target, streams_state(streams))))
         except OSError as error:
             raise UserError(f"--state {self.path}: cannot be written: {error.strerror}") from None
+
+
+def shipped_lines(path: Path) -> int:
+    """How many lines arrived, according to the state in a file; 0 if there is none."""
+    try:
+        state = msgspec.json.decode(path.read_bytes(), type=_StateFile)
+    except FileNotFoundError:
+        return 0
+    return sum(stream.get("shipped", 0) for stream in state.streams)

@@ -1,8 +1,8 @@
 """Follows the logs beside a broker and sends the lines that matter to a topic (docs/shipping.md).
 
-A slice of lines goes out, is acknowledged, then come ticks to all partitions: how far each log was read. When these are acknowledged,
-the state is replaced. So what a crash makes the shipper send again was sent after the last tick that a reader has seen as a
-whole, and a line at or before a tick's position that comes behind it is a line that came before.
+The shipper sends a slice of lines and waits until all are acknowledged. Then it sends ticks to all partitions, which say how far each log
+was read. When these are acknowledged, it replaces its state. So after a crash it repeats only lines that it sent after the last complete
+round of ticks, and a reader that finds a line behind a tick of the same or a later position knows that it is a repeated one.
 """
 
 from __future__ import annotations
@@ -12,14 +12,14 @@ import json
 import time
 from collections import Counter
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Final
+from zoneinfo import ZoneInfo
 
 from jobs.common.errors import UserError
 from jobs.kafka.outbox import DeliveryError, Outbox, StoppedError
 from jobs.kafka.ship_state import ShipState
-from jobs.kafka.topic_records import Header, clock_headers, key_of, line_headers, log_headers
-from jobs.kafka.topic_records import source_of as kind_of
+from jobs.kafka.topic_records import Header, clock_headers, line_headers, line_source, log_headers, record_key
 from jobs.logs.bytes import HEAD_BYTES
 from jobs.logs.files import LogFile
 from jobs.logs.reader import DAMAGED_FILE, TOO_LONG, shown
@@ -28,51 +28,56 @@ from jobs.logs.slicer import Slice, Slicer, SlicerSettings, Stream, stem
 from jobs.logs.times import NEVER, looks_like_time
 from schemas.names import CLOCK, LINE
 
-TICK_SECONDS: Final = 2.0
-FRESH_MS: Final = 3_600_000
-"""A log is being written if its newest line is not older."""
-ABSENT_KEPT: Final = 100
-"""Logs that are gone, remembered in case they come back."""
-SETTINGS: Final = SlicerSettings(slice_lines=10_000, slice_bytes=8 << 20, poll_seconds=0.5, patience_seconds=3.0)
-
-_RETRY_SECONDS: Final = 2.0
-_REFRESH_SECONDS: Final = 60.0
 _STEP_SECONDS: Final = 0.1
 
 
-@dataclass
-class Shipped:
-    """What a shipper did since it was started."""
+@dataclass(frozen=True)
+class ShipSettings(SlicerSettings):
+    """How a shipper reads and sends. Times are in the unit of their name."""
 
-    read: int = 0  # lines
-    delivered: int = 0  # lines, acknowledged
+    slice_lines: int = 10_000
+    slice_bytes: int = 8 << 20
+    poll_seconds: float = 0.5
+    patience_seconds: float = 3.0
+    tick_seconds: float = 2.0  # between two ticks of a log that says nothing
+    retry_seconds: float = 2.0
+    refresh_seconds: float = 60.0  # between two looks at the topic's partitions
+    fresh_ms: int = 3_600_000  # a log is being written if its newest line is not older
+    absent_kept: int = 100  # logs that are gone, remembered in case they come back
+
+
+@dataclass
+class ShippedCounts:
+    """Lines that a shipper has handled since it was started."""
+
+    read: int = 0
+    delivered: int = 0  # and acknowledged
 
 
 class Shipper(Slicer):
     """Ships until it is stopped, or once."""
+
+    settings: ShipSettings
 
     def __init__(
         self,
         find: Callable[[], list[LogFile]],
         state: ShipState,
         outbox: Outbox,
-        *,
-        settings: SlicerSettings = SETTINGS,
-        tick_seconds: float = TICK_SECONDS,
+        settings: ShipSettings,
     ) -> None:
         super().__init__(find, settings)
-        self.done = Shipped()
+        self.counts = ShippedCounts()
         self._state = state
         self._outbox = outbox
-        self._tick_seconds = tick_seconds
         self._scanned_ms = 0
         self._ticked: dict[tuple[str, str], float] = {}  # monotonic seconds, by broker and label
         self._streams = state.load()
 
     def ship(self, *, once: bool, stopped: Callable[[], bool], complain: Callable[[str], None]) -> None:
-        """Ships what is there; unless `once`, then what comes. UserError: it cannot go on.
+        """Ships the lines that are there; unless `once`, then new ones until it is stopped. UserError: it cannot go on.
 
-        What could not be delivered when it is stopped is sent by the next start.
+        The next start sends lines that were not delivered when it was stopped.
         """
         self._follow, self._stop = not once, stopped
         refreshed = time.monotonic()
@@ -92,41 +97,41 @@ class Shipper(Slicer):
                 complain("stopped before everything that was sent was acknowledged; the next start sends it again")
                 break
             except (DeliveryError, OSError) as error:
-                said = f"shipping to {self._outbox.topic} failed: {error}"
+                problem = f"shipping to {self._outbox.topic} failed: {error}"
                 if once:
-                    raise UserError(said) from None
-                if said != failing:
-                    complain(f"{said}; trying on")
-                failing = said
+                    raise UserError(problem) from None
+                if problem != failing:
+                    complain(f"{problem}; trying on")
+                failing = problem
                 self._begin_again()
-                self._pause(_RETRY_SECONDS)
-            if time.monotonic() - refreshed > _REFRESH_SECONDS:
+                self._pause(self.settings.retry_seconds)
+            if time.monotonic() - refreshed > self.settings.refresh_seconds:
                 self._outbox.refresh()
                 refreshed = time.monotonic()
             self._pause(self.settings.poll_seconds)
             if self._is_stopped():
                 break
-        self._let_go()
+        self._close_logs()
 
     def _pause(self, seconds: float) -> None:
         until = time.monotonic() + seconds
-        while not self._is_stopped() and time.monotonic() < until:
-            time.sleep(min(_STEP_SECONDS, seconds))
+        while not self._is_stopped() and (left := until - time.monotonic()) > 0:
+            time.sleep(min(_STEP_SECONDS, left))
 
-    def _let_go(self) -> None:
+    def _close_logs(self) -> None:
         for stream in self._streams:
             if stream.reader:
                 stream.reader.close()
 
     def _begin_again(self) -> None:
-        """Back to what is known to have arrived."""
-        self._let_go()
+        """Goes back to the state, which knows what has arrived."""
+        self._close_logs()
         self._outbox.renew()
         self._streams = self._state.load()
         self._looks.clear()
 
     def _look_around(self) -> None:
-        """Finds what is new; writes down what new logs are called before any of their lines goes out."""
+        """Finds new logs and lines; saves the labels of new logs before it sends any of their lines."""
         self._scanned_ms = time.time_ns() // 1_000_000
         self._scan()
         self._forget()
@@ -139,14 +144,14 @@ class Shipper(Slicer):
             self._state.save(self._streams)
 
     def _forget(self) -> None:
-        """Forgets logs that have long been gone: the state is written often, for as long as the broker lives."""
+        """Forgets logs that have long been gone, so that the state stays small as long as the broker lives."""
         absent = sorted((s for s in self._streams if s.file is None), key=lambda s: s.newest_ms)
-        for stream in absent[:-ABSENT_KEPT]:
+        for stream in absent[: -self.settings.absent_kept]:
             self._streams.remove(stream)
             self._ticked.pop((stream.broker, stream.label), None)
 
     def _ship_slice(self) -> bool:
-        """Ships what fits into a slice; False if there is nothing more for now."""
+        """Ships one slice; False if there is nothing more for now."""
         slice_ = Slice()
         self._fill(slice_, None)
         if not slice_.parts:
@@ -158,12 +163,12 @@ class Shipper(Slicer):
             self._send_tick(stream)
         self._outbox.settle()
         self._state.save(self._streams)
-        self.done.read += slice_.lines_read
-        self.done.delivered += sum(counts.values())
+        self.counts.read += slice_.lines_read
+        self.counts.delivered += sum(counts.values())
         return True
 
     def _send_lines(self, slice_: Slice) -> Counter[Stream]:
-        """Sends the lines of a slice; returns how many of each log, be it none."""
+        """Sends the lines of a slice; returns how many of each log that was read, which may be none."""
         kept, send, most = slice_.kept, self._outbox.send, self._outbox.max_bytes
         counts: Counter[Stream] = Counter()
         index = 0
@@ -172,18 +177,18 @@ class Shipper(Slicer):
             shared = self._shared(stream, LINE)
             for row in range(index, index + rows):
                 text, fault, context = kept.texts[row], kept.faults.get(row, ""), kept.contexts.get(row, "")
-                source = kind_of(stream.broker, text)
-                key = key_of(source, text, context, stream.label)
+                source = line_source(stream.broker, text)
+                key = record_key(source, text, context, stream.label)
                 if len(text) + 4 * len(context) > most:
                     text, fault = shown(text), fault or TOO_LONG
-                position = 0 if fault == DAMAGED_FILE else kept.positions[row]  # it tells of the file, not of a line
+                position = 0 if fault == DAMAGED_FILE else kept.positions[row]  # the record is about the file, not about a line
                 counts[stream] += position > 0
                 send(text, key, line_headers(shared, source, position, kept.ats[row], fault, context))
             index += rows
         return counts
 
     def _send_tick(self, stream: Stream) -> None:
-        """Tells all partitions how far a log was read. All of its lines up to there have arrived."""
+        """Sends to all partitions how far a log was read. All of its lines up to there have arrived."""
         mark = stream.reader.mark if stream.reader else stream.mark
         heard = stream.reader.take_heard() if stream.reader else []
         headers = clock_headers(
@@ -199,26 +204,26 @@ class Shipper(Slicer):
         self._ticked[stream.broker, stream.label] = time.monotonic()
 
     def _tick_idle(self) -> None:
-        """Ticks for logs that say nothing: that they were looked at is the news. Of rotated ones only the newest."""
+        """Sends ticks for logs without new lines, so that readers know they are silent. Of rotated logs only the newest gets one."""
         newest: dict[tuple[str, str], Stream] = {}
         for stream in self._streams:
             name = stream.broker, f"{stream.origin.rpartition('/')[0]}/{stem(stream.origin)}"
             if _at_end(stream) and stream.newest_ms >= (newest[name].newest_ms if name in newest else NEVER):
                 newest[name] = stream
         now = time.monotonic()
-        due = [s for s in newest.values() if now - self._ticked.get((s.broker, s.label), 0.0) >= self._tick_seconds]
+        due = [s for s in newest.values() if now - self._ticked.get((s.broker, s.label), 0.0) >= self.settings.tick_seconds]
         for stream in due:
             self._send_tick(stream)
         if due:
             self._outbox.settle()
 
     def _read_ms(self, broker: Stream) -> int | None:
-        """When the last look found nothing of this broker's logs that was not read: then even their silence is known up to it.
+        """The time of the last look if it found this broker's logs read to their ends: then readers know their silence up to it, too.
 
-        Only of logs that are being written. What lies in an archive may be followed by the next archive, of a time that is past too.
+        None for logs that nobody writes any more: an archive may be followed by the next one, whose lines are old as well.
         """
         logs = [s for s in self._streams if s.file is not None and (s.cluster, s.broker) == (broker.cluster, broker.broker)]
-        fresh = self._scanned_ms - max((s.newest_ms for s in logs), default=NEVER) <= FRESH_MS
+        fresh = self._scanned_ms - max((s.newest_ms for s in logs), default=NEVER) <= self.settings.fresh_ms
         return self._scanned_ms if self._follow and fresh and all(map(_at_end, logs)) else None
 
     @staticmethod
@@ -227,9 +232,9 @@ class Shipper(Slicer):
 
 
 def label_of(stream: Stream) -> str:
-    """What a log is called in the topic, however it is rotated: its folder and name, and a digest of how it begins.
+    """A log's name in the topic, which rotation does not change: its folder and name, and a digest of its beginning.
 
-    Two logs that were written under one name differ from the first line that bears a time.
+    Two logs that were written under one name differ in their first line with a time.
     """
     head = b""
     if stream.file is not None:
@@ -249,12 +254,12 @@ def label_of(stream: Stream) -> str:
 
 
 def _at_end(stream: Stream) -> bool:
-    """Whether the last look found nothing of a log that was not read, not even half a line."""
+    """Whether the last look found a log read to its end, without even half a line left."""
     return stream.file is not None and stream.seen == stream.signature
 
 
 def _unused(label: str, broker: str, taken: set[tuple[str, str]]) -> str:
-    """A label that no other log of the broker has: with a number, where one begins as another did."""
+    """A label that no other log of the broker has: it gets a number where two logs begin alike."""
     name, _, kind = label.rpartition(".")
     number, free = 1, label
     while (broker, free) in taken:
@@ -263,12 +268,10 @@ def _unused(label: str, broker: str, taken: set[tuple[str, str]]) -> str:
     return free
 
 
-def with_zone(zone: str) -> SlicerSettings:
-    """The settings of a broker whose log timestamps are of this time zone."""
-    from zoneinfo import ZoneInfo
-
+def settings_with_zone(zone: str) -> ShipSettings:
+    """The settings of a broker whose log timestamps are of this time zone. UserError: there is no such zone."""
     try:
         ZoneInfo(zone)
     except (OSError, ValueError, KeyError):
         raise UserError(f"--timezone {zone}: no such time zone; write one as Europe/Berlin") from None
-    return replace(SETTINGS, timezone=zone)
+    return ShipSettings(timezone=zone)

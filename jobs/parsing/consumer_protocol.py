@@ -15,7 +15,7 @@ from typing import Any, Final
 import pyarrow as pa
 from pyspark.sql.pandas.types import to_arrow_type
 
-from jobs.kafka.bytes import Reader, UnreadableError
+from jobs.kafka.bytes import FieldReader, UnreadableError
 from jobs.parsing.rows import PARSED
 
 CONSUMER: Final = "consumer"
@@ -24,7 +24,7 @@ _DIGEST_CHARACTERS: Final = 16
 
 def decode_subscription(data: bytes) -> tuple[list[str], list[str]]:
     """Topics and owned partitions of a subscription."""
-    reader = Reader(data)
+    reader = FieldReader(data)
     version = reader.int16()
     if version < 0:
         raise UnreadableError("a negative version")
@@ -43,7 +43,7 @@ def decode_assignment(data: bytes) -> list[str]:
     """Partitions of an assignment. No bytes at all, which a coordinator sends to a member that the leader forgot, are none."""
     if not data:
         return []
-    reader = Reader(data)
+    reader = FieldReader(data)
     version = reader.int16()
     if version < 0:
         raise UnreadableError("a negative version")
@@ -53,7 +53,7 @@ def decode_assignment(data: bytes) -> list[str]:
     return partitions
 
 
-def _partitions(reader: Reader) -> list[str]:
+def _partitions(reader: FieldReader) -> list[str]:
     """Topics with partition numbers, as topic-partition."""
 
     def of_topic() -> list[str]:
@@ -63,7 +63,7 @@ def _partitions(reader: Reader) -> list[str]:
     return [partition for partitions in reader.array(of_topic, 6) for partition in partitions]
 
 
-def _nothing_left(reader: Reader, version: int) -> None:
+def _nothing_left(reader: FieldReader, version: int) -> None:
     if version <= 3 and reader.left:
         raise UnreadableError("bytes are left over")
 

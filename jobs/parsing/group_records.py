@@ -20,7 +20,7 @@ from pyspark.sql.pandas.types import to_arrow_schema
 from coordinator_model import events as e
 from coordinator_model.states import State
 from jobs.kafka.bytes import UnreadableError
-from jobs.kafka.group_metadata import StoredGroup, StoredMember, UnsupportedVersionError, decode
+from jobs.kafka.group_metadata import GroupMetadata, MemberMetadata, UnsupportedVersionError, decode
 from jobs.parsing.consumer_protocol import CONSUMER, decode_assignment, decode_subscription, digest
 from jobs.parsing.rows import COMMON, EVENT, PARSED, QUARANTINE, RAW_CHARACTERS, SKIPPED, Refusal
 
@@ -133,7 +133,7 @@ def stored_rows(key: bytes, value: bytes | None, partition: int | None, at: date
     return [common | row for row in (whole, *members)]
 
 
-def _entry(group: StoredGroup, member: StoredMember) -> dict[str, Any]:
+def _entry(group: GroupMetadata, member: MemberMetadata) -> dict[str, Any]:
     topics = None
     if group.protocol_type == CONSUMER:
         try:
@@ -143,7 +143,7 @@ def _entry(group: StoredGroup, member: StoredMember) -> dict[str, Any]:
     return _member(member.member_id, member.instance_id, topics)
 
 
-def _assigned(group: StoredGroup, member: StoredMember) -> dict[str, Any]:
+def _assigned(group: GroupMetadata, member: MemberMetadata) -> dict[str, Any]:
     partitions = None
     if group.protocol_type == CONSUMER:
         try:

@@ -12,8 +12,9 @@ from confluent_kafka import ConsumerGroupState, ConsumerGroupType, KafkaError, K
 
 from jobs.cli.entry import main
 from jobs.common.errors import UserError
-from jobs.kafka import dump_offsets, poll
+from jobs.kafka import poll
 from jobs.kafka.clients import check_cluster_name, read_config
+from jobs.kafka.dump_offsets import DumpPosition, dump_position
 
 
 def test_a_file_of_settings(tmp_path: Path) -> None:
@@ -155,12 +156,12 @@ def test_a_cluster_that_does_not_answer_is_complained_of_once(tmp_path: Path) ->
 
 def test_where_a_dump_ended(tmp_path: Path) -> None:
     path = tmp_path / "x.jsonl"
-    assert dump_offsets.continued(path) is None
+    assert dump_position(path) is None
     path.write_text(
         '{"format":"rebalance-offsets-1"}\n{"timestamp":1,"partition":3,"offset":8,"key":null}\n{"timestamp":7,"read":1}\n{"timestamp":9,"part'
     )
-    assert dump_offsets.continued(path) == dump_offsets.Known({3: 8}, 7)
+    assert dump_position(path) == DumpPosition({3: 8}, 7)
     assert path.read_text().endswith('"read":1}\n')
     path.write_text("a log\n")
     with pytest.raises(UserError, match="no dump"):
-        dump_offsets.continued(path)
+        dump_position(path)

@@ -12,8 +12,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from jobs.kafka.bytes import Reader, UnreadableError
-from jobs.kafka.group_metadata import StoredGroup, UnsupportedVersionError, decode
+from jobs.kafka.bytes import FieldReader, UnreadableError
+from jobs.kafka.group_metadata import GroupMetadata, UnsupportedVersionError, decode
 
 REAL = Path(__file__).parents[1] / "data" / "offsets" / "kafka-4.2.0.jsonl"
 
@@ -84,7 +84,7 @@ def test_an_empty_group_has_no_leader(version):
 
 
 def test_a_record_without_a_value_removes_the_group():
-    assert decode(key("one-off"), None) == StoredGroup("one-off", removed=True)
+    assert decode(key("one-off"), None) == GroupMetadata("one-off", removed=True)
 
 
 @pytest.mark.parametrize("kind", [0, 1, 3, 8, 16, 22, 999])
@@ -145,7 +145,7 @@ def test_nor_is_one_wrong_byte(version, data):
 
 
 def test_a_varint_of_five_bytes_is_the_longest():
-    assert Reader(b"\xff\xff\xff\xff\x0f").unsigned_varint() == 0xFFFFFFFF
+    assert FieldReader(b"\xff\xff\xff\xff\x0f").unsigned_varint() == 0xFFFFFFFF
 
 
 def test_what_a_real_broker_stored():

@@ -13,20 +13,20 @@ from hypothesis import strategies as st
 
 from jobs.cli.entry import main
 from jobs.common.errors import UserError
-from jobs.kafka import shipper as shippers
 from jobs.kafka.finder import Finder
 from jobs.kafka.outbox import DeliveryError, StoppedError
-from jobs.kafka.ship_state import ShipState, Target
-from jobs.kafka.shipper import Shipper, with_zone
-from jobs.kafka.topic_records import RecordError, clock_headers, key_of, line_headers, log_headers, read_record, source_of
+from jobs.kafka.ship_state import ShipState, ShipTarget
+from jobs.kafka.shipper import Shipper, ShipSettings, settings_with_zone
+from jobs.kafka.topic_records import clock_headers, line_headers, line_source, log_headers, record_key
 from jobs.logs.bytes import open_log
 from jobs.logs.reader import Kept, LogReader
 from jobs.logs.times import LocalTimes
 from schemas import names
+from tests.kafka.topic_reader import RecordError, read_record
 from tests.logs.log_makers import START_MS, coordinator, fetch, other, request, write
 
-TARGET = Target("c", "b", "t")
-AT_ONCE = replace(shippers.SETTINGS, patience_seconds=0.0, poll_seconds=0.01)
+TARGET = ShipTarget("c", "b", "t")
+AT_ONCE = ShipSettings(patience_seconds=0.0, poll_seconds=0.01, retry_seconds=0.0)
 
 
 class Topic:
@@ -73,11 +73,11 @@ class Topic:
         return {(r.broker, r.origin, r.position): (r.at_ms, r.text, r.fault) for r in self.lines()}
 
 
-def ship(folder, topic, *, once=True, stopped=lambda: False, complain=lambda _: None, target=TARGET):
-    with ShipState(folder / "state.json", target) as state:
-        shipper = Shipper(Finder([folder / "in"], target, complain), state, topic, settings=AT_ONCE)
+def ship(folder, topic, *, inputs=("in",), once=True, stopped=lambda: False, complain=lambda _: None, settings=AT_ONCE):
+    with ShipState(folder / "state.json", TARGET) as state:
+        shipper = Shipper(Finder([folder / name for name in inputs], TARGET, complain), state, topic, settings)
         shipper.ship(once=once, stopped=stopped, complain=complain)
-    return shipper.done
+    return shipper.counts
 
 
 def kept(path):
@@ -158,8 +158,8 @@ def test_a_record_of_somebody_else_is_told(name, value, said):
     ],
 )
 def test_lines_of_a_group_have_its_key(broker, line, context, source, key):
-    assert source_of(broker, line) == source
-    assert key_of(source, line, context, "o") == key
+    assert line_source(broker, line) == source
+    assert record_key(source, line, context, "o") == key
 
 
 # State.
@@ -190,7 +190,7 @@ def test_a_state_of_something_else(tmp_path):
     path = tmp_path / "state.json"
     with ShipState(path, TARGET) as state:
         state.save([])
-    with ShipState(path, Target("c", "b2", "t")) as state, pytest.raises(UserError, match="broker b, topic t; give another file"):
+    with ShipState(path, ShipTarget("c", "b2", "t")) as state, pytest.raises(UserError, match="broker b, topic t; give another file"):
         state.load()
     path.write_text(path.read_text().replace('"version":1', '"version":9'))
     with ShipState(path, TARGET) as state, pytest.raises(UserError, match="version 9"):
@@ -289,8 +289,7 @@ def test_logs_that_begin_alike_have_names_of_their_own(tmp_path):
 
 
 @pytest.mark.parametrize("refused", [1, 5, 40, 41, 42, 60])
-def test_what_was_refused_is_sent_again_and_nothing_is_lost(tmp_path, monkeypatch, refused):
-    monkeypatch.setattr(shippers, "_RETRY_SECONDS", 0.0)
+def test_what_was_refused_is_sent_again_and_nothing_is_lost(tmp_path, refused):
     path = write(tmp_path / "in/server.log", [coordinator(i) for i in range(40)])
     topic, said = Topic(refuse=[refused]), []
     rounds = []
@@ -327,15 +326,12 @@ def test_stopped_before_it_was_acknowledged_it_is_sent_by_the_next_start(tmp_pat
 
 
 @pytest.mark.parametrize("fresh", [True, False])
-def test_a_silent_log_is_ticked(tmp_path, monkeypatch, fresh):
-    monkeypatch.setattr(shippers, "_STEP_SECONDS", 0.01)
-    monkeypatch.setattr(shippers, "FRESH_MS", 1 << 50 if fresh else 1_000)
+def test_a_silent_log_is_ticked(tmp_path, fresh):
+    settings = replace(AT_ONCE, tick_seconds=0.0, fresh_ms=1 << 50 if fresh else 1_000)
     write(tmp_path / "in/server.log", [coordinator(0)])
     write(tmp_path / "in/server.log.1", [coordinator(-9_000)])
     topic = Topic(partitions=1)
-    with ShipState(tmp_path / "state.json", TARGET) as state:
-        shipper = Shipper(Finder([tmp_path / "in"], TARGET, print), state, topic, settings=AT_ONCE, tick_seconds=0.0)
-        shipper.ship(once=False, stopped=lambda: len(topic.clocks()) >= 4, complain=print)
+    ship(tmp_path, topic, once=False, stopped=lambda: len(topic.clocks()) >= 4, settings=settings)
     ticks = [r for _, r in topic.clocks()]
     assert [len({t.origin for t in part}) for part in (ticks[:2], ticks[2:])] == [2, 1]  # the rotated one says nothing any more
     assert [t.text for t in ticks[2:]] == ["[]"] * len(ticks[2:])
@@ -378,22 +374,21 @@ def test_a_file_that_is_named_brings_its_rotated_ones(tmp_path):
 def test_logs_of_one_name_in_two_folders(tmp_path):
     paths = [write(tmp_path / name / "server.log", [coordinator(i * 10 + n) for i in range(5 + n)]) for n, name in enumerate("ab")]
     topic = Topic()
-    with ShipState(tmp_path / "state.json", TARGET) as state:
-        Shipper(Finder(paths, TARGET, print), state, topic, settings=AT_ONCE).ship(once=True, stopped=lambda: False, complain=print)
+    ship(tmp_path, topic, inputs=paths)
     assert {r.origin: r.lines for _, r in topic.clocks()} == {r.origin: 5 + (r.at_ms == START_MS + 51) for _, r in topic.clocks()}
     assert sorted(sorted(kept(p)) for p in paths) == sorted(sorted(lines_of(topic, o)) for o in {r.origin for r in topic.lines()})
 
 
-def test_logs_long_gone_are_forgotten(tmp_path, monkeypatch):
-    monkeypatch.setattr(shippers, "ABSENT_KEPT", 2)
+def test_logs_long_gone_are_forgotten(tmp_path):
+    settings = replace(AT_ONCE, absent_kept=2)
     topic = Topic()
     for number in range(5):
         path = write(tmp_path / "in/server.log", [coordinator(number * 1_000 + i) for i in range(5)])
-        ship(tmp_path, topic)
+        ship(tmp_path, topic, settings=settings)
         path.unlink()
-    ship(tmp_path, topic)
+    ship(tmp_path, topic, settings=settings)
     write(tmp_path / "in/server.log", [coordinator(0)])
-    ship(tmp_path, topic)
+    ship(tmp_path, topic, settings=settings)
     with ShipState(tmp_path / "state.json", TARGET) as state:
         assert len(state.load()) == 3
     assert len(topic.distinct()) == 25 + 1 - 1  # a line of a log that came back, forgotten: the reader knows it
@@ -406,7 +401,7 @@ def test_logs_of_applications(tmp_path):
     ship(tmp_path, topic)
     (client,) = (r for r in topic.lines() if r.source == "client")
     assert (client.broker, client.context, client.at_ms) == ("clients", "payments", START_MS)
-    alone = Finder([tmp_path / "in/clients"], Target("c", "clients", "t"), print)()
+    alone = Finder([tmp_path / "in/clients"], ShipTarget("c", "clients", "t"), print)()
     assert [(f.broker, f.origin) for f in alone] == [("clients", "clients/payments/app.log")]
 
 
@@ -423,15 +418,14 @@ def test_records_of_polls_beside_a_broker(tmp_path):
     )
 
 
-def test_a_file_that_may_not_be_read_is_told_once(tmp_path, monkeypatch):
+def test_a_file_that_may_not_be_read_is_told_once(tmp_path):
     write(tmp_path / "server.log", [coordinator(0)])
 
     def refuse(_path):
         raise PermissionError(13, "Permission denied")
 
-    monkeypatch.setattr("jobs.kafka.finder.open_log", refuse)
     said = []
-    find = Finder([tmp_path], TARGET, said.append)
+    find = Finder([tmp_path], TARGET, said.append, open_file=refuse)
     assert find() == find() == []
     assert len(said) == 1
 
@@ -458,4 +452,4 @@ def test_commands_that_cannot_work(tmp_path, capsys):
 
 
 def test_a_time_zone():
-    assert with_zone("Europe/Berlin").timezone == "Europe/Berlin"
+    assert settings_with_zone("Europe/Berlin").timezone == "Europe/Berlin"

@@ -2,11 +2,71 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import re
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
 
 from confluent_kafka import Consumer, KafkaError, KafkaException, Message, TopicPartition
 
-from jobs.kafka.topic_records import TopicRecord, read_record
+from jobs.kafka.topic_records import Header
+from schemas.names import CLOCK, LINE
+
+
+class RecordError(ValueError):
+    """No shipper wrote the record. The message says what is wrong with it."""
+
+
+@dataclass(frozen=True)
+class TopicRecord:
+    """One record of the topic, read."""
+
+    cluster: str
+    broker: str
+    record: str
+    origin: str
+    position: int
+    text: str
+    source: str = ""
+    at_ms: int | None = None
+    fault: str | None = None
+    context: str | None = None
+    lines: int | None = None  # of a clock: lines of this log, up to its position, that were kept and shipped
+    read_ms: int | None = None  # of a clock: when all logs of the broker were found read to their ends; None if there was more
+
+
+def read_record(headers: Iterable[Header] | None, value: bytes | None) -> TopicRecord:
+    """A record from its headers and value. RecordError: they are no record of a shipper."""
+    found = {name: data.decode("utf-8", "backslashreplace") for name, data in headers or ()}
+    for name in ("cluster", "broker", "record", "origin", "position"):
+        if name not in found:
+            raise RecordError(f"no header {name}")
+    if found["record"] not in {LINE, CLOCK}:
+        raise RecordError(f"header record is {found['record'][:40]}")
+    position = _number(found, "position")
+    assert position is not None
+    return TopicRecord(
+        cluster=found["cluster"],
+        broker=found["broker"],
+        record=found["record"],
+        origin=found["origin"],
+        position=position,
+        text=(value or b"").decode("utf-8", "backslashreplace"),
+        source=found.get("source", ""),
+        at_ms=_number(found, "at"),
+        fault=found.get("fault"),
+        context=found.get("context"),
+        lines=_number(found, "lines"),
+        read_ms=_number(found, "read"),
+    )
+
+
+def _number(found: dict[str, str], name: str) -> int | None:
+    text = found.get(name)
+    if text is None:
+        return None
+    if re.fullmatch(r"-?[0-9]{1,18}", text) is None:
+        raise RecordError(f"header {name} is no number: {text[:40]}")
+    return int(text)
 
 
 def topic_records(bootstrap: str, topic: str) -> Iterator[tuple[Message, TopicRecord]]:

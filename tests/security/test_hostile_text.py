@@ -10,16 +10,18 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from coordinator_model.events import CLIENT_SOURCE
 from jobs.answers.duckdb_views import Answer
 from jobs.cli import answer_text
 from jobs.cli.entry import cli, main
 from jobs.common.text import printable
-from jobs.kafka.topic_records import CLIENT_SOURCE, key_of, line_headers, log_headers, read_record
+from jobs.kafka.topic_records import line_headers, log_headers, record_key
 from jobs.logs.bytes import open_log
 from jobs.logs.client_reader import ClientLogReader, ClientTimes, _is_ours
 from jobs.logs.reader import Kept
 from jobs.pipeline.gate import Clock, Gate, LogName, Reach
 from schemas.names import LINE
+from tests.kafka.topic_reader import read_record
 from tests.security import hostile
 
 LOG = LogName("c", "b", "server@1.log")
@@ -83,7 +85,7 @@ def test_a_record_of_a_topic_keeps_its_names_to_itself(kind):
     headers = line_headers(log_headers(told, told, LINE, told), "request", 1, 2, "", told)
     record = read_record(headers, told.encode())
     assert (record.cluster, record.broker, record.origin, record.context, record.text) == (told,) * 5
-    assert len(key_of("request", told.encode(), told * 100, told)) <= 256
+    assert len(record_key("request", told.encode(), told * 100, told)) <= 256
 
 
 def test_a_clock_of_a_topic_may_hold_anything():
@@ -126,7 +128,7 @@ def test_no_line_of_an_application_keeps_its_reader_busy(tmp_path):
     reader = ClientLogReader(lambda: open_log(log), ClientTimes("UTC"))
     assert reader.read(kept) == len(hostile.slow_clients())
     for line in hostile.slow_clients():
-        assert key_of(CLIENT_SOURCE, line, "", "log")
+        assert record_key(CLIENT_SOURCE, line, "", "log")
 
 
 SECRETS = {
@@ -180,21 +182,20 @@ def test_a_secret_is_known_by_its_name(tmp_path, name):
 def test_a_group_may_read_what_root_gave_it(tmp_path):
     import os
 
-    from jobs.kafka.clients import _exposed
+    from jobs.kafka.clients import foreign_access
 
     file = settings_file(tmp_path, 0o640)
     status = list(os.stat(file))  # noqa: PTH116 - its parts
     for owner, whom in ((0, ""), (1_000, "read by its whole group")):
         status[stat.ST_UID] = owner
-        assert _exposed(os.stat_result(status)) == whom
+        assert foreign_access(os.stat_result(status)) == whom
 
 
 def test_a_client_that_quotes_its_settings_tells_no_secret():
-    from jobs.kafka.clients import Cluster
+    from jobs.kafka.clients import without_secrets
 
-    cluster = Cluster("127.0.0.1:1")
-    cluster._settings |= {"sasl.oauthbearer.config": "principal=me bogus=hunter2", "sasl.username": "alice"}
-    said = cluster._told("Unrecognized sasl.oauthbearer.config beginning at: bogus=hunter2 for alice")
+    settings = {"sasl.oauthbearer.config": "principal=me bogus=hunter2", "sasl.username": "alice"}
+    said = without_secrets("Unrecognized sasl.oauthbearer.config beginning at: bogus=hunter2 for alice", settings)
     assert "hunter2" not in said
     assert "alice" in said
 
