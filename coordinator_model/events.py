@@ -49,7 +49,6 @@ MEMBER_ADDED: Final = "MEMBER_ADDED"  # state before; static: instance_id
 STATIC_MEMBER_REPLACED: Final = "STATIC_MEMBER_REPLACED"  # member_id: the old one; answer_member_id: the new one, if told
 STATIC_MEMBER_KEPT: Final = "STATIC_MEMBER_KEPT"  # "will not trigger rebalance"; group not always named
 MEMBER_LOADED: Final = "MEMBER_LOADED"  # a member read back from __consumer_offsets; generation
-MEMBER_UPDATED: Final = "MEMBER_UPDATED"  # metadata of a member updated, where not a reason
 INSTANCE_FENCED: Final = "INSTANCE_FENCED"  # member_id: the fenced one; leader_id: "", answer_member_id: the current one
 MEMBERS_NOT_REJOINED: Final = "MEMBERS_NOT_REJOINED"  # members: dynamic ones removed at the end of the join phase
 MEMBERS_NOT_SYNCED: Final = "MEMBERS_NOT_SYNCED"

@@ -1,13 +1,11 @@
-"""The five states of a classic group, and which changes between them are possible.
+"""The five states of a classic group. specification/transitions.py has the changes between them.
 
-Everything that decides whether a change of state is legal is in this file. Source:
-org.apache.kafka.coordinator.group.classic.ClassicGroupState (4.x), kafka.coordinator.group.GroupState (to 3.9).
+Source: org.apache.kafka.coordinator.group.classic.ClassicGroupState (4.x), kafka.coordinator.group.GroupState (to 3.9).
 """
 
 from __future__ import annotations
 
 from enum import Enum
-from typing import Final
 
 
 class State(str, Enum):
@@ -27,13 +25,3 @@ class State(str, Enum):
 
     DEAD = "Dead"
     """Removed, or its coordinator moved."""
-
-
-VALID_PREVIOUS_STATES: Final[dict[State, frozenset[State]]] = {
-    State.EMPTY: frozenset({State.PREPARING_REBALANCE}),
-    State.PREPARING_REBALANCE: frozenset({State.EMPTY, State.STABLE, State.COMPLETING_REBALANCE}),
-    State.COMPLETING_REBALANCE: frozenset({State.PREPARING_REBALANCE}),
-    State.STABLE: frozenset({State.COMPLETING_REBALANCE}),
-    State.DEAD: frozenset(State),
-}
-"""From which states each state may be entered (`validPreviousStates`)."""

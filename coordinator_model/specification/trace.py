@@ -1,17 +1,14 @@
-"""Run a trace through the specification: `rebalance trace < steps.jsonl > answers.jsonl`.
+"""Runs recorded traces through the specification, for `rebalance trace`.
 
-A trace is a list of requests and clock steps with the time of each, in the format of tests/data/traces/FORMAT.md. Out
-comes the same object with every step's `expect` replaced by what the specification answers: the answer with its time
-and the step in which it came, and the group after the step. The release is the trace's `measured_on`, or the one
-given.
+A trace is a list of requests and clock steps with the time of each, in the format of tests/data/traces/FORMAT.md. The result
+is the same object with the specification's `expect` in every step: the answer, its time, the step in which it came, and the
+group after the step. The release is the trace's `measured_on`, unless another one is given.
 """
 
 from __future__ import annotations
 
-import argparse
 import json
-import sys
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import replace
 from typing import Any, Final, TextIO
 
@@ -47,6 +44,8 @@ _SETTINGS: Final = {
     "offsets_retention_check_ms": "offsets_retention_check_interval_ms",
 }
 
+_REQUESTS: Final = frozenset({"join", "sync", "heartbeat", "leave", "offset_commit", "delete_group"})
+"""The steps that are requests. The others move the clock or the coordinator."""
 _ONE_GROUP_PER_PARTITION: Final = 2**31 - 1
 """Traces move groups, not partitions: with so many partitions each group has its own."""
 
@@ -104,7 +103,7 @@ class TraceRun:
         """Let time pass until the step, then execute it."""
         at_ms, group_id = step["at_ms"], step["group"]
         self.asked_ms.append(at_ms)
-        expect: Json = {"response": None} if step["op"] in _PARSERS else {}
+        expect: Json = {"response": None} if step["op"] in _REQUESTS else {}
         self.expects.append(expect)
         # In random traces only an explicit advance is a step: other timers fire during the step before.
         passing = index - 1 if self.random and step["op"] != "advance" else index
@@ -120,9 +119,9 @@ class TraceRun:
         at_ms, op = step["at_ms"], step["op"]
         coordinator = self.coordinator
         partition = coordinator.partition(step["group"])
-        if op in _PARSERS:
+        if op in _REQUESTS:
             fresh = self.symbols.member_id(step.get("bind") or f"$x{index}")
-            request = _PARSERS[op](step.get("req") or {}, self.symbols, fresh)
+            request = _request(op, step.get("req") or {}, self.symbols, fresh)
             error = Error[step.get("append_error") or "NONE"]
             return coordinator.handle(step["group"], request, at_ms, index, append_error=error)
         if op == "restart":
@@ -148,56 +147,31 @@ class TraceRun:
             }
 
 
-def _join(req: Json, symbols: Symbols, fresh_member_id: str) -> Request:
+def _request(op: str, req: Json, symbols: Symbols, fresh_member_id: str) -> Request:
+    if op == "delete_group":
+        return DeleteGroup()
+    if op == "leave":
+        members = [LeavingMember(symbols.member_id(entry["member"]), entry["instance"]) for entry in req["members"]]
+        return LeaveGroup(tuple(members))
+    member_id, instance_id = symbols.member_id(req["member"]), req["instance"]
+    if op == "heartbeat":
+        return Heartbeat(member_id, req["generation"], instance_id)
+    if op == "offset_commit":
+        return OffsetCommit(member_id, req["generation"], instance_id, req["api_version"])
+    if op == "sync":
+        assignments = tuple((symbols.member_id(entry["member"]), entry["assignment"].encode()) for entry in req["assignments"])
+        return SyncGroup(member_id, req["generation"], assignments, instance_id, req["protocol_type"], req["protocol"])
     return JoinGroup(
-        symbols.member_id(req["member"]),
+        member_id,
         req["session_timeout_ms"],
         req["rebalance_timeout_ms"],
         req["protocol_type"],
         tuple((protocol["name"], protocol["metadata"].encode()) for protocol in req["protocols"]),
-        req["instance"],
+        instance_id,
         req["api_version"],
         req.get("client_id") or "",
         fresh_member_id=fresh_member_id,
     )
-
-
-def _sync(req: Json, symbols: Symbols, _: str) -> Request:
-    return SyncGroup(
-        symbols.member_id(req["member"]),
-        req["generation"],
-        tuple((symbols.member_id(entry["member"]), entry["assignment"].encode()) for entry in req["assignments"]),
-        req["instance"],
-        req["protocol_type"],
-        req["protocol"],
-    )
-
-
-def _heartbeat(req: Json, symbols: Symbols, _: str) -> Request:
-    return Heartbeat(symbols.member_id(req["member"]), req["generation"], req["instance"])
-
-
-def _leave(req: Json, symbols: Symbols, _: str) -> Request:
-    members = [LeavingMember(symbols.member_id(entry["member"]), entry["instance"]) for entry in req["members"]]
-    return LeaveGroup(tuple(members))
-
-
-def _offset_commit(req: Json, symbols: Symbols, _: str) -> Request:
-    return OffsetCommit(symbols.member_id(req["member"]), req["generation"], req["instance"], req["api_version"])
-
-
-def _delete_group(_: Json, __: Symbols, ___: str) -> Request:
-    return DeleteGroup()
-
-
-_PARSERS: Final[dict[str, Callable[[Json, Symbols, str], Request]]] = {
-    "join": _join,
-    "sync": _sync,
-    "heartbeat": _heartbeat,
-    "leave": _leave,
-    "offset_commit": _offset_commit,
-    "delete_group": _delete_group,
-}
 
 
 def _fields(answer: Answer, symbols: Symbols) -> Json:
@@ -262,16 +236,3 @@ def run_lines(lines: Iterable[str], out: TextIO, kafka: str | None) -> None:
         if line.strip():
             json.dump(run_trace(json.loads(line), kafka), out, separators=(",", ":"))
             out.write("\n")
-
-
-def main(argv: Sequence[str] | None = None) -> int:
-    """The command `rebalance trace`."""
-    parser = argparse.ArgumentParser(prog="rebalance trace", description=__doc__.split("\n\n")[0] if __doc__ else None)
-    parser.add_argument("--kafka", metavar="VERSION", help="the Kafka release to follow, instead of the trace's own")
-    options = parser.parse_args(argv)
-    run_lines(sys.stdin, sys.stdout, options.kafka)
-    return 0
-
-
-if __name__ == "__main__":
-    sys.exit(main())

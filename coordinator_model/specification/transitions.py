@@ -65,22 +65,6 @@ class Trigger(str, Enum):
     """The partition of the group moved to another coordinator."""
 
 
-REBALANCE_REASONS: Final = frozenset(
-    {
-        Trigger.NEW_MEMBER,
-        Trigger.LEADER_REJOIN,
-        Trigger.MEMBER_METADATA_CHANGED,
-        Trigger.SESSION_EXPIRED,
-        Trigger.LEAVE,
-        Trigger.SYNC_EXPIRED,
-        Trigger.STATIC_PROTOCOL_CHANGE,
-        Trigger.STATIC_REPLACED_DURING_COMPLETING,
-        Trigger.OVER_CAPACITY_AFTER_LOAD,
-        Trigger.ASSIGNMENT_APPEND_FAILED,
-    }
-)
-"""The triggers that start a rebalance (`ClassicGroup.canRebalance`, `prepareRebalance`)."""
-
 TRANSITIONS: Final[dict[State, dict[Trigger, State]]] = {
     State.EMPTY: {
         Trigger.NEW_MEMBER: State.PREPARING_REBALANCE,

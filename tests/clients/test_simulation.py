@@ -13,7 +13,6 @@ from coordinator_model.errors import Error
 from coordinator_model.specification.config import CoordinatorConfig
 from coordinator_model.specification.effects import MemberRemoved, StaticMemberReplaced, Transition
 from coordinator_model.specification.requests import Heartbeat, JoinAnswer, JoinGroup, LeaveGroup, SyncGroup
-from coordinator_model.specification.transitions import REBALANCE_REASONS
 from coordinator_model.states import State
 
 RELEASES = ("0.10.0.1", "0.10.2.2", "2.5.1", "3.9.1", "4.2.0")
@@ -33,7 +32,9 @@ def consumers(release, count, **settings_):
 
 def rebalances(simulation):
     return [
-        effect.trigger.value for _, effect in simulation.effects if isinstance(effect, Transition) and effect.trigger in REBALANCE_REASONS
+        effect.trigger.value
+        for _, effect in simulation.effects
+        if isinstance(effect, Transition) and effect.to_state is State.PREPARING_REBALANCE
     ]
 
 

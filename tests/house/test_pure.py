@@ -1,4 +1,4 @@
-"""The model is pure: it imports the standard library and the codec's library, and no clock, chance or I/O."""
+"""The model is pure: it imports the standard library and the codecs' library, and no clock, chance or I/O."""
 
 import ast
 import sys
@@ -9,8 +9,9 @@ import pytest
 import coordinator_model
 
 FOLDER = Path(coordinator_model.__file__).parent
-BANNED = {"logging", "random", "uuid", "time", "datetime", "os", "io", "pathlib", "socket", "threading", "secrets"}
-COMMAND_ONLY = {"argparse", "json", "sys"}  # trace.py has the command's main
+BANNED = {"argparse", "datetime", "io", "logging", "os", "pathlib", "random", "secrets", "socket", "sys", "threading", "time", "uuid"}
+PURE = (set(sys.stdlib_module_names) - BANNED) | {"coordinator_model"}
+CODECS = {"msgpack", "msgspec"}
 
 
 def imports(path):
@@ -24,15 +25,7 @@ def imports(path):
 
 @pytest.mark.parametrize("path", sorted(FOLDER.rglob("*.py")), ids=lambda path: str(path.relative_to(FOLDER)))
 def test_a_module_imports_only_what_is_pure(path):
-    allowed = (set(sys.stdlib_module_names) - BANNED - COMMAND_ONLY) | {"coordinator_model"}
-    if path.name == "codec.py":
-        allowed |= {"msgpack"}
-    if path == FOLDER / "specification" / "trace.py":
-        allowed |= COMMAND_ONLY
-    if not {"tracker", "view", "diagnosis"} & set(path.parts):
-        assert set(imports(path)) <= allowed
-    else:
-        assert not set(imports(path)) & (BANNED | {"pyspark", "pandas"})
+    assert set(imports(path)) <= (PURE | CODECS if path.name == "codec.py" else PURE)
 
 
 def test_the_guard_bites(tmp_path):

@@ -30,7 +30,7 @@ from coordinator_model.specification.config import CoordinatorConfig, release_nu
 from coordinator_model.specification.coordinator import Coordinator
 from coordinator_model.specification.effects import MemberRemoved, Transition
 from coordinator_model.specification.requests import LeaveGroup
-from coordinator_model.specification.transitions import REBALANCE_REASONS
+from coordinator_model.states import State
 from tests.specification import play
 from tests.specification.test_transcripts import Client, Story
 
@@ -98,7 +98,7 @@ class Scene(Story):
     def rebalances(self):
         """When and why rebalances began, all so far."""
         moves = [effect for effect in self.effects if isinstance(effect, Transition)]
-        return [(move.at_ms, move.trigger.value) for move in moves if move.trigger in REBALANCE_REASONS]
+        return [(move.at_ms, move.trigger.value) for move in moves if move.to_state is State.PREPARING_REBALANCE]
 
     def removed(self):
         """Who was removed when, all so far."""

@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-import msgpack
+import msgspec
 import pytest
 
 from coordinator_model.errors import Error
@@ -35,8 +35,8 @@ def busy_group(release="4.2.0"):
 def test_a_new_group_is_stored_as_it_begins():
     new, old = (encode(ClassicGroup("g", CoordinatorConfig.of(release), 7)) for release in ("4.2.0", "0.10.0.1"))
     nobody = [None, None, None, [], 16, [], {}, [], [], {}, {}]
-    assert msgpack.unpackb(new) == [1, "g", 7, 0, 4, 7, 0, *nobody, False, 0, 0, [], {}, []]
-    assert msgpack.unpackb(old) == [1, "g", 7, 3, 4, 7, 0, *nobody, False, 0, 0, [], {}, []]
+    assert msgspec.msgpack.decode(new) == [1, "g", 7, 0, 4, 7, 0, *nobody, False, 0, 0, [], {}, []]
+    assert msgspec.msgpack.decode(old) == [1, "g", 7, 3, 4, 7, 0, *nobody, False, 0, 0, [], {}, []]
 
 
 def test_version_1_is_still_read():
@@ -92,13 +92,13 @@ def test_an_id_that_is_no_members_may_still_have_to_sync():
     assert list(decode(encode(group), config).pending_sync_members) == ["i1-aaaa", "gone"]
 
 
-@pytest.mark.parametrize("blob", [b"", b"\xc1", b"garbage", msgpack.packb([]), msgpack.packb(7), msgpack.packb({"version": 1})])
+@pytest.mark.parametrize("blob", [b"", b"\xc1", b"garbage", *map(msgspec.msgpack.encode, ([], 7, {"version": 1}))])
 def test_what_is_no_blob_is_refused(blob):
     with pytest.raises(CodecError, match="not a stored group"):
         decode(blob, CoordinatorConfig.of("4.2.0"))
 
 
-@pytest.mark.parametrize("blob", [msgpack.packb([VERSION, "g"]), msgpack.packb([VERSION] + [None] * 23)])
+@pytest.mark.parametrize("blob", [msgspec.msgpack.encode([VERSION, "g"]), msgspec.msgpack.encode([VERSION] + [None] * 23)])
 def test_a_damaged_blob_is_refused(blob):
     with pytest.raises(CodecError, match="not a stored group"):
         decode(blob, CoordinatorConfig.of("4.2.0"))
@@ -106,4 +106,4 @@ def test_a_damaged_blob_is_refused(blob):
 
 def test_a_blob_of_a_later_release_is_refused_by_name():
     with pytest.raises(CodecError, match=f"version {VERSION + 1}, but this release reads up to {VERSION}"):
-        decode(msgpack.packb([VERSION + 1]), CoordinatorConfig.of("4.2.0"))
+        decode(msgspec.msgpack.encode([VERSION + 1]), CoordinatorConfig.of("4.2.0"))

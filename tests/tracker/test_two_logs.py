@@ -108,7 +108,7 @@ def test_what_an_administrator_tool_adds_to_a_log_is_passed_over() -> None:
     """Lines that are known and change nothing: about a member's metadata, a static member that keeps its place."""
     story = both()
     usual = story.rows()
-    for kind in (kinds.MEMBER_UPDATED, kinds.STATIC_MEMBER_KEPT, kinds.COORDINATOR_NOTE):
+    for kind in (kinds.STATIC_MEMBER_KEPT, kinds.COORDINATOR_NOTE):
         story.at(10_000).log(kind, member_id="b-1", reason="words")
     assert story.rows() == usual
 
