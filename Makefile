@@ -8,6 +8,8 @@ VENV := .venv/installed
 JARS := .jars/resolved.txt
 KAFKA_JARS := .jars-kafka/resolved.txt
 SPARK := $(VENV) $(JARS)
+# Three processes keep two cores busy: many tests wait for brokers and consumers. A file of tests stays in one process, and shares what it starts.
+SIDE_BY_SIDE := -n 3 --dist loadfile --no-loadscope-reorder
 
 # Java is checked while make reads this file, so that a missing Java ends make with one line before anything slow begins.
 ifneq (,$(filter demo demo-live test docs conformance score bench chaos,$(MAKECMDGOALS)))
@@ -31,11 +33,11 @@ demo-live: $(SPARK) $(KAFKA_JARS) ## start a real Kafka with failing consumers a
 
 .PHONY: test
 test: $(SPARK) $(KAFKA_JARS) ## run all tests
-	@$(BIN)/pytest
+	@$(BIN)/pytest $(SIDE_BY_SIDE)
 
 .PHONY: test-fast
 test-fast: $(VENV) ## run the tests that need no Java
-	@$(BIN)/pytest -m "not spark and not slow"
+	@$(BIN)/pytest $(SIDE_BY_SIDE) -m "not spark and not slow"
 
 .PHONY: lint
 lint: $(VENV) ## run ruff and mypy
