@@ -244,7 +244,7 @@ class Coordinator:
         if append_error is Error.NONE:
             self.log[group_id] = StoredGroup(0, None, None, None, (), group.state_since_ms)
             return
-        error = dict(self.version.log_errors).get(append_error, append_error)
+        error = self.version.log_errors.get(append_error, append_error)
         if all(answered.ticket != ticket for answered in self._answers):
             self._answers.append(Reply(ticket, group.now_ms, JoinAnswer(error, UNKNOWN_MEMBER_ID)))
         self._forget(group_id)

@@ -112,7 +112,7 @@ class GroupState:
     def append_error_as_answered(self) -> Error:
         """`appendGroupMetadataErrorToResponseError`: what clients are told about a failed write."""
         error = self.append_error
-        return dict(self.version.log_errors).get(error, error)
+        return self.version.log_errors.get(error, error)
 
     def stored(self, assignments: dict[str, bytes] | None = None) -> StoredGroup:
         """The group as the log keeps it, with the assignments of the members or new ones."""

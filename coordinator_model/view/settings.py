@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from coordinator_model.specification.config import release_numbers
+from coordinator_model.specification.releases import release_numbers
 
 
 @dataclass(frozen=True, slots=True)

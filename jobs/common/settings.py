@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Any, Final
 from zoneinfo import ZoneInfo
 
-from coordinator_model.specification.config import release_numbers
+from coordinator_model.specification.releases import release_numbers
 from jobs.common.errors import SettingsError
 
 if sys.version_info >= (3, 11):

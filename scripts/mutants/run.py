@@ -69,6 +69,7 @@ MODULES: Final = (
     "map_order",
     "requests",
     "config",
+    "releases",
 )
 COPIED: Final = (
     "coordinator_model",

@@ -32,15 +32,14 @@ def bare(path, program):
 
 
 def test_a_zip_is_the_same_project_to_executors_as_the_checkout(built):
-    assert bare(built[1], "from jobs.executors import fingerprint; print(fingerprint())").strip() == fingerprint()
+    assert bare(built[1], "from jobs.pipeline.executors import fingerprint; print(fingerprint())").strip() == fingerprint()
 
 
 def test_the_archive_has_all_that_executors_import(built, tmp_path):
     with tarfile.open(built[2]) as archive:
         archive.extractall(tmp_path / "packages", filter="data")
-    program = (
-        "import msgpack, msgspec, pandas, pyarrow; from jobs.executors import fingerprint; print(msgpack.Packer.__module__, fingerprint())"
-    )
+    imports = "import msgpack, msgspec, pandas, pyarrow; from jobs.pipeline.executors import fingerprint"
+    program = f"{imports}; print(msgpack.Packer.__module__, fingerprint())"
     assert bare(tmp_path / "packages", program).split() == ["msgpack._cmsgpack", fingerprint()]
 
 

@@ -26,9 +26,10 @@ import pytest
 
 from coordinator_model.clients.client_version import ClientVersion
 from coordinator_model.errors import Error
-from coordinator_model.specification.config import CoordinatorConfig, release_numbers
+from coordinator_model.specification.config import CoordinatorConfig
 from coordinator_model.specification.coordinator import Coordinator
 from coordinator_model.specification.effects import MemberRemoved, Transition
+from coordinator_model.specification.releases import release_numbers
 from coordinator_model.specification.requests import LeaveGroup
 from coordinator_model.states import State
 from tests.specification import play

@@ -1,0 +1,48 @@
+"""Values that depend on a release of Kafka: fields of a dataclass, each with the releases that changed it.
+
+@dataclass(frozen=True)
+class Version:
+static_members: bool = field(metadata=since(2, 3))
+
+Version(**values_of(Version, "3.9.1"))
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import fields
+from typing import Any
+
+Release = tuple[int, ...]
+
+
+def release_numbers(name: str) -> Release:
+    """The numbers of a release name: "0.10.2.2" => (0, 10, 2, 2)."""
+    if not re.fullmatch(r"\d+(\.\d+)+", name):
+        raise ValueError(f"not a Kafka release: {name!r}")
+    return tuple(int(part) for part in name.split("."))
+
+
+def since(*release: int) -> dict[str, Any]:
+    """True from `release` on."""
+    return changing(False, {release: True})
+
+
+def before(*release: int) -> dict[str, Any]:
+    """True up to the release before `release`."""
+    return changing(True, {release: False})
+
+
+def changing(first: object, changes: dict[Release, Any]) -> dict[str, Any]:
+    """`first`, until a release changes it. The releases in their order, each with the value from then on."""
+    return {"first": first, "changes": changes}
+
+
+def values_of(version: Any, name: str) -> dict[str, Any]:
+    """The fields of the dataclass `version` in the release called `name`."""
+    release = release_numbers(name)
+    return {
+        field.name: [field.metadata["first"], *(value for start, value in field.metadata["changes"].items() if release >= start)][-1]
+        for field in fields(version)
+        if field.metadata
+    }
