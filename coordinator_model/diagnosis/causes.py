@@ -40,7 +40,7 @@ _UNSAID: Final = {
 def may_still_be_told(g: Emitter, ended_ms: int, now_ms: int) -> bool:
     """Whether the specification has yet to be told of a rebalance that ended then."""
     p = g.view.prediction
-    return p.group is not None and bool(p.asked) and p.told_ms < ended_ms and now_ms <= ended_ms + PATIENCE_MS
+    return p.group is not None and bool(p.queue) and p.handled_ms < ended_ms and now_ms <= ended_ms + PATIENCE_MS
 
 
 def settle_start(g: Emitter, rebalance: Rebalance) -> None:
@@ -63,7 +63,7 @@ def _trigger(g: Emitter, at_ms: int, cause: str, member_id: str) -> RebalanceTri
     who = g.view.members.get(member_id)
     if who is not None:
         return RebalanceTrigger(at_ms, cause, member_id, who.instance_id, who.client(), who.client_host)
-    gone = next((old for old in reversed(g.view.gone) if old.member_id == member_id), None)
+    gone = next((old for old in reversed(g.view.ended) if old.member_id == member_id), None)
     if gone is not None:
         return RebalanceTrigger(at_ms, cause, member_id, gone.instance_id, gone.client_id, gone.client_host, "", gone.sign)
     return RebalanceTrigger(at_ms, cause, member_id)
@@ -107,7 +107,7 @@ def _of_rejoin(g: Emitter, rebalance: Rebalance, culprit: RebalanceTrigger) -> s
 
 def _had_stalled(g: Emitter, member_id: str) -> bool:
     """A static member whose poll loop stalled does not leave: its session ends."""
-    gone = next((old for old in reversed(g.view.gone) if old.member_id == member_id), None)
+    gone = next((old for old in reversed(g.view.ended) if old.member_id == member_id), None)
     return gone is not None and gone.kind == reasons.POLL_TIMEOUT
 
 
@@ -127,5 +127,5 @@ def _follows_a_move(g: Emitter, rebalance: Rebalance, culprit: RebalanceTrigger)
         return culprit.client_id in view.moved_clients
     if culprit.cause != reasons.SESSION_TIMEOUT:
         return False
-    gone = next((old for old in reversed(view.gone) if old.member_id == culprit.member_id), None)
+    gone = next((old for old in reversed(view.ended) if old.member_id == culprit.member_id), None)
     return gone is not None and gone.client_id in view.moved_clients

@@ -40,15 +40,15 @@ def hold_stalled(g: Emitter, at_ms: int, member: ObservedMember, finding: dict[s
     """Keeps what is told of a stalled poll loop until the client polls again, and so shows for how long it did not."""
     if member.connection and member.rebalance_timeout_ms >= 0:
         since_ms = member.stalled_ms if member.stalled_ms >= 0 else at_ms
-        g.view.stalled.append(PollStall(since_ms, member.connection, member.rebalance_timeout_ms, finding))
+        g.view.poll_stalls.append(PollStall(since_ms, member.connection, member.rebalance_timeout_ms, finding))
     else:
         g.emit(FINDINGS, **finding)
 
 
 def came_back(g: Emitter, event: Event) -> None:
     """A JoinGroup without a member id: on the connection of a member that left, it shows a stalled poll loop."""
-    for told in [s for s in g.view.stalled if s.connection == event.connection]:
-        g.view.stalled.remove(told)
+    for told in [s for s in g.view.poll_stalls if s.connection == event.connection]:
+        g.view.poll_stalls.remove(told)
         _tell_gap(g, told.finding, told.limit_ms, told.at_ms, event)
     for leaving in [u for u in g.view.undecided if u.connection == event.connection != ""]:
         _decide_stalled(g, leaving)
@@ -60,7 +60,7 @@ def stalled(g: Emitter, member_id: str, signs: list[Ref]) -> None:
     for leaving in [u for u in g.view.undecided if u.member_id == member_id]:
         _decide_stalled(g, leaving)
         g.emit(FINDINGS, **leaving.finding)
-    for gone in g.view.gone:
+    for gone in g.view.ended:
         if gone.member_id == member_id and gone.kind == reasons.SESSION_TIMEOUT and gone.instance_id:
             g.emit(FINDINGS, **_silent_while_stalled(g, gone, signs))
 
@@ -73,8 +73,8 @@ def _decide_stalled(g: Emitter, leaving: UndecidedDeparture) -> None:
         if rebalance.cause == reasons.MEMBER_LEFT and rebalance.named == leaving.member_id:
             rebalance.cause = reasons.POLL_TIMEOUT
         _correct(rebalance.triggers, leaving.member_id)
-    _correct(view.loose, leaving.member_id)
-    for gone in view.gone:
+    _correct(view.unclaimed, leaving.member_id)
+    for gone in view.ended:
         if gone.member_id == leaving.member_id:
             gone.kind = reasons.POLL_TIMEOUT
 
@@ -85,7 +85,7 @@ def was_stalled(g: Emitter, event: Event) -> None:
     A static member does not leave when it is not polled in time, its session ends (KIP-345). A process that was frozen would first
     be refused under its old id; one that was restarted has another connection.
     """
-    for gone in g.view.gone:
+    for gone in g.view.ended:
         if gone.kind != reasons.SESSION_TIMEOUT or not gone.instance_id or gone.instance_id != event.instance_id:
             continue
         if gone.connection == event.connection and not findings.was_refused(g, gone.member_id):
@@ -96,7 +96,7 @@ def was_stalled(g: Emitter, event: Event) -> None:
 def _silent_while_stalled(g: Emitter, gone: EndedMembership, signs: list[Ref]) -> dict[str, Any]:
     """A static member's session ended, and it was its poll loop: what is to be told of that."""
     gone.kind = reasons.POLL_TIMEOUT
-    g.view.held = [held for held in g.view.held if held.member_id != gone.member_id]
+    g.view.pending_findings = [held for held in g.view.pending_findings if held.member_id != gone.member_id]
     member = ObservedMember(gone.member_id, gone.instance_id, gone.client_id, gone.client_host)
     member.rebalance_timeout_ms = gone.rebalance_timeout_ms
     return findings.poll_timeout(g, member, gone.at_ms, signs)
@@ -109,7 +109,7 @@ def blocks(g: Emitter, member_ids: set[str]) -> bool:
 
 def next_ms(g: Emitter) -> int | None:
     """When `close_due` has work next."""
-    since = [waiting[0].at_ms for waiting in (g.view.undecided, g.view.stalled) if waiting]
+    since = [waiting[0].at_ms for waiting in (g.view.undecided, g.view.poll_stalls) if waiting]
     return min(since) + DECIDED_MS + 1 if since else None
 
 
@@ -118,7 +118,7 @@ def close_due(g: Emitter, now_ms: int, *, flush: bool = False) -> None:
     undecided = g.view.undecided
     while undecided and (flush or undecided[0].at_ms + DECIDED_MS < now_ms):
         g.emit(MEMBER_SESSIONS, **undecided.pop(0).session)
-    stalled = g.view.stalled
+    stalled = g.view.poll_stalls
     while stalled and (flush or stalled[0].at_ms + DECIDED_MS < now_ms):
         g.emit(FINDINGS, **stalled.pop(0).finding)
 

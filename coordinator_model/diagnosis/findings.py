@@ -403,7 +403,7 @@ def coordinator_moved(g: Emitter, incident: Incident) -> None:
         what = f"Broker {g.view.broker}, the group's coordinator, was held up: another broker had gone, or its log could not be written."
     else:
         what = f"The group moved from broker {incident.from_broker} to broker {incident.to_broker}."
-    limits = sorted({old.session_timeout_ms for old in g.view.gone if old.member_id in lost and old.session_timeout_ms >= 0})
+    limits = sorted({old.session_timeout_ms for old in g.view.ended if old.member_id in lost and old.session_timeout_ms >= 0})
     cost = f" {len(lost)} of its members were not heard in time and lost their place." if lost else ""
     _tell(
         g,

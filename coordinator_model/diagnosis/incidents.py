@@ -53,12 +53,12 @@ def moved(g: Emitter, at_ms: int, from_broker: str, to_broker: str, sign: Ref) -
 
 def hold(g: Emitter, at_ms: int, seen_ms: int, member_id: str, row: dict[str, Any]) -> None:
     """Keeps the finding of a session timeout until it is known whether a broker was the reason."""
-    g.view.held.append(PendingFinding(at_ms, seen_ms, member_id, row))
+    g.view.pending_findings.append(PendingFinding(at_ms, seen_ms, member_id, row))
 
 
 def next_ms(g: Emitter) -> int | None:
     """When `close_due` has work next."""
-    due = [held.at_ms + HINDSIGHT_MS + 1 for held in g.view.held[:1]]
+    due = [held.at_ms + HINDSIGHT_MS + 1 for held in g.view.pending_findings[:1]]
     if g.view.incident is not None:
         due.append(g.view.incident.last_ms + SPAN_MS + 1)
     return min(due, default=None)
@@ -67,8 +67,8 @@ def next_ms(g: Emitter) -> int | None:
 def close_due(g: Emitter, now_ms: int, clock: BrokerClock | None = None, *, flush: bool = False) -> None:
     """Tells what has waited long enough. `flush`: nothing more will come."""
     view = g.view
-    while view.held and (flush or view.held[0].at_ms + HINDSIGHT_MS < now_ms):
-        held = view.held.pop(0)
+    while view.pending_findings and (flush or view.pending_findings[0].at_ms + HINDSIGHT_MS < now_ms):
+        held = view.pending_findings.pop(0)
         incident = _cause_of(g, held, clock)
         if incident is None:
             g.emit(FINDINGS, **held.row)

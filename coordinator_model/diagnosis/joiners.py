@@ -36,7 +36,7 @@ def judge(g: Emitter, rebalance: Rebalance) -> str:
 def _dropped(g: Emitter, rebalance: Rebalance) -> EndedMembership | None:
     """The first member that the join phase waited for until its timeout, and gave up."""
     refused = {who.split(" ")[0] for code, who, _ in g.view.flagged if code == findings.GROUP_TOO_LARGE}
-    late = (old for old in g.view.gone if old.kind == reasons.JOIN_TIMEOUT and old.member_id in rebalance.gone)
+    late = (old for old in g.view.ended if old.kind == reasons.JOIN_TIMEOUT and old.member_id in rebalance.departed)
     return next((old for old in late if old.client_id not in refused), None)
 
 
@@ -72,7 +72,9 @@ def _last_to_join(rebalance: Rebalance) -> str:
 def _answered_last(g: Emitter, rebalance: Rebalance) -> str:
     """The last of the members that had been there to rejoin, or to leave, once it had begun; empty if there is none."""
     answers = [(at_ms, m) for m, at_ms in rebalance.joins.items() if m not in rebalance.added]
-    answers += [(old.at_ms, old.member_id) for old in g.view.gone if old.member_id in rebalance.gone and old.kind in _OF_ITS_OWN_ACCORD]
+    answers += [
+        (old.at_ms, old.member_id) for old in g.view.ended if old.member_id in rebalance.departed and old.kind in _OF_ITS_OWN_ACCORD
+    ]
     return max((answer for answer in answers if rebalance.started_ms < answer[0] <= rebalance.joined_ms), default=(0, ""))[1]
 
 

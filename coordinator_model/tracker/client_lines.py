@@ -111,5 +111,5 @@ def _member(g: Emitter, event: Event) -> str:
     ]
     if not matching:
         undecided = {u.member_id for u in g.view.undecided}
-        matching = [old.member_id for old in g.view.gone if old.member_id in undecided and old.client_id == event.client_id]
+        matching = [old.member_id for old in g.view.ended if old.member_id in undecided and old.client_id == event.client_id]
     return matching[0] if len(matching) == 1 else ""

@@ -1,171 +1,80 @@
-"""The tracker's state as bytes.
+"""The stored form of the tracker's state.
 
-Records are written field by field, in the order of their classes, as MessagePack arrays: compact, and free of names that
-could change. A version stands in front; a change of any record's fields is a new version, and `Shard.decode` keeps reading
-the older ones.
+The records are MessagePack arrays in the order of their fields, without field names: msgspec derives the form from the types of the
+records. A version stands in front. Fields are only ever added, after the others and with a default, so that a record which an older
+version wrote is read with the defaults of what it lacks.
 """
 
 from __future__ import annotations
 
 from typing import Any, Final
 
-import msgpack
+from msgspec import Raw, Struct, msgpack
+from msgspec.structs import replace
 
-from coordinator_model.events import Assignment, Event, MemberEntry, Protocol
+from coordinator_model.events import Event
 from coordinator_model.specification import codec as model_codec
-from coordinator_model.specification.group import ClassicGroup
-from coordinator_model.states import State
 from coordinator_model.tracker.rebase import rules
 from coordinator_model.view.clock import BrokerClock
-from coordinator_model.view.rows import Ref
 from coordinator_model.view.settings import TrackerSettings
-from coordinator_model.view.view import (
-    EndedMembership,
-    FoundCoordinator,
-    Generation,
-    Incident,
-    ObservedMember,
-    PastRebalance,
-    PendingFinding,
-    PollStall,
-    Prediction,
-    Rebalance,
-    RebalanceTrigger,
-    Suspect,
-    UndecidedDeparture,
-    View,
-)
+from coordinator_model.view.view import View
 
 MODEL_VERSION: Final = 3
 READABLE: Final = frozenset({1, 2, 3})
-"""1: without the fields of `View` from `nodes` on. 2: without `BrokerClock.followed` and groups
-that are idle. Fields are only ever added, behind the others: what an older version lacks is as if new."""
+"""1 lacks the fields of `View` from `nodes` on. 2 lacks `BrokerClock.followed`, `ShardState.since` and `ShardState.idle`."""
 
 
-def pack(data: object) -> bytes:
-    """Any nesting of records, lists, dicts and plain values."""
-    return bytes(msgpack.packb(data, default=_fields))
+class ShardState(Struct, array_like=True):
+    """What a shard keeps between batches."""
+
+    clocks: dict[str, BrokerClock] = {}
+    views: dict[str, bytes] = {}  # group: its View
+    due: dict[str, int] = {}  # group: when it has something due
+    brokers: dict[str, list[str]] = {}  # group: the brokers that spoke for it
+    horizons: dict[str, int] = {}  # group: its events before this were handled
+    waiting: list[Event] = []  # events that are not handled yet
+    unplaced: list[Event] = []  # lines about a group that they do not name
+    instances: dict[str, dict[str, int]] = {}  # group.instance.id: the groups that use it, and since when
+    partitions: dict[str, int] = {}  # group: its partition of __consumer_offsets, as the coordinator logs it
+    late: int = 0  # events that came after their group's horizon
+    since: dict[str, int] = {}  # group: when the coordinator logged its partition first
+    idle: dict[str, int] = {}  # group without members and without anything due: its last event
 
 
-def unpack(blob: bytes) -> Any:
-    """Plain lists, dicts and values; the functions below turn them back into records."""
-    return msgpack.unpackb(blob, strict_map_key=False)
+def encode_view(view: View) -> bytes:
+    """The stored form of a view."""
+    prediction = view.prediction
+    if prediction.group is not None:
+        earlier = [(until, model_codec.encode(group)) for until, group in prediction.earlier]
+        view = replace(view, prediction=replace(prediction, group=model_codec.encode(prediction.group), earlier=earlier))
+    return _ENCODER.encode(view)
 
 
-def view(data: list[Any], settings: TrackerSettings) -> View:
-    """A group's view."""
-    restored = View(*data)
-    restored.state = None if restored.state is None else State(restored.state)
-    restored.members = {member_id: _member(m) for member_id, m in restored.members.items()}
-    restored.gone = [_gone(g) for g in data[_GONE]]
-    restored.loose = [_signed(RebalanceTrigger(*t)) for t in data[_LOOSE]]
-    restored.open = None if data[_OPEN] is None else _rebalance(data[_OPEN])
-    restored.closing = [_rebalance(r) for r in data[_CLOSING]]
-    restored.flagged = [(code, member_id, generation) for code, member_id, generation in restored.flagged]
-    if len(data) > _PREDICTION:
-        restored.found = None if data[_FOUND] is None else _signed(FoundCoordinator(*data[_FOUND]))
-        restored.suspect = None if data[_SUSPECT] is None else _signed(Suspect(*data[_SUSPECT]))
-        restored.incident = None if data[_INCIDENT] is None else _incident(data[_INCIDENT])
-        restored.undecided = [UndecidedDeparture(*u) for u in data[_UNDECIDED]]
-        restored.burst = [_signed(PastRebalance(*b)) for b in data[_BURST]]
-        restored.held = [PendingFinding(*h) for h in data[_HELD]]
-        restored.prediction = _prediction(data[_PREDICTION], settings)
-    restored.stalled = [PollStall(*s) for s in data[_STALLED]] if len(data) > _STALLED else []
-    return restored
+def decode_view(blob: bytes, settings: TrackerSettings) -> View:
+    """The view that `encode_view` stored. `settings`: those that hold now."""
+    view = _VIEWS.decode(blob)
+    prediction: Any = view.prediction  # its groups are still bytes: the release that they follow is stored after them
+    if prediction.group is not None:
+        config = rules(settings, prediction)
+        prediction.group = model_codec.decode(prediction.group, config)
+        prediction.earlier = [(until, model_codec.decode(group, config)) for until, group in prediction.earlier]
+    return view
 
 
-def clock(data: list[Any]) -> BrokerClock:
-    """A broker's clock."""
-    restored = BrokerClock(*data)
-    restored.elections = {at_ms: Ref(*line) for at_ms, line in restored.elections.items()}
-    return restored
+def encode_shard(state: ShardState) -> bytes:
+    """The stored form of a shard."""
+    return _ENCODER.encode((MODEL_VERSION, state))
 
 
-def event(data: list[Any]) -> Event:
-    """An event that waits."""
-    # Most of all that is decoded are heartbeats, which have none of these.
-    if data[_PROTOCOLS] or data[_MEMBERS] or data[_ASSIGNMENTS]:
-        data[_PROTOCOLS] = [Protocol(n, None if t is None else tuple(t), tuple(o), d) for n, t, o, d in data[_PROTOCOLS]]
-        data[_MEMBERS] = [MemberEntry(m, i, e, r, None if t is None else tuple(t)) for m, i, e, r, t in data[_MEMBERS]]
-        data[_ASSIGNMENTS] = [Assignment(m, None if p is None else tuple(p), d) for m, p, d in data[_ASSIGNMENTS]]
-    for index in _TUPLES:
-        data[index] = tuple(data[index])
-    return Event(*data)
+def decode_shard(blob: bytes) -> ShardState:
+    """The state that `encode_shard` stored. ValueError if a later version wrote it."""
+    version, body = _VERSIONED.decode(blob)
+    if version not in READABLE:
+        raise ValueError(f"state of model version {version} cannot be read by version {MODEL_VERSION}")
+    return _SHARDS.decode(body)
 
 
-_TUPLES: Final = tuple(map(Event._fields.index, ("protocols", "members", "assignments", "beats", "positions")))
-_PROTOCOLS, _MEMBERS, _ASSIGNMENTS, *_ = _TUPLES
-_VIEW_FIELDS: Final = tuple(View.__slots__)
-_GONE: Final = _VIEW_FIELDS.index("gone")
-_LOOSE: Final = _VIEW_FIELDS.index("loose")
-_OPEN: Final = _VIEW_FIELDS.index("open")
-_CLOSING: Final = _VIEW_FIELDS.index("closing")
-_ASKED, _PARKED, _CROSSED, _BEFORE, _GENERATIONS = map(
-    tuple(Prediction.__slots__).index, ("asked", "parked", "crossed", "before", "generations")
-)
-_FOUND: Final = _VIEW_FIELDS.index("found")
-_SUSPECT: Final = _VIEW_FIELDS.index("suspect")
-_INCIDENT: Final = _VIEW_FIELDS.index("incident")
-_UNDECIDED: Final = _VIEW_FIELDS.index("undecided")
-_BURST: Final = _VIEW_FIELDS.index("burst")
-_HELD: Final = _VIEW_FIELDS.index("held")
-_PREDICTION: Final = _VIEW_FIELDS.index("prediction")
-_STALLED: Final = _VIEW_FIELDS.index("stalled")
-_TRIGGERS: Final = tuple(Rebalance.__slots__).index("triggers")
-
-
-def _fields(record: Any) -> Any:
-    if isinstance(record, ClassicGroup):
-        return model_codec.encode(record)
-    return tuple(getattr(record, name) for name in record.__slots__)
-
-
-def _member(data: Any) -> ObservedMember:
-    member = ObservedMember(*data)
-    member.protocols = tuple((name, digest) for name, digest in member.protocols)
-    member.topics = tuple(member.topics)
-    member.partitions = None if member.partitions is None else tuple(member.partitions)
-    member.last_sign = None if member.last_sign is None else Ref(*member.last_sign)
-    member.stalled_sign = None if member.stalled_sign is None else Ref(*member.stalled_sign)
-    return member
-
-
-def _gone(data: Any) -> EndedMembership:
-    gone: EndedMembership = _signed(EndedMembership(*data))
-    gone.partitions = tuple(gone.partitions)
-    return gone
-
-
-def _signed(record: Any) -> Any:
-    record.sign = None if record.sign is None else Ref(*record.sign)
-    return record
-
-
-def _rebalance(data: Any) -> Rebalance:
-    rebalance = Rebalance(*data)
-    rebalance.from_state = State(rebalance.from_state)
-    rebalance.triggers = [_signed(RebalanceTrigger(*t)) for t in data[_TRIGGERS]]
-    rebalance.kept = {member_id: tuple(p) for member_id, p in rebalance.kept.items()}
-    if rebalance.assigned is not None:
-        rebalance.assigned = {member_id: tuple(p) for member_id, p in rebalance.assigned.items()}
-    rebalance.evidence = [Ref(*r) for r in rebalance.evidence]
-    return rebalance
-
-
-def _incident(data: Any) -> Incident:
-    incident = Incident(*data)
-    incident.signs = [Ref(*r) for r in incident.signs]
-    return incident
-
-
-def _prediction(data: list[Any], settings: TrackerSettings) -> Prediction:
-    restored = Prediction(*data)
-    config = rules(settings, restored)
-    if restored.group is not None:
-        restored.group = model_codec.decode(data[0], config)
-    restored.asked = [event(e) for e in data[_ASKED]]
-    restored.parked = {ticket: event(e) for ticket, e in data[_PARKED].items()}
-    restored.crossed = [event(e) for e in data[_CROSSED]]
-    restored.generations = {number: Generation(*made) for number, made in data[_GENERATIONS].items()}
-    restored.before = [(until, model_codec.decode(blob, config)) for until, blob in data[_BEFORE]]
-    return restored
+_ENCODER: Final = msgpack.Encoder()
+_VIEWS: Final = msgpack.Decoder(View)
+_VERSIONED: Final = msgpack.Decoder(tuple[int, Raw])
+_SHARDS: Final = msgpack.Decoder(ShardState)

@@ -238,9 +238,9 @@ def _removed(g: Emitter, event: Event, member_id: str, cause: str) -> None:
 def _named_by_reason(g: Emitter, event: Event, cause: str) -> RebalanceTrigger:
     """The trigger that the reason text names, with what is known of its member."""
     view = g.view
-    known = next((t for t in reversed(view.loose) if t.member_id == event.member_id and t.member_id), None)
+    known = next((t for t in reversed(view.unclaimed) if t.member_id == event.member_id and t.member_id), None)
     if known is None and not event.member_id and cause == reasons.MEMBER_LEFT:  # 4.x names nobody who was removed by instance id
-        known = next((t for t in reversed(view.loose) if t.cause in (reasons.MEMBER_LEFT, reasons.ADMIN_REMOVED)), None)
+        known = next((t for t in reversed(view.unclaimed) if t.cause in (reasons.MEMBER_LEFT, reasons.ADMIN_REMOVED)), None)
     words = reasons.client_reason(event.reason)
     if known is not None:
         # Java writes the client's reason for leaving on the member's own line only.

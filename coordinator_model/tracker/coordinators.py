@@ -28,12 +28,12 @@ def found(g: Emitter, event: Event) -> None:
         return
     suspect = view.suspect
     if suspect is not None:
-        if view.found is None or event.coordinator_id != view.found.node:
+        if view.found_coordinator is None or event.coordinator_id != view.found_coordinator.node:
             view.suspect = None
         elif event.received_ms > suspect.at_ms + GUARD_MS:
-            findings.not_the_coordinator(g, suspect, view.found, ref(event))
+            findings.not_the_coordinator(g, suspect, view.found_coordinator, ref(event))
             view.suspect = None
-    view.found = FoundCoordinator(event.coordinator_id, event.coordinator_address, event.at_ms, ref(event))
+    view.found_coordinator = FoundCoordinator(event.coordinator_id, event.coordinator_address, event.at_ms, ref(event))
 
 
 def spoke(g: Emitter, event: Event) -> None:
@@ -41,12 +41,16 @@ def spoke(g: Emitter, event: Event) -> None:
     view = g.view
     if event.coordinator_id >= 0:
         _learn(g, event.broker, event.coordinator_id)
-    if view.found is None:
+    if view.found_coordinator is None:
         return
-    if view.found.address and event.connection.startswith(view.found.address + "-"):
-        _learn(g, event.broker, view.found.node)
+    if view.found_coordinator.address and event.connection.startswith(view.found_coordinator.address + "-"):
+        _learn(g, event.broker, view.found_coordinator.node)
     node = view.nodes.get(event.broker, AMBIGUOUS)
-    if node in (AMBIGUOUS, view.found.node) or event.received_ms <= view.found.at_ms or event.source == "coordinator":
+    if (
+        node in (AMBIGUOUS, view.found_coordinator.node)
+        or event.received_ms <= view.found_coordinator.at_ms
+        or event.source == "coordinator"
+    ):
         return
     if view.suspect is None:
         view.suspect = Suspect(
@@ -56,7 +60,7 @@ def spoke(g: Emitter, event: Event) -> None:
 
 def moved(g: Emitter) -> None:
     """The coordinator loaded the group: what was found before is out of date."""
-    g.view.found = g.view.suspect = None
+    g.view.found_coordinator = g.view.suspect = None
 
 
 def _learn(g: Emitter, broker: str, node: int) -> None:

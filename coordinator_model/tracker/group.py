@@ -173,13 +173,13 @@ class GroupTracker:
         prediction.drop(self, event.at_ms)
         incidents.moved(self, event.at_ms, view.broker, event.broker, ref(event))
         view.moved_ms = event.received_ms  # what it asks may be what begins a rebalance
-        recent = [old.client_id for old in view.gone if old.at_ms >= event.at_ms - incidents.SPAN_MS]
+        recent = [old.client_id for old in view.ended if old.at_ms >= event.at_ms - incidents.SPAN_MS]
         view.moved_clients = sorted({*(member.client() for member in view.members.values()), *recent} - {""})
         was = view.state
         if was is not None:
             phases.change_state(self, event.at_ms, State.DEAD, reasons.COORDINATOR_MOVED, signs)
         view.broker, view.since_ms, view.logged = event.broker, event.at_ms, False
-        view.loose, view.pending = [], {}
+        view.unclaimed, view.pending = [], {}
         for member in view.members.values():
             member.renewed_ms = max(member.renewed_ms, event.at_ms)
         if was is not None and event.kind != kinds.GROUP_LOADED:

@@ -36,20 +36,20 @@ def wait(p: Prediction, event: Event) -> bool:
     elif event.kind == kinds.JOIN_GROUP and event.error_code != Error.MEMBER_ID_REQUIRED:
         p.refused.append(event.member_id)
         del p.refused[:-REFUSED_KEPT]
-    p.asked.append(event)
+    p.queue.append(event)
     p.ripe_ms = min(p.ripe_ms, event.at_ms + HINDSIGHT_MS + 1)
     p.oldest_ms = min(p.oldest_ms, event.received_ms)
     if p.group is None and p.since_ms < 0 and (event.kind == kinds.JOIN_GROUP or 1 in p.generations):
         # Whether the group had no members before shows only in the answers of its first generation.
         p.ripe_ms = p.generations[1].joined_ms + HINDSIGHT_MS + 1 if 1 in p.generations else NEVER
-    return len(p.asked) <= CAPACITY
+    return len(p.queue) <= CAPACITY
 
 
 def next_ms(g: Emitter) -> int | None:
     """When `ready` has something next, unless an event comes first."""
     p = g.view.prediction
     step_ms = -(-p.ripe_ms // STEP_MS) * STEP_MS
-    return step_ms if p.asked and p.oldest_ms < _known_until_ms(g, step_ms) else None
+    return step_ms if p.queue and p.oldest_ms < _known_until_ms(g, step_ms) else None
 
 
 def step(now_ms: int) -> int:
@@ -61,7 +61,7 @@ def ready(g: Emitter, now_ms: int, *, flush: bool) -> list[tuple[int, Event]]:
     """Takes out what has waited long enough, with when it reached the group. `flush`: nothing more will come."""
     p = g.view.prediction
     step_ms = NEVER if flush else step(now_ms)
-    if not p.asked or p.ripe_ms > step_ms:
+    if not p.queue or p.ripe_ms > step_ms:
         return []
     until = _known_until_ms(g, step_ms)
     if p.oldest_ms >= until:
@@ -72,9 +72,9 @@ def ready(g: Emitter, now_ms: int, *, flush: bool) -> list[tuple[int, Event]]:
         if arrival_ms >= until or event.at_ms + HINDSIGHT_MS >= step_ms:
             break
         count += 1
-    p.asked = [event for _, event in asked[count:]]
-    p.ripe_ms = min((event.at_ms for event in p.asked), default=NEVER) + HINDSIGHT_MS + 1
-    p.oldest_ms = min((event.received_ms for event in p.asked), default=NEVER)
+    p.queue = [event for _, event in asked[count:]]
+    p.ripe_ms = min((event.at_ms for event in p.queue), default=NEVER) + HINDSIGHT_MS + 1
+    p.oldest_ms = min((event.received_ms for event in p.queue), default=NEVER)
     return asked[:count]
 
 
@@ -109,7 +109,7 @@ def _in_order(p: Prediction) -> list[tuple[int, Event]]:
     Of new members that come together the first becomes the leader, and requests that come together are handled in any
     order: the leader's JoinGroup came before those of the others.
     """
-    asked = [(_arrival_ms(p, event), event) for event in p.asked]
+    asked = [(_arrival_ms(p, event), event) for event in p.queue]
     asked.sort(key=lambda a: (a[0], a[1].at_ms, a[1].connection, a[1].correlation_id, a[1].kind, a[1].member_id))
     for number, (arrival_ms, event) in enumerate(asked):
         if _joined(event) and event.answer_member_id == event.leader_id:

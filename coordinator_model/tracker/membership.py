@@ -80,7 +80,7 @@ def remove(
     view = g.view
     member = view.members.pop(member_id, None)
     if member is None:
-        if any(old.member_id == member_id for old in view.gone):
+        if any(old.member_id == member_id for old in view.ended):
             return None
         member = ObservedMember(member_id)
     if event is not None:
@@ -89,7 +89,7 @@ def remove(
         if member_id in view.open.added:
             view.open.added.remove(member_id)
         else:
-            view.open.gone.append(member_id)
+            view.open.departed.append(member_id)
         view.open.stopped.setdefault(member_id, member.seen_ms if kind == reasons.SESSION_TIMEOUT and member.seen_ms >= 0 else at_ms)
     led = view.leader_id == member_id
     if led:
@@ -126,15 +126,15 @@ def remove(
         kind,
         view.generation,
         rebalance_timeout_ms=member.rebalance_timeout_ms,
-        held_ms=at_ms - member.joined_ms if member.joined_ms >= 0 else -1,
+        lasted_ms=at_ms - member.joined_ms if member.joined_ms >= 0 else -1,
         partitions=member.partitions or (),
         sign=signs[0] if signs else None,
         seen_ms=member.seen_ms,
         session_timeout_ms=member.session_timeout_ms,
     )
-    view.gone.append(gone)
-    while len(view.gone) > REMEMBERED and view.gone[0].at_ms < at_ms - REMEMBERED_MS:
-        del view.gone[0]
+    view.ended.append(gone)
+    while len(view.ended) > REMEMBERED and view.ended[0].at_ms < at_ms - REMEMBERED_MS:
+        del view.ended[0]
     _tell(g, member, at_ms, kind, signs, led=led)
     return gone
 
@@ -163,9 +163,9 @@ def trigger_of(gone: EndedMembership, cause: str, reason: str, at_ms: int) -> Re
 
 def recall_connection(g: Emitter, connection: str) -> EndedMembership | None:
     """The latest ended membership of this connection."""
-    return next((old for old in reversed(g.view.gone) if connection and old.connection == connection), None)
+    return next((old for old in reversed(g.view.ended) if connection and old.connection == connection), None)
 
 
 def recall(g: Emitter, member_id: str) -> EndedMembership | None:
     """The latest ended membership with this id."""
-    return next((old for old in reversed(g.view.gone) if old.member_id == member_id), None)
+    return next((old for old in reversed(g.view.ended) if old.member_id == member_id), None)

@@ -70,24 +70,24 @@ def open_rebalance(
         named=trigger.member_id if trigger is not None else "",
         count_before=view.member_count,
         floor_ms=view.last_ok_ms,
-        triggers=[t for t in view.loose if t is not trigger],
+        triggers=[t for t in view.unclaimed if t is not trigger],
         owned_before={p: m.member_id for m in view.members.values() for p in m.partitions or ()},
         evidence=list(signs),
     )
     if trigger is not None:
         rebalance.triggers.insert(0, trigger)
     departed = {t.member_id: t.at_ms for t in rebalance.triggers if t.cause in _REMOVALS and t.member_id not in view.members}
-    for old in view.gone:
+    for old in view.ended:
         if old.member_id in departed:
-            rebalance.gone.append(old.member_id)
+            rebalance.departed.append(old.member_id)
             rebalance.stopped[old.member_id] = departed[old.member_id]
             rebalance.owned_before.update(dict.fromkeys(old.partitions, old.member_id))
     rebalance.added = [m for m in view.arrived if m in view.members]
     if from_state is State.EMPTY:
         rebalance.count_before = 0
     elif view.complete:
-        rebalance.count_before = len(view.members) - len(rebalance.added) + len(rebalance.gone)
-    view.loose, view.arrived = [], []
+        rebalance.count_before = len(view.members) - len(rebalance.added) + len(rebalance.departed)
+    view.unclaimed, view.arrived = [], []
     view.open = rebalance
     view.state = State.PREPARING_REBALANCE
     tell(g, rebalance)
@@ -115,7 +115,7 @@ def retract(g: Emitter) -> None:
 def add_trigger(g: Emitter, trigger: RebalanceTrigger) -> None:
     """Something that starts a rebalance: of the open one, or of the one that must follow."""
     view = g.view
-    known = view.open.triggers if view.open is not None else view.loose
+    known = view.open.triggers if view.open is not None else view.unclaimed
     if not any(t.member_id == trigger.member_id and t.cause == trigger.cause and trigger.member_id for t in known):
         known.append(trigger)
         if view.open is None:
@@ -140,7 +140,7 @@ def joined(g: Emitter, at_ms: int, generation: int, *, exact: bool, signs: list[
     running.evidence += signs
     running.vacant_ms = -1
     view.state = State.COMPLETING_REBALANCE
-    view.loose, view.arrived = [], []
+    view.unclaimed, view.arrived = [], []
     tell(g, running)
     return running
 
@@ -312,7 +312,9 @@ def _write(g: Emitter, rebalance: Rebalance) -> None:
     g.view.unowned = cost.carry(g.view.unowned, rebalance)
     moved = cost.of(rebalance)
     bursts.add(g, rebalance, culprit, culprit.sign or (rebalance.evidence[0] if rebalance.evidence else None), moved)
-    assigned_in = rebalance.leader_ready_ms - rebalance.told_leader_ms if rebalance.told_leader_ms >= 0 <= rebalance.leader_ready_ms else -1
+    assigned_in = (
+        rebalance.leader_ready_ms - rebalance.leader_answered_ms if rebalance.leader_answered_ms >= 0 <= rebalance.leader_ready_ms else -1
+    )
     start = _last_to_start(rebalance)
     g.emit(
         REBALANCES,
@@ -333,7 +335,7 @@ def _write(g: Emitter, rebalance: Rebalance) -> None:
         members_before=rebalance.count_before if rebalance.count_before >= 0 else None,
         members_after=rebalance.count_after if rebalance.count_after >= 0 else None,
         joined=sorted(rebalance.added),
-        left=sorted(rebalance.gone),
+        left=sorted(rebalance.departed),
         slowest_member_id=slowest or None,
         leader_id=rebalance.leader_id or None,
         protocol=rebalance.protocol or None,
@@ -376,7 +378,7 @@ def tell(g: Emitter, rebalance: Rebalance, *, final: bool = False) -> None:
     elif rebalance.outcome == EMPTIED:
         steps.append((rebalance.ended_ms, State.PREPARING_REBALANCE, State.EMPTY, rebalance.generation, ALL_MEMBERS_GONE))
     for number, (at_ms, from_state, to_state, generation, trigger) in enumerate(steps):
-        if number >= rebalance.told:
+        if number >= rebalance.transitions_written:
             who = culprit if number == 0 else None
             _transition(
                 g,
@@ -389,7 +391,7 @@ def tell(g: Emitter, rebalance: Rebalance, *, final: bool = False) -> None:
                 culprit.reason if who else "",
                 rebalance.evidence,
             )
-    rebalance.told = max(rebalance.told, len(steps))
+    rebalance.transitions_written = max(rebalance.transitions_written, len(steps))
 
 
 def _transition(

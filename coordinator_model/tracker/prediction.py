@@ -83,7 +83,7 @@ def advance(g: Emitter, now_ms: int, clock: BrokerClock | None, *, flush: bool =
     if told and p.group is None:
         p.group = rebase.begun(g)
         if p.group is not None:
-            p.asked.clear()
+            p.queue.clear()
             p.based_ms = hindsight.step(now_ms)
 
 
@@ -126,14 +126,14 @@ def _tell(g: Emitter, told: Sequence[tuple[int, Event]], number: int, clock: Bro
     p.ticket += 1
     p.parked[p.ticket] = event
     waiting = dict(p.parked) if before is not group else {p.ticket: event}
-    step = Step(event, now_ms, p.ticket, before, waiting, _crossing(told, number, p.asked, now_ms + hindsight.CROSSING_MS))
+    step = Step(event, now_ms, p.ticket, before, waiting, _crossing(told, number, p.queue, now_ms + hindsight.CROSSING_MS))
     outcome = group.handle(comparison.request_of(event), now_ms, p.ticket)
-    p.told_ms = now_ms
+    p.handled_ms = now_ms
     _note_starts(p, outcome)
     if (before.state, before.generation) != (group.state, group.generation):
         handled_ms = now_ms if timers_due else min(event.at_ms, now_ms + QUEUED_MS)
-        p.before.append((handled_ms + (LATE_MS if timers_due else ROUNDING_MS), before))
-    p.before = [(until, old) for until, old in p.before if until >= now_ms]
+        p.earlier.append((handled_ms + (LATE_MS if timers_due else ROUNDING_MS), before))
+    p.earlier = [(until, old) for until, old in p.earlier if until >= now_ms]
     _learn_initial_delay(p, group)
     if any(not _agreed(g, answered, step, clock) for answered in outcome.answers):
         return
@@ -155,7 +155,7 @@ def _is_nobodys(g: Emitter, group: ClassicGroup, event: Event) -> bool:
     if event.kind == kinds.JOIN_GROUP or event.error_code not in (Error.NONE, Error.REBALANCE_IN_PROGRESS) or not event.member_id:
         return False
     known = event.member_id in group.members or event.member_id in group.pending_members
-    return not known and all(old.member_id != event.member_id for old in g.view.gone)
+    return not known and all(old.member_id != event.member_id for old in g.view.ended)
 
 
 def _note_starts(p: Prediction, outcome: Outcome) -> None:
@@ -165,7 +165,7 @@ def _note_starts(p: Prediction, outcome: Outcome) -> None:
         if isinstance(effect, MemberRemoved) and not effect.pending:
             removed = removed or effect.member_id
         elif isinstance(effect, Transition) and effect.to_state is State.PREPARING_REBALANCE:
-            p.starts[effect.generation] = [effect.at_ms, effect.trigger.name, effect.member_id or removed]
+            p.starts[effect.generation] = (effect.at_ms, effect.trigger.name, effect.member_id or removed)
             removed = ""
     while len(p.starts) > hindsight.GENERATIONS_KEPT:
         del p.starts[min(p.starts)]
@@ -208,7 +208,7 @@ def _agreed(g: Emitter, answered: Reply, step: Step, clock: BrokerClock | None) 
     event = p.parked.pop(int(answered.ticket), None)
     if event is None or _same(event, answered) or _elected_otherwise(g, event, answered):
         return True
-    if any(_otherwise(old, event, until) for until, old in reversed(p.before) if until >= event.received_ms):
+    if any(_otherwise(old, event, until) for until, old in reversed(p.earlier) if until >= event.received_ms):
         return True
     if event.kind in _CHANGING:
         _differ(g, event, answered.answer, step, clock)

@@ -112,7 +112,7 @@ def join_group(g: Emitter, event: Event) -> None:
         running.joins[member.member_id] = event.received_ms
         running.protocol, running.leader_id = view.protocol, view.leader_id
         if member.member_id == running.leader_id:
-            running.told_leader_ms = event.at_ms
+            running.leader_answered_ms = event.at_ms
         owned = {p for protocol in event.protocols for p in protocol.owned}
         if owned:
             running.kept[member.member_id] = tuple(sorted(owned))

@@ -1,21 +1,28 @@
-"""What the tracker knows of one group: its members, its rebalances, and what is still open.
+"""Everything the tracker knows about one group: its members, its rebalances, and what is still undecided.
 
-Plain data; codec.py writes and reads it. Times are epoch ms, -1 where unknown; every record can be incomplete,
-because a log may begin anywhere.
+Times are epoch ms. -1 stands for an unknown number and "" for an unknown text: a log may begin anywhere, so any field may be unknown.
+
+The records are stored as arrays in the order of their fields (tracker/codec.py). A new field therefore goes last and has a default;
+a field that nothing reads any more keeps its place.
 """
 
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, field
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
+
+from msgspec import Struct, field
 
 from coordinator_model.events import Event
 from coordinator_model.specification.config import MAX_INT
-from coordinator_model.specification.group import ClassicGroup
 from coordinator_model.specification.timers import NEVER
 from coordinator_model.states import State
 from coordinator_model.view.rows import Ref
+
+if TYPE_CHECKING:
+    from coordinator_model.specification.group import ClassicGroup
+else:
+    ClassicGroup = bytes  # for msgspec: the stored form of a group, which tracker/codec.py decodes
 
 _UUID_SUFFIX: Final = re.compile(r"-[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}$")
 
@@ -26,9 +33,8 @@ def client_in(member_id: str, instance_id: str) -> str:
     return member_id[: found.start()] if found is not None and not instance_id else ""
 
 
-@dataclass(slots=True)
-class ObservedMember:
-    """One membership, from its first sign to its end."""
+class ObservedMember(Struct, array_like=True):
+    """One membership that has not ended, as far as the logs show it."""
 
     member_id: str
     instance_id: str = ""
@@ -40,38 +46,37 @@ class ObservedMember:
     rebalance_timeout_ms: int = -1
     joined_ms: int = -1
     renewed_ms: int = -1  # when the session timer was last known to restart
-    seen_ms: int = -1  # last heartbeat or commit, accepted or told to rejoin
+    seen_ms: int = -1  # last accepted heartbeat or commit; an answer REBALANCE_IN_PROGRESS counts as accepted
     beat_ms: int = -1  # arrival of the last heartbeat
     heartbeats: int = 0
     longest_gap_ms: int = -1
-    protocols: tuple[tuple[str, str], ...] = ()  # (name, digest) of the last JoinGroup: equality is what Kafka compares
+    protocols: tuple[tuple[str, str], ...] = ()  # (name, digest) of the last JoinGroup: Kafka compares them for equality
     topics: tuple[str, ...] = ()
     partitions: tuple[str, ...] | None = None
     last_sign: Ref | None = None
     sessions_seen: bool = False  # whether a request log shows this member's heartbeats
     commit_ms: int = -1  # last accepted commit
-    connections: list[str] = field(default_factory=list)  # the latest that it spoke on
-    abandoned: bool = False  # its client lives on, and has asked for a new id
-    stalled_ms: int = -1  # when its own log said that poll() was not called in time
+    connections: list[str] = []  # the latest connections that it sent requests on
+    abandoned: bool = False  # its client is alive and has asked for a new member id
+    stalled_ms: int = -1  # when the client's log said that poll() was not called in time
     stalled_sign: Ref | None = None
-    leaves_because: str = ""  # its own log, as it left
-    rejoins_ms: int = -1  # its own log: when it was to join again
-    rejoins_because: str = ""  # the cause that this is
+    leaves_because: str = ""  # reason in the client's log when it left
+    rejoins_ms: int = -1  # when the client's log said that it would rejoin
+    rejoins_because: str = ""  # the cause that the client's log gave for that
 
     def client(self) -> str:
-        """Its client.id: as it told, else as its member id holds it."""
+        """The client.id from a request, else the one inside the member id."""
         return self.client_id or client_in(self.member_id, self.instance_id)
 
     def deadline_ms(self) -> int:
-        """When the session runs out, as far as seen; -1 if that cannot be told."""
+        """When the session runs out by the requests seen so far; -1 if unknown."""
         if self.renewed_ms < 0 or self.session_timeout_ms < 0 or not self.sessions_seen:
             return -1
         return self.renewed_ms + self.session_timeout_ms
 
 
-@dataclass(slots=True)
-class EndedMembership:
-    """A membership that ended, kept a while: its last words may still come."""
+class EndedMembership(Struct, array_like=True):
+    """A membership that ended, kept for a while: late requests of the client may still come."""
 
     member_id: str
     instance_id: str
@@ -81,17 +86,16 @@ class EndedMembership:
     at_ms: int
     kind: str
     generation: int
-    held_ms: int = -1  # how long after its last JoinGroup or SyncGroup it went
+    lasted_ms: int = -1  # not read any more
     rebalance_timeout_ms: int = -1
-    partitions: tuple[str, ...] = ()  # what it owned
+    partitions: tuple[str, ...] = ()  # what the member owned
     sign: Ref | None = None  # the line that ended it
-    seen_ms: int = -1  # when it was last heard
+    seen_ms: int = -1  # last accepted heartbeat or commit
     session_timeout_ms: int = -1
 
 
-@dataclass(slots=True)
-class RebalanceTrigger:
-    """Something that starts a rebalance, or would have, had none been under way."""
+class RebalanceTrigger(Struct, array_like=True):
+    """A reason for a rebalance: it starts one, unless one is already running."""
 
     at_ms: int
     cause: str
@@ -103,11 +107,10 @@ class RebalanceTrigger:
     sign: Ref | None = None
 
 
-@dataclass(slots=True)
-class Rebalance:
-    """One rebalance, from entering PreparingRebalance to whatever ends it.
+class Rebalance(Struct, array_like=True):
+    """One rebalance, from entering PreparingRebalance to its end.
 
-    `exact`: the coordinator's own line gave the start. Otherwise the start is the earliest trigger or sign of it.
+    `exact`: the coordinator's own line gave the start. Otherwise the start is the earliest trigger or sign of the rebalance.
     """
 
     started_ms: int
@@ -119,38 +122,37 @@ class Rebalance:
     ended_ms: int = -1
     outcome: str = ""
     cause: str = ""  # from the coordinator's reason; empty: the earliest trigger
-    triggers: list[RebalanceTrigger] = field(default_factory=list)
-    first_sign_ms: int = -1  # earliest answer that shows the phase, whoever got it
+    triggers: list[RebalanceTrigger] = []
+    first_sign_ms: int = -1  # earliest answer to any member that shows the join phase
     count_before: int = -1
     count_after: int = -1
-    added: list[str] = field(default_factory=list)
-    gone: list[str] = field(default_factory=list)
-    joins: dict[str, int] = field(default_factory=dict)  # member id: arrival of the JoinGroup that the phase answered
-    synced: dict[str, int] = field(default_factory=dict)  # member id: when its SyncGroup was answered
-    owned_before: dict[str, str] = field(default_factory=dict)  # partition: member id
-    kept: dict[str, tuple[str, ...]] = field(default_factory=dict)  # member id: partitions it kept while rejoining
-    stopped: dict[str, int] = field(default_factory=dict)  # member id: when it stopped working, if it went
+    added: list[str] = []
+    departed: list[str] = []
+    joins: dict[str, int] = {}  # member id: arrival of the JoinGroup that the phase answered
+    synced: dict[str, int] = {}  # member id: when its SyncGroup was answered
+    owned_before: dict[str, str] = {}  # partition: member id
+    kept: dict[str, tuple[str, ...]] = {}  # member id: partitions it kept while rejoining
+    stopped: dict[str, int] = {}  # member id: when a member that departed stopped working
     assigned: dict[str, tuple[str, ...]] | None = None
     leader_id: str = ""
     protocol: str = ""
     listed: bool = False  # the full member list of the new generation is known
-    told: int = 0  # how many of its transitions are written
-    floor_ms: int = -1  # latest proof that it had not started
-    vacant_ms: int = -1  # when the last member that we know of went
-    evidence: list[Ref] = field(default_factory=list)
-    resubscribed: list[str] = field(default_factory=list)  # members that came back with other topics
-    named: str = ""  # member that the coordinator's reason names, or the specification
+    transitions_written: int = 0
+    floor_ms: int = -1  # latest proof that the rebalance had not started
+    vacant_ms: int = -1  # when the last known member departed
+    evidence: list[Ref] = []
+    resubscribed: list[str] = []  # members that came back with other topics
+    named: str = ""  # the member that the coordinator's reason, or the specification, names
     settled: bool = False  # the specification gave the start
-    told_leader_ms: int = -1  # when the leader was told that it leads
-    leader_ready_ms: int = -1  # arrival of its SyncGroup with the assignment
-    fetched: dict[str, int] = field(default_factory=dict)  # member id: arrival of its first OffsetFetch after that
-    bounded: bool = False  # its start is the latest possible: only its end was seen
-    stored: bool = False  # its assignment is known from a record or a poll alone
+    leader_answered_ms: int = -1  # when the leader's JoinGroup was answered
+    leader_ready_ms: int = -1  # arrival of the leader's SyncGroup with the assignment
+    fetched: dict[str, int] = {}  # member id: arrival of its first OffsetFetch after that
+    bounded: bool = False  # only the end was seen: the start is the latest possible one
+    stored: bool = False  # the assignment is known only from a stored record or a poll
 
 
-@dataclass(slots=True)
-class FoundCoordinator:
-    """The coordinator that FIND_COORDINATOR named last."""
+class FoundCoordinator(Struct, array_like=True):
+    """The coordinator that the last answer to FIND_COORDINATOR named."""
 
     node: int
     address: str
@@ -158,9 +160,8 @@ class FoundCoordinator:
     sign: Ref
 
 
-@dataclass(slots=True)
-class Suspect:
-    """A broker that answered for the group though another one was named: its first such answer."""
+class Suspect(Struct, array_like=True):
+    """The first answer of a broker for the group after FIND_COORDINATOR had named another broker."""
 
     at_ms: int
     node: int
@@ -173,33 +174,30 @@ class Suspect:
     sign: Ref
 
 
-@dataclass(slots=True)
-class Incident:
-    """Trouble of the broker that coordinates the group, or its replacement by another."""
+class Incident(Struct, array_like=True):
+    """A coordinator in trouble, or its replacement by another broker."""
 
     began_ms: int
-    last_ms: int  # latest sign of it
+    last_ms: int  # latest sign of the trouble
     moved_ms: int = -1
     from_broker: str = ""
     to_broker: str = ""  # empty: the coordinator stayed
-    lost: list[str] = field(default_factory=list)  # members whose session ended meanwhile
-    signs: list[Ref] = field(default_factory=list)
+    lost: list[str] = []  # members whose session ended meanwhile
+    signs: list[Ref] = []
 
 
-@dataclass(slots=True)
-class UndecidedDeparture:
-    """A member that left without a word: whether its client closed or its poll loop stalled shows only later."""
+class UndecidedDeparture(Struct, array_like=True):
+    """A member left without giving a reason: later lines show whether its client closed or its poll loop stalled."""
 
     at_ms: int
     member_id: str
     connection: str
-    session: dict[str, Any]  # the row that says how the membership ended
-    finding: dict[str, Any]  # what is told if the poll loop stalled
+    session: dict[str, Any]  # the row of member_sessions
+    finding: dict[str, Any]  # the row of findings, if the poll loop stalled
 
 
-@dataclass(slots=True)
-class PollStall:
-    """A member whose poll loop stalled, as its client said: how long it did shows when it comes back."""
+class PollStall(Struct, array_like=True):
+    """A poll loop that stalled, as the client said: its return shows for how long."""
 
     at_ms: int
     connection: str
@@ -207,9 +205,8 @@ class PollStall:
     finding: dict[str, Any]
 
 
-@dataclass(slots=True)
-class PastRebalance:
-    """A rebalance that was written, as far as a storm or a rolling restart shows in it."""
+class PastRebalance(Struct, array_like=True):
+    """What the search for storms and rolling restarts keeps of a rebalance that was written."""
 
     started_ms: int
     cause: str
@@ -223,9 +220,8 @@ class PastRebalance:
     first: bool = False  # the group had been empty
 
 
-@dataclass(slots=True)
-class PendingFinding:
-    """A session timeout that is not told yet."""
+class PendingFinding(Struct, array_like=True):
+    """The finding of a session timeout, held back while a broker may turn out to be the reason."""
 
     at_ms: int
     seen_ms: int  # when the member was last heard
@@ -233,88 +229,89 @@ class PendingFinding:
     row: dict[str, Any]
 
 
-@dataclass(slots=True)
-class Generation:
-    """A generation as the answers to its JoinGroups tell it."""
+class Generation(Struct, array_like=True):
+    """A generation as the answers to its JoinGroups show it."""
 
     joined_ms: int  # when its join phase ended
     leader: str
-    answered: list[str] = field(default_factory=list)  # members that were told
-    listed: list[str] | None = None  # all members, as its leader was told
+    answered: list[str] = []  # members whose JoinGroup was answered
+    listed: list[str] | None = None  # all members, from the answer to the leader
 
 
-@dataclass(slots=True)
-class Prediction:
-    """What the specification is told of one group, and what it has answered. Times are epoch ms."""
+class Prediction(Struct, array_like=True):
+    """The specification's copy of one group, the requests that wait for it, and its answers."""
 
     group: ClassicGroup | None = None  # None: not followed
-    asked: list[Event] = field(default_factory=list)  # observed, not told yet
-    parked: dict[int, Event] = field(default_factory=dict)  # told, not answered by the specification yet: by ticket
-    crossed: list[Event] = field(default_factory=list)  # answered otherwise: perhaps by what comes next
-    before: list[tuple[int, ClassicGroup]] = field(default_factory=list)  # the group as it was until then
-    generations: dict[int, Generation] = field(default_factory=dict)  # the latest, by number
-    starts: dict[int, list[Any]] = field(default_factory=dict)  # old generation: when its rebalance started, trigger, member id
-    told_ms: int = -1  # arrival of what was told last
-    born: bool = False  # followed from its first generation, so that the order of its hash map is known too
+    queue: list[Event] = []  # observed requests that the specification has not handled yet
+    parked: dict[int, Event] = {}  # by ticket: handled by the specification, not answered by it yet
+    crossed: list[Event] = []  # the specification answered otherwise: the next request may explain it
+    earlier: list[tuple[int, ClassicGroup]] = []  # (until, the group as it was until then)
+    generations: dict[int, Generation] = {}  # the latest, by number
+    starts: dict[int, tuple[int, str, str]] = {}  # old generation: when its rebalance started, trigger, member id
+    handled_ms: int = -1  # arrival of the request that the specification handled last
+    born: bool = False  # followed from the first generation: the order of its hash map is known too
     ticket: int = 0
-    based_ms: int = -1  # what was asked before is part of what the group was made from
-    since_ms: int = -1  # what ended before tells nothing of the group as it is
-    refused: list[str] = field(default_factory=list)  # members whose JoinGroup was refused lately
-    release: str = ""  # whose rules the broker follows, once its answers have told
+    based_ms: int = -1  # requests that arrived before are part of what the group was made from
+    since_ms: int = -1  # rebalances that ended before say nothing about the group as it is
+    refused: list[str] = []  # members whose JoinGroup was refused lately
+    release: str = ""  # the release whose rules the broker follows, once its answers have shown it
     max_size: int = MAX_INT  # group.max.size, once the broker has refused a member
-    ripe_ms: int = NEVER  # when the first of `asked` has waited long enough
-    oldest_ms: int = NEVER  # arrival of the first of `asked`
+    ripe_ms: int = NEVER  # when the first request of `queue` has waited long enough
+    oldest_ms: int = NEVER  # arrival of the first request of `queue`
 
 
-@dataclass(slots=True)
-class View:
-    """The estimate of one group. `state` is None until something tells it."""
+class View(Struct, array_like=True):
+    """The estimate of one group. `state` is None until a line shows it."""
 
     group_id: str
-    broker: str = ""  # the coordinator, by its last authoritative word
-    since_ms: int = -1  # since when
-    brokers: list[str] = field(default_factory=list)  # every broker that ever spoke for the group
-    logged: bool = False  # the coordinator's own log speaks of this group
+    broker: str = ""  # the coordinator
+    since_ms: int = -1  # when it became the coordinator
+    brokers: list[str] = []  # every broker that ever answered or logged for the group
+    logged: bool = False  # the coordinator's own log has lines about this group
     consumer_protocol: bool = False  # KIP-848: classic phases do not apply
     state: State | None = None
     generation: int = -1
     leader_id: str = ""
     protocol: str = ""
     protocol_type: str = ""
-    members: dict[str, ObservedMember] = field(default_factory=dict)
+    members: dict[str, ObservedMember] = {}
     complete: bool = False  # `members` are all members
     member_count: int = -1
-    pending: dict[str, int] = field(default_factory=dict)  # ids handed out and not used yet: when
-    gone: list[EndedMembership] = field(default_factory=list)
-    loose: list[RebalanceTrigger] = field(default_factory=list)  # triggers since the group was last stable
-    arrived: list[str] = field(default_factory=list)  # members that came since then
+    pending: dict[str, int] = {}  # member ids that were issued and not used yet: when
+    ended: list[EndedMembership] = []
+    unclaimed: list[RebalanceTrigger] = []  # triggers that no rebalance has followed yet
+    arrived: list[str] = []  # members that joined since the group was last stable
     last_ok_ms: int = -1  # latest proof that the group was not yet rebalancing
     open: Rebalance | None = None
-    closing: list[Rebalance] = field(default_factory=list)
-    flagged: list[tuple[str, str, int]] = field(default_factory=list)  # (code, member, generation) already told
-    horizon_ms: int = -1  # events before this were told
-    nodes: dict[str, int] = field(default_factory=dict)  # broker: its node id, -1 if that is not clear
-    found: FoundCoordinator | None = None
+    closing: list[Rebalance] = []
+    flagged: list[tuple[str, str, int]] = []  # (code, member, generation) of findings already written
+    horizon_ms: int = -1  # events before this were handled
+    nodes: dict[str, int] = {}  # broker: its node id, -1 if that is not clear
+    found_coordinator: FoundCoordinator | None = None
     suspect: Suspect | None = None
-    unowned: dict[str, str] = field(default_factory=dict)  # partitions that a cooperative round took from their owner, and gave nobody
-    burst: list[PastRebalance] = field(default_factory=list)  # rebalances that follow one another closely
-    undecided: list[UndecidedDeparture] = field(default_factory=list)
-    revoked: list[str] = field(default_factory=list)  # members that the last rebalance took partitions from, to give up and rejoin
+    unowned: dict[str, str] = {}  # partition: the owner from which a cooperative round took it without a new one
+    burst: list[PastRebalance] = []  # rebalances that followed each other closely
+    undecided: list[UndecidedDeparture] = []
+    revoked: list[str] = []  # members that the last rebalance took partitions from: they give them up and rejoin
     revoked_ms: int = -1
     incident: Incident | None = None
-    held: list[PendingFinding] = field(default_factory=list)
-    moved_ms: int = -1  # when another broker took the group over
-    moved_clients: list[str] = field(default_factory=list)  # who belonged to the group then
-    completed_ms: int = -1  # end of the last rebalance that made the group Stable
+    pending_findings: list[PendingFinding] = []
+    moved_ms: int = -1  # when another broker became the coordinator
+    moved_clients: list[str] = []  # the group's clients at that time
+    completed_ms: int = -1  # end of the last rebalance that ended in Stable
     prediction: Prediction = field(default_factory=Prediction)
-    client_names: dict[str, str] = field(default_factory=dict)  # origin and client in client logs: the member that it is
-    fetches: bool = False  # its members are seen to ask for offsets
-    stalled: list[PollStall] = field(default_factory=list)
+    client_names: dict[str, str] = {}  # origin and client name in client logs: member id
+    fetches: bool = False  # the log shows OFFSET_FETCH of its members
+    poll_stalls: list[PollStall] = []
 
     def identity(self, member_id: str) -> tuple[str, str, str]:
-        """Instance id, client id and host of a member, or of one that went lately; empty as far as they are not known."""
+        """Instance id, client id and host of a member, or of one that departed lately; empty where unknown."""
         member = self.members.get(member_id)
         if member is not None:
             return member.instance_id, member.client(), member.client_host
-        gone = next((old for old in reversed(self.gone) if old.member_id == member_id), None)
-        return (gone.instance_id, gone.client_id, gone.client_host) if gone is not None else ("", "", "")
+        past = self.ended_membership(member_id)
+        return (past.instance_id, past.client_id, past.client_host) if past is not None else ("", "", "")
+
+    def ended_membership(self, member_id: str) -> EndedMembership | None:
+        """The latest ended membership with this id."""
+        return next((old for old in reversed(self.ended) if old.member_id == member_id), None)

@@ -5,11 +5,11 @@ from __future__ import annotations
 import json
 
 import pytest
+from msgspec import msgpack
 
 from coordinator_model import events as kinds
 from coordinator_model.errors import Error
 from coordinator_model.events import Event
-from coordinator_model.tracker import codec
 from coordinator_model.tracker.shard import Shard
 from tests.diagnosis.narrated import CLOSED, REQUESTS, Group, causes, finding, findings, in_any_evidence, where_requests_are_seen
 from tests.tracker.batching import clocks
@@ -142,8 +142,8 @@ def test_an_election_that_was_stored_before_its_line_was_kept_still_counts():
     early, late = ([event for event in group.events if (event.at_ms <= cut) == first] for first in (True, False))
     shard = Shard()
     rows = shard.observe([*early, *clocks(early)])
-    version, (brokers, *rest) = codec.unpack(shard.encode())
-    old = codec.pack((version, [{broker: clock[:4] for broker, clock in brokers.items()}, *rest]))
+    version, (brokers, *rest) = msgpack.decode(shard.encode())
+    old = msgpack.encode((version, [{broker: clock[:4] for broker, clock in brokers.items()}, *rest]))
     rows += play([[*late, *clocks(late)]], shard=Shard.decode(old))
     told = finding(rows, "COORDINATOR_MOVED")
     assert len(json.loads(told["details"])["members_lost"]) == 1
