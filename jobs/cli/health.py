@@ -8,7 +8,7 @@ from pathlib import Path
 from jobs.common.errors import UserError
 from jobs.common.text import printable
 from jobs.common.times import parse_span
-from jobs.health.reading import read, to_json, well
+from jobs.health.reading import read, summary, to_json
 from jobs.health.verdict import STATE_WINDOW_MS, Limits, problems
 
 
@@ -38,5 +38,5 @@ def run(folder: Path, limits: Limits, form: str, now_ms: int, say: Callable[[str
         for problem in found:
             say(printable(problem.text(), 600))
     else:
-        say(f"OK: {well(evidence, limits)}")
+        say(f"OK: {summary(evidence, limits)}")
     return 1 if found else 0

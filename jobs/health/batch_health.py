@@ -12,8 +12,8 @@ from jobs.health.memory import Memory
 
 
 @dataclass(frozen=True)
-class Counted:
-    """What a query counted in one of its micro-batches. None: this query does not count that."""
+class BatchCounts:
+    """A query's own counts of a micro-batch. None: this query does not count that."""
 
     input_rows: int | None = None
     output_rows: int | None = None
@@ -58,7 +58,7 @@ class BatchHealth:
 
 
 def batch_health(
-    query: str, progress: Mapping[str, Any], counted: Counted, *, lag_events: int | None, lag_bytes: int | None, memory: Memory
+    query: str, progress: Mapping[str, Any], counts: BatchCounts, *, lag_events: int | None, lag_bytes: int | None, memory: Memory
 ) -> BatchHealth:
     """The row of a micro-batch. `progress`: StreamingQueryProgress as JSON has it.
 
@@ -80,18 +80,18 @@ def batch_health(
         add_batch_ms=spent.get("addBatch"),
         commit_ms=spent.get("walCommit", 0) + spent.get("commitOffsets", 0),
         state_commit_ms=sum(operator.get("commitTimeMs", 0) for operator in operators) if operators else None,
-        input_rows=progress["numInputRows"] if counted.input_rows is None else counted.input_rows,
-        output_rows=counted.output_rows,
-        quarantined=counted.quarantined,
-        late_events=counted.late_events,
-        divergences=counted.divergences,
-        event_time=counted.event_ms,
-        lag_ms=None if counted.event_ms is None else at - counted.event_ms,
+        input_rows=progress["numInputRows"] if counts.input_rows is None else counts.input_rows,
+        output_rows=counts.output_rows,
+        quarantined=counts.quarantined,
+        late_events=counts.late_events,
+        divergences=counts.divergences,
+        event_time=counts.event_ms,
+        lag_ms=None if counts.event_ms is None else at - counts.event_ms,
         lag_events=lag_events,
         lag_bytes=lag_bytes,
-        groups=counted.groups,
-        held_events=counted.held_events,
-        state_bytes=counted.state_bytes,
+        groups=counts.groups,
+        held_events=counts.held_events,
+        state_bytes=counts.state_bytes,
         driver_memory_bytes=memory.driver,
         jvm_memory_bytes=memory.jvm,
         worker_memory_bytes=memory.workers,

@@ -1,26 +1,26 @@
-"""What the process that works in a lakehouse says of itself every few seconds: a small file, replaced as a whole.
+"""The status file: what the process that works in a lakehouse is doing, written every few seconds and replaced as a whole.
 
-The table `pipeline_health` has what was finished; this file has what is going on, and how the process ended. One that was killed says
-nothing more: its file still says that it runs, while nobody holds the lock.
+The table `pipeline_health` shows finished micro-batches; this file shows the present, and how the process ended. A process that is killed
+writes nothing more: its file still says that it runs, while no process holds the lock.
 """
 
 from __future__ import annotations
 
 import json
-from dataclasses import asdict, dataclass, fields
+from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any, Final, TypeVar
+from typing import Final
+
+import msgspec
 
 from jobs.common.files import write_whole
 
 RUNNING: Final = "running"
-FINISHED: Final = "finished"  # with --once: everything was worked off
+FINISHED: Final = "finished"  # with --once: the input is worked off
 STOPPED: Final = "stopped"  # by a signal
 FAILED: Final = "failed"
 
 VERSION: Final = 1
-
-_Said = TypeVar("_Said")
 
 
 @dataclass(frozen=True)
@@ -30,7 +30,7 @@ class QueryStatus:
     query: str
     active: bool
     finished_ms: int | None = None  # end of its newest micro-batch with input, in this run
-    waiting_since_ms: int | None = None  # since when it has had something to do and finished nothing
+    waiting_since_ms: int | None = None  # since when it has had input and finished nothing
     lag_events: int | None = None  # rows that wait, as in pipeline_health
 
 
@@ -43,30 +43,28 @@ class Status:
     once: bool
     started_ms: int
     at_ms: int  # when this was written
-    stopping: bool = False  # somebody asked it to end: it finishes what it has begun
+    stopping: bool = False  # a signal came: the process finishes what it has begun
     reason: str | None = None  # why it failed
     unwritten: str | None = None  # why pipeline_health cannot be written
     lag_bytes: int | None = None  # of log files
     queries: tuple[QueryStatus, ...] = ()
 
 
+class _FileVersion(msgspec.Struct):
+    version: int
+
+
 def write(path: Path, status: Status) -> None:
-    """OSError: it could not be written."""
+    """Replaces the file. OSError: it could not be written."""
     write_whole(path, json.dumps({"version": VERSION, **asdict(status)}).encode())
 
 
 def read(path: Path) -> Status | None:
-    """None: there is none, or none that this version can read."""
+    """The status; None: there is no file, or this version cannot read it. Fields of newer programs are ignored."""
     try:
-        said = json.loads(path.read_text(encoding="utf-8"))
-        if said["version"] != VERSION:
+        data = path.read_bytes()
+        if msgspec.json.decode(data, type=_FileVersion).version != VERSION:
             return None
-        queries = tuple(_known(QueryStatus, query) for query in said["queries"])
-        return _known(Status, {**said, "queries": queries})
-    except (OSError, ValueError, TypeError, KeyError, AttributeError):
+        return msgspec.json.decode(data, type=Status)
+    except (OSError, msgspec.MsgspecError):
         return None
-
-
-def _known(kind: type[_Said], values: dict[str, Any]) -> _Said:
-    """What a newer program says besides is passed over."""
-    return kind(**{field.name: values[field.name] for field in fields(kind) if field.name in values})  # type: ignore[arg-type]

@@ -61,7 +61,7 @@ class Evidence:
     """What is known at `now_ms`."""
 
     now_ms: int
-    held: bool  # whether a process holds the lakehouse
+    running: bool  # whether a process holds the lakehouse
     status: Status
     rows: Sequence[BatchHealth]  # of pipeline_health, in order of `at`, for STATE_WINDOW_MS
     log: str = "_logs/spark.log"
@@ -69,11 +69,11 @@ class Evidence:
     @property
     def live(self) -> bool:
         """Whether it follows an input that goes on."""
-        return self.held and not self.status.once
+        return self.running and not self.status.once
 
     def recent(self, limits: Limits, query: str | None = None) -> list[BatchHealth]:
         """Micro-batches of the window, which ends now or, where nobody works, when the last process ended."""
-        until = self.now_ms if self.held else self.status.at_ms
+        until = self.now_ms if self.running else self.status.at_ms
         return [row for row in self.rows if row.at > until - limits.window_ms and query in {None, row.query}]
 
     @property
@@ -89,7 +89,7 @@ class Evidence:
 
 def problems(evidence: Evidence, limits: Limits) -> list[Problem]:
     """What is wrong, the gravest first. LakehouseError: it cannot be told."""
-    if evidence.held and evidence.status.state != status.RUNNING:
+    if evidence.running and evidence.status.state != status.RUNNING:
         raise LakehouseError("another process than `rebalance run` works in the lakehouse: ask again when it has ended")
     rules = (_gone, _silent, _ended, _stalled, _lag, _growing_lag, _slow, _quarantined, _late, _divergences, _growing_state, _unwritten)
     return [problem for rule in rules for problem in rule(evidence, limits)]
@@ -98,7 +98,7 @@ def problems(evidence: Evidence, limits: Limits) -> list[Problem]:
 def _gone(evidence: Evidence, _: Limits) -> Iterator[Problem]:
     """Nobody holds the lakehouse."""
     last = evidence.status
-    if evidence.held or last.state == status.FINISHED:
+    if evidence.running or last.state == status.FINISHED:
         return
     when = f"{instant(last.at_ms)[:19]} UTC"
     again = "the same `rebalance run` goes on where it was"
@@ -113,7 +113,7 @@ def _gone(evidence: Evidence, _: Limits) -> Iterator[Problem]:
 
 def _silent(evidence: Evidence, _: Limits) -> Iterator[Problem]:
     silence = evidence.now_ms - evidence.status.at_ms
-    if evidence.held and silence > SILENT_MS:
+    if evidence.running and silence > SILENT_MS:
         message = f"process {evidence.status.pid} holds the lakehouse and has said nothing for {duration(silence)}"
         yield Problem("SILENT", message, "see whether it is frozen, or its disk full or away; else restart it")
 
@@ -126,7 +126,7 @@ def _ended(evidence: Evidence, _: Limits) -> Iterator[Problem]:
 
 
 def _stalled(evidence: Evidence, limits: Limits) -> Iterator[Problem]:
-    for query in evidence.status.queries if evidence.held else ():
+    for query in evidence.status.queries if evidence.running else ():
         waiting = evidence.now_ms - query.waiting_since_ms if query.waiting_since_ms else 0
         if query.active and waiting > limits.max_stall_ms:
             rows = "" if query.lag_events is None else f", while {query.lag_events:,} rows wait"

@@ -12,19 +12,22 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from importlib.metadata import PackageNotFoundError, version
 from typing import TYPE_CHECKING, Any, Final
+
+from prometheus_client.metrics_core import Metric
+from prometheus_client.registry import Collector
 
 from jobs.common.errors import QueryFailedError, UserError
 from jobs.common.failures import root_cause
 from jobs.common.text import printable
 from jobs.health import status
 from jobs.health.batch_health import batch_health
-from jobs.health.exposition import COUNTER, GAUGE, Metric, Sample, render
 from jobs.health.health_table import HealthTable
 from jobs.health.lag import Backlog
 from jobs.health.memory import Memory, measured
+from jobs.health.metrics import families
 from jobs.health.status import QueryStatus, Status
 from jobs.health.tally import Tally
 from jobs.lakehouse.folder import Lakehouse
@@ -70,7 +73,7 @@ class _Watched:
     active: bool = True
 
 
-class Watch:
+class Watch(Collector):
     """Of one process that works in a lakehouse. `warn` gets one line when something goes wrong here for the first time."""
 
     def __init__(
@@ -167,17 +170,17 @@ class Watch:
     def _look_at(self, name: str, watched: _Watched) -> None:
         query = watched.query
         watched.active = query.isActive
-        for progress in _progress_after(query, watched.batch_id):
+        for progress in finished_progress(query, watched.batch_id):
             watched.batch_id = progress["batchId"]
             watched.sources = progress["sources"]
             watched.lag_events = self._backlog.rows(watched.sources)
-            counted = self.tally.counted(name, watched.batch_id)
+            counts = self.tally.batch_counts(name, watched.batch_id)
             watched.waiting_since_ms = None
             if not progress["numInputRows"]:
                 continue
             lag_bytes = self._unread() if name == "ingest" else None
             self._memory = measured(self._jvm)
-            row = batch_health(name, progress, counted, lag_events=watched.lag_events, lag_bytes=lag_bytes, memory=self._memory)
+            row = batch_health(name, progress, counts, lag_events=watched.lag_events, lag_bytes=lag_bytes, memory=self._memory)
             watched.finished_ms = row.at
             self._table.add(row)
             self.tally.finished(row)
@@ -230,39 +233,29 @@ class Watch:
 
     # Metrics.
 
-    def metrics(self) -> str:
-        """All metrics, as Prometheus reads them."""
-        return render([*self._process_metrics(self.status()), *self.tally.metrics()])
-
-    def _process_metrics(self, now: Status) -> Iterator[Metric]:
-        yield Metric("rebalance_build_info", GAUGE, "Always 1; the version that runs.", (Sample(1, {"version": _version()}),))
-        yield Metric("rebalance_start_time_seconds", GAUGE, "When the process began.", (Sample(now.started_ms / 1_000),))
-        active = tuple(Sample(query.active, {"query": query.query}) for query in now.queries)
-        yield Metric("rebalance_query_active", GAUGE, "Whether the streaming query runs.", active)
-        lag = tuple(Sample(query.lag_events, {"query": query.query}) for query in now.queries if query.lag_events is not None)
-        yield Metric("rebalance_lag_events", GAUGE, "Rows of the query's input that wait.", lag)
-        waiting = tuple(
-            Sample(max(now.at_ms - query.waiting_since_ms, 0) / 1_000 if query.waiting_since_ms else 0, {"query": query.query})
-            for query in now.queries
-        )
-        yield Metric("rebalance_waiting_seconds", GAUGE, "For how long the query has had input and finished nothing.", waiting)
-        unread = () if now.lag_bytes is None else (Sample(now.lag_bytes),)
-        yield Metric("rebalance_lag_bytes", GAUGE, "Bytes of log files not read yet, when the newest slice was cut.", unread)
+    def collect(self) -> Iterator[Metric]:
+        """All metrics, as prometheus_client asks for them."""
+        now = self.status()
         newest = self.tally.newest("track")
-        lag_seconds = () if newest is None or newest.lag_ms is None else (Sample(newest.lag_ms / 1_000),)
-        yield Metric("rebalance_lag_seconds", GAUGE, "Age of the newest event when track's newest micro-batch ended.", lag_seconds)
-        memory = {"driver": self._memory.driver, "jvm": self._memory.jvm, "workers": self._memory.workers}
-        known = tuple(Sample(value, {"process": process}) for process, value in memory.items() if value is not None)
-        yield Metric("rebalance_resident_memory_bytes", GAUGE, "Resident memory.", known)
-        yield Metric(
-            "rebalance_health_write_failures_total",
-            COUNTER,
-            "Failed attempts to write pipeline_health.",
-            (Sample(self._table.failures),),
-        )
+        lag_ms = newest.lag_ms if newest is not None else None
+        samples: dict[str, dict[tuple[str, ...], float | None]] = {
+            "rebalance_build_info": {(_version(),): 1},
+            "rebalance_start_time_seconds": {(): now.started_ms / 1_000},
+            "rebalance_query_active": {(query.query,): query.active for query in now.queries},
+            "rebalance_lag_events": {(query.query,): query.lag_events for query in now.queries},
+            "rebalance_waiting_seconds": {
+                (query.query,): max(now.at_ms - query.waiting_since_ms, 0) / 1_000 if query.waiting_since_ms else 0 for query in now.queries
+            },
+            "rebalance_lag_bytes": {(): now.lag_bytes},
+            "rebalance_lag_seconds": {(): None if lag_ms is None else lag_ms / 1_000},
+            "rebalance_resident_memory_bytes": {(process,): size for process, size in asdict(self._memory).items()},
+            "rebalance_health_write_failures_total": {(): self._table.failures},
+        }
+        yield from families(samples)
+        yield from self.tally.metrics()
 
 
-def _progress_after(query: StreamingQuery, batch_id: int) -> list[dict[str, Any]]:
+def finished_progress(query: StreamingQuery, batch_id: int) -> list[dict[str, Any]]:
     """Progress of the micro-batches that finished after this one, in order.
 
     An idle query reports now and then as well, under the number of the micro-batch to come.

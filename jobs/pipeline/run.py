@@ -22,7 +22,7 @@ from jobs.common.errors import UserError
 from jobs.common.interrupts import Interrupts
 from jobs.common.java import check_java
 from jobs.common.settings import Settings
-from jobs.health.metrics_server import serving
+from jobs.health.metrics import serving
 from jobs.health.watch import watching
 from jobs.kafka.offsets_capture import OffsetsCapture, OffsetsFrom
 from jobs.lakehouse import reader
@@ -89,7 +89,7 @@ def run(
         opened(folder, settings) as house,
         Interrupts() as interrupts,
         watching(house, once=once, warn=warn, interrupted=interrupts.happened) as watch,
-        serving(*metrics, watch.metrics) if metrics else nullcontext(),
+        serving(*metrics, watch) if metrics else nullcontext(),
     ):
         before = reader.account(folder)
         complete = take_complete_mark(house)

@@ -6,20 +6,20 @@ import fcntl
 import json
 import os
 from dataclasses import asdict, fields, replace
-from datetime import timedelta
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 from deltalake import DeltaTable
+from prometheus_client import generate_latest
 
 from jobs.cli import entry
 from jobs.cli import health as health_command
 from jobs.common.errors import LakehouseError
 from jobs.common.settings import Settings
-from jobs.health import health_table, reading, status
-from jobs.health.batch_health import BatchHealth, Counted, batch_health
-from jobs.health.exposition import render
-from jobs.health.health_table import COMMIT_MS, HealthTable
+from jobs.health import reading, status
+from jobs.health.batch_health import BatchCounts, BatchHealth, batch_health
+from jobs.health.health_table import COMMIT_MS, HealthTable, HealthTableSettings
 from jobs.health.memory import Memory, measured
 from jobs.health.status import QueryStatus, Status
 from jobs.health.tally import Tally
@@ -28,7 +28,7 @@ from jobs.lakehouse import folder, locks
 from jobs.lakehouse.folder import Lakehouse
 from schemas import names, pipeline_health
 from schemas.tables import HEALTH_TABLES
-from tests.health.exposition_parser import parse
+from tests.health.metrics_text import read_metrics
 
 NOW = 1_795_000_000_000
 DAY = 86_400_000
@@ -39,7 +39,7 @@ STATUS = Status(pid=os.getpid(), state=status.RUNNING, once=False, started_ms=NO
 
 
 def rows(lake):
-    return reading._rows(lake / "pipeline_health", 0)
+    return reading.read_rows(lake / "pipeline_health")
 
 
 def files(lake):
@@ -93,35 +93,30 @@ def test_rows_that_cannot_be_written_are_kept_for_the_next_time(tmp_path):
 
 
 def test_rows_that_cannot_be_written_for_long_do_not_fill_the_memory(tmp_path):
-    table = HealthTable(tmp_path)
-    for number in range(health_table._BUFFERED + 5):
+    table = HealthTable(tmp_path, HealthTableSettings(buffered_rows=100))
+    for number in range(105):
         table.add(replace(ROW, batch_id=number))
     table.flush(NOW, at_once=True)
-    assert {row.batch_id for row in rows(tmp_path)} == set(range(5, health_table._BUFFERED + 5))
+    assert {row.batch_id for row in rows(tmp_path)} == set(range(5, 105))
 
 
-@pytest.fixture
-def often(monkeypatch):
-    """Tidies after 10 commits, makes a checkpoint of the log after 8, waits for no reader: else a test would take a minute, or an hour."""
-    monkeypatch.setattr(health_table, "_READERS_HOURS", 0)
-    monkeypatch.setattr(health_table, "TIDY_COMMITS", 10)
-    monkeypatch.setitem(health_table._CONFIGURATION, "delta.checkpointInterval", "8")
-    return 10
+OFTEN = HealthTableSettings(tidy_commits=10, log_checkpoint_commits=8, reader_hours=0)
+"""Tidied without waiting for readers: with the settings of a real run these tests would take an hour."""
 
 
-def test_old_rows_go_and_many_files_become_few(tmp_path, often):
-    table = HealthTable(tmp_path, keep=timedelta(days=30))
-    for number in range(often):
+def test_old_rows_go_and_many_files_become_few(tmp_path):
+    table = HealthTable(tmp_path, OFTEN)
+    for number in range(10):
         table.add(replace(ROW, batch_id=number, at=NOW - (31 * DAY if number % 2 else 29 * DAY)))
         table.flush(NOW, at_once=True)
     assert table.problem is None
-    assert sorted(row.batch_id for row in rows(tmp_path)) == list(range(0, often, 2))
+    assert sorted(row.batch_id for row in rows(tmp_path)) == list(range(0, 10, 2))
     assert len(DeltaTable(str(tmp_path / "pipeline_health")).file_uris()) == 1
 
 
-def test_what_no_reader_needs_any_more_leaves_the_disk(tmp_path, often):
+def test_what_no_reader_needs_any_more_leaves_the_disk(tmp_path):
     """What a tidying replaced is gone from the disk, and days later the log of then is, up to its checkpoint."""
-    table = HealthTable(tmp_path)
+    table = HealthTable(tmp_path, OFTEN)
     log = tmp_path / "pipeline_health" / "_delta_log"
 
     def write(numbers):
@@ -130,13 +125,13 @@ def test_what_no_reader_needs_any_more_leaves_the_disk(tmp_path, often):
             table.flush(NOW, at_once=True)
         assert table.problem is None
 
-    write(range(often))
+    write(range(10))
     assert len(files(tmp_path)) == 1
     for path in log.iterdir():
         _age(path, days=3)
-    write(range(often, 4 * often))
-    assert sorted(row.batch_id for row in rows(tmp_path)) == list(range(4 * often))
-    assert len(files(tmp_path)) < often
+    write(range(10, 40))
+    assert sorted(row.batch_id for row in rows(tmp_path)) == list(range(40))
+    assert len(files(tmp_path)) < 10
     versions = [int(path.stem) for path in sorted(log.glob("*.json"))]
     assert versions[0] == 7  # where the newest checkpoint of then was made
 
@@ -167,7 +162,7 @@ PROGRESS = {
 
 
 def test_a_row_says_what_spark_and_the_query_say():
-    counted = Counted(input_rows=100, output_rows=4, event_ms=NOW - 6_000)
+    counted = BatchCounts(input_rows=100, output_rows=4, event_ms=NOW - 6_000)
     row = batch_health("track", PROGRESS, counted, lag_events=12, lag_bytes=None, memory=Memory(1, 2, 3))
     assert row == BatchHealth(
         at=NOW,
@@ -192,7 +187,7 @@ def test_a_row_says_what_spark_and_the_query_say():
 
 
 def test_a_query_that_counts_nothing_is_told_by_spark_alone():
-    row = batch_health("other", {**PROGRESS, "stateOperators": []}, Counted(), lag_events=None, lag_bytes=None, memory=Memory())
+    row = batch_health("other", {**PROGRESS, "stateOperators": []}, BatchCounts(), lag_events=None, lag_bytes=None, memory=Memory())
     assert (row.input_rows, row.lag_ms, row.state_commit_ms) == (500, None, None)
 
 
@@ -207,9 +202,9 @@ def test_shards_that_a_micro_batch_does_not_touch_keep_what_they_had():
     tally = Tally()
     tally.tracked("track", batch(0, shard=0, late=5))
     tally.tracked("track", batch(1, shard=1, late=2, at_ms=NOW - 1, groups=7, divergences=1))
-    counted = tally.counted("track", 1)
-    assert counted == Counted(output_rows=4, late_events=2, divergences=1, event_ms=NOW, groups=9, held_events=2, state_bytes=200)
-    assert tally.counted("track", 1) == tally.counted("track", 0) == Counted()  # told once; older ones are forgotten
+    counted = tally.batch_counts("track", 1)
+    assert counted == BatchCounts(output_rows=4, late_events=2, divergences=1, event_ms=NOW, groups=9, held_events=2, state_bytes=200)
+    assert tally.batch_counts("track", 1) == tally.batch_counts("track", 0) == BatchCounts()  # told once; older ones are forgotten
 
 
 def test_metrics_are_sums_by_cluster_and_query():
@@ -223,23 +218,19 @@ def test_metrics_are_sums_by_cluster_and_query():
     tally.tracked("track", batch(2, shard=0, cluster="e", divergences=2))
     tally.finished(ROW)
     tally.finished(replace(ROW, duration_ms=30_000, input_rows=6, planning_ms=500))
-    found = parse(render(tally.metrics()))
-    assert found["rebalance_lines_total"].value(cluster="c", outcome="event") == 13
-    assert found["rebalance_lines_total"].value(cluster='d"\n', outcome="skipped") == 1
-    assert found["rebalance_late_events_total"].value(cluster="c") == 6
-    assert found["rebalance_divergences_total"].samples == {
-        ("rebalance_divergences_total", frozenset({("cluster", "c")})): 0,
-        ("rebalance_divergences_total", frozenset({("cluster", "e")})): 2,
-    }
-    assert found["rebalance_groups"].value(cluster="c") == 4
-    assert found["rebalance_state_bytes"].value(cluster="c") == 100
-    assert found["rebalance_rows_written_total"].value(table="rebalances") == 9
-    assert found["rebalance_event_time_seconds"].value(cluster="e") == NOW / 1_000
-    assert found["rebalance_input_rows_total"].value(query="track") == 11
-    assert found["rebalance_batch_duration_seconds"].value("_bucket", query="track", le="20") == 1
-    assert found["rebalance_batch_duration_seconds"].value("_sum", query="track") == 32
-    assert found["rebalance_batch_phase_seconds_total"].value(query="track", phase="planning") == 0.5
-    assert all((family.kind == "counter") == family.name.endswith("_total") for family in found.values())
+    found = read_metrics(generate_latest(SimpleNamespace(collect=tally.metrics)))
+    assert found.value("rebalance_lines_total", cluster="c", outcome="event") == 13
+    assert found.value("rebalance_lines_total", cluster='d"\n', outcome="skipped") == 1
+    assert found.value("rebalance_late_events_total", cluster="c") == 6
+    assert found.labelled("rebalance_divergences_total", "cluster") == {"c": 0, "e": 2}
+    assert found.value("rebalance_groups", cluster="c") == 4
+    assert found.value("rebalance_state_bytes", cluster="c") == 100
+    assert found.value("rebalance_rows_written_total", table="rebalances") == 9
+    assert found.value("rebalance_event_time_seconds", cluster="e") == NOW / 1_000
+    assert found.value("rebalance_input_rows_total", query="track") == 11
+    assert found.value("rebalance_batch_duration_seconds_bucket", query="track", le="20") == 1
+    assert found.value("rebalance_batch_duration_seconds_sum", query="track") == 32
+    assert found.value("rebalance_batch_phase_seconds_total", query="track", phase="planning") == 0.5
 
 
 def test_the_memory_of_this_process_is_known():

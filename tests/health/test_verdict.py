@@ -32,14 +32,14 @@ def steadily(make, *columns, every=MINUTE):
     return [make(NOW - every * (len(columns) - 1 - index), **each) for index, each in enumerate(columns)]
 
 
-def found(*rows, status=STATUS, held=True, limits=None):
-    evidence = Evidence(NOW, held, status, sorted(rows, key=lambda row: row.at), log="spark.log")
+def found(*rows, status=STATUS, running=True, limits=None):
+    evidence = Evidence(NOW, running, status, sorted(rows, key=lambda row: row.at), log="spark.log")
     return [(problem.code, problem.query) for problem in problems(evidence, limits or Limits())]
 
 
 def only(*rows, **known):
     """The text of the only problem."""
-    evidence = Evidence(NOW, known.get("held", True), known.get("status", STATUS), rows, log="spark.log")
+    evidence = Evidence(NOW, known.get("running", True), known.get("status", STATUS), rows, log="spark.log")
     (problem,) = problems(evidence, Limits())
     return problem.text()
 
@@ -61,23 +61,23 @@ def test_a_pipeline_that_has_just_begun_is_well():
 
 
 def test_one_that_finished_its_input_is_well():
-    assert found(status=replace(STATUS, state=FINISHED, once=True), held=False) == []
+    assert found(status=replace(STATUS, state=FINISHED, once=True), running=False) == []
 
 
 def test_one_that_was_stopped_is_not_running():
-    assert only(status=replace(STATUS, state=STOPPED), held=False) == (
+    assert only(status=replace(STATUS, state=STOPPED), running=False) == (
         "NOT_RUNNING: stopped by a signal at 2026-11-18 11:06:39 UTC; start it: the same `rebalance run` goes on where it was"
     )
 
 
 def test_one_that_failed_says_why():
     status = replace(STATUS, state=FAILED, reason="track failed: the disk is full")
-    assert "track failed: the disk is full" in only(status=status, held=False)
-    assert found(status=status, held=False) == [("FAILED", None)]
+    assert "track failed: the disk is full" in only(status=status, running=False)
+    assert found(status=status, running=False) == [("FAILED", None)]
 
 
 def test_one_that_says_it_runs_and_holds_nothing_was_killed():
-    assert "process 42 was last heard" in only(held=False)
+    assert "process 42 was last heard" in only(running=False)
 
 
 def test_one_that_says_nothing_is_frozen():
@@ -92,7 +92,7 @@ def test_another_process_that_holds_the_lakehouse_tells_nothing():
 
 def test_a_query_that_ended_while_the_process_goes_on():
     assert found(status=saying(active=False)) == [("FAILED", "track")]
-    assert found(status=replace(saying(active=False), state=FINISHED), held=False) == []
+    assert found(status=replace(saying(active=False), state=FINISHED), running=False) == []
     assert found(status=replace(saying(active=False), stopping=True)) == []
     assert found(status=replace(saying(active=False), once=True)) == []  # of a topic all was read
 
@@ -184,7 +184,7 @@ def test_answers_against_the_rules():
 
 def test_what_a_run_that_ended_came_to_is_judged_later_as_well():
     ended = replace(STATUS, state=FINISHED, once=True, at_ms=NOW - 5 * HOUR)
-    assert found(ingest(NOW - 5 * HOUR, quarantined=500), status=ended, held=False) == [("QUARANTINE", None)]
+    assert found(ingest(NOW - 5 * HOUR, quarantined=500), status=ended, running=False) == [("QUARANTINE", None)]
 
 
 def test_state_that_grows_though_the_groups_do_not():

@@ -17,11 +17,11 @@ from deltalake import DeltaTable
 from jobs.cli import health as health_command
 from jobs.common.settings import Settings
 from jobs.health import reading
-from jobs.health.exposition import CONTENT_TYPE
+from jobs.health.metrics import CONTENT_TYPE
 from jobs.health.verdict import Limits
 from jobs.pipeline import run as pipeline
 from schemas.tables import TRACK_TABLES
-from tests.health.exposition_parser import parse
+from tests.health.metrics_text import read_metrics
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow]
 
@@ -54,7 +54,7 @@ def judge(lake):
 
 
 def health(lake):
-    return reading._rows(lake / "pipeline_health", 0)
+    return reading.read_rows(lake / "pipeline_health")
 
 
 def table(lake, name):
@@ -64,7 +64,7 @@ def table(lake, name):
 def scrape(port):
     with urllib.request.urlopen(f"http://127.0.0.1:{port}/metrics", timeout=30) as answer:
         assert answer.headers["Content-Type"] == CONTENT_TYPE
-        return parse(answer.read().decode())
+        return read_metrics(answer.read())
 
 
 @pytest.fixture(scope="module")
@@ -91,10 +91,8 @@ def watched(spark, logs, tmp_path_factory):
 
 
 def _everything_is_tracked(lake, metrics):
-    read = metrics.get("rebalance_input_rows_total")
-    if read is None or not {"ingest", "track"} <= {dict(labels)["query"] for _, labels in read.samples}:
-        return False
-    return read.value(query="ingest") == LINES + UNREADABLE and read.value(query="track") == len(table(lake, "group_events"))
+    rows = metrics.labelled("rebalance_input_rows_total", "query")
+    return rows == {"ingest": LINES + UNREADABLE, "track": len(table(lake, "group_events"))}
 
 
 def test_every_batch_has_a_row_and_the_rows_add_up(watched):
@@ -142,13 +140,13 @@ def test_metrics_say_the_same_while_it_runs(watched):
     rows = health(lake)
     for query in ("ingest", "track"):
         of_query = [row for row in rows if row.query == query]
-        assert metrics["rebalance_query_active"].value(query=query) == 1
-        assert metrics["rebalance_input_rows_total"].value(query=query) == sum(row.input_rows for row in of_query)
-        assert metrics["rebalance_batch_duration_seconds"].value("_count", query=query) == len(of_query)
-    assert metrics["rebalance_lines_total"].value(cluster="c", outcome="quarantined") == UNREADABLE
-    assert metrics["rebalance_groups"].value(cluster="c") == max(row.groups for row in rows if row.groups)
-    assert metrics["rebalance_lag_bytes"].value() == 0
-    assert metrics["rebalance_resident_memory_bytes"].value(process="jvm") > 1 << 20
+        assert metrics.value("rebalance_query_active", query=query) == 1
+        assert metrics.value("rebalance_input_rows_total", query=query) == sum(row.input_rows for row in of_query)
+        assert metrics.value("rebalance_batch_duration_seconds_count", query=query) == len(of_query)
+    assert metrics.value("rebalance_lines_total", cluster="c", outcome="quarantined") == UNREADABLE
+    assert metrics.value("rebalance_groups", cluster="c") == max(row.groups for row in rows if row.groups)
+    assert metrics.value("rebalance_lag_bytes") == 0
+    assert metrics.value("rebalance_resident_memory_bytes", process="jvm") > 1 << 20
 
 
 def test_health_speaks_of_what_runs_and_of_what_was_stopped(watched):

@@ -8,7 +8,7 @@ from types import SimpleNamespace
 import pytest
 from pyspark.sql.streaming.listener import StreamingQueryProgress
 
-from jobs.health.watch import _progress_after
+from jobs.health.watch import finished_progress
 
 ID = "ec9d4ddb-8695-445f-9240-9e06d4716352"
 
@@ -26,7 +26,7 @@ def progress(batch_id, *, executed=True):
 
 def seen(after, *reported):
     query = SimpleNamespace(lastProgress=reported[-1] if reported else None, recentProgress=list(reported))
-    return [one["batchId"] for one in _progress_after(query, after)]
+    return [one["batchId"] for one in finished_progress(query, after)]
 
 
 IDLE = progress(3, executed=False)

@@ -44,7 +44,7 @@ def test_a_row_says_how_many_records_wait_behind_its_batch(spark, broker, record
         spark=spark,
         topic=TopicInput(broker.bootstrap, TOPIC, max_offsets=MOST),
     )
-    rows = [row for row in reading._rows(lake / "pipeline_health", 0) if row.query == "ingest-topic"]
+    rows = [row for row in reading.read_rows(lake / "pipeline_health") if row.query == "ingest-topic"]
     assert [row.lag_events for row in rows] == [max(records - MOST * (number + 1), 0) for number in range(-(-records // MOST))]
     assert len(rows) > 1
     assert sum(row.input_rows for row in rows) == outcome.added["lines_read"] > 0

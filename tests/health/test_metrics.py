@@ -1,0 +1,117 @@
+"""Metrics as Prometheus reads them, and how they are served."""
+
+from __future__ import annotations
+
+import http.client
+import socket
+from itertools import count
+from types import SimpleNamespace
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from prometheus_client import generate_latest
+
+from jobs.common.errors import UserError
+from jobs.health.batch_health import BatchHealth
+from jobs.health.metrics import CONTENT_TYPE, COUNTERS, GAUGES, families, serving
+from jobs.health.tally import Tally
+from tests.health.metrics_text import read_metrics
+
+NOTHING = SimpleNamespace(collect=list)
+
+
+def text_of(samples):
+    return generate_latest(SimpleNamespace(collect=lambda: families(samples)))
+
+
+def test_a_metric_is_written_as_prometheus_documents_it():
+    assert text_of({"rebalance_lines_total": {("c", "event"): 12}}).decode() == (
+        "# HELP rebalance_lines_total Lines of logs by what became of them.\n"
+        "# TYPE rebalance_lines_total counter\n"
+        'rebalance_lines_total{cluster="c",outcome="event"} 12.0\n'
+    )
+
+
+def test_a_metric_without_samples_is_left_out():
+    assert text_of({"rebalance_lag_events": {}, "rebalance_lag_bytes": {(): None}}) == b""
+
+
+def test_counters_are_told_from_gauges_by_their_names():
+    assert all(name.endswith("_total") for name in COUNTERS)
+    assert not any(name.endswith("_total") for name in GAUGES)
+
+
+@given(st.text(), st.floats(allow_nan=False))
+def test_whatever_a_cluster_is_called_its_name_comes_out_as_it_went_in(name, value):
+    assert read_metrics(text_of({"rebalance_groups": {(name,): value}})).value("rebalance_groups", cluster=name) == value
+
+
+def test_half_a_character_in_a_name_does_not_end_a_scrape():
+    assert read_metrics(text_of({"rebalance_groups": {("a\ud800",): 1}})).value("rebalance_groups", cluster="a?") == 1
+
+
+def test_a_histogram_counts_what_is_no_greater_than_each_bound():
+    tally = Tally()
+    for milliseconds in (500, 1_000, 3_000, 7_250):
+        tally.finished(BatchHealth(at=0, query="track", run_id="r", batch_id=0, duration_ms=milliseconds, input_rows=1))
+    metrics = read_metrics(generate_latest(SimpleNamespace(collect=tally.metrics)))
+    name = "rebalance_batch_duration_seconds"
+    assert metrics.kinds[name] == "histogram"
+    bounds = {"0.5": 1, "1": 2, "2": 2, "5": 3, "10": 4, "+Inf": 4}
+    assert {bound: metrics.value(f"{name}_bucket", query="track", le=bound) for bound in bounds} == bounds
+    assert metrics.value(f"{name}_sum", query="track") == 11.75
+    assert metrics.value(f"{name}_count", query="track") == 4
+
+
+@pytest.fixture
+def port():
+    scrapes = count(1)
+    with serving("127.0.0.1", 0, SimpleNamespace(collect=lambda: families({"rebalance_lag_bytes": {(): next(scrapes)}}))) as free_port:
+        yield free_port
+
+
+def ask(port, method, path):
+    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=30)
+    try:
+        connection.request(method, path)
+        answer = connection.getresponse()
+        return answer.status, answer.getheader("Content-Type"), answer.read()
+    finally:
+        connection.close()
+
+
+def test_each_scrape_is_answered_with_the_values_of_then(port):
+    for scrape, path in enumerate(("/metrics", "/metrics?name[]=m"), 1):
+        status, kind, body = ask(port, "GET", path)
+        assert (status, kind) == (200, CONTENT_TYPE)
+        assert read_metrics(body).value("rebalance_lag_bytes") == scrape
+    assert ask(port, "HEAD", "/metrics") == (200, CONTENT_TYPE, b"")
+
+
+def test_anything_else_is_refused(port):
+    assert ask(port, "GET", "/")[0] == 404
+    assert ask(port, "GET", "/metrics/../etc")[0] == 404
+    assert ask(port, "POST", "/metrics")[0] == 501
+
+
+def test_one_who_connects_and_says_nothing_keeps_nobody_waiting(port):
+    with socket.create_connection(("127.0.0.1", port)):
+        assert ask(port, "GET", "/metrics")[0] == 200
+
+
+def test_a_port_that_is_taken_is_an_error_in_one_line(port):
+    with pytest.raises(UserError, match=f"cannot serve metrics at 127.0.0.1:{port}: .*--metrics-port"), serving("127.0.0.1", port, NOTHING):
+        pass
+
+
+def test_a_host_that_is_none_is_an_error_in_one_line():
+    with pytest.raises(UserError, match=r"cannot serve metrics at no-such-host\.invalid:0"), serving("no-such-host.invalid", 0, NOTHING):
+        pass
+
+
+def test_the_port_is_free_again_afterwards():
+    with serving("127.0.0.1", 0, NOTHING) as found:
+        pass
+    with serving("127.0.0.1", found, NOTHING) as again:
+        assert again == found
