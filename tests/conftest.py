@@ -71,5 +71,5 @@ def broker(kafka_jars: None, tmp_path_factory: pytest.TempPathFactory) -> Iterat
     from jobs.demo.local_broker import LocalBroker
 
     settings = {"group.initial.rebalance.delay.ms": "500", "group.min.session.timeout.ms": "1000"}
-    with LocalBroker(tmp_path_factory.mktemp("broker"), settings=settings, bound=True) as running:
+    with LocalBroker(tmp_path_factory.mktemp("broker"), settings=settings) as running:
         yield running

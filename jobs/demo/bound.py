@@ -1,8 +1,8 @@
-"""Runs a program that does not outlive the process that started it, however that ends: kill -9 of a test leaves nothing behind.
+"""Runs a program that ends with the process that started it, even if that is killed: kill -9 of a test leaves nothing behind.
 
     python jobs/demo/bound.py java -cp ... Main
 
-Linux alone can promise that; elsewhere programs have to end with their standard input, as the ones started here do.
+Only Linux can do this. Elsewhere programs must end when their standard input is closed, as the ones started here do.
 """
 
 from __future__ import annotations
@@ -16,21 +16,21 @@ from typing import Final
 _PR_SET_PDEATHSIG: Final = 1
 
 
-def end_with_parent(number: int = signal.SIGKILL) -> None:
-    """From now on this process gets signal `number` when the thread that started it ends. A program that it becomes (exec) keeps that."""
+def end_with_parent() -> None:
+    """Makes the kernel kill this process when the thread that started it ends. A program that it becomes (exec) inherits this."""
     if sys.platform != "linux":
         return
     parent = os.getppid()
-    ctypes.CDLL(None, use_errno=True).prctl(_PR_SET_PDEATHSIG, int(number), 0, 0, 0)
-    if os.getppid() != parent:  # it ended before it was asked for
-        os.kill(os.getpid(), number)
+    ctypes.CDLL(None, use_errno=True).prctl(_PR_SET_PDEATHSIG, int(signal.SIGKILL), 0, 0, 0)
+    if os.getppid() != parent:  # the parent ended before the call
+        os.kill(os.getpid(), signal.SIGKILL)
 
 
 def bound(*command: str) -> list[str]:
-    """The command line that runs a program this way. Its process id is the program's."""
-    return [sys.executable, "-I", __file__, *command]  # by its path: whatever the folder is that we are in
+    """The command line that runs a program this way. The process id stays the same."""
+    return [sys.executable, "-I", __file__, *command]  # by path, so that it works in any folder
 
 
 if __name__ == "__main__":
     end_with_parent()
-    os.execvp(sys.argv[1], sys.argv[1:])  # noqa: S606 - that is what it is for
+    os.execvp(sys.argv[1], sys.argv[1:])  # noqa: S606 - no shell is wanted

@@ -1,12 +1,12 @@
-"""Commands of `rebalance` as child processes, and the rows that they write as they come."""
+"""Commands of `rebalance` as child processes, and new rows of the tables that they write."""
 
 from __future__ import annotations
 
+import json
 import signal
 import subprocess
 import sys
 from pathlib import Path
-from types import TracebackType
 from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow.parquet as pq
@@ -22,29 +22,29 @@ if TYPE_CHECKING:
 STOP_SECONDS: Final = 60
 
 
-class Command:
-    """`rebalance run`, `ship` and others: started, stopped as by systemd. Use it as a context: it is killed if nobody stopped it."""
+class RebalanceCommand:
+    """A command of `rebalance` that is started at once. Use it as a context, whose end kills the process unless it has ended."""
 
     def __init__(self, *arguments: str, log: Path) -> None:
-        """`log`: a file for what it says."""
+        """`log`: the file for its output."""
         self.name = arguments[0]
         self.log = log
         self.stopped = False
         log.parent.mkdir(parents=True, exist_ok=True)
-        with log.open("ab") as said:
+        with log.open("ab") as output:
             self._process = subprocess.Popen(  # noqa: S603
                 bound(sys.executable, "-m", "jobs.cli", *arguments),
                 stdin=subprocess.DEVNULL,
-                stdout=said,
+                stdout=output,
                 stderr=subprocess.STDOUT,
                 cwd=PROJECT,
-                start_new_session=True,  # Ctrl-C is for us
+                start_new_session=True,  # Ctrl-C reaches the demo alone
             )
 
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+    def __exit__(self, *_: object) -> None:
         self.kill()
 
     @property
@@ -53,35 +53,44 @@ class Command:
         return self._process.poll() is None
 
     def stop(self) -> int:
-        """SIGTERM; returns the exit code."""
+        """Stops it with SIGTERM, as systemd does; returns the exit code."""
         self.stopped = True
         self._process.send_signal(signal.SIGTERM)
         return self._process.wait(STOP_SECONDS)
 
     def kill(self) -> None:
-        """SIGKILL, unless it has ended."""
+        """Kills it with SIGKILL, unless it has ended."""
         self._process.kill()
         self._process.wait()
 
-    def last_words(self) -> str:
-        """The last line that it wrote."""
+    def last_line(self) -> str:
+        """The last line of its output."""
         lines = self.log.read_text(encoding="utf-8", errors="replace").replace("\r", "\n").split("\n")
         return next((line.strip() for line in reversed(lines) if line.strip()), "")
 
 
 class NewRows:
-    """The rows that were added to a table since the last look. It need not be there yet; nobody may put its files together meanwhile."""
+    """The rows that were added to a table since the last look. The table may not exist yet; its files must not be compacted meanwhile."""
 
     def __init__(self, lakehouse: Path, table: str) -> None:
         self._folder = lakehouse / table
-        self._known: set[str] = set()
+        self._read: set[str] = set()
 
     def take(self) -> list[dict[str, Any]]:
-        """Those that came, each once."""
+        """New rows, each once."""
         try:
             names = {uri.rpartition("/")[2] for uri in DeltaTable(str(self._folder)).file_uris()}
         except TableNotFoundError:
             return []
-        new = sorted(names - self._known)
-        self._known |= names
+        new = sorted(names - self._read)
+        self._read |= names
         return [row for name in new for row in pq.read_table(self._folder / name).to_pylist()]
+
+
+def shipped_lines(state: Path) -> int:
+    """How many lines have arrived according to the state of a shipper; 0 before it has written one."""
+    try:
+        streams = json.loads(state.read_text(encoding="utf-8"))["streams"]
+    except FileNotFoundError:
+        return 0
+    return sum(stream["shipped"] for stream in streams)

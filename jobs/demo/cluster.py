@@ -22,9 +22,9 @@ _REPLICATED: Final = {
 def brokers_of(
     folder: Path, count: int, *, port: int = 0, version: str = KAFKA_VERSION, settings: Mapping[str, str] | None = None
 ) -> list[LocalBroker]:
-    """The brokers of a folder, not yet started. The first is the controller, too; it takes `port`, the next ones those behind it.
+    """The brokers of a folder, not yet started. The first one is also the controller. It listens on `port`, the others on the next ports.
 
-    `settings`: broker properties beyond those that a cluster of this size needs. None of them outlives this process.
+    `settings`: further broker properties.
     """
     brokers: list[LocalBroker] = []
     for number in range(1, count + 1):
@@ -32,13 +32,11 @@ def brokers_of(
             folder / f"broker-{number}",
             settings={**(_REPLICATED if count > 1 else {}), **(settings or {})},
             request_log=True,
-            groups_only=True,
             node_id=number,
             port=port + number - 1 if port else 0,
             version=version,
             logs=folder / "logs" / f"broker-{number}",
             join=brokers[0] if brokers else None,
-            bound=True,
         )
         brokers.append(broker)
     return brokers

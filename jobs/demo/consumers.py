@@ -1,8 +1,8 @@
-"""Real consumers, each in a process of its own, and what can be done to them: what operators see happen to applications.
+"""Real consumers, each in its own process, that meet with the accidents of real applications on command.
 
     with Consumers(broker.bootstrap) as consumers:
-        one = consumers.start(JAVA, "orders-app", "orders-1", "orders")
-        one.freeze()
+        consumer = consumers.start(JAVA, "orders-app", "orders-1", "orders")
+        consumer.freeze()
 
 None of them outlives this process.
 """
@@ -16,31 +16,26 @@ import subprocess
 import sys
 import threading
 from pathlib import Path
-from types import TracebackType
 from typing import TYPE_CHECKING, Final
 
 from jobs.common.places import PROJECT
-from jobs.demo.client import JAVA, LIBRDKAFKA
 
 if TYPE_CHECKING:
     from typing_extensions import Self
-
-__all__ = ["JAVA", "LIBRDKAFKA", "Consumers", "LiveConsumer"]
 
 SESSION_MS: Final = 6_000
 HEARTBEAT_MS: Final = 1_000
 POLL_MS: Final = 300_000
 
 
-class LiveConsumer:
-    """A consumer that runs. `said`: the lines of its worker (worker.py), so far."""
+class ConsumerProcess:
+    """A running consumer. `lines`: the output of its worker (worker.py) so far."""
 
     def __init__(self, kind: str, topic: str, config: dict[str, str], log: Path | None) -> None:
-        self.kind = kind
         self.client_id = config["client.id"]
-        self.said: list[str] = []
+        self.lines: list[str] = []
         with (log or Path(os.devnull)).open("ab") as errors:
-            # A session, and so a process group, of its own: Ctrl-C is for us, and a signal reaches its JVM as well.
+            # Its own session, and so its own process group: Ctrl-C does not reach it, and a signal to the group reaches its JVM too.
             self._process = subprocess.Popen(  # noqa: S603
                 [sys.executable, "-m", "jobs.demo.worker", kind, topic, json.dumps(config)],
                 stdin=subprocess.PIPE,
@@ -54,52 +49,51 @@ class LiveConsumer:
 
     @property
     def running(self) -> bool:
-        """Whether its process lives, be it frozen."""
+        """Whether its process lives, frozen or not."""
         return self._process.poll() is None
 
     @property
     def partitions(self) -> int:
-        """How many it has, as it says."""
-        told = [line for line in self.said if line.startswith("assigned ")]
-        return int(told[-1].split()[1]) if told else 0
+        """How many partitions it last reported."""
+        return next((int(line.split()[1]) for line in reversed(self.lines) if line.startswith("assigned ")), 0)
 
     @property
     def failure(self) -> str | None:
-        """Why it ended by itself, if it did."""
-        return next((line.removeprefix("failed ") for line in self.said if line.startswith("failed ")), None)
+        """Why it failed, if it did."""
+        return next((line.removeprefix("failed ") for line in self.lines if line.startswith("failed ")), None)
 
     def stall(self, seconds: float) -> None:
-        """The application is busy: nobody polls, while the client goes on with its heartbeats."""
-        self._tell(f"stall {seconds}")
+        """Makes the application stop polling, while the client goes on sending heartbeats."""
+        self._command(f"stall {seconds}")
 
     def commit(self) -> None:
-        """Commits offsets when it next polls."""
-        self._tell("commit")
+        """Commits offsets at the next poll."""
+        self._command("commit")
 
     def leave(self) -> None:
-        """Closes: the group is told, unless the member is static."""
-        self._tell("leave")
+        """Closes the consumer, which leaves its group unless the member is static."""
+        self._command("leave")
 
     def freeze(self) -> None:
-        """SIGSTOP: as a long pause of garbage collection, or a machine that is suspended."""
+        """Sends SIGSTOP: like a long garbage collection, or a machine that is suspended."""
         self._signal(signal.SIGSTOP)
 
     def thaw(self) -> None:
-        """SIGCONT."""
+        """Sends SIGCONT."""
         self._signal(signal.SIGCONT)
 
     def kill(self) -> None:
-        """SIGKILL: the group is told nothing."""
+        """Sends SIGKILL: the consumer does not leave its group."""
         self._signal(signal.SIGKILL)
         self._process.wait()
 
-    def _tell(self, command: str) -> None:
+    def _command(self, line: str) -> None:
         assert self._process.stdin is not None
         try:
-            self._process.stdin.write(f"{command}\n")
+            self._process.stdin.write(f"{line}\n")
             self._process.stdin.flush()
         except BrokenPipeError:
-            return  # it failed before
+            return  # it has failed
 
     def _signal(self, number: int) -> None:
         if self.running:
@@ -108,24 +102,24 @@ class LiveConsumer:
     def _listen(self) -> None:
         assert self._process.stdout is not None
         for line in self._process.stdout:
-            self.said.append(line.strip())
+            self.lines.append(line.strip())
 
 
 class Consumers:
-    """Those of one cluster. Use it as a context: who still runs at its end is killed."""
+    """The consumers of one cluster. Use it as a context, whose end kills those that still run."""
 
     def __init__(self, bootstrap: str, logs: Path | None = None) -> None:
-        """`logs`: a folder for what clients write to standard error."""
+        """`logs`: the folder for what clients write to standard error."""
         self._bootstrap = bootstrap
         self._logs = logs
-        self.started: list[LiveConsumer] = []
+        self._started: list[ConsumerProcess] = []
         if logs is not None:
             logs.mkdir(parents=True, exist_ok=True)
 
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+    def __exit__(self, *_: object) -> None:
         self.kill_all()
 
     def start(
@@ -138,8 +132,8 @@ class Consumers:
         instance_id: str = "",
         session_ms: int = SESSION_MS,
         poll_ms: int = POLL_MS,
-    ) -> LiveConsumer:
-        """Starts a consumer that joins the group. `poll_ms`: its max.poll.interval.ms. Client ids may be given twice."""
+    ) -> ConsumerProcess:
+        """Starts a consumer that joins the group. `poll_ms`: its max.poll.interval.ms. Several consumers may have one client id."""
         config = {
             "bootstrap.servers": self._bootstrap,
             "group.id": group,
@@ -150,11 +144,11 @@ class Consumers:
             **({"group.instance.id": instance_id} if instance_id else {}),
         }
         log = self._logs / f"{group}.{client_id}.log" if self._logs is not None else None
-        consumer = LiveConsumer(kind, topic, config, log)
-        self.started.append(consumer)
+        consumer = ConsumerProcess(kind, topic, config, log)
+        self._started.append(consumer)
         return consumer
 
     def kill_all(self) -> None:
-        """Kills all of them, frozen ones too."""
-        for consumer in self.started:
+        """Kills all consumers, frozen ones too."""
+        for consumer in self._started:
             consumer.kill()

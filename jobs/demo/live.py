@@ -1,12 +1,11 @@
-"""`rebalance demo-live`: a real Kafka, real consumers that come to grief, and what the pipeline tells of it while it happens.
+"""`rebalance demo-live`: a real Kafka, real consumers that fail, and what the pipeline shows about it while it happens.
 
-All of it runs on this machine and in one folder: a broker with its request log on, the shipper beside it, a topic of log lines on the same
-broker, and the pipeline that follows the topic. Whatever was started ends with this process.
+Everything runs on this machine and in one folder: a broker with its request log on, a shipper beside it, a topic of log lines on the same
+broker, and the pipeline that follows the topic. All processes end with this one.
 """
 
 from __future__ import annotations
 
-import json
 import os
 import shutil
 import time
@@ -24,12 +23,12 @@ from jobs.common.places import KAFKA_VERSION, PROJECT
 from jobs.common.text import printable
 from jobs.common.times import duration
 from jobs.demo import scenes
-from jobs.demo.children import Command, NewRows
-from jobs.demo.client import JAVA, LIBRDKAFKA
+from jobs.demo.children import NewRows, RebalanceCommand, shipped_lines
 from jobs.demo.cluster import brokers_of
 from jobs.demo.consumers import Consumers
 from jobs.demo.local_broker import LocalBroker
-from jobs.demo.scenes import Play, Scene, Stage
+from jobs.demo.real_consumer import JAVA, LIBRDKAFKA
+from jobs.demo.scenes import Scene, ScenePlayer, Stage
 from jobs.lakehouse import reader
 from jobs.lakehouse.folder import Lakehouse
 
@@ -38,16 +37,16 @@ if TYPE_CHECKING:
 
 FOLDER: Final = PROJECT / ".demo-live"
 SECONDS: Final = 100
-"""How long consumers and pipeline are watched."""
+"""How long the demo watches consumers and pipeline."""
 BEHIND_SECONDS: Final = 200
-"""How much longer, where the pipeline has not read by then what was done: on a machine that has other things to do."""
+"""How much longer it waits for a pipeline that is behind, as on a busy machine."""
 
 _TOPIC: Final = "orders"
 _LOGS: Final = "group-protocol-logs"
 _SETTINGS: Final = {"group.initial.rebalance.delay.ms": "1000"}
-_LATENESS_MS: Final = "1000"  # one broker, one machine: its two logs are seldom further apart
+_LATENESS_MS: Final = "1000"  # the two logs of one broker are seldom further apart
 Part: TypeAlias = tuple[str, str, Callable[[Stage], Scene]]
-"""A group, the kind of its second client, and what happens to it."""
+"""A group, the kind of its second consumer, and what happens to it."""
 _PROGRAM: Final[tuple[Part, ...]] = (
     ("checkout", LIBRDKAFKA, scenes.leaves),
     ("billing", JAVA, scenes.is_killed),
@@ -56,60 +55,62 @@ _PROGRAM: Final[tuple[Part, ...]] = (
     ("refunds", JAVA, scenes.is_fenced),
 )
 _APART_SECONDS: Final = 5.0
-"""From the start of one scene to the next: so that a person can follow."""
+"""From the start of one scene to the next, so that a person can follow."""
 _WARM_BATCHES: Final = 2
 _STEP_SECONDS: Final = 0.1
 _LOOK_SECONDS: Final = 0.5
-_QUIET_SECONDS: Final = 45.0  # a rebalance whose members left waits 30 s of the broker's time for what they may still say
-"""When the scenes are over and nothing was told for so long, all has been told."""
+_QUIET_SECONDS: Final = 45.0
+"""After the scenes, nothing more comes when nothing came for so long. The row of a rebalance in which members left comes 30 s late."""
 _READ_SECONDS: Final = 60.0
 _STYLES: Final = {"ERROR": "bold red", "WARNING": "yellow", "INFO": "cyan"}
 
 
-def run_demo_live(console: Console, *, folder: Path = FOLDER, seconds: float = SECONDS, groups: Sequence[str] | None = None) -> int:
-    """Plays the scenes, or those of these groups; returns the exit code.
+def run_demo_live(
+    console: Console, *, folder: Path = FOLDER, seconds: float = SECONDS, groups: Sequence[str] | None = None, rebalances: int | None = None
+) -> int:
+    """Plays all scenes, or those of these groups; returns the exit code. `rebalances`: it ends early when it has shown so many.
 
     UserError: it cannot start. QueryFailedError: the shipper or the pipeline ended by itself.
     """
     if folder.exists():
         shutil.rmtree(folder)
-    show = _Show(console)
-    show.line(f"A real Kafka {KAFKA_VERSION} and real consumers. What is done to them stands beside what the pipeline tells, which")
-    show.line("follows the broker's log. It takes about two minutes; Ctrl-C ends it at any time.")
-    show.line()
+    screen = _Screen(console)
+    screen.line(f"A real Kafka {KAFKA_VERSION} and real consumers. What is done to them stands beside what the pipeline tells, which")
+    screen.line("follows the broker's log. It takes about two minutes; Ctrl-C ends it at any time.")
+    screen.line()
     with Interrupts() as interrupts, ExitStack() as running:
-        demo = _Demo(show, folder, interrupts, running)
+        demo = _Demo(screen, folder, interrupts, running)
         demo.start()
         demo.wait_for_spark()
-        demo.play([part for part in _PROGRAM if groups is None or part[0] in groups], seconds)
+        demo.play([part for part in _PROGRAM if groups is None or part[0] in groups], seconds, rebalances)
         codes = demo.end()
         if interrupts.signal is not None:
-            show.line()
-            show.line("Stopped; nothing is left running.")
+            screen.line()
+            screen.line("Stopped; nothing is left running.")
             return 0
         demo.account()
     return 1 if any(codes) else 0
 
 
-class _Show:
-    """One line for each thing that happens."""
+class _Screen:
+    """Prints a line for each action, rebalance and finding."""
 
     def __init__(self, console: Console) -> None:
         self._console = console
         self._marks = "oO!" if console.options.ascii_only else "·●▲"
-        self.told_at = time.monotonic()
+        self.shown_at = time.monotonic()
 
     def line(self, text: str | Text = "") -> None:
-        """A line as it is."""
+        """Prints a line."""
         self._console.print(text if isinstance(text, Text) else Text(text), soft_wrap=True)
 
-    def done(self, what: str) -> None:
-        """Something is done."""
-        self.line(Text(f"{_clock(datetime.now(timezone.utc))}  {self._marks[0]} {what}", style="dim"))
+    def action(self, text: str) -> None:
+        """Prints what the demo does."""
+        self.line(Text(f"{_clock(datetime.now(timezone.utc))}  {self._marks[0]} {text}", style="dim"))
 
     def rebalance(self, row: dict[str, Any]) -> None:
-        """A rebalance is told."""
-        self.told_at = time.monotonic()
+        """Prints a row of rebalances."""
+        self.shown_at = time.monotonic()
         text = Text(f"{_clock(row['started_at'])}  ")
         text.append(f"{self._marks[1]} {printable(row['group_id'], 12):<12}", "bold")
         text.append(f"{row['cause']:<18}", "green" if row["cause"] in {"MEMBER_JOINED", "MEMBER_LEFT"} else "bold red")
@@ -119,8 +120,8 @@ class _Show:
         self.line(text)
 
     def finding(self, row: dict[str, Any]) -> None:
-        """A finding is told."""
-        self.told_at = time.monotonic()
+        """Prints a row of findings."""
+        self.shown_at = time.monotonic()
         text = Text(f"{_clock(row['at'])}  ")
         text.append(f"{self._marks[2]} {printable(row['group_id'], 12):<12}", "bold")
         text.append(f"{row['code']:<18}", _STYLES.get(row["severity"], ""))
@@ -129,20 +130,20 @@ class _Show:
 
 
 class _Demo:
-    """What runs, and how far it is."""
+    """The running processes, and their progress."""
 
-    def __init__(self, show: _Show, folder: Path, interrupts: Interrupts, running: ExitStack) -> None:
-        self._show = show
+    def __init__(self, screen: _Screen, folder: Path, interrupts: Interrupts, running: ExitStack) -> None:
+        self._screen = screen
         self._folder = folder
         self._interrupts = interrupts
         self._running = running
         self._lakehouse = folder / "lakehouse"
         self._state = folder / "ship.json"
         self._tables = {name: NewRows(self._lakehouse, name) for name in ("rebalances", "findings", "input_lines")}
-        self._commands: list[Command] = []
+        self._commands: list[RebalanceCommand] = []
         self._read = 0
         self._looked = 0.0
-        self._to_read = -1  # lines that tell of the scenes, once these are over
+        self._to_read = -1  # lines of the scenes, once these are over
         self._delays: list[float] = []
         self._consumers: Consumers  # once there is a broker
 
@@ -150,84 +151,88 @@ class _Demo:
         return self._interrupts.signal is not None
 
     def start(self) -> None:
-        """The broker and what runs beside it."""
+        """Starts the broker, the shipper and the pipeline."""
         if self._is_stopped():
             return
         broker = brokers_of(self._folder / "kafka", 1, settings=_SETTINGS)[0]
-        self._show.done(f"Kafka starts, with the request log of groups on: {_shown(broker.logs)}")
+        self._screen.action(f"Kafka starts, with the request log of groups on: {_shown(broker.logs)}")
         self._running.callback(broker.stop)
         broker.start()
         broker.create_topic(_TOPIC, 6)
         broker.create_topic(_LOGS, 3)
-        self._show.done(f"rebalance ship --input {_shown(broker.logs)} --cluster demo --broker broker-1 --bootstrap {broker.bootstrap}")
+        self._screen.action(f"rebalance ship --input {_shown(broker.logs)} --cluster demo --broker broker-1 --bootstrap {broker.bootstrap}")
         self._command(broker, "ship", "--input", str(broker.logs), "--cluster", "demo", "--broker", "broker-1", "--state", str(self._state))
-        self._show.done(f"rebalance run --kafka {broker.bootstrap} --lakehouse {_shown(self._lakehouse)} --lateness-ms {_LATENESS_MS}")
+        self._screen.action(f"rebalance run --kafka {broker.bootstrap} --lakehouse {_shown(self._lakehouse)} --lateness-ms {_LATENESS_MS}")
         self._command(broker, "run", "--lakehouse", str(self._lakehouse), "--lateness-ms", _LATENESS_MS)
         self._consumers = self._running.enter_context(Consumers(broker.bootstrap, self._folder / "clients"))
 
     def _command(self, broker: LocalBroker, name: str, *arguments: str) -> None:
         address = "--bootstrap" if name == "ship" else "--kafka"
-        command = Command(name, address, broker.bootstrap, "--topic", _LOGS, *arguments, log=self._folder / f"{name}.txt")
+        command = RebalanceCommand(name, address, broker.bootstrap, "--topic", _LOGS, *arguments, log=self._folder / f"{name}.txt")
         self._commands.append(self._running.enter_context(command))
 
     def wait_for_spark(self) -> None:
-        """Until the pipeline has followed for two batches: by then the JVM knows its work, and tells what happens soon after."""
-        self._show.done("Spark starts ...")
+        """Waits for two batches of the pipeline: from then on the JVM is warm, and rows come soon after the events."""
+        self._screen.action("Spark starts ...")
         commits = Lakehouse(self._lakehouse).track_checkpoint / "commits"
         while not self._is_stopped() and len(list(commits.glob("[0-9]*"))) < _WARM_BATCHES:
             self._look()
             time.sleep(_STEP_SECONDS)
 
-    def play(self, parts: Sequence[Part], seconds: float) -> None:
-        """Until all was done and told, the time is over, or somebody stops it."""
+    def play(self, parts: Sequence[Part], seconds: float, rebalances: int | None) -> None:
+        """Plays the scenes until all rows are shown, the time is over, or it is stopped."""
         if self._is_stopped():
             return
         began = time.monotonic()
-        stages = [(Stage(self._consumers, group, _TOPIC, kind, say=self._show.done), scene) for group, kind, scene in parts]
-        play = Play((stage.group, _later(began + number * _APART_SECONDS, scene, stage)) for number, (stage, scene) in enumerate(stages))
+        stages = [(Stage(self._consumers, group, _TOPIC, kind, say=self._screen.action), scene) for group, kind, scene in parts]
+        player = ScenePlayer(
+            (stage.group, _later(began + number * _APART_SECONDS, scene, stage)) for number, (stage, scene) in enumerate(stages)
+        )
         while not self._is_stopped() and time.monotonic() < began + seconds + (BEHIND_SECONDS if self._is_behind() else 0):
-            if play.over and self._to_read < 0:
-                self._to_read = self._shipped()
+            if player.over and self._to_read < 0:
+                self._to_read = shipped_lines(self._state)
+            if len(self._delays) == rebalances:
+                break
             if self._is_behind():
-                self._show.told_at = time.monotonic()
-            elif time.monotonic() - self._show.told_at > _QUIET_SECONDS:
+                self._screen.shown_at = time.monotonic()
+            elif time.monotonic() - self._screen.shown_at > _QUIET_SECONDS:
                 break
             try:
-                play.step()
+                player.step()
             except TimeoutError as error:
                 raise UserError(str(error)) from None
             self._look()
             time.sleep(_STEP_SECONDS)
 
     def _is_behind(self) -> bool:
-        """Whether the scenes are not over, or the pipeline has not read of them."""
+        """Whether the scenes are not over, or the pipeline has not read all their lines."""
         return not 0 <= self._to_read <= self._read
 
     def _look(self) -> None:
-        """Tells what is new in the tables. QueryFailedError: what writes them has ended."""
+        """Shows new rows of the tables. QueryFailedError: the shipper or the pipeline has ended."""
         for command in self._commands:
             if not command.running and not command.stopped:
-                raise QueryFailedError(f"rebalance {command.name}", command.last_words(), command.log)
+                raise QueryFailedError(f"rebalance {command.name}", command.last_line(), command.log)
         if time.monotonic() - self._looked < _LOOK_SECONDS:
             return
         self._looked = time.monotonic()
         now = datetime.now(timezone.utc)
         for row in sorted(self._tables["rebalances"].take(), key=lambda row: row["ended_at"]):
-            self._show.rebalance(row)
+            self._screen.rebalance(row)
             self._delays.append((now - row["ended_at"]).total_seconds())
         for row in sorted(self._tables["findings"].take(), key=lambda row: row["at"]):
-            self._show.finding(row)
+            self._screen.finding(row)
         self._read += sum(row["lines_read"] for row in self._tables["input_lines"].take())
 
     def end(self) -> list[int]:
-        """Stops all of it, the pipeline when it has read what was shipped; returns exit codes."""
+        """Stops all processes, the pipeline only when it has read all lines; returns exit codes."""
         if not self._commands:
             return []
         self._consumers.kill_all()
         ship, run = self._commands
         codes = [ship.stop()]
         until = time.monotonic() + _READ_SECONDS
-        while not self._is_stopped() and self._read < self._shipped() and time.monotonic() < until:
+        while not self._is_stopped() and self._read < shipped_lines(self._state) and time.monotonic() < until:
             self._look()
             time.sleep(_STEP_SECONDS)
         codes.append(run.stop())
@@ -235,18 +240,14 @@ class _Demo:
         self._look()
         return codes
 
-    def _shipped(self) -> int:
-        try:
-            streams = json.loads(self._state.read_text(encoding="utf-8"))["streams"]
-        except FileNotFoundError:
-            return 0
-        return sum(log["shipped"] for log in streams)
-
     def account(self) -> None:
-        """Where the lines went, and what came of them."""
-        line, totals = self._show.line, reader.account(self._lakehouse)
+        """Prints how many lines were shipped and read, and what they gave."""
+        line, totals = self._screen.line, reader.account(self._lakehouse)
         line()
-        line(f"{self._shipped():,} lines shipped, {self._read:,} read; {totals['rebalances']} rebalances, {totals['findings']} findings.")
+        line(
+            f"{shipped_lines(self._state):,} lines shipped, {self._read:,} read; "
+            f"{totals['rebalances']} rebalances, {totals['findings']} findings."
+        )
         if self._delays:
             delays = sorted(self._delays)
             line(f"From the end of a rebalance to its row: {delays[len(delays) // 2]:.0f} s (median), {delays[-1]:.0f} s at most.")
@@ -267,5 +268,5 @@ def _count(members: int | None) -> str:
 
 
 def _shown(path: Path) -> str:
-    """A path as the user would type it."""
+    """A path as a user would type it."""
     return os.path.relpath(path) if path.is_relative_to(Path.cwd()) else str(path)

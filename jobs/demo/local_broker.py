@@ -4,14 +4,15 @@
         broker.create_topic("orders", partitions=6)
         Consumer({"bootstrap.servers": broker.bootstrap, ...})
 
-Everything it writes lies in its folder: `data/`, `logs/server.log` as Kafka's shipped configuration writes it, and
-`logs/kafka-request.log` if asked for. A folder can be started again: it goes on with what is in it. Nothing but Java 17 or
-later and the JARs of `make .jars-kafka/resolved.txt` has to be there. A second broker may join the first one's controller.
+It writes to its folder alone: `data/`, `logs/server.log` in the format of Kafka's own configuration, and on request
+`logs/kafka-request.log`. A broker that is started again in a folder goes on with its data. It needs Java 17 or later and the JARs of
+`make .jars-kafka/resolved.txt`. On Linux it is killed when the thread that started it ends.
 """
 
 from __future__ import annotations
 
 import base64
+import contextlib
 import fcntl
 import re
 import socket
@@ -20,7 +21,6 @@ import time
 import uuid
 from collections.abc import Mapping
 from pathlib import Path
-from types import TracebackType
 from typing import TYPE_CHECKING, Final
 
 from confluent_kafka import KafkaException
@@ -39,9 +39,25 @@ if TYPE_CHECKING:
 READY_SECONDS: Final = 90
 STOP_SECONDS: Final = 30
 ATTEMPTS: Final = 3
-"""Another program may take a port between the moment when it is found free and the start."""
+"""Another program may take a free port before the broker listens on it."""
 
 _HOST: Final = "127.0.0.1"
+_STEP_SECONDS: Final = 0.1
+_JAVA_OPTIONS: Final = (
+    "-Xmx400m",
+    "-XX:+UseSerialGC",
+    "-XX:TieredStopAtLevel=1",
+    "-Duser.timezone=UTC",  # of the log's timestamps, which carry no zone
+)
+_SINGLE: Final = {
+    "offsets.topic.replication.factor": "1",
+    "transaction.state.log.replication.factor": "1",
+    "transaction.state.log.min.isr": "1",
+    "share.coordinator.state.topic.replication.factor": "1",
+    "share.coordinator.state.topic.min.isr": "1",
+    "auto.create.topics.enable": "false",
+    "controlled.shutdown.enable": "false",  # no other broker could take over
+}
 _LOG4J: Final = """\
 status = error
 appender.server.type = File
@@ -58,16 +74,14 @@ appender.request.name = request
 appender.request.fileName = {logs}/kafka-request.log
 appender.request.layout.type = PatternLayout
 appender.request.layout.pattern = [%d] %p %m (%c)%n
-logger.request.name = kafka.request.logger
-logger.request.level = debug
-logger.request.additivity = false
-logger.request.appenderRef.request.ref = request
-"""
-_GROUPS_ONLY: Final = """\
 appender.request.filter.groups.type = RegexFilter
 appender.request.filter.groups.regex = (?s).*?"requestApiKeyName":"({apis})".*
 appender.request.filter.groups.onMatch = ACCEPT
 appender.request.filter.groups.onMismatch = DENY
+logger.request.name = kafka.request.logger
+logger.request.level = debug
+logger.request.additivity = false
+logger.request.appenderRef.request.ref = request
 """
 
 
@@ -80,22 +94,17 @@ class LocalBroker:
         *,
         settings: Mapping[str, str] | None = None,
         request_log: bool = False,
-        groups_only: bool = False,
         node_id: int = 1,
-        heap: str = "400m",
         port: int = 0,
         version: str = KAFKA_VERSION,
         logs: Path | None = None,
         join: LocalBroker | None = None,
-        bound: bool = False,
         client: Mapping[str, str] | None = None,
     ) -> None:
-        """`settings`: broker properties that go before those of this module. `request_log`: every request, as JSON.
+        """`settings`: broker properties, which override those of this module. `request_log`: log the requests of consumer groups.
 
-        `groups_only`: in that log only those of consumer groups. `port`: to listen on; 0 takes a free one at each start.
-        `logs`: the folder of the logs, if not `folder/logs`. `join`: a broker that runs, to whose cluster this one belongs.
-        `bound`: it is killed when the thread that started it ends without stopping it.
-        `client`: librdkafka's settings of whoever connects, where `settings` ask for a login or TLS.
+        `port`: 0 takes a free one at each start. `logs`: the folder of the logs, if not `folder/logs`. `join`: a running broker whose
+        cluster this one joins. `client`: settings of librdkafka for the connection, where `settings` ask for a login or TLS.
         """
         self.folder = folder
         self.logs = logs or folder / "logs"
@@ -104,29 +113,26 @@ class LocalBroker:
         self._settings = dict(settings or {})
         self._client = dict(client or {})
         self._request_log = request_log
-        self._groups_only = groups_only
-        self._heap = heap
         self._wanted_port = port
         self._join = join
-        self._bound = bound
         self._process: subprocess.Popen[bytes] | None = None
         self._port = port
         self._controller = 0
 
     @property
     def bootstrap(self) -> str:
-        """What clients connect to."""
+        """The address for clients."""
         return f"{_HOST}:{self._port}"
 
     def __enter__(self) -> Self:
         self.start()
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+    def __exit__(self, *_: object) -> None:
         self.stop()
 
     def start(self) -> None:
-        """Starts it and waits until it answers. UserError: it cannot, and why."""
+        """Starts it and waits until it answers. UserError: it cannot start, and why."""
         self._check_jars()
         check_java()
         self._check_free()
@@ -136,33 +142,27 @@ class LocalBroker:
             if self._launch():
                 return
             if attempt == ATTEMPTS or not self._port_was_taken():
-                raise UserError(f"the broker did not start: {self._last_words()} (more in {self._output})")
+                raise UserError(f"the broker did not start: {self._failure()} (more in {self._output})")
 
     def stop(self) -> None:
-        """Asks it to end, as an operator does; kills it if it does not."""
-        if self._process is None:
-            return
-        if self._process.poll() is None:
+        """Ends it with SIGTERM, as an operator does; kills it if that takes too long."""
+        if self._process is not None:
             self._process.terminate()
-            try:
+            with contextlib.suppress(subprocess.TimeoutExpired):
                 self._process.wait(STOP_SECONDS)
-            except subprocess.TimeoutExpired:
-                self._process.kill()
-        self._process.wait()
-        self._process = None
+        self.kill()
 
     def kill(self) -> None:
-        """Ends it without a word, as `kill -9` and power cuts do."""
+        """Ends it at once, as `kill -9` and power cuts do."""
         if self._process is not None:
             self._process.kill()
             self._process.wait()
             self._process = None
 
     def create_topic(self, name: str, partitions: int) -> None:
-        """Makes a topic, and waits until it is there."""
-        admin = AdminClient({**self._client, "bootstrap.servers": self.bootstrap, "log_level": 0})
-        for made in admin.create_topics([NewTopic(name, partitions)]).values():
-            made.result(30)
+        """Creates a topic, and waits for the answer."""
+        admin = self._admin()  # it has to live until the answer is there
+        admin.create_topics([NewTopic(name, partitions)])[name].result(30)
 
     @property
     def running(self) -> bool:
@@ -180,17 +180,17 @@ class LocalBroker:
         raise UserError(f"Kafka {self.version} is not known here; there are {', '.join((KAFKA_VERSION, *OTHER_KAFKA))}")
 
     def _check_free(self) -> None:
-        """UserError: a broker lives in the folder, or something on the port."""
+        """UserError: a broker is running in the folder, or the port is taken."""
         try:
-            with (self.folder / "data" / ".lock").open("r+b") as lock:
-                fcntl.lockf(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)  # Kafka's own
+            with (self.folder / "data" / ".lock").open("r+b") as lock:  # which Kafka locks
+                fcntl.lockf(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except FileNotFoundError:
             pass
         except OSError:
             raise UserError(f"{self.folder} is the folder of a broker that is running; stop that one, or take another folder") from None
         if self._wanted_port:
             with socket.socket() as probe:
-                probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)  # as Kafka: a port just left is free
+                probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)  # like Kafka: a port that was just left is free
                 try:
                     probe.bind((_HOST, self._wanted_port))
                 except (OSError, OverflowError):
@@ -212,26 +212,19 @@ class LocalBroker:
         properties = {
             "process.roles": "broker,controller" if voter is self else "broker",
             "node.id": str(self.node_id),
-            "controller.quorum.voters": f"{voter.node_id}@{_HOST}:{voter._controller}",  # noqa: SLF001 - one of us
+            "controller.quorum.voters": f"{voter.node_id}@{_HOST}:{voter._controller}",  # noqa: SLF001 - of this class
             "controller.listener.names": "CONTROLLER",
             "listeners": f"{plain},{controller}" if voter is self else plain,
             "advertised.listeners": plain,
             "listener.security.protocol.map": "CONTROLLER:PLAINTEXT,PLAINTEXT:PLAINTEXT",
             "log.dirs": str(self.folder / "data"),
-            "offsets.topic.replication.factor": "1",
-            "transaction.state.log.replication.factor": "1",
-            "transaction.state.log.min.isr": "1",
-            "share.coordinator.state.topic.replication.factor": "1",
-            "share.coordinator.state.topic.min.isr": "1",
-            "auto.create.topics.enable": "false",
-            "controlled.shutdown.enable": "false",  # there is nobody to hand over to
+            **_SINGLE,
             **self._settings,
         }
-        text = "".join(f"{name}={value}\n" for name, value in properties.items())
         file = self.folder / "server.properties"
         file.touch(0o600)  # it may hold passwords
-        file.write_text(text, encoding="utf-8")
-        log4j = _LOG4J + (_LOG4J_REQUESTS if self._request_log else "") + (_GROUPS_ONLY if self._groups_only else "")
+        file.write_text("".join(f"{name}={value}\n" for name, value in properties.items()), encoding="utf-8")
+        log4j = _LOG4J + (_LOG4J_REQUESTS if self._request_log else "")
         apis = "|".join(sorted(api.decode() for api in GROUP_APIS))
         (self.folder / "log4j2.properties").write_text(log4j.format(logs=self.logs, apis=apis), encoding="utf-8")
 
@@ -239,75 +232,62 @@ class LocalBroker:
         if (self.folder / "data" / "meta.properties").exists():
             return
         if self._join is None:
-            cluster = base64.urlsafe_b64encode(uuid.uuid4().bytes).decode().rstrip("=")
-            if cluster.startswith("-"):  # would be taken for an option
-                cluster = "A" + cluster[1:]
+            cluster_id = base64.urlsafe_b64encode(uuid.uuid4().bytes).decode().rstrip("=").replace("-", "A")  # a - may look like an option
         else:
-            text = self._text(self._join.folder / "data" / "meta.properties")
-            cluster = text.partition("cluster.id=")[2].partition("\n")[0].strip()
-        arguments = ["kafka.tools.StorageTool", "format", "-t", cluster, "-c", str(self.folder / "server.properties")]
-        done = subprocess.run(self._java(*arguments), capture_output=True, text=True, check=False)  # noqa: S603
+            text = _tail(self._join.folder / "data" / "meta.properties")
+            cluster_id = text.partition("cluster.id=")[2].partition("\n")[0].strip()
+        command = self._java("kafka.tools.StorageTool", "format", "-t", cluster_id, "-c", str(self.folder / "server.properties"))
+        done = subprocess.run(command, capture_output=True, text=True, check=False)  # noqa: S603
         if done.returncode:
             raise UserError(f"the storage of the broker cannot be formatted: {_first_error(done.stderr + done.stdout)}")
 
     def _launch(self) -> bool:
-        command = self._java("kafka.Kafka", str(self.folder / "server.properties"))
+        """Starts the process; False if it does not answer."""
         with self._output.open("wb") as output:
-            # In a session of its own: Ctrl-C is for us, and we stop it when the consumers have been stopped.
             self._process = subprocess.Popen(  # noqa: S603
-                bound(*command) if self._bound else command,
+                bound(*self._java("kafka.Kafka", str(self.folder / "server.properties"))),
                 stdin=subprocess.DEVNULL,
                 stdout=output,
                 stderr=subprocess.STDOUT,
-                start_new_session=True,
+                start_new_session=True,  # Ctrl-C does not reach it: it is stopped after the consumers
             )
-        admin = AdminClient({**self._client, "bootstrap.servers": self.bootstrap, "log_level": 0}, logger=None)
-        until = time.monotonic() + READY_SECONDS
+        ready = False
         try:
-            while time.monotonic() < until and self._process.poll() is None:
-                try:
-                    if self.node_id in admin.list_topics(timeout=1).brokers:
-                        return True
-                except KafkaException:
-                    pass
-                time.sleep(0.1)
-        except BaseException:
-            self.kill()
-            raise
-        self.kill()
-        return False
+            admin, until = self._admin(), time.monotonic() + READY_SECONDS
+            while not ready and self.running and time.monotonic() < until:
+                with contextlib.suppress(KafkaException):
+                    ready = self.node_id in admin.list_topics(timeout=1).brokers
+                time.sleep(_STEP_SECONDS)
+        finally:
+            if not ready:
+                self.kill()
+        return ready
+
+    def _admin(self) -> AdminClient:
+        return AdminClient({**self._client, "bootstrap.servers": self.bootstrap, "log_level": 0})
 
     def _java(self, *arguments: str) -> list[str]:
-        return [
-            java_program(),
-            f"-Xmx{self._heap}",
-            "-XX:+UseSerialGC",
-            "-XX:TieredStopAtLevel=1",
-            "-Duser.timezone=UTC",  # of the log's timestamps, which carry no zone
-            f"-Dlog4j2.configurationFile={self.folder / 'log4j2.properties'}",
-            "-cp",
-            str(kafka_jar_dir(self.version) / "*"),
-            *arguments,
-        ]
+        log4j = f"-Dlog4j2.configurationFile={self.folder / 'log4j2.properties'}"
+        return [java_program(), *_JAVA_OPTIONS, log4j, "-cp", str(kafka_jar_dir(self.version) / "*"), *arguments]
 
     def _port_was_taken(self) -> bool:
-        return any("Address already in use" in self._text(path) for path in (self._output, self.logs / "server.log"))
+        return any("Address already in use" in _tail(path) for path in (self._output, self.logs / "server.log"))
 
-    def _last_words(self) -> str:
-        for path in (self._output, self.logs / "server.log"):
-            if found := _first_error(self._text(path)):
-                return found
-        return f"no answer within {READY_SECONDS} s"
+    def _failure(self) -> str:
+        """Why it did not start."""
+        errors = (_first_error(_tail(path)) for path in (self._output, self.logs / "server.log"))
+        return next(filter(None, errors), f"no answer within {READY_SECONDS} s")
 
-    @staticmethod
-    def _text(path: Path) -> str:
-        try:
-            return path.read_text(encoding="utf-8", errors="replace")[-100_000:]
-        except FileNotFoundError:
-            return ""
+
+def _tail(path: Path) -> str:
+    """The end of a file; empty if there is none."""
+    try:
+        return path.read_text(encoding="utf-8", errors="replace")[-100_000:]
+    except FileNotFoundError:
+        return ""
 
 
 def _first_error(text: str) -> str:
-    """The first line of an output that tells of an error."""
-    found = re.search(r"(?:ERROR|FATAL|\w*Exception|\w*Error)\b.*", text)
-    return found.group()[:300] if found else ""
+    """The first error in an output."""
+    match = re.search(r"(?:ERROR|FATAL|\w*Exception|\w*Error)\b.*", text)
+    return match.group()[:300] if match else ""

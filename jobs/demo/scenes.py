@@ -1,7 +1,7 @@
-"""Scenes: what happens to consumer groups, done to real consumers. For live tests and `rebalance demo-live`.
+"""Scenes: what happens to consumer groups, played by real consumers. For live tests and `rebalance demo-live`.
 
-A scene has a group of its own. It is a generator: it does something, and yields a condition that has to be so before it goes on. So many
-scenes play side by side in one thread, and none waits by the clock for what another machine would do sooner or later.
+Each scene has its own group. It is a generator that acts, yields a condition, and goes on when the condition holds. So many scenes play
+side by side in one thread, and none of them depends on how fast the machine is.
 """
 
 from __future__ import annotations
@@ -10,62 +10,63 @@ import time
 from collections.abc import Callable, Generator, Iterable
 from typing import Any, Final, TypeAlias
 
-from jobs.demo.client import LIBRDKAFKA
-from jobs.demo.consumers import Consumers, LiveConsumer
+from jobs.demo.consumers import ConsumerProcess, Consumers
+from jobs.demo.real_consumer import LIBRDKAFKA
 
 Condition: TypeAlias = Callable[[], bool]
 Scene: TypeAlias = Generator[Condition, None, None]
 
 POLL_MS: Final = 8_000
 STALL_SECONDS: Final = 12
-"""Past POLL_MS."""
+"""Longer than POLL_MS."""
 STATIC_STALL_SECONDS: Final = 20
-"""Past POLL_MS and the session behind it: a static member does not leave, it falls silent."""
+"""Longer than POLL_MS and the session after it: a static member does not leave, it only stops its heartbeats."""
 GOES_ON_SECONDS: Final = 300
 
 
 class Stage:
-    """Where a scene plays: a group and a topic, and who takes part.
+    """The group and the topic of a scene, and its consumers.
 
-    Members are called 1 and 2, their clients after the group: `billing-1`. Nothing happens to 1, of librdkafka. `kind`: of the others.
+    They are called 1 and 2, with client ids such as `billing-1`. Consumer 1 is one of librdkafka, to which nothing happens. `kind`: that of
+    the others.
     """
 
     def __init__(
         self, consumers: Consumers, group: str, topic: str, kind: str, *, partitions: int = 6, say: Callable[[str], None] = lambda _: None
     ) -> None:
-        """`say` is told what is done."""
+        """`say` is called with a line about each action."""
         self.group = group
         self.say = say
         self.partitions = partitions
         self._consumers, self._topic, self._kind = consumers, topic, kind
 
-    def enter(self, name: str, **settings: Any) -> LiveConsumer:
-        """A consumer starts; `settings` as of Consumers.start."""
+    def enter(self, name: str, **settings: Any) -> ConsumerProcess:
+        """Starts a consumer; `settings`: those of Consumers.start."""
         kind = LIBRDKAFKA if name == "1" else self._kind
         consumer = self._consumers.start(kind, self.group, f"{self.group}-{name}", self._topic, **settings)
         self.say(f"{consumer.client_id} joins")
         return consumer
 
-    def two(self, *, static: bool = False, **settings: Any) -> Generator[Condition, None, tuple[LiveConsumer, LiveConsumer]]:
-        """Until 1 has all partitions, then until 1 and 2 share them: these are the result."""
-        who = [{"instance_id": f"{self.group}-{name}"} if static else {} for name in "12"]
-        one = self.enter("1", **settings, **who[0])
+    def two(self, *, static: bool = False, **settings: Any) -> Generator[Condition, None, tuple[ConsumerProcess, ConsumerProcess]]:
+        """Starts 1 and waits until it has all partitions, then 2 and waits until both share them. Returns both."""
+        instances = [{"instance_id": f"{self.group}-{name}"} if static else {} for name in "12"]
+        one = self.enter("1", **settings, **instances[0])
         yield self.has_all(one)
-        two = self.enter("2", **settings, **who[1])
+        two = self.enter("2", **settings, **instances[1])
         yield self.share(one, two)
         return one, two
 
-    def has_all(self, consumer: LiveConsumer) -> Condition:
-        """Whether it is alone."""
+    def has_all(self, consumer: ConsumerProcess) -> Condition:
+        """Whether it has all partitions."""
         return lambda: consumer.partitions == self.partitions
 
-    def share(self, *consumers: LiveConsumer) -> Condition:
-        """Whether these have the partitions among them."""
+    def share(self, *consumers: ConsumerProcess) -> Condition:
+        """Whether each of these has an equal share of the partitions."""
         return lambda: {consumer.partitions for consumer in consumers} == {self.partitions // len(consumers)}
 
 
 def leaves(stage: Stage) -> Scene:
-    """Both leave, one after the other."""
+    """Both consumers leave, one after the other."""
     one, two = yield from stage.two()
     stage.say(f"{two.client_id} is closed")
     two.leave()
@@ -76,7 +77,7 @@ def leaves(stage: Stage) -> Scene:
 
 
 def is_killed(stage: Stage) -> Scene:
-    """One dies."""
+    """One consumer is killed."""
     one, two = yield from stage.two()
     stage.say(f"{two.client_id}: kill -9")
     two.kill()
@@ -84,7 +85,7 @@ def is_killed(stage: Stage) -> Scene:
 
 
 def is_frozen(stage: Stage) -> Scene:
-    """One is frozen until the group goes on without it, and comes back as a zombie."""
+    """One consumer is frozen until the group has gone on without it, and comes back as a zombie."""
     one, two = yield from stage.two()
     stage.say(f"{two.client_id} is frozen (SIGSTOP)")
     two.freeze()
@@ -94,26 +95,22 @@ def is_frozen(stage: Stage) -> Scene:
     yield stage.share(one, two)
 
 
-def stalls(stage: Stage) -> Scene:
-    """One does not poll for longer than max.poll.interval.ms."""
-    one, two = yield from stage.two(poll_ms=POLL_MS)
-    stage.say(f"{two.client_id} does not poll for {STALL_SECONDS} s, max.poll.interval.ms is {POLL_MS}")
-    two.stall(STALL_SECONDS)
+def stalls(stage: Stage, *, static: bool = False, seconds: float = STALL_SECONDS) -> Scene:
+    """One consumer does not poll for longer than max.poll.interval.ms."""
+    one, two = yield from stage.two(static=static, poll_ms=POLL_MS)
+    stage.say(f"{two.client_id}{', static,' if static else ''} does not poll for {seconds} s, max.poll.interval.ms is {POLL_MS}")
+    two.stall(seconds)
     yield stage.has_all(one)
     yield stage.share(one, two)
 
 
 def stalls_static(stage: Stage) -> Scene:
-    """The same of a member with a group.instance.id."""
-    one, two = yield from stage.two(static=True, poll_ms=POLL_MS)
-    stage.say(f"{two.client_id}, static, does not poll for {STATIC_STALL_SECONDS} s, max.poll.interval.ms is {POLL_MS}")
-    two.stall(STATIC_STALL_SECONDS)
-    yield stage.has_all(one)
-    yield stage.share(one, two)
+    """The same with a group.instance.id."""
+    yield from stalls(stage, static=True, seconds=STATIC_STALL_SECONDS)
 
 
 def is_fenced(stage: Stage) -> Scene:
-    """A second client takes the group.instance.id of one."""
+    """A third consumer takes the group.instance.id of the second one."""
     one, two = yield from stage.two(static=True)
     instance = f"{stage.group}-2"
     double = stage.enter("double", instance_id=instance)
@@ -121,19 +118,19 @@ def is_fenced(stage: Stage) -> Scene:
     yield lambda: stage.share(one, double)() and two.failure is not None
 
 
-class Play:
-    """Scenes under way, by group. `step` moves those on that can; TimeoutError: one does not go on."""
+class ScenePlayer:
+    """Plays scenes side by side, each with the name of its group."""
 
     def __init__(self, scenes: Iterable[tuple[str, Scene]]) -> None:
         self._waiting = {group: (scene, next(scene), time.monotonic()) for group, scene in scenes}
 
     @property
     def over(self) -> bool:
-        """Whether all came to their ends."""
+        """Whether all scenes have ended."""
         return not self._waiting
 
     def step(self) -> None:
-        """Looks at each scene once."""
+        """Moves on each scene whose condition holds. TimeoutError: one has waited too long."""
         for group, (scene, condition, since) in list(self._waiting.items()):
             if condition():
                 try:
@@ -141,4 +138,4 @@ class Play:
                 except StopIteration:
                     del self._waiting[group]
             elif time.monotonic() - since > GOES_ON_SECONDS:
-                raise TimeoutError(f"the consumers of {group} did not come to what they were to do within {GOES_ON_SECONDS} s")
+                raise TimeoutError(f"the consumers of {group} did not reach their next state within {GOES_ON_SECONDS} s")

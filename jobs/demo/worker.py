@@ -1,9 +1,10 @@
-"""One real consumer in a process of its own: it polls, and does what its standard input says (consumers.py is the other end).
+"""One real consumer in its own process, which polls and obeys its standard input (consumers.py is the other end).
 
     python -m jobs.demo.worker java orders '{"bootstrap.servers": "127.0.0.1:9092", "group.id": "orders-app"}'
 
-Commands, a line each: `stall SECONDS` (nobody calls poll, heartbeats go on), `commit`, `leave`. The end of the input ends it at once.
-It says `assigned N` when it has other partitions than before, `left`, or `failed REASON` and ends.
+Commands, one a line: `stall SECONDS` (does not poll; heartbeats go on), `commit`, `leave`. It ends at once when its input is closed.
+It writes `assigned N` when the number of its partitions changes, `committed` or `refused REASON` after a commit, and `left` or
+`failed REASON` before it ends.
 """
 
 from __future__ import annotations
@@ -17,62 +18,62 @@ import time
 from collections.abc import Mapping
 
 from jobs.demo.bound import end_with_parent
-from jobs.demo.client import JAVA, Client, FailedError, RefusedError
+from jobs.demo.real_consumer import JAVA, CommitRefusedError, ConsumerFailedError, RealConsumer
 
 
-def _work(client: Client, commands: queue.SimpleQueue[str]) -> None:
-    had = 0
+def _work(consumer: RealConsumer, commands: queue.SimpleQueue[str]) -> None:
+    partitions = 0
     while True:
         while not commands.empty():
             command, _, argument = commands.get().partition(" ")
             if command == "leave":
-                client.close()
-                _say("left")
+                consumer.close()
+                _report("left")
                 return
             if command == "stall":
                 time.sleep(float(argument))
             elif command == "commit":
                 try:
-                    client.commit()
-                    _say("committed")
-                except RefusedError as error:
-                    _say(f"refused {error}")
-        client.poll()
-        if (has := client.assigned()) != had:
-            had = has
-            _say(f"assigned {has}")
+                    consumer.commit()
+                    _report("committed")
+                except CommitRefusedError as error:
+                    _report(f"refused {error}")
+        consumer.poll()
+        if (assigned := consumer.assigned()) != partitions:
+            partitions = assigned
+            _report(f"assigned {assigned}")
 
 
-def _say(text: str) -> None:
+def _report(text: str) -> None:
     print(text, flush=True)  # noqa: T201 - the other end reads it
 
 
 def _listen(commands: queue.SimpleQueue[str]) -> None:
     for line in sys.stdin:
         commands.put(line.strip())
-    os._exit(1)  # without a word to the group, as when it is killed: who gave the commands is gone
+    os._exit(1)  # does not leave the group: to its coordinator it was killed
 
 
-def _client(kind: str, topic: str, config: Mapping[str, str]) -> Client:
+def _consumer(kind: str, topic: str, config: Mapping[str, str]) -> RealConsumer:
     if kind == JAVA:
-        from jobs.demo.java_client import JavaClient
+        from jobs.demo.java_consumer import JavaConsumer
 
-        return JavaClient(topic, config)
-    from jobs.demo.librdkafka_client import LibrdkafkaClient
+        return JavaConsumer(topic, config)
+    from jobs.demo.librdkafka_consumer import LibrdkafkaConsumer
 
-    return LibrdkafkaClient(topic, config)
+    return LibrdkafkaConsumer(topic, config)
 
 
 def main() -> int:
-    """Entry; returns the exit code."""
+    """Runs the consumer; returns the exit code."""
     end_with_parent()
     kind, topic, config = sys.argv[1:]
     commands: queue.SimpleQueue[str] = queue.SimpleQueue()
     threading.Thread(target=_listen, args=(commands,), daemon=True).start()
     try:
-        _work(_client(kind, topic, json.loads(config)), commands)
-    except FailedError as error:
-        _say(f"failed {error}")
+        _work(_consumer(kind, topic, json.loads(config)), commands)
+    except ConsumerFailedError as error:
+        _report(f"failed {error}")
         return 1
     return 0
 
@@ -80,4 +81,4 @@ def main() -> int:
 if __name__ == "__main__":
     code = main()
     sys.stdout.flush()
-    os._exit(code)  # neither the thread that listens nor a gateway's ends by itself
+    os._exit(code)  # the listening thread and Py4J's would keep the process alive

@@ -91,12 +91,3 @@ class ShipState:
             write_whole(self.path, msgspec.json.encode(_StateFile(VERSION, self._target, streams_state(streams))))
         except OSError as error:
             raise UserError(f"--state {self.path}: cannot be written: {error.strerror}") from None
-
-
-def shipped_lines(path: Path) -> int:
-    """How many lines arrived, according to the state in a file; 0 if there is none."""
-    try:
-        state = msgspec.json.decode(path.read_bytes(), type=_StateFile)
-    except FileNotFoundError:
-        return 0
-    return sum(stream.get("shipped", 0) for stream in state.streams)

@@ -1,24 +1,25 @@
-"""Which processes are left of a test: those that have its mark in their environment, which children inherit. Linux alone tells."""
+"""Finds the processes of a test: those with its mark in their environment, which children inherit. Linux alone tells."""
 
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 
+def wait_until(condition: Callable[[], object], seconds: float = 120.0) -> None:
+    """Waits for a state. It takes a moment on a quiet machine, and may take long on a busy one."""
+    deadline = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < deadline
+        time.sleep(0.05)
+
+
 def running_with(mark: dict[str, str]) -> list[int]:
-    """Their ids. One that has ended, and that nobody has waited for, has no environment any more."""
+    """The ids of processes with a mark. A process that has ended has no environment any more."""
     ((name, value),) = mark.items()
     wanted = f"{name}={value}".encode()
     return [int(process.name) for process in Path("/proc").glob("[0-9]*") if wanted in _environment(process)]
-
-
-def wait_for_none(mark: dict[str, str], seconds: float = 30.0) -> None:
-    """Until they have ended. AssertionError: one lives on."""
-    until = time.monotonic() + seconds
-    while left := running_with(mark):
-        assert time.monotonic() < until, left
-        time.sleep(0.1)
 
 
 def _environment(process: Path) -> list[bytes]:

@@ -5,22 +5,22 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import pytest
 from confluent_kafka.admin import AdminClient
 
-from jobs.demo.client import JAVA, LIBRDKAFKA
 from jobs.demo.consumers import Consumers
-from tests.demo.processes import running_with, wait_for_none
+from jobs.demo.real_consumer import JAVA, LIBRDKAFKA
+from tests.demo.processes import running_with, wait_until
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow]
 
 PROJECT = Path(__file__).parents[2]
 PARENT = """
 import sys, time
-from jobs.demo.consumers import JAVA, LIBRDKAFKA, Consumers
+from jobs.demo.consumers import Consumers
+from jobs.demo.real_consumer import JAVA, LIBRDKAFKA
 consumers = Consumers(sys.argv[1])
 one, two = consumers.start(LIBRDKAFKA, "left", "l", "lent"), consumers.start(JAVA, "left", "j", "lent")
 while not (one.partitions and two.partitions):
@@ -43,25 +43,18 @@ def described(admin, group):
     return found.state.name, [member.client_id for member in found.members]
 
 
-def until(condition, seconds=60):
-    deadline = time.monotonic() + seconds
-    while not condition():
-        assert time.monotonic() < deadline
-        time.sleep(0.1)
-
-
 @pytest.mark.parametrize("kind", [LIBRDKAFKA, JAVA])
 def test_it_joins_commits_and_leaves(bootstrap, kind):
     group, admin = f"lent-{kind}", AdminClient({"bootstrap.servers": bootstrap})
     with Consumers(bootstrap) as consumers:
         consumer = consumers.start(kind, group, "c", "lent", session_ms=20_000)
-        until(lambda: consumer.partitions == 4)
+        wait_until(lambda: consumer.partitions == 4)
         consumer.commit()
-        until(lambda: "committed" in consumer.said)
+        wait_until(lambda: "committed" in consumer.lines)
         assert described(admin, group) == ("STABLE", ["c"])
         consumer.leave()
-        until(lambda: not consumer.running)
-        assert consumer.said == ["assigned 4", "committed", "left"]
+        wait_until(lambda: not consumer.running)
+        assert consumer.lines == ["assigned 4", "committed", "left"]
         assert described(admin, group) == ("EMPTY", [])
 
 
@@ -69,9 +62,9 @@ def test_it_joins_commits_and_leaves(bootstrap, kind):
 def test_one_that_is_fenced_says_so_and_ends(bootstrap, kind):
     with Consumers(bootstrap) as consumers:
         first = consumers.start(kind, f"fenced-{kind}", "c", "lent", instance_id="i")
-        until(lambda: first.partitions == 4)
+        wait_until(lambda: first.partitions == 4)
         second = consumers.start(kind, f"fenced-{kind}", "d", "lent", instance_id="i")
-        until(lambda: not first.running)
+        wait_until(lambda: not first.running)
         assert "enced" in (first.failure or "")
         assert second.failure is None
 
@@ -84,8 +77,8 @@ def test_none_is_left_when_the_process_that_started_them_is_killed(bootstrap, tm
     parent = subprocess.Popen(command, cwd=PROJECT, env={**os.environ, **mark}, stdout=subprocess.PIPE, text=True)
     try:
         assert parent.stdout.readline() == "both\n"
-        assert len(running_with(mark)) == 4  # itself, two workers, a JVM
+        wait_until(lambda: len(running_with(mark)) == 4)  # itself, two workers, a JVM
     finally:
         parent.kill()
         parent.wait()
-    wait_for_none(mark)
+    wait_until(lambda: not running_with(mark))

@@ -14,7 +14,7 @@ import pytest
 from rich.console import Console
 
 from jobs.demo.live import run_demo_live
-from tests.demo.processes import running_with, wait_for_none
+from tests.demo.processes import running_with, wait_until
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow, pytest.mark.usefixtures("kafka_jars")]
 
@@ -25,7 +25,7 @@ sys.exit(run_demo_live(Console(), folder=Path(sys.argv[1])))"
 
 def test_what_is_done_is_told_and_accounted_for(tmp_path):
     said = io.StringIO()
-    assert run_demo_live(Console(file=said, width=120), folder=tmp_path / "demo", seconds=240, groups=["checkout"]) == 0
+    assert run_demo_live(Console(file=said, width=120), folder=tmp_path / "demo", seconds=240, groups=["checkout"], rebalances=4) == 0
     text = said.getvalue()
     told = re.findall(r"^\S+  . checkout +(\w+) +(\S+) +\S+ m?s +(\d) -> (\d) members$", text, re.MULTILINE)
     assert told == [
@@ -49,11 +49,11 @@ def test_ctrl_c_ends_everything_that_was_started(tmp_path):
     try:
         while "Spark starts" not in demo.stdout.readline():
             assert demo.poll() is None
-        assert len(running_with(mark)) >= 4  # itself, broker, shipper, pipeline
+        wait_until(lambda: len(running_with(mark)) >= 4)  # itself, broker, shipper, pipeline
         demo.send_signal(signal.SIGINT)
         rest, _ = demo.communicate(timeout=180)
         assert demo.returncode == 0
         assert rest.endswith("Stopped; nothing is left running.\n")
-        wait_for_none(mark)
+        wait_until(lambda: not running_with(mark))
     finally:
         demo.kill()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from confluent_kafka import Consumer, TopicPartition
 from confluent_kafka.admin import AdminClient
 
 from jobs.common.errors import UserError
@@ -11,19 +12,28 @@ from jobs.demo.local_broker import LocalBroker
 pytestmark = [pytest.mark.spark, pytest.mark.slow, pytest.mark.usefixtures("kafka_jars")]
 
 
+def commit(broker):
+    consumer = Consumer({"bootstrap.servers": broker.bootstrap, "group.id": "bookkeeper"})
+    consumer.commit(offsets=[TopicPartition("orders", 0, 0)], asynchronous=False)
+    consumer.close()
+
+
 def test_it_keeps_its_topics_over_a_restart_and_a_kill(tmp_path):
     broker = LocalBroker(tmp_path / "b", request_log=True)
     with broker:
         broker.create_topic("orders", 3)
-        process = broker._process
-    assert process is not None
-    assert process.poll() is not None
+        commit(broker)
+        assert broker.running
+    assert not broker.running
     broker.start()
     broker.kill()
     with broker:
         topics = AdminClient({"bootstrap.servers": broker.bootstrap}).list_topics(timeout=10).topics
         assert len(topics["orders"].partitions) == 3
-    assert "(kafka.request.logger)" in (broker.logs / "kafka-request.log").read_text()
+    requests = (broker.logs / "kafka-request.log").read_text()
+    assert "(kafka.request.logger)" in requests
+    assert '"requestApiKeyName":"OFFSET_COMMIT"' in requests
+    assert '"requestApiKeyName":"METADATA"' not in requests
     assert "Kafka Server started" in (broker.logs / "server.log").read_text()
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import sys
 import time
 from collections import Counter
@@ -13,11 +12,11 @@ from confluent_kafka.admin import AdminClient
 
 from coordinator_model.specification.partition import coordinator_partition
 from jobs.demo import scenes
-from jobs.demo.children import Command, NewRows
-from jobs.demo.client import JAVA, LIBRDKAFKA
+from jobs.demo.children import NewRows, RebalanceCommand, shipped_lines
 from jobs.demo.cluster import brokers_of
 from jobs.demo.consumers import Consumers
-from jobs.demo.scenes import Play, Stage
+from jobs.demo.real_consumer import JAVA, LIBRDKAFKA
+from jobs.demo.scenes import ScenePlayer, Stage
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow]
 
@@ -122,15 +121,14 @@ class Cluster:
             self.ships.append(self._command("ship", "--input", str(broker.logs), "--bootstrap", self.bootstrap, "--topic", LOGS, *place))
 
     def _command(self, *arguments):
-        return Command(*arguments, log=self.folder / f"{arguments[0]}-{len(self.ships)}.txt")
+        return RebalanceCommand(*arguments, log=self.folder / f"{arguments[0]}-{len(self.ships)}.txt")
 
     def _state(self, broker):
         return self.folder / f"ship-{broker.node_id}.json"
 
     def shipped(self):
         """Lines of all logs, by the shippers' own account."""
-        states = [json.loads(self._state(broker).read_text()) for broker in self.brokers]
-        return sum(log["shipped"] for state in states for log in state["streams"])
+        return sum(shipped_lines(self._state(broker)) for broker in self.brokers)
 
     def kill(self):
         for command in [*self.ships, *([self.run] if self.run else [])]:
@@ -148,13 +146,13 @@ class Cluster:
         deadline = time.monotonic() + DEADLINE_SECONDS
         while not condition():
             for command in [self.run, *self.ships]:
-                assert command.running or command.stopped, command.last_words()
+                assert command.running or command.stopped, command.last_line()
             assert time.monotonic() < deadline, what
             self.watch.look()
             time.sleep(0.2)
 
     def play(self, parts):
-        played = Play(parts)
+        played = ScenePlayer(parts)
 
         def over():
             played.step()
@@ -174,10 +172,10 @@ def named(scene, kind, leaders, brokers):
 
 def commits(consumer):
     """Until the coordinator takes it."""
-    while "committed" not in consumer.said:
-        before = len(consumer.said)
+    while "committed" not in consumer.lines:
+        before = len(consumer.lines)
         consumer.commit()
-        yield lambda: len(consumer.said) > before  # noqa: B023 - asked before it changes
+        yield lambda: len(consumer.lines) > before  # noqa: B023 - asked before it changes
 
 
 @pytest.fixture(scope="module")

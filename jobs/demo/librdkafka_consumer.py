@@ -1,4 +1,4 @@
-"""A consumer of librdkafka, by way of confluent-kafka."""
+"""A consumer of librdkafka, through confluent-kafka."""
 
 from __future__ import annotations
 
@@ -6,28 +6,28 @@ from collections.abc import Mapping
 
 from confluent_kafka import Consumer, KafkaError, KafkaException, TopicPartition
 
-from jobs.demo.client import POLL_SECONDS, FailedError, RefusedError
+from jobs.demo.real_consumer import POLL_SECONDS, CommitRefusedError, ConsumerFailedError
 
 
-class LibrdkafkaClient:
-    """See Client in client.py."""
+class LibrdkafkaConsumer:
+    """A RealConsumer."""
 
     def __init__(self, topic: str, config: Mapping[str, str]) -> None:
         self._fatal: KafkaError | None = None
-        self._consumer = Consumer({**config, "error_cb": self._failed})
+        self._consumer = Consumer({**config, "error_cb": self._on_error})
         self._consumer.subscribe([topic])
 
     def poll(self) -> None:
-        """Asks for records."""
+        """Polls."""
         message = self._consumer.poll(POLL_SECONDS)
         error = message.error() if message is not None else None
         if error is not None:
-            self._failed(error)
+            self._on_error(error)
         if self._fatal is not None:
-            raise FailedError(self._fatal.str())
+            raise ConsumerFailedError(self._fatal.str())
 
     def assigned(self) -> int:
-        """Partitions that it has now."""
+        """How many partitions it has."""
         return len(self._consumer.assignment())
 
     def commit(self) -> None:
@@ -36,12 +36,12 @@ class LibrdkafkaClient:
         try:
             self._consumer.commit(offsets=beginnings, asynchronous=False)
         except KafkaException as error:
-            raise RefusedError(error.args[0].name()) from None
+            raise CommitRefusedError(error.args[0].name()) from None
 
     def close(self) -> None:
         """Leaves."""
         self._consumer.close()
 
-    def _failed(self, error: KafkaError) -> None:
-        if error.fatal() or error.code() == KafkaError._FATAL:  # noqa: SLF001 - so it is called
+    def _on_error(self, error: KafkaError) -> None:
+        if error.fatal() or error.code() == KafkaError._FATAL:  # noqa: SLF001 - the name of a public code
             self._fatal = error

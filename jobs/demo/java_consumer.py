@@ -1,8 +1,8 @@
-"""A consumer of Kafka's own Java client, in a JVM that it has to itself.
+"""A consumer of Kafka's Java client, in a JVM of its own.
 
-Kafka's distribution brings no consumer that can be told to stall, and a machine with a Java runtime need not have a compiler. So the JVM
-runs nothing of ours: the gateway through which PySpark talks to Java makes a KafkaConsumer, and each poll is a call. Heartbeats are
-the JVM's own business, as in any application.
+Kafka's distribution has no consumer that stalls on command, and a machine with a Java runtime may lack a compiler. So no Java code is
+written: Py4J, through which PySpark talks to Java, makes a KafkaConsumer, and each poll is a call. The JVM sends heartbeats by itself, as
+in any application.
 """
 
 from __future__ import annotations
@@ -22,30 +22,30 @@ from py4j.protocol import Py4JJavaError  # type: ignore[import-untyped]
 from jobs.common.java import java_program
 from jobs.common.places import kafka_jar_dir
 from jobs.demo.bound import bound
-from jobs.demo.client import POLL_SECONDS, FailedError, RefusedError
+from jobs.demo.real_consumer import POLL_SECONDS, CommitRefusedError, ConsumerFailedError
 
 _HEAP: Final = "48m"
 _BYTES: Final = "org.apache.kafka.common.serialization.ByteArrayDeserializer"
 _FINAL: Final = frozenset({"FencedInstanceIdException", "InconsistentGroupProtocolException", "GroupMaxSizeReachedException"})
 
 
-class JavaClient:
-    """See Client in client.py."""
+class JavaConsumer:
+    """A RealConsumer."""
 
     def __init__(self, topic: str, config: Mapping[str, str]) -> None:
-        logging.getLogger("py4j").setLevel(logging.CRITICAL)  # what goes wrong is raised, too
-        # Ends with its standard input: the pipe is closed when this process is gone.
+        logging.getLogger("py4j").setLevel(logging.CRITICAL)  # its errors are raised as well
+        # It ends when its standard input is closed, as it is when this process ends.
         command = [
             *(java_program(), f"-Xmx{_HEAP}", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-Duser.timezone=UTC"),
             *("-cp", f"{_gateway_jar()}:{kafka_jar_dir()}/*", "py4j.GatewayServer", "--die-on-broken-pipe", "--enable-auth", "0"),
         ]
         self._process = subprocess.Popen(bound(*command), stdin=subprocess.PIPE, stdout=subprocess.PIPE)  # noqa: S603
-        said = self._process.stdout
-        assert said is not None
-        port, token = said.readline().decode().strip(), said.readline().decode().strip()
+        output = self._process.stdout
+        assert output is not None
+        port, token = output.readline().decode().strip(), output.readline().decode().strip()
         if not port.isdigit():
-            raise FailedError(f"the JVM did not start: {port}")
-        threading.Thread(target=_drain, args=(said,), daemon=True).start()
+            raise ConsumerFailedError(f"the JVM did not start: {port}")
+        threading.Thread(target=_drain, args=(output,), daemon=True).start()
         self._gateway = JavaGateway(gateway_parameters=GatewayParameters(port=int(port), auth_token=token, auto_convert=True))
         jvm: Any = self._gateway.jvm
         properties = jvm.java.util.Properties()
@@ -56,16 +56,16 @@ class JavaClient:
         self._consumer.subscribe([topic])
 
     def poll(self) -> None:
-        """Asks for records."""
+        """Polls."""
         try:
             self._consumer.poll(self._wait)
         except Py4JJavaError as error:
             if _name(error) in _FINAL:
-                raise FailedError(_name(error)) from None
-            sys.stderr.write(f"poll: {_name(error)}\n")  # of a commit, for instance: the client goes on
+                raise ConsumerFailedError(_name(error)) from None
+            sys.stderr.write(f"poll: {_name(error)}\n")  # such as a failed commit: the client goes on
 
     def assigned(self) -> int:
-        """Partitions that it has now."""
+        """How many partitions it has."""
         return int(self._consumer.assignment().size())
 
     def commit(self) -> None:
@@ -74,7 +74,7 @@ class JavaClient:
         try:
             self._consumer.commitSync({part: offset(0) for part in self._consumer.assignment()})
         except Py4JJavaError as error:
-            raise RefusedError(_name(error)) from None
+            raise CommitRefusedError(_name(error)) from None
 
     def close(self) -> None:
         """Leaves."""
@@ -82,17 +82,17 @@ class JavaClient:
 
 
 def _gateway_jar() -> Path:
-    """The JAR that PySpark brings along."""
+    """The JAR of Py4J in PySpark."""
     return next((Path(pyspark.__file__).parent / "jars").glob("py4j-*.jar"))
 
 
-def _drain(said: IO[bytes]) -> None:
-    """Passes on what the JVM writes: it would wait when nobody reads."""
-    for line in said:
+def _drain(output: IO[bytes]) -> None:
+    """Passes on the JVM's output: with a full pipe the JVM would stop."""
+    for line in output:
         sys.stderr.buffer.write(line)
         sys.stderr.flush()
 
 
 def _name(error: Py4JJavaError) -> str:
-    """The simple name of the exception in Java."""
+    """The simple class name of the exception in Java."""
     return str(error.java_exception.getClass().getSimpleName())

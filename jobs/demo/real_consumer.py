@@ -1,0 +1,33 @@
+"""What the two kinds of real consumers have in common."""
+
+from __future__ import annotations
+
+from typing import Final, Protocol
+
+LIBRDKAFKA: Final = "librdkafka"
+JAVA: Final = "java"
+POLL_SECONDS: Final = 0.1
+
+
+class ConsumerFailedError(Exception):
+    """The consumer cannot go on: it was fenced, or it did not start."""
+
+
+class CommitRefusedError(Exception):
+    """The coordinator did not accept a commit."""
+
+
+class RealConsumer(Protocol):
+    """One consumer that has subscribed to its topic."""
+
+    def poll(self) -> None:
+        """Polls for POLL_SECONDS. ConsumerFailedError: it cannot go on."""
+
+    def assigned(self) -> int:
+        """How many partitions it has."""
+
+    def commit(self) -> None:
+        """Commits offset 0 of each of its partitions. CommitRefusedError: the coordinator did not accept it."""
+
+    def close(self) -> None:
+        """Leaves the group, unless the member is static."""
