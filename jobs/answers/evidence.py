@@ -59,7 +59,7 @@ class Line:
 
 
 @dataclass(frozen=True)
-class Proof:
+class ProvenRow:
     """A row with the lines that prove it."""
 
     id: str
@@ -77,7 +77,7 @@ class Proof:
         return [line for line in self.lines if line.text is None]
 
 
-def prove(lakehouse: Path, row_id: str, inputs: Sequence[Path]) -> list[Proof]:
+def prove(lakehouse: Path, row_id: str, inputs: Sequence[Path]) -> list[ProvenRow]:
     """The row of this id, or of an id that begins so, with its lines. `inputs`: where logs were read from.
 
     EvidenceError: no such row, several, or none of the folders is there. Rows that say the same have the same id.
@@ -97,7 +97,7 @@ def prove(lakehouse: Path, row_id: str, inputs: Sequence[Path]) -> list[Proof]:
         for source, origin, position in refs:
             file, text = found.get((origin, position), (None, None))
             lines.append(Line(source, origin, position, file, None if text is None else text.decode("utf-8", "replace")))
-        proofs.append(Proof(row["id"], row, lines))
+        proofs.append(ProvenRow(row["id"], row, lines))
     return proofs
 
 
@@ -207,7 +207,7 @@ def read_lines(path: Path, numbers: Iterable[int]) -> Iterator[tuple[int, bytes]
         log.close()
 
 
-def to_json(proofs: Sequence[Proof]) -> str:
+def to_json(proofs: Sequence[ProvenRow]) -> str:
     """For programs: the row, with its lines in the place of `evidence`, whole and ASCII only."""
     shown = []
     for proof in proofs:

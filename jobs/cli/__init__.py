@@ -1,4 +1,4 @@
-"""The command `rebalance`: one module a command, and what a person sees."""
+"""The command `rebalance`: one module for each command, and what it prints."""
 
 from jobs.cli.entry import main
 

@@ -1,48 +1,83 @@
-"""`rebalance ask`: the list of questions, the SQL of one, or its answer in the form that was wanted."""
+"""`rebalance ask`: the list of questions, the SQL of one, or its answer as table, CSV or JSON."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 import click
 from rich.console import Console
 from rich.text import Text
 
-from jobs.answers import questions
-from jobs.answers.questions import Question
 from jobs.cli.columns import Columns
+from jobs.cli.terminal import stdout, write
+from jobs.common import options
 from jobs.common.errors import QuestionError
 
-_OPTIONS: Final = ("cluster", "group", "client", "member", "since", "until", "at", "around", "limit")
+if TYPE_CHECKING:
+    from jobs.answers.questions import Question
+
+_PARAMETERS: Final = {
+    "cluster": ("NAME", "Only this cluster."),
+    "group": ("NAME", "Only this consumer group."),
+    "client": ("NAME", "Only this client.id."),
+    "member": ("NAME", "Only members whose member id contains this."),
+    "since": ("TIME", "From this time on: ISO 8601 in UTC, or a duration back from --until (90s, 15m, 24h, 7d)."),
+    "until": ("TIME", "Up to this time. [default: the newest time in the tables]"),
+    "at": ("TIME", "The time in question. [default: that of --until]"),
+    "around": ("SPAN", "How far around --at."),
+    "limit": ("N", "Rows at most."),
+}
+"""Parameters of questions that are options: placeholder and help."""
 
 
-def run(
-    name: str | None,
-    lakehouse: Path | None,
-    given: Mapping[str, str],
-    others: Sequence[str],
-    form: str,
-    console: Console,
-    *,
-    show: bool,
-) -> int:
-    """Returns the exit code."""
+def _parameters(command: options.Command) -> options.Command:
+    for name, (metavar, text) in reversed(_PARAMETERS.items()):
+        command = click.option(f"--{name}", metavar=metavar, help=text)(command)
+    return command
+
+
+@click.command(
+    epilog="""\b
+Examples:
+  rebalance ask                                             lists the questions
+  rebalance ask why --lakehouse lake/ --group payments
+  rebalance ask worst --lakehouse lake/ --since 7d
+  rebalance ask changes --lakehouse lake/ --at 2026-11-21T06:16 --around 5m
+  rebalance ask storms --lakehouse lake/ --set least=10 --format json
+  rebalance ask why --show                                  prints the SQL, for DuckDB and for Spark
+""",
+)
+@click.argument("name", required=False)
+@options.lakehouse(required=False)
+@_parameters
+@click.option("--set", "others", metavar="NAME=VALUE", multiple=True, help="Another parameter of the question. Repeatable.")
+@options.output_format("table", "csv", "json", text="For people, spreadsheets or programs.")
+@click.option("--show", is_flag=True, help="Print the SQL of the question instead of the answer.")
+def ask(name: str | None, *, lakehouse: Path | None, others: Sequence[str], form: str, show: bool, **typed: str | None) -> int:
+    """Answer a question from the tables, or list the questions.
+
+    Every question is a file of SQL, which DuckDB and Spark both run. Times are UTC.
+    """
+    from jobs.answers import questions
+
     if name is None:
-        _list(console)
+        _list_questions(stdout())
         return 0
     question = questions.load(name)
     if show:
-        click.echo(_text(question), nl=False)
+        click.echo(_sql(question), nl=False)
         return 0
     if lakehouse is None:
         raise QuestionError(f"give --lakehouse DIR to ask {name}, or --show to see its SQL")
-    return _answer(question, lakehouse, {**given, **_assignments(others)}, form, console)
+    given = {parameter: value for parameter, value in typed.items() if value is not None}
+    _answer(question, lakehouse, given | _assignments(others), form)
+    return 0
 
 
-def _answer(question: Question, lakehouse: Path, given: Mapping[str, str], form: str, console: Console) -> int:
-    from jobs.answers.ask import BoundQuestion  # with DuckDB: the list does without
+def _answer(question: Question, lakehouse: Path, given: Mapping[str, str], form: str) -> None:
+    from jobs.answers.ask import BoundQuestion  # with DuckDB, which the list does not need
     from jobs.cli import answer_text
 
     bound = BoundQuestion(lakehouse, question, given)
@@ -52,47 +87,44 @@ def _answer(question: Question, lakehouse: Path, given: Mapping[str, str], form:
     elif form == "csv":
         click.echo(answer_text.to_csv(answer), nl=False)
     elif answer.rows:
-        answer_text.render(answer, console)
+        answer_text.render(answer, stdout())
     if not answer.rows:
-        why = bound.why_nothing()
-        click.echo(f"Nothing found. {why}".rstrip(), err=form != "table")
+        click.echo(f"Nothing found. {bound.why_nothing()}".rstrip(), err=form != "table")
     elif bound.cut:
         click.echo(f"Only the first {len(answer.rows)}; --limit N shows more.", err=True)
-    return 0
 
 
 def _assignments(texts: Sequence[str]) -> dict[str, str]:
-    """`--set NAME=VALUE`, by name."""
-    found = {}
+    """The values of `--set NAME=VALUE`, by name."""
+    values = {}
     for text in texts:
         name, separator, value = text.partition("=")
         if not (name and separator):
             raise QuestionError(f"--set {text[:40]}: write NAME=VALUE")
-        found[name] = value
-    return found
+        values[name] = value
+    return values
 
 
-def _list(console: Console) -> None:
-    """Names and questions: those of every day, then the fifteen."""
+def _list_questions(console: Console) -> None:
+    """Names and questions: those for every day, then the fifteen that users ask most."""
+    from jobs.answers import questions
 
-    def block(title: str, names: Sequence[str]) -> None:
+    names = questions.names()
+    everyday = [name for name in names if name not in questions.FIFTEEN]
+    for title, block in (("Every day", everyday), ("What users ask most", names[len(everyday) :])):
         columns = Columns(("name", "~question"), console.width if console.is_terminal else None)
-        for name in names:
+        for name in block:
             columns.add(name, questions.load(name).question)
-        console.print(Text(title, style="bold"))
+        write(console, title, "bold")
         for line in list(columns.lines())[1:]:
-            console.print(Text("  ").append(line), soft_wrap=True)
-        console.print()
-
-    known = questions.names()
-    block("Every day", [name for name in known if name not in questions.FIFTEEN])
-    block("What users ask most", [name for name in known if name in questions.FIFTEEN])
-    console.print(Text("rebalance ask NAME --lakehouse DIR; rebalance ask NAME --show has its SQL and parameters"), soft_wrap=True)
+            write(console, Text("  ").append(line))
+        write(console)
+    write(console, "rebalance ask NAME --lakehouse DIR answers one; rebalance ask NAME --show prints its SQL and parameters")
 
 
-def _text(question: Question) -> str:
-    """The file, with how parameters of its own are given."""
-    own = [name for name in question.names if name not in _OPTIONS]
-    if not own:
+def _sql(question: Question) -> str:
+    """The file of a question, and how to give the parameters that are not options."""
+    others = [name for name in question.names if name not in _PARAMETERS]
+    if not others:
         return question.text
-    return f"{question.text}\n-- On the command line: {' '.join(f'--set {name}=...' for name in own)}\n"
+    return f"{question.text}\n-- On the command line: {' '.join(f'--set {name}=...' for name in others)}\n"

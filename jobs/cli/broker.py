@@ -1,59 +1,98 @@
-"""`rebalance broker`: a real Kafka on this machine, one broker or three, until somebody stops it.
+"""`rebalance broker`: a real Kafka on this machine, one broker or three, until it is stopped.
 
-In its folder: `logs/broker-1/server.log` and `kafka-request.log`, as `rebalance ship` and `rebalance run` read them, and what the broker
-keeps in `broker-1/`. Nothing outside of the folder is touched, and a folder can be started again.
+Its folder holds `logs/broker-N/server.log` and `kafka-request.log`, as `rebalance ship` and `rebalance run` read them, and the data of
+broker N in `broker-N/`. Nothing outside of the folder is written, and a folder can be started again.
 """
 
 from __future__ import annotations
 
+import sys
 import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
+import click
+
+from jobs.common import options
 from jobs.common.errors import UserError
 from jobs.common.interrupts import Interrupts
-from jobs.demo.cluster import brokers_of
-from jobs.demo.local_broker import LocalBroker
+from jobs.common.places import KAFKA_VERSION, OTHER_KAFKA
+
+if TYPE_CHECKING:
+    from jobs.demo.local_broker import LocalBroker
 
 _STEP_SECONDS: Final = 0.2
 
 
-def run(folder: Path | None, *, brokers: int, port: int, version: str, topics: list[tuple[str, int]], say: Callable[[str], None]) -> int:
-    """Runs until Ctrl-C or SIGTERM; returns the exit code. UserError: it cannot start, or a broker died."""
-    if folder is None:
-        folder = Path(tempfile.mkdtemp(prefix="rebalance-broker-"))
+@click.command(
+    epilog="""\b
+Examples:
+  rebalance broker
+  rebalance broker --dir kafka/ --port 9092 --topic orders:6 --topic group-protocol-logs:3
+  rebalance broker --dir kafka/ --brokers 3
+""",
+)
+@click.option(
+    "--dir",
+    "folder",
+    type=options.PATH,
+    metavar="DIR",
+    help="Folder of everything that it writes. One of an earlier start is used again. [default: a new one]",
+)
+@click.option("--brokers", type=click.Choice(["1", "3"]), default="1", help="Number of brokers.")
+@click.option("--version", default=KAFKA_VERSION, metavar="VERSION", help=f"Release of Kafka: {', '.join([KAFKA_VERSION, *OTHER_KAFKA])}.")
+@click.option(
+    "--port", type=click.IntRange(1, 65_000), metavar="N", help="Port on 127.0.0.1, of three brokers the first. [default: a free one]"
+)
+@click.option("--topic", "topics", metavar="NAME[:PARTITIONS]", multiple=True, help="Create a topic if it does not exist. Repeatable.")
+def broker(folder: Path | None, *, brokers: str, version: str, port: int | None, topics: Sequence[str]) -> int:
+    """Run a real Kafka on this machine to try things out.
+
+    Its request log has the requests of consumer groups. Prints the bootstrap address and where its logs are. Ctrl-C stops it.
+    """
+    from jobs.demo.cluster import brokers_of
+
+    wanted = [_topic(text) for text in topics]
+    number = int(brokers)
+    folder = (folder or Path(tempfile.mkdtemp(prefix="rebalance-broker-"))).resolve()
     running: list[LocalBroker] = []
     with Interrupts() as interrupts:
         try:
-            _check_count(folder, brokers)
-            for broker in brokers_of(folder.resolve(), brokers, port=port, version=version):
+            _check_count(folder, number)
+            for member in brokers_of(folder, number, port=port or 0, version=version):
                 if interrupts.signal is not None:
                     return 0
-                say(f"starting broker {broker.node_id} of {brokers}, Kafka {version} ...")
-                running.append(broker)
-                broker.start()
-            for name, partitions in topics:
+                _write(f"starting broker {member.node_id} of {number}, Kafka {version} ...")
+                running.append(member)
+                member.start()
+            for name, partitions in wanted:
                 _create(running[0], name, partitions)
-            say(f"bootstrap: {','.join(broker.bootstrap for broker in running)}")
-            say(f"logs:      {folder.resolve() / 'logs'}/broker-N/server.log, kafka-request.log")
-            say("Ctrl-C stops it.")
+            _write(f"bootstrap: {','.join(member.bootstrap for member in running)}")
+            _write(f"logs:      {folder / 'logs'}/broker-N/server.log, kafka-request.log")
+            _write("Ctrl-C stops it.")
             while interrupts.signal is None:
-                dead = [broker for broker in running if not broker.running]
-                if dead:
-                    raise UserError(f"broker {dead[0].node_id} ended by itself: see {dead[0].logs / 'server.log'}")
+                for member in running:
+                    if not member.running:
+                        raise UserError(f"broker {member.node_id} ended by itself: see {member.logs / 'server.log'}")
                 time.sleep(_STEP_SECONDS)
         finally:
-            # The controller last: the others take leave of it.
-            for broker in reversed(running):
-                broker.stop()
-    say("stopped")
+            # The controller last: the others sign off with it.
+            for member in reversed(running):
+                member.stop()
+    _write("stopped")
     return 0
 
 
-def topic_of(text: str) -> tuple[str, int]:
-    """`orders:6` or `orders`, which has one partition."""
+def _write(text: str) -> None:
+    """At once, also into a pipe."""
+    click.echo(text)
+    sys.stdout.flush()
+
+
+def _topic(text: str) -> tuple[str, int]:
+    """Name and number of partitions: `orders:6`, or `orders` for one partition."""
     name, _, partitions = text.partition(":")
     number = int(partitions) if partitions.isascii() and partitions.isdigit() else 0 if partitions else 1
     if not name or not 1 <= number <= 1000:
@@ -62,17 +101,17 @@ def topic_of(text: str) -> tuple[str, int]:
 
 
 def _check_count(folder: Path, brokers: int) -> None:
-    """A cluster cannot be started with fewer brokers than it was made of, nor with more."""
-    there = len(list(folder.glob("broker-*/data/meta.properties")))
-    if there not in {0, brokers}:
-        raise UserError(f"{folder} holds a cluster of {there}: give --brokers {there}, or another folder")
+    """UserError: the folder holds a cluster of another size."""
+    present = len(list(folder.glob("broker-*/data/meta.properties")))
+    if present not in {0, brokers}:
+        raise UserError(f"{folder} holds a cluster of {present}: give --brokers {present}, or another folder")
 
 
-def _create(broker: LocalBroker, name: str, partitions: int) -> None:
+def _create(member: LocalBroker, name: str, partitions: int) -> None:
     from confluent_kafka import KafkaError, KafkaException
 
     try:
-        broker.create_topic(name, partitions)
+        member.create_topic(name, partitions)
     except KafkaException as error:
         if error.args[0].code() != KafkaError.TOPIC_ALREADY_EXISTS:
-            raise UserError(f"topic {name} cannot be made: {error.args[0].str()}") from None
+            raise UserError(f"topic {name} cannot be created: {error.args[0].str()}") from None

@@ -1,55 +1,103 @@
-"""`rebalance dump-offsets` and `rebalance poll` as the command line runs them: until they are done or somebody stops them."""
+"""`rebalance dump-offsets` and `rebalance poll`: capture groups from a cluster until they are done or stopped."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection
+from collections.abc import Sequence
+from datetime import timedelta
 from pathlib import Path
+from typing import Final
 
+import click
+
+from jobs.cli.terminal import warn
+from jobs.common import options
 from jobs.common.errors import UserError
 from jobs.common.interrupts import Interrupts
-from jobs.kafka import poll as polls
-from jobs.kafka.clients import Cluster, check_cluster_name
-from jobs.kafka.dump_offsets import dump_to_file
-from jobs.logs.record_reader import is_record_file
+from jobs.common.times import parse_span
 
-Complain = Callable[[str], None]
+_SHORTEST: Final = timedelta(milliseconds=100)
+_LONGEST: Final = timedelta(hours=1)
 
 
-def dump(bootstrap: str, config: Path | None, out: Path | None, *, follow: bool, everything: bool, complain: Complain) -> int:
-    """Writes the dump; returns the exit code. What was done is told beside it, on stderr."""
+@click.command(
+    "dump-offsets",
+    epilog="""\b
+Examples:
+  rebalance dump-offsets --bootstrap broker:9092 --out logs/production/offsets/offsets.jsonl
+  rebalance dump-offsets --bootstrap broker:9092 | gzip > logs/production/offsets/offsets.jsonl.gz
+  rebalance dump-offsets --bootstrap broker:9092 --follow --out logs/production/offsets/offsets.jsonl
+  rebalance run --input logs/ --lakehouse lake/ --once
+""",
+)
+@options.bootstrap
+@options.client_settings("--config", "the client")
+@click.option("--out", type=options.PATH, metavar="FILE", help="File to write. An existing dump is continued. [default: standard output]")
+@click.option("--follow", is_flag=True, help="Wait for new records until Ctrl-C.")
+@click.option("--all", "everything", is_flag=True, help="Also write the records that are not about classic groups, such as offsets.")
+def dump_offsets(bootstrap: str, *, config: Path | None, out: Path | None, follow: bool, everything: bool) -> int:
+    """Write the group records of __consumer_offsets to a file.
+
+    `rebalance run` reads them where there are no logs. The client needs permission to read that topic, and no other. Put the file into
+    INPUT/<cluster>/offsets/.
+    """
+    from jobs.kafka.clients import Cluster
+    from jobs.kafka.dump_offsets import dump_to_file
+    from jobs.logs.record_reader import is_record_file
+
     if out is not None and (not is_record_file(out.name) or out.suffix == ".gz"):
         raise UserError(f"--out {out}: name it *.jsonl, or `rebalance run` will pass it over")
     cluster = Cluster(bootstrap, config)
     with Interrupts() as interrupts:
         counts = dump_to_file(cluster, out, stopped=lambda: interrupts.signal is not None, everything=everything, follow=follow)
-    complain(f"{counts.read:,} records of {counts.partitions} partitions read, {counts.written:,} written")
+    warn(f"{counts.read:,} records of {counts.partitions} partitions read, {counts.written:,} written")
     if interrupts.signal is not None and not follow:
         return 128 + interrupts.signal
     return 0
 
 
-def poll(
-    bootstrap: str,
-    config: Path | None,
-    out: Path,
-    *,
-    cluster: str,
-    every: str,
-    groups: Collection[str],
-    once: bool,
-    complain: Complain,
-) -> int:
-    """Polls; returns the exit code."""
-    seconds = polls.duration(every)
+@click.command(
+    epilog="""\b
+Examples:
+  rebalance poll --bootstrap broker:9092 --out logs/ --cluster production
+  rebalance poll --bootstrap broker:9092 --out logs/ --group payments --group orders --every 2s
+  rebalance poll --bootstrap broker:9092 --out logs/ --config client.properties --once
+  rebalance run --input logs/ --lakehouse lake/
+""",
+)
+@options.bootstrap
+@options.client_settings("--config", "the client")
+@click.option("--out", type=options.PATH, metavar="DIR", required=True, help="Folder: lines go to OUT/<cluster>/poll/*.jsonl.")
+@click.option("--cluster", default="default", metavar="NAME", help="Name of the cluster in the tables.")
+@click.option("--every", default="5s", metavar="TIME", help="Time between two polls: 500ms, 5s, 1m.")
+@click.option("--group", "groups", metavar="GROUP", multiple=True, help="Only this consumer group. Repeatable.")
+@options.once("Poll once.")
+def poll(bootstrap: str, *, config: Path | None, out: Path, cluster: str, every: str, groups: Sequence[str], once: bool) -> int:
+    """Ask a cluster for its groups at regular intervals.
+
+    For clusters of which neither the logs nor __consumer_offsets can be read. The client needs permission to list and describe groups,
+    and no other. Ctrl-C ends it.
+    """
+    from jobs.kafka.clients import Cluster, check_cluster_name
+    from jobs.kafka.poll import Poller, follow
+
+    interval = _interval(every)
     check_cluster_name("--cluster", cluster)
     with Interrupts() as interrupts:
-        poller = polls.Poller(Cluster(bootstrap, config), groups)
+        poller = Poller(Cluster(bootstrap, config), groups)
         folder = out / cluster / "poll"
         try:
-            answered = polls.follow(
-                poller, folder, every=seconds, once=once, stopped=lambda: interrupts.signal is not None, complain=complain
+            answered = follow(
+                poller, folder, every=interval.total_seconds(), once=once, stopped=lambda: interrupts.signal is not None, complain=warn
             )
         except OSError as error:
             raise UserError(f"cannot write to {folder}: {error.strerror}") from None
-    complain(f"{answered:,} polls of {len(poller.last_lines):,} groups in {folder}")
+    warn(f"{answered:,} polls of {len(poller.last_lines):,} groups in {folder}")
     return 0
+
+
+def _interval(text: str) -> timedelta:
+    """A duration, or a number of seconds."""
+    interval = parse_span(text if text[-1:].isalpha() else f"{text}s", name="--every")
+    if not _SHORTEST <= interval <= _LONGEST:
+        raise UserError(f"--every {text}: write a duration from 100ms to 60m, such as 5s")
+    return interval

@@ -1,52 +1,66 @@
-"""`rebalance demo`: the main job on a bundled recording of a real cluster, from a fresh start."""
+"""`rebalance demo` and `rebalance demo-live`: the pipeline on a bundled recording, and on a real Kafka as things happen."""
 
 from __future__ import annotations
 
 import shutil
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
-from rich.text import Text
+import click
 
+from jobs.cli.terminal import stdout, write
 from jobs.common.errors import UserError
 from jobs.common.places import PROJECT
-
-if TYPE_CHECKING:
-    from rich.console import Console
 
 RECORDING: Final = PROJECT / "tests" / "data" / "recordings" / "kafka-3.9.1"
 FOLDER: Final = PROJECT / ".demo"
 _TIMEZONE: Final = "America/New_York"  # of the brokers in the recording
-_SHOWN: Final = 4  # rebalances of each group: the costliest ones, so that all of it can be read
+_SHOWN: Final = 4  # rebalances of each group: the costliest, so that the report stays readable
 
 
-def run_demo(console: Console, *, recording: Path = RECORDING, folder: Path = FOLDER) -> int:
-    """Runs the job and shows the report; returns the exit code."""
+@click.command()
+def demo() -> int:
+    """Run the pipeline on a bundled recording of a real cluster.
+
+    Two brokers, 16 consumer groups and 230 seconds of incidents: expired sessions, slow pollers, rolling restarts.
+    """
     from jobs.answers.report import read_report
-    from jobs.cli.entry import run_and_tell
     from jobs.cli.report_text import render
+    from jobs.cli.run import run_and_account
     from jobs.common.settings import load
 
-    if not recording.is_dir():
-        raise UserError(f"the recording is not there: {recording} (the demo runs from a checkout of the project)")
-
-    def line(text: str = "") -> None:
-        console.print(Text(text), soft_wrap=True)
-
-    lakehouse = folder / "lakehouse"
+    if not RECORDING.is_dir():
+        raise UserError(f"there is no recording at {RECORDING} (the demo runs from a checkout of the project)")
+    console = stdout()
+    lakehouse = FOLDER / "lakehouse"
     if lakehouse.exists():
         shutil.rmtree(lakehouse)
-    line(f"Logs of a real Kafka 3.9.1 cluster, 2 brokers: {_shown(recording)}")
-    if code := run_and_tell(recording, lakehouse, load(timezones=[_TIMEZONE]), once=True, short_run=True):
+    write(console, f"Logs of a real Kafka 3.9.1 cluster, 2 brokers: {_shown(RECORDING)}")
+    if code := run_and_account(RECORDING, lakehouse, load(timezones=[_TIMEZONE]), once=True, short_run=True):
         return code
-    line()
+    write(console)
     render(read_report(lakehouse), console, rebalances_per_group=_SHOWN)
-    line()
-    line(f"Everything about one group:  rebalance report --lakehouse {_shown(lakehouse)} --group fraud-check")
-    line(f"Why did it rebalance:        rebalance ask why --lakehouse {_shown(lakehouse)} --group fraud-check")
-    line("Your own logs:               rebalance run --input LOGS --lakehouse LAKE --once --timezone ZONE")
-    line("How to capture them:         conf/capture")
+    for line in (
+        "",
+        f"Everything about one group:  rebalance report --lakehouse {_shown(lakehouse)} --group fraud-check",
+        f"Why did it rebalance:        rebalance ask why --lakehouse {_shown(lakehouse)} --group fraud-check",
+        "Your own logs:               rebalance run --input LOGS --lakehouse LAKE --once --timezone ZONE",
+        "How to capture them:         conf/capture",
+    ):
+        write(console, line)
     return 0
+
+
+@click.command("demo-live")
+def demo_live() -> int:
+    """Run a real Kafka, disturb its consumers, show rebalances.
+
+    The consumers stall, die and fence each other. Takes two minutes and writes only in the project's folder. Needs `make
+    .jars-kafka/resolved.txt`.
+    """
+    from jobs.demo.live import run_demo_live
+
+    return run_demo_live(stdout())
 
 
 def _shown(path: Path) -> str:

@@ -1,42 +1,88 @@
-"""`rebalance health`: reads what the pipeline wrote of itself, without Spark, and says whether it is well."""
+"""`rebalance health`: reads what the pipeline recorded about itself, without Spark, and lists what is wrong."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+import time
+from collections.abc import Callable
+from datetime import timedelta
 from pathlib import Path
+from typing import TYPE_CHECKING, Final
 
+import click
+
+from jobs.common import options
 from jobs.common.errors import UserError
 from jobs.common.text import printable
-from jobs.common.times import parse_span
-from jobs.health.reading import read, summary, to_json
-from jobs.health.verdict import STATE_WINDOW_MS, Limits, problems
+
+if TYPE_CHECKING:
+    from jobs.health.verdict import Limits
+
+_MS: Final = timedelta(milliseconds=1)
 
 
-def limits_of(times: Mapping[str, str], *, quarantined: float, late: float, divergences: int) -> Limits:
-    """Limits as they are typed: times as 60s, 5m, by option; shares in percent. UserError: no such time."""
-    typed = {name: round(parse_span(text, name=f"--{name.replace('_', '-')}").total_seconds() * 1_000) for name, text in times.items()}
-    if typed["window"] > STATE_WINDOW_MS:
+@click.command(
+    epilog="""\b
+Examples:
+  rebalance health --lakehouse lake/
+  rebalance health --lakehouse lake/ --max-lag 5m --window 15m
+  rebalance health --lakehouse lake/ --format json | jq '.problems[].code'
+
+Exit codes: 0 all is well, 1 something is wrong, 2 there is nothing to judge by.
+""",
+)
+@options.lakehouse("Folder that `rebalance run` works in.")
+@click.option("--max-lag", type=options.SPAN, default="60s", help="Age of the newest event when it is tracked.")
+@click.option("--max-stall", type=options.SPAN, default="5m", help="How long input may wait while no micro-batch ends.")
+@click.option("--max-batch", type=options.SPAN, default="60s", help="Duration of a micro-batch (median).")
+@click.option(
+    "--max-quarantined", type=click.FloatRange(0, 100), default=1.0, metavar="PERCENT", help="Share of lines that cannot be read."
+)
+@click.option("--max-late", type=click.FloatRange(0, 100), default=0.1, metavar="PERCENT", help="Share of events that come too late.")
+@click.option("--max-divergences", type=click.IntRange(0), default=0, metavar="N", help="Number of findings MODEL_DIVERGENCE.")
+@click.option("--window", type=options.SPAN, default="1h", help="Judge the micro-batches of this last span, 24h at most.")
+@options.output_format("text", "json")
+def health(
+    lakehouse: Path,
+    *,
+    max_lag: timedelta,
+    max_stall: timedelta,
+    max_batch: timedelta,
+    max_quarantined: float,
+    max_late: float,
+    max_divergences: int,
+    window: timedelta,
+    form: str,
+) -> int:
+    """Say whether the pipeline is well, and what to do if not.
+
+    Prints a line for each problem. Reads what `rebalance run` records about itself. Times are written 500ms, 60s, 5m, 24h.
+    """
+    from jobs.health.verdict import STATE_WINDOW_MS, Limits
+
+    if window // _MS > STATE_WINDOW_MS:
         raise UserError("--window: 24h at most")
-    return Limits(
-        max_lag_ms=typed["max_lag"],
-        max_stall_ms=typed["max_stall"],
-        max_batch_ms=typed["max_batch"],
-        max_quarantined=quarantined / 100,
-        max_late=late / 100,
-        max_divergences=divergences,
-        window_ms=typed["window"],
+    limits = Limits(
+        max_lag_ms=max_lag // _MS,
+        max_stall_ms=max_stall // _MS,
+        max_batch_ms=max_batch // _MS,
+        max_quarantined=max_quarantined / 100,
+        max_late=max_late / 100,
+        max_divergences=max_divergences,
+        window_ms=window // _MS,
     )
+    return write_verdict(lakehouse, limits, form, time.time_ns() // 1_000_000, click.echo)
 
 
-def run(folder: Path, limits: Limits, form: str, now_ms: int, say: Callable[[str], None]) -> int:
-    """Says it; returns the exit code: 0 well, 1 not. LakehouseError: it cannot be told."""
+def write_verdict(folder: Path, limits: Limits, form: str, now_ms: int, write: Callable[[str], None]) -> int:
+    """Writes the problems of a pipeline, or that it has none; returns the exit code. LakehouseError: there is nothing to judge by."""
+    from jobs.health.reading import read, summary, to_json
+    from jobs.health.verdict import problems
+
     evidence = read(folder, now_ms)
-    found = problems(evidence, limits)
+    wrong = problems(evidence, limits)
     if form == "json":
-        say(to_json(evidence, limits, found))
-    elif found:
-        for problem in found:
-            say(printable(problem.text(), 600))
+        write(to_json(evidence, limits, wrong))
     else:
-        say(f"OK: {summary(evidence, limits)}")
-    return 1 if found else 0
+        for line in [printable(problem.text(), 600) for problem in wrong] or [f"OK: {summary(evidence, limits)}"]:
+            write(line)
+    return 1 if wrong else 0

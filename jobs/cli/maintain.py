@@ -1,45 +1,65 @@
-"""`rebalance maintain`: its options as they are typed, and what was done as a table."""
+"""`rebalance maintain`: what was done to each table, as a table."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from datetime import datetime, timezone
+from datetime import datetime, timedelta, timezone
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
-from jobs.common.times import parse_span
-from jobs.lakehouse.maintain import Done, Policy, maintain
+import click
+
+from jobs.cli.columns import Columns
+from jobs.cli.terminal import stdout, write
+from jobs.common import options
 
 if TYPE_CHECKING:
-    from rich.console import Console
+    from jobs.lakehouse.maintain import Done
+
+_COLUMNS: Final = ("table", ">rows removed", ">files", ">bytes", ">old files deleted", ">freed", ">commits deleted")
 
 
-def run(lakehouse: Path, keep: str | None, keep_events: str | None, grace: str, console: Console, *, dry_run: bool) -> int:
-    """Maintains the lakehouse and tells what was done; the exit code. UserError: see `maintain`, or a time that is none."""
-    policy = Policy(
-        keep=parse_span(keep, name="--keep") if keep is not None else None,
-        keep_events=parse_span(keep_events, name="--keep-events") if keep_events is not None else None,
-        grace=parse_span(grace, name="--grace"),
-    )
+@click.command(
+    epilog="""\b
+Examples:
+  rebalance maintain --lakehouse lake/
+  rebalance maintain --lakehouse lake/ --keep 90d
+  rebalance maintain --lakehouse lake/ --keep 365d --keep-events 30d --dry-run
+""",
+)
+@options.lakehouse("Folder that `rebalance run` writes to. It may be running.")
+@click.option("--keep", type=options.SPAN, help="Delete rows that are older than this: 90d, 26w. [default: keep everything]")
+@click.option("--keep-events", type=options.SPAN, help="The same for group_events, which `rebalance replay` reads. [default: as --keep]")
+@click.option(
+    "--grace",
+    type=options.SPAN,
+    default="7d",
+    help="Delete files that were replaced this long ago, when no query can be reading them any more. 7d at most.",
+)
+@click.option("--dry-run", is_flag=True, help="Show what would be done, and do nothing.")
+def maintain(lakehouse: Path, *, keep: timedelta | None, keep_events: timedelta | None, grace: timedelta, dry_run: bool) -> int:
+    """Merge and sort the files of tables, delete outdated ones.
+
+    It keeps a lakehouse fast and small. It may run at any time, also beside `rebalance run`, and may be stopped in any way. Once a day is
+    often enough. Ages are counted from the newest event in the tables.
+    """
+    from jobs.lakehouse.maintain import Policy
+    from jobs.lakehouse.maintain import maintain as maintain_tables
+
+    console = stdout()
+    policy = Policy(keep, keep_events, grace)
     with console.status("") as status:
-        done = list(maintain(lakehouse, policy, now=datetime.now(timezone.utc), dry_run=dry_run, told=status.update))
-    _render(done, console, dry_run=dry_run)
-    return 0
-
-
-def _render(tables: Sequence[Done], console: Console, *, dry_run: bool) -> None:
-    from rich.text import Text
-
-    rows = [("table", "rows removed", "files", "bytes", "old files deleted", "freed", "commits deleted"), *map(_cells, tables)]
-    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-    for name, *cells in rows:
-        numbers = (cell.rjust(width) for cell, width in zip(cells, widths[1:], strict=True))
-        console.print(Text("  ".join((name.ljust(widths[0]), *numbers))), soft_wrap=True)
-    for done in tables:
-        if done.left_alone:
-            console.print(Text(f"{done.table} was left alone: {done.left_alone}"), soft_wrap=True)
+        done = list(maintain_tables(lakehouse, policy, now=datetime.now(timezone.utc), dry_run=dry_run, told=status.update))
+    columns = Columns(_COLUMNS)
+    for table in done:
+        columns.add(*_cells(table))
+    for line in columns.lines():
+        write(console, line)
+    for table in done:
+        if table.left_alone:
+            write(console, f"{table.table} was left alone: {table.left_alone}")
     if dry_run:
-        console.print(Text("Nothing was done (--dry-run)."))
+        write(console, "Nothing was done (--dry-run).")
+    return 0
 
 
 def _cells(done: Done) -> tuple[str, ...]:

@@ -1,40 +1,55 @@
-"""`rebalance replay`: runs it, and tells what it came to."""
+"""`rebalance replay`: replays the events of a lakehouse and says what came of it."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING
 
-from rich.text import Text
+import click
 
-from jobs.cli.progress import Progress
-from jobs.common.settings import Settings
-from jobs.pipeline.replay import replay
-
-if TYPE_CHECKING:
-    from rich.console import Console
+from jobs.cli.terminal import stdout, warn, write
+from jobs.common import options
 
 
-def run(old: Path, new: Path, settings: Settings, console: Console, complain: Callable[[str], None], *, swap: bool) -> int:
-    """Replays and tells what it came to; the exit code. UserError, QueryFailedError: see there."""
+@click.command(
+    epilog="""\b
+Examples:
+  rebalance replay --from lake/ --lakehouse lake-new/             while `rebalance run` works in lake/
+  rebalance replay --from lake/ --lakehouse lake-new/ --swap      after it was stopped
+  rebalance run --input logs/ --lakehouse lake/                   continues where it was, in the new one
+""",
+)
+@click.option("--from", "old", type=options.PATH, metavar="DIR", required=True, help="Lakehouse whose events are replayed.")
+@options.lakehouse("Folder of the new lakehouse, beside the old one.")
+@click.option("--swap", is_flag=True, help="Then swap the two folders. No other command may be working in the old one.")
+@options.settings
+@options.lateness
+def replay(old: Path, lakehouse: Path, *, swap: bool, config: Path | None, lateness_ms: int | None) -> int:
+    """Track the events of a lakehouse again, into a new one.
 
-    def line(text: str) -> None:
-        console.print(Text(text), soft_wrap=True)
+    Needed after some upgrades, and to use other settings. Stop it at any time, in any way; the same command continues, and reads the
+    events that were added since. docs/operations.md describes an upgrade step by step.
+    """
+    from jobs.cli.progress import Progress
+    from jobs.common.settings import load
+    from jobs.pipeline.replay import replay as replay_events
 
+    settings = load(config, lateness_ms=lateness_ms)
+    console = stdout()
     with Progress(console) as progress:
-        outcome = replay(old, new, settings=settings, swap_them=swap, show=progress.show)
+        outcome = replay_events(old, lakehouse, settings=settings, swap_them=swap, show=progress.show)
     if outcome.signal is not None:
-        complain("stopped before the end of the events; the same command continues")
+        warn("stopped before the end of the events; the same command continues")
         return 128 + outcome.signal
     figures = f"{outcome.events:,} events; {outcome.rebalances:,} rebalances, {outcome.findings:,} findings"
-    line(f"Done after {outcome.seconds:.0f} s: {figures}")
+    write(console, f"Done after {outcome.seconds:.0f} s: {figures}")
     if outcome.without_events:
-        line(
-            f"{outcome.without_events:,} rebalances of the old lakehouse are older than the events that were kept: the new one lacks them."
+        write(
+            console,
+            f"{outcome.without_events:,} rebalances of the old lakehouse are older than the oldest event that was kept: "
+            "the new one lacks them.",
         )
     if outcome.before is None:
-        line(f"{new} is up to date with {old}. To go on with it: stop `rebalance run`, and repeat this command with --swap.")
+        write(console, f"{lakehouse} is up to date with {old}. To use it: stop `rebalance run`, and repeat this command with --swap.")
     else:
-        line(f"{old} is the new lakehouse now; `rebalance run` goes on with it. The old one is {outcome.before}.")
+        write(console, f"{old} is the new lakehouse now; `rebalance run` continues with it. The old one is {outcome.before}.")
     return 0

@@ -85,8 +85,8 @@ class _View:
             self.line(f"  {'And' if brokers else 'From':7} {', '.join(beside)}")
         if lines := cluster["lines"]:
             self.line(
-                f"  Lines   {lines['lines_read']:,} read = {lines['skipped']:,} of other matters"
-                f" + {lines['events']:,} events + {lines['quarantined']:,} unreadable"
+                f"  Lines   {lines['lines_read']:,} read: {lines['skipped']:,} unrelated,"
+                f" {lines['events']:,} events, {lines['quarantined']:,} unreadable"
             )
         self.line()
 

@@ -1,53 +1,95 @@
-"""`rebalance ship` as the command line runs it: until somebody stops it, or once."""
+"""`rebalance ship`: sends log lines to a topic until it is stopped, or once."""
 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
+import click
+
+from jobs.cli.terminal import warn
+from jobs.common import options
 from jobs.common.interrupts import Interrupts
-from jobs.kafka.clients import Cluster, check_cluster_name
-from jobs.kafka.finder import Finder
-from jobs.kafka.outbox import Outbox
-from jobs.kafka.ship_state import ShipState, ShipTarget
-from jobs.kafka.shipper import Shipper, settings_with_zone
 
 
+@click.command(
+    epilog="""\b
+Examples:
+  rebalance ship --input /opt/kafka/logs --cluster production --broker broker-1 --bootstrap other:9092
+  rebalance ship --input server.log --input kafka-request.log --cluster production --broker broker-1 --bootstrap other:9092
+  rebalance ship --input app-logs/ --cluster production --broker clients --bootstrap other:9092
+  rebalance ship --input archive/ --cluster production --broker broker-1 --bootstrap other:9092 --once
+""",
+)
+@click.option(
+    "--input",
+    "inputs",
+    type=options.PATH,
+    metavar="PATH",
+    required=True,
+    multiple=True,
+    help="A broker's folder of logs, or a log file with its rotated files. Repeatable.",
+)
+@click.option("--cluster", required=True, metavar="NAME", help="Name of the broker's cluster in the tables.")
+@click.option("--broker", required=True, metavar="NAME", help="Name of the broker that wrote the logs; `clients` for logs of applications.")
+@options.bootstrap
+@options.topic
+@options.client_settings("--config", "the client")
+@click.option(
+    "--state",
+    type=options.PATH,
+    metavar="FILE",
+    help="File that remembers how far each log was shipped. [default: ship-<cluster>-<broker>.json]",
+)
+@click.option("--timezone", default="UTC", metavar="ZONE", help="Time zone of the log timestamps, which carry none.")
+@options.once("Ship what the logs hold now, and stop.")
 def ship(
     inputs: Sequence[Path],
-    target: ShipTarget,
+    *,
+    cluster: str,
+    broker: str,
     bootstrap: str,
+    topic: str,
     config: Path | None,
     state: Path | None,
-    *,
     timezone: str,
     once: bool,
-    complain: Callable[[str], None],
 ) -> int:
-    """Ships; returns the exit code. What was done is told on stderr."""
-    check_cluster_name("--cluster", target.cluster)
-    if target.broker != "clients":
-        check_cluster_name("--broker", target.broker)
+    """Send the log lines about consumer groups to a Kafka topic.
+
+    Runs beside a broker and follows its logs. Stop it at any time, in any way; the same command continues where it was. It waits for a
+    cluster that does not answer.
+    """
+    from jobs.kafka.clients import Cluster, check_cluster_name
+    from jobs.kafka.finder import Finder
+    from jobs.kafka.outbox import Outbox
+    from jobs.kafka.ship_state import ShipState, ShipTarget
+    from jobs.kafka.shipper import Shipper, settings_with_zone
+
+    target = ShipTarget(cluster, broker, topic)
+    check_cluster_name("--cluster", cluster)
+    if broker != "clients":
+        check_cluster_name("--broker", broker)
     settings = settings_with_zone(timezone)
-    path = state or Path(f"ship-{target.cluster}-{target.broker}.json")
-    find = Finder(inputs, target, complain)
+    path = state or Path(f"ship-{cluster}-{broker}.json")
+    find = Finder(inputs, target, warn)
     with Interrupts() as interrupts, ShipState(path, target) as file:
 
         def stopped() -> bool:
             return interrupts.signal is not None
 
-        outbox = Outbox(Cluster(bootstrap, config), target.topic, stopped=stopped, complain=complain, once=once)
+        outbox = Outbox(Cluster(bootstrap, config), topic, stopped=stopped, complain=warn, once=once)
         shipper = Shipper(find, file, outbox, settings)
         began = time.monotonic()
         try:
             if outbox.connect():
-                complain(f"shipping to {target.topic} of {bootstrap}, {outbox.partitions} partitions; state in {path}")
-                shipper.ship(once=once, stopped=stopped, complain=complain)
+                warn(f"shipping to {topic} of {bootstrap}, {outbox.partitions} partitions; state in {path}")
+                shipper.ship(once=once, stopped=stopped, complain=warn)
         finally:
             outbox.close()
     counts = shipper.counts
-    complain(f"{counts.delivered:,} of {counts.read:,} lines delivered in {time.monotonic() - began:.0f} s; the others tell of no group")
+    warn(f"{counts.delivered:,} of {counts.read:,} lines delivered in {time.monotonic() - began:.0f} s; the others are about no group")
     if once and interrupts.signal is not None:
         return 128 + interrupts.signal
     return 0

@@ -7,7 +7,6 @@ ends with a sign of life. Times are those of this machine.
 from __future__ import annotations
 
 import json
-import re
 import time
 from collections.abc import Callable, Collection, Iterable, Iterator
 from concurrent.futures import Future
@@ -142,15 +141,6 @@ def follow(
         while not stopped() and time.monotonic() - began < every:
             time.sleep(min(0.2, every))
     return answered
-
-
-def duration(text: str) -> float:
-    """`5s`, `500ms`, `2m`, or seconds."""
-    found = re.fullmatch(r"(\d+(?:\.\d+)?)(ms|s|m)?", text)
-    seconds = float(found[1]) * {"ms": 0.001, "m": 60.0}.get(found[2] or "s", 1.0) if found is not None else 0.0
-    if not 0.1 <= seconds <= 3600:
-        raise UserError(f"--every {text}: write a duration from 100ms to 60m, such as 5s")
-    return seconds
 
 
 def _append(path: Path, lines: Iterable[dict[str, Any]]) -> None:

@@ -9,6 +9,7 @@ import pytest
 
 from jobs.answers import ask, evidence, questions
 from jobs.cli import entry
+from jobs.cli.terminal import UNUSABLE
 from jobs.common.errors import EvidenceError
 from jobs.common.settings import Settings
 from jobs.lakehouse import folder as lakehouses
@@ -117,23 +118,23 @@ def test_a_log_that_was_rotated_is_still_found(lake, logs, capsys, name):
 
 def test_another_line_in_its_place_is_no_evidence(lake, logs, capsys):
     (logs / ORIGIN).write_text("".join(f"{text}\n" for text in [*LINES[:4], LINES[3], LINES[3], LINES[3]]))
-    out, err = shown(lake, capsys, code=entry.UNUSABLE)
+    out, err = shown(lake, capsys, code=UNUSABLE)
     assert LINES[2] in out
-    assert "(not there:" in out
+    assert "(not found:" in out
     assert "1 of 2 lines were not found" in err
 
 
 def test_logs_that_are_gone(lake, logs, capsys, tmp_path):
     (logs / ORIGIN).unlink()
-    assert "no log files in" in shown(lake, capsys, code=entry.UNUSABLE).err
-    assert "no log files in" in shown(lake, capsys, "--input", tmp_path / "nowhere", code=entry.UNUSABLE).err
+    assert "no log files in" in shown(lake, capsys, code=UNUSABLE).err
+    assert "no log files in" in shown(lake, capsys, "--input", tmp_path / "nowhere", code=UNUSABLE).err
 
 
 def test_a_lakehouse_that_does_not_know_its_logs(lake, logs, capsys):
     for content in (None, "not json", '{"a": 1}', "[1]"):
         path = lakehouses.Lakehouse(lake).inputs
         path.unlink() if content is None else path.write_text(content)
-        assert "give --input DIR" in shown(lake, capsys, code=entry.UNUSABLE).err
+        assert "give --input DIR" in shown(lake, capsys, code=UNUSABLE).err
     assert LINES[2] in shown(lake, capsys, "--input", logs).out
 
 
@@ -147,14 +148,12 @@ def test_inputs_are_remembered_the_last_one_first(tmp_path):
     assert len(known) == len(set(known)) == 16
 
 
-def test_a_run_remembers_its_input_even_if_it_comes_to_nothing(tmp_path, logs, monkeypatch):
+def test_a_run_remembers_its_input_even_if_it_comes_to_nothing(tmp_path, logs):
     def stop(*_, **__):
         raise RuntimeError("stop here")
 
-    monkeypatch.setattr(run, "check_java", lambda: None)
-    monkeypatch.setattr(run, "_feeding", stop)
     with pytest.raises(RuntimeError, match="stop here"):
-        run.run(logs, tmp_path / "new", settings=Settings(), once=True)
+        run.run(logs, tmp_path / "new", settings=Settings(), once=True, spark=object(), show=stop)
     assert lakehouses.known_inputs(tmp_path / "new") == [logs]
 
 

@@ -18,6 +18,7 @@ from rich.console import Console
 from jobs.answers import ask, questions
 from jobs.answers.duckdb_views import Answer, QuestionReader
 from jobs.cli import answer_text, entry
+from jobs.cli.terminal import UNUSABLE
 from jobs.common.errors import LakehouseError, QuestionError, UserError
 from jobs.common.times import EPOCH
 from schemas.tables import TABLES
@@ -297,7 +298,7 @@ def test_the_list_and_the_text_need_no_lakehouse(capsys):
     ],
 )
 def test_what_cannot_be_asked_is_told_in_one_line(capsys, arguments, said):
-    assert entry.main(["ask", *arguments]) == entry.UNUSABLE
+    assert entry.main(["ask", *arguments]) == UNUSABLE
     out, err = capsys.readouterr()
     assert out == ""
     assert said in err

@@ -59,7 +59,7 @@ def test_a_report_names_cause_culprit_and_duration(lakehouse):
     )  # fmt: skip
     shown = text(lakehouse)
     assert "2026-11-21 00:00:00.000 to 2026-11-21 00:01:30.000 UTC (1 m 30 s)" in shown
-    assert "1,000 read = 900 of other matters + 99 events + 1 unreadable" in shown
+    assert "1,000 read: 900 unrelated, 99 events, 1 unreadable" in shown
     assert re.search(r"payments +Stable +1 +3 +1 +2\.0 s +MEMBER_JOINED", shown)
     assert re.search(r"00:00:01\.000 +1 +MEMBER_JOINED +app-1@10\.0\.0\.7 d5592b52 +2\.0 s +0 ms +2\.0 s +COMPL", shown)
     assert "0 > 3" in shown

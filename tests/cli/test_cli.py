@@ -10,6 +10,7 @@ import pytest
 from click.testing import CliRunner
 
 from jobs.cli import entry
+from jobs.cli.terminal import FAILED, UNUSABLE
 from jobs.common.errors import QueryFailedError
 from jobs.common.settings import Settings
 from jobs.lakehouse import folder
@@ -25,7 +26,7 @@ def logs(tmp_path):
 
 def refused(capsys, *arguments):
     """The one line that a command which cannot work leaves on stderr."""
-    assert entry.main([str(argument) for argument in arguments]) == entry.UNUSABLE
+    assert entry.main([str(argument) for argument in arguments]) == UNUSABLE
     out, err = capsys.readouterr()
     assert out == ""
     assert err.count("\n") == 1
@@ -139,11 +140,26 @@ def test_a_failed_stage_is_told_in_one_line_with_its_log(capsys, monkeypatch, tm
         raise QueryFailedError("track", "TrackerError: cluster 'c', shard 3", tmp_path / "spark.log")
 
     monkeypatch.setattr(run, "run", fail)
-    assert entry.main(["run", "--input", "x", "--lakehouse", "y"]) == entry.FAILED
+    assert entry.main(["run", "--input", "x", "--lakehouse", "y"]) == FAILED
     err = capsys.readouterr().err
     assert err == f"rebalance: track failed: TrackerError: cluster 'c', shard 3 (more in {tmp_path / 'spark.log'})\n"
 
 
 def test_a_wrong_option_is_exit_code_2(capsys):
-    assert entry.main(["run", "--nonsense"]) == entry.UNUSABLE
+    assert entry.main(["run", "--nonsense"]) == UNUSABLE
     assert "nonsense" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("every", ["", "s", "1ms", "2h", "-1s", "61m", "never"])
+def test_intervals_that_poll_refuses(capsys, tmp_path, every):
+    assert "--every" in refused(capsys, "poll", "--bootstrap", "x:1", "--out", tmp_path, "--every", every)
+
+
+@pytest.mark.parametrize("every", ["5s", "500ms", "1.5m", "7", "0.1", "60m"])
+def test_intervals_that_poll_takes(capsys, tmp_path, every):
+    assert "--cluster a/b" in refused(capsys, "poll", "--bootstrap", "x:1", "--out", tmp_path, "--every", every, "--cluster", "a/b")
+
+
+def test_commands_are_listed_by_use():
+    lines = CliRunner().invoke(entry.cli, ["--help"]).output.partition("Commands:\n")[2].splitlines()
+    assert [line.split()[0] for line in lines[:4]] == ["run", "report", "ask", "evidence"]

@@ -257,7 +257,7 @@ def lake(tmp_path):
 
 def judge(lake, form="text", now=NOW + 1_000):
     said = []
-    code = health_command.run(lake, Limits(), form, now, said.append)
+    code = health_command.write_verdict(lake, Limits(), form, now, said.append)
     return code, said
 
 

@@ -49,7 +49,7 @@ def run(spark, logs, lake, **options):
 
 def judge(lake):
     said = []
-    code = health_command.run(lake, PATIENT, "text", time.time_ns() // 1_000_000, said.append)
+    code = health_command.write_verdict(lake, PATIENT, "text", time.time_ns() // 1_000_000, said.append)
     return code, said
 
 

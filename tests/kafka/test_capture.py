@@ -42,17 +42,6 @@ def test_names_of_clusters_that_no_folder_can_have(name: str) -> None:
         check_cluster_name("--cluster", name)
 
 
-@pytest.mark.parametrize(("text", "seconds"), [("5s", 5), ("500ms", 0.5), ("2m", 120), ("7", 7)])
-def test_durations(text: str, seconds: float) -> None:
-    assert poll.duration(text) == seconds
-
-
-@pytest.mark.parametrize("text", ["", "s", "1ms", "2h", "-1s", "61m"])
-def test_durations_that_are_none(text: str) -> None:
-    with pytest.raises(UserError, match="--every"):
-        poll.duration(text)
-
-
 def test_commands_that_cannot_work(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (tmp_path / "client").write_text("no.such.setting=1\n")
     for arguments, said in (

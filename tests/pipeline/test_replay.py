@@ -13,6 +13,7 @@ import pytest
 from deltalake import DeltaTable
 
 from jobs.cli import entry
+from jobs.cli.terminal import UNUSABLE
 from jobs.common.errors import UserError
 from jobs.common.settings import Settings
 from jobs.lakehouse import event_copy, locks, swap, tables
@@ -252,7 +253,7 @@ def test_the_command_finishes_a_swap_and_says_where_the_old_lakehouse_is(tmp_pat
     assert entry.main(command) == 0
     assert f"The old one is {swap.before_of(old.folder)}" in capsys.readouterr().out
     assert is_new(old.folder)
-    assert entry.main(["replay", "--from", str(tmp_path / "nowhere"), "--lakehouse", str(tmp_path / "new")]) == entry.UNUSABLE
+    assert entry.main(["replay", "--from", str(tmp_path / "nowhere"), "--lakehouse", str(tmp_path / "new")]) == UNUSABLE
     assert "no lakehouse at" in capsys.readouterr().err
 
 
@@ -342,7 +343,7 @@ def test_a_lakehouse_that_cannot_be_continued_says_that_replay_is_the_way(lake, 
         house.layout.write_text(json.dumps(layout))
     (tmp_path / "logs").mkdir()
     (tmp_path / "logs" / "server.log").write_text("")
-    assert entry.main(["run", "--input", str(tmp_path / "logs"), "--lakehouse", str(lake), "--once"]) == entry.UNUSABLE
+    assert entry.main(["run", "--input", str(tmp_path / "logs"), "--lakehouse", str(lake), "--once"]) == UNUSABLE
     err = capsys.readouterr().err
     assert said in err
     assert f"`rebalance replay --from {lake} --lakehouse NEW`" in err

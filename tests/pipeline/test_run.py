@@ -14,7 +14,7 @@ import pytest
 from deltalake import DeltaTable
 
 from jobs.cli import health
-from jobs.cli.entry import FAILED
+from jobs.cli.terminal import FAILED
 from jobs.common.errors import QueryFailedError
 from jobs.common.settings import Settings
 from jobs.health.memory import descendants
@@ -163,9 +163,9 @@ def test_kill_9_and_a_restart_give_the_same_tables(reference, logs, tmp_path):
     lakehouse = tmp_path / "lake"
     # What `rebalance run` does, with the compiler settings of short runs.
     script = (
-        "import sys; from pathlib import Path; from jobs import cli, settings;"
+        "import sys; from pathlib import Path; from jobs.cli.run import run_and_account; from jobs.common import settings;"
         f"chosen = settings.load(timezones=['{ZONE}'], slice_lines=2000);"
-        "sys.exit(cli.run_and_tell(Path(sys.argv[1]), Path(sys.argv[2]), chosen, once=True, short_run=True))"
+        "sys.exit(run_and_account(Path(sys.argv[1]), Path(sys.argv[2]), chosen, once=True, short_run=True))"
     )
     command = [sys.executable, "-c", script, logs, lakehouse]
     environment = os.environ | {"PYTHONPATH": str(Path(__file__).parents[2])}
@@ -211,7 +211,7 @@ def test_a_jvm_that_is_killed_is_told_in_one_line(logs, tmp_path):
 def verdict(lakehouse):
     """What `rebalance health` finds wrong."""
     said = []
-    health.run(lakehouse, Limits(), "text", time.time_ns() // 1_000_000, said.append)
+    health.write_verdict(lakehouse, Limits(), "text", time.time_ns() // 1_000_000, said.append)
     return said
 
 

@@ -1,0 +1,100 @@
+"""`rebalance evidence`: what a row says, then each line that proves it under the place where the line stands."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+from rich.console import Console
+
+from jobs.cli.terminal import UNUSABLE, stdout, warn, write
+from jobs.common import options
+from jobs.common.text import printable, who
+from jobs.common.times import duration, epoch_ms, instant
+
+if TYPE_CHECKING:
+    from jobs.answers.evidence import ProvenRow
+
+
+@click.command(
+    epilog="""\b
+Examples:
+  rebalance evidence f3a91c0d27be --lakehouse lake/
+  rebalance evidence r5410 --lakehouse lake/ --input logs/ --format json
+""",
+)
+@click.argument("row_id", metavar="ID")
+@options.lakehouse()
+@click.option(
+    "--input", "source", type=options.PATH, metavar="PATH", help="The logs that `rebalance run` read. [default: where it read them]"
+)
+@options.output_format("text", "json")
+@click.option("--chars", type=click.IntRange(80, 1_000_000), default=2_000, metavar="N", help="Characters of a line at most.")
+def evidence(row_id: str, *, lakehouse: Path, source: Path | None, form: str, chars: int) -> int:
+    """Show the log lines that prove a finding or a rebalance.
+
+    The report, `rebalance ask findings`, `rebalance ask rebalances` and other questions show the ids. The beginning of an id is enough.
+    """
+    from jobs.answers.evidence import prove, to_json
+    from jobs.lakehouse.folder import known_inputs
+
+    rows = prove(lakehouse, row_id, [source] if source else known_inputs(lakehouse))
+    if form == "json":
+        click.echo(to_json(rows))
+    else:
+        _render(rows, stdout(), chars)
+    lines = [line for row in rows for line in row.lines]
+    missing = sum(line.text is None for line in lines)
+    if missing:
+        warn(f"{missing} of {len(lines)} lines were not found; give --input DIR with the logs that were read")
+    return UNUSABLE if missing else 0
+
+
+def _render(rows: Sequence[ProvenRow], console: Console, chars: int) -> None:
+    for row in rows:
+        write(console, f"{row.id}  {_title(row)}", "bold")
+        for sentence in _sentences(row):
+            write(console, f"  {sentence}")
+        for line in row.lines:
+            write(console)
+            write(console, f"{printable(line.origin)}:{line.position}{_moved(line.origin, line.file)}", "cyan")
+            if line.text is None:
+                write(console, "  (not found: the file is gone, or holds another line at this place)", "yellow")
+            else:
+                write(console, f"  {printable(line.text, chars)}")
+        write(console)
+
+
+def _title(proven: ProvenRow) -> str:
+    row = proven.row
+    group = printable(row["group_id"], 60)
+    cluster = printable(row["cluster"], 30)
+    at = next(row[name] for name in ("at", "started_at", "ended_at") if row.get(name) is not None)
+    what = {
+        "finding": "{severity} {code}",
+        "rebalance": "rebalance {cause}",
+        "membership": "membership ended {end_kind}",
+        "transition": "{from_state} > {to_state}",
+    }[proven.kind].format_map(row)
+    client = who(row.get("client_id"), row.get("client_host"), row.get("member_id"), row.get("instance_id"))
+    return f"{what}  {cluster}/{group}  {instant(epoch_ms(at))} UTC  {client}"
+
+
+def _sentences(proven: ProvenRow) -> list[str]:
+    row: dict[str, Any] = proven.row
+    if proven.kind == "finding":
+        return [printable(row["message"], 600), f"Advice: {printable(row['advice'], 600)}"]
+    if proven.kind == "rebalance":
+        generation = "" if row["generation"] is None else f", generation {row['generation']}"
+        outcome = f"{row['outcome']} after {duration(row['total_ms'])}{generation}"
+        return [outcome, f"Reason: {printable(row['reason'], 600)}"] if row["reason"] else [outcome]
+    if proven.kind == "transition":
+        return [f"Trigger: {printable(row['trigger'], 60)}" + (f", {printable(row['reason'], 600)}" if row["reason"] else "")]
+    return []
+
+
+def _moved(origin: str, file: Path | None) -> str:
+    """Names the file if the line was found under another name."""
+    return f"  (now in {printable(file.name)})" if file is not None and file.name != origin.rpartition("/")[2] else ""

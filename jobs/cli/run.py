@@ -1,0 +1,154 @@
+"""`rebalance run`: runs the pipeline and prints the account of its lines."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+from rich.console import Console
+
+from jobs.cli.terminal import stdout, warn, write
+from jobs.common import options
+from jobs.common.text import printable
+
+if TYPE_CHECKING:
+    from jobs.common.settings import Settings
+    from jobs.kafka.offsets_capture import OffsetsFrom
+    from jobs.pipeline.run import RunResult
+    from jobs.pipeline.topic_input import TopicInput
+
+
+@click.command(
+    epilog="""\b
+Examples:
+  rebalance run --input logs/ --lakehouse lake/ --once
+  rebalance run --input logs/ --lakehouse lake/ --once --timezone Europe/Berlin
+  rebalance run --input /var/log/kafka --lakehouse lake/          follows the logs until Ctrl-C
+  rebalance run --kafka broker:9092 --lakehouse lake/             reads what `rebalance ship` writes to a topic
+  rebalance run --offsets-from broker:9092 --lakehouse lake/      needs no logs: reads __consumer_offsets
+""",
+)
+@click.option(
+    "--input",
+    "source",
+    type=options.PATH,
+    metavar="PATH",
+    help="Folder <cluster>/<broker>/*.log[.gz] (server.log, kafka-request.log) with clients/, offsets/ and poll/ beside the brokers; "
+    "or any folder or single log file.",
+)
+@options.topic_input()
+@options.lakehouse("Folder of the tables. It is created, or continued: lines that an earlier run has read are not read twice.")
+@options.once("Stop at the end of the input. Without it: follow new lines and files.")
+@options.timezones
+@options.settings
+@click.option("--slice-lines", type=int, metavar="N", help="Input lines per micro-batch. [default: 100000]")
+@options.lateness
+@click.option(
+    "--offsets-from",
+    metavar="HOST:PORT",
+    help="Read __consumer_offsets of this cluster, with logs or without (docs/capture-managed.md).",
+)
+@click.option("--offsets-cluster", default="default", metavar="NAME", help="Name of that cluster in the tables.")
+@options.client_settings("--client-config", "the client that reads __consumer_offsets")
+@click.option(
+    "--metrics-port", type=click.IntRange(1, 65_535), metavar="N", help="Serve metrics for Prometheus at this port, such as 9404."
+)
+@click.option("--metrics-host", default="127.0.0.1", metavar="HOST", help="Address at which to serve them.")
+def run(
+    source: Path | None,
+    lakehouse: Path,
+    *,
+    once: bool,
+    timezones: Sequence[str],
+    config: Path | None,
+    slice_lines: int | None,
+    lateness_ms: int | None,
+    offsets_from: str | None,
+    offsets_cluster: str,
+    client_config: Path | None,
+    metrics_port: int | None,
+    metrics_host: str,
+    kafka: str | None,
+    kafka_config: Path | None,
+    **topic_options: Any,
+) -> int:
+    """Read broker logs and track every consumer group in them.
+
+    Stop it at any time, in any way; the same command continues where it was. `rebalance report` shows what it found.
+    """
+    from jobs.common.settings import load
+
+    settings = load(config, timezones=timezones, slice_lines=slice_lines, lateness_ms=lateness_ms)
+    offsets = None
+    if offsets_from is not None:
+        from jobs.kafka.offsets_capture import OffsetsFrom
+
+        offsets = OffsetsFrom(offsets_from, offsets_cluster, client_config)
+    topic = None
+    if kafka is not None:
+        from jobs.pipeline.topic_input import TopicInput
+
+        topic = TopicInput(kafka, config=kafka_config, **topic_options)
+    metrics = None if metrics_port is None else (metrics_host, metrics_port)
+    return run_and_account(source, lakehouse, settings, once=once, offsets=offsets, topic=topic, metrics=metrics)
+
+
+def run_and_account(
+    source: Path | None,
+    lakehouse: Path,
+    settings: Settings,
+    *,
+    once: bool,
+    short_run: bool = False,
+    offsets: OffsetsFrom | None = None,
+    topic: TopicInput | None = None,
+    metrics: tuple[str, int] | None = None,
+) -> int:
+    """Runs the pipeline and prints the account; returns the exit code."""
+    from jobs.cli.progress import Progress
+    from jobs.pipeline import run as pipeline
+
+    console = stdout()
+    with Progress(console) as progress:
+        result = pipeline.run(
+            source,
+            lakehouse,
+            settings=settings,
+            once=once,
+            short_run=short_run,
+            offsets=offsets,
+            topic=topic,
+            metrics=metrics,
+            show=progress.show,
+            warn=warn,
+        )
+    names = [str(source) if source else None, f"topic {topic.topic}" if topic else None, offsets.bootstrap if offsets else None]
+    _write_account(console, result, " and ".join(name for name in names if name))
+    if result.signal is not None and once:
+        warn("stopped before the end of the input; the same command continues")
+        return 128 + result.signal
+    return 0
+
+
+def _write_account(console: Console, result: RunResult, source: str) -> None:
+    """Says what became of all lines, of this run and of the whole lakehouse."""
+    if result.nothing_new and result.signal is None:
+        write(console, printable(f"Nothing new in {source}.", options.LINE_CHARS))
+    else:
+        write(console, f"{'Done' if result.signal is None else 'Stopped'} after {result.seconds:.0f} s: {_account(result.added)}")
+    if any(result.before.values()):
+        write(console, f"The lakehouse: {_account(result.after)}")
+    if result.late_events:
+        write(
+            console,
+            f"{result.late_events:,} events came too late to be counted: a greater --lateness-ms and a new lakehouse would include them.",
+        )
+
+
+def _account(totals: Mapping[str, int]) -> str:
+    return (
+        f"{totals['lines_read']:,} lines: {totals['skipped']:,} unrelated, {totals['events']:,} events,"
+        f" {totals['quarantined']:,} unreadable; {totals['rebalances']:,} rebalances, {totals['findings']:,} findings"
+    )

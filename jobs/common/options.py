@@ -1,0 +1,119 @@
+"""Options of the command line, each written once: for the commands of `rebalance` and for the jobs that spark-submit starts."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Sequence
+from datetime import timedelta
+from pathlib import Path
+from typing import Any, Final
+
+import click
+
+from jobs.common.errors import UserError
+from jobs.common.text import printable
+from jobs.common.times import parse_span
+
+CONTEXT: Final = {"help_option_names": ["-h", "--help"], "max_content_width": 100, "show_default": True}
+LINE_CHARS: Final = 2_000  # of an error message
+
+Command = Callable[..., Any]
+Option = Callable[[Command], Command]
+
+
+class Span(click.ParamType[timedelta]):
+    """A duration: 500ms, 60s, 5m, 24h, 7d, 26w."""
+
+    name = "time"
+
+    def convert(self, value: str | timedelta, param: click.Parameter | None, ctx: click.Context | None) -> timedelta:  # noqa: ARG002
+        """UserError: not a duration."""
+        return value if isinstance(value, timedelta) else parse_span(value, name=param.opts[0] if param else "duration")
+
+
+PATH: Final = click.Path(path_type=Path)
+SPAN: Final = Span()
+
+
+class _SparkJob(click.Command):
+    """A command that returns normally, so that spark-submit sees what ended it. Errors for users have exit code 2, as wrong options do."""
+
+    def main(self, args: Sequence[str] | None = None, **extra: Any) -> Any:  # type: ignore[override]  # Click has two overloads
+        try:
+            return super().main(args, **(extra | {"standalone_mode": False}))
+        except UserError as error:
+            click.UsageError(printable(str(error), LINE_CHARS)).show()
+        except click.ClickException as error:
+            error.show()
+        except click.Abort:
+            raise KeyboardInterrupt from None
+        sys.exit(2)
+
+
+spark_job = click.command(cls=_SparkJob, context_settings=CONTEXT)
+"""A job that spark-submit starts."""
+
+
+def lakehouse(text: str = "Folder that `rebalance run` wrote.", *, required: bool = True) -> Option:
+    """`--lakehouse`."""
+    return click.option("--lakehouse", type=PATH, metavar="DIR", required=required, help=text)
+
+
+def output_format(*forms: str, text: str = "For people or for programs.") -> Option:
+    """`--format`, the first form by default."""
+    return click.option("--format", "form", type=click.Choice(forms), default=forms[0], help=text)
+
+
+def once(text: str) -> Option:
+    """`--once`."""
+    return click.option("--once", is_flag=True, help=text)
+
+
+def client_settings(flag: str, what: str) -> Option:
+    """A file of librdkafka's settings."""
+    text = f"Settings of {what}, a line each: security.protocol=SASL_SSL, sasl.username=… (librdkafka's names)."
+    return click.option(flag, type=PATH, metavar="FILE", help=text)
+
+
+settings = click.option("--config", type=PATH, metavar="FILE", help="TOML file of settings, such as conf/pipeline.toml.")
+timezones = click.option(
+    "--timezone",
+    "timezones",
+    metavar="ZONE",
+    multiple=True,
+    help="Time zone of the log timestamps, which carry none: ZONE for all clusters, CLUSTER=ZONE for one. Repeatable. [default: UTC]",
+)
+lateness = click.option("--lateness-ms", type=int, metavar="N", help="How far the lines of one broker may be out of order. [default: 5000]")
+bootstrap = click.option("--bootstrap", metavar="HOST:PORT", required=True, help="Brokers to connect to first.")
+topic = click.option("--topic", default="group-protocol-logs", metavar="TOPIC", help="Topic of the log lines.")
+
+
+def topic_input(*, required: bool = False) -> Option:
+    """Which topic of log lines to read. The names of the parameters are those of `TopicInput`, but for `kafka` and `kafka_config`."""
+    options = (
+        click.option(
+            "--kafka",
+            metavar="HOST:PORT",
+            required=required,
+            help="Read log lines from a topic of this cluster, where `rebalance ship` writes them.",
+        ),
+        topic,
+        click.option(
+            "--starting",
+            type=click.Choice(["earliest", "latest"]),
+            default="earliest",
+            help="Where to begin in a topic that this lakehouse has not read yet.",
+        ),
+        click.option(
+            "--max-offsets", type=click.IntRange(min=1), metavar="N", help="Records of the topic per micro-batch. [default: slice_lines]"
+        ),
+        client_settings("--kafka-config", "the client that reads the topic"),
+        click.option("--accept-loss", is_flag=True, help="Continue although the topic has deleted records that were not read."),
+    )
+
+    def decorate(command: Command) -> Command:
+        for option in reversed(options):
+            command = option(command)
+        return command
+
+    return decorate
