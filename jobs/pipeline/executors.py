@@ -85,7 +85,6 @@ def look_around(numbers: Iterable[int], *, markers: Sequence[str], expected: str
 
 def _problem(host: str, number: int, markers: Sequence[str], expected: str) -> str:
     # What the functions that Spark runs in Python import; an ImportError ends the job, and is its message.
-    import msgpack  # noqa: F401
     import msgspec  # noqa: F401
     import pandas as pd  # noqa: F401
     import pyarrow as pa  # noqa: F401

@@ -1,12 +1,11 @@
-"""What has arrived of each log that a topic carries: tells repeated lines, and how far each broker's logs are known (docs/shipping.md).
+"""Decides which lines of a topic are repetitions, and how far each broker's logs have arrived (docs/shipping.md).
 
-Lines of one log lie in several partitions, which are read at different speeds, and a shipper that was killed sends some of
-them again. A clock stands in every partition, behind the lines that it covers. So what the clocks of all partitions cover has
-arrived: a line of it that comes later is a repetition, and time may go on to it. Of lines that are not covered yet, the
-positions are kept.
+Lines of one log lie in several partitions, which are read at different speeds, and a killed shipper sends some of its lines again. A clock
+record stands in every partition, behind the lines that it covers. So the lines covered by the clocks of all partitions have arrived: one
+that comes later is a repetition, and time may advance to that clock. The gate keeps the positions of lines that are not covered yet.
 
-Without Spark: a micro-batch goes in as columns, what follows for it comes out, and the state is bytes. The same batches in the
-same order give the same state, so a batch that is run again after a crash comes out as before.
+Works without Spark: it takes a micro-batch as columns, and its state is bytes. The same batches in the same order give the same state, so
+a batch that is repeated after a crash has the same result.
 """
 
 from __future__ import annotations
@@ -15,7 +14,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Final, NamedTuple
 
-import msgpack
+import msgspec
 import numpy as np
 import numpy.typing as npt
 
@@ -23,15 +22,15 @@ from jobs.parsing.heard import heard_seconds
 
 STATE_VERSION: Final = 1
 LOGS_KEPT: Final = 10_000
-"""Logs remembered, those that were written to last. A log that is forgotten and shipped again is taken for a new one."""
+"""Logs in the state: those written to last. A log that was dropped and is shipped again counts as a new one."""
 READ_MARGIN_MS: Final = 1_000
-"""A line may be written so much later than the time that it bears: what was read by a moment is complete up to this long before it."""
+"""A line may be written this long after the time that it bears: a log read up to a moment is complete up to this long before it."""
 
 Positions = npt.NDArray[np.int64]
 
 
 class LogName(NamedTuple):
-    """What tells a log from all others."""
+    """The identity of a log."""
 
     cluster: str
     broker: str
@@ -39,23 +38,23 @@ class LogName(NamedTuple):
 
 
 class Reach(NamedTuple):
-    """How far a log is known; each by itself, -1 if nothing is known."""
+    """How far a log has arrived, in three ways that are independent of each other. -1: unknown."""
 
     position: int = -1  # lines read
     at_ms: int = -1  # newest time read
-    read_ms: int = -1  # when all logs of its broker had nothing more
+    read_ms: int = -1  # when the shipper had read all logs of the broker to their ends
 
     def upper(self, other: Reach) -> Reach:
         """The greater of each."""
-        return Reach(max(self.position, other.position), max(self.at_ms, other.at_ms), max(self.read_ms, other.read_ms))
+        return Reach(*map(max, self, other))
 
     def lower(self, other: Reach) -> Reach:
         """The smaller of each."""
-        return Reach(min(self.position, other.position), min(self.at_ms, other.at_ms), min(self.read_ms, other.read_ms))
+        return Reach(*map(min, self, other))
 
 
 class Clock(NamedTuple):
-    """A clock record, as it lies in one partition."""
+    """A clock record of one partition."""
 
     log: LogName
     partition: int
@@ -65,129 +64,133 @@ class Clock(NamedTuple):
 
 @dataclass(frozen=True)
 class BrokerTime:
-    """What may be said of a broker's time after a batch."""
+    """How far a broker's time may advance after a batch."""
 
-    log: LogName  # whose clock moved it
+    log: LogName  # whose clock advanced it
     position: int
     at_ms: int
     heard: tuple[int, ...]  # first, last, first, last, … second in which lines stand
-    followed: bool  # its shipper has said that it had read all
+    followed: bool  # its shipper has read all logs to their ends
 
 
 @dataclass
-class _Log:
-    known: Reach = field(default_factory=Reach)  # in all partitions
-    ahead: dict[int, Reach] = field(default_factory=dict)  # partitions whose clocks say more
-    heard: dict[int, str] = field(default_factory=dict)  # by position, of clocks that are not in all partitions yet
-    seen: Positions = field(default_factory=lambda: np.empty(0, np.int64))  # lines after `known.position`, ascending
-    damages: list[str] = field(default_factory=list)  # what was said of the file as a whole
+class _LogState:
+    reach: Reach = field(default_factory=Reach)  # in all partitions
+    ahead: dict[int, Reach] = field(default_factory=dict)  # partitions whose clocks reach further
+    heard: dict[int, str] = field(default_factory=dict)  # by position, of clocks that have not arrived in all partitions
+    arrived: Positions = field(default_factory=lambda: np.empty(0, np.int64))  # lines after `reach.position`, ascending
+    damages: list[str] = field(default_factory=list)  # lines about the file as a whole
+
+
+_StoredLog = tuple[str, str, str, Reach, list[tuple[int, Reach]], list[tuple[int, str]], bytes, list[str]]
+_StoredState = tuple[int, list[_StoredLog], list[tuple[str, str, int]]]
+"""Version, logs, and (cluster, broker, time)."""
 
 
 class Gate:
-    """The state after some batch."""
+    """The state after a batch. `logs_kept`: see LOGS_KEPT."""
 
-    def __init__(self) -> None:
-        self._logs: dict[LogName, _Log] = {}
-        self._told: dict[tuple[str, str], int] = {}  # (cluster, broker): the time that was told last
+    def __init__(self, logs_kept: int = LOGS_KEPT) -> None:
+        self._logs: dict[LogName, _LogState] = {}
+        self._times: dict[tuple[str, str], int] = {}  # the time of each (cluster, broker)
+        self._logs_kept = logs_kept
 
     def lines(self, log: LogName, positions: Positions, texts: Mapping[int, str]) -> Positions:
-        """Takes the lines of a log in a batch, in the order of the topic; returns the indices of those that came before.
+        """Takes the lines of a log in a batch, in the order of the topic; returns the indices of repeated ones.
 
-        `texts`: by index, of lines with position 0, which tell of the file as a whole.
+        `texts`: the lines about the file as a whole, which have position 0, by index.
         """
-        state = self._logs.setdefault(log, _Log())
+        state = self._logs.setdefault(log, _LogState())
         order = np.argsort(positions, kind="stable")
         ordered = positions[order]
-        known = np.zeros(len(positions), bool)
-        known[order[1:]] = ordered[1:] == ordered[:-1]
-        known |= (positions <= state.known.position) | np.isin(positions, state.seen)
+        repeated = np.zeros(len(positions), bool)
+        repeated[order[1:]] = ordered[1:] == ordered[:-1]
+        repeated |= (positions <= state.reach.position) | np.isin(positions, state.arrived)
         for index, text in sorted(texts.items()):
-            known[index] = text in state.damages
-            if not known[index]:
+            repeated[index] = text in state.damages
+            if not repeated[index]:
                 state.damages.append(text)
-        fresh = positions[~known & (positions > 0)]
+        fresh = positions[~repeated & (positions > 0)]
         if len(fresh):
-            state.seen = np.union1d(state.seen, fresh)
-        return np.flatnonzero(known)
+            state.arrived = np.union1d(state.arrived, fresh)
+        return np.flatnonzero(repeated)
 
     def clocks(self, clocks: Iterable[Clock], partitions: int) -> list[BrokerTime]:
-        """Takes the clocks of a batch, after its lines; returns what brokers' times are moved to.
+        """Takes the clocks of a batch, after its lines; returns the times to which brokers advance.
 
         `partitions`: of the topic, when the batch was made.
         """
         moved: set[LogName] = set()
         for clock in clocks:
-            state = self._logs.setdefault(clock.log, _Log())
-            if clock.reach.position > state.known.position and clock.heard not in {"", "[]"}:
+            state = self._logs.setdefault(clock.log, _LogState())
+            if clock.reach.position > state.reach.position and clock.heard not in {"", "[]"}:
                 state.heard.setdefault(clock.reach.position, clock.heard)
-            ahead = state.ahead.get(clock.partition, state.known).upper(clock.reach)
-            if ahead != state.known:
+            ahead = state.ahead.get(clock.partition, state.reach).upper(clock.reach)
+            if ahead != state.reach:
                 state.ahead[clock.partition] = ahead
                 moved.add(clock.log)
         times: dict[tuple[str, str], BrokerTime] = {}
         for log in sorted(moved):
-            heard = self._settle(self._logs[log], partitions)
-            time = self._time(log, heard)
+            time = _time(log, *_advance(self._logs[log], partitions))
             if time is not None:
                 before = times.get(log[:2])
-                times[log[:2]] = time if before is None else _both(before, time)
-        told = [time for key, time in sorted(times.items()) if time.heard or time.at_ms > self._told.get(key, -1)]
-        self._told.update({time.log[:2]: max(time.at_ms, self._told.get(time.log[:2], -1)) for time in told})
-        self._forget()
-        return told
+                times[log[:2]] = time if before is None else _merged(before, time)
+        advanced = [time for broker, time in sorted(times.items()) if time.heard or time.at_ms > self._times.get(broker, -1)]
+        self._times.update({time.log[:2]: max(time.at_ms, self._times.get(time.log[:2], -1)) for time in advanced})
+        self._drop_oldest()
+        return advanced
 
-    @staticmethod
-    def _settle(state: _Log, partitions: int) -> tuple[int, ...]:
-        """Moves on to what all partitions say; returns the seconds in which the log is now known to have lines."""
-        reach = state.ahead.get(0, state.known)
-        for partition in range(1, partitions):
-            reach = reach.lower(state.ahead.get(partition, state.known))
-        state.known = state.known.upper(reach)
-        state.ahead = {partition: ahead for partition, ahead in state.ahead.items() if ahead != state.known}
-        state.seen = state.seen[np.searchsorted(state.seen, state.known.position, "right") :]
-        settled = sorted(position for position in state.heard if position <= state.known.position)
-        return tuple(second for position in settled for second in heard_seconds(state.heard.pop(position)))
-
-    def _time(self, log: LogName, heard: tuple[int, ...]) -> BrokerTime | None:
-        known = self._logs[log].known
-        at_ms = max(known.at_ms, known.read_ms - READ_MARGIN_MS)
-        return BrokerTime(log, known.position, at_ms, heard, known.read_ms >= 0) if at_ms >= 0 else None
-
-    def _forget(self) -> None:
-        if len(self._logs) > LOGS_KEPT:
-            oldest = sorted(self._logs, key=lambda log: (self._logs[log].known.at_ms, log))
-            for log in oldest[: len(self._logs) - LOGS_KEPT]:
+    def _drop_oldest(self) -> None:
+        if len(self._logs) > self._logs_kept:
+            oldest = sorted(self._logs, key=lambda log: (self._logs[log].reach.at_ms, log))
+            for log in oldest[: len(self._logs) - self._logs_kept]:
                 del self._logs[log]
+
+    def uncovered(self, log: LogName) -> list[int]:
+        """Positions of a log's lines that no clock covers in all partitions."""
+        return list(map(int, self._logs[log].arrived))
 
     def encode(self) -> bytes:
         """The state as bytes."""
         logs = [
-            (*log, state.known, list(state.ahead.items()), list(state.heard.items()), state.seen.tobytes(), state.damages)
+            (*log, state.reach, list(state.ahead.items()), list(state.heard.items()), state.arrived.tobytes(), state.damages)
             for log, state in self._logs.items()
         ]
-        data: bytes = msgpack.packb((STATE_VERSION, logs, [(*key, at_ms) for key, at_ms in self._told.items()]))
-        return data
+        return msgspec.msgpack.encode((STATE_VERSION, logs, [(*broker, at_ms) for broker, at_ms in self._times.items()]))
 
     @classmethod
     def decode(cls, data: bytes) -> Gate:
-        """The state that `encode` wrote. ValueError: another version did."""
-        version, logs, told = msgpack.unpackb(data, strict_map_key=False)
+        """The state that `encode` wrote. ValueError: another version wrote it."""
+        version = msgspec.msgpack.decode(data)[0]
         if version != STATE_VERSION:
             raise ValueError(f"the topic's state is of version {version}, this program reads {STATE_VERSION}")
+        _, logs, times = msgspec.msgpack.decode(data, type=_StoredState)
         gate = cls()
-        for cluster, broker, origin, known, ahead, heard, seen, damages in logs:
-            gate._logs[LogName(cluster, broker, origin)] = _Log(
-                Reach(*known),
-                {partition: Reach(*reach) for partition, reach in ahead},
-                dict(heard),
-                np.frombuffer(seen, np.int64),
-                damages,
-            )
-        gate._told = {(cluster, broker): at_ms for cluster, broker, at_ms in told}
+        for cluster, broker, origin, reach, ahead, heard, arrived, damages in logs:
+            state = _LogState(reach, dict(ahead), dict(heard), np.frombuffer(arrived, np.int64), damages)
+            gate._logs[LogName(cluster, broker, origin)] = state
+        gate._times = {(cluster, broker): at_ms for cluster, broker, at_ms in times}
         return gate
 
 
-def _both(one: BrokerTime, other: BrokerTime) -> BrokerTime:
-    """The later of two times of a broker, and all that was heard."""
+def _advance(state: _LogState, partitions: int) -> tuple[Reach, tuple[int, ...]]:
+    """Advances to what all partitions have; returns the new reach, and the seconds in which the log now certainly has lines."""
+    reach = state.ahead.get(0, state.reach)
+    for partition in range(1, partitions):
+        reach = reach.lower(state.ahead.get(partition, state.reach))
+    state.reach = state.reach.upper(reach)
+    state.ahead = {partition: ahead for partition, ahead in state.ahead.items() if ahead != state.reach}
+    state.arrived = state.arrived[np.searchsorted(state.arrived, state.reach.position, "right") :]
+    covered = sorted(position for position in state.heard if position <= state.reach.position)
+    return state.reach, tuple(second for position in covered for second in heard_seconds(state.heard.pop(position)))
+
+
+def _time(log: LogName, reach: Reach, heard: tuple[int, ...]) -> BrokerTime | None:
+    at_ms = max(reach.at_ms, reach.read_ms - READ_MARGIN_MS)
+    return BrokerTime(log, reach.position, at_ms, heard, reach.read_ms >= 0) if at_ms >= 0 else None
+
+
+def _merged(one: BrokerTime, other: BrokerTime) -> BrokerTime:
+    """The later of two times of a broker, with the seconds of both."""
     later = other if other.at_ms > one.at_ms else one
     return BrokerTime(later.log, later.position, later.at_ms, one.heard + other.heard, one.followed or other.followed)

@@ -126,7 +126,7 @@ def state_partitions(cluster, name):
 
 def test_the_executors_python_has_neither_the_project_nor_its_packages(cluster):
     """Or the other tests would prove nothing."""
-    for name in ("jobs", "coordinator_model", "schemas", "msgpack", "pandas", "pyarrow"):
+    for name in ("jobs", "coordinator_model", "schemas", "msgspec", "pandas", "pyarrow"):
         tried = subprocess.run(
             [cluster.bare_python, "-c", f"import {name}"],
             check=False,
@@ -200,4 +200,4 @@ def test_executors_that_do_not_share_the_lakehouse_are_found_before_the_first_ba
 def test_a_package_that_was_not_shipped_is_named(cluster, shipped, settings, tmp_path):
     query = cluster.submit("not-shipped", *track(tmp_path, settings), ship=("--py-files", str(shipped[0])))
     assert query.wait(timeout=600) == 2
-    assert "the executors cannot run this project: ModuleNotFoundError: No module named 'msgpack'" in cluster.output("not-shipped")
+    assert "the executors cannot run this project: ModuleNotFoundError: No module named 'msgspec'" in cluster.output("not-shipped")
