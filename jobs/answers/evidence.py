@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
@@ -19,10 +19,10 @@ from coordinator_model.events import PROMPT_MS
 from jobs.answers.duckdb_views import QuestionReader
 from jobs.common.errors import EvidenceError
 from jobs.common.times import epoch_ms, iso
-from jobs.logs.bytes import open_log
-from jobs.logs.client_reader import ClientTimes
+from jobs.logs.client_judge import ClientTimes
 from jobs.logs.files import LogFile, discover
-from jobs.logs.record_reader import record_time
+from jobs.logs.lines import numbered_lines
+from jobs.logs.record_judge import record_time
 from jobs.logs.times import SECOND, SECONDS
 
 VIEWS: Final = {
@@ -43,8 +43,6 @@ _BEATS: Final = """
 _MINUTE_MS: Final = 60_000
 _CLIENT_TIMES: Final = ClientTimes("UTC")
 _ID: Final = re.compile(r"[frst][0-9a-f]{3,11}")
-_BLOCK_BYTES: Final = 1 << 20
-_KEPT_BYTES: Final = 1 << 20  # of one line: more is never shown
 
 
 @dataclass(frozen=True)
@@ -170,7 +168,7 @@ def _find(origin: str, wanted: dict[int, Clock | None], files: Sequence[LogFile]
         left = {number: clock for number, clock in wanted.items() if number not in found}
         if not left:
             break
-        for number, text in read_lines(file.path, left):
+        for number, text in numbered_lines(file.path, left):
             clock = left[number]
             if clock.fits(text) if clock is not None else file.origin == origin:
                 found[number] = (file.path, text)
@@ -181,30 +179,6 @@ def _place(origin: str) -> tuple[str, str]:
     """The folder of a log, and its name without what rotation adds: server.log.2026-03-01-10.gz is of server."""
     folder, _, name = origin.rpartition("/")
     return folder, re.split(r"\.log|-\d+\.log|\.jsonl", name, maxsplit=1)[0]
-
-
-def read_lines(path: Path, numbers: Iterable[int]) -> Iterator[tuple[int, bytes]]:
-    """These lines of a log, plain or gzip, without their ends. What is longer than can be shown is cut."""
-    wanted = set(numbers)
-    last = max(wanted, default=0)
-    try:
-        log = open_log(path)
-    except OSError:
-        return
-    number, begun = 1, b""
-    try:
-        while number <= last and (block := log.read(_BLOCK_BYTES)):
-            *ended, rest = block.split(b"\n")
-            for piece in ended:
-                if number in wanted:
-                    yield number, (begun + piece)[:_KEPT_BYTES].rstrip(b"\r")
-                number, begun = number + 1, b""
-            if number in wanted and len(begun) < _KEPT_BYTES:
-                begun += rest
-        if begun and number in wanted:
-            yield number, begun[:_KEPT_BYTES].rstrip(b"\r")
-    finally:
-        log.close()
 
 
 def to_json(proofs: Sequence[ProvenRow]) -> str:

@@ -42,7 +42,7 @@ def dump_offsets(bootstrap: str, *, config: Path | None, out: Path | None, follo
     """
     from jobs.kafka.clients import Cluster
     from jobs.kafka.dump_offsets import dump_to_file
-    from jobs.logs.record_reader import is_record_file
+    from jobs.logs.record_judge import is_record_file
 
     if out is not None and (not is_record_file(out.name) or out.suffix == ".gz"):
         raise UserError(f"--out {out}: name it *.jsonl, or `rebalance run` will pass it over")

@@ -31,7 +31,7 @@ from jobs.common.errors import UserError
 from jobs.common.java import check_java, java_program
 from jobs.common.places import KAFKA_VERSION, OTHER_KAFKA, kafka_jar_dir
 from jobs.demo.bound import bound
-from jobs.logs.reader import GROUP_APIS
+from jobs.logs.broker_judge import GROUP_APIS
 
 if TYPE_CHECKING:
     from typing_extensions import Self

@@ -1,4 +1,4 @@
-"""`rebalance dump-offsets`: writes the records of `__consumer_offsets` that describe groups as lines of JSON (jobs/logs/record_reader.py).
+"""`rebalance dump-offsets`: writes the records of `__consumer_offsets` that describe groups as lines of JSON (jobs/logs/record_judge.py).
 
 A dump reads each partition from its first record, or from behind the last one that the file has, to its end when the dump began. It keeps
 the records of each partition in a temporary file, and then writes all of them in the order of their times, which is how the pipeline

@@ -9,8 +9,8 @@ from coordinator_model.events import CLIENTS
 from jobs.common.errors import UserError
 from jobs.kafka.ship_state import ShipTarget
 from jobs.logs.bytes import LogBytes, open_log
-from jobs.logs.files import LogFile, head_of, is_log_name, printable, walk
-from jobs.logs.record_reader import is_record_file, source_of
+from jobs.logs.files import LogFile, file_name_text, head_of, is_log_name, walk
+from jobs.logs.record_judge import is_record_file, record_source
 
 
 class Finder:
@@ -55,9 +55,9 @@ class Finder:
         return [self._log(path.with_name(name), (name,)) for name in rotated if path.with_name(name).is_file()]
 
     def _log(self, path: Path, parts: tuple[str, ...]) -> LogFile:
-        broker, origin = self._target.broker, printable("/".join(parts))
+        broker, origin = self._target.broker, file_name_text("/".join(parts))
         if is_record_file(path.name):
-            broker = parts[-2] if len(parts) > 1 else source_of(head_of(path))
+            broker = parts[-2] if len(parts) > 1 else record_source(head_of(path))
         elif CLIENTS in parts[:-1]:
             broker = CLIENTS
         elif broker == CLIENTS:

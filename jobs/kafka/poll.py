@@ -1,4 +1,4 @@
-"""`rebalance poll`: lists and describes the groups of a cluster at intervals, and writes lines of JSON (jobs/logs/record_reader.py).
+"""`rebalance poll`: lists and describes the groups of a cluster at intervals, and writes lines of JSON (jobs/logs/record_judge.py).
 
 It serves clusters whose broker logs are out of reach. A group gets a line when it is first seen and whenever it has changed; every poll
 ends with a sign of life. Times are those of this machine.

@@ -15,7 +15,7 @@ import msgspec
 
 from jobs.common.errors import UserError
 from jobs.common.files import write_whole
-from jobs.logs.slicer import Stream, stream_of, streams_state
+from jobs.logs.streams import Stream, stream_of, streams_state
 
 if TYPE_CHECKING:
     from typing_extensions import Self

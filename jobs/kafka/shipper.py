@@ -21,10 +21,11 @@ from jobs.kafka.outbox import DeliveryError, Outbox, StoppedError
 from jobs.kafka.ship_state import ShipState
 from jobs.kafka.topic_records import Header, clock_headers, line_headers, line_source, log_headers, record_key
 from jobs.logs.bytes import HEAD_BYTES
+from jobs.logs.faults import DAMAGED_FILE, TOO_LONG, faulty_text
 from jobs.logs.files import LogFile
-from jobs.logs.reader import DAMAGED_FILE, TOO_LONG, shown
-from jobs.logs.record_reader import is_record_file
-from jobs.logs.slicer import Slice, Slicer, SlicerSettings, Stream, stem
+from jobs.logs.record_judge import is_record_file
+from jobs.logs.slicer import Slice, Slicer, SlicerSettings
+from jobs.logs.streams import Stream, stem
 from jobs.logs.times import NEVER, looks_like_time
 from schemas.names import CLOCK, LINE
 
@@ -180,7 +181,7 @@ class Shipper(Slicer):
                 source = line_source(stream.broker, text)
                 key = record_key(source, text, context, stream.label)
                 if len(text) + 4 * len(context) > most:
-                    text, fault = shown(text), fault or TOO_LONG
+                    text, fault = faulty_text(text), fault or TOO_LONG
                 position = 0 if fault == DAMAGED_FILE else kept.positions[row]  # the record is about the file, not about a line
                 counts[stream] += position > 0
                 send(text, key, line_headers(shared, source, position, kept.ats[row], fault, context))
@@ -190,7 +191,7 @@ class Shipper(Slicer):
     def _send_tick(self, stream: Stream) -> None:
         """Sends to all partitions how far a log was read. All of its lines up to there have arrived."""
         mark = stream.reader.mark if stream.reader else stream.mark
-        heard = stream.reader.take_heard() if stream.reader else []
+        heard = stream.reader.take_seconds() if stream.reader else []
         headers = clock_headers(
             self._shared(stream, CLOCK),
             mark.line,

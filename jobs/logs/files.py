@@ -9,7 +9,7 @@ The folder names carry what the lines do not say. Understood are
 
 What lies deeper belongs to the broker above it. Rotated files count: every file whose name has `.log` in it.
 
-Beside brokers a cluster may have the folders `offsets` and `poll` with files of records (record_lines.py), `*.jsonl[.gz]`.
+Beside brokers a cluster may have the folders `offsets` and `poll` with files of records (record_judge.py), `*.jsonl[.gz]`.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from typing import Final
 
 from coordinator_model.events import CLIENTS
 from jobs.logs.bytes import open_log
-from jobs.logs.record_reader import FOLDERS, is_record_file, source_of
+from jobs.logs.record_judge import FOLDERS, is_record_file, record_source
 
 DEFAULT_CLUSTER: Final = "default"
 DEFAULT_BROKER: Final = "broker-0"
@@ -54,23 +54,23 @@ def discover(root: Path, *, cluster: str = DEFAULT_CLUSTER, broker: str = DEFAUL
     if not root.exists():
         raise FileNotFoundError(f"no such file or folder: {root}")
     if root.is_file() and is_record_file(root.name):
-        return [LogFile(cluster, source_of(head_of(root)), printable(root.name), root)]
+        return [LogFile(cluster, record_source(head_of(root)), file_name_text(root.name), root)]
     if root.is_file():
-        return [LogFile(cluster, broker, printable(root.name), root)]
+        return [LogFile(cluster, broker, file_name_text(root.name), root)]
     found = list(walk(root))
     folders_with_logs = {parts[0] for parts in found if len(parts) == 2 or parts[0] == CLIENTS}
-    own_name = printable(root.resolve().name) or cluster
+    own_name = file_name_text(root.resolve().name) or cluster
     files = []
     for parts in found:
         if len(parts) == 1:
             names = (cluster, broker)
         elif parts[0] in folders_with_logs:
-            names = (own_name, printable(parts[0]))
+            names = (own_name, file_name_text(parts[0]))
         else:
-            names = (printable(parts[0]), printable(parts[1]))
+            names = (file_name_text(parts[0]), file_name_text(parts[1]))
         if is_record_file(parts[-1]):
             names = (names[0] if len(parts) > 2 else own_name, parts[-2])
-        files.append(LogFile(*names, printable("/".join(parts)), root.joinpath(*parts)))
+        files.append(LogFile(*names, file_name_text("/".join(parts)), root.joinpath(*parts)))
     return sorted(files)
 
 
@@ -105,6 +105,6 @@ def head_of(path: Path) -> bytes:
         file.close()
 
 
-def printable(name: str) -> str:
+def file_name_text(name: str) -> str:
     """A file name as text: bytes that are not UTF-8 become escapes, for a table cannot hold them."""
     return os.fsencode(name).decode("utf-8", "backslashreplace")

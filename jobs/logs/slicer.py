@@ -13,22 +13,28 @@ from __future__ import annotations
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 from coordinator_model.events import CLIENTS
-from jobs.logs.bytes import NO_FILE, Fingerprint, LogBytes, Signature, open_log
-from jobs.logs.client_reader import ClientLogReader, ClientTimes
+from jobs.logs.broker_judge import BrokerJudge
+from jobs.logs.bytes import NO_FILE, Fingerprint, Signature, open_log
+from jobs.logs.client_judge import ClientJudge, ClientTimes
 from jobs.logs.files import LogFile
-from jobs.logs.reader import FOREVER, Kept, LogReader, Mark, Settle, Verdict
-from jobs.logs.record_reader import RecordReader, RecordTimes, is_record_file
+from jobs.logs.judge import LineJudge
+from jobs.logs.jumps import JumpLimits, LogEnd
+from jobs.logs.lines import LINE_LIMITS, LineLimits
+from jobs.logs.mark import KeptLines, Mark
+from jobs.logs.reader import FOREVER, LogReader
+from jobs.logs.record_judge import RecordJudge, RecordTimes, is_record_file
+from jobs.logs.streams import Stream, stem
 from jobs.logs.times import NEVER, LocalTimes
 
 _OVERFULL: Final = 2  # times its size that a slice may grow to, so that all logs end at the same time in it
 _SHORT_HEAD: Final = 256  # bytes; logs that begin alike up to here, and end, are the same only under the same name
 _TINY_HEAD: Final = 64  # bytes; below, nothing can be said: a timestamp alone is 25
-ABSENT_KEPT: Final = 1_000  # logs that are gone, remembered in case they come back
 
 
 @dataclass(frozen=True)
@@ -40,84 +46,21 @@ class SlicerSettings:
     slice_lines: int = 100_000  # lines read for a slice, about
     slice_bytes: int = 64 << 20  # of text in a slice, about
     tolerance_ms: int = 60_000  # a line further ahead of its log than this must be confirmed by those after it
-    believable_ms: int = 3_600_000  # a jump up to this is believed where no line is left to confirm it
     delays: Mapping[str, int] = field(default_factory=dict)  # ms by broker: its lines come so much later than others'
     poll_seconds: float = 1.0  # following: how often to look for more
     patience_seconds: float = 10.0  # following: how long to wait for lines that confirm a jump
+    limits: LineLimits = LINE_LIMITS
 
     def __post_init__(self) -> None:
         if self.slice_lines < 1:
             raise ValueError("a slice has at least one line, an input at least one slice")
 
 
-class Stream:
-    """One log being read, whatever files it goes through."""
-
-    def __init__(self, file: LogFile, fingerprint: Fingerprint, mark: Mark, seen: Signature | None) -> None:
-        self.cluster = file.cluster
-        self.broker = file.broker
-        self.origin = file.origin
-        self.fingerprint = fingerprint
-        self.mark = mark  # as of the last slice; the reader's runs ahead while one is made
-        self.seen = seen  # the file when everything in it had been read
-        self.file: LogFile | None = None  # None: not there at present
-        self.signature = Signature(0, 0)
-        self.reader: LogReader | None = None
-        self.due_ms = NEVER  # time of the next line
-        self.waiting = False  # ... which is a jump not settled
-        self.clock_line = mark.line  # lines that CLOCK and LINE records stand for so far
-        self.grown_at = 0.0  # monotonic seconds
-        self.label = ""  # what a shipper calls it for good, whatever its files are called
-        self.shipped = 0  # lines of it that a shipper delivered
-
-    @property
-    def key(self) -> tuple[str, str, str]:
-        """Cluster, broker, origin: what its rows bear."""
-        return self.cluster, self.broker, self.origin
-
-    @property
-    def newest_ms(self) -> int:
-        """Newest time read, epoch ms, or NEVER."""
-        return self.reader.mark.newest_ms if self.reader else self.mark.newest_ms
-
-    @property
-    def has_more(self) -> bool:
-        """Whether there is more to read for now."""
-        return self.reader is not None and self.due_ms != FOREVER
-
-    def open(self) -> LogBytes:
-        """Opens the file; checks that it still is this log, for it may have been rotated a moment ago."""
-        assert self.file is not None
-        try:
-            log = open_log(self.file.path)
-        except FileNotFoundError:
-            return LogBytes()
-        if not self.fingerprint.fits(log.head()):
-            log.close()
-            return LogBytes()
-        return log
-
-    def look_ahead(self, settle: Settle = Settle.HOLD, witness_ms: int = NEVER) -> None:
-        """Finds out what comes next."""
-        assert self.reader is not None
-        self.due_ms, verdict = self.reader.peek(settle, witness_ms)
-        self.waiting = verdict is Verdict.OPEN
-
-    def bytes_read(self) -> int:
-        """Bytes of the file read so far, as it lies on disk."""
-        if self.file is None:
-            return 0
-        if not self.has_more:
-            return self.signature.size
-        source = self.reader.source if self.reader else None
-        return min(source.file_position(), self.signature.size) if source else 0
-
-
 @dataclass
 class Slice:
     """A slice in the making."""
 
-    kept: Kept = field(default_factory=Kept)
+    kept: KeptLines = field(default_factory=KeptLines)
     parts: list[tuple[Stream, int]] = field(default_factory=list)  # whose rows, and how many
     lines_read: int = 0
     sources: dict[tuple[str, str, str], Stream] = field(default_factory=dict)  # that were read from
@@ -131,8 +74,7 @@ class Slicer:
         self.settings = settings
         self.duplicates: list[LogFile] = []  # files passed over because their content was read under another name
         self._find = find
-        self._times: dict[str, LocalTimes] = {}
-        self._client_times: dict[str, ClientTimes] = {}
+        self._times: dict[tuple[type[LocalTimes], str], LocalTimes] = {}  # by kind and zone
         self._looks: dict[Path, tuple[Signature, bytes]] = {}
         self._stop: Callable[[], bool] | None = None
         self._streams: list[Stream] = []
@@ -173,10 +115,8 @@ class Slicer:
             stream = self._match(file, head)
             self._attach(stream, file, signature, head)
         for stream in self._streams:
-            if stream.file is None and stream.reader is not None:
-                stream.mark = stream.reader.mark
-                stream.reader.close()
-                stream.reader = None
+            if stream.file is None:
+                stream.stop_reading()
         self._streams.sort(key=lambda s: s.key)
 
     def _look_at(self, path: Path) -> tuple[Signature, bytes]:
@@ -203,7 +143,7 @@ class Slicer:
         ]
         if known:
             return max(known, key=lambda s: (s.fingerprint.size, s.origin == file.origin))
-        stream = Stream(file, Fingerprint.of(head), Mark(), None)
+        stream = Stream(file, Fingerprint.of(head))
         self._streams.append(stream)
         return stream
 
@@ -214,9 +154,7 @@ class Slicer:
         stream.fingerprint = Fingerprint.of(head)
         if unchanged:
             return
-        if stream.reader is not None:
-            stream.mark = stream.reader.mark
-            stream.reader.close()
+        stream.stop_reading()
         stream.grown_at = time.monotonic()
         stream.reader = self._reader(stream, file)
         if stream.seen == signature:
@@ -231,7 +169,7 @@ class Slicer:
     def _may_be_damaged(self, stream: Stream) -> bool:
         """Whether a log without lines left still has to say why it ends; it then comes next."""
         assert stream.reader is not None
-        if not stream.reader.damage or stream.reader.mark.damage_told or not stream.reader.final:
+        if self._follow or not stream.reader.has_damage_to_tell:
             return False
         stream.due_ms = NEVER
         return True
@@ -252,18 +190,21 @@ class Slicer:
         """Reads a stream from its mark on."""
         settings = self.settings
         zone = settings.timezones.get(stream.cluster, settings.timezone)
-        options = {"tolerance_ms": settings.tolerance_ms, "believable_ms": settings.believable_ms}
-        final = not self._follow
+        judge: Callable[[Mark], LineJudge] = BrokerJudge
+        times: type[LocalTimes] = LocalTimes
         if is_record_file(file.path.name):
-            return RecordReader(stream.open, RecordTimes(), stream.mark, final=final, **options)
-        if stream.broker == CLIENTS:
-            if zone not in self._client_times:
-                self._client_times[zone] = ClientTimes(zone)
-            group = _group_folder(stream.origin)
-            return ClientLogReader(stream.open, self._client_times[zone], stream.mark, group=group, final=final, **options)
-        if zone not in self._times:
-            self._times[zone] = LocalTimes(zone)
-        return LogReader(stream.open, self._times[zone], stream.mark, final=final, **options)
+            judge, times = RecordJudge, RecordTimes
+        elif stream.broker == CLIENTS:
+            judge, times = partial(ClientJudge, group=_group_folder(stream.origin)), ClientTimes
+        return LogReader(
+            stream.open,
+            self._times.setdefault((times, zone), times(zone)),
+            stream.mark,
+            judge=judge,
+            final=not self._follow,
+            jumps=JumpLimits(settings.tolerance_ms),
+            limits=settings.limits,
+        )
 
     # Cutting.
 
@@ -318,7 +259,7 @@ class Slicer:
         for stream in self._streams:
             if stream.has_more and not stream.waiting and self._due(stream) <= until:
                 progress = True
-                self._take(slice_, stream, self._limit(stream, until), max_lines, settle=Settle.HOLD)
+                self._take(slice_, stream, self._limit(stream, until), max_lines, log_end=LogEnd.HOLD)
         return any(self._settle(slice_, stream, max_lines) for stream in self._unsettled(until)) or progress
 
     def _unsettled(self, until: int) -> list[Stream]:
@@ -341,7 +282,7 @@ class Slicer:
     def _settle(self, slice_: Slice, stream: Stream, max_lines: int) -> bool:
         """Decides about a jump in time that the log itself leaves open, and reads up to it; False if it stays open."""
         idle = time.monotonic() - stream.grown_at > self.settings.patience_seconds
-        settle = Settle.END if not self._follow else Settle.IDLE if idle else Settle.HOLD
+        log_end = LogEnd.END if not self._follow else LogEnd.IDLE if idle else LogEnd.HOLD
         witness = max(
             (
                 max(s.newest_ms, s.due_ms if s.has_more and not s.waiting else NEVER)
@@ -350,7 +291,7 @@ class Slicer:
             ),
             default=NEVER,
         )
-        return self._take(slice_, stream, stream.due_ms, max_lines, settle=settle, witness=witness)
+        return self._take(slice_, stream, stream.due_ms, max_lines, log_end=log_end, witness=witness)
 
     def _take(
         self,
@@ -359,7 +300,7 @@ class Slicer:
         limit: int,
         max_lines: int,
         *,
-        settle: Settle,
+        log_end: LogEnd,
         witness: int = NEVER,
     ) -> bool:
         """Reads from one log into the slice; False if nothing came of it."""
@@ -372,7 +313,7 @@ class Slicer:
             until_ms=limit,
             max_lines=max_lines,
             max_bytes=FOREVER if max_lines == FOREVER else max(self.settings.slice_bytes, kept.size + 1),
-            settle=settle,
+            log_end=log_end,
             witness_ms=witness,
         )
         stream.look_ahead()
@@ -399,34 +340,6 @@ class Slicer:
         return stream.due_ms if stream.due_ms == NEVER else stream.due_ms + self._delay(stream)
 
 
-def streams_state(streams: list[Stream]) -> list[dict[str, Any]]:
-    """What to write down of logs, those that are gone as far as they are remembered."""
-    present = [s for s in streams if s.file is not None]
-    absent = sorted((s for s in streams if s.file is None), key=lambda s: s.newest_ms)
-    return [_stream_state(s) for s in present + absent[-ABSENT_KEPT:]]
-
-
-def _stream_state(stream: Stream) -> dict[str, Any]:
-    state = {
-        "cluster": stream.cluster,
-        "broker": stream.broker,
-        "origin": stream.origin,
-        "fingerprint": stream.fingerprint,
-        "mark": asdict(stream.reader.mark if stream.reader else stream.mark),
-        "seen": stream.seen,
-    }
-    return state | {"label": stream.label, "shipped": stream.shipped} if stream.label else state
-
-
-def stream_of(entry: Mapping[str, Any]) -> Stream:
-    """A log as it was written down."""
-    file = LogFile(entry["cluster"], entry["broker"], entry["origin"], Path())
-    seen = Signature(*entry["seen"]) if entry["seen"] else None
-    stream = Stream(file, Fingerprint(*entry["fingerprint"]), Mark(**entry["mark"]), seen)
-    stream.label, stream.shipped = entry.get("label", ""), entry.get("shipped", 0)
-    return stream
-
-
 def _same_log(file: LogFile, head: bytes, other: LogFile, other_head: bytes) -> bool:
     """Whether two files of a broker are the same log, the first perhaps a copy that was cut."""
     if (file.cluster, file.broker) != (other.cluster, other.broker) or not other_head.startswith(head):
@@ -438,8 +351,3 @@ def _group_folder(origin: str) -> str:
     """The group that a client log's folder is named after: the one below `clients`; empty if it lies in `clients` itself."""
     _, _, below = f"/{origin}".rpartition(f"/{CLIENTS}/")
     return below.rpartition("/")[0]
-
-
-def stem(origin: str) -> str:
-    """A log's name without what rotation adds."""
-    return origin.rpartition("/")[2].partition(".log")[0]

@@ -26,8 +26,9 @@ from pyspark.sql.types import DataType, LongType, StringType, TimestampType
 
 from jobs.common.files import sync, write_whole
 from jobs.logs.files import LogFile, discover
-from jobs.logs.reader import Kept
-from jobs.logs.slicer import Slice, Slicer, SlicerSettings, Stream, stream_of, streams_state
+from jobs.logs.mark import KeptLines
+from jobs.logs.slicer import Slice, Slicer, SlicerSettings
+from jobs.logs.streams import Stream, stream_of, streams_state
 from jobs.logs.times import NEVER
 from schemas.names import CLOCK, END, LINE
 from schemas.raw_lines import SCHEMA
@@ -161,7 +162,7 @@ class Spool(Slicer):
             if stream.has_more and stream.file is not None:
                 reader = self._reader(stream, stream.file)
                 delay = self._delay(stream)
-                while reader.read(kept := Kept(), max_lines=self.settings.slice_lines):
+                while reader.read(kept := KeptLines(), max_lines=self.settings.slice_lines):
                     seconds.update((at + delay) // 1000 for at in kept.ats if at is not None)
                 reader.close()
         total, passed = sum(seconds.values()), 0
@@ -268,7 +269,7 @@ class Spool(Slicer):
             assert stream.reader is not None
             mark = stream.reader.mark
             skipped = mark.line - stream.clock_line - kept[key] + slice_.damaged[key]
-            heard = json.dumps(stream.reader.take_heard(), separators=(",", ":"))
+            heard = json.dumps(stream.reader.take_seconds(), separators=(",", ":"))
             clocks.append((*key[:2], CLOCK, stream.origin, mark.line, _known(mark.newest_ms), heard, skipped))
         return clocks
 

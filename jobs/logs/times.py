@@ -49,6 +49,9 @@ SECONDS: Final = Seconds()
 class LocalTimes:
     """The local times of one zone. Minutes are looked up once: a line costs two dictionary look-ups."""
 
+    exact = False
+    """Whether a time is beyond doubt. Text may be damaged."""
+
     def __init__(self, zone: str) -> None:
         self._zone = ZoneInfo(zone)
         self._minutes: dict[bytes, int | None] = {}

@@ -201,24 +201,3 @@ def test_one_file_as_input(tmp_path, logs):
     write(folder, line(), finding(evidence=json.dumps([ref])))
     assert texts(folder, logs / ORIGIN) == [LINES[9]]  # no time is known of it: the name alone decides
     assert texts(folder, logs) == [None]
-
-
-@pytest.mark.parametrize("ends", [b"\n", b""])
-@pytest.mark.parametrize("compressed", [False, True])
-def test_lines_are_counted_as_ingest_counts_them(tmp_path, monkeypatch, ends, compressed):
-    monkeypatch.setattr(evidence, "_BLOCK_BYTES", 7)
-    content = b"first\r\n\n" + b"x" * 50 + b"\nlast" + ends
-    path = tmp_path / "a.log"
-    path.write_bytes(gzip.compress(content) if compressed else content)
-    assert dict(evidence.read_lines(path, [1, 2, 3, 4, 5])) == {1: b"first", 2: b"", 3: b"x" * 50, 4: b"last"}
-    assert dict(evidence.read_lines(path, [3])) == {3: b"x" * 50}
-    assert dict(evidence.read_lines(path, [])) == {}
-    assert dict(evidence.read_lines(tmp_path / "none", [1])) == {}
-
-
-def test_a_line_without_end_takes_no_more_memory_than_is_shown(tmp_path, monkeypatch):
-    monkeypatch.setattr(evidence, "_BLOCK_BYTES", 1_000)
-    monkeypatch.setattr(evidence, "_KEPT_BYTES", 2_500)
-    (tmp_path / "a.log").write_bytes(b"y" * 10_000)
-    ((_, text),) = evidence.read_lines(tmp_path / "a.log", [1])
-    assert text == b"y" * 2_500

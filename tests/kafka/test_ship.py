@@ -19,7 +19,8 @@ from jobs.kafka.ship_state import ShipState, ShipTarget
 from jobs.kafka.shipper import Shipper, ShipSettings, settings_with_zone
 from jobs.kafka.topic_records import clock_headers, line_headers, line_source, log_headers, record_key
 from jobs.logs.bytes import open_log
-from jobs.logs.reader import Kept, LogReader
+from jobs.logs.mark import KeptLines
+from jobs.logs.reader import LogReader
 from jobs.logs.times import LocalTimes
 from schemas import names
 from tests.kafka.topic_reader import RecordError, read_record
@@ -82,7 +83,7 @@ def ship(folder, topic, *, inputs=("in",), once=True, stopped=lambda: False, com
 
 def kept(path):
     """What LogReader keeps of one file."""
-    found = Kept()
+    found = KeptLines()
     reader = LogReader(lambda: open_log(path), LocalTimes("UTC"))
     while reader.read(found):
         pass

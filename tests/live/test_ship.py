@@ -20,7 +20,8 @@ import pytest
 from jobs.cli.entry import main
 from jobs.demo.local_broker import LocalBroker
 from jobs.logs.bytes import open_log
-from jobs.logs.reader import Kept, LogReader
+from jobs.logs.mark import KeptLines
+from jobs.logs.reader import LogReader
 from jobs.logs.times import LocalTimes
 from schemas.names import CLOCK, LINE
 from tests.kafka.topic_reader import topic_records
@@ -189,7 +190,7 @@ def test_a_recording_arrives_as_log_reader_keeps_it(broker, tmp_path):
             assert record.position not in rows
             rows[record.position] = (record.at_ms, record.text, record.fault, record.source, partition)
     for path in RECORDING.iterdir():
-        kept = Kept()
+        kept = KeptLines()
         reader = LogReader(lambda path=path: open_log(path), LocalTimes("UTC"))
         while reader.read(kept):
             pass

@@ -8,9 +8,12 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from jobs.logs import reader as log_lines
+from jobs.logs import faults
 from jobs.logs.bytes import UNREADABLE, open_log
-from jobs.logs.reader import FOREVER, Kept, LogReader, Mark, Settle
+from jobs.logs.jumps import Jump, LogEnd
+from jobs.logs.lines import LineLimits
+from jobs.logs.mark import KeptLines, Mark
+from jobs.logs.reader import FOREVER, LogReader
 from jobs.logs.times import NEVER, LocalTimes
 from tests.logs.log_makers import START_MS, coordinator, fetch, other, request, stamp, write
 
@@ -24,7 +27,7 @@ def reader(path, mark=None, zone="UTC", **options):
 
 
 def read(path, **options):
-    kept = Kept()
+    kept = KeptLines()
     lines = LogReader.read(r := reader(path, **options), kept)
     r.close()
     return kept, lines
@@ -96,21 +99,21 @@ def test_damaged_requests_are_kept(tmp_path):
     assert judged(tmp_path, lines) == [
         (1, ""),
         (2, ""),
-        (3, log_lines.BAD_API_NAME),
-        (4, log_lines.BAD_API_NAME),
+        (3, faults.BAD_API_NAME),
+        (4, faults.BAD_API_NAME),
         (5, ""),
         (6, ""),
-        (7, log_lines.NOT_A_REQUEST),
-        (8, log_lines.NOT_A_REQUEST),
-        (9, log_lines.NOT_A_REQUEST),
-        (10, log_lines.NO_TIMESTAMP),
-        (11, log_lines.NO_TIMESTAMP),
+        (7, faults.NOT_A_REQUEST),
+        (8, faults.NOT_A_REQUEST),
+        (9, faults.NOT_A_REQUEST),
+        (10, faults.NO_TIMESTAMP),
+        (11, faults.NO_TIMESTAMP),
         (13, ""),
     ]
 
 
 def test_first_line_of_a_request_log_is_judged_by_those_that_follow(tmp_path):
-    assert judged(tmp_path, [b"half of a line", *[fetch(i) for i in range(9)]]) == [(1, log_lines.NO_TIMESTAMP)]
+    assert judged(tmp_path, [b"half of a line", *[fetch(i) for i in range(9)]]) == [(1, faults.NO_TIMESTAMP)]
 
 
 def test_text_form_before_kafka_2_8(tmp_path):
@@ -146,11 +149,11 @@ def test_server_log(tmp_path):
     assert judged(tmp_path, lines) == [
         (2, ""),
         (3, ""),
-        (4, log_lines.NO_TIMESTAMP),
+        (4, faults.NO_TIMESTAMP),
         (5, ""),
         (6, ""),
-        (18, log_lines.NO_TIMESTAMP),
-        (19, log_lines.BAD_TIMESTAMP),
+        (18, faults.NO_TIMESTAMP),
+        (19, faults.BAD_TIMESTAMP),
     ]
 
 
@@ -171,7 +174,7 @@ def test_one_file_for_all_loggers(tmp_path):
         fetch(16),
         b"junk",
     ]
-    assert judged(tmp_path, lines) == [(10, ""), (11, ""), (len(lines), log_lines.NO_TIMESTAMP)]
+    assert judged(tmp_path, lines) == [(10, ""), (11, ""), (len(lines), faults.NO_TIMESTAMP)]
 
 
 # Bytes.
@@ -203,26 +206,25 @@ def test_non_ascii_text_is_text(tmp_path):
     assert rows(read(write(tmp_path / "a.log", [line]))[0]) == [(1, START_MS + 1, line, "")]
 
 
-def test_long_lines(tmp_path, monkeypatch):
-    monkeypatch.setattr(log_lines, "BLOCK_BYTES", 1000)
-    monkeypatch.setattr(log_lines, "MAX_LINE_BYTES", 20_000)
+def test_long_lines(tmp_path):
+    limits = LineLimits(block_bytes=1000, line_bytes=20_000)
     long = request(2, group="g" * 40_000)
     fits = request(4, group="g" * 19_000)
     exact = fits + b"x" * (20_000 - len(fits))
     lines = [request(1), long, request(3), fits, exact, exact + b"x", fetch(5) + b"y" * 50_000, request(6)]
     path = write(tmp_path / "a.log", lines)
-    kept, count = read(path)
+    kept, count = read(path, limits=limits)
     assert count == len(lines)
     assert [(p, f) for p, _, _, f in rows(kept)] == [
         (1, ""), (2, "TOO_LONG"), (3, ""), (4, ""), (5, ""), (6, "TOO_LONG"), (7, "TOO_LONG"), (8, "")
     ]  # fmt: skip
     assert kept.texts[3:5] == [fits, exact]
     assert kept.texts[1] == long[:4096]
-    r = reader(path)
-    r.read(Kept())
+    r = reader(path, limits=limits)
+    r.read(KeptLines())
     assert r.mark.offset == path.stat().st_size
     path.write_bytes(long)  # without an end
-    assert [f for *_, f in rows(read(path)[0])] == ["TOO_LONG"]
+    assert [f for *_, f in rows(read(path, limits=limits)[0])] == ["TOO_LONG"]
 
 
 def test_a_megabyte_is_a_line(tmp_path):
@@ -233,7 +235,7 @@ def test_a_megabyte_is_a_line(tmp_path):
 
 def test_empty_and_binary_files(tmp_path):
     empty = write(tmp_path / "a.log", [])
-    assert read(empty) == (Kept(), 0)
+    assert read(empty) == (KeptLines(), 0)
     (tmp_path / "b.log").write_bytes(bytes(range(256)) * 40)
     kept, count = read(tmp_path / "b.log")
     assert count == 41
@@ -256,7 +258,7 @@ def test_damaged_gzip(tmp_path):
     for name, damaged in [("cut", data[: len(data) // 2]), ("flipped", data[:9000] + b"\0" * 99 + data[9099:])]:
         path = tmp_path / f"{name}.log"
         path.write_bytes(damaged)
-        r, kept = reader(path), Kept()
+        r, kept = reader(path), KeptLines()
         count = r.read(kept)
         assert 0 < count < 2000
         assert r.tell_damage(kept)
@@ -267,7 +269,7 @@ def test_damaged_gzip(tmp_path):
 
 def test_other_compressions_are_named(tmp_path):
     (tmp_path / "a.log.zst").write_bytes(b"\x28\xb5\x2f\xfd" + b"\n" * 100)
-    r, kept = reader(tmp_path / "a.log.zst"), Kept()
+    r, kept = reader(tmp_path / "a.log.zst"), KeptLines()
     assert r.read(kept) == 0
     assert r.tell_damage(kept)
     assert b"zstd" in kept.texts[0]
@@ -321,7 +323,7 @@ def test_outlier_while_the_clock_is_behind(tmp_path):
 
 def test_older_lines_keep_their_time_and_move_none(tmp_path):
     path = write(tmp_path / "a.log", [request(HOUR), request(0), request(HOUR + 1)])
-    r, kept = reader(path), Kept()
+    r, kept = reader(path), KeptLines()
     r.read(kept)
     assert kept.ats == [START_MS + HOUR, START_MS, START_MS + HOUR + 1]
     assert r.mark.newest_ms == START_MS + HOUR + 1
@@ -329,19 +331,19 @@ def test_older_lines_keep_their_time_and_move_none(tmp_path):
 
 def test_an_open_jump_waits_for_its_followers(tmp_path):
     path = write(tmp_path / "a.log", [*[request(i) for i in range(9)], request(5 * HOUR)])
-    r, kept = reader(path, final=False), Kept()
-    assert r.read(kept, settle=Settle.HOLD) == 9
-    assert r.read(kept, settle=Settle.IDLE) == 0  # too far to be believed alone, and the log may go on
-    assert r.read(kept, settle=Settle.HOLD, witness_ms=START_MS + 5 * HOUR) == 1
+    r, kept = reader(path, final=False), KeptLines()
+    assert r.read(kept, log_end=LogEnd.HOLD) == 9
+    assert r.read(kept, log_end=LogEnd.IDLE) == 0  # too far to be believed alone, and the log may go on
+    assert r.read(kept, log_end=LogEnd.HOLD, witness_ms=START_MS + 5 * HOUR) == 1
     r = reader(path, final=False)
-    assert r.read(kept := Kept(), settle=Settle.END) == 10
+    assert r.read(kept := KeptLines(), log_end=LogEnd.END) == 10
     assert list(kept.faults.values()) == ["TIMESTAMP_OUTLIER"]
 
 
 def test_berlin_in_october(tmp_path):
     lines = [b"[2026-10-25 02:59:59,000] DEBUG x", b"[2026-10-25 02:00:00,000] DEBUG x", b"[2026-10-25 03:00:00,000] DEBUG x"]
     path = write(tmp_path / "a.log", [line + request(0)[30:] for line in lines])
-    r, kept = LogReader(lambda: open_log(path), LocalTimes("Europe/Berlin")), Kept()
+    r, kept = LogReader(lambda: open_log(path), LocalTimes("Europe/Berlin")), KeptLines()
     r.read(kept)
     first = kept.ats[0]
     assert [at - first for at in kept.ats] == [0, 1000, HOUR + 1000]
@@ -398,18 +400,16 @@ def test_any_log_is_accounted_for_and_no_cut_matters(tmp_path_factory, lines, en
         assert fault or (at is not None and text == want_lines[position - 1].removesuffix(b"\r"))
         assert len(text.decode()) <= 4096 or not fault
 
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(log_lines, "BLOCK_BYTES", block)
-        kept, mark, total = Kept(), Mark(), 0
-        for lines_at_once, fresh, until in [*cuts, (FOREVER, True, 1 << 60)]:
-            if fresh or total == 0:
-                r = reader(path, mark, zone)
-            total += r.read(kept, max_lines=lines_at_once, until_ms=START_MS + until)
-            mark = r.mark
-        assert rows(kept) == rows(whole)
-        assert total == count
-        assert mark.offset == len(data)
-        assert r.peek() == (FOREVER, log_lines.Verdict.TRUE)
+    kept, mark, total = KeptLines(), Mark(), 0
+    for lines_at_once, fresh, until in [*cuts, (FOREVER, True, 1 << 60)]:
+        if fresh or total == 0:
+            r = reader(path, mark, zone, limits=LineLimits(block_bytes=block))
+        total += r.read(kept, max_lines=lines_at_once, until_ms=START_MS + until)
+        mark = r.mark
+    assert rows(kept) == rows(whole)
+    assert total == count
+    assert mark.offset == len(data)
+    assert r.peek() == (FOREVER, Jump.TRUE)
 
 
 def test_peek_does_not_move(tmp_path):
@@ -417,5 +417,5 @@ def test_peek_does_not_move(tmp_path):
     r = reader(path)
     assert r.peek()[0] == START_MS + 5
     assert r.mark == Mark(requests=3, others=1)
-    assert r.read(Kept()) == 4
+    assert r.read(KeptLines()) == 4
     assert reader(write(tmp_path / "b.log", [b"junk"] * 3)).peek()[0] == NEVER

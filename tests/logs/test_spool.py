@@ -15,13 +15,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from jobs.logs import reader, spool
+from jobs.logs import spool
 from jobs.logs.bytes import open_log
-from jobs.logs.reader import Kept, LogReader
+from jobs.logs.lines import LINE_LIMITS, LineLimits
+from jobs.logs.mark import KeptLines
+from jobs.logs.reader import LogReader
 from jobs.logs.spool import ARROW_SCHEMA, Spool, SpoolSettings
 from jobs.logs.times import LocalTimes
 from tests.logs.log_makers import START_MS, coordinator, fetch, other, request, write
 from tests.logs.test_reader import HOUR, YEARS, logs
+
+SMALL_BLOCKS = LineLimits(block_bytes=2_000)
 
 
 class Consumer:
@@ -118,13 +122,12 @@ def test_however_a_log_is_sliced_it_was_heard_in_the_same_seconds(tmp_path):
     assert heard[0] == heard[1]
 
 
-def test_slices_are_cut_in_time_brokers_together(tmp_path, monkeypatch):
-    monkeypatch.setattr(reader, "BLOCK_BYTES", 2_000)
+def test_slices_are_cut_in_time_brokers_together(tmp_path):
     inputs = brokers(tmp_path / "in", lines=2000)
     write(inputs / "b0/controller.log", [other(i * 60_000) for i in range(60)])  # sparse, and goes on for longer
     burst = [request(100_000 + i // 100) for i in range(3000)]
     write(inputs / "b2/kafka-request.log.1", burst)
-    consumer, reports = run(inputs, tmp_path / "out", slice_lines=500)
+    consumer, reports = run(inputs, tmp_path / "out", slice_lines=500, limits=SMALL_BLOCKS)
     assert len(reports) > 10
     assert max(r.lines_read for r in reports) < 700
     newest = START_MS - 1
@@ -146,10 +149,9 @@ def test_many_small_files_are_not_one_slice(tmp_path):
     assert [r.newest_ms for r in reports] == sorted(r.newest_ms for r in reports)
 
 
-def test_any_number_of_lines_may_have_the_same_time(tmp_path, monkeypatch):
-    monkeypatch.setattr(reader, "BLOCK_BYTES", 2_000)
+def test_any_number_of_lines_may_have_the_same_time(tmp_path):
     write(tmp_path / "in/b/kafka-request.log", [request(7)] * 3000 + [b"junk"] * 3000)
-    _, reports = run(tmp_path / "in", tmp_path / "out", slice_lines=100)
+    _, reports = run(tmp_path / "in", tmp_path / "out", slice_lines=100, limits=SMALL_BLOCKS)
     assert max(r.lines_read for r in reports) <= 300
     assert sum(r.lines_read for r in reports) == 6000
 
@@ -536,7 +538,7 @@ def test_any_input_in_any_slices(tmp_path_factory, inputs, slice_lines, slices, 
 def test_one_log_gives_what_its_reader_gives(tmp_path):
     lines = [(request, fetch)[i % 3 == 0](i) for i in range(500)]
     path = write(tmp_path / "in/b/kafka-request.log", lines)
-    kept = Kept()
+    kept = KeptLines()
     LogReader(lambda: open_log(path), LocalTimes("UTC")).read(kept)
     consumer, _ = run(tmp_path / "in", tmp_path / "out", slice_lines=64)
     assert [r["text"].encode() for r in consumer.of("line")] == kept.texts
@@ -555,4 +557,4 @@ def test_memory_is_bounded_by_a_slice(tmp_path):
     write(tmp_path / "in/b/kafka-request.log", [request(i, group=big) for i in range(400)])
     _, reports = run(tmp_path / "in", tmp_path / "out", slice_bytes=300_000)
     assert len(reports) > 5
-    assert max(r.kept for r in reports) * 10_000 < 300_000 + 2 * reader.BLOCK_BYTES
+    assert max(r.kept for r in reports) * 10_000 < 300_000 + 2 * LINE_LIMITS.block_bytes

@@ -15,8 +15,9 @@ from pyspark.sql.pandas.types import to_arrow_schema
 
 from jobs.logs.bytes import open_log
 from jobs.logs.files import discover
-from jobs.logs.reader import Kept
-from jobs.logs.record_reader import RecordReader, RecordTimes, source_of
+from jobs.logs.mark import KeptLines
+from jobs.logs.reader import LogReader
+from jobs.logs.record_judge import RecordJudge, RecordTimes, record_source
 from jobs.parsing.group_records import line_rows
 from jobs.parsing.rows import PARSED
 
@@ -156,8 +157,8 @@ def test_no_bytes_are_too_much(key, value):
 
 
 def read(path):
-    kept = Kept()
-    reader = RecordReader(lambda: open_log(path), RecordTimes())
+    kept = KeptLines()
+    reader = LogReader(lambda: open_log(path), RecordTimes("UTC"), judge=RecordJudge)
     while reader.read(kept):
         pass
     return kept, reader
@@ -216,4 +217,4 @@ def test_a_file_that_is_named_directly_is_told_by_how_it_begins(tmp_path):
     (tmp_path / "a.jsonl").write_text(json.dumps(ANSWER))
     assert [file.broker for file in discover(tmp_path / "a.jsonl")] == ["poll"]
     assert [file.broker for file in discover(REAL)] == ["offsets"]
-    assert source_of(b'{"format":"rebalance-poll-1"}') == "poll"
+    assert record_source(b'{"format":"rebalance-poll-1"}') == "poll"

@@ -17,8 +17,9 @@ from jobs.cli.entry import cli, main
 from jobs.common.text import printable
 from jobs.kafka.topic_records import line_headers, log_headers, record_key
 from jobs.logs.bytes import open_log
-from jobs.logs.client_reader import ClientLogReader, ClientTimes, _is_ours
-from jobs.logs.reader import Kept
+from jobs.logs.client_judge import ClientJudge, ClientTimes, is_consumer_line
+from jobs.logs.mark import KeptLines
+from jobs.logs.reader import LogReader
 from jobs.pipeline.gate import Clock, Gate, LogName, Reach
 from schemas.names import LINE
 from tests.kafka.topic_reader import read_record
@@ -118,14 +119,14 @@ PARTS = st.sampled_from(
 
 @given(st.lists(PARTS, max_size=12).map(b"".join))
 def test_a_consumers_line_is_told_as_one_pattern_would(line):
-    assert _is_ours(line) == (OLD_OURS.search(line) is not None)
+    assert is_consumer_line(line) == (OLD_OURS.search(line) is not None)
 
 
 def test_no_line_of_an_application_keeps_its_reader_busy(tmp_path):
     log = tmp_path / "app.log"
     log.write_bytes(b"".join(line + b"\n" for line in hostile.slow_clients()))
-    kept = Kept()
-    reader = ClientLogReader(lambda: open_log(log), ClientTimes("UTC"))
+    kept = KeptLines()
+    reader = LogReader(lambda: open_log(log), ClientTimes("UTC"), judge=ClientJudge)
     assert reader.read(kept) == len(hostile.slow_clients())
     for line in hostile.slow_clients():
         assert record_key(CLIENT_SOURCE, line, "", "log")

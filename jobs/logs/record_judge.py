@@ -1,11 +1,11 @@
-"""Files of records that `rebalance dump-offsets` and `rebalance poll` write: one JSON object a line, each with its time.
+"""Decides which lines are kept of the files that `rebalance dump-offsets` and `rebalance poll` write: one JSON object a line.
 
     {"format":"rebalance-offsets-1","from":"…","began":"…"}                    the first line: makes two dumps differ from the start
     {"timestamp":1795242559456,"partition":7,"offset":812,"key":"AAIABm9yZGVycw==","value":"AAMACGNv…"}
     {"timestamp":1795242560012,"group":"orders","state":"Stable","members":[…]}
 
-They lie in folders named `offsets` and `poll` inside a cluster's folder, and are read side by side with the brokers' logs. Their
-folder stands in the place of a broker: it is no broker's clock that they move.
+The files lie in folders named `offsets` and `poll` inside a cluster's folder, and are read side by side with the brokers' logs.
+The folder stands in the place of a broker, so the records move no broker's clock.
 """
 
 from __future__ import annotations
@@ -14,7 +14,8 @@ import re
 from typing import Final
 
 from coordinator_model.events import OFFSETS_SOURCE, POLL_SOURCE
-from jobs.logs.reader import BAD_TIMESTAMP, NO_TIMESTAMP, LogReader, Settle, Verdict
+from jobs.logs.faults import BAD_TIMESTAMP, NO_TIMESTAMP
+from jobs.logs.judge import LineJudge
 from jobs.logs.times import LocalTimes
 
 FOLDERS: Final = frozenset({OFFSETS_SOURCE, POLL_SOURCE})
@@ -24,7 +25,7 @@ _TIME: Final = re.compile(rb'"timestamp": ?(\d{1,17})[,}]')  # a quote inside of
 _ANY_TIME: Final = re.compile(rb'"timestamp":')
 _HEADER: Final = re.compile(rb'\{"format": ?"')
 _OTHER_KEY: Final = re.compile(rb'"key": ?"(?:[B-Za-z0-9+/]|A[B-Za-z0-9+/]|AA[A-HM-Za-z0-9+/])')
-"""A record's key, in base64, whose first two bytes are not 0 and 2. The rest is told by what it says."""
+"""A record's key, in base64, whose first two bytes are not 0 and 2: not of a group's metadata."""
 _GROUP: Final = b'"group":'
 _KEY: Final = b'"key":'
 
@@ -37,8 +38,8 @@ def is_record_file(name: str) -> bool:
     return bool(_FILE.search(name)) and not name.startswith((".", "_"))
 
 
-def source_of(head: bytes) -> str:
-    """What a file is that was named directly, by how it begins."""
+def record_source(head: bytes) -> str:
+    """The source of a file's records, by how the file begins: for a file in no folder of that name."""
     return POLL_SOURCE if _GROUP in head or b'"polled":' in head or b'"rebalance-poll' in head else OFFSETS_SOURCE
 
 
@@ -52,10 +53,9 @@ def record_time(line: bytes) -> int | None:
 
 
 class RecordTimes(LocalTimes):
-    """Times of records: epoch milliseconds, in any place of the line."""
+    """Times of records: epoch milliseconds, anywhere in the line."""
 
-    def __init__(self) -> None:
-        super().__init__("UTC")
+    exact = True  # a broker wrote them as numbers: a jump in time is what it says
 
     def minute(self, text: bytes) -> int | None:  # noqa: ARG002
         """No line begins with its time."""
@@ -66,26 +66,19 @@ class RecordTimes(LocalTimes):
         return record_time(line)
 
 
-class RecordReader(LogReader):
-    """Reads a file of records. Its times are a broker's own, not text that may be damaged: a jump in time is what it says."""
+class RecordJudge(LineJudge):
+    """Judges the lines of a file of records."""
 
-    def _judge(
-        self,
-        index: int,  # noqa: ARG002
-        at: int,  # noqa: ARG002
-        settle: Settle,  # noqa: ARG002
-        witness: int,  # noqa: ARG002
-        newest: int | None = None,  # noqa: ARG002
-    ) -> Verdict:
-        return Verdict.TRUE
-
-    def _timed(self, line: bytes) -> str | None:
+    def timed(self, line: bytes, fault: str) -> str | None:
         """Skips what concerns no classic group: commits, other kinds of groups, and signs of life of a poll."""
+        if fault:
+            return fault
         if _KEY in line:
             return None if _OTHER_KEY.search(line) else ""
         return "" if _GROUP in line else None
 
-    def _untimed(self, line: bytes) -> str:
-        if not line.strip() or _HEADER.match(line):
-            return ""
+    def untimed(self, line: bytes, fault: str) -> str:
+        """Skips the header alone."""
+        if fault or not line.strip() or _HEADER.match(line):
+            return fault
         return BAD_TIMESTAMP if _ANY_TIME.search(line) else NO_TIMESTAMP

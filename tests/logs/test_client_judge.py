@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from jobs.logs.bytes import open_log
-from jobs.logs.client_reader import ClientLogReader, ClientTimes
-from jobs.logs.reader import Kept
+from jobs.logs.client_judge import ClientJudge, ClientTimes
+from jobs.logs.mark import KeptLines
+from jobs.logs.reader import LogReader
 from tests.logs.log_makers import START_MS, write
 
 EPOCH = START_MS // 1_000
@@ -28,8 +31,8 @@ MAXPOLL = "Application maximum poll interval (8000ms) exceeded by 5ms (adjust ma
 
 
 def read(path, mark=None, *, zone="UTC", group="", **how):
-    kept = Kept()
-    reader = ClientLogReader(lambda: open_log(path), ClientTimes(zone), mark, group=group)
+    kept = KeptLines()
+    reader = LogReader(lambda: open_log(path), ClientTimes(zone), mark, judge=partial(ClientJudge, group=group))
     reader.read(kept, **how)
     rows = [(kept.positions[i], kept.ats[i], kept.contexts.get(i), kept.faults.get(i)) for i in range(len(kept))]
     return rows, reader.mark

@@ -1,0 +1,136 @@
+"""Decides which lines of a broker's log are kept: those that may concern a consumer group, and damaged ones."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from typing import Final
+
+from jobs.logs.faults import BAD_API_NAME, BAD_TIMESTAMP, NO_TIMESTAMP, NOT_A_REQUEST
+from jobs.logs.judge import LineJudge
+from jobs.logs.times import LENGTH, looks_like_time
+
+_GROUP_API_KEYS: Final = {
+    b"JOIN_GROUP": b"11",
+    b"SYNC_GROUP": b"14",
+    b"HEARTBEAT": b"12",
+    b"LEAVE_GROUP": b"13",
+    b"OFFSET_COMMIT": b"8",
+    b"TXN_OFFSET_COMMIT": b"28",
+    b"OFFSET_FETCH": b"9",
+    b"DELETE_GROUPS": b"42",
+    b"FIND_COORDINATOR": b"10",
+    b"CONSUMER_GROUP_HEARTBEAT": b"68",
+}
+GROUP_APIS: Final = frozenset(_GROUP_API_KEYS)
+_KEYS: Final = frozenset(_GROUP_API_KEYS.values())
+# The frequent ones of the others. A name that is not here is looked at twice, no more.
+_OTHER_APIS: Final = frozenset(
+    b"PRODUCE FETCH LIST_OFFSETS METADATA API_VERSIONS OFFSET_FOR_LEADER_EPOCH "
+    b"BROKER_HEARTBEAT ADD_PARTITIONS_TO_TXN ADD_OFFSETS_TO_TXN END_TXN INIT_PRODUCER_ID WRITE_TXN_MARKERS "
+    b"LEADER_AND_ISR STOP_REPLICA UPDATE_METADATA ALTER_PARTITION SASL_HANDSHAKE SASL_AUTHENTICATE "
+    b"DESCRIBE_GROUPS LIST_GROUPS DESCRIBE_CONFIGS CONSUMER_GROUP_DESCRIBE".split()
+)
+
+_REQUEST: Final = b"Completed request:"
+_API: Final = b'"requestApiKeyName":"'
+_API_LENGTH: Final = len(_API)
+_REQUEST_WITHIN: Final = 256  # bytes from the start of the line; level, thread and class may stand before it
+_OLD_REQUEST: Final = re.compile(rb"Completed request:RequestHeader\(apiKey=([A-Z_0-9]+)[,)]")
+_API_KEY: Final = re.compile(rb'"requestApiKey":(\d+)')
+_API_NAME: Final = re.compile(rb"[A-Z_0-9]+")
+_API_NAME_WITHIN: Final = 64
+
+_COORDINATOR_LOGGERS: Final = (b"kafka.coordinator.group.", b"org.apache.kafka.coordinator.group.")
+_STACK_TRACE: Final = re.compile(rb"\s*(?:at |Caused by: |Suppressed: |\.\.\. \d+ |[\w.$]+(?:Exception|Error)\b)")
+_LOG_LINE: Final = re.compile(rb".{25} ?(?:TRACE|DEBUG|INFO|WARN|ERROR|FATAL)\b.*\(([\w.$\-]+)\)\Z", re.DOTALL)
+_REQUEST_LOGGER: Final = b"kafka.request.logger"
+_REQUEST_SIGNS: Final = (_REQUEST_LOGGER, b'"requestApi', b'"correlationId"', b'"errorCode"', b'"clientInformation"')
+
+
+class BrokerJudge(LineJudge):
+    """Judges the lines of a request log, a server.log, or one file with both."""
+
+    def begin(self, lines: Iterable[bytes]) -> None:
+        """Tells from a log's first lines which kind it is, so that the very first may be judged by it."""
+        for line in lines:
+            if _REQUEST in line[:_REQUEST_WITHIN]:
+                self.mark.requests += 1
+            elif line.strip():
+                self.mark.others += 1
+                self.mark.other_loggers += _is_other_logger(line)
+
+    def timed(self, line: bytes, fault: str) -> str | None:
+        """Keeps requests of group APIs, lines of the group coordinator, and damaged lines."""
+        if fault:
+            return fault
+        found = line.find(_REQUEST, LENGTH, _REQUEST_WITHIN)
+        if found < 0:
+            return self._no_request(line)
+        self.mark.requests += 1
+        self.mark.after_other = False
+        start = line.find(_API, found) + _API_LENGTH
+        name = line[start : line.find(b'"', start)]
+        if name in GROUP_APIS:
+            return ""
+        if name in _OTHER_APIS and line.find(_REQUEST, found + 1) < 0:
+            return None
+        return _unusual_request(line, found)
+
+    def _no_request(self, line: bytes) -> str | None:
+        mark = self.mark
+        is_coordinator = _is_coordinator(line)
+        if is_coordinator or _is_other_logger(line):
+            mark.others += 1
+            mark.other_loggers += 1
+            mark.after_other = True
+            return "" if is_coordinator else None
+        # In a log of requests alone such a line is damage; where other loggers write too, it may be the first line
+        # of a longer message.
+        pure = mark.is_request_log and not mark.other_loggers
+        mark.others += 1
+        mark.after_other = not (pure or any(sign in line for sign in _REQUEST_SIGNS))
+        return None if mark.after_other else NOT_A_REQUEST
+
+    def untimed(self, line: bytes, fault: str) -> str:
+        """Keeps damaged lines, and those that look as if they had lost their time."""
+        if fault or not line.strip():
+            return fault
+        if looks_like_time(line):
+            return BAD_TIMESTAMP
+        mark = self.mark
+        is_request = _REQUEST in line or b'"requestApiKeyName"' in line
+        if is_request or (mark.is_request_log and not mark.after_other):
+            mark.others += not is_request
+            return NO_TIMESTAMP
+        mark.others += 1
+        return NO_TIMESTAMP if _STACK_TRACE.match(line) is None and _is_coordinator(line) else ""
+
+
+def _unusual_request(line: bytes, found: int) -> str | None:
+    """Judges a request of no known API that starts at `found`: None to skip it, "" to keep it, else its fault."""
+    if line.find(_REQUEST, found + 1) > 0:
+        return ""  # two lines in one: one of them was cut
+    start = line.find(_API, found)
+    if start < 0:
+        old = _OLD_REQUEST.match(line, found)  # text, before Kafka 2.8
+        return None if old is not None and old[1] not in GROUP_APIS else ""
+    start += _API_LENGTH
+    end = line.find(b'"', start, start + _API_NAME_WITHIN)
+    if end < 0 or _API_NAME.fullmatch(line, start, end) is None:
+        return BAD_API_NAME
+    key = _API_KEY.search(line, found, start)
+    return BAD_API_NAME if key is not None and key[1] in _KEYS else None
+
+
+def _is_coordinator(line: bytes) -> bool:
+    """Whether a line comes from the group coordinator. Two signs, because a cut line may have only one of them."""
+    if b"[GroupCoordinator" in line or b"GroupMetadataManager" in line:
+        return True
+    return line.endswith(b")") and line.startswith(_COORDINATOR_LOGGERS, line.rfind(b"(") + 1)
+
+
+def _is_other_logger(line: bytes) -> bool:
+    """Whether this is a complete line of a logger other than the request logger."""
+    match = _LOG_LINE.match(line)
+    return match is not None and match[1] != _REQUEST_LOGGER

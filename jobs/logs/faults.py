@@ -1,0 +1,47 @@
+"""Why a line cannot be trusted, and how such a line is shown. A line has the first fault that applies."""
+
+from __future__ import annotations
+
+from typing import Final
+
+TOO_LONG: Final = "TOO_LONG"  # longer than LineLimits.line_bytes; the text is its beginning
+NOT_TEXT: Final = "NOT_TEXT"  # not UTF-8, or with control characters
+BAD_TIMESTAMP: Final = "BAD_TIMESTAMP"  # has the form of a timestamp, but there is no such time
+TIMESTAMP_OUTLIER: Final = "TIMESTAMP_OUTLIER"  # its time does not fit the lines around it
+NO_TIMESTAMP: Final = "NO_TIMESTAMP"  # concerns a group, or stands in a request log, but has no time
+NOT_A_REQUEST: Final = "NOT_A_REQUEST"  # stands in a request log, but is no request
+BAD_API_NAME: Final = "BAD_API_NAME"  # the name of its API is malformed, or its number is that of another API
+DAMAGED_FILE: Final = "DAMAGED_FILE"  # not a line: the rest of the file cannot be read; the text says why
+
+MAX_FAULTY_TEXT: Final = 4096  # characters kept of a faulty line
+
+_CONTROL: Final = bytes(c for c in range(32) if c != 9) + b"\x7f"
+_CONTROL_TEXT: Final = {c: f"\\x{c:02x}" for c in _CONTROL}
+_CONTROL_IN_BLOCK: Final = bytes(c for c in _CONTROL if c not in b"\n")
+
+
+def is_plain(block: bytes) -> bool:
+    """Whether a block of lines is clean text with plain line ends: then none of its lines needs a check of its own."""
+    return len(block.translate(None, _CONTROL_IN_BLOCK)) == len(block) and is_utf8(block)
+
+
+def is_text(line: bytes) -> bool:
+    """Whether a line is UTF-8 without control characters."""
+    return len(line.translate(None, _CONTROL)) == len(line) and is_utf8(line)
+
+
+def is_utf8(data: bytes) -> bool:
+    """Whether bytes are UTF-8."""
+    if data.isascii():
+        return True
+    try:
+        data.decode()
+    except UnicodeDecodeError:
+        return False
+    return True
+
+
+def faulty_text(line: bytes) -> bytes:
+    r"""A faulty line as text that any table can hold: other bytes as \xNN, cut after MAX_FAULTY_TEXT characters."""
+    text = line[: MAX_FAULTY_TEXT * 4].decode("utf-8", "backslashreplace").translate(_CONTROL_TEXT)
+    return text[:MAX_FAULTY_TEXT].encode()

@@ -1,0 +1,37 @@
+"""What the log reader asks about each line, whatever kind of log it reads."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterable
+
+from jobs.logs.mark import Mark
+
+
+class LineJudge(ABC):
+    """Decides which lines of one log are kept. It may remember earlier lines, in the mark alone."""
+
+    has_context = False
+    """Whether `context` says anything."""
+
+    def __init__(self, mark: Mark) -> None:
+        self.mark = mark
+
+    def begin(self, lines: Iterable[bytes]) -> None:  # noqa: B027 - most kinds of logs need no look ahead
+        """Sees the first lines of the log before any of them is judged."""
+
+    @abstractmethod
+    def timed(self, line: bytes, fault: str) -> str | None:
+        """Judges a line with a time: None to skip it, "" to keep it, else why it cannot be trusted. `fault`: of its bytes."""
+
+    @abstractmethod
+    def untimed(self, line: bytes, fault: str) -> str:
+        """Judges a line without a time: "" to skip it, else why it cannot be trusted. `fault`: of its bytes."""
+
+    def concerns(self, line: bytes) -> bool:  # noqa: ARG002
+        """Whether a line with a damaged time is kept."""
+        return True
+
+    def context(self, line: bytes) -> str:  # noqa: ARG002
+        """What earlier lines say about a kept line."""
+        return ""

@@ -1,0 +1,170 @@
+"""Cuts the bytes of a log into lines, some of which are read ahead of a mark."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from jobs.logs.bytes import LogBytes, open_log
+from jobs.logs.faults import MAX_FAULTY_TEXT, NOT_TEXT, TOO_LONG, is_plain, is_text
+from jobs.logs.mark import Mark
+
+_FORGET_AFTER: Final = 5_000  # lines handed out
+
+
+@dataclass(frozen=True)
+class LineLimits:
+    """How much is read at a time, and how much of a line is kept."""
+
+    block_bytes: int = 256 << 10
+    line_bytes: int = 16 << 20
+
+
+LINE_LIMITS: Final = LineLimits()
+_NUMBERED_LIMITS: Final = LineLimits(1 << 20, 1 << 20)
+
+
+class LineBuffer:
+    """Lines of one log from a mark on. `mark` is always behind the last line that was handed out."""
+
+    def __init__(self, open_bytes: Callable[[], LogBytes], mark: Mark, *, final: bool, limits: LineLimits) -> None:
+        """`final`: a last line without its end is a line."""
+        self.mark = mark
+        self.final = final
+        self._open_bytes = open_bytes
+        self._limits = limits
+        self.source: LogBytes | None = None  # the file, if it is open
+        self._reset()
+
+    def _reset(self) -> None:
+        self.lines: list[bytes] = []
+        self.next = 0  # index of the first line not handed out
+        self.odd = False  # some line is not plain text, too long, or ends in \r\n: `inspect` tells
+        self._rest = b""  # of a line whose end was not read yet
+        self._rest_dropped = 0  # bytes of it that were too many to keep
+        self._dropped: dict[int, int] = {}  # the same for lines, by index
+        self._unended = False  # the last line has no \n
+        self._at_end = False  # of what can be read
+
+    def close(self) -> None:
+        """Closes the file and forgets what was read ahead. Reading on opens the file again."""
+        if self.source is not None:
+            self.source.close()
+            self.source = None
+        self._reset()
+
+    @property
+    def exhausted(self) -> bool:
+        """Whether everything that can be read was handed out."""
+        return self._at_end and self.next >= len(self.lines)
+
+    @property
+    def complete(self) -> bool:
+        """Whether the whole file was handed out, up to its last byte."""
+        return self.exhausted and not self._rest
+
+    @property
+    def damage(self) -> str:
+        """Why the file ends where it does, if it should not."""
+        return self.source.damage if self.source is not None and self._at_end else ""
+
+    def load(self, wanted: int = 0) -> bool:
+        """Reads ahead until there are `wanted` lines, and at least one more than before; False at the end of what can be read."""
+        if self.source is None and not self._at_end:
+            self.source = self._open_bytes()
+            self._at_end = not self.source.skip(self.mark.offset)
+        before = len(self.lines)
+        while not self._at_end and self.source is not None and len(self.lines) < max(wanted, before + 1):
+            block = self.source.read(self._limits.block_bytes)
+            if block:
+                self._take_block(block)
+                continue
+            self._at_end = True
+            if self.final and self._rest:
+                if self._rest_dropped:
+                    self._dropped[len(self.lines)] = self._rest_dropped
+                self._take(self._rest)
+                self._rest, self._rest_dropped = b"", 0
+                self._unended = True
+        return len(self.lines) > before
+
+    def _take_block(self, block: bytes) -> None:
+        """Cuts a block into lines, as far as they end in it."""
+        if self.mark.inside_line:
+            end = block.find(b"\n") + 1
+            self.mark.offset += end or len(block)
+            if not end:
+                return
+            self.mark.inside_line = False
+            block = block[end:]
+        first, last = block.find(b"\n"), block.rfind(b"\n")
+        room = self._limits.line_bytes - len(self._rest)
+        if first < 0:
+            self._rest_dropped += max(0, len(block) - room)
+            self._rest += block[:room]
+            return
+        too_many = self._rest_dropped + max(0, first - room)
+        if too_many:
+            self._dropped[len(self.lines)] = too_many
+            whole = self._rest + block[: min(first, room)] + block[first:last]
+        else:
+            whole = self._rest + block[:last]
+        self._rest, self._rest_dropped = block[last + 1 :], 0
+        self._take(whole)
+
+    def _take(self, whole: bytes) -> None:
+        """Appends the lines of a text, which does not include the end of the last one."""
+        self.odd = self.odd or bool(self._dropped) or not is_plain(whole)
+        self.lines += whole.split(b"\n")
+        self._unended = False
+
+    def advance(self, count: int) -> None:
+        """Moves the mark behind the next `count` lines."""
+        start, end = self.next, self.next + count
+        size = sum(map(len, self.lines[start:end])) + count
+        if self._dropped:
+            size += sum(length for index, length in self._dropped.items() if start <= index < end)
+        self.mark.line += count
+        self.next = end
+        if end == len(self.lines):
+            if self._unended and count:
+                size -= 1
+                self.mark.inside_line = True
+            self.lines, self.next, self.odd, self._unended = [], 0, False, False
+            self._dropped.clear()
+        self.mark.offset += size
+
+    def forget(self) -> None:
+        """Forgets lines handed out, which pile up where reading ahead never lets a block end."""
+        if self.next > _FORGET_AFTER:
+            del self.lines[: self.next]
+            self._dropped = {index - self.next: size for index, size in self._dropped.items() if index >= self.next}
+            self.next = 0
+
+    def inspect(self, index: int) -> tuple[bytes, str]:
+        """A line without its carriage return, and what is wrong with its bytes."""
+        line = self.lines[index]
+        if index in self._dropped:
+            return line[: MAX_FAULTY_TEXT * 4], TOO_LONG
+        line = line.removesuffix(b"\r")
+        return line, "" if is_text(line) else NOT_TEXT
+
+
+def numbered_lines(path: Path, numbers: Iterable[int], limits: LineLimits = _NUMBERED_LIMITS) -> Iterator[tuple[int, bytes]]:
+    """These lines of a log, plain or gzip, without their ends, cut by `limits`. None if the file cannot be opened."""
+    wanted = set(numbers)
+    last = max(wanted, default=0)
+    try:
+        log = open_log(path)
+    except OSError:
+        return
+    buffer = LineBuffer(lambda: log, Mark(), final=True, limits=limits)
+    try:
+        while buffer.mark.line < last and buffer.load():
+            first = buffer.mark.line + 1
+            yield from ((number, line.rstrip(b"\r")) for number, line in enumerate(buffer.lines, first) if number in wanted)
+            buffer.advance(len(buffer.lines))
+    finally:
+        log.close()

@@ -1,0 +1,56 @@
+"""How far a log was read, and which of its lines were kept."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from jobs.logs.faults import faulty_text
+from jobs.logs.times import NEVER
+
+
+@dataclass(slots=True)
+class Mark:
+    """A place in a log between two lines, with everything that reading on from there needs."""
+
+    offset: int = 0  # bytes, uncompressed
+    line: int = 0  # lines before it
+    newest_ms: int = NEVER  # time of the newest line before it, outliers aside
+    inside_line: bool = False  # the last line had no end when it was read: what follows up to \n is its rest
+    damage_told: bool = False
+    # Which kind of log it is: lines so far, by kind. The first lines count in advance.
+    requests: int = 0
+    others: int = 0
+    other_loggers: int = 0  # of `others`: complete lines of other loggers
+    after_other: bool = False  # the line before was one of another logger (or its continuation)
+    groups: dict[str, str] = field(default_factory=dict)  # of a client log: the group that each client named last
+
+    @property
+    def is_request_log(self) -> bool:
+        """Whether most lines so far were requests."""
+        return self.requests > self.others
+
+
+@dataclass
+class KeptLines:
+    """Kept lines, column by column, in the order read."""
+
+    positions: list[int] = field(default_factory=list)
+    ats: list[int | None] = field(default_factory=list)  # epoch ms
+    texts: list[bytes] = field(default_factory=list)  # UTF-8
+    faults: dict[int, str] = field(default_factory=dict)  # by index in the other lists
+    contexts: dict[int, str] = field(default_factory=dict)  # by index: what earlier lines say about this one
+    size: int = 0  # bytes of the texts
+
+    def __len__(self) -> int:
+        return len(self.positions)
+
+    def add(self, position: int, at_ms: int | None, text: bytes, fault: str = "", context: str = "") -> None:
+        """Adds a line. One with a fault is kept to be looked at, not to be parsed."""
+        if context:
+            self.contexts[len(self.positions)] = context
+        if fault:
+            self.faults[len(self.positions)] = fault
+            text = faulty_text(text)
+        self.positions.append(position)
+        self.ats.append(at_ms)
+        self.texts.append(text)

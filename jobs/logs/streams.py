@@ -1,0 +1,125 @@
+"""A log being read, whatever files it goes through, and how it is written down between two runs."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any, Final
+
+from jobs.logs.bytes import Fingerprint, LogBytes, Signature, open_log
+from jobs.logs.files import LogFile
+from jobs.logs.jumps import Jump, LogEnd
+from jobs.logs.mark import Mark
+from jobs.logs.reader import FOREVER, LogReader
+from jobs.logs.times import NEVER
+
+ABSENT_KEPT: Final = 1_000  # logs that are gone, remembered in case they come back
+
+
+class Stream:
+    """One log being read, whatever files it goes through."""
+
+    def __init__(self, file: LogFile, fingerprint: Fingerprint, mark: Mark | None = None, seen: Signature | None = None) -> None:
+        self.cluster = file.cluster
+        self.broker = file.broker
+        self.origin = file.origin
+        self.fingerprint = fingerprint
+        self.mark = mark or Mark()  # behind the last slice; the reader's runs ahead while a slice is made
+        self.seen = seen  # the file when everything in it had been read
+        self.file: LogFile | None = None  # None: not there at present
+        self.signature = Signature(0, 0)
+        self.reader: LogReader | None = None
+        self.due_ms = NEVER  # time of the next line
+        self.waiting = False  # ... which is a jump not settled
+        self.clock_line = self.mark.line  # lines that CLOCK and LINE records stand for so far
+        self.grown_at = 0.0  # monotonic seconds
+        self.label = ""  # what a shipper calls it for good, whatever its files are called
+        self.shipped = 0  # lines of it that a shipper delivered
+
+    @property
+    def key(self) -> tuple[str, str, str]:
+        """Cluster, broker, origin: what its rows bear."""
+        return self.cluster, self.broker, self.origin
+
+    @property
+    def reached(self) -> Mark:
+        """How far the log was read."""
+        return self.reader.mark if self.reader else self.mark
+
+    @property
+    def newest_ms(self) -> int:
+        """Newest time read, epoch ms, or NEVER."""
+        return self.reached.newest_ms
+
+    @property
+    def has_more(self) -> bool:
+        """Whether there is more to read for now."""
+        return self.reader is not None and self.due_ms != FOREVER
+
+    def stop_reading(self) -> None:
+        """Closes the file, and remembers how far it was read."""
+        if self.reader is not None:
+            self.mark = self.reader.mark
+            self.reader.close()
+            self.reader = None
+
+    def open(self) -> LogBytes:
+        """Opens the file; checks that it still is this log, for it may have been rotated a moment ago."""
+        assert self.file is not None
+        try:
+            log = open_log(self.file.path)
+        except FileNotFoundError:
+            return LogBytes()
+        if not self.fingerprint.fits(log.head()):
+            log.close()
+            return LogBytes()
+        return log
+
+    def look_ahead(self, log_end: LogEnd = LogEnd.HOLD, witness_ms: int = NEVER) -> None:
+        """Finds out what comes next."""
+        assert self.reader is not None
+        self.due_ms, jump = self.reader.peek(log_end, witness_ms)
+        self.waiting = jump is Jump.OPEN
+
+    def bytes_read(self) -> int:
+        """Bytes of the file read so far, as it lies on disk."""
+        if self.file is None:
+            return 0
+        if not self.has_more:
+            return self.signature.size
+        source = self.reader.source if self.reader else None
+        return min(source.file_position(), self.signature.size) if source else 0
+
+
+def streams_state(streams: Sequence[Stream]) -> list[dict[str, Any]]:
+    """The stored form of logs. Of those that are gone, the newest are remembered."""
+    present = [s for s in streams if s.file is not None]
+    absent = sorted((s for s in streams if s.file is None), key=lambda s: s.newest_ms)
+    return [_stream_state(s) for s in present + absent[-ABSENT_KEPT:]]
+
+
+def _stream_state(stream: Stream) -> dict[str, Any]:
+    state = {
+        "cluster": stream.cluster,
+        "broker": stream.broker,
+        "origin": stream.origin,
+        "fingerprint": stream.fingerprint,
+        "mark": asdict(stream.reached),
+        "seen": stream.seen,
+    }
+    return state | {"label": stream.label, "shipped": stream.shipped} if stream.label else state
+
+
+def stream_of(entry: Mapping[str, Any]) -> Stream:
+    """A log from its stored form."""
+    file = LogFile(entry["cluster"], entry["broker"], entry["origin"], Path())
+    seen = Signature(*entry["seen"]) if entry["seen"] else None
+    stream = Stream(file, Fingerprint(*entry["fingerprint"]), Mark(**entry["mark"]), seen)
+    stream.label, stream.shipped = entry.get("label", ""), entry.get("shipped", 0)
+    return stream
+
+
+def stem(origin: str) -> str:
+    """A log's name without what rotation adds."""
+    return origin.rpartition("/")[2].partition(".log")[0]
