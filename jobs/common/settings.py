@@ -5,7 +5,7 @@ timezone = "UTC"          # of every cluster that is not named below
 lateness_ms = 5000
 shards = 50
 slice_lines = 100000
-kafka_version = ""        # release of the brokers; empty: as their answers tell
+kafka_version = ""        # release of the brokers; empty: their answers tell it
 
 [timezones]               # by cluster
 berlin = "Europe/Berlin"
@@ -13,128 +13,91 @@ berlin = "Europe/Berlin"
 
 from __future__ import annotations
 
-import sys
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, fields, replace
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, Final
+from typing import Annotated, Any
 from zoneinfo import ZoneInfo
+
+import msgspec
+from msgspec import Meta
 
 from coordinator_model.specification.releases import release_numbers
 from jobs.common.errors import SettingsError
 
-if sys.version_info >= (3, 11):
-    import tomllib
-else:
-    import tomli as tomllib
 
-
-@dataclass(frozen=True)
-class Settings:
-    """What a user may set, valid by construction."""
+class Settings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """What a user may set. `load` checks types and ranges."""
 
     timezone: str = "UTC"
     """Zone of the log timestamps, which carry no offset, of clusters that `timezones` does not name."""
 
-    timezones: tuple[tuple[str, str], ...] = ()
+    timezones: tuple[tuple[str, str], ...] = msgspec.field(name="[timezones]", default=())
     """(cluster, zone), sorted: hashable, and the same in every process."""
 
-    lateness_ms: int = 5_000
+    lateness_ms: Annotated[int, Meta(ge=0, le=3_600_000)] = 5_000
     """How far lines of one broker may be out of order: between its files, topics and partitions."""
 
-    shards: int = 50
+    shards: Annotated[int, Meta(ge=1, le=10_000)] = 50
     """State keys per cluster: Kafka's default of offsets.topic.num.partitions. Fixed with a lakehouse's first run."""
 
-    slice_lines: int = 100_000
+    slice_lines: Annotated[int, Meta(ge=100, le=10_000_000)] = 100_000
     """Input lines per micro-batch in a backfill, which is what bounds memory."""
 
     kafka_version: str = ""
-    """Release of the brokers, such as 3.9.1, whose rules their answers are compared with. Empty: as the answers tell."""
+    """Release of the brokers, such as 3.9.1, whose rules their answers are compared with. Empty: the answers tell the release."""
 
     def __post_init__(self) -> None:
         for cluster, zone in (("", self.timezone), *self.timezones):
             _check_zone(cluster, zone)
-        if len({cluster for cluster, _ in self.timezones}) != len(self.timezones):
-            raise SettingsError("timezones: a cluster is named twice")
-        _check_range("lateness_ms", self.lateness_ms, 0, 3_600_000)
-        _check_range("shards", self.shards, 1, 10_000)
-        _check_range("slice_lines", self.slice_lines, 100, 10_000_000)
-        _check_release(self.kafka_version)
-
-    def timezone_of(self, cluster: str) -> str:
-        """The zone of a cluster's log timestamps."""
-        return dict(self.timezones).get(cluster, self.timezone)
+        try:
+            if self.kafka_version:
+                release_numbers(self.kafka_version)
+        except ValueError:
+            raise SettingsError(f"kafka_version: {self.kafka_version!r} is no release of Kafka (use one such as 3.9.1)") from None
 
 
-_PIPELINE_KEYS: Final = tuple(field.name for field in fields(Settings) if field.name != "timezones")
+class _File(msgspec.Struct, forbid_unknown_fields=True):
+    pipeline: dict[str, Any] = msgspec.field(default_factory=dict)
+    timezones: dict[str, Any] = msgspec.field(default_factory=dict)
 
 
 def load(path: Path | None = None, *, timezones: Sequence[str] = (), **overrides: int | None) -> Settings:
-    """Settings from a TOML file, overridden by what the command line gives: zones as ZONE or cluster=ZONE, numbers."""
-    settings = Settings() if path is None else _from_toml(path)
-    given: dict[str, Any] = {name: value for name, value in overrides.items() if value is not None}
-    zones = dict(settings.timezones)
+    """Settings from a TOML file, overridden by what the command line gives: zones as ZONE or CLUSTER=ZONE, numbers."""
+    file = _File()
+    if path is not None:
+        try:
+            file = msgspec.toml.decode(path.read_bytes(), type=_File)
+            _settings(file)
+        except OSError as error:
+            raise SettingsError(f"cannot read {path}: {error.strerror}") from None
+        except SettingsError as error:
+            raise SettingsError(f"{path}: {error}") from None
+        except ValueError as error:  # not UTF-8, not TOML, or with other tables
+            raise SettingsError(f"{path} is no TOML file of settings: {error}") from None
+    file.pipeline |= {name: value for name, value in overrides.items() if value is not None}
     for text in timezones:
         cluster, separator, zone = text.rpartition("=")
-        if separator and cluster:
-            zones[cluster] = zone
-        elif separator:
-            raise SettingsError(f"--timezone {text}: write ZONE or cluster=ZONE")
+        if separator and not cluster:
+            raise SettingsError(f"--timezone {text}: write ZONE or CLUSTER=ZONE")
+        if separator:
+            file.timezones[cluster] = zone
         else:
-            given["timezone"] = zone
-    return replace(settings, timezones=tuple(sorted(zones.items())), **given)
+            file.pipeline["timezone"] = zone
+    return _settings(file)
 
 
-def _from_toml(path: Path) -> Settings:
+def _settings(file: _File) -> Settings:
+    for cluster, zone in file.timezones.items():
+        _check_zone(cluster, zone)
     try:
-        document = tomllib.loads(path.read_text(encoding="utf-8"))
-    except OSError as error:
-        raise SettingsError(f"cannot read {path}: {error.strerror}") from None
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise SettingsError(f"{path} is not TOML: {error}") from None
-    try:
-        _check_keys("", document, ("pipeline", "timezones"))
-        pipeline = _table(document, "pipeline")
-        _check_keys("pipeline.", pipeline, _PIPELINE_KEYS)
-        zones = _table(document, "timezones")
-        return Settings(timezones=tuple(sorted(zones.items())), **pipeline)
-    except SettingsError as error:
-        raise SettingsError(f"{path}: {error}") from None
-
-
-def _table(document: Mapping[str, Any], name: str) -> dict[str, Any]:
-    value = document.get(name, {})
-    if not isinstance(value, dict):
-        raise SettingsError(f"[{name}] must be a table")
-    return value
-
-
-def _check_keys(prefix: str, table: Mapping[str, Any], known: Sequence[str]) -> None:
-    for key in table:
-        if key not in known:
-            raise SettingsError(f"unknown setting {prefix}{key} (known: {', '.join(known)})")
-
-
-def _check_release(name: object) -> None:
-    if not isinstance(name, str):
-        raise SettingsError('kafka_version: must be a text, such as "3.9.1"')
-    try:
-        if name:
-            release_numbers(name)
-    except ValueError:
-        raise SettingsError(f"kafka_version: {name!r} is no release of Kafka (use one such as 3.9.1)") from None
+        return msgspec.convert({**file.pipeline, "[timezones]": sorted(file.timezones.items())}, Settings)
+    except msgspec.ValidationError as error:
+        raise SettingsError(str(error).replace("`$.", "`")) from None
 
 
 def _check_zone(cluster: str, zone: object) -> None:
     where = f"timezone of cluster {cluster}" if cluster else "timezone"
-    if not isinstance(zone, str):
-        raise SettingsError(f"{where}: must be the name of a time zone")
     try:
-        ZoneInfo(zone)
-    except (KeyError, ValueError, OSError):  # not found; not a name; the name of a folder of zones
+        ZoneInfo(str(zone))
+    except (ValueError, OSError, KeyError):  # not a name; the name of a folder of zones; not found
         raise SettingsError(f"{where}: unknown time zone {zone!r} (use a name such as Europe/Berlin)") from None
-
-
-def _check_range(name: str, value: object, low: int, high: int) -> None:
-    if not isinstance(value, int) or isinstance(value, bool) or not low <= value <= high:
-        raise SettingsError(f"{name}: must be a whole number from {low} to {high}, not {value!r}")
