@@ -187,7 +187,7 @@ def test_kill_9_and_a_restart_give_the_same_tables(reference, logs, tmp_path):
     # What `rebalance run` does, with the compiler settings of short runs.
     script = (
         "import sys; from pathlib import Path; from jobs.cli.run import run_and_account; from jobs.common import settings;"
-        f"chosen = settings.load(timezones=['{ZONE}'], slice_lines=2000);"
+        f"chosen = settings.Settings(timezone='{ZONE}', shards={SHARDS}, slice_lines=2000);"
         "sys.exit(run_and_account(Path(sys.argv[1]), Path(sys.argv[2]), chosen, once=True, short_run=True))"
     )
     command = [sys.executable, "-c", script, logs, lakehouse]
