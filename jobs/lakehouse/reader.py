@@ -18,7 +18,7 @@ from deltalake import DeltaTable, QueryBuilder
 from deltalake.exceptions import TableNotFoundError
 
 from jobs.common.errors import LakehouseError
-from jobs.lakehouse.folder import check_path
+from jobs.lakehouse.folder import Lakehouse
 from jobs.lakehouse.parquet import is_plain, quoted, rows_of_files, schema_fields
 from schemas.names import GROUP_EVENTS, TABLES
 
@@ -30,7 +30,7 @@ class TableReader:
     """
 
     def __init__(self, folder: Path, tables: Collection[str] = TABLES) -> None:
-        check_path(folder)
+        Lakehouse(folder)  # checks the path
         if not DeltaTable.is_deltatable(str(folder / GROUP_EVENTS)):
             raise LakehouseError(f"no lakehouse at {folder}: no table group_events in it")
         self.folder = folder
