@@ -1,12 +1,13 @@
-"""Rebalances that follow one another closely: a rolling restart, a storm, or neither."""
+"""Rebalances that follow each other closely: a rolling restart, a storm, or neither."""
 
 from __future__ import annotations
 
 from collections import Counter
-from typing import Final
+from typing import Any, Final
 
-from coordinator_model.diagnosis import findings
+from coordinator_model.diagnosis import catalogue
 from coordinator_model.diagnosis.cost import Cost
+from coordinator_model.diagnosis.findings import NOBODY, emit, or_none, seconds
 from coordinator_model.states import State
 from coordinator_model.view import reasons
 from coordinator_model.view.emit import Emitter
@@ -17,22 +18,22 @@ QUIET_MS: Final = 60_000
 """A burst is over when no rebalance has started for so long."""
 
 LONGEST_MS: Final = 600_000
-"""A storm that does not end is told after so long, and again."""
+"""A storm that does not end is reported after so long, and again."""
 
 RESTARTED_AT_LEAST: Final = 3
 STORM_AT_LEAST: Final = 5
 """Rebalances of one client in one burst: restarts, rounds of a cooperative protocol and scale-outs have fewer."""
 
 _DEPARTURES: Final = frozenset({reasons.MEMBER_LEFT, reasons.SESSION_TIMEOUT, reasons.POLL_TIMEOUT})
-_NOBODYS_FAULT: Final = frozenset({reasons.COORDINATOR_MOVED, reasons.REVOCATION_FOLLOW_UP, reasons.UNKNOWN})
+_NO_CLIENTS_DOING: Final = frozenset({reasons.COORDINATOR_MOVED, reasons.REVOCATION_FOLLOW_UP, reasons.UNKNOWN})
 
 
 def add(g: Emitter, rebalance: Rebalance, culprit: RebalanceTrigger, sign: Ref | None, price: Cost) -> None:
-    """A rebalance was written."""
+    """Adds a rebalance that was written."""
     burst = g.view.burst
     if burst and (rebalance.started_ms > burst[-1].started_ms + QUIET_MS or rebalance.started_ms > burst[0].started_ms + LONGEST_MS):
         _judge(g)
-    if culprit.cause not in _NOBODYS_FAULT:
+    if culprit.cause not in _NO_CLIENTS_DOING:
         g.view.burst.append(
             PastRebalance(
                 rebalance.started_ms,
@@ -64,16 +65,77 @@ def _judge(g: Emitter) -> None:
     burst, g.view.burst = g.view.burst, []
     joined = {past.member_id for past in burst if past.cause == reasons.MEMBER_JOINED and not past.first}
     left = [past for past in burst if past.cause in _DEPARTURES]
-    # Whoever is restarted was there before; in a crash loop the one that goes has only just come.
+    # A restarted member was there before the burst; in a crash loop the member that departs has only just joined.
     restarted = sorted({past.member_id for past in left if past.member_id not in joined})
     again = [past for past in left if past.member_id in joined]
     if len(restarted) >= RESTARTED_AT_LEAST and len(joined) >= RESTARTED_AT_LEAST and len(again) <= len(restarted) // 2:
         first = next(number for number, past in enumerate(burst) if past.cause in _DEPARTURES)
-        findings.rolling_restart(g, burst[first:], restarted)
+        _report_rolling_restart(g, burst[first:], restarted)
         return
-    who = Counter((past.client_id, past.client_host if not past.client_id else "") for past in burst)
-    client, count = max(who.items(), key=lambda item: (item[1], item[0]))
+    clients = Counter(map(_client, burst))
+    client, count = max(clients.items(), key=lambda item: (item[1], item[0]))
     if count >= STORM_AT_LEAST:
-        own = [number for number, past in enumerate(burst) if (past.client_id, past.client_host if not past.client_id else "") == client]
-        first = own[1] if burst[own[0]].cause == reasons.MEMBER_JOINED else own[0]  # that it came is not yet a storm
-        findings.rebalance_storm(g, burst[first:], burst[own[0]], sum(number >= first for number in own))
+        own = [number for number, past in enumerate(burst) if _client(past) == client]
+        first = own[1] if burst[own[0]].cause == reasons.MEMBER_JOINED else own[0]  # its first join is not yet a storm
+        _report_storm(g, burst[first:], burst[own[0]], sum(number >= first for number in own))
+
+
+def _client(past: PastRebalance) -> tuple[str, str]:
+    return past.client_id, past.client_host if not past.client_id else ""
+
+
+def _report_rolling_restart(g: Emitter, burst: list[PastRebalance], restarted: list[str]) -> None:
+    """Members were restarted one after the other: many rebalances with one purpose."""
+    longest = _longest_restart_ms(burst)
+    words = {"count": len(restarted), "longest": f", which took up to {seconds(longest)} here" if longest >= 0 else ""}
+    _report(g, catalogue.ROLLING_RESTART, burst, NOBODY, words, restarted=restarted, longest_restart_ms=or_none(longest))
+
+
+def _report_storm(g: Emitter, burst: list[PastRebalance], culprit: PastRebalance, count: int) -> None:
+    """One client joins and departs again and again: the group does little else than rebalance."""
+    counted = Counter(past.cause for past in burst)
+    common = max(sorted(counted), key=lambda cause: counted[cause])
+    words = {
+        "culprit": culprit.client_id or culprit.client_host or "one client",
+        "common_count": counted[common],
+        "remedy": catalogue.AGAINST_STORMS.get(common, catalogue.AGAINST_CRASH_LOOPS),
+    }
+    client = ("", culprit.client_id, culprit.client_host)
+    _report(g, catalogue.REBALANCE_STORM, burst, client, words, by_culprit=count, causes=sorted(counted), common_cause=common)
+
+
+def _report(
+    g: Emitter, text: catalogue.Text, burst: list[PastRebalance], client: tuple[str, str, str], words: dict[str, Any], /, **details: Any
+) -> None:
+    span_ms = burst[-1].started_ms - burst[0].started_ms
+    total_ms = sum(past.total_ms for past in burst)
+    unavailable = [past.unavailable_ms for past in burst if past.unavailable_ms >= 0]
+    moved = [past.moved for past in burst if past.moved >= 0]
+    without_owner = f", {seconds(sum(unavailable))} without an owner over all partitions" if sum(unavailable) else ""
+    emit(
+        g,
+        text,
+        burst[0].started_ms,
+        client,
+        [past.sign for past in burst if past.sign is not None],
+        words | {"span": seconds(span_ms), "bill": f", {seconds(total_ms)} of rebalancing{without_owner}"},
+        rebalances=len(burst),
+        span_ms=span_ms,
+        total_ms=total_ms,
+        unavailable_partition_ms=sum(unavailable) if unavailable else None,
+        partitions_moved=sum(moved) if moved else None,
+        **details,
+    )
+
+
+def _longest_restart_ms(burst: list[PastRebalance]) -> int:
+    """The longest time from a client's departure to its return, where both began a rebalance; -1 if none did."""
+    departed: dict[tuple[str, str], int] = {}
+    took = [-1]
+    for past in burst:
+        client = (past.client_id, past.client_host)
+        if past.cause == reasons.MEMBER_JOINED and client in departed:
+            took.append(past.started_ms - departed.pop(client))
+        elif past.cause != reasons.MEMBER_JOINED and past.client_id:
+            departed[client] = past.started_ms
+    return max(took)

@@ -1,4 +1,4 @@
-"""What a rebalance cost: partitions that changed owner, and the time that partitions had no owner at work."""
+"""What a rebalance cost: the partitions that changed owner, and the time in which nobody worked on a partition."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from coordinator_model.view.view import Rebalance
 
 
 class Cost(NamedTuple):
-    """None where the evidence does not tell."""
+    """None where the logs do not show it."""
 
     partitions: int | None
     moved: int | None
@@ -16,10 +16,10 @@ class Cost(NamedTuple):
 
 
 def carry(unowned: dict[str, str], rebalance: Rebalance) -> dict[str, str]:
-    """Adds what the round before had left without an owner; returns what this one leaves so.
+    """Adds the partitions that the round before left without an owner; returns those that this round leaves.
 
-    A cooperative rebalance moves a partition in two rounds: the first takes it from its owner, the second gives it away. In
-    between nobody works on it, and the second round pays for that.
+    A cooperative rebalance moves a partition in two rounds: the first takes it from its owner, the second assigns it. Nobody works on
+    it in between, and that time counts for the second round.
     """
     if rebalance.assigned is None:
         return {}
@@ -32,10 +32,9 @@ def carry(unowned: dict[str, str], rebalance: Rebalance) -> dict[str, str]:
 def of(rebalance: Rebalance) -> Cost:
     """The cost of one rebalance, from the decoded assignments before and after it.
 
-    A partition is without an owner at work from when its owner stopped (rejoined giving it up, left, or was last heard)
-    until its new owner got the assignment. A partition that its owner kept while rejoining (cooperative protocol) costs
-    nothing; one that nobody owned before was not lost by this rebalance, so it costs nothing either. No partition counts
-    for longer than the rebalance lasted.
+    Nobody works on a partition from the time when its owner stopped (gave it up to rejoin, left, or was last heard) until its new owner
+    got the assignment. A partition that its owner kept while rejoining (cooperative protocol) costs nothing. Neither does one that
+    nobody owned before: this rebalance did not take it from anybody. No partition counts for longer than the rebalance lasted.
     """
     if rebalance.assigned is None:
         return Cost(None, None, None)
@@ -49,6 +48,6 @@ def of(rebalance: Rebalance) -> Cost:
         from_ms = rebalance.stopped.get(owner, rebalance.joins.get(owner, rebalance.started_ms))
         to_ms = rebalance.synced.get(heir, rebalance.ended_ms) if heir is not None else rebalance.ended_ms
         if partition in rebalance.kept.get(owner, ()):
-            from_ms = to_ms  # worked on until the new assignment took it away: the follow-up round pays for the move
+            from_ms = to_ms  # worked on until the new assignment took it away: the time counts for the follow-up round
         unavailable += max(min(to_ms, rebalance.ended_ms) - max(from_ms, rebalance.started_ms), 0)
     return Cost(len(owner_after), moved, unavailable)

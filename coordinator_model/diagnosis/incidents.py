@@ -1,9 +1,9 @@
-"""A broker in trouble: what it does to a group is one fact, not one for each member.
+"""A broker in trouble: what it does to a group is one finding, not one for each member.
 
-When a broker goes, the groups that it coordinated move, and every session starts again at the new coordinator. The groups of
-the brokers that stay suffer too: their coordinator cannot write to __consumer_offsets until the lost replica is given up, heartbeats wait
-behind commits, and sessions end although every client is well. Members that are lost so are told with the broker's
-trouble. Which of the two came first in the log is a matter of chance, so a session timeout is held for HINDSIGHT_MS.
+When a broker is lost, the groups that it coordinated move, and every session starts again at the new coordinator. The groups of
+the remaining brokers suffer too: their coordinator cannot write to __consumer_offsets until the lost replica leaves the ISR, heartbeats
+wait behind commits, and sessions end although every client is well. The finding about the broker names the members that are lost in
+this way. Either line may come first in the log, so the finding of a session timeout is held back for HINDSIGHT_MS.
 """
 
 from __future__ import annotations
@@ -11,7 +11,8 @@ from __future__ import annotations
 from typing import Any, Final
 
 from coordinator_model import events as kinds
-from coordinator_model.diagnosis import findings
+from coordinator_model.diagnosis import catalogue
+from coordinator_model.diagnosis.findings import NOBODY, emit
 from coordinator_model.errors import Error
 from coordinator_model.events import Event
 from coordinator_model.view.clock import BrokerClock
@@ -21,10 +22,12 @@ from coordinator_model.view.view import Incident, PendingFinding
 
 HINDSIGHT_MS: Final = 10_000
 SPAN_MS: Final = 60_000
-"""What a broker's trouble does to a group, it does within this time: a session, and the search for the new coordinator."""
+"""How long a broker's trouble can affect a group: a session, and the search for the new coordinator."""
+
+SIGNS_KEPT: Final = 8
 
 SLOW_MS: Final = 2_000
-"""A heartbeat that waits longer for its answer waits for the broker's log."""
+"""A heartbeat whose answer takes longer waits for the broker's log."""
 
 _TROUBLE: Final = frozenset(
     {Error.REQUEST_TIMED_OUT, Error.COORDINATOR_NOT_AVAILABLE, Error.COORDINATOR_LOAD_IN_PROGRESS, Error.NOT_COORDINATOR}
@@ -32,7 +35,7 @@ _TROUBLE: Final = frozenset(
 
 
 def watch(g: Emitter, event: Event) -> None:
-    """A request whose answer shows that the coordinator is in trouble."""
+    """Takes a request; its answer may show that the coordinator is in trouble."""
     if event.broker != g.view.broker or event.source == "coordinator":
         return
     slow = event.kind == kinds.HEARTBEAT and event.at_ms - event.received_ms >= SLOW_MS
@@ -40,8 +43,8 @@ def watch(g: Emitter, event: Event) -> None:
         _sign(g, event.at_ms, ref(event))
 
 
-def moved(g: Emitter, at_ms: int, from_broker: str, to_broker: str, sign: Ref) -> None:
-    """Another broker coordinates the group now."""
+def coordinator_moved(g: Emitter, at_ms: int, from_broker: str, to_broker: str, sign: Ref) -> None:
+    """Notes that another broker coordinates the group."""
     if g.view.consumer_protocol:
         return
     running = g.view.incident
@@ -51,36 +54,58 @@ def moved(g: Emitter, at_ms: int, from_broker: str, to_broker: str, sign: Ref) -
     incident.moved_ms, incident.from_broker, incident.to_broker = at_ms, from_broker, to_broker
 
 
-def hold(g: Emitter, at_ms: int, seen_ms: int, member_id: str, row: dict[str, Any]) -> None:
+def hold_back(g: Emitter, at_ms: int, seen_ms: int, member_id: str, row: dict[str, Any]) -> None:
     """Keeps the finding of a session timeout until it is known whether a broker was the reason."""
     g.view.pending_findings.append(PendingFinding(at_ms, seen_ms, member_id, row))
 
 
 def next_ms(g: Emitter) -> int | None:
     """When `close_due` has work next."""
-    due = [held.at_ms + HINDSIGHT_MS + 1 for held in g.view.pending_findings[:1]]
+    due = [pending.at_ms + HINDSIGHT_MS + 1 for pending in g.view.pending_findings[:1]]
     if g.view.incident is not None:
         due.append(g.view.incident.last_ms + SPAN_MS + 1)
     return min(due, default=None)
 
 
 def close_due(g: Emitter, now_ms: int, clock: BrokerClock | None = None, *, flush: bool = False) -> None:
-    """Tells what has waited long enough. `flush`: nothing more will come."""
+    """Writes what has waited long enough. `flush`: nothing more will come."""
     view = g.view
     while view.pending_findings and (flush or view.pending_findings[0].at_ms + HINDSIGHT_MS < now_ms):
-        held = view.pending_findings.pop(0)
-        incident = _cause_of(g, held, clock)
+        pending = view.pending_findings.pop(0)
+        incident = _cause_of(g, pending, clock)
         if incident is None:
-            g.emit(FINDINGS, **held.row)
+            g.emit(FINDINGS, **pending.row)
         else:
-            incident.lost.append(held.member_id)
-            for sign in refs(held.row["evidence"])[:1]:
+            incident.lost.append(pending.member_id)
+            for sign in refs(pending.row["evidence"])[:1]:
                 _keep(incident, sign)
     running = view.incident
     if running is not None and (flush or running.last_ms + SPAN_MS < now_ms):
         view.incident = None
         if running.to_broker or running.lost:
-            findings.coordinator_moved(g, running)
+            _report(g, running)
+
+
+def _report(g: Emitter, incident: Incident) -> None:
+    """Another broker took the group over, or its coordinator could not hear the members for a while."""
+    view = g.view
+    lost = sorted(set(incident.lost))
+    limits = sorted({old.session_timeout_ms for old in view.ended if old.member_id in lost and old.session_timeout_ms >= 0})
+    words = {
+        "what": f"The group moved from broker {incident.from_broker} to broker {incident.to_broker}."
+        if incident.to_broker
+        else f"Broker {view.broker}, the group's coordinator, was held up: another broker had gone, or its log could not be written.",
+        "cost": f" {len(lost)} of its members were not heard in time and lost their place." if lost else "",
+        "timeouts": f"{' and '.join(map(str, limits))} was not" if lost and limits else "a few seconds are not",
+    }
+    details = {
+        "from_broker": incident.from_broker or view.broker,
+        "to_broker": incident.to_broker or view.broker,
+        "members_lost": lost,
+        "session_timeouts_ms": limits,
+    }
+    at_ms = incident.moved_ms if incident.moved_ms >= 0 else incident.began_ms
+    emit(g, catalogue.COORDINATOR_MOVED, at_ms, NOBODY, incident.signs, words, **details)
 
 
 def _sign(g: Emitter, at_ms: int, sign: Ref | None) -> Incident:
@@ -97,17 +122,17 @@ def _sign(g: Emitter, at_ms: int, sign: Ref | None) -> Incident:
 
 
 def _keep(incident: Incident, sign: Ref) -> None:
-    if len(incident.signs) < findings.SIGNS_KEPT and sign not in incident.signs:
+    if len(incident.signs) < SIGNS_KEPT and sign not in incident.signs:
         incident.signs.append(sign)
 
 
-def _cause_of(g: Emitter, held: PendingFinding, clock: BrokerClock | None) -> Incident | None:
+def _cause_of(g: Emitter, pending: PendingFinding, clock: BrokerClock | None) -> Incident | None:
+    """The incident that the session timeout belongs to, if any."""
     running = g.view.incident
-    if running is not None and running.began_ms - HINDSIGHT_MS <= held.at_ms <= running.last_ms + SPAN_MS:
-        # Who was heard after the trouble was over fell silent by itself.
-        return running if held.seen_ms <= running.last_ms else None
-    elected_ms = clock.took_over_between(held.at_ms - SPAN_MS, held.at_ms + HINDSIGHT_MS) if clock is not None else -1
+    if running is not None and running.began_ms - HINDSIGHT_MS <= pending.at_ms <= running.last_ms + SPAN_MS:
+        # A member that was heard after the trouble was over fell silent by itself.
+        return running if pending.seen_ms <= running.last_ms else None
+    elected_ms = clock.took_over_between(pending.at_ms - SPAN_MS, pending.at_ms + HINDSIGHT_MS) if clock is not None else -1
     if clock is None or elected_ms < 0:
         return None
-    line = clock.elections.get(elected_ms)
-    return _sign(g, held.at_ms, Ref(*line) if line is not None else None)
+    return _sign(g, pending.at_ms, clock.elections.get(elected_ms))

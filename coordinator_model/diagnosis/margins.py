@@ -1,13 +1,15 @@
-"""What is not yet a fault: members that nearly ran out of time, that have nothing to do, or that have much more than others."""
+"""What is not a fault yet: members that nearly ran out of time, that have no partitions, or that have many more than others."""
 
 from __future__ import annotations
 
 from typing import Final
 
-from coordinator_model.diagnosis import findings
+from coordinator_model.diagnosis import catalogue
+from coordinator_model.diagnosis.findings import NOBODY, emit, first_time, seconds
 from coordinator_model.diagnosis.incidents import SPAN_MS
 from coordinator_model.events import Event
 from coordinator_model.view.emit import Emitter
+from coordinator_model.view.rows import ref
 from coordinator_model.view.view import ObservedMember, Rebalance
 
 NEAR_MISS: Final = 0.8
@@ -15,29 +17,55 @@ NEAR_MISS: Final = 0.8
 
 SKEW_FACTOR: Final = 3
 SKEW_AT_LEAST: Final = 6
-"""A member is loaded much more than another if it has three times as many partitions, and six more at least."""
+"""A member has many more partitions than another if it has three times as many, and at least six more."""
 
 
-def heard(g: Emitter, member: ObservedMember, event: Event) -> None:
-    """A sign of life that was accepted, and how much of the session was left."""
-    silent_ms = event.received_ms - member.renewed_ms
-    if member.renewed_ms < 0 or member.session_timeout_ms <= 0 or not member.sessions_seen or g.view.open is not None:
+def check_heartbeat(g: Emitter, member: ObservedMember, event: Event) -> None:
+    """Reports an accepted heartbeat that came just before the session would have ended, once for each generation of a member."""
+    limit_ms, silent_ms = member.session_timeout_ms, event.received_ms - member.renewed_ms
+    if member.renewed_ms < 0 or limit_ms <= 0 or not member.sessions_seen or g.view.open is not None:
         return
-    if not NEAR_MISS * member.session_timeout_ms <= silent_ms < member.session_timeout_ms:
+    if not NEAR_MISS * limit_ms <= silent_ms < limit_ms:
         return
     trouble = g.view.incident
-    if trouble is None or event.received_ms > trouble.last_ms + SPAN_MS:
-        findings.heartbeat_near_miss(g, member, event, silent_ms)
+    if trouble is not None and event.received_ms <= trouble.last_ms + SPAN_MS:
+        return
+    if first_time(g, catalogue.HEARTBEAT_NEAR_MISS, member.member_id, g.view.generation):
+        client = member.client()
+        signs = [ref(event), *([member.last_sign] if member.last_sign else [])]
+        words = {"silence": seconds(silent_ms), "limit": seconds(limit_ms), "left": seconds(limit_ms - silent_ms)}
+        details = {"silent_ms": silent_ms, "session_timeout_ms": limit_ms}
+        emit(g, catalogue.HEARTBEAT_NEAR_MISS, event.received_ms, client, signs, words, **details)
 
 
-def judge(g: Emitter, rebalance: Rebalance) -> None:
-    """How a rebalance that is being written has shared the partitions out."""
+def check_assignment(g: Emitter, rebalance: Rebalance) -> None:
+    """Reports how a rebalance divided the partitions: members without any, or one with many more than another."""
     if not rebalance.assigned or not any(rebalance.assigned.values()) or g.view.revoked:
-        return  # not known, nothing to share, or a cooperative round that another one follows
+        return  # unknown, nothing to share, or a cooperative round that another one follows
     shares = {member_id: len(partitions) for member_id, partitions in rebalance.assigned.items()}
     idle = sorted(member_id for member_id, count in shares.items() if count == 0)
     least, most = min(shares.values()), max(shares.values())
     if idle and len(shares) > sum(shares.values()):
-        findings.idle_members(g, rebalance, idle, sum(shares.values()))
+        _idle_members(g, rebalance, idle, sum(shares.values()))
     elif most >= SKEW_FACTOR * least and most - least >= SKEW_AT_LEAST:
-        findings.assignment_skew(g, rebalance, shares)
+        _skew(g, rebalance, shares, least, most)
+
+
+def _idle_members(g: Emitter, rebalance: Rebalance, idle: list[str], partitions: int) -> None:
+    """Once for each number of them."""
+    members = len(rebalance.assigned or {})
+    if first_time(g, catalogue.IDLE_MEMBERS, f"{len(idle)} of {members}", partitions):
+        details = {"idle": idle, "members": members, "partitions": partitions}
+        emit(g, catalogue.IDLE_MEMBERS, rebalance.ended_ms, NOBODY, rebalance.evidence, {"count": len(idle)}, **details)
+
+
+def _skew(g: Emitter, rebalance: Rebalance, shares: dict[str, int], least: int, most: int) -> None:
+    """Once for each such division."""
+    if first_time(g, catalogue.ASSIGNMENT_SKEW, f"{least} to {most}", len(shares)):
+        busiest = min(member_id for member_id, count in shares.items() if count == most)
+        member = g.view.members.get(busiest)
+        client = member.client() if member is not None else (busiest, "", "")
+        remedy = catalogue.SKEW_OF_RANGE if rebalance.protocol == "range" else catalogue.SKEW_OF_OTHERS
+        words = {"least": least, "most": most, "remedy": remedy.format(assignor=rebalance.protocol or "not known")}
+        details = {"partitions": dict(sorted(shares.items())), "assignor": rebalance.protocol}
+        emit(g, catalogue.ASSIGNMENT_SKEW, rebalance.ended_ms, client, rebalance.evidence, words, **details)

@@ -11,7 +11,7 @@ from collections.abc import Callable
 from typing import Final
 
 from coordinator_model import events as kinds
-from coordinator_model.diagnosis import departures, findings
+from coordinator_model.diagnosis import departures, removals
 from coordinator_model.events import Event
 from coordinator_model.view import reasons
 from coordinator_model.view.emit import Emitter
@@ -34,7 +34,7 @@ def joined(g: Emitter, event: Event) -> None:
         return
     member = g.view.members.get(event.member_id)
     if member is not None:
-        member.client_id = member.client() or event.client_id
+        member.client_id = member.client_name() or event.client_id
         member.stalled_ms, member.stalled_sign = -1, None
     names = g.view.client_names
     names.pop(_name(event), None)
@@ -49,14 +49,14 @@ def poll_timeout(g: Emitter, event: Event) -> None:
         # No broker tells of this group: what the client says is all there is.
         alone = ObservedMember(g.view.client_names.get(_name(event), ""), event.instance_id, event.client_id)
         alone.rebalance_timeout_ms = event.rebalance_timeout_ms
-        g.emit(FINDINGS, **findings.poll_timeout(g, alone, event.at_ms, [ref(event)]))
+        g.emit(FINDINGS, **removals.poll_timeout(g, alone, event.at_ms, [ref(event)]))
         return
     member_id = _member(g, event)
     member = g.view.members.get(member_id)
     if member is None:
-        departures.stalled(g, member_id, [ref(event)])
+        departures.on_logged_stall(g, member_id, [ref(event)])
         return
-    member.client_id = member.client() or event.client_id
+    member.client_id = member.client_name() or event.client_id
     member.stalled_ms, member.stalled_sign = event.at_ms, ref(event)
     if event.rebalance_timeout_ms >= 0:
         member.rebalance_timeout_ms = event.rebalance_timeout_ms
@@ -71,7 +71,7 @@ def leaves(g: Emitter, event: Event) -> None:
         if stalled:
             member.stalled_ms, member.stalled_sign = event.at_ms, ref(event)
     elif stalled:
-        departures.stalled(g, event.member_id, [ref(event)])
+        departures.on_logged_stall(g, event.member_id, [ref(event)])
 
 
 def rejoins(g: Emitter, event: Event) -> None:
@@ -107,7 +107,7 @@ def _member(g: Emitter, event: Event) -> str:
     matching = [
         m.member_id
         for m in g.view.members.values()
-        if (m.instance_id == event.instance_id if event.instance_id else m.client() == event.client_id)
+        if (m.instance_id == event.instance_id if event.instance_id else m.client_name() == event.client_id)
     ]
     if not matching:
         undecided = {u.member_id for u in g.view.undecided}

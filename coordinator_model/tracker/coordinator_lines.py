@@ -6,10 +6,10 @@ from collections.abc import Callable
 from typing import Final
 
 from coordinator_model import events as kinds
-from coordinator_model.diagnosis import findings
+from coordinator_model.diagnosis import refusals
 from coordinator_model.events import Event, MemberEntry
 from coordinator_model.states import State
-from coordinator_model.tracker import membership, phases, request_lines
+from coordinator_model.tracker import endings, membership, phases
 from coordinator_model.view import reasons
 from coordinator_model.view.emit import Emitter
 from coordinator_model.view.rows import ref
@@ -89,7 +89,7 @@ def member_failed(g: Emitter, event: Event) -> None:
 
 def member_left(g: Emitter, event: Event) -> None:
     """A member left by LeaveGroup; the line carries the client's reason (KIP-800)."""
-    request_lines.left(g, event, event.member_id, event.reason, by_admin=False)
+    endings.member_left(g, event, event.member_id, event.reason, by_admin=False)
 
 
 def members_not_rejoined(g: Emitter, event: Event) -> None:
@@ -129,16 +129,16 @@ def static_member_replaced(g: Emitter, event: Event) -> None:
     """A static member came back under a new id. Where a request log shows its JoinGroup, that tells both ids."""
     old = g.view.members.get(event.member_id)
     if old is not None and not old.sessions_seen:
-        membership.remove(g, event.member_id, event.at_ms, membership.REPLACED, [ref(event)])
+        membership.remove(g, event.member_id, event.at_ms, reasons.REPLACED, [ref(event)])
         if event.answer_member_id:
             membership.add(g, event.answer_member_id, event.at_ms).instance_id = event.instance_id
     elif old is None:
-        membership.remove(g, event.member_id, event.at_ms, membership.REPLACED, [ref(event)])
+        membership.remove(g, event.member_id, event.at_ms, reasons.REPLACED, [ref(event)])
 
 
 def instance_fenced(g: Emitter, event: Event) -> None:
     """A request with the instance id of another member."""
-    findings.fenced_instance(g, event)
+    refusals.fenced_instance(g, event)
 
 
 def member_loaded(g: Emitter, event: Event) -> None:
@@ -178,7 +178,7 @@ def group_unloaded(g: Emitter, event: Event) -> None:
 def groups_cleaned(g: Emitter, event: Event) -> None:
     """Expired offsets were removed in the partition of this group alone: an Empty one goes with the last of them (KIP-211)."""
     if g.view.state is State.EMPTY and event.member_count > 0:
-        request_lines.group_removed(g, event, phases.OFFSETS_EXPIRED)
+        endings.group_removed(g, event, phases.OFFSETS_EXPIRED)
 
 
 def group_converted(g: Emitter, event: Event) -> None:
@@ -186,12 +186,12 @@ def group_converted(g: Emitter, event: Event) -> None:
     if event.state == "classic":
         g.view.consumer_protocol = False
     else:
-        request_lines.became_consumer_group(g, event)
+        endings.became_consumer_group(g, event)
 
 
 def consumer_group_log(g: Emitter, event: Event) -> None:
     """A line of a KIP-848 group."""
-    request_lines.became_consumer_group(g, event)
+    endings.became_consumer_group(g, event)
 
 
 HANDLERS: Final[dict[str, Callable[[Emitter, Event], None]]] = {
@@ -213,8 +213,8 @@ HANDLERS: Final[dict[str, Callable[[Emitter, Event], None]]] = {
     kinds.GROUP_LOADED: group_loaded,
     kinds.GROUP_UNLOADED: group_unloaded,
     kinds.GROUPS_CLEANED: groups_cleaned,
-    kinds.GROUP_DEAD: request_lines.group_removed,
-    kinds.GROUPS_DELETED: request_lines.group_removed,
+    kinds.GROUP_DEAD: endings.group_removed,
+    kinds.GROUPS_DELETED: endings.group_removed,
     kinds.GROUP_CONVERTED: group_converted,
     kinds.CONSUMER_GROUP_LOG: consumer_group_log,
 }
@@ -250,7 +250,7 @@ def _named_by_reason(g: Emitter, event: Event, cause: str) -> RebalanceTrigger:
         known.reason = event.reason
         return known
     member = view.members.get(event.member_id)
-    gone = membership.recall(g, event.member_id)
+    gone = view.ended_membership(event.member_id)
     if member is not None and cause == reasons.MEMBER_REJOINED and event.member_id == view.leader_id:
         cause = reasons.of_rejoin(words, is_leader=True)
     who = member or gone
@@ -259,7 +259,7 @@ def _named_by_reason(g: Emitter, event: Event, cause: str) -> RebalanceTrigger:
         cause,
         event.member_id,
         event.instance_id or (who.instance_id if who else ""),
-        member.client() if member else gone.client_id if gone else client_in(event.member_id, event.instance_id),
+        member.client_name() if member else gone.client_id if gone else client_in(event.member_id, event.instance_id),
         who.client_host if who else "",
         event.reason,
         ref(event),

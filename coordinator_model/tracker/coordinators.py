@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from coordinator_model.diagnosis import findings
+from coordinator_model.diagnosis import divergences
 from coordinator_model.errors import Error
 from coordinator_model.events import Event
 from coordinator_model.view.emit import Emitter
@@ -31,7 +31,7 @@ def found(g: Emitter, event: Event) -> None:
         if view.found_coordinator is None or event.coordinator_id != view.found_coordinator.node:
             view.suspect = None
         elif event.received_ms > suspect.at_ms + GUARD_MS:
-            findings.not_the_coordinator(g, suspect, view.found_coordinator, ref(event))
+            divergences.not_the_coordinator(g, suspect, view.found_coordinator, ref(event))
             view.suspect = None
     view.found_coordinator = FoundCoordinator(event.coordinator_id, event.coordinator_address, event.at_ms, ref(event))
 

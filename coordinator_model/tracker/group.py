@@ -171,10 +171,10 @@ class GroupTracker:
         signs = [ref(event)]
         phases.abandon(self, event.at_ms, signs)
         prediction.drop(self, event.at_ms)
-        incidents.moved(self, event.at_ms, view.broker, event.broker, ref(event))
+        incidents.coordinator_moved(self, event.at_ms, view.broker, event.broker, ref(event))
         view.moved_ms = event.received_ms  # what it asks may be what begins a rebalance
         recent = [old.client_id for old in view.ended if old.at_ms >= event.at_ms - incidents.SPAN_MS]
-        view.moved_clients = sorted({*(member.client() for member in view.members.values()), *recent} - {""})
+        view.moved_clients = sorted({*(member.client_name() for member in view.members.values()), *recent} - {""})
         was = view.state
         if was is not None:
             phases.change_state(self, event.at_ms, State.DEAD, reasons.COORDINATOR_MOVED, signs)

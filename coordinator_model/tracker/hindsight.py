@@ -95,7 +95,7 @@ def _known_until_ms(g: Emitter, now_ms: int) -> int:
     A phase that ended answers those that it parked; until HINDSIGHT_MS later they may still come.
     """
     until = NEVER
-    for r in (*g.view.closing, *([g.view.open] if g.view.open is not None else ())):
+    for r in g.view.unfinished():
         if r.joined_ms < 0 or now_ms <= r.joined_ms + HINDSIGHT_MS:
             until = min(until, r.started_ms if r.exact or r.triggers else r.floor_ms)
         elif r.ended_ms < 0:

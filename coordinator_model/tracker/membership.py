@@ -4,17 +4,13 @@ from __future__ import annotations
 
 from typing import Final
 
-from coordinator_model.diagnosis import departures, findings, incidents
+from coordinator_model.diagnosis import departures, incidents, removals
 from coordinator_model.events import Event
 from coordinator_model.view import reasons
 from coordinator_model.view.emit import Emitter
 from coordinator_model.view.rows import MEMBER_SESSIONS, Ref, evidence_json, ref
 from coordinator_model.view.view import EndedMembership, ObservedMember, RebalanceTrigger
 
-LEFT: Final = "LEFT"
-FENCED: Final = "FENCED"
-REPLACED: Final = "REPLACED"
-GROUP_GONE: Final = "GROUP_GONE"
 CONNECTIONS_KEPT: Final = 4
 STALLED_WITHIN_MS: Final = 60_000  # before its session ended, where the session timeout is not known
 SLACK_MS: Final = 1_000
@@ -23,8 +19,8 @@ REMEMBERED_MS: Final = 60_000
 """So long all are kept, however many: a large group may go at once, and each of its members is told of in both logs."""
 
 END_KINDS: Final = {
-    reasons.MEMBER_LEFT: LEFT,
-    reasons.ADMIN_REMOVED: LEFT,
+    reasons.MEMBER_LEFT: reasons.LEFT,
+    reasons.ADMIN_REMOVED: reasons.LEFT,
     reasons.POLL_TIMEOUT: reasons.POLL_TIMEOUT,
     reasons.SESSION_TIMEOUT: reasons.SESSION_TIMEOUT,
     reasons.SYNC_TIMEOUT: reasons.SYNC_TIMEOUT,
@@ -74,9 +70,9 @@ def alive(member: ObservedMember, event: Event) -> None:
 
 
 def remove(
-    g: Emitter, member_id: str, at_ms: int, kind: str, signs: list[Ref], event: Event | None = None, *, words: str = ""
+    g: Emitter, member_id: str, at_ms: int, kind: str, signs: list[Ref], event: Event | None = None, *, reason: str = ""
 ) -> EndedMembership | None:
-    """Ends a membership: one row of member_sessions, and a memory of it. None if it had ended already. `words`: why it left."""
+    """Ends a membership: one row of member_sessions, and a memory of it. None if it had ended before. `reason`: the client's."""
     view = g.view
     member = view.members.pop(member_id, None)
     if member is None:
@@ -100,7 +96,7 @@ def remove(
     session = {
         "member_id": member_id,
         "instance_id": member.instance_id or None,
-        "client_id": member.client() or None,
+        "client_id": member.client_name() or None,
         "client_host": member.client_host or None,
         "software": member.software or None,
         "joined_at": member.joined_ms if member.joined_ms >= 0 else None,
@@ -112,14 +108,14 @@ def remove(
         "longest_gap_ms": member.longest_gap_ms if member.longest_gap_ms >= 0 else None,
         "evidence": evidence_json(signs),
     }
-    if kind == LEFT and departures.may_have_stalled(g, member, at_ms, words):
-        departures.hold(g, at_ms, member, session, findings.poll_timeout(g, member, at_ms, signs))
+    if kind == reasons.LEFT and departures.may_have_stalled(g, member, at_ms, reason):
+        departures.hold_back(g, at_ms, member, session, removals.poll_timeout(g, member, at_ms, signs))
     else:
         g.emit(MEMBER_SESSIONS, **session)
     gone = EndedMembership(
         member_id,
         member.instance_id,
-        member.client(),
+        member.client_name(),
         member.client_host,
         member.connection,
         at_ms,
@@ -149,23 +145,13 @@ def _tell(g: Emitter, member: ObservedMember, at_ms: int, kind: str, signs: list
     """What is worth a person's time in the end of a membership."""
     if kind == reasons.SESSION_TIMEOUT:
         if not member.abandoned:
-            incidents.hold(g, at_ms, member.seen_ms, member.member_id, findings.session_timeout(g, member, at_ms, signs))
+            incidents.hold_back(g, at_ms, member.seen_ms, member.member_id, removals.session_timeout(g, member, at_ms, signs))
     elif kind == reasons.POLL_TIMEOUT:
-        departures.hold_stalled(g, at_ms, member, findings.poll_timeout(g, member, at_ms, signs))
+        departures.hold_back_stall(g, at_ms, member, removals.poll_timeout(g, member, at_ms, signs))
     elif kind == reasons.SYNC_TIMEOUT:
-        findings.sync_timeout(g, member, at_ms, signs, led=led)
+        removals.sync_timeout(g, member, at_ms, signs, led=led)
 
 
 def trigger_of(gone: EndedMembership, cause: str, reason: str, at_ms: int) -> RebalanceTrigger:
     """The departure of a member as the trigger of a rebalance."""
     return RebalanceTrigger(at_ms, cause, gone.member_id, gone.instance_id, gone.client_id, gone.client_host, reason, gone.sign)
-
-
-def recall_connection(g: Emitter, connection: str) -> EndedMembership | None:
-    """The latest ended membership of this connection."""
-    return next((old for old in reversed(g.view.ended) if connection and old.connection == connection), None)
-
-
-def recall(g: Emitter, member_id: str) -> EndedMembership | None:
-    """The latest ended membership with this id."""
-    return next((old for old in reversed(g.view.ended) if old.member_id == member_id), None)

@@ -11,7 +11,7 @@ from typing import Final
 
 from coordinator_model.diagnosis import bursts, causes, cost, departures, joiners, margins
 from coordinator_model.states import State
-from coordinator_model.tracker.membership import GROUP_GONE, remove
+from coordinator_model.tracker.membership import remove
 from coordinator_model.view import reasons
 from coordinator_model.view.emit import Emitter
 from coordinator_model.view.rows import GROUP_TRANSITIONS, REBALANCES, Ref, evidence_json
@@ -173,7 +173,7 @@ def emptied(g: Emitter, at_ms: int, generation: int, *, signs: list[Ref]) -> Non
     running.count_after = 0
     running.evidence += signs
     for member_id in list(view.members):
-        remove(g, member_id, at_ms, GROUP_GONE, signs)
+        remove(g, member_id, at_ms, reasons.GROUP_GONE, signs)
     view.state = State.EMPTY
     view.open = None
     view.complete = True
@@ -245,7 +245,7 @@ def close_due(g: Emitter, now_ms: int, *, flush: bool = False) -> None:
             return
         if not flush and _members_still_start(g, rebalance, now_ms):
             return
-        if not flush and not rebalance.exact and causes.may_still_be_told(g, rebalance.ended_ms, now_ms):
+        if not flush and not rebalance.exact and causes.specification_is_behind(g, rebalance.ended_ms, now_ms):
             return
         if departures.blocks(g, {trigger.member_id for trigger in rebalance.triggers}):
             return
@@ -299,9 +299,9 @@ def _write(g: Emitter, rebalance: Rebalance) -> None:
     rebalance.ended_ms = max(rebalance.ended_ms, rebalance.started_ms)
     tell(g, rebalance, final=True)
     culprit = _culprit(rebalance)
-    causes.sharpen(g, rebalance, culprit)
-    slowest = joiners.judge(g, rebalance)
-    margins.judge(g, rebalance)
+    causes.correct(g, rebalance, culprit)
+    slowest = joiners.slowest(g, rebalance)
+    margins.check_assignment(g, rebalance)
     known = g.view.identity(culprit.member_id)  # who it is may have been told after what it did
     culprit.instance_id, culprit.client_id = known[0] or culprit.instance_id, known[1] or culprit.client_id
     culprit.client_host = known[2] or culprit.client_host

@@ -18,7 +18,7 @@ from dataclasses import replace
 from typing import Final, NamedTuple
 
 from coordinator_model import events as kinds
-from coordinator_model.diagnosis import compared_answers, findings
+from coordinator_model.diagnosis import divergences
 from coordinator_model.errors import Error
 from coordinator_model.events import Event
 from coordinator_model.specification import codec
@@ -250,8 +250,7 @@ def _differ(g: Emitter, event: Event, answer: Answer | None, step: Step, clock: 
     stalled = clock is not None and clock.longest_silence_ms(event.received_ms - 2 * STALL_MS, event.at_ms) >= STALL_MS
     release = "" if g.settings.kafka_version else _release_of(p, event, step)
     if not (stalled or release or _request_is_missing(p, step.before) or _crossed(event, step)):
-        told = None if answer is None else compared_answers.predicted(answer, event)
-        findings.model_divergence(g, event, told, step.before.version.name)
+        divergences.model_divergence(g, event, answer, step.before.version.name)
     drop(g, event.at_ms)
     g.view.prediction.release = release or p.release
 

@@ -17,7 +17,7 @@ from typing import Final
 from coordinator_model import events as kinds
 from coordinator_model.events import Event
 from coordinator_model.states import State
-from coordinator_model.tracker import membership, phases, request_lines
+from coordinator_model.tracker import endings, membership, phases
 from coordinator_model.view import reasons
 from coordinator_model.view.emit import Emitter
 from coordinator_model.view.rows import ref
@@ -49,7 +49,7 @@ def group_described(g: Emitter, event: Event) -> None:
         return
     view.consumer_protocol = False
     if event.state == State.DEAD.value:
-        request_lines.group_removed(g, event)
+        endings.group_removed(g, event)
     elif event.state == State.STABLE.value:
         _described_stable(g, event)
     elif event.state == State.EMPTY.value:
@@ -83,7 +83,7 @@ def group_member(g: Emitter, event: Event) -> None:
 def consumer_group_described(g: Emitter, event: Event) -> None:
     """A KIP-848 group."""
     if not g.view.broker:
-        request_lines.became_consumer_group(g, event)
+        endings.became_consumer_group(g, event)
 
 
 HANDLERS: Final[dict[str, Callable[[Emitter, Event], None]]] = {
@@ -98,9 +98,9 @@ def _record_removed(g: Emitter, event: Event) -> None:
     """The record was deleted: the group was, or its offsets expired. A group with members is converted (KIP-848), not deleted."""
     view = g.view
     if view.state is State.EMPTY or not (view.broker or view.members or view.open):
-        request_lines.group_removed(g, event)
+        endings.group_removed(g, event)
     elif not view.broker:
-        request_lines.became_consumer_group(g, event)
+        endings.became_consumer_group(g, event)
 
 
 def _confirm(g: Emitter, event: Event) -> None:
@@ -108,7 +108,7 @@ def _confirm(g: Emitter, event: Event) -> None:
     view = g.view
     if event.generation != view.generation or view.consumer_protocol:
         return
-    candidates = [r for r in (*view.closing, view.open) if r is not None and r.generation == event.generation and r.joined_ms >= 0]
+    candidates = [r for r in view.unfinished() if r.generation == event.generation and r.joined_ms >= 0]
     assigned = {a.member_id: a.partitions for a in event.assignments}
     cooperative = COOPERATIVE in event.protocol  # which partitions were kept meanwhile, a record does not tell
     for rebalance in candidates[-1:]:
@@ -231,7 +231,7 @@ def _list_members(g: Emitter, running: Rebalance, event: Event, joined_ms: int, 
     instances = {entry.instance_id for entry in event.members if entry.instance_id}
     for member in sorted(view.members.values(), key=lambda m: m.member_id):
         if member.member_id not in listed:
-            kind = membership.REPLACED if member.instance_id in instances else reasons.UNKNOWN
+            kind = reasons.REPLACED if member.instance_id in instances else reasons.UNKNOWN
             membership.remove(g, member.member_id, joined_ms, kind, [ref(event)])
         elif COOPERATIVE in event.protocol:
             running.kept[member.member_id] = member.partitions or ()
@@ -262,7 +262,7 @@ def _replace_static(g: Emitter, event: Event) -> None:
     for old in sorted(view.members.values(), key=lambda m: m.member_id):
         new = next((e for e in event.members if e.instance_id and e.instance_id == old.instance_id), None)
         if old.member_id not in listed and new is not None:
-            membership.remove(g, old.member_id, event.at_ms, membership.REPLACED, [ref(event)])
+            membership.remove(g, old.member_id, event.at_ms, reasons.REPLACED, [ref(event)])
             membership.add(g, new.member_id, event.at_ms).instance_id = new.instance_id
     view.leader_id = event.leader_id
     _assign(g, event)

@@ -1,4 +1,4 @@
-"""From the words of a coordinator or a client to the cause of a rebalance.
+"""Turns the texts of a coordinator or a client into the cause of a rebalance.
 
 The coordinator's texts are listed in jobs/parsing/coordinator_log.py with their versions; the clients' reasons come from
 KIP-800 (AbstractCoordinator.requestRejoin and maybeLeaveGroup of the Java client, 3.2 and later).
@@ -26,6 +26,12 @@ ASSIGNMENT_NOT_STORED: Final = "ASSIGNMENT_NOT_STORED"
 GROUP_OVER_CAPACITY: Final = "GROUP_OVER_CAPACITY"
 UNKNOWN: Final = "UNKNOWN"
 
+# How a membership ends, where that is not one of the causes above.
+LEFT: Final = "LEFT"
+FENCED: Final = "FENCED"
+REPLACED: Final = "REPLACED"
+GROUP_GONE: Final = "GROUP_GONE"
+
 _POLL_TIMEOUTS: Final = ("consumer poll timeout has expired", "worker poll timeout has expired")
 _REJOINS: Final = (
     ("subscription has changed", SUBSCRIPTION_CHANGED),
@@ -35,65 +41,65 @@ _REJOINS: Final = (
 )
 _REJOINED_FOR_OTHERS: Final = ("need to re-join", "group is already rebalancing", "rebalance failed", "group instance was removed")
 
-OWN_WORDS: Final = frozenset(
+CLIENT_LIBRARY_REASONS: Final = frozenset(
     {"the consumer is being closed", "the consumer unsubscribed from all topics", "consumer poll timeout has expired."}
 )
-"""What clients say by themselves when they leave."""
+"""Reasons that client libraries give by themselves when they leave."""
 
-NO_WORDS: Final = frozenset({"not provided", "null", ""})
-"""How brokers write that a client gave no reason."""
+NO_REASON: Final = frozenset({"not provided", "null", ""})
+"""What brokers write where a client gave no reason."""
 
 _CLIENT_REASON: Final = "client reason: "
 
 
 def client_reason(text: str) -> str:
-    """The client's own words inside a coordinator's reason; empty if it gave none."""
-    _, found, words = text.partition(_CLIENT_REASON)
-    return "" if not found or words in NO_WORDS else words
+    """The client's reason inside a coordinator's reason; empty if the client gave none."""
+    _, _, reason = text.partition(_CLIENT_REASON)
+    return "" if reason in NO_REASON else reason
 
 
-def of_leave(words: str, *, by_admin: bool) -> str:
-    """Cause of a LeaveGroup. `words`: the client's reason; `by_admin`: the request named no member id (KIP-345)."""
-    if any(text in words for text in _POLL_TIMEOUTS):
+def of_leave(reason: str, *, by_admin: bool) -> str:
+    """The cause of a LeaveGroup. `reason`: the client's; `by_admin`: the request named no member id (KIP-345)."""
+    if any(text in reason for text in _POLL_TIMEOUTS):
         return POLL_TIMEOUT
-    if by_admin or "removed by an admin" in words:
+    if by_admin or "removed by an admin" in reason:
         return ADMIN_REMOVED
     return MEMBER_LEFT
 
 
-def says_why(words: str) -> bool:
-    """Whether a client that joins again says what made it: it need not have been this member's own doing."""
-    return bool(words) and not words.startswith(_REJOINED_FOR_OTHERS)
+def says_why(reason: str) -> bool:
+    """Whether a client's reason for joining again names its cause: the client may only follow a rebalance that others began."""
+    return bool(reason) and not reason.startswith(_REJOINED_FOR_OTHERS)
 
 
-def of_rejoin(words: str, *, is_leader: bool) -> str:
-    """Cause when a member that already belongs to the group joins again. `words`: the client's reason."""
+def of_rejoin(reason: str, *, is_leader: bool) -> str:
+    """The cause when a member of the group joins again. `reason`: the client's."""
     for text, cause in _REJOINS:
-        if words.startswith(text):
+        if reason.startswith(text):
             return cause
-    if says_why(words):
-        return MEMBER_REJOINED  # words of the application's own: enforceRebalance(reason)
+    if says_why(reason):
+        return MEMBER_REJOINED  # the application's text: enforceRebalance(reason)
     return LEADER_REJOINED if is_leader else MEMBER_REJOINED
 
 
-def of_coordinator(reason: str) -> str:  # noqa: PLR0911 - a table in the form of a function: one answer a wording
-    """Cause named by the coordinator's `(reason: …)`."""
+def of_coordinator(reason: str) -> str:  # noqa: PLR0911 - a table in the form of a function: one cause a text
+    """The cause that the coordinator's `(reason: …)` names."""
     text = reason.lower()
-    words = client_reason(reason)
+    client = client_reason(reason)
     if text.startswith("adding new member") or (text.startswith(("member ", "static member ")) and "joining group" in text):
         return MEMBER_JOINED
     if "on heartbeat expiration" in text:
         return SESSION_TIMEOUT
     if "leavegroup" in text:
-        return of_leave(words, by_admin=False)
+        return of_leave(client, by_admin=False)
     if "pending sync request expiration" in text:
         return SYNC_TIMEOUT
     if "selectedprotocol will change" in text or "updating metadata for static member" in text:
         return STATIC_MEMBER_REPLACED
     if text.startswith("leader "):
-        return of_rejoin(words, is_leader=True)
+        return of_rejoin(client, is_leader=True)
     if text.startswith("updating metadata for member"):
-        return of_rejoin(words, is_leader=False)
+        return of_rejoin(client, is_leader=False)
     if "storing group assignment" in text:
         return ASSIGNMENT_NOT_STORED
     if "over capacity" in text:

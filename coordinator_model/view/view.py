@@ -64,9 +64,13 @@ class ObservedMember(Struct, array_like=True):
     rejoins_ms: int = -1  # when the client's log said that it would rejoin
     rejoins_because: str = ""  # the cause that the client's log gave for that
 
-    def client(self) -> str:
+    def client_name(self) -> str:
         """The client.id from a request, else the one inside the member id."""
         return self.client_id or client_in(self.member_id, self.instance_id)
+
+    def client(self) -> tuple[str, str, str]:
+        """Member id, client.id and host."""
+        return self.member_id, self.client_name(), self.client_host
 
     def deadline_ms(self) -> int:
         """When the session runs out by the requests seen so far; -1 if unknown."""
@@ -92,6 +96,10 @@ class EndedMembership(Struct, array_like=True):
     sign: Ref | None = None  # the line that ended it
     seen_ms: int = -1  # last accepted heartbeat or commit
     session_timeout_ms: int = -1
+
+    def client(self) -> tuple[str, str, str]:
+        """Member id, client.id and host."""
+        return self.member_id, self.client_id, self.client_host
 
 
 class RebalanceTrigger(Struct, array_like=True):
@@ -308,9 +316,17 @@ class View(Struct, array_like=True):
         """Instance id, client id and host of a member, or of one that departed lately; empty where unknown."""
         member = self.members.get(member_id)
         if member is not None:
-            return member.instance_id, member.client(), member.client_host
+            return member.instance_id, member.client_name(), member.client_host
         past = self.ended_membership(member_id)
         return (past.instance_id, past.client_id, past.client_host) if past is not None else ("", "", "")
+
+    def member_of_instance(self, instance_id: str) -> str:
+        """The id of the member with this group.instance.id; empty if there is none."""
+        return next((m.member_id for m in self.members.values() if instance_id and m.instance_id == instance_id), "")
+
+    def unfinished(self) -> list[Rebalance]:
+        """The rebalances that are not written yet, oldest first."""
+        return [*self.closing, self.open] if self.open is not None else self.closing
 
     def ended_membership(self, member_id: str) -> EndedMembership | None:
         """The latest ended membership with this id."""

@@ -24,7 +24,7 @@ import pyarrow as pa
 from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import StructType, TimestampType
 
-from coordinator_model.diagnosis.findings import MODEL_DIVERGENCE
+from coordinator_model.diagnosis.catalogue import MODEL_DIVERGENCE
 from coordinator_model.view.settings import TrackerSettings
 from jobs.common.errors import UserError
 from jobs.common.settings import Settings
@@ -128,4 +128,4 @@ def _summaries(finished: Iterable[Mapping[str, str]]) -> dict[tuple[str, int], M
 
 def _divergences(finished: Iterable[Mapping[str, str]]) -> Counter[str]:
     found = (row for row in finished if row["table"] == names.FINDINGS)
-    return Counter(row["cluster"] for row in found if json.loads(row["row"])["code"] == MODEL_DIVERGENCE)
+    return Counter(row["cluster"] for row in found if json.loads(row["row"])["code"] == MODEL_DIVERGENCE.code)

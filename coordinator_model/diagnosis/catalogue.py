@@ -1,0 +1,199 @@
+"""The texts of all findings: what happened and what to change. Names in braces are filled in by the module that finds the fact."""
+
+from __future__ import annotations
+
+from typing import Final, NamedTuple
+
+
+class Text(NamedTuple):
+    """One kind of finding: its code, severity and templates."""
+
+    code: str
+    severity: str
+    message: str
+    advice: str
+
+
+SESSION_TIMEOUT: Final = Text(
+    "SESSION_TIMEOUT",
+    "ERROR",
+    "The coordinator removed the member because it heard no heartbeat within the session timeout{limit}{silence}.",
+    "Find out what stopped the process or its network at that time (crash, SIGKILL, long pause of the JVM or the container, CPU "
+    "limit). Let a planned stop call close(), so that the member leaves at once. If it only paused, session.timeout.ms{current} must be "
+    "longer than the pause{usual}.",
+)
+POLL_TIMEOUT: Final = Text(
+    "POLL_TIMEOUT",
+    "ERROR",
+    "The client {departure} because the application did not call poll() within its limit{limit}.",
+    "Make the work between two polls shorter (lower max.poll.records, move slow calls off the polling thread) or raise "
+    "max.poll.interval.ms{current} above the longest processing time.",
+)
+SYNC_TIMEOUT: Final = Text(
+    "SYNC_TIMEOUT",
+    "ERROR",
+    "The {role} joined, and then did not send SyncGroup within the rebalance timeout{limit}: everybody waited, and had to join again.",
+    "{remedy}",
+)
+INCONSISTENT_PROTOCOL: Final = Text(
+    "INCONSISTENT_PROTOCOL",
+    "ERROR",
+    "The client cannot join: it has no assignor in common with the members, or another protocol type (INCONSISTENT_GROUP_PROTOCOL). "
+    "It offers {offers}{used}.",
+    "Give the client {strategy}. To change the group's, roll all clients twice: first with both strategies, then with the new one.",
+)
+INVALID_SESSION_TIMEOUT: Final = Text(
+    "INVALID_SESSION_TIMEOUT",
+    "ERROR",
+    "The client cannot join: its session.timeout.ms{requested} is outside what the broker allows (INVALID_SESSION_TIMEOUT).",
+    "Set session.timeout.ms to {bounds}.",
+)
+GROUP_TOO_LARGE: Final = Text(
+    "GROUP_TOO_LARGE",
+    "ERROR",
+    "The client cannot join: the group has as many members as group.max.size allows (GROUP_MAX_SIZE_REACHED).{count}",
+    "Run fewer consumers, no more than there are partitions{share}, or raise group.max.size on the brokers.",
+)
+SLOW_JOINER: Final = Text(
+    "SLOW_JOINER",
+    "WARNING",
+    "The group waited {waited} for this member: {why}.",
+    "A member rejoins when it polls, and until then nobody's new assignment begins. Make its work between two polls shorter "
+    "(max.poll.records), lower max.poll.interval.ms{current} to what it really needs: nobody is waited for longer. With "
+    "the cooperative assignor the others work on meanwhile.",
+)
+ROLLING_RESTART: Final = Text(
+    "ROLLING_RESTART",
+    "WARNING",
+    "{count} members were restarted one after the other: {rebalances} rebalances in {span}{bill}.",
+    "Give every consumer a group.instance.id (static membership) and a session.timeout.ms longer than a restart{longest}: then a "
+    "rolling restart causes no rebalance at all.",
+)
+REBALANCE_STORM: Final = Text(
+    "REBALANCE_STORM",
+    "ERROR",
+    "{rebalances} rebalances in {span}, {by_culprit} of them by {culprit}, mostly {common_cause} ({common_count}){bill}.",
+    "{remedy} Until then every consumer of the group is stopped again and again.",
+)
+ILLEGAL_GENERATION: Final = Text(
+    "ILLEGAL_GENERATION",
+    "WARNING",
+    "{api} with generation {sent_generation} was refused: the group had moved on{generation}.",
+    "The member missed a rebalance: a member must poll, and so rejoin, within max.poll.interval.ms{current} of its begin. Look at what "
+    "held it up: a stalled poll loop or a paused process.",
+)
+UNKNOWN_MEMBER: Final = Text(
+    "UNKNOWN_MEMBER",
+    "WARNING",
+    "{api} was refused: the member id is not, or no longer, in the group.{removal}",
+    "The client still ran after the group had given it up, and others had its partitions meanwhile. {remedy}",
+)
+FENCED_INSTANCE: Final = Text(
+    "FENCED_INSTANCE",
+    "ERROR",
+    "group.instance.id {instance_id} is taken by another member{owner}. This one was fenced and stops consuming.",
+    "Give every running consumer its own group.instance.id, and stop the old process before its replacement starts.",
+)
+ZOMBIE_COMMIT: Final = Text(
+    "ZOMBIE_COMMIT",
+    "ERROR",
+    "The member tried to commit offsets with generation {sent_generation}{after}: refused, what it processed will be processed again "
+    "by the new owner.",
+    "The application went on working after it had lost its partitions: make its processing idempotent. {remedy}",
+)
+MODEL_DIVERGENCE: Final = Text(
+    "MODEL_DIVERGENCE",
+    "WARNING",
+    "The broker answered {api} with {answer}; by the rules of Kafka {release} it is {instead}.",
+    "If lines are missing from this log, or damaged, that is why. Otherwise the coordinator does not do what Kafka's code says: keep "
+    "these lines for a report, and look at the broker's version, its clock and its disk.",
+)
+COORDINATOR_MOVED: Final = Text(
+    "COORDINATOR_MOVED",
+    "WARNING",
+    "{what}{cost}",
+    "Look at why the broker restarted, was lost or gave its partitions up. Members live through it if session.timeout.ms is longer "
+    "than the move takes: {timeouts}, 45000, the default, mostly is.",
+)
+HEARTBEAT_NEAR_MISS: Final = Text(
+    "HEARTBEAT_NEAR_MISS",
+    "WARNING",
+    "The member was silent for {silence} of its session timeout of {limit}: {left} more, and it would have been removed.",
+    "Find out what held the process up (a pause of the JVM or the container, CPU limit, network), or raise session.timeout.ms well "
+    "above {silent_ms}; heartbeat.interval.ms is best a third of it or less.",
+)
+IDLE_MEMBERS: Final = Text(
+    "IDLE_MEMBERS",
+    "INFO",
+    "{count} of {members} members have no partition: there are {partitions} to share.",
+    "Members beyond the number of partitions only stand by. Run {partitions} of them, or have at least {members} partitions if the "
+    "work needs more consumers.",
+)
+ASSIGNMENT_SKEW: Final = Text("ASSIGNMENT_SKEW", "INFO", "One member has {most} partitions, another {least}.", "{remedy}")
+
+WITH_POLL_GAP: Final = Text(
+    "POLL_TIMEOUT",
+    "ERROR",
+    "{departure} because the application did not call poll() for about {gap}; max.poll.interval.ms is {limit_ms}.",
+    "Raise max.poll.interval.ms above {gap_ms}, or make the work between two polls shorter: move slow calls off the polling thread, or, if "
+    "the time goes by the number of records, set max.poll.records to less than {share} % of what it is.",
+)
+"""POLL_TIMEOUT once it is known for how long the client did not poll."""
+
+NOT_THE_COORDINATOR: Final = Text(
+    "MODEL_DIVERGENCE",
+    "ERROR",
+    "Broker {broker} (node {node}) answered {api} for the group, while FIND_COORDINATOR named node {coordinator} before and after: it "
+    "should have answered NOT_COORDINATOR.",
+    "Two brokers may hold the group's partition of __consumer_offsets for theirs: compare its leader in the metadata of both, and "
+    "restart the one that is wrong. Members that were told different things process partitions twice.",
+)
+"""MODEL_DIVERGENCE of a broker that is not the coordinator at all."""
+
+SYNC_TIMEOUT_OF_LEADER: Final = (
+    "It led the group, so its assignor took too long, or its process stopped: use a faster assignor, or fewer partitions and "
+    "members, or raise max.poll.interval.ms{current} above what the assignment takes."
+)
+SYNC_TIMEOUT_OF_MEMBER: Final = (
+    "Its process stopped between joining and polling again: find out why. All wait for max.poll.interval.ms{current} at most; a lower one "
+    "shortens the wait."
+)
+SKEW_OF_RANGE: Final = (
+    "The range assignor gives the first members one partition more of every topic, which adds up over many topics: set "
+    "partition.assignment.strategy to the sticky or the cooperative-sticky assignor."
+)
+SKEW_OF_OTHERS: Final = (
+    "The assignor ({assignor}) spreads evenly what all subscribe to: look whether these members subscribe to the same topics."
+)
+
+REMOVED_BEFORE_THE_LOG: Final = "The log does not show when and why the group gave it up: that was before its begin, or in a hole."
+REMOVED_FOR_SILENCE: Final = (
+    "The process was silent for {silence}: find out what held it up (a pause of the JVM or the container, CPU limit, network). "
+    "To live through such a pause, it needs a session.timeout.ms{current} above {silent_ms}."
+)
+REMOVED_TOO_LATE: Final = (
+    "It did not {action} within max.poll.interval.ms{current} and came {delay} too late: shorten its work between two polls, or raise the "
+    "setting by more than that."
+)
+LEFT_AND_RAN_ON: Final = (
+    "It had left, and yet ran on: it was not polled within max.poll.interval.ms{current} (then it joins again soon), or something of it "
+    "goes on after close()."
+)
+INSTANCE_TAKEN: Final = "Another process came with its group.instance.id: stop the old one before its replacement starts."
+REMOVED_OTHERWISE: Final = "Look at why it was removed."
+
+AGAINST_CRASH_LOOPS: Final = (
+    "Stop the client that comes and goes, and look at why it ends: a crash loop, a failing health check, a record that it cannot process."
+)
+AGAINST_STORMS: Final = {
+    "POLL_TIMEOUT": "The client comes back, and stalls again: raise its max.poll.interval.ms above what it needs between two polls, "
+    "or lower max.poll.records.",
+    "SUBSCRIPTION_CHANGED": "The client changes what it subscribes to, again and again: let it subscribe once, to the same topics as the "
+    "others.",
+    "METADATA_CHANGED": "Topics or partitions that the group reads come and go: create them beforehand, and narrow a subscription by "
+    "pattern.",
+    "LEADER_REJOINED": "The leader joins again without giving a reason: look at its own log; most often its topics' metadata flap.",
+    "MEMBER_REJOINED": "The client joins again by itself: look for enforceRebalance() in it, and at its own log.",
+    "STATIC_MEMBER_REPLACED": "Two processes take one group.instance.id from each other: give each its own.",
+}
+"""By the most common cause of the rebalances."""

@@ -1,0 +1,90 @@
+"""Findings about a broker that answers otherwise than the specification, or than a coordinator should."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Final
+
+from coordinator_model import events as kinds
+from coordinator_model.diagnosis import catalogue
+from coordinator_model.diagnosis.findings import emit, first_time
+from coordinator_model.errors import Error
+from coordinator_model.events import Event
+from coordinator_model.specification.requests import Answer, JoinAnswer, LeaveAnswer
+from coordinator_model.view.emit import Emitter
+from coordinator_model.view.rows import Ref, ref
+from coordinator_model.view.view import FoundCoordinator, Suspect
+
+_NAMES: Final = {int(error): error.name for error in Error}
+
+
+def model_divergence(g: Emitter, event: Event, answer: Answer | None, release: str) -> None:
+    """Reports an answer that the specification does not give to the same request. `answer`: the specification's, if it gives one."""
+    observed = _observed(event)
+    predicted = None if answer is None else _predicted(answer, event)
+    instead = "no answer at that time" if predicted is None else _in_words(predicted)
+    client = (event.member_id or event.answer_member_id, event.client_id, event.client_host)
+    words = {"answer": _in_words(observed), "instead": instead}
+    details = {"api": event.kind, "release": release, "observed": observed, "predicted": predicted}
+    emit(g, catalogue.MODEL_DIVERGENCE, event.at_ms, client, [ref(event)], words, **details)
+
+
+def not_the_coordinator(g: Emitter, suspect: Suspect, found: FoundCoordinator, again: Ref) -> None:
+    """Reports a broker that answered for a group which another broker coordinates (Kafka: NOT_COORDINATOR)."""
+    if not first_time(g, catalogue.MODEL_DIVERGENCE, suspect.broker, found.node):
+        return
+    emit(
+        g,
+        catalogue.NOT_THE_COORDINATOR,
+        suspect.at_ms,
+        (suspect.member_id, suspect.client_id, suspect.client_host),
+        [found.sign, suspect.sign, again],
+        {},
+        api=suspect.api,
+        broker=suspect.broker,
+        node=suspect.node,
+        coordinator=found.node,
+        observed={"error": _error_name(suspect.error_code)},
+        predicted={"error": "NOT_COORDINATOR"},
+    )
+
+
+def _observed(event: Event) -> dict[str, Any]:
+    """The broker's answer."""
+    members = [m.member_id for m in event.members]
+    answer = _answer(event, event.error_code, event.answer_generation, event.leader_id, event.protocol, members)
+    return answer | _entries([m.error_code for m in event.members])
+
+
+def _predicted(answer: Answer, event: Event) -> dict[str, Any]:
+    """The specification's answer."""
+    if isinstance(answer, JoinAnswer):
+        members = [m.member_id for m in answer.members]
+        return _answer(event, answer.error, answer.generation, answer.leader, answer.protocol or "", members)
+    entries = _entries([m.error for m in answer.members]) if isinstance(answer, LeaveAnswer) else {}
+    return _answer(event, answer.error) | entries
+
+
+def _error_name(code: int) -> str | int:
+    """The name of an error code; the code itself where `Error` has no name for it."""
+    return _NAMES.get(code, code)
+
+
+def _in_words(answer: dict[str, Any]) -> str:
+    """An answer in a sentence."""
+    rest = ", ".join(f"{name} {value}" for name, value in answer.items() if name in ("generation", "leader", "protocol", "entries"))
+    return f"{answer['error']} ({rest})" if rest else str(answer["error"])
+
+
+def _answer(
+    event: Event, error: int, generation: int = -1, leader: str = "", protocol: str = "", members: Sequence[str] = ()
+) -> dict[str, Any]:
+    if event.kind != kinds.JOIN_GROUP or error != Error.NONE:
+        return {"error": _error_name(error)}
+    listed = {"members": sorted(members)} if members else {}
+    return {"error": _error_name(error), "generation": generation, "leader": leader, "protocol": protocol, **listed}
+
+
+def _entries(codes: Sequence[int]) -> dict[str, Any]:
+    """The errors of a LeaveGroup's entries; each entry has its own."""
+    return {"entries": [_error_name(code) for code in codes]} if any(codes) else {}

@@ -1,0 +1,193 @@
+"""Findings about requests that the coordinator refused."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Final
+
+from coordinator_model.diagnosis import catalogue
+from coordinator_model.diagnosis.findings import current, emit, first_time, or_none, seconds
+from coordinator_model.errors import Error
+from coordinator_model.events import HEARTBEAT, OFFSET_COMMIT, TXN_OFFSET_COMMIT, Event
+from coordinator_model.view import reasons
+from coordinator_model.view.emit import Emitter
+from coordinator_model.view.rows import ref
+from coordinator_model.view.view import EndedMembership
+
+OWN_LEAVE_MS: Final = 10_000
+"""A client's last heartbeats and commits can cross its own LeaveGroup: that they are refused for so long after it is no finding."""
+
+DEFAULT_MIN_SESSION_MS: Final = 6_000
+DEFAULT_MAX_SESSION_MS: Final = 1_800_000
+"""group.min.session.timeout.ms and group.max.session.timeout.ms as Kafka ships them (GroupCoordinatorConfig)."""
+
+_COMMITS: Final = frozenset({OFFSET_COMMIT, TXN_OFFSET_COMMIT})
+_AFTER_REBALANCE_TIMEOUT: Final = {
+    reasons.POLL_TIMEOUT: "poll",
+    reasons.JOIN_TIMEOUT: "rejoin",
+    reasons.SYNC_TIMEOUT: "ask for its assignment",
+}
+
+
+def judge(g: Emitter, event: Event) -> None:
+    """Reports a refused request, by its error code.
+
+    REBALANCE_IN_PROGRESS in answer to a commit is no finding: the member has joined and has no assignment yet.
+    """
+    ended = g.view.ended_membership(event.member_id) if event.member_id else _ended_on(g, event.connection)
+    if ended is not None and not event.member_id and event.kind == HEARTBEAT:
+        event = event._replace(member_id=ended.member_id)
+    if event.error_code == Error.FENCED_INSTANCE_ID:
+        fenced_instance(g, event)
+    elif event.error_code == Error.ILLEGAL_GENERATION:
+        if event.kind in _COMMITS and event.member_id:
+            _zombie_commit(g, event, ended)
+        else:
+            _illegal_generation(g, event)
+    elif event.error_code == Error.UNKNOWN_MEMBER_ID and (event.member_id or ended is not None):
+        if ended is not None and ended.kind == reasons.LEFT and event.received_ms - ended.at_ms < OWN_LEAVE_MS:
+            return
+        if event.kind in _COMMITS:
+            _zombie_commit(g, event, ended)
+        else:
+            _unknown_member(g, event, ended)
+
+
+def was_refused(g: Emitter, member_id: str) -> bool:
+    """Whether a finding reports that the member was refused after it departed."""
+    codes = (catalogue.UNKNOWN_MEMBER.code, catalogue.ZOMBIE_COMMIT.code, catalogue.ILLEGAL_GENERATION.code)
+    return any(flagged == member_id and code in codes for code, flagged, _ in g.view.flagged)
+
+
+def fenced_instance(g: Emitter, event: Event) -> None:
+    """Reports two clients with one group.instance.id: the older one is fenced (KIP-345)."""
+    instance_id, member_id = event.instance_id, event.member_id
+    if not first_time(g, catalogue.FENCED_INSTANCE, f"{instance_id} {member_id}", -1):
+        return
+    owner = next((m for m in g.view.members.values() if m.instance_id == instance_id != "" and m.member_id != member_id), None)
+    words = {"owner": ""}
+    if owner is not None:
+        words["owner"] = f": {owner.client_name() or owner.member_id}" + (f" at {owner.client_host}" if owner.client_host else "")
+    _, client_id, client_host = g.view.identity(member_id)  # the coordinator's line has only the member id
+    client = (member_id, event.client_id or client_id, event.client_host or client_host)
+    details = {"instance_id": instance_id, "holder": owner.member_id if owner else None}
+    emit(g, catalogue.FENCED_INSTANCE, event.at_ms, client, [ref(event)], words, **details)
+
+
+def _ended_on(g: Emitter, connection: str) -> EndedMembership | None:
+    """The latest ended membership of this connection."""
+    return next((old for old in reversed(g.view.ended) if connection and old.connection == connection), None)
+
+
+def _emit(g: Emitter, text: catalogue.Text, event: Event, ended: EndedMembership | None, words: dict[str, Any], **details: Any) -> None:
+    signs = [ref(event), *([ended.sign] if ended is not None and ended.sign else [])]
+    emit(g, text, event.at_ms, (event.member_id, event.client_id, event.client_host), signs, words, **details)
+
+
+def _illegal_generation(g: Emitter, event: Event) -> None:
+    """A member sent a generation that is not the group's (validateClassicGroup…: ILLEGAL_GENERATION)."""
+    if first_time(g, catalogue.ILLEGAL_GENERATION, event.member_id, event.generation):
+        member = g.view.members.get(event.member_id)
+        words = {
+            "generation": f" to generation {g.view.generation}" if g.view.generation > event.generation else "",
+            "current": current(member.rebalance_timeout_ms if member is not None else -1),
+        }
+        _emit(g, catalogue.ILLEGAL_GENERATION, event, None, words, api=event.kind, sent_generation=event.generation)
+
+
+def _unknown_member(g: Emitter, event: Event, ended: EndedMembership | None) -> None:
+    """A client used a member id that the group does not have. `ended`: that membership, if the log shows how it ended."""
+    if first_time(g, catalogue.UNKNOWN_MEMBER, event.member_id, -1):
+        details = {
+            "api": event.kind,
+            "removed": ended.kind if ended is not None else None,
+            "removed_ms_ago": event.received_ms - ended.at_ms if ended is not None else None,
+        }
+        words = {"removal": _removal(ended, event), "remedy": _remedy(ended, event)}
+        _emit(g, catalogue.UNKNOWN_MEMBER, event, ended, words, **details)
+
+
+def _zombie_commit(g: Emitter, event: Event, ended: EndedMembership | None) -> None:
+    """A member committed what it no longer owns: the coordinator refused it, but the work was done twice."""
+    if first_time(g, catalogue.ZOMBIE_COMMIT, event.member_id, event.generation):
+        details = {
+            "sent_generation": event.generation,
+            "error_code": event.error_code,
+            "api": event.kind,
+            "removed": ended.kind if ended is not None else None,
+        }
+        words = {"after": f" after its removal ({ended.kind})" if ended is not None else "", "remedy": _remedy(ended, event)}
+        _emit(g, catalogue.ZOMBIE_COMMIT, event, ended, words, **details)
+
+
+def _removal(ended: EndedMembership | None, event: Event) -> str:
+    """How the membership had ended, for the end of a message."""
+    if ended is None:
+        return ""
+    since_ms = event.received_ms - ended.at_ms
+    return f" It had been removed {seconds(since_ms)} before ({ended.kind})." if since_ms >= 0 else f" It had been removed ({ended.kind})."
+
+
+def _remedy(ended: EndedMembership | None, event: Event) -> str:
+    """How to keep the membership from ending so again."""
+    if ended is None:
+        return catalogue.REMOVED_BEFORE_THE_LOG
+    limit = current(ended.rebalance_timeout_ms)
+    if ended.kind == reasons.SESSION_TIMEOUT and 0 <= ended.seen_ms < event.received_ms:
+        silent_ms = event.received_ms - ended.seen_ms
+        words = {"silence": seconds(silent_ms), "silent_ms": silent_ms, "current": current(ended.session_timeout_ms)}
+        return catalogue.REMOVED_FOR_SILENCE.format(**words)
+    if ended.kind in _AFTER_REBALANCE_TIMEOUT:
+        delay = seconds(event.received_ms - ended.at_ms)
+        return catalogue.REMOVED_TOO_LATE.format(action=_AFTER_REBALANCE_TIMEOUT[ended.kind], current=limit, delay=delay)
+    if ended.kind == reasons.LEFT:
+        return catalogue.LEFT_AND_RAN_ON.format(current=limit)
+    return catalogue.INSTANCE_TAKEN if ended.kind in (reasons.REPLACED, reasons.FENCED) else catalogue.REMOVED_OTHERWISE
+
+
+# A client that may not join.
+
+
+def refused_join(g: Emitter, event: Event) -> None:
+    """Reports a client that the group does not admit, once however often it asks (KIP-389 and others)."""
+    text, words = _REFUSED_JOINS[event.error_code]
+    if first_time(g, text, f"{event.client_id} {event.client_host} {event.instance_id}", -1):
+        details = {"session_timeout_ms": or_none(event.session_timeout_ms), "protocols": [p.name for p in event.protocols]}
+        _emit(g, text, event, None, words(g, event), **details)
+
+
+def _no_common_protocol(g: Emitter, event: Event) -> dict[str, str]:
+    used = g.view.protocol
+    return {
+        "offers": ", ".join(p.name for p in event.protocols) or "nothing that is known",
+        "used": f"; the group uses {used}" if used else "",
+        "strategy": f"the group's partition.assignment.strategy, {used}" if used else "one partition.assignment.strategy with the group",
+    }
+
+
+def _session_out_of_bounds(_: Emitter, event: Event) -> dict[str, str]:
+    session_ms = event.session_timeout_ms
+    low, high = session_ms < DEFAULT_MIN_SESSION_MS, session_ms > DEFAULT_MAX_SESSION_MS
+    least = f"at least the broker's group.min.session.timeout.ms ({DEFAULT_MIN_SESSION_MS} unless changed)"
+    most = f"at most its group.max.session.timeout.ms ({DEFAULT_MAX_SESSION_MS} unless changed)"
+    if session_ms < 0 or low == high:
+        return {"requested": f" ({session_ms})" if session_ms >= 0 else "", "bounds": f"{least} and {most}"}
+    return {"requested": f" ({session_ms})", "bounds": least if low else most.replace("its", "the broker's")}
+
+
+def _group_is_full(g: Emitter, _: Event) -> dict[str, str]:
+    members = g.view.members
+    owned = {partition for member in members.values() for partition in member.partitions or ()}
+    return {
+        "count": f" It has {len(members)}." if g.view.complete and members else "",
+        "share": f" ({len(owned)} here)" if owned else "",
+    }
+
+
+_REFUSED_JOINS: Final[dict[int, tuple[catalogue.Text, Callable[[Emitter, Event], dict[str, str]]]]] = {
+    int(Error.INCONSISTENT_GROUP_PROTOCOL): (catalogue.INCONSISTENT_PROTOCOL, _no_common_protocol),
+    int(Error.INVALID_SESSION_TIMEOUT): (catalogue.INVALID_SESSION_TIMEOUT, _session_out_of_bounds),
+    int(Error.GROUP_MAX_SIZE_REACHED): (catalogue.GROUP_TOO_LARGE, _group_is_full),
+}
+REFUSED_JOINS: Final = frozenset(_REFUSED_JOINS)
+"""Errors that `refused_join` reports."""

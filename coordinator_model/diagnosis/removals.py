@@ -1,0 +1,63 @@
+"""Findings about members that lost their place because they did not heartbeat, poll or synchronise in time."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from coordinator_model.diagnosis import catalogue
+from coordinator_model.diagnosis.findings import current, details_json, emit, or_none, row, seconds
+from coordinator_model.view.emit import Emitter
+from coordinator_model.view.rows import Ref, evidence_json, refs
+from coordinator_model.view.view import ObservedMember
+
+
+def session_timeout(g: Emitter, member: ObservedMember, at_ms: int, signs: list[Ref]) -> dict[str, Any]:
+    """The finding that no heartbeat came within the session timeout (onExpireHeartbeat), unless a broker turns out to be the reason."""
+    limit_ms, gap_ms = member.session_timeout_ms, member.longest_gap_ms
+    silent_ms = at_ms - member.seen_ms if member.seen_ms >= 0 else None
+    words = {
+        "limit": f" (session.timeout.ms {limit_ms})" if limit_ms >= 0 else "",
+        "silence": f"; last heard {seconds(silent_ms)} before" if silent_ms is not None else "",
+        "current": current(limit_ms),
+        "usual": f"; before, it was never silent for more than {seconds(gap_ms)}" if gap_ms >= 0 else "",
+    }
+    details = {"session_timeout_ms": or_none(limit_ms), "silent_ms": silent_ms, "longest_gap_before_ms": or_none(gap_ms)}
+    return row(g, catalogue.SESSION_TIMEOUT, at_ms, member.client(), signs, words, **details)
+
+
+def poll_timeout(g: Emitter, member: ObservedMember, at_ms: int, signs: list[Ref]) -> dict[str, Any]:
+    """The finding that poll() was not called within max.poll.interval.ms: a dynamic member leaves, a static one falls silent (KIP-345)."""
+    limit_ms = member.rebalance_timeout_ms
+    words = {
+        "departure": "stopped its heartbeats, being static," if member.instance_id else "left the group",
+        "limit": f" (max.poll.interval.ms {limit_ms})" if limit_ms >= 0 else "",
+        "current": current(limit_ms),
+    }
+    return row(g, catalogue.POLL_TIMEOUT, at_ms, member.client(), signs, words, max_poll_interval_ms=or_none(limit_ms))
+
+
+def with_poll_gap(finding: dict[str, Any], limit_ms: int, gap_ms: int, sign: Ref) -> dict[str, Any]:
+    """A finding of `poll_timeout` once the client polls again, with the time that it did not poll. `sign`: its new JoinGroup."""
+    departure, _, _ = finding["message"].partition(" because ")
+    words = {"departure": departure, "gap": seconds(gap_ms), "gap_ms": gap_ms, "limit_ms": limit_ms}
+    words["share"] = max(100 * limit_ms // gap_ms, 1)
+    return {
+        **finding,
+        "message": catalogue.WITH_POLL_GAP.message.format(**words),
+        "advice": catalogue.WITH_POLL_GAP.advice.format(**words),
+        "evidence": evidence_json([*refs(finding["evidence"]), sign]),
+        "details": details_json({**json.loads(finding["details"]), "poll_gap_ms": gap_ms}),
+    }
+
+
+def sync_timeout(g: Emitter, member: ObservedMember, at_ms: int, signs: list[Ref], *, led: bool) -> None:
+    """Reports a member that did not ask for its assignment within the rebalance timeout (expirePendingSync, Kafka 2.8+)."""
+    limit_ms = member.rebalance_timeout_ms
+    remedy = catalogue.SYNC_TIMEOUT_OF_LEADER if led else catalogue.SYNC_TIMEOUT_OF_MEMBER
+    words = {
+        "role": "leader" if led else "member",
+        "limit": f" ({seconds(limit_ms)})" if limit_ms >= 0 else "",
+        "remedy": remedy.format(current=current(limit_ms)),
+    }
+    emit(g, catalogue.SYNC_TIMEOUT, at_ms, member.client(), signs, words, rebalance_timeout_ms=or_none(limit_ms), leader=led)

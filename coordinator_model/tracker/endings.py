@@ -1,0 +1,62 @@
+"""How memberships and groups end, as a request or a coordinator's line shows it."""
+
+from __future__ import annotations
+
+from coordinator_model.events import Event
+from coordinator_model.states import State
+from coordinator_model.tracker import expiry, membership, phases
+from coordinator_model.view import reasons
+from coordinator_model.view.emit import Emitter
+from coordinator_model.view.rows import ref
+
+
+def member_left(g: Emitter, event: Event, member_id: str, reason: str, *, by_admin: bool) -> None:
+    """A member left, by its request or the coordinator's line; whichever comes second adds nothing."""
+    view = g.view
+    member = view.members.get(member_id)
+    if reason in reasons.NO_REASON:
+        reason = member.leaves_because if member is not None else ""
+    cause = reasons.of_leave(reason, by_admin=by_admin)
+    if member is not None and member.stalled_ms >= 0 and not reason and not by_admin:
+        cause = reasons.POLL_TIMEOUT
+    if member is not None and member.instance_id and reason not in reasons.CLIENT_LIBRARY_REASONS and cause == reasons.MEMBER_LEFT:
+        cause = reasons.ADMIN_REMOVED  # a static member does not leave by itself (KIP-345)
+    sender = event if event.member_id == member_id else None
+    ended = membership.remove(g, member_id, event.received_ms, membership.END_KINDS[cause], [ref(event)], sender, reason=reason)
+    if ended is None:
+        return
+    phases.add_trigger(g, membership.trigger_of(ended, cause, reason, event.received_ms))
+    if event.source != "request":
+        return
+    if view.open is None and view.state in (State.STABLE, State.COMPLETING_REBALANCE):
+        phases.open_rebalance(g, event.received_ms, exact=False, signs=[ref(event)])
+    elif view.open is not None and view.open.joined_ms >= 0:
+        trigger = view.open.triggers.pop()
+        phases.open_rebalance(g, event.received_ms, exact=False, trigger=trigger, signs=[ref(event)])
+    if not view.logged:
+        expiry.note_vacant(g, event.received_ms)
+
+
+def group_removed(g: Emitter, event: Event, trigger: str = phases.GROUP_REMOVED) -> None:
+    """The group was deleted; a new one of the same name starts at generation 1."""
+    view = g.view
+    if view.open is not None and view.open.vacant_ms >= 0:  # only an empty group can be removed
+        phases.emptied(g, view.open.vacant_ms, max(view.generation, 0) + 1, signs=[])
+    phases.abandon(g, event.at_ms, [ref(event)])
+    phases.change_state(g, event.at_ms, State.DEAD, trigger, [ref(event)])
+    for member_id in list(view.members):
+        membership.remove(g, member_id, event.at_ms, reasons.GROUP_GONE, [ref(event)])
+    view.generation, view.member_count, view.complete = 0, 0, True
+    view.pending.clear()
+
+
+def became_consumer_group(g: Emitter, event: Event) -> None:
+    """From now on the group follows the consumer protocol; a classic rebalance ends without a result."""
+    view = g.view
+    if view.consumer_protocol:
+        return
+    view.consumer_protocol = True
+    phases.abandon(g, event.received_ms, [ref(event)])
+    view.members.clear()
+    view.state = None
+    view.complete = False

@@ -1,0 +1,161 @@
+"""JOIN_GROUP: answered at once, or parked until the join phase ends."""
+
+from __future__ import annotations
+
+from coordinator_model.diagnosis import departures, refusals
+from coordinator_model.errors import Error
+from coordinator_model.events import Event
+from coordinator_model.states import State
+from coordinator_model.tracker import expiry, membership, phases
+from coordinator_model.view import reasons
+from coordinator_model.view.emit import Emitter
+from coordinator_model.view.rows import ref
+from coordinator_model.view.view import ObservedMember, Rebalance, RebalanceTrigger
+
+
+def join_group(g: Emitter, event: Event) -> None:
+    """A JoinGroup and its answer."""
+    if not event.member_id:
+        departures.on_join_without_id(g, event)
+        for member in g.view.members.values():
+            if event.connection in member.connections and member.instance_id == event.instance_id:
+                member.abandoned = True  # the client gave this id up: when that session ends, nobody has fallen silent
+    if event.error_code != Error.NONE:
+        _refused_join(g, event)
+        return
+    view = g.view
+    running = view.open
+    generation = event.answer_generation
+    at_once = running is None and generation == view.generation and view.state is State.STABLE
+    if generation < view.generation and not (running is not None and running.joined_ms < 0):
+        return  # an answer of a generation that is over
+    if at_once:
+        # The coordinator logs the assignment with the end of the phase, or before the answers that the phase gave are written.
+        running = next((r for r in view.closing if r.generation == generation and event.received_ms <= r.joined_ms), None)
+    else:
+        running = phases.joined(g, event.at_ms, generation, exact=False, signs=[])
+    leader_id = _replace_static(g, event)
+    former = event.answer_member_id in view.members
+    member = membership.add(g, event.answer_member_id, event.received_ms, event)
+    member.sessions_seen = True
+    member.last_sign = ref(event)
+    view.protocol, view.leader_id = event.protocol or view.protocol, leader_id or view.leader_id
+    view.protocol_type = event.protocol_type or view.protocol_type
+    topics = next((p.topics for p in event.protocols if p.topics is not None), None) or ()
+    resubscribed = former and bool(member.topics) and topics != member.topics
+    if running is not None:
+        _add_join(g, running, event, member, former=former, resubscribed=resubscribed)
+    member.protocols, member.topics = tuple((p.name, p.digest) for p in event.protocols), topics
+
+
+def _refused_join(g: Emitter, event: Event) -> None:
+    if event.error_code in refusals.REFUSED_JOINS:
+        refusals.refused_join(g, event)
+    if event.error_code == Error.MEMBER_ID_REQUIRED:
+        if event.answer_member_id not in g.view.members:
+            g.view.pending[event.answer_member_id] = event.at_ms
+    elif event.error_code == Error.GROUP_MAX_SIZE_REACHED and event.member_id in g.view.members:
+        # A member that rejoins after others took the last seats is refused and removed (acceptJoiningMember).
+        membership.remove(g, event.member_id, event.received_ms, reasons.JOIN_TIMEOUT, [ref(event)])
+    else:
+        refusals.judge(g, event)
+
+
+def _replace_static(g: Emitter, event: Event) -> str:
+    """Lets a static member that rejoins under a new id take its old place (KIP-345, replaceStaticMember). Returns the leader's id."""
+    if not event.instance_id or event.member_id:
+        return event.leader_id
+    old_id = g.view.member_of_instance(event.instance_id)
+    if not old_id or old_id == event.answer_member_id:
+        return event.leader_id
+    old = g.view.members[old_id]
+    membership.remove(g, old_id, event.received_ms, reasons.REPLACED, [ref(event)])
+    new = membership.add(g, event.answer_member_id, event.received_ms, event)
+    new.partitions, new.topics, new.protocols = old.partitions, old.topics, old.protocols
+    new.renewed_ms = event.received_ms
+    if event.leader_id != old_id:
+        return event.leader_id
+    return event.answer_member_id  # an older client is given its old id as the leader's, so that it does not compute an assignment
+
+
+def _add_join(g: Emitter, running: Rebalance, event: Event, member: ObservedMember, *, former: bool, resubscribed: bool) -> None:
+    """Adds a JoinGroup to the rebalance that answered it. `former`: the member was there before."""
+    view, member_id = g.view, member.member_id
+    running.evidence.append(ref(event))
+    running.joins[member_id] = event.received_ms
+    running.protocol, running.leader_id = view.protocol, view.leader_id
+    if member_id == running.leader_id:
+        running.leader_answered_ms = event.at_ms
+    owned = {partition for protocol in event.protocols for partition in protocol.owned}
+    if owned:
+        running.kept[member_id] = tuple(sorted(owned))
+    if not running.exact:
+        # A parked JoinGroup may be what started the phase: the earliest trigger counts as the one that did.
+        cause = _cause(running, event, former=former, resubscribed=resubscribed)
+        running.triggers.append(
+            RebalanceTrigger(
+                event.received_ms, cause, member_id, event.instance_id, event.client_id, event.client_host, event.reason, ref(event)
+            )
+        )
+        running.triggers.sort(key=lambda t: (t.at_ms, t.cause, t.member_id))
+        del running.triggers[phases.TRIGGERS_KEPT :]
+    member.renewed_ms = max(member.renewed_ms, running.joined_ms)  # every session restarts as the phase ends
+    if event.members:
+        _list_members(g, running, event)
+    if resubscribed:
+        running.resubscribed.append(member_id)
+
+
+def _cause(running: Rebalance, event: Event, *, former: bool, resubscribed: bool) -> str:
+    if not former or event.answer_member_id in running.added:
+        return reasons.MEMBER_JOINED
+    if resubscribed and not reasons.says_why(event.reason):
+        return reasons.SUBSCRIPTION_CHANGED
+    return reasons.of_rejoin(event.reason, is_leader=event.answer_member_id == event.leader_id)
+
+
+def _list_members(g: Emitter, running: Rebalance, event: Event) -> None:
+    """Takes the list of all members from the leader's answer: members that are not in it were removed before."""
+    view = g.view
+    listed = {m.member_id for m in event.members}
+    instances = {m.instance_id for m in event.members if m.instance_id}
+    unsynced_ms = _sync_expired_ms(g, running)
+    signs = [ref(event)]
+    for member in sorted(view.members.values(), key=lambda m: m.member_id):
+        if member.member_id in listed:
+            continue
+        if member.instance_id in instances:
+            membership.remove(g, member.member_id, running.joined_ms, reasons.REPLACED, signs)
+            continue
+        at_ms, cause = running.joined_ms, reasons.JOIN_TIMEOUT
+        if 0 <= member.deadline_ms() <= running.joined_ms + expiry.TIMER_SLACK_MS:
+            at_ms, cause = min(member.deadline_ms(), running.joined_ms), reasons.SESSION_TIMEOUT
+        elif unsynced_ms >= 0:
+            at_ms, cause = unsynced_ms, reasons.SYNC_TIMEOUT
+        ended = membership.remove(g, member.member_id, at_ms, cause, signs)
+        if ended is not None and cause == reasons.SESSION_TIMEOUT and not running.exact and not member.abandoned:
+            running.triggers.append(membership.trigger_of(ended, cause, "", at_ms))
+    for entry in event.members:
+        member = membership.add(g, entry.member_id, running.joined_ms)
+        member.instance_id = entry.instance_id or member.instance_id
+        member.renewed_ms = max(member.renewed_ms, running.joined_ms)
+    running.listed = True
+    running.count_after = view.member_count = len(listed)
+    view.complete = True
+
+
+def _sync_expired_ms(g: Emitter, running: Rebalance) -> int:
+    """When the coordinator removed the members that had joined the generation before and did not sync; -1 if it did not.
+
+    A rebalance timeout after the end of that generation's join phase, all members were sent into another join phase (expirePendingSync),
+    which did not last: nobody was waited for.
+    """
+    view = g.view
+    before = next((r for r in reversed(view.closing) if r.outcome == phases.SUPERSEDED and r.generation == running.old_generation), None)
+    limit = max((m.rebalance_timeout_ms for m in view.members.values()), default=-1)
+    if before is None or before.joined_ms < 0 or limit < 0:
+        return -1
+    started_ms = running.first_sign_ms if running.first_sign_ms >= 0 else running.started_ms
+    due_ms = before.joined_ms + limit
+    expired = due_ms <= started_ms <= due_ms + expiry.TIMER_SLACK_MS and running.joined_ms - started_ms < limit
+    return due_ms if expired else -1
