@@ -56,7 +56,6 @@ _SINGLE: Final = {
     "share.coordinator.state.topic.replication.factor": "1",
     "share.coordinator.state.topic.min.isr": "1",
     "auto.create.topics.enable": "false",
-    "controlled.shutdown.enable": "false",  # no other broker could take over
 }
 _LOG4J: Final = """\
 status = error
