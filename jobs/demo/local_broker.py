@@ -14,6 +14,7 @@ from __future__ import annotations
 import base64
 import contextlib
 import fcntl
+import random
 import re
 import socket
 import subprocess
@@ -82,6 +83,15 @@ logger.request.level = debug
 logger.request.additivity = false
 logger.request.appenderRef.request.ref = request
 """
+
+
+def free_port() -> int:
+    """A free port below those that the kernel gives to clients: no client takes it while its broker is down."""
+    for port in random.sample(range(20_000, 32_768), 1_000):
+        with socket.socket() as probe, contextlib.suppress(OSError):
+            probe.bind((_HOST, port))
+            return port
+    raise UserError(f"no port of {_HOST} is free")
 
 
 class LocalBroker:
@@ -202,10 +212,7 @@ class LocalBroker:
     def _configure(self) -> None:
         self.logs.mkdir(parents=True, exist_ok=True)
         self.folder.mkdir(parents=True, exist_ok=True)
-        with socket.socket() as one, socket.socket() as other:
-            one.bind((_HOST, 0))
-            other.bind((_HOST, 0))
-            self._port, self._controller = self._wanted_port or one.getsockname()[1], other.getsockname()[1]
+        self._port, self._controller = self._wanted_port or free_port(), free_port()
         plain, controller = f"PLAINTEXT://{_HOST}:{self._port}", f"CONTROLLER://{_HOST}:{self._controller}"
         voter = self if self._join is None else self._join
         properties = {
