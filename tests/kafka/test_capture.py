@@ -13,7 +13,7 @@ from confluent_kafka import ConsumerGroupState, ConsumerGroupType, KafkaError, K
 from jobs.cli.entry import main
 from jobs.common.errors import UserError
 from jobs.kafka import poll
-from jobs.kafka.clients import check_cluster_name, read_config
+from jobs.kafka.clients import Cluster, check_cluster_name, read_config
 from jobs.kafka.dump_offsets import DumpPosition, dump_position
 
 
@@ -54,6 +54,12 @@ def test_commands_that_cannot_work(tmp_path: Path, capsys: pytest.CaptureFixture
         error = capsys.readouterr().err
         assert said in error
         assert error.count("\n") == 1
+
+
+def test_a_cluster_that_is_not_there_is_told_in_one_line() -> None:
+    with pytest.raises(UserError, match=r"cannot reach a cluster at 127\.0\.0\.1:1: ") as error:
+        Cluster("127.0.0.1:1", connect_seconds=0.5).admin()
+    assert "\n" not in str(error.value)
 
 
 class Answers:

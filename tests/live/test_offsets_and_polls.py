@@ -8,40 +8,26 @@ import signal
 import subprocess
 import sys
 import time
-from pathlib import Path
 
 import pytest
-from confluent_kafka import Consumer, KafkaException, TopicPartition
+from confluent_kafka import Consumer, TopicPartition
 from confluent_kafka.admin import AdminClient
-from deltalake import DeltaTable
 
 from jobs.cli.entry import main
 from jobs.common.settings import Settings
+from jobs.demo.consumers import SESSION_MS, Consumers
 from jobs.demo.local_broker import LocalBroker
+from jobs.demo.real_consumer import LIBRDKAFKA
+from jobs.kafka.clients import Cluster
+from jobs.kafka.dump_offsets import dump_to_file
 from jobs.kafka.offsets_capture import OffsetsFrom
+from jobs.lakehouse.reader import table_rows
 from jobs.pipeline import run as pipeline
+from tests.live.shipping import PROJECT, wait_until
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow]
 
-PROJECT = Path(__file__).parents[2]
 GROUP = "orders-app"
-CONSUMER = """
-import signal, sys
-from confluent_kafka import Consumer, KafkaException, TopicPartition
-bootstrap, group, client = sys.argv[1:]
-consumer = Consumer({"bootstrap.servers": bootstrap, "group.id": group, "client.id": client, "session.timeout.ms": 6000,
-                     "heartbeat.interval.ms": 500})
-ended = []
-signal.signal(signal.SIGTERM, lambda *_: ended.append(1))
-consumer.subscribe(["orders"])
-while not ended:
-    consumer.poll(0.05)
-consumer.close()
-"""
-
-
-def start(broker, client):
-    return subprocess.Popen([sys.executable, "-c", CONSUMER, broker.bootstrap, GROUP, client])
 
 
 def commit(broker):
@@ -51,21 +37,22 @@ def commit(broker):
     simple.close()
 
 
-def wait_for(admin, members):
-    """Until the group is stable, or empty, with these clients; then the poller has time to see it."""
-    until = time.monotonic() + 40
-    while time.monotonic() < until:
-        try:
-            found = admin.describe_consumer_groups([GROUP])[GROUP].result(10)
-        except KafkaException:  # the group is not there yet, or its topic
-            time.sleep(0.1)
-            continue
-        settled = found.state.name == ("STABLE" if members else "EMPTY") and all(m.assignment.topic_partitions for m in found.members)
-        if settled and sorted(m.client_id for m in found.members) == members:
-            time.sleep(1)
-            return
-        time.sleep(0.1)
-    raise AssertionError(f"never {members}")
+def start(name, *options):
+    """A command of `rebalance`."""
+    return subprocess.Popen([sys.executable, "-m", "jobs.cli", name, *options], cwd=PROJECT)
+
+
+def end(process):
+    process.send_signal(signal.SIGTERM)
+    assert process.wait(120) == 0
+
+
+def last_poll(folder):
+    """What the poller last wrote of the group: its state, and its clients once all of them have partitions."""
+    lines = [json.loads(line) for path in sorted(folder.rglob("poll-*.jsonl")) for line in path.read_text().splitlines()]
+    polled = [line for line in lines if line.get("group") == GROUP]
+    members = polled[-1]["members"] if polled else []
+    return (polled[-1]["state"], sorted(m["client_id"] for m in members)) if all(m["partitions"] for m in members) and polled else None
 
 
 @pytest.fixture(scope="module")
@@ -74,42 +61,36 @@ def recorded(broker, tmp_path_factory):
     folder = tmp_path_factory.mktemp("recorded")
     broker.create_topic("orders", 6)
     admin = AdminClient({"bootstrap.servers": broker.bootstrap})
-    command = [
-        sys.executable,
-        "-m",
-        "jobs.cli",
-        "poll",
-        "--bootstrap",
-        broker.bootstrap,
-        "--out",
-        str(folder / "poll"),
-        "--every",
-        "200ms",
-    ]
-    poller = subprocess.Popen([*command, "--cluster", "live"], cwd=PROJECT)
-    running = []
+    poller = start("poll", "--bootstrap", broker.bootstrap, "--out", str(folder / "poll"), "--every", "200ms", "--cluster", "live")
+
+    def polled(state, *clients):
+        wait_until(lambda: last_poll(folder / "poll") == (state, list(clients)))
+
     try:
-        running.append(start(broker, "c1"))
-        wait_for(admin, ["c1"])
-        running.append(start(broker, "c2"))
-        wait_for(admin, ["c1", "c2"])
-        commit(broker)
-        running[1].terminate()
-        wait_for(admin, ["c1"])
-        running.append(start(broker, "c3"))
-        wait_for(admin, ["c1", "c3"])
-        running[2].kill()
-        wait_for(admin, ["c1"])
-        running[0].terminate()
-        wait_for(admin, [])
-        admin.delete_consumer_groups([GROUP])[GROUP].result(10)
-        time.sleep(1)
-        poller.send_signal(signal.SIGTERM)
-        assert poller.wait(20) == 0
+        with Consumers(broker.bootstrap) as consumers:
+
+            def joins(name):
+                return consumers.start(LIBRDKAFKA, GROUP, name, "orders")
+
+            one = joins("c1")
+            polled("Stable", "c1")
+            two = joins("c2")
+            polled("Stable", "c1", "c2")
+            commit(broker)
+            two.leave()
+            polled("Stable", "c1")
+            three = joins("c3")
+            polled("Stable", "c1", "c3")
+            three.kill()
+            polled("Stable", "c1")
+            one.leave()
+            polled("Empty")
+        admin.delete_consumer_groups([GROUP])[GROUP].result(60)
+        polled("Dead")
+        end(poller)
     finally:
-        for process in (*running, poller):
-            process.kill()
-            process.wait()
+        poller.kill()
+        poller.wait()
     assert main(["dump-offsets", "--bootstrap", broker.bootstrap, "--out", str(folder / "offsets/live/offsets/all.jsonl"), "--all"]) == 0
     both = folder / "both" / "live"
     shutil.copytree(folder / "offsets" / "live", both)
@@ -121,11 +102,16 @@ def recorded(broker, tmp_path_factory):
     return folder
 
 
+@pytest.fixture(scope="module")
+def by_records(spark, recorded, tmp_path_factory):
+    return tables(spark, recorded / "offsets", tmp_path_factory.mktemp("by-records") / "lake")
+
+
 def tables(spark, source, lakehouse, **settings):
     outcome = pipeline.run(source, lakehouse, settings=Settings(**settings), once=True, spark=spark)
     assert outcome.late_events == 0
     names = ("rebalances", "group_transitions", "member_sessions", "findings", "quarantine", "input_lines")
-    found = {name: DeltaTable(str(lakehouse / name)).to_pyarrow_table().to_pylist() for name in names}
+    found = {name: table_rows(lakehouse / name) for name in names}
     assert found["quarantine"] == []
     return {
         name: sorted((row for row in rows if row.get("group_id") == GROUP), key=lambda r: r.get("ended_at") or r["at"])
@@ -149,15 +135,15 @@ def summary(rows):
     return [(r["cause"], r["client_id"], r["members_before"], r["members_after"]) for r in rows["rebalances"]]
 
 
-def test_records_alone(spark, recorded, tmp_path):
-    rows = tables(spark, recorded / "offsets", tmp_path / "lake")
+def test_records_alone(recorded, by_records):
+    rows = by_records
     assert summary(rows) == WHAT_WAS_DONE
     assert [r["generation"] for r in rows["rebalances"]] == [1, 2, 3, 4, 5, 6]
     assert [len(r["left"]) for r in rows["rebalances"]] == [0, 0, 1, 0, 1, 1]
     assert [(r["partitions"], r["partitions_moved"]) for r in rows["rebalances"][:5]] == [(6, 0), (6, 3), (6, 3), (6, 3), (6, 3)]
     assert [r["outcome"] for r in rows["rebalances"]] == [*["COMPLETED"] * 5, "EMPTIED"]
     assert {(s["client_id"], s["client_host"], s["end_kind"], s["session_timeout_ms"]) for s in rows["member_sessions"]} == {
-        (name, "127.0.0.1", "UNKNOWN", 6_000) for name in ("c1", "c2", "c3")
+        (name, "127.0.0.1", "UNKNOWN", SESSION_MS) for name in ("c1", "c2", "c3")
     }
     assert rows["group_transitions"][-1]["to_state"] == "Dead"
     (counted,) = rows["input_lines"]
@@ -166,11 +152,10 @@ def test_records_alone(spark, recorded, tmp_path):
     assert counted["skipped"] > 1  # its first line, and what consumers committed
 
 
-def test_small_slices_of_records_give_the_same_tables(spark, recorded, tmp_path):
-    whole = tables(spark, recorded / "offsets", tmp_path / "one")
+def test_small_slices_of_records_give_the_same_tables(spark, recorded, by_records, tmp_path):
     cut = tables(spark, recorded / "offsets", tmp_path / "many", slice_lines=100)
     for name in ("rebalances", "group_transitions", "member_sessions"):
-        assert [r | {"batch_id": 0} for r in cut[name]] == [r | {"batch_id": 0} for r in whole[name]]
+        assert [r | {"batch_id": 0} for r in cut[name]] == [r | {"batch_id": 0} for r in by_records[name]]
 
 
 def test_polls_alone(spark, recorded, tmp_path):
@@ -201,7 +186,7 @@ def test_the_pipeline_reads_the_cluster_itself_and_goes_on_with_the_next_run(spa
         return pipeline.run(source, tmp_path / "lake", settings=Settings(), once=True, spark=spark, offsets=offsets)
 
     first = run(None)
-    rows = DeltaTable(str(tmp_path / "lake" / "rebalances")).to_pyarrow_table().to_pylist()
+    rows = table_rows(tmp_path / "lake" / "rebalances")
     done = sorted((row for row in rows if row["group_id"] == GROUP), key=lambda row: row["ended_at"])
     assert summary({"rebalances": done}) == WHAT_WAS_DONE
     assert first.late_events == 0
@@ -228,19 +213,18 @@ def test_a_dump_that_is_there_is_continued(broker, recorded, tmp_path):
 def test_a_dump_goes_on_with_what_comes(broker, tmp_path):
     out = tmp_path / "live" / "offsets" / "follow.jsonl"
     broker.create_topic("refunds", 2)
-    command = [sys.executable, "-m", "jobs.cli", "dump-offsets", "--bootstrap", broker.bootstrap, "--follow", "--out", str(out)]
-    follower = subprocess.Popen(command, cwd=PROJECT)
+    follower = start("dump-offsets", "--bootstrap", broker.bootstrap, "--follow", "--out", str(out))
     consumer = Consumer({"bootstrap.servers": broker.bootstrap, "group.id": "refunds-app"})
     try:
-        while not out.exists() or out.read_text().count("\n") < 1:
-            time.sleep(0.1)
-        time.sleep(2)
-        consumer.subscribe(["refunds"])
-        until = time.monotonic() + 40
-        while '"read":' not in out.read_text() and time.monotonic() < until:
+        wait_until(lambda: out.exists() and out.read_text())
+
+        def signed():
             consumer.poll(0.1)
-        follower.send_signal(signal.SIGTERM)
-        assert follower.wait(20) == 0
+            return '"read":' in out.read_text()
+
+        consumer.subscribe(["refunds"])
+        wait_until(signed)
+        end(follower)
     finally:
         consumer.close()
         follower.kill()
@@ -253,21 +237,15 @@ def test_a_dump_goes_on_with_what_comes(broker, tmp_path):
 def test_time_goes_on_where_nothing_is_written_any_more(recorded, broker, tmp_path):  # noqa: ARG001 - groups were there
     """What was read before the silence is past some time: the sign of life says so, also after a restart that reads nothing."""
     out = tmp_path / "live" / "offsets" / "silent.jsonl"
-    command = [sys.executable, "-m", "jobs.cli", "dump-offsets", "--bootstrap", broker.bootstrap, "--follow", "--out", str(out)]
     counts = []
-    for _ in range(2):
-        before = signs_of_life(out)
-        follower = subprocess.Popen(command, cwd=PROJECT)
-        try:
-            until = time.monotonic() + 60
-            while len(signs_of_life(out)) < len(before) + 2:
-                assert time.monotonic() < until
-                time.sleep(0.1)
-            follower.send_signal(signal.SIGTERM)
-            assert follower.wait(20) == 0
-        finally:
-            follower.kill()
-            follower.wait()
+    for signs in (2, 4):
+        dump_to_file(
+            Cluster(broker.bootstrap),
+            out,
+            stopped=lambda: len(signs_of_life(out)) >= signs,  # noqa: B023 - called at once
+            follow=True,
+            alive_seconds=0.2,
+        )
         counts.append(len(out.read_text().splitlines()) - len(signs_of_life(out)))
     times = [json.loads(line)["timestamp"] for line in out.read_text().splitlines()[1:]]
     assert times == sorted(times)
@@ -284,30 +262,15 @@ def signs_of_life(path):
 def test_following_waits_for_the_topic(kafka_jars, tmp_path):  # noqa: ARG001
     """A cluster has no __consumer_offsets before its first group."""
     out = tmp_path / "new" / "offsets" / "o.jsonl"
-    with LocalBroker(tmp_path / "new-broker") as new:
+    with LocalBroker(tmp_path / "new-broker") as new, Consumers(new.bootstrap) as consumers:
         new.create_topic("orders", 2)
-        dump = ["dump-offsets", "--bootstrap", new.bootstrap, "--out", str(out)]
-        assert main(dump) == 2
-        follower = subprocess.Popen([sys.executable, "-m", "jobs.cli", *dump, "--follow"], cwd=PROJECT)
-        consumer = start(new, "c1")
+        dump = ["--bootstrap", new.bootstrap, "--out", str(out)]
+        assert main(["dump-offsets", *dump]) == 2
+        follower = start("dump-offsets", *dump, "--follow")
         try:
-            until = time.monotonic() + 60
-            while '"partition":' not in (out.read_text() if out.exists() else ""):
-                assert time.monotonic() < until
-                assert follower.poll() is None
-                time.sleep(0.1)
-            follower.send_signal(signal.SIGTERM)
-            assert follower.wait(20) == 0
+            consumers.start(LIBRDKAFKA, GROUP, "c1", "orders")
+            wait_until(lambda: out.exists() and '"partition":' in out.read_text())
+            end(follower)
         finally:
-            for process in (follower, consumer):
-                process.kill()
-                process.wait()
-
-
-def test_a_cluster_that_is_not_there_is_told_in_one_line(tmp_path, capsys, monkeypatch):
-    monkeypatch.setattr("jobs.kafka.clients.CONNECT_SECONDS", 1.0)
-    for command in (["dump-offsets"], ["poll", "--out", str(tmp_path)]):
-        assert main([*command, "--bootstrap", "127.0.0.1:1"]) == 2
-        said = capsys.readouterr().err
-        assert said.startswith("rebalance: cannot reach a cluster at 127.0.0.1:1: ")
-        assert said.count("\n") == 1
+            follower.kill()
+            follower.wait()
