@@ -8,7 +8,7 @@ between members of an enumeration, and the removal of a cache.
 from __future__ import annotations
 
 import ast
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any, Final
 
@@ -23,28 +23,6 @@ STOCK: Final = (
     "ExceptionReplacer",
     "NumberReplacer",
     "ReplaceAndWithOr",
-    "ReplaceBinaryOperator_Add_Sub",
-    "ReplaceBinaryOperator_BitAnd_BitOr",
-    "ReplaceBinaryOperator_BitOr_BitAnd",
-    "ReplaceBinaryOperator_BitXor_BitAnd",
-    "ReplaceBinaryOperator_LShift_RShift",
-    "ReplaceBinaryOperator_Mod_FloorDiv",
-    "ReplaceBinaryOperator_Mul_Add",
-    "ReplaceBinaryOperator_Pow_Mul",
-    "ReplaceBinaryOperator_RShift_LShift",
-    "ReplaceBinaryOperator_Sub_Add",
-    "ReplaceComparisonOperator_Eq_NotEq",
-    "ReplaceComparisonOperator_GtE_Gt",
-    "ReplaceComparisonOperator_GtE_Lt",
-    "ReplaceComparisonOperator_Gt_GtE",
-    "ReplaceComparisonOperator_Gt_LtE",
-    "ReplaceComparisonOperator_IsNot_Is",
-    "ReplaceComparisonOperator_Is_IsNot",
-    "ReplaceComparisonOperator_LtE_Gt",
-    "ReplaceComparisonOperator_LtE_Lt",
-    "ReplaceComparisonOperator_Lt_GtE",
-    "ReplaceComparisonOperator_Lt_LtE",
-    "ReplaceComparisonOperator_NotEq_Eq",
     "ReplaceContinueWithBreak",
     "ReplaceFalseWithTrue",
     "ReplaceOrWithAnd",
@@ -52,6 +30,10 @@ STOCK: Final = (
     "ReplaceUnaryOperator_Delete_Not",
     "ReplaceUnaryOperator_Delete_USub",
     "ZeroIterationForLoop",
+    *(f"ReplaceBinaryOperator_{pair}" for pair in ("Add_Sub", "Sub_Add", "Mul_Add", "Mod_FloorDiv", "Pow_Mul")),
+    *(f"ReplaceBinaryOperator_{pair}" for pair in ("BitAnd_BitOr", "BitOr_BitAnd", "BitXor_BitAnd", "LShift_RShift", "RShift_LShift")),
+    *(f"ReplaceComparisonOperator_{pair}" for pair in ("Eq_NotEq", "NotEq_Eq", "Is_IsNot", "IsNot_Is")),
+    *(f"ReplaceComparisonOperator_{pair}" for pair in ("Gt_GtE", "Gt_LtE", "GtE_Gt", "GtE_Lt", "Lt_GtE", "Lt_LtE", "LtE_Gt", "LtE_Lt")),
 )
 """Of cosmic-ray's operators, those that change what a line means without making it nonsense."""
 
@@ -154,7 +136,7 @@ def _rows(node: Any) -> bool:
     return node.type == "atom" and node.children[0] == "{" and node.parent.type == "dictorsetmaker"
 
 
-class RemovedEntry(Operator):
+class RemovedEntry(_Replace):
     """An entry of the transition table is left out."""
 
     def mutation_positions(self, node: Any) -> list[Span]:
@@ -170,11 +152,6 @@ class RemovedEntry(Operator):
     @staticmethod
     def _entries(node: Any) -> list[int]:
         return list(range(0, len(node.children), 4)) if node.type == "dictorsetmaker" and _rows(node.parent) else []
-
-    @classmethod
-    def examples(cls) -> tuple[Example, ...]:
-        """None: what there is to see, docs/mutants.md shows."""
-        return ()
 
 
 def added_entry(triggers: tuple[str, ...]) -> type[Operator]:
@@ -193,22 +170,6 @@ def added_entry(triggers: tuple[str, ...]) -> type[Operator]:
     return AddedEntry
 
 
-class Provider(Mapping[str, Callable[..., Operator]]):
-    """Operators by name, as cosmic-ray asks for them."""
-
-    def __init__(self, operators: dict[str, Callable[..., Operator]]) -> None:
-        self._operators = operators
-
-    def __getitem__(self, name: str) -> Callable[..., Operator]:
-        return self._operators[name]
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self._operators)
-
-    def __len__(self) -> int:
-        return len(self._operators)
-
-
 def install(model: Path) -> None:
     """Make cosmic-ray use these operators and no others, for the specification in the folder `model`."""
     triggers = names_of(model / "specification" / "transitions.py", "Trigger")
@@ -225,5 +186,5 @@ def install(model: Path) -> None:
     }
     stock = plugins.OPERATOR_PROVIDERS["core"]
     plugins.OPERATOR_PROVIDERS.clear()
-    plugins.OPERATOR_PROVIDERS["core"] = Provider({name: stock[name] for name in STOCK})
-    plugins.OPERATOR_PROVIDERS["own"] = Provider(own)
+    plugins.OPERATOR_PROVIDERS["core"] = {name: stock[name] for name in STOCK}
+    plugins.OPERATOR_PROVIDERS["own"] = own

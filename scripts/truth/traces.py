@@ -6,16 +6,11 @@ Prints traces, steps and mismatches by Kafka release; with --show N the first N 
 from __future__ import annotations
 
 import argparse
-import gzip
-import json
 import sys
-from collections.abc import Iterator
-from pathlib import Path
 from typing import Any, NamedTuple
 
 from coordinator_model.specification.trace import run_trace
-
-TRACES = Path(__file__).resolve().parents[2] / "tests" / "data" / "traces"
+from scripts.truth.trace_files import load_traces
 
 
 class Mismatch(NamedTuple):
@@ -26,44 +21,6 @@ class Mismatch(NamedTuple):
     what: str
     recorded: Any
     specified: Any
-
-
-def load_traces(folder: Path = TRACES) -> Iterator[tuple[str, dict[str, Any]]]:
-    """Every recorded run, with the release it was recorded on.
-
-    A case was run on a second release too: its whole outcome there is in the file, or how it differs. The cases of
-    0.10 were run on 3.9.1 as well, where of those with the same outcome the fields that 0.10 does not know were not
-    compared. One of them is left out: 3.9.1 also expires the offsets of topics that no member of a Stable group
-    subscribes to (KIP-496), and to the specification topics and subscriptions are opaque.
-    """
-    for path in sorted(folder.glob("*.jsonl.gz")):
-        with gzip.open(path, "rt", encoding="utf-8") as lines:
-            for line in lines:
-                trace = json.loads(line)
-                yield trace["measured_on"], trace
-                if "other_version" in trace:
-                    yield _on_other_version(trace)
-                needs_subscriptions = trace["name"] == "scripted010/offsets_expire_in_a_stable_group"
-                if trace.get("flavour_S", {}).get("same_outcome") and not needs_subscriptions:
-                    yield "3.9.1", {**trace, "ignore_what_0_10_lacks": True}
-
-
-def _on_other_version(trace: dict[str, Any]) -> tuple[str, dict[str, Any]]:
-    other = trace["other_version"]
-    release = other["version"]
-    expects = trace.get("expect_" + release.replace(".", "_"))
-    if expects is None:
-        expects = [json.loads(json.dumps(step["expect"])) for step in trace["steps"]]
-        for difference in other["differences"]:
-            _apply(expects[difference["step"]], difference["field"].split("/"), difference["other"])
-    steps = [{**step, "expect": expect} for step, expect in zip(trace["steps"], expects, strict=True)]
-    return release, {**trace, "steps": steps}
-
-
-def _apply(expect: dict[str, Any], path: list[str], value: Any) -> None:
-    for name in path[:-1]:
-        expect = expect[name]
-    expect[path[-1]] = value
 
 
 def agrees(recorded: Any, specified: Any, name: str = "") -> bool:

@@ -9,14 +9,15 @@ import pytest
 from cosmic_ray.mutating import mutate_code
 
 from scripts.mutants import operators, run
+from scripts.mutants.explained import Explanation, Mutant, explanations
 
 MODEL = run.PROJECT / run.MODEL
-EXPLAINED = run.explanations((run.PROJECT / run.EXPLAINED).read_text(encoding="utf-8"))
+EXPLAINED = explanations((run.PROJECT / run.EXPLAINED).read_text(encoding="utf-8"))
 
 
 @pytest.mark.parametrize("explanation", EXPLAINED, ids=lambda explanation: f"{explanation.module}-{explanation.definition}")
-def test_what_is_explained_is_in_the_code(explanation: run.Explanation) -> None:
-    source = (run.PROJECT / run.path_of(explanation.module.removesuffix(".py"))).read_text(encoding="utf-8")
+def test_what_is_explained_is_in_the_code(explanation: Explanation) -> None:
+    source = (run.PROJECT / run.modules()[explanation.module.removesuffix(".py")]).read_text(encoding="utf-8")
     if explanation.definition != "module":
         definitions = (ast.FunctionDef, ast.ClassDef)
         named = [node for node in ast.walk(ast.parse(source)) if isinstance(node, definitions) and node.name == explanation.definition]
@@ -27,8 +28,8 @@ def test_what_is_explained_is_in_the_code(explanation: run.Explanation) -> None:
 
 
 def test_every_module_of_the_specification_is_mutated() -> None:
-    elsewhere = {"__init__", "codec", "effects", "events", "trace"}
-    assert {path.stem for folder in run.FOLDERS for path in (run.PROJECT / folder).glob("*.py")} == set(run.MODULES) | elsewhere
+    assert {"states", "config", "group_state", "sync"} <= run.modules().keys()
+    assert not run.modules().keys() & run.NOT_MUTATED
 
 
 def all_mutants(operator: operators.Operator, code: str) -> list[str]:
@@ -89,8 +90,8 @@ def test_annotations_and_decorators_are_left_alone(tmp_path: Path) -> None:
 
 def test_an_explanation_means_its_mutant_and_no_other() -> None:
     text = "# T\n\n### a.py, `f`\n\n```diff\n-    x = E.A\n+    x = E.ANY\n```\n\nWhy.\n\n### b.py, `g`\n"
-    (explanation,) = run.explanations(text)
-    mutant = run.Mutant("a.py", "f", 3, ("x = E.A",), ("x = E.B_C",))
+    (explanation,) = explanations(text)
+    mutant = Mutant("a.py", "f", 3, ("x = E.A",), ("x = E.B_C",))
     assert explanation.means(mutant)
     for other in ({"module": "b.py"}, {"definition": "g"}, {"removed": ("x = E.C",)}, {"added": ("x = E.B + 1",)}):
         assert not explanation.means(mutant._replace(**other))

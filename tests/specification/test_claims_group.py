@@ -11,7 +11,7 @@ from coordinator_model.specification.coordinator import Coordinator
 from coordinator_model.specification.partition import coordinator_partition
 from coordinator_model.specification.requests import Heartbeat, JoinAnswer
 from coordinator_model.states import State
-from scripts.truth.traces import load_traces
+from scripts.truth.trace_files import load_traces
 from tests.specification.scene import Scene, each, over_time, settled, since
 
 # Which broker.

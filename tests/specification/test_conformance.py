@@ -14,9 +14,10 @@ from coordinator_model.specification.effects import LeaderChanged, MemberRemoved
 from coordinator_model.specification.trace import TraceRun, run_lines, run_trace
 from coordinator_model.specification.transitions import Trigger
 from coordinator_model.states import State
-from scripts.truth.traces import Mismatch, agrees, compare, load_traces, main
+from scripts.truth.trace_files import load_traces
+from scripts.truth.traces import Mismatch, agrees, compare, main
 
-RECORDED = list(load_traces())
+RECORDED = load_traces()
 OWN_RELEASE = [recorded for release, recorded in RECORDED if release == recorded["measured_on"]]
 
 
@@ -137,7 +138,7 @@ def test_trace_follows_another_release_when_told():
 
 def test_the_script_prints_a_table_and_fails_on_a_difference(monkeypatch, capsys):
     recorded = json.loads(json.dumps(RECORDED[0][1]))
-    monkeypatch.setattr("scripts.truth.traces.load_traces", lambda: iter([("0.10.2.2", recorded)]))
+    monkeypatch.setattr("scripts.truth.traces.load_traces", lambda: [("0.10.2.2", recorded)])
     monkeypatch.setattr("sys.argv", ["conformance_traces.py", "--show", "1"])
     assert main() == 0
     recorded["steps"][0]["expect"]["group_after"]["generation"] = 77

@@ -1,0 +1,61 @@
+"""A mutant as a difference, and the differences that docs/mutants.md explains."""
+
+from __future__ import annotations
+
+import difflib
+import re
+from typing import NamedTuple
+
+
+class Mutant(NamedTuple):
+    """One change of one module."""
+
+    module: str
+    definition: str
+    line: int
+    removed: tuple[str, ...]
+    added: tuple[str, ...]
+
+    @classmethod
+    def between(cls, source: str, mutated: str, module: str, definition: str, line: int) -> Mutant:
+        """The change that makes `mutated` of `source`."""
+        lines = list(difflib.unified_diff(source.splitlines(), mutated.splitlines(), n=0, lineterm=""))[2:]
+        return cls(module, definition, line, *_sides(lines))
+
+    def __str__(self) -> str:
+        lines = [f"{self.module}:{self.line}: {self.definition}"]
+        return "\n".join([*lines, *(f"  - {line}" for line in self.removed), *(f"  + {line}" for line in self.added)])
+
+
+class Explanation(NamedTuple):
+    """A mutant that docs/mutants.md shows to be equivalent. `X.ANY` stands for every member of X."""
+
+    module: str
+    definition: str
+    removed: tuple[str, ...]
+    added: tuple[str, ...]
+
+    def means(self, mutant: Mutant) -> bool:
+        """Whether this explains `mutant`."""
+        if (self.module, self.definition, self.removed) != (mutant.module, mutant.definition, mutant.removed):
+            return False
+        pattern = re.escape("\n".join(self.added)).replace(r"\.ANY", r"\.\w+")
+        return re.fullmatch(pattern, "\n".join(mutant.added)) is not None
+
+    def __str__(self) -> str:
+        return str(Mutant(self.module, self.definition, 0, self.removed, self.added))
+
+
+def explanations(text: str) -> list[Explanation]:
+    """All explanations in docs/mutants.md: a heading with module and function, and a difference for each mutant."""
+    return [
+        Explanation(module, definition, *_sides(block.splitlines()))
+        for module, definition, section in re.findall(r"^### (\w+\.py), `(\w+)`\n(.*?)(?=^#|\Z)", text, re.MULTILINE | re.DOTALL)
+        for block in re.findall(r"^```diff\n(.*?)^```", section, re.MULTILINE | re.DOTALL)
+    ]
+
+
+def _sides(lines: list[str]) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """The lines that a difference removes, and those that it adds."""
+    removed, added = (tuple(line[1:].strip() for line in lines if line.startswith(sign)) for sign in "-+")
+    return removed, added
