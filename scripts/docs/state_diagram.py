@@ -1,9 +1,7 @@
-"""Write docs/state-diagram.md from the transition table; with --check, fail if it is not what the table says."""
+"""Writes docs/state-diagram.md from the transition table."""
 
 from __future__ import annotations
 
-import argparse
-import sys
 from pathlib import Path
 
 from coordinator_model.specification.transitions import TRANSITIONS, Trigger
@@ -59,16 +57,5 @@ def diagram() -> str:
     return TEXT.format(edges="\n".join(edges()), states=states, rules=rules, rows="\n".join(rows()))
 
 
-def main() -> int:
-    """Write the page, or compare it."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--check", action="store_true")
-    options = parser.parse_args()
-    if options.check:
-        return 0 if TARGET.read_text(encoding="utf-8") == diagram() else 1
-    TARGET.write_text(diagram(), encoding="utf-8")
-    return 0
-
-
 if __name__ == "__main__":
-    sys.exit(main())
+    TARGET.write_text(diagram(), encoding="utf-8")

@@ -57,21 +57,13 @@ def test_where_holders_are_found(tmp_path):
         claims.find_holders(tmp_path)
 
 
-def test_the_script_checks_and_writes(monkeypatch, tmp_path, capsys):
-    target = tmp_path / "docs" / "claims.md"
-    target.parent.mkdir()
-    target.write_text("old", encoding="utf-8")
-    monkeypatch.setattr(claims, "TARGET", target)
-    monkeypatch.setattr(claims, "PROJECT", tmp_path)
-    monkeypatch.setattr(claims, "read_claims", lambda: {"A01": Claim("a | b", "right", "all", "more")})
-    monkeypatch.setattr(claims, "find_holders", lambda: [Holder("A01", "test_a", "test_b")])
-    monkeypatch.setattr("sys.argv", ["make_claims.py", "--check"])
-    assert claims.main() == 1
-    monkeypatch.setattr("sys.argv", ["make_claims.py"])
-    assert claims.main() == 0
+def test_the_script_writes_the_page_only_if_every_claim_is_held(tmp_path, capsys):
+    target, rows, test = tmp_path / "claims.md", tmp_path / "claims.toml", tmp_path / "tests" / "test_a.py"
+    rows.write_text('A01 = {claim = "a | b", verdict = "right", releases = "all", truth = "more"}\n', encoding="utf-8")
+    test.parent.mkdir()
+    test.write_text('@pytest.mark.claims("A01")\ndef test_b():\n    pass\n', encoding="utf-8")
+    assert claims.main(target, rows, tmp_path) == 0
     assert "| A01 | a \\| b | right | all | more | test_a: `test_b` |" in target.read_text(encoding="utf-8")
-    monkeypatch.setattr("sys.argv", ["make_claims.py", "--check"])
-    assert claims.main() == 0
-    monkeypatch.setattr(claims, "find_holders", list)
-    assert claims.main() == 1
+    test.unlink()
+    assert claims.main(target, rows, tmp_path) == 1
     assert "A01: nothing holds it" in capsys.readouterr().out
