@@ -15,10 +15,9 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from coordinator_model.events import CLIENT_SOURCE
-from jobs.parsing.coordinator_log import fields_of, template_number
-from jobs.parsing.rows import COMMON, EVENT, QUARANTINE, RAW_CHARACTERS, SKIPPED, Refusal, parsed
+from jobs.parsing.rows import COMMON, Refusal, judged
 from jobs.parsing.templates.client import JAVA, LIBRDKAFKA
-from jobs.parsing.templates.language import FIELDS, LONG_WORD
+from jobs.parsing.templates.language import LONG_WORD, field, fields_of, kind, template_number
 
 _TEMPLATES: Final = (*JAVA, *LIBRDKAFKA)
 _MAX_LENGTH: Final = 1 << 16
@@ -38,9 +37,9 @@ def parse(lines: DataFrame) -> DataFrame:
         return F.when(short, found.otherwise(F.regexp_extract(text, _LIBRDKAFKA, librdkafka) if librdkafka else F.lit("")))
 
     few_words = F.length(F.regexp_replace(text, LONG_WORD, "")) <= _MAX_WORDS
-    known = lines.select(*COMMON, "text", "context", ((F.length(text) <= _MAX_LENGTH) & few_words).alias("short"))
-    shaped = known.select(
-        *known.columns,
+    lines = lines.select(*COMMON, "text", "context", ((F.length(text) <= _MAX_LENGTH) & few_words).alias("short"))
+    shaped = lines.select(
+        *lines.columns,
         part(1, 0).alias("instance"),
         part(2, 3).alias("client"),
         part(3, 0).alias("group"),
@@ -48,27 +47,23 @@ def parse(lines: DataFrame) -> DataFrame:
         part(4, 4).alias("sentence"),
     )
     found = shaped.withColumn("template", template_number(_TEMPLATES, F.col("sentence")))
-    read = found.withColumn("fields", fields_of(_TEMPLATES, F.col("sentence"), F.col("template")))
-    group = F.coalesce(_value("group"), _field("group"), _value("context"))
-    told = read.withColumn("group_id", group).withColumn("refusal", _refusal())
-    refused = F.col("refusal").isNotNull()
-    verdict = F.when(refused, QUARANTINE).when(_kind().isNotNull(), EVENT).otherwise(SKIPPED)
+    split = found.withColumn("fields", fields_of(_TEMPLATES, F.col("sentence"), F.col("template")))
+    group = F.coalesce(_value("group"), field("group"), _value("context"))
+    read = split.withColumn("group_id", group).withColumn("refusal", _refusal())
     columns = {
-        "kind": _kind(),
+        "kind": kind(),
         "received_at": F.col("at"),
         "group_id": F.col("group_id"),
         "client_id": _value("client"),
         "instance_id": _value("instance"),
         "connection": _value("name"),
-        "member_id": _field("member"),
+        "member_id": field("member"),
         "generation": _number("generation"),
         "session_timeout_ms": _number("session_timeout"),
         "rebalance_timeout_ms": _number("rebalance_timeout"),
-        "reason": _field("reason"),
+        "reason": field("reason"),
     }
-    own = {name: F.col(name) for name in (*COMMON, "refusal")}
-    raw = F.when(refused, F.substring(text, 1, RAW_CHARACTERS))
-    return told.select(*parsed(columns | own | {"source": F.lit(CLIENT_SOURCE), "verdict": verdict, "raw": raw}))
+    return judged(read, CLIENT_SOURCE, kind().isNotNull(), columns)
 
 
 def _refusal() -> Column:
@@ -82,18 +77,9 @@ def _refusal() -> Column:
     )
 
 
-def _kind() -> Column:
-    return F.get("fields", F.lit(0))
-
-
-def _field(name: str) -> Column:
-    value = F.get("fields", F.lit(1 + list(FIELDS).index(name)))
-    return F.when(value != "", value)
-
-
 def _value(name: str) -> Column:
     return F.when(~F.col(name).isin("", "null"), F.col(name))
 
 
 def _number(name: str) -> Column:
-    return _field(name).try_cast("int")
+    return field(name).try_cast("int")

@@ -28,7 +28,7 @@ from coordinator_model.events import (
     TXN_OFFSET_COMMIT,
 )
 from jobs.parsing import request_checks as checks
-from jobs.parsing.rows import BLOBS, COMMON, EVENT, GROUP, QUARANTINE, RAW_CHARACTERS, SKIPPED, parsed, solid
+from jobs.parsing.rows import BLOBS, COMMON, GROUP, judged, solid
 from schemas.group_events import ASSIGNMENTS, MEMBERS, PROTOCOLS
 
 _MEMBER: Final = "memberId STRING, groupInstanceId STRING"
@@ -100,12 +100,8 @@ def parse(lines: DataFrame) -> DataFrame:
     )  # fmt: skip
     # json is null for another API's line, and empty for one that lacks the shape of a line.
     read = shaped.withColumn("j", F.from_json(F.when(F.col("json") != "", F.col("json")), JSON_SCHEMA, _JSON_OPTIONS))
-    judged = read.withColumn("refusal", F.when(F.col("json").isNotNull(), checks.refusal()))
-    refused = F.col("refusal").isNotNull()
-    verdict = F.when(refused, QUARANTINE).when(F.col("json").isNull() | _of_no_group() | _of_no_member(), SKIPPED).otherwise(EVENT)
-    own = {name: F.col(name) for name in (*COMMON, "refusal")}
-    raw = F.when(refused, F.substring(text, 1, RAW_CHARACTERS))
-    return judged.select(*parsed(_event_columns() | own | {"source": F.lit(REQUEST_SOURCE), "verdict": verdict, "raw": raw}))
+    checked = read.withColumn("refusal", F.when(F.col("json").isNotNull(), checks.refusal()))
+    return judged(checked, REQUEST_SOURCE, ~(F.col("json").isNull() | _of_no_group() | _of_no_member()), _event_columns())
 
 
 def _of_no_group() -> Column:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
-from pyspark.sql import Column
+from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql.types import ArrayType, IntegerType, LongType, StringType, StructField, StructType
 
@@ -136,6 +136,17 @@ RAW_CHARACTERS: Final = 4096
 
 COMMON: Final = ("cluster", "broker", "origin", "position", "at", "lines", "place")
 """Columns of a RAW record that its row keeps."""
+
+
+def judged(lines: DataFrame, source: str, is_event: Column, columns: Mapping[str, Column]) -> DataFrame:
+    """Rows of PARSED. `lines` have COMMON, `text` and `refusal`; a refused line is quarantined, others are events or skipped."""
+    refused = F.col("refusal").isNotNull()
+    common = {name: F.col(name) for name in (*COMMON, "refusal")} | {
+        "source": F.lit(source),
+        "verdict": F.when(refused, QUARANTINE).when(is_event, EVENT).otherwise(SKIPPED),
+        "raw": F.when(refused, F.substring("text", 1, RAW_CHARACTERS)),
+    }
+    return lines.select(*parsed({**columns, **common}))
 
 
 def parsed(columns: Mapping[str, Column]) -> list[Column]:

@@ -13,11 +13,21 @@ from jobs.parsing.coordinator_log import TEMPLATES
 from jobs.parsing.templates.client import JAVA, LIBRDKAFKA
 from jobs.parsing.templates.reason import REASONS
 
+MEMBER = "client-1-0a9114c9-6472-428a-8e84-9f866df89f04"
+OTHER = "client-2-827e3983-da7d-4c5e-980f-c42b6caf6699"
 KINDS = {value for name, value in vars(events).items() if name.isupper() and isinstance(value, str)}
 CLIENTS = (*JAVA, *LIBRDKAFKA)
-EXAMPLES = [(template, example) for template in (*TEMPLATES, *REASONS, *CLIENTS) for example in template.examples]
+VALUES = {
+    "group": "orders", "member": MEMBER, "instance": "i-1", "client": "web-1", "host": "/10.0.0.1", "generation": "5", "new_member": OTHER,
+    "leader": OTHER, "state": "Stable", "count": "3", "partition": "15", "session_timeout": "8000", "rebalance_timeout": "12000",
+    "reason": "not provided", "members": f"Set({MEMBER})", "groups": "orders, billing", "number": "7", "word": "share", "text": "x",
+}  # fmt: skip
+EXAMPLES = [
+    (template, example)
+    for template in (*TEMPLATES, *REASONS, *CLIENTS)
+    for example in (re.sub(r"\{(\w+)\}", lambda name: VALUES[name[1]], template.text), *template.examples)
+]
 IDS = st.text(st.characters(codec="utf-8", exclude_categories=("Cc", "Cs")), min_size=1, max_size=24)
-MEMBER = "client-1-0a9114c9-6472-428a-8e84-9f866df89f04"
 
 
 def first(templates, sentence):
@@ -31,9 +41,8 @@ def test_an_example_is_read_as_what_it_is(template, example):
     assert first(templates, example).kind == template.kind
 
 
-def test_every_template_has_an_example_and_a_kind_that_the_tracker_knows():
+def test_every_template_has_a_kind_that_the_tracker_knows():
     for template in (*TEMPLATES, *CLIENTS):
-        assert template.examples, template.text
         assert template.kind in KINDS | {""}, template.kind
 
 

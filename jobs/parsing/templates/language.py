@@ -14,6 +14,9 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Final, NamedTuple
 
+from pyspark.sql import Column
+from pyspark.sql import functions as F
+
 _MEMBER: Final = r"(?:.*?-[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}|[\w+/-]{22}|.*?)"
 FIELDS: Final[Mapping[str, str]] = MappingProxyType(
     {
@@ -46,6 +49,7 @@ IGNORED: Final[Mapping[str, str]] = MappingProxyType(
 )
 """Fields that are only passed over."""
 
+_SEPARATOR: Final = "\x01"  # between the fields of a sentence that was read
 _BRACES: Final = re.compile(r"\{(\w+)\}")
 
 LONG_WORD: Final = r"\S{38,}"
@@ -57,28 +61,35 @@ What a pattern costs grows with the cube of a text in which its words stand over
 
 
 class Template(NamedTuple):
-    """One sentence of Kafka's: what kind of event it is, and how it is worded."""
+    """One sentence of Kafka's: which kind of event it is, and how it is worded."""
 
     kind: str
     """Of coordinator_model/events.py; empty for a line that concerns no group."""
 
-    text: str
-    """The sentence after the prefix, with fields."""
-
     versions: str
     """Releases that write it, or since when they do."""
 
-    examples: tuple[str, ...]
-    """Sentences that it reads."""
+    text: str
+    """The sentence after the prefix, with fields."""
+
+    examples: tuple[str, ...] = ()
+    """Sentences that it reads, where they show more than an ordinary value in the place of each field."""
 
     fixed: Mapping[str, str] = MappingProxyType({})
-    """Fields that the wording itself tells."""
+    """Fields whose value the wording implies."""
 
     @property
     def pattern(self) -> str:
         """A regular expression for Java and Python alike, with one numbered group per kept field."""
         parts = _BRACES.split(self.text)
-        return "(?s)^" + "".join(_field(part) if index % 2 else _literal(part) for index, part in enumerate(parts)) + "$"
+        return "(?s)^" + "".join(_group(part) if index % 2 else _literal(part) for index, part in enumerate(parts)) + "$"
+
+    @property
+    def replacement(self) -> str:
+        """What a sentence is replaced by: its kind and the kept fields, empty where the template has none; nothing if it has no kind."""
+        groups = self.groups
+        fields = (f"${groups.index(name) + 1}" if name in groups else self.fixed.get(name, "") for name in FIELDS)
+        return _SEPARATOR.join((self.kind, *fields)) if self.kind else ""
 
     @property
     def first_word(self) -> str:
@@ -95,5 +106,46 @@ def _literal(text: str) -> str:
     return re.sub(r"([\\.^$|?*+()\[\]{}])", r"\\\1", text)
 
 
-def _field(name: str) -> str:
+def _group(name: str) -> str:
     return f"({FIELDS[name]})" if name in FIELDS else f"(?:{IGNORED[name]})"
+
+
+def template_number(templates: tuple[Template, ...], sentence: Column) -> Column:
+    """The place in `templates` of the first one that a sentence fits; null if none does.
+
+    Only those are tried that begin with the sentence's first word; those without a kind and fields are tried last, as one.
+    """
+    by_word: dict[str, Column] = {}
+    plain = [(place, template) for place, template in enumerate(templates) if not template.kind and not template.groups]
+    for place, template in enumerate(templates):
+        if template.kind or template.groups:
+            tried = by_word.get(template.first_word, F.when(F.lit(False), F.lit(None).cast("int")))
+            by_word[template.first_word] = tried.when(sentence.rlike(template.pattern), place)
+    number = F.when(F.lit(False), F.lit(None).cast("int"))
+    for word, tried in by_word.items():
+        number = number.when(sentence.startswith(word), tried)
+    if plain:
+        number = F.coalesce(number, F.when(sentence.rlike("|".join(template.pattern for _, template in plain)), plain[0][0]))
+    return number
+
+
+def fields_of(templates: tuple[Template, ...], sentence: Column, number: Column) -> Column:
+    """The kind and then the fields of a sentence, empty where the template has none.
+
+    The pattern is compiled for the line. To cut out the fields where the template is found would be a little faster, and ten times the
+    code for Spark to generate and the JVM to compile.
+    """
+    patterns = F.array(*(F.lit(template.pattern if template.kind else "(?s)^.*$") for template in templates))
+    replacements = F.array(*(F.lit(template.replacement) for template in templates))
+    return F.split(F.regexp_replace(sentence, F.get(patterns, number), F.get(replacements, number)), _SEPARATOR)
+
+
+def kind() -> Column:
+    """The kind of a sentence that was read; null if no template fits, empty if it concerns no group."""
+    return F.get("fields", F.lit(0))
+
+
+def field(name: str, of: str = "fields") -> Column:
+    """A field of a sentence that was read; null where the template does not have it."""
+    value = F.get(of, F.lit(1 + list(FIELDS).index(name)))
+    return F.when(value != "", value)
