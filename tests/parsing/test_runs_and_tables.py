@@ -19,7 +19,7 @@ from jobs.parsing import kinds
 from jobs.parsing.heartbeat_runs import heartbeat_runs
 from jobs.parsing.rows import PARSED
 from jobs.pipeline import ingest
-from jobs.pipeline.group_partition import group_partition
+from jobs.pipeline.shards import group_partition
 from schemas import group_events, names, raw_lines
 from schemas.tables import INGEST_TABLES
 

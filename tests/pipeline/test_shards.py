@@ -12,7 +12,7 @@ from coordinator_model.events import Assignment, Event, MemberEntry, Protocol
 from coordinator_model.tracker.shard import Shard
 from coordinator_model.view.settings import TrackerSettings
 from jobs.pipeline import shards
-from jobs.pipeline.state_bytes import compressed, expanded
+from jobs.pipeline.shards import compressed, expanded
 from schemas import group_events
 
 EVENT = Event(broker="1", source="request", origin="f", position=7, at_ms=1_000, received_ms=990, kind="HEARTBEAT")
@@ -79,13 +79,13 @@ def call(function, state, *frames):
 
 def test_every_field_of_an_event_crosses_once_and_in_order():
     assert Event._fields == shards.TYPED + shards.PACKED
-    columns = {shards._COLUMN_OF.get(name, name) for name in Event._fields}
+    columns = {shards.COLUMN_OF.get(name, name) for name in Event._fields}
     assert columns <= set(group_events.SCHEMA.fieldNames())
 
 
 def test_a_field_without_a_default_is_never_null_in_the_table():
     for name in set(Event._fields) - set(Event._field_defaults):
-        assert not group_events.SCHEMA[shards._COLUMN_OF.get(name, name)].nullable
+        assert not group_events.SCHEMA[shards.COLUMN_OF.get(name, name)].nullable
 
 
 def test_the_state_goes_on_from_batch_to_batch(follow):
