@@ -13,7 +13,7 @@ from jobs.cli.terminal import stdout, write
 from jobs.common import options
 
 if TYPE_CHECKING:
-    from jobs.lakehouse.maintain import Done
+    from jobs.lakehouse.maintain import MaintainedTable
 
 _COLUMNS: Final = ("table", ">rows removed", ">files", ">bytes", ">old files deleted", ">freed", ">commits deleted")
 
@@ -48,7 +48,7 @@ def maintain(lakehouse: Path, *, keep: timedelta | None, keep_events: timedelta 
     console = stdout()
     policy = Policy(keep, keep_events, grace)
     with console.status("") as status:
-        done = list(maintain_tables(lakehouse, policy, now=datetime.now(timezone.utc), dry_run=dry_run, told=status.update))
+        done = list(maintain_tables(lakehouse, policy, now=datetime.now(timezone.utc), dry_run=dry_run, show=status.update))
     columns = Columns(_COLUMNS)
     for table in done:
         columns.add(*_cells(table))
@@ -62,7 +62,7 @@ def maintain(lakehouse: Path, *, keep: timedelta | None, keep_events: timedelta 
     return 0
 
 
-def _cells(done: Done) -> tuple[str, ...]:
+def _cells(done: MaintainedTable) -> tuple[str, ...]:
     if done.left_alone:
         return done.table, "-", "-", "-", "-", "-", "-"
     return (

@@ -1,7 +1,7 @@
-"""What the log of a Delta table tells and delta-rs does not: its commits one by one, how far back it goes, who wrote last.
+"""Reads what the log of a Delta table says and delta-rs does not: its commits one by one, how far back it reaches, who wrote last.
 
-Files of the log: `N.json`, the commit that made version N; `N.checkpoint[.part.parts].parquet`, all that versions up to N add up to.
-Whoever opens a table needs a checkpoint and the commits after it, or all commits.
+The log has `N.json`, the commit that made version N, and `N.checkpoint[.part.parts].parquet`, the sum of all versions up to N. A reader
+of the table needs a checkpoint and the commits after it, or all commits.
 """
 
 from __future__ import annotations
@@ -20,9 +20,8 @@ from deltalake import DeltaTable
 LOG: Final = "_delta_log"
 _FILE: Final = re.compile(r"\.?(\d{20})\..+")
 _COMMIT: Final = re.compile(r"(\d{20})\.json")
-_CHECKPOINT: Final = re.compile(r"(\d{20})\.checkpoint\.parquet|(\d{20})\.checkpoint\.(\d{10})\.(\d{10})\.parquet")
-_LEAST_COMMITS: Final = 10
-"""Commits after which a checkpoint is worth while."""
+_CHECKPOINT: Final = re.compile(r"(\d{20})\.checkpoint(?:\.\d{10}\.(\d{10}))?\.parquet")
+_LEAST_COMMITS: Final = 10  # fewer are not worth a checkpoint
 
 
 @dataclass(frozen=True)
@@ -34,10 +33,9 @@ class Commit:
 
     @property
     def appended(self) -> list[str]:
-        """Paths of the files whose rows are new, as the log has them: none, if the commit took rows away too."""
-        if any(self._changes("remove")):
-            return []
-        return [action["path"] for action in self._changes("add")]
+        """Paths, as in the log, of the files with new rows. None if the commit removed rows too."""
+        changes = [action for action in self.actions if any(file.get("dataChange", True) for file in _files_of(action))]
+        return [] if any("remove" in action for action in changes) else [action["add"]["path"] for action in changes]
 
     @property
     def added(self) -> list[str]:
@@ -46,78 +44,73 @@ class Commit:
 
     @property
     def transactions(self) -> dict[str, int]:
-        """What applications wrote with it: their last version by their id."""
+        """The last version that each application wrote with it, by the application's id."""
         return {action["txn"]["appId"]: action["txn"]["version"] for action in self.actions if "txn" in action}
 
-    def _changes(self, kind: str) -> Iterator[dict[str, Any]]:
-        return (action[kind] for action in self.actions if kind in action and action[kind].get("dataChange", True))
+
+def _files_of(action: dict[str, Any]) -> list[dict[str, Any]]:
+    return [action[kind] for kind in ("add", "remove") if kind in action]
+
+
+def _numbered(table: Path, pattern: re.Pattern[str]) -> list[tuple[int, Path, re.Match[str]]]:
+    """The files of the log that match, with their versions, ascending."""
+    matches = ((path, match) for path in (table / LOG).iterdir() if (match := pattern.fullmatch(path.name)))
+    return sorted(((int(match[1]), path, match) for path, match in matches), key=lambda entry: entry[:2])
 
 
 def versions(table: Path) -> list[int]:
     """Versions whose commit is there, ascending."""
-    return sorted(int(found[1]) for path in (table / LOG).iterdir() if (found := _COMMIT.fullmatch(path.name)))
+    return [version for version, _, _ in _numbered(table, _COMMIT)]
 
 
 def commits(table: Path, first: int) -> Iterator[Commit]:
-    """The commits from this version on, in order, as far as there are any."""
-    for version in versions(table):
+    """The commits from this version on that are there, in order."""
+    for version, path, _ in _numbered(table, _COMMIT):
         if version >= first:
-            yield _read(table / LOG / f"{version:020}.json", version)
-
-
-def _read(path: Path, version: int) -> Commit:
-    with path.open(encoding="utf-8") as lines:
-        return Commit(version, tuple(json.loads(line) for line in lines if line.strip()))
+            yield Commit(version, tuple(json.loads(line) for line in path.read_bytes().split(b"\n") if line.strip()))
 
 
 def checkpoints(table: Path) -> dict[int, list[Path]]:
-    """The checkpoints that are whole, by version."""
-    found: dict[int, list[Path]] = {}
-    wanted: dict[int, int] = {}
-    for path in (table / LOG).iterdir():
-        if match := _CHECKPOINT.fullmatch(path.name):
-            version = int(match[1] or match[2])
-            found.setdefault(version, []).append(path)
-            wanted[version] = int(match[4] or 1)
-    return {version: paths for version, paths in sorted(found.items()) if len(paths) >= wanted[version]}
+    """The files of all complete checkpoints, by version."""
+    files: dict[int, list[Path]] = {}
+    parts: dict[int, int] = {}
+    for version, path, match in _numbered(table, _CHECKPOINT):
+        files.setdefault(version, []).append(path)
+        parts[version] = int(match[2] or 1)
+    return {version: paths for version, paths in files.items() if len(paths) >= parts[version]}
 
 
 def transactions(table: Path, version: int) -> dict[str, int]:
-    """The last version that each application wrote to the table up to this version of it."""
-    known: dict[str, int] = {}
-    newest = max((at for at in checkpoints(table) if at <= version), default=-1)
-    for path in checkpoints(table).get(newest, []):
-        for entry in pq.ParquetFile(path).read(columns=["txn"])["txn"].to_pylist():
+    """The last version that each application wrote to the table, up to this version of the table."""
+    written: dict[str, int] = {}
+    checkpoint = max((at for at in checkpoints(table) if at <= version), default=-1)
+    for path in checkpoints(table).get(checkpoint, []):
+        for entry in pq.ParquetFile(path).read(columns=["txn"], use_threads=False)["txn"].to_pylist():
             if entry is not None and entry.get("appId") is not None:
-                known[entry["appId"]] = entry["version"]
-    for commit in commits(table, newest + 1):
+                written[entry["appId"]] = entry["version"]
+    for commit in commits(table, checkpoint + 1):
         if commit.version <= version:
-            known |= commit.transactions
-    return known
+            written |= commit.transactions
+    return written
 
 
 def tidy(table: Path, *, unread_from: int, older_than_s: float, dry_run: bool = False) -> int:
-    """Makes a checkpoint, and deletes what an old enough one makes superfluous. How many commits went.
+    """Makes a checkpoint, and deletes what an old enough checkpoint makes unnecessary; returns how many commits that are.
 
-    `unread_from`: the first commit that somebody still has to read. `older_than_s`: seconds for which a checkpoint has to be there, so that
-    whoever began to read the log before can end.
+    `unread_from`: the first commit that a reader of the commits has still to read. `older_than_s`: seconds for which a checkpoint has to
+    exist, so that a reader that began earlier can finish.
     """
     if not dry_run:
         current = DeltaTable(str(table))
         if current.version() - max(checkpoints(table), default=-1) >= _LEAST_COMMITS:
             current.create_checkpoint()
     now = time.time()
-    settled = [
+    usable = [
         version
         for version, paths in checkpoints(table).items()
         if version <= unread_from and all(now - path.stat().st_mtime >= older_than_s for path in paths)
     ]
-    if not settled:
-        return 0
-    numbered = [(int(found[1]), path) for path in (table / LOG).iterdir() if (found := _FILE.fullmatch(path.name))]
-    old = [(version, path) for version, path in numbered if version < max(settled)]
-    if not dry_run:
-        # From the oldest on: what is left when this is cut short is a log without gaps.
-        for _, path in sorted(old):
-            path.unlink(missing_ok=True)
-    return sum(_COMMIT.fullmatch(path.name) is not None for _, path in old)
+    old = [path for version, path, _ in _numbered(table, _FILE) if version < max(usable, default=0)]
+    for path in old if not dry_run else ():  # the oldest first: if this is interrupted, the log has no gaps
+        path.unlink(missing_ok=True)
+    return sum(_COMMIT.fullmatch(path.name) is not None for path in old)

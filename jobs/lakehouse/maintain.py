@@ -1,11 +1,11 @@
-"""`rebalance maintain`: what a lakehouse that goes on for weeks needs now and then, beside the pipeline that writes to it.
+"""Keeps a lakehouse fast and small, beside the pipeline that writes to it.
 
-Of each table, in this order: rows that are older than they have to be kept go (`keep`); small files become larger ones, in the order in
-which they are asked for; files that were replaced long ago are deleted; the log gets a checkpoint, and loses what that made superfluous.
+For each table it first deletes rows that are older than `keep`. Then it merges small files into larger ones, sorted as queries ask for
+rows. Then it deletes files that were replaced long ago. Last, the log gets a checkpoint, and loses the commits that it makes unnecessary.
 
-Each step is one commit, or deletes what no reader needs. So it may be killed anywhere; the next call goes on. It writes no row, and takes
-none away before the pipeline has read it: track reads the commits of group_events one after the other, and passes over those
-made here. Files and commits that it has not read are kept, however old.
+Each step is one commit, or deletes what no reader needs: it may be killed anywhere, and the next call continues. It adds no row, and
+removes none before the pipeline has read it: track reads the commits of group_events one after the other and skips those made here.
+Files and commits that track has not read are kept, however old.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from deltalake import DeltaTable
 
 from jobs.common.errors import LakehouseError, UserError
 from jobs.lakehouse import delta_files, delta_log, locks
-from jobs.lakehouse.delta_files import FILE_BYTES, UNSAID, DataFile
+from jobs.lakehouse.delta_files import FILE_BYTES, ROW_GROUP, STATISTICS_CUT, DataFile
 from jobs.lakehouse.folder import Lakehouse
 from jobs.lakehouse.parquet import is_plain
 from schemas.names import GROUP_EVENTS
@@ -31,15 +31,15 @@ from schemas.names import GROUP_EVENTS
 LONGEST_GRACE: Final = timedelta(days=7)
 """Delta forgets after this time when a file was replaced."""
 _ORPHAN_AGE: Final = timedelta(days=1)
-"""A file that no commit names may be one that is being written: not after this time."""
+"""A younger file that no commit names may be one that is being written."""
 _SMALL: Final = FILE_BYTES // 2
 _PORTION_BYTES: Final = 8 * FILE_BYTES
-"""Of files that are put in order together: what a commit replaces, and what is lost by a kill."""
+"""Size of the files that are sorted together: one commit replaces them, and a kill loses that much work."""
 
 _TIMES: Final = ("ended_at", "at")
 """The column that says how old a row is: the first of these that a table has."""
 _KEYS: Final = (("cluster", "group_id"), ("cluster", "broker", "origin"), ("cluster",), ())
-"""What rows are asked for by: the first of these that a table has. Within it, they lie in the order of their times."""
+"""The columns that queries ask by: the first of these that a table has. Rows are sorted by them, then by time."""
 
 
 @dataclass(frozen=True)
@@ -47,9 +47,10 @@ class Policy:
     """What is kept, and for how long. None: for ever."""
 
     keep: timedelta | None = None
-    keep_events: timedelta | None = None  # of group_events, if it is another time
+    keep_events: timedelta | None = None  # of group_events, if it differs
     grace: timedelta = LONGEST_GRACE  # for which replaced files stay, for readers that began before
-    log_grace: timedelta = timedelta(days=1)  # for which commits stay that a checkpoint made superfluous
+    log_grace: timedelta = timedelta(days=1)  # for which commits stay that a checkpoint made unnecessary
+    row_group: int = ROW_GROUP
 
     def of(self, table: str) -> timedelta | None:
         """How long rows of a table are kept."""
@@ -57,13 +58,13 @@ class Policy:
 
 
 @dataclass(frozen=True)
-class Done:
-    """What was done to a table, or would be."""
+class MaintainedTable:
+    """What was done to a table, or would be done."""
 
     table: str
     rows_removed: int = 0
     files: tuple[int, int] = (0, 0)  # before and after
-    size: tuple[int, int] = (0, 0)  # bytes that they have
+    size: tuple[int, int] = (0, 0)  # bytes, before and after
     deleted: int = 0  # files that were replaced earlier
     deleted_bytes: int = 0
     commits_deleted: int = 0
@@ -71,11 +72,11 @@ class Done:
 
 
 def maintain(
-    folder: Path, policy: Policy, *, now: datetime, dry_run: bool = False, told: Callable[[str], None] = lambda _: None
-) -> Iterator[Done]:
-    """Works through the tables of a lakehouse, and tells of each. UserError: there is none, or it is being maintained.
+    folder: Path, policy: Policy, *, now: datetime, dry_run: bool = False, show: Callable[[str], None] = lambda _: None
+) -> Iterator[MaintainedTable]:
+    """Works through the tables of a lakehouse. UserError: there is none, or another process maintains it.
 
-    `now`: what ages are counted from, unless the newest event is older. `told` hears which table is worked at.
+    Ages are counted from the newest event, or from `now` if that is older. `show` gets the name of each table when its turn comes.
     """
     if policy.grace > LONGEST_GRACE:
         raise UserError(f"replaced files are kept for {LONGEST_GRACE.days} days at most")
@@ -86,7 +87,7 @@ def maintain(
         shutil.rmtree(house.scratch, ignore_errors=True)
         newest = _newest(folder / GROUP_EVENTS) or now
         for name in sorted(path.parent.name for path in folder.glob(f"*/{delta_log.LOG}")):
-            told(name)
+            show(name)
             keep = policy.of(name)
             yield _Table(house, name, policy, min(newest, now) - keep if keep is not None else None, dry_run=dry_run).work()
 
@@ -94,7 +95,7 @@ def maintain(
 def unread_from(checkpoint: Path) -> int:
     """The first commit of group_events that track may still ask for: 0 if it has read none.
 
-    Spark looks at the last batch that was done once more when a query starts again, and so at where the one before it ended.
+    When a query starts again, Spark plans its last batch anew, and so reads from where the batch before it ended.
     """
     done = sorted((int(path.name) for path in (checkpoint / "commits").glob("[0-9]*") if path.name.isdigit()), reverse=True)
     if len(done) < 2:
@@ -107,87 +108,77 @@ def unread_from(checkpoint: Path) -> int:
 
 
 class _Table:
-    """One table, worked through."""
+    """Maintains one table."""
 
     def __init__(self, house: Lakehouse, name: str, policy: Policy, oldest: datetime | None, *, dry_run: bool) -> None:
         self._name = name
         self._folder = house.folder / name
-        self._grace = policy.grace
-        self._log_grace = policy.log_grace
+        self._policy = policy
         self._dry_run = dry_run
         self._scratch = house.scratch / name
         nullable = {field.name: field.nullable for field in DeltaTable(str(self._folder)).schema().fields}
         self._time = next((column for column in _TIMES if column in nullable), None)
-        # A row without a time is kept, and the bounds of a file say nothing of it.
+        # A row without a time is kept, and the bounds of a file say nothing about it.
         self._bounded = self._time is not None and not nullable[self._time]
         self._oldest = oldest if self._time is not None else None
         keys = next(keys for keys in _KEYS if set(keys) <= set(nullable))
         self._order = ", ".join(f'"{column}"' for column in (*keys, self._time or "batch_id") if column in nullable) or "ALL"
-        # Nobody of ours follows the commits of another table.
+        # The pipeline follows the commits of no other table.
         self._unread_from = unread_from(house.track_checkpoint) if name == GROUP_EVENTS else sys.maxsize
 
-    def work(self) -> Done:
+    def work(self) -> MaintainedTable:
         if not is_plain(DeltaTable(str(self._folder))):
-            return Done(self._name, left_alone="another program changed how it is stored")
+            return MaintainedTable(self._name, left_alone="another program changed how it is stored")
         before = self._files()
         removed = self._expire(before)
-        self._cluster()
+        if not self._dry_run:
+            for portion in _portions([file for file in self._files() if file.size < _SMALL]):
+                if len(portion) > 1:
+                    self._rewrite(portion)
         after = self._files()
-        gone = list(self._vacuum())
-        commits = delta_log.tidy(
-            self._folder,
-            unread_from=self._unread_from,
-            older_than_s=self._log_grace.total_seconds(),
-            dry_run=self._dry_run,
-        )
-        return Done(
+        deleted = list(self._vacuum())
+        grace = self._policy.log_grace.total_seconds()
+        return MaintainedTable(
             self._name,
             removed,
             (len(before), len(after)),
             (sum(file.size for file in before), sum(file.size for file in after)),
-            len(gone),
-            sum(gone),
-            commits,
+            len(deleted),
+            sum(deleted),
+            delta_log.tidy(self._folder, unread_from=self._unread_from, older_than_s=grace, dry_run=self._dry_run),
         )
 
     def _files(self) -> list[DataFile]:
         return delta_files.data_files(DeltaTable(str(self._folder)), self._time)
 
+    def _rewrite(self, files: Sequence[DataFile], keep: str | None = None) -> int:
+        return delta_files.rewrite(self._folder, files, self._scratch, order=self._order, keep=keep, row_group=self._policy.row_group)
+
     def _expire(self, files: Sequence[DataFile]) -> int:
-        """Rows that are too old. Files that have none of them are not touched."""
+        """Deletes rows that are too old; returns how many. Files without such rows are not touched."""
         oldest = self._oldest
         if oldest is None:
             return 0
         limit = f"TIMESTAMPTZ '{oldest.isoformat()}'"
         too_old = f'"{self._time}" < {limit}'
-        told = [file for file in files if self._bounded and file.rows is not None]
-        whole = [file for file in told if file.newest is not None and file.newest < oldest]
+        whole = [file for file in files if self._bounded and file.rows is not None and file.newest is not None and file.newest < oldest]
         mixed = [file for file in files if file not in whole and (file.oldest is None or file.oldest < oldest)]
-        mixed = [file for file in mixed if delta_files.count(self._folder, [file], too_old, self._scratch)]
+        counts = {file: rows for file in mixed if (rows := delta_files.count(self._folder, [file], too_old, self._scratch))}
         removed = sum(file.rows or 0 for file in whole)
         if self._dry_run:
-            return removed + delta_files.count(self._folder, mixed, too_old, self._scratch) if mixed else removed
+            return removed + sum(counts.values())
         if whole:
             delta_files.replace(self._folder, whole, [], changes=True)
-        for portion in _portions(mixed):
-            keep = f'coalesce("{self._time}" >= {limit}, true)'
-            removed += delta_files.rewrite(self._folder, portion, self._scratch, order=self._order, keep=keep)
+        for portion in _portions(list(counts)):
+            removed += self._rewrite(portion, f'coalesce("{self._time}" >= {limit}, true)')
         return removed
 
-    def _cluster(self) -> None:
-        """Makes larger files of small ones, a portion at a time."""
-        if self._dry_run:
-            return
-        for portion in _portions([file for file in self._files() if file.size < _SMALL]):
-            if len(portion) > 1:
-                delta_files.rewrite(self._folder, portion, self._scratch, order=self._order)
-
     def _vacuum(self) -> Iterator[int]:
-        """Deletes files that no reader needs; the bytes of each."""
+        """Deletes files that no reader needs; yields the bytes of each."""
         needed: set[str] = set()
         if self._name == GROUP_EVENTS:
             needed = {path for commit in delta_log.commits(self._folder, self._unread_from) for path in commit.added}
-        hours = _hours(self._grace)
+        hours = _hours(self._policy.grace)
         for path in delta_files.unneeded(self._folder, hours=hours, orphan_hours=max(hours, _hours(_ORPHAN_AGE)), needed=needed):
             size = path.stat().st_size
             if not self._dry_run:
@@ -196,7 +187,7 @@ class _Table:
 
 
 def _portions(files: Sequence[DataFile]) -> Iterator[list[DataFile]]:
-    """Files that were written one after the other, so many bytes at a time."""
+    """The files in order, so many bytes at a time."""
     portion: list[DataFile] = []
     for file in files:
         portion.append(file)
@@ -210,7 +201,7 @@ def _portions(files: Sequence[DataFile]) -> Iterator[list[DataFile]]:
 def _newest(events: Path) -> datetime | None:
     """The time of the newest event, cut to milliseconds."""
     bounds = [file.newest for file in delta_files.data_files(DeltaTable(str(events)), "at") if file.newest is not None]
-    return max(bounds) - UNSAID if bounds else None
+    return max(bounds) - STATISTICS_CUT if bounds else None
 
 
 def _hours(span: timedelta) -> int:

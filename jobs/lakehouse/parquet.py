@@ -6,6 +6,7 @@ import json
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Final
+from urllib.parse import unquote
 
 from deltalake import DeltaTable
 
@@ -15,15 +16,15 @@ def schema_fields(table: DeltaTable) -> list[tuple[str, Any]]:
     return [(field["name"], field["type"]) for field in json.loads(table.schema().to_json())["fields"]]
 
 
-def rows_of_files(table: DeltaTable, paths: Sequence[Path]) -> str:
-    """The DuckDB query for the rows of some files of a table: all columns of the table, times with a zone.
+def rows_of_files(table: DeltaTable, folder: Path, paths: Sequence[str]) -> str:
+    """The DuckDB query for the rows of some files of a table: all columns of the table, times with a zone. `paths`: as in the log.
 
     DuckDB's time zone must be UTC, since the times in Spark's files have no zone.
     """
     nothing = ", ".join(f"CAST(NULL AS {_duckdb_type(kind)}) AS {quoted(name)}" for name, kind in schema_fields(table))
     source = f"SELECT {nothing} WHERE false"
     if paths:
-        files = ", ".join(_text(_unglobbed(str(path))) for path in paths)
+        files = ", ".join(_text(_unglobbed(str(folder / unquote(path)))) for path in paths)
         source += f" UNION ALL BY NAME SELECT * FROM read_parquet([{files}], union_by_name = true)"  # noqa: S608 - quoted
     return source
 

@@ -71,11 +71,11 @@ def create_view(connection: duckdb.DuckDBPyConnection, folder: Path) -> None:
     table = DeltaTable(str(folder))
     if is_plain(table):
         # Only the names of the files: delta-rs gives the path of the folder as a URL.
-        source = rows_of_files(table, [folder / uri.rpartition("/")[2] for uri in table.file_uris()])
+        source = rows_of_files(table, folder, [uri.rpartition("/")[2] for uri in table.file_uris()])
     else:
         data = f"{folder.name} as delta-rs reads it"
         connection.register(data, _Scan(table))
-        source = f"{rows_of_files(table, [])} UNION ALL BY NAME SELECT * FROM {quoted(data)}"  # noqa: S608 - quoted
+        source = f"{rows_of_files(table, folder, [])} UNION ALL BY NAME SELECT * FROM {quoted(data)}"  # noqa: S608 - quoted
     # DuckDB needs pytz to return times with a zone.
     columns = ", ".join(
         f"CAST({quoted(name)} AS TIMESTAMP) AS {quoted(name)}" if kind == "timestamp" else quoted(name)

@@ -23,7 +23,8 @@ _CONFIGURATION: Final = {
     # Track reads group_events commit by commit, however far it is behind: `rebalance maintain`, which looks where it is, tidies the log.
     "delta.logRetentionDuration": "interval 3650 days",
 }
-_ONE_FILE: Final = 1 << 40
+ONE_FILE: Final = 1 << 40
+"""A size that no file reaches, in bytes: a commit then has one file."""
 
 
 def table_path(lakehouse: Path, name: str) -> Path:
@@ -68,5 +69,5 @@ def append(path: Path, rows: pa.Table, app_id: str, version: int) -> bool:
     if done is not None and done >= version:
         return False
     properties = CommitProperties(app_transactions=[Transaction(app_id, version)])
-    write_deltalake(table, rows, mode="append", commit_properties=properties, target_file_size=_ONE_FILE)
+    write_deltalake(table, rows, mode="append", commit_properties=properties, target_file_size=ONE_FILE)
     return True

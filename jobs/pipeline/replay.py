@@ -24,7 +24,7 @@ from jobs.common.java import check_java
 from jobs.common.settings import Settings
 from jobs.health.tally import Tally
 from jobs.lakehouse import folder, locks, swap
-from jobs.lakehouse.event_copy import EventCopy
+from jobs.lakehouse.event_copy import CopyLimits, EventCopy
 from jobs.lakehouse.folder import Lakehouse
 from jobs.lakehouse.reader import TableReader
 from jobs.lakehouse.tables import ensure_table
@@ -63,6 +63,7 @@ def replay(
     swap_them: bool = False,
     spark: SparkSession | None = None,
     short_run: bool = False,
+    copy_limits: CopyLimits | None = None,
     show: Show = lambda _: None,
 ) -> ReplayResult:
     """Makes the lakehouse `new` of the events of `old`, as far as it is not made yet. Raises UserError and QueryFailedError."""
@@ -85,7 +86,7 @@ def replay(
             stack.enter_context(locks.free_of_jvm(source.lock, busy))
         house = stack.enter_context(_opened(old, new, settings))
         interrupts = stack.enter_context(Interrupts())
-        _copy_events(source, house, show, interrupts)
+        _copy_events(source, house, copy_limits, show, interrupts)
         if interrupts.signal is None:
             show(Reached("starting Spark"))
             with started_spark(house, spark, short_run=short_run) as session:
@@ -112,9 +113,9 @@ def _opened(old: Path, new: Path, settings: Settings) -> Iterator[Lakehouse]:
         yield house
 
 
-def _copy_events(old: Lakehouse, new: Lakehouse, show: Show, interrupts: Interrupts) -> None:
+def _copy_events(old: Lakehouse, new: Lakehouse, limits: CopyLimits | None, show: Show, interrupts: Interrupts) -> None:
     table = ensure_table(new.folder, GROUP_EVENTS, group_events.SCHEMA)
-    for copied in EventCopy(old.folder / GROUP_EVENTS, table, new.scratch / "_spill").run():
+    for copied in EventCopy(old.folder / GROUP_EVENTS, table, new.scratch / "_spill", limits).run():
         show(Reached(f"copied {copied.done:,} of {copied.total:,} events"))
         if interrupts.signal is not None:
             return

@@ -18,6 +18,7 @@ import pytest
 from deltalake import DeltaTable
 
 from jobs.cli import entry
+from jobs.cli.terminal import UNUSABLE
 from jobs.common.errors import UserError
 from jobs.lakehouse import delta_files, delta_log, locks, tables
 from jobs.lakehouse.delta_files import ChangedError, data_files
@@ -62,7 +63,7 @@ def test_small_files_become_one_with_the_same_rows(lake):
     assert work(lake)[GROUP_EVENTS].files == (1, 1)
 
 
-def test_a_query_for_one_group_reads_little_of_what_there_is(lake, monkeypatch):
+def test_a_query_for_one_group_reads_little_of_what_there_is(lake):
     def read_for(group):
         """Files and row groups that may have the group, by the statistics in the log and in the files."""
         actions = pa.table(DeltaTable(str(lake / GROUP_EVENTS)).get_add_actions(flatten=True)).to_pylist()
@@ -80,8 +81,7 @@ def test_a_query_for_one_group_reads_little_of_what_there_is(lake, monkeypatch):
         return len(files), parts
 
     assert read_for("group-3") == (20, 20)
-    monkeypatch.setattr(delta_files, "ROW_GROUP", 20)
-    work(lake)
+    work(lake, Policy(grace=timedelta(0), row_group=20))
     assert read_for("group-3") == (1, 1)
     assert pq.read_metadata(DeltaTable(str(lake / GROUP_EVENTS)).file_uris()[0]).num_row_groups == 10
     assert TableReader(lake).rows("SELECT count(*) n FROM group_events WHERE group_id = 'group-3'") == [{"n": 20}]
@@ -243,9 +243,9 @@ def test_the_command_says_what_it_did(lake, capsys):
     assert entry.main(["maintain", "--lakehouse", str(lake), "--keep", "90d"]) == 0
     told = next(text for text in capsys.readouterr().out.splitlines() if text.startswith("rebalances"))
     assert "20 → 1" in told
-    assert entry.main(["maintain", "--lakehouse", str(lake), "--keep", "ninety"]) == entry.UNUSABLE
-    assert entry.main(["maintain", "--lakehouse", str(lake), "--grace", "30d"]) == entry.UNUSABLE
-    assert entry.main(["maintain", "--lakehouse", str(lake / "nowhere")]) == entry.UNUSABLE
+    assert entry.main(["maintain", "--lakehouse", str(lake), "--keep", "ninety"]) == UNUSABLE
+    assert entry.main(["maintain", "--lakehouse", str(lake), "--grace", "30d"]) == UNUSABLE
+    assert entry.main(["maintain", "--lakehouse", str(lake / "nowhere")]) == UNUSABLE
     assert "no lakehouse" in capsys.readouterr().err
 
 
@@ -267,9 +267,9 @@ def test_kill_9_at_any_moment_loses_and_doubles_nothing(lake):
     before = {name: rows(lake, name) for name in (GROUP_EVENTS, "rebalances", "findings")}
     # Says when it begins, and works slowly enough to be killed in every part of it.
     script = (
-        "import sys; from datetime import *; from pathlib import Path; from jobs import delta_files; from jobs.maintain import *;"
-        "delta_files.ROW_GROUP = 10; print('ready', flush=True);"
-        "list(maintain(Path(sys.argv[1]), Policy(grace=timedelta(0)), now=datetime.now(timezone.utc)))"
+        "import sys; from datetime import *; from pathlib import Path; from jobs.lakehouse.maintain import *;"
+        "print('ready', flush=True);"
+        "list(maintain(Path(sys.argv[1]), Policy(grace=timedelta(0), row_group=10), now=datetime.now(timezone.utc)))"
     )
     environment = os.environ | {"PYTHONPATH": str(Path(__file__).parents[2])}
     killed = batch = 0

@@ -15,8 +15,9 @@ from pyspark.sql.pandas.types import to_arrow_schema
 
 from jobs.common.errors import UserError
 from jobs.common.settings import Settings
-from jobs.lakehouse import delta_log, event_copy, swap
+from jobs.lakehouse import delta_log, swap
 from jobs.lakehouse import tables as delta_tables
+from jobs.lakehouse.event_copy import CopyLimits
 from jobs.lakehouse.folder import Lakehouse
 from jobs.lakehouse.maintain import Policy, maintain, unread_from
 from jobs.pipeline import run as pipeline
@@ -115,9 +116,7 @@ def maintained_again_and_again(lake):
     assert not failures
 
 
-def test_a_lakehouse_that_is_maintained_replayed_and_swapped_is_as_if_nothing_had_been(spark, halves, undisturbed, tmp_path, monkeypatch):
-    monkeypatch.setattr(event_copy, "CHUNK_ROWS", 300)
-    monkeypatch.setattr(event_copy, "_RANGE_ROWS", 700)
+def test_a_lakehouse_that_is_maintained_replayed_and_swapped_is_as_if_nothing_had_been(spark, halves, undisturbed, tmp_path):
     lake, new = tmp_path / "lake", tmp_path / "new"
     events = lake / GROUP_EVENTS
 
@@ -130,7 +129,7 @@ def test_a_lakehouse_that_is_maintained_replayed_and_swapped_is_as_if_nothing_ha
 
     # Replayed from files that mix batches.
     forget(spark)
-    outcome = replay(lake, new, settings=SETTINGS, spark=spark)
+    outcome = replay(lake, new, settings=SETTINGS, spark=spark, copy_limits=CopyLimits(300, 700))
     assert (outcome.before, outcome.without_events, outcome.events) == (None, 0, DeltaTable(str(events)).count())
     assert len(DeltaTable(str(new / GROUP_EVENTS)).file_uris()) > 1
     assert tables(new) == tables(lake)

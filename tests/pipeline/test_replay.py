@@ -18,7 +18,7 @@ from jobs.common.errors import UserError
 from jobs.common.settings import Settings
 from jobs.lakehouse import event_copy, locks, swap, tables
 from jobs.lakehouse import folder as lakehouses
-from jobs.lakehouse.event_copy import EventCopy
+from jobs.lakehouse.event_copy import CopyLimits, EventCopy
 from jobs.lakehouse.folder import Lakehouse
 from jobs.lakehouse.maintain import Policy, maintain
 from jobs.pipeline import track
@@ -56,9 +56,9 @@ def batch_of(batch, origin="server.log"):
     return [*events, line(group=None, at=batch * 1_000 + 999, kind="clock", origin=origin)]
 
 
-def copy_of(lake, folder):
+def copy_of(lake, folder, chunk_rows=20):
     new = tables.ensure_table(folder, GROUP_EVENTS, TABLES[GROUP_EVENTS])
-    return EventCopy(lake / GROUP_EVENTS, new, folder / "_spill"), new
+    return EventCopy(lake / GROUP_EVENTS, new, folder / "_spill", CopyLimits(chunk_rows, 50)), new
 
 
 def copied(table):
@@ -77,9 +77,7 @@ def content(table):
     return sorted(map(repr, DeltaTable(str(table)).to_pyarrow_table().to_pylist()))
 
 
-def test_batches_come_out_whole_and_in_order_of_files_that_mix_them(lake, tmp_path, monkeypatch):
-    monkeypatch.setattr(event_copy, "CHUNK_ROWS", 20)
-    monkeypatch.setattr(event_copy, "_RANGE_ROWS", 50)
+def test_batches_come_out_whole_and_in_order_of_files_that_mix_them(lake, tmp_path):
     copy, new = copy_of(lake, tmp_path / "new")
     assert [reached.done for reached in copy.run()][-1] == 180
     assert content(new) == content(lake / GROUP_EVENTS)
@@ -89,8 +87,7 @@ def test_batches_come_out_whole_and_in_order_of_files_that_mix_them(lake, tmp_pa
     assert [batch for file in files for batch in sorted(file)] == list(range(30))
 
 
-def test_a_copy_goes_on_where_it_was_and_takes_up_what_came_since(lake, tmp_path, monkeypatch):
-    monkeypatch.setattr(event_copy, "CHUNK_ROWS", 20)
+def test_a_copy_goes_on_where_it_was_and_takes_up_what_came_since(lake, tmp_path):
     ended = next(iter(copy_of(lake, tmp_path / "new")[0].run()))  # and no further
     assert 0 < ended.done < 180
     append(lake, 30, *batch_of(30))
@@ -115,9 +112,8 @@ def test_a_copy_that_is_killed_again_and_again_has_every_event_once(lake, tmp_pa
         append(lake, batch, *batch_of(batch))
     script = (
         "import sys; from pathlib import Path; from jobs.lakehouse import event_copy, tables; from schemas.tables import TABLES;"
-        "event_copy.CHUNK_ROWS = 1;"
         "old, new = map(Path, sys.argv[1:]); table = tables.ensure_table(new, 'group_events', TABLES['group_events']);"
-        "[None for _ in event_copy.EventCopy(old / 'group_events', table, new / '_spill').run()]"
+        "[None for _ in event_copy.EventCopy(old / 'group_events', table, new / '_spill', event_copy.CopyLimits(1)).run()]"
     )
     command = [sys.executable, "-c", script, str(lake), str(tmp_path / "new")]
     environment = os.environ | {"PYTHONPATH": str(Path(__file__).parents[2])}
@@ -142,20 +138,15 @@ def test_two_ingest_queries_with_the_same_numbers_are_told_apart(tmp_path):
         shifted = [line(**{**one, "at": 100_000 + batch, "group": one["group_id"]}) for one in later]
         append(lake, batch, *shifted, app="rebalance-ingest-topic")
     work(lake)
-    copy, new = copy_of(lake, tmp_path / "new")
-    event_copy.CHUNK_ROWS, usual = 1, event_copy.CHUNK_ROWS
-    try:
-        for _ in copy.run():
-            pass
-    finally:
-        event_copy.CHUNK_ROWS = usual
+    copy, new = copy_of(lake, tmp_path / "new", chunk_rows=1)
+    for _ in copy.run():
+        pass
     told = [(row["origin"], row["batch_id"]) for file in copied(new) for row in file]
     assert list(dict.fromkeys(told)) == [("server.log", n) for n in range(5)] + [(SHIPPED, n) for n in range(5)]
     assert tables.last_version(new, "rebalance-ingest-topic") == 4
 
 
-def test_a_copy_that_lacks_what_maintain_deleted_says_so(lake, tmp_path, monkeypatch):
-    monkeypatch.setattr(event_copy, "CHUNK_ROWS", 20)
+def test_a_copy_that_lacks_what_maintain_deleted_says_so(lake, tmp_path):
     next(iter(copy_of(lake, tmp_path / "new")[0].run()))
     for path in (lake / GROUP_EVENTS).glob("*.parquet"):
         path.unlink()
@@ -166,7 +157,7 @@ def test_a_copy_that_lacks_what_maintain_deleted_says_so(lake, tmp_path, monkeyp
 def test_events_of_another_lakehouse_are_not_mixed_in(lake, tmp_path):
     other = empty_lakehouse(tmp_path / "other")
     append(other, 0, *batch_of(0))
-    with pytest.raises(UserError, match="events of its own"):
+    with pytest.raises(UserError, match="has events that are not from"):
         copy_of(lake, other)
 
 
