@@ -154,7 +154,7 @@ class Shipper(Slicer):
     def _ship_slice(self) -> bool:
         """Ships one slice; False if there is nothing more for now."""
         slice_ = Slice()
-        self._fill(slice_, None)
+        self._fill(slice_)
         if not slice_.parts:
             return False
         counts = self._send_lines(slice_)

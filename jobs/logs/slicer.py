@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
@@ -53,7 +53,7 @@ class SlicerSettings:
 
     def __post_init__(self) -> None:
         if self.slice_lines < 1:
-            raise ValueError("a slice has at least one line, an input at least one slice")
+            raise ValueError("a slice has at least one line")
 
 
 @dataclass
@@ -208,29 +208,22 @@ class Slicer:
 
     # Cutting.
 
-    def _fill(self, slice_: Slice, boundaries: Iterator[int] | None) -> None:
-        """Reads the next slice: up to the next boundary, or as many lines as fit.
+    def _fill(self, slice_: Slice) -> None:
+        """Reads the next slice: as many lines as fit.
 
         All logs end at the same time in a slice. A log that was left behind would come too late: the time of its
         broker, which other logs move too, would have passed its lines.
         """
-        if boundaries is not None:
-            until = NEVER
-            while not slice_.parts and until != FOREVER:
-                until = next(boundaries, FOREVER)
-                while self._round(slice_, until, FOREVER):
-                    pass
-            return
         settings = self.settings
         while slice_.lines_read < settings.slice_lines and slice_.kept.size < settings.slice_bytes and not self._moved:
             next_until = self._next_until()
-            if next_until is None or not self._round(slice_, next_until, settings.slice_lines):
+            if next_until is None or not self._round(slice_, next_until):
                 return
             # Rounds end early only where thousands of lines bear the same time, or none: memory comes first then.
             while (
                 slice_.lines_read < _OVERFULL * settings.slice_lines
                 and slice_.kept.size < _OVERFULL * settings.slice_bytes
-                and self._round(slice_, next_until, settings.slice_lines)
+                and self._round(slice_, next_until)
             ):
                 pass
 
@@ -253,14 +246,14 @@ class Slicer:
                 until = min(until, max(horizon + self._delay(stream), self._due(certain[0])))
         return until
 
-    def _round(self, slice_: Slice, until: int, max_lines: int) -> bool:
+    def _round(self, slice_: Slice, until: int) -> bool:
         """Reads every log up to the same time; False if nothing is left up to there."""
         progress = False
         for stream in self._streams:
             if stream.has_more and not stream.waiting and self._due(stream) <= until:
                 progress = True
-                self._take(slice_, stream, self._limit(stream, until), max_lines, log_end=LogEnd.HOLD)
-        return any(self._settle(slice_, stream, max_lines) for stream in self._unsettled(until)) or progress
+                self._take(slice_, stream, until - self._delay(stream), log_end=LogEnd.HOLD)
+        return any(self._settle(slice_, stream) for stream in self._unsettled(until)) or progress
 
     def _unsettled(self, until: int) -> list[Stream]:
         """The logs that wait before a jump in time up to `until`, in the order in which to decide.
@@ -279,7 +272,7 @@ class Slicer:
         decidable = [s for s in waiting if s.cluster in due and s.due_ms < behind[s.cluster]]
         return sorted(decidable, key=lambda s: (s.due_ms, s.key))
 
-    def _settle(self, slice_: Slice, stream: Stream, max_lines: int) -> bool:
+    def _settle(self, slice_: Slice, stream: Stream) -> bool:
         """Decides about a jump in time that the log itself leaves open, and reads up to it; False if it stays open."""
         idle = time.monotonic() - stream.grown_at > self.settings.patience_seconds
         log_end = LogEnd.END if not self._follow else LogEnd.IDLE if idle else LogEnd.HOLD
@@ -291,14 +284,13 @@ class Slicer:
             ),
             default=NEVER,
         )
-        return self._take(slice_, stream, stream.due_ms, max_lines, log_end=log_end, witness=witness)
+        return self._take(slice_, stream, stream.due_ms, log_end=log_end, witness=witness)
 
     def _take(
         self,
         slice_: Slice,
         stream: Stream,
         limit: int,
-        max_lines: int,
         *,
         log_end: LogEnd,
         witness: int = NEVER,
@@ -311,8 +303,8 @@ class Slicer:
         count = reader.read(
             kept,
             until_ms=limit,
-            max_lines=max_lines,
-            max_bytes=FOREVER if max_lines == FOREVER else max(self.settings.slice_bytes, kept.size + 1),
+            max_lines=self.settings.slice_lines,
+            max_bytes=max(self.settings.slice_bytes, kept.size + 1),
             log_end=log_end,
             witness_ms=witness,
         )
@@ -327,10 +319,6 @@ class Slicer:
         slice_.sources[stream.key] = stream
         slice_.lines_read += count
         return True
-
-    def _limit(self, stream: Stream, until: int) -> int:
-        """The time, by a stream's own lines, that corresponds to `until`."""
-        return until if until == FOREVER else until - self._delay(stream)
 
     def _delay(self, stream: Stream) -> int:
         return self.settings.delays.get(stream.broker, 0)

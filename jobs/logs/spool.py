@@ -26,7 +26,6 @@ from pyspark.sql.types import DataType, LongType, StringType, TimestampType
 
 from jobs.common.files import sync, write_whole
 from jobs.logs.files import LogFile, discover
-from jobs.logs.mark import KeptLines
 from jobs.logs.slicer import Slice, Slicer, SlicerSettings
 from jobs.logs.streams import Stream, stream_of, streams_state
 from jobs.logs.times import NEVER
@@ -54,13 +53,10 @@ _ROOM_POLL_SECONDS: Final = 0.1
 class SpoolSettings(SlicerSettings):
     """How to read, to cut and to hand over."""
 
-    slices: int | None = None  # cut the whole input into about so many instead
     max_pending: int | None = None  # wait while more files than this lie in slices/ (Spark keeps the last one or two)
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if self.slices is not None and self.slices < 1:
-            raise ValueError("a slice has at least one line, an input at least one slice")
         if self.max_pending is not None and self.max_pending < 2:
             raise ValueError("max_pending must be 2 or more: Spark deletes a slice only after it has read the next")
 
@@ -110,13 +106,10 @@ class Spool(Slicer):
         Yields nothing if the input was read before and nothing was added. `stop` is asked where the spool would
         otherwise wait: after each look at the input when following, and while there is no room for a slice.
         """
-        if follow and self.settings.slices is not None:
-            raise ValueError("an input that goes on cannot be cut into a number of slices")
         self._follow, self._stop = follow, stop
         self._scan()
-        boundaries = self._boundaries()
         while True:
-            yield from self._write_available(boundaries)
+            yield from self._write_available()
             if self._moved and not self._is_stopped():
                 self._scan()
                 continue
@@ -128,12 +121,12 @@ class Spool(Slicer):
             if stream.reader:
                 stream.reader.close()
 
-    def _write_available(self, boundaries: Iterator[int] | None) -> Iterator[SliceReport]:
+    def _write_available(self) -> Iterator[SliceReport]:
         while True:
             if not self._wait_for_room():
                 return
             slice_ = Slice()
-            self._fill(slice_, boundaries)
+            self._fill(slice_)
             ends = not self._follow and not self._moved and not any(s.has_more for s in self._streams)
             if slice_.parts:
                 self._ended = False
@@ -151,27 +144,6 @@ class Spool(Slicer):
                 return False
             time.sleep(_ROOM_POLL_SECONDS)
         return True
-
-    def _boundaries(self) -> Iterator[int] | None:
-        """Times that cut what is left of the input into the wanted number of slices; None if that is not wanted."""
-        wanted = self.settings.slices
-        if wanted is None:
-            return None
-        seconds: Counter[int] = Counter()
-        for stream in self._streams:
-            if stream.has_more and stream.file is not None:
-                reader = self._reader(stream, stream.file)
-                delay = self._delay(stream)
-                while reader.read(kept := KeptLines(), max_lines=self.settings.slice_lines):
-                    seconds.update((at + delay) // 1000 for at in kept.ats if at is not None)
-                reader.close()
-        total, passed = sum(seconds.values()), 0
-        cuts: list[int] = []
-        for second in sorted(seconds):
-            passed += seconds[second]
-            if len(cuts) < wanted - 1 and passed * wanted >= (len(cuts) + 1) * total:
-                cuts.append(second * 1000 + 999)
-        return iter(cuts)
 
     # Writing.
 

@@ -111,8 +111,8 @@ def test_a_clock_tells_the_seconds_in_which_a_log_was_written(tmp_path):
 def test_however_a_log_is_sliced_it_was_heard_in_the_same_seconds(tmp_path):
     inputs = brokers(tmp_path / "in")
     heard = []
-    for number, slices in enumerate((1, 7)):
-        consumer, _ = run(inputs, tmp_path / f"out-{number}", slices=slices)
+    for number, slice_lines in enumerate((100_000, 100)):
+        consumer, _ = run(inputs, tmp_path / f"out-{number}", slice_lines=slice_lines, limits=SMALL_BLOCKS)
         seconds = {}
         for row in consumer.rows:
             stretches = json.loads(row["text"]) if row["record"] == "clock" else []
@@ -180,11 +180,11 @@ def test_the_same_input_again_and_a_longer_one(tmp_path):
     assert run(inputs, out, consumer)[1] == []
 
 
-def test_twenty_slices(tmp_path):
+def test_many_slices(tmp_path):
     inputs = brokers(tmp_path / "in", lines=1000)
     whole, _ = run(inputs, tmp_path / "out1")
-    consumer, reports = run(inputs, tmp_path / "out2", slices=20)
-    assert len(reports) == 20
+    consumer, reports = run(inputs, tmp_path / "out2", slice_lines=180, limits=SMALL_BLOCKS)
+    assert len(reports) >= 15
     assert consumer.lines() == whole.lines()
     assert consumer.counts() == whole.counts()
     newest = 0
@@ -196,11 +196,14 @@ def test_twenty_slices(tmp_path):
 
 def test_one_broker_comes_later(tmp_path):
     inputs = brokers(tmp_path / "in", lines=3000)
-    consumer, _ = run(inputs, tmp_path / "out", slices=20, delays={"b1": 60_000})
+    consumer, _ = run(inputs, tmp_path / "out", slice_lines=500, limits=SMALL_BLOCKS, delays={"b1": 60_000})
+    compared = 0
     for rows in consumer.slices[:-1]:
         newest = {r["broker"]: at_ms(r) for r in rows if r["record"] == "clock"}
-        if "b1" in newest and newest["b0"] < START_MS + 290_000:
+        if {"b0", "b1"} <= newest.keys() and newest["b0"] < START_MS + 290_000:
+            compared += 1
             assert abs(newest["b0"] - newest["b1"] - 60_000) < 2_000
+    assert compared > 5
     assert consumer.lines() == run(inputs, tmp_path / "out1")[0].lines()
 
 
@@ -503,11 +506,10 @@ def test_a_state_of_another_version_is_refused(tmp_path):
 @given(
     inputs=st.lists(st.tuples(st.sampled_from(["b1", "b2"]), logs(), st.booleans()), max_size=4),
     slice_lines=st.sampled_from([1, 3, 20, 100_000]),
-    slices=st.sampled_from([None, None, 1, 3]),
     delay=st.sampled_from([0, 60_000]),
     stops=st.lists(st.integers(1, 4), max_size=3),
 )
-def test_any_input_in_any_slices(tmp_path_factory, inputs, slice_lines, slices, delay, stops):
+def test_any_input_in_any_slices(tmp_path_factory, inputs, slice_lines, delay, stops):
     folder = tmp_path_factory.mktemp("spool")
     (folder / "in").mkdir()
     for number, (broker, lines, packed) in enumerate(inputs):
@@ -526,7 +528,7 @@ def test_any_input_in_any_slices(tmp_path_factory, inputs, slice_lines, slices, 
 
     consumer = Consumer()
     for stop in [*stops, None]:
-        settings = SpoolSettings(slice_lines=slice_lines, slices=slices, delays={"b1": delay})
+        settings = SpoolSettings(slice_lines=slice_lines, delays={"b1": delay})
         for count, _ in enumerate(Spool(folder / "in", folder / "out", settings=settings).slices(), 1):
             consumer.take(folder / "out")
             if count == stop:
