@@ -1,1 +1,1 @@
-"""Kafka's group coordinator as pure Python: the specification, its clients, and the tracker that follows real coordinators."""
+"""Kafka's group coordinator in pure Python: its specification, its clients, and the tracker that follows real coordinators."""

@@ -1,7 +1,7 @@
 """Error codes of the group protocol, as numbered on the wire.
 
-Source: org.apache.kafka.common.protocol.Errors. Only the codes that a group coordinator answers, or meets when it
-writes to its log, are named; any other code stays the integer that it is.
+Source: org.apache.kafka.common.protocol.Errors. Named are the codes that a group coordinator answers, or meets when it writes
+to its log. Any other code stays an integer.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from enum import IntEnum
 
 
 class Error(IntEnum):
-    """A coordinator's answer. The comment after each code says what the answering coordinator found."""
+    """A coordinator's answer. The comment after a code says when the coordinator gives it."""
 
     UNKNOWN_SERVER_ERROR = -1
     NONE = 0
@@ -47,7 +47,7 @@ class Error(IntEnum):
 
 
 class ServerError(Exception):
-    """Raised where Kafka's own code throws; the message is the Java exception's name.
+    """Raised where Kafka's own code throws; the message is the name of the Java exception.
 
-    It never leaves the specification: who asked is answered UNKNOWN_SERVER_ERROR, and what a timer throws is lost.
+    It never leaves the specification: a request is answered UNKNOWN_SERVER_ERROR, and an exception of a timer is lost.
     """

@@ -1,41 +1,26 @@
-"""What the tracker is told: one record per row of group_events, in plain Python values.
+"""The tracker's input: one record for each row of group_events, in plain Python values.
 
-Field names are the columns of schemas/group_events.py. Times are epoch milliseconds (`at_ms` for `at`, `received_ms`
-for `received_at`). A missing text is "", a missing number -1, a missing list ().
+The fields have the names of the columns in schemas/group_events.py, except for the times: `at_ms` is `at`, `received_ms` is
+`received_at`, both in epoch milliseconds. A missing text is "", a missing number -1, a missing list ().
 """
 
 from __future__ import annotations
 
 from typing import Final, NamedTuple
 
-# Requests, by the name of their API.
+# Kinds of requests: the names of their APIs.
 JOIN_GROUP: Final = "JOIN_GROUP"
 SYNC_GROUP: Final = "SYNC_GROUP"
 HEARTBEAT: Final = "HEARTBEAT"
 LEAVE_GROUP: Final = "LEAVE_GROUP"
 OFFSET_COMMIT: Final = "OFFSET_COMMIT"
 TXN_OFFSET_COMMIT: Final = "TXN_OFFSET_COMMIT"
-OFFSET_FETCH: Final = "OFFSET_FETCH"  # names no member: whoever got an assignment asks on its connection where to begin
+OFFSET_FETCH: Final = "OFFSET_FETCH"  # names no member; sent for the assigned partitions, on the member's connection
 DELETE_GROUPS: Final = "DELETE_GROUPS"
-FIND_COORDINATOR: Final = "FIND_COORDINATOR"  # any broker answers it; no word of the group's coordinator itself
+FIND_COORDINATOR: Final = "FIND_COORDINATOR"  # any broker answers it, not only the group's coordinator
 CONSUMER_GROUP_HEARTBEAT: Final = "CONSUMER_GROUP_HEARTBEAT"
 
-REQUESTS: Final = frozenset(
-    {
-        JOIN_GROUP,
-        SYNC_GROUP,
-        HEARTBEAT,
-        LEAVE_GROUP,
-        OFFSET_COMMIT,
-        TXN_OFFSET_COMMIT,
-        OFFSET_FETCH,
-        DELETE_GROUPS,
-        FIND_COORDINATOR,
-        CONSUMER_GROUP_HEARTBEAT,
-    }
-)
-
-# Coordinator log, by what the line says. The templates of each are in jobs/parsing/coordinator_log.py.
+# Kinds of lines in a coordinator's log, with the fields that they fill. Their templates are in jobs/parsing/templates.
 PREPARING_REBALANCE: Final = "PREPARING_REBALANCE"  # generation: the old one; reason; member_id where the reason names one
 STABILIZED: Final = "STABILIZED"  # generation: the new one; member_count
 ASSIGNMENT_RECEIVED: Final = "ASSIGNMENT_RECEIVED"  # generation; leader_id (3.0+); member_count
@@ -46,8 +31,8 @@ PENDING_MEMBER_LEFT: Final = "PENDING_MEMBER_LEFT"
 PENDING_MEMBER_EXPIRED: Final = "PENDING_MEMBER_EXPIRED"
 MEMBER_ID_ISSUED: Final = "MEMBER_ID_ISSUED"  # MEMBER_ID_REQUIRED answered; state
 MEMBER_ADDED: Final = "MEMBER_ADDED"  # state before; static: instance_id
-STATIC_MEMBER_REPLACED: Final = "STATIC_MEMBER_REPLACED"  # member_id: the old one; answer_member_id: the new one, if told
-STATIC_MEMBER_KEPT: Final = "STATIC_MEMBER_KEPT"  # "will not trigger rebalance"; group not always named
+STATIC_MEMBER_REPLACED: Final = "STATIC_MEMBER_REPLACED"  # member_id: the old one; answer_member_id: the new one, if the line names it
+STATIC_MEMBER_KEPT: Final = "STATIC_MEMBER_KEPT"  # "will not trigger rebalance"; not every such line names the group
 MEMBER_LOADED: Final = "MEMBER_LOADED"  # a member read back from __consumer_offsets; generation
 INSTANCE_FENCED: Final = "INSTANCE_FENCED"  # member_id: the fenced one; leader_id: "", answer_member_id: the current one
 MEMBERS_NOT_REJOINED: Final = "MEMBERS_NOT_REJOINED"  # members: dynamic ones removed at the end of the join phase
@@ -60,46 +45,44 @@ GROUP_DEAD: Final = "GROUP_DEAD"
 GROUPS_DELETED: Final = "GROUPS_DELETED"
 GROUP_CONVERTED: Final = "GROUP_CONVERTED"  # between the classic and the consumer protocol; state: the new protocol
 SIMPLE_GROUP: Final = "SIMPLE_GROUP"  # offsets committed without membership
-GROUPS_CLEANED: Final = (
-    "GROUPS_CLEANED"  # expired offsets of coordinator_partition removed, groups with them; member_count: tombstones; no group
-)
-COORDINATOR_ELECTED: Final = "COORDINATOR_ELECTED"  # of coordinator_partition; no group; generation: the leader epoch
+GROUPS_CLEANED: Final = "GROUPS_CLEANED"  # no group: coordinator_partition lost expired offsets and groups; member_count: tombstones
+COORDINATOR_ELECTED: Final = "COORDINATOR_ELECTED"  # no group; coordinator_partition; generation: the leader epoch
 COORDINATOR_RESIGNED: Final = "COORDINATOR_RESIGNED"
 CONSUMER_GROUP_LOG: Final = "CONSUMER_GROUP_LOG"  # a line about a KIP-848 group; reason: its text
 COORDINATOR_NOTE: Final = "COORDINATOR_NOTE"  # a known line that changes nothing; reason: its text
 
-# Client logs, as the client saw it. The templates are in jobs/parsing/client_log.py. connection: the client's name in librdkafka's log.
+# Kinds of lines in a client's log. The templates are in jobs/parsing/client_log.py. connection: the client's name in librdkafka's log.
 CLIENT_JOINED: Final = "CLIENT_JOINED"  # member_id, generation
 CLIENT_REJOINS: Final = "CLIENT_REJOINS"  # reason
 CLIENT_LEAVES: Final = "CLIENT_LEAVES"  # member_id; reason (2.4+)
 CLIENT_POLL_TIMEOUT: Final = "CLIENT_POLL_TIMEOUT"  # librdkafka: rebalance_timeout_ms, its max.poll.interval.ms
 CLIENT_SESSION_TIMEOUT: Final = "CLIENT_SESSION_TIMEOUT"  # librdkafka: session_timeout_ms without an answer; reason: last error
 
-# Columns `source` and `broker`: which kind of log an event is from.
+# Values of the columns `source` and `broker`: the kind of log that an event comes from.
 REQUEST_SOURCE: Final = "request"
 COORDINATOR_SOURCE: Final = "coordinator"
 CLIENT_SOURCE: Final = "client"
 CLIENTS: Final = "clients"
-"""What stands in the place of a broker for logs of clients. Nobody waits for them."""
+"""The `broker` of events from clients' logs. The tracker does not wait for these logs."""
 
-# Records of __consumer_offsets, and answers of Admin describe. One record or answer is a row of the group, then one for each member.
-GROUP_STORED: Final = "GROUP_STORED"  # generation; leader_id; protocol; state: Stable, Empty, or Dead where the record removes the group
-GROUP_DESCRIBED: Final = "GROUP_DESCRIBED"  # state, Dead where the group is no longer listed; coordinator_id and _address
-GROUP_MEMBER: Final = "GROUP_MEMBER"  # of the row before it: who the member is
+# Records of __consumer_offsets, and answers of Admin describe: one row for the group, then one for each member.
+GROUP_STORED: Final = "GROUP_STORED"  # generation; leader_id; protocol; state: Stable, Empty, or Dead if the record removes the group
+GROUP_DESCRIBED: Final = "GROUP_DESCRIBED"  # state: Dead if the group is no longer listed; coordinator_id; coordinator_address
+GROUP_MEMBER: Final = "GROUP_MEMBER"  # a member of the group in the row before
 CONSUMER_GROUP_DESCRIBED: Final = "CONSUMER_GROUP_DESCRIBED"  # a KIP-848 group
 
 OFFSETS_SOURCE: Final = "offsets"
 POLL_SOURCE: Final = "poll"
 PSEUDO_BROKERS: Final = frozenset({OFFSETS_SOURCE, POLL_SOURCE})
-"""What stands in the place of a broker for these two. They tell what the group is, and nothing of how a broker is."""
+"""The `broker` of events from these two sources. They describe the group, and say nothing about any broker."""
 
 
 PROMPT_MS: Final = 100
-"""Heartbeats answered within this share rows of group_events; one that took longer, as on a stalled broker, has its own."""
+"""Heartbeats that were answered within this time share rows of group_events. One that took longer has a row of its own."""
 
-# How far a broker's logs were read.
+# Kinds of rows that say how far a broker's logs were read.
 CLOCK: Final = "clock"
-FOLLOWED: Final = "followed"  # a clock of a broker beside which a shipper says so every few seconds, whether the logs say something or not
+FOLLOWED: Final = "followed"  # like a clock, but from a shipper, which repeats it every few seconds even if the logs are silent
 END: Final = "end"
 
 
@@ -113,7 +96,7 @@ class Protocol(NamedTuple):
 
 
 class MemberEntry(NamedTuple):
-    """A member in a list: of a JoinGroup answer, a LeaveGroup, or a log line."""
+    """A member in the list of a JoinGroup answer, a LeaveGroup or a log line."""
 
     member_id: str
     instance_id: str
@@ -123,7 +106,7 @@ class MemberEntry(NamedTuple):
 
 
 class Assignment(NamedTuple):
-    """What one member was assigned."""
+    """The assignment of one member."""
 
     member_id: str
     partitions: tuple[str, ...] | None  # None: not a consumer assignment
@@ -131,7 +114,7 @@ class Assignment(NamedTuple):
 
 
 class Event(NamedTuple):
-    """One observation. Which fields are filled depends on `kind`."""
+    """One observation. `kind` decides which fields are filled."""
 
     broker: str
     source: str
@@ -168,6 +151,6 @@ class Event(NamedTuple):
     assignments: tuple[Assignment, ...] = ()
     beats: tuple[int, ...] = ()  # ms since received_ms
     positions: tuple[int, ...] = ()  # of each beat
-    # New fields go here, with a default: state that was stored without them is still read.
-    coordinator_id: int = -1  # node id: FIND_COORDINATOR as answered; a coordinator line, of the broker that wrote it
-    coordinator_address: str = ""  # FIND_COORDINATOR: host:port
+    # Add new fields here, with a default, so that state stored without them can still be read.
+    coordinator_id: int = -1  # a node id: that in the answer to FIND_COORDINATOR, or that of the broker that wrote the line
+    coordinator_address: str = ""  # host:port in the answer to FIND_COORDINATOR

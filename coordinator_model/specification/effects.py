@@ -1,7 +1,7 @@
 """What happens inside a group while it handles a request or lets time pass, in the order in which it happens.
 
-Answers say what clients learn. Effects say the rest: the transitions and their causes, who came and went and why, what
-was written to the log. They are the timeline of a group.
+Replies are what clients see. Effects are the rest: transitions and their causes, members that came or went and why, and
+writes to the log. Together, the effects are the timeline of a group.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ class RemovalCause(str, Enum):
 
 
 class Transition(NamedTuple):
-    """The group changed its state. `generation` is the one at that moment; `member_id` the culprit, if there is one."""
+    """The group changed its state. `generation` is the one at that moment; `member_id` is the member that caused it, if one did."""
 
     at_ms: int
     from_state: State
@@ -56,7 +56,7 @@ class MemberRemoved(NamedTuple):
 
 
 class LeaderChanged(NamedTuple):
-    """Another member leads; None: nobody is left."""
+    """Another member leads the group; None: no member is left."""
 
     at_ms: int
     old_leader: str
@@ -80,7 +80,7 @@ class GroupWritten(NamedTuple):
 
 
 class ExceptionThrown(NamedTuple):
-    """Kafka's own code throws here. A client that asked is answered UNKNOWN_SERVER_ERROR; a timer's is lost."""
+    """Kafka's own code throws here. A request is answered UNKNOWN_SERVER_ERROR; an exception of a timer is lost."""
 
     at_ms: int
     exception: str
@@ -90,7 +90,7 @@ Effect = Transition | MemberAdded | MemberRemoved | LeaderChanged | StaticMember
 
 
 class Outcome(NamedTuple):
-    """What a call brought about: the answers that are due now, and what happened inside."""
+    """The result of a call: the replies that are due now, and what happened inside the group."""
 
     answers: list[Reply]
     effects: list[Effect]

@@ -1,8 +1,8 @@
 """A member of a group.
 
-A member is a value: what changes is replaced as a whole. Its parked requests are not here but in
-`ClassicGroup.awaiting_join` and `awaiting_sync`, and its session is one of the group's timers, so that a heartbeat
-leaves the member as it is. Kafka: `ClassicGroupMember` (4.x), `MemberMetadata` (to 3.9).
+A member is a value: a change makes a new one. Its parked requests are in `GroupState.awaiting_join` and `awaiting_sync`, and
+its session is one of the group's timers, so that a heartbeat does not change the member. Kafka: `ClassicGroupMember` (4.x),
+`MemberMetadata` (to 3.9).
 """
 
 from __future__ import annotations
@@ -23,13 +23,13 @@ class Member(NamedTuple):
     session_timeout_ms: int
     rebalance_timeout_ms: int
     protocols: Protocols
-    """What the member supports, in its order of preference."""
+    """The protocols that the member supports, in its order of preference."""
     assignment: bytes = b""
     is_new: bool = False
-    """From being added to the end of its first join phase. Its session counts although its JoinGroup is parked."""
+    """True until its first join phase ends. Its session can expire although its JoinGroup is parked."""
 
     def metadata(self, protocol: str) -> bytes:
-        """`ClassicGroupMember.metadata`: what the member sent for `protocol`."""
+        """`ClassicGroupMember.metadata`: the metadata that the member sent for `protocol`."""
         for name, metadata in self.protocols:
             if name == protocol:
                 return metadata

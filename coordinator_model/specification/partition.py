@@ -1,4 +1,4 @@
-"""Which partition of `__consumer_offsets` a group lives in; the leader of that partition is its coordinator."""
+"""The partition of `__consumer_offsets` that holds a group. The leader of that partition is the group's coordinator."""
 
 from __future__ import annotations
 

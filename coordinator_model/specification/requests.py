@@ -1,8 +1,8 @@
-"""What a group is asked, and what it answers: the fields of Kafka's protocol that decide anything.
+"""Requests to a group and its answers, with those fields of Kafka's protocol that make a difference.
 
-Texts that may be absent on the wire are None. Subscriptions and assignments are opaque bytes: a coordinator compares
-and forwards them, it never reads them. A `Ticket` is whatever the caller uses to recognise an answer that comes later,
-as a coordinator uses the connection and the correlation id.
+Texts that may be absent on the wire are None. Subscriptions and assignments are opaque bytes: a coordinator compares and
+forwards them, but never reads them. A `Ticket` identifies the request that a later reply belongs to, as the connection and the
+correlation id do in Kafka.
 """
 
 from __future__ import annotations
@@ -16,12 +16,12 @@ Ticket = int | str
 Protocols = tuple[tuple[str, bytes], ...]
 
 UNKNOWN_MEMBER_ID: Final = ""
-"""The member id of a member that has none yet (`JoinGroupRequest.UNKNOWN_MEMBER_ID`)."""
+"""The member id in the first JoinGroup of a client (`JoinGroupRequest.UNKNOWN_MEMBER_ID`)."""
 UNKNOWN_GENERATION: Final = -1
 
 
 class JoinGroup(NamedTuple):
-    """JoinGroup. `fresh_member_id` is the id that the coordinator issues if it needs one: chance is an argument."""
+    """JoinGroup. `fresh_member_id` is the id that the coordinator gives to a new member; Kafka takes a random one."""
 
     member_id: str
     session_timeout_ms: int
@@ -36,7 +36,7 @@ class JoinGroup(NamedTuple):
 
 
 class SyncGroup(NamedTuple):
-    """SyncGroup. The assignments are the leader's, as (member id, assignment)."""
+    """SyncGroup. Only the leader sends assignments, as (member id, assignment)."""
 
     member_id: str
     generation: int
@@ -62,13 +62,13 @@ class LeavingMember(NamedTuple):
 
 
 class LeaveGroup(NamedTuple):
-    """LeaveGroup; before version 3 it names exactly one member."""
+    """LeaveGroup. Before version 3 it names exactly one member."""
 
     members: tuple[LeavingMember, ...]
 
 
 class OffsetCommit(NamedTuple):
-    """OffsetCommit, without the offsets. Generation -1 and member id "": a consumer that manages its own partitions."""
+    """OffsetCommit, without the offsets. A consumer that assigns its own partitions sends generation -1 and member id ""."""
 
     member_id: str
     generation: int
@@ -84,7 +84,7 @@ Request = JoinGroup | SyncGroup | Heartbeat | LeaveGroup | OffsetCommit | Delete
 
 
 class JoinedMember(NamedTuple):
-    """A member as the leader is told of it; the metadata is that of the chosen protocol."""
+    """A member in the answer to the leader's JoinGroup, with its metadata for the chosen protocol."""
 
     member_id: str
     instance_id: str | None
@@ -150,7 +150,7 @@ Answer = JoinAnswer | SyncAnswer | HeartbeatAnswer | LeaveAnswer | CommitAnswer 
 
 
 class Reply(NamedTuple):
-    """An answer on its way to the client that asked with `ticket`."""
+    """An answer, and the ticket of the request that it belongs to."""
 
     ticket: Ticket
     at_ms: int
@@ -158,7 +158,7 @@ class Reply(NamedTuple):
 
 
 def error_answer(request: Request, error: Error) -> Answer:
-    """An answer that says nothing but `error` (`AbstractRequest.getErrorResponse`)."""
+    """An answer that consists of `error` alone (`AbstractRequest.getErrorResponse`)."""
     if isinstance(request, JoinGroup):
         return JoinAnswer(error, UNKNOWN_MEMBER_ID)
     if isinstance(request, LeaveGroup):

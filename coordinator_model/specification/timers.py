@@ -1,12 +1,11 @@
-"""Timers as data: what ends when, in the order in which it was set.
+"""Timers as data: a deadline for each, in the order in which they were set.
 
-A coordinator that is asked `what is due at this time` answers with one timer after the other: the earliest deadline
-first, and of equal deadlines the one that was set first. Setting a timer again moves it to the end of that order. The
-order of the dictionary is the order of setting, so nothing else needs to be kept, copied or restored.
+Timers end in the order of their deadlines, and those with equal deadlines in the order in which they were set. Setting a timer
+again moves it to the end of that order. The dictionary keeps this order, so nothing else has to be stored or copied.
 
-A session timer is set again by every heartbeat and almost never ends, so setting is what has to be cheap. `earliest` is
-a lower bound, not the earliest deadline: it is true again after each search, and a search is needed only when the bound
-is reached, once per session timeout for a group that heartbeats.
+Every heartbeat sets a session timer, and almost none of these timers ends, so setting has to be cheap. `earliest` is therefore
+a lower bound of the deadlines. A search makes it exact, and happens only when the bound is reached: once per session timeout in
+a group with regular heartbeats.
 """
 
 from __future__ import annotations
@@ -14,8 +13,7 @@ from __future__ import annotations
 from typing import Final
 
 SESSION: Final = "session"
-"""A member's session, (SESSION, member id), or (SESSION, member id, number) where it may have several. Kafka's
-`classicGroupHeartbeatKey`, `heartbeatPurgatory`. A pending member id has one too."""
+"""The session of a member or of a pending member id. `classicGroupHeartbeatKey`, `heartbeatPurgatory`."""
 JOIN: Final = "join"
 """The join phase of a group that rebalances. `classicGroupJoinKey`, DelayedJoin in `rebalancePurgatory`."""
 INITIAL_DELAY: Final = "initial_delay"
@@ -26,7 +24,7 @@ SYNC: Final = "sync"
 NEVER: Final = 2**63 - 1
 
 TimerKey = tuple[str, str, int]
-"""(kind, member id or "", number)."""
+"""(kind, member id or "", number). The number differs from 0 only where a member may have several session timers."""
 
 JOIN_KEY: Final[TimerKey] = (JOIN, "", 0)
 INITIAL_DELAY_KEY: Final[TimerKey] = (INITIAL_DELAY, "", 0)
@@ -43,7 +41,7 @@ class Timers:
         self.earliest = min(self.deadlines.values(), default=NEVER)
 
     def copy(self) -> Timers:
-        """Timers of their own, running alike."""
+        """Independent timers with the same deadlines."""
         return Timers(self.deadlines.copy())
 
     def set(self, key: TimerKey, deadline_ms: int) -> None:
@@ -59,7 +57,7 @@ class Timers:
         self.deadlines.pop(key, None)
 
     def clear(self) -> None:
-        """Stop all."""
+        """Stop all timers."""
         self.deadlines.clear()
         self.earliest = NEVER
 

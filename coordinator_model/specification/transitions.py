@@ -1,18 +1,15 @@
-"""Which cause moves a group from which state to which.
+"""The transition table: which cause moves a group from which state to which.
 
-Rule 1: every change of state of every group goes through `next_state`, and this table is all it knows.
-Rule 2: the table is total: every state has a row, also Dead, whose row says that nothing but an unloading reaches it.
-A cause that is not in a state's row cannot happen there; asking for it raises `IllegalTransitionError` and changes
-nothing.
+Every change of a group's state goes through `next_state`, which knows nothing but this table. Every state has a row. A cause
+that is not in a state's row cannot happen there: it raises `IllegalTransitionError` and changes nothing.
 
-Causes come in two kinds. Some are why a rebalance starts: a group in PreparingRebalance is already rebalancing, so none
-of them is in that row, and `can_rebalance` is read from the table too. The others are how a join phase, a sync phase or
-a group ends. Which of them the coordinator finds, and when, is the business of the handlers.
+There are two kinds of causes. Reasons to rebalance lead to PreparingRebalance; none is in the row of that state, because the
+group is already rebalancing. The other causes end a join phase, a sync phase or a group. The handlers decide which cause occurs.
 
-The diagram in docs/state-diagram.md is made from this table.
+scripts/docs/state_diagram.py makes docs/state-diagram.md of this table.
 
-Releases before 0.10.1 have no Empty: there a fresh group is Stable, and the one whose last member goes is Dead
-(`LAST_MEMBER_GONE`). Nothing else of the table depends on the release.
+Releases before 0.10.1 have no Empty: a new group is Stable, and a group whose last member goes is Dead (`LAST_MEMBER_GONE`).
+Nothing else in the table depends on the release.
 """
 
 from __future__ import annotations
@@ -26,7 +23,7 @@ from coordinator_model.states import State
 class Trigger(str, Enum):
     """Why a group changes its state."""
 
-    # Reasons to rebalance. What Kafka writes to its log as the reason is quoted from 3.9 and 4.2.
+    # Reasons to rebalance. The quotes are the reasons in the logs of Kafka 3.9 and 4.2.
     NEW_MEMBER = "new_member"
     """A member was added. "Adding new member ... with group instance id ..." """
     LEADER_REJOIN = "leader_rejoin"
@@ -102,11 +99,11 @@ TRANSITIONS: Final[dict[State, dict[Trigger, State]]] = {
     },
     State.DEAD: {},
 }
-"""What each cause does in each state."""
+"""The next state for each state and cause."""
 
 
 class IllegalTransitionError(Exception):
-    """A cause that cannot happen in the state that the group is in."""
+    """A cause that cannot happen in the state of the group."""
 
     def __init__(self, state: State, trigger: Trigger) -> None:
         super().__init__(f"{trigger.value} cannot happen in {state.value}")

@@ -23,6 +23,18 @@ from coordinator_model.view.settings import TrackerSettings
 from tests.tracker.batching import batches, clocks, followed
 from tests.tracker.story import START_MS, play
 
+REQUESTS = [
+    "JOIN_GROUP",
+    "SYNC_GROUP",
+    "HEARTBEAT",
+    "LEAVE_GROUP",
+    "OFFSET_COMMIT",
+    "TXN_OFFSET_COMMIT",
+    "OFFSET_FETCH",
+    "DELETE_GROUPS",
+    "FIND_COORDINATOR",
+    "CONSUMER_GROUP_HEARTBEAT",
+]
 MEMBERS = ["", "a-1", "a-2", "b-1", "c-1"]
 ERRORS = [0, 0, 0, 0, 27, 22, 25, 79, 82, 81, 16, 14]
 REASONS = [
@@ -47,8 +59,8 @@ entries = st.lists(
 def events(draw: st.DrawFn, brokers: tuple[str, ...] = ("b1",)) -> Event:
     """Any request or coordinator line about one of two groups, within two minutes."""
     at_ms = START_MS + draw(st.integers(0, 120_000))
-    kind = draw(st.sampled_from([*sorted(kinds.REQUESTS), *sorted(LINES), kinds.COORDINATOR_NOTE]))
-    request = kind in kinds.REQUESTS
+    kind = draw(st.sampled_from([*REQUESTS, *sorted(LINES), kinds.COORDINATOR_NOTE]))
+    request = kind in REQUESTS
     member = draw(members)
     return Event(
         draw(st.sampled_from(brokers)),
