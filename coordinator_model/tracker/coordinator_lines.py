@@ -9,7 +9,7 @@ from coordinator_model import events as kinds
 from coordinator_model.diagnosis import refusals
 from coordinator_model.events import Event, MemberEntry
 from coordinator_model.states import State
-from coordinator_model.tracker import endings, membership, phases
+from coordinator_model.tracker import endings, membership, phases, rebalance_rows
 from coordinator_model.view import reasons
 from coordinator_model.view.emit import Emitter
 from coordinator_model.view.rows import ref
@@ -62,7 +62,7 @@ def stabilized(g: Emitter, event: Event) -> None:
     view.complete = len(view.members) == event.member_count
     if 0 <= event.member_count < len(view.members):  # Kafka 1.0 to 2.7 does not give the count
         view.members = {m: v for m, v in view.members.items() if v.sessions_seen}
-    phases.tell(g, running)
+    rebalance_rows.write_transitions(g, running)
 
 
 def assignment_received(g: Emitter, event: Event) -> None:

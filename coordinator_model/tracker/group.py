@@ -138,7 +138,7 @@ class GroupTracker:
         due = [
             at
             for at in (
-                *(phases.next_close_ms(self), expiry.next_check_ms(self), hindsight.next_ms(self), incidents.next_ms(self)),
+                *(phases.next_ms(self), expiry.next_check_ms(self), hindsight.next_ms(self), incidents.next_ms(self)),
                 *(departures.next_ms(self), bursts.next_ms(self)),
             )
             if at is not None

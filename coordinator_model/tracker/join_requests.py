@@ -151,7 +151,9 @@ def _sync_expired_ms(g: Emitter, running: Rebalance) -> int:
     which did not last: nobody was waited for.
     """
     view = g.view
-    before = next((r for r in reversed(view.closing) if r.outcome == phases.SUPERSEDED and r.generation == running.old_generation), None)
+    before = next(
+        (r for r in reversed(view.closing) if r.outcome == rebalance_rows.SUPERSEDED and r.generation == running.old_generation), None
+    )
     limit = max((m.rebalance_timeout_ms for m in view.members.values()), default=-1)
     if before is None or before.joined_ms < 0 or limit < 0:
         return -1

@@ -14,7 +14,7 @@ from coordinator_model.diagnosis import margins, refusals
 from coordinator_model.errors import Error
 from coordinator_model.events import Event, MemberEntry
 from coordinator_model.states import State
-from coordinator_model.tracker import endings, membership, phases
+from coordinator_model.tracker import endings, membership, phases, rebalance_rows
 from coordinator_model.tracker.join_requests import join_group
 from coordinator_model.view.emit import Emitter
 from coordinator_model.view.rows import ref
@@ -97,7 +97,7 @@ def sync_group(g: Emitter, event: Event) -> None:
     member.renewed_ms = max(member.renewed_ms, event.at_ms)
     member.sessions_seen = True
     member.last_sign = ref(event)
-    completed = next((r for r in view.closing if r.generation == event.generation and r.outcome == phases.COMPLETED), None)
+    completed = next((r for r in view.closing if r.generation == event.generation and r.outcome == rebalance_rows.COMPLETED), None)
     if completed is not None:
         again = event.member_id in completed.synced
         completed.synced.setdefault(event.member_id, event.at_ms)

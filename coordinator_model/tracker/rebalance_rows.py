@@ -1,0 +1,170 @@
+"""Rows of `rebalances` and `group_transitions`.
+
+A coordinator's own line is exact, so its transition is written at once. From requests alone the start of a rebalance is known only in
+hindsight, so its transitions are written together with its row.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from coordinator_model.diagnosis import bursts, causes, cost, joiners, margins
+from coordinator_model.states import State
+from coordinator_model.view import reasons
+from coordinator_model.view.emit import Emitter
+from coordinator_model.view.rows import GROUP_TRANSITIONS, REBALANCES, Ref, evidence_json
+from coordinator_model.view.view import Rebalance, RebalanceTrigger
+
+COMPLETED: Final = "COMPLETED"
+SUPERSEDED: Final = "SUPERSEDED"
+EMPTIED: Final = "EMPTIED"
+ABANDONED: Final = "ABANDONED"
+
+JOIN_PHASE_ENDED: Final = "JOIN_PHASE_ENDED"
+ASSIGNMENT_RECEIVED: Final = "ASSIGNMENT_RECEIVED"
+ALL_MEMBERS_GONE: Final = "ALL_MEMBERS_GONE"
+
+
+def write(g: Emitter, rebalance: Rebalance) -> None:
+    """Writes a rebalance whose last line has been read, with what it means."""
+    causes.settle_start(g, rebalance)
+    rebalance.started_ms = started_ms(rebalance)
+    if rebalance.joined_ms >= 0:
+        rebalance.started_ms = min(rebalance.started_ms, rebalance.joined_ms)
+    rebalance.ended_ms = max(rebalance.ended_ms, rebalance.started_ms)
+    write_transitions(g, rebalance, final=True)
+    culprit = _culprit(rebalance)
+    causes.correct(g, rebalance, culprit)
+    slowest = joiners.slowest(g, rebalance)
+    margins.check_assignment(g, rebalance)
+    known = g.view.identity(culprit.member_id)  # lines after the trigger may show who it is
+    culprit.instance_id, culprit.client_id = known[0] or culprit.instance_id, known[1] or culprit.client_id
+    culprit.client_host = known[2] or culprit.client_host
+    open_start = rebalance.bounded and not rebalance.exact
+    joined_ms = _or_none(rebalance.joined_ms)
+    if open_start and rebalance.generation < 0:
+        joined_ms = None  # a poll shows the end of both phases at once
+    g.view.unowned = cost.carry(g.view.unowned, rebalance)
+    price = cost.of(rebalance)
+    bursts.add(g, rebalance, culprit, culprit.sign or (rebalance.evidence[0] if rebalance.evidence else None), price)
+    assigned_in = rebalance.leader_ready_ms - rebalance.leader_answered_ms if rebalance.leader_answered_ms >= 0 else -1
+    first_fetch_ms, first_fetch_member_id = _last_to_start(rebalance)
+    g.emit(
+        REBALANCES,
+        generation=_or_none(rebalance.generation),
+        started_at=rebalance.started_ms,
+        joined_at=joined_ms,
+        ended_at=rebalance.ended_ms,
+        join_ms=joined_ms - rebalance.started_ms if joined_ms is not None and not open_start else None,
+        sync_ms=rebalance.ended_ms - joined_ms if joined_ms is not None else None,
+        total_ms=rebalance.ended_ms - rebalance.started_ms,
+        outcome=rebalance.outcome,
+        cause=culprit.cause,
+        reason=culprit.reason or None,
+        member_id=culprit.member_id or None,
+        instance_id=culprit.instance_id or None,
+        client_id=culprit.client_id or None,
+        client_host=culprit.client_host or None,
+        members_before=_or_none(rebalance.count_before),
+        members_after=_or_none(rebalance.count_after),
+        joined=sorted(rebalance.added),
+        left=sorted(rebalance.departed),
+        slowest_member_id=slowest or None,
+        leader_id=rebalance.leader_id or None,
+        protocol=rebalance.protocol or None,
+        partitions=price.partitions,
+        partitions_moved=price.moved,
+        unavailable_partition_ms=price.unavailable_ms if not open_start else None,
+        evidence=evidence_json([*rebalance.evidence, *([culprit.sign] if culprit.sign else [])]),
+        assignment_ms=_or_none(assigned_in),
+        first_fetch_ms=first_fetch_ms,
+        first_fetch_member_id=first_fetch_member_id,
+    )
+
+
+def write_transitions(g: Emitter, rebalance: Rebalance, *, final: bool = False) -> None:
+    """Writes the transitions that are certain: at once where the coordinator logged them, else when the rebalance is written."""
+    if not (rebalance.exact or final):
+        return
+    culprit, generation = _culprit(rebalance), rebalance.generation
+    preparing, completing = State.PREPARING_REBALANCE, State.COMPLETING_REBALANCE
+    steps = [(started_ms(rebalance), rebalance.from_state, preparing, rebalance.old_generation, culprit.cause)]
+    if rebalance.joined_ms >= 0:
+        steps.append((rebalance.joined_ms, preparing, completing, generation, JOIN_PHASE_ENDED))
+    if rebalance.outcome == COMPLETED:
+        steps.append((rebalance.ended_ms, completing, State.STABLE, generation, ASSIGNMENT_RECEIVED))
+    elif rebalance.outcome == EMPTIED:
+        steps.append((rebalance.ended_ms, preparing, State.EMPTY, generation, ALL_MEMBERS_GONE))
+    for number, step in enumerate(steps):
+        if number >= rebalance.transitions_written:
+            write_transition(g, *step, rebalance.evidence, culprit if number == 0 else None)
+    rebalance.transitions_written = max(rebalance.transitions_written, len(steps))
+
+
+def write_transition(
+    g: Emitter,
+    at_ms: int,
+    from_state: State,
+    to_state: State,
+    generation: int,
+    trigger: str,
+    signs: list[Ref],
+    culprit: RebalanceTrigger | None = None,
+) -> None:
+    """Writes one change of state. `culprit`: what caused it, where that is a client."""
+    g.emit(
+        GROUP_TRANSITIONS,
+        at=at_ms,
+        from_state=from_state.value,
+        to_state=to_state.value,
+        generation=_or_none(generation),
+        trigger=trigger,
+        member_id=(culprit.member_id or None) if culprit else None,
+        client_id=(culprit.client_id or None) if culprit else None,
+        client_host=(culprit.client_host or None) if culprit else None,
+        reason=(culprit.reason or None) if culprit else None,
+        evidence=evidence_json(signs),
+    )
+
+
+def started_ms(rebalance: Rebalance) -> int:
+    """When it started: the coordinator's own time, or the earliest trigger or sign of it.
+
+    An expiry is silent: its computed deadline counts no earlier than the last proof that the group was still stable.
+    """
+    if rebalance.exact or rebalance.settled:
+        return rebalance.started_ms
+    candidates = [rebalance.started_ms]
+    if rebalance.first_sign_ms >= 0:
+        candidates.append(rebalance.first_sign_ms)
+    for trigger in rebalance.triggers:
+        silent = trigger.cause in (reasons.SESSION_TIMEOUT, reasons.SYNC_TIMEOUT)
+        candidates.append(max(trigger.at_ms, rebalance.floor_ms) if silent else trigger.at_ms)
+    return min(candidates)
+
+
+def given_partitions(rebalance: Rebalance) -> list[str]:
+    """Members that got partitions which they had not kept: clients ask for the offsets of those."""
+    return sorted(m for m, assigned in (rebalance.assigned or {}).items() if set(assigned) - set(rebalance.kept.get(m, ())))
+
+
+def _last_to_start(rebalance: Rebalance) -> tuple[int, str] | tuple[None, None]:
+    """How long the slowest member took from its assignment to its first OffsetFetch, and which member that is."""
+    took = [(rebalance.fetched[m] - rebalance.synced[m], m) for m in given_partitions(rebalance) if m in rebalance.fetched]
+    return max(took) if took else (None, None)
+
+
+def _or_none(value: int) -> int | None:
+    return value if value >= 0 else None
+
+
+def _culprit(rebalance: Rebalance) -> RebalanceTrigger:
+    """The first trigger; the coordinator's own reason counts before anything inferred."""
+    named = [t for t in rebalance.triggers if t.cause == rebalance.cause]
+    if named:
+        return next((t for t in reversed(named) if t.member_id == rebalance.named), named[-1])
+    first = started_ms(rebalance)
+    early = [t for t in rebalance.triggers if t.at_ms <= first or rebalance.first_sign_ms < 0 or t.at_ms <= rebalance.first_sign_ms]
+    if not early:
+        return RebalanceTrigger(first, reasons.UNKNOWN)
+    return min(early, key=lambda t: (t.at_ms, t.cause, t.member_id))
