@@ -7,6 +7,7 @@ from coordinator_model.errors import Error
 from coordinator_model.events import Event
 from coordinator_model.states import State
 from coordinator_model.tracker import expiry, membership, phases
+from coordinator_model.tracker.rebalance_rows import SUPERSEDED
 from coordinator_model.view import reasons
 from coordinator_model.view.emit import Emitter
 from coordinator_model.view.rows import ref
@@ -151,9 +152,8 @@ def _sync_expired_ms(g: Emitter, running: Rebalance) -> int:
     which did not last: nobody was waited for.
     """
     view = g.view
-    before = next(
-        (r for r in reversed(view.closing) if r.outcome == rebalance_rows.SUPERSEDED and r.generation == running.old_generation), None
-    )
+    overtaken = [r for r in view.closing if r.outcome == SUPERSEDED and r.generation == running.old_generation]
+    before = overtaken[-1] if overtaken else None
     limit = max((m.rebalance_timeout_ms for m in view.members.values()), default=-1)
     if before is None or before.joined_ms < 0 or limit < 0:
         return -1

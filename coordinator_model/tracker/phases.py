@@ -235,10 +235,8 @@ def _members_still_start(g: Emitter, rebalance: Rebalance, now_ms: int) -> bool:
     view = g.view
     if not view.fetches or view.open is not None or len(view.closing) > 1 or rebalance.outcome != COMPLETED:
         return False
-    waiting = [
-        m for m in rebalance_rows.given_partitions(rebalance) if m in rebalance.synced and m not in rebalance.fetched and m in view.members
-    ]
-    return bool(waiting) and now_ms <= rebalance.ended_ms + START_PATIENCE_MS
+    idle = (rebalance.synced.keys() & view.members.keys()) - rebalance.fetched.keys()
+    return not idle.isdisjoint(rebalance_rows.given_partitions(rebalance)) and now_ms <= rebalance.ended_ms + START_PATIENCE_MS
 
 
 def next_ms(g: Emitter) -> int | None:
