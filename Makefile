@@ -13,7 +13,7 @@ SIDE_BY_SIDE := -n 3 --dist loadfile --no-loadscope-reorder
 
 # Java is checked while make reads this file, so that a missing Java ends make with one line before anything slow begins.
 ifneq (,$(filter demo demo-live test docs conformance score bench chaos,$(MAKECMDGOALS)))
-  JAVA_PROBLEM := $(shell JAVA_HOME='$(JAVA_HOME)' scripts/build/check_java.sh 2>&1)
+  JAVA_PROBLEM := $(shell { python=$$(PYTHON='$(PYTHON)' scripts/build/find_python.sh) && JAVA_HOME='$(JAVA_HOME)' $$python -m jobs.common.java; } 2>&1)
   ifneq (,$(JAVA_PROBLEM))
     $(error $(JAVA_PROBLEM))
   endif

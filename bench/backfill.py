@@ -36,10 +36,7 @@ def backfill(source: Path, lakehouse: Path) -> tuple[float, list[Sample]]:
     with subprocess.Popen(command, cwd=ROOT) as process:
         samples = []
         while process.poll() is None:
-            try:
-                samples.append(sample(process.pid, since))
-            except OSError:
-                break
+            samples.append(sample(process.pid, since))
             time.sleep(SAMPLE_SECONDS)
     if process.returncode:
         raise SystemExit(f"rebalance run ended with exit code {process.returncode}")

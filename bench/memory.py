@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
 import statistics
 import time
 from collections.abc import Sequence
-from pathlib import Path
 from typing import NamedTuple
 
-from jobs.health.memory import descendants, resident
+import psutil
 
 
 class Sample(NamedTuple):
@@ -20,18 +20,17 @@ class Sample(NamedTuple):
 
 
 def sample(pid: int, since: float) -> Sample:
-    """Memory of a process tree; processes that end meanwhile count as nothing."""
+    """Memory of a process tree. Processes that end meanwhile count as nothing."""
     jvm = python = 0.0
-    for process in (pid, *descendants(pid)):
-        size = (resident(process) or 0) / 2**20
-        try:
-            program = Path(f"/proc/{process}/exe").readlink().name
-        except OSError:
-            continue
-        if program == "java":
-            jvm = max(jvm, size)  # a process that it is about to start still looks like another of it
-        else:
-            python += size
+    with contextlib.suppress(psutil.NoSuchProcess):
+        root = psutil.Process(pid)
+        for process in (root, *root.children(recursive=True)):
+            with contextlib.suppress(psutil.NoSuchProcess, psutil.AccessDenied):
+                size = process.memory_info().rss / 2**20
+                if process.exe().endswith("/java"):
+                    jvm = max(jvm, size)  # a child that the JVM has forked looks like a second JVM at first
+                else:
+                    python += size
     return Sample(time.monotonic() - since, jvm, python)
 
 

@@ -1,14 +1,14 @@
-"""Kill -9 while it works, again and again, and compare the tables with those of an undisturbed run over the same topic.
+"""Kills the processes of a running pipeline again and again, and compares its tables with those of an undisturbed run over the same topic.
 
     python -m scripts.chaos [--kills 50] [--seed 1] [--seconds N] [--keep FOLDER]
 
-The bundled recordings are written as logs of now, line by line as their time comes: two clusters, five brokers, a shipper beside each.
-They write to one topic of a real broker, `rebalance run --kafka` reads it. Meanwhile one of them is killed again and again, at a moment
-that the seed decides: the driver, its JVM, a Python worker, a shipper, the broker. Whatever ends is started again. At last everything
-is worked off, a second lakehouse is made from the same topic in one quiet run, and compared are: all rows of the tables; the lines of
-the topic with those of the account and of group_events, each exactly once.
+The bundled recordings are written as logs with present times, each line when it is due: two clusters, five brokers, a shipper beside
+each. The shippers write to one topic of a real broker, which `rebalance run --kafka` reads. Meanwhile processes are killed with SIGKILL
+at moments that the seed decides: the driver, its JVM, a Python worker, a shipper, the broker. Every process that ends is started again.
+At the end all lines are worked off, and a quiet run makes a second lakehouse from the topic. Then two things are compared: all rows of
+the two lakehouses; and the lines of the topic with those of input_lines and group_events, in which each must be exactly once.
 
-Exit code 0: nothing lost, nothing doubled, equal tables.
+Exit code 0: nothing was lost, nothing was doubled, and the tables are equal.
 """
 
 from __future__ import annotations
@@ -17,28 +17,26 @@ import argparse
 import contextlib
 import gzip
 import json
-import os
 import random
 import re
 import signal
-import socket
 import subprocess
 import sys
 import tempfile
 import threading
 import time
 from collections import Counter
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Sequence
+from dataclasses import dataclass
 from datetime import datetime, timedelta, timezone
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
-from jobs.demo.local_broker import LocalBroker
-from jobs.health.memory import descendants
+import psutil
+
+from jobs.demo.local_broker import LocalBroker, free_port
 from jobs.lakehouse.reader import table_rows
 from schemas import names
-from schemas.names import LINE
 from schemas.tables import TRACK_TABLES
 from tests.kafka.topic_reader import topic_records
 
@@ -50,6 +48,7 @@ VICTIMS: Final = ("driver", "JVM", "Python worker", "shipper", "broker")
 
 _SIGNS: Final = {"JVM": "org.apache.spark.deploy.SparkSubmit", "Python worker": "pyspark.daemon"}
 """In the command lines of the driver's children."""
+_REBALANCE: Final = (sys.executable, "-m", "jobs.cli")
 _STAMP: Final = "%Y-%m-%d %H:%M:%S,%f"
 _TIMED: Final = re.compile(rb"\[\d{4}-\d\d-\d\d \d\d:\d\d:\d\d,\d{3}\]")
 _RESTART_SECONDS: Final = 0.5
@@ -57,27 +56,30 @@ _TARDY_SECONDS: Final = 0.2
 _DRAIN_SECONDS: Final = 600
 
 LogLine = tuple[float, Path, bytes]
+"""Seconds since the first line, the log to write it to, and the line."""
+LinePlace = tuple[str, str, str, int]
+"""Cluster, broker, origin and position."""
 
 
-def recorded(names: Sequence[str], folder: Path) -> list[LogLine]:
-    """All lines of the recordings: seconds since the first one, the log to write to, the line without its time."""
+def recorded(recordings: Sequence[str], folder: Path) -> list[LogLine]:
+    """All lines of the recordings in the order of their times."""
     lines: list[LogLine] = []
-    for name in names:
-        found: list[LogLine] = []
+    for name in recordings:
+        own: list[LogLine] = []
         for log in sorted((RECORDINGS / name).glob("broker-*/*.log.gz")):
             target = folder / name / log.parent.name / log.name.removesuffix(".gz")
             seconds = 0.0
             for line in gzip.decompress(log.read_bytes()).split(b"\n")[:-1]:
                 if _TIMED.match(line):
                     seconds = datetime.strptime(line[1:24].decode(), _STAMP).replace(tzinfo=timezone.utc).timestamp()
-                found.append((seconds, target, line))
-        begin = min(seconds for seconds, _, _ in found if seconds)
-        lines += [(max(seconds - begin, 0.0), target, line) for seconds, target, line in found]
+                own.append((seconds, target, line))
+        begin = min(seconds for seconds, _, _ in own if seconds)
+        lines += [(max(seconds - begin, 0.0), target, line) for seconds, target, line in own]
     return sorted(lines, key=lambda line: line[0])
 
 
-class Writer(threading.Thread):
-    """Writes recorded lines as logs of now."""
+class LogWriter(threading.Thread):
+    """Writes recorded lines as logs with present times."""
 
     def __init__(self, lines: Sequence[LogLine], seconds: float) -> None:
         super().__init__(daemon=True)
@@ -88,14 +90,14 @@ class Writer(threading.Thread):
             path.touch()
 
     def run(self) -> None:
-        """Until all is written."""
+        """Writes all lines."""
         begin = time.time()
         with contextlib.ExitStack() as stack:
             files = {path: stack.enter_context(path.open("ab", buffering=0)) for path in {path for _, path, _ in self._lines}}
             for seconds, path, line in self._lines:
-                while time.time() < begin + seconds:
-                    time.sleep(min(0.05, max(begin + seconds - time.time(), 0.0)))
-                # A broker stamps a line when it writes it: where this machine is too busy to be in time, all that follows is later.
+                while (early := begin + seconds - time.time()) > 0:
+                    time.sleep(min(0.05, early))
+                # A broker stamps a line when it writes it: if this machine is too busy to be in time, all later lines are later, too.
                 begin = max(begin, time.time() - seconds - _TARDY_SECONDS)
                 if _TIMED.match(line):
                     at = datetime.fromtimestamp(begin, timezone.utc) + timedelta(seconds=seconds)
@@ -104,210 +106,170 @@ class Writer(threading.Thread):
 
 
 @dataclass
-class Kept:
-    """A process that is started again whenever it ends."""
+class RestartedProcess:
+    """A process that is started again whenever it has ended."""
 
-    name: str
     command: Sequence[str]
     log: Path
     process: subprocess.Popen[bytes] | None = None
-    starts: int = 0
-    said: list[int] = field(default_factory=list)  # exit codes
 
-    def tend(self) -> None:
+    def ensure_running(self) -> None:
         """Starts it unless it runs."""
-        if self.process is not None and self.process.poll() is not None:
-            self.said.append(self.process.returncode)
-            self.process = None
-        if self.process is None:
+        if self.process is None or self.process.poll() is not None:
             with self.log.open("ab") as out:
                 self.process = subprocess.Popen(self.command, cwd=PROJECT, stdout=out, stderr=out)
-            self.starts += 1
 
-    def end(self, number: int) -> None:
-        """Ends it for good."""
-        if self.process is not None:
-            self.process.send_signal(number)
-            self.process.wait()
-            self.process = None
-
-
-def _command_line(pid: int) -> str:
-    try:
-        return Path(f"/proc/{pid}/cmdline").read_text(errors="replace")
-    except OSError:
-        return ""  # it is gone
+    def end(self, number: int) -> bool:
+        """Ends it with a signal; False if it had ended."""
+        if self.process is None or self.process.poll() is not None:
+            return False
+        self.process.send_signal(number)
+        self.process.wait()
+        return True
 
 
-class Chaos:
-    """The processes, and what was done to them."""
+class ChaosRun:
+    """The processes of the pipeline, and how often each kind of them was killed."""
 
-    def __init__(self, folder: Path, names: Sequence[str], seed: int) -> None:
-        self.folder = folder
+    def __init__(self, folder: Path, recordings: Sequence[str], seed: int) -> None:
         self.random = random.Random(seed)  # noqa: S311 - decides what is killed, and when
         self.kills: Counter[str] = Counter()
-        self._victims: list[str] = []  # that are due
-        self.broker = LocalBroker(folder / "kafka", port=_free_port())
-        self.brokers = [(name, path.name) for name in names for path in sorted((RECORDINGS / name).glob("broker-*"))]
-        self.kept: dict[str, Kept] = {}
+        self.broker = LocalBroker(folder / "kafka", port=free_port())
+        self.sources = [(name, path.name) for name in recordings for path in sorted((RECORDINGS / name).glob("broker-*"))]
+        self._folder = folder
+        self._due: list[str] = []  # kinds of processes that this round has not killed yet
+        self._driver = RestartedProcess(self._run_command("chaos"), folder / "driver.txt")
+        self._shippers = [
+            RestartedProcess(self._ship_command(cluster, broker), folder / f"shipper-{cluster}-{broker}.txt")
+            for cluster, broker in self.sources
+        ]
 
     def start(self) -> None:
-        """Starts everything."""
+        """Starts the broker, the shippers and the pipeline."""
         self.broker.start()
         self.broker.create_topic(TOPIC, PARTITIONS)
-        for cluster, broker in self.brokers:
-            self._keep(f"shipper of {cluster}/{broker}", self.shipper(cluster, broker))
-        self._keep("driver", self.pipeline("chaos"))
-        self.tend()
+        self.restart()
 
-    def _keep(self, name: str, command: Sequence[str]) -> None:
-        self.kept[name] = Kept(name, command, self.folder / f"{name.replace('/', '-').replace(' ', '-')}.txt")
-
-    def shipper(self, cluster: str, broker: str, *more: str) -> list[str]:
-        """The command of a shipper."""
-        place = ["--input", str(self.folder / "logs" / cluster / broker), "--state", str(self.folder / f"{cluster}-{broker}.json")]
-        return self._command("ship", *place, "--cluster", cluster, "--broker", broker, "--bootstrap", self.broker.bootstrap, *more)
-
-    def pipeline(self, lakehouse: str, *more: str) -> list[str]:
-        """The command of the pipeline."""
-        return self._command(
-            "run", "--kafka", self.broker.bootstrap, "--lakehouse", str(self.folder / lakehouse), "--max-offsets", "2000", *more
-        )
-
-    @staticmethod
-    def _command(*arguments: str) -> list[str]:
-        return [sys.executable, "-m", "jobs.cli", *arguments]
-
-    def tend(self) -> None:
-        """Starts again what has ended."""
+    def restart(self) -> None:
+        """Starts the processes that have ended."""
         if not self.broker.running:
             self.broker.start()
-        for process in self.kept.values():
-            process.tend()
+        for process in (*self._shippers, self._driver):
+            process.ensure_running()
 
-    def kill_one(self) -> str | None:
-        """Kills something, each kind as often as the others; returns what, or None if nothing that is due runs just now."""
-        if not self._victims:
-            self._victims = self.random.sample(VICTIMS, len(VICTIMS))
-        for victim in self._victims:
-            if self._kill(victim):
-                self._victims.remove(victim)
-                self.kills[victim] += 1
-                return victim
-        return None
+    def disturb(self, writer: LogWriter, kills: int, seconds: float) -> None:
+        """Kills and restarts until the logs are written and enough was killed."""
+        begin, pause = time.monotonic(), seconds / max(kills, 1)
+        due = begin + self.random.uniform(0.2, 1.8) * pause
+        while writer.is_alive() or self.kills.total() < kills:
+            time.sleep(_RESTART_SECONDS)
+            self.restart()
+            if time.monotonic() >= due and self.kills.total() < kills:
+                victim = self._kill_one()
+                due = time.monotonic() + (self.random.uniform(0.2, 1.8) * pause if victim else _RESTART_SECONDS)
+                if victim:
+                    print(f"{time.monotonic() - begin:5.0f} s  kill {self.kills.total()}: {victim}", flush=True)
+
+    def work_off(self) -> None:
+        """Ships all lines, reads the topic to its end, and makes the second lakehouse."""
+        self.restart()
+        for process in (self._driver, *self._shippers):
+            process.end(signal.SIGTERM)
+        for cluster, broker in self.sources:
+            command = [*self._ship_command(cluster, broker), "--once"]
+            subprocess.run(command, cwd=PROJECT, check=True, capture_output=True, timeout=_DRAIN_SECONDS)
+        for lakehouse in ("chaos", "quiet"):
+            with (self._folder / f"{lakehouse}.txt").open("ab") as out:
+                command = [*self._run_command(lakehouse), "--once"]
+                subprocess.run(command, cwd=PROJECT, check=True, stdout=out, stderr=out, timeout=_DRAIN_SECONDS)
+
+    def stop(self) -> None:
+        """Kills the processes that are left."""
+        for process in (*self._shippers, self._driver):
+            process.end(signal.SIGKILL)
+        self.broker.stop()
+
+    def _kill_one(self) -> str | None:
+        """Kills a process, each kind as often as the others; None if none that is due runs now."""
+        self._due = self._due or self.random.sample(VICTIMS, len(VICTIMS))
+        victim = next((victim for victim in self._due if self._kill(victim)), None)
+        if victim is not None:
+            self._due.remove(victim)
+            self.kills[victim] += 1
+        return victim
 
     def _kill(self, victim: str) -> bool:
-        """Whether one of a kind was there to be killed."""
+        """Kills a process of this kind; False if none runs."""
         if victim == "broker":
             self.broker.kill()
             return True
         if victim == "shipper":
-            return _kill(self.kept[self.random.choice(sorted(name for name in self.kept if name != "driver"))].process)
-        driver = self.kept["driver"].process
+            return self.random.choice(self._shippers).end(signal.SIGKILL)
         if victim == "driver":
-            return _kill(driver)
-        found = [pid for pid in descendants(driver.pid) if _SIGNS[victim] in _command_line(pid)] if driver else []
-        if not found:
+            return self._driver.end(signal.SIGKILL)
+        children = [] if self._driver.process is None else _children(self._driver.process.pid, _SIGNS[victim])
+        if not children:
             return False
-        with contextlib.suppress(ProcessLookupError):
-            os.kill(self.random.choice(sorted(found)), signal.SIGKILL)
+        with contextlib.suppress(psutil.NoSuchProcess):
+            self.random.choice(children).kill()
         return True
 
-    def stop(self) -> None:
-        """Kills what is left."""
-        for process in self.kept.values():
-            process.end(signal.SIGKILL)
-        if self.broker.running:
-            self.broker.stop()
+    def _ship_command(self, cluster: str, broker: str) -> list[str]:
+        place = ["--input", str(self._folder / "logs" / cluster / broker), "--state", str(self._folder / f"{cluster}-{broker}.json")]
+        return [*_REBALANCE, "ship", *place, "--cluster", cluster, "--broker", broker, "--bootstrap", self.broker.bootstrap]
+
+    def _run_command(self, lakehouse: str) -> list[str]:
+        place = ["--kafka", self.broker.bootstrap, "--lakehouse", str(self._folder / lakehouse)]
+        return [*_REBALANCE, "run", *place, "--max-offsets", "2000"]
 
 
-def _free_port() -> int:
-    """A port that is free, and that no client is given for its own end of a connection while the broker is away."""
-    for port in range(29_092, 32_768):
-        with socket.socket() as probe:
-            try:
-                probe.bind(("127.0.0.1", port))
-            except OSError:
-                continue
-            return port
-    raise OSError("no port is free")
+def _children(pid: int, sign: str) -> list[psutil.Process]:
+    """Descendants of a process with a sign in their command lines, by process id."""
+    children = []
+    with contextlib.suppress(psutil.NoSuchProcess):
+        for child in psutil.Process(pid).children(recursive=True):
+            with contextlib.suppress(psutil.NoSuchProcess):
+                if any(sign in word for word in child.cmdline()):
+                    children.append(child)
+    return sorted(children, key=lambda child: child.pid)
 
 
-def _kill(process: subprocess.Popen[bytes] | None) -> bool:
-    if process is None or process.poll() is not None:
-        return False
-    process.kill()
-    process.wait()
-    return True
-
-
-def topic_lines(bootstrap: str) -> Counter[tuple[str, str, str, int]]:
+def topic_lines(bootstrap: str) -> Counter[LinePlace]:
     """The lines of the topic, and how often each is there."""
-    found: Counter[tuple[str, str, str, int]] = Counter()
-    for _, record in topic_records(bootstrap, TOPIC):
-        if record.record == LINE:
-            found[record.cluster, record.broker, record.origin, record.position] += 1
-    return found
+    return Counter(
+        (record.cluster, record.broker, record.origin, record.position)
+        for _, record in topic_records(bootstrap, TOPIC)
+        if record.record == names.LINE
+    )
 
 
-def rows(lakehouse: Path, table: str) -> list[dict[str, Any]]:
-    """All rows of a table."""
-    return table_rows(lakehouse / table)
+def differences(one: Path, other: Path) -> int:
+    """How many rows only one of two lakehouses has, doubled ones included."""
+
+    def rows(lakehouse: Path) -> Counter[str]:
+        return Counter(
+            json.dumps([table, {name: value for name, value in row.items() if name != "batch_id"}], default=str)
+            for table in TRACK_TABLES
+            for row in table_rows(lakehouse / table)
+        )
+
+    first, second = rows(one), rows(other)
+    return ((first - second) + (second - first)).total()
 
 
-def differences(one: Path, other: Path) -> dict[str, int]:
-    """Rows of each table that only one of two lakehouses has, doubled ones included."""
-    found = {}
-    for table in TRACK_TABLES:
-        counts = [
-            Counter(json.dumps({k: v for k, v in row.items() if k != "batch_id"}, default=str) for row in rows(lakehouse, table))
-            for lakehouse in (one, other)
-        ]
-        found[table] = sum(((counts[0] - counts[1]) + (counts[1] - counts[0])).values())
-    return found
-
-
-def lost_and_doubled(lakehouse: Path, lines: Counter[tuple[str, str, str, int]]) -> tuple[int, int]:
-    """Lines of the topic that the account does not have, and events or account of lines that are there more than once."""
+def lost_and_doubled(lakehouse: Path, lines: Counter[LinePlace]) -> tuple[int, int]:
+    """How many lines of the topic the tables lack, and how many they have more than once."""
     read: Counter[tuple[str, str, str]] = Counter()
-    for row in rows(lakehouse, names.INPUT_LINES):
+    for row in table_rows(lakehouse / names.INPUT_LINES):
         read[row["cluster"], row["broker"], row["origin"]] += row["lines_read"]
-    expected = Counter(line[:3] for line in lines)
-    lost, doubled = (expected - read).total(), (read - expected).total()
-    told: Counter[tuple[str, str, str, int]] = Counter()
-    for row in rows(lakehouse, names.GROUP_EVENTS):
+    expected = Counter((cluster, broker, origin) for cluster, broker, origin, _ in lines)
+    stored: Counter[LinePlace] = Counter()
+    for row in table_rows(lakehouse / names.GROUP_EVENTS):
         if row["lines"]:
-            told.update((row["cluster"], row["broker"], row["origin"], position) for position in row["positions"] or [row["position"]])
-    told.update((row["cluster"], row["broker"], row["origin"], row["position"]) for row in rows(lakehouse, names.QUARANTINE))
-    return lost + len(told.keys() - lines.keys()), doubled + sum(count - 1 for count in told.values())
-
-
-def disturb(chaos: Chaos, writer: Writer, kills: int, seconds: float, say: Callable[[str], None]) -> None:
-    """Kills and restarts until the logs are written and enough was killed."""
-    begin, pause = time.monotonic(), seconds / max(kills, 1)
-    due = begin + chaos.random.uniform(0.2, 1.8) * pause
-    while writer.is_alive() or chaos.kills.total() < kills:
-        time.sleep(_RESTART_SECONDS)
-        chaos.tend()
-        if time.monotonic() >= due and chaos.kills.total() < kills:
-            victim = chaos.kill_one()
-            due = time.monotonic() + (chaos.random.uniform(0.2, 1.8) * pause if victim else _RESTART_SECONDS)
-            if victim:
-                say(f"{time.monotonic() - begin:5.0f} s  kill {chaos.kills.total()}: {victim}")
-
-
-def work_off(chaos: Chaos) -> None:
-    """Ships the rest and reads the topic to its end."""
-    chaos.tend()
-    chaos.kept.pop("driver").end(signal.SIGTERM)
-    for process in chaos.kept.values():
-        process.end(signal.SIGTERM)
-    for cluster, broker in chaos.brokers:
-        subprocess.run(chaos.shipper(cluster, broker, "--once"), cwd=PROJECT, check=True, capture_output=True, timeout=_DRAIN_SECONDS)
-    for lakehouse in ("chaos", "quiet"):
-        with (chaos.folder / f"{lakehouse}.txt").open("ab") as out:
-            command = chaos.pipeline(lakehouse, "--once")
-            subprocess.run(command, cwd=PROJECT, check=True, stdout=out, stderr=out, timeout=_DRAIN_SECONDS)
+            stored.update((row["cluster"], row["broker"], row["origin"], position) for position in row["positions"] or [row["position"]])
+    stored.update((row["cluster"], row["broker"], row["origin"], row["position"]) for row in table_rows(lakehouse / names.QUARANTINE))
+    lost = (expected - read).total() + len(stored.keys() - lines.keys())
+    return lost, (read - expected).total() + stored.total() - len(stored)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -318,30 +280,27 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--seconds", type=float, default=900.0, help="of the recordings, at most")
     parser.add_argument("--recordings", nargs="+", default=["kafka-4.2.0", "kafka-3.9.1"], help="names of bundled recordings")
     parser.add_argument("--keep", type=Path, help="folder to work in, and to keep; default: a temporary one")
-    wanted = parser.parse_args(arguments)
+    options = parser.parse_args(arguments)
     with contextlib.ExitStack() as stack:
-        folder = wanted.keep or Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="rebalance-chaos-")))
-        lines = recorded(wanted.recordings, folder / "logs")
-        seconds = min(wanted.seconds, lines[-1][0])
-        writer = Writer(lines, seconds)
-        chaos = Chaos(folder, wanted.recordings, wanted.seed)
+        folder = options.keep or Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="rebalance-chaos-")))
+        lines = recorded(options.recordings, folder / "logs")
+        seconds = min(options.seconds, lines[-1][0])
+        writer = LogWriter(lines, seconds)
+        chaos = ChaosRun(folder, options.recordings, options.seed)
+        print(f"{writer.count:,} lines of {len(chaos.sources)} brokers in {seconds:.0f} s, {options.kills} kills, seed {options.seed}")
         stack.callback(chaos.stop)
-        print(
-            f"{writer.count:,} lines of {len(chaos.brokers)} brokers in {seconds:.0f} s, {wanted.kills} kills, seed {wanted.seed}",
-            flush=True,
-        )
         chaos.start()
         writer.start()
-        disturb(chaos, writer, wanted.kills, seconds, lambda text: print(text, flush=True))
-        work_off(chaos)
+        chaos.disturb(writer, options.kills, seconds)
+        chaos.work_off()
         shipped = topic_lines(chaos.broker.bootstrap)
         lost, doubled = lost_and_doubled(folder / "chaos", shipped)
         different = differences(folder / "chaos", folder / "quiet")
-        total = {table: len(rows(folder / "quiet", table)) for table in TRACK_TABLES}
+        total = {table: len(table_rows(folder / "quiet" / table)) for table in TRACK_TABLES}
         print(f"killed: {', '.join(f'{name} {count}' for name, count in sorted(chaos.kills.items()))}")
         print(f"lines: {len(shipped):,} in the topic, {shipped.total() - len(shipped):,} of them once more; {lost} lost, {doubled} doubled")
-        print(f"rows: {', '.join(f'{name} {count}' for name, count in total.items())}; different: {sum(different.values())}")
-        return 0 if not lost and not doubled and not any(different.values()) and all(total.values()) else 1
+        print(f"rows: {', '.join(f'{name} {count}' for name, count in total.items())}; different: {different}")
+        return 0 if not lost and not doubled and not different and all(total.values()) else 1
 
 
 if __name__ == "__main__":

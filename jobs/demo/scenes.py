@@ -21,7 +21,7 @@ STALL_SECONDS: Final = 12
 """Longer than POLL_MS."""
 STATIC_STALL_SECONDS: Final = 20
 """Longer than POLL_MS and the session after it: a static member does not leave, it only stops its heartbeats."""
-GOES_ON_SECONDS: Final = 300
+GOES_ON_SECONDS: Final = 600
 
 
 class Stage:

@@ -1,8 +1,7 @@
-"""Puts the JARs that Spark needs for Delta and Kafka into `.jars/`, with all they depend on; `kafka`: a broker's, into `.jars-kafka/`.
+"""Puts the JARs that Spark needs for Delta and Kafka, and all that they depend on, into `.jars/`; with `kafka`, those of a broker into `.jars-kafka/`.
 
-Spark's own resolver (Ivy) does the work, so nothing but Python and Java has to be there. Its cache is `.ivy/` in the
-project: what other programs left in ~/.ivy2 or ~/.m2 does not decide what we run with. The stamp names the
-coordinates, so a later start neither resolves nor asks the network.
+Spark's own resolver (Ivy) finds them, so only Python and Java have to be there. Its cache is `.ivy/` in the project: what other programs
+left in ~/.ivy2 or ~/.m2 has no influence. A stamp names the coordinates, so that a later start neither resolves nor asks the network.
 """
 
 from __future__ import annotations
@@ -33,36 +32,39 @@ STAMP: Final = "resolved.txt"
 
 
 class ResolveError(RuntimeError):
-    """The JARs cannot be had. The message is what the user reads."""
+    """The JARs cannot be resolved. The message is for the user."""
 
 
 def main(arguments: Sequence[str] = ()) -> int:
-    """Resolves unless the stamp says that it was done. Arguments: spark (default), or kafka, and which release of it if it is another."""
-    of_kafka = list(arguments[:1]) == ["kafka"]
-    version = arguments[1] if len(arguments) > 1 else KAFKA_VERSION
-    target, coordinates = (kafka_jar_dir(version), {**OTHER_KAFKA, KAFKA_VERSION: KAFKA_COORDINATES}[version])
-    if not of_kafka:
-        target, coordinates = jar_dir(), COORDINATES
+    """Resolves unless the stamp says that it was done. Arguments: none for Spark, or `kafka` and a release of it other than ours."""
+    if arguments[:1] == ["kafka"]:
+        version = arguments[1] if len(arguments) > 1 else KAFKA_VERSION
+        name, target, chosen = "Kafka", kafka_jar_dir(version), broker_jars
+        coordinates = {**OTHER_KAFKA, KAFKA_VERSION: KAFKA_COORDINATES}[version]
+    else:
+        name, target, chosen, coordinates = "Spark", jar_dir(), delta_jars, COORDINATES
     stamp = target / STAMP
     wanted = "\n".join(coordinates) + "\n"
     if stamp.is_file() and stamp.read_text() == wanted:
         stamp.touch()  # newer than the files that make compares it with
         return 0
-    name = "Kafka" if of_kafka else "Spark"
     say(f"resolving {len(coordinates)} {name} packages into {target.name}/ (about 1 minute the first time) ...")
     try:
-        found = resolve(coordinates)
-        copied = copy_kafka(found, target) if of_kafka else copy_needed(found, target)
+        jars = chosen(resolve(coordinates), SPARK_HOME / "jars")
     except ResolveError as error:
         print(f"error: {error}", file=sys.stderr)
         return 1
+    shutil.rmtree(target, ignore_errors=True)
+    target.mkdir(parents=True)
+    for file_name, path in jars.items():
+        shutil.copyfile(path, target / file_name)
     stamp.write_text(wanted)
-    say(f"{len(copied)} JARs in {target.name}/")
+    say(f"{len(jars)} JARs in {target.name}/")
     return 0
 
 
 def resolve(coordinates: Sequence[str]) -> list[Path]:
-    """Runs spark-submit on an empty program, which makes Ivy fetch the packages; returns the fetched JARs."""
+    """Runs an empty program with spark-submit, which makes Ivy fetch the packages; returns their JARs."""
     IVY_CACHE.mkdir(exist_ok=True)
     settings = Path(os.environ.get("REBALANCE_IVY_SETTINGS") or PROJECT / "conf" / "ivysettings.xml")
     retrieved = IVY_CACHE / "jars"
@@ -90,43 +92,36 @@ def resolve(coordinates: Sequence[str]) -> list[Path]:
 
 
 def reason() -> str:
-    """Why Ivy failed, in a few words of its log."""
+    """Why Ivy failed, according to its log."""
     text = LOG.read_text(errors="replace")
     if "UnknownHostException" in text:
         return "host not found: no network?"
-    found = re.search(
+    problem = re.search(
         r"Connection timed out|Connection refused|PKIX path|Permission denied|No space left|unresolved dependency: \S+",
         text,
     )
-    return found.group() if found else "an unexpected error"
+    return problem.group() if problem else "an unexpected error"
 
 
-def copy_needed(jars: list[Path], target: Path) -> list[Path]:
-    """Copies what Spark does not bring itself into `target`, which holds nothing else afterwards.
+def delta_jars(jars: Sequence[Path], spark_jars: Path) -> dict[str, Path]:
+    """The JARs that Spark lacks, by file name.
 
     Spark loads its own classes first, so a second Hadoop or Jackson would only be copied around at every start.
     """
-    of_spark = {artifact(path.name) for path in (SPARK_HOME / "jars").glob("*.jar")}
-    needed = {path.name.partition("_")[2]: path for path in jars}  # Ivy names them organisation_artifact-version.jar
-    needed = {name: path for name, path in needed.items() if artifact(name) not in of_spark}
-    if not any(name.startswith("delta-spark") for name in needed):
+    of_spark = {artifact(path.name) for path in spark_jars.glob("*.jar")}
+    by_name = {path.name.partition("_")[2]: path for path in jars}  # Ivy names them organisation_artifact-version.jar
+    lacking = {name: path for name, path in sorted(by_name.items()) if artifact(name) not in of_spark}
+    if not any(name.startswith("delta-spark") for name in lacking):
         raise ResolveError(f"Ivy found {len(jars)} JARs, but not Delta. Log: {LOG}")
-    shutil.rmtree(target, ignore_errors=True)
-    target.mkdir(parents=True)
-    return [Path(shutil.copyfile(path, target / name)) for name, path in sorted(needed.items())]
+    return lacking
 
 
-def copy_kafka(jars: list[Path], target: Path) -> list[Path]:
-    """Copies a broker's JARs into `target`, which holds nothing else afterwards.
-
-    Ivy, as Spark sets it up, leaves Scala's library to Spark.
-    """
-    library = sorted((SPARK_HOME / "jars").glob("scala-library-2.13.*.jar"))
+def broker_jars(jars: Sequence[Path], spark_jars: Path) -> dict[str, Path]:
+    """The JARs of a broker, by file name. Ivy, as Spark sets it up, leaves Scala's library to Spark."""
+    library = sorted(spark_jars.glob("scala-library-2.13.*.jar"))
     if not library or not any(path.name.startswith("org.apache.kafka_kafka_2.13") for path in jars):
         raise ResolveError(f"found {len(jars)} JARs, but not Kafka and Scala. Log: {LOG}")
-    shutil.rmtree(target, ignore_errors=True)
-    target.mkdir(parents=True)
-    return [Path(shutil.copyfile(path, target / path.name)) for path in (*jars, library[-1])]
+    return {path.name: path for path in (*jars, library[-1])}
 
 
 def artifact(name: str) -> str:

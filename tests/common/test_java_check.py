@@ -1,14 +1,15 @@
-"""scripts/build/check_java.sh: silence for a Java that Spark runs on, one line for anything else."""
+"""`python -m jobs.common.java`: silence for a Java that Spark runs on, one line for anything else."""
 
 from __future__ import annotations
 
 import os
 import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 
-SCRIPT = Path(__file__).resolve().parents[2] / "scripts" / "build" / "check_java.sh"
+PROJECT = Path(__file__).resolve().parents[2]
 
 OPENJDK = 'openjdk version "{0}" 2025-04-15\nOpenJDK Runtime Environment (build {0}+6)'
 ORACLE_8 = 'java version "1.8.0_392"\nJava(TM) SE Runtime Environment (build 1.8.0_392-b08)'
@@ -26,10 +27,10 @@ def fake_java(folder: Path, prints: str, exit_code: int = 0) -> Path:
 
 @pytest.fixture
 def tools(tmp_path: Path) -> Path:
-    """A PATH with what the script itself needs, and no Java."""
+    """A PATH with what `fake_java` itself needs, and no Java."""
     folder = tmp_path / "tools"
     folder.mkdir()
-    for name in ("sh", "sed", "head", "cat"):
+    for name in ("sh", "cat"):
         found = next(path for part in os.defpath.split(":") if (path := Path(part) / name).exists())
         (folder / name).symlink_to(found)
     return folder
@@ -39,7 +40,8 @@ def check(*path: Path, java_home: Path | None = None) -> tuple[int, str]:
     environment = {"PATH": ":".join(map(str, path))}
     if java_home:
         environment["JAVA_HOME"] = str(java_home)
-    done = subprocess.run([SCRIPT], check=False, capture_output=True, text=True, env=environment)
+    command = [sys.executable, "-m", "jobs.common.java"]
+    done = subprocess.run(command, check=False, capture_output=True, text=True, env=environment, cwd=PROJECT)
     assert done.stdout == ""
     return done.returncode, done.stderr
 
@@ -104,7 +106,7 @@ def test_make_asks_for_java_before_anything_slow(tmp_path: Path) -> None:
             check=False,
             capture_output=True,
             text=True,
-            cwd=SCRIPT.parents[2],
+            cwd=PROJECT,
             env={"PATH": f"{old}:{os.environ['PATH']}"},  # and no JAVA_HOME
         )
         assert done.returncode != 0

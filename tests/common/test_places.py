@@ -27,20 +27,37 @@ def test_without_the_setting_it_is_the_projects_folder(monkeypatch: pytest.Monke
     assert places.jar_dir() == places.PROJECT / ".jars"
 
 
-def test_what_spark_brings_itself_is_not_copied(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    retrieved, spark_home, target = tmp_path / "ivy", tmp_path / "spark", tmp_path / "jars"
-    (spark_home / "jars").mkdir(parents=True)
-    (spark_home / "jars" / "hadoop-client-api-3.4.1.jar").touch()
-    retrieved.mkdir()
-    names = ("org.apache.hadoop_hadoop-client-api-3.4.2.jar", "io.delta_delta-spark_4.0_2.13-4.4.0.jar")
+def jars(folder: Path, *names: str) -> list[Path]:
+    folder.mkdir(parents=True)
     for name in names:
-        (retrieved / name).touch()
-    target.mkdir()
-    (target / "old-1.0.jar").touch()
-    monkeypatch.setattr(resolve_jars, "SPARK_HOME", spark_home)
-    copied = resolve_jars.copy_needed(sorted(retrieved.iterdir()), target)
-    assert [path.name for path in copied] == ["delta-spark_4.0_2.13-4.4.0.jar"]
-    assert [path.name for path in target.iterdir()] == ["delta-spark_4.0_2.13-4.4.0.jar"]
+        (folder / name).touch()
+    return sorted(folder.iterdir())
+
+
+def test_what_spark_brings_itself_is_left_out(tmp_path: Path) -> None:
+    jars(tmp_path / "spark", "hadoop-client-api-3.4.1.jar")
+    resolved = jars(tmp_path / "ivy", "org.apache.hadoop_hadoop-client-api-3.4.2.jar", "io.delta_delta-spark_4.0_2.13-4.4.0.jar")
+    chosen = resolve_jars.delta_jars(resolved, tmp_path / "spark")
+    assert chosen == {"delta-spark_4.0_2.13-4.4.0.jar": tmp_path / "ivy" / "io.delta_delta-spark_4.0_2.13-4.4.0.jar"}
+
+
+@pytest.mark.parametrize("arguments", [[], ["kafka"]])
+def test_a_folder_holds_the_resolved_jars_and_nothing_else(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, arguments: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    resolved = jars(tmp_path / "ivy", "io.delta_delta-spark_4.0_2.13-4.4.0.jar", "org.apache.kafka_kafka_2.13-4.2.0.jar")
+    target = tmp_path / "jars"
+    jars(target, "old-1.0.jar")
+    monkeypatch.setenv("REBALANCE_KAFKA_JARS" if arguments else "REBALANCE_JARS", str(target))
+    monkeypatch.setattr(resolve_jars, "resolve", lambda _: resolved)
+    assert resolve_jars.main(arguments) == 0
+    left = {path.name for path in target.iterdir()}
+    assert left > {"resolved.txt"}
+    assert "old-1.0.jar" not in left
+    monkeypatch.delattr(resolve_jars, "resolve")  # the stamp says that it was done
+    assert resolve_jars.main(arguments) == 0
+    assert {path.name for path in target.iterdir()} == left
+    assert f"{len(left) - 1} JARs in jars/" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize(
@@ -55,17 +72,13 @@ def test_artifact(name: str, expected: str) -> None:
     assert resolve_jars.artifact(name) == expected
 
 
-def test_a_brokers_jars_get_scalas_library_from_spark(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    retrieved, spark_home, target = tmp_path / "ivy", tmp_path / "spark", tmp_path / "jars"
-    (spark_home / "jars").mkdir(parents=True)
-    (spark_home / "jars" / "scala-library-2.13.16.jar").touch()
-    retrieved.mkdir()
-    (retrieved / "org.apache.kafka_kafka_2.13-4.2.0.jar").touch()
-    monkeypatch.setattr(resolve_jars, "SPARK_HOME", spark_home)
-    copied = resolve_jars.copy_kafka(sorted(retrieved.iterdir()), target)
-    assert [path.name for path in copied] == ["org.apache.kafka_kafka_2.13-4.2.0.jar", "scala-library-2.13.16.jar"]
+def test_a_brokers_jars_get_scalas_library_from_spark(tmp_path: Path) -> None:
+    jars(tmp_path / "spark", "scala-library-2.13.16.jar")
+    resolved = jars(tmp_path / "ivy", "org.apache.kafka_kafka_2.13-4.2.0.jar")
+    chosen = resolve_jars.broker_jars(resolved, tmp_path / "spark")
+    assert list(chosen) == ["org.apache.kafka_kafka_2.13-4.2.0.jar", "scala-library-2.13.16.jar"]
 
 
 def test_jars_without_kafka_are_no_broker(tmp_path: Path) -> None:
     with pytest.raises(resolve_jars.ResolveError, match="not Kafka"):
-        resolve_jars.copy_kafka([], tmp_path / "jars")
+        resolve_jars.broker_jars([], tmp_path)

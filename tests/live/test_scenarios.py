@@ -180,8 +180,22 @@ def commits(consumer):
 
 @pytest.fixture(scope="module")
 def played(kafka_jars, tmp_path_factory):  # noqa: ARG001
-    """All scenes at once; then the third broker, which coordinates two other groups, is killed."""
+    """All scenes at once. Meanwhile the third broker, which coordinates two other groups, is killed."""
     cluster = Cluster(tmp_path_factory.mktemp("scenes"))
+    settled = set()
+
+    def moves(stage):
+        one, two = yield from stage.two(session_ms=PATIENT_MS)
+        yield lambda: cluster.watch.rebalances(stage.group) == 2
+        settled.add(stage.group)
+        yield lambda: len(settled) == 2
+        cluster.brokers[2].kill()
+        yield lambda: 3 not in cluster.coordinators().values()
+        yield from commits(one)
+        yield from commits(two)  # or it would be closed while it knows of no coordinator that it could tell
+        two.leave()
+        yield stage.has_all(one)
+
     try:
         cluster.start()
         with Consumers(cluster.bootstrap, cluster.folder / "clients") as consumers:
@@ -190,28 +204,10 @@ def played(kafka_jars, tmp_path_factory):  # noqa: ARG001
             leaders = cluster.coordinators()
             groups = {(scene, kind): named(scene.__name__, kind, leaders, {1, 2}) for scene, kind in PLAYED}
             moving = {kind: Stage(consumers, named("moves", kind, leaders, {3}), TOPIC, kind) for kind in (LIBRDKAFKA, JAVA)}
-            pairs = {}
-
-            def settles(stage):
-                pairs[stage.group] = yield from stage.two(session_ms=PATIENT_MS)
-
-            def goes_on(stage):
-                one, two = pairs[stage.group]
-                yield from commits(one)
-                yield from commits(two)  # or it would be closed while it knows of no coordinator that it could tell
-                two.leave()
-                yield stage.has_all(one)
-
             parts = [(group, scene(Stage(consumers, group, TOPIC, kind))) for (scene, kind), group in groups.items()]
-            cluster.play([*parts, *((stage.group, settles(stage)) for stage in moving.values())])
-            told = {group: len(SCENES[scene].rebalances) for (scene, _), group in groups.items()} | dict.fromkeys(
-                (s.group for s in moving.values()), 2
-            )
-            cluster.until_told(told)
-            cluster.brokers[2].kill()
-            cluster.until(lambda: 3 not in cluster.coordinators().values(), "nobody takes the groups over")
-            cluster.play((stage.group, goes_on(stage)) for stage in moving.values())
-            cluster.until_told({stage.group: 3 for stage in moving.values()})
+            cluster.play([*parts, *((stage.group, moves(stage)) for stage in moving.values())])
+            expected = {group: len(SCENES[scene].rebalances) for (scene, _), group in groups.items()}
+            cluster.until_told(expected | {stage.group: 3 for stage in moving.values()})
             # It comes last, a minute after the move: by then all else was told.
             cluster.until(
                 lambda: all("COORDINATOR_MOVED" in cluster.watch.codes(s.group) for s in moving.values()), "nobody tells of the move"
