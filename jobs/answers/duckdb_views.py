@@ -10,7 +10,7 @@ from typing import Any
 import duckdb
 
 from jobs.answers import questions
-from jobs.common.errors import LakehouseError
+from jobs.common.errors import LakehouseError, MissingTableError
 from jobs.lakehouse.reader import TableReader, with_zone, without_zone
 from schemas.names import TABLES
 
@@ -35,7 +35,7 @@ class QuestionReader(TableReader):
         self.connection.execute(questions.duckdb_macros())
 
     def ask(self, text: str, values: Mapping[str, Any]) -> Answer:
-        """Result rows of a query with parameters as $name. LakehouseError: a table or a column is missing."""
+        """Result rows of a query with parameters as $name. LakehouseError: the lakehouse lacks a table or a column."""
         self.prepare(text)
         try:
             cursor = self.execute(text, {name: without_zone(value) for name, value in values.items()})
@@ -48,12 +48,12 @@ class QuestionReader(TableReader):
         return Answer(columns, [tuple(map(with_zone, row)) for row in cursor.fetchall()])
 
     def prepare(self, text: str) -> None:
-        """Makes the views of sql/ and the tables that a query names. LakehouseError: a table is missing."""
+        """Makes the views of sql/ and the tables that a query names. MissingTableError: there is no such table."""
         views = questions.views()
         named = questions.tables_of(text, views)
         for table in sorted(questions.tables_of(" ".join([text, *(views[name] for name in named)]), TABLES) - set(self.tables)):
             if not self.add_view(table):
-                raise LakehouseError(f"no table {table} in {self.folder}: what was ingested there has not been tracked yet")
+                raise MissingTableError(f"no table {table} in {self.folder}: what was ingested there has not been tracked yet")
             self.tables += (table,)
         for name in sorted(named):
             self.connection.execute(f"CREATE OR REPLACE TEMP VIEW {name} AS {views[name]}")

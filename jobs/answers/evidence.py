@@ -10,15 +10,14 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
-from datetime import datetime
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Final
 
 from coordinator_model.events import PROMPT_MS
+from jobs.answers.as_json import as_json
 from jobs.answers.duckdb_views import QuestionReader
 from jobs.common.errors import EvidenceError
-from jobs.common.times import epoch_ms, iso
 from jobs.logs.client_judge import ClientTimes
 from jobs.logs.files import LogFile, discover
 from jobs.logs.lines import numbered_lines
@@ -181,26 +180,12 @@ def _place(origin: str) -> tuple[str, str]:
     return folder, re.split(r"\.log|-\d+\.log|\.jsonl", name, maxsplit=1)[0]
 
 
-def to_json(proofs: Sequence[ProvenRow]) -> str:
-    """For programs: the row, with its lines in the place of `evidence`, whole and ASCII only."""
+def to_json(rows: Sequence[ProvenRow]) -> str:
+    """For programs: each row, with its lines in the place of `evidence`."""
     shown = []
-    for proof in proofs:
-        row: dict[str, Any] = {}
-        for name, value in proof.row.items():
-            if name in {"evidence", "batch_id", "step"}:
-                continue
-            row[name] = iso(epoch_ms(value)) if isinstance(value, datetime) else value
+    for proven in rows:
+        row = {name: value for name, value in proven.row.items() if name not in {"evidence", "batch_id", "step"}}
         if "details" in row:
             row["details"] = json.loads(row["details"] or "{}")
-        lines = [
-            {
-                "source": line.source,
-                "origin": line.origin,
-                "position": line.position,
-                "file": None if line.file is None else str(line.file),
-                "text": line.text,
-            }
-            for line in proof.lines
-        ]
-        shown.append({**row, "lines": lines})
-    return json.dumps(shown, indent=2)
+        shown.append({**row, "lines": [asdict(line) for line in proven.lines]})
+    return as_json(shown)

@@ -1,22 +1,23 @@
-"""What the lakehouse says, as data: clusters, groups, rebalances, findings. jobs/cli/report_text.py shows it."""
+"""The report as data: clusters, groups, rebalances, findings. jobs/cli/report_text.py renders it."""
 
 from __future__ import annotations
 
 import json
+from collections import Counter, defaultdict
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
+from jobs.answers.as_json import as_json
 from jobs.answers.duckdb_views import QuestionReader
-from jobs.common.errors import LakehouseError
-from jobs.common.times import iso
+from jobs.common.errors import MissingTableError
 
 Row = dict[str, Any]
 
 _CLUSTERS: Final = """
     SELECT cluster, list_sort(list(DISTINCT broker)) brokers,
-           min(epoch_ms("at")) first_ms, max(epoch_ms("at")) last_ms
+           min("at") first_at, max("at") last_at
     FROM group_events WHERE kind <> 'end' GROUP BY cluster ORDER BY cluster
 """
 _LINES: Final = """
@@ -28,7 +29,7 @@ _LINES: Final = """
 _GROUPS: Final = """
     SELECT cluster, group_id, bool_and(kind LIKE 'CONSUMER_GROUP%' OR kind = 'OFFSET_COMMIT') AND
            bool_or(kind LIKE 'CONSUMER_GROUP%') consumer_protocol
-    FROM group_events WHERE group_id <> '' AND ($1 IS NULL OR group_id = $1) GROUP BY cluster, group_id
+    FROM group_events WHERE group_id <> '' AND ($group IS NULL OR group_id = $group) GROUP BY cluster, group_id
 """
 # The last transition. Several may share a millisecond: then by generation, and within it in the order of the protocol.
 _STATES: Final = """
@@ -38,25 +39,24 @@ _STATES: Final = """
             "at" := epoch_ms("at"), generation := coalesce(generation, -1),
             rank := CASE to_state WHEN 'CompletingRebalance' THEN 0 WHEN 'Stable' THEN 1 WHEN 'Empty' THEN 1
                     WHEN 'PreparingRebalance' THEN 2 ELSE 3 END) o
-        FROM group_transitions WHERE $1 IS NULL OR group_id = $1
+        FROM group_transitions WHERE $group IS NULL OR group_id = $group
     ) GROUP BY cluster, group_id
 """
 _REBALANCES: Final = """
-    SELECT * EXCLUDE (started_at, joined_at, ended_at, batch_id), epoch_ms(started_at) started_ms,
-           epoch_ms(joined_at) joined_ms, epoch_ms(ended_at) ended_ms
-    FROM rebalances_with_id WHERE $1 IS NULL OR group_id = $1
+    SELECT * EXCLUDE batch_id
+    FROM rebalances_with_id WHERE $group IS NULL OR group_id = $group
     ORDER BY cluster, group_id, started_at, ended_at, generation
 """
 _FINDINGS: Final = """
-    SELECT * EXCLUDE ("at", batch_id), epoch_ms("at") at_ms
-    FROM findings_with_id WHERE $1 IS NULL OR group_id = $1
+    SELECT * EXCLUDE batch_id
+    FROM findings_with_id WHERE $group IS NULL OR group_id = $group
     ORDER BY "at", cluster, group_id, code, member_id, details
 """
 
 
 @dataclass(frozen=True)
 class Report:
-    """Rows by name of what they are about, each list in a fixed order. Times are epoch milliseconds, ids as logged."""
+    """Rows by name of what they are about, each list in a fixed order. Ids are as logged."""
 
     clusters: list[Row]
     groups: list[Row]
@@ -69,90 +69,65 @@ def read_report(lakehouse: Path, group: str | None = None) -> Report:
     """Reads the lakehouse, as a whole or what concerns one group."""
     reader = QuestionReader(lakehouse)
 
-    def rows(query: str, *parameters: object) -> list[Row]:
+    def rows(query: str) -> list[Row]:
         try:
-            reader.prepare(query)
-        except LakehouseError:  # no such table yet
+            return reader.ask(query, {"group": group} if "$group" in query else {}).by_name()
+        except MissingTableError:
             return []
-        return reader.rows(query, *parameters)
 
     lines = {row.pop("cluster"): row for row in rows(_LINES)}
     clusters = [{**row, "lines": lines.get(row["cluster"])} for row in rows(_CLUSTERS)]
-    rebalances = rows(_REBALANCES, group)
-    states = {_key(row): row for row in rows(_STATES, group)}
-    groups = _groups(rows(_GROUPS, group), states, rebalances)
-    return Report(clusters, groups, rebalances, rows(_FINDINGS, group), group)
+    rebalances = rows(_REBALANCES)
+    return Report(clusters, _groups(rows(_GROUPS), rows(_STATES), rebalances), rebalances, rows(_FINDINGS), group)
 
 
 def _key(row: Row) -> tuple[str, str]:
     return row["cluster"], row["group_id"]
 
 
-def _groups(seen: Iterable[Row], states: dict[tuple[str, str], Row], rebalances: Iterable[Row]) -> list[Row]:
-    by_group: dict[tuple[str, str], list[Row]] = {}
-    for rebalance in rebalances:
-        by_group.setdefault(_key(rebalance), []).append(rebalance)
-    consumer_protocol = {_key(row): bool(row["consumer_protocol"]) for row in seen}
+def _groups(named: Iterable[Row], states: Iterable[Row], rebalances: Iterable[Row]) -> list[Row]:
+    """A row for each group that an event names, a transition or a rebalance."""
+    rebalances_of: dict[tuple[str, str], list[Row]] = defaultdict(list)
+    for row in rebalances:
+        rebalances_of[_key(row)].append(row)
+    consumer_protocol = {_key(row) for row in named if row["consumer_protocol"]}
+    state_of = {_key(row): row for row in states}
     groups = []
-    for key in sorted({*consumer_protocol, *states, *by_group}):
-        own = by_group.get(key, [])
-        state = states.get(key, {})
-        by_cause: dict[str, int] = {}
-        for rebalance in own:
-            by_cause[rebalance["cause"]] = by_cause.get(rebalance["cause"], 0) + rebalance["total_ms"]
+    for key in sorted({*map(_key, named), *state_of, *rebalances_of}):
+        own = rebalances_of.get(key, [])
+        last = state_of.get(key, {"state": None, "generation": -1})
+        cost: Counter[str] = Counter()
+        for row in own:
+            cost[row["cause"]] += row["total_ms"]
+        sizes = [row["members_after"] for row in own if row["members_after"] is not None]
         groups.append(
             {
                 "cluster": key[0],
                 "group_id": key[1],
-                "protocol": "consumer" if consumer_protocol.get(key) and not own else "classic",
-                "state": state.get("state"),
-                "generation": state["generation"] if state.get("generation", -1) >= 0 else None,
-                "members": _members(state.get("state"), own),
+                "protocol": "consumer" if key in consumer_protocol and not own else "classic",
+                "state": last["state"],
+                "generation": last["generation"] if last["generation"] >= 0 else None,
+                "members": 0 if last["state"] in {"Empty", "Dead"} else sizes[-1] if sizes else None,
                 "rebalances": len(own),
-                "rebalancing_ms": sum(by_cause.values()),
-                "worst_cause": max(sorted(by_cause), key=by_cause.__getitem__) if by_cause else None,
+                "rebalancing_ms": cost.total(),
+                "worst_cause": max(sorted(cost), key=cost.__getitem__, default=None),
             }
         )
     return groups
 
 
-def _members(state: str | None, rebalances: Iterable[Row]) -> int | None:
-    """Members after the last rebalance; nobody is in a group that is empty or gone."""
-    if state in {"Empty", "Dead"}:
-        return 0
-    known = [row["members_after"] for row in rebalances if row["members_after"] is not None]
-    return known[-1] if known else None
-
-
 def to_json(report: Report) -> str:
-    """For programs: every column, times as ISO 8601 in UTC, ids as they are (escaped as JSON does, ASCII only)."""
-    return json.dumps(
+    """For programs: every column of the tables, with `evidence` and `details` as objects."""
+    return as_json(
         {
-            "clusters": [_timed(row) for row in report.clusters],
+            "clusters": report.clusters,
             "groups": report.groups,
-            "rebalances": [_timed(row, "evidence") for row in report.rebalances],
-            "findings": [_timed(row, "evidence", "details") for row in report.findings],
-        },
-        indent=2,
+            "rebalances": [parsed(row) for row in report.rebalances],
+            "findings": [parsed(row) for row in report.findings],
+        }
     )
 
 
-def _timed(row: Row, *embedded: str) -> Row:
-    """A row with its `_ms` times as texts and the JSON texts in it as what they stand for."""
-    shown: Row = {}
-    for name, value in row.items():
-        if name in _TIMES:
-            shown[_TIMES[name]] = None if value is None else iso(value)
-        else:
-            shown[name] = json.loads(value) if name in embedded and value else value
-    return shown
-
-
-_TIMES: Final = {
-    "first_ms": "first_at",
-    "last_ms": "last_at",
-    "started_ms": "started_at",
-    "joined_ms": "joined_at",
-    "ended_ms": "ended_at",
-    "at_ms": "at",
-}
+def parsed(row: Row) -> Row:
+    """A row with the JSON texts in it as objects."""
+    return {name: json.loads(value) if name in {"evidence", "details"} and value else value for name, value in row.items()}

@@ -1,4 +1,4 @@
-"""Answers as text: a table for people, CSV for spreadsheets, JSON for programs.
+"""Answers as text: a table for people, CSV for spreadsheets.
 
 What comes from a log may hold anything. In a table and in CSV every cell is made printable (jobs/common/text.py); in a
 table it is cut as well. In CSV a text that a spreadsheet would take for a formula gets a ' before it, and every text stands in
@@ -8,7 +8,6 @@ escaped to ASCII.
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Sequence
 from datetime import datetime
@@ -76,21 +75,13 @@ def to_csv(answer: Answer) -> str:
     return "".join(f"{line}\n" for line in lines)
 
 
-def to_json(answer: Answer) -> str:
-    """A list of objects; times as ISO 8601 in UTC."""
-    rows = [dict(zip(answer.columns, map(_plain, row), strict=True)) for row in answer.rows]
-    return json.dumps(rows, indent=2)
-
-
-def _plain(value: Any) -> Any:
-    return iso(epoch_ms(value)) if isinstance(value, datetime) else value
-
-
 def _csv_cell(value: Any) -> str:
     if value is None:
         return ""
-    if isinstance(value, (bool, int, float, datetime)):
-        return str(_plain(value))
+    if isinstance(value, datetime):
+        return iso(value)
+    if isinstance(value, (bool, int, float)):
+        return str(value)
     shown = printable(str(value), _TEXT_CELL - 1)
     harmless = "'" + shown if _FORMULA.match(shown) else shown
     return '"' + harmless.replace('"', '""') + '"'

@@ -77,13 +77,14 @@ def ask(name: str | None, *, lakehouse: Path | None, others: Sequence[str], form
 
 
 def _answer(question: Question, lakehouse: Path, given: Mapping[str, str], form: str) -> None:
+    from jobs.answers.as_json import as_json
     from jobs.answers.ask import BoundQuestion  # with DuckDB, which the list does not need
     from jobs.cli import answer_text
 
     bound = BoundQuestion(lakehouse, question, given)
     answer = bound.answer()
     if form == "json":
-        click.echo(answer_text.to_json(answer))
+        click.echo(as_json(answer.by_name()))
     elif form == "csv":
         click.echo(answer_text.to_csv(answer), nl=False)
     elif answer.rows:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import textwrap
 from collections.abc import Sequence
+from datetime import datetime
 from itertools import groupby
 from typing import Final
 
@@ -17,7 +18,7 @@ from coordinator_model.events import CLIENTS, OFFSETS_SOURCE, POLL_SOURCE
 from jobs.answers.report import Report, Row
 from jobs.cli.columns import Columns
 from jobs.common.text import printable, who
-from jobs.common.times import duration, instant
+from jobs.common.times import duration, epoch_ms, instant
 
 _PARAGRAPH: Final = 120  # columns: a line that is longer is not easy to read
 # The first one that fits is taken. Who did it and how long it took matter more than the rest.
@@ -28,7 +29,6 @@ _LAYOUTS: Final = (
     ("  At", ">Gen", "Cause", "~Client", ">Total", "Members"),
 )
 _STYLES: Final = {"ERROR": "bold red", "WARNING": "yellow", "INFO": "cyan"}
-_DAY_MS: Final = 86_400_000
 
 _BESIDE: Final = {CLIENTS: "logs of clients", OFFSETS_SOURCE: "records of __consumer_offsets", POLL_SOURCE: "polls"}
 """What is no broker, by what stands in the place of one."""
@@ -56,16 +56,16 @@ class _View:
         self.console = console
         self.per_group = per_group
         self.many_clusters = len({row["cluster"] for row in report.groups}) > 1
-        days = {row[name] // _DAY_MS for row in report.clusters for name in ("first_ms", "last_ms") if row[name] is not None}
+        days = {row[name].date() for row in report.clusters for name in ("first_at", "last_at") if row[name] is not None}
         self.one_day = len(days) == 1
 
     def line(self, text: str = "", style: str = "") -> None:
         """One line, as it is: no markup, no wrapping."""
         self.console.print(Text(text, style=style), soft_wrap=True)
 
-    def time(self, epoch_ms: int | None) -> str:
+    def time(self, at: datetime) -> str:
         """The time alone where the header says the day."""
-        return instant(epoch_ms)[11:] if self.one_day and epoch_ms is not None else instant(epoch_ms)
+        return instant(epoch_ms(at))[11 if self.one_day else 0 :]
 
     def name(self, row: Row) -> str:
         """A group, with its cluster where there are several."""
@@ -76,8 +76,8 @@ class _View:
         if not cluster:
             return
         self.line(f"Cluster {printable(cluster['cluster'], 60)}", "bold")
-        span = duration(cluster["last_ms"] - cluster["first_ms"])
-        self.line(f"  Time    {instant(cluster['first_ms'])} to {instant(cluster['last_ms'])} UTC ({span})")
+        first_ms, last_ms = epoch_ms(cluster["first_at"]), epoch_ms(cluster["last_at"])
+        self.line(f"  Time    {instant(first_ms)} to {instant(last_ms)} UTC ({duration(last_ms - first_ms)})")
         brokers = [broker for broker in cluster["brokers"] if broker not in _BESIDE]
         if brokers:
             self.line(f"  Brokers {', '.join(printable(broker, 30) for broker in brokers)}")
@@ -147,8 +147,8 @@ class _View:
         client = row["client_id"], row["client_host"], row["member_id"], row["instance_id"]
         moved = row["partitions_moved"]
         return {
-            "  Time": "  " + self.time(row["started_ms"]),
-            "  At": "  " + self.time(row["started_ms"])[:-4],
+            "  Time": "  " + self.time(row["started_at"]),
+            "  At": "  " + self.time(row["started_at"])[:-4],
             "Gen": _number(row["generation"]),
             "Cause": row["cause"],
             "Culprit": who(*client),
@@ -172,7 +172,7 @@ class _View:
         self.line(f"Findings ({len(findings)})", "bold")
         for row in findings:
             client = who(row["client_id"], row["client_host"], row["member_id"])
-            title = Text(f"  {self.time(row['at_ms'])} ")
+            title = Text(f"  {self.time(row['at'])} ")
             title.append(f"{row['severity']:<8}", style=_STYLES.get(row["severity"], ""))
             title.append(f"{row['code']}  {self.name(row)}  {client}")
             title.append(f"  {row['id']}", style="dim")

@@ -17,6 +17,10 @@ class LakehouseError(UserError):
     """No lakehouse where one was expected."""
 
 
+class MissingTableError(LakehouseError):
+    """The lakehouse has no such table yet."""
+
+
 class QuestionError(UserError):
     """A question that is not known, or is asked what it does not take."""
 

@@ -33,9 +33,9 @@ def instant(at_ms: int | None) -> str:
     return (EPOCH + timedelta(milliseconds=at_ms)).isoformat(sep=" ", timespec="milliseconds")[:23]
 
 
-def iso(at_ms: int) -> str:
-    """A time as ISO 8601 in UTC, to the millisecond, for programs: 2026-11-21T17:27:33.641Z."""
-    return instant(at_ms).replace(" ", "T") + "Z"
+def iso(time: datetime) -> str:
+    """An aware time as ISO 8601 in UTC, to the millisecond, for programs: 2026-11-21T17:27:33.641Z."""
+    return instant(epoch_ms(time)).replace(" ", "T") + "Z"
 
 
 def duration(milliseconds: int | None) -> str:

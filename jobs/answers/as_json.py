@@ -1,0 +1,17 @@
+"""Answers for programs."""
+
+from __future__ import annotations
+
+import json
+from datetime import datetime
+
+from jobs.common.times import iso
+
+
+def as_json(value: object) -> str:
+    """JSON in ASCII: times as ISO 8601 in UTC, texts as they were logged."""
+    return json.dumps(value, indent=2, default=_as_text)
+
+
+def _as_text(value: object) -> str:
+    return iso(value) if isinstance(value, datetime) else str(value)
