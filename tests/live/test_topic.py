@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import gzip
 import json
-import time
+import subprocess
+import sys
 from collections import Counter
 from datetime import datetime, timedelta
 from pathlib import Path
@@ -13,18 +14,18 @@ import pytest
 from confluent_kafka import Producer, TopicPartition
 from confluent_kafka.admin import AdminClient
 from confluent_kafka.cimpl import NewTopic
-from deltalake import DeltaTable
 
 from jobs.cli.entry import main
 from jobs.common.errors import QueryFailedError, UserError
 from jobs.common.settings import Settings
 from jobs.kafka.topic_records import line_headers, log_headers
-from jobs.lakehouse import reader
+from jobs.lakehouse.reader import account, table_rows
 from jobs.pipeline import run as pipeline
-from jobs.pipeline.topic_input import TopicInput, java_settings
+from jobs.pipeline.topic_input import TopicInput
 from schemas.tables import TRACK_TABLES
+from tests.live.shipping import PROJECT, wait_until
 
-pytestmark = [pytest.mark.spark, pytest.mark.slow]
+pytestmark = [pytest.mark.spark, pytest.mark.slow, pytest.mark.usefixtures("unreachable")]
 
 RECORDING = Path(__file__).parents[1] / "data" / "recordings" / "kafka-3.9.1"
 ZONE = "America/New_York"
@@ -50,14 +51,20 @@ def tables(lakehouse, cluster):
     """All rows of a cluster as a multiset, but for what names batches and files."""
     found = Counter()
     for table in TRACK_TABLES:
-        for row in DeltaTable(str(lakehouse / table)).to_pyarrow_table().to_pylist():
+        for row in table_rows(lakehouse / table):
             if row.pop("cluster") == cluster:
                 found[json.dumps([table, {k: v for k, v in row.items() if k not in {"batch_id", "evidence"}}], default=str)] += 1
     return found
 
 
-def rows(lakehouse, table):
-    return DeltaTable(str(lakehouse / table)).to_pyarrow_table().to_pylist()
+@pytest.fixture(scope="module")
+def unreachable(tmp_path_factory):
+    """A run that reads from a cluster that is not there. It begins with the first test of the file: it takes 15 s to give up."""
+    command = ["run", "--once", "--lakehouse", str(tmp_path_factory.mktemp("unreachable") / "lake"), "--kafka", "127.0.0.1:1"]
+    process = subprocess.Popen([sys.executable, "-m", "jobs.cli", *command], cwd=PROJECT, stderr=subprocess.PIPE, text=True)
+    yield process
+    process.kill()
+    process.wait()
 
 
 @pytest.fixture(scope="module")
@@ -97,21 +104,21 @@ def shipped(broker, logs, tmp_path_factory):
 def test_a_topic_gives_the_tables_of_its_logs(spark, broker, shipped, reference, tmp_path):
     """Several clusters, every partition at a pace of its own, and half of the lines twice."""
     lakehouse = tmp_path / "lake"
-    topic = TopicInput(broker.bootstrap, shipped, max_offsets=4_000)
+    topic = TopicInput(broker.bootstrap, shipped, max_offsets=5_000)
     outcome = run(spark, lakehouse, topic=topic)
-    batches = {row["batch_id"] for row in rows(lakehouse, "group_events")}
+    batches = {row["batch_id"] for row in table_rows(lakehouse / "group_events")}
     assert len(batches) > 3
-    expected, account = reference
+    expected, added_by_files = reference
     assert tables(lakehouse, "one") == tables(lakehouse, "two") == expected
     assert outcome.late_events == 0
     added = outcome.added
-    assert (added["events"], added["quarantined"]) == (2 * account["events"], 0)
-    counted = [(row["cluster"], row["lines_read"], row["repeated"] or 0) for row in rows(lakehouse, "input_lines")]
+    assert (added["events"], added["quarantined"]) == (2 * added_by_files["events"], 0)
+    counted = [(row["cluster"], row["lines_read"], row["repeated"] or 0) for row in table_rows(lakehouse / "input_lines")]
     read = {cluster: sum(lines for name, lines, _ in counted if name == cluster) for cluster in ("one", "two")}
     assert read["one"] == read["two"] == sum(again for _, _, again in counted)
-    before = reader.account(lakehouse)
+    before = account(lakehouse)
     assert not any(run(spark, lakehouse, topic=topic).added.values())
-    assert reader.account(lakehouse) == before
+    assert account(lakehouse) == before
 
 
 def test_what_no_shipper_wrote_goes_to_quarantine(spark, broker, tmp_path):
@@ -135,7 +142,7 @@ def test_what_no_shipper_wrote_goes_to_quarantine(spark, broker, tmp_path):
         producer.produce(topic, value, b"k", 0, headers=headers)
     producer.flush(30)
     outcome = run(spark, tmp_path / "lake", topic=TopicInput(broker.bootstrap, topic))
-    found = sorted(rows(tmp_path / "lake", "quarantine"), key=lambda row: row["position"])
+    found = sorted(table_rows(tmp_path / "lake" / "quarantine"), key=lambda row: row["position"])
     assert [row["position"] for row in found] == list(range(9))  # an absent value is an empty line
     assert {(row["cluster"], row["broker"], row["origin"]) for row in found} == {("", "", f"{topic}-0")}
     assert [row["reason"] for row in found] == [
@@ -153,7 +160,7 @@ def test_what_no_shipper_wrote_goes_to_quarantine(spark, broker, tmp_path):
     assert outcome.added["quarantined"] == 9
 
 
-def test_a_topic_that_cannot_be_read_is_refused_before_spark_starts(broker, tmp_path, capsys):
+def test_a_topic_that_cannot_be_read_is_refused_before_spark_starts(broker, unreachable, tmp_path, capsys):
     topic = make_topic(broker, "moved")
     place = ["--lakehouse", str(tmp_path / "lake"), "--once"]
 
@@ -164,11 +171,14 @@ def test_a_topic_that_cannot_be_read_is_refused_before_spark_starts(broker, tmp_
 
     assert "no topic absent at" in refused("--kafka", broker.bootstrap, "--topic", "absent")
     assert "no topic can have this name" in refused("--kafka", broker.bootstrap, "--topic", "a,b")
-    assert "cannot reach a cluster at 127.0.0.1:1" in refused("--kafka", "127.0.0.1:1")
     (tmp_path / "lake" / "_checkpoints" / "topic.json").write_text(json.dumps({"topic": "other", "cluster_id": "x", "topic_id": "y"}))
     assert "is not the topic (other) that" in refused("--kafka", broker.bootstrap, "--topic", topic)
     (tmp_path / "lake" / "_checkpoints" / "topic.json").write_text("{")
     assert "is damaged" in refused("--kafka", broker.bootstrap, "--topic", topic)
+    _, error = unreachable.communicate(timeout=240)
+    assert unreachable.returncode == 2
+    (line,) = error.splitlines()
+    assert "cannot reach a cluster at 127.0.0.1:1" in line
 
 
 def test_records_that_the_topic_dropped_before_they_were_read(spark, broker, logs, tmp_path):
@@ -193,40 +203,7 @@ def test_a_topic_that_was_made_again_is_another_one(spark, broker, logs, tmp_pat
     run(spark, tmp_path / "lake", topic=TopicInput(broker.bootstrap, topic))
     admin = AdminClient({"bootstrap.servers": broker.bootstrap})
     admin.delete_topics([topic])[topic].result(30)
-    until = time.monotonic() + 30
-    while topic in admin.list_topics(timeout=10).topics and time.monotonic() < until:
-        time.sleep(0.2)
+    wait_until(lambda: topic not in admin.list_topics(timeout=10).topics)
     make_topic(broker, topic)
     with pytest.raises(UserError, match="was deleted and made again"):
         run(spark, tmp_path / "lake", topic=TopicInput(broker.bootstrap, topic))
-
-
-def test_settings_of_librdkafka_in_javas_words(tmp_path):
-    path = tmp_path / "client.properties"
-    (tmp_path / "cert.pem").write_text("CERTIFICATE")
-    (tmp_path / "key.pem").write_text("KEY")
-    path.write_text(
-        'security.protocol=SASL_SSL\nsasl.mechanisms=SCRAM-SHA-512\nsasl.username=reader\nsasl.password=a"b\\c\nssl.ca.location=/ca.pem\n'
-        f"ssl.certificate.location={tmp_path}/cert.pem\nssl.key.location={tmp_path}/key.pem\nssl.key.password=k\nlinger.ms=5\n"
-    )
-    path.chmod(0o600)
-    assert java_settings(path) == {
-        "security.protocol": "SASL_SSL",
-        "sasl.mechanism": "SCRAM-SHA-512",
-        "sasl.jaas.config": 'org.apache.kafka.common.security.scram.ScramLoginModule required username="reader" password="a\\"b\\\\c";',
-        "ssl.truststore.type": "PEM",
-        "ssl.truststore.location": "/ca.pem",
-        "ssl.keystore.type": "PEM",
-        "ssl.keystore.certificate.chain": "CERTIFICATE",
-        "ssl.keystore.key": "KEY",
-        "ssl.key.password": "k",
-    }
-    path.write_text("sasl.mechanisms=GSSAPI\nsasl.username=u\n")
-    with pytest.raises(UserError, match="known are PLAIN"):
-        java_settings(path)
-    path.write_text(f"ssl.certificate.location={tmp_path}/cert.pem\n")
-    with pytest.raises(UserError, match=r"needs ssl\.key\.location"):
-        java_settings(path)
-    path.write_text("sasl.jaas.config=mine;\nsasl.mechanism=OAUTHBEARER\n")
-    assert java_settings(path) == {"sasl.jaas.config": "mine;", "sasl.mechanism": "OAUTHBEARER"}
-    assert java_settings(None) == {}
