@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from datetime import datetime
 from typing import Any
 
@@ -20,7 +20,7 @@ class BatchCounts:
     quarantined: int | None = None
     late_events: int | None = None
     divergences: int | None = None
-    event_ms: int | None = None
+    event_time: int | None = None
     groups: int | None = None
     held_events: int | None = None
     state_bytes: int | None = None
@@ -70,6 +70,7 @@ def batch_health(
     at = epoch_ms(datetime.fromisoformat(progress["timestamp"].replace("Z", "+00:00"))) + duration
     operators = progress.get("stateOperators") or ()
     return BatchHealth(
+        **asdict(counts) | {"input_rows": progress["numInputRows"] if counts.input_rows is None else counts.input_rows},
         at=at,
         query=query,
         run_id=progress["runId"],
@@ -80,18 +81,9 @@ def batch_health(
         add_batch_ms=spent.get("addBatch"),
         commit_ms=spent.get("walCommit", 0) + spent.get("commitOffsets", 0),
         state_commit_ms=sum(operator.get("commitTimeMs", 0) for operator in operators) if operators else None,
-        input_rows=progress["numInputRows"] if counts.input_rows is None else counts.input_rows,
-        output_rows=counts.output_rows,
-        quarantined=counts.quarantined,
-        late_events=counts.late_events,
-        divergences=counts.divergences,
-        event_time=counts.event_ms,
-        lag_ms=None if counts.event_ms is None else at - counts.event_ms,
+        lag_ms=None if counts.event_time is None else at - counts.event_time,
         lag_events=lag_events,
         lag_bytes=lag_bytes,
-        groups=counts.groups,
-        held_events=counts.held_events,
-        state_bytes=counts.state_bytes,
         driver_memory_bytes=memory.driver,
         jvm_memory_bytes=memory.jvm,
         worker_memory_bytes=memory.workers,

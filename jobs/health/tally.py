@@ -70,7 +70,7 @@ class Tally:
                 output_rows=sum(batch.rows.values()),
                 late_events=sum(summary["new_late_events"] for summary in batch.summaries.values()),
                 divergences=sum(batch.divergences.values()),
-                event_ms=max((summary["at_ms"] for summary in self._summaries.values()), default=None),
+                event_time=max((summary["at_ms"] for summary in self._summaries.values()), default=None),
                 **{name: sum(summary[name] for summary in self._summaries.values()) for name in _SUMS},
             )
 

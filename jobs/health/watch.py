@@ -1,7 +1,7 @@
-"""Watches the streaming queries of a process from a thread beside them, and tells: `pipeline_health`, the status file, metrics.
+"""Watches the streaming queries of a process in a thread beside them, and writes `pipeline_health`, the status file and the metrics.
 
-It asks Spark for the newest progress every second (0.3 ms a query), for all that Spark still has where it missed one. Nothing that
-goes wrong here reaches the pipeline: it is told once, and shows in the status file.
+The thread asks Spark for the newest progress every second (0.3 ms a query), and for all progress that Spark still has where it missed some.
+No failure in this module reaches the pipeline: the first one is reported in one line, and all of them show in the status file.
 """
 
 from __future__ import annotations
@@ -13,7 +13,6 @@ import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
-from importlib.metadata import PackageNotFoundError, version
 from typing import TYPE_CHECKING, Any, Final
 
 from prometheus_client.metrics_core import Metric
@@ -21,6 +20,7 @@ from prometheus_client.registry import Collector
 
 from jobs.common.errors import QueryFailedError, UserError
 from jobs.common.failures import root_cause
+from jobs.common.places import version
 from jobs.common.text import printable
 from jobs.health import status
 from jobs.health.batch_health import batch_health
@@ -46,7 +46,7 @@ _PATIENCE_SECONDS: Final = 5.0
 
 @contextmanager
 def watching(house: Lakehouse, *, once: bool, warn: Callable[[str], None], interrupted: Callable[[], bool]) -> Iterator[Watch]:
-    """A watch for as long as this lasts. It says in the end how the process ended: `interrupted`: somebody stopped it."""
+    """A watch for as long as this lasts. At its end it writes how the process ended. `interrupted`: whether a signal stopped it."""
     watch = Watch(house, once=once, warn=warn, interrupted=interrupted)
     watch.start()
     try:
@@ -61,8 +61,8 @@ def watching(house: Lakehouse, *, once: bool, warn: Callable[[str], None], inter
 
 
 @dataclass
-class _Watched:
-    """A query, and how far it was seen. Times are epoch ms."""
+class _QueryState:
+    """A query, and the newest progress that was seen of it. Times are epoch ms."""
 
     query: StreamingQuery
     batch_id: int = -1
@@ -74,41 +74,27 @@ class _Watched:
 
 
 class Watch(Collector):
-    """Of one process that works in a lakehouse. `warn` gets one line when something goes wrong here for the first time."""
+    """The watch over one process that works in a lakehouse. `warn` gets one line at the first failure of the watch."""
 
-    def __init__(
-        self,
-        house: Lakehouse,
-        *,
-        once: bool,
-        warn: Callable[[str], None],
-        interrupted: Callable[[], bool] = lambda: False,
-        clock: Callable[[], float] = time.time,
-    ) -> None:
+    def __init__(self, house: Lakehouse, *, once: bool, warn: Callable[[str], None], interrupted: Callable[[], bool]) -> None:
         self._house = house
         self._interrupted = interrupted
         self._once = once
         self._warn = warn
-        self._clock = clock
         self._table = HealthTable(house.folder)
         self._backlog = Backlog(house.spool / "slices", house.folder / names.GROUP_EVENTS)
-        self._watched: dict[str, _Watched] = {}
-        self._unread: Callable[[], int | None] = lambda: None
+        self._queries: dict[str, _QueryState] = {}
+        self._unread_bytes: Callable[[], int | None] = lambda: None
         self._jvm: int | None = None
         self._memory = Memory()
-        self._started_ms = self._now()
+        self._started_ms = _now_ms()
         self._status_ms = 0
-        self._told = False
-        self._spark_is_there = False
+        self._warned = False
+        self._spark_alive = False
         self._looking = threading.Lock()
         self._end = threading.Event()
         self._thread = threading.Thread(target=self._work, name="watch", daemon=True)
         self.tally = Tally()
-
-    def _now(self) -> int:
-        return int(self._clock() * 1_000)
-
-    # What the queries report.
 
     def ingested(self, query: str) -> Callable[[IngestedBatch], None]:
         """Observer of an ingest query."""
@@ -118,87 +104,83 @@ class Watch(Collector):
         """Observer of the tracker."""
         self.tally.tracked("track", batch)
 
-    # The life of a process.
-
     def start(self) -> None:
-        """Says that the process works. From now on queries may be given to `follow`."""
+        """Writes that the process runs, and starts the thread."""
         self._write_status(status.RUNNING, None)
         self._thread.start()
 
     def follow(self, spark: SparkSession, queries: Mapping[str, StreamingQuery], unread: Callable[[], int | None]) -> None:
-        """Watches these queries. `unread`: bytes of log files that wait; None where there are no files."""
+        """Watches these queries. `unread`: bytes of log files that wait; None if there are no files."""
         jvm: Any = spark._jvm  # noqa: SLF001 - the way to Java that PySpark has
         self._jvm = int(jvm.java.lang.ProcessHandle.current().pid())
-        self._unread = unread
-        self._watched = {name: _Watched(query) for name, query in queries.items()}
-        self._spark_is_there = True
+        self._unread_bytes = unread
+        self._queries = {name: _QueryState(query) for name, query in queries.items()}
+        self._spark_alive = True
 
     def leave(self) -> None:
-        """Spark is about to end, the queries were stopped: takes up what they finished, and asks them no more."""
+        """Reads the last progress of the queries, which have stopped, and asks them no more: Spark is about to end."""
         self._look()
-        self._spark_is_there = False
+        self._spark_alive = False
 
     def finish(self, state: str, reason: str | None = None) -> None:
-        """The process is about to end, in this state."""
+        """Writes that the process ends in this state."""
         self._end.set()
         self._thread.join(timeout=_PATIENCE_SECONDS)
-        if not self._thread.is_alive():  # else the file system answers no more, and would keep us too
-            self._table.flush(self._now(), at_once=True)
+        if not self._thread.is_alive():  # else the file system hangs, and would hang this thread too
+            self._table.flush(_now_ms(), at_once=True)
             self._write_status(state, reason)
 
     def _work(self) -> None:
         while not self._end.wait(_LOOK_SECONDS):
             try:
                 self._look()
-                self._table.flush(self._now())
-                if self._now() - self._status_ms >= _STATUS_MS:
+                self._table.flush(_now_ms())
+                if _now_ms() - self._status_ms >= _STATUS_MS:
                     self._refresh()
                     self._write_status(status.RUNNING, None)
-            except Exception as error:  # noqa: BLE001, PERF203 - without this thread nobody would say anything any more
+            except Exception as error:  # noqa: BLE001, PERF203 - the thread must live on
                 self._complain(f"{type(error).__name__}: {error}")
-
-    # Looking.
 
     def _look(self) -> None:
         with self._looking:
-            for name, watched in self._watched.items() if self._spark_is_there else ():
+            for name, state in self._queries.items() if self._spark_alive else ():
                 try:
-                    self._look_at(name, watched)
-                except Exception:  # noqa: BLE001, PERF203 - a JVM that is gone: the pipeline tells
-                    watched.active = False
+                    self._look_at(name, state)
+                except Exception:  # noqa: BLE001, PERF203 - the JVM is gone: the pipeline reports it
+                    state.active = False
 
-    def _look_at(self, name: str, watched: _Watched) -> None:
-        query = watched.query
-        watched.active = query.isActive
-        for progress in finished_progress(query, watched.batch_id):
-            watched.batch_id = progress["batchId"]
-            watched.sources = progress["sources"]
-            watched.lag_events = self._backlog.rows(watched.sources)
-            counts = self.tally.batch_counts(name, watched.batch_id)
-            watched.waiting_since_ms = None
+    def _look_at(self, name: str, state: _QueryState) -> None:
+        query = state.query
+        state.active = query.isActive
+        for progress in finished_progress(query, state.batch_id):
+            state.batch_id = progress["batchId"]
+            state.sources = progress["sources"]
+            state.lag_events = self._backlog.rows(state.sources)
+            counts = self.tally.batch_counts(name, state.batch_id)
+            state.waiting_since_ms = None
             if not progress["numInputRows"]:
                 continue
-            lag_bytes = self._unread() if name == "ingest" else None
+            lag_bytes = self._unread_bytes() if name == "ingest" else None
             self._memory = measured(self._jvm)
-            row = batch_health(name, progress, counts, lag_events=watched.lag_events, lag_bytes=lag_bytes, memory=self._memory)
-            watched.finished_ms = row.at
+            row = batch_health(name, progress, counts, lag_events=state.lag_events, lag_bytes=lag_bytes, memory=self._memory)
+            state.finished_ms = row.at
             self._table.add(row)
             self.tally.finished(row)
-        doing = query.status
-        if (doing["isTriggerActive"] and doing["isDataAvailable"]) or watched.lag_events:
-            watched.waiting_since_ms = watched.waiting_since_ms or self._now()
+        query_status = query.status
+        if (query_status["isTriggerActive"] and query_status["isDataAvailable"]) or state.lag_events:
+            state.waiting_since_ms = state.waiting_since_ms or _now_ms()
         else:
-            watched.waiting_since_ms = None
+            state.waiting_since_ms = None
 
     def _refresh(self) -> None:
-        """What changes while no micro-batch ends."""
+        """Measures what changes while no micro-batch ends."""
         self._memory = measured(self._jvm)
-        for watched in self._watched.values():
-            if watched.sources:
-                watched.lag_events = self._backlog.rows(watched.sources)
+        for state in self._queries.values():
+            if state.sources:
+                state.lag_events = self._backlog.rows(state.sources)
 
     def _write_status(self, state: str, reason: str | None) -> None:
-        self._status_ms = self._now()
+        self._status_ms = _now_ms()
         try:
             status.write(self._house.status, self.status(state, reason))
             problem = self._table.problem
@@ -208,30 +190,28 @@ class Watch(Collector):
             self._complain(problem)
 
     def _complain(self, problem: str) -> None:
-        if not self._told:
-            self._told = True
+        if not self._warned:
+            self._warned = True
             self._warn(f"the pipeline's own health cannot be written ({printable(problem, 400)}); the pipeline goes on")
 
     def status(self, state: str = status.RUNNING, reason: str | None = None) -> Status:
-        """What the process says of itself now."""
+        """The process at present."""
         queries = tuple(
-            QueryStatus(name, watched.active, watched.finished_ms, watched.waiting_since_ms, watched.lag_events)
-            for name, watched in self._watched.items()
+            QueryStatus(name, query.active, query.finished_ms, query.waiting_since_ms, query.lag_events)
+            for name, query in self._queries.items()
         )
         return Status(
             pid=os.getpid(),
             state=state,
             once=self._once,
             started_ms=self._started_ms,
-            at_ms=self._now(),
+            at_ms=_now_ms(),
             stopping=self._interrupted(),
             reason=reason,
             unwritten=self._table.problem,
-            lag_bytes=self._unread(),
+            lag_bytes=self._unread_bytes(),
             queries=queries,
         )
-
-    # Metrics.
 
     def collect(self) -> Iterator[Metric]:
         """All metrics, as prometheus_client asks for them."""
@@ -239,7 +219,7 @@ class Watch(Collector):
         newest = self.tally.newest("track")
         lag_ms = newest.lag_ms if newest is not None else None
         samples: dict[str, dict[tuple[str, ...], float | None]] = {
-            "rebalance_build_info": {(_version(),): 1},
+            "rebalance_build_info": {(version(),): 1},
             "rebalance_start_time_seconds": {(): now.started_ms / 1_000},
             "rebalance_query_active": {(query.query,): query.active for query in now.queries},
             "rebalance_lag_events": {(query.query,): query.lag_events for query in now.queries},
@@ -272,8 +252,5 @@ def _executed(durations: Mapping[str, int]) -> bool:
     return "addBatch" in durations
 
 
-def _version() -> str:
-    try:
-        return version("kafka-rebalance")
-    except PackageNotFoundError:  # run from a folder that was never installed
-        return "unknown"
+def _now_ms() -> int:
+    return time.time_ns() // 1_000_000

@@ -1,4 +1,4 @@
-"""The JVM of Spark as a part of a command: is there a Java, where does its log go, what does it say if it fails."""
+"""The JVM of Spark as a part of a command: its start, its log, its lock on the lakehouse, and how it ended."""
 
 from __future__ import annotations
 
@@ -14,27 +14,24 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
+from pyspark.logger import PySparkLogger
+
 from jobs.common.errors import QueryFailedError, UserError
 from jobs.common.failures import root_cause
 from jobs.lakehouse.folder import Lakehouse
-
-if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
+from jobs.pipeline.session import local_defaults, spark_session
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 _ENDING_SECONDS: Final = 1.0
-"""From the first sign that a JVM is gone to its end as a process."""
+"""From the first sign that a JVM has gone to its end as a process."""
+_LOCK_SECONDS: Final = 60
 
 
 @contextmanager
 def started_spark(house: Lakehouse, given: SparkSession | None, *, short_run: bool) -> Iterator[SparkSession]:
-    """A session that works on this lakehouse alone; ended afterwards unless it was given."""
-    from pyspark.logger import PySparkLogger
-
-    from jobs.pipeline.session import spark_session
-
+    """A session that works on this lakehouse alone. Stopped afterwards, unless it was given."""
     if given is not None:
         session = given
     else:
@@ -45,7 +42,7 @@ def started_spark(house: Lakehouse, given: SparkSession | None, *, short_run: bo
         except Exception as error:
             raise QueryFailedError("starting Spark", root_cause(error), errors) from error
         _keep_tracebacks(session, errors)
-    # It prints errors, a page each and as JSON; the one line that is for the user comes from us.
+    # This logger prints each error as a page of JSON; the command prints the one line for the user.
     PySparkLogger.getLogger("DataFrameQueryContextLogger").disabled = True
     lock: Any = hold_in_jvm(session, house)
     try:
@@ -57,16 +54,14 @@ def started_spark(house: Lakehouse, given: SparkSession | None, *, short_run: bo
 
 
 def _log_to(log: Path, *, short_run: bool) -> dict[str, str]:
-    """Spark's own log in the lakehouse, where whoever looks for the reason of a failure looks first."""
-    from jobs.pipeline.session import local_defaults
-
+    """Settings that write Spark's log into the lakehouse."""
     options = local_defaults(short_run=short_run)["spark.driver.extraJavaOptions"]
     return {"spark.driver.extraJavaOptions": f'{options} "-Drebalance.log={log.resolve()}"'}
 
 
 @contextmanager
 def _stderr_to(path: Path) -> Iterator[None]:
-    """What the JVM, started in here, writes to its stderr goes to a file for as long as it lives."""
+    """A JVM that is started inside writes its stderr to this file for as long as it lives."""
     sys.stderr.flush()
     saved = os.dup(2)
     try:
@@ -79,7 +74,7 @@ def _stderr_to(path: Path) -> Iterator[None]:
 
 
 def _keep_tracebacks(session: SparkSession, path: Path) -> None:
-    """What Python's side of Spark has to say when the JVM goes, pages of it, goes to a file too."""
+    """Writes the pages that PySpark logs when the JVM goes to a file too."""
     logging.getLogger().addHandler(logging.FileHandler(path, delay=True))
     server: Any = getattr(session.sparkContext, "_accumulatorServer", None)
     if server is not None:
@@ -87,8 +82,8 @@ def _keep_tracebacks(session: SparkSession, path: Path) -> None:
 
 
 def jvm_end(session: SparkSession) -> str:
-    """How the JVM that we started ended, and what to do; empty if it lives."""
-    process: Any = getattr(session.sparkContext._gateway, "proc", None)  # noqa: SLF001 - PySpark tells it nowhere else
+    """How the JVM that this process started ended, and what to do; empty if it lives."""
+    process: Any = getattr(session.sparkContext._gateway, "proc", None)  # noqa: SLF001 - PySpark has no public way to it
     try:
         code = process.wait(_ENDING_SECONDS) if process is not None else None
     except subprocess.TimeoutExpired:
@@ -101,26 +96,23 @@ def jvm_end(session: SparkSession) -> str:
 
 
 def _quietly(close: Any) -> None:
-    """Ends something in a JVM that may be gone."""
+    """Closes an object of a JVM that may have gone."""
     try:
         close()
     except Exception:  # noqa: BLE001
         return
 
 
-_JVM_LOCK_SECONDS: Final = 60
-
-
 def hold_in_jvm(spark: SparkSession, lakehouse: Lakehouse) -> object:
     """Lets the JVM hold a lock as well, for as long as the result is kept.
 
-    After a kill -9 of this process its JVM lives on for a moment and may still be writing, while our own lock is gone.
-    A Java lock and flock do not see each other, so both can be had on one file.
+    After a kill -9 of this process its JVM lives on for a moment and may still write, while the lock of this process is gone.
+    A Java lock and flock do not see each other, so one file can have both.
     """
     jvm: Any = spark._jvm  # noqa: SLF001 - the way to Java that PySpark has
     file = jvm.java.io.RandomAccessFile(str(lakehouse.lock.resolve()), "rw")
     channel = file.getChannel()
-    deadline = time.monotonic() + _JVM_LOCK_SECONDS
+    deadline = time.monotonic() + _LOCK_SECONDS
     while channel.tryLock() is None:
         if time.monotonic() > deadline:
             raise UserError(f"the Spark of an earlier run is still working in the lakehouse {lakehouse.folder}")

@@ -91,41 +91,30 @@ def read_group_events(spark: SparkSession, table: Path) -> DataFrame:
 
 def _batch_writer(lakehouse: Path, observer: Observer | None) -> Callable[[DataFrame, int], None]:
     def write_batch(batch: DataFrame, batch_id: int) -> None:
-        # Collected once: what leaves the tracker is small, and to use `batch` again would run the tracker again.
-        finished = batch.toArrow().to_pylist()
-        counts = {}
+        rows: dict[str, list[dict[str, Any]]] = {name: [] for name in (shards.SUMMARY, *TRACK_TABLES)}
+        # Collected once: the tracker's output is small, and another use of `batch` would run the tracker again.
+        for row in batch.toArrow().to_pylist():
+            rows[row["table"]].append({**json.loads(row["row"]), "cluster": row["cluster"]})
         for name, schema in TRACK_TABLES.items():
-            rows = [row for row in finished if row["table"] == name]
-            counts[name] = len(rows)
-            if rows:
-                tables.append(tables.table_path(lakehouse, name), to_arrow(rows, schema, batch_id), APP_ID, batch_id)
+            if rows[name]:
+                tables.append(tables.table_path(lakehouse, name), to_arrow(rows[name], schema, batch_id), APP_ID, batch_id)
         if observer is not None:
-            observer(TrackedBatch(batch_id, counts, _summaries(finished), _divergences(finished)))
+            counts = {name: len(rows[name]) for name in TRACK_TABLES}
+            summaries = {(summary["cluster"], summary["shard"]): summary for summary in rows[shards.SUMMARY]}
+            divergences = Counter(row["cluster"] for row in rows[names.FINDINGS] if row["code"] == MODEL_DIVERGENCE.code)
+            observer(TrackedBatch(batch_id, counts, summaries, divergences))
 
     return write_batch
 
 
-def to_arrow(rows: Iterable[Mapping[str, str]], schema: StructType, batch_id: int) -> pa.Table:
-    """Finished rows of one table (cluster, row as JSON), typed by its schema. A missing column is an error."""
+def to_arrow(rows: Iterable[Mapping[str, Any]], schema: StructType, batch_id: int) -> pa.Table:
+    """Rows of one table, their times in milliseconds, typed by its schema. A missing column is an error."""
     times = [field.name for field in schema if isinstance(field.dataType, TimestampType)]
     typed = []
     for row in rows:
-        values: dict[str, Any] = json.loads(row["row"])
-        for name in times:
-            if values[name] is not None:
-                values[name] *= 1_000  # milliseconds to microseconds
-        typed.append({**values, "cluster": row["cluster"], "batch_id": batch_id})
+        microseconds = {name: row[name] * 1_000 for name in times if row[name] is not None}
+        typed.append({**row, **microseconds, "batch_id": batch_id})
     for name in schema.fieldNames():
         if any(name not in values for values in typed):
             raise KeyError(f"the tracker left out column {name}")
     return pa.Table.from_pylist(typed, schema=to_arrow_schema(schema))
-
-
-def _summaries(finished: Iterable[Mapping[str, str]]) -> dict[tuple[str, int], Mapping[str, int]]:
-    parsed = ((row["cluster"], json.loads(row["row"])) for row in finished if row["table"] == shards.SUMMARY)
-    return {(cluster, summary["shard"]): summary for cluster, summary in parsed}
-
-
-def _divergences(finished: Iterable[Mapping[str, str]]) -> Counter[str]:
-    found = (row for row in finished if row["table"] == names.FINDINGS)
-    return Counter(row["cluster"] for row in found if json.loads(row["row"])["code"] == MODEL_DIVERGENCE.code)

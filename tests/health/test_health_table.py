@@ -162,7 +162,7 @@ PROGRESS = {
 
 
 def test_a_row_says_what_spark_and_the_query_say():
-    counted = BatchCounts(input_rows=100, output_rows=4, event_ms=NOW - 6_000)
+    counted = BatchCounts(input_rows=100, output_rows=4, event_time=NOW - 6_000)
     row = batch_health("track", PROGRESS, counted, lag_events=12, lag_bytes=None, memory=Memory(1, 2, 3))
     assert row == BatchHealth(
         at=NOW,
@@ -203,7 +203,7 @@ def test_shards_that_a_micro_batch_does_not_touch_keep_what_they_had():
     tally.tracked("track", batch(0, shard=0, late=5))
     tally.tracked("track", batch(1, shard=1, late=2, at_ms=NOW - 1, groups=7, divergences=1))
     counted = tally.batch_counts("track", 1)
-    assert counted == BatchCounts(output_rows=4, late_events=2, divergences=1, event_ms=NOW, groups=9, held_events=2, state_bytes=200)
+    assert counted == BatchCounts(output_rows=4, late_events=2, divergences=1, event_time=NOW, groups=9, held_events=2, state_bytes=200)
     assert tally.batch_counts("track", 1) == tally.batch_counts("track", 0) == BatchCounts()  # told once; older ones are forgotten
 
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import json
-
 from pyspark.sql.types import ArrayType, IntegerType, LongType, StringType, TimestampType
 
 from jobs.lakehouse import tables
@@ -22,7 +20,7 @@ def row(table, **values):
     full = {field.name: None if field.nullable else empty[type(field.dataType)] for field in fields}
     full |= {field.name: [] for field in fields if isinstance(field.dataType, ArrayType)}
     full |= {"evidence": "[]"} if "evidence" in full else {}
-    return {"cluster": "c", "table": table, "row": json.dumps(full | values)}
+    return full | values | {"cluster": "c", "table": table}
 
 
 def empty_lakehouse(folder):
