@@ -7,11 +7,11 @@ from typing import Any, Final
 
 from coordinator_model.diagnosis import catalogue
 from coordinator_model.diagnosis.cost import Cost
-from coordinator_model.diagnosis.findings import NOBODY, emit, or_none, seconds
+from coordinator_model.diagnosis.findings import NOBODY, emit, seconds
 from coordinator_model.states import State
 from coordinator_model.view import reasons
 from coordinator_model.view.emit import Emitter
-from coordinator_model.view.rows import Ref
+from coordinator_model.view.rows import Ref, or_none
 from coordinator_model.view.view import PastRebalance, Rebalance, RebalanceTrigger
 
 QUIET_MS: Final = 60_000

@@ -8,7 +8,7 @@ from typing import Any, Final
 
 from coordinator_model.diagnosis.catalogue import Text
 from coordinator_model.view.emit import Emitter
-from coordinator_model.view.rows import FINDINGS, Ref, evidence_json
+from coordinator_model.view.rows import FINDINGS, Ref, evidence_json, or_none
 
 Client = tuple[str, str, str]
 """Member id, client id and host: the client that a finding is about."""
@@ -61,11 +61,6 @@ def first_time(g: Emitter, text: Text, member_id: str, generation: int) -> bool:
 def seconds(ms: int) -> str:
     """A duration for people."""
     return f"{ms / 1000:g} s"
-
-
-def or_none(value: int) -> int | None:
-    """A number for a nullable column or for `details`: None where it is unknown."""
-    return value if value >= 0 else None
 
 
 def current(value: int) -> str:

@@ -5,12 +5,12 @@ from __future__ import annotations
 from typing import Final
 
 from coordinator_model.diagnosis import catalogue
-from coordinator_model.diagnosis.findings import current, emit, or_none, seconds
+from coordinator_model.diagnosis.findings import current, emit, seconds
 from coordinator_model.diagnosis.incidents import SPAN_MS
 from coordinator_model.states import State
 from coordinator_model.view import reasons
 from coordinator_model.view.emit import Emitter
-from coordinator_model.view.rows import Ref
+from coordinator_model.view.rows import Ref, or_none
 from coordinator_model.view.view import EndedMembership, Rebalance
 
 SLOW_MS: Final = 5_000

@@ -6,12 +6,12 @@ from collections.abc import Callable
 from typing import Any, Final
 
 from coordinator_model.diagnosis import catalogue
-from coordinator_model.diagnosis.findings import current, emit, first_time, or_none, seconds
+from coordinator_model.diagnosis.findings import current, emit, first_time, seconds
 from coordinator_model.errors import Error
 from coordinator_model.events import HEARTBEAT, OFFSET_COMMIT, TXN_OFFSET_COMMIT, Event
 from coordinator_model.view import reasons
 from coordinator_model.view.emit import Emitter
-from coordinator_model.view.rows import ref
+from coordinator_model.view.rows import or_none, ref
 from coordinator_model.view.view import EndedMembership
 
 OWN_LEAVE_MS: Final = 10_000

@@ -6,9 +6,9 @@ import json
 from typing import Any
 
 from coordinator_model.diagnosis import catalogue
-from coordinator_model.diagnosis.findings import current, details_json, emit, or_none, row, seconds
+from coordinator_model.diagnosis.findings import current, details_json, emit, row, seconds
 from coordinator_model.view.emit import Emitter
-from coordinator_model.view.rows import Ref, evidence_json, refs
+from coordinator_model.view.rows import Ref, evidence_json, or_none, refs
 from coordinator_model.view.view import ObservedMember
 
 

@@ -1,4 +1,4 @@
-"""What the coordinator's own log tells of a group: one handler per kind of line. Its times are exact."""
+"""What the coordinator's own log shows of a group: one handler for each kind of line. Its times are exact."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def preparing_rebalance(g: Emitter, event: Event) -> None:
     trigger = _named_by_reason(g, event, cause)
     running = view.open
     if running is not None and running.joined_ms < 0 and not running.exact:
-        # Requests showed it first: the line confirms it and gives the exact time.
+        # Requests showed the rebalance first: the line confirms it and gives the exact time.
         running.started_ms, running.exact, running.cause, running.named = event.at_ms, True, trigger.cause, trigger.member_id
         running.triggers.insert(0, trigger)
         running.evidence.append(ref(event))
@@ -31,18 +31,11 @@ def preparing_rebalance(g: Emitter, event: Event) -> None:
     view.generation = max(view.generation, event.generation)
     if trigger.cause == reasons.SYNC_TIMEOUT:
         for entry in event.members or (MemberEntry(event.member_id, "", 0, "", None),):
-            if entry.member_id in view.members:  # no line of its own says that it went
+            if entry.member_id in view.members:  # no line of its own reports the removal
                 membership.remove(g, entry.member_id, event.at_ms, reasons.SYNC_TIMEOUT, [ref(event)])
-    phases.open_rebalance(
-        g,
-        event.at_ms,
-        exact=True,
-        old_generation=event.generation,
-        trigger=trigger,
-        cause=trigger.cause,
-        signs=[ref(event)],
-    )
-    if trigger.cause == reasons.MEMBER_JOINED and event.member_id:
+    signs, cause = [ref(event)], trigger.cause
+    phases.open_rebalance(g, event.at_ms, exact=True, old_generation=event.generation, trigger=trigger, cause=cause, signs=signs)
+    if cause == reasons.MEMBER_JOINED and event.member_id:
         member = membership.add(g, event.member_id, event.at_ms)
         member.instance_id = event.instance_id or member.instance_id
 
@@ -56,7 +49,7 @@ def stabilized(g: Emitter, event: Event) -> None:
     running.joined_ms = event.at_ms
     view.member_count = running.count_after = event.member_count
     for member_id, at_ms in list(view.pending.items()):
-        # Scala brokers do not log at INFO that a pending id joined: ids not used by now stay out if the count says so.
+        # Scala brokers do not log at INFO that a pending id joined: the count shows whether one that is unused so far did.
         if len(view.members) < event.member_count:
             membership.add(g, member_id, at_ms)
     view.complete = len(view.members) == event.member_count
@@ -82,30 +75,22 @@ def group_empty(g: Emitter, event: Event) -> None:
     phases.emptied(g, event.at_ms, event.generation, signs=[ref(event)])
 
 
-def member_failed(g: Emitter, event: Event) -> None:
-    """The session of a member ran out (onExpireHeartbeat)."""
-    _removed(g, event, event.member_id, reasons.SESSION_TIMEOUT)
-
-
 def member_left(g: Emitter, event: Event) -> None:
     """A member left by LeaveGroup; the line carries the client's reason (KIP-800)."""
     endings.member_left(g, event, event.member_id, event.reason, by_admin=False)
 
 
-def members_not_rejoined(g: Emitter, event: Event) -> None:
-    """Dynamic members that did not send JoinGroup before the join timer ran out."""
-    for entry in event.members:
-        _removed(g, event, entry.member_id, reasons.JOIN_TIMEOUT)
-
-
-def members_not_synced(g: Emitter, event: Event) -> None:
-    """Members that did not send SyncGroup in time (Kafka 2.8+)."""
-    for entry in event.members:
-        _removed(g, event, entry.member_id, reasons.SYNC_TIMEOUT)
+def members_removed(g: Emitter, event: Event) -> None:
+    """The coordinator removed members that did not heartbeat, send JoinGroup or (Kafka 2.8+) send SyncGroup in time."""
+    cause = _REMOVALS[event.kind]
+    for member_id in [entry.member_id for entry in event.members] if event.kind != kinds.MEMBER_FAILED else [event.member_id]:
+        ended = membership.remove(g, member_id, event.at_ms, cause, [ref(event)])
+        if ended is not None:
+            phases.add_trigger(g, membership.trigger_of(ended, cause, "", event.at_ms))
 
 
 def member_id_issued(g: Emitter, event: Event) -> None:
-    """MEMBER_ID_REQUIRED: an id handed out, not a member yet (KIP-394)."""
+    """MEMBER_ID_REQUIRED: an id was issued; it is no member yet (KIP-394)."""
     _note_state(g, event)
     if event.member_id not in g.view.members:
         g.view.pending[event.member_id] = event.at_ms
@@ -121,28 +106,22 @@ def member_added(g: Emitter, event: Event) -> None:
 
 
 def pending_member_gone(g: Emitter, event: Event) -> None:
-    """An id that was handed out and never used."""
+    """An issued id was never used."""
     g.view.pending.pop(event.member_id, None)
 
 
 def static_member_replaced(g: Emitter, event: Event) -> None:
-    """A static member came back under a new id. Where a request log shows its JoinGroup, that tells both ids."""
+    """A static member rejoined under a new id. Where a request log shows its JoinGroup, that has both ids."""
     old = g.view.members.get(event.member_id)
-    if old is not None and not old.sessions_seen:
-        membership.remove(g, event.member_id, event.at_ms, reasons.REPLACED, [ref(event)])
-        if event.answer_member_id:
-            membership.add(g, event.answer_member_id, event.at_ms).instance_id = event.instance_id
-    elif old is None:
-        membership.remove(g, event.member_id, event.at_ms, reasons.REPLACED, [ref(event)])
-
-
-def instance_fenced(g: Emitter, event: Event) -> None:
-    """A request with the instance id of another member."""
-    refusals.fenced_instance(g, event)
+    if old is not None and old.sessions_seen:
+        return
+    membership.remove(g, event.member_id, event.at_ms, reasons.REPLACED, [ref(event)])
+    if old is not None and event.answer_member_id:
+        membership.add(g, event.answer_member_id, event.at_ms).instance_id = event.instance_id
 
 
 def member_loaded(g: Emitter, event: Event) -> None:
-    """A member read back from __consumer_offsets. Every stored generation is logged: the newest counts."""
+    """A member was read back from __consumer_offsets. The coordinator logs every stored generation: the newest counts."""
     view = g.view
     member = view.members.get(event.member_id)
     if member is not None:
@@ -155,7 +134,7 @@ def member_loaded(g: Emitter, event: Event) -> None:
 
 
 def group_loaded(g: Emitter, event: Event) -> None:
-    """A coordinator took the group over from the log of its partition: Stable if it has members, else Empty."""
+    """A coordinator loaded the group from the log of its partition: Stable if it has members, else Empty."""
     view = g.view
     if event.generation >= 0:
         view.generation = event.generation
@@ -176,7 +155,7 @@ def group_unloaded(g: Emitter, event: Event) -> None:
 
 
 def groups_cleaned(g: Emitter, event: Event) -> None:
-    """Expired offsets were removed in the partition of this group alone: an Empty one goes with the last of them (KIP-211)."""
+    """Expired offsets were removed in the partition of this group alone: an Empty group is removed with its last offset (KIP-211)."""
     if g.view.state is State.EMPTY and event.member_count > 0:
         endings.group_removed(g, event, phases.OFFSETS_EXPIRED)
 
@@ -189,26 +168,21 @@ def group_converted(g: Emitter, event: Event) -> None:
         endings.became_consumer_group(g, event)
 
 
-def consumer_group_log(g: Emitter, event: Event) -> None:
-    """A line of a KIP-848 group."""
-    endings.became_consumer_group(g, event)
-
-
 HANDLERS: Final[dict[str, Callable[[Emitter, Event], None]]] = {
     kinds.PREPARING_REBALANCE: preparing_rebalance,
     kinds.STABILIZED: stabilized,
     kinds.ASSIGNMENT_RECEIVED: assignment_received,
     kinds.GROUP_EMPTY: group_empty,
-    kinds.MEMBER_FAILED: member_failed,
+    kinds.MEMBER_FAILED: members_removed,
     kinds.MEMBER_LEFT: member_left,
     kinds.PENDING_MEMBER_LEFT: pending_member_gone,
     kinds.PENDING_MEMBER_EXPIRED: pending_member_gone,
     kinds.MEMBER_ID_ISSUED: member_id_issued,
     kinds.MEMBER_ADDED: member_added,
     kinds.STATIC_MEMBER_REPLACED: static_member_replaced,
-    kinds.INSTANCE_FENCED: instance_fenced,
-    kinds.MEMBERS_NOT_REJOINED: members_not_rejoined,
-    kinds.MEMBERS_NOT_SYNCED: members_not_synced,
+    kinds.INSTANCE_FENCED: refusals.fenced_instance,
+    kinds.MEMBERS_NOT_REJOINED: members_removed,
+    kinds.MEMBERS_NOT_SYNCED: members_removed,
     kinds.MEMBER_LOADED: member_loaded,
     kinds.GROUP_LOADED: group_loaded,
     kinds.GROUP_UNLOADED: group_unloaded,
@@ -216,51 +190,41 @@ HANDLERS: Final[dict[str, Callable[[Emitter, Event], None]]] = {
     kinds.GROUP_DEAD: endings.group_removed,
     kinds.GROUPS_DELETED: endings.group_removed,
     kinds.GROUP_CONVERTED: group_converted,
-    kinds.CONSUMER_GROUP_LOG: consumer_group_log,
+    kinds.CONSUMER_GROUP_LOG: endings.became_consumer_group,
 }
-"""Lines without a handler change nothing."""
+"""Other kinds of lines change nothing."""
+
+_REMOVALS: Final = {
+    kinds.MEMBER_FAILED: reasons.SESSION_TIMEOUT,
+    kinds.MEMBERS_NOT_REJOINED: reasons.JOIN_TIMEOUT,
+    kinds.MEMBERS_NOT_SYNCED: reasons.SYNC_TIMEOUT,
+}
 
 
 def _note_state(g: Emitter, event: Event) -> None:
-    """The line names the state of the group: proof where nothing else told it."""
+    """Takes the group's state from a line that names it, where no other line showed it."""
     view = g.view
     if view.state is None and event.state in (State.EMPTY.value, State.STABLE.value):
         view.state = State(event.state)
         view.complete = view.state is State.EMPTY
 
 
-def _removed(g: Emitter, event: Event, member_id: str, cause: str) -> None:
-    gone = membership.remove(g, member_id, event.at_ms, cause, [ref(event)])
-    if gone is not None:
-        phases.add_trigger(g, membership.trigger_of(gone, cause, "", event.at_ms))
-
-
 def _named_by_reason(g: Emitter, event: Event, cause: str) -> RebalanceTrigger:
-    """The trigger that the reason text names, with what is known of its member."""
-    view = g.view
-    known = next((t for t in reversed(view.unclaimed) if t.member_id == event.member_id and t.member_id), None)
-    if known is None and not event.member_id and cause == reasons.MEMBER_LEFT:  # 4.x names nobody who was removed by instance id
-        known = next((t for t in reversed(view.unclaimed) if t.cause in (reasons.MEMBER_LEFT, reasons.ADMIN_REMOVED)), None)
-    words = reasons.client_reason(event.reason)
-    if known is not None:
-        # Java writes the client's reason for leaving on the member's own line only.
-        if cause == reasons.MEMBER_LEFT:
-            cause = known.cause
-        known.cause = cause
-        known.reason = event.reason
-        return known
-    member = view.members.get(event.member_id)
-    gone = view.ended_membership(event.member_id)
-    if member is not None and cause == reasons.MEMBER_REJOINED and event.member_id == view.leader_id:
-        cause = reasons.of_rejoin(words, is_leader=True)
-    who = member or gone
+    """The trigger that the coordinator's reason names, with what is known of its member."""
+    view, member_id = g.view, event.member_id
+    trigger = next((t for t in reversed(view.unclaimed) if t.member_id == member_id and t.member_id), None)
+    if trigger is None and not member_id and cause == reasons.MEMBER_LEFT:  # 4.x names no member that was removed by instance id
+        trigger = next((t for t in reversed(view.unclaimed) if t.cause in (reasons.MEMBER_LEFT, reasons.ADMIN_REMOVED)), None)
+    if trigger is not None:
+        if cause != reasons.MEMBER_LEFT:  # Java writes the client's reason for leaving only on the member's own line
+            trigger.cause = cause
+        trigger.reason = event.reason
+        return trigger
+    if member_id in view.members and cause == reasons.MEMBER_REJOINED and member_id == view.leader_id:
+        cause = reasons.of_rejoin(reasons.client_reason(event.reason), is_leader=True)
+    instance_id, client_id, client_host = view.identity(member_id)
+    if member_id not in view.members and view.ended_membership(member_id) is None:
+        client_id = client_in(member_id, event.instance_id)
     return RebalanceTrigger(
-        event.at_ms,
-        cause,
-        event.member_id,
-        event.instance_id or (who.instance_id if who else ""),
-        member.client_name() if member else gone.client_id if gone else client_in(event.member_id, event.instance_id),
-        who.client_host if who else "",
-        event.reason,
-        ref(event),
+        event.at_ms, cause, member_id, event.instance_id or instance_id, client_id, client_host, event.reason, ref(event)
     )

@@ -12,7 +12,7 @@ from coordinator_model.diagnosis import bursts, causes, cost, joiners, margins
 from coordinator_model.states import State
 from coordinator_model.view import reasons
 from coordinator_model.view.emit import Emitter
-from coordinator_model.view.rows import GROUP_TRANSITIONS, REBALANCES, Ref, evidence_json
+from coordinator_model.view.rows import GROUP_TRANSITIONS, REBALANCES, Ref, evidence_json, or_none
 from coordinator_model.view.view import Rebalance, RebalanceTrigger
 
 COMPLETED: Final = "COMPLETED"
@@ -41,7 +41,7 @@ def write(g: Emitter, rebalance: Rebalance) -> None:
     culprit.instance_id, culprit.client_id = known[0] or culprit.instance_id, known[1] or culprit.client_id
     culprit.client_host = known[2] or culprit.client_host
     open_start = rebalance.bounded and not rebalance.exact
-    joined_ms = _or_none(rebalance.joined_ms)
+    joined_ms = or_none(rebalance.joined_ms)
     if open_start and rebalance.generation < 0:
         joined_ms = None  # a poll shows the end of both phases at once
     g.view.unowned = cost.carry(g.view.unowned, rebalance)
@@ -51,7 +51,7 @@ def write(g: Emitter, rebalance: Rebalance) -> None:
     first_fetch_ms, first_fetch_member_id = _last_to_start(rebalance)
     g.emit(
         REBALANCES,
-        generation=_or_none(rebalance.generation),
+        generation=or_none(rebalance.generation),
         started_at=rebalance.started_ms,
         joined_at=joined_ms,
         ended_at=rebalance.ended_ms,
@@ -65,8 +65,8 @@ def write(g: Emitter, rebalance: Rebalance) -> None:
         instance_id=culprit.instance_id or None,
         client_id=culprit.client_id or None,
         client_host=culprit.client_host or None,
-        members_before=_or_none(rebalance.count_before),
-        members_after=_or_none(rebalance.count_after),
+        members_before=or_none(rebalance.count_before),
+        members_after=or_none(rebalance.count_after),
         joined=sorted(rebalance.added),
         left=sorted(rebalance.departed),
         slowest_member_id=slowest or None,
@@ -76,7 +76,7 @@ def write(g: Emitter, rebalance: Rebalance) -> None:
         partitions_moved=price.moved,
         unavailable_partition_ms=price.unavailable_ms if not open_start else None,
         evidence=evidence_json([*rebalance.evidence, *([culprit.sign] if culprit.sign else [])]),
-        assignment_ms=_or_none(assigned_in),
+        assignment_ms=or_none(assigned_in),
         first_fetch_ms=first_fetch_ms,
         first_fetch_member_id=first_fetch_member_id,
     )
@@ -117,7 +117,7 @@ def write_transition(
         at=at_ms,
         from_state=from_state.value,
         to_state=to_state.value,
-        generation=_or_none(generation),
+        generation=or_none(generation),
         trigger=trigger,
         member_id=(culprit.member_id or None) if culprit else None,
         client_id=(culprit.client_id or None) if culprit else None,
@@ -152,10 +152,6 @@ def _last_to_start(rebalance: Rebalance) -> tuple[int, str] | tuple[None, None]:
     """How long the slowest member took from its assignment to its first OffsetFetch, and which member that is."""
     took = [(rebalance.fetched[m] - rebalance.synced[m], m) for m in given_partitions(rebalance) if m in rebalance.fetched]
     return max(took) if took else (None, None)
-
-
-def _or_none(value: int) -> int | None:
-    return value if value >= 0 else None
 
 
 def _culprit(rebalance: Rebalance) -> RebalanceTrigger:

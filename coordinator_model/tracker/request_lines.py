@@ -37,7 +37,7 @@ def heartbeat(g: Emitter, event: Event) -> None:
         _follow_generation(g, event)
         member = membership.add(g, event.member_id, event.received_ms, event)
         margins.check_heartbeat(g, member, event)
-        membership.alive(member, event)
+        membership.renew(member, event)
         if event.received_ms > member.beat_ms:  # two in one millisecond are copies of one line
             member.heartbeats += 1
             member.beat_ms = event.received_ms
@@ -57,7 +57,7 @@ def offset_commit(g: Emitter, event: Event) -> None:
         refusals.judge(g, event)
     elif event.kind == kinds.OFFSET_COMMIT and event.generation >= 0 and event.member_id in g.view.members:
         member = g.view.members[event.member_id]
-        membership.alive(member, event)
+        membership.renew(member, event)
         member.commit_ms = max(member.commit_ms, event.received_ms)
         membership.learn(member, event)
 

@@ -1,4 +1,4 @@
-"""What the tracker says: rows of the four tables, and the evidence that each row carries."""
+"""What the tracker writes: rows of four tables, each with its evidence."""
 
 from __future__ import annotations
 
@@ -13,18 +13,18 @@ REBALANCES: Final = "rebalances"
 MEMBER_SESSIONS: Final = "member_sessions"
 FINDINGS: Final = "findings"
 
-MAX_EVIDENCE: Final = 16  # lines named by one row: enough to prove it, few enough to read
+MAX_EVIDENCE: Final = 16  # lines that one row names: enough to prove it, few enough to read
 
 
 class Row(NamedTuple):
-    """One finished row. `values` has every column of the table but cluster and batch_id; times are epoch ms."""
+    """One finished row. `values` has every column of the table except cluster and batch_id; times are epoch ms."""
 
     table: str
     values: dict[str, Any]
 
 
 class Ref(NamedTuple):
-    """Where a line stands."""
+    """The place of a line."""
 
     source: str
     origin: str
@@ -32,16 +32,21 @@ class Ref(NamedTuple):
 
 
 def ref(event: Event) -> Ref:
-    """The line of an event."""
+    """The place of an event's line."""
     return Ref(event.source, event.origin, event.position)
 
 
 def evidence_json(refs: Iterable[Ref]) -> str:
-    """The `evidence` column: distinct lines in file order, so that the same lines always give the same text."""
+    """The `evidence` column: distinct lines in the order of the files, so that the same lines always give the same text."""
     distinct = sorted(set(refs), key=lambda r: (r.source, r.origin, r.position))[:MAX_EVIDENCE]
     return json.dumps([r._asdict() for r in distinct], separators=(",", ":"), ensure_ascii=False)
 
 
 def refs(evidence: str) -> list[Ref]:
-    """The lines that such a column names."""
+    """The lines that an `evidence` column names."""
     return [Ref(**line) for line in json.loads(evidence)]
+
+
+def or_none(value: int) -> int | None:
+    """A number for a nullable column or for `details`: None where it is unknown, -1."""
+    return value if value >= 0 else None
