@@ -174,10 +174,10 @@ class Fleet:
                 self._coordinator(group, at_ms, f"Pending dynamic member with id {effect.member_id} joins group {{group}} in {group.coordinator.state.value} state. Adding to the group now.")  # fmt: skip # noqa: E501
             if isinstance(effect, Transition):
                 self._transition(group, effect, at_ms, cause)
-        for answered in outcome.answers:
-            member, request, asked_ms = group.waiting.pop(answered.ticket)
-            self._request(group, member, request, answered.answer, asked_ms, at_ms)
-            self._answer(group, member, answered.answer, at_ms)
+        for reply in outcome.replies:
+            member, request, asked_ms = group.waiting.pop(reply.ticket)
+            self._request(group, member, request, reply.answer, asked_ms, at_ms)
+            self._answer(group, member, reply.answer, at_ms)
         due = group.coordinator.timers.earliest
         if (outcome.effects or cause is None) and due < at_ms + 10_000:
             self._at(max(due, at_ms + 1), partial(self._look, group))

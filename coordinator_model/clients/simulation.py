@@ -160,9 +160,9 @@ class Simulation:
     def _note(self, outcome: CoordinatorOutcome) -> None:
         for _, effect in outcome.effects:
             self.effects.append((effect.at_ms, effect))
-        for answered in outcome.answers:
-            connection = self._tickets[int(answered.ticket)]
-            self._at(max(answered.at_ms + self.delay_ms, self.now_ms), partial(self._hear, connection, answered.answer))
+        for reply in outcome.replies:
+            connection = self._tickets[int(reply.ticket)]
+            self._at(max(reply.at_ms + self.delay_ms, self.now_ms), partial(self._hear, connection, reply.answer))
             line = self._lines[connection]
             line.popleft()
             if line:

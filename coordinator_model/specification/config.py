@@ -1,9 +1,9 @@
-"""Which Kafka the specification follows, and with which settings.
+"""The Kafka release that the specification follows, and the broker's settings.
 
-Every difference between two releases of the coordinator is one named switch of `KafkaVersion`, so that a handler reads
-like Kafka's own code with the release differences marked where they act. Four releases are measured, step by step:
-0.10.0.1, 0.10.2.2, 3.9.1 (the last Scala coordinator) and 4.2.0 (the Java coordinator). The releases between them
-follow Kafka's sources; the KIP or the release that changed a rule stands beside its switch.
+Every difference between two releases of the coordinator is a switch of `KafkaVersion`, with the release that changed the rule
+beside it. A handler reads like Kafka's own code, with a switch wherever releases differ. Four releases are compared with Kafka
+step by step: 0.10.0.1, 0.10.2.2, 3.9.1 (the last Scala coordinator) and 4.2.0 (the Java coordinator). The rules of the releases
+between them come from Kafka's sources.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ MAX_INT: Final = 2**31 - 1
 
 
 class HashMapKind(Enum):
-    """The hash map that holds the members: its iteration order decides who becomes leader when nothing else does."""
+    """The hash map that holds the members. map_order.py says what its iteration order decides."""
 
     SCALA_2_11 = "scala.collection.mutable.HashMap of Scala 2.11 and 2.12"
     SCALA_2_13 = "scala.collection.mutable.HashMap of Scala 2.13"
@@ -61,27 +61,27 @@ class KafkaVersion:
     member_map: HashMapKind = field(
         metadata=changing(HashMapKind.SCALA_2_11, {(2, 6): HashMapKind.SCALA_2_13, (4,): HashMapKind.JAVA}),
     )
-    """By the Scala version of the build that kafka.apache.org recommends for the release."""
+    """The Scala version is that of the build that kafka.apache.org recommends for the release."""
     join_errors_with_generation_minus_one: bool = field(metadata=since(2, 2))
-    """JoinGroup errors carry generation -1, before 0."""
+    """JoinGroup errors carry generation -1. Before: 0."""
     dead_is_coordinator_not_available: bool = field(metadata=since(2, 3))
-    """A Dead group answers COORDINATOR_NOT_AVAILABLE, before UNKNOWN_MEMBER_ID."""
+    """A Dead group answers COORDINATOR_NOT_AVAILABLE. Before: UNKNOWN_MEMBER_ID."""
     answers_exceptions: bool = field(metadata=since(4))
-    """What a request handler throws is answered by the coordinator itself, before by the broker around it."""
+    """The coordinator itself answers an exception of a request handler. Before, the broker around it did."""
 
     # Checks in front of the group.
     group_id_checked_by_every_api: bool = field(metadata=since(2))
     """SyncGroup, Heartbeat and LeaveGroup refuse an empty group id too, not JoinGroup alone."""
     loading_checked_before_ownership: bool = field(metadata=since(2))
-    """A partition that is being loaded answers as loading. Before, it is not owned until it is loaded."""
+    """A partition that is loading answers so. Before, the coordinator does not own it until it is loaded."""
     session_bounds_checked_first: bool = field(metadata=since(4))
     """JoinGroup's session timeout is checked before loading and ownership."""
     refusal_echoes_member_id: bool = field(metadata=before(4))
-    """JoinGroup refused because of loading or ownership echoes the member id."""
+    """The answer to a JoinGroup that is refused because of loading or ownership has the request's member id."""
     sync_while_loading: Error = field(
         metadata=changing(Error.NONE, {(2,): Error.REBALANCE_IN_PROGRESS, (4,): Error.COORDINATOR_LOAD_IN_PROGRESS}),
     )
-    """SyncGroup while loading; NONE: not checked."""
+    """The answer to SyncGroup while loading. NONE: not checked."""
 
     # JoinGroup.
     member_id_required: bool = field(metadata=since(2, 2))
@@ -89,9 +89,9 @@ class KafkaVersion:
     size_limit: bool = field(metadata=since(2, 2))
     """`group.max.size` is enforced (KIP-389)."""
     size_limit_counts_rejoined: bool = field(metadata=since(2, 6))
-    """While a group prepares, only members that have rejoined take a seat."""
+    """In PreparingRebalance only members that have rejoined count."""
     refused_join_evaluates_join_phase: bool = field(metadata=changing(False, {(2, 2): True, (4,): False}))
-    """Every JoinGroup, also a refused one, is followed by a look at the join phase (2.2 to 3.9)."""
+    """The join phase is checked after every JoinGroup, even after a refused one."""
     empty_protocols_refused: bool = field(metadata=since(1))
     """The first member must name a protocol type and a protocol."""
     own_rebalance_timeout: bool = field(metadata=since(0, 10, 1))
@@ -137,7 +137,7 @@ class KafkaVersion:
     heartbeat_needs_stable: bool = field(metadata=before(0, 10, 1))
     """Heartbeat outside Stable: REBALANCE_IN_PROGRESS before anything else is checked."""
     heartbeat_while_completing_is_ok: bool = field(metadata=since(2, 6))
-    """Heartbeat in CompletingRebalance: NONE and a new session. Before: REBALANCE_IN_PROGRESS, no new session."""
+    """Heartbeat in CompletingRebalance: NONE and a new session. Before: REBALANCE_IN_PROGRESS and no new session."""
     batched_leave: bool = field(metadata=since(2, 4))
     """LeaveGroup names several members and answers each (KIP-345)."""
     leave_entry_by_entry: bool = field(metadata=before(4))
@@ -157,13 +157,13 @@ class KafkaVersion:
     log_errors: dict[Error, Error] = field(
         metadata=changing(_LOG_ERRORS_0_10_0, {(0, 10, 1): _LOG_ERRORS_SCALA, (4,): _LOG_ERRORS_JAVA}), hash=False
     )
-    """How a failed write is answered; an error not listed is passed on."""
+    """The answers to failed writes. An error that is not listed is passed on."""
     created_group_is_written: bool = field(metadata=since(4))
     """A group is written when its first JoinGroup creates it."""
     stored_empty_group_keeps_protocol_type: bool = field(metadata=since(1, 1))
     """An Empty group keeps its protocol type through a fail-over."""
     offsets_expire_with_group: bool = field(metadata=since(2, 1))
-    """Offsets expire after the group became Empty (KIP-211), before: each after its own commit."""
+    """Offsets expire after the group became Empty (KIP-211). Before: each after its own commit."""
     commit_creates_group: bool = field(metadata=since(0, 10, 1))
     """A commit without membership creates an Empty group."""
     cleanup_per_partition: bool = field(metadata=since(4))
@@ -185,7 +185,7 @@ class CoordinatorConfig:
     group_initial_rebalance_delay_ms: int = 3_000
     group_max_size: int = MAX_INT
     new_member_join_timeout_ms: int = 300_000
-    """Not a setting in Kafka but a constant: `GroupCoordinator.NewMemberJoinTimeoutMs`."""
+    """A constant in Kafka, not a setting: `GroupCoordinator.NewMemberJoinTimeoutMs`."""
     offsets_retention_minutes: int = 10_080
     offsets_retention_check_interval_ms: int = 600_000
     offsets_topic_num_partitions: int = 50

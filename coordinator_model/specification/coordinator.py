@@ -1,11 +1,11 @@
-"""A coordinator: the groups of the partitions that it leads, and what of them survives it.
+"""A coordinator: the groups of the partitions that it leads, and their log.
 
-It answers what does not need a group (wrong coordinator, still loading, absent group), creates and removes groups,
-keeps what they write to the log and when they committed, and runs the clean-up. Kafka: `GroupCoordinatorService` and
+It answers the requests that need no group (wrong coordinator, still loading, absent group), creates and removes groups, keeps
+what they write to the log and when they committed, and runs the clean-up. Kafka: `GroupCoordinatorService` and
 `GroupCoordinatorShard` (4.x), `GroupCoordinator` and `GroupMetadataManager` (to 3.9).
 
-Not modelled: the offsets themselves (a group has committed or it has not), transactions, authorization, consumer groups
-of KIP-848. Writes to the log are done at once, and so is loading unless it is begun and ended by two calls.
+Not modelled: the offsets themselves (only whether a group has committed), transactions, authorization, and the consumer groups of
+KIP-848. Writes to the log take no time. Loading takes none either, unless `load_begin` starts it.
 """
 
 from __future__ import annotations
@@ -50,9 +50,9 @@ _WHOLE_BROKER = -1
 
 
 class CoordinatorOutcome(NamedTuple):
-    """What a call brought about: the answers that are due now, and what happened inside, by group id."""
+    """The result of a call: the replies that are due now, and what happened inside the groups, by group id."""
 
-    answers: list[Reply]
+    replies: list[Reply]
     effects: list[tuple[str, Effect]]
 
 
@@ -68,7 +68,7 @@ class Coordinator:
         self.log: dict[str, StoredGroup] = {}
         """The last written state of each group: `__consumer_offsets` after compaction."""
         self.offsets: dict[str, int] = {}
-        """When each group last committed, while it has offsets."""
+        """The time of the last commit of each group that has offsets."""
         self._orphans: dict[str, list[tuple[int, int]]] = {}
         self._due: list[tuple[int, str]] = []
         self._scheduled: dict[str, int] = {}
@@ -79,33 +79,33 @@ class Coordinator:
     def handle(
         self, group_id: str, request: Request, now_ms: int, ticket: Ticket = 0, *, append_error: Error = Error.NONE
     ) -> CoordinatorOutcome:
-        """Handle a request to `group_id` that arrives at `now_ms`, after all that was due before."""
-        self._begin()
-        self._run_until(now_ms)
+        """Handle a request to `group_id` that arrives at `now_ms`."""
+        self._begin(now_ms)
         answer = self._refuse(group_id, request)
         if answer is None:
             answer = self._to_group(group_id, request, now_ms, ticket, append_error)
         if answer is not None:
-            self._answers.append(Reply(ticket, now_ms, answer))
+            self._replies.append(Reply(ticket, now_ms, answer))
         return self._outcome()
 
     def advance(self, now_ms: int) -> CoordinatorOutcome:
         """Let time pass in all groups."""
-        self._begin()
-        self._run_until(now_ms)
+        self._begin(now_ms)
         return self._outcome()
 
-    def _begin(self) -> None:
-        self._answers: list[Reply] = []
+    def _begin(self, now_ms: int) -> None:
+        """Start a call, with all that is due before it."""
+        self._replies: list[Reply] = []
         self._effects: list[tuple[str, Effect]] = []
+        self._run_until(now_ms)
 
     def _outcome(self) -> CoordinatorOutcome:
-        return CoordinatorOutcome(self._answers, self._effects)
+        return CoordinatorOutcome(self._replies, self._effects)
 
     def _run_until(self, now_ms: int) -> None:
         while True:
             cleanup = min(self._cleanup_due.values(), default=NEVER)
-            # A clean-up was scheduled long before any timer that ends in the same millisecond.
+            # In the same millisecond a clean-up comes before the timers, because it was scheduled before them.
             limit = min(now_ms, cleanup - 1)
             while self._due and self._due[0][0] <= limit:
                 due, group_id = heapq.heappop(self._due)
@@ -117,8 +117,8 @@ class Coordinator:
             self._cleanup(cleanup)
 
     def _note(self, group_id: str, outcome: Outcome) -> None:
-        """Take over what a group has done."""
-        self._answers.extend(outcome.answers)
+        """Take over the outcome of a group."""
+        self._replies.extend(outcome.replies)
         died = False
         for effect in outcome.effects:
             self._effects.append((group_id, effect))
@@ -141,10 +141,10 @@ class Coordinator:
         del self.groups[group_id]
         self._scheduled.pop(group_id, None)
 
-    # What is answered without the group.
+    # Answers that need no group.
 
     def partition(self, group_id: str) -> int:
-        """Where the group lives."""
+        """The partition of the group."""
         return coordinator_partition(group_id, self.config.offsets_topic_num_partitions)
 
     def _refuse(self, group_id: str, request: Request) -> Answer | None:
@@ -175,7 +175,7 @@ class Coordinator:
         return self._answer(request, Error.INVALID_SESSION_TIMEOUT)
 
     def _loading_answer(self, request: Request) -> Answer | None:
-        """A heartbeat is believed, so nobody gives up its session; SyncGroup sends the client back to JoinGroup."""
+        """A heartbeat is accepted, so that members keep their sessions. SyncGroup makes the client send JoinGroup again."""
         if isinstance(request, Heartbeat):
             return HeartbeatAnswer(Error.NONE)
         if isinstance(request, SyncGroup):
@@ -190,7 +190,7 @@ class Coordinator:
         return answer
 
     def _answer(self, request: Request, error: Error) -> Answer:
-        """An answer that says nothing but `error`."""
+        """An answer that consists of `error` alone."""
         if isinstance(request, JoinGroup):
             generation = -1 if self.version.join_errors_with_generation_minus_one else 0
             return JoinAnswer(error, request.member_id, generation)
@@ -201,7 +201,7 @@ class Coordinator:
     # Groups.
 
     def _to_group(self, group_id: str, request: Request, now_ms: int, ticket: Ticket, append_error: Error) -> Answer | None:
-        """Let the group handle the request. The answer of a group that does not exist; None: the group answers."""
+        """Let the group handle the request. Returns the answer for a group that does not exist; None if the group replies."""
         created = group_id not in self.groups
         if created:
             answer = self._absent_group_answer(request)
@@ -216,14 +216,14 @@ class Coordinator:
         self._note(group_id, outcome)
         if created and isinstance(request, JoinGroup) and self.version.created_group_is_written:
             self._write_created_group(group, ticket, append_error)
-        if isinstance(request, OffsetCommit) and Reply(ticket, now_ms, CommitAnswer(Error.NONE)) in outcome.answers:
+        if isinstance(request, OffsetCommit) and Reply(ticket, now_ms, CommitAnswer(Error.NONE)) in outcome.replies:
             self.offsets[group_id] = now_ms
         elif isinstance(request, DeleteGroup) and group_id not in self.groups:
             self.offsets.pop(group_id, None)
         return None
 
     def _absent_group_answer(self, request: Request) -> Answer | None:
-        """What a group that does not exist answers; None: it is created."""
+        """The answer for a group that does not exist; None if the request creates the group."""
         if isinstance(request, LeaveGroup):
             return absent_group_answer(request, batched=self.version.batched_leave)
         if isinstance(request, OffsetCommit):
@@ -239,22 +239,21 @@ class Coordinator:
         return self._answer(request, error)
 
     def _write_created_group(self, group: ClassicGroup, ticket: Ticket, append_error: Error) -> None:
-        """4.0: a group is written as soon as its first JoinGroup has created it."""
+        """4.0: write a group that its first JoinGroup has created."""
         group_id = group.group_id
         if append_error is Error.NONE:
             self.log[group_id] = StoredGroup(0, None, None, None, (), group.state_since_ms)
             return
         error = self.version.log_errors.get(append_error, append_error)
-        if all(answered.ticket != ticket for answered in self._answers):
-            self._answers.append(Reply(ticket, group.now_ms, JoinAnswer(error, UNKNOWN_MEMBER_ID)))
+        if all(reply.ticket != ticket for reply in self._replies):
+            self._replies.append(Reply(ticket, group.now_ms, JoinAnswer(error, UNKNOWN_MEMBER_ID)))
         self._forget(group_id)
 
     # Partitions come and go.
 
     def unload(self, partition: int, now_ms: int) -> CoordinatorOutcome:
         """Another broker leads `partition` now."""
-        self._begin()
-        self._run_until(now_ms)
+        self._begin(now_ms)
         self._unload(partition, now_ms)
         return self._outcome()
 
@@ -272,28 +271,26 @@ class Coordinator:
         preparing = group.state is State.PREPARING_REBALANCE
         orphan = orphaned_join_phase(group) if preparing and not self.version.empty_state else None
         effects = unload_group(group, now_ms)
-        self._answers.extend(group.answers)
+        self._replies.extend(group.replies)
         self._effects.extend((group_id, effect) for effect in effects)
         if preparing:
             try:
                 check_orphans(group)
             except ServerError:
-                return  # 0.10.0: the unloading stops here, and leaves a Dead group behind
+                return  # 0.10.0: unloading stops here and leaves a Dead group behind
         self._forget(group_id)
         if orphan is not None:
             self._orphans.setdefault(group_id, []).append(orphan)
 
     def load_begin(self, partition: int, now_ms: int) -> CoordinatorOutcome:
         """This broker leads `partition` now and has begun to read it."""
-        self._begin()
-        self._run_until(now_ms)
+        self._begin(now_ms)
         self.loading.add(partition)
         return self._outcome()
 
     def load(self, partition: int, now_ms: int) -> CoordinatorOutcome:
-        """This broker leads `partition` and has read it. Groups that it has already are left as they are."""
-        self._begin()
-        self._run_until(now_ms)
+        """This broker leads `partition` and has read it. Groups that it already has do not change."""
+        self._begin(now_ms)
         self._load(partition, now_ms)
         return self._outcome()
 
@@ -308,12 +305,11 @@ class Coordinator:
                 stored = self.log.get(group_id) or StoredGroup(0, None, None, None, (), now_ms)
                 group = self.groups[group_id] = load_group(group_id, self.config, stored, now_ms)
                 group.orphans = self._orphans.get(group_id, [])
-                self._note(group_id, Outcome(group.answers, group.effects))
+                self._note(group_id, Outcome(group.replies, group.effects))
 
     def restart(self, config: CoordinatorConfig, now_ms: int) -> CoordinatorOutcome:
-        """Every partition moves to a new coordinator with other settings, which takes over at once."""
-        self._begin()
-        self._run_until(now_ms)
+        """Every partition moves to a new coordinator with other settings, which starts at once."""
+        self._begin(now_ms)
         partitions = sorted(self.owned)
         for partition in partitions:
             self._unload(partition, now_ms)
@@ -332,7 +328,7 @@ class Coordinator:
         self._cleanup_due: dict[int, int] = dict.fromkeys(parts, first) if self.version.empty_state else {}
 
     def _cleanup(self, now_ms: int) -> None:
-        """`cleanupGroupMetadata`, `cleanupExpiredOffsets`: offsets expire, and Empty groups without offsets go."""
+        """`cleanupGroupMetadata`, `cleanupExpiredOffsets`: expire offsets, and remove Empty groups without offsets."""
         for part, due in self._cleanup_due.items():
             if due == now_ms:
                 self._cleanup_due[part] = now_ms + self.config.offsets_retention_check_interval_ms
@@ -356,7 +352,7 @@ class Coordinator:
             return
         kept_since_ms = committed_ms
         if self.version.offsets_expire_with_group and group.protocol_type is not None:
-            # KIP-211: a group that is at work keeps its offsets, however old they are.
+            # KIP-211: a group with members keeps its offsets, however old they are.
             if group.state is not State.EMPTY:
                 return
             kept_since_ms = group.state_since_ms

@@ -92,5 +92,5 @@ Effect = Transition | MemberAdded | MemberRemoved | LeaderChanged | StaticMember
 class Outcome(NamedTuple):
     """The result of a call: the replies that are due now, and what happened inside the group."""
 
-    answers: list[Reply]
+    replies: list[Reply]
     effects: list[Effect]

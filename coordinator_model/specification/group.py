@@ -1,8 +1,8 @@
 """ClassicGroup: an executable specification of one group of Kafka's classic group coordinator.
 
-`handle` takes a request and the time, `advance` the time alone; both return the answers that are due and what happened
-inside. Time passes only through these two, and each first fires the timers that were due before, each at its own time.
-For any sequence of requests and times a group gives the answers that Kafka's coordinator gives.
+`handle` takes a request and the time, `advance` only the time. Both first fire the timers that are due, each at its own time,
+and return the replies that are due and what happened inside. Time passes only through these two. For any sequence of requests
+and times, a group gives the answers of Kafka's coordinator.
 
 group_state.py holds what a group keeps. handlers/ holds the decisions: one module for each API of the protocol (join, sync,
 heartbeat, leave, commit, delete), and what they share (rebalance, sessions, expiry). Names are Kafka's: `ClassicGroup` and
@@ -42,10 +42,10 @@ class ClassicGroup(GroupState):
     def handle(self, request: Request, now_ms: int, ticket: Ticket = 0, *, append_error: Error = Error.NONE) -> Outcome:
         """Handle a request that arrives at `now_ms`.
 
-        The answer, if it comes at once, and any that the request releases are in the outcome; a parked request is
-        answered by a later call. `append_error` is the error of every write to the log that the request attempts.
+        The outcome has the reply, unless the request is parked, and the replies to parked requests that this one releases.
+        A later call replies to a parked request. `append_error` is the error of every write to the log that the request attempts.
         """
-        self.answers = []
+        self.replies = []
         self.effects = []
         if now_ms >= self.timers.earliest:
             self._fire_timers(now_ms)
@@ -58,15 +58,15 @@ class ClassicGroup(GroupState):
                 self.effects.append(ExceptionThrown(self.now_ms, str(error)))
             self.reply(ticket, error_answer(request, Error.UNKNOWN_SERVER_ERROR))
         self.append_error = Error.NONE
-        return Outcome(self.answers, self.effects)
+        return Outcome(self.replies, self.effects)
 
     def advance(self, now_ms: int) -> Outcome:
         """Let time pass: fire every timer that is due at or before `now_ms`, each at its own time."""
-        self.answers = []
+        self.replies = []
         self.effects = []
         self._fire_timers(now_ms)
         self.now_ms = max(self.now_ms, now_ms)
-        return Outcome(self.answers, self.effects)
+        return Outcome(self.replies, self.effects)
 
     def _fire_timers(self, now_ms: int) -> None:
         while (due := self.timers.pop_due(now_ms)) is not None:
@@ -85,7 +85,7 @@ class ClassicGroup(GroupState):
                 self.effects.append(ExceptionThrown(self.now_ms, str(error)))
 
     def copy(self) -> ClassicGroup:
-        """A group of its own in the same state: what it is asked does not reach this one."""
+        """An independent group in the same state."""
         other = ClassicGroup.__new__(ClassicGroup)
         for name in _FIELDS:
             value = getattr(self, name)

@@ -29,7 +29,7 @@ from coordinator_model.states import State
 
 @dataclass(slots=True, eq=False)
 class GroupState:
-    """What a group keeps between two requests. A new one has no members."""
+    """The state of a group between two requests. A new group has no members."""
 
     group_id: str
     config: CoordinatorConfig
@@ -71,7 +71,7 @@ class GroupState:
     """Only 0.10.0: see `rebalance.check_orphans`."""
     append_error: Error = Error.NONE
     """The error of every write to the log while the present request is handled."""
-    answers: list[Reply] = field(default_factory=list)
+    replies: list[Reply] = field(default_factory=list)
     effects: list[Effect] = field(default_factory=list)
 
     def __post_init__(self) -> None:
@@ -84,38 +84,38 @@ class GroupState:
 
     def reply(self, ticket: Ticket, answer: Answer) -> None:
         """Answer the request that was asked with `ticket`."""
-        self.answers.append(Reply(ticket, self.now_ms, answer))
+        self.replies.append(Reply(ticket, self.now_ms, answer))
 
     def join_error(self, error: Error, member_id: str) -> JoinAnswer:
-        """A refused JoinGroup (`joinError`)."""
+        """The answer to a refused JoinGroup (`joinError`)."""
         return JoinAnswer(error, member_id, -1 if self.version.join_errors_with_generation_minus_one else 0)
 
     def transition_to(self, trigger: Trigger, member_id: str = "") -> None:
-        """`ClassicGroup.transitionTo`, by cause."""
+        """`ClassicGroup.transitionTo`: the cause decides the next state."""
         to_state = next_state(self.state, trigger)
         self.effects.append(Transition(self.now_ms, self.state, to_state, self.generation, trigger, member_id))
         self.previous_state = self.state
         self.state = to_state
         self.state_since_ms = self.now_ms
-        if to_state is State.DEAD:  # nothing can happen to it any more
+        if to_state is State.DEAD:  # nothing can happen to the group any more
             self.timers.clear()
             self.open_sessions.clear()
             self.pending_members.clear()
 
     def append(self, stored: StoredGroup | None) -> Error:
-        """Write to the log. Kafka's writes take time, here they are done at once."""
+        """Write the group to the log; None writes a tombstone. Kafka's writes take time, these end at once."""
         error = self.append_error_as_answered()
         if error is Error.NONE:
             self.effects.append(GroupWritten(self.now_ms, stored))
         return error
 
     def append_error_as_answered(self) -> Error:
-        """`appendGroupMetadataErrorToResponseError`: what clients are told about a failed write."""
+        """`appendGroupMetadataErrorToResponseError`: the error that clients get for a failed write."""
         error = self.append_error
         return self.version.log_errors.get(error, error)
 
     def stored(self, assignments: dict[str, bytes] | None = None) -> StoredGroup:
-        """The group as the log keeps it, with the assignments of the members or new ones."""
+        """The group as the log keeps it, with `assignments` in the place of those that the members have."""
         protocol = self.protocol or ""
         members = []
         for member in self.members_in_map_order():
@@ -138,7 +138,7 @@ class GroupState:
     # Members.
 
     def validate_member(self, member_id: str, instance_id: str | None) -> Error:
-        """`ClassicGroup.validateMember`: fencing comes before anything that the member says."""
+        """`ClassicGroup.validateMember`: fencing is checked first."""
         if instance_id is not None and self.version.static_members:
             current = self.static_members.get(instance_id)
             if current is None:
@@ -150,7 +150,7 @@ class GroupState:
 
     @property
     def dead_error(self) -> Error:
-        """What a Dead group answers: the client shall look for the coordinator, or join again."""
+        """The answer of a Dead group. It makes the client look for the coordinator, or join again."""
         if self.version.dead_is_coordinator_not_available:
             return Error.COORDINATOR_NOT_AVAILABLE
         return Error.UNKNOWN_MEMBER_ID
@@ -167,7 +167,7 @@ class GroupState:
         self.pending_members.pop(member.member_id, None)
 
     def update_member(self, member: Member, protocols: Protocols, timeouts_ms: tuple[int, int], ticket: Ticket | None) -> None:
-        """`ClassicGroup.updateMember`. `timeouts_ms` are session and rebalance; `ticket` None: it is not parked."""
+        """`ClassicGroup.updateMember`. `timeouts_ms` are session and rebalance timeout. Without a ticket, no JoinGroup is parked."""
         session_timeout_ms, rebalance_timeout_ms = timeouts_ms
         self._count_protocols(member.protocols, -1)
         self._count_protocols(protocols, 1)
@@ -178,7 +178,7 @@ class GroupState:
             self.awaiting_join[member.member_id] = ticket
 
     def remove(self, member_id: str, cause: RemovalCause) -> None:
-        """`ClassicGroup.remove`: of a member or a pending id. Its timers are the caller's business."""
+        """`ClassicGroup.remove`, for a member or a pending id. The caller stops its timers."""
         member = self.members.get(member_id)
         if member is not None:
             self._take_out(member)
@@ -196,14 +196,14 @@ class GroupState:
         self.pending_sync_members.pop(member_id, None)
 
     def replace_static_member(self, old: Member, new: Member) -> None:
-        """`ClassicGroup.replaceStaticMember`: the instance id goes to a new member id, and leadership with it."""
+        """`ClassicGroup.replaceStaticMember`: the instance id, and with it leadership, moves to a new member id."""
         self._take_out(old)
         self._put(new)
         if self.leader == old.member_id:
             self.leader = new.member_id
 
     def change_leader(self, leader: str | None) -> None:
-        """Another member leads."""
+        """Make another member the leader."""
         self.effects.append(LeaderChanged(self.now_ms, self.leader or "", leader))
         self.leader = leader
 
@@ -235,7 +235,7 @@ class GroupState:
         return max((member.rebalance_timeout_ms for member in self.members.values()), default=0)
 
     def joined_members(self) -> tuple[JoinedMember, ...]:
-        """`currentClassicGroupMembers`: what the leader is told."""
+        """`currentClassicGroupMembers`: the members in the answer to the leader."""
         protocol = self.protocol or ""
         return tuple(
             JoinedMember(member.member_id, member.instance_id, member.metadata(protocol)) for member in self.members_in_map_order()
@@ -248,12 +248,12 @@ class GroupState:
             self.supported_protocols[name] = self.supported_protocols.get(name, 0) + by
 
     def candidate_protocols(self) -> frozenset[str]:
-        """`candidateProtocols`: those that all members support."""
+        """`candidateProtocols`: the protocols that all members support."""
         size = len(self.members)
         return frozenset(name for name, count in self.supported_protocols.items() if count == size)
 
     def supports_protocols(self, protocol_type: str, protocols: Protocols) -> bool:
-        """`supportsProtocols`: whether a member that offers these could be part of the group."""
+        """`supportsProtocols`: whether a member with these protocols can join the group."""
         binding = self.version.empty_protocols_refused
         if self.state is State.EMPTY:
             return not binding or (protocol_type != "" and len(protocols) > 0)

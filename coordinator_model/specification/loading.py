@@ -1,4 +1,4 @@
-"""A group comes from the log, and goes when its partition moves to another coordinator.
+"""Loading a group from the log, and unloading it when its partition moves to another coordinator.
 
 Kafka: `GroupMetadataManager.replay(GroupMetadataKey, ...)`, `onLoaded`, `onUnloaded` (4.x);
 `GroupMetadataManager.loadGroup`, `GroupCoordinator.onGroupLoaded`, `onGroupUnloaded` (to 3.9).
@@ -19,9 +19,9 @@ from coordinator_model.states import State
 
 
 def load_group(group_id: str, config: CoordinatorConfig, stored: StoredGroup, now_ms: int) -> ClassicGroup:
-    """A group as its new coordinator finds it in the log. Every member has a full session from now on.
+    """The group that its new coordinator finds in the log. Every member starts with a full session.
 
-    Its `effects` say whether it has to rebalance at once, because it is larger than the new coordinator allows.
+    If the group is larger than the new coordinator allows, it rebalances at once, and its `effects` say so.
     """
     group = ClassicGroup(group_id, config, now_ms)
     group.generation = stored.generation
@@ -42,7 +42,7 @@ def load_group(group_id: str, config: CoordinatorConfig, stored: StoredGroup, no
 
 
 def _member(config: CoordinatorConfig, stored: StoredMember, protocol: str) -> Member:
-    """Of what the member supports, the log knows only the protocol that was chosen."""
+    """A member from the log, which has only the chosen one of the protocols that the member supports."""
     own_timeout = config.version.own_rebalance_timeout
     return Member(
         stored.member_id,
@@ -57,8 +57,8 @@ def _member(config: CoordinatorConfig, stored: StoredMember, protocol: str) -> M
 
 
 def unload_group(group: ClassicGroup, now_ms: int) -> list[Effect]:
-    """The group has another coordinator now: whoever waits shall look for it. The answers are in `group.answers`."""
-    group.answers = []
+    """The group has another coordinator now: all parked requests are answered NOT_COORDINATOR, in `group.replies`."""
+    group.replies = []
     group.effects = []
     group.now_ms = max(group.now_ms, now_ms)
     for member in group.members_in_map_order():
@@ -74,10 +74,10 @@ def unload_group(group: ClassicGroup, now_ms: int) -> list[Effect]:
 
 
 def orphaned_join_phase(group: ClassicGroup) -> tuple[int, int] | None:
-    """0.10.0: what stays of the join phase of a group that is about to be unloaded (`rebalance.check_orphans`).
+    """0.10.0: what is left of the join phase of a group that is about to be unloaded (`rebalance.check_orphans`).
 
-    When the session of its last member ends, and when the phase itself ends. None if it can do no harm: a member
-    without a running session timer stays for ever.
+    It is the time when the session of its last member ends, and the time when the phase ends. None if the phase has no
+    consequences: a member without a running session timer stays for ever.
     """
     ends_ms = group.timers.deadlines.get(JOIN_KEY)
     sessions_end_ms: dict[str, int] = {}

@@ -1,15 +1,13 @@
 """The iteration order of Java's and Scala's hash maps.
 
-A coordinator keeps its members in a hash map. Where nothing else decides (who follows a leader that went, which of two
-protocols with equal votes wins, in which order sessions start) it takes the first that the map yields. That order is an
-accident of the library, yet it is exact: a function of the keys, of the order of insertion, and of how large the map
-once was. Kafka promises none of it.
+A coordinator keeps its members in a hash map. Its iteration order decides which member succeeds a leader, which of two protocols
+with equal votes wins, and in which order sessions start. Kafka does not specify this order, but it is exact: it depends on the
+keys, on the order of insertion, and on how large the map once was.
 
 * Java: buckets ascending; within a bucket, insertion order. Doubles after an insert that exceeds 3/4.
 * Scala 2.13: buckets ascending; within a bucket, by hash. Doubles before an insert that would reach 3/4.
-* Scala 2.11: buckets descending; within a bucket, newest first; doubling moves the entries one by one in iteration
-  order, so that neighbours that stay together change places. Only this one depends on more than keys, order of
-  insertion and size, so it alone keeps the order itself.
+* Scala 2.11: buckets descending; within a bucket, newest first. Doubling moves the entries one by one in iteration order, so
+  neighbours that stay in one bucket change places. This order cannot be computed from the keys, so `chained` keeps it.
 
 Maps never shrink.
 """
@@ -29,7 +27,7 @@ _MASK: Final = 0xFFFFFFFF
 
 @lru_cache(maxsize=65_536)
 def string_hash(text: str) -> int:
-    """Java's `String.hashCode`, as an unsigned 32 bit number. It counts UTF-16 units, not characters."""
+    """Java's `String.hashCode` as an unsigned 32 bit number. It is made of UTF-16 units, not of characters."""
     h = 0
     units = text.encode("utf-16-be", "surrogatepass")
     for high, low in zip(units[::2], units[1::2], strict=True):
@@ -66,7 +64,7 @@ def _improve_immutable(text: str) -> int:
 
 
 class MapOrder:
-    """Follows one hash map: told of every insert and removal, it yields the keys as the map would."""
+    """The iteration order of one hash map. The owner reports every insert and removal."""
 
     __slots__ = ("capacity", "chained", "kind")
 
@@ -77,11 +75,11 @@ class MapOrder:
         """Scala 2.11 only: the keys in iteration order."""
 
     def copy(self) -> MapOrder:
-        """A map of its own with the same order."""
+        """An independent copy."""
         return MapOrder(self.kind, self.capacity, self.chained)
 
     def added(self, key: str, size: int) -> None:
-        """`key` was inserted; `size` counts it."""
+        """`key` was inserted. `size` includes it."""
         if self.kind is HashMapKind.JAVA:
             if size > 0.75 * self.capacity:
                 self.capacity *= 2
@@ -103,7 +101,7 @@ class MapOrder:
             self.chained.remove(key)
 
     def keys(self, keys: Collection[str]) -> list[str]:
-        """`keys`, given in the order of insertion, in the order of iteration."""
+        """`keys`, which are in the order of insertion, in the order of iteration."""
         mask = self.capacity - 1
         if self.kind is HashMapKind.JAVA:
             return sorted(keys, key=lambda key: _spread(key) & mask)
@@ -112,7 +110,7 @@ class MapOrder:
         return list(self.chained)
 
     def first(self, keys: Collection[str]) -> str | None:
-        """The first key of the iteration, None of an empty map."""
+        """The first key of the iteration; None if the map is empty."""
         return next(iter(self.keys(keys)), None)
 
     def _chain(self, chained: list[str], key: str) -> None:
@@ -125,7 +123,7 @@ class MapOrder:
 
 
 def first_of_most(votes: dict[str, int], kind: HashMapKind) -> str:
-    """The winner of a vote, given in the order of casting: the most votes, and of equals the first that their map yields."""
+    """The name with the most votes; of equals, the first in the iteration order. `votes` is in the order of casting."""
     if kind is HashMapKind.SCALA_2_13:
         names = _trie_order(votes)
     else:
@@ -137,7 +135,7 @@ def first_of_most(votes: dict[str, int], kind: HashMapKind) -> str:
 
 
 def _trie_order(names: Iterable[str], shift: int = 0) -> list[str]:
-    """scala.collection.immutable.HashMap of 2.13: five bits of the hash a level, and a node's own keys before its nodes."""
+    """scala.collection.immutable.HashMap of 2.13: five bits of the hash for each level; a node's keys before its child nodes."""
     nodes: dict[int, list[str]] = {}
     for name in names:
         nodes.setdefault(_improve_immutable(name) >> shift & 31, []).append(name)

@@ -51,7 +51,7 @@ _ONE_GROUP_PER_PARTITION: Final = 2**31 - 1
 
 
 def run_trace(trace: Json, kafka: str | None = None) -> Json:
-    """The trace with the specification's own `expect` in every step."""
+    """The trace with the specification's `expect` in every step."""
     run = TraceRun(trace, kafka)
     run.run()
     steps = [{**step, "expect": expect} for step, expect in zip(trace["steps"], run.expects, strict=True)]
@@ -59,14 +59,14 @@ def run_trace(trace: Json, kafka: str | None = None) -> Json:
 
 
 class Symbols:
-    """Symbols stand for member ids, because a coordinator's ids are new in every run."""
+    """The symbols that stand for member ids, because a coordinator makes new ids in every run."""
 
     def __init__(self, ids: dict[str, str]) -> None:
         self._ids = ids
         self._symbols = {member_id: symbol for symbol, member_id in ids.items()}
 
     def member_id(self, symbol: str) -> str:
-        """The id that a symbol stands for; without real ids, the symbol is the id."""
+        """The id that a symbol stands for. Without real ids, the symbol is the id."""
         return self._ids.get(symbol, symbol)
 
     def of(self, member_id: str | None) -> str | None:
@@ -74,12 +74,12 @@ class Symbols:
         return None if member_id is None else self._symbols.get(member_id, member_id)
 
     def of_all(self, member_ids: Iterable[str]) -> list[str]:
-        """The symbols of member ids, in their order."""
+        """The symbols of member ids, sorted."""
         return sorted((self._symbols.get(member_id, member_id) for member_id in member_ids), key=_by_number)
 
 
 class TraceRun:
-    """One trace on its way through a coordinator."""
+    """One trace, run by a coordinator."""
 
     def __init__(self, trace: Json, kafka: str | None = None) -> None:
         self.trace = trace
@@ -87,7 +87,7 @@ class TraceRun:
         self.symbols = Symbols(trace.get("ids") or {})
         self.config = _config(CoordinatorConfig.of(self.kafka), trace["config"])
         self.random = "seed" in trace
-        self.asked_ms: list[int] = []
+        self.sent_ms: list[int] = []
         self.expects: list[Json] = []
         self.effects: list[tuple[str, Effect]] = []
         self.coordinator = Coordinator(self.config, 0, ())
@@ -95,17 +95,17 @@ class TraceRun:
             self.coordinator.load(self.coordinator.partition(group_id), 0)
 
     def run(self) -> None:
-        """Execute all steps."""
+        """Run all steps."""
         for index, step in enumerate(self.trace["steps"]):
             self.step(index, step)
 
     def step(self, index: int, step: Json) -> None:
-        """Let time pass until the step, then execute it."""
+        """Let time pass until the step, then run it."""
         at_ms, group_id = step["at_ms"], step["group"]
-        self.asked_ms.append(at_ms)
+        self.sent_ms.append(at_ms)
         expect: Json = {"response": None} if step["op"] in _REQUESTS else {}
         self.expects.append(expect)
-        # In random traces only an explicit advance is a step: other timers fire during the step before.
+        # In random traces only an explicit advance is a step of its own. Other timers fire during the step before.
         passing = index - 1 if self.random and step["op"] != "advance" else index
         self._note(passing, self.coordinator.advance(at_ms))
         outcome = self._execute(index, step)
@@ -134,16 +134,16 @@ class TraceRun:
 
     def _note(self, index: int, outcome: CoordinatorOutcome) -> None:
         self.effects.extend(outcome.effects)
-        for answered in outcome.answers:
-            asked = int(answered.ticket)
-            expect = self.expects[asked]
+        for reply in outcome.replies:
+            step = int(reply.ticket)
+            expect = self.expects[step]
             key = "response" if expect["response"] is None else "duplicate_response"
             expect[key] = {
-                "at_ms": answered.at_ms,
+                "at_ms": reply.at_ms,
                 "during_step": index,
-                "delayed": index != asked or answered.at_ms != self.asked_ms[asked],
-                "error": answered.answer.error.name,
-                **_fields(answered.answer, self.symbols),
+                "delayed": index != step or reply.at_ms != self.sent_ms[step],
+                "error": reply.answer.error.name,
+                **_fields(reply.answer, self.symbols),
             }
 
 
@@ -221,7 +221,7 @@ def _snapshot(group: ClassicGroup | None, symbols: Symbols) -> Json:
 
 
 def _by_number(symbol: str) -> tuple[int, str]:
-    """The order of the recordings: $m2 comes before $m10."""
+    """The order in the recordings: $m2 comes before $m10."""
     return len(symbol), symbol
 
 
@@ -231,7 +231,7 @@ def _config(config: CoordinatorConfig, settings: Json) -> CoordinatorConfig:
 
 
 def run_lines(lines: Iterable[str], out: TextIO, kafka: str | None) -> None:
-    """Run one trace per line."""
+    """Run one trace for each line: the command `rebalance trace`."""
     for line in lines:
         if line.strip():
             json.dump(run_trace(json.loads(line), kafka), out, separators=(",", ":"))

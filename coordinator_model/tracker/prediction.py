@@ -135,7 +135,7 @@ def _tell(g: Emitter, told: Sequence[tuple[int, Event]], number: int, clock: Bro
         p.earlier.append((handled_ms + (LATE_MS if timers_due else ROUNDING_MS), before))
     p.earlier = [(until, old) for until, old in p.earlier if until >= now_ms]
     _learn_initial_delay(p, group)
-    if any(not _agreed(g, answered, step, clock) for answered in outcome.answers):
+    if any(not _agreed(g, reply, step, clock) for reply in outcome.replies):
         return
     for crossed in list(p.crossed):
         if _otherwise(group, crossed, now_ms):
@@ -190,7 +190,7 @@ def _came_before(group: ClassicGroup, event: Event, now_ms: int) -> bool:
 
 def _answers(group: ClassicGroup, event: Event, now_ms: int) -> bool:
     outcome = group.handle(comparison.request_of(event), now_ms, -1)
-    return any(a.ticket == -1 and comparison.agrees(event, a.answer) for a in outcome.answers)
+    return any(a.ticket == -1 and comparison.agrees(event, a.answer) for a in outcome.replies)
 
 
 def _learn_initial_delay(p: Prediction, group: ClassicGroup) -> None:
@@ -202,29 +202,29 @@ def _learn_initial_delay(p: Prediction, group: ClassicGroup) -> None:
         group.initial_remaining_ms = 0
 
 
-def _agreed(g: Emitter, answered: Reply, step: Step, clock: BrokerClock | None) -> bool:
+def _agreed(g: Emitter, reply: Reply, step: Step, clock: BrokerClock | None) -> bool:
     """Whether the broker gave this answer too, or may have handled the request a moment earlier or later."""
     p = g.view.prediction
-    event = p.parked.pop(int(answered.ticket), None)
-    if event is None or _same(event, answered) or _elected_otherwise(g, event, answered):
+    event = p.parked.pop(int(reply.ticket), None)
+    if event is None or _same(event, reply) or _elected_otherwise(g, event, reply):
         return True
     if any(_otherwise(old, event, until) for until, old in reversed(p.earlier) if until >= event.received_ms):
         return True
     if event.kind in _CHANGING:
-        _differ(g, event, answered.answer, step, clock)
+        _differ(g, event, reply.answer, step, clock)
         return False
     p.crossed.append(event)
     return True
 
 
-def _same(event: Event, answered: Reply) -> bool:
+def _same(event: Event, reply: Reply) -> bool:
     """The same answer at the same time: a log tells when it was written, which may be long after it was decided."""
-    return comparison.agrees(event, answered.answer) and event.received_ms - LATE_MS <= answered.at_ms <= event.at_ms + LATE_MS
+    return comparison.agrees(event, reply.answer) and event.received_ms - LATE_MS <= reply.at_ms <= event.at_ms + LATE_MS
 
 
-def _elected_otherwise(g: Emitter, event: Event, answered: Reply) -> bool:
+def _elected_otherwise(g: Emitter, event: Event, reply: Reply) -> bool:
     """Only the leader differs, and a new one had to be elected: whom a hash map yields depends on the release."""
-    p, answer = g.view.prediction, answered.answer
+    p, answer = g.view.prediction, reply.answer
     group, last = p.group, p.generations.get(event.answer_generation - 1)
     if (g.settings.kafka_version and p.born) or group is None or last is None or not isinstance(answer, JoinAnswer):
         return False
@@ -261,7 +261,7 @@ def _release_of(p: Prediction, event: Event, step: Step) -> str:
         config = replace(CoordinatorConfig.of(release), group_max_size=p.max_size)
         group = codec.decode(codec.encode(step.before), config)
         outcome = group.handle(comparison.request_of(step.event), step.now_ms, step.ticket)
-        if any(step.waiting.get(int(a.ticket)) is event and comparison.agrees(event, a.answer) for a in outcome.answers):
+        if any(step.waiting.get(int(a.ticket)) is event and comparison.agrees(event, a.answer) for a in outcome.replies):
             return release
     return ""
 
@@ -273,8 +273,8 @@ def _crossed(event: Event, step: Step) -> bool:
         answers = []
         for ticket, first in enumerate(firsts, -len(firsts)):
             waiting[ticket] = first
-            answers += group.handle(comparison.request_of(first), step.now_ms, ticket).answers
-        answers += group.handle(comparison.request_of(step.event), step.now_ms, step.ticket).answers
+            answers += group.handle(comparison.request_of(first), step.now_ms, ticket).replies
+        answers += group.handle(comparison.request_of(step.event), step.now_ms, step.ticket).replies
         if any(waiting.get(int(a.ticket)) is event and comparison.agrees(event, a.answer) for a in answers):
             return True
     return False

@@ -111,7 +111,7 @@ class Player:
         self.group = ClassicGroup("g", config, 0)
         self.now_ms = 0
         self.ids = []
-        self.answers = []
+        self.replies = []
         self.effects = []
         self.asked = 0
         # As the group was when the last request was handled:
@@ -122,13 +122,13 @@ class Player:
         return any(isinstance(effect, ExceptionThrown) for effect in self.effects)
 
     def note(self, outcome):
-        self.answers += outcome.answers
+        self.replies += outcome.replies
         self.effects += outcome.effects
         for effect in outcome.effects:
             if isinstance(effect, MemberAdded | StaticMemberReplaced) and effect.member_id not in self.ids:
                 self.ids.append(effect.member_id)
-        for answered in outcome.answers:
-            answer = answered.answer
+        for reply in outcome.replies:
+            answer = reply.answer
             if isinstance(answer, JoinAnswer) and answer.error is Error.MEMBER_ID_REQUIRED:
                 self.ids.append(answer.member_id)
 

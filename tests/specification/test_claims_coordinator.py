@@ -14,8 +14,8 @@ JOIN = JoinGroup("", 10_000, 30_000, "consumer", (("range", b"v1"),), api_versio
 
 
 def answer(coordinator, group_id, request):
-    (answered,) = coordinator.handle(group_id, request, 0).answers
-    return answered.answer.error.name
+    (reply,) = coordinator.handle(group_id, request, 0).replies
+    return reply.answer.error.name
 
 
 # Heartbeats: what is answered, by state.

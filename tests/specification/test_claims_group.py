@@ -26,7 +26,7 @@ def test_a_group_is_at_home_where_its_partition_is_led(release):
         assert coordinator_partition(group_id) == partition
         here = Coordinator(config, 0, [partition])
         elsewhere = Coordinator(config, 0, set(range(50)) - {partition})
-        answers = [broker.handle(group_id, Heartbeat("a", 1), 0).answers[0].answer for broker in (here, elsewhere)]
+        answers = [broker.handle(group_id, Heartbeat("a", 1), 0).replies[0].answer for broker in (here, elsewhere)]
         assert [answer.error.name for answer in answers] == ["UNKNOWN_MEMBER_ID", "NOT_COORDINATOR"]
 
 
@@ -183,7 +183,7 @@ def test_the_leader_is_told_what_everybody_subscribes_to_the_others_are_not(rele
     hear = scene.lines
 
     def listen(outcome):
-        told.update({answered.ticket: answered.answer for answered in outcome.answers if isinstance(answered.answer, JoinAnswer)})
+        told.update({reply.ticket: reply.answer for reply in outcome.replies if isinstance(reply.answer, JoinAnswer)})
         return hear(outcome)
 
     scene.lines = listen

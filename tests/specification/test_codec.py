@@ -63,7 +63,7 @@ def test_version_1_is_still_read():
         ("join", "", 0): started + 14_000 + 300_000,
     }
     outcome = group.handle(LeaveGroup((LeavingMember("c3-cccc"),)), started + 15_000, 7)
-    assert outcome.answers[0].answer.members[0].error is Error.NONE
+    assert outcome.replies[0].answer.members[0].error is Error.NONE
 
 
 def test_the_example_is_what_this_version_writes():

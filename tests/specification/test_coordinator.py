@@ -39,7 +39,7 @@ def start(release, **settings_):
 
 
 def errors(outcome):
-    return {answered.ticket: answered.answer.error.name for answered in outcome.answers}
+    return {reply.ticket: reply.answer.error.name for reply in outcome.replies}
 
 
 def stable(coordinator, group_id, member_id, now_ms):
@@ -115,7 +115,7 @@ def test_a_deleted_group_is_gone_from_the_log_with_its_offsets():
     assert coordinator.groups["g"].state is State.EMPTY
     assert "g" in coordinator.offsets
     deleted = coordinator.handle("g", DeleteGroup(), 4, 4)
-    assert deleted.answers == [Reply(4, 4, DeleteAnswer(Error.NONE))]
+    assert deleted.replies == [Reply(4, 4, DeleteAnswer(Error.NONE))]
     assert [effect.trigger for _, effect in deleted.effects if isinstance(effect, Transition)] == [Trigger.DELETED]
     assert not coordinator.groups
     assert not coordinator.log
@@ -126,7 +126,7 @@ def test_a_deleted_group_is_gone_from_the_log_with_its_offsets():
 def test_a_failed_commit_leaves_no_offsets():
     coordinator = start("3.9.1")
     outcome = coordinator.handle("g", OffsetCommit("", -1), 0, 1, append_error=Error.NOT_ENOUGH_REPLICAS)
-    assert outcome.answers == [Reply(1, 0, CommitAnswer(Error.COORDINATOR_NOT_AVAILABLE))]
+    assert outcome.replies == [Reply(1, 0, CommitAnswer(Error.COORDINATOR_NOT_AVAILABLE))]
     assert not coordinator.offsets
 
 
@@ -288,7 +288,7 @@ class CoordinatorPlayer:
         self.coordinator = Coordinator(CoordinatorConfig.of(release), 0, range(50))
         self.players = {}
         self.now_ms = 0
-        self.answers = []
+        self.replies = []
 
     def play(self, script, moves):
         for number, step in enumerate(script):
@@ -313,10 +313,10 @@ class CoordinatorPlayer:
                     check_timers(group)
 
     def note(self, outcome):
-        self.answers += outcome.answers
+        self.replies += outcome.replies
         for group_id, effect in outcome.effects:
             if group_id in self.players:
-                self.players[group_id].note(type("", (), {"answers": [], "effects": [effect]}))
+                self.players[group_id].note(type("", (), {"replies": [], "effects": [effect]}))
 
 
 @settings(max_examples=150, deadline=None)
@@ -329,11 +329,11 @@ def test_a_coordinator_answers_everything(release, script, moves):
     player = CoordinatorPlayer(release)
     player.play(script, moves)
     coordinator = player.coordinator
-    tickets = [answered.ticket for answered in player.answers]
+    tickets = [reply.ticket for reply in player.replies]
     assert len(set(tickets)) == len(tickets)
     outcome = coordinator.restart(coordinator.config, player.now_ms + 1)
-    for answered in outcome.answers:
-        assert answered.answer.error in (Error.NOT_COORDINATOR, Error.UNKNOWN_MEMBER_ID, Error.REBALANCE_IN_PROGRESS)
+    for reply in outcome.replies:
+        assert reply.answer.error in (Error.NOT_COORDINATOR, Error.UNKNOWN_MEMBER_ID, Error.REBALANCE_IN_PROGRESS)
     assert not any(group.awaiting_join or group.awaiting_sync for group in coordinator.groups.values())
     coordinator.advance(player.now_ms + 3_000_000)
     assert all(not group.members for group in coordinator.groups.values())
@@ -343,4 +343,4 @@ def test_a_coordinator_answers_everything(release, script, moves):
 def test_a_heartbeat_while_loading_is_believed():
     coordinator = start("3.9.1")
     coordinator.load_begin(coordinator.partition("g"), 0)
-    assert coordinator.handle("g", Heartbeat("a", 1), 1, 1).answers == [Reply(1, 1, HeartbeatAnswer(Error.NONE))]
+    assert coordinator.handle("g", Heartbeat("a", 1), 1, 1).replies == [Reply(1, 1, HeartbeatAnswer(Error.NONE))]

@@ -37,7 +37,7 @@ def new_group(release, **settings):
 
 
 def errors(outcome):
-    return {answered.ticket: answered.answer.error.name for answered in outcome.answers}
+    return {reply.ticket: reply.answer.error.name for reply in outcome.replies}
 
 
 def of_kind(outcome, kind):
@@ -92,7 +92,7 @@ def test_a_static_restart_in_the_join_phase_waits_with_the_others(release):
     assert group.state is State.PREPARING_REBALANCE
     outcome = group.handle(STATIC._replace(fresh_member_id="c"), 20, "join c")
     assert errors(outcome) == {"join b": "NONE", "join c": "NONE"}
-    assert {answered.answer.generation for answered in outcome.answers} == {2}
+    assert {reply.answer.generation for reply in outcome.replies} == {2}
 
 
 @pytest.mark.parametrize(("release", "written"), [("2.3.1", 0), ("2.4.1", 0), ("2.5.1", 1)])
@@ -242,7 +242,7 @@ def test_a_group_that_nobody_asks_follows_the_clock():
     group = new_group("4.2.0")
     group.advance(5_000)
     assert group.now_ms == 5_000
-    assert group.handle(Heartbeat("a", 1), 4_000).answers == [Reply(0, 5_000, HeartbeatAnswer(Error.UNKNOWN_MEMBER_ID))]
+    assert group.handle(Heartbeat("a", 1), 4_000).replies == [Reply(0, 5_000, HeartbeatAnswer(Error.UNKNOWN_MEMBER_ID))]
 
 
 def test_nothing_is_left_in_a_dead_group_that_could_still_happen():
@@ -323,7 +323,7 @@ def test_a_coordinator_first_lets_happen_what_was_due():
     coordinator.handle("g", JOIN._replace(fresh_member_id="a"), 0)
     coordinator.handle("other", JOIN._replace(fresh_member_id="b"), 0)
     outcome = coordinator.handle("other", Heartbeat("b", 1), 9_000)
-    assert outcome.answers == [Reply(0, 9_000, HeartbeatAnswer(Error.NONE))]
+    assert outcome.replies == [Reply(0, 9_000, HeartbeatAnswer(Error.NONE))]
     outcome = coordinator.handle("other", Heartbeat("b", 1), 15_000)
     assert triggers_of(outcome) == [Trigger.SESSION_EXPIRED, Trigger.JOIN_PHASE_ENDED_EMPTY]
 
@@ -368,7 +368,7 @@ def test_before_a_coordinator_restarts_what_was_due_happens():
     coordinator.handle("g", JOIN._replace(fresh_member_id="a"), 0, "join")
     outcome = coordinator.restart(coordinator.config, 15_000)
     assert triggers_of(outcome) == [Trigger.SESSION_EXPIRED, Trigger.JOIN_PHASE_ENDED_EMPTY, Trigger.UNLOADED]
-    assert outcome.answers == []
+    assert outcome.replies == []
     assert triggers_of(coordinator.restart(coordinator.config, 15_000)) == [Trigger.UNLOADED]
 
 
@@ -386,7 +386,7 @@ def test_a_group_that_only_has_offsets_begins_anew_after_a_fail_over():
     coordinator.restart(coordinator.config, 10)
     assert coordinator.groups["g"].state is State.EMPTY
     joined = coordinator.handle("g", JOIN._replace(fresh_member_id="a"), 20, "join")
-    assert [answered.answer.generation for answered in joined.answers] == [1]
+    assert [reply.answer.generation for reply in joined.replies] == [1]
 
 
 def test_a_coordinator_may_restart_as_another_release():

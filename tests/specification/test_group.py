@@ -27,7 +27,7 @@ JOIN = JoinGroup("", 10_000, 30_000, "consumer", (RANGE,), api_version=3)
 
 
 def errors(outcome):
-    return {answered.ticket: answered.answer.error.name for answered in outcome.answers}
+    return {reply.ticket: reply.answer.error.name for reply in outcome.replies}
 
 
 def new_group(release, delay_ms=0):
@@ -47,10 +47,10 @@ def completing(release, instance_id=None, protocols=(RANGE,)):
 def test_a_static_restart_before_the_group_is_stable(release, state):
     group = completing(release, "i")
     outcome = group.handle(JOIN._replace(instance_id="i", fresh_member_id="b"), 10, "join b")
-    (answered,) = outcome.answers
-    assert (answered.answer.error, group.state.value) == (Error.NONE, state)
+    (reply,) = outcome.replies
+    assert (reply.answer.error, group.state.value) == (Error.NONE, state)
     # 2.3 and 2.4: at once, the same generation, the old id as leader. Since 2.5: a rebalance.
-    assert answered.answer.leader == ("a" if release == "2.3.1" else "b")
+    assert reply.answer.leader == ("a" if release == "2.3.1" else "b")
     assert group.generation == (1 if release == "2.3.1" else 2)
 
 
@@ -68,7 +68,7 @@ def test_2_3_does_not_ask_what_a_restarted_member_supports():
 def test_before_3_0_an_unknown_instance_id_did_not_matter():
     for release, error in (("2.8.2", Error.NONE), ("3.0.0", Error.UNKNOWN_MEMBER_ID)):
         group = completing(release)
-        assert group.handle(Heartbeat("a", 1, "stranger"), 5, 1).answers[0].answer.error is error
+        assert group.handle(Heartbeat("a", 1, "stranger"), 5, 1).replies[0].answer.error is error
 
 
 def test_before_2_2_there_was_no_size_limit_and_no_second_question():
@@ -96,7 +96,7 @@ def test_what_a_restarted_static_leader_is_told(release, told, skips):
     group = completing(release, "i")
     group.handle(SyncGroup("a", 1, (("a", b"P"),), "i"), 5, "sync a")
     outcome = group.handle(JOIN._replace(instance_id="i", api_version=9, fresh_member_id="b"), 10, "join b")
-    answer = outcome.answers[0].answer
+    answer = outcome.replies[0].answer
     assert (answer.error, answer.protocol_type, answer.skip_assignment) == (Error.NONE, told, skips)
     assert answer.leader == ("b" if skips else "a")
     assert bool(answer.members) is skips
@@ -117,7 +117,7 @@ def test_before_2_6_members_that_have_not_rejoined_keep_their_seats():
 @pytest.mark.claims("A24")
 def test_before_2_6_a_heartbeat_while_completing_says_rejoin():
     for release, error in (("2.5.1", Error.REBALANCE_IN_PROGRESS), ("2.6.3", Error.NONE)):
-        assert completing(release).handle(Heartbeat("a", 1), 5, 1).answers[0].answer.error is error
+        assert completing(release).handle(Heartbeat("a", 1), 5, 1).replies[0].answer.error is error
 
 
 @pytest.mark.claims("B17")
@@ -136,7 +136,7 @@ def test_a_vote_that_nobody_can_cast_throws_and_what_a_timer_throws_is_lost():
     group.handle(JOIN._replace(protocols=(RANGE, RR), fresh_member_id="a"), 0, "a")
     group.handle(JOIN._replace(protocols=(RANGE, RANGE), fresh_member_id="b"), 1, "b")
     outcome = group.advance(60_000)
-    assert outcome.answers == []
+    assert outcome.replies == []
     assert outcome.effects == [ExceptionThrown(6_000, "IllegalArgumentException")]
     assert group.state is State.PREPARING_REBALANCE
 
@@ -144,7 +144,7 @@ def test_a_vote_that_nobody_can_cast_throws_and_what_a_timer_throws_is_lost():
 def test_a_clock_that_steps_back_stands_still():
     group = completing("4.2.0")
     group.handle(SyncGroup("a", 1, (("a", b"P"),)), 5_000, 1)
-    assert group.handle(Heartbeat("a", 1), 4_000, 2).answers == [Reply(2, 5_000, HeartbeatAnswer(Error.NONE))]
+    assert group.handle(Heartbeat("a", 1), 4_000, 2).replies == [Reply(2, 5_000, HeartbeatAnswer(Error.NONE))]
     group.advance(1_000)
     assert group.now_ms == 5_000
 
@@ -188,8 +188,8 @@ def test_what_a_dead_group_answers(release, error):
     requests = [JOIN, JOIN._replace(member_id="a"), SyncGroup("a", 1), Heartbeat("a", 1), OffsetCommit("a", 1)]
     for request_ in [*requests, LeaveGroup((LeavingMember("a"),))]:
         assert errors(group.handle(request_, 1, 1)) == {1: error or "COORDINATOR_NOT_AVAILABLE"}
-    (answered,) = group.handle(LeaveGroup((LeavingMember("a"),)), 1, 1).answers
-    assert [entry.error.name for entry in answered.answer.members] == ([error] if error else [])
+    (reply,) = group.handle(LeaveGroup((LeavingMember("a"),)), 1, 1).replies
+    assert [entry.error.name for entry in reply.answer.members] == ([error] if error else [])
     assert errors(group.handle(DeleteGroup(), 1, 1)) == {1: "GROUP_ID_NOT_FOUND"}
 
 

@@ -19,13 +19,13 @@ def test_every_request_is_answered_or_parked_and_the_books_stay_in_order(config,
     for step in script:
         outcome, ticket = player.step(step)
         group = player.group
-        answered_now = [answered for answered in outcome.answers if answered.ticket == ticket]
+        answered_now = [reply for reply in outcome.replies if reply.ticket == ticket]
         parked = ticket in group.awaiting_join.values() or ticket in group.awaiting_sync.values()
         assert len(answered_now) + parked == 1 or player.threw
         check_books(group)
         if not player.threw:
             check_timers(group)
-    tickets = [answered.ticket for answered in player.answers]
+    tickets = [reply.ticket for reply in player.replies]
     assert len(set(tickets)) == len(tickets) or player.threw
 
 
@@ -38,11 +38,11 @@ def test_storing_and_restoring_a_group_at_any_step_changes_nothing(config, scrip
         stored.step(step)
         stored.group = decode(encode(stored.group), config)
         assert encode(stored.group) == encode(straight.group)
-    assert stored.answers == straight.answers
+    assert stored.replies == straight.replies
     assert stored.effects == straight.effects
     for player in (straight, stored):
         player.advance(player.now_ms + 1_000_000)
-    assert stored.answers == straight.answers
+    assert stored.replies == straight.replies
 
 
 @thorough
@@ -58,7 +58,7 @@ def test_time_may_pass_in_one_jump_or_in_many(config, script, cuts):
     jump.advance(start + 500_000)
     for cut in [*sorted(cuts), 500_000]:
         walk.advance(start + cut)
-    assert walk.answers == jump.answers
+    assert walk.replies == jump.replies
     assert walk.effects == jump.effects
     assert encode(walk.group) == encode(jump.group)
 
@@ -90,9 +90,9 @@ def test_a_dead_group_refuses_everything_and_stays_dead(config, script):
     player.group.transition_to(Trigger.UNLOADED)
     for step in script:
         outcome, ticket = player.step(step)
-        (answered,) = outcome.answers
-        assert answered.ticket == ticket
-        assert answered.answer.error is not Error.NONE
+        (reply,) = outcome.replies
+        assert reply.ticket == ticket
+        assert reply.answer.error is not Error.NONE
         assert player.group.state is State.DEAD
 
 

@@ -118,7 +118,7 @@ class Story:
 
     def lines(self, outcome):
         happened = [(effect.at_ms, effect) for _, effect in outcome.effects]
-        told = [(answered.at_ms, answered) for answered in outcome.answers]
+        told = [(reply.at_ms, reply) for reply in outcome.replies]
         for at_ms, what in sorted(happened + told, key=lambda entry: entry[0]):
             line = self.line(what)
             if line:

@@ -48,11 +48,11 @@ class LoggedSimulation(Simulation):
         super()._handle(connection)
 
     def _note(self, outcome: CoordinatorOutcome) -> None:
-        for answered in outcome.answers:
-            arrived_ms, connection, request = self._asked.pop(int(answered.ticket))
+        for reply in outcome.replies:
+            arrived_ms, connection, request = self._asked.pop(int(reply.ticket))
             if self._runs(connection[0]) or self.clients[connection[0]].closed:
-                at_ms = answered.at_ms + self._chance.choice((0, 0, 0, 1, 3))
-                self.log.append(_line(len(self.log) + 1, arrived_ms, at_ms, connection, request, answered.answer))
+                at_ms = reply.at_ms + self._chance.choice((0, 0, 0, 1, 3))
+                self.log.append(_line(len(self.log) + 1, arrived_ms, at_ms, connection, request, reply.answer))
         super()._note(outcome)
 
 

@@ -1,4 +1,4 @@
-"""OffsetCommit: who may commit. The offsets themselves are the coordinator's business.
+"""OffsetCommit: which members may commit. The coordinator keeps the offsets themselves.
 
 Kafka: `ClassicGroup.validateOffsetCommit`, `OffsetMetadataManager.validateOffsetCommit` (4.x),
 `GroupCoordinator.doCommitOffsets`, `validateOffsetCommit` (to 3.9).
@@ -14,7 +14,7 @@ from coordinator_model.states import State
 
 
 def offset_commit(group: GroupState, request: OffsetCommit, ticket: Ticket) -> None:
-    """Accept the commit of a member of this generation, or of anybody while the group has no members."""
+    """Accept the commit of a member of this generation, or any commit while the group has no members."""
     group.reply(ticket, CommitAnswer(_offset_commit(group, request)))
 
 
@@ -27,14 +27,14 @@ def _offset_commit(group: GroupState, request: OffsetCommit) -> Error:  # noqa: 
     completing = group.state is State.COMPLETING_REBALANCE
     if completing and version.commit_while_completing_refused_first:
         return Error.REBALANCE_IN_PROGRESS
-    # A consumer that manages its partitions itself names no member: here it meets a group that has some.
+    # A consumer that assigns its own partitions sends no member id. It is refused here, because the group has members.
     error = group.validate_member(request.member_id, request.instance_id)
     if error is not Error.NONE:
         return error
     if request.generation != group.generation:
         return Error.ILLEGAL_GENERATION
     if completing:
-        # The member and its generation are valid, but whether it still owns what it commits is being decided.
+        # Member and generation are valid, but the member may lose the partitions that it commits.
         return Error.REBALANCE_IN_PROGRESS
     if version.commit_restarts_session:
         sessions.restart_session(group, group.members[request.member_id])

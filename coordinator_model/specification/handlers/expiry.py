@@ -1,4 +1,4 @@
-"""The end of a session: a member, or an id that was handed out, was silent for too long.
+"""The end of a session: a member or a pending id was silent for too long.
 
 Kafka: `expireClassicGroupMemberHeartbeat` (4.x), `onExpireHeartbeat` (to 3.9). sessions.py says when a session ends.
 """
@@ -43,7 +43,7 @@ def _update_group(group: GroupState, member_id: str) -> None:
 
 
 def _join_phase_may_end(group: GroupState) -> None:
-    """4.0 looks at the join phase even during an initial delay, so that an expiry can end the delay."""
+    """4.0 checks the join phase even during an initial delay, so an expiry can end the delay."""
     if group.version.expiry_ends_initial_delay:
         if group.state is State.PREPARING_REBALANCE and group.has_all_members_joined():
             rebalance.complete_join_phase(group)

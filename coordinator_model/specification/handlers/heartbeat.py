@@ -13,7 +13,7 @@ from coordinator_model.states import State
 
 
 def heartbeat(group: GroupState, request: Heartbeat, ticket: Ticket) -> None:
-    """Whether the sender is still a member, and whether it has to rejoin."""
+    """Reply whether the sender is still a member, and whether it has to rejoin."""
     group.reply(ticket, HeartbeatAnswer(_heartbeat(group, request)))
 
 
@@ -32,6 +32,6 @@ def _heartbeat(group: GroupState, request: Heartbeat) -> Error:  # noqa: PLR0911
         return Error.ILLEGAL_GENERATION
     sessions.restart_session(group, group.members[request.member_id])
     if group.state is State.PREPARING_REBALANCE:
-        # Not a failure: the member is alive, and learns from this that it has to rejoin.
+        # Not a failure: the answer tells a live member to rejoin.
         return Error.REBALANCE_IN_PROGRESS
     return Error.NONE

@@ -1,8 +1,8 @@
 """JoinGroup.
 
 Kafka: `GroupMetadataManager.classicGroupJoinToClassicGroup` and what it calls (4.x);
-`GroupCoordinator.handleJoinGroup`, `doNewMemberJoinGroup`, `doCurrentMemberJoinGroup` (to 3.9). That the group exists
-is the coordinator's business.
+`GroupCoordinator.handleJoinGroup`, `doNewMemberJoinGroup`, `doCurrentMemberJoinGroup` (to 3.9). The coordinator creates the
+group.
 """
 
 from __future__ import annotations
@@ -41,24 +41,24 @@ def join_group(group: GroupState, request: JoinGroup, ticket: Ticket) -> None:
 
 
 def accept_joining_member(group: GroupState, member_id: str) -> bool:
-    """`acceptJoiningMember` (KIP-389): whether there is a seat. Ids that were only handed out take none."""
+    """`acceptJoiningMember` (KIP-389): whether the group has room. Pending ids take none."""
     max_size = group.config.group_max_size
     if group.state is State.EMPTY or group.state is State.DEAD:
         return True
     if not group.version.size_limit_counts_rejoined:
-        # 2.2 to 2.5: only who has no id yet needs a seat. A group that is too large sheds whoever rejoins first.
+        # 2.2 to 2.5: only a member without an id needs room. A group that is too large refuses the members that rejoin first.
         if member_id == UNKNOWN_MEMBER_ID:
             return len(group.members) < max_size
         return len(group.members) <= max_size or member_id not in group.members or member_id in group.awaiting_join
     if group.state is State.PREPARING_REBALANCE:
-        # Who has joined already keeps its seat. The others race for what is left, so that a group that shrinks sheds
-        # the slowest.
+        # Members that have rejoined stay. The others race for the room that is left, so a group that shrinks refuses the
+        # slowest.
         return member_id in group.awaiting_join or len(group.awaiting_join) < max_size
     return member_id in group.members or len(group.members) < max_size
 
 
 def _refuse(group: GroupState, request: JoinGroup) -> Error:
-    """What keeps the request from being considered at all. The protocols come first, the member id second."""
+    """The checks before anything else: the protocols first, then the member id."""
     if group.state is State.DEAD:
         return group.dead_error
     if not group.supports_protocols(request.protocol_type, request.protocols):
@@ -78,8 +78,8 @@ def _join_new_member(group: GroupState, request: JoinGroup, ticket: Ticket) -> N
         else:
             _replace_static_member(group, request, group.members[old_member_id], ticket)
     elif group.version.member_id_required and request.api_version >= 4:
-        # KIP-394: a member is added only once it is known that the client has received its id. Otherwise a client that
-        # times out and asks again leaves a member behind that nobody plays.
+        # KIP-394: a member is added only when its client has shown that it received the id. Otherwise a client that times out
+        # and retries would leave a member without a client.
         group.pending_members[member_id] = None
         sessions.start_session(group, member_id, request.session_timeout_ms)
         group.reply(ticket, group.join_error(Error.MEMBER_ID_REQUIRED, member_id))
@@ -90,7 +90,7 @@ def _join_new_member(group: GroupState, request: JoinGroup, ticket: Ticket) -> N
 def _join_pending_member(group: GroupState, request: JoinGroup, ticket: Ticket) -> None:
     """`classicGroupJoinPendingMember`: the id that MEMBER_ID_REQUIRED handed out is used."""
     if request.instance_id is not None:
-        raise ServerError("IllegalStateException")  # static members are never handed an id
+        raise ServerError("IllegalStateException")  # static members never get a pending id
     add_member_and_rebalance(group, request, request.member_id, ticket)
 
 
@@ -101,12 +101,12 @@ def _join_existing_member(group: GroupState, request: JoinGroup, ticket: Ticket)
     if group.state is State.PREPARING_REBALANCE:
         _update_member_and_rebalance(group, request, member, Trigger.MEMBER_METADATA_CHANGED, ticket)
     elif group.state is State.STABLE and group.leader == member.member_id:
-        # The leader asks for a new assignment, be it because the topics have changed.
+        # The leader wants a new assignment, for example because the topics have changed.
         _update_member_and_rebalance(group, request, member, Trigger.LEADER_REJOIN, ticket)
     elif changed:
         _update_member_and_rebalance(group, request, member, Trigger.MEMBER_METADATA_CHANGED, ticket)
     else:
-        # The answer to its last JoinGroup was lost, or it rejoins without need.
+        # The answer to its last JoinGroup was lost, or the rejoin is needless.
         group.reply(ticket, rebalance.joined_answer(group, member.member_id))
 
 
@@ -132,21 +132,21 @@ def add_member_and_rebalance(group: GroupState, request: JoinGroup, member_id: s
     )
     group.add(member, ticket)
     if version.new_member_timeout:
-        # Its session starts with its first generation. Until then it may be parked for longer than its session, but not
-        # for ever: a client that went away while it was parked is noticed only by this.
+        # Its session starts with its first generation. Until then its JoinGroup may be parked for longer than a session. This
+        # timer removes the member if its client went away meanwhile.
         sessions.start_session(group, member_id, group.config.new_member_join_timeout_ms)
     rebalance.maybe_prepare_rebalance_or_complete_join(group, Trigger.NEW_MEMBER, member_id)
 
 
 def _timeouts(group: GroupState, request: JoinGroup) -> tuple[int, int]:
-    """Session and rebalance timeout. JoinGroup v0 has no rebalance timeout: the session timeout serves as both."""
+    """Session and rebalance timeout. JoinGroup v0 has only a session timeout, which is used for both."""
     if request.api_version >= 1 and group.version.own_rebalance_timeout:
         return request.session_timeout_ms, request.rebalance_timeout_ms
     return request.session_timeout_ms, request.session_timeout_ms
 
 
 def _update_member_and_rebalance(group: GroupState, request: JoinGroup, member: Member, trigger: Trigger, ticket: Ticket) -> None:
-    """`updateMemberThenRebalanceOrCompleteJoin`. An earlier JoinGroup that is still parked is never answered."""
+    """`updateMemberThenRebalanceOrCompleteJoin`. If an earlier JoinGroup is still parked, it is never answered."""
     timeouts = (member.session_timeout_ms, member.rebalance_timeout_ms)
     if group.version.rejoin_stores_timeouts:
         timeouts = _timeouts(group, request)
@@ -158,17 +158,17 @@ def _replace_static_member(group: GroupState, request: JoinGroup, old: Member, t
     """`updateStaticMemberThenRebalanceOrCompleteJoin` (KIP-345): an instance came back without its member id."""
     old_leader = group.leader or ""
     new = replace_static_member(group, old, request.fresh_member_id)
-    sessions.restart_session(group, new)  # for the session timeout that the instance had so far
+    sessions.restart_session(group, new)  # with the session timeout that the instance had so far
     group.update_member(new, request.protocols, _timeouts(group, request), ticket)
     if not group.version.static_restart_is_stored and group.state is not State.PREPARING_REBALANCE:
-        # 2.3 and 2.4: nothing is written, nobody rebalances, whatever the new protocols are.
+        # 2.3 and 2.4: nothing is written and no rebalance starts, even if the protocols changed.
         ticket = group.awaiting_join.pop(new.member_id)
         group.reply(ticket, _answer_now(group, Error.NONE, new.member_id, old_leader))
     elif group.state is State.STABLE:
         if group.select_protocol() == group.protocol:
             _store_replacement(group, request, old, new, old_leader)
         else:
-            # What the group agreed on no longer has the most votes: let it choose again.
+            # The group's protocol no longer has the most votes: choose again.
             rebalance.prepare_rebalance(group, Trigger.STATIC_PROTOCOL_CHANGE, new.member_id)
     elif group.state is State.COMPLETING_REBALANCE:
         # The leader may be computing an assignment for the old member id.
@@ -176,7 +176,7 @@ def _replace_static_member(group: GroupState, request: JoinGroup, old: Member, t
 
 
 def replace_static_member(group: GroupState, old: Member, member_id: str) -> Member:
-    """`replaceStaticMember`: whoever still waits under the old id is fenced at once."""
+    """`replaceStaticMember`: parked requests of the old id are answered FENCED_INSTANCE_ID."""
     old_id = old.member_id
     parked_join = group.awaiting_join.pop(old_id, None)
     if parked_join is not None:
@@ -184,7 +184,7 @@ def replace_static_member(group: GroupState, old: Member, member_id: str) -> Mem
     parked_sync = group.awaiting_sync.pop(old_id, None)
     if parked_sync is not None:
         group.reply(parked_sync, SyncAnswer(Error.FENCED_INSTANCE_ID))
-    # pending_sync_members keeps the old id, as in Kafka: it is never cleared, so the sync timer fires.
+    # pending_sync_members keeps the old id, as in Kafka. It is never cleared, so the sync timer fires.
     is_new = old.is_new and group.version.replaced_member_stays_new
     new = old._replace(member_id=member_id, is_new=is_new)
     group.replace_static_member(old, new)
@@ -194,21 +194,20 @@ def replace_static_member(group: GroupState, old: Member, member_id: str) -> Mem
 
 
 def _store_replacement(group: GroupState, request: JoinGroup, old: Member, new: Member, old_leader: str) -> None:
-    """A restart that changes nothing for the others: the new member id is written to the log, nobody rebalances."""
+    """A restart that changes nothing for the others: write the new member id to the log, without a rebalance."""
     error = group.append(group.stored())
     ticket = group.awaiting_join.pop(new.member_id)
     if error is not Error.NONE:
         group.reply(ticket, _answer_now(group, error, "", old_leader))
         _restore_replaced_member(group, old, new)
     elif request.api_version >= 9 and group.version.leader_restart_skips_assignment:
-        # KIP-814: the leader learns who the members are, but keeps the assignment that they have.
+        # KIP-814: the leader gets the members, but does not assign again.
         is_leader = group.leader == new.member_id
         answer = _answer_now(group, error, new.member_id, group.leader or "")
         members = group.joined_members() if is_leader else ()
         group.reply(ticket, answer._replace(skip_assignment=is_leader, members=members))
     else:
-        # An older client that is told it leads would compute an assignment. Naming the old id as the leader keeps it
-        # a follower.
+        # An older client would compute an assignment if the answer made it the leader. The old id as the leader prevents this.
         group.reply(ticket, _answer_now(group, error, new.member_id, old_leader))
 
 
@@ -218,7 +217,7 @@ def _answer_now(group: GroupState, error: Error, member_id: str, leader: str) ->
 
 
 def _restore_replaced_member(group: GroupState, old: Member, new: Member) -> None:
-    """The log does not know the new id, so nobody may: the old one is a member again."""
+    """The new id could not be written to the log: the old one is a member again."""
     current = group.members[new.member_id]
     protocols = current.protocols if group.version.failed_replacement_keeps_protocols else old.protocols
     group.update_member(current, protocols, (old.session_timeout_ms, old.rebalance_timeout_ms), None)

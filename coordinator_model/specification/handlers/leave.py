@@ -15,7 +15,7 @@ from coordinator_model.states import State
 
 
 def leave_group(group: GroupState, request: LeaveGroup, ticket: Ticket) -> None:
-    """Remove the members that are named, each with an answer of its own (KIP-345)."""
+    """Remove the named members. Each has its own error in the answer (KIP-345)."""
     if group.state is State.DEAD:
         group.reply(ticket, leave_error(request, group.dead_error, shared=not group.version.batched_leave))
         return
@@ -34,29 +34,29 @@ def leave_group(group: GroupState, request: LeaveGroup, ticket: Ticket) -> None:
         else:
             _update_group(group, member_id)
     if gone:
-        # 4.0 acts once for the whole batch, and even if only an id that was handed out is gone.
+        # 4.0 acts once for the whole batch, even if only a pending id has left.
         _update_group(group, gone)
     top_level = Error.NONE if version.batched_leave else left[0].error
     group.reply(ticket, LeaveAnswer(top_level, tuple(left)))
 
 
 def absent_group_answer(request: LeaveGroup, *, batched: bool) -> LeaveAnswer:
-    """A group that does not exist has no such members. Since 2.4 that is not an error of the request."""
+    """The answer of a group that does not exist. Since 2.4 only the members have an error, not the request."""
     answer = leave_error(request, Error.UNKNOWN_MEMBER_ID, shared=True)
     return answer._replace(error=Error.NONE) if batched else answer
 
 
 def leave_error(request: LeaveGroup, error: Error, *, shared: bool) -> LeaveAnswer:
-    """A refused LeaveGroup. Before 2.4 its one member shares the error."""
+    """The answer to a refused LeaveGroup. Before 2.4 (`shared`) its one member has the same error."""
     entries = request.members if shared else ()
     return LeaveAnswer(error, tuple(MemberResponse(entry.member_id, entry.instance_id, error) for entry in entries))
 
 
 def _leave(group: GroupState, entry: LeavingMember) -> tuple[Error, str, bool]:
-    """`validateLeaveGroup` of one entry: the error, the member id that left, and whether it was only pending."""
+    """`validateLeaveGroup` for one entry: the error, the member id that left, and whether it was only pending."""
     member_id = entry.member_id
     if member_id == UNKNOWN_MEMBER_ID:
-        # An administrator removes a static member by its instance id alone.
+        # An administrator's tool removes a static member by its instance id alone.
         current = group.static_members.get(entry.instance_id or "")
         if entry.instance_id is None or current is None:
             return Error.UNKNOWN_MEMBER_ID, "", False
@@ -74,7 +74,7 @@ def _leave(group: GroupState, entry: LeavingMember) -> tuple[Error, str, bool]:
 
 
 def _remove_leaving_member(group: GroupState, member_id: str) -> None:
-    """A parked JoinGroup is answered, a parked SyncGroup is not."""
+    """Remove a member. A parked JoinGroup of it is answered, a parked SyncGroup is not."""
     sessions.close_session(group, member_id)
     parked_join = group.awaiting_join.get(member_id)
     if parked_join is not None and group.version.leave_answers_parked_join:

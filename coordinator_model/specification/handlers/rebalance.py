@@ -1,4 +1,4 @@
-"""Rebalance: how a join phase starts, is prolonged and ends, and how long members may take to ask for their assignment.
+"""Rebalance: how a join phase starts, is extended and ends, and how long members may take to send SyncGroup.
 
 Kafka: `prepareRebalance`, `tryCompleteInitialRebalanceElseSchedule`, `maybeCompleteJoinPhase`,
 `completeClassicGroupJoin`, `schedulePendingSync`, `expirePendingSync` (GroupMetadataManager, 4.x);
@@ -27,9 +27,9 @@ def maybe_prepare_rebalance_or_complete_join(group: GroupState, trigger: Trigger
 
 
 def prepare_rebalance(group: GroupState, trigger: Trigger, member_id: str = "") -> None:
-    """`prepareRebalance`: from here on every member has to join again."""
+    """`prepareRebalance`: every member has to join again."""
     if group.state is State.COMPLETING_REBALANCE:
-        # Whoever waits for an assignment of this generation is told that there will be none.
+        # This generation will have no assignment: answer the members that wait for it.
         reset_and_propagate_assignment_error(group, Error.REBALANCE_IN_PROGRESS)
     remove_sync_expiration(group)
     initial = group.state is State.EMPTY and group.version.initial_rebalance_delay
@@ -47,7 +47,7 @@ def _schedule_join(group: GroupState) -> None:
     length = group.rebalance_timeout_ms()
     if length > 0:
         group.timers.set(JOIN_KEY, group.now_ms + length)
-    else:  # nobody to wait for but ids that were handed out
+    else:  # there is nothing to wait for but pending ids
         complete_join_phase(group)
 
 
@@ -61,10 +61,10 @@ def _schedule_initial_delay(group: GroupState, delay_ms: int, remaining_ms: int)
 
 
 def try_complete_initial_rebalance_else_schedule(group: GroupState) -> None:
-    """The initial delay of KIP-134 ended: wait once more if a member came meanwhile.
+    """The initial delay of KIP-134 ended: wait again if a member came during the delay.
 
-    Members of one deployment start together. Each that arrives within the delay extends it, up to the rebalance
-    timeout of the member that opened the phase.
+    Members of one deployment start together. Each one that arrives during the delay extends it, up to the rebalance timeout of
+    the first.
     """
     delay, remaining = group.initial_delay_ms, group.initial_remaining_ms
     if group.new_member_added and remaining != 0:
@@ -76,10 +76,10 @@ def try_complete_initial_rebalance_else_schedule(group: GroupState) -> None:
 
 
 def is_initial_rebalance(group: GroupState) -> bool:
-    """Whether the join phase waits for its initial delay, which joining and leaving cannot end.
+    """Whether the join phase waits for its initial delay, which a join or a leave cannot end.
 
-    4.x asks whether the group was Empty before, which is the same: who came during the delay is parked until it ends,
-    so the phase is never prolonged.
+    4.x checks whether the group was Empty before. That is the same: a member that came during the delay is parked until it ends,
+    so the phase ends with the delay.
     """
     return INITIAL_DELAY_KEY in group.timers.deadlines
 
@@ -93,11 +93,11 @@ def maybe_complete_join_phase(group: GroupState) -> None:
 
 
 def check_orphans(group: GroupState) -> None:
-    """0.10.0: the join phase of a group that was unloaded meanwhile is still waiting, under the same group id.
+    """0.10.0: fail if the join phase of an unloaded group with the same id is still waiting.
 
-    Once the sessions of all its members have ended it counts as complete. Whoever looks at the join phase of that
-    group id then completes the old one first, which fails: a Dead group cannot become Dead. What it came for is not
-    done. `group.orphans` holds, of each such join phase, when its last member's session ends and when it ends itself.
+    Such an old join phase counts as complete when the sessions of all its members have ended. The next check of the join phase of
+    that group id then completes the old one first. This fails, because a Dead group cannot become Dead, and the rest of the check
+    is skipped. `group.orphans` holds, for each old join phase, when its last member's session ends and when the phase itself ends.
     """
     for orphan in group.orphans:
         without_members_ms, ends_ms = orphan
@@ -107,7 +107,7 @@ def check_orphans(group: GroupState) -> None:
 
 
 def complete_join_phase(group: GroupState) -> None:
-    """`completeClassicGroupJoin`, `onCompleteJoin`: who has not rejoined is out, the others are a new generation."""
+    """`completeClassicGroupJoin`, `onCompleteJoin`: remove the members that have not rejoined; the others are a new generation."""
     group.timers.cancel(JOIN_KEY)
     group.timers.cancel(INITIAL_DELAY_KEY)
     _remove_members_not_rejoined(group)
@@ -115,7 +115,7 @@ def complete_join_phase(group: GroupState) -> None:
         group.transition_to(Trigger.LAST_MEMBER_GONE)
         group.append(None)
     elif not maybe_elect_new_joined_leader(group) and group.members:
-        # Only static members are left, and none has rejoined: without a leader there is no generation.
+        # Only static members are left, and none has rejoined. Without a leader there is no generation.
         _schedule_join(group)
     else:
         _init_next_generation(group)
@@ -126,7 +126,7 @@ def complete_join_phase(group: GroupState) -> None:
 
 
 def _remove_members_not_rejoined(group: GroupState) -> None:
-    """Static members stay: their instances are expected to come back within their session."""
+    """Remove the dynamic members. Static ones stay, because their instances should return within their session."""
     for member in group.members_in_map_order():
         if member.instance_id is None and member.member_id not in group.awaiting_join:
             group.remove(member.member_id, RemovalCause.JOIN_EXPIRED)
@@ -157,7 +157,7 @@ def _init_next_generation(group: GroupState) -> None:
 
 
 def _answer_joined_members(group: GroupState) -> None:
-    """Every member that waits is told its generation. All sessions start again, also of those that do not wait."""
+    """Answer every parked JoinGroup. All sessions start again, also those of members that have no parked request."""
     for member in group.members_in_map_order():
         member_id = member.member_id
         parked_join = group.awaiting_join.pop(member_id, None)
@@ -174,7 +174,7 @@ def _answer_joined_members(group: GroupState) -> None:
 
 
 def joined_answer(group: GroupState, member_id: str) -> JoinAnswer:
-    """The answer of a generation to one of its members. Only the leader is told who the others are."""
+    """The answer to a member of the new generation. Only the leader's answer lists the members."""
     return JoinAnswer(
         Error.NONE,
         member_id,
@@ -188,7 +188,7 @@ def joined_answer(group: GroupState, member_id: str) -> JoinAnswer:
 
 
 def expire_pending_sync(group: GroupState) -> None:
-    """`expirePendingSync`: members that have not sent SyncGroup for a rebalance timeout are out, static ones too."""
+    """`expirePendingSync`: remove the members that did not send SyncGroup within a rebalance timeout, static ones too."""
     for member_id in list(group.pending_sync_members):
         group.remove(member_id, RemovalCause.SYNC_EXPIRED)
         sessions.close_session(group, member_id)
@@ -196,20 +196,20 @@ def expire_pending_sync(group: GroupState) -> None:
 
 
 def remove_sync_expiration(group: GroupState) -> None:
-    """`removeSyncExpiration`: nobody has to sync any more."""
+    """`removeSyncExpiration`: no member has to send SyncGroup any more."""
     group.pending_sync_members.clear()
     group.timers.cancel(SYNC_KEY)
 
 
 def remove_pending_sync_member(group: GroupState, member_id: str) -> None:
-    """`removePendingSyncMember`: this one has sent SyncGroup, and it may have been the last."""
+    """`removePendingSyncMember`: the member has sent SyncGroup; if it was the last one, the timer stops."""
     group.pending_sync_members.pop(member_id, None)
     if not group.pending_sync_members:
         group.timers.cancel(SYNC_KEY)
 
 
 def reset_and_propagate_assignment_error(group: GroupState, error: Error) -> None:
-    """`resetAndPropagateAssignmentWithError`: no assignment is valid any more."""
+    """`resetAndPropagateAssignmentWithError`: drop all assignments."""
     for member_id, member in group.members.items():
         if member.assignment:
             group.members[member_id] = member._replace(assignment=b"")
@@ -217,7 +217,7 @@ def reset_and_propagate_assignment_error(group: GroupState, error: Error) -> Non
 
 
 def propagate_assignment(group: GroupState, error: Error) -> None:
-    """`propagateAssignment`: answer every parked SyncGroup. Having been parked counts as having been heard of."""
+    """`propagateAssignment`: answer every parked SyncGroup. The answer starts the member's session again."""
     if not group.awaiting_sync:
         return
     for member in group.members_in_map_order():

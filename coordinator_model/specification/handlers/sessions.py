@@ -1,17 +1,16 @@
-"""Sessions: how long a member may be silent. expiry.py says what happens when one ends.
+"""Sessions: how long a member may be silent. expiry.py has what happens when a session ends.
 
-From 2.1.1 on a member has one session timer, and so has an id that was handed out and not used yet. A heartbeat sets it
-again. When it ends and the member has a parked request, nothing happens and no new timer starts: whoever answers that
-request starts the session again.
+Since 2.1.1 a member has one session timer, and so has a pending member id. A heartbeat sets the timer again. If the timer ends
+while a request of the member is parked, nothing happens, and no new timer starts. The reply to that request starts one.
 
-Before, every heartbeat made a timer object (`DelayedHeartbeat`) of its own and closed those that it had outlived.
-`alive at a deadline` means: a request is parked, or the last heartbeat plus the session timeout is later than the
-deadline. Two things follow that later releases do not have (DelayedOperationPurgatory):
+Before 2.1.1 every heartbeat made its own timer object (`DelayedHeartbeat`), and closed the older ones with an earlier deadline.
+A member counted as alive at a deadline if a request was parked, or if its last heartbeat plus the session timeout was later than
+the deadline. This had two consequences that later releases do not have (DelayedOperationPurgatory):
 
-* Removing a member closes its timers only when it leaves, and from 1.0 on when it is dropped at the end of a join
-  phase. A timer that outlives its member starts a rebalance although nobody is missing.
-* Of two heartbeats in one millisecond the second does not close the timer of the first, whose deadline is the same.
-  Both end together; the second finds its member gone.
+* The timers of a member are closed only when it leaves, and since 1.0 when it is dropped at the end of a join phase. A timer that
+  outlives its member starts a rebalance although no member is missing.
+* Of two heartbeats in one millisecond, the second does not close the timer of the first, because both have the same deadline.
+  Both timers end together, and when the second ends its member is gone.
 
 Kafka: `rescheduleClassicGroupMemberHeartbeat` (4.x); `completeAndScheduleNextHeartbeatExpiration`, `tryCompleteHeartbeat`
 (to 3.9).
@@ -25,7 +24,7 @@ from coordinator_model.specification.timers import SESSION
 
 
 def restart_session(group: GroupState, member: Member) -> None:
-    """The member was heard of: its session starts again."""
+    """The member has shown that it is alive: start its session again."""
     deadline = group.now_ms + member.session_timeout_ms
     if group.version.one_session_timer_per_member:
         group.timers.set((SESSION, member.member_id, 0), deadline)
@@ -34,7 +33,7 @@ def restart_session(group: GroupState, member: Member) -> None:
 
 
 def start_session(group: GroupState, member_id: str, length_ms: int) -> None:
-    """A timer of another length: of a pending id, or of a new member."""
+    """Start a session of another length, for a pending id or a new member."""
     group.timers.set((SESSION, member_id, 0), group.now_ms + length_ms)
 
 

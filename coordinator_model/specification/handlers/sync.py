@@ -14,7 +14,7 @@ from coordinator_model.states import State
 
 
 def sync_group(group: GroupState, request: SyncGroup, ticket: Ticket) -> None:
-    """Park the sender until the leader's assignment is known, or answer it at once if it is."""
+    """Park the request until the leader's assignment is known. If it is, reply at once."""
     error = _validate_sync_group(group, request)
     if error is not Error.NONE:
         group.reply(ticket, SyncAnswer(error))
@@ -47,7 +47,7 @@ def _validate_sync_group(group: GroupState, request: SyncGroup) -> Error:
 
 
 def _park(group: GroupState, request: SyncGroup, ticket: Ticket) -> None:
-    """CompletingRebalance. An earlier SyncGroup of the sender that is still parked is never answered."""
+    """CompletingRebalance. If an earlier SyncGroup of the sender is still parked, it is never answered."""
     member_id = request.member_id
     group.awaiting_sync[member_id] = ticket
     if group.version.parked_sync_restarts_session:
@@ -55,7 +55,7 @@ def _park(group: GroupState, request: SyncGroup, ticket: Ticket) -> None:
     rebalance.remove_pending_sync_member(group, member_id)
     if member_id != group.leader:
         return
-    # Members that the leader forgot have nothing to do; members that it made up are ignored.
+    # A member that the leader left out gets an empty assignment. An id that is no member's is ignored.
     assignments = dict(request.assignments)
     error = group.append(group.stored(assignments)._replace(state_since_ms=group.now_ms))
     if error is Error.NONE:
