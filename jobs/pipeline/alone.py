@@ -50,8 +50,10 @@ def ingest_topic(chosen: TopicInput, folder: Path, *, settings: Settings, once: 
     topic_input.check(chosen, house)
     spark = spark_session("rebalance-ingest-topic")
     check_executors(spark, [folder])
-    topic = topic_input.topic_of(chosen, settings.slice_lines)
-    start_ingest_topic(spark, topic, lakehouse=folder, checkpoint=house.topic_checkpoint, once=once).awaitTermination()
+    query = start_ingest_topic(
+        spark, chosen, max_offsets=settings.slice_lines, lakehouse=folder, checkpoint=house.topic_checkpoint, once=once
+    )
+    query.awaitTermination()
 
 
 def track(folder: Path, *, settings: Settings, once: bool, checkpoint: Path | None = None, events_from: Path | None = None) -> None:

@@ -1,10 +1,10 @@
-"""A topic of log lines to group_events: read records, pass over what came before, parse, write.
+"""A topic of log lines to group_events: read records, leave out repeated ones, parse, write.
 
     topic ──► parse ──► lines ──► gate ──► group_events, quarantine, input_lines     as in jobs/pipeline/ingest.py
                           └─ clocks ─┘ ──► clock rows: how far each broker's logs are known in all partitions
 
-Every batch is idempotent, as ingest's are. What the gate remembers is a file a batch in the checkpoint's folder: batch N begins with
-what N-1 left, however often it is run.
+Every batch is idempotent, as ingest's are. The state of the gate after each batch is a file in the checkpoint's folder: batch N begins with
+the state of N-1, however often it runs.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from jobs.pipeline import ingest
 from jobs.pipeline import topic as topics
 from jobs.pipeline.gate import BrokerTime, Clock, Gate, LogName, Reach
 from jobs.pipeline.queries import QueryEnd, ensure_tables, start_query
-from jobs.pipeline.topic import Topic
+from jobs.pipeline.topic_input import TopicInput
 from schemas import input_lines
 from schemas.names import CLOCK
 from schemas.tables import INGEST_TABLES
@@ -37,26 +37,27 @@ if TYPE_CHECKING:
 
 APP_ID: Final = "rebalance-ingest-topic"
 GATE: Final = "gate"
-"""Folder of the gate's states, in the checkpoint's."""
+"""Folder of the gate's states, in the folder of the checkpoint."""
 _STATES_KEPT: Final = 5
 
 
 def start_ingest_topic(
     spark: SparkSession,
-    topic: Topic,
+    topic: TopicInput,
     *,
+    max_offsets: int,
     lakehouse: Path,
     checkpoint: Path,
     once: bool,
     observer: ingest.Observer | None = None,
     ending: QueryEnd | None = None,
 ) -> StreamingQuery:
-    """Starts the query. `once`: it ends when it has read what the topic holds now."""
+    """Starts the query. `once`: it ends when it has read what the topic holds now. `max_offsets`: see `topic.read_records`."""
     ensure_tables(lakehouse, INGEST_TABLES, checkpoint, APP_ID)
     session = ingest.own_session(spark)
-    # Headers may repeat a name; then the last one counts, as for every reader of ours.
+    # Headers may repeat a name; then the last one counts, as for every reader of this project.
     session.conf.set("spark.sql.mapKeyDedupPolicy", "LAST_WIN")
-    lines = kinds.with_source(topics.as_lines(topics.read_records(session, topic)))
+    lines = kinds.with_source(topics.as_lines(topics.read_records(session, topic, max_offsets)))
     # A task costs Spark most of 0.1 s, to be read and its code to be found, however few its lines: one a core, not one a partition.
     lines = lines.coalesce(session.sparkContext.defaultParallelism)
     return start_query("ingest-topic", lines, TopicWriter(lakehouse, checkpoint, observer), checkpoint=checkpoint, once=once, ending=ending)
@@ -79,7 +80,7 @@ class TopicWriter:
         self._keep(gate, batch_id)
 
     def _gate(self, batch_id: int) -> Gate:
-        """What a batch left. Changed by whoever gets it: asked for again, it is read again."""
+        """The gate after a batch, for one use: the next batch changes it, so another call reads it from its file."""
         if self._last is not None and self._last[0] == batch_id:
             gate, self._last = self._last[1], None
             return gate
@@ -97,7 +98,7 @@ class TopicWriter:
 
 
 def partitions_of(checkpoint: Path, batch_id: int) -> int:
-    """How many partitions the topic had when a batch was made, by the offsets that Spark wrote down for it."""
+    """Partitions that the topic had when a batch was made, by the offsets that Spark wrote for it."""
     offsets = json.loads((checkpoint / "offsets" / str(batch_id)).read_text(encoding="utf-8").splitlines()[-1])
     return max((int(number) + 1 for partitions in offsets.values() for number in partitions), default=0)
 
@@ -133,7 +134,7 @@ def _clock(row: Mapping[str, Any]) -> Clock:
 
 
 def _clock_row(time: BrokerTime) -> dict[str, Any]:
-    """A broker's time as a row of PARSED, by its columns that event_rows asks for."""
+    """A broker's time as a row of PARSED: the columns that event_rows reads."""
     return {
         "cluster": time.log.cluster, "broker": time.log.broker, "kind": FOLLOWED if time.followed else CLOCK,
         "at": time.at_ms * 1_000, "origin": time.log.origin, "position": time.position, "raw": json.dumps(time.heard),

@@ -79,7 +79,8 @@ class Stages:
         if topic is not None:
             self.queries["ingest-topic"] = start_ingest_topic(
                 self._spark,
-                topic_input.topic_of(topic, settings.slice_lines),
+                topic,
+                max_offsets=settings.slice_lines,
                 lakehouse=house.folder,
                 checkpoint=house.topic_checkpoint,
                 once=self._once,

@@ -1,18 +1,17 @@
 """A Kafka topic of log lines as a stream: records of `rebalance ship` (docs/shipping.md) as rows of raw_lines, decoded in the JVM.
 
-Whoever may write to the topic can write anything. A record that no shipper wrote becomes a line with a fault, under the topic's own name:
-it goes to quarantine, and moves nobody's time.
+Other programs may write anything to the topic. A record that no shipper wrote becomes a line with a fault, under the topic's own name. It
+goes to quarantine, and advances the time of no broker.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
 from typing import Final
 
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 
+from jobs.pipeline.topic_input import TopicInput, java_settings
 from schemas import raw_lines
 from schemas.names import CLOCK, LINE
 
@@ -28,30 +27,18 @@ _FAULT: Final = "^[A-Z_]{1,40}$"
 _DIGITS: Final = "^[0-9]{1,18}$"
 
 PLACE_BITS: Final = 48
-"""Of a place, those that hold the offset; the partition stands above them. So places are in the order of the topic."""
+"""Low bits of a place, which hold the offset; the partition stands above them. So places sort like the records of the topic."""
 READ_SEPARATOR: Final = "|"
-"""In a clock's text, between when its broker's logs were read to their ends (epoch ms, or nothing) and the seconds."""
+"""Stands in a clock's text between the moment at which its broker's logs were read to their ends (epoch ms, or empty) and the seconds."""
 
 
-@dataclass(frozen=True)
-class Topic:
-    """What to read, and how."""
-
-    bootstrap: str
-    name: str
-    starting: str = "earliest"  # or latest; for a topic that was not read before
-    max_offsets: int = 100_000  # records in a micro-batch, at most
-    accept_loss: bool = False  # go on where records were deleted before they were read
-    settings: Mapping[str, str] = field(default_factory=dict, repr=False)  # of Kafka's Java client; may hold secrets
-
-
-def read_records(spark: SparkSession, topic: Topic) -> DataFrame:
-    """The topic as a stream of Kafka records."""
-    options = {f"kafka.{name}": value for name, value in topic.settings.items()} | {
+def read_records(spark: SparkSession, topic: TopicInput, max_offsets: int) -> DataFrame:
+    """The topic as a stream of Kafka records. `max_offsets`: in a micro-batch, unless the topic has a number of its own."""
+    options = {f"kafka.{name}": value for name, value in java_settings(topic.config).items()} | {
         "kafka.bootstrap.servers": topic.bootstrap,
-        "subscribe": topic.name,
+        "subscribe": topic.topic,
         "startingOffsets": topic.starting,
-        "maxOffsetsPerTrigger": str(topic.max_offsets),
+        "maxOffsetsPerTrigger": str(topic.max_offsets or max_offsets),
         "failOnDataLoss": str(not topic.accept_loss).lower(),
         "includeHeaders": "true",
         "groupIdPrefix": "rebalance",
@@ -79,7 +66,7 @@ def as_lines(records: DataFrame) -> DataFrame:
         F.when(F.col("fault").isNotNull() & ~F.col("fault").rlike(_FAULT), F.lit("header fault is no code")),
         *(_no_number(name) for name in ("position", "at", "read")),
     )
-    told = texts.withColumn("problem", problem)
+    checked = texts.withColumn("problem", problem)
     sound = F.col("problem").isNull()
     is_clock = sound & (F.col("record") == CLOCK)
     columns = {
@@ -94,7 +81,7 @@ def as_lines(records: DataFrame) -> DataFrame:
         "lines": F.when(is_clock, 0).otherwise(1),
         "context": F.when(sound, F.col("context")),
     }
-    return told.select(
+    return checked.select(
         *(columns[field.name].cast(field.dataType).alias(field.name) for field in raw_lines.SCHEMA),
         (F.shiftleft(F.col("partition").cast("bigint"), PLACE_BITS) + F.col("offset")).alias("place"),
     )
@@ -105,7 +92,7 @@ def _number(name: str) -> Column:
 
 
 def _no_number(name: str) -> Column:
-    """What is wrong with a header that has to be a number, if it is there; times further have to be such."""
+    """The problem of a header that is there and is no number, or too large a one."""
     text = F.col(name)
     most = F.lit((1 << 53) if name == "position" else _MAX_TIME_MS)
     sound = text.rlike(_DIGITS) & (_number(name) <= most)

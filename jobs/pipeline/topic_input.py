@@ -1,7 +1,7 @@
-"""`rebalance run --kafka`: which topic is read, checked before Spark starts, and the client's settings in Java's words.
+"""`rebalance run --kafka`: checks the topic before Spark starts, and translates the client's settings for Java.
 
-One file of settings serves all commands: librdkafka's names, as for `rebalance ship`. Spark reads with Kafka's Java client, which has other
-names for the same things; what only Java knows may stand in the file too, and goes to it alone.
+One file of settings serves all commands. It has librdkafka's names, as for `rebalance ship`. Spark reads with Kafka's Java client, which
+has other names for the same settings. Settings that only Java has may stand in the file too; librdkafka does not get them.
 """
 
 from __future__ import annotations
@@ -19,7 +19,6 @@ from jobs.common.errors import UserError
 from jobs.common.files import write_whole
 from jobs.kafka.clients import CONNECT_SECONDS, Cluster, read_config, reason
 from jobs.lakehouse.folder import Lakehouse
-from jobs.pipeline.topic import Topic
 
 _JAVA_ALONE: Final = re.compile(r"sasl\.jaas\.config|ssl\.(truststore|keystore)\.|sasl\.(login|client)\.")
 _SAME: Final = frozenset(
@@ -35,14 +34,14 @@ _LOGIN_MODULES: Final = {
 
 @dataclass(frozen=True)
 class TopicInput:
-    """What the user asked for."""
+    """The topic of log lines to read, and how."""
 
     bootstrap: str
     topic: str
-    starting: str = "earliest"
+    starting: str = "earliest"  # or latest; for a topic that was not read before
     config: Path | None = None
-    max_offsets: int | None = None
-    accept_loss: bool = False
+    max_offsets: int | None = None  # records in a micro-batch, at most
+    accept_loss: bool = False  # go on where records were deleted before they were read
 
 
 def java_settings(config: Path | None) -> dict[str, str]:
@@ -65,17 +64,17 @@ def java_settings(config: Path | None) -> dict[str, str]:
 
 
 def _key_store(given: Mapping[str, str]) -> dict[str, str]:
-    """Certificate and key, which librdkafka has in two files and Java's client takes as texts."""
+    """Certificate and key, which librdkafka reads from two files and Java's client takes as texts."""
     if "ssl.key.location" not in given:
         raise UserError("ssl.certificate.location needs ssl.key.location beside it")
-    found = {
+    store = {
         "ssl.keystore.type": "PEM",
         "ssl.keystore.certificate.chain": _text(given["ssl.certificate.location"]),
         "ssl.keystore.key": _text(given["ssl.key.location"]),
     }
     if "ssl.key.password" in given:
-        found["ssl.key.password"] = given["ssl.key.password"]
-    return found
+        store["ssl.key.password"] = given["ssl.key.password"]
+    return store
 
 
 def _text(path: str) -> str:
@@ -85,50 +84,38 @@ def _text(path: str) -> str:
         raise UserError(f"cannot read {path}, which the client's settings name") from None
 
 
-def topic_of(wanted: TopicInput, default_max_offsets: int) -> Topic:
-    """What Spark is to read."""
-    return Topic(
-        wanted.bootstrap,
-        wanted.topic,
-        starting=wanted.starting,
-        max_offsets=wanted.max_offsets or default_max_offsets,
-        accept_loss=wanted.accept_loss,
-        settings=java_settings(wanted.config),
-    )
-
-
 def _quoted(text: str) -> str:
     escaped = text.replace("\\", "\\\\").replace('"', '\\"')
     return f'"{escaped}"'
 
 
-def check(wanted: TopicInput, house: Lakehouse) -> None:
-    """Refuses a topic that is not there, or is another one than this lakehouse was fed from before. Remembers which one it is."""
-    if _TOPIC.fullmatch(wanted.topic) is None:
-        raise UserError(f"--topic {wanted.topic}: no topic can have this name")
-    if any(_JAVA_ALONE.match(name) for name in read_config(wanted.config)):
-        return  # librdkafka could not log in; Spark says what is wrong
-    admin = Cluster(wanted.bootstrap, wanted.config).admin()
+def check(chosen: TopicInput, house: Lakehouse) -> None:
+    """Refuses a missing topic, and another one than this lakehouse was fed from before. Remembers the topic's identity."""
+    if _TOPIC.fullmatch(chosen.topic) is None:
+        raise UserError(f"--topic {chosen.topic}: no topic can have this name")
+    if any(_JAVA_ALONE.match(name) for name in read_config(chosen.config)):
+        return  # librdkafka could not log in; Spark reports what is wrong
+    admin = Cluster(chosen.bootstrap, chosen.config).admin()
     try:
-        found = admin.list_topics(wanted.topic, timeout=CONNECT_SECONDS)
-        listed = found.topics[wanted.topic]
-        if listed.error is not None:
-            raise UserError(f"no topic {wanted.topic} at {wanted.bootstrap}: {listed.error.str()}; create it (docs/shipping.md)")
-        described = admin.describe_topics(TopicCollection([wanted.topic]), request_timeout=CONNECT_SECONDS)[wanted.topic].result()
+        listed = admin.list_topics(chosen.topic, timeout=CONNECT_SECONDS)
+        error = listed.topics[chosen.topic].error
+        if error is not None:
+            raise UserError(f"no topic {chosen.topic} at {chosen.bootstrap}: {error.str()}; create it (docs/shipping.md)")
+        described = admin.describe_topics(TopicCollection([chosen.topic]), request_timeout=CONNECT_SECONDS)[chosen.topic].result()
     except KafkaException as error:
-        raise UserError(f"cannot read topic {wanted.topic} at {wanted.bootstrap}: {reason(error)}") from None
-    ours = {"topic": wanted.topic, "cluster_id": found.cluster_id, "topic_id": str(described.topic_id)}
-    theirs = _remembered(house)
-    if theirs is None:
-        write_whole(house.topic, json.dumps(ours).encode())
-    elif theirs != ours:
-        same = theirs.get("topic") == wanted.topic and theirs.get("cluster_id") == ours["cluster_id"]
-        what = "was deleted and made again" if same else f"is not the topic ({theirs.get('topic')}) that {house.folder} was fed from"
-        raise UserError(f"topic {wanted.topic} of {wanted.bootstrap} {what}: give a new lakehouse")
+        raise UserError(f"cannot read topic {chosen.topic} at {chosen.bootstrap}: {reason(error)}") from None
+    identity = {"topic": chosen.topic, "cluster_id": listed.cluster_id, "topic_id": str(described.topic_id)}
+    before = _remembered(house)
+    if before is None:
+        write_whole(house.topic, json.dumps(identity).encode())
+    elif before != identity:
+        same = before.get("topic") == chosen.topic and before.get("cluster_id") == identity["cluster_id"]
+        what = "was deleted and made again" if same else f"is not the topic ({before.get('topic')}) that {house.folder} was fed from"
+        raise UserError(f"topic {chosen.topic} of {chosen.bootstrap} {what}: give a new lakehouse")
 
 
 def loss(error: BaseException) -> str | None:
-    """What to say of an error that means: the topic dropped records before they were read (Spark's failOnDataLoss). Else None."""
+    """One line for Spark's error (failOnDataLoss) that the topic dropped records before they were read; None for any other error."""
     if "KAFKA_DATA_LOSS" not in str(error) and "failOnDataLoss" not in str(error):
         return None
     return "the topic dropped records before they were read: its retention is too short for such a pause. --accept-loss goes on"
@@ -136,9 +123,9 @@ def loss(error: BaseException) -> str | None:
 
 def _remembered(house: Lakehouse) -> dict[str, Any] | None:
     try:
-        found = json.loads(house.topic.read_text(encoding="utf-8"))
+        identity = json.loads(house.topic.read_text(encoding="utf-8"))
     except FileNotFoundError:
         return None
     except ValueError:
         raise UserError(f"{house.topic} is damaged: give a new folder") from None
-    return found if isinstance(found, dict) else {}
+    return identity if isinstance(identity, dict) else {}

@@ -20,7 +20,7 @@ from jobs.demo.local_broker import LocalBroker
 from jobs.lakehouse.folder import Lakehouse
 from jobs.pipeline import run
 from jobs.pipeline.ingest_topic import start_ingest_topic
-from jobs.pipeline.topic_input import TopicInput, topic_of
+from jobs.pipeline.topic_input import TopicInput
 from schemas.tables import INGEST_TABLES, TRACK_TABLES
 from scripts.build import package, resolve_jars
 from tests.cluster.standalone import PROJECT, Cluster, kill, plain_logs, wait_until
@@ -174,8 +174,8 @@ def topic(logs, tmp_path_factory):
 
 def test_a_topic_is_read_by_executors_one_of_which_is_killed(spark, cluster, topic, settings, tmp_path):
     alone, house = Lakehouse(tmp_path / "alone"), Lakehouse(tmp_path / "lake")
-    wanted = topic_of(topic, load(settings).slice_lines)
-    start_ingest_topic(spark, wanted, lakehouse=alone.folder, checkpoint=alone.topic_checkpoint, once=True).awaitTermination()
+    places = {"lakehouse": alone.folder, "checkpoint": alone.topic_checkpoint}
+    start_ingest_topic(spark, topic, max_offsets=load(settings).slice_lines, **places, once=True).awaitTermination()
 
     worker = cluster.start_worker("worker-of-topic")
     arguments = ("--kafka", topic.bootstrap, "--topic", topic.topic, "--max-offsets", topic.max_offsets, "--config", settings, "--once")
