@@ -1,9 +1,10 @@
--- What did rebalances cost, and who made them?
+-- What did rebalances cost, and who caused them?
 --
--- One row per payer, the dearest first: what the rebalances that it started took, in all groups. Who pays is said by
--- `by`: an application (a client.id without the number, or the hash of a Kubernetes pod, at its end), a client, a member,
--- a group, or a day (UTC). `unavailable_partition_ms` is the sum over partitions of the time without an owner at work;
--- `by_failures_ms` of it went to timeouts rather than to members that came and went on purpose.
+-- One row per payer, the most expensive first: how long the rebalances took that it started, in all groups. `by` sets
+-- the kind of payer: an application (a client.id without the number, or the hash of a Kubernetes pod, at its end), a
+-- client, a member, a group, or a day (UTC). `unavailable_partition_ms` is the sum over all partitions of the time in
+-- which no owner worked on them. `by_failures_ms` is the part that timeouts caused, not members that joined or left on
+-- purpose.
 --
 -- :by = application  who pays: application, client, member, group or day
 -- :cluster           only this cluster

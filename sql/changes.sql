@@ -1,8 +1,8 @@
 -- What changed around that time?
 --
--- One row per change within `around` of `at`, in the order of time: members that came and went, other client versions
--- and timeouts than the same client.id had before, rebalances, coordinators that moved, findings. Give --at, or see
--- what came last.
+-- One row per change within `around` of `at`, in the order of time: members that joined or left, client versions and
+-- timeouts that differ from those of the same client.id before, rebalances, coordinators that moved, findings. Without
+-- --at it shows the newest changes.
 --
 -- :cluster      only this cluster
 -- :group        only this consumer group, and its cluster's coordinators

@@ -1,13 +1,13 @@
 -- How do groups of the new consumer protocol (KIP-848) fare: who was fenced, who is slow, what was migrated?
 --
--- One row per group and member, fenced ones first, then the newest. `fenced` counts the coordinator's own lines, whose
--- last words are in `last_reason`; `refused` its answers 22, 25, 110, 111 and 113 (wrong epoch, removed member,
--- instance id in use). `joins` and `leaves` are the member's own. A row without member tells of the whole group:
--- `epochs` that it went through, and CONVERTED where it changed the protocol.
+-- One row per group and member, fenced members first, then the newest. `fenced` counts the coordinator's own log lines,
+-- and `last_reason` quotes the last of them. `refused` counts its answers 22, 25, 110, 111 and 113 (wrong epoch, removed
+-- member, instance id in use). `joins` and `leaves` are those of the member. A row without a member is about the whole
+-- group: the `epochs` that it went through, and CONVERTED if it changed the protocol.
 --
 -- :cluster     only this cluster
 -- :group       only this consumer group
--- :member      only members with this in their id
+-- :member      only members whose id contains this
 -- :since       from this time on
 -- :until       up to this time
 -- :limit = 20  rows at most

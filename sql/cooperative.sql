@@ -1,15 +1,16 @@
 -- How many rounds do cooperative rebalances take?
 --
--- One row per rebalance of a group with a cooperative assignor, with the rounds that followed it within `gap_ms` and
--- changed no member; the most rounds first. One or two rounds are normal: the second hands out what the first revoked.
--- ENDLESS from `endless` on: members revoke again and again, mostly because their subscriptions or versions differ.
+-- One row per rebalance of a group with a cooperative assignor, the most rounds first. `rounds` includes the rebalances
+-- that followed within `gap_ms` and changed no member. One or two rounds are normal: the second assigns what the first
+-- revoked. ENDLESS means `endless` rounds or more: members revoke again and again, usually because their subscriptions
+-- or versions differ.
 --
 -- :cluster         only this cluster
 -- :group           only this consumer group
 -- :since           from this time on
 -- :until           up to this time
 -- :gap_ms = 60000  longest pause between two rounds, ms
--- :endless = 4     too many rounds from here on
+-- :endless = 4     too many rounds
 -- :limit = 20      rows at most
 
 WITH cooperative AS (

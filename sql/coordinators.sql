@@ -1,9 +1,9 @@
--- Did a group's coordinator move, and what did that do to it?
+-- Did a group's coordinator move, and how did that affect the group?
 --
--- One row per move of a group to another broker, the newest first. `silent_ms` is the time in which no broker served
--- the group, `refused` the requests in it, and just after it, that were answered COORDINATOR_LOAD_IN_PROGRESS,
--- COORDINATOR_NOT_AVAILABLE or NOT_COORDINATOR (14, 15, 16). `rebalances` began within a minute. A move alone needs
--- none: members carry on with their ids.
+-- One row per move of a group to another broker, the newest first. `silent_ms` is the time in which no broker served the
+-- group. `refused` counts the requests in that time and just after it that were answered COORDINATOR_LOAD_IN_PROGRESS,
+-- COORDINATOR_NOT_AVAILABLE or NOT_COORDINATOR (14, 15, 16). `rebalances` counts those that began within a minute. A
+-- move alone needs no rebalance: members continue with their ids.
 --
 -- :cluster     only this cluster
 -- :group       only this consumer group

@@ -1,8 +1,8 @@
 -- Which clients start the most rebalances?
 --
--- One row per client.id and host, the one whose rebalances took most time first. `failures` are those of its rebalances
--- that it did not mean: sessions and polls that timed out, assignments that came too late. `cause` is the most frequent
--- one.
+-- One row per client.id and host, first the one whose rebalances took the most time. `failures` counts the rebalances
+-- that it did not start on purpose: sessions and polls that timed out, assignments that came too late. `cause` is the
+-- most frequent cause.
 --
 -- :cluster     only this cluster
 -- :group       only this consumer group

@@ -1,10 +1,10 @@
 -- What did my deployments and restarts cost?
 --
--- One row per wave of restarts in a group: two or more that a client.id went and came back under a new member id, each
--- within `gap_ms` of the one before. ROLLING: several clients, one after the other. ONE_CLIENT: the same client again
--- and again. COORDINATOR_MOVED: groups moved between brokers at that time, so that is why, not a deployment. Rolling
--- ones first, then the newest. `clean` members left by themselves, or came back as the same static member; of `expired`
--- ones the group learned only when their session ran out. Rebalances are those that began in the wave.
+-- One row per wave of restarts in a group, rolling ones first, then the newest. In a wave, two or more times a client.id
+-- left and came back under a new member id, each time within `gap_ms` of the time before. ROLLING: several clients, one
+-- after the other. ONE_CLIENT: the same client again and again. COORDINATOR_MOVED: groups moved between brokers at that
+-- time, so the wave is no deployment. `clean` members left by themselves, or came back as the same static member.
+-- `expired` members were removed when their session ran out. `rebalances` counts those that began in the wave.
 --
 -- :cluster         only this cluster
 -- :group           only this consumer group

@@ -1,14 +1,14 @@
--- Why was my commit refused: who had been put out of the group, and when?
+-- Why was my commit refused: who was removed from the group, and when?
 --
 -- One row per member and error, the newest first: how many commits were refused, and how the membership had ended
--- before. The client's message (CommitFailedException) blames max.poll.interval.ms whatever the reason was;
--- `removed_by` is the reason. Without a member id, it was no member: an admin tool (generation -1), or a client that
--- had given its id up itself. Needs kafka-request.log: the coordinator log has no line for a refused commit.
+-- before. The client's message (CommitFailedException) blames max.poll.interval.ms in every case; `removed_by` is the
+-- real reason. A row without a member id is about an admin tool (generation -1), or about a client that had given up its
+-- id. Needs kafka-request.log: the coordinator log has no line for a refused commit.
 --
 -- :cluster     only this cluster
 -- :group       only this consumer group
 -- :client      only this client.id
--- :member      only members with this in their id
+-- :member      only members whose id contains this
 -- :since       from this time on
 -- :until       up to this time
 -- :limit = 20  rows at most

@@ -1,8 +1,8 @@
 -- Which clients fight for one group.instance.id?
 --
--- One row per static name that changed hands, the ones in dispute first. DISPUTED: a client was refused because another
--- one held the name (errors 82 and 111), so two of them ran at once. RESTARTED: the same name came back with a new
--- member id, as a static member does after a restart. `members` is how many member ids used the name.
+-- One row per static name that changed hands, disputed names first. DISPUTED: a client was refused because another
+-- client held the name (errors 82 and 111), so two of them ran at once. RESTARTED: the same name came back with a new
+-- member id, as after every restart of a static member. `members` counts the member ids that used the name.
 --
 -- :cluster     only this cluster
 -- :group       only this consumer group

@@ -1,9 +1,8 @@
 -- Why does it take so long until a new group gets its partitions?
 --
 -- One row per first rebalance of an empty group, the slowest first. The broker waits group.initial.rebalance.delay.ms
--- (`delay_ms`, 3 s by default) for more members, and as long again whenever one came in that time, but no longer than
--- the rebalance timeout. `delays` is how many of these waits the join phase held; what is left of it, and `sync_ms`,
--- the clients took.
+-- (`delay_ms`, 3 s by default) for more members. It waits as long again if one joins in that time, up to the rebalance
+-- timeout. `delays` counts these waits in the join phase. The clients took the rest of the join phase, and `sync_ms`.
 --
 -- :cluster          only this cluster
 -- :group            only this consumer group

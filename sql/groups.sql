@@ -1,12 +1,12 @@
 -- In which state is every group?
 --
--- One row per group, those that are not at rest first, as it was at `until`: its state and since when, generation,
--- members, and how often and for how long it has rebalanced so far. A group of the new protocol (KIP-848) shows as
--- CONSUMER_PROTOCOL: it has no such states.
+-- One row per group as it was at `until`, groups in a rebalance first: its state and since when, generation, members,
+-- and how often and how long it has rebalanced so far. A group of the new protocol (KIP-848) has none of these states
+-- and shows as CONSUMER_PROTOCOL.
 --
 -- :cluster       only this cluster
 -- :group         only this consumer group
--- :until         as of this time
+-- :until         up to this time
 -- :limit = 1000  rows at most
 
 WITH seen AS (

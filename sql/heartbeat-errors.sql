@@ -1,15 +1,15 @@
 -- "Attempt to heartbeat failed since group is rebalancing": is that an error?
 --
--- No: it is how members learn of a rebalance. What counts is how fast they join again. One row per group and generation
--- that ended so, the slowest first: members told, how often, and the time from the first telling to the JoinGroup of
--- the slowest. SLOW from `slow_ms` on: that member's poll loop was busy, and the others waited for it. `never` members
--- did not join again. Needs kafka-request.log.
+-- No: members learn of a rebalance in this way. What matters is how fast they join again. One row per group and
+-- generation that ended so, the slowest first: how many members were told, how often, and the time from the first such
+-- answer to the JoinGroup of the slowest member. SLOW means `slow_ms` or more: that member's poll loop was busy, and the
+-- others waited for it. `never` counts members that did not join again. Needs kafka-request.log.
 --
 -- :cluster         only this cluster
 -- :group           only this consumer group
 -- :since           from this time on
 -- :until           up to this time
--- :slow_ms = 3000  slow from here on, ms
+-- :slow_ms = 3000  slow from this on, ms
 -- :limit = 20      rows at most
 
 WITH told AS (

@@ -1,14 +1,15 @@
 -- How healthy are the heartbeats: who comes close to losing its session?
 --
--- One row per member, the one closest to its end first. `longest_gap_ms` is the longest time between two signs of life
--- (heartbeats, joins, commits) to one broker, `used_percent` its part of session.timeout.ms: 100 is the end, a healthy
--- member stays below 40. `refused` are heartbeats that were answered with an error other than REBALANCE_IN_PROGRESS.
--- A run of even heartbeats counts whole if it began by `until`. Needs kafka-request.log.
+-- One row per member, the one closest to a timeout first. `longest_gap_ms` is the longest time between two signs of life
+-- (heartbeats, joins, commits) to one broker. `used_percent` is its share of session.timeout.ms: at 100 the session
+-- ends, a healthy member stays below 40. `refused` counts heartbeats that were answered with an error other than
+-- REBALANCE_IN_PROGRESS. A series of regular heartbeats is counted whole if it began by `until`. Needs
+-- kafka-request.log.
 --
 -- :cluster     only this cluster
 -- :group       only this consumer group
 -- :client      only this client.id
--- :member      only members with this in their id
+-- :member      only members whose id contains this
 -- :since       from this time on
 -- :until       up to this time
 -- :limit = 20  rows at most

@@ -1,10 +1,10 @@
 -- Where does the time of a rebalance go, and who was slow?
 --
--- One row per rebalance, the longest first, from its start until the last member began with what it got. JOIN: the group
--- waited for its members to join again, for `slowest_client_id` longest. DELAY: it had been empty, and the broker waited
--- for more members. ASSIGN: it waited for the leader's assignment (`assignment_ms`: from the leader's JoinGroup answer
--- to its SyncGroup; without a request log, `sync_ms` comes near it). START: members had their partitions, and
--- `starter_client_id` took `first_fetch_ms` until it asked for offsets: heartbeats went on, and nothing was consumed.
+-- One row per rebalance, the longest first, from its start until the last member began to work. JOIN: the group waited
+-- for its members to join again, longest for `slowest_client_id`. DELAY: the group had been empty, and the broker waited
+-- for more members. ASSIGN: the group waited for the leader's assignment (`assignment_ms`: from the leader's JoinGroup
+-- answer to its SyncGroup; without a request log, `sync_ms` comes near it). START: members had their partitions, but
+-- `starter_client_id` asked for offsets only after `first_fetch_ms`: it sent heartbeats and consumed nothing.
 --
 -- :cluster     only this cluster
 -- :group       only this consumer group

@@ -1,9 +1,10 @@
 -- Which application did not poll within max.poll.interval.ms?
 --
--- One row per such departure, the newest first. CERTAIN: the client said so (Java 3.2 and later), or the tracker proved
--- it. LIKELY: a member left without a reason and joined again on the same connection, as librdkafka does after its poll
--- timeout; an application that unsubscribes and subscribes again looks the same, and only kafka-request.log shows it.
--- `away_ms` is how long it was out of the group. A static member that stalls does not leave: see session-timeouts.
+-- One row per such departure, the newest first. CERTAIN: the client gave this reason (Java 3.2 and later), or the
+-- tracker proved it. LIKELY: a member left without a reason and joined again on the same connection, as librdkafka does
+-- after its poll timeout. An application that unsubscribes and subscribes again looks the same. Only kafka-request.log
+-- shows LIKELY ones. `away_ms` is how long the member was out of the group. A static member that stalls does not leave:
+-- see session-timeouts.
 --
 -- :cluster     only this cluster
 -- :group       only this consumer group

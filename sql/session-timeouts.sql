@@ -1,9 +1,9 @@
 -- Whose session ran out, and was it a crash or a pause?
 --
--- One row per expired session, the newest first. PAUSED: the same process was heard of again, under its old member id
--- or on its old connection, so it had only stopped for a while (garbage collection, CPU limit, network). REJOINED: a
--- new member came with its client.id since it was last heard of (the process was restarted, or connected anew). GONE:
--- neither. `back_at` is when that was. Telling PAUSED takes kafka-request.log.
+-- One row per expired session, the newest first. PAUSED: the same process appeared again, under its old member id or on
+-- its old connection, so it had only stopped for a while (garbage collection, CPU limit, network). REJOINED: a new
+-- member with the same client.id appeared (the process was restarted, or connected anew). GONE: neither. `back_at` is
+-- when it appeared again. PAUSED can be told only with kafka-request.log.
 --
 -- :cluster     only this cluster
 -- :group       only this consumer group

@@ -1,9 +1,9 @@
 -- Are the partitions spread evenly, and does every member have some?
 --
--- One row per group, by its last assignment, uneven ones first. IDLE: members without a partition, so there are more of
--- them than the topics have partitions, or they subscribe to others. SKEWED: the busiest member has at least twice as
--- many partitions as the least busy one, and three more. Needs kafka-request.log: the coordinator log does not name
--- partitions.
+-- One row per group, by its last assignment, uneven ones first. IDLE: some members have no partition, because there are
+-- more members than partitions or because they subscribe to other topics. SKEWED: the busiest member has at least twice
+-- as many partitions as the least busy one, and at least three more. Needs kafka-request.log: the coordinator log does
+-- not name partitions.
 --
 -- :cluster     only this cluster
 -- :group       only this consumer group

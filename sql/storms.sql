@@ -1,8 +1,8 @@
 -- Which groups rebalance in storms?
 --
--- One row per storm, the longest series first: rebalances of one group that follow each other with no pause of
--- `gap_ms`, `least` of them or more. `busy_percent` is the part of that time which the group spent rebalancing; `cause`
--- and `client_id` are the most frequent ones. `first_id` names the rebalance that it began with.
+-- One row per storm, the longest series first: at least `least` rebalances of one group without a pause of `gap_ms`
+-- between them. `busy_percent` is the share of that time which the group spent rebalancing. `cause` and `client_id` are
+-- the most frequent ones. `first_id` names the first rebalance of the storm.
 --
 -- :cluster         only this cluster
 -- :group           only this consumer group

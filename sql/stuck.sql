@@ -1,15 +1,15 @@
 -- Why is, or was, my group stuck in a rebalance?
 --
--- One row per rebalance that took `slow_ms` or more, those that have not ended first, then the longest. JOIN: the group
--- waited for members to join again, `waited_for` longest. SYNC: it waited for the leader's assignment. DELAY: the group
--- had been empty, and the broker waited for more members (group.initial.rebalance.delay.ms). `put_out` members did not
--- make it at all.
+-- One row per rebalance that took `slow_ms` or more, first those that have not ended, then the longest. JOIN: the group
+-- waited for members to join again, longest for `waited_for`. SYNC: it waited for the leader's assignment. DELAY: the
+-- group had been empty, and the broker waited for more members (group.initial.rebalance.delay.ms). `put_out` counts the
+-- members that did not join in time and were removed.
 --
 -- :cluster         only this cluster
 -- :group           only this consumer group
 -- :since           from this time on
 -- :until           up to this time
--- :slow_ms = 5000  stuck from here on, ms
+-- :slow_ms = 5000  stuck from this on, ms
 -- :limit = 20      rows at most
 
 WITH latest AS (

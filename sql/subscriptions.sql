@@ -1,9 +1,10 @@
 -- Do the members of a group subscribe to different topics, and does the leader join again and again?
 --
--- One row per group and set of topics, doubtful groups first. UNEQUAL: members that are there now subscribe to
--- different topics (often two applications with one group.id). CHANGED: all agree now, and did not always. EQUAL: they
--- always did. `members` have the set now, `ever` had it at some time. `rejoins` counts the group's rebalances for
--- changed subscriptions or topics, or by its leader. Needs kafka-request.log: the coordinator log does not name topics.
+-- One row per group and set of topics, doubtful groups first. UNEQUAL: the present members subscribe to different topics
+-- (often two applications with one group.id). CHANGED: all agree now, but did not always. EQUAL: they always agreed.
+-- `members` counts those with this set now, `ever` those that had it at some time. `rejoins` counts the group's
+-- rebalances for changed subscriptions or topics, or by its leader. Needs kafka-request.log: the coordinator log does
+-- not name topics.
 --
 -- :cluster     only this cluster
 -- :group       only this consumer group

@@ -1,6 +1,6 @@
 -- What happened in this group, step by step?
 --
--- One row per change of the group's state, end of a membership and finding, in the order of time. Give --group.
+-- One row per change of the group's state, per end of a membership and per finding, in the order of time. Give --group.
 --
 -- :cluster      only this cluster
 -- :group        only this consumer group

@@ -1,7 +1,7 @@
 -- Why does my group keep rebalancing, and who started it?
 --
--- One row per group, cause and client that started it, the one that took most time first. `last_id` names the last of
--- these rebalances: `rebalance evidence` shows the lines that prove it.
+-- One row per group, cause and client that started the rebalance, first the one that took the most time. `last_id` names
+-- the last of these rebalances: `rebalance evidence` shows the lines that prove it.
 --
 -- :cluster     only this cluster
 -- :group       only this consumer group

@@ -1,8 +1,8 @@
 -- Which groups are the worst today?
 --
--- One row per group that rebalanced in the last 24 hours of the tables (or since `since`), the one that lost most
--- first: `unavailable_partition_ms` is the sum over partitions of the time without an owner at work, known where a
--- request log is. `cause` is what took most of the time. `errors` counts findings of severity ERROR.
+-- One row per group that rebalanced in the last 24 hours of the tables (or since `since`), the one that lost most first.
+-- `unavailable_partition_ms` is the sum over all partitions of the time in which no owner worked on them; it takes a
+-- request log. `cause` is the cause that took most of the time. `errors` counts findings of severity ERROR.
 --
 -- :cluster      only this cluster
 -- :since = 24h  from this time on

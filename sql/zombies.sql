@@ -1,14 +1,14 @@
--- Who still speaks for a generation that is over, or under an id that was removed?
+-- Who still sends requests for a past generation, or under an id that was removed?
 --
--- One row per such member, the longest-lived first. `zombie_ms` is the time from its removal to the last request that
--- was refused (errors 22, 25, 82): in it, the process may have worked on partitions that others owned already.
--- `commits` are the refused commits among `requests`. Needs kafka-request.log: the coordinator log has no line for
--- these refusals.
+-- One row per such member, the longest-lived first. `zombie_ms` is the time from its removal to its last refused request
+-- (errors 22, 25, 82). In that time the process may have worked on partitions that others already owned. `commits`
+-- counts the refused commits among `requests`. Needs kafka-request.log: the coordinator log has no line for these
+-- refusals.
 --
 -- :cluster     only this cluster
 -- :group       only this consumer group
 -- :client      only this client.id
--- :member      only members with this in their id
+-- :member      only members whose id contains this
 -- :since       from this time on
 -- :until       up to this time
 -- :limit = 20  rows at most

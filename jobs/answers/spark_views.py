@@ -1,7 +1,7 @@
 """The views of sql/ in a Spark session, so that the named questions run there.
 
-from jobs import ask, questions
-from jobs.spark_views import create_views
+from jobs.answers import ask, questions
+from jobs.answers.spark_views import create_views
 
 create_views(spark, "lake")
 question = questions.load("why")

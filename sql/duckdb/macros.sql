@@ -1,4 +1,4 @@
--- What the questions say in Spark's words and DuckDB says in others. With these, DuckDB runs them unchanged.
+-- Functions of Spark that have other names in DuckDB. With these macros DuckDB runs the questions unchanged.
 CREATE OR REPLACE TEMP MACRO unix_millis(instant) AS epoch_ms(instant);
 CREATE OR REPLACE TEMP MACRO timestamp_millis(millis) AS make_timestamp(1000 * millis);
 CREATE OR REPLACE TEMP MACRO explode(items) AS unnest(items);

@@ -1,5 +1,5 @@
--- Members by when they came: one row per member id, with what is known of who it is.
--- The coordinator log names no client; there, it is what stands before the UUID of the member id.
+-- Members in the order in which they joined: one row per member id, with what is known about its client.
+-- The coordinator log names no client. There it is the part of the member id before the UUID.
 SELECT
   a.cluster,
   a.group_id,

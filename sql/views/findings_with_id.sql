@@ -1,4 +1,4 @@
--- Findings with an id that follows from what they say: the same logs give the same ids.
+-- Findings with an id that is a hash of their content: the same logs give the same ids.
 SELECT
   'f' || left(md5(
     f.cluster || '|' || f.group_id || '|' || CAST(unix_millis(f.at) AS STRING) || '|' || f.code || '|'

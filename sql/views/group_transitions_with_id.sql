@@ -1,4 +1,4 @@
--- Transitions with an id that follows from what they say: the same logs give the same ids. Several may share a millisecond:
+-- Transitions with an id that is a hash of their content: the same logs give the same ids. Several may have the same time:
 -- then they happened in the order of generation (none first) and `step`.
 SELECT
   't' || left(md5(

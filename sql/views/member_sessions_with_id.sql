@@ -1,4 +1,4 @@
--- Memberships with an id that follows from what they say: the same logs give the same ids.
+-- Memberships with an id that is a hash of their content: the same logs give the same ids.
 SELECT
   's' || left(md5(
     s.cluster || '|' || s.group_id || '|' || s.member_id || '|' || CAST(unix_millis(s.ended_at) AS STRING) || '|' || s.end_kind

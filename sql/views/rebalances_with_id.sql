@@ -1,4 +1,4 @@
--- Rebalances with an id that follows from what they say: the same logs give the same ids.
+-- Rebalances with an id that is a hash of their content: the same logs give the same ids.
 SELECT
   'r' || left(md5(
     r.cluster || '|' || r.group_id || '|' || CAST(unix_millis(r.started_at) AS STRING) || '|'
