@@ -1,8 +1,7 @@
-"""What a client's own log tells of its membership: why it left, why it came back. It is no word of the coordinator's.
+"""What a client's own log shows of its membership: why it left, and why it rejoined.
 
-A client stands in its log under its client.id, which several members may share; its member id only when it joins or leaves.
-So a line is believed of the member that the same log named before, or of the only member with that client.id; of several
-it could be about none.
+A client's log has its client.id, which several members may share, and its member id only when it joins or leaves. So a line belongs to
+the member that the same log named before, else to the only member with that client.id. If there are several, the line is not used.
 """
 
 from __future__ import annotations
@@ -25,11 +24,11 @@ _LIBRDKAFKA_REJOINS: Final = (
     ("rejoining group to redistribute previously owned partitions", reasons.REVOCATION_FOLLOW_UP),
     ("subscribe to new subscription", reasons.SUBSCRIPTION_CHANGED),
 )
-"""What librdkafka's rd_kafka_cgrp_* functions say of a member's own doing; their other words are of what it was told."""
+"""Texts of librdkafka's rd_kafka_cgrp_* functions about a rejoin that the member itself decided on."""
 
 
 def joined(g: Emitter, event: Event) -> None:
-    """The client joined: its log calls that member by the client's name from now on."""
+    """The client joined: its client name stands for this member in the log from now on."""
     if not event.member_id:
         return
     member = g.view.members.get(event.member_id)
@@ -46,7 +45,7 @@ def joined(g: Emitter, event: Event) -> None:
 def poll_timeout(g: Emitter, event: Event) -> None:
     """The application did not call poll() in time: a dynamic member leaves now, a static one falls silent (KIP-345)."""
     if kinds.PSEUDO_BROKERS.issuperset(g.view.brokers):
-        # No broker tells of this group: what the client says is all there is.
+        # No broker's log has lines about this group: the client's line is all there is.
         alone = ObservedMember(g.view.client_names.get(_name(event), ""), event.instance_id, event.client_id)
         alone.rebalance_timeout_ms = event.rebalance_timeout_ms
         g.emit(FINDINGS, **removals.poll_timeout(g, alone, event.at_ms, [ref(event)]))
@@ -63,7 +62,7 @@ def poll_timeout(g: Emitter, event: Event) -> None:
 
 
 def leaves(g: Emitter, event: Event) -> None:
-    """The client sends LeaveGroup, and says why: brokers log that from 3.2 on, and clients tell them from 3.2 on (KIP-800)."""
+    """The client sends LeaveGroup and logs why. Clients send the reason, and brokers log it, from 3.2 on (KIP-800)."""
     member = g.view.members.get(event.member_id)
     stalled = reasons.of_leave(event.reason, by_admin=False) == reasons.POLL_TIMEOUT
     if member is not None:
@@ -75,7 +74,7 @@ def leaves(g: Emitter, event: Event) -> None:
 
 
 def rejoins(g: Emitter, event: Event) -> None:
-    """The client will join again, and says why."""
+    """The client will rejoin and logs why."""
     member = g.view.members.get(_member(g, event))
     if member is None:
         return
@@ -100,10 +99,10 @@ def _name(event: Event) -> str:
 
 
 def _member(g: Emitter, event: Event) -> str:
-    """The member that a line is about; empty if that cannot be told."""
-    named = g.view.client_names.get(_name(event), "")
-    if named:
-        return named
+    """The member that a line is about; empty if that is unknown."""
+    member_id = g.view.client_names.get(_name(event), "")
+    if member_id:
+        return member_id
     matching = [
         m.member_id
         for m in g.view.members.values()

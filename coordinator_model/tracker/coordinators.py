@@ -1,9 +1,8 @@
-"""Where a group lives: what FIND_COORDINATOR answers against who speaks for the group.
+"""Compares the coordinator that FIND_COORDINATOR names with the broker that answers for the group.
 
-Any broker answers FIND_COORDINATOR, from a copy of the metadata that may be ahead of the coordinator's own log or behind
-it. So a broker is accused only between two answers that name the same other node, the second one GUARD_MS later, with none
-between them that names its own. Which node a log belongs to is known from the coordinator lines in it, or from the address
-at which its broker was asked.
+Any broker answers FIND_COORDINATOR, from a copy of the metadata that may be ahead of the coordinator's own log or behind it. So a
+broker is reported only between two answers that name the same other node, the second one GUARD_MS later, and without an answer in
+between that names the broker's own node. The coordinator lines of a log show its node, as does the address of the connection.
 """
 
 from __future__ import annotations
@@ -21,8 +20,8 @@ GUARD_MS: Final = 5_000
 AMBIGUOUS: Final = -1
 
 
-def found(g: Emitter, event: Event) -> None:
-    """FIND_COORDINATOR was answered."""
+def on_find_coordinator(g: Emitter, event: Event) -> None:
+    """Takes an answer to FIND_COORDINATOR."""
     view = g.view
     if event.error_code != Error.NONE or event.coordinator_id < 0:
         return
@@ -36,8 +35,8 @@ def found(g: Emitter, event: Event) -> None:
     view.found_coordinator = FoundCoordinator(event.coordinator_id, event.coordinator_address, event.at_ms, ref(event))
 
 
-def spoke(g: Emitter, event: Event) -> None:
-    """A broker answered for the group, as its coordinator does."""
+def on_answer(g: Emitter, event: Event) -> None:
+    """Takes an answer for the group, as its coordinator gives it."""
     view = g.view
     if event.coordinator_id >= 0:
         _learn(g, event.broker, event.coordinator_id)
@@ -58,8 +57,8 @@ def spoke(g: Emitter, event: Event) -> None:
         )
 
 
-def moved(g: Emitter) -> None:
-    """The coordinator loaded the group: what was found before is out of date."""
+def forget(g: Emitter) -> None:
+    """Drops the answers so far: a broker loaded the group, so they are out of date."""
     g.view.found_coordinator = g.view.suspect = None
 
 

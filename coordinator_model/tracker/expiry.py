@@ -1,7 +1,7 @@
-"""Sessions that ran out unseen.
+"""Session expiries that no line shows.
 
-A session expiry writes nothing to a request log. It is claimed when the coordinating broker is known to have lived, and
-to have been read, past the deadline; when the coordinator's own log speaks of the group, that log says it instead.
+An expiry writes nothing to a request log. It is concluded once the log of the coordinator was read past the deadline and shows that the
+broker was alive then. Where the coordinator's own log has lines about the group, that log reports the expiry instead.
 """
 
 from __future__ import annotations
@@ -19,8 +19,8 @@ from coordinator_model.view.view import ObservedMember
 TIMER_SLACK_MS: Final = 500  # a broker's timer fires late by this much at most, unless the broker itself stalls
 
 
-def next_check_ms(g: Emitter) -> int | None:
-    """When the next session could be claimed, as far as seen."""
+def next_ms(g: Emitter) -> int | None:
+    """When `claim_due` has work next, as far as known."""
     view = g.view
     if view.logged or view.consumer_protocol:
         return None
@@ -31,7 +31,7 @@ def next_check_ms(g: Emitter) -> int | None:
 
 
 def claim_due(g: Emitter, now_ms: int, clock: BrokerClock | None) -> None:
-    """Claims the sessions whose deadline is far enough behind, in the order of their deadlines."""
+    """Ends the sessions whose deadline is `grace_ms` behind, in the order of their deadlines."""
     view = g.view
     if view.logged or view.consumer_protocol:
         return
@@ -47,27 +47,27 @@ def claim_due(g: Emitter, now_ms: int, clock: BrokerClock | None) -> None:
 def _claim(g: Emitter, member: ObservedMember, clock: BrokerClock | None) -> None:
     view = g.view
     deadline = member.deadline_ms()
-    member.renewed_ms = -1  # this deadline is judged once; the next sign of life starts another
+    member.renewed_ms = -1  # a deadline is judged once; the next sign of life sets a new one
     if clock is None or not clock.lived_through(deadline, g.settings.max_silence_ms):
         return
     running = view.open
     if running is None:
         if view.state is not State.STABLE or view.last_ok_ms > deadline + TIMER_SLACK_MS:
-            return  # others were told that all is well after this session should have ended it
+            return  # others had good answers after this expiry should have started a rebalance
     elif running.joined_ms >= 0 or running.first_sign_ms >= 0 or member.seen_ms >= running.started_ms:
-        return  # members live and rejoin: it may be parked in JoinGroup or SyncGroup, where no session runs out
+        return  # the member may be parked in JoinGroup or SyncGroup, where no session runs out
     signs = [member.last_sign] if member.last_sign else []
-    gone = remove(g, member.member_id, deadline, reasons.SESSION_TIMEOUT, signs)
-    assert gone is not None
-    if not member.abandoned:  # else its client's JoinGroup for a new id was first
-        phases.add_trigger(g, trigger_of(gone, reasons.SESSION_TIMEOUT, "", deadline))
+    ended = remove(g, member.member_id, deadline, reasons.SESSION_TIMEOUT, signs)
+    assert ended is not None
+    if not member.abandoned:  # else the client's JoinGroup for a new id came first
+        phases.add_trigger(g, trigger_of(ended, reasons.SESSION_TIMEOUT, "", deadline))
     if running is None:
         phases.open_rebalance(g, max(deadline, view.last_ok_ms), exact=False, signs=signs)
     note_vacant(g, deadline)
 
 
 def note_vacant(g: Emitter, at_ms: int) -> None:
-    """Nobody is left that we know of: the group is Empty, unless somebody's parked JoinGroup shows up."""
+    """Notes when the last known member departed: the group is Empty then, unless a parked JoinGroup shows up."""
     view = g.view
     if view.open is not None and view.open.joined_ms < 0 and view.complete and not view.members:
         view.open.vacant_ms = at_ms

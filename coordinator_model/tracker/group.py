@@ -1,7 +1,7 @@
 """One group under observation: events in, rows out.
 
-The tracker believes the broker. It keeps an estimate of the group that sharpens with every line, writes a row for each
-fact that is certain, and claims what is only silent when its source was heard again.
+The tracker believes the broker. Every line corrects its estimate of the group. It writes a row for each fact that is certain, and
+concludes from silence only once the silent broker writes lines again.
 """
 
 from __future__ import annotations
@@ -33,19 +33,22 @@ from coordinator_model.view.settings import TrackerSettings
 from coordinator_model.view.view import View
 
 MOVE_GUARD_MS = 5_000
-"""A coordinator that was just replaced is not believed again for so long, unless it loads the group: brokers' clocks differ."""
+"""A coordinator that was just replaced is not believed again for so long unless it loads the group: brokers' clocks differ."""
 
 _BEYOND_REQUESTS: Final = frozenset(
     {kinds.GROUP_LOADED, kinds.GROUP_UNLOADED, kinds.GROUP_DEAD, kinds.GROUP_CONVERTED, kinds.CONSUMER_GROUP_LOG}
 )
-"""Lines about what no request tells, and what changes the group as the coordinator keeps it."""
+"""Lines about changes of the group that no request shows."""
 
-
-_NO_WORD_OF_THE_COORDINATOR: Final[dict[str, Callable[[Emitter, Event], None]]] = {
-    kinds.FIND_COORDINATOR: coordinators.found,
+_SAY_NOTHING_OF_THE_STATE: Final[dict[str, Callable[[Emitter, Event], None]]] = {
+    kinds.FIND_COORDINATOR: coordinators.on_find_coordinator,
     kinds.OFFSET_FETCH: request_lines.offset_fetch,
 }
-"""Answers that say nothing of the group's state: they neither renew a session nor show who coordinates it."""
+"""Answers that neither renew a session nor show which broker coordinates the group."""
+
+_NEXT_MS: Final[tuple[Callable[[Emitter], int | None], ...]] = (
+    *(phases.next_ms, expiry.next_ms, hindsight.next_ms, incidents.next_ms, departures.next_ms, bursts.next_ms),
+)
 
 
 class GroupTracker:
@@ -63,13 +66,13 @@ class GroupTracker:
         self.rows.append(Row(table, {"group_id": self.view.group_id, **values}))
 
     def observe(self, event: Event, clocks: dict[str, BrokerClock]) -> None:
-        """Takes one event; first whatever was due before it happens."""
+        """Takes one event, after whatever was due before it."""
         if self._last is not None and same_line(self._last, event):
             return
         self._last = event
         self.advance(event.at_ms, clocks)
         view = self.view
-        if self._observe_from_afar(event):
+        if self._observe_others(event):
             return
         if event.source == "coordinator":
             handler = coordinator_lines.HANDLERS.get(event.kind)
@@ -94,10 +97,10 @@ class GroupTracker:
             prediction.drop(self, event.at_ms)
         self._next_ms = self.next_ms()
 
-    def _observe_from_afar(self, event: Event) -> bool:
-        """What is no word of the group's coordinator: it moves no broker, and no timer."""
-        if event.kind in _NO_WORD_OF_THE_COORDINATOR:
-            _NO_WORD_OF_THE_COORDINATOR[event.kind](self, event)
+    def _observe_others(self, event: Event) -> bool:
+        """Takes an event that does not come from the group's coordinator: it moves no broker and no timer."""
+        if event.kind in _SAY_NOTHING_OF_THE_STATE:
+            _SAY_NOTHING_OF_THE_STATE[event.kind](self, event)
         elif event.source in kinds.PSEUDO_BROKERS:
             if event.broker not in self.view.brokers:
                 self.view.brokers.append(event.broker)
@@ -125,7 +128,7 @@ class GroupTracker:
             self._next_ms = self.next_ms()  # what was done may have made other things due
 
     def flush(self, clocks: dict[str, BrokerClock]) -> None:
-        """The input ended: rebalances that ended are written without waiting for more of their answers."""
+        """Writes what still waits for more lines: the input ended."""
         prediction.advance(self, self.view.horizon_ms, clocks.get(self.view.broker), flush=True)
         departures.close_due(self, self.view.horizon_ms, flush=True)
         phases.close_due(self, self.view.horizon_ms, flush=True)
@@ -135,22 +138,14 @@ class GroupTracker:
 
     def next_ms(self) -> int | None:
         """When `advance` has work next, as far as known: None if only an event can change anything."""
-        due = [
-            at
-            for at in (
-                *(phases.next_ms(self), expiry.next_check_ms(self), hindsight.next_ms(self), incidents.next_ms(self)),
-                *(departures.next_ms(self), bursts.next_ms(self)),
-            )
-            if at is not None
-        ]
-        return min(due, default=None)
+        return min([due for due in (next_ms(self) for next_ms in _NEXT_MS) if due is not None], default=None)
 
     def _authorise(self, event: Event) -> bool:
-        """Notes which broker speaks for the group, and that it moved when another one does."""
+        """Whether the event's broker coordinates the group; notes the move when another broker does from now on."""
         view = self.view
         if event.kind == kinds.GROUP_LOADED:
-            coordinators.moved(self)
-        coordinators.spoke(self, event)
+            coordinators.forget(self)
+        coordinators.on_answer(self, event)
         if event.broker == view.broker:
             return True
         if event.broker not in view.brokers:
@@ -159,20 +154,20 @@ class GroupTracker:
             view.broker, view.since_ms = event.broker, event.at_ms
             return True
         if event.kind in (kinds.GROUP_UNLOADED, kinds.MEMBER_LOADED):
-            return False  # what another broker gives up or reads back is not yet its own
+            return False  # another broker that gives the group up, or reads it back, does not coordinate it yet
         if event.kind != kinds.GROUP_LOADED and event.at_ms < view.since_ms + MOVE_GUARD_MS:
             return False
         self._moved(event)
         return True
 
     def _moved(self, event: Event) -> None:
-        """Another broker is the coordinator now: it starts from what was stored (onClassicGroupLoaded / onLoadGroup)."""
+        """Another broker is the coordinator now. It starts from what was stored (onClassicGroupLoaded / onLoadGroup)."""
         view = self.view
         signs = [ref(event)]
         phases.abandon(self, event.at_ms, signs)
         prediction.drop(self, event.at_ms)
         incidents.coordinator_moved(self, event.at_ms, view.broker, event.broker, ref(event))
-        view.moved_ms = event.received_ms  # what it asks may be what begins a rebalance
+        view.moved_ms = event.received_ms  # the event itself may begin a rebalance
         recent = [old.client_id for old in view.ended if old.at_ms >= event.at_ms - incidents.SPAN_MS]
         view.moved_clients = sorted({*(member.client_name() for member in view.members.values()), *recent} - {""})
         was = view.state

@@ -1,6 +1,6 @@
-"""The one order in which events of a group are told to its tracker.
+"""The one order in which a tracker takes the events of its group.
 
-It depends on what the lines say, on their place in a file only where nothing else tells them apart: lines that were
+The order depends on the contents of the lines, and on their place in a file only where nothing else tells them apart. Lines that were
 shuffled, cut into other batches or read from another file come out in the same order.
 """
 
@@ -22,14 +22,12 @@ _PHASE: Final[dict[str, int]] = {
 
 
 def sort_key(event: Event) -> tuple[Any, ...]:
-    """Line time first. Then what clients say of themselves, the coordinator's own lines by generation and phase, requests by
-    arrival, what was stored.
-    """  # noqa: D205
+    """By line time; then lines of clients, the coordinator's own by generation and phase, requests by arrival, stored records."""
     if event.source == kinds.CLIENT_SOURCE:
         return (event.at_ms, -1, event.kind, event.client_id, event.connection, event.member_id, event.reason, event.origin, event.position)
     if event.source == "coordinator":
         phase = _PHASE.get(event.kind, 0)
-        # Lines without a generation name members that come and go: before the change of state that they cause.
+        # Lines without a generation are about members that join and depart: they come before the change of state that they cause.
         return (
             event.at_ms, 0, event.generation if phase else -1, phase, event.kind, event.member_id, event.reason,
             event.instance_id, "", 0, event.origin, event.position,
@@ -48,8 +46,8 @@ def sort_key(event: Event) -> tuple[Any, ...]:
 def same_line(one: Event, other: Event) -> bool:
     """Whether two events are one line that was delivered or copied twice.
 
-    Equal but for where they stand; or the same request of a connection, which numbers its requests: a copy that says
-    something else is damaged, and comes after the original.
+    They are equal except for their place, or they are the same request of a connection, which numbers its requests: a copy with other
+    contents is damaged, and comes after the original.
     """
     if one.correlation_id >= 0 and one.correlation_id == other.correlation_id and one.connection == other.connection != "":
         return one.kind == other.kind and one.broker == other.broker and one.at_ms == other.at_ms
@@ -64,8 +62,8 @@ def same_line(one: Event, other: Event) -> bool:
 def heartbeats(run: Event) -> list[Event]:
     """The single heartbeats of a run, each with its own arrival and line.
 
-    A beat that was answered promptly is told at its arrival, which is the same in whichever row it came; one whose answer
-    was held up has a row of its own, and is told when it was answered, as any request.
+    A beat that was answered promptly counts at its arrival, which is the same in any row. One whose answer was late has its own row, and
+    counts when it was answered, like any request.
     """
     if run.at_ms - run.received_ms > kinds.PROMPT_MS:
         return [run]

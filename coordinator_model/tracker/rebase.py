@@ -1,4 +1,4 @@
-"""The specification's group, made from what the broker has shown of it."""
+"""Makes the specification's group from what the broker has shown of it."""
 
 from __future__ import annotations
 
@@ -15,16 +15,16 @@ from coordinator_model.view.settings import TrackerSettings
 from coordinator_model.view.view import Prediction
 
 RELEASES: Final = ("4.2.0", "3.9.1")
-"""Where no setting names the release: the Java coordinator, and if an answer is by its rules, the last Scala one."""
+"""The releases to try where no setting names one: the Java coordinator, then the last Scala coordinator."""
 
 
 def rules(settings: TrackerSettings, p: Prediction) -> CoordinatorConfig:
-    """What the specification goes by: the release that was set, or found, and the settings that the broker has shown."""
+    """The specification's settings: the release that the answers showed or the settings name, and the size limit that answers showed."""
     return replace(CoordinatorConfig.of(p.release or settings.kafka_version or RELEASES[0]), group_max_size=p.max_size)
 
 
 def begun(g: Emitter) -> ClassicGroup | None:
-    """The group as the last rebalance left it, where nothing befell it since; None if not all of it is known."""
+    """The group as the last rebalance left it; None if it has changed since, or if not all of it is known."""
     view = g.view
     if view.open is not None or view.state is not State.STABLE or not view.complete or not view.members:
         return None
@@ -52,8 +52,8 @@ def begun(g: Emitter) -> ClassicGroup | None:
     group.state, group.previous_state = State.STABLE, State.COMPLETING_REBALANCE
     group.protocol = view.protocol or None
     group.leader = view.leader_id or None
-    for known in view.members.values():
-        group.timers.set((SESSION, known.member_id, 0), known.renewed_ms + known.session_timeout_ms)
+    for observed in view.members.values():
+        group.timers.set((SESSION, observed.member_id, 0), observed.renewed_ms + observed.session_timeout_ms)
     longest = max(member.session_timeout_ms for member in group.members.values())
     for member_id, issued_ms in view.pending.items():
         group.pending_members[member_id] = None

@@ -1,4 +1,4 @@
-"""Where the handlers of one group put what they find."""
+"""What the handlers of one group work on."""
 
 from __future__ import annotations
 
