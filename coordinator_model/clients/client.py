@@ -1,21 +1,20 @@
-"""The other side: one member of a group, as the Java consumer plays it.
+"""A consumer: the Java client's part of the group protocol.
 
-A client is a machine without I/O. The application calls `poll` (now and then, or it stalls); the heartbeat thread is
-`tick`; answers come in by `answered`. Each returns the requests that the client sends now. `next_tick_ms` says when
-the thread has something to do.
+A client is a state machine without I/O. The application calls `poll`, the heartbeat thread is `tick`, and `take_answer` takes an
+answer. Each returns the requests that the client sends now. `next_tick_ms` is the time at which the thread next has work.
 
-What differs between releases is in `client_version`. Kafka: AbstractCoordinator and its HeartbeatThread, Heartbeat,
+client_version.py has the differences between releases. Kafka: AbstractCoordinator and its HeartbeatThread, Heartbeat,
 ConsumerCoordinator.
 
-Not modelled: the network, except that a connection on which nothing is answered is given up; discovery of the coordinator
-(it is found after one back-off, which does not grow: since 3.7 it does); offsets; what an assignor computes. The thread
-looks every 100 ms (`retry.backoff.ms`) whether something is due; here it acts in time.
+Not modelled: the network, except that the client closes a connection without answers; the discovery of the coordinator (it takes
+one back-off, which does not grow as it does since 3.7); offsets; the algorithm of an assignor. The Java thread checks every 100 ms
+(`retry.backoff.ms`) whether something is due. Here it acts at that time.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import Enum
 from typing import Final, TypeVar
 
@@ -79,11 +78,11 @@ class ClientConfig:
 _LOOK_UP: Final = (Error.COORDINATOR_NOT_AVAILABLE, Error.NOT_COORDINATOR)
 _RETRY: Final = (Error.COORDINATOR_LOAD_IN_PROGRESS, Error.REBALANCE_IN_PROGRESS)
 
-_Asked = TypeVar("_Asked", Heartbeat, SyncGroup)
+_InFlight = TypeVar("_InFlight", Heartbeat, SyncGroup)
 
 
 class Client:
-    """One consumer. `failed` is the error that ended it: its next poll() throws."""
+    """One consumer. `failed` is the error that ended it, which its next poll() throws."""
 
     def __init__(self, config: ClientConfig, assignor: Assignor) -> None:
         self.config = config
@@ -97,12 +96,12 @@ class Client:
         self.failed: Error | None = None
         self.closed = False
         self.lives = 0
-        """How many ids the coordinator may have made for this client: see `_join`."""
+        """How many JoinGroups the client has sent. The id that the coordinator may give it contains this number."""
         self.connection = 0
-        """Counts the connections to coordinators: answers to an earlier one's requests are not heard."""
+        """Counts the connections to coordinators. Answers on an earlier connection are lost."""
         self._coordinator_known_ms = 0
         self._in_flight: list[tuple[int, Heartbeat | SyncGroup]] = []
-        """What is not answered yet, and when it was sent. Not JoinGroup: its own limit is longer than a rebalance."""
+        """Requests without an answer, and when they were sent. JoinGroup is left out, because its timeout is longer than a rebalance."""
         self._next_heartbeat_ms = 0
         self._last_heard_ms = 0
         self._last_poll_ms = 0
@@ -110,7 +109,7 @@ class Client:
     # The application.
 
     def poll(self, now_ms: int) -> list[Request]:
-        """`KafkaConsumer.poll`: whatever the group needs of the application happens in here."""
+        """`KafkaConsumer.poll`: the part of the protocol that the application's thread runs."""
         self._last_poll_ms = max(self._last_poll_ms, now_ms)
         if self.failed is not None or self.closed:
             return []
@@ -119,9 +118,9 @@ class Client:
         return [] if self.version.heartbeat_thread else self._do_what_is_due(now_ms)
 
     def close(self, now_ms: int = NEVER) -> list[Request]:
-        """`KafkaConsumer.close`: a dynamic member says so if it knows whom to tell, a static one leaves it to its session.
+        """`KafkaConsumer.close`: a dynamic member leaves the group if the coordinator is known; the session of a static one ends.
 
-        Without `now_ms`: at a time when the coordinator is known. (An auto commit would find it first.)
+        Without `now_ms`, the coordinator counts as known. (An auto commit would find it first.)
         """
         leave = self._leave(now_ms)
         self._in_flight.clear()
@@ -129,14 +128,14 @@ class Client:
         return leave
 
     def subscribe(self, protocols: Protocols) -> None:
-        """Other topics, or other partitions owned: the next poll() rejoins with them."""
-        self.config = self.config.__class__(**{**self.config.__dict__, "protocols": protocols})
+        """Subscribe to other topics, or own other partitions. The next poll() rejoins with them."""
+        self.config = replace(self.config, protocols=protocols)
         self.rejoin_needed = True
 
     # The heartbeat thread.
 
     def heartbeats_run(self) -> bool:
-        """Whether the thread is at work (`HeartbeatThread.enabled`, `AbstractCoordinator.hasNotJoinedGroup`)."""
+        """Whether the thread is enabled (`HeartbeatThread.enabled`, `AbstractCoordinator.hasNotJoinedGroup`)."""
         if self.failed is not None or self.closed:
             return False
         if self.state is MemberState.COMPLETING_REBALANCE:
@@ -144,7 +143,7 @@ class Client:
         return self.state is MemberState.STABLE
 
     def next_tick_ms(self) -> int:
-        """When `tick` has something to do next."""
+        """The time at which `tick` next has something to do."""
         if not self.version.heartbeat_thread:
             return NEVER
         due_ms = NEVER
@@ -157,7 +156,7 @@ class Client:
         return self._do_what_is_due(now_ms) if self.version.heartbeat_thread else []
 
     def _do_what_is_due(self, now_ms: int) -> list[Request]:
-        """The thread does the first of these that is due. It does not wait for answers; the task before it did."""
+        """Do the first of these that is due. The thread does not wait for answers; before 0.10.1 poll() did."""
         if now_ms >= self._patience_ends_ms():
             self._disconnect()
             self._look_up(now_ms)
@@ -165,11 +164,11 @@ class Client:
         if waits or not self.heartbeats_run() or now_ms < self._coordinator_known_ms:
             return []
         if now_ms >= self._session_ends_ms():
-            # Not a reason to drop the id: the coordinator may only have moved.
+            # The id is kept, because the coordinator may only have moved.
             self._look_up(now_ms)
             return []
         if now_ms >= self._poll_ends_ms():
-            # The application is stuck: give the partitions to somebody else. It rejoins with its next poll().
+            # The application is stuck: leave, so that other members get the partitions. The next poll() rejoins.
             return self._leave(now_ms)
         if now_ms < self._next_heartbeat_ms:
             return []
@@ -187,13 +186,13 @@ class Client:
         return self._last_poll_ms + self.config.max_poll_interval_ms + self.version.grace_ms
 
     def _patience_ends_ms(self) -> int:
-        """`NetworkClient.handleTimedOutRequests`: when the connection is given up."""
+        """`NetworkClient.handleTimedOutRequests`: the time at which the client closes the connection."""
         return self._in_flight[0][0] + self.config.request_timeout_ms + 1 if self._in_flight else NEVER
 
     # Answers.
 
-    def answered(self, answer: Answer, now_ms: int) -> list[Request]:
-        """An answer arrived."""
+    def take_answer(self, answer: Answer, now_ms: int) -> list[Request]:
+        """Take an answer that arrived."""
         if self.failed is not None or self.closed:
             return []
         if isinstance(answer, JoinAnswer):
@@ -248,11 +247,11 @@ class Client:
         return []
 
     def _heartbeat_answered(self, error: Error, now_ms: int) -> None:
-        asked = self._settle(Heartbeat)
-        if asked is None:
+        heartbeat = self._settle(Heartbeat)
+        if heartbeat is None:
             return
         of_member = error in (Error.FENCED_INSTANCE_ID, Error.UNKNOWN_MEMBER_ID, Error.ILLEGAL_GENERATION)
-        old = (asked.member_id, asked.generation) != (self.member_id, self.generation)
+        old = (heartbeat.member_id, heartbeat.generation) != (self.member_id, self.generation)
         ignored = of_member and old and self.version.ignores_old_generations
         if error is Error.NONE or ignored or (error is Error.REBALANCE_IN_PROGRESS and self.version.heartbeat_thread):
             self._last_heard_ms = now_ms
@@ -267,7 +266,7 @@ class Client:
             drop = self.version.illegal_generation_drops_member_id
             self._drop_generation(drop_member_id=error is Error.UNKNOWN_MEMBER_ID or drop)
 
-    def _settle(self, kind: type[_Asked]) -> _Asked | None:
+    def _settle(self, kind: type[_InFlight]) -> _InFlight | None:
         """Take out the oldest request of a kind that is in flight: answers come in the order of the requests."""
         for entry in self._in_flight:
             if isinstance(entry[1], kind):
@@ -275,7 +274,7 @@ class Client:
                 return entry[1]
         return None
 
-    # What they have in common.
+    # What the application, the thread and the answers share.
 
     def _join(self) -> JoinGroup:
         self.state = MemberState.PREPARING_REBALANCE
@@ -308,10 +307,10 @@ class Client:
         )
 
     def _leave(self, now_ms: int) -> list[Request]:
-        """`maybeLeaveGroup`: the id is given up, with or without a word."""
-        speaks = self.config.group_instance_id is None and self.state is not MemberState.UNJOINED
+        """`maybeLeaveGroup`: drop the id, and send LeaveGroup if the member is a dynamic one that has joined."""
+        may_leave = self.config.group_instance_id is None and self.state is not MemberState.UNJOINED
         leave: list[Request] = []
-        if speaks and self.member_id != UNKNOWN_MEMBER_ID and now_ms >= self._coordinator_known_ms:
+        if may_leave and self.member_id != UNKNOWN_MEMBER_ID and now_ms >= self._coordinator_known_ms:
             leave = [LeaveGroup((LeavingMember(self.member_id),))]
         self._drop_generation(drop_member_id=True)
         return leave
@@ -332,7 +331,7 @@ class Client:
             self.member_id = UNKNOWN_MEMBER_ID
 
     def _look_up(self, now_ms: int) -> None:
-        """`markCoordinatorUnknown`: ask who the coordinator is. Member id and generation are kept."""
+        """`markCoordinatorUnknown`: look up the coordinator. Member id and generation are kept."""
         if self.version.look_up_disconnects:
             self._disconnect()
         found_ms = now_ms + self.config.retry_backoff_ms
@@ -344,7 +343,7 @@ class Client:
             self._next_heartbeat_ms = found_ms  # the failed one again
 
     def _disconnect(self) -> None:
-        """Nothing that was sent on this connection will be answered."""
+        """Close the connection. Requests that were sent on it get no answer."""
         self.connection += 1
         self._in_flight.clear()
         if self.state in (MemberState.PREPARING_REBALANCE, MemberState.COMPLETING_REBALANCE):
@@ -360,7 +359,7 @@ class Client:
             self._fail(error)
 
     def _fail(self, error: Error) -> None:
-        """Fatal: poll() throws, and the application has to do something about it."""
+        """A fatal error: poll() throws it, and the application has to react."""
         self._drop_generation(drop_member_id=True)
         self._in_flight.clear()
         self.failed = error

@@ -1,9 +1,8 @@
-"""A whole group over time: clients, their applications, a network with a delay, and the coordinator between them.
+"""A whole group over time: a coordinator, its clients, their applications, and a network with a delay.
 
-The broker handles the requests of a connection one by one, so a heartbeat waits behind a SyncGroup that waits for the
-leader. Everything is decided by what is put in. What is put in is a list of things that happen to the group: an application
-starts, stalls, dies without a word, closes; the coordinator moves. Out comes what every client and the group went
-through.
+The broker handles the requests of a connection one by one, so a heartbeat waits behind a SyncGroup that waits for the leader.
+The input is a list of events: an application starts, stalls, is killed or closes, and the coordinator moves. It decides the whole
+run. The output is the messages of every client and the effects in the group.
 """
 
 from __future__ import annotations
@@ -43,18 +42,18 @@ class Application:
     starts_ms: int = 0
     poll_every_ms: int = 500
     stalls: tuple[tuple[int, int], ...] = ()
-    """From when to when it does not call poll(), each."""
+    """The spans of time in which it does not call poll()."""
     dies_ms: int | None = None
-    """Killed: nobody is told."""
+    """The process is killed, so the client sends no LeaveGroup."""
     closes_ms: int | None = None
 
 
 class ClientMessage(NamedTuple):
-    """One thing that a client sent or was told."""
+    """A request that a client sent, or an answer that it got."""
 
     at_ms: int
     client: int
-    what: Request | Answer
+    content: Request | Answer
 
 
 class Simulation:
@@ -66,13 +65,13 @@ class Simulation:
         self.clients = [Client(application.config, partial(round_robin, partitions)) for application in applications]
         self.delay_ms = delay_ms
         self.now_ms = 0
-        self.seen: list[ClientMessage] = []
+        self.messages: list[ClientMessage] = []
         self.effects: list[tuple[int, Effect]] = []
         self._queue: list[tuple[int, int, Callable[[], None]]] = []
         self._order = 0
         self._tickets: list[Connection] = []
-        self._lines: dict[Connection, deque[Request]] = {}
-        """What has arrived on a connection and is not answered. The first is being handled."""
+        self._unanswered: dict[Connection, deque[Request]] = {}
+        """The requests on a connection that have no answer yet. The coordinator handles the first."""
         self._ticks: list[int] = [-1] * len(self.clients)
         for number, application in enumerate(applications):
             self._at(application.starts_ms, partial(self._poll, number))
@@ -86,7 +85,7 @@ class Simulation:
         self._at(at_ms + away_ms, lambda: self._note(self.coordinator.load(partition, self.now_ms)))
 
     def run_until(self, end_ms: int) -> None:
-        """Let everything happen that is due at or before `end_ms`."""
+        """Run everything that is due at or before `end_ms`."""
         while self._queue and self._queue[0][0] <= end_ms:
             self.now_ms, _, action = heapq.heappop(self._queue)
             self._note(self.coordinator.advance(self.now_ms))
@@ -137,25 +136,25 @@ class Simulation:
 
     def _send(self, number: int, requests: list[Request]) -> None:
         for request in requests:
-            self.seen.append(ClientMessage(self.now_ms, number, request))
+            self.messages.append(ClientMessage(self.now_ms, number, request))
             connection = (number, self.clients[number].connection)
             self._at(self.now_ms + self.delay_ms, partial(self._arrive, connection, request))
-        # The heartbeat thread wakes when it has something to do.
+        # The heartbeat thread wakes when it has work.
         tick_ms = max(self.clients[number].next_tick_ms(), self.now_ms)
         if tick_ms < self.now_ms + 3_600_000 and (self._ticks[number] < 0 or tick_ms < self._ticks[number]):
             self._ticks[number] = tick_ms
             self._at(tick_ms, partial(self._tick, number))
 
     def _arrive(self, connection: Connection, request: Request) -> None:
-        line = self._lines.setdefault(connection, deque())
-        line.append(request)
-        if len(line) == 1:
+        requests = self._unanswered.setdefault(connection, deque())
+        requests.append(request)
+        if len(requests) == 1:
             self._handle(connection)
 
     def _handle(self, connection: Connection) -> None:
         ticket = len(self._tickets)
         self._tickets.append(connection)
-        self._note(self.coordinator.handle(GROUP_ID, self._lines[connection][0], self.now_ms, ticket))
+        self._note(self.coordinator.handle(GROUP_ID, self._unanswered[connection][0], self.now_ms, ticket))
 
     def _note(self, outcome: CoordinatorOutcome) -> None:
         for _, effect in outcome.effects:
@@ -163,13 +162,13 @@ class Simulation:
         for reply in outcome.replies:
             connection = self._tickets[int(reply.ticket)]
             self._at(max(reply.at_ms + self.delay_ms, self.now_ms), partial(self._hear, connection, reply.answer))
-            line = self._lines[connection]
-            line.popleft()
-            if line:
+            requests = self._unanswered[connection]
+            requests.popleft()
+            if requests:
                 self._at(self.now_ms, partial(self._handle, connection))
 
     def _hear(self, connection: Connection, answer: Answer) -> None:
         number, of_client = connection
         if self._runs(number) and of_client == self.clients[number].connection:
-            self.seen.append(ClientMessage(self.now_ms, number, answer))
-            self._send(number, self.clients[number].answered(answer, self.now_ms))
+            self.messages.append(ClientMessage(self.now_ms, number, answer))
+            self._send(number, self.clients[number].take_answer(answer, self.now_ms))

@@ -1,6 +1,6 @@
-"""Compare the specification with every recorded trace of Kafka's own coordinator, step by step.
+"""Compares the specification with every recorded trace of Kafka's own coordinators, step by step.
 
-Prints traces, steps and mismatches by Kafka release; with --show N the first N mismatches of each.
+Prints traces, steps and mismatches by Kafka release, and with --show N the first N mismatches of each.
 """
 
 from __future__ import annotations
@@ -18,13 +18,13 @@ class Mismatch(NamedTuple):
 
     trace: str
     step: int
-    what: str
+    field: str
     recorded: Any
     specified: Any
 
 
 def agrees(recorded: Any, specified: Any, name: str = "") -> bool:
-    """Whether a value is the recorded one: `any_of` is one of those listed, and no protocol is null or ""."""
+    """Whether a value is the recorded one. `any_of` lists several possible values; a missing protocol is null or ""."""
     if isinstance(recorded, dict) and "any_of" in recorded:
         return any(agrees(value, specified, name) for value in recorded["any_of"])
     if isinstance(recorded, dict) and isinstance(specified, dict):
@@ -37,22 +37,22 @@ def agrees(recorded: Any, specified: Any, name: str = "") -> bool:
 
 
 def compare(trace: dict[str, Any], release: str) -> list[Mismatch]:
-    """What differs between the recorded outcome and the specified one."""
+    """The differences between the recorded outcome and that of the specification."""
     result = run_trace(trace, release)
     mismatches = []
     for index, (step, own) in enumerate(zip(trace["steps"], result["steps"], strict=True)):
         recorded, specified = step["expect"], own["expect"]
         if trace.get("ignore_what_0_10_lacks"):
             recorded, specified = _known_to_0_10(recorded), _known_to_0_10(specified)
-        for what in ("response", "group_after", "exception", "duplicate_response"):
-            if not agrees(recorded.get(what), specified.get(what), what):
+        for field in ("response", "group_after", "exception", "duplicate_response"):
+            if not agrees(recorded.get(field), specified.get(field), field):
                 name = f"{trace['name']} on {release}"
-                mismatches.append(Mismatch(name, index, what, recorded.get(what), specified.get(what)))
+                mismatches.append(Mismatch(name, index, field, recorded.get(field), specified.get(field)))
     return mismatches
 
 
 def _known_to_0_10(expect: dict[str, Any]) -> dict[str, Any]:
-    """Without protocol types, the protocol of SyncGroup, pending_sync, and the generation of refused JoinGroups."""
+    """The outcome without protocol types, the protocol of SyncGroup, pending_sync, and the generation of refused JoinGroups."""
     response = dict(expect.get("response") or {})
     response.pop("protocol_type", None)
     if "member_id" not in response:
@@ -64,7 +64,7 @@ def _known_to_0_10(expect: dict[str, Any]) -> dict[str, Any]:
 
 
 def main() -> int:
-    """Print the table; fail if anything differs."""
+    """Print the table; 1 if anything differs."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--show", type=int, default=0, metavar="N")
     options = parser.parse_args()

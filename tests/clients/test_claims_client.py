@@ -122,13 +122,13 @@ def test_when_the_heartbeat_task_sends_nothing(release):
     client = new_client(release)
     assert client.poll(0) != []  # JoinGroup
     assert client.poll(5_000) == []  # generation < 0
-    client.answered(JoinAnswer(Error.NONE, "c-1", 1, "other", None, "range"), 5_100)
-    client.answered(SyncAnswer(Error.NONE, assignment=b"P"), 5_200)
+    client.take_answer(JoinAnswer(Error.NONE, "c-1", 1, "other", None, "range"), 5_100)
+    client.take_answer(SyncAnswer(Error.NONE, assignment=b"P"), 5_200)
     assert client.poll(8_500) == [Heartbeat("c-1", 1)]
-    client.answered(HeartbeatAnswer(Error.NOT_COORDINATOR), 8_501)
+    client.take_answer(HeartbeatAnswer(Error.NOT_COORDINATOR), 8_501)
     assert client.poll(8_502) == []  # coordinator unknown
     assert client.poll(12_000) == [Heartbeat("c-1", 1)]
-    client.answered(HeartbeatAnswer(Error.REBALANCE_IN_PROGRESS), 12_001)
+    client.take_answer(HeartbeatAnswer(Error.REBALANCE_IN_PROGRESS), 12_001)
     assert [type(request) for request in client.poll(15_500)] == [JoinGroup]  # rejoin needed
     assert client.poll(18_600) == []
 
@@ -206,7 +206,7 @@ def test_a_member_that_waits_for_its_assignment_and_hears_of_a_rebalance(release
     # the answer always means to rejoin.
     client = joined(release)
     assert bool(client.tick(3_200)) is heard
-    client.answered(HeartbeatAnswer(Error.REBALANCE_IN_PROGRESS), 3_201)
+    client.take_answer(HeartbeatAnswer(Error.REBALANCE_IN_PROGRESS), 3_201)
     assert (client.state, client.rejoin_needed) == (MemberState.COMPLETING_REBALANCE, False)
 
 
@@ -238,13 +238,13 @@ def test_which_errors_concern_the_present_generation(release, error):
     client.tick(3_300)
     client.rejoin_needed = True
     client.poll(3_310)
-    client.answered(JoinAnswer(Error.NONE, "c-1", 2, "other", None, "range"), 3_320)
-    client.answered(HeartbeatAnswer(error), 3_330)  # to the heartbeat of generation 1
+    client.take_answer(JoinAnswer(Error.NONE, "c-1", 2, "other", None, "range"), 3_320)
+    client.take_answer(HeartbeatAnswer(error), 3_330)  # to the heartbeat of generation 1
     assert (client.state, client.member_id, client.failed) == (MemberState.COMPLETING_REBALANCE, "c-1", None)
     # A heartbeat sent before the answer to SyncGroup is one of the same generation: this one counts.
     assert client.tick(6_400) == [Heartbeat("c-1", 2, "i")]
-    client.answered(SyncAnswer(Error.NONE, assignment=b"P"), 6_410)
-    client.answered(HeartbeatAnswer(error), 6_420)
+    client.take_answer(SyncAnswer(Error.NONE, assignment=b"P"), 6_410)
+    client.take_answer(HeartbeatAnswer(error), 6_420)
     assert client.state is MemberState.UNJOINED
 
 
@@ -255,8 +255,8 @@ def test_up_to_2_5_errors_of_an_older_generation_count_too():
         client.tick(3_300)
         client.rejoin_needed = True
         client.poll(3_310)
-        client.answered(JoinAnswer(Error.NONE, "c-1", 2, "other", None, "range"), 3_320)
-        client.answered(HeartbeatAnswer(Error.UNKNOWN_MEMBER_ID), 3_330)
+        client.take_answer(JoinAnswer(Error.NONE, "c-1", 2, "other", None, "range"), 3_320)
+        client.take_answer(HeartbeatAnswer(Error.UNKNOWN_MEMBER_ID), 3_330)
         assert (client.state, client.member_id) == (MemberState.UNJOINED, "")
 
 
@@ -273,7 +273,7 @@ def test_an_application_that_does_not_poll_leaves_once(release):
     assert (client.state, client.member_id, client.generation) == (MemberState.UNJOINED, "", -1)
     # Best effort: what is answered does not matter, and nothing is sent again.
     refused = LeaveAnswer(Error.NONE, (MemberResponse("c-1", None, Error.NOT_COORDINATOR),))
-    assert client.answered(refused, 301_010) == []
+    assert client.take_answer(refused, 301_010) == []
     assert [client.tick(now_ms) for now_ms in (301_011, 310_000, 600_000)] == [[], [], []]
     (join,) = client.poll(700_000)
     assert (type(join), join.member_id) == (JoinGroup, "")
@@ -308,7 +308,7 @@ def test_when_leave_group_is_sent(release):
         client = stable(release, max_poll_interval_ms=5_000, retry_backoff_ms=7_000)
         client.poll(200)
         client.tick(3_300)
-        client.answered(HeartbeatAnswer(Error.NOT_COORDINATOR), 3_301)
+        client.take_answer(HeartbeatAnswer(Error.NOT_COORDINATOR), 3_301)
         if late == "close":
             assert client.close(6_000) == []
         else:
@@ -342,10 +342,10 @@ def test_a_follower_joins_then_asks_then_has_partitions(release):
     client = Client(ClientConfig.of(release, "c", (("range", b"my topics"),)), lambda _: pytest.fail("a follower assigns nothing"))
     (join,) = client.poll(0)
     assert join.protocols == (("range", b"my topics"),)
-    (sync,) = client.answered(JoinAnswer(Error.NONE, "c-1", 1, "other", None, "range"), 100)
+    (sync,) = client.take_answer(JoinAnswer(Error.NONE, "c-1", 1, "other", None, "range"), 100)
     assert (type(sync), sync.assignments) == (SyncGroup, ())
     assert client.assignment is None  # nothing to fetch yet
-    assert client.answered(SyncAnswer(Error.NONE, assignment=b"P"), 200) == []
+    assert client.take_answer(SyncAnswer(Error.NONE, assignment=b"P"), 200) == []
     assert client.assignment == b"P"
 
 
@@ -354,7 +354,7 @@ def test_a_follower_joins_then_asks_then_has_partitions(release):
 def test_whether_heartbeats_overlap_the_sync_phase(release, beats):
     client = joined(release)
     assert bool(client.tick(3_200)) is beats
-    client.answered(SyncAnswer(Error.NONE, assignment=b"P"), 3_300)
+    client.take_answer(SyncAnswer(Error.NONE, assignment=b"P"), 3_300)
     assert client.heartbeats_run()
 
 
@@ -370,7 +370,7 @@ def test_the_leader_assigns_and_sends_the_plan_with_its_sync(release):
     client = Client(ClientConfig.of(release, "c"), assignor)
     client.poll(0)
     members = (JoinedMember("c-1", None, b"topics"), JoinedMember("d-1", None, b"topics"))
-    (sync,) = client.answered(JoinAnswer(Error.NONE, "c-1", 1, "c-1", None, "range", members=members), 5)
+    (sync,) = client.take_answer(JoinAnswer(Error.NONE, "c-1", 1, "c-1", None, "range", members=members), 5)
     assert asked == [members]
     assert sync.assignments == (("c-1", b"0 1"), ("d-1", b"2 3"))
 
@@ -396,5 +396,5 @@ def test_who_is_told_that_its_id_is_unknown_joins_without_it(release):
     client = stable(release)
     beat(client, Error.REBALANCE_IN_PROGRESS)
     client.poll(3_400)
-    (join,) = client.answered(JoinAnswer(Error.UNKNOWN_MEMBER_ID, "c-1"), 3_410)
+    (join,) = client.take_answer(JoinAnswer(Error.UNKNOWN_MEMBER_ID, "c-1"), 3_410)
     assert join.member_id == ""

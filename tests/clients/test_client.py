@@ -39,7 +39,7 @@ def joined(release, **settings):
     """JoinGroup answered at 100, SyncGroup sent."""
     client = new_client(release, **settings)
     client.poll(0)
-    (sync,) = client.answered(JoinAnswer(Error.NONE, "c-1", 1, "other", "consumer", "range"), 100)
+    (sync,) = client.take_answer(JoinAnswer(Error.NONE, "c-1", 1, "other", "consumer", "range"), 100)
     assert isinstance(sync, SyncGroup)
     return client
 
@@ -47,7 +47,7 @@ def joined(release, **settings):
 def stable(release, **settings):
     """SyncGroup answered at 200."""
     client = joined(release, **settings)
-    assert client.answered(SyncAnswer(Error.NONE, assignment=b"P"), 200) == []
+    assert client.take_answer(SyncAnswer(Error.NONE, assignment=b"P"), 200) == []
     assert client.state is MemberState.STABLE
     return client
 
@@ -59,7 +59,7 @@ def heartbeat(client):
 def beat(client, error, now_ms=3_300):
     """A heartbeat and its answer. At 3300 the first one is due, of whatever release."""
     assert client.poll(now_ms) + client.tick(now_ms) == [heartbeat(client)]
-    client.answered(HeartbeatAnswer(error), now_ms + 1)
+    client.take_answer(HeartbeatAnswer(error), now_ms + 1)
 
 
 def beats_until(client, end_ms):
@@ -68,7 +68,7 @@ def beats_until(client, end_ms):
     while client.next_tick_ms() < end_ms:
         sent.append(client.next_tick_ms())
         assert client.tick(sent[-1]) == [heartbeat(client)]
-        client.answered(HeartbeatAnswer(Error.NONE), sent[-1] + 1)
+        client.take_answer(HeartbeatAnswer(Error.NONE), sent[-1] + 1)
     return sent
 
 
@@ -125,7 +125,7 @@ def test_k04_whether_the_next_heartbeat_waits_for_the_answer_to_the_last(release
     client = stable(release)
     beats = [beat for now_ms in range(300, 9_500, 100) for beat in client.poll(now_ms) + client.tick(now_ms)]
     assert beats == [Heartbeat("c-1", 1)] * sent
-    client.answered(HeartbeatAnswer(Error.NONE), 9_500)
+    client.take_answer(HeartbeatAnswer(Error.NONE), 9_500)
     assert bool(client.poll(9_501) + client.tick(9_501)) is (release == OLD)  # what has waited goes out
 
 
@@ -136,9 +136,9 @@ def test_k04_heartbeats_queue_behind_a_slow_sync(release):
     for now_ms in (3_100, 6_100, 9_100):
         assert client.next_tick_ms() == now_ms
         assert client.tick(now_ms) == [Heartbeat("c-1", 1)]
-    client.answered(SyncAnswer(Error.NONE, assignment=b"P"), 9_200)
+    client.take_answer(SyncAnswer(Error.NONE, assignment=b"P"), 9_200)
     for now_ms in (9_201, 9_202, 9_203):
-        client.answered(HeartbeatAnswer(Error.NONE), now_ms)
+        client.take_answer(HeartbeatAnswer(Error.NONE), now_ms)
     assert client.state is MemberState.STABLE
     assert client.next_tick_ms() == 12_100  # the answer to SyncGroup changes nothing for the heartbeats
 
@@ -186,7 +186,7 @@ def test_k05_whether_an_answer_is_heard_that_comes_when_the_coordinator_is_looke
     for now_ms in (3_200, 6_200, 9_200, 10_201):
         client.tick(now_ms)
     assert client.connection == (0 if heard else 1)
-    client.answered(HeartbeatAnswer(Error.UNKNOWN_MEMBER_ID), 10_202)
+    client.take_answer(HeartbeatAnswer(Error.UNKNOWN_MEMBER_ID), 10_202)
     assert client.member_id == ("" if heard else "c-1")
 
 
@@ -199,7 +199,7 @@ def test_k05_a_sync_that_is_not_answered(release, gives_up_ms):
     assert (client.state, client.next_tick_ms()) == (MemberState.COMPLETING_REBALANCE, gives_up_ms)
     assert client.tick(gives_up_ms) == []
     assert client.state is MemberState.UNJOINED
-    assert client.answered(SyncAnswer(Error.NONE, assignment=b"P"), gives_up_ms + 1) == []
+    assert client.take_answer(SyncAnswer(Error.NONE, assignment=b"P"), gives_up_ms + 1) == []
     (join,) = client.poll(gives_up_ms + 100)
     assert (type(join), join.member_id) == (JoinGroup, "c-1")
 
@@ -257,7 +257,7 @@ def test_k08_when_a_closing_client_leaves():
     assert stable(NEW, group_instance_id="i").close() == []
     closed = stable(NEW)
     closed.close()
-    assert closed.poll(4_000) == closed.tick(4_000) == closed.answered(HeartbeatAnswer(Error.NONE), 4_000) == []
+    assert closed.poll(4_000) == closed.tick(4_000) == closed.take_answer(HeartbeatAnswer(Error.NONE), 4_000) == []
 
 
 @pytest.mark.claims("K08", "A11")
@@ -327,7 +327,7 @@ def test_k11_the_answer_that_a_rebalance_is_under_way_counts_as_a_heartbeat(rele
 def test_k11_a_rebalance_while_completing_is_left_to_the_sync():
     client = joined(OVERLAP)
     client.tick(3_100)
-    client.answered(HeartbeatAnswer(Error.REBALANCE_IN_PROGRESS), 3_101)
+    client.take_answer(HeartbeatAnswer(Error.REBALANCE_IN_PROGRESS), 3_101)
     assert not client.rejoin_needed
 
 
@@ -357,8 +357,8 @@ def test_k12_k13_an_answer_to_a_heartbeat_of_an_older_generation(release, ignore
     client.tick(3_300)
     client.rejoin_needed = True
     client.poll(3_310)
-    client.answered(JoinAnswer(Error.NONE, "c-1", 2, "other", None, "range"), 3_320)
-    client.answered(HeartbeatAnswer(Error.UNKNOWN_MEMBER_ID), 3_330)
+    client.take_answer(JoinAnswer(Error.NONE, "c-1", 2, "other", None, "range"), 3_320)
+    client.take_answer(HeartbeatAnswer(Error.UNKNOWN_MEMBER_ID), 3_330)
     assert (client.member_id == "c-1") is ignored
 
 
@@ -369,10 +369,10 @@ def test_k13_heartbeats_behind_a_sync_of_a_member_that_was_removed(release):
     client = joined(release)
     for now_ms in (3_100, 6_100):
         client.tick(now_ms)
-    client.answered(SyncAnswer(Error.UNKNOWN_MEMBER_ID), 6_200)
+    client.take_answer(SyncAnswer(Error.UNKNOWN_MEMBER_ID), 6_200)
     client.poll(6_300)
     for now_ms in (6_301, 6_302):
-        client.answered(HeartbeatAnswer(Error.UNKNOWN_MEMBER_ID), now_ms)
+        client.take_answer(HeartbeatAnswer(Error.UNKNOWN_MEMBER_ID), now_ms)
     assert client.state is MemberState.PREPARING_REBALANCE
 
 
@@ -391,7 +391,7 @@ def test_k15_the_leader_assigns(release):
     client.poll(0)
     members = (JoinedMember("c-1", None, b""), JoinedMember("d-1", None, b""))
     protocol_type = "consumer" if release == NEW else None
-    (sync,) = client.answered(JoinAnswer(Error.NONE, "c-1", 1, "c-1", protocol_type, "range", members=members), 5)
+    (sync,) = client.take_answer(JoinAnswer(Error.NONE, "c-1", 1, "c-1", protocol_type, "range", members=members), 5)
     assert sync.assignments == (("c-1", b"P"), ("d-1", b"P"))
     assert sync.protocol == ("range" if release == NEW else None)
     assert (joined(release).state, joined(release).assignment) == (MemberState.COMPLETING_REBALANCE, None)
@@ -403,7 +403,7 @@ def test_k15_a_leader_that_shall_skip_the_assignment_sends_none():
     client.poll(0)
     members = (JoinedMember("i-1", "i", b""),)
     answer = JoinAnswer(Error.NONE, "i-1", 1, "i-1", "consumer", "range", skip_assignment=True, members=members)
-    assert client.answered(answer, 5)[0].assignments == ()
+    assert client.take_answer(answer, 5)[0].assignments == ()
 
 
 @pytest.mark.claims("K16", "D05")
@@ -411,7 +411,7 @@ def test_k16_an_unknown_member_joins_again_at_once_without_its_id():
     client = stable(NEW)
     beat(client, Error.REBALANCE_IN_PROGRESS)
     client.poll(3_400)
-    (join,) = client.answered(JoinAnswer(Error.UNKNOWN_MEMBER_ID, "c-1"), 3_410)
+    (join,) = client.take_answer(JoinAnswer(Error.UNKNOWN_MEMBER_ID, "c-1"), 3_410)
     assert join.member_id == ""
 
 
@@ -428,7 +428,7 @@ def test_k16_an_unknown_member_joins_again_at_once_without_its_id():
 def test_k17_a_coordinator_that_is_loading_is_asked_again_later(error):
     client = new_client(NEW)
     client.poll(0)
-    assert client.answered(JoinAnswer(error, ""), 10) == []
+    assert client.take_answer(JoinAnswer(error, ""), 10) == []
     assert client.poll(109) == []
     assert isinstance(client.poll(110)[0], JoinGroup)
 
@@ -448,7 +448,7 @@ def test_k17_a_coordinator_that_is_loading_is_asked_again_later(error):
 def test_k18_what_no_retry_can_mend(release, error):
     client = new_client(release)
     client.poll(0)
-    assert client.answered(JoinAnswer(error, ""), 10) == []
+    assert client.take_answer(JoinAnswer(error, ""), 10) == []
     assert client.failed is error
     assert client.poll(60_000) == []
 
@@ -457,7 +457,7 @@ def test_k18_what_no_retry_can_mend(release, error):
 def test_k19_the_id_that_is_required():
     client = new_client(NEW)
     (first,) = client.poll(0)
-    (second,) = client.answered(JoinAnswer(Error.MEMBER_ID_REQUIRED, "c-7"), 10)
+    (second,) = client.take_answer(JoinAnswer(Error.MEMBER_ID_REQUIRED, "c-7"), 10)
     assert (first.member_id, second.member_id) == ("", "c-7")
 
 
@@ -476,7 +476,7 @@ def test_k19_the_id_that_is_required():
 )
 def test_k20_a_refused_sync_means_joining_again(release, error, member_id):
     client = joined(release)
-    assert client.answered(SyncAnswer(error), 200) == []
+    assert client.take_answer(SyncAnswer(error), 200) == []
     assert client.state is MemberState.UNJOINED
     (join,) = client.poll(1_000)
     assert join.member_id == member_id
@@ -485,7 +485,7 @@ def test_k20_a_refused_sync_means_joining_again(release, error, member_id):
 @pytest.mark.claims("K20")
 def test_k20_a_fenced_sync_is_fatal():
     client = joined(NEW, group_instance_id="i")
-    client.answered(SyncAnswer(Error.FENCED_INSTANCE_ID), 200)
+    client.take_answer(SyncAnswer(Error.FENCED_INSTANCE_ID), 200)
     assert client.failed is Error.FENCED_INSTANCE_ID
 
 
@@ -495,13 +495,13 @@ def test_k21_an_answer_that_comes_after_the_client_has_left_is_ignored():
     beats_until(client, 300_100)
     client.tick(300_100)
     assert client.state is MemberState.UNJOINED
-    assert client.answered(JoinAnswer(Error.NONE, "c-1", 2, "c-1", "consumer", "range"), 300_101) == []
-    assert client.answered(SyncAnswer(Error.NONE, assignment=b"Q"), 300_102) == []
+    assert client.take_answer(JoinAnswer(Error.NONE, "c-1", 2, "c-1", "consumer", "range"), 300_101) == []
+    assert client.take_answer(SyncAnswer(Error.NONE, assignment=b"Q"), 300_102) == []
     assert client.assignment is None
 
 
 def test_other_answers_are_none_of_its_business():
-    assert stable(NEW).answered(CommitAnswer(Error.NONE), 300) == []
+    assert stable(NEW).take_answer(CommitAnswer(Error.NONE), 300) == []
 
 
 def test_a_new_subscription_is_told_with_the_next_poll():

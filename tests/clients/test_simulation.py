@@ -77,7 +77,7 @@ def test_a_consumer_that_stalls_holds_everybody_up_until_its_poll_interval_ends(
     applications.append(Application(ClientConfig.of("4.2.0", "stuck"), stalls=((60_000, 900_000),)))
     applications.append(Application(ClientConfig.of("4.2.0", "newcomer"), starts_ms=90_000))
     simulation = simulate("4.2.0", *applications, until_ms=1_000_000)
-    (left,) = [seen for seen in simulation.seen if isinstance(seen.what, LeaveGroup)]
+    (left,) = [message for message in simulation.messages if isinstance(message.content, LeaveGroup)]
     assert (left.client, left.at_ms) == (2, pytest.approx(359_500, abs=1_001))
     ended = [effect.at_ms for _, effect in simulation.effects if getattr(effect, "to_state", None) is State.STABLE]
     assert [at_ms for at_ms in ended if 90_000 < at_ms < 900_000] == [pytest.approx(left.at_ms, abs=1_000)]
@@ -111,7 +111,7 @@ def test_a_coordinator_that_moves_costs_no_rebalance(release):
 def test_who_was_killed_does_not_close_any_more():
     application = Application(ClientConfig.of("4.2.0", "c"), dies_ms=10_000, closes_ms=20_000)
     simulation = simulate("4.2.0", application, until_ms=30_000)
-    assert not any(isinstance(seen.what, LeaveGroup) for seen in simulation.seen)
+    assert not any(isinstance(message.content, LeaveGroup) for message in simulation.messages)
 
 
 @pytest.mark.claims("A15")
@@ -124,19 +124,21 @@ def test_a_closing_consumer_leaves_at_once():
 
 def test_what_is_seen_is_in_order_and_heartbeats_come_every_three_seconds():
     simulation = simulate("4.2.0", *consumers("4.2.0", 1), until_ms=60_000)
-    times = [seen.at_ms for seen in simulation.seen]
+    times = [message.at_ms for message in simulation.messages]
     assert times == sorted(times)
-    beats = [seen.at_ms for seen in simulation.seen if isinstance(seen.what, Heartbeat)]
-    (joined_ms,) = [seen.at_ms for seen in simulation.seen if isinstance(seen.what, JoinAnswer) and seen.what.error is Error.NONE]
+    beats = [message.at_ms for message in simulation.messages if isinstance(message.content, Heartbeat)]
+    (joined_ms,) = [
+        message.at_ms for message in simulation.messages if isinstance(message.content, JoinAnswer) and message.content.error is Error.NONE
+    ]
     assert {later - earlier for earlier, later in pairwise([joined_ms, *beats])} == {3_000}
-    assert sum(isinstance(seen.what, SyncGroup) for seen in simulation.seen) == 1
+    assert sum(isinstance(message.content, SyncGroup) for message in simulation.messages) == 1
 
 
 def leader_dies_before_it_has_assigned(release, session_ms):
     """Three join; the leader does not live to hear so, and the others wait for the assignment till its session is over."""
     applications = consumers(release, 3)
-    heard = [seen for seen in simulate(release, *applications, until_ms=10_000).seen if isinstance(seen.what, JoinAnswer)]
-    (leads,) = [seen for seen in heard if seen.what.members]
+    heard = [message for message in simulate(release, *applications, until_ms=10_000).messages if isinstance(message.content, JoinAnswer)]
+    (leads,) = [message for message in heard if message.content.members]
     config = replace(applications[leads.client].config, session_timeout_ms=session_ms)
     applications[leads.client] = replace(applications[leads.client], config=config, dies_ms=leads.at_ms)
     return leads, simulate(release, *applications, until_ms=120_000)
@@ -147,8 +149,8 @@ def test_heartbeats_wait_at_the_broker_behind_a_sync_that_waits_for_the_leader()
     # As in the recordings: what a member sent meanwhile is handled when its SyncGroup has been.
     leads, simulation = leader_dies_before_it_has_assigned("2.7.2", 9_300)
     for client in {0, 1, 2} - {leads.client}:
-        after = [seen for seen in simulation.seen if seen.client == client and seen.at_ms > leads.at_ms]
-        told = [(seen.at_ms - leads.at_ms, type(seen.what).__name__) for seen in after]
+        after = [message for message in simulation.messages if message.client == client and message.at_ms > leads.at_ms]
+        told = [(message.at_ms - leads.at_ms, type(message.content).__name__) for message in after]
         assert told[:3] == [(3_000, "Heartbeat"), (6_000, "Heartbeat"), (9_000, "Heartbeat")]
         assert [what for _, what in told[3:8]] == ["SyncAnswer", *["HeartbeatAnswer"] * 3, "JoinGroup"]
         assert told[3][0] >= 9_300
@@ -161,11 +163,11 @@ def test_who_gives_up_the_connection_does_not_hear_what_is_answered_on_it():
     # 4.2.0: the leader's session is 45 s, the others wait for 30 s.
     leads, simulation = leader_dies_before_it_has_assigned("4.2.0", 45_000)
     for client in {0, 1, 2} - {leads.client}:
-        after = [seen for seen in simulation.seen if seen.client == client and seen.at_ms > leads.at_ms]
-        join = next(seen for seen in after if isinstance(seen.what, JoinGroup))
-        assert join.what.member_id
+        after = [message for message in simulation.messages if message.client == client and message.at_ms > leads.at_ms]
+        join = next(message for message in after if isinstance(message.content, JoinGroup))
+        assert join.content.member_id
         assert join.at_ms - leads.at_ms == pytest.approx(30_100, abs=501)
-        assert {type(seen.what) for seen in after if seen.at_ms < join.at_ms} == {Heartbeat}
+        assert {type(message.content) for message in after if message.at_ms < join.at_ms} == {Heartbeat}
     assert simulation.stable()
 
 

@@ -43,7 +43,7 @@ def test_the_comparison_bites():
                 spoiled = json.loads(json.dumps(recorded))
                 spoiled["steps"][index]["expect"][what][field] = "spoiled"
                 (mismatch,) = compare(spoiled, "4.2.0")
-                assert (mismatch.step, mismatch.what) == (index, what)
+                assert (mismatch.step, mismatch.field) == (index, what)
     assert not agrees({"any_of": [["$m1"], ["$m2"]]}, ["$m3"])
     assert agrees({"any_of": [["$m1"], ["$m2"]]}, ["$m2"])
 
