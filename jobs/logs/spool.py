@@ -22,7 +22,7 @@ from typing import Any, Final
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
-from pyspark.sql.types import DataType, LongType, StringType, TimestampType
+from pyspark.sql.pandas.types import to_arrow_schema
 
 from jobs.common.files import sync, write_whole
 from jobs.logs.files import LogFile, discover
@@ -37,12 +37,7 @@ PENDING: Final = "_pending"
 STATE: Final = "state.json"
 STATE_VERSION: Final = 1
 
-_ARROW: Final[dict[type[DataType], pa.DataType]] = {
-    StringType: pa.string(),
-    LongType: pa.int64(),
-    TimestampType: pa.timestamp("us", tz="UTC"),
-}
-ARROW_SCHEMA: Final = pa.schema([pa.field(f.name, _ARROW[type(f.dataType)], nullable=f.nullable) for f in SCHEMA.fields])
+ARROW_SCHEMA: Final = to_arrow_schema(SCHEMA)
 _REPEATING_COLUMNS: Final = ["cluster", "broker", "record", "origin", "fault", "context"]
 _ROW_GROUP: Final = 16_384  # rows: several to a slice, so that several tasks can share it
 _FIRST_MTIME: Final = 1_600_000_000  # slice N is dated this + N seconds: Spark takes files in order of their dates
@@ -173,6 +168,7 @@ class Spool(Slicer):
         self._save_state(number)
         self._publish(number)
         kept = len(slice_.kept)
+        newest_ms = max((stream.newest_ms for stream in slice_.sources.values()), default=NEVER)
         return SliceReport(
             number=number,
             path=self.slices_folder / _file_name(number),
@@ -180,7 +176,7 @@ class Spool(Slicer):
             kept=kept,
             skipped=slice_.lines_read + sum(slice_.damaged.values()) - kept,
             faults=dict(Counter(slice_.kept.faults.values())),
-            newest_ms=_known(max((s.newest_ms for s in slice_.sources.values()), default=NEVER)),
+            newest_ms=None if newest_ms == NEVER else newest_ms,
             bytes_read=sum(s.bytes_read() for s in self._streams),
             bytes_total=sum(s.signature.size for s in self._streams if s.file),
             last=last,
@@ -190,69 +186,46 @@ class Spool(Slicer):
         """The rows of a slice: lines, clocks, ends."""
         kept = slice_.kept
         rows = len(kept)
-        texts = pa.array(kept.texts, pa.binary()).view(pa.string())  # known to be UTF-8
-        faults: list[str | None] = [None] * rows
-        for index, fault in kept.faults.items():
-            faults[index] = fault
-        contexts: list[str | None] = [None] * rows
-        for index, context in kept.contexts.items():
-            contexts[index] = context
         lines = pa.table(
             [
-                _repeat(slice_.parts, lambda s: s.cluster),
-                _repeat(slice_.parts, lambda s: s.broker),
+                _repeat(slice_.parts, lambda stream: stream.cluster),
+                _repeat(slice_.parts, lambda stream: stream.broker),
                 pa.repeat(pa.scalar(LINE), rows),
-                _repeat(slice_.parts, lambda s: s.origin),
+                _repeat(slice_.parts, lambda stream: stream.origin),
                 pa.array(kept.positions, pa.int64()),
-                _instants(kept.ats),
-                texts,
-                pa.array(faults, pa.string()),
+                pa.array(kept.ats, pa.timestamp("ms", tz="UTC")).cast(ARROW_SCHEMA.field("at").type),
+                pa.array(kept.texts, pa.binary()).view(pa.string()),  # known to be UTF-8
+                pa.array([kept.faults.get(row) for row in range(rows)], pa.string()),
                 pa.repeat(pa.scalar(1, pa.int64()), rows),
-                pa.array(contexts, pa.string()),
+                pa.array([kept.contexts.get(row) for row in range(rows)], pa.string()),
             ],
             schema=ARROW_SCHEMA,
         )
-        records = self._clocks(slice_) + (self._ends() if last else [])
-        cluster, broker, record, origin, position, at, heard, count = zip(*records, strict=True) if records else ((),) * 8
-        marks = pa.table(
-            [
-                pa.array(cluster, pa.string()),
-                pa.array(broker, pa.string()),
-                pa.array(record, pa.string()),
-                pa.array(origin, pa.string()),
-                pa.array(position, pa.int64()),
-                _instants(list(at)),
-                pa.array(heard, pa.string()),
-                pa.nulls(len(records), pa.string()),
-                pa.array(count, pa.int64()),
-                pa.nulls(len(records), pa.string()),
-            ],
-            schema=ARROW_SCHEMA,
-        )
-        return pa.concat_tables([lines, marks])
+        marks = [*self._clocks(slice_), *(self._ends() if last else ())]
+        return pa.concat_tables([lines, pa.Table.from_pylist(marks, schema=ARROW_SCHEMA)])
 
-    def _clocks(self, slice_: Slice) -> list[tuple[Any, ...]]:
-        """One CLOCK for every log read from: how far, and the lines that no LINE stands for."""
+    def _clocks(self, slice_: Slice) -> Iterator[dict[str, Any]]:
+        """One CLOCK for every log that was read: how far, and how many of its lines have no LINE."""
         kept: Counter[tuple[str, str, str]] = Counter()
         for stream, rows in slice_.parts:
             kept[stream.key] += rows
-        clocks = []
         for key, stream in sorted(slice_.sources.items()):
             assert stream.reader is not None
             mark = stream.reader.mark
             skipped = mark.line - stream.clock_line - kept[key] + slice_.damaged[key]
-            heard = json.dumps(stream.reader.take_seconds(), separators=(",", ":"))
-            clocks.append((*key[:2], CLOCK, stream.origin, mark.line, _known(mark.newest_ms), heard, skipped))
-        return clocks
+            seconds = json.dumps(stream.reader.take_seconds(), separators=(",", ":"))
+            row = _mark_row(stream.cluster, stream.broker, CLOCK, mark.newest_ms)
+            yield row | {"origin": stream.origin, "position": mark.line, "text": seconds, "lines": skipped}
 
-    def _ends(self) -> list[tuple[Any, ...]]:
+    def _ends(self) -> Iterator[dict[str, Any]]:
         """One END for every broker: its logs end here."""
         newest: dict[tuple[str, str], int] = {}
         for stream in self._streams:
             if stream.file is not None:
-                broker = stream.cluster, stream.broker
-                newest[broker] = max(newest.get(broker, NEVER), stream.newest_ms)
-        return [(*broker, END, "", 0, _known(at), None, 0) for broker, at in sorted(newest.items())]
+                key = stream.cluster, stream.broker
+                newest[key] = max(newest.get(key, NEVER), stream.newest_ms)
+        for (cluster, broker), at_ms in sorted(newest.items()):
+            yield _mark_row(cluster, broker, END, at_ms) | {"origin": "", "position": 0, "lines": 0}
 
     # State.
 
@@ -289,12 +262,9 @@ def _file_name(number: int) -> str:
     return f"slice-{number:09d}.parquet"
 
 
-def _known(at_ms: int) -> int | None:
-    return None if at_ms == NEVER else at_ms
-
-
-def _instants(times_ms: list[int | None]) -> pa.Array:
-    return pa.array(times_ms, pa.timestamp("ms", tz="UTC")).cast(_ARROW[TimestampType])
+def _mark_row(cluster: str, broker: str, record: str, at_ms: int) -> dict[str, Any]:
+    """What clocks and ends have in common."""
+    return {"cluster": cluster, "broker": broker, "record": record, "at": None if at_ms == NEVER else at_ms * 1_000}
 
 
 def _repeat(parts: list[tuple[Stream, int]], value: Callable[[Stream], str]) -> pa.Array:

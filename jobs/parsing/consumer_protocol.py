@@ -2,7 +2,7 @@
 
 A blob is a 2-byte version and then a `ConsumerProtocolSubscription` or `ConsumerProtocolAssignment` (kafka
 `clients/src/main/resources/common/message/`), v0 to v3, big-endian, classic (not compact) encoding. As Kafka's own
-`ConsumerProtocol`, a version newer than those known is read as the newest known one; what follows it is its additions.
+`ConsumerProtocol`, this reads a newer version as the newest known one and ignores what follows.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ def decode_subscription(data: bytes) -> tuple[list[str], list[str]]:
 
 
 def decode_assignment(data: bytes) -> list[str]:
-    """Partitions of an assignment. No bytes at all, which a coordinator sends to a member that the leader forgot, are none."""
+    """Partitions of an assignment. A coordinator sends no bytes to a member that the leader forgot: it has none."""
     if not data:
         return []
     reader = FieldReader(data)
@@ -69,62 +69,62 @@ def _nothing_left(reader: FieldReader, version: int) -> None:
 
 
 def digest(data: bytes) -> str:
-    """A short name of the bytes. A coordinator compares nothing else of them."""
+    """A short name of the bytes: all that a coordinator compares."""
     return hashlib.sha256(data).hexdigest()[:_DIGEST_CHARACTERS]
 
 
+def subscription(data: bytes, protocol_type: str | None) -> tuple[list[str] | None, list[str] | None]:
+    """Topics and owned partitions; None where the bytes are not a consumer's. Without a protocol type, the bytes decide."""
+    try:
+        return decode_subscription(data) if protocol_type in (CONSUMER, None) else (None, None)
+    except UnreadableError:
+        return None, None
+
+
+def member_entry(member_id: str, instance_id: str | None, topics: list[str] | None = None) -> dict[str, Any]:
+    """An entry of the column `members`."""
+    return {"member_id": member_id, "instance_id": instance_id, "error_code": None, "reason": None, "topics": topics}
+
+
+def assignment_entry(member_id: str, data: bytes, protocol_type: str | None) -> dict[str, Any]:
+    """An entry of the column `assignments`, without partitions where the bytes are not a consumer's."""
+    try:
+        partitions = decode_assignment(data) if protocol_type in (CONSUMER, None) else None
+    except UnreadableError:
+        partitions = None
+    return {"member_id": member_id, "partitions": partitions, "digest": digest(data)}
+
+
 def decoded(rows: pa.Table) -> pa.Table:
-    """JoinGroup and SyncGroup rows of PARSED with `protocols`, `members` and `assignments` read from `blobs`."""
-    read = [_decode(*row) for row in zip(rows["protocol_type"].to_pylist(), rows["blobs"].to_pylist(), strict=True)]
-    for name in ("protocols", "members", "assignments"):
-        values = pa.array([row[name] for row in read], to_arrow_type(PARSED[name].dataType))
-        rows = rows.set_column(rows.schema.get_field_index(name), name, values)
+    """JoinGroup and SyncGroup rows of PARSED with `protocols`, `members` and `assignments` read from `blobs`.
+
+    A SyncGroup before v5 does not name its protocol type.
+    """
+    blobs, types = rows["blobs"].to_pylist(), rows["protocol_type"].to_pylist()
+    for name, entry_of in _ENTRIES.items():
+        values = [
+            None if row is None or row[name] is None else [entry_of(entry, protocol_type) for entry in row[name]]
+            for row, protocol_type in zip(blobs, types, strict=True)
+        ]
+        rows = rows.set_column(rows.schema.get_field_index(name), name, pa.array(values, to_arrow_type(PARSED[name].dataType)))
     return rows
 
 
-def _decode(protocol_type: str | None, blobs: dict[str, Any] | None) -> dict[str, list[dict[str, Any]] | None]:
-    """Nested columns of one row. A SyncGroup before v5 does not tell its protocol type: then the bytes decide."""
-    blobs = blobs or {}
-    readable = protocol_type in (CONSUMER, None)
-    protocols, members, assignments = blobs.get("protocols"), blobs.get("members"), blobs.get("assignments")
-    return {
-        "protocols": None if protocols is None else [_protocol(entry, readable=readable) for entry in protocols],
-        "members": None if members is None else [_member(entry, readable=readable) for entry in members],
-        "assignments": None if assignments is None else [_assigned(entry, readable=readable) for entry in assignments],
-    }
-
-
-def _protocol(entry: dict[str, Any], *, readable: bool) -> dict[str, Any]:
+def _protocol(entry: dict[str, Any], protocol_type: str | None) -> dict[str, Any]:
     data = _bytes(entry["metadata"])
-    topics, owned = _subscription(data, readable=readable)
+    topics, owned = subscription(data, protocol_type)
     return {"name": entry["name"], "topics": topics, "owned": owned, "digest": digest(data)}
 
 
-def _member(entry: dict[str, Any], *, readable: bool) -> dict[str, Any]:
-    topics, _ = _subscription(_bytes(entry["metadata"]), readable=readable)
-    return {
-        "member_id": entry["memberId"],
-        "instance_id": entry["groupInstanceId"],
-        "error_code": None,
-        "reason": None,
-        "topics": topics,
-    }
+def _member(entry: dict[str, Any], protocol_type: str | None) -> dict[str, Any]:
+    return member_entry(entry["memberId"], entry["groupInstanceId"], subscription(_bytes(entry["metadata"]), protocol_type)[0])
 
 
-def _assigned(entry: dict[str, Any], *, readable: bool) -> dict[str, Any]:
-    data = _bytes(entry["assignment"])
-    try:
-        partitions = decode_assignment(data) if readable else None
-    except UnreadableError:
-        partitions = None
-    return {"member_id": entry["memberId"], "partitions": partitions, "digest": digest(data)}
+def _assignment(entry: dict[str, Any], protocol_type: str | None) -> dict[str, Any]:
+    return assignment_entry(entry["memberId"], _bytes(entry["assignment"]), protocol_type)
 
 
-def _subscription(data: bytes, *, readable: bool) -> tuple[list[str] | None, list[str] | None]:
-    try:
-        return decode_subscription(data) if readable else (None, None)
-    except UnreadableError:
-        return None, None
+_ENTRIES: Final = {"protocols": _protocol, "members": _member, "assignments": _assignment}
 
 
 def _bytes(text: str | None) -> bytes:

@@ -16,9 +16,8 @@ from pyspark.sql.pandas.types import to_arrow_schema
 from coordinator_model.events import JOIN_GROUP, SYNC_GROUP
 from coordinator_model.specification.partition import coordinator_partition
 from jobs.parsing.consumer_protocol import decoded
-from jobs.parsing.heard import heard_seconds
 from jobs.parsing.heartbeat_runs import heartbeat_runs
-from jobs.parsing.rows import EVENT, GROUP
+from jobs.parsing.rows import EVENT, GROUP, clock_seconds
 from schemas import group_events
 from schemas.names import CLOCK
 
@@ -97,7 +96,7 @@ def _clocks(rows: Iterable[Mapping[str, Any]]) -> pa.Table:
     for row in rows:
         key = row["cluster"], row["broker"], row["kind"]
         latest[key] = max(latest.get(key, (-1, "", 0)), (row["at"], row["origin"], row["position"]))
-        heard.setdefault(key, []).extend(heard_seconds(row["raw"]))
+        heard.setdefault(key, []).extend(clock_seconds(row["raw"]))
     made = []
     for (cluster, broker, kind), (at, origin, position) in sorted(latest.items()):
         seconds = heard[cluster, broker, kind]

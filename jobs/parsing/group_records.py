@@ -7,7 +7,6 @@ and timeouts, stands in a row of its own (GROUP_MEMBER) at the same place.
 from __future__ import annotations
 
 import base64
-import binascii
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from datetime import datetime, timedelta, timezone
@@ -20,8 +19,8 @@ from pyspark.sql.pandas.types import to_arrow_schema
 from coordinator_model import events as e
 from coordinator_model.states import State
 from jobs.kafka.bytes import UnreadableError
-from jobs.kafka.group_metadata import GroupMetadata, MemberMetadata, UnsupportedVersionError, decode
-from jobs.parsing.consumer_protocol import CONSUMER, decode_assignment, decode_subscription, digest
+from jobs.kafka.group_metadata import UnsupportedVersionError, decode
+from jobs.parsing.consumer_protocol import assignment_entry, digest, member_entry, subscription
 from jobs.parsing.rows import COMMON, EVENT, PARSED, QUARANTINE, RAW_CHARACTERS, SKIPPED, Refusal
 
 if TYPE_CHECKING:
@@ -114,8 +113,11 @@ def stored_rows(key: bytes, value: bytes | None, partition: int | None, at: date
         "protocol_type": group.protocol_type or None,
         "protocol": group.protocol or None,
         "member_count": len(group.members),
-        "members": [_entry(group, member) for member in group.members],
-        "assignments": [_assigned(group, member) for member in group.members],
+        "members": [
+            member_entry(member.member_id, member.instance_id or None, subscription(member.subscription, group.protocol_type)[0])
+            for member in group.members
+        ],
+        "assignments": [assignment_entry(member.member_id, member.assignment, group.protocol_type) for member in group.members],
     }
     members: _Rows = [
         {
@@ -131,26 +133,6 @@ def stored_rows(key: bytes, value: bytes | None, partition: int | None, at: date
         for member in group.members
     ]
     return [common | row for row in (whole, *members)]
-
-
-def _entry(group: GroupMetadata, member: MemberMetadata) -> dict[str, Any]:
-    topics = None
-    if group.protocol_type == CONSUMER:
-        try:
-            topics = decode_subscription(member.subscription)[0]
-        except UnreadableError:
-            topics = None
-    return _member(member.member_id, member.instance_id, topics)
-
-
-def _assigned(group: GroupMetadata, member: MemberMetadata) -> dict[str, Any]:
-    partitions = None
-    if group.protocol_type == CONSUMER:
-        try:
-            partitions = decode_assignment(member.assignment)
-        except UnreadableError:
-            partitions = None
-    return {"member_id": member.member_id, "partitions": partitions, "digest": digest(member.assignment)}
 
 
 # Answers of Admin describe.
@@ -177,7 +159,7 @@ def _described(answer: Mapping[str, Any], _at: datetime) -> _Rows:
         "coordinator_id": _number(node, "id"),
         "coordinator_address": _optional(node, "address") or None,
         "member_count": len(listed),
-        "members": [_member(member_id, instance_id, None) for member_id, instance_id in zip(ids, instances, strict=True)],
+        "members": [member_entry(member_id, instance_id or None) for member_id, instance_id in zip(ids, instances, strict=True)],
         "assignments": [
             {"member_id": member_id, "partitions": partitions, "digest": digest("\n".join(partitions).encode())}
             for member_id, partitions in zip(ids, assigned, strict=True)
@@ -208,16 +190,10 @@ def _partitions(member: Mapping[str, Any]) -> list[str]:
 
 def _decoded(record: Mapping[str, Any], name: str) -> bytes | None:
     text = record.get(name)
-    if text is None:
-        return None
     try:
-        return base64.b64decode(text, validate=True) if isinstance(text, str) else _refuse(Refusal.INVALID_BASE64, name)
-    except (binascii.Error, ValueError):
-        return _refuse(Refusal.INVALID_BASE64, name)
-
-
-def _refuse(code: str, name: str) -> bytes:
-    raise RefusedError(f"{code}: {name}") from None
+        return None if text is None else base64.b64decode(text, validate=True)
+    except (TypeError, ValueError):
+        raise RefusedError(f"{Refusal.INVALID_BASE64}: {name}") from None
 
 
 def _text(record: Mapping[str, Any], name: str) -> str:
@@ -243,10 +219,6 @@ def _checked(text: str) -> str:
     except UnicodeEncodeError:
         raise RefusedError(Refusal.CONTROL_CHARACTERS) from None
     return text
-
-
-def _member(member_id: str, instance_id: str, topics: list[str] | None) -> dict[str, Any]:
-    return {"member_id": member_id, "instance_id": instance_id or None, "error_code": None, "reason": None, "topics": topics}
 
 
 def _ms(at: datetime) -> int:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import functools
 import operator
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Final, NamedTuple
 
 from pyspark.sql import Column
@@ -39,6 +39,7 @@ class Api(NamedTuple):
     newest: int
     required: tuple[tuple[str, int], ...]  # (path, first version)
     until: tuple[tuple[str, int], ...] = ()  # (path, last version)
+    elements: tuple[tuple[str, ...], ...] = ()  # (path of a list, fields of its elements): the last field is the one that is named
 
 
 _GROUP: Final = ("request.groupId", 0)
@@ -53,17 +54,24 @@ APIS: Final = (
         (_GROUP, _MEMBER, _ERROR, ("request.sessionTimeoutMs", 0), ("request.rebalanceTimeoutMs", 1), ("request.protocolType", 0),
          ("request.protocols", 0), ("response.generationId", 0), ("response.leader", 0), ("response.memberId", 0),
          ("response.members", 0), ("response.skipAssignment", 9)),
+        elements=(("request.protocols", "name", "metadata"), ("response.members", "memberId", "metadata")),
     ),
-    Api(events.SYNC_GROUP, 14, 5, (_GROUP, _MEMBER, _GENERATION, _ERROR, ("request.assignments", 0), ("response.assignment", 0))),
+    Api(events.SYNC_GROUP, 14, 5, (_GROUP, _MEMBER, _GENERATION, _ERROR, ("request.assignments", 0), ("response.assignment", 0)),
+        elements=(("request.assignments", "memberId", "assignment"),)),
     Api(events.HEARTBEAT, 12, 4, (_GROUP, _MEMBER, _GENERATION, _ERROR)),
-    Api(events.LEAVE_GROUP, 13, 5, (_GROUP, _ERROR, ("request.members", 3), ("response.members", 3)), (("request.memberId", 2),)),
+    Api(events.LEAVE_GROUP, 13, 5, (_GROUP, _ERROR, ("request.members", 3), ("response.members", 3)), (("request.memberId", 2),),
+        (("request.members", "memberId"), ("response.members", "errorCode"))),
     Api(events.OFFSET_COMMIT, 8, 10, (_GROUP, ("request.memberId", 1), ("response.topics", 0))),
     Api(events.TXN_OFFSET_COMMIT, 28, 5, (_GROUP, ("request.memberId", 3), ("request.generationId", 3), ("response.topics", 0))),
-    Api(events.OFFSET_FETCH, 9, 10, (("request.groups", 8), ("response.groups", 8)), (("request.groupId", 7), ("response.topics", 7))),
-    Api(events.DELETE_GROUPS, 42, 2, (("request.groupsNames", 0), ("response.results", 0))),
+    Api(events.OFFSET_FETCH, 9, 10, (("request.groups", 8), ("response.groups", 8)), (("request.groupId", 7), ("response.topics", 7)),
+        (("request.groups", "groupId"), ("response.groups", "groupId", "errorCode"))),
+    Api(events.DELETE_GROUPS, 42, 2, (("request.groupsNames", 0), ("response.results", 0)),
+        elements=(("response.results", "groupId", "errorCode"),)),
     Api(events.FIND_COORDINATOR, 10, 6,
         (("request.keyType", 1), ("request.coordinatorKeys", 4), ("response.coordinators", 4)),
-        (("request.key", 3), ("response.errorCode", 3), ("response.nodeId", 3), ("response.host", 3), ("response.port", 3))),
+        (("request.key", 3), ("response.errorCode", 3), ("response.nodeId", 3), ("response.host", 3), ("response.port", 3)),
+        # Where there is no coordinator, the answer has node -1, port -1 and host "".
+        (("response.coordinators", "key", "host", "port", "errorCode", "nodeId"),)),
     Api(events.CONSUMER_GROUP_HEARTBEAT, 68, 1,
         (_GROUP, _MEMBER, _ERROR, ("request.memberEpoch", 0), ("response.memberEpoch", 0))),
 )  # fmt: skip
@@ -141,7 +149,7 @@ def _absent(path: str, condition: Column | None = None) -> Column:
 
 def _of_api(name: Column, version: Column) -> Column:
     """The first field that a line of its API and version lacks."""
-    inside = _missing_inside()
+    errors = commit_errors()
     result = F.when(F.lit(False), F.lit(None).cast("string"))
     for api in APIS:
         checks = [_absent(path) for path, first in api.required if first == 0]
@@ -151,61 +159,34 @@ def _of_api(name: Column, version: Column) -> Column:
             # `generationId` until Kafka 3.5, `generationIdOrMemberEpoch` since, whatever the version; v0 has neither.
             neither = F.col("j.request.generationId").isNull() & F.col("j.request.generationIdOrMemberEpoch").isNull()
             checks.append(_absent("request.generationIdOrMemberEpoch", neither & (version >= 1)))
-        result = result.when(name == api.name, F.coalesce(*checks, *inside.get(api.name, ())))
+        if api.name in _COMMITS:
+            checks.append(_absent("response.topics.partitions.errorCode", errors.isNull() | F.exists(errors, lambda code: code.isNull())))
+        checks += [_absent(f"{path}.{fields[-1]}", F.exists(F.col(f"j.{path}"), _lacks_any(fields))) for path, *fields in api.elements]
+        result = result.when(name == api.name, F.coalesce(*checks))
     return result
 
 
-def _missing_inside() -> dict[str, tuple[Column, ...]]:
-    """Fields of the elements of lists, by API."""
-    request, response, errors = F.col("j.request"), F.col("j.response"), commit_errors()
-    commit = _absent("response.topics.partitions.errorCode", errors.isNull() | F.exists(errors, lambda code: code.isNull()))
-    return {
-        events.JOIN_GROUP: (
-            _absent("request.protocols.metadata", F.exists(request.protocols, lambda p: p["name"].isNull() | p.metadata.isNull())),
-            _absent("response.members.metadata", F.exists(response.members, lambda m: m.memberId.isNull() | m.metadata.isNull())),
-        ),
-        events.SYNC_GROUP: (
-            _absent(
-                "request.assignments.assignment",
-                F.exists(request.assignments, lambda a: a.memberId.isNull() | a.assignment.isNull()),
-            ),
-        ),
-        events.LEAVE_GROUP: (
-            _absent("request.members.memberId", F.exists(request.members, lambda m: m.memberId.isNull())),
-            _absent("response.members.errorCode", F.exists(response.members, lambda m: m.errorCode.isNull())),
-        ),
-        events.OFFSET_COMMIT: (commit,),
-        events.TXN_OFFSET_COMMIT: (commit,),
-        events.OFFSET_FETCH: (
-            _absent("request.groups.groupId", F.exists(request.groups, lambda g: g.groupId.isNull())),
-            _absent("response.groups.errorCode", F.exists(response.groups, lambda g: g.groupId.isNull() | g.errorCode.isNull())),
-        ),
-        events.DELETE_GROUPS: (
-            _absent("response.results.errorCode", F.exists(response.results, lambda r: r.groupId.isNull() | r.errorCode.isNull())),
-        ),
-        events.FIND_COORDINATOR: (_absent("response.coordinators.nodeId", F.exists(response.coordinators, _incomplete)),),
-    }
-
-
-def _incomplete(answer: Column) -> Column:
-    """Whether an answer of FindCoordinator v4+ lacks something; where there is no coordinator, it says node -1, port -1 and host ""."""
-    parts = (answer["key"], answer.nodeId, answer.host, answer.port, answer.errorCode)
-    return functools.reduce(operator.or_, (part.isNull() for part in parts))
+def _lacks_any(fields: Iterable[str]) -> Callable[[Column], Column]:
+    return lambda element: functools.reduce(operator.or_, (element[field].isNull() for field in fields))
 
 
 def _wrong_error(name: Column) -> Column:
+    """UNKNOWN_ERROR_CODE if an error code of the answer is outside Kafka's range."""
+
     def wrong(code: Column) -> Column:
         return ~code.between(_LOWEST_ERROR, _HIGHEST_ERROR)
 
     response = F.col("j.response")
-    return (
-        F.when(wrong(response.errorCode), Refusal.UNKNOWN_ERROR_CODE)
-        .when(name.isin(*_COMMITS) & F.exists(commit_errors(), wrong), Refusal.UNKNOWN_ERROR_CODE)
-        .when((name == events.LEAVE_GROUP) & F.exists(response.members.errorCode, wrong), Refusal.UNKNOWN_ERROR_CODE)
-        .when((name == events.DELETE_GROUPS) & F.exists(response.results.errorCode, wrong), Refusal.UNKNOWN_ERROR_CODE)
-        .when((name == events.OFFSET_FETCH) & F.exists(response.groups.errorCode, wrong), Refusal.UNKNOWN_ERROR_CODE)
-        .when((name == events.FIND_COORDINATOR) & F.exists(response.coordinators.errorCode, wrong), Refusal.UNKNOWN_ERROR_CODE)
-    )
+    lists = {
+        events.LEAVE_GROUP: response.members.errorCode,
+        events.DELETE_GROUPS: response.results.errorCode,
+        events.OFFSET_FETCH: response.groups.errorCode,
+        events.FIND_COORDINATOR: response.coordinators.errorCode,
+    } | dict.fromkeys(_COMMITS, commit_errors())
+    result = F.when(wrong(response.errorCode), Refusal.UNKNOWN_ERROR_CODE)
+    for api, codes in lists.items():
+        result = result.when((name == api) & F.exists(codes, wrong), Refusal.UNKNOWN_ERROR_CODE)
+    return result
 
 
 def _times_agree() -> Column:
@@ -216,12 +197,10 @@ def _times_agree() -> Column:
     """
     total, local, remote = F.col("j.totalTimeMs"), F.col("j.localTimeMs"), F.col("j.remoteTimeMs")
     parts = (F.col("j.requestQueueTimeMs"), local, remote, F.col("j.responseQueueTimeMs"), F.col("j.sendTimeMs"))
-    excess = total - (parts[0] + parts[1] + parts[2] + parts[3] + parts[4])
+    excess = total - functools.reduce(operator.add, parts)
     overlap = F.when(remote == 0, local).otherwise(0.0)
-    ranges = total.between(0, _LONGEST_MS)
-    for part in parts:
-        ranges = ranges & (part >= 0)
-    return ranges & (excess <= _TIMES_TOLERANCE_MS) & (excess >= -overlap - _TIMES_TOLERANCE_MS)
+    in_range = functools.reduce(operator.and_, (part >= 0 for part in parts), total.between(0, _LONGEST_MS))
+    return in_range & (excess <= _TIMES_TOLERANCE_MS) & (excess >= -overlap - _TIMES_TOLERANCE_MS)
 
 
 def _blobs_are_base64() -> Column:

@@ -6,6 +6,7 @@ finish them (the verdict, encoded blobs, groups to spread) and to account for th
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from typing import Final
 
@@ -134,6 +135,8 @@ PARSED: Final = StructType(
 RAW_CHARACTERS: Final = 4096
 """What is kept of a quarantined line."""
 
+_MAX_SECOND: Final = 253_402_300_799  # the year 9999: the last that a timestamp can hold
+
 COMMON: Final = ("cluster", "broker", "origin", "position", "at", "lines", "place")
 """Columns of a RAW record that its row keeps."""
 
@@ -160,3 +163,15 @@ def parsed(columns: Mapping[str, Column]) -> list[Column]:
 def solid(values: Column) -> Column:
     """An array of texts whose type says that no element is null, as the tables' do."""
     return F.transform(values, lambda value: F.coalesce(value, F.lit("")))
+
+
+def clock_seconds(text: str | None) -> list[int]:
+    """The seconds (UTC epoch) in which a clock's log was written: first, last, first, last, … Nothing if the text is no such list."""
+    try:
+        seconds = json.loads(text or "[]")
+    except (ValueError, RecursionError):
+        return []
+    sound = (
+        isinstance(seconds, list) and not len(seconds) % 2 and all(type(second) is int and 0 <= second <= _MAX_SECOND for second in seconds)
+    )
+    return seconds if sound else []

@@ -18,7 +18,7 @@ import msgspec
 import numpy as np
 import numpy.typing as npt
 
-from jobs.parsing.heard import heard_seconds
+from jobs.parsing.rows import clock_seconds
 
 STATE_VERSION: Final = 1
 LOGS_KEPT: Final = 10_000
@@ -182,7 +182,7 @@ def _advance(state: _LogState, partitions: int) -> tuple[Reach, tuple[int, ...]]
     state.ahead = {partition: ahead for partition, ahead in state.ahead.items() if ahead != state.reach}
     state.arrived = state.arrived[np.searchsorted(state.arrived, state.reach.position, "right") :]
     covered = sorted(position for position in state.heard if position <= state.reach.position)
-    return state.reach, tuple(second for position in covered for second in heard_seconds(state.heard.pop(position)))
+    return state.reach, tuple(second for position in covered for second in clock_seconds(state.heard.pop(position)))
 
 
 def _time(log: LogName, reach: Reach, heard: tuple[int, ...]) -> BrokerTime | None:

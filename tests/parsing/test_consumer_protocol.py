@@ -6,11 +6,14 @@ import base64
 import contextlib
 import struct
 
+import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from pyspark.sql.pandas.types import to_arrow_schema
 
 from jobs.parsing import consumer_protocol as protocol
+from jobs.parsing.rows import PARSED
 
 TOPIC = "orders"
 
@@ -107,7 +110,10 @@ def test_any_bytes_are_read_or_refused(data, decode):
 def test_other_protocol_types_keep_their_digest_alone():
     data = base64.b64encode(subscription(1, [TOPIC])).decode()
     blobs = {"protocols": [{"name": "sessioned", "metadata": data}], "members": None, "assignments": None}
-    (entry,) = protocol._decode("connect", blobs)["protocols"]
-    assert (entry["topics"], entry["owned"], len(entry["digest"])) == (None, None, 16)
-    (entry,) = protocol._decode("consumer", blobs)["protocols"]
-    assert (entry["topics"], entry["owned"]) == ([TOPIC], [])
+    rows = [{"protocol_type": name, "blobs": blobs} for name in ("connect", "consumer", None)]
+    read = protocol.decoded(pa.Table.from_pylist(rows, schema=to_arrow_schema(PARSED)))
+    (connect,), (consumer,), (unnamed,) = read["protocols"].to_pylist()
+    assert (connect["topics"], connect["owned"], len(connect["digest"])) == (None, None, 16)
+    assert (consumer["topics"], consumer["owned"]) == ([TOPIC], [])
+    assert unnamed == consumer
+    assert read["members"].null_count == read["assignments"].null_count == 3
