@@ -1,7 +1,7 @@
-"""Observed requests in the order in which they reached the group.
+"""Puts observed requests into the order in which they reached the group.
 
-A request is logged when it is answered, so a parked JoinGroup is known only when its phase ends. Each request waits
-HINDSIGHT_MS after its answer, and while a phase is open, until it ends. Those that arrived first are then told first.
+A request is logged when it is answered, so a parked JoinGroup is known only when its phase ends. Each request waits HINDSIGHT_MS after
+its answer, and while a phase is open, until the phase ends. The specification then handles them in the order of their arrival.
 """
 
 from __future__ import annotations
@@ -17,20 +17,20 @@ from coordinator_model.view.view import Generation, Prediction
 
 HINDSIGHT_MS: Final = 5_000
 CROSSING_MS: Final = 20
-"""Requests that come within this of each other may be handled in either order."""
+"""Requests that arrive within this time of each other may be handled in either order."""
 
 STEP_MS: Final = 2_000
-"""What waits is looked at once in so long: at these times, whenever a batch ends, so that batches decide nothing."""
+"""Requests are taken at multiples of this time, however the events come in batches."""
 
 CAPACITY: Final = 4_096
-"""Requests of one group that wait. A phase with more of them is not followed."""
+"""How many requests of one group may wait. A phase with more of them is not followed."""
 
 GENERATIONS_KEPT: Final = 3
 REFUSED_KEPT: Final = 32
 
 
-def wait(p: Prediction, event: Event) -> bool:
-    """Keeps an answered request until its time has come. False: too many wait."""
+def enqueue(p: Prediction, event: Event) -> bool:
+    """Keeps an answered request until the specification can handle it. False: too many wait."""
     if _joined(event):
         _note_generation(p, event)
     elif event.kind == kinds.JOIN_GROUP and event.error_code != Error.MEMBER_ID_REQUIRED:
@@ -46,36 +46,36 @@ def wait(p: Prediction, event: Event) -> bool:
 
 
 def next_ms(g: Emitter) -> int | None:
-    """When `ready` has something next, unless an event comes first."""
+    """When `take_ready` has something next, unless an event comes first."""
     p = g.view.prediction
     step_ms = -(-p.ripe_ms // STEP_MS) * STEP_MS
-    return step_ms if p.queue and p.oldest_ms < _known_until_ms(g, step_ms) else None
+    return step_ms if p.queue and p.oldest_ms < _complete_until_ms(g, step_ms) else None
 
 
 def step(now_ms: int) -> int:
-    """The last time up to now at which what waits is looked at."""
+    """The last time up to now at which requests are taken."""
     return now_ms // STEP_MS * STEP_MS
 
 
-def ready(g: Emitter, now_ms: int, *, flush: bool) -> list[tuple[int, Event]]:
-    """Takes out what has waited long enough, with when it reached the group. `flush`: nothing more will come."""
+def take_ready(g: Emitter, now_ms: int, *, flush: bool) -> list[tuple[int, Event]]:
+    """Takes the requests that have waited long enough, each with its arrival at the group. `flush`: nothing more will come."""
     p = g.view.prediction
     step_ms = NEVER if flush else step(now_ms)
     if not p.queue or p.ripe_ms > step_ms:
         return []
-    until = _known_until_ms(g, step_ms)
+    until = _complete_until_ms(g, step_ms)
     if p.oldest_ms >= until:
         return []
-    asked = _in_order(p)
+    queue = _in_order(p)
     count = 0
-    for arrival_ms, event in asked:
+    for arrival_ms, event in queue:
         if arrival_ms >= until or event.at_ms + HINDSIGHT_MS >= step_ms:
             break
         count += 1
-    p.queue = [event for _, event in asked[count:]]
+    p.queue = [event for _, event in queue[count:]]
     p.ripe_ms = min((event.at_ms for event in p.queue), default=NEVER) + HINDSIGHT_MS + 1
     p.oldest_ms = min((event.received_ms for event in p.queue), default=NEVER)
-    return asked[:count]
+    return queue[:count]
 
 
 def _note_generation(p: Prediction, event: Event) -> None:
@@ -89,10 +89,10 @@ def _note_generation(p: Prediction, event: Event) -> None:
         del p.generations[min(p.generations)]
 
 
-def _known_until_ms(g: Emitter, now_ms: int) -> int:
-    """From when on a request may have been parked whose answer was not read yet.
+def _complete_until_ms(g: Emitter, now_ms: int) -> int:
+    """The time from which on a request may be parked whose answer was not read yet.
 
-    A phase that ended answers those that it parked; until HINDSIGHT_MS later they may still come.
+    The end of a phase answers the requests that it parked; their lines may come until HINDSIGHT_MS later.
     """
     until = NEVER
     for r in g.view.unfinished():
@@ -104,21 +104,21 @@ def _known_until_ms(g: Emitter, now_ms: int) -> int:
 
 
 def _in_order(p: Prediction) -> list[tuple[int, Event]]:
-    """What was asked, in the order in which it reached the group.
+    """The queue in the order of arrival at the group.
 
-    Of new members that come together the first becomes the leader, and requests that come together are handled in any
-    order: the leader's JoinGroup came before those of the others.
+    Requests that arrive together are handled in any order, and the first of several new members becomes the leader: so the leader's
+    JoinGroup was handled before those of the others.
     """
-    asked = [(_arrival_ms(p, event), event) for event in p.queue]
-    asked.sort(key=lambda a: (a[0], a[1].at_ms, a[1].connection, a[1].correlation_id, a[1].kind, a[1].member_id))
-    for number, (arrival_ms, event) in enumerate(asked):
+    queue = [(_arrival_ms(p, event), event) for event in p.queue]
+    queue.sort(key=lambda a: (a[0], a[1].at_ms, a[1].connection, a[1].correlation_id, a[1].kind, a[1].member_id))
+    for number, (arrival_ms, event) in enumerate(queue):
         if _joined(event) and event.answer_member_id == event.leader_id:
             first = number
-            while first and asked[first - 1][0] >= arrival_ms - CROSSING_MS and _may_follow(asked[first - 1][1], event):
+            while first and queue[first - 1][0] >= arrival_ms - CROSSING_MS and _may_follow(queue[first - 1][1], event):
                 first -= 1
             if first < number:
-                asked[first : number + 1] = [(asked[first][0], event), *asked[first:number]]
-    return asked
+                queue[first : number + 1] = [(queue[first][0], event), *queue[first:number]]
+    return queue
 
 
 def _joined(event: Event) -> bool:
@@ -126,7 +126,7 @@ def _joined(event: Event) -> bool:
 
 
 def _may_follow(other: Event, leader: Event) -> bool:
-    """Whether the leader's JoinGroup may have been handled before this one: of another member, about another id."""
+    """Whether the leader's JoinGroup may have been handled before this one: it is of another member, about another id."""
     if other.kind != kinds.JOIN_GROUP or (other.instance_id and other.instance_id == leader.instance_id):
         return False
     if _joined(other):
@@ -135,7 +135,7 @@ def _may_follow(other: Event, leader: Event) -> bool:
 
 
 def _arrival_ms(p: Prediction, event: Event) -> int:
-    """When it reached the group: not before the generation that its answer presumes."""
+    """When a request reached the group: not before the generation that its answer presumes."""
     if event.error_code not in (Error.NONE, Error.REBALANCE_IN_PROGRESS):
         return event.received_ms
     presumed = p.generations.get(event.answer_generation - 1 if event.kind == kinds.JOIN_GROUP else event.generation)

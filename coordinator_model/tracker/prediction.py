@@ -1,14 +1,14 @@
-"""The specification beside the broker: every request is told to both, and their answers are compared.
+"""Lets the specification handle every request that the broker handled, and compares their answers.
 
-The specification is exact, a log is not. Its times are those of the network threads, in milliseconds; a broker's timers
-fire late; answers that cross are logged in either order. So an answer counts as predicted if the specification gives it
-at any moment at which the request can have been handled: between its arrival and its answer. What the broker alone
-knows is taken from it: when an initial delay ended (group.initial.rebalance.delay.ms is a setting), how many members it
-allows (group.max.size), and that a timer was late, are read from the answers themselves.
+The specification is exact, a log is not. Its times are those of the network threads, in milliseconds; a broker's timers fire late;
+answers that cross are logged in either order. So an answer counts as predicted if the specification gives it at any moment at which the
+broker can have handled the request: between its arrival and its answer. The answers themselves show what only the broker knows: when
+an initial delay ended (group.initial.rebalance.delay.ms is a setting), how many members it allows (group.max.size), and that a timer
+was late.
 
-Where the two still differ, the broker is right. The difference is told, unless something that no request shows explains
-it: a broker that stalled, or a JoinGroup that was never answered, since its sender died. In any case the specification
-then waits for the end of the next rebalance, whose answers name every member, and follows the group again from there.
+Where the two still differ, the broker is right. The difference is reported unless something that no request shows explains it: a broker
+that stalled, or a JoinGroup that was never answered because its sender died. In any case the specification then waits for the end of
+the next rebalance, whose answers list every member, and follows the group again from there.
 """
 
 from __future__ import annotations
@@ -37,82 +37,83 @@ LATE_MS: Final = 1_000
 """A broker's timers fire late by this much at most, unless the broker itself stalls."""
 
 QUEUED_MS: Final = 100
-"""A request that is parked had to wait for its handling by this much at most."""
+"""A parked request waited at most this long until it was handled."""
 
 ROUNDING_MS: Final = 2
 CROSSING_AT_MOST: Final = 16
 STALL_MS: Final = 5_000
-"""A broker that writes no line for so long, among clients that heartbeat every 3 s, did nothing else either."""
+"""A broker whose log is silent for so long, with clients that heartbeat every 3 s, had stalled."""
 
 _CHANGING: Final = frozenset({kinds.JOIN_GROUP, kinds.SYNC_GROUP, kinds.LEAVE_GROUP, kinds.DELETE_GROUPS})
 
 
 class Step(NamedTuple):
-    """What the specification was told last, and the group as it was before."""
+    """The request that the specification handled last, and the group as it was before."""
 
     event: Event
     now_ms: int
     ticket: int
     before: ClassicGroup
-    waiting: dict[int, Event]  # told and not answered by then, by ticket
-    crossing: Sequence[Event]  # what came so soon after that it may have been handled before
+    parked: dict[int, Event]  # by ticket: requests without an answer by then
+    crossing: Sequence[Event]  # requests that arrived so soon after it that they may have been handled before
 
 
 def observe(g: Emitter, event: Event) -> None:
-    """Takes an answered request, which waits until the specification can be told."""
-    if comparison.concerns_group(event) and not hindsight.wait(g.view.prediction, event):
+    """Takes an answered request, which waits until the specification can handle it."""
+    if comparison.concerns_group(event) and not hindsight.enqueue(g.view.prediction, event):
         drop(g, event.at_ms)
 
 
 def drop(g: Emitter, at_ms: int) -> None:
-    """Something happened that no request tells: follow the group again once a rebalance ended since."""
+    """Stops following the group until a rebalance has ended: something happened that no request shows."""
     g.view.prediction = Prediction(since_ms=at_ms, release=g.view.prediction.release)
 
 
 def advance(g: Emitter, now_ms: int, clock: BrokerClock | None, *, flush: bool = False) -> None:
-    """Tells the specification what has waited long enough. `flush`: the input ended, nothing more will come."""
+    """Lets the specification handle what has waited long enough. `flush`: the input ended, nothing more will come."""
     p = g.view.prediction
-    told = hindsight.ready(g, now_ms, flush=flush)
-    for number, (_, event) in enumerate(told):
+    ready = hindsight.take_ready(g, now_ms, flush=flush)
+    for number, (_, event) in enumerate(ready):
         if p.group is None:
-            _begin(g, event, [e for _, e in told[number:]])
+            _begin(g, event, [e for _, e in ready[number:]])
         if p.group is not None:
-            _tell(g, told, number, clock)
-        if g.view.prediction is not p:  # they differ: what waits is part of what it begins from
+            handle(g, ready, number, clock)
+        if g.view.prediction is not p:  # the answers differ: the next beginning includes what waits
             return
-    if told and p.group is None:
+    if ready and p.group is None:
         p.group = rebase.begun(g)
         if p.group is not None:
             p.queue.clear()
             p.based_ms = hindsight.step(now_ms)
 
 
-def _begin(g: Emitter, event: Event, told: list[Event]) -> None:
-    """A group that makes its first generation had no members before: it can be followed from its first JoinGroup.
+def _begin(g: Emitter, event: Event, following: list[Event]) -> None:
+    """Follows a group from its first JoinGroup, if that leads to generation 1: then the group had no members before.
 
-    Provided that the log shows all of them, and how they came to their ids.
+    The log must show all members of that generation, and how they got their ids.
     """
     p = g.view.prediction
     first = p.generations.get(1)
     if p.since_ms >= 0 or event.kind != kinds.JOIN_GROUP or first is None or event.received_ms > first.joined_ms:
         return
-    joins = [e for e in told if e.kind == kinds.JOIN_GROUP and e.error_code == Error.NONE and e.answer_generation == 1]
+    joins = [e for e in following if e.kind == kinds.JOIN_GROUP and e.error_code == Error.NONE and e.answer_generation == 1]
     listed = {m.member_id for e in joins for m in e.members}
-    issued = {e.answer_member_id for e in told if e.error_code == Error.MEMBER_ID_REQUIRED or not e.member_id}
+    issued = {e.answer_member_id for e in following if e.error_code == Error.MEMBER_ID_REQUIRED or not e.member_id}
     if listed and listed == {e.answer_member_id for e in joins} and listed <= issued:
         p.group = ClassicGroup(g.view.group_id, rebase.rules(g.settings, p), event.received_ms)
         p.born = True
 
 
-def _tell(g: Emitter, told: Sequence[tuple[int, Event]], number: int, clock: BrokerClock | None) -> None:
+def handle(g: Emitter, ready: Sequence[tuple[int, Event]], number: int, clock: BrokerClock | None) -> None:
+    """Lets the specification handle request `number` of those that are ready, and compares what it answers."""
     p = g.view.prediction
-    arrival_ms, event = told[number]
+    arrival_ms, event = ready[number]
     group = p.group
     assert group is not None
     if event.kind in _CHANGING and (event.received_ms < p.based_ms or arrival_ms < group.now_ms - hindsight.CROSSING_MS):
-        drop(g, event.at_ms)  # it was parked, unseen, while the group seemed to be stable
+        drop(g, event.at_ms)  # it was parked, while the group seemed to be stable
         return
-    if _is_nobodys(g, group, event):
+    if _has_unknown_id(g, group, event):
         return
     now_ms = max(arrival_ms, group.now_ms)
     due_ms = group.timers.next_due(now_ms)
@@ -125,8 +126,8 @@ def _tell(g: Emitter, told: Sequence[tuple[int, Event]], number: int, clock: Bro
     before = group.copy() if timers_due or event.kind in _CHANGING else group
     p.ticket += 1
     p.parked[p.ticket] = event
-    waiting = dict(p.parked) if before is not group else {p.ticket: event}
-    step = Step(event, now_ms, p.ticket, before, waiting, _crossing(told, number, p.queue, now_ms + hindsight.CROSSING_MS))
+    parked = dict(p.parked) if before is not group else {p.ticket: event}
+    step = Step(event, now_ms, p.ticket, before, parked, _crossing(ready, number, p.queue, now_ms + hindsight.CROSSING_MS))
     outcome = group.handle(comparison.request_of(event), now_ms, p.ticket)
     p.handled_ms = now_ms
     _note_starts(p, outcome)
@@ -135,10 +136,10 @@ def _tell(g: Emitter, told: Sequence[tuple[int, Event]], number: int, clock: Bro
         p.earlier.append((handled_ms + (LATE_MS if timers_due else ROUNDING_MS), before))
     p.earlier = [(until, old) for until, old in p.earlier if until >= now_ms]
     _learn_initial_delay(p, group)
-    if any(not _agreed(g, reply, step, clock) for reply in outcome.replies):
+    if any(not _agrees(g, reply, step, clock) for reply in outcome.replies):
         return
     for crossed in list(p.crossed):
-        if _otherwise(group, crossed, now_ms):
+        if _answers_so(group, crossed, now_ms):
             p.crossed.remove(crossed)
         elif now_ms > crossed.at_ms + ROUNDING_MS:
             _differ(g, crossed, None, step, clock)
@@ -147,11 +148,11 @@ def _tell(g: Emitter, told: Sequence[tuple[int, Event]], number: int, clock: Bro
     if overdue is not None:
         _differ(g, overdue, None, step, clock)
     elif group.state is State.DEAD:
-        drop(g, event.at_ms)  # it was deleted: one of the same name has nothing of it
+        drop(g, event.at_ms)  # it was deleted: a new group of the same name starts afresh
 
 
-def _is_nobodys(g: Emitter, group: ClassicGroup, event: Event) -> bool:
-    """Whether a member id was accepted that no JoinGroup and no list ever had: the line is damaged, or others are missing."""
+def _has_unknown_id(g: Emitter, group: ClassicGroup, event: Event) -> bool:
+    """Whether the broker accepted a member id that no JoinGroup and no list had: the line is damaged, or others are missing."""
     if event.kind == kinds.JOIN_GROUP or event.error_code not in (Error.NONE, Error.REBALANCE_IN_PROGRESS) or not event.member_id:
         return False
     known = event.member_id in group.members or event.member_id in group.pending_members
@@ -159,7 +160,7 @@ def _is_nobodys(g: Emitter, group: ClassicGroup, event: Event) -> bool:
 
 
 def _note_starts(p: Prediction, outcome: Outcome) -> None:
-    """What a rebalance starts with, by the specification: the one thing that a request log does not show."""
+    """Notes what rebalances start with, by the specification: a request log does not show it."""
     removed = ""
     for effect in outcome.effects:
         if isinstance(effect, MemberRemoved) and not effect.pending:
@@ -171,9 +172,9 @@ def _note_starts(p: Prediction, outcome: Outcome) -> None:
         del p.starts[min(p.starts)]
 
 
-def _crossing(told: Sequence[tuple[int, Event]], number: int, asked_later: Sequence[Event], until_ms: int) -> list[Event]:
-    soon = [event for _, event in told[number + 1 : number + 1 + CROSSING_AT_MOST]]
-    return [event for event in (*soon, *asked_later[:CROSSING_AT_MOST]) if event.kind in _CHANGING and event.received_ms <= until_ms]
+def _crossing(ready: Sequence[tuple[int, Event]], number: int, queue: Sequence[Event], until_ms: int) -> list[Event]:
+    soon = [event for _, event in ready[number + 1 : number + 1 + CROSSING_AT_MOST]]
+    return [event for event in (*soon, *queue[:CROSSING_AT_MOST]) if event.kind in _CHANGING and event.received_ms <= until_ms]
 
 
 def _came_before(group: ClassicGroup, event: Event, now_ms: int) -> bool:
@@ -183,9 +184,9 @@ def _came_before(group: ClassicGroup, event: Event, now_ms: int) -> bool:
     if event.kind != kinds.JOIN_GROUP:
         return not _answers(fired, event, now_ms) and _answers(group.copy(), event, group.now_ms)
     known = event.member_id in group.members or event.member_id in group.pending_members
-    gone = known and event.member_id not in fired.members and event.member_id not in fired.pending_members
+    removed = known and event.member_id not in fired.members and event.member_id not in fired.pending_members
     ended = group.state is State.PREPARING_REBALANCE and fired.generation > group.generation == event.answer_generation - 1
-    return event.error_code == Error.NONE and (ended or gone)
+    return event.error_code == Error.NONE and (ended or removed)
 
 
 def _answers(group: ClassicGroup, event: Event, now_ms: int) -> bool:
@@ -194,7 +195,7 @@ def _answers(group: ClassicGroup, event: Event, now_ms: int) -> bool:
 
 
 def _learn_initial_delay(p: Prediction, group: ClassicGroup) -> None:
-    """The initial delay ends when the broker ended it: how long it is, is a setting of the broker."""
+    """Ends the initial delay when the broker ended it: its length is a setting of the broker."""
     made = p.generations.get(group.generation + 1)
     if made is not None and INITIAL_DELAY_KEY in group.timers.deadlines:
         group.timers.set(INITIAL_DELAY_KEY, max(made.joined_ms, group.now_ms))
@@ -202,13 +203,13 @@ def _learn_initial_delay(p: Prediction, group: ClassicGroup) -> None:
         group.initial_remaining_ms = 0
 
 
-def _agreed(g: Emitter, reply: Reply, step: Step, clock: BrokerClock | None) -> bool:
-    """Whether the broker gave this answer too, or may have handled the request a moment earlier or later."""
+def _agrees(g: Emitter, reply: Reply, step: Step, clock: BrokerClock | None) -> bool:
+    """Whether the broker gave this answer too, or can have handled the request a moment earlier or later."""
     p = g.view.prediction
     event = p.parked.pop(int(reply.ticket), None)
     if event is None or _same(event, reply) or _elected_otherwise(g, event, reply):
         return True
-    if any(_otherwise(old, event, until) for until, old in reversed(p.earlier) if until >= event.received_ms):
+    if any(_answers_so(old, event, until) for until, old in reversed(p.earlier) if until >= event.received_ms):
         return True
     if event.kind in _CHANGING:
         _differ(g, event, reply.answer, step, clock)
@@ -218,12 +219,12 @@ def _agreed(g: Emitter, reply: Reply, step: Step, clock: BrokerClock | None) -> 
 
 
 def _same(event: Event, reply: Reply) -> bool:
-    """The same answer at the same time: a log tells when it was written, which may be long after it was decided."""
+    """Whether it is the same answer at the same time: the line may be written long after the broker decided on the answer."""
     return comparison.agrees(event, reply.answer) and event.received_ms - LATE_MS <= reply.at_ms <= event.at_ms + LATE_MS
 
 
 def _elected_otherwise(g: Emitter, event: Event, reply: Reply) -> bool:
-    """Only the leader differs, and a new one had to be elected: whom a hash map yields depends on the release."""
+    """Whether only the leader differs and a new one had to be elected: which member a hash map yields depends on the release."""
     p, answer = g.view.prediction, reply.answer
     group, last = p.group, p.generations.get(event.answer_generation - 1)
     if (g.settings.kafka_version and p.born) or group is None or last is None or not isinstance(answer, JoinAnswer):
@@ -236,55 +237,55 @@ def _elected_otherwise(g: Emitter, event: Event, reply: Reply) -> bool:
     return True
 
 
-def _otherwise(group: ClassicGroup, event: Event, now_ms: int) -> bool:
-    """Whether the group, as it was or has become, gives the broker's answer."""
+def _answers_so(group: ClassicGroup, event: Event, now_ms: int) -> bool:
+    """Whether this earlier or later state of the group gives the broker's answer."""
     if event.generation > group.generation:
-        return False  # nobody knows a generation before it is made
+        return False  # no client knows a generation before it is made
     other = group.copy()
     return _answers(other, event, min(now_ms, other.timers.next_due(now_ms) - 1))
 
 
 def _differ(g: Emitter, event: Event, answer: Answer | None, step: Step, clock: BrokerClock | None) -> None:
-    """The broker is right; what it did is told unless it has a reason that no request shows."""
+    """Reports a difference unless it has a reason that no request shows. The broker is right in any case."""
     p = g.view.prediction
     stalled = clock is not None and clock.longest_silence_ms(event.received_ms - 2 * STALL_MS, event.at_ms) >= STALL_MS
     release = "" if g.settings.kafka_version else _release_of(p, event, step)
-    if not (stalled or release or _request_is_missing(p, step.before) or _crossed(event, step)):
+    if not (stalled or release or _request_is_missing(p, step.before) or _may_have_crossed(event, step)):
         divergences.model_divergence(g, event, answer, step.before.version.name)
     drop(g, event.at_ms)
     g.view.prediction.release = release or p.release
 
 
 def _release_of(p: Prediction, event: Event, step: Step) -> str:
-    """The other release by whose rules the broker's answer is right; empty if there is none, or one was chosen before."""
+    """The other release whose rules give the broker's answer; empty if there is none, or one was chosen before."""
     for release in rebase.RELEASES[1:] if not p.release else ():
         config = replace(CoordinatorConfig.of(release), group_max_size=p.max_size)
         group = codec.decode(codec.encode(step.before), config)
         outcome = group.handle(comparison.request_of(step.event), step.now_ms, step.ticket)
-        if any(step.waiting.get(int(a.ticket)) is event and comparison.agrees(event, a.answer) for a in outcome.replies):
+        if any(step.parked.get(int(a.ticket)) is event and comparison.agrees(event, a.answer) for a in outcome.replies):
             return release
     return ""
 
 
-def _crossed(event: Event, step: Step) -> bool:
-    """Whether the broker's answer is right if one, or all, of the requests that came together went before the one told last."""
+def _may_have_crossed(event: Event, step: Step) -> bool:
+    """Whether the broker's answer is right if one, or all, of the crossing requests were handled before the last one."""
     for firsts in (*((first,) for first in step.crossing), step.crossing):
-        group, waiting = step.before.copy(), dict(step.waiting)
+        group, parked = step.before.copy(), dict(step.parked)
         answers = []
         for ticket, first in enumerate(firsts, -len(firsts)):
-            waiting[ticket] = first
+            parked[ticket] = first
             answers += group.handle(comparison.request_of(first), step.now_ms, ticket).replies
         answers += group.handle(comparison.request_of(step.event), step.now_ms, step.ticket).replies
-        if any(waiting.get(int(a.ticket)) is event and comparison.agrees(event, a.answer) for a in answers):
+        if any(parked.get(int(a.ticket)) is event and comparison.agrees(event, a.answer) for a in answers):
             return True
     return False
 
 
 def _request_is_missing(p: Prediction, group: ClassicGroup) -> bool:
-    """Whether a JoinGroup or SyncGroup was sent that the log does not show: one whose sender died is never answered.
+    """Whether a JoinGroup or SyncGroup is missing in the log: a request whose sender died is never answered.
 
-    A generation lists its members to its leader. If one of them was not answered, or nobody was told the list, then
-    there were other requests than the log shows.
+    The answer to its leader lists the members of a generation. If one of them has no answer, or no answer has the list, then there were
+    requests that the log does not show.
     """
     for made in (p.generations[n] for n in (group.generation, group.generation + 1) if n in p.generations):
         if made.listed is None or not {*made.answered, *p.refused}.issuperset(made.listed):

@@ -198,8 +198,8 @@ class Shard:
             blob = None
         if blob is None and all(event.kind in _PROVE_NO_GROUP for event in ready):
             # Its coordinator is kept in case the id becomes a group.
-            found = [event for event in ready if event.kind == kinds.FIND_COORDINATOR]
-            self._waiting[group_id] = [*found[-1:], *(e for e in waiting if e.at_ms >= horizon)]
+            answers = [event for event in ready if event.kind == kinds.FIND_COORDINATOR]
+            self._waiting[group_id] = [*answers[-1:], *(e for e in waiting if e.at_ms >= horizon)]
             return []
         if len(ready) == len(waiting):
             self._waiting.pop(group_id, None)

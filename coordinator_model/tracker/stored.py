@@ -1,12 +1,12 @@
-"""What a coordinator has stored of a group, and what Admin describe says of it: the only words of clusters whose logs nobody can read.
+"""Stored records of a group, and answers of Admin describe: all that clusters show whose logs cannot be read.
 
-Beside a broker's own words they add nothing but who a member is and what it was assigned. Alone they tell one rebalance for every
-generation that is seen: that it ended, not when it began, and hardly ever why. What is not certain is UNKNOWN:
+Beside a broker's lines they add only the identity and the assignment of members. Alone they show one rebalance for each generation: that
+it ended, not when it began, and seldom why. The cause is UNKNOWN except for
 
-* MEMBER_JOINED: the generation follows on the one before, and has one member more than that, or that one was empty;
-* SUBSCRIPTION_CHANGED: it follows on the one before, has the same members, and one of them subscribes to other topics.
+* MEMBER_JOINED: the generation follows the one before, and has one member more, or the one before was empty;
+* SUBSCRIPTION_CHANGED: it follows the one before, has the same members, and one of them subscribes to other topics.
 
-The start is then the latest possible one; a duration that would begin with it stays open.
+The start is then the latest possible one, and durations from the start are null.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ def group_stored(g: Emitter, event: Event) -> None:
 
 
 def group_described(g: Emitter, event: Event) -> None:
-    """An answer of Admin describe. Where records tell the group too, they say more, and at their own time."""
+    """An answer of Admin describe. It is not used for a group that records show too: they say more, with exact times."""
     view = g.view
     if view.broker or kinds.OFFSETS_SOURCE in view.brokers:
         return
@@ -65,7 +65,7 @@ def group_described(g: Emitter, event: Event) -> None:
 
 
 def group_member(g: Emitter, event: Event) -> None:
-    """Who a member of the group is. Beside a broker's words: only what those leave out, and nothing that moves a timer."""
+    """The identity of a member. Beside a broker's lines: only what those lack, and nothing that moves a timer."""
     member = g.view.members.get(event.member_id)
     if member is None:
         return
@@ -95,7 +95,7 @@ HANDLERS: Final[dict[str, Callable[[Emitter, Event], None]]] = {
 
 
 def _record_removed(g: Emitter, event: Event) -> None:
-    """The record was deleted: the group was, or its offsets expired. A group with members is converted (KIP-848), not deleted."""
+    """The record was deleted: the group was deleted, or its offsets expired. A group with members was converted instead (KIP-848)."""
     view = g.view
     if view.state is State.EMPTY or not (view.broker or view.members or view.open):
         endings.group_removed(g, event)
@@ -104,19 +104,19 @@ def _record_removed(g: Emitter, event: Event) -> None:
 
 
 def _confirm(g: Emitter, event: Event) -> None:
-    """A broker's own words tell the group: a record of the same generation adds the assignment, where no request showed it."""
+    """Adds the assignment from a record of the same generation, where no request of a broker's log showed it."""
     view = g.view
     if event.generation != view.generation or view.consumer_protocol:
         return
     candidates = [r for r in view.unfinished() if r.generation == event.generation and r.joined_ms >= 0]
     assigned = {a.member_id: a.partitions for a in event.assignments}
-    cooperative = COOPERATIVE in event.protocol  # which partitions were kept meanwhile, a record does not tell
+    cooperative = COOPERATIVE in event.protocol  # a record does not show which partitions were kept meanwhile
     for rebalance in candidates[-1:]:
         rebalance.protocol = rebalance.protocol or event.protocol
         rebalance.leader_id = rebalance.leader_id or event.leader_id
-        known = {m: p for m, p in assigned.items() if p is not None}
-        if rebalance.assigned is None and assigned and len(known) == len(assigned) and not cooperative:
-            rebalance.assigned, rebalance.stored = known, True
+        decoded = {m: p for m, p in assigned.items() if p is not None}
+        if rebalance.assigned is None and assigned and len(decoded) == len(assigned) and not cooperative:
+            rebalance.assigned, rebalance.stored = decoded, True
             rebalance.evidence.append(ref(event))
     for member_id, partitions in assigned.items():
         member = view.members.get(member_id)
@@ -142,7 +142,7 @@ def _stored_stable(g: Emitter, event: Event) -> None:
     first = view.state is None and event.generation != 1
     follows = event.generation == view.generation + 1 and view.generation >= 0
     if view.state is None and not first:
-        _settle(g, State.EMPTY)  # nobody can have been there before the first generation
+        _settle(g, State.EMPTY)  # the first generation has none before it
         follows = True
     joined_ms = min(max(event.received_ms, view.completed_ms), event.at_ms)
     running = _begin(g, event, joined_ms, event.generation - 1)
@@ -163,8 +163,8 @@ def _described_stable(g: Emitter, event: Event) -> None:
         view.protocol = event.protocol
         view.member_count = len(view.members)
         return
-    known = {m.member_id: m.partitions or () for m in view.members.values()}
-    if view.open is None and known == {a.member_id: a.partitions or () for a in event.assignments}:
+    owned = {m.member_id: m.partitions or () for m in view.members.values()}
+    if view.open is None and owned == {a.member_id: a.partitions or () for a in event.assignments}:
         view.last_ok_ms = event.at_ms
         return
     if view.state is State.DEAD:
@@ -178,7 +178,7 @@ def _described_stable(g: Emitter, event: Event) -> None:
 
 
 def _settle(g: Emitter, state: State) -> None:
-    """A state of which nothing tells how the group came into it."""
+    """Takes a state without a transition: nothing shows how the group came into it."""
     view = g.view
     view.state, view.complete = state, True
     view.members.clear()
@@ -187,7 +187,7 @@ def _settle(g: Emitter, state: State) -> None:
 
 
 def _begin(g: Emitter, event: Event, at_ms: int, old_generation: int) -> Rebalance:
-    """The rebalance that the event shows the end of: it began by then."""
+    """The rebalance whose end the event shows: it began by then."""
     running = g.view.open
     if running is None:
         running = phases.open_rebalance(g, at_ms, exact=False, old_generation=old_generation, signs=[ref(event)])
@@ -196,7 +196,7 @@ def _begin(g: Emitter, event: Event, at_ms: int, old_generation: int) -> Rebalan
 
 
 def _emptied(g: Emitter, event: Event, at_ms: int, generation: int) -> None:
-    """Nobody is left; how each of them went is not told."""
+    """The group is empty; nothing shows how its members departed."""
     view = g.view
     _begin(g, event, at_ms, generation - 1 if generation > 0 else -1)
     for member_id in sorted(view.members):
@@ -205,16 +205,16 @@ def _emptied(g: Emitter, event: Event, at_ms: int, generation: int) -> None:
 
 
 def _cause(g: Emitter, running: Rebalance, event: Event) -> None:
-    """What started it, if the members before and after leave no doubt."""
+    """Adds what started the rebalance, if the members before and after leave no doubt."""
     view = g.view
     listed = {entry.member_id: entry for entry in event.members}
-    added, gone = sorted(listed.keys() - view.members.keys()), view.members.keys() - listed.keys()
+    added, departed = sorted(listed.keys() - view.members.keys()), view.members.keys() - listed.keys()
     culprit, cause = "", ""
     if running.from_state is State.EMPTY:
         culprit, cause = added[0] if len(added) == 1 else "", reasons.MEMBER_JOINED
-    elif len(added) == 1 and not gone:
+    elif len(added) == 1 and not departed:
         culprit, cause = added[0], reasons.MEMBER_JOINED
-    elif not added and not gone:
+    elif not added and not departed:
         other = [m for m, entry in sorted(listed.items()) if entry.topics is not None and view.members[m].topics not in ((), entry.topics)]
         if len(other) == 1:
             culprit, cause = other[0], reasons.SUBSCRIPTION_CHANGED
@@ -225,7 +225,7 @@ def _cause(g: Emitter, running: Rebalance, event: Event) -> None:
 
 
 def _list_members(g: Emitter, running: Rebalance, event: Event, joined_ms: int, *, known: bool) -> None:
-    """The members of the new generation are these. `known`: those of the one before are known."""
+    """Takes the members of the new generation. `known`: those of the one before are known."""
     view = g.view
     listed = {entry.member_id: entry for entry in event.members}
     instances = {entry.instance_id for entry in event.members if entry.instance_id}
@@ -256,7 +256,7 @@ def _list_members(g: Emitter, running: Rebalance, event: Event, joined_ms: int, 
 
 
 def _replace_static(g: Emitter, event: Event) -> None:
-    """A static member came back under a new id within the generation, and has what the old one had (KIP-345)."""
+    """A static member rejoined under a new id within the generation, and keeps the assignment of its old id (KIP-345)."""
     view = g.view
     listed = {entry.member_id: entry for entry in event.members}
     for old in sorted(view.members.values(), key=lambda m: m.member_id):

@@ -29,8 +29,8 @@ _UUID_SUFFIX: Final = re.compile(r"-[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}$
 
 def client_in(member_id: str, instance_id: str) -> str:
     """The client.id inside a member id: the coordinator makes `<client id>-<uuid>`, and `<instance id>-<uuid>` of a static one."""
-    found = _UUID_SUFFIX.search(member_id)
-    return member_id[: found.start()] if found is not None and not instance_id else ""
+    match = _UUID_SUFFIX.search(member_id)
+    return member_id[: match.start()] if match is not None and not instance_id else ""
 
 
 class ObservedMember(Struct, array_like=True):
