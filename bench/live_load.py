@@ -184,12 +184,7 @@ class Fleet:
 
     def _answer(self, group: Group, member: Member, answer: Answer, at_ms: int) -> None:
         """What a consumer does next."""
-        if isinstance(answer, HeartbeatAnswer):
-            if answer.error is Error.NONE:
-                self._at(at_ms + HEARTBEAT_MS, partial(self._beat, group, member, member.generation))
-            else:
-                self._at(at_ms + 2, partial(self._join_again, group, member))
-        elif isinstance(answer, JoinAnswer):
+        if isinstance(answer, JoinAnswer):
             member.member_id = answer.member_id
             if answer.error is not Error.NONE:
                 self._at(at_ms + 2, partial(self._join_again, group, member))
@@ -201,7 +196,7 @@ class Fleet:
                 at_ms + 2,
                 partial(self._sync, group, member, SyncGroup(member.member_id, answer.generation, share, None, "consumer", "range")),
             )
-        elif isinstance(answer, SyncAnswer):
+        elif isinstance(answer, (HeartbeatAnswer, SyncAnswer)):
             if answer.error is Error.NONE:
                 self._at(at_ms + HEARTBEAT_MS, partial(self._beat, group, member, member.generation))
             else:

@@ -4,19 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Final
 
 from jobs.common.places import KAFKA_VERSION
 from jobs.demo.local_broker import LocalBroker
-
-_REPLICATED: Final = {
-    "offsets.topic.replication.factor": "3",
-    "transaction.state.log.replication.factor": "3",
-    "transaction.state.log.min.isr": "2",
-    "share.coordinator.state.topic.replication.factor": "3",
-    "share.coordinator.state.topic.min.isr": "2",
-    "default.replication.factor": "3",
-}
 
 
 def brokers_of(
@@ -30,13 +20,14 @@ def brokers_of(
     for number in range(1, count + 1):
         broker = LocalBroker(
             folder / f"broker-{number}",
-            settings={**(_REPLICATED if count > 1 else {}), **(settings or {})},
+            settings=settings,
             request_log=True,
             node_id=number,
             port=port + number - 1 if port else 0,
             version=version,
             logs=folder / "logs" / f"broker-{number}",
             join=brokers[0] if brokers else None,
+            replicas=count,
         )
         brokers.append(broker)
     return brokers

@@ -50,14 +50,7 @@ _JAVA_OPTIONS: Final = (
     "-XX:TieredStopAtLevel=1",
     "-Duser.timezone=UTC",  # of the log's timestamps, which carry no zone
 )
-_SINGLE: Final = {
-    "offsets.topic.replication.factor": "1",
-    "transaction.state.log.replication.factor": "1",
-    "transaction.state.log.min.isr": "1",
-    "share.coordinator.state.topic.replication.factor": "1",
-    "share.coordinator.state.topic.min.isr": "1",
-    "auto.create.topics.enable": "false",
-}
+_REPLICATED: Final = ("offsets.topic", "transaction.state.log", "share.coordinator.state.topic", "default")
 _LOG4J: Final = """\
 status = error
 appender.server.type = File
@@ -108,12 +101,14 @@ class LocalBroker:
         version: str = KAFKA_VERSION,
         logs: Path | None = None,
         join: LocalBroker | None = None,
+        replicas: int = 1,
         client: Mapping[str, str] | None = None,
     ) -> None:
         """`settings`: broker properties, which override those of this module. `request_log`: log the requests of consumer groups.
 
         `port`: 0 takes a free one at each start. `logs`: the folder of the logs, if not `folder/logs`. `join`: a running broker whose
-        cluster this one joins. `client`: settings of librdkafka for the connection, where `settings` ask for a login or TLS.
+        cluster this one joins. `replicas`: of every topic. `client`: settings of librdkafka for the connection, where `settings` ask for a
+        login or TLS.
         """
         self.folder = folder
         self.logs = logs or folder / "logs"
@@ -124,6 +119,7 @@ class LocalBroker:
         self._request_log = request_log
         self._wanted_port = port
         self._join = join
+        self._replicas = replicas
         self._process: subprocess.Popen[bytes] | None = None
         self._port = port
         self._controller = 0
@@ -224,7 +220,9 @@ class LocalBroker:
             "advertised.listeners": plain,
             "listener.security.protocol.map": "CONTROLLER:PLAINTEXT,PLAINTEXT:PLAINTEXT",
             "log.dirs": str(self.folder / "data"),
-            **_SINGLE,
+            "auto.create.topics.enable": "false",
+            **{f"{topics}.replication.factor": str(self._replicas) for topics in _REPLICATED},
+            **{f"{topics}.min.isr": str(max(self._replicas - 1, 1)) for topics in _REPLICATED[1:3]},
             **self._settings,
         }
         file = self.folder / "server.properties"

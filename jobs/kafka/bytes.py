@@ -54,10 +54,7 @@ class FieldReader:
 
     def string(self) -> str:
         """A text that may not be null."""
-        text = self.nullable_string()
-        if text is None:
-            raise UnreadableError("a negative length")
-        return text
+        return _present(self.nullable_string())
 
     def nullable_string(self) -> str | None:
         """A text, or None for null."""
@@ -71,10 +68,7 @@ class FieldReader:
 
     def bytes_(self) -> bytes:
         """Bytes that may not be null."""
-        data = self.nullable_bytes()
-        if data is None:
-            raise UnreadableError("a negative length")
-        return data
+        return _present(self.nullable_bytes())
 
     def nullable_bytes(self) -> bytes | None:
         """Bytes, or None for null."""
@@ -100,6 +94,12 @@ class FieldReader:
             raise UnreadableError("ends too early")
         self._at += size
         return self._data[self._at - size : self._at]
+
+
+def _present(value: _T | None) -> _T:
+    if value is None:
+        raise UnreadableError("a negative length")
+    return value
 
 
 def _length(length: int) -> int:

@@ -19,7 +19,7 @@ from jobs.common.errors import UserError
 CONNECT_SECONDS: Final = 15.0
 
 _STEP_SECONDS: Final = 1.0
-_IGNORED: Final = frozenset({"group.id", "enable.auto.commit", "enable.partition.eof"})
+_IGNORED: Final = frozenset({"group.id", "enable.auto.commit", "enable.partition.eof"})  # `consumer` sets them
 _SECRET: Final = re.compile(r"password|passphrase|secret|\.key$|\.key\.pem$|jaas|oauthbearer\.config|user\.info", re.IGNORECASE)
 _SHORTEST_SECRET: Final = 4  # characters: shorter words of a secret are not looked for in a client's messages
 
@@ -118,7 +118,13 @@ class Cluster:
 
     def consumer(self) -> Consumer:
         """A consumer that joins no group and commits nothing."""
-        fixed = {"group.id": "rebalance", "enable.auto.commit": False, "enable.partition.eof": True, "isolation.level": "read_uncommitted"}
+        fixed = {
+            "group.id": "rebalance",
+            "enable.auto.commit": False,
+            "enable.partition.eof": True,
+            "auto.offset.reset": "earliest",
+            "isolation.level": "read_uncommitted",
+        }
         return Consumer({**self._settings, **fixed}, logger=self._logger)
 
     def producer(self, defaults: Mapping[str, Any], fixed: Mapping[str, Any]) -> Producer:

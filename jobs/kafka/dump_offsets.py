@@ -38,9 +38,6 @@ _BATCH: Final = 500
 _WAIT_SECONDS: Final = 0.5
 _PLACE: Final = re.compile(rb'"partition":(\d+),"offset":(\d+)')
 _TIME: Final = re.compile(rb'"timestamp":(-?\d+)')
-_NO_LEADER_YET: Final = frozenset(
-    {KafkaError.NOT_LEADER_FOR_PARTITION, KafkaError.LEADER_NOT_AVAILABLE, KafkaError.UNKNOWN_TOPIC_OR_PART, KafkaError._UNKNOWN_PARTITION}  # noqa: SLF001
-)
 _GROUP_KEY: Final = GROUP_KEY.to_bytes(2, "big")
 
 
@@ -160,7 +157,9 @@ class _Dump:
         try:
             if self._after is None:
                 self._write(_json({"format": FORMAT, "from": self._cluster.bootstrap, "began": _now()}))
-            consumer.assign([TopicPartition(_TOPIC, number, self._start_offset(consumer, number)) for number in partitions])
+            # Where an offset is out of range, because the topic was made again, the consumer begins at the first record.
+            offsets = self._after.offsets if self._after else {}
+            consumer.assign([TopicPartition(_TOPIC, number, offsets.get(number, -1) + 1) for number in partitions])
             self._write_merged(consumer)
             if alive_seconds is not None and not self._unread:
                 self._follow(consumer, alive_seconds)
@@ -181,12 +180,6 @@ class _Dump:
                 raise UserError(f"cannot read {_TOPIC} of {bootstrap}{detail}; no group has committed yet, or reading it is not allowed")
             time.sleep(_WAIT_SECONDS)
         return []
-
-    def _start_offset(self, consumer: Consumer, number: int) -> int:
-        """The offset behind the earlier dump; the first one if the topic was made again since, and ends before that."""
-        low, high = _watermarks(consumer, number)
-        following = (self._after.offsets.get(number, -1) if self._after else -1) + 1
-        return following if low <= following <= high else low
 
     def _next_records(self, consumer: Consumer) -> list[Message]:
         """The next records that belong into the dump."""
@@ -232,20 +225,6 @@ class _Dump:
             if self._clock.now_ms() >= 0 and time.monotonic() - signed_at >= alive_seconds:
                 signed_at = time.monotonic()
                 self._write(_json({"timestamp": self._clock.now_ms(), "read": self._counts.read}))
-
-
-def _watermarks(consumer: Consumer, number: int) -> tuple[int, int]:
-    """The first offset and the one behind the last. The partitions of a new topic may have no leader for a moment."""
-    until = time.monotonic() + CONNECT_SECONDS
-    while True:
-        try:
-            low, high = consumer.get_watermark_offsets(TopicPartition(_TOPIC, number), timeout=CONNECT_SECONDS)
-        except KafkaException as error:  # noqa: PERF203 - each attempt may fail
-            if error.args[0].code() not in _NO_LEADER_YET or time.monotonic() > until:
-                raise
-            time.sleep(_WAIT_SECONDS)
-        else:
-            return int(low), int(high)
 
 
 def _now() -> str:

@@ -28,9 +28,6 @@ _GROUPS_A_CALL: Final = 200
 _STATES: Final = {
     ConsumerGroupState.PREPARING_REBALANCING: "PreparingRebalance",
     ConsumerGroupState.COMPLETING_REBALANCING: "CompletingRebalance",
-    ConsumerGroupState.STABLE: "Stable",
-    ConsumerGroupState.DEAD: "Dead",
-    ConsumerGroupState.EMPTY: "Empty",
 }
 
 
@@ -97,7 +94,7 @@ def group_line(group_id: str, answer: Any) -> dict[str, Any]:
     return {
         "group": group_id,
         "type": "consumer" if answer.type == ConsumerGroupType.CONSUMER else "classic",
-        "state": _STATES.get(answer.state) or str(getattr(answer.state, "name", answer.state)).title(),  # Assigning, Reconciling
+        "state": _STATES.get(answer.state) or str(getattr(answer.state, "name", answer.state)).title(),
         "assignor": answer.partition_assignor or None,
         "coordinator": {"id": node.id, "address": f"{node.host}:{node.port}"} if node is not None else None,
         "members": sorted(members, key=lambda member: str(member["member_id"])),

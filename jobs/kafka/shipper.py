@@ -19,7 +19,7 @@ from zoneinfo import ZoneInfo
 from jobs.common.errors import UserError
 from jobs.kafka.outbox import DeliveryError, Outbox, StoppedError
 from jobs.kafka.ship_state import ShipState
-from jobs.kafka.topic_records import Header, clock_headers, line_headers, line_source, log_headers, record_key
+from jobs.kafka.topic_records import clock_headers, line_headers, line_source, log_headers, record_key
 from jobs.logs.bytes import HEAD_BYTES
 from jobs.logs.faults import DAMAGED_FILE, TOO_LONG, faulty_text
 from jobs.logs.files import LogFile
@@ -175,7 +175,7 @@ class Shipper(Slicer):
         index = 0
         for stream, rows in slice_.parts:
             counts[stream] += 0
-            shared = self._shared(stream, LINE)
+            shared = log_headers(stream.cluster, stream.broker, LINE, stream.label)
             for row in range(index, index + rows):
                 text, fault, context = kept.texts[row], kept.faults.get(row, ""), kept.contexts.get(row, "")
                 source = line_source(stream.broker, text)
@@ -193,7 +193,7 @@ class Shipper(Slicer):
         mark = stream.reader.mark if stream.reader else stream.mark
         heard = stream.reader.take_seconds() if stream.reader else []
         headers = clock_headers(
-            self._shared(stream, CLOCK),
+            log_headers(stream.cluster, stream.broker, CLOCK, stream.label),
             mark.line,
             None if mark.newest_ms == NEVER else mark.newest_ms,
             stream.shipped,
@@ -226,10 +226,6 @@ class Shipper(Slicer):
         logs = [s for s in self._streams if s.file is not None and (s.cluster, s.broker) == (broker.cluster, broker.broker)]
         fresh = self._scanned_ms - max((s.newest_ms for s in logs), default=NEVER) <= self.settings.fresh_ms
         return self._scanned_ms if self._follow and fresh and all(map(_at_end, logs)) else None
-
-    @staticmethod
-    def _shared(stream: Stream, record: str) -> list[Header]:
-        return log_headers(stream.cluster, stream.broker, record, stream.label)
 
 
 def label_of(stream: Stream) -> str:
