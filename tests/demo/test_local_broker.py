@@ -2,19 +2,28 @@
 
 from __future__ import annotations
 
+import contextlib
+
 import pytest
-from confluent_kafka import Consumer, TopicPartition
+from confluent_kafka import Consumer, KafkaException, TopicPartition
 from confluent_kafka.admin import AdminClient
 
 from jobs.common.errors import UserError
 from jobs.demo.local_broker import LocalBroker
+from tests.demo.processes import wait_until
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow, pytest.mark.usefixtures("kafka_jars")]
 
 
 def commit(broker):
+    """Until there is a coordinator, which is made for it."""
     consumer = Consumer({"bootstrap.servers": broker.bootstrap, "group.id": "bookkeeper"})
-    consumer.commit(offsets=[TopicPartition("orders", 0, 0)], asynchronous=False)
+
+    def committed():
+        with contextlib.suppress(KafkaException):
+            return consumer.commit(offsets=[TopicPartition("orders", 0, 0)], asynchronous=False)
+
+    wait_until(committed)
     consumer.close()
 
 
