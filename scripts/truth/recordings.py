@@ -1,12 +1,13 @@
-"""Recordings of real brokers: what they say of themselves, and the pipeline run over them once per kind of evidence.
+"""Recordings of real brokers, and runs of the pipeline over them with each kind of evidence.
 
-A recording is a folder with `broker-N/` logs, perhaps `clients/` with those of the consumers, `rebalances.jsonl` (the broker's
-account, derived from server.log alone), a README.md that names the zone of the brokers and, for the score, `truth.jsonl` (what
-was done to the consumers, and what that should cause).
+A recording is a folder with logs in `broker-N/`, and in `clients/` if there are any of consumers; `rebalances.jsonl`, the broker's account
+derived from server.log alone; a README.md that names the brokers' time zone; and, for the score, `truth.jsonl`: what was done to the
+consumers, and what that should cause.
 """
 
 from __future__ import annotations
 
+import argparse
 import gzip
 import json
 import re
@@ -34,7 +35,7 @@ EVIDENCE: Final = {
     LOG_AND_CLIENTS: ("server", CLIENTS),
     ALL: ("server", "kafka-request", CLIENTS),
 }
-"""What the names of their files begin with; clients' logs have a folder of their own."""
+"""The first parts of their file names; client logs are in a separate folder."""
 TABLES: Final = ("rebalances", "group_transitions", "member_sessions", "findings")
 _DEPARTURE: Final = re.compile(
     r"Member (?:MemberMetadata\(memberId=([^,]+),.*|(\S+) )has left group .*LeaveGroup`.*client reason: (.*) \([\w.]+\)$"
@@ -50,7 +51,7 @@ class Recording:
     zone: str
     rebalances: tuple[Row, ...]  # of both protocols
     truth: tuple[Row, ...]
-    departures: dict[str, str]  # member id: why it left, in its client's words; Kafka 4 has them on a line of their own
+    departures: dict[str, str]  # member id: its client's reason for leaving; Kafka 4 logs it on a separate line
 
     @property
     def name(self) -> str:
@@ -59,12 +60,12 @@ class Recording:
 
     @property
     def classic(self) -> tuple[Row, ...]:
-        """Rebalances of the classic protocol: those that Kafka itself calls so."""
+        """The rebalances that Kafka itself calls classic."""
         return tuple(row for row in self.rebalances if row["protocol"] == "classic")
 
     @classmethod
     def read(cls, folder: Path) -> Recording:
-        """Reads what the recording says of itself. ValueError if it is none."""
+        """Reads a recording. ValueError if the folder is none."""
         try:
             readme = (folder / "README.md").read_text(encoding="utf-8")
             rebalances = _lines(folder / "rebalances.jsonl")
@@ -89,18 +90,28 @@ def _departures(folder: Path) -> Iterator[tuple[str, str]]:
                     yield match.group(1) or match.group(2), "" if match.group(3) == "not provided" else match.group(3)
 
 
+def from_arguments(argv: Sequence[str] | None, program: str, description: str | None) -> list[Recording]:
+    """The recordings that the command line names. Exits with code 2 if a folder is no recording."""
+    parser = argparse.ArgumentParser(prog=program, description=description, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("recordings", nargs="*", type=Path, help="folders of recordings (default: the bundled ones)")
+    try:
+        return read_all(parser.parse_args(argv).recordings)
+    except ValueError as error:
+        parser.error(str(error))
+
+
 def read_all(folders: Sequence[Path]) -> list[Recording]:
-    """The recordings in these folders; the bundled ones if none is named. ValueError if one is no recording."""
+    """The recordings in these folders, by default the bundled ones. ValueError if one is no recording."""
     return [Recording.read(folder) for folder in folders or sorted(path.parent for path in BUNDLED.glob("*/rebalances.jsonl"))]
 
 
 def cluster(recording: Recording, evidence: str) -> str:
-    """The cluster that holds the recording with one kind of evidence."""
+    """The name of the cluster with one kind of evidence of the recording."""
     return f"{recording.name} {evidence}"
 
 
 def stage(recordings: Sequence[Recording], folder: Path) -> dict[str, str]:
-    """Lays the recordings out as INPUT/<cluster>/<broker>/, a cluster for each kind of evidence; returns the clusters' zones."""
+    """Copies the recordings to `folder`/<cluster>/<broker>/, a cluster for each kind of evidence; returns the clusters' time zones."""
     zones = {}
     for recording in recordings:
         for evidence, names in EVIDENCE.items():
@@ -116,7 +127,7 @@ def stage(recordings: Sequence[Recording], folder: Path) -> dict[str, str]:
 
 
 def track(recordings: Sequence[Recording], folder: Path) -> Path:
-    """Runs the pipeline over the recordings, all kinds of evidence at once; returns the lakehouse, which is in `folder`."""
+    """Runs the pipeline once over the recordings with all kinds of evidence; returns the lakehouse, a folder in `folder`."""
     from rich.console import Console
 
     from jobs.cli.progress import Progress
@@ -144,18 +155,18 @@ def tables(lakehouse: Path, cluster_name: str) -> dict[str, list[Row]]:
 
 
 def pair(expected: Iterable[Row], rebalances: Iterable[Row]) -> tuple[list[tuple[Row, Row | None]], list[Row]]:
-    """Pairs each of the broker's rebalances with ours of the same group and generation, nearest in time first.
+    """Pairs each of the broker's rebalances with the row of the same group and generation that is nearest in time.
 
-    Returns (theirs, ours or None) for each of theirs, and what of ours is left over.
+    Returns (the broker's, the row or None) for each of the broker's rebalances, and the rows that are left over.
     """
-    ours: dict[tuple[str, int | None], list[Row]] = {}
+    rows: dict[tuple[str, int | None], list[Row]] = {}
     for row in rebalances:
-        ours.setdefault((row["group_id"], row["generation"]), []).append(row)
+        rows.setdefault((row["group_id"], row["generation"]), []).append(row)
     pairs: list[tuple[Row, Row | None]] = []
-    for theirs in expected:
-        candidates = ours.get((theirs["group"], theirs["generation"]), [])
-        nearest = min(candidates, key=lambda row: abs(row["started_at"] - theirs["preparing_at"]), default=None)
+    for truth in expected:
+        candidates = rows.get((truth["group"], truth["generation"]), [])
+        nearest = min(candidates, key=lambda row: abs(row["started_at"] - truth["preparing_at"]), default=None)
         if nearest is not None:
             candidates.remove(nearest)
-        pairs.append((theirs, nearest))
-    return pairs, [row for rows in ours.values() for row in rows]
+        pairs.append((truth, nearest))
+    return pairs, [row for left in rows.values() for row in left]

@@ -1,15 +1,13 @@
-"""Compares causes, culprits and findings with what was truly done to the consumers of a recording.
+"""Compares causes, culprits and findings with what was done to the consumers of a recording.
 
     python -m scripts.truth.score [RECORDING ...]
 
-Each recording (scripts/truth/recordings.py; default: the bundled ones) is tracked three times in one run: from the coordinator log alone,
-from the request log alone, from both. docs/score.md says what is right, what each label asks for, and what must hold; exit
-code 1 if something does not.
+One run tracks each recording (scripts/truth/recordings.py; default: the bundled ones) once for each kind of evidence. docs/score.md says
+what is right, what each label asks for, and what must hold. Exit code 1 if something of that does not hold.
 """
 
 from __future__ import annotations
 
-import argparse
 import sys
 import tempfile
 from collections import Counter
@@ -30,15 +28,15 @@ from scripts.truth.recordings import (
     Recording,
     Row,
     cluster,
+    from_arguments,
     pair,
-    read_all,
     tables,
     track,
 )
 from scripts.truth.truth import Cause, Fact
 
 RIGHT: Final = "right"
-AS_LOGGED: Final = "as logged"  # not the whole truth, but all that the coordinator's log knows
+AS_LOGGED: Final = "as logged"  # not the whole truth, but all that the coordinator's log shows
 UNKNOWN: Final = "unknown"
 WRONG: Final = "wrong"
 _LOGGED: Final = frozenset({COORDINATOR_LOG, LOG_AND_CLIENTS})
@@ -48,14 +46,14 @@ LABEL_OF: Final = {code: label for label, codes in reversed(truth.FINDING_CODES.
     "FENCED_INSTANCE": "FENCED",
     "ZOMBIE_COMMIT": "ZOMBIE_COMMIT",
 }
-"""Finding code: the label under which a false one is counted."""
+"""Finding code: the label under which a false finding counts."""
 
 AFTERMATH: Final = frozenset({"FENCED_INSTANCE", "GROUP_TOO_LARGE"})
-"""Findings that the loss of a broker may truly cause in any group, and need not."""
+"""Findings that the loss of a broker may cause in any group, and need not."""
 
 REMOVALS: Final = frozenset({"SESSION_TIMEOUT", "POLL_TIMEOUT", "SLOW_JOINER", "SYNC_TIMEOUT", "FENCED", "ZOMBIE", "ZOMBIE_COMMIT"})
 SAME_MS: Final = 1_000
-STANDSTILLS_OF_POLLS: Final = frozenset({"SLOW_JOINER", "SYNC_TIMEOUT"})  # afterwards the client says itself that it did not poll
+STANDSTILLS_OF_POLLS: Final = frozenset({"SLOW_JOINER", "SYNC_TIMEOUT"})  # the client then gives POLL_TIMEOUT itself
 STANDSTILLS: Final = frozenset({"sigstop", "sigcont", "stall", "kill9", "slow_assignor"})
 
 
@@ -67,18 +65,18 @@ class Issue:
     group: str
     generation: int | None
     at_ms: int
-    ours: str
+    actual: str
     true: str
 
     def __str__(self) -> str:
         at = datetime.fromtimestamp(self.at_ms / 1_000, timezone.utc).strftime("%H:%M:%S.%f")[:-3]
         generation = "" if self.generation is None else f" generation {self.generation}"
-        return f"{self.kind:<9} {at} {self.group}{generation}: {self.ours}; true: {self.true}"
+        return f"{self.kind:<9} {at} {self.group}{generation}: {self.actual}; true: {self.true}"
 
 
 @dataclass
-class Report:
-    """How the tables of one recording, from one kind of evidence, compare with the truth."""
+class Scorecard:
+    """How the tables from one kind of evidence compare with the truth of a recording."""
 
     causes: Counter[str] = field(default_factory=Counter)
     rebalances: int = 0
@@ -90,18 +88,18 @@ class Report:
     on_healthy: list[Issue] = field(default_factory=list)
     skipped: int = 0
 
-    def add(self, kind: str, group: str, generation: int | None, at_ms: int, ours: str, true: str) -> Issue:
+    def add(self, kind: str, group: str, generation: int | None, at_ms: int, actual: str, true: str) -> Issue:
         """Notes an issue."""
-        issue = Issue(kind, group, generation, at_ms, ours, true)
+        issue = Issue(kind, group, generation, at_ms, actual, true)
         self.issues.append(issue)
         return issue
 
     def missed(self) -> int:
-        """Labels that no table tells."""
+        """How many labels no table shows."""
         return sum((self.expected - self.found).values())
 
     def faults(self, evidence: str) -> list[str]:
-        """Which of the promises of docs/score.md do not hold."""
+        """What of docs/score.md does not hold."""
         right, wrong = self.causes[RIGHT], self.causes[WRONG]
         faults = []
         if evidence in {BOTH, ALL}:
@@ -126,25 +124,25 @@ class Report:
         return faults
 
 
-def compare(recording: Recording, evidence: str, ours: dict[str, list[Row]]) -> Report:
-    """Compares the rows of the tables of one cluster with the truth. `ours`: rows by table, times as epoch ms."""
-    report = Report()
+def compare(recording: Recording, evidence: str, rows: dict[str, list[Row]]) -> Scorecard:
+    """Compares the rows of one cluster with the truth. `rows`: by table, times as epoch ms."""
+    card = Scorecard()
     true_causes = truth.causes(recording)
-    _compare_causes(report, true_causes, recording, evidence, ours["rebalances"])
-    facts, report.skipped = truth.facts(recording)
-    pending = _compare_findings(report, recording, facts, true_causes, ours)
+    _compare_causes(card, true_causes, recording, evidence, rows["rebalances"])
+    facts, card.skipped = truth.facts(recording)
+    pending = _compare_findings(card, recording, facts, true_causes, rows)
     for fact in pending:
-        told = _told(fact, ours, report)
-        report.expected[fact.label] += 1
-        report.found[fact.label] += told
-        if not told:
+        shown = _shown(fact, rows, card)
+        card.expected[fact.label] += 1
+        card.found[fact.label] += shown
+        if not shown:
             who = fact.member_id or fact.instance_id or fact.client_id
-            report.add("missed", fact.group, None, fact.at_ms, "nothing", f"{fact.label} ({fact.action} {who})".replace(" )", ")"))
+            card.add("missed", fact.group, None, fact.at_ms, "nothing", f"{fact.label} ({fact.action} {who})".replace(" )", ")"))
     for label in sorted(truth.unknown_labels(recording)):
-        report.expected[label] += 1
-        report.add("missed", "-", None, 0, "nothing", f"label {label} has no meaning here: add it to scripts/truth/truth.py")
-    report.issues.sort(key=lambda issue: (issue.kind, issue.group, issue.at_ms))
-    return report
+        card.expected[label] += 1
+        card.add("missed", "-", None, 0, "nothing", f"label {label} has no meaning here: add it to scripts/truth/truth.py")
+    card.issues.sort(key=lambda issue: (issue.kind, issue.group, issue.at_ms))
+    return card
 
 
 # Causes and culprits.
@@ -159,62 +157,62 @@ def grade(cause: str, true: Cause, evidence: str) -> str:
     return UNKNOWN if cause == "UNKNOWN" else WRONG
 
 
-def _compare_causes(report: Report, causes: Sequence[Cause], recording: Recording, evidence: str, rebalances: Sequence[Row]) -> None:
+def _compare_causes(card: Scorecard, causes: Sequence[Cause], recording: Recording, evidence: str, rebalances: Sequence[Row]) -> None:
     pairs, extra = pair(recording.classic, rebalances)
     for true, (theirs, row) in zip(causes, pairs, strict=True):
-        report.rebalances += 1
+        card.rebalances += 1
         group, generation, at_ms = theirs["group"], theirs["generation"], theirs["preparing_at"]
         names = "/".join(true.accepted)
         if row is None:
-            report.causes[WRONG] += 1
-            report.add(WRONG, group, generation, at_ms, "no such rebalance", names)
+            card.causes[WRONG] += 1
+            card.add(WRONG, group, generation, at_ms, "no such rebalance", names)
             continue
         grading = grade(row["cause"], true, evidence)
-        report.causes[grading] += 1
+        card.causes[grading] += 1
         culprit = row["member_id"] or ""
         if grading != RIGHT:
-            report.add(grading, group, generation, at_ms, f"{row['cause']} by {culprit or '-'}", f"{names} ({true.rule})")
+            card.add(grading, group, generation, at_ms, f"{row['cause']} by {culprit or '-'}", f"{names} ({true.rule})")
         if true.blames(culprit):
-            report.culprits += 1
+            card.culprits += 1
         else:
-            report.add("culprit", group, generation, at_ms, culprit or "nobody", " or ".join(sorted(true.culprits)) or "nobody")
+            card.add("culprit", group, generation, at_ms, culprit or "nobody", " or ".join(sorted(true.culprits)) or "nobody")
     for row in extra:
-        report.causes[WRONG] += 1
-        report.rebalances += 1
-        report.add(WRONG, row["group_id"], row["generation"], row["started_at"], f"{row['cause']}, invented", "no rebalance")
+        card.causes[WRONG] += 1
+        card.rebalances += 1
+        card.add(WRONG, row["group_id"], row["generation"], row["started_at"], f"{row['cause']}, invented", "no rebalance")
 
 
 # Findings.
 
 
 def _compare_findings(
-    report: Report, recording: Recording, facts: list[Fact], causes: Sequence[Cause], ours: dict[str, list[Row]]
+    card: Scorecard, recording: Recording, facts: list[Fact], causes: Sequence[Cause], rows: dict[str, list[Row]]
 ) -> list[Fact]:
-    """Ties findings to the facts that ask for one; returns the facts that are left."""
+    """Pairs findings with the facts that ask for one; returns the facts that are left."""
     healthy = truth.healthy_groups(recording)
     pending = [fact for fact in facts if fact.required or _came(fact, recording)]
-    told: list[tuple[Fact, str]] = []
-    for row in sorted(ours["findings"], key=lambda row: (row["at"], row["group_id"], row["code"])):
-        fact = _asked_for(row, pending)
+    matched: list[tuple[Fact, str]] = []
+    for row in sorted(rows["findings"], key=lambda row: (row["at"], row["group_id"], row["code"])):
+        fact = _fact_for(row, pending)
         if fact is not None:
             pending.remove(fact)
-            told.append((fact, row["code"]))
+            matched.append((fact, row["code"]))
             if fact.required:
-                report.expected[fact.label] += 1
-                report.found[fact.label] += 1
+                card.expected[fact.label] += 1
+                card.found[fact.label] += 1
             continue
-        why = _told_before(row, told) or _why_false(row, facts, causes, ours, healthy=row["group_id"] in healthy)
+        why = _repetition(row, matched) or _why_false(row, facts, causes, rows, healthy=row["group_id"] in healthy)
         if why:
-            report.false[LABEL_OF.get(row["code"], str(row["code"]))] += 1
+            card.false[LABEL_OF.get(row["code"], str(row["code"]))] += 1
             who = row["member_id"] or row["client_id"] or "-"
-            issue = report.add("false", row["group_id"], row["generation"], row["at"], f"{row['code']} {who}", why)
+            issue = card.add("false", row["group_id"], row["generation"], row["at"], f"{row['code']} {who}", why)
             if row["group_id"] in healthy:
-                report.on_healthy.append(issue)
+                card.on_healthy.append(issue)
     return [fact for fact in pending if fact.required]
 
 
 def _came(fact: Fact, recording: Recording) -> bool:
-    """Whether a fact that may come or not came: something rebalanced the group."""
+    """Whether a fact happened that need not happen: the group rebalanced."""
     return any(row["group"] == fact.group and fact.at_ms <= row["preparing_at"] <= fact.end_ms for row in recording.classic)
 
 
@@ -227,14 +225,14 @@ def _matches(row: Row, fact: Fact) -> bool:
     )
 
 
-def _asked_for(row: Row, pending: Sequence[Fact]) -> Fact | None:
-    """The fact that asks for this finding: of several the one that fewest others can tell."""
+def _fact_for(row: Row, pending: Sequence[Fact]) -> Fact | None:
+    """The fact that asks for this finding; of several, the one that the fewest other findings match."""
     return min((fact for fact in pending if _matches(row, fact)), key=lambda fact: (len(fact.codes()), fact.at_ms), default=None)
 
 
-def _told_before(row: Row, told: Sequence[tuple[Fact, str]]) -> str:
-    """One finding a fact: whether this repeats one. What lasts is told once, however long it goes on."""
-    for fact, code in told:
+def _repetition(row: Row, matched: Sequence[tuple[Fact, str]]) -> str:
+    """Why a finding is a repetition, empty if it is none. A fact asks for one finding, however long the fact lasts."""
+    for fact, code in matched:
         lasting = fact.label in truth.LASTING - truth.OF_GROUPS and row["at"] > fact.end_ms
         at = {**row, "at": fact.end_ms} if lasting else row
         if code == row["code"] and _matches(at, fact):
@@ -243,9 +241,9 @@ def _told_before(row: Row, told: Sequence[tuple[Fact, str]]) -> str:
 
 
 def _why_false(  # noqa: PLR0911 - one answer a rule
-    row: Row, facts: Sequence[Fact], causes: Sequence[Cause], ours: dict[str, list[Row]], *, healthy: bool
+    row: Row, facts: Sequence[Fact], causes: Sequence[Cause], rows: dict[str, list[Row]], *, healthy: bool
 ) -> str:
-    """Why a finding that no fact asks for is false; empty if it is true all the same. The rules are in docs/score.md."""
+    """Why a finding that no fact asks for is false; empty if it is true nevertheless. The rules are in docs/score.md."""
     code, group, member_id, at_ms = row["code"], row["group_id"], row["member_id"], row["at"]
     if any(_matches(row, fact) for fact in facts if fact.required):
         return ""  # a second code for one fact
@@ -255,7 +253,7 @@ def _why_false(  # noqa: PLR0911 - one answer a rule
     if code == "HEARTBEAT_NEAR_MISS" and (failover or any(fact.action in STANDSTILLS for fact in concerned)):
         return ""
     if code == "IDLE_MEMBERS":
-        sizes = [r for r in ours["rebalances"] if r["group_id"] == group and r["generation"] == row["generation"]]
+        sizes = [r for r in rows["rebalances"] if r["group_id"] == group and r["generation"] == row["generation"]]
         return "" if any((r["members_after"] or 0) > (r["partitions"] or 0) > 0 for r in sizes) else "no more members than partitions"
     if healthy:
         return "nothing, the group is healthy"
@@ -276,7 +274,7 @@ def _why_false(  # noqa: PLR0911 - one answer a rule
 
 
 def _expelled(member_id: str | None, group: str, at_ms: int, causes: Sequence[Cause]) -> bool:
-    """Whether the broker says that it had removed this member for its silence."""
+    """Whether the broker's account has the removal of this member for its silence."""
     return any(
         cause.rebalance["group"] == group
         and 0 <= at_ms - cause.rebalance["preparing_at"] <= truth.FACT_MS
@@ -287,20 +285,21 @@ def _expelled(member_id: str | None, group: str, at_ms: int, causes: Sequence[Ca
 
 
 def _broker_says(row: Row, cause: Cause) -> bool:
-    """Whether the broker's own reason for a rebalance tells the finding."""
+    """Whether the broker's reason for a rebalance confirms the finding."""
     if cause.rebalance["group"] != row["group_id"] or abs(cause.rebalance["preparing_at"] - row["at"]) > SAME_MS:
         return False
-    said = truth.by_reason(cause.rebalance["reason_text"])[0]
-    # Those who ran out of time together with the one that the reason names have no reason of their own.
-    return row["code"] in {said, *cause.accepted} and (row["member_id"] in cause.culprits or (cause.of_broker and row["code"] == said))
+    reason = truth.by_reason(cause.rebalance["reason_text"])[0]
+    # The reason names one member; others that ran out of time with it have no reason.
+
+    return row["code"] in {reason, *cause.accepted} and (row["member_id"] in cause.culprits or (cause.of_broker and row["code"] == reason))
 
 
-# Labels that the other tables tell.
+# Labels that other tables show.
 
 
-def _told(fact: Fact, ours: dict[str, list[Row]], report: Report) -> bool:  # noqa: PLR0911 - one answer a label
-    """Whether the tables tell a fact that no finding told."""
-    mine = [row for row in ours["rebalances"] if row["group_id"] == fact.group]
+def _shown(fact: Fact, rows: dict[str, list[Row]], card: Scorecard) -> bool:  # noqa: PLR0911 - one answer a label
+    """Whether the tables show a fact that no finding reports."""
+    mine = [row for row in rows["rebalances"] if row["group_id"] == fact.group]
     near = [row for row in mine if fact.start_ms <= row["ended_at"] and row["started_at"] <= fact.end_ms]
     if fact.label in truth.REBALANCE_CAUSES:
         return any(
@@ -313,27 +312,27 @@ def _told(fact: Fact, ours: dict[str, list[Row]], report: Report) -> bool:  # no
     if fact.label == "LEAVE":
         return any(fact.member_id in _members(row, "left") for row in near) or any(
             row["member_id"] == fact.member_id and row["end_kind"] in {"LEFT", "ADMIN_REMOVED"}
-            for row in ours["member_sessions"]
+            for row in rows["member_sessions"]
             if row["group_id"] == fact.group
         )
     if fact.label == "GROUP_EMPTY":
         return any(row["outcome"] == "EMPTIED" for row in near)
     if fact.label in {"GROUP_DELETED", "OFFSETS_EXPIRED"}:
         late = fact.end_ms if fact.label == "GROUP_DELETED" else sys.maxsize
-        dead = [row for row in ours["group_transitions"] if row["group_id"] == fact.group and row["to_state"] == "Dead"]
+        dead = [row for row in rows["group_transitions"] if row["group_id"] == fact.group and row["to_state"] == "Dead"]
         return any(fact.start_ms <= row["at"] <= late for row in dead)
-    if fact.label == "ZOMBIE":  # a static one may come back by its instance id before anybody refuses it anything
+    if fact.label == "ZOMBIE":  # a static member may rejoin by its instance id before a request of it is refused
         return any(
-            row["member_id"] == fact.member_id and row["end_kind"] == "REPLACED" for row in ours["member_sessions"] if fact.instance_id
+            row["member_id"] == fact.member_id and row["end_kind"] == "REPLACED" for row in rows["member_sessions"] if fact.instance_id
         )
     if fact.label in {"STATIC_REJOIN_NO_REBALANCE", "NONE"}:
-        quiet = not any(i.kind == "false" and i.group == fact.group and fact.start_ms <= i.at_ms <= fact.end_ms for i in report.issues)
+        quiet = not any(i.kind == "false" and i.group == fact.group and fact.start_ms <= i.at_ms <= fact.end_ms for i in card.issues)
         back = (
             fact.label == "NONE"
             or fact.action != "start"
             or any(
                 row["instance_id"] == fact.instance_id and row["end_kind"] == "REPLACED" and fact.start_ms <= row["ended_at"] <= fact.end_ms
-                for row in ours["member_sessions"]
+                for row in rows["member_sessions"]
                 if row["group_id"] == fact.group
             )
         )
@@ -348,45 +347,39 @@ def _members(row: Row, column: str) -> list[str]:
 # On paper.
 
 
-def print_report(name: str, reports: dict[str, Report]) -> bool:
-    """Prints what one recording scores with each kind of evidence. Returns whether all that must hold does."""
+def print_scorecards(name: str, cards: dict[str, Scorecard]) -> bool:
+    """Prints the scorecards of one recording by evidence. Returns whether everything holds that must."""
     print(f"\n{name}\n  {'evidence':<17}{'rebalances':>10}{'right':>7}{'as logged':>11}{'unknown':>9}{'wrong':>7}{'culprits right':>16}")
-    for evidence, report in reports.items():
-        counts = "".join(f"{report.causes[kind]:>{width}}" for kind, width in ((RIGHT, 7), (AS_LOGGED, 11), (UNKNOWN, 9), (WRONG, 7)))
-        print(f"  {evidence:<17}{report.rebalances:>10}{counts}{report.culprits:>16}")
-    print(f"\n  {'label':<30}" + "".join(f"{evidence:>30}" for evidence in reports))
-    print(f"  {'':<30}" + f"{'expected  found missed  false':>30}" * len(reports))
-    for label in sorted({label for report in reports.values() for label in (*report.expected, *report.false)}):
-        cells = ((r.expected[label], r.found[label], r.expected[label] - r.found[label], r.false[label]) for r in reports.values())
+    for evidence, card in cards.items():
+        counts = "".join(f"{card.causes[kind]:>{width}}" for kind, width in ((RIGHT, 7), (AS_LOGGED, 11), (UNKNOWN, 9), (WRONG, 7)))
+        print(f"  {evidence:<17}{card.rebalances:>10}{counts}{card.culprits:>16}")
+    print(f"\n  {'label':<30}" + "".join(f"{evidence:>30}" for evidence in cards))
+    print(f"  {'':<30}" + f"{'expected  found missed  false':>30}" * len(cards))
+    for label in sorted({label for card in cards.values() for label in (*card.expected, *card.false)}):
+        cells = ((r.expected[label], r.found[label], r.expected[label] - r.found[label], r.false[label]) for r in cards.values())
         print(f"  {label:<30}" + "".join(f"{e:>10}{f:>7}{m or '-':>7}{x or '-':>6}" for e, f, m, x in cells))
     holds = True
-    for evidence, report in reports.items():
-        print(f"\n  {evidence} ({report.skipped} lines of the truth are of the consumer protocol, or of no group)")
-        for issue in report.issues:
+    for evidence, card in cards.items():
+        print(f"\n  {evidence} ({card.skipped} lines of the truth are of the consumer protocol, or of no group)")
+        for issue in card.issues:
             print(f"    {issue}")
-        for fault in report.faults(evidence):
+        for fault in card.faults(evidence):
             holds = False
             print(f"    FAULT {fault}")
     return holds
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Runs the pipeline and prints the reports; returns the exit code."""
-    parser = argparse.ArgumentParser(prog="score", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("recordings", nargs="*", type=Path, help="folders of recordings (default: the bundled ones)")
-    try:
-        recordings = read_all(parser.parse_args(argv).recordings)
-    except ValueError as error:
-        print(error, file=sys.stderr)
-        return 2
-    untold = [str(recording.folder) for recording in recordings if not recording.truth]
-    if untold:
-        print(f"no truth.jsonl, which says what was done, in {', '.join(untold)}", file=sys.stderr)
+    """Runs the pipeline and prints the scorecards; returns the exit code."""
+    recordings = from_arguments(argv, "score", __doc__)
+    without_truth = [str(recording.folder) for recording in recordings if not recording.truth]
+    if without_truth:
+        print(f"no truth.jsonl, which says what was done, in {', '.join(without_truth)}", file=sys.stderr)
         return 2
     with tempfile.TemporaryDirectory(prefix="score-") as name:
         lakehouse = track(recordings, Path(name))
         results = [
-            print_report(recording.name, {e: compare(recording, e, tables(lakehouse, cluster(recording, e))) for e in EVIDENCE})
+            print_scorecards(recording.name, {e: compare(recording, e, tables(lakehouse, cluster(recording, e))) for e in EVIDENCE})
             for recording in recordings
         ]
     return 0 if all(results) else 1

@@ -3,7 +3,7 @@
 import pytest
 
 from scripts.truth.recordings import BOTH, COORDINATOR_LOG, REQUEST_LOG, read_all
-from scripts.truth.score import compare, print_report
+from scripts.truth.score import compare, print_scorecards
 from scripts.truth.truth import Fact, causes, facts
 from tests.score.story import T0, UUID, done, finding, member, reasons, rebalance, recording, row, tables
 
@@ -13,7 +13,7 @@ JOINED = rebalance(0, SAYS["joined"].format(A))
 
 
 def kinds(report):
-    return [(issue.kind, issue.ours) for issue in report.issues]
+    return [(issue.kind, issue.actual) for issue in report.issues]
 
 
 def perfect(story):
@@ -248,7 +248,7 @@ def test_a_rolling_restart_is_one_and_no_storm(codes, holds):
 def test_the_report_names_what_is_wrong(capsys):
     story = recording([JOINED], [done(-100, "start", "JOIN", "a"), KILLED, done(2_000, "x", "NEW_LABEL")])
     report = compare(story, BOTH, tables([row(0, "MEMBER_LEFT", B)]))
-    assert not print_report("some-recording", {BOTH: report})
+    assert not print_scorecards("some-recording", {BOTH: report})
     text = capsys.readouterr().out
     for line in (
         f"culprit   22:13:20.000 g generation 1: {B}; true: {A}",
