@@ -9,7 +9,7 @@ from rich.console import Console
 from rich.status import Status
 from rich.text import Text
 
-from jobs.pipeline.reached import Reached
+from jobs.pipeline.run_progress import RunProgress
 
 if TYPE_CHECKING:
     from typing_extensions import Self
@@ -23,7 +23,7 @@ class Progress:
     def __init__(self, console: Console) -> None:
         self._console = console
         self._status: Status | None = None
-        self._shown = Reached("")
+        self._shown = RunProgress("")
         self._shown_at = 0.0
         self._started = time.monotonic()
 
@@ -37,13 +37,13 @@ class Progress:
         if self._status is not None:
             self._status.stop()
 
-    def show(self, reached: Reached) -> None:
+    def show(self, progress: RunProgress) -> None:
         """Shows the newest state, if there is something new to say."""
         seconds = time.monotonic() - self._started
         if self._status is not None:
-            self._status.update(Text(f"{seconds:3.0f} s  {reached.text()}"))
+            self._status.update(Text(f"{seconds:3.0f} s  {progress.text()}"))
             return
-        due = reached.stage != self._shown.stage or time.monotonic() - self._shown_at >= _PLAIN_SECONDS
-        if due and reached != self._shown:
-            self._console.print(Text(f"{seconds:4.0f} s  {reached.text()}"), soft_wrap=True)
-            self._shown, self._shown_at = reached, time.monotonic()
+        due = progress.stage != self._shown.stage or time.monotonic() - self._shown_at >= _PLAIN_SECONDS
+        if due and progress != self._shown:
+            self._console.print(Text(f"{seconds:4.0f} s  {progress.text()}"), soft_wrap=True)
+            self._shown, self._shown_at = progress, time.monotonic()

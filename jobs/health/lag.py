@@ -1,7 +1,7 @@
-"""How many rows of a query's input wait, told from how far it is: the `sources` of Spark's progress.
+"""Counts the rows of a query's input that wait behind the end offsets in Spark's progress (`sources`).
 
-A topic's end is in the progress itself. Spark does not say how far slices and a Delta table go: they are looked at here, which costs
-the footer of each waiting slice, and each new commit of the table once.
+The progress itself has the end of a topic. It does not have the end of the slices and of a Delta table, so this module reads the footer of
+each waiting slice, and each new commit of the table once.
 """
 
 from __future__ import annotations
@@ -17,16 +17,16 @@ _SLICE: Final = "slice-"
 
 
 class Backlog:
-    """What waits for the queries of one lakehouse."""
+    """The input that waits for the queries of one lakehouse."""
 
     def __init__(self, slices_folder: Path, events_table: Path) -> None:
         self._slices = slices_folder
         self._events = DeltaCommits(events_table)
 
     def rows(self, sources: Iterable[Mapping[str, Any]]) -> int | None:
-        """Rows that wait behind the end offsets of a micro-batch; None if no source tells."""
-        known = [behind for source in sources if (behind := self._behind(source)) is not None]
-        return sum(known) if known else None
+        """Rows that wait behind the end offsets of a micro-batch; None if no source has such offsets."""
+        waiting = [behind for source in sources if (behind := self._behind(source)) is not None]
+        return sum(waiting) if waiting else None
 
     def _behind(self, source: Mapping[str, Any]) -> int | None:
         end = source.get("endOffset")
@@ -40,7 +40,7 @@ class Backlog:
 
 
 def topic_records(end: Mapping[str, Any], latest: object) -> int | None:
-    """Records between two offsets of Kafka's, {topic: {partition: offset}}. None: they are something else."""
+    """Records between two offsets of Kafka's, {topic: {partition: offset}}. None: they are offsets of another source."""
     if not isinstance(latest, Mapping) or not all(isinstance(partitions, Mapping) for partitions in (*end.values(), *latest.values())):
         return None
     return sum(
@@ -57,7 +57,7 @@ def slice_rows(folder: Path, done: int) -> int:
         try:
             if int(path.stem.removeprefix(_SLICE)) > done:
                 rows += pq.read_metadata(path).num_rows
-        except (OSError, ValueError):  # noqa: PERF203 - taken away since it was listed
+        except (OSError, ValueError):  # noqa: PERF203 - deleted since it was listed
             continue
     return rows
 
@@ -71,7 +71,7 @@ class DeltaCommits:
 
     def rows_from(self, version: int) -> int:
         """Rows added by commits of this version and later ones."""
-        self._rows = {known: rows for known, rows in self._rows.items() if known >= version}
+        self._rows = {number: rows for number, rows in self._rows.items() if number >= version}
         following = version
         while True:
             if following not in self._rows:

@@ -1,7 +1,7 @@
-"""Is the pipeline well? Rules over what it wrote of itself. Pure: no files and no clock; times are epoch ms.
+"""Rules that say whether the pipeline is well, by what it wrote about itself. Pure: no files and no clock; times are epoch ms.
 
-Each rule is a function that gives no problem or some, in the words of what to do. What is judged: the process (does it run, does it say
-so, does something wait that it does not do), and the micro-batches of the last `window_ms`.
+Each rule is a function that yields problems, each with advice. The rules judge the process (does it run, does it write its status, does
+input wait that it does not process) and the micro-batches of the last `window_ms`.
 """
 
 from __future__ import annotations
@@ -18,10 +18,10 @@ from jobs.health.batch_health import BatchHealth
 from jobs.health.status import Status
 
 SILENT_MS: Final = 60_000
-"""A process that says nothing for so long is not well: it speaks every 5 s."""
+"""A process that writes no status for so long is not well: it writes one every 5 s."""
 
 STATE_WINDOW_MS: Final = 86_400_000
-"""How far back the growth of the state is looked at."""
+"""The time over which the growth of the state is judged."""
 
 _TREND: Final = 6  # micro-batches, from which on a trend is one
 _LEAST_GROWTH: Final = 10_000  # rows
@@ -31,7 +31,7 @@ _LEAST_STATE: Final = 64 << 20  # bytes
 
 @dataclass(frozen=True)
 class Limits:
-    """What is still well."""
+    """Bounds of a pipeline that is well."""
 
     max_lag_ms: int = 60_000
     max_stall_ms: int = 300_000
@@ -44,7 +44,7 @@ class Limits:
 
 @dataclass(frozen=True)
 class Problem:
-    """Something that is wrong: what, and what to do."""
+    """A problem, and what to do about it."""
 
     code: str
     message: str
@@ -52,13 +52,13 @@ class Problem:
     query: str | None = None  # None: the process
 
     def text(self) -> str:
-        """In one line."""
+        """The problem in one line."""
         return f"{self.code}: {self.message}; {self.advice}"
 
 
 @dataclass(frozen=True)
 class Evidence:
-    """What is known at `now_ms`."""
+    """The state of a pipeline at `now_ms`."""
 
     now_ms: int
     running: bool  # whether a process holds the lakehouse
@@ -68,11 +68,11 @@ class Evidence:
 
     @property
     def live(self) -> bool:
-        """Whether it follows an input that goes on."""
+        """Whether the process follows an input without end."""
         return self.running and not self.status.once
 
     def recent(self, limits: Limits, query: str | None = None) -> list[BatchHealth]:
-        """Micro-batches of the window, which ends now or, where nobody works, when the last process ended."""
+        """Micro-batches of the window, which ends now or, if no process runs, when the last one ended."""
         until = self.now_ms if self.running else self.status.at_ms
         return [row for row in self.rows if row.at > until - limits.window_ms and query in {None, row.query}]
 
@@ -83,20 +83,21 @@ class Evidence:
 
     @property
     def input_waits(self) -> bool:
-        """Whether there is input that nobody has worked through."""
+        """Whether there is input that was not processed."""
         return bool(self.status.lag_bytes) or any(query.lag_events for query in self.status.queries)
 
 
 def problems(evidence: Evidence, limits: Limits) -> list[Problem]:
-    """What is wrong, the gravest first. LakehouseError: it cannot be told."""
+    """The problems, the gravest first. LakehouseError: another process holds the lakehouse, so they cannot be known."""
     if evidence.running and evidence.status.state != status.RUNNING:
         raise LakehouseError("another process than `rebalance run` works in the lakehouse: ask again when it has ended")
-    rules = (_gone, _silent, _ended, _stalled, _lag, _growing_lag, _slow, _quarantined, _late, _divergences, _growing_state, _unwritten)
-    return [problem for rule in rules for problem in rule(evidence, limits)]
+    of_process = (_not_running, _silent, _ended, _stalled)
+    of_batches = (_lag, _growing_lag, _slow, _quarantined, _late, _divergences, _growing_state, _unwritten)
+    return [problem for rule in (*of_process, *of_batches) for problem in rule(evidence, limits)]
 
 
-def _gone(evidence: Evidence, _: Limits) -> Iterator[Problem]:
-    """Nobody holds the lakehouse."""
+def _not_running(evidence: Evidence, _: Limits) -> Iterator[Problem]:
+    """No process holds the lakehouse."""
     last = evidence.status
     if evidence.running or last.state == status.FINISHED:
         return
@@ -119,7 +120,7 @@ def _silent(evidence: Evidence, _: Limits) -> Iterator[Problem]:
 
 
 def _ended(evidence: Evidence, _: Limits) -> Iterator[Problem]:
-    """Where queries are meant to go on: not with `--once`, and not after somebody asked them to end."""
+    """Judges queries that should go on: not with `--once`, and not after a signal."""
     for query in evidence.status.queries if evidence.live and not evidence.status.stopping else ():
         if not query.active:
             yield Problem("FAILED", f"{query.query} has ended, the process has not", f"see {evidence.log}; restart it", query.query)
@@ -136,7 +137,7 @@ def _stalled(evidence: Evidence, limits: Limits) -> Iterator[Problem]:
 
 
 def _lag(evidence: Evidence, limits: Limits) -> Iterator[Problem]:
-    """Behind the clock. In a backfill that is no news: `--once` is not judged."""
+    """Judges the age of the newest event. Not with `--once`: a backfill is always behind."""
     rows = [row for row in evidence.recent(limits) if row.lag_ms is not None]
     lags = [row.lag_ms or 0 for row in rows]
     if not evidence.live or not rows:
@@ -170,7 +171,7 @@ def _growing_lag(evidence: Evidence, limits: Limits) -> Iterator[Problem]:
 
 
 def _slow(evidence: Evidence, limits: Limits) -> Iterator[Problem]:
-    """Against a limit, not the trigger's interval: that only bounds how often an idle query looks, and every batch takes longer."""
+    """Compares with a limit, not with the trigger's interval: that bounds how often an idle query looks, and every batch takes longer."""
     for query in evidence.queries:
         took = [row.duration_ms for row in evidence.recent(limits, query)]
         if len(took) >= 3 and median(took) > limits.max_batch_ms:
@@ -202,7 +203,7 @@ def _divergences(evidence: Evidence, limits: Limits) -> Iterator[Problem]:
 
 
 def _growing_state(evidence: Evidence, _: Limits) -> Iterator[Problem]:
-    """More state for each group than before: that of more groups is well."""
+    """Judges the state per group: more state of more groups is well."""
     rows = [row for row in evidence.rows if row.state_bytes and row.groups]
     if not rows:
         return

@@ -1,7 +1,7 @@
-"""Can the executors of a cluster do this work? A small job asks them before a query starts.
+"""Checks the executors of a cluster with a small job before a query starts.
 
-What is missing on an executor would show late, and as a page of Java: a lakehouse that it does not share shows as a file not found in the
-first batch, or not at all, if a folder of that name is there too; a package, in the first batch with a line that needs it.
+A defect of an executor would show late, and as a page of Java. A lakehouse that the executor does not share would show as a missing file in
+the first batch, or not at all, if there is another folder of that name. A missing package would show in the first batch that needs it.
 """
 
 from __future__ import annotations
@@ -29,13 +29,13 @@ if TYPE_CHECKING:
 PACKAGES: Final = ("coordinator_model", "jobs", "schemas")
 _NO_PYTHON: Final = re.compile(r'Cannot run program "[^"]*"')
 _ROUNDS: Final = 5
-"""Executors come one by one, and the first may have done all the tasks before the second is there."""
+"""Executors start one by one, and the first may have done all tasks before the second is there."""
 
 
 def check_executors(spark: SparkSession, folders: Sequence[Path]) -> None:
-    """UserError unless all executors that are there see these folders, may write to them, and can import this very project.
+    """UserError unless all present executors see these folders, may write to them, and can import this very project.
 
-    An executor that comes later is not asked. Without a cluster there is nothing to ask.
+    Executors that start later are not checked. Without a cluster there is nothing to check.
     """
     context = spark.sparkContext
     if is_local(context.master):
@@ -68,7 +68,7 @@ def _mark(path: Path) -> Path:
 
 
 def _cause(error: Exception) -> str:
-    """Of a Python that cannot be started, the innermost reason does not name it."""
+    """The innermost reason, which does not name a Python that cannot be started."""
     from jobs.common.failures import root_cause  # the driver's: an executor has not all of its imports
 
     started = _NO_PYTHON.search(str(error))
@@ -76,7 +76,7 @@ def _cause(error: Exception) -> str:
 
 
 def look_around(numbers: Iterable[int], *, markers: Sequence[str], expected: str) -> Iterator[tuple[str, str]]:
-    """Run by an executor: where it is, and what is wrong there, if anything is."""
+    """Runs on an executor; yields its place, and the problem there, if any."""
     host = socket.gethostname()
     place = f"{host}:{Path.cwd()}"
     for number in numbers:
@@ -84,7 +84,7 @@ def look_around(numbers: Iterable[int], *, markers: Sequence[str], expected: str
 
 
 def _problem(host: str, number: int, markers: Sequence[str], expected: str) -> str:
-    # What the functions that Spark runs in Python import; an ImportError ends the job, and is its message.
+    # The functions that Spark runs in Python import these packages. An ImportError ends the job, and is its message.
     import msgspec  # noqa: F401
     import pandas as pd  # noqa: F401
     import pyarrow as pa  # noqa: F401
@@ -105,7 +105,7 @@ def _problem(host: str, number: int, markers: Sequence[str], expected: str) -> s
 
 
 def fingerprint() -> str:
-    """A digest of the project's Python sources, as they are imported here: from a folder or out of a zip."""
+    """A digest of the project's Python sources as this process imports them: from a folder or out of a zip."""
     digest = hashlib.sha256()
     for package in PACKAGES:
         for name, content in sorted(_sources(files(package), package)):
@@ -130,6 +130,6 @@ def _make(path: Path) -> Path:
 
 
 def _executors(spark: SparkSession) -> int:
-    """How many there are now. The driver keeps blocks as they do, and is counted with them."""
+    """The number of executors now. The driver stores blocks as they do, and is counted with them."""
     java: Any = spark.sparkContext._jsc  # noqa: SLF001 - the way to Java that PySpark has
     return int(java.sc().getExecutorMemoryStatus().size()) - 1

@@ -20,7 +20,7 @@ from pyspark.sql import functions as F
 from jobs.health.batches import IngestedBatch
 from jobs.lakehouse import tables
 from jobs.parsing import batch, kinds
-from jobs.pipeline.prepared import Prepared
+from jobs.pipeline.prepared import PreparedTransform
 from jobs.pipeline.queries import QueryEnd, ensure_tables, start_query
 from schemas import input_lines, names, raw_lines
 from schemas.tables import INGEST_TABLES
@@ -66,7 +66,7 @@ class LineWriter:
 
     def __init__(self, **options: Any) -> None:
         """`options`: of `write_batch`."""
-        self._parsers = {sources: Prepared(parser) for sources, parser in kinds.PARSERS.items()}
+        self._parsers = {sources: PreparedTransform(parser) for sources, parser in kinds.PARSERS.items()}
         self._options = options
 
     def __call__(self, lines: DataFrame, batch_id: int, **options: Any) -> None:
@@ -79,7 +79,7 @@ class LineWriter:
         write_batch(rows, batch_id, **self._options, **options)
 
     def _parsed(self, lines: DataFrame) -> DataFrame:
-        """By those parsers that have something to do: each costs a batch 50 ms and more, however few its lines."""
+        """Parses with those parsers that find lines in the batch: each costs a batch at least 50 ms."""
         (found,) = lines.agg(F.collect_set(kinds.source_or_faulty())).collect()
         wanted = [parser for sources, parser in self._parsers.items() if sources & set(found[0])]
         return kinds.parse(lines, wanted or self._parsers.values())

@@ -1,7 +1,7 @@
-"""A transformation of DataFrames whose expressions are built once, and applied to every micro-batch.
+"""Builds the expressions of a transformation once, and applies them to the DataFrame of every micro-batch.
 
-Each operation on a Column is a call from Python into the JVM. Parsing has 15,000 of them, two seconds a micro-batch; the forty
-operations on DataFrames that they go into take a third of one. Columns know no DataFrame, so they can be used again.
+Each operation on a Column is a call from Python into the JVM. Parsing has 15,000 of them, which take two seconds a micro-batch; the forty
+operations on DataFrames that use them take a third of a second. A Column is bound to no DataFrame, so it can be used again.
 """
 
 from __future__ import annotations
@@ -12,10 +12,10 @@ from typing import Any, cast
 from pyspark.sql import DataFrame
 
 
-class Prepared:
-    """Applies `transform`, which must do nothing with a DataFrame but call its methods and ask for its columns.
+class PreparedTransform:
+    """Applies `transform`, which may only call methods and read columns of a DataFrame.
 
-    Good for one Spark application, and for DataFrames of one schema.
+    Serves one Spark application, and DataFrames of one schema.
     """
 
     def __init__(self, transform: Callable[[DataFrame], DataFrame]) -> None:
@@ -33,7 +33,7 @@ class Prepared:
 
 
 class _Step:
-    """A DataFrame and the call that made it; only the call is kept."""
+    """A DataFrame and the call that made it. Only the call is kept."""
 
     def __init__(
         self,
@@ -60,7 +60,7 @@ class _Step:
         return call
 
     def forget(self) -> DataFrame:
-        """Lets go of all DataFrames on the way; returns this one."""
+        """Drops the DataFrames of all steps; returns the one of this step."""
         frame, self.frame = self.frame, None
         for step in (self._source, *self._arguments):
             if isinstance(step, _Step) and step.frame is not None:
@@ -69,7 +69,7 @@ class _Step:
         return frame
 
     def repeated(self, rows: DataFrame, made: dict[int, DataFrame]) -> DataFrame:
-        """The same calls, beginning with other rows."""
+        """Makes the same calls on other rows."""
         if self._source is None:
             return rows
         if id(self) not in made:

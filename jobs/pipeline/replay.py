@@ -29,7 +29,7 @@ from jobs.lakehouse.folder import Lakehouse
 from jobs.lakehouse.reader import TableReader
 from jobs.lakehouse.tables import ensure_table
 from jobs.pipeline.jvm import started_spark
-from jobs.pipeline.reached import Reached, reached
+from jobs.pipeline.run_progress import RunProgress, run_progress
 from schemas import group_events
 from schemas.names import FINDINGS, GROUP_EVENTS, REBALANCES
 from schemas.tables import TRACK_TABLES
@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 
 _POLL_SECONDS: Final = 1
 
-Show = Callable[[Reached], None]
+Show = Callable[[RunProgress], None]
 
 
 @dataclass(frozen=True)
@@ -88,13 +88,13 @@ def replay(
         interrupts = stack.enter_context(Interrupts())
         _copy_events(source, house, copy_limits, show, interrupts)
         if interrupts.signal is None:
-            show(Reached("starting Spark"))
+            show(RunProgress("starting Spark"))
             with started_spark(house, spark, short_run=short_run) as session:
                 interrupts.install()
                 _track(session, house, settings, show, interrupts)
         if interrupts.signal is not None or not swap_them:
             return result(new, old, signal=interrupts.signal)
-        show(Reached("carrying over what is not made of events"))
+        show(RunProgress("carrying over what is not made of events"))
         swap.carry_over(source, house, {GROUP_EVENTS, *TRACK_TABLES})
         before = swap.swap(old, new)
     return result(old, before, before)
@@ -116,7 +116,7 @@ def _opened(old: Path, new: Path, settings: Settings) -> Iterator[Lakehouse]:
 def _copy_events(old: Lakehouse, new: Lakehouse, limits: CopyLimits | None, show: Show, interrupts: Interrupts) -> None:
     table = ensure_table(new.folder, GROUP_EVENTS, group_events.SCHEMA)
     for copied in EventCopy(old.folder / GROUP_EVENTS, table, new.scratch / "_spill", limits).run():
-        show(Reached(f"copied {copied.done:,} of {copied.total:,} events"))
+        show(RunProgress(f"copied {copied.done:,} of {copied.total:,} events"))
         if interrupts.signal is not None:
             return
 
@@ -129,7 +129,7 @@ def _track(session: SparkSession, house: Lakehouse, settings: Settings, show: Sh
     query = start_track(session, lakehouse=house.folder, checkpoint=checkpoint, settings=settings, once=True, observer=observer)
     try:
         while interrupts.signal is None and not query.awaitTermination(_POLL_SECONDS):
-            show(reached("tracking", tally))
+            show(run_progress("tracking", tally))
     except Exception as error:
         if interrupts.signal is None:
             raise QueryFailedError("track", root_cause(error), house.log) from error

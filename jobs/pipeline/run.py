@@ -30,7 +30,7 @@ from jobs.lakehouse.folder import opened, remember_input, take_complete_mark
 from jobs.pipeline import topic_input
 from jobs.pipeline.feeder import check_source, feeding
 from jobs.pipeline.jvm import started_spark
-from jobs.pipeline.reached import Reached
+from jobs.pipeline.run_progress import RunProgress
 from jobs.pipeline.topic_input import TopicInput
 
 if TYPE_CHECKING:
@@ -69,7 +69,7 @@ def run(
     offsets: OffsetsFrom | None = None,
     topic: TopicInput | None = None,
     metrics: tuple[str, int] | None = None,
-    show: Callable[[Reached], None] = lambda _: None,
+    show: Callable[[RunProgress], None] = lambda _: None,
     warn: Callable[[str], None] = lambda _: None,
 ) -> RunResult:
     """Works the logs at `source` into the lakehouse at `folder`. Raises UserError and QueryFailedError.
@@ -106,7 +106,7 @@ def run(
             if complete and once and topic is None and feeder is not None and not feeder.has_input(interrupts.happened):
                 house.complete.touch()
                 return RunResult(before, before, time.monotonic() - started)
-            show(Reached("starting Spark"))
+            show(RunProgress("starting Spark"))
             from jobs.pipeline.stages import Stages  # a run without new input does not wait for its imports
 
             with started_spark(house, spark, short_run=short_run) as session:
@@ -115,7 +115,7 @@ def run(
                 stages.work(show, interrupts)
         if once and interrupts.signal is None:
             house.complete.touch()
-        late = stages.reached().late_events
+        late = stages.progress().late_events
         return RunResult(before, reader.account(folder), time.monotonic() - started, late, interrupts.signal)
 
 

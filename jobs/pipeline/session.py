@@ -1,8 +1,7 @@
 """The one way to a SparkSession, from the command line, from spark-submit and in tests.
 
-conf/spark-defaults.conf is where the settings are written and explained. spark-submit passes it to the JVM itself;
-started without spark-submit, this module reads the file and completes it with what only the machine at hand tells:
-where the JARs are, how many cores there are.
+conf/spark-defaults.conf has the settings and their reasons. spark-submit passes the file to the JVM itself. Without it,
+this module reads the file and adds what depends on the machine: the places of the JARs and the number of cores.
 """
 
 from __future__ import annotations
@@ -11,15 +10,12 @@ import os
 import sys
 from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from pyspark import SparkConf, SparkContext
 from pyspark.sql import SparkSession
 
 from jobs.common.places import COORDINATES, PROJECT, data_folder, jar_paths
-
-if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
 
 CONF: Final = data_folder("conf", "spark-defaults.conf")
 """The folder of the settings files."""
@@ -31,18 +27,18 @@ _SHORT_RUN: Final = "-XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=256m"
 
 
 def spark_session(app_name: str, *, conf: Mapping[str, str] | None = None, short_run: bool = False) -> SparkSession:
-    """The running session, or a new one with our defaults.
+    """The running session, or a new one with the project's defaults.
 
-    What spark-submit was told goes before our defaults, and `conf`, what the caller cannot do without, before both.
-    `short_run` is for the demo and tests, where starting costs more than working.
+    Options of spark-submit override these defaults, and `conf`, which the caller needs, overrides both. `short_run` is for the demo and
+    tests, where the start costs more than the work.
     """
-    if "PYSPARK_GATEWAY_PORT" in os.environ:  # spark-submit started the JVM, and then us
-        SparkContext._ensure_initialized()  # noqa: SLF001 - else SparkConf() does not see what the JVM was told
+    if "PYSPARK_GATEWAY_PORT" in os.environ:  # spark-submit started the JVM, and then this process
+        SparkContext._ensure_initialized()  # noqa: SLF001 - else SparkConf() lacks the settings of the JVM
         settings = _sql_defaults() | dict(SparkConf().getAll())
     else:
         settings = local_defaults(short_run=short_run)
     if is_local(settings["spark.master"]):
-        # Workers run the interpreter that runs us, not whichever python3 is first on the PATH. On another machine there is no such path.
+        # Workers run the interpreter of this process, not the first python3 on the PATH. On another machine it may have another path.
         os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     builder = SparkSession.builder.appName(app_name)
     for key, value in (settings | dict(conf or {})).items():
@@ -51,20 +47,20 @@ def spark_session(app_name: str, *, conf: Mapping[str, str] | None = None, short
 
 
 def _sql_defaults() -> dict[str, str]:
-    """The part of the file that a JVM can still be told when it runs: not its memory, class path or log."""
+    """The settings of the file that a running JVM can still take: not its memory, class path or log."""
     settings = read_defaults(CONF / "spark-defaults.conf")
     return {key: value for key, value in settings.items() if key.startswith(("spark.sql.", "spark.databricks."))}
 
 
 def local_defaults(*, short_run: bool = False) -> dict[str, str]:
-    """Settings for a driver on this machine that is its own cluster: the file's, with places and sizes filled in.
+    """Settings of the file for a driver that is its own cluster, with places and sizes filled in.
 
     Places are URIs: the project's folder may have a blank in its name, over which Spark would stumble.
     """
     settings = read_defaults(CONF / "spark-defaults.conf")
-    # A task whose Python worker was killed is tried again before the query ends.
+    # Spark repeats a task whose Python worker was killed before the query fails.
     settings["spark.master"] = "local[*, 3]"
-    # The name of this host need not resolve, and nobody outside is to reach the driver.
+    # The name of this host need not resolve, and no other host should reach the driver.
     settings["spark.driver.bindAddress"] = settings["spark.driver.host"] = "127.0.0.1"
     partitions = min(2 * _cores(), int(settings["spark.sql.shuffle.partitions"]))
     settings["spark.sql.shuffle.partitions"] = str(partitions)
@@ -82,7 +78,7 @@ def local_defaults(*, short_run: bool = False) -> dict[str, str]:
 
 
 def _cores() -> int:
-    """Cores that this process may use: a container's share, where the system tells."""
+    """Cores that this process may use: a container's share, where the system reports it."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 

@@ -19,7 +19,7 @@ from jobs.pipeline.ingest import start_ingest
 from jobs.pipeline.ingest_topic import start_ingest_topic
 from jobs.pipeline.jvm import jvm_end
 from jobs.pipeline.queries import QueryEnd
-from jobs.pipeline.reached import Reached, reached
+from jobs.pipeline.run_progress import RunProgress, run_progress
 from jobs.pipeline.topic_input import TopicInput
 from jobs.pipeline.track import start_track
 
@@ -97,13 +97,13 @@ class Stages:
             ending=self._ending,
         )
 
-    def work(self, show: Callable[[Reached], None], interrupts: Interrupts) -> None:
+    def work(self, show: Callable[[RunProgress], None], interrupts: Interrupts) -> None:
         """Waits until the input is worked off, a signal comes, or a stage fails."""
         threading.Thread(target=self._work_off, name="work-off", daemon=True).start()
         try:
             while interrupts.signal is None and not self._worked_off.wait(_POLL_SECONDS):
                 self._check()
-                show(self.reached())
+                show(self.progress())
             if interrupts.signal is None:
                 self._check()
         except QueryFailedError:
@@ -144,7 +144,7 @@ class Stages:
         self._topic_batches += 1
         self._topic_lines += batch.lines_read
 
-    def reached(self) -> Reached:
+    def progress(self) -> RunProgress:
         """How far the stages are."""
         batches, lines, share = self._topic_batches, self._topic_lines, None
         stage = "tracking" if self._once else "following"
@@ -154,7 +154,7 @@ class Stages:
                 share = newest.bytes_read / max(newest.bytes_total, 1)
             if self._once and not feeder.ended.is_set():
                 stage = "reading"
-        return reached(stage, self._watch.tally, lines=lines, share=share, slices=batches)
+        return run_progress(stage, self._watch.tally, lines=lines, share=share, slices=batches)
 
     def _stop(self) -> None:
         self._ending.end(self.queries.values())

@@ -9,7 +9,7 @@ from jobs.health.tally import Tally
 
 
 @dataclass(frozen=True)
-class Reached:
+class RunProgress:
     """How far the stages are."""
 
     stage: str  # the stage that the run waits for
@@ -35,10 +35,10 @@ class Reached:
         return "  ".join(parts)
 
 
-def reached(stage: str, tally: Tally, *, lines: int = 0, share: float | None = None, slices: int = 0) -> Reached:
+def run_progress(stage: str, tally: Tally, *, lines: int = 0, share: float | None = None, slices: int = 0) -> RunProgress:
     """How far the tracker is by its tally, in a run that has cut this much from its input."""
     summaries = tally.summaries()
-    return Reached(
+    return RunProgress(
         stage,
         lines=lines,
         share=share,
