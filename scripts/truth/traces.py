@@ -7,7 +7,10 @@ from __future__ import annotations
 
 import argparse
 import sys
+from pathlib import Path
 from typing import Any, NamedTuple
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
 from coordinator_model.specification.trace import run_trace
 from scripts.truth.trace_files import load_traces
@@ -23,20 +26,20 @@ class Mismatch(NamedTuple):
     specified: Any
 
 
-def agrees(recorded: Any, specified: Any, name: str = "") -> bool:
+def matches(recorded: Any, specified: Any, name: str = "") -> bool:
     """Whether a value is the recorded one. `any_of` lists several possible values; a missing protocol is null or ""."""
     if isinstance(recorded, dict) and "any_of" in recorded:
-        return any(agrees(value, specified, name) for value in recorded["any_of"])
+        return any(matches(value, specified, name) for value in recorded["any_of"])
     if isinstance(recorded, dict) and isinstance(specified, dict):
-        return all(agrees(recorded.get(key), specified.get(key), key) for key in recorded.keys() | specified.keys())
+        return all(matches(recorded.get(key), specified.get(key), key) for key in recorded.keys() | specified.keys())
     if isinstance(recorded, list) and isinstance(specified, list):
-        return len(recorded) == len(specified) and all(map(agrees, recorded, specified))
+        return len(recorded) == len(specified) and all(map(matches, recorded, specified))
     if name in ("protocol", "exception", "duplicate_response"):
         return (recorded or None) == (specified or None)
     return bool(recorded == specified)
 
 
-def compare(trace: dict[str, Any], release: str) -> list[Mismatch]:
+def mismatches_of(trace: dict[str, Any], release: str) -> list[Mismatch]:
     """The differences between the recorded outcome and that of the specification."""
     result = run_trace(trace, release)
     mismatches = []
@@ -45,7 +48,7 @@ def compare(trace: dict[str, Any], release: str) -> list[Mismatch]:
         if trace.get("ignore_what_0_10_lacks"):
             recorded, specified = _known_to_0_10(recorded), _known_to_0_10(specified)
         for field in ("response", "group_after", "exception", "duplicate_response"):
-            if not agrees(recorded.get(field), specified.get(field), field):
+            if not matches(recorded.get(field), specified.get(field), field):
                 name = f"{trace['name']} on {release}"
                 mismatches.append(Mismatch(name, index, field, recorded.get(field), specified.get(field)))
     return mismatches
@@ -71,7 +74,7 @@ def main() -> int:
     totals: dict[str, list[int]] = {}
     shown: dict[str, int] = {}
     for release, trace in load_traces():
-        mismatches = compare(trace, release)
+        mismatches = mismatches_of(trace, release)
         total = totals.setdefault(release, [0, 0, 0, 0])
         total[0] += 1
         total[1] += len(trace["steps"])

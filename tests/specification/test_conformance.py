@@ -15,7 +15,7 @@ from coordinator_model.specification.trace import TraceRun, run_lines, run_trace
 from coordinator_model.specification.transitions import Trigger
 from coordinator_model.states import State
 from scripts.truth.trace_files import load_traces
-from scripts.truth.traces import Mismatch, agrees, compare, main
+from scripts.truth.traces import Mismatch, main, matches, mismatches_of
 
 RECORDED = load_traces()
 OWN_RELEASE = [recorded for release, recorded in RECORDED if release == recorded["measured_on"]]
@@ -31,7 +31,7 @@ def of_release(release):
 )
 def test_every_step_is_kafkas(release, traces, steps):
     recorded = of_release(release)
-    assert [mismatch for each in recorded for mismatch in compare(each, release)] == []
+    assert [mismatch for each in recorded for mismatch in mismatches_of(each, release)] == []
     assert (len(recorded), sum(len(each["steps"]) for each in recorded)) == (traces, steps)
 
 
@@ -42,10 +42,10 @@ def test_the_comparison_bites():
             for field in step["expect"].get(what) or {}:
                 spoiled = json.loads(json.dumps(recorded))
                 spoiled["steps"][index]["expect"][what][field] = "spoiled"
-                (mismatch,) = compare(spoiled, "4.2.0")
+                (mismatch,) = mismatches_of(spoiled, "4.2.0")
                 assert (mismatch.step, mismatch.field) == (index, what)
-    assert not agrees({"any_of": [["$m1"], ["$m2"]]}, ["$m3"])
-    assert agrees({"any_of": [["$m1"], ["$m2"]]}, ["$m2"])
+    assert not matches({"any_of": [["$m1"], ["$m2"]]}, ["$m3"])
+    assert matches({"any_of": [["$m1"], ["$m2"]]}, ["$m2"])
 
 
 # The timeline: transitions, reasons, removals and their order.
@@ -123,7 +123,7 @@ def test_trace_replaces_expect_and_keeps_the_rest():
         assert {key: value for key, value in own.items() if key != "expect"} == {
             key: value for key, value in step.items() if key != "expect"
         }
-        assert agrees(step["expect"], own["expect"])
+        assert matches(step["expect"], own["expect"])
 
 
 def test_trace_follows_another_release_when_told():
