@@ -29,7 +29,7 @@ SETTINGS = {
     "broker.heartbeat.interval.ms": "1000",
 }
 PATIENT_MS = 30_000  # a session that outlives the search for a new coordinator
-DEADLINE_SECONDS = 600
+DEADLINE_SECONDS = 1_200
 
 JOINED, LEFT, SILENT, STALLED = "MEMBER_JOINED", "MEMBER_LEFT", "SESSION_TIMEOUT", "POLL_TIMEOUT"
 ZOMBIE = ("UNKNOWN_MEMBER", "ILLEGAL_GENERATION", "ZOMBIE_COMMIT")
@@ -232,6 +232,16 @@ def rebalances(told):
     return [(row["cause"], short(told, row["client_id"]), row["members_before"], row["members_after"]) for row in rows]
 
 
+def heartbeat_refused(cluster, client):
+    """Whether a coordinator refused a heartbeat of this client as one of an unknown member.
+
+    librdkafka notices itself that its session is over, and on a busy machine it joins again before it sends a heartbeat.
+    """
+    signs = (f'"clientId":"{client}"', '"requestApiKeyName":"HEARTBEAT"', '"errorCode":25')
+    logs = (broker.logs / "kafka-request.log" for broker in cluster.brokers)
+    return any(all(sign in line for sign in signs) for log in logs for line in log.read_text().splitlines())
+
+
 def ends(told):
     return [(short(told, row["client_id"]), row["end_kind"]) for row in sorted(told.member_sessions, key=lambda row: row["ended_at"])]
 
@@ -243,7 +253,10 @@ def test_what_was_done_is_what_is_told(played, scene, kind):
     assert rebalances(told) == expected.rebalances
     assert [row["generation"] for row in sorted(told.rebalances, key=lambda row: row["ended_at"])] == [*range(1, len(told.rebalances) + 1)]
     found = {(row["code"], short(told, row["client_id"])) for row in told.findings}
-    possible = [{(one, client) for one in ([code] if isinstance(code, str) else code)} for code, client in expected.findings]
+    findings = expected.findings
+    if scene is scenes.is_frozen and kind == LIBRDKAFKA and not heartbeat_refused(cluster, f"{groups[scene, kind]}-2"):
+        findings = [finding for finding in findings if finding[0] is not ZOMBIE]
+    possible = [{(one, client) for one in ([code] if isinstance(code, str) else code)} for code, client in findings]
     assert all(found & some for some in possible), found
     # On a busy machine a heartbeat may really come late, and then it is right to say so.
     assert {finding for finding in found if finding[0] != "HEARTBEAT_NEAR_MISS"} <= set().union(*possible)
