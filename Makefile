@@ -51,11 +51,12 @@ format: $(VENV) ## format the code
 	@$(BIN)/ruff format .
 
 .PHONY: docs
-docs: $(SPARK) ## generate docs/tables.md, claims.md, state-diagram.md and questions.md
+docs: $(SPARK) ## generate docs/tables.md, claims.md, state-diagram.md, questions.md and the floors in architecture.md
 	@$(BIN)/python scripts/docs/tables.py
 	@$(BIN)/python scripts/docs/claims.py
 	@$(BIN)/python scripts/docs/state_diagram.py
 	@$(BIN)/python scripts/docs/questions.py
+	@$(BIN)/python scripts/docs/floors.py
 
 .PHONY: conformance
 conformance: $(SPARK) ## compare recorded steps and rebalances with Kafka's own account (RECORDINGS="DIR ..." for other recordings)
