@@ -1,8 +1,8 @@
-"""Opens the lines that prove a row: `rebalance evidence ID`.
+"""Finds the log lines that prove a row: `rebalance evidence ID`.
 
-Ids follow from what a row says (sql/views); their first letter names the table. A row's evidence names lines by file and
-number. Logs rotate: a file that has another name by now, or is compressed, still has the line under its number. So the
-files of that log are looked through, and a line counts only if it bears the time that was read from it.
+An id is a hash of a row's content (sql/views); its first letter names the table. A row's evidence names lines by file and number. Logs
+rotate: a file that was renamed or compressed still has the line under its number. So all files of that log are searched, and a line
+counts only if it has the time that ingest read from it.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ VIEWS: Final = {
     "s": "member_sessions_with_id",
     "t": "group_transitions_with_id",
 }
-"""Where to look, by the first letter of an id."""
+"""The view of each kind of row, by the first letter of an id."""
 
 KINDS: Final = {"f": "finding", "r": "rebalance", "s": "membership", "t": "transition"}
 
@@ -51,7 +51,7 @@ class Line:
     source: str
     origin: str
     position: int
-    file: Path | None  # where it was found
+    file: Path | None  # in which the line was found
     text: str | None
 
 
@@ -68,16 +68,11 @@ class ProvenRow:
         """What sort of row it is."""
         return KINDS[self.id[0]]
 
-    @property
-    def missing(self) -> list[Line]:
-        """Lines that are not there any more."""
-        return [line for line in self.lines if line.text is None]
-
 
 def prove(lakehouse: Path, row_id: str, inputs: Sequence[Path]) -> list[ProvenRow]:
-    """The row of this id, or of an id that begins so, with its lines. `inputs`: where logs were read from.
+    """The rows of an id, which may be shortened, with their lines. `inputs`: where logs were read from.
 
-    EvidenceError: no such row, several, or none of the folders is there. Rows that say the same have the same id.
+    Rows with the same content have the same id. EvidenceError: no row has the id, the short id is ambiguous, or there are no logs.
     """
     reader = QuestionReader(lakehouse)
     rows = _rows(reader, row_id)
@@ -113,13 +108,13 @@ def _rows(reader: QuestionReader, row_id: str) -> list[dict[str, Any]]:
 
 @dataclass(frozen=True)
 class Clock:
-    """When a line was written, as far as ingest tells: ms into the minute, which no time zone changes."""
+    """When a line was written: ms into the minute, which do not depend on the time zone."""
 
     ms: int
-    later_ms: int = 0  # it may be so much later
+    later_ms: int = 0  # the line may have been written so much later
 
     def fits(self, line: bytes) -> bool:
-        """Whether a line bears that time: of a broker's log, a client's, or a record."""
+        """Whether a line of a broker's log, a client's log or a record has that time."""
         at_ms = record_time(line)
         found = SECONDS.find(line[SECOND]) if at_ms is None else at_ms % _MINUTE_MS
         if found is None:
@@ -131,7 +126,7 @@ def _times(reader: QuestionReader, origins: Iterable[str]) -> dict[tuple[str, in
     """The times of all lines that ingest made events of."""
     times: dict[tuple[str, int], Clock] = {}
     for origin in origins:
-        # Of heartbeats that share a row the arrival is known; the line is written with the answer, which was prompt.
+        # Rows of several heartbeats have the times of arrival; the broker writes the line with its answer, which came promptly.
         beats = reader.ask(_BEATS, {"origin": origin}).rows
         times |= {(origin, int(position)): Clock(int(ms) % _MINUTE_MS, PROMPT_MS + 1) for position, ms in beats}
         lines = reader.ask(_LINES, {"origin": origin}).rows
@@ -155,9 +150,9 @@ def _files(inputs: Sequence[Path]) -> list[LogFile]:
 
 
 def _find(origin: str, wanted: dict[int, Clock | None], files: Sequence[LogFile]) -> dict[int, tuple[Path, bytes]]:
-    """The wanted lines of one log, from the file of that name or one that it was rotated to.
+    """The wanted lines of one log, from the file of that name or a rotated one.
 
-    `wanted`: by number, the time that the line must bear; without one, the name of the file must be the same.
+    `wanted`: the time that each line must have, by number. A line without a known time is taken only from the file of that name.
     """
     folder, stem = _place(origin)
     same = [file for file in files if file.origin == origin]
@@ -175,7 +170,7 @@ def _find(origin: str, wanted: dict[int, Clock | None], files: Sequence[LogFile]
 
 
 def _place(origin: str) -> tuple[str, str]:
-    """The folder of a log, and its name without what rotation adds: server.log.2026-03-01-10.gz is of server."""
+    """The folder of a log, and its name without what rotation adds: `server` for server.log.2026-03-01-10.gz."""
     folder, _, name = origin.rpartition("/")
     return folder, re.split(r"\.log|-\d+\.log|\.jsonl", name, maxsplit=1)[0]
 

@@ -1,4 +1,4 @@
-"""The named questions of sql/: what each asks, which parameters it takes, and its text for DuckDB and for Spark.
+"""Reads the named questions of sql/: what each asks, which parameters it takes, and its text for DuckDB and for Spark.
 
 A file begins with comment lines: the question, what the answer holds, and the parameters, one a line:
 
@@ -9,8 +9,8 @@ A file begins with comment lines: the question, what the answer holds, and the p
     -- :group       only this consumer group
     -- :limit = 20  rows at most
 
-The text names parameters as Spark does, `:group`. DuckDB writes `$group`; since a file declares what it takes, exactly
-these names are rewritten. Values are always bound, never pasted.
+The text names parameters as Spark does, `:group`. DuckDB writes `$group`: the declared names are rewritten. Values are always bound,
+never pasted into the text.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ FIFTEEN: Final = (
     "zombies",
     "consumer-protocol",
 )
-"""What users ask most, in that order. Listed after the questions of every day, which are all the others."""
+"""What users ask most, in that order. All other questions are listed before them as `Every day`."""
 
 TEXTS: Final = frozenset({"cluster", "group", "member", "client", "code", "cause"})
 TIMES: Final = frozenset({"since", "until", "at"})
@@ -58,7 +58,7 @@ _PARAMETER: Final = re.compile(r"-- :([a-z_]+)(?: = (\S+))?  +(\S.*)")
 
 @dataclass(frozen=True)
 class Parameter:
-    """One parameter. Times may have a duration as default: that long before `until`."""
+    """One parameter. The default of a time may be a duration: that long before `until`."""
 
     name: str
     default: str | None
@@ -77,12 +77,12 @@ class Question:
 
     @property
     def needs_requests(self) -> bool:
-        """Whether the coordinator log alone leaves it unanswered."""
+        """Whether it has no answer without kafka-request.log."""
         return "Needs kafka-request.log" in self.answer
 
     @property
     def names(self) -> tuple[str, ...]:
-        """Of its parameters."""
+        """The names of its parameters."""
         return tuple(parameter.name for parameter in self.parameters)
 
     def for_duckdb(self) -> str:
@@ -93,14 +93,14 @@ class Question:
 
 
 def names(folder: Path = SQL) -> list[str]:
-    """All questions: those of every day by name, then the fifteen."""
+    """All questions: those for every day by name, then the fifteen."""
     found = {path.stem for path in folder.glob("*.sql")}
     return [*sorted(found - set(FIFTEEN)), *(name for name in FIFTEEN if name in found)]
 
 
 @cache
 def load(name: str, folder: Path = SQL) -> Question:
-    """One question. QuestionError: there is none of that name, with the nearest there are."""
+    """One question. QuestionError: there is none of that name; the message suggests similar ones."""
     known = names(folder)
     if name not in known:
         close = get_close_matches(name.lower(), known, n=3, cutoff=0.5)
@@ -110,7 +110,7 @@ def load(name: str, folder: Path = SQL) -> Question:
 
 
 def parse(name: str, text: str) -> Question:
-    """A question from the text of its file. ValueError: the file does not say what it must."""
+    """A question from the text of its file. ValueError: the comment lines of the file are incomplete."""
     comment, _, body = text.partition("\n\n")
     head = comment.splitlines()
     parameters = tuple(Parameter(*match.groups()) for line in head if (match := _PARAMETER.fullmatch(line)))
@@ -131,7 +131,7 @@ def views(folder: Path = SQL) -> Mapping[str, str]:
 
 
 def duckdb_macros(folder: Path = SQL) -> str:
-    """What DuckDB has to be told first."""
+    """The macros that DuckDB needs to run the questions."""
     return (folder / "duckdb" / "macros.sql").read_text(encoding="utf-8")
 
 

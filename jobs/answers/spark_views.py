@@ -1,4 +1,4 @@
-"""The views of sql/ in a Spark session, so that the named questions run there.
+"""Creates the views of sql/ in a Spark session, so that the named questions run there.
 
 from jobs.answers import ask, questions
 from jobs.answers.spark_views import create_views

@@ -9,15 +9,14 @@ escaped to ASCII.
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
 from datetime import datetime
 from typing import Any, Final
 
 from rich.console import Console
-from rich.text import Text
 
 from jobs.answers.duckdb_views import Answer
 from jobs.cli.columns import Columns
+from jobs.cli.terminal import write
 from jobs.common.text import printable, short_member
 from jobs.common.times import duration, epoch_ms, instant, iso
 
@@ -31,9 +30,9 @@ _FORMULA: Final = re.compile(r"\s*[=+\-@\uff1d\uff0b\uff0d\uff20]")  # wide ones
 
 
 def render(answer: Answer, console: Console) -> None:
-    """A table, within the terminal's width where there is one; a block for each row where that is too narrow.
+    """Writes a table, or a block for each row where the terminal is too narrow.
 
-    Cluster, group and day are said once, above it, where they are the same in all rows.
+    Cluster, group and day stand above it, once, if they are the same in all rows.
     """
     day = _one_day(answer)
     common = {name: answer.rows[0][answer.columns.index(name)] for name in _COMMON if name in answer.columns}
@@ -41,36 +40,25 @@ def render(answer: Answer, console: Console) -> None:
     heading = [f"{_title(name)} {printable(value, _CELL)}" for name, value in common.items()]
     heading += [f"{day.isoformat()} UTC"] if day is not None else []
     if heading:
-        console.print(Text(", ".join(heading), style="dim"), soft_wrap=True)
+        write(console, ", ".join(heading), "dim")
     indices = [index for index, name in enumerate(answer.columns) if name not in common]
-    names = [answer.columns[index] for index in indices]
-    columns = Columns(
-        [_alignment(answer, index) + _title(answer.columns[index]) for index in indices],
-        console.width if console.is_terminal else None,
-    )
+    columns = Columns([_alignment(answer, index) + _title(answer.columns[index]) for index in indices], console)
     cells = [[_cell(answer.columns[index], row[index], day) for index in indices] for row in answer.rows]
     for row in cells:
         columns.add(*row)
-    if columns.fits_when_cut:
-        for line in columns.lines():
-            console.print(line, soft_wrap=True)
-    else:
-        _blocks(names, cells, console)
-
-
-def _blocks(names: Sequence[str], cells: Sequence[Sequence[str]], console: Console) -> None:
-    """One line per column that has something to say."""
-    titles = list(map(_title, names))
-    width = max(map(len, titles))
+    if columns.fits(cut=True):
+        columns.write()
+        return
+    width = max(map(len, columns.names))
     for number, row in enumerate(cells, 1):
-        console.print(Text(f"{number}.", style="bold"), soft_wrap=True)
-        for title, cell in zip(titles, row, strict=True):
+        write(console, f"{number}.", "bold")
+        for title, cell in zip(columns.names, row, strict=True):
             if cell != "-":
-                console.print(Text(f"  {title:<{width}}  {cell}"), soft_wrap=True)
+                write(console, f"  {title:<{width}}  {cell}")
 
 
 def to_csv(answer: Answer) -> str:
-    """With names in the first line. Nothing in it is taken for a formula, and nothing moves a terminal's cursor."""
+    """Names, then rows. No cell is read as a formula, and none moves a terminal's cursor."""
     lines = [",".join(answer.columns), *(",".join(map(_csv_cell, row)) for row in answer.rows)]
     return "".join(f"{line}\n" for line in lines)
 
@@ -88,13 +76,13 @@ def _csv_cell(value: Any) -> str:
 
 
 def _one_day(answer: Answer) -> Any:
-    """The day of all times, if there is one: then it need not be repeated."""
+    """The day, if all times are of one day."""
     days = {value.date() for row in answer.rows for value in row if isinstance(value, datetime)}
     return days.pop() if len(days) == 1 else None
 
 
 def _title(name: str) -> str:
-    """A column's name as a person reads it. A unit is with every figure."""
+    """A column's name as a person reads it, without a unit: each cell has its unit."""
     if name == "unavailable_partition_ms":
         return "time lost"
     for long, short in _SHORTER.items():
@@ -103,7 +91,7 @@ def _title(name: str) -> str:
 
 
 def _alignment(answer: Answer, index: int) -> str:
-    """How `Columns` is told to align a column: numbers right; texts may be cut where there is no room."""
+    """The prefix of a name in `Columns`: numbers are aligned right, texts may be cut."""
     values = [row[index] for row in answer.rows if row[index] is not None]
     if values and all(isinstance(value, (int, float)) for value in values):
         return ">"

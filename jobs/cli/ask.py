@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Final
 
 import click
 from rich.console import Console
-from rich.text import Text
 
 from jobs.cli.columns import Columns
 from jobs.cli.terminal import stdout, write
@@ -113,12 +112,11 @@ def _list_questions(console: Console) -> None:
     names = questions.names()
     everyday = [name for name in names if name not in questions.FIFTEEN]
     for title, block in (("Every day", everyday), ("What users ask most", names[len(everyday) :])):
-        columns = Columns(("name", "~question"), console.width if console.is_terminal else None)
+        columns = Columns(("name", "~question"), console)
         for name in block:
             columns.add(name, questions.load(name).question)
         write(console, title, "bold")
-        for line in list(columns.lines())[1:]:
-            write(console, Text("  ").append(line))
+        columns.write(indent="  ", names=False)
         write(console)
     write(console, "rebalance ask NAME --lakehouse DIR answers one; rebalance ask NAME --show prints its SQL and parameters")
 

@@ -2,81 +2,72 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Sequence
 from typing import Final
 
 from rich.cells import cell_len, set_cell_size
-from rich.text import Text
+from rich.console import Console
+
+from jobs.cli.terminal import write
 
 _GAP: Final = "  "
-_LEAST: Final = 8  # columns that a shrunk one keeps
+_LEAST: Final = 8  # width that a shrunk column keeps
 
 
-@dataclass
 class Columns:
-    """Rows under column names: `>Name` is aligned right, `~Name` may be cut when there is no room."""
+    """Rows under column names: `>Name` is aligned right, `~Name` may be cut when there is no room.
 
-    names: Sequence[str]
-    width: int | None = None  # of the terminal; None: as wide as it gets
-    _lines: list[Sequence[str] | str] = field(default_factory=list)
+    Only a terminal has a width; elsewhere lines are as wide as they need to be.
+    """
+
+    def __init__(self, names: Sequence[str], console: Console) -> None:
+        self.names = [name.lstrip(">~") for name in names]
+        self._right = [name.startswith(">") for name in names]
+        self._shrinkable = [index for index, name in enumerate(names) if name.startswith("~")]
+        self._console = console
+        self._width = console.width if console.is_terminal else None
+        self._widths = [cell_len(name) for name in self.names]
+        self._lines: list[Sequence[str] | str] = []
 
     def add(self, *cells: str) -> None:
-        """A row."""
+        """Adds a row."""
         self._lines.append(cells)
+        self._widths = [max(width, cell_len(cell)) for width, cell in zip(self._widths, cells, strict=True)]
 
     def heading(self, text: str) -> None:
-        """A line of its own, on which column widths do not depend."""
+        """Adds a line that has no columns."""
         self._lines.append(text)
 
-    def lines(self) -> Iterator[Text]:
-        """All lines, the names first."""
-        titles = [name.lstrip(">~") for name in self.names]
-        widths = self._fitted(self._natural())
-        yield Text(self._aligned(titles, widths), style="dim underline" if self.width else "")
+    def fits(self, *, cut: bool = False) -> bool:
+        """Whether the rows fit the terminal as they are, or with cells cut that may be cut."""
+        return self._width is None or _total(self._shrunk() if cut else self._widths) <= self._width
+
+    def write(self, *, indent: str = "", names: bool = True) -> None:
+        """Writes all lines, the names first."""
+        widths = self._shrunk()
+        if names:
+            write(self._console, indent + self._aligned(self.names, widths), "dim underline" if self._width else "")
         for line in self._lines:
             if isinstance(line, str):
-                yield Text(line if self.width is None else _cut(line, self.width), style="bold")
+                write(self._console, line if self._width is None else _cut(line, self._width), "bold")
             else:
-                yield Text(self._aligned(line, widths))
+                write(self._console, indent + self._aligned(line, widths))
 
-    @property
-    def fits(self) -> bool:
-        """Whether nothing has to be cut."""
-        return self.width is None or _total(self._natural()) <= self.width
-
-    @property
-    def fits_when_cut(self) -> bool:
-        """Whether every column that may not be cut has its room, and each of the others something to show."""
-        return self.width is None or _total(self._fitted(self._natural())) <= self.width
-
-    def _natural(self) -> list[int]:
-        rows = [line for line in self._lines if not isinstance(line, str)]
-        return [
-            max(cell_len(name.lstrip(">~")), *(cell_len(row[index]) for row in rows)) if rows else cell_len(name)
-            for index, name in enumerate(self.names)
-        ]
-
-    def _fitted(self, widths: list[int]) -> list[int]:
-        """Takes what is too much from the columns that may be cut, the widest first."""
-        if self.width is None:
-            return widths
-        over = _total(widths) - self.width
-        shrinkable = [index for index, name in enumerate(self.names) if name.startswith("~")]
-        while over > 0 and any(widths[index] > _LEAST for index in shrinkable):
-            widest = max(shrinkable, key=lambda index: widths[index])
-            widths[widest] -= 1
-            over -= 1
+    def _shrunk(self) -> list[int]:
+        """Widths that fit the terminal, as far as possible: columns that may be cut give up the excess, the widest first."""
+        widths = list(self._widths)
+        while self._width is not None and _total(widths) > self._width and any(widths[index] > _LEAST for index in self._shrinkable):
+            widths[max(self._shrinkable, key=widths.__getitem__)] -= 1
         return widths
 
     def _aligned(self, cells: Sequence[str], widths: Sequence[int]) -> str:
         shown = []
-        for name, cell, width in zip(self.names, cells, widths, strict=True):
+        for cell, width, right in zip(cells, widths, self._right, strict=True):
             text = _cut(cell, width)
             padding = " " * (width - cell_len(text))
-            shown.append(padding + text if name.startswith(">") else text + padding)
+            shown.append(padding + text if right else text + padding)
         line = _GAP.join(shown).rstrip()
-        return line if self.width is None else _cut(line, self.width)
+        return line if self._width is None else _cut(line, self._width)
 
 
 def _total(widths: Sequence[int]) -> int:

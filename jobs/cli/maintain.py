@@ -49,11 +49,10 @@ def maintain(lakehouse: Path, *, keep: timedelta | None, keep_events: timedelta 
     policy = Policy(keep, keep_events, grace)
     with console.status("") as status:
         done = list(maintain_tables(lakehouse, policy, now=datetime.now(timezone.utc), dry_run=dry_run, show=status.update))
-    columns = Columns(_COLUMNS)
+    columns = Columns(_COLUMNS, console)
     for table in done:
         columns.add(*_cells(table))
-    for line in columns.lines():
-        write(console, line)
+    columns.write()
     for table in done:
         if table.left_alone:
             write(console, f"{table.table} was left alone: {table.left_alone}")

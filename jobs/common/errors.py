@@ -1,4 +1,4 @@
-"""What may go wrong in a way that a user can do something about. The command line shows these in one line."""
+"""Errors that a user can do something about. The command line shows each in one line."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ class SettingsError(UserError, ValueError):
 
 
 class LakehouseError(UserError):
-    """No lakehouse where one was expected."""
+    """The lakehouse does not exist or cannot be read."""
 
 
 class MissingTableError(LakehouseError):
@@ -22,7 +22,7 @@ class MissingTableError(LakehouseError):
 
 
 class QuestionError(UserError):
-    """A question that is not known, or is asked what it does not take."""
+    """There is no such question, or it has no such parameter or value."""
 
 
 class EvidenceError(UserError):

@@ -1,4 +1,4 @@
-"""The innermost reason of an error, for one line to the user."""
+"""Finds the innermost reason of an error."""
 
 from __future__ import annotations
 

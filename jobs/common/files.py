@@ -1,4 +1,4 @@
-"""Files that are there as a whole or not at all, whenever the process ends or the power fails."""
+"""Writes files that exist completely or not at all, whenever the process ends or the power fails."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def write_whole(path: Path, data: bytes) -> None:
 
 
 def sync(path: Path) -> None:
-    """Makes a file, or what a folder lists, last."""
+    """Makes the content of a file, or the list of a folder, survive a power failure."""
     descriptor = os.open(path, os.O_RDONLY)
     try:
         os.fsync(descriptor)

@@ -1,4 +1,4 @@
-"""Ctrl-C and SIGTERM as a request to stop, which is looked at between two steps."""
+"""Turns Ctrl-C and SIGTERM into a request to stop, which the program checks between two steps."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _SIGNALS: Final = (signal.SIGINT, signal.SIGTERM)
 
 
 class Interrupts:
-    """While in it, the first signal is only remembered; a second one does what it always does."""
+    """A context in which the first signal is only remembered. A second signal does what it always does."""
 
     def __init__(self) -> None:
         self.signal: int | None = None
@@ -34,12 +34,12 @@ class Interrupts:
         return self.signal is not None
 
     def install(self) -> None:
-        """Takes the signals (again)."""
+        """Installs the handlers, again if another program has replaced them."""
         if self._previous and self.signal is None:
             for number in _SIGNALS:
                 signal.signal(number, self._remember)
 
-    def _remember(self, number: int, frame: FrameType | None) -> None:  # noqa: ARG002 - what a handler gets
+    def _remember(self, number: int, frame: FrameType | None) -> None:  # noqa: ARG002 - the signature of a handler
         self.signal = number
         self._restore()
 

@@ -23,7 +23,7 @@ _ADVICE: Final = (
 
 
 def java_program() -> str:
-    """The `java` to start: that of JAVA_HOME, else the one on the PATH."""
+    """The `java` of JAVA_HOME, else the one on the PATH."""
     home = os.environ.get("JAVA_HOME")
     return str(Path(home) / "bin" / "java") if home else "java"
 

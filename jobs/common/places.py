@@ -12,16 +12,16 @@ COORDINATES: Final = (
     # Not 4.0.5 as Spark itself: spark-token-provider-kafka-0-10, which it needs, resolves up to 4.0.0 only.
     "org.apache.spark:spark-sql-kafka-0-10_2.13:4.0.0",
 )
-"""As `spark-submit --packages` takes them, joined with commas."""
+"""For `spark-submit --packages`, joined with commas."""
 
-# Kafka logs through SLF4J 1; its own distribution brings these two along.
+# Kafka logs through SLF4J 1; its own distribution contains these two.
 _LOG4J: Final = ("org.apache.logging.log4j:log4j-slf4j-impl:2.25.3", "org.apache.logging.log4j:log4j-core:2.25.3")
 
 KAFKA_VERSION: Final = "4.2.0"
 KAFKA_COORDINATES: Final = (f"org.apache.kafka:kafka_2.13:{KAFKA_VERSION}", *_LOG4J)
 """A whole broker, for tests and demonstrations (jobs/demo/local_broker.py)."""
 OTHER_KAFKA: Final = {"3.9.1": ("org.apache.kafka:kafka_2.13:3.9.1", *_LOG4J)}
-"""The same of other releases, which nobody has to have."""
+"""The same of other releases, which are optional."""
 
 PROJECT: Final = Path(__file__).resolve().parents[2]
 

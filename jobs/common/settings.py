@@ -1,7 +1,7 @@
-"""Settings of a run: defaults, then the TOML file of `--config`, then the command line. Parsed and checked once, here.
+"""Reads the settings of a run: defaults, then the TOML file of `--config`, then the command line. They are checked once, here.
 
 [pipeline]
-timezone = "UTC"          # of every cluster that is not named below
+timezone = "UTC"          # for every cluster that is not listed below
 lateness_ms = 5000
 shards = 50
 slice_lines = 100000

@@ -1,6 +1,6 @@
-"""Text from logs, made safe and short for a terminal.
+"""Makes text from logs safe and short for a terminal.
 
-Group, client and member ids are whatever a client sent: escape sequences, newlines, right-to-left marks, 100 kB.
+Group, client and member ids are whatever a client sent: escape sequences, newlines, right-to-left marks, 100 kB of text.
 """
 
 from __future__ import annotations
@@ -11,13 +11,13 @@ from typing import Final
 
 _UUID: Final = re.compile(r"([0-9a-fA-F]{8})-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{12}$")
 _ELLIPSIS: Final = "…"
-_MARKS: Final = 2  # combining ones on a letter: no script needs more, and towers of them cover other lines
+_MARKS: Final = 2  # combining marks on a letter: no script needs more, and a tower of them covers other lines
 _UNSEEN: Final = re.compile("[\u034f\u115f\u1160\u17b4\u17b5\u180b-\u180f\u2800\u3164\ufe00-\ufe0f\uffa0\U000e0100-\U000e01ef]")
-"""What Unicode calls a letter, mark or symbol, and shows as nothing. Two names that differ in these look alike."""
+"""Characters that Unicode classes as letters, marks or symbols but that show as nothing. Names that differ only in these look alike."""
 
 
 def printable(text: str | None, limit: int = 200) -> str:
-    """`text` with everything invisible or active shown as an escape, cut after `limit` characters."""
+    """`text` with everything invisible or active as an escape, cut after `limit` characters."""
     if not text:
         return ""
     shown = _escaped(text[: limit + 1])
@@ -28,7 +28,7 @@ def _escaped(text: str) -> str:
     if text.isascii() and text.isprintable():
         return text
     shown: list[str] = []
-    marks = _MARKS  # a first mark would go on whatever we write before it
+    marks = _MARKS  # a mark at the beginning would join whatever stands before the text
     for c in text:
         marks = marks + 1 if unicodedata.category(c).startswith("M") else 0
         # isprintable is false for control and format characters (bidirectional marks too), surrogates and odd blanks.
@@ -38,7 +38,7 @@ def _escaped(text: str) -> str:
 
 
 def short_member(member_id: str | None) -> str:
-    """What tells a member from its neighbours: the first part of the UUID at its end, else the end itself."""
+    """The part of a member id that differs between members: the first part of the UUID at its end, else the end itself."""
     if not member_id:
         return ""
     if match := _UUID.search(member_id[-40:]):
@@ -47,7 +47,7 @@ def short_member(member_id: str | None) -> str:
 
 
 def who(client_id: str | None, host: str | None, member_id: str | None, instance_id: str | None = None) -> str:
-    """A client as a person names it: client id, host, which of its members; its static name where it has one."""
+    """A client as a person names it: client id, static name if it has one, host, and which of its members."""
     name = printable(client_id, 40)
     place = "@" + printable(host.removeprefix("/"), 40) if host else ""
     static = f"={printable(instance_id, 30)}" if instance_id and instance_id != client_id else ""

@@ -26,7 +26,7 @@ LAYOUT_VERSION: Final = 1
 BEFORE: Final = ".before-model-"
 """Added to the name of a lakehouse when another takes its place, before the version of the model that made the other."""
 
-_URL: Final = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+:(?=/)")  # as Path leaves it, which takes two slashes for one
+_URL: Final = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+:(?=/)")  # Path turns the two slashes of a URL into one
 _INPUTS_KEPT: Final = 16
 
 
@@ -63,7 +63,7 @@ class Lakehouse:
 
 @contextmanager
 def opened(folder: Path, settings: Settings, *, replaying: bool = False) -> Iterator[Lakehouse]:
-    """The lakehouse, new or continued, for this process alone. `replaying`: it is one that `rebalance replay` makes."""
+    """Opens the lakehouse, new or continued, for this process alone. `replaying`: `rebalance replay` makes it."""
     lakehouse = Lakehouse(folder)
     if not folder.exists() and (before := sorted(folder.parent.glob(f"{folder.name}{BEFORE}*"))):
         raise UserError(f"{folder} is not there but {before[0]} is: repeat the `rebalance replay --swap` that was cut short")

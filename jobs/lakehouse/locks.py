@@ -1,6 +1,6 @@
-"""Locks of files of a lakehouse: who works in it, who maintains it.
+"""Locks of files of a lakehouse: one process works in it, one maintains it. A lock ends with its process, however that ends.
 
-They end with the process that holds them, however it ends.
+The package `filelock` does not fit: its shared locks are SQLite files, which other versions of this program would not respect.
 """
 
 from __future__ import annotations
@@ -16,39 +16,29 @@ from typing import Final
 from jobs.common.errors import LakehouseError, UserError
 
 _LOCK_SECONDS: Final = 0.5
-"""How long to try: `is_held` may have the lock, for a moment."""
+"""How long to try: `is_held` takes the lock for a moment."""
 
 
 @contextmanager
 def held(path: Path, busy: str, *, shared: bool = False) -> Iterator[None]:
-    """The lock. UserError with the text `busy`: somebody else has it. `shared`: others who share it may have it too."""
+    """Holds the lock, alone or `shared` with others. UserError with the text `busy`: another process holds it."""
     try:
         descriptor = os.open(path, os.O_RDWR | os.O_CREAT, 0o644)
     except OSError as error:
         raise UserError(f"cannot write to the lakehouse {path.parent}: {error.strerror}") from None
+    deadline = time.monotonic() + _LOCK_SECONDS
     try:
-        if not _locked(descriptor, fcntl.LOCK_SH if shared else fcntl.LOCK_EX):
-            raise UserError(busy)
+        while not _locked(descriptor, fcntl.LOCK_SH if shared else fcntl.LOCK_EX):
+            if time.monotonic() > deadline:
+                raise UserError(busy)
+            time.sleep(0.05)
         yield
     finally:
         os.close(descriptor)
 
 
-def _locked(descriptor: int, kind: int) -> bool:
-    deadline = time.monotonic() + _LOCK_SECONDS
-    while True:
-        try:
-            fcntl.flock(descriptor, kind | fcntl.LOCK_NB)
-        except BlockingIOError:  # noqa: PERF203
-            if time.monotonic() > deadline:
-                return False
-            time.sleep(0.05)
-        else:
-            return True
-
-
 def is_held(path: Path) -> bool:
-    """Whether a process holds a lock. LakehouseError: that cannot be told."""
+    """Whether a process holds a lock. LakehouseError: the file cannot be read."""
     try:
         descriptor = os.open(path, os.O_RDONLY)
     except FileNotFoundError:
@@ -56,19 +46,24 @@ def is_held(path: Path) -> bool:
     except OSError as error:
         raise LakehouseError(f"cannot read {path}: {error.strerror}") from None
     try:
-        fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return True
+        return not _locked(descriptor, fcntl.LOCK_SH)
     finally:
-        os.close(descriptor)  # and with it the lock, if we got it
-    return False
+        os.close(descriptor)  # releases the lock, if it was free
+
+
+def _locked(descriptor: int, kind: int) -> bool:
+    try:
+        fcntl.flock(descriptor, kind | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    return True
 
 
 @contextmanager
 def free_of_jvm(path: Path, busy: str) -> Iterator[None]:
-    """Keeps the JVMs of `hold_in_jvm` out. UserError with the text `busy`: one is still at work, its Python process gone or not.
+    """Keeps out JVMs that lock the file (jobs/pipeline/jvm.py). UserError with the text `busy`: one still works, maybe without its Python.
 
-    Java's locks are those of fcntl, which end when this process closes the file, whoever in it does: so nobody else here may open it.
+    Java's locks are those of fcntl. They end when any part of this process closes the file, so nothing else here may open it.
     """
     with path.open("r+b") as file:
         try:

@@ -1,9 +1,8 @@
-"""Puts a lakehouse that was made by replay in the place of the old one, so that `rebalance run` goes on with it.
+"""Puts a lakehouse that replay made in the place of the old one, so that `rebalance run` continues in it.
 
-What is not made of the events is carried over: the checkpoints of ingest, the spool, what was captured, the account of all lines. Then
-the two folders change their names: at once where the system can do that, else one after the other. A marker in the new one
-(_checkpoints/replay.json) says what is under way, until all is done; while it is there no run begins, and the same
-command finishes what was cut short.
+First it carries over what replay does not make from events: the checkpoints of ingest, the spool, captured records, the account of all
+lines. Then the two folders swap their names, in one step where the system can do that, else in two. A marker in the new lakehouse
+(_checkpoints/replay.json) says how far the swap is. While it exists no run begins, and the same command finishes an interrupted swap.
 """
 
 from __future__ import annotations
@@ -32,14 +31,14 @@ _RENAME_EXCHANGE: Final = 2
 
 @dataclass(frozen=True)
 class Marker:
-    """What a lakehouse is made of, and what is to be swapped, once that has begun."""
+    """The lakehouse that a replay reads, and what it will be called once the swap has begun."""
 
     source: str
-    before: str = ""  # what the old lakehouse will be called
+    before: str = ""
 
     @classmethod
     def read(cls, house: Lakehouse) -> Marker | None:
-        """None: the lakehouse is not made by replay, or is done."""
+        """None: replay does not make this lakehouse, or has finished it."""
         try:
             entry: Any = json.loads(house.replay.read_text(encoding="utf-8"))
             return cls(str(entry["from"]), str(entry["before"]))
@@ -54,34 +53,37 @@ class Marker:
 
 
 def check(old: Path, new: Path) -> None:
-    """UserError: the two cannot change places."""
+    """UserError: the two folders cannot be swapped."""
     if old.is_symlink() or new.is_symlink():
         raise UserError("--swap renames folders: name the folders themselves, not symbolic links to them")
     beside = new if new.exists() else new.resolve().parent
     if not beside.exists() or old.stat().st_dev != beside.stat().st_dev:
-        raise UserError(f"{old} and {new} are on different file systems and cannot change places: make the new one beside the old one")
+        raise UserError(f"{old} and {new} are on different file systems and cannot be swapped: make the new one beside the old one")
     if before_of(old).exists():
-        raise UserError(f"{before_of(old)} is there from an earlier swap: delete it or give it another name")
+        raise UserError(f"{before_of(old)} is left from an earlier swap: delete or rename it")
 
 
 def before_of(old: Path) -> Path:
-    """What the old lakehouse is called afterwards."""
+    """What the old lakehouse is called after the swap."""
     return old.with_name(f"{old.name}{BEFORE}{MODEL_VERSION}")
 
 
 def carry_over(old: Lakehouse, new: Lakehouse, made: Collection[str]) -> None:
-    """Copies all that is not `made` of the events, the tables of these names. May be cut short and called again."""
-    for path in sorted((old.folder / "_checkpoints").iterdir()):
-        if path.name not in _NOT_CARRIED:
-            _copy(path, new.folder / "_checkpoints" / path.name)
-    tables = sorted(path.parent.name for path in old.folder.glob("*/_delta_log") if path.parent.name not in made)
-    for name in (*_FOLDERS, *tables):
-        if (old.folder / name).exists():
-            _copy(old.folder / name, new.folder / name)
+    """Copies everything but the tables `made` from events. May be interrupted and called again."""
+    checkpoints = [path for path in (old.folder / "_checkpoints").iterdir() if path.name not in _NOT_CARRIED]
+    tables = [path.parent for path in old.folder.glob("*/_delta_log") if path.parent.name not in made]
+    folders = [path for name in _FOLDERS if (path := old.folder / name).exists()]
+    for source in sorted((*checkpoints, *tables, *folders)):
+        target = new.folder / source.relative_to(old.folder)
+        if source.is_dir():
+            shutil.rmtree(target, ignore_errors=True)
+            shutil.copytree(source, target)
+        else:
+            shutil.copy2(source, target)
 
 
 def swap(old: Path, new: Path) -> Path:
-    """Lets the folders change places. Where the old lakehouse is now. Both must be locked by this process."""
+    """Swaps the folders; returns where the old lakehouse is now. This process must have locked both."""
     before = before_of(old)
     Marker(str(old.resolve()), str(before.resolve())).write(Lakehouse(new))
     if not exchange(new, old):
@@ -91,10 +93,9 @@ def swap(old: Path, new: Path) -> Path:
 
 
 def resume(old: Path, new: Path) -> Path | None:
-    """Finishes a swap that was cut short after it had begun. Where the old lakehouse is now; None: there is nothing to finish."""
+    """Finishes an interrupted swap; returns where the old lakehouse is now. None: there is nothing to finish."""
     marker = Marker.read(Lakehouse(old))
-    if marker is None and not old.exists():
-        # Between the two renames.
+    if marker is None and not old.exists():  # interrupted between the two renames
         marker = Marker.read(Lakehouse(new))
         if marker is None or not marker.before or Path(marker.source) != old.resolve():
             return None
@@ -106,7 +107,7 @@ def resume(old: Path, new: Path) -> Path | None:
 
 
 def exchange(one: Path, other: Path) -> bool:
-    """Lets two folders change their names at once. False: this system cannot; nothing was done."""
+    """Swaps the names of two folders in one step. False: this system cannot; nothing was done."""
     if sys.platform != "linux":
         return False
     try:
@@ -117,16 +118,7 @@ def exchange(one: Path, other: Path) -> bool:
 
 
 def _finish(old: Path, new: Path, before: Path) -> Path:
-    if new.exists():  # after an exchange: the old lakehouse has the name of the new one
+    if new.exists():  # after an exchange, the old lakehouse has the name of the new one
         new.rename(before)
     Lakehouse(old).replay.unlink()
     return before
-
-
-def _copy(source: Path, target: Path) -> None:
-    """A file or a folder in the place of what is there."""
-    if source.is_dir():
-        shutil.rmtree(target, ignore_errors=True)
-        shutil.copytree(source, target)
-    else:
-        shutil.copy2(source, target)

@@ -1,7 +1,7 @@
-"""Appending to the lakehouse's Delta tables, exactly once per (application, version).
+"""Appends to the Delta tables, exactly once for each application and version.
 
-A batch that is run again after a crash finds its version in the table's log and changes nothing: `SetTransaction` of the Delta
-protocol. Written by delta-rs, a commit takes milliseconds; by Spark it is most of a second.
+A batch that runs again after a crash finds its version in the table's log and changes nothing (`SetTransaction` of the Delta protocol).
+delta-rs commits in milliseconds; Spark takes most of a second.
 """
 
 from __future__ import annotations
@@ -16,11 +16,11 @@ from deltalake.schema import Schema
 from pyspark.sql.types import StructType
 
 _CONFIGURATION: Final = {
-    # A checkpoint of the log costs Spark two seconds, reading a hundred small commits costs less.
+    # Spark takes two seconds for a checkpoint of the log, and less to read a hundred small commits.
     "delta.checkpointInterval": "100",
-    # Statistics of the first columns suffice to skip files: cluster, broker, time, group.
+    # Readers skip files by the statistics of the first columns: cluster, broker, time, group.
     "delta.dataSkippingNumIndexedCols": "9",
-    # Track reads group_events commit by commit, however far it is behind: `rebalance maintain`, which looks where it is, tidies the log.
+    # Only `rebalance maintain` deletes old commits: it knows which of them track has still to read.
     "delta.logRetentionDuration": "interval 3650 days",
 }
 ONE_FILE: Final = 1 << 40
@@ -33,14 +33,14 @@ def table_path(lakehouse: Path, name: str) -> Path:
 
 
 def for_spark(path: Path) -> str:
-    """A path of this machine's file system, for Spark: a cluster's default may be another one, such as HDFS."""
+    """A path on this machine, for Spark, whose default file system may be another one, such as HDFS."""
     return f"file://{path.absolute()}"
 
 
 def ensure_table(lakehouse: Path, name: str, schema: StructType, configuration: Mapping[str, str] = _CONFIGURATION) -> Path:
-    """Create an empty table with column comments, or add the columns that an older version made it without. Its folder.
+    """Creates an empty table with column comments, or adds the columns that a table of an older version lacks; returns its folder.
 
-    `configuration`: Delta's properties of a new one.
+    `configuration`: Delta's properties of a new table.
     """
     path = table_path(lakehouse, name)
     wanted = Schema.from_json(schema.json())
@@ -60,9 +60,9 @@ def last_version(path: Path, app_id: str) -> int | None:
 
 
 def append(path: Path, rows: pa.Table, app_id: str, version: int) -> bool:
-    """Append as one file unless this version was written before. Whether it was written now.
+    """Appends the rows as one file unless this version was written before; returns whether it wrote.
 
-    Track reads so many files a batch, and whole commits only if a commit is a file: a clock must not overtake the events before it.
+    Track reads a number of files per batch, and whole commits only if a commit is one file: a clock must not overtake the events before it.
     """
     table = DeltaTable(str(path))
     done = table.transaction_version(app_id)
