@@ -40,10 +40,10 @@ class LoggedSimulation(Simulation):
         super().__init__(config, applications)
 
     def _handle(self, connection: Connection) -> None:
-        request = self._lines[connection][0]
+        request = self._unanswered[connection][0]
         if isinstance(request, JoinGroup):  # two clients may use one instance id, but no member id comes twice
             request = request._replace(fresh_member_id=f"{request.instance_id or request.client_id}-{len(self._tickets)}")
-            self._lines[connection][0] = request
+            self._unanswered[connection][0] = request
         self._asked[len(self._tickets)] = (self.now_ms, connection, request)
         super()._handle(connection)
 

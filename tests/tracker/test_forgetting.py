@@ -66,3 +66,13 @@ def test_after_a_month_the_name_is_a_new_groups_whether_the_old_one_was_forgotte
     in_turn = play([[*before, *story.heard(70_000)], [clock(later_ms - 60_000)], [*after, *heard]], snapshot=True)
     assert [row.values for row in in_turn] == [row.values for row in at_once]
     assert [row["generation"] for row in table(at_once, "rebalances")] == told
+
+
+def test_a_group_whose_next_line_waits_is_kept_until_that_is_read():
+    shard = Shard()
+    first = lived(Story(), 0, "a-1")
+    shard.observe([*first.events, *first.heard(120_000)])
+    again = Story()
+    again.at(MONTH_MS + 200_000).id_issued("b-1")
+    assert shard.observe([*again.events, clock(MONTH_MS + 200_001)]) == []
+    assert shard.summary()[:2] == (1, 1)
