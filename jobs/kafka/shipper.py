@@ -252,7 +252,7 @@ def label_of(stream: Stream) -> str:
 
 def _at_end(stream: Stream) -> bool:
     """Whether the last look found a log read to its end, without even half a line left."""
-    return stream.file is not None and stream.seen == stream.signature
+    return stream.file is not None and stream.read_whole == stream.signature
 
 
 def _unused(label: str, broker: str, taken: set[tuple[str, str]]) -> str:

@@ -64,18 +64,18 @@ class BrokerJudge(LineJudge):
         """Keeps requests of group APIs, lines of the group coordinator, and damaged lines."""
         if fault:
             return fault
-        found = line.find(_REQUEST, LENGTH, _REQUEST_WITHIN)
-        if found < 0:
+        offset = line.find(_REQUEST, LENGTH, _REQUEST_WITHIN)
+        if offset < 0:
             return self._no_request(line)
         self.mark.requests += 1
         self.mark.after_other = False
-        start = line.find(_API, found) + _API_LENGTH
+        start = line.find(_API, offset) + _API_LENGTH
         name = line[start : line.find(b'"', start)]
         if name in GROUP_APIS:
             return ""
-        if name in _OTHER_APIS and line.find(_REQUEST, found + 1) < 0:
+        if name in _OTHER_APIS and line.find(_REQUEST, offset + 1) < 0:
             return None
-        return _unusual_request(line, found)
+        return _unusual_request(line, offset)
 
     def _no_request(self, line: bytes) -> str | None:
         mark = self.mark
@@ -107,19 +107,19 @@ class BrokerJudge(LineJudge):
         return NO_TIMESTAMP if _STACK_TRACE.match(line) is None and _is_coordinator(line) else ""
 
 
-def _unusual_request(line: bytes, found: int) -> str | None:
-    """Judges a request of no known API that starts at `found`: None to skip it, "" to keep it, else its fault."""
-    if line.find(_REQUEST, found + 1) > 0:
+def _unusual_request(line: bytes, offset: int) -> str | None:
+    """Judges a request of no known API that starts at `offset`: None to skip it, "" to keep it, else its fault."""
+    if line.find(_REQUEST, offset + 1) > 0:
         return ""  # two lines in one: one of them was cut
-    start = line.find(_API, found)
+    start = line.find(_API, offset)
     if start < 0:
-        old = _OLD_REQUEST.match(line, found)  # text, before Kafka 2.8
+        old = _OLD_REQUEST.match(line, offset)  # text, before Kafka 2.8
         return None if old is not None and old[1] not in GROUP_APIS else ""
     start += _API_LENGTH
     end = line.find(b'"', start, start + _API_NAME_WITHIN)
     if end < 0 or _API_NAME.fullmatch(line, start, end) is None:
         return BAD_API_NAME
-    key = _API_KEY.search(line, found, start)
+    key = _API_KEY.search(line, offset, start)
     return BAD_API_NAME if key is not None and key[1] in _KEYS else None
 
 

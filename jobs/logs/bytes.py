@@ -1,6 +1,6 @@
 """Reads the bytes of a log file, plain or gzip, and recognises a log again after it was rotated.
 
-gzip is told by the file's first bytes, not by its name. A damaged file never raises: it ends early and says why.
+The first bytes of a file tell whether it is gzip, not its name. A damaged file never raises: it ends early, and `damage` says why.
 """
 
 from __future__ import annotations
@@ -36,34 +36,34 @@ NO_FILE: Final = Signature(-1, -1)
 
 
 class LogBytes:
-    """The uncompressed bytes of one file, from the start. This one stands for a file that is not there."""
+    """The uncompressed bytes of one file, from the start. An object of the base class stands for a file that does not exist."""
 
     def __init__(self) -> None:
         self.damage = ""  # why nothing follows, if that is not simply the end of the file
         self.signature = NO_FILE  # of the file when it was opened
 
     def head(self) -> bytes:
-        """The first HEAD_BYTES, or all there is; moves nothing. Of a file that cannot be read, as it lies on disk."""
+        """The first HEAD_BYTES, or all there is; does not move. A file that cannot be decompressed gives its bytes on disk."""
         return b""
 
     def read(self, size: int) -> bytes:  # noqa: ARG002
-        """At most about `size` bytes; empty when there are no more for now."""
+        """At most about `size` bytes; empty if there are no more for now."""
         return b""
 
     def skip(self, size: int) -> bool:  # noqa: ARG002
-        """Moves on by `size` bytes; False if there are not that many."""
+        """Moves on by `size` bytes; False if there are fewer."""
         return False
 
     def file_position(self) -> int:
-        """Bytes of the file itself read so far: for progress."""
+        """Bytes of the file on disk that were read so far: for progress."""
         return 0
 
     def close(self) -> None:
-        """Lets go of the file."""
+        """Closes the file."""
 
 
 def open_log(path: Path) -> LogBytes:
-    """Opens a log by what is in it."""
+    """Opens a log in the format that its first bytes show."""
     file = os.open(path, os.O_RDONLY | getattr(os, "O_CLOEXEC", 0))
     magic = os.pread(file, _MAGIC_BYTES, 0)
     if magic.startswith(_GZIP_MAGIC):
@@ -75,7 +75,7 @@ def open_log(path: Path) -> LogBytes:
 
 
 class PlainBytes(LogBytes):
-    """A file that is what it is."""
+    """A file that is not compressed."""
 
     def __init__(self, file: int) -> None:
         super().__init__()
@@ -84,7 +84,7 @@ class PlainBytes(LogBytes):
         self.signature = _signature(file)
 
     def head(self) -> bytes:
-        """As it lies on disk."""
+        """The first bytes on disk."""
         return os.pread(self._file, HEAD_BYTES, 0)
 
     def read(self, size: int) -> bytes:
@@ -110,7 +110,7 @@ class PlainBytes(LogBytes):
 
 
 class UnreadableBytes(PlainBytes):
-    """A file of which only its kind is known: one complaint, no content."""
+    """A file in an unsupported format: it has a damage and no content."""
 
     def __init__(self, file: int, damage: str) -> None:
         super().__init__(file)
@@ -135,7 +135,7 @@ class GzipBytes(PlainBytes):
         self._in_member = False
 
     def head(self) -> bytes:
-        """Decompressed, of a second pass."""
+        """The first bytes, decompressed in a second pass."""
         again, head = GzipBytes(self._file), b""
         while len(head) < HEAD_BYTES and (data := again.read(HEAD_BYTES - len(head))):
             head += data
@@ -173,7 +173,6 @@ class GzipBytes(PlainBytes):
 
     def skip(self, size: int) -> bool:
         """Decompresses and forgets."""
-        """Decompresses and forgets."""
         while size > 0:
             data = self.read(min(size, 1 << 20))
             if not data:
@@ -183,14 +182,14 @@ class GzipBytes(PlainBytes):
 
 
 class Fingerprint(NamedTuple):
-    """Tells a log by how it begins, wherever it was moved and however it was compressed since."""
+    """Identifies a log by how it begins, wherever it was moved and however it was compressed since."""
 
     digest: str  # sha256 of the first `size` bytes, hex
     size: int  # at most HEAD_BYTES; less if the log was shorter
 
     @staticmethod
     def of(head: bytes) -> Fingerprint:
-        """That of a log that begins so."""
+        """The fingerprint of a log that begins with `head`."""
         return Fingerprint(hashlib.sha256(head).hexdigest(), len(head))
 
     def fits(self, head: bytes) -> bool:

@@ -20,7 +20,7 @@ _CONTROL_TEXT: Final = {c: f"\\x{c:02x}" for c in _CONTROL}
 _CONTROL_IN_BLOCK: Final = bytes(c for c in _CONTROL if c not in b"\n")
 
 
-def is_plain(block: bytes) -> bool:
+def is_clean(block: bytes) -> bool:
     """Whether a block of lines is clean text with plain line ends: then none of its lines needs a check of its own."""
     return len(block.translate(None, _CONTROL_IN_BLOCK)) == len(block) and is_utf8(block)
 

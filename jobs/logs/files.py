@@ -7,7 +7,7 @@ The folder names carry what the lines do not say. Understood are
 * `INPUT/*.log`, or INPUT a single file: one broker of one cluster, under default names;
 * `clients` in the place of a broker: logs of client applications, `clients/<group>/*.log` where their lines do not name the group.
 
-What lies deeper belongs to the broker above it. Rotated files count: every file whose name has `.log` in it.
+Deeper folders belong to the broker above them. Rotated files count: every file whose name has `.log` in it.
 
 Beside brokers a cluster may have the folders `offsets` and `poll` with files of records (record_judge.py), `*.jsonl[.gz]`.
 """
@@ -47,9 +47,9 @@ class LogFile:
 
 
 def discover(root: Path, *, cluster: str = DEFAULT_CLUSTER, broker: str = DEFAULT_BROKER) -> list[LogFile]:
-    """All broker logs at `root`, a file or a folder, in a fixed order. `cluster` and `broker` name what folders do not.
+    """All broker logs at `root`, a file or a folder, in a fixed order. `cluster` and `broker` are the names where no folder gives one.
 
-    A file that is named directly is a log whatever its name.
+    A file as `root` is a log whatever its name.
     """
     if not root.exists():
         raise FileNotFoundError(f"no such file or folder: {root}")
@@ -57,11 +57,11 @@ def discover(root: Path, *, cluster: str = DEFAULT_CLUSTER, broker: str = DEFAUL
         return [LogFile(cluster, record_source(head_of(root)), file_name_text(root.name), root)]
     if root.is_file():
         return [LogFile(cluster, broker, file_name_text(root.name), root)]
-    found = list(walk(root))
-    folders_with_logs = {parts[0] for parts in found if len(parts) == 2 or parts[0] == CLIENTS}
+    paths = list(walk(root))
+    folders_with_logs = {parts[0] for parts in paths if len(parts) == 2 or parts[0] == CLIENTS}
     own_name = file_name_text(root.resolve().name) or cluster
     files = []
-    for parts in found:
+    for parts in paths:
         if len(parts) == 1:
             names = (cluster, broker)
         elif parts[0] in folders_with_logs:
@@ -81,23 +81,23 @@ def is_log_name(name: str) -> bool:
 
 def walk(root: Path) -> Iterator[tuple[str, ...]]:
     """Paths of log files below `root`, as name parts. Linked folders are followed, each once."""
-    seen: set[str] = set()
+    visited: set[str] = set()
     for folder, folders, names in os.walk(root, followlinks=True):
         real = os.path.realpath(folder)
-        if real in seen:
+        if real in visited:
             folders.clear()
             continue
-        seen.add(real)
+        visited.add(real)
         folders[:] = sorted(f for f in folders if not f.startswith((".", "_")))
         parts = Path(folder).relative_to(root).parts
         for name in names:
-            known = is_log_name(name) or (is_record_file(name) and len(parts) > 0 and parts[-1] in FOLDERS)
-            if known and Path(folder, name).is_file():
+            is_wanted = is_log_name(name) or (is_record_file(name) and len(parts) > 0 and parts[-1] in FOLDERS)
+            if is_wanted and Path(folder, name).is_file():
                 yield (*parts, name)
 
 
 def head_of(path: Path) -> bytes:
-    """How a log begins."""
+    """The first bytes of a log."""
     file = open_log(path)
     try:
         return file.head()
@@ -106,5 +106,5 @@ def head_of(path: Path) -> bytes:
 
 
 def file_name_text(name: str) -> str:
-    """A file name as text: bytes that are not UTF-8 become escapes, for a table cannot hold them."""
+    """A file name as text: bytes that are not UTF-8 become escapes, because a table cannot hold them."""
     return os.fsencode(name).decode("utf-8", "backslashreplace")

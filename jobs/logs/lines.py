@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Final
 
 from jobs.logs.bytes import LogBytes, open_log
-from jobs.logs.faults import MAX_FAULTY_TEXT, NOT_TEXT, TOO_LONG, is_plain, is_text
+from jobs.logs.faults import MAX_FAULTY_TEXT, NOT_TEXT, TOO_LONG, is_clean, is_text
 from jobs.logs.mark import Mark
 
 _FORGET_AFTER: Final = 5_000  # lines handed out
@@ -116,7 +116,7 @@ class LineBuffer:
 
     def _take(self, whole: bytes) -> None:
         """Appends the lines of a text, which does not include the end of the last one."""
-        self.odd = self.odd or bool(self._dropped) or not is_plain(whole)
+        self.odd = self.odd or bool(self._dropped) or not is_clean(whole)
         self.lines += whole.split(b"\n")
         self._unended = False
 

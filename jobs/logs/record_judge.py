@@ -47,8 +47,8 @@ def record_time(line: bytes) -> int | None:
     """When a record was written, epoch ms; None for a line that is none."""
     if not line.startswith(b"{"):
         return None
-    found = _TIME.search(line)
-    at_ms = int(found[1]) if found is not None else -1
+    match = _TIME.search(line)
+    at_ms = int(match[1]) if match is not None else -1
     return at_ms if _FIRST_MS <= at_ms < _LAST_MS else None
 
 

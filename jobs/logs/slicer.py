@@ -1,11 +1,10 @@
 """Reads the logs of a folder side by side and cuts them into slices of event time: what the spool writes and the shipper ships.
 
-Files overlap in time: one per broker and logger, and rotated ones. They are read side by side, the one that is furthest behind first, so
-that a slice holds the same span of time of every broker and memory is needed for a slice, not for the folder.
+Files overlap in time: there is one per broker and logger, and there are rotated ones. The slicer reads them side by side, the one
+that is furthest behind first. So a slice holds the same span of time of every broker, and memory is needed for a slice, not for the folder.
 
-A log is told by how it begins, not by its name: one that was rotated or compressed since is read on, not again. If the
-last line of a log had no end when the input ended, it was counted as a line; what is appended to it later is the rest
-of a line already counted, and is passed over up to the next line end.
+The slicer recognises a log by how it begins, not by its name: it reads on in a log that was rotated or compressed. If the last line of
+a log had no end when the input ended, it counts as a line; bytes that are appended to it later are skipped up to the next line end.
 """
 
 from __future__ import annotations
@@ -32,21 +31,21 @@ from jobs.logs.record_judge import RecordJudge, RecordTimes, is_record_file
 from jobs.logs.streams import Stream, stem
 from jobs.logs.times import NEVER, LocalTimes
 
-_OVERFULL: Final = 2  # times its size that a slice may grow to, so that all logs end at the same time in it
-_SHORT_HEAD: Final = 256  # bytes; logs that begin alike up to here, and end, are the same only under the same name
-_TINY_HEAD: Final = 64  # bytes; below, nothing can be said: a timestamp alone is 25
+_OVERFULL: Final = 2  # times its size: how far a slice may grow so that all logs end in it at the same time
+_SHORT_HEAD: Final = 256  # bytes; shorter logs that begin alike are the same only under the same name
+_TINY_HEAD: Final = 64  # bytes; still shorter logs are never the same: a timestamp alone has 25
 
 
 @dataclass(frozen=True)
 class SlicerSettings:
-    """How to read and to cut. Times are in the unit of their name."""
+    """How logs are read and cut. Each time is in the unit of its name."""
 
     timezone: str = "UTC"  # of brokers' timestamps
     timezones: Mapping[str, str] = field(default_factory=dict)  # by cluster, where it differs
-    slice_lines: int = 100_000  # lines read for a slice, about
+    slice_lines: int = 100_000  # lines read for a slice, about; more than a block has, else its logs end at different times
     slice_bytes: int = 64 << 20  # of text in a slice, about
-    tolerance_ms: int = 60_000  # a line further ahead of its log than this must be confirmed by those after it
-    delays: Mapping[str, int] = field(default_factory=dict)  # ms by broker: its lines come so much later than others'
+    tolerance_ms: int = 60_000  # lines must confirm one that is further ahead of its log than this
+    delays: Mapping[str, int] = field(default_factory=dict)  # ms by broker: its lines come this much later than those of others
     poll_seconds: float = 1.0  # following: how often to look for more
     patience_seconds: float = 10.0  # following: how long to wait for lines that confirm a jump
     limits: LineLimits = LINE_LIMITS
@@ -61,25 +60,25 @@ class Slice:
     """A slice in the making."""
 
     kept: KeptLines = field(default_factory=KeptLines)
-    parts: list[tuple[Stream, int]] = field(default_factory=list)  # whose rows, and how many
+    parts: list[tuple[Stream, int]] = field(default_factory=list)  # each log with the number of its rows, in order
     lines_read: int = 0
-    sources: dict[tuple[str, str, str], Stream] = field(default_factory=dict)  # that were read from
+    sources: dict[tuple[str, str, str], Stream] = field(default_factory=dict)  # the logs that were read from
     damaged: Counter[tuple[str, str, str]] = field(default_factory=Counter)  # DAMAGED_FILE records: not lines
 
 
 class Slicer:
-    """The logs that `find` lists, as far as they were read. What is done with a slice is the business of subclasses."""
+    """Cuts the logs that `find` lists. Subclasses decide what becomes of a slice."""
 
     def __init__(self, find: Callable[[], list[LogFile]], settings: SlicerSettings) -> None:
         self.settings = settings
-        self.duplicates: list[LogFile] = []  # files passed over because their content was read under another name
+        self.duplicates: list[LogFile] = []  # files that are skipped because another file has the same content
         self._find = find
         self._times: dict[tuple[type[LocalTimes], str], LocalTimes] = {}  # by kind and zone
         self._looks: dict[Path, tuple[Signature, bytes]] = {}
         self._stop: Callable[[], bool] | None = None
         self._streams: list[Stream] = []
         self._follow = False
-        self._moved = False  # a file was moved since the last look: look again before anything that is later than its lines is read
+        self._moved = False  # a file was moved since the last scan: scan again before reading anything later than its lines
 
     def _is_stopped(self) -> bool:
         return self._stop is not None and self._stop()
@@ -102,7 +101,7 @@ class Slicer:
         self._looks = {file.path: (signature, heads[file.path]) for file, signature in candidates}
         for stream in self._streams:
             stream.file = None
-        # The longest beginnings first, so that a copy which was cut is told from its original; then those that kept
+        # The longest beginnings come first, to tell a copy that was cut from its original; then files that kept
         # their names.
         origins = {stream.key for stream in self._streams}
         candidates.sort(key=lambda c: (-len(heads[c[0].path]), (c[0].cluster, c[0].broker, c[0].origin) not in origins, c[0]))
@@ -133,7 +132,7 @@ class Slicer:
 
     def _match(self, file: LogFile, head: bytes) -> Stream:
         """The log that a file continues, or a new one."""
-        known = [
+        candidates = [
             s
             for s in self._streams
             if s.file is None
@@ -141,8 +140,8 @@ class Slicer:
             and s.fingerprint.fits(head)
             and (s.fingerprint.size >= _SHORT_HEAD or stem(s.origin) == stem(file.origin))
         ]
-        if known:
-            return max(known, key=lambda s: (s.fingerprint.size, s.origin == file.origin))
+        if candidates:
+            return max(candidates, key=lambda s: (s.fingerprint.size, s.origin == file.origin))
         stream = Stream(file, Fingerprint.of(head))
         self._streams.append(stream)
         return stream
@@ -157,8 +156,8 @@ class Slicer:
         stream.stop_reading()
         stream.grown_at = time.monotonic()
         stream.reader = self._reader(stream, file)
-        if stream.seen == signature:
-            stream.due_ms = FOREVER  # a compressed archive need not be unpacked to know that nothing was added
+        if stream.read_whole == signature:
+            stream.due_ms = FOREVER  # no need to unpack a compressed archive that did not change
             return
         stream.look_ahead()
         if stream.has_more:
@@ -167,7 +166,7 @@ class Slicer:
             self._put_away(stream)
 
     def _may_be_damaged(self, stream: Stream) -> bool:
-        """Whether a log without lines left still has to say why it ends; it then comes next."""
+        """Whether a log without lines left still has to say why it ends. Such a log comes next."""
         assert stream.reader is not None
         if self._follow or not stream.reader.has_damage_to_tell:
             return False
@@ -181,9 +180,9 @@ class Slicer:
         source = stream.reader.source
         if source is None or source.signature == NO_FILE:
             self._moved = True
-            stream.signature = NO_FILE  # moved since it was found: the next look has to take it up again, though nothing in it changed
+            stream.signature = NO_FILE  # moved since it was found: the next scan has to take it up again, though its content is the same
         elif stream.reader.complete:
-            stream.seen = source.signature
+            stream.read_whole = source.signature
         stream.reader.close()
 
     def _reader(self, stream: Stream, file: LogFile) -> LogReader:
@@ -211,8 +210,8 @@ class Slicer:
     def _fill(self, slice_: Slice) -> None:
         """Reads the next slice: as many lines as fit.
 
-        All logs end at the same time in a slice. A log that was left behind would come too late: the time of its
-        broker, which other logs move too, would have passed its lines.
+        All logs end at the same time in a slice. Lines of a log that is left behind would come too late, because other
+        logs of the broker would have moved its time past them.
         """
         settings = self.settings
         while slice_.lines_read < settings.slice_lines and slice_.kept.size < settings.slice_bytes and not self._moved:

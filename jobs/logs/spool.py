@@ -1,11 +1,11 @@
 """Cuts a folder of logs into slices of event time and hands them to Spark, one Parquet file each.
 
-slicing.py reads and cuts. Rows have the schema of schemas/raw_lines.py: LINE for every line kept, then a CLOCK for every log
-read from, and an END for every broker in the last slice of an input that ends.
+slicer.py reads and cuts. Rows have the schema of schemas/raw_lines.py: a LINE for every kept line, then a CLOCK for every log
+that was read, and an END for every broker in the last slice of an input that ends.
 
-Exactly once. A slice is written as `_pending/slice-N.parquet`; then `state.json`, which holds how far each log was
+Every line arrives exactly once. A slice is written as `_pending/slice-N.parquet`; then `state.json`, which holds how far each log was
 read, is replaced and names N as pending; then the file is moved to `slices/`. A start finishes the move that the state
-names and deletes what it does not. Whatever is in `slices/` never changes; what is missing there was consumed.
+names and deletes what it does not. A file in `slices/` never changes; one that is missing there was consumed.
 """
 
 from __future__ import annotations
@@ -46,9 +46,9 @@ _ROOM_POLL_SECONDS: Final = 0.1
 
 @dataclass(frozen=True)
 class SpoolSettings(SlicerSettings):
-    """How to read, to cut and to hand over."""
+    """How logs are read, cut and handed over."""
 
-    max_pending: int | None = None  # wait while more files than this lie in slices/ (Spark keeps the last one or two)
+    max_pending: int | None = None  # wait while slices/ has more files than this (Spark keeps the last one or two)
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -58,14 +58,14 @@ class SpoolSettings(SlicerSettings):
 
 @dataclass(frozen=True)
 class SliceReport:
-    """What went into one slice, and how far the whole input is."""
+    """What one slice holds, and how much of the whole input was read."""
 
     number: int
     path: Path
     lines_read: int
     kept: int  # LINE records
     skipped: int
-    faults: Mapping[str, int]  # kept lines that the source itself found unreadable, by fault
+    faults: Mapping[str, int]  # number of kept lines with a fault, by fault
     newest_ms: int | None  # newest time read in the slice
     bytes_read: int  # of the input's files, as they lie on disk, up to now
     bytes_total: int
@@ -73,7 +73,7 @@ class SliceReport:
 
 
 class Spool(Slicer):
-    """Turns a folder of logs into slices. One object at a time may work in `folder`."""
+    """Turns a folder of logs into slices. Only one object at a time may work in `folder`."""
 
     def __init__(
         self,
@@ -96,10 +96,10 @@ class Spool(Slicer):
         self._recover()
 
     def slices(self, *, follow: bool = False, stop: Callable[[], bool] | None = None) -> Iterator[SliceReport]:
-        """Writes slices and reports each, until the input ends; if `follow`, until `stop` says so.
+        """Writes slices and reports each, until the input ends; if `follow`, until `stop` returns True.
 
-        Yields nothing if the input was read before and nothing was added. `stop` is asked where the spool would
-        otherwise wait: after each look at the input when following, and while there is no room for a slice.
+        Yields nothing if nothing was added to the input since it was read. The spool calls `stop` where it would
+        otherwise wait: after each scan of the input when following, and while there is no room for a slice.
         """
         self._follow, self._stop = follow, stop
         self._scan()
@@ -243,7 +243,7 @@ class Spool(Slicer):
         write_whole(self.folder / STATE, json.dumps(state, separators=(",", ":")).encode())
 
     def _recover(self) -> None:
-        """Takes up the state, finishes the slice that it names, and deletes one that it does not."""
+        """Loads the state, publishes the slice that it names, and deletes any other."""
         path = self.folder / STATE
         if path.exists():
             state = json.loads(path.read_text(encoding="utf-8"))

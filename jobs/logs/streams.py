@@ -1,4 +1,4 @@
-"""A log being read, whatever files it goes through, and how it is written down between two runs."""
+"""One log, whatever files it moves through, and its stored form between two runs."""
 
 from __future__ import annotations
 
@@ -18,28 +18,28 @@ ABSENT_KEPT: Final = 1_000  # logs that are gone, remembered in case they come b
 
 
 class Stream:
-    """One log being read, whatever files it goes through."""
+    """One log that is being read."""
 
-    def __init__(self, file: LogFile, fingerprint: Fingerprint, mark: Mark | None = None, seen: Signature | None = None) -> None:
+    def __init__(self, file: LogFile, fingerprint: Fingerprint, mark: Mark | None = None, read_whole: Signature | None = None) -> None:
         self.cluster = file.cluster
         self.broker = file.broker
         self.origin = file.origin
         self.fingerprint = fingerprint
         self.mark = mark or Mark()  # behind the last slice; the reader's runs ahead while a slice is made
-        self.seen = seen  # the file when everything in it had been read
-        self.file: LogFile | None = None  # None: not there at present
+        self.read_whole = read_whole  # the file when everything in it had been read
+        self.file: LogFile | None = None  # None: missing at present
         self.signature = Signature(0, 0)
         self.reader: LogReader | None = None
         self.due_ms = NEVER  # time of the next line
-        self.waiting = False  # ... which is a jump not settled
-        self.clock_line = self.mark.line  # lines that CLOCK and LINE records stand for so far
+        self.waiting = False  # ... which is a jump in time that is still open
+        self.clock_line = self.mark.line  # lines that CLOCK and LINE records account for so far
         self.grown_at = 0.0  # monotonic seconds
-        self.label = ""  # what a shipper calls it for good, whatever its files are called
+        self.label = ""  # the name that a shipper gives it for good, whatever its files are called
         self.shipped = 0  # lines of it that a shipper delivered
 
     @property
     def key(self) -> tuple[str, str, str]:
-        """Cluster, broker, origin: what its rows bear."""
+        """Cluster, broker and origin, as its rows have them."""
         return self.cluster, self.broker, self.origin
 
     @property
@@ -65,7 +65,7 @@ class Stream:
             self.reader = None
 
     def open(self) -> LogBytes:
-        """Opens the file; checks that it still is this log, for it may have been rotated a moment ago."""
+        """Opens the file if it still is this log: it may have been rotated a moment ago."""
         assert self.file is not None
         try:
             log = open_log(self.file.path)
@@ -77,13 +77,13 @@ class Stream:
         return log
 
     def look_ahead(self, log_end: LogEnd = LogEnd.HOLD, witness_ms: int = NEVER) -> None:
-        """Finds out what comes next."""
+        """Finds out the time of the next line."""
         assert self.reader is not None
         self.due_ms, jump = self.reader.peek(log_end, witness_ms)
         self.waiting = jump is Jump.OPEN
 
     def bytes_read(self) -> int:
-        """Bytes of the file read so far, as it lies on disk."""
+        """Bytes of the file on disk that were read so far."""
         if self.file is None:
             return 0
         if not self.has_more:
@@ -106,7 +106,7 @@ def _stream_state(stream: Stream) -> dict[str, Any]:
         "origin": stream.origin,
         "fingerprint": stream.fingerprint,
         "mark": asdict(stream.reached),
-        "seen": stream.seen,
+        "seen": stream.read_whole,
     }
     return state | {"label": stream.label, "shipped": stream.shipped} if stream.label else state
 
@@ -114,12 +114,12 @@ def _stream_state(stream: Stream) -> dict[str, Any]:
 def stream_of(entry: Mapping[str, Any]) -> Stream:
     """A log from its stored form."""
     file = LogFile(entry["cluster"], entry["broker"], entry["origin"], Path())
-    seen = Signature(*entry["seen"]) if entry["seen"] else None
-    stream = Stream(file, Fingerprint(*entry["fingerprint"]), Mark(**entry["mark"]), seen)
+    read_whole = Signature(*entry["seen"]) if entry["seen"] else None
+    stream = Stream(file, Fingerprint(*entry["fingerprint"]), Mark(**entry["mark"]), read_whole)
     stream.label, stream.shipped = entry.get("label", ""), entry.get("shipped", 0)
     return stream
 
 
 def stem(origin: str) -> str:
-    """A log's name without what rotation adds."""
+    """A log's name without the suffix that rotation adds."""
     return origin.rpartition("/")[2].partition(".log")[0]

@@ -1,7 +1,7 @@
 """Timestamps of log lines: from `[2026-11-21 06:09:19,456]` in the broker's zone to epoch milliseconds, UTC.
 
-Kafka's log patterns print no offset, so in the hour that a daylight-saving change repeats a local time has two
-meanings. A log is written in order: the meaning nearest to the time of the lines before it is the true one.
+Kafka's log patterns print no offset, so a local time in the hour that a daylight-saving change repeats has two
+meanings. A log is written in order, so the meaning nearest to the time of the lines before it is the true one.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _MAX_MINUTES: Final = 10_000  # kept at a time: a week
 
 
 class Seconds(dict[bytes, int]):
-    """Milliseconds into the minute by the text of them; filled as texts occur, at most 120,000."""
+    """Milliseconds into the minute by their text; filled as texts occur, at most 120,000."""
 
     def __missing__(self, text: bytes) -> int:
         match = _SECOND.fullmatch(text)
@@ -36,7 +36,7 @@ class Seconds(dict[bytes, int]):
         return value
 
     def find(self, text: bytes) -> int | None:
-        """As [], with None where the text is no such thing."""
+        """As [], but None for a text of another form."""
         try:
             return self[text]
         except KeyError:
@@ -50,7 +50,7 @@ class LocalTimes:
     """The local times of one zone. Minutes are looked up once: a line costs two dictionary look-ups."""
 
     exact = False
-    """Whether a time is beyond doubt. Text may be damaged."""
+    """Whether times are beyond doubt. Times in text may be damaged."""
 
     def __init__(self, zone: str) -> None:
         self._zone = ZoneInfo(zone)
@@ -73,7 +73,7 @@ class LocalTimes:
         return self._minutes[text]
 
     def read(self, line: bytes, near_ms: int) -> int | None:
-        """The time of a line, epoch ms; None if it has none. Of two meanings the one nearer to `near_ms`."""
+        """The time of a line, epoch ms; None if it has none. A time with two meanings has the one nearer to `near_ms`."""
         text = line[MINUTE]
         start = self.minute(text)
         millis = SECONDS.find(line[SECOND])
@@ -85,7 +85,7 @@ class LocalTimes:
         if pair is None:
             return None
         earlier, later = sorted((pair[0] + millis, pair[1] + millis))
-        # A stream's first line has nothing before it: it is taken for the first pass of the repeated hour.
+        # No line comes before a log's first: it counts as the first pass of the repeated hour.
         return later if near_ms != NEVER and later - near_ms < near_ms - earlier else earlier
 
     def _resolve(self, text: bytes) -> tuple[int, int] | None:
@@ -104,7 +104,7 @@ class LocalTimes:
 
 
 def looks_like_time(line: bytes) -> bool:
-    """Whether a line begins with the form of a timestamp, be it of an impossible date."""
+    """Whether a line begins with the form of a timestamp, even of an impossible date."""
     return _MINUTE.fullmatch(line[MINUTE]) is not None and _SECOND.fullmatch(line[SECOND]) is not None
 
 

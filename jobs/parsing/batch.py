@@ -43,7 +43,7 @@ class Admission:
 EVERYTHING: Final = Admission()
 
 
-def summary(rows: pa.Table) -> pa.Table:
+def line_summaries(rows: pa.Table) -> pa.Table:
     """The columns by which a gate decides about each row of PARSED. `at` is in milliseconds."""
     noted = pc.or_(pc.equal(rows["verdict"], CLOCK), pc.equal(rows["position"], 0))
     note = pc.if_else(noted, pc.utf8_slice_codeunits(rows["raw"], 0, NOTE_CHARACTERS), None)
@@ -51,12 +51,12 @@ def summary(rows: pa.Table) -> pa.Table:
     return rows.select([*LOG, "position", "verdict", "place"]).append_column("at", at_ms).append_column("note", note)
 
 
-def tables_of(rows: pa.Table, batch_id: int, admission: Admission = EVERYTHING) -> dict[str, pa.Table]:
+def rows_by_table(rows: pa.Table, batch_id: int, admission: Admission = EVERYTHING) -> dict[str, pa.Table]:
     """The rows to append, by table. `quarantine` is left out if no line of the batch belongs there."""
     made = {names.GROUP_EVENTS: events(rows, batch_id, admission)}
     if pc.any(pc.equal(rows["verdict"], QUARANTINE)).as_py():
         made[names.QUARANTINE] = quarantined(rows, batch_id, admission)
-    return made | {names.INPUT_LINES: account(rows, batch_id, admission)}
+    return made | {names.INPUT_LINES: input_line_counts(rows, batch_id, admission)}
 
 
 def events(rows: pa.Table, batch_id: int, admission: Admission = EVERYTHING) -> pa.Table:
@@ -78,7 +78,7 @@ def quarantined(rows: pa.Table, batch_id: int, admission: Admission = EVERYTHING
     return _with_batch_id(table, batch_id).set_column(2, "raw", shown)
 
 
-def account(rows: pa.Table, batch_id: int, admission: Admission = EVERYTHING) -> pa.Table:
+def input_line_counts(rows: pa.Table, batch_id: int, admission: Admission = EVERYTHING) -> pa.Table:
     """Rows of input_lines: the lines of each log by what became of them."""
     counted = rows.select([*LOG, "verdict", "lines"]).filter(admission.admitted(rows))
     verdicts = {"skipped": [SKIPPED, CLOCK], "events": [EVENT], "quarantined": [QUARANTINE]}

@@ -1,10 +1,10 @@
 """Lines of a consumer's own log as rows: the Java client's, 2.3 to 4.2, and librdkafka's.
 
-Java: `[Consumer clientId=…, groupId=…] sentence`, with whatever the application's pattern puts around it; of Connect, `[Worker …]`.
-librdkafka: `%level|epoch|FACILITY|name| [thrd:…]: sentence`; the name is `<client.id>#consumer-<n>`, the group is known from the
-lines before it (client_lines.py).
+Java: `[Consumer clientId=…, groupId=…] sentence`, inside the application's own log pattern; Connect writes `[Worker …]`.
+librdkafka: `%level|epoch|FACILITY|name| [thrd:…]: sentence`; the name is `<client.id>#consumer-<n>`; the lines
+before it name the group (jobs/logs/client_judge.py).
 
-Both have many more sentences; those that say neither why a member joins nor why it goes are skipped.
+Both have many more sentences. Those that say neither why a member joins nor why it leaves are skipped.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from pyspark.sql import functions as F
 from coordinator_model.events import CLIENT_SOURCE
 from jobs.parsing.rows import COMMON, Refusal, judged
 from jobs.parsing.templates.client import JAVA, LIBRDKAFKA
-from jobs.parsing.templates.language import LONG_WORD, field, fields_of, kind, template_number
+from jobs.parsing.templates.language import LONG_WORD, fields_of, sentence_field, sentence_kind, template_number
 
 _TEMPLATES: Final = (*JAVA, *LIBRDKAFKA)
 _MAX_LENGTH: Final = 1 << 16
@@ -33,8 +33,8 @@ def parse(lines: DataFrame) -> DataFrame:
     short, is_java = F.col("short"), ~text.startswith("%")
 
     def part(java: int, librdkafka: int) -> Column:
-        found = F.when(is_java, F.regexp_extract(text, _JAVA, java) if java else F.lit(""))
-        return F.when(short, found.otherwise(F.regexp_extract(text, _LIBRDKAFKA, librdkafka) if librdkafka else F.lit("")))
+        value = F.when(is_java, F.regexp_extract(text, _JAVA, java) if java else F.lit(""))
+        return F.when(short, value.otherwise(F.regexp_extract(text, _LIBRDKAFKA, librdkafka) if librdkafka else F.lit("")))
 
     few_words = F.length(F.regexp_replace(text, LONG_WORD, "")) <= _MAX_WORDS
     lines = lines.select(*COMMON, "text", "context", ((F.length(text) <= _MAX_LENGTH) & few_words).alias("short"))
@@ -46,34 +46,34 @@ def parse(lines: DataFrame) -> DataFrame:
         part(0, 2).alias("name"),
         part(4, 4).alias("sentence"),
     )
-    found = shaped.withColumn("template", template_number(_TEMPLATES, F.col("sentence")))
-    split = found.withColumn("fields", fields_of(_TEMPLATES, F.col("sentence"), F.col("template")))
-    group = F.coalesce(_value("group"), field("group"), _value("context"))
+    matched = shaped.withColumn("template", template_number(_TEMPLATES, F.col("sentence")))
+    split = matched.withColumn("fields", fields_of(_TEMPLATES, F.col("sentence"), F.col("template")))
+    group = F.coalesce(_value("group"), sentence_field("group"), _value("context"))
     read = split.withColumn("group_id", group).withColumn("refusal", _refusal())
     columns = {
-        "kind": kind(),
+        "kind": sentence_kind(),
         "received_at": F.col("at"),
         "group_id": F.col("group_id"),
         "client_id": _value("client"),
         "instance_id": _value("instance"),
         "connection": _value("name"),
-        "member_id": field("member"),
+        "member_id": sentence_field("member"),
         "generation": _number("generation"),
         "session_timeout_ms": _number("session_timeout"),
         "rebalance_timeout_ms": _number("rebalance_timeout"),
-        "reason": field("reason"),
+        "reason": sentence_field("reason"),
     }
-    return judged(read, CLIENT_SOURCE, kind().isNotNull(), columns)
+    return judged(read, CLIENT_SOURCE, sentence_kind().isNotNull(), columns)
 
 
 def _refusal() -> Column:
-    text, known = F.col("text"), F.col("template").isNotNull()
+    text, matches = F.col("text"), F.col("template").isNotNull()
     return (
         F.when(~F.col("short"), Refusal.TOO_LONG)
-        .when(known & F.col("at").isNull(), Refusal.NO_TIME)
-        .when(known & F.col("sentence").rlike(r"[\x00-\x08\x0b-\x1f\x7f]"), Refusal.CONTROL_CHARACTERS)
-        .when(known & F.col("group_id").isNull(), Refusal.NO_GROUP)
-        .when(~known & text.rlike(_WHOLE), Refusal.UNKNOWN_TEMPLATE)
+        .when(matches & F.col("at").isNull(), Refusal.NO_TIME)
+        .when(matches & F.col("sentence").rlike(r"[\x00-\x08\x0b-\x1f\x7f]"), Refusal.CONTROL_CHARACTERS)
+        .when(matches & F.col("group_id").isNull(), Refusal.NO_GROUP)
+        .when(~matches & text.rlike(_WHOLE), Refusal.UNKNOWN_TEMPLATE)
     )
 
 
@@ -82,4 +82,4 @@ def _value(name: str) -> Column:
 
 
 def _number(name: str) -> Column:
-    return field(name).try_cast("int")
+    return sentence_field(name).try_cast("int")

@@ -1,7 +1,7 @@
-"""Rows of PARSED as rows of group_events: heartbeats in runs, blobs decoded, lines that name several groups spread, clocks put together.
+"""Turns rows of PARSED into rows of group_events: heartbeats in runs, blobs decoded, a row per group of a line, a clock per broker.
 
-In Arrow and plain Python, in one pass over what Spark has parsed. The same as Spark expressions cost two seconds a micro-batch for
-planning them and for the stages of their groupings, however few the rows (docs/decisions.md).
+This is Arrow and plain Python, in one pass over what Spark has parsed. The same in Spark expressions cost two seconds a micro-batch for
+planning and for the stages of the groupings, however few the rows (docs/decisions.md).
 """
 
 from __future__ import annotations
@@ -27,14 +27,14 @@ _INT_MAX: Final = (1 << 31) - 1
 
 
 def beat_rows(beats: pa.Table) -> pa.Table:
-    """All HEARTBEAT rows of a micro-batch (PARSED) as rows of group_events, but for what `finished` adds."""
+    """All HEARTBEAT rows of a micro-batch (PARSED) as rows of group_events, without what `finished` adds."""
     return _laid_out(heartbeat_runs(beats))
 
 
 def event_rows(rows: pa.Table, *, clocks: Sequence[Mapping[str, Any]] = ()) -> pa.Table:
-    """All other rows of PARSED of a micro-batch, events and clocks, as rows of group_events, but for what `finished` adds.
+    """All other rows of PARSED of a micro-batch, events and clocks, as rows of group_events, without what `finished` adds.
 
-    `clocks`: rows of PARSED to add, by their columns that are not null.
+    `clocks`: rows of PARSED to add, without their null columns.
     """
     lines = rows.filter(pc.equal(rows["verdict"], EVENT))
     with_blobs = pc.is_in(lines["kind"], pa.array([JOIN_GROUP, SYNC_GROUP]))
@@ -49,12 +49,12 @@ def event_rows(rows: pa.Table, *, clocks: Sequence[Mapping[str, Any]] = ()) -> p
 
 
 def finished(rows: pa.Table, batch_id: int) -> pa.Table:
-    """Rows of group_events with what their whole batch has in common, and the place of their group."""
+    """Adds the batch id and the partition of each group."""
     return _with(_placed(rows), "batch_id", pa.repeat(pa.scalar(batch_id, pa.int64()), len(rows))).cast(_ARROW)
 
 
 def _laid_out(rows: pa.Table) -> pa.Table:
-    """The columns of group_events, those that are missing as nulls."""
+    """Rows with all columns of group_events; missing ones are null."""
     present = set(rows.column_names)
     columns = [rows[field.name].cast(field.type) if field.name in present else pa.nulls(len(rows), field.type) for field in _ARROW]
     return pa.table(columns, schema=_nullable(_ARROW))
@@ -65,7 +65,7 @@ def _nullable(schema: pa.Schema) -> pa.Schema:
 
 
 def _spread(rows: pa.Table) -> Iterator[pa.Table]:
-    """A row a line; of lines that name several groups a row a group, the first of which stands for the line."""
+    """A row for each line. A line that names several groups gets a row for each, the first of which accounts for the line."""
     several = pc.fill_null(pc.greater(pc.list_value_length(rows["groups"]), 0), False)
     yield _laid_out(rows.filter(pc.invert(several)))
     listing = rows.filter(several)
@@ -86,25 +86,25 @@ def _with(rows: pa.Table, name: str, values: Any) -> pa.Table:
 
 
 def _clocks(rows: Iterable[Mapping[str, Any]]) -> pa.Table:
-    """How far each broker's logs were read, and in which seconds it wrote: a row per broker and kind of clock.
+    """How far each broker's logs were read, and in which seconds the broker wrote: a row per broker and kind of clock.
 
-    A broker's time is the latest of its origins; it was heard when any of its logs was. `beats` has the stretches as first, last,
-    first, last, … seconds since `received_at`.
+    A broker's time is the latest of its origins; the broker wrote when any of its logs has a line. `beats` has the stretches as first,
+    last, first, last, … seconds since `received_at`.
     """
     latest: dict[tuple[str, str, str], tuple[int, str, int]] = {}
-    heard: dict[tuple[str, str, str], list[int]] = {}
+    seconds: dict[tuple[str, str, str], list[int]] = {}
     for row in rows:
         key = row["cluster"], row["broker"], row["kind"]
         latest[key] = max(latest.get(key, (-1, "", 0)), (row["at"], row["origin"], row["position"]))
-        heard.setdefault(key, []).extend(clock_seconds(row["raw"]))
+        seconds.setdefault(key, []).extend(clock_seconds(row["raw"]))
     made = []
     for (cluster, broker, kind), (at, origin, position) in sorted(latest.items()):
-        seconds = heard[cluster, broker, kind]
-        base = min(seconds, default=at // _SECOND)
+        own = seconds[cluster, broker, kind]
+        base = min(own, default=at // _SECOND)
         made.append(
             {
                 "cluster": cluster, "broker": broker, "kind": kind, "source": CLOCK, "origin": origin, "position": position,
-                "at": at, "received_at": base * _SECOND, "lines": 0, "beats": [min(second - base, _INT_MAX) for second in seconds],
+                "at": at, "received_at": base * _SECOND, "lines": 0, "beats": [min(second - base, _INT_MAX) for second in own],
             }
         )  # fmt: skip
     return _laid_out(pa.Table.from_pylist(made, schema=_CLOCK_ROW))
@@ -121,7 +121,7 @@ _CLOCK_ROW: Final = pa.schema(
 
 
 def _placed(rows: pa.Table) -> pa.Table:
-    """With the partition of `__consumer_offsets` that a group lives in, where the line does not say it."""
+    """Adds the partition of `__consumer_offsets` that a group lives in, where the line does not name it."""
     groups = rows["group_id"].combine_chunks().dictionary_encode()
     partitions = pa.array([coordinator_partition(group) for group in groups.dictionary.to_pylist()], pa.int32())
     own = partitions.take(groups.indices)

@@ -1,7 +1,7 @@
-"""Records of `__consumer_offsets` and answers of Admin describe as rows: one of the group, then one for each member.
+"""Records of `__consumer_offsets` and answers of Admin describe as rows: one for the group, then one for each member.
 
-The row of the group has its generation, leader, protocol, state, members and assignments. Who a member is, its client.id, host
-and timeouts, stands in a row of its own (GROUP_MEMBER) at the same place.
+The row of the group has its generation, leader, protocol, state, members and assignments. A member has a row (GROUP_MEMBER) at the
+same position with its client.id, host and timeouts.
 """
 
 from __future__ import annotations
@@ -38,12 +38,12 @@ class RefusedError(ValueError):
 
 
 def is_record_line(origin: Column, broker: Column) -> Column:
-    """Whether a line comes from a file of records: log lines have no such origin."""
+    """Whether a line comes from a file of records. No log line has such an origin."""
     return origin.rlike(r"\.jsonl(\.gz)?$") & broker.isin(*e.PSEUDO_BROKERS)
 
 
 def parse(lines: DataFrame) -> DataFrame:
-    """RAW lines of files of records, with `source`, as rows of PARSED. They go through Python, in one task: they are few."""
+    """Turns RAW lines of files of records, with `source`, into rows of PARSED: in Python, and in one task, because they are few."""
     return lines.select(*COMMON, "source", F.col("text")).coalesce(1).mapInArrow(_parse_batches, PARSED)
 
 
@@ -55,7 +55,7 @@ def _parse_batches(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch
 
 
 def line_rows(line: Mapping[str, Any]) -> _Rows:
-    """The rows of one line: the COMMON columns of `line` with what its `text` says. The first one stands for the line."""
+    """The rows of one line: its COMMON columns with what its `text` says. The first row accounts for the line."""
     read: Callable[[Mapping[str, Any], datetime], _Rows] = _stored if line["source"] == e.OFFSETS_SOURCE else _described
     common = {name: line[name] for name in COMMON} | {"source": line["source"], "received_at": line["at"]}
     try:
@@ -70,12 +70,12 @@ def line_rows(line: Mapping[str, Any]) -> _Rows:
 
 def _object(text: str) -> Mapping[str, Any]:
     try:
-        found = json.loads(text)
+        value = json.loads(text)
     except (ValueError, RecursionError):
         raise RefusedError(Refusal.INVALID_JSON) from None
-    if not isinstance(found, dict):
+    if not isinstance(value, dict):
         raise RefusedError(Refusal.INVALID_JSON)
-    return found
+    return value
 
 
 # Records of __consumer_offsets.
@@ -140,7 +140,7 @@ def stored_rows(key: bytes, value: bytes | None, partition: int | None, at: date
 
 def _described(answer: Mapping[str, Any], _at: datetime) -> _Rows:
     if "error" in answer or answer.get("state") == "Unknown":
-        return []  # nothing is said of the group
+        return []  # says nothing about the group
     group_id, state, consumer = _text(answer, "group"), _text(answer, "state"), answer.get("type") == "consumer"
     if state not in (CONSUMER_STATES if consumer else CLASSIC_STATES):
         raise RefusedError(f"{Refusal.UNKNOWN_STATE}: {state[:40]}")
@@ -179,10 +179,10 @@ def _described(answer: Mapping[str, Any], _at: datetime) -> _Rows:
 
 
 def _partitions(member: Mapping[str, Any]) -> list[str]:
-    found = member.get("partitions", [])
-    if not isinstance(found, list) or not all(isinstance(name, str) for name in found):
+    value = member.get("partitions", [])
+    if not isinstance(value, list) or not all(isinstance(name, str) for name in value):
         raise RefusedError(f"{Refusal.MISSING_FIELD}: partitions")
-    return sorted(map(_checked, found))
+    return sorted(map(_checked, value))
 
 
 # Fields.
@@ -197,10 +197,10 @@ def _decoded(record: Mapping[str, Any], name: str) -> bytes | None:
 
 
 def _text(record: Mapping[str, Any], name: str) -> str:
-    found = record.get(name)
-    if not isinstance(found, str):
+    value = record.get(name)
+    if not isinstance(value, str):
         raise RefusedError(f"{Refusal.MISSING_FIELD}: {name}")
-    return _checked(found)
+    return _checked(value)
 
 
 def _optional(record: Mapping[str, Any], name: str) -> str:
@@ -208,12 +208,12 @@ def _optional(record: Mapping[str, Any], name: str) -> str:
 
 
 def _number(record: Mapping[str, Any], name: str) -> int | None:
-    found = record.get(name)
-    return found if isinstance(found, int) and not isinstance(found, bool) and 0 <= found < 1 << 31 else None
+    value = record.get(name)
+    return value if isinstance(value, int) and not isinstance(value, bool) and 0 <= value < 1 << 31 else None
 
 
 def _checked(text: str) -> str:
-    """A name as it is: what may stand in a table. Lone surrogates, which JSON can say, may not."""
+    """The text, if a table can hold it. It cannot hold lone surrogates, which JSON can write."""
     try:
         text.encode()
     except UnicodeEncodeError:

@@ -1,9 +1,8 @@
-"""Runs of heartbeats: beats of one member with one rhythm share a row, which keeps when each arrived and which line it is.
+"""Runs of heartbeats: beats of one member with one rhythm share a row, which keeps the arrival and the line of each.
 
-A member beats every few seconds for weeks, always the same. What matters is kept: the run is cut where the group, the generation,
-the answer or the connection changes, where an answer was held up, and where the rhythm does: where a gap differs by more than half
-from the one before it.
-How the lines were batched decides where rows begin, never what they say: laid out again, rows of any batching give the same beats.
+A member beats every few seconds for weeks, always the same. A run ends where something changes: the group, the generation, the
+answer, the connection, or the rhythm (a gap differs by more than half from the one before it). A beat with a late answer has a run
+of its own. The batching of lines decides where rows begin, never what they say: rows of any batching expand to the same beats.
 """
 
 from __future__ import annotations
@@ -35,7 +34,7 @@ class _Beat(NamedTuple):
 def heartbeat_runs(beats: pa.Table) -> pa.Table:
     """HEARTBEAT rows of PARSED, one a line, as rows of runs: the columns KEPT and those of `rows.LATER`, and `lines`.
 
-    `at` and `received_at` are the first beat's, `last_at` is the arrival of the last. `beats` counts from `received_at`, both cut to
+    `at` and `received_at` are those of the first beat, `last_at` is the arrival of the last. `beats` counts from `received_at`, both cut to
     the millisecond: their sum is the arrival of each beat, whichever beat is the first of its row.
     """
     members: dict[tuple[object, ...], list[_Beat]] = {}
@@ -65,7 +64,7 @@ def heartbeat_runs(beats: pa.Table) -> pa.Table:
 
 
 def _runs(beats: Sequence[_Beat]) -> Iterator[Sequence[_Beat]]:
-    """Beats of a member in order, cut into runs."""
+    """Cuts the beats of a member, in order of time, into runs."""
     gaps = _gaps([beat.received // _MS for beat in beats])
     start = 0
     for index in range(2, len(beats)):
@@ -77,5 +76,5 @@ def _runs(beats: Sequence[_Beat]) -> Iterator[Sequence[_Beat]]:
 
 
 def _gaps(arrivals: Sequence[int]) -> list[int]:
-    """Times between neighbours; empty for one beat."""
+    """Times between neighbours; none for one beat."""
     return [after - before for before, after in itertools.pairwise(arrivals)]

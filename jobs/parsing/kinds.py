@@ -1,4 +1,4 @@
-"""Which parser reads which line: every raw record has a source, and every source has one parser."""
+"""Decides which parser reads which line: every raw record has a source, and every source has one parser."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from pyspark.sql import functions as F
 
 from coordinator_model.events import CLIENT_SOURCE, CLIENTS, COORDINATOR_SOURCE, PSEUDO_BROKERS, REQUEST_SOURCE
 from jobs.parsing import client_log, coordinator_log, group_records, request_log
-from jobs.parsing.rows import COMMON, QUARANTINE, RAW_CHARACTERS, SKIPPED, UNKNOWN_SOURCE, parsed
+from jobs.parsing.rows import COMMON, QUARANTINE, RAW_CHARACTERS, SKIPPED, UNKNOWN_SOURCE, parsed_columns
 from schemas.names import CLOCK, LINE
 
 Parser = Callable[[DataFrame], DataFrame]
@@ -23,7 +23,7 @@ FAULTY: Final = "faulty"
 
 def transform(raw: DataFrame) -> DataFrame:
     """Turns raw records into rows of PARSED, one each."""
-    return parse(with_source(raw), PARSERS.values())
+    return parse_with(with_source(raw), PARSERS.values())
 
 
 def with_source(raw: DataFrame) -> DataFrame:
@@ -46,7 +46,7 @@ def source_or_faulty() -> Column:
     return F.when(F.col("fault").isNotNull(), FAULTY).otherwise(F.col("source"))
 
 
-def parse(records: DataFrame, parsers: Iterable[Parser]) -> DataFrame:
+def parse_with(records: DataFrame, parsers: Iterable[Parser]) -> DataFrame:
     """Puts together what several parsers make of the same records."""
     return reduce(DataFrame.unionByName, (parser(records) for parser in parsers))
 
@@ -55,7 +55,7 @@ def _parse_rest(records: DataFrame) -> DataFrame:
     """Rows of lines that concern no group, of faulty lines, and of clocks."""
     is_clock, is_faulty = F.col("source") == CLOCK, F.col("fault").isNotNull()
     return records.select(
-        *parsed(
+        *parsed_columns(
             {name: F.col(name) for name in (*COMMON, "source")}
             | {
                 "kind": F.when(is_clock, F.col("record")),

@@ -1,6 +1,6 @@
-"""What a request line must fulfil. Bytes that flipped or got lost often still parse; these checks find most of them.
+"""Checks of a request line. A line with flipped or lost bytes often still parses; these checks find most of them.
 
-Every rule holds for all lines of all recordings, and by the code that writes them.
+Every rule holds for all lines of all recordings, and for the code that writes them.
 """
 
 from __future__ import annotations
@@ -16,10 +16,10 @@ from pyspark.sql import functions as F
 from coordinator_model import events
 from jobs.parsing.rows import Refusal
 
-CORRUPT: Final = "_corrupt"  # column that from_json fills when something did not fit the schema
+CORRUPT: Final = "_corrupt"  # column that from_json fills when a value does not fit the schema
 
 CONNECTION: Final = r"^.+?:\d+-(.+):\d+-\d+(?:-\d+)?$"
-"""`localHost:port-remoteHost:port-index` (to 3.9) or `…-processor-index` (4.x). IPv6 hosts are unbracketed; group 1 is the client's."""
+"""`localHost:port-remoteHost:port-index` (to 3.9) or `…-processor-index` (4.x). Group 1 is the client host. IPv6 hosts have no brackets."""
 
 MAX_CONNECTION: Final = 1_024
 """Characters: two host names have 255 each at most. Longer texts would make that pattern slow."""
@@ -89,9 +89,11 @@ _TEXTS: Final = (
     "clientId", "requestApiKeyName", "connection", "softwareName", "softwareVersion", "name", "metadata", "key", "host",
 )  # fmt: skip
 _NOT_TEXT: Final = rf'":(?![n"])(?<="(?:{"|".join(_TEXTS)})":)'
-"""A field that must be a text or null and is neither: from_json makes a text of any value. No id can fake it, its quotes are escaped.
+"""A field that must be a text or null and is neither: from_json turns any value into a text.
 
-Looks at the value first, then back at its name: most values are texts, and there are many names.
+No id can fake it, because the quotes of ids are escaped.
+
+The pattern looks at the value first, then back at its name: most values are texts, and there are many names.
 """
 
 _BASE64: Final = r"^(?:[A-Za-z0-9+/]{4})*(?:[A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]{3}=)?$"
@@ -100,7 +102,7 @@ _BASE64: Final = r"^(?:[A-Za-z0-9+/]{4})*(?:[A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]{3}=
 def refusal() -> Column:
     """The first thing that is wrong with a line (columns `text`, `at`, `json`, `j`), or null.
 
-    Cheap checks come first. Control characters that JSON escapes are no damage: a client may have any name, and a broker takes it.
+    Cheap checks come first. Control characters that JSON escapes are no damage: a broker accepts any name of a client.
     """
     text, json = F.col("text"), F.col("json")
     name, version = F.col("j.requestHeader.requestApiKeyName"), F.col("j.requestHeader.requestApiVersion")
@@ -135,7 +137,7 @@ def _not_json(json: Column) -> Column:
 
 
 def _by_name(values: Mapping[str, int], name: Column) -> Column:
-    """What belongs to an API's name; null for another's."""
+    """The value for an API's name; null for other names."""
     return F.try_element_at(F.create_map(*(F.lit(part) for pair in values.items() for part in pair)), name)
 
 

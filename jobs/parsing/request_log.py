@@ -1,7 +1,7 @@
 """Lines of `kafka.request.logger` as rows: `[time] LEVEL Completed request:{json} (kafka.request.logger)`, Kafka 2.8 to 4.2.
 
 Shapes: kafka `RequestConvertToJson` and `clients/src/main/resources/common/message/*.json`. The JSON of all group APIs is read once,
-with one schema that is the union of what their versions hold; requests of other APIs are told by their header and not read.
+with one schema, the union of their versions. Requests of other APIs are recognised by their header and not read.
 
 A line is written when the request is answered, after the answer was sent, so `received_at` is `at` minus `totalTimeMs`. `totalTimeMs`
 has microseconds, `at` only milliseconds (cut, not rounded): `received_at` is up to 1 ms early, and its microseconds carry no meaning
@@ -86,7 +86,7 @@ _TOPIC_PARTITIONS: Final = "topicPartitions ARRAY<STRUCT<topicId: STRING, partit
 
 
 def is_request_line(text: Column) -> Column:
-    """Whether a line has a mark of the request log; damaged ones included."""
+    """Whether a line has a mark of the request log. Damaged lines may have one, too."""
     return text.contains(_MARKS[0]) | text.contains(_MARKS[1])
 
 
@@ -94,9 +94,9 @@ def parse(lines: DataFrame) -> DataFrame:
     """RAW lines for which `is_request_line` holds, as rows of PARSED."""
     text = F.col("text")
     concerns = text.rlike(_OF_GROUP_API)
-    told = text.rlike(_OF_ANY_API)
+    names_api = text.rlike(_OF_ANY_API)
     shaped = lines.select(
-        *COMMON, "text", F.when(concerns, F.regexp_extract(text, _SHAPE, 1)).when(~told, "").alias("json")
+        *COMMON, "text", F.when(concerns, F.regexp_extract(text, _SHAPE, 1)).when(~names_api, "").alias("json")
     )  # fmt: skip
     # json is null for another API's line, and empty for one that lacks the shape of a line.
     read = shaped.withColumn("j", F.from_json(F.when(F.col("json") != "", F.col("json")), JSON_SCHEMA, _JSON_OPTIONS))
@@ -105,15 +105,15 @@ def parse(lines: DataFrame) -> DataFrame:
 
 
 def _of_no_group() -> Column:
-    """Whether a request asks for the coordinator of something else: of a transaction or a share group. v0 has only groups."""
+    """Whether a request asks for the coordinator of a transaction or a share group. v0 knows only groups."""
     asks = F.col("j.requestHeader.requestApiKeyName") == FIND_COORDINATOR
     return asks & (F.coalesce("j.request.keyType", F.lit(_GROUP_KEY)) != _GROUP_KEY)
 
 
 def _of_no_member() -> Column:
-    """Whether a request for offsets is not a member's own, which names its one group and the partitions that it was given.
+    """Whether a request for offsets comes from a tool. A member names its one group and the partitions that it was assigned.
 
-    Tools that watch offsets ask for all partitions, or for many groups at once, every few seconds: they tell nothing of a group.
+    Tools that watch offsets ask for all partitions, or for many groups at once, every few seconds. This says nothing about a group.
     """
     request = F.col("j.request")
     sole = F.get(request.groups, F.lit(0))  # v8+
@@ -122,7 +122,7 @@ def _of_no_member() -> Column:
 
 
 def _event_columns() -> dict[str, Column]:
-    """Columns of a request line. Of a line that failed its checks they mean nothing, but they must not fail."""
+    """The event columns of a request line. For a line that failed its checks they mean nothing, but they must not raise."""
     api = F.col("j.requestHeader.requestApiKeyName")
     request, response = F.col("j.request"), F.col("j.response")
     sole = F.when(F.size(request.members) == 1, F.get(request.members, F.lit(0)))  # LeaveGroup v3+ of one member
@@ -159,28 +159,30 @@ def _event_columns() -> dict[str, Column]:
         "session_timeout_ms": request.sessionTimeoutMs,
         "rebalance_timeout_ms": request.rebalanceTimeoutMs,
         "reason": F.coalesce(request.reason, sole.reason),
-        "member_count": F.when(is_commit, F.size(errors)).when(api == OFFSET_FETCH, _asked_for(F.coalesce(request.topics, fetched.topics))),
+        "member_count": F.when(is_commit, F.size(errors)).when(
+            api == OFFSET_FETCH, _partition_count(F.coalesce(request.topics, fetched.topics))
+        ),
         "protocols": F.when(api == CONSUMER_GROUP_HEARTBEAT, _subscription(request)),
         "members": F.when(api == LEAVE_GROUP, _leavers(request, response)),
         "assignments": F.when(api == CONSUMER_GROUP_HEARTBEAT, _target(response)),
         "blobs": _blobs(api, request, response),
         "groups": F.when(api == DELETE_GROUPS, F.transform(response.results, _deleted)).when(
-            api == FIND_COORDINATOR, F.transform(response.coordinators, _found)
+            api == FIND_COORDINATOR, F.transform(response.coordinators, _coordinator_entry)
         ),
     }
 
 
-def _asked_for(topics: Column) -> Column:
-    """How many partitions an OffsetFetch names."""
+def _partition_count(topics: Column) -> Column:
+    """The number of partitions that an OffsetFetch names."""
     return F.size(F.flatten(topics.partitionIndexes))
 
 
 def _deleted(result: Column) -> Column:
-    """An entry of GROUPS: what became of one group of DeleteGroups."""
+    """An entry of GROUPS: the answer for one group of DeleteGroups."""
     return F.struct(result.groupId, result.errorCode, F.lit(None), F.lit(None)).cast(GROUP)
 
 
-def _found(answer: Column) -> Column:
+def _coordinator_entry(answer: Column) -> Column:
     """An entry of GROUPS: the answer for one group of FindCoordinator v4+."""
     return F.struct(answer["key"], answer.errorCode, *_coordinator(answer)).cast(GROUP)
 
@@ -192,7 +194,7 @@ def _coordinator(answer: Column) -> tuple[Column, Column]:
 
 
 def _subscription(request: Column) -> Column:
-    """What a KIP-848 member subscribes to, in the shape of a classic protocol; null when it says 'unchanged'."""
+    """The subscription of a KIP-848 member, in the shape of a classic protocol; null when it is unchanged."""
     entry = F.struct(
         F.coalesce(request.serverAssignor, F.lit("consumer")).alias("name"),
         solid(request.subscribedTopicNames).alias("topics"),
@@ -203,7 +205,7 @@ def _subscription(request: Column) -> Column:
 
 
 def _target(response: Column) -> Column:
-    """The assignment that a KIP-848 member was told, as topic id and partition: the request does not name the topics."""
+    """The assignment in the answer to a KIP-848 member, as topic id and partition: no name of a topic is in it."""
     topics = F.from_json(response.assignment, _TOPIC_PARTITIONS).topicPartitions
     partitions = F.flatten(
         F.transform(topics, lambda t: F.transform(t.partitions, lambda p: F.concat_ws("-", t.topicId, p.cast("string"))))
@@ -213,7 +215,7 @@ def _target(response: Column) -> Column:
 
 
 def _leavers(request: Column, response: Column) -> Column:
-    """Who leaves: one member at the top (v0-2) or a list (v3+), each with its own answer."""
+    """The members that leave: one at the top (v0-2) or a list (v3+), each with its own answer."""
 
     def of_list(member: Column, index: Column) -> Column:
         return _member(member.memberId, member.groupInstanceId, F.get(response.members.errorCode, index), member.reason)
@@ -233,7 +235,7 @@ def _member(member_id: Column, instance_id: Column, error_code: Column, reason: 
 
 
 def _blobs(api: Column, request: Column, response: Column) -> Column:
-    """Encoded subscriptions and assignments. A SyncGroup's are the leader's, or else the one that the member was answered."""
+    """Encoded subscriptions and assignments. A SyncGroup has those of the leader, or else the one in the answer to the member."""
     none = F.lit(None)
     members = F.transform(response.members, lambda m: F.struct(m.memberId, m.groupInstanceId, m.metadata))
     own = F.array(F.struct(request.memberId.alias("memberId"), response.assignment.alias("assignment")))

@@ -1,6 +1,6 @@
-"""The row that every reader of log lines produces, and what may be wrong with a line.
+"""The row that every parser produces, and what may be wrong with a line.
 
-A source turns lines into rows of `PARSED`: the columns of `group_events` that one line alone decides, plus what ingest needs to
+A parser turns lines into rows of `PARSED`: the columns of `group_events` that one line alone decides, plus what ingest needs to
 finish them (the verdict, encoded blobs, groups to spread) and to account for them.
 """
 
@@ -24,7 +24,7 @@ UNKNOWN_SOURCE: Final = "unknown"
 
 
 class Refusal:
-    """Codes of `quarantine.reason`. A detail may follow after a colon. Codes of the sources' own faults come unchanged."""
+    """Codes of `quarantine.reason`. A detail may follow after a colon. Faults of jobs/logs/faults.py are codes, too."""
 
     TRUNCATED: Final = "TRUNCATED"
     """The line ends before its logger name: it was cut, or its writer was killed."""
@@ -33,10 +33,10 @@ class Refusal:
     """The line has the marks of a request or coordinator line but not the shape `[time] LEVEL message (logger)`."""
 
     NO_TIME: Final = "NO_TIME"
-    """The source could not read the line's timestamp."""
+    """The line has no timestamp that could be read."""
 
     TOO_LONG: Final = "TOO_LONG"
-    """A line of a coordinator or a client longer than any that Kafka writes."""
+    """A line of a coordinator or a client is longer than any that Kafka writes."""
 
     OLD_FORMAT: Final = "OLD_FORMAT"
     """A request line in the text format of Kafka 2.7 and older."""
@@ -69,20 +69,20 @@ class Refusal:
     """A subscription or assignment is not base64, which the broker always writes."""
 
     CONTROL_CHARACTERS: Final = "CONTROL_CHARACTERS"
-    """A coordinator's or a client's sentence holds control characters, or a name in JSON half of a character: damage, or a name that
-    ends the line and so cannot be told from what follows. As JSON escapes them, control characters are part of a name."""
+    """A sentence of a coordinator or a client holds control characters, or a name in JSON holds half of a character: damage, or a name
+    with a line end, whose rest cannot be recognised. Control characters that JSON escapes are part of a name."""
 
     NO_GROUP: Final = "NO_GROUP"
-    """A line of a client's log that does not say of which group: librdkafka does so with debug=cgrp, else its folder tells."""
+    """A line of a client's log names no group. librdkafka names it with debug=cgrp; else the name of the log's folder counts."""
 
     UNREADABLE_RECORD: Final = "UNREADABLE_RECORD"
-    """A record of __consumer_offsets whose bytes are not what a coordinator writes; the detail says where they are not."""
+    """The bytes of a record of __consumer_offsets are not what a coordinator writes; the detail says where."""
 
     UNKNOWN_STATE: Final = "UNKNOWN_STATE"
-    """An answer to a poll that names a state which Kafka's groups do not have."""
+    """An answer to a poll names a state that Kafka's groups do not have."""
 
     UNKNOWN_TEMPLATE: Final = "UNKNOWN_TEMPLATE"
-    """A line of a group coordinator's logger that no known release of Kafka writes."""
+    """No known release of Kafka writes this line of a group coordinator's logger."""
 
 
 BLOBS: Final = StructType(
@@ -114,10 +114,10 @@ GROUP: Final = StructType(
     ]
 )
 GROUPS: Final = ArrayType(GROUP)
-"""Groups of a line that names several, each with its own columns: it is spread over one row each."""
+"""The groups of a line that names several. Each becomes a row with its own values of these columns."""
 
 LATER: Final = frozenset({"last_at", "beat_count", "longest_gap_ms", "beats", "positions"})
-"""Columns of group_events that only rows of several lines have."""
+"""Columns of group_events that only rows for several lines have."""
 
 PARSED: Final = StructType(
     [
@@ -133,7 +133,7 @@ PARSED: Final = StructType(
 
 
 RAW_CHARACTERS: Final = 4096
-"""What is kept of a quarantined line."""
+"""Length of the text that is kept of a quarantined line."""
 
 _MAX_SECOND: Final = 253_402_300_799  # the year 9999: the last that a timestamp can hold
 
@@ -149,10 +149,10 @@ def judged(lines: DataFrame, source: str, is_event: Column, columns: Mapping[str
         "verdict": F.when(refused, QUARANTINE).when(is_event, EVENT).otherwise(SKIPPED),
         "raw": F.when(refused, F.substring("text", 1, RAW_CHARACTERS)),
     }
-    return lines.select(*parsed({**columns, **common}))
+    return lines.select(*parsed_columns({**columns, **common}))
 
 
-def parsed(columns: Mapping[str, Column]) -> list[Column]:
+def parsed_columns(columns: Mapping[str, Column]) -> list[Column]:
     """The columns of PARSED, in order and typed; those not given are null."""
     unknown = columns.keys() - set(PARSED.names)
     if unknown:
@@ -161,7 +161,7 @@ def parsed(columns: Mapping[str, Column]) -> list[Column]:
 
 
 def solid(values: Column) -> Column:
-    """An array of texts whose type says that no element is null, as the tables' do."""
+    """An array of texts without nulls, which its type says as well: the tables want it so."""
     return F.transform(values, lambda value: F.coalesce(value, F.lit("")))
 
 

@@ -33,7 +33,7 @@ _SPLIT_BYTES: Final = 128 << 10  # of a slice: about 3,000 lines
 
 Observer = Callable[[IngestedBatch], None]
 Gatekeeper = Callable[[pa.Table], batch.Admission]
-"""Decides what of a micro-batch is admitted, by the `batch.summary` of all its rows."""
+"""Decides what of a micro-batch is admitted, by the `batch.line_summaries` of all its rows."""
 
 
 def read_slices(spark: SparkSession, folder: Path) -> DataFrame:
@@ -52,8 +52,8 @@ def write_batch(
     observer: Observer | None = None,
 ) -> None:
     """Append the rows of PARSED of one slice to the three tables."""
-    admission = gatekeeper(batch.summary(rows)) if gatekeeper is not None else batch.EVERYTHING
-    written = batch.tables_of(rows, batch_id, admission)
+    admission = gatekeeper(batch.line_summaries(rows)) if gatekeeper is not None else batch.EVERYTHING
+    written = batch.rows_by_table(rows, batch_id, admission)
     for name, table in written.items():
         tables.append(tables.table_path(lakehouse, name), table, app_id, batch_id)
     if observer is not None:
@@ -82,7 +82,7 @@ class LineWriter:
         """Parses with those parsers that find lines in the batch: each costs a batch at least 50 ms."""
         (found,) = lines.agg(F.collect_set(kinds.source_or_faulty())).collect()
         wanted = [parser for sources, parser in self._parsers.items() if sources & set(found[0])]
-        return kinds.parse(lines, wanted or self._parsers.values())
+        return kinds.parse_with(lines, wanted or self._parsers.values())
 
 
 def _by_cluster(accounted: pa.Table) -> dict[str, tuple[int, int, int]]:

@@ -104,7 +104,7 @@ def partitions_of(checkpoint: Path, batch_id: int) -> int:
 
 
 def _admit(gate: Gate, summary: pa.Table, partitions: int) -> Admission:
-    """What the gate admits of a batch, given as its `batch.summary`."""
+    """What the gate admits of a batch, given as its `batch.line_summaries`."""
     ordered = summary.filter(pc.not_equal(summary["broker"], "")).sort_by("place")
     of_clocks = pc.equal(ordered["verdict"], CLOCK)
     lines, clocks = ordered.filter(pc.invert(of_clocks)), ordered.filter(of_clocks)

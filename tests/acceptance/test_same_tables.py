@@ -18,6 +18,7 @@ from deltalake import DeltaTable
 
 from coordinator_model.events import FIND_COORDINATOR
 from jobs.common.settings import Settings
+from jobs.logs.lines import LineLimits
 from jobs.logs.spool import SpoolSettings
 from jobs.pipeline import feeder
 from jobs.pipeline.run import run
@@ -89,9 +90,10 @@ def reference(spark, plain, tmp_path_factory):
     return lakehouse
 
 
-def test_logs_cut_into_many_slices(spark, plain, reference, tmp_path):
+def test_logs_cut_into_many_slices(spark, plain, reference, tmp_path, monkeypatch):
+    monkeypatch.setattr(feeder, "SpoolSettings", functools.partial(SpoolSettings, limits=LineLimits(block_bytes=1 << 15)))
     sliced = track(spark, plain, tmp_path / "lakehouse", slice_lines=500)
-    assert batches(sliced) >= 10
+    assert batches(sliced) >= 20
     assert rows(sliced) == rows(reference)
 
 

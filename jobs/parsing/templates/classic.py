@@ -2,7 +2,7 @@
 
 Scala: `core/src/main/scala/kafka/coordinator/group/{GroupCoordinator,GroupMetadata,GroupMetadataManager}.scala`.
 Java: `group-coordinator/src/main/java/org/apache/kafka/coordinator/group/{GroupMetadataManager,GroupCoordinatorShard}.java`, `classic/ClassicGroup.java`.
-Odd spelling is Kafka's. The commonest lines come first.
+Odd spelling is Kafka's. The most frequent lines come first.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Sentences of consumers about their group, of the Java client and of librdkafka. The first that a sentence fits decides."""
+"""What consumers log about their group: the Java client and librdkafka. The first template that fits a sentence decides."""
 
 from __future__ import annotations
 

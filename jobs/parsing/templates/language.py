@@ -2,9 +2,9 @@
 
     Stabilized group {group} generation {generation} with {count} members.
 
-Ids hold any character, brackets, quotes and ' in group ' included, so a template is anchored at both ends and every id gets as little
-text as the fixed words around it allow. Member ids that end like Kafka's (a UUID, or KIP-848's 22 characters) are read as such first:
-where a line can be read in two ways, the reading with a well-formed member id is the true one.
+Ids hold any character, even brackets, quotes and ' in group '. So a template is anchored at both ends, and every id gets as little
+text as the fixed words around it allow. Member ids that end like Kafka's (a UUID, or KIP-848's 22 characters) are matched first:
+where a line has two readings, the one with a well-formed member id is the true one.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ FIELDS: Final[Mapping[str, str]] = MappingProxyType(
         "groups": r".*",  # comma separated
     }
 )
-"""Fields that are kept, in the order of a read line's record, and the text that each may hold."""
+"""The fields that are kept, in the order of `fields_of`, with the text that each may hold."""
 
 IGNORED: Final[Mapping[str, str]] = MappingProxyType(
     {
@@ -47,16 +47,16 @@ IGNORED: Final[Mapping[str, str]] = MappingProxyType(
         "text": r".*",
     }
 )
-"""Fields that are only passed over."""
+"""Fields that are skipped."""
 
 _SEPARATOR: Final = "\x01"  # between the fields of a sentence that was read
 _BRACES: Final = re.compile(r"\{(\w+)\}")
 
 LONG_WORD: Final = r"\S{38,}"
-"""A word that is none of a template's own: a name, or a member in a list, whose id alone has 37 characters.
+"""A word that no template has: a name, or a member in a list, whose id alone has 37 characters.
 
-What a pattern costs grows with the cube of a text in which its words stand over and over, as a client may write them into its names:
-20,000 such characters take minutes. So a text is short that is so without these words, in which no template's words can be.
+A client may write a template's words into its names over and over. The cost of matching grows with the cube of such a text: 20,000
+characters take minutes. So the length of a text counts without long words, because no template's word can be inside one.
 """
 
 
@@ -64,7 +64,7 @@ class Template(NamedTuple):
     """One sentence of Kafka's: which kind of event it is, and how it is worded."""
 
     kind: str
-    """Of coordinator_model/events.py; empty for a line that concerns no group."""
+    """A kind of coordinator_model/events.py; empty for a line that concerns no group."""
 
     versions: str
     """Releases that write it, or since when they do."""
@@ -93,7 +93,7 @@ class Template(NamedTuple):
 
     @property
     def first_word(self) -> str:
-        """How every sentence of the template begins: its text up to the first blank, that included, or field."""
+        """The beginning of every sentence of the template: its text up to and including the first blank, or up to the first field."""
         return re.match(r"[^ {]* ?", self.text).group()  # type: ignore[union-attr]  # it matches the empty text, too
 
     @property
@@ -111,9 +111,9 @@ def _group(name: str) -> str:
 
 
 def template_number(templates: tuple[Template, ...], sentence: Column) -> Column:
-    """The place in `templates` of the first one that a sentence fits; null if none does.
+    """The index of the first template that fits a sentence; null if none does.
 
-    Only those are tried that begin with the sentence's first word; those without a kind and fields are tried last, as one.
+    Only templates that begin with the sentence's first word are tried. Those without a kind and fields are tried last, as one pattern.
     """
     by_word: dict[str, Column] = {}
     plain = [(place, template) for place, template in enumerate(templates) if not template.kind and not template.groups]
@@ -132,20 +132,20 @@ def template_number(templates: tuple[Template, ...], sentence: Column) -> Column
 def fields_of(templates: tuple[Template, ...], sentence: Column, number: Column) -> Column:
     """The kind and then the fields of a sentence, empty where the template has none.
 
-    The pattern is compiled for the line. To cut out the fields where the template is found would be a little faster, and ten times the
-    code for Spark to generate and the JVM to compile.
+    Spark compiles the pattern for each line. Cutting out the fields where the template is matched would be a little faster, but ten
+    times the code for Spark to generate and the JVM to compile.
     """
     patterns = F.array(*(F.lit(template.pattern if template.kind else "(?s)^.*$") for template in templates))
     replacements = F.array(*(F.lit(template.replacement) for template in templates))
     return F.split(F.regexp_replace(sentence, F.get(patterns, number), F.get(replacements, number)), _SEPARATOR)
 
 
-def kind() -> Column:
+def sentence_kind() -> Column:
     """The kind of a sentence that was read; null if no template fits, empty if it concerns no group."""
     return F.get("fields", F.lit(0))
 
 
-def field(name: str, of: str = "fields") -> Column:
+def sentence_field(name: str, of: str = "fields") -> Column:
     """A field of a sentence that was read; null where the template does not have it."""
     value = F.get(of, F.lit(1 + list(FIELDS).index(name)))
     return F.when(value != "", value)

@@ -1,7 +1,7 @@
-"""Why a coordinator began a rebalance: the `reason` of a `Preparing to rebalance` line, Kafka 2.1 to 4.2, read for who is named in it.
+"""Why a coordinator began a rebalance: the member and instance that the `reason` of a `Preparing to rebalance` line names, Kafka 2.1 to 4.2.
 
-The text itself stays in the event. An unknown reason names nobody and is no damage: releases word them anew.
-Patterns are tried in this order; a trailing period, which Java puts after some, is ignored.
+The event keeps the text itself. An unknown reason names no member and is no damage, because releases change the wording.
+The first pattern that fits decides. Java puts a period after some reasons.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """What group coordinators log about themselves: taking over and giving up partitions, loading groups, trouble, housekeeping.
 
-Sources as in classic_templates.py, and `org/apache/kafka/coordinator/common/runtime/CoordinatorRuntime.java` (`coordinator/group/runtime` in 3.6 to 3.8).
-Lines with an empty kind concern no group; they are listed so that an unknown line is one that no release writes.
+Sources as in classic.py, and `org/apache/kafka/coordinator/common/runtime/CoordinatorRuntime.java` (`coordinator/group/runtime` in 3.6 to 3.8).
+Lines with an empty kind concern no group. They are listed so that an unknown line is one that no release writes.
 """
 
 from __future__ import annotations
@@ -113,7 +113,7 @@ COMMITS: Final = tuple(
     Template("", "Java DEBUG", f"[GroupId {{group}}] {start}{{text}}")
     for start in ("Committing ", "Expired offset ", "Removing expired offset ")
 )
-"""One line per partition and commit, of groups of all kinds."""
+"""One line per partition and commit, for groups of all kinds."""
 
 _STARTS: Final = (
     "Starting up.", "Startup complete.", "Shutting down.", "Shutdown complete.",
@@ -140,4 +140,4 @@ HARMLESS: Final = (
     Template("", "3.6-3.7 Java", "{word} request {text} hit an unexpected exception{text}",
              ("JoinGroup request JoinGroupRequestData(groupId='x') hit an unexpected exception: y",)),
 )  # fmt: skip
-"""By their beginnings: the coordinator's own start and stop, scheduling, replaying, and cleaning."""
+"""The coordinator's own start and stop, scheduling, replaying and cleaning, by how the sentences begin."""
