@@ -39,7 +39,7 @@ GIVEN = [
 def lakehouse(spark, tmp_path_factory):
     """The lakehouse of the recording, with its tables and views in Spark."""
     folder = tmp_path_factory.mktemp("recorded") / "lake"
-    run.run(page.RECORDING, folder, settings=Settings(), once=True, spark=spark)
+    run.run(page.RECORDING, folder, settings=Settings(shards=8), once=True, spark=spark)
     create_views(spark, folder)
     return folder
 

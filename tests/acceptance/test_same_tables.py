@@ -18,6 +18,7 @@ from deltalake import DeltaTable
 
 from coordinator_model.events import FIND_COORDINATOR
 from jobs.common.settings import Settings
+from jobs.lakehouse.reader import table_rows
 from jobs.logs.lines import LineLimits
 from jobs.logs.spool import SpoolSettings
 from jobs.pipeline import feeder
@@ -34,7 +35,7 @@ ONE_BATCH = 1_000_000
 
 def track(spark, source, folder, *, slice_lines=ONE_BATCH):
     """Runs the pipeline to the end of the input; returns the lakehouse."""
-    settings = Settings(timezone=ZONE, slice_lines=slice_lines)
+    settings = Settings(timezone=ZONE, shards=8, slice_lines=slice_lines)
     run(source, folder, settings=settings, once=True, spark=spark)
     return folder
 
@@ -43,7 +44,7 @@ def rows(lakehouse, *, evidence=True):
     """All rows of the four tables as a multiset. Without evidence where lines have other numbers than in the recording."""
     found = Counter()
     for table in TABLES:
-        for row in DeltaTable(str(lakehouse / table)).to_pyarrow_table().to_pylist():
+        for row in table_rows(lakehouse / table):
             del row["batch_id"]
             if not evidence:
                 del row["evidence"]
@@ -53,7 +54,7 @@ def rows(lakehouse, *, evidence=True):
 
 def spoken_for(lakehouse):
     """The brokers that spoke for each group; who its coordinator is, any broker may be asked."""
-    events = DeltaTable(str(lakehouse / "group_events")).to_pyarrow_table(columns=["group_id", "broker", "kind"]).to_pylist()
+    events = table_rows(lakehouse / "group_events", ["group_id", "broker", "kind"])
     brokers = {}
     for event in events:
         if event["group_id"] is not None and event["kind"] != FIND_COORDINATOR:
@@ -63,7 +64,7 @@ def spoken_for(lakehouse):
 
 def batches(lakehouse):
     """How many batches ingest wrote."""
-    return len(DeltaTable(str(lakehouse / "group_events")).to_pyarrow_table(columns=["batch_id"])["batch_id"].unique())
+    return len({row["batch_id"] for row in table_rows(lakehouse / "group_events", ["batch_id"])})
 
 
 def copy(target, change):
@@ -141,8 +142,8 @@ def test_a_thousand_damaged_lines_change_nothing_for_the_intact_ones(spark, refe
     source = copy(tmp_path / "input", damage)
     damaged = track(spark, source, tmp_path / "lakehouse", slice_lines=4_000)
     assert sum(count for count, _ in made) == 1_000
-    account = DeltaTable(str(damaged / "input_lines")).to_pyarrow_table().to_pydict()
-    totals = {name: sum(account[name]) for name in ("lines_read", "skipped", "events", "quarantined")}
+    account = table_rows(damaged / "input_lines")
+    totals = {name: sum(row[name] for row in account) for name in ("lines_read", "skipped", "events", "quarantined")}
     assert totals["lines_read"] == sum(total for _, total in made)
     assert totals["lines_read"] == totals["skipped"] + totals["events"] + totals["quarantined"]
     assert totals["quarantined"] == DeltaTable(str(damaged / "quarantine")).count()

@@ -12,12 +12,12 @@ from collections import Counter, defaultdict
 from pathlib import Path
 
 import pytest
-from deltalake import DeltaTable
 
 from jobs.cli.entry import main
 from jobs.common.settings import load
 from jobs.demo.local_broker import LocalBroker
 from jobs.lakehouse.folder import Lakehouse
+from jobs.lakehouse.reader import table_rows
 from jobs.pipeline import run
 from jobs.pipeline.ingest_topic import start_ingest_topic
 from jobs.pipeline.topic_input import TopicInput
@@ -71,7 +71,7 @@ def reference(spark, logs, settings, tmp_path_factory):
 def account(lakehouse):
     """Lines of each log, by what became of them. Not by batch: after a restart, slices are cut at other lines."""
     totals = Counter()
-    for row in DeltaTable(str(lakehouse / "input_lines")).to_pyarrow_table().to_pylist():
+    for row in table_rows(lakehouse / "input_lines"):
         totals.update({(row["origin"], name): row[name] for name in ("lines_read", "skipped", "events", "quarantined")})
     return totals
 
@@ -80,7 +80,7 @@ def rows(lakehouse, tables):
     """The rows of tables as a multiset, without the batch: track may have got them in others."""
     found = Counter()
     for table in tables:
-        for row in DeltaTable(str(lakehouse / table)).to_pyarrow_table().to_pylist():
+        for row in table_rows(lakehouse / table):
             del row["batch_id"]
             found[json.dumps([table, row], sort_keys=True, default=str)] += 1
     return found

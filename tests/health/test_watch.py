@@ -12,13 +12,13 @@ from collections import Counter, defaultdict
 from pathlib import Path
 
 import pytest
-from deltalake import DeltaTable
 
 from jobs.cli import health as health_command
 from jobs.common.settings import Settings
 from jobs.health import reading
 from jobs.health.metrics import CONTENT_TYPE
 from jobs.health.verdict import Limits
+from jobs.lakehouse.reader import table_rows
 from jobs.pipeline import run as pipeline
 from schemas.tables import TRACK_TABLES
 from tests.health.metrics_text import read_metrics
@@ -43,7 +43,7 @@ def logs(tmp_path_factory):
 
 
 def run(spark, logs, lake, **options):
-    settings = Settings(timezone="America/New_York", slice_lines=2_500)
+    settings = Settings(timezone="America/New_York", slice_lines=2_500, shards=8)
     return pipeline.run(logs, lake, settings=settings, spark=spark, **options)
 
 
@@ -58,7 +58,7 @@ def health(lake):
 
 
 def table(lake, name):
-    return DeltaTable(str(lake / name)).to_pyarrow_table().to_pylist()
+    return table_rows(lake / name)
 
 
 def scrape(port):

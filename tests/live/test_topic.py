@@ -104,7 +104,7 @@ def shipped(broker, logs, tmp_path_factory):
 def test_a_topic_gives_the_tables_of_its_logs(spark, broker, shipped, reference, tmp_path):
     """Several clusters, every partition at a pace of its own, and half of the lines twice."""
     lakehouse = tmp_path / "lake"
-    topic = TopicInput(broker.bootstrap, shipped, max_offsets=5_000)
+    topic = TopicInput(broker.bootstrap, shipped, max_offsets=4_000)
     outcome = run(spark, lakehouse, topic=topic)
     batches = {row["batch_id"] for row in table_rows(lakehouse / "group_events")}
     assert len(batches) > 3

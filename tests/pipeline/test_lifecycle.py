@@ -20,6 +20,7 @@ from jobs.lakehouse import tables as delta_tables
 from jobs.lakehouse.event_copy import CopyLimits
 from jobs.lakehouse.folder import Lakehouse
 from jobs.lakehouse.maintain import Policy, maintain, unread_from
+from jobs.lakehouse.reader import table_rows
 from jobs.pipeline import run as pipeline
 from jobs.pipeline import track
 from jobs.pipeline.alone import ingest_files
@@ -30,7 +31,7 @@ from schemas.tables import TABLES, TRACK_TABLES
 pytestmark = [pytest.mark.spark, pytest.mark.slow]
 
 RECORDING = Path(__file__).parents[1] / "data" / "recordings" / "kafka-3.9.1"
-SETTINGS = Settings(timezone="America/New_York", slice_lines=350)
+SETTINGS = Settings(timezone="America/New_York", slice_lines=350, shards=8)
 NOW = datetime(2026, 11, 21, tzinfo=timezone.utc)
 AT_ONCE = Policy(grace=timedelta(0))
 
@@ -75,7 +76,7 @@ def tables(lake, names=tuple(TRACK_TABLES)):
     """Rows of the tables without their batch, as sorted texts: doubled rows stay doubled."""
     found = {}
     for name in names:
-        rows = DeltaTable(str(lake / name)).to_pyarrow_table().drop_columns(["batch_id"]).to_pylist()
+        rows = [{**row, "batch_id": None} for row in table_rows(lake / name)]
         found[name] = sorted(map(repr, rows))
     return found
 

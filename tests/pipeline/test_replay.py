@@ -22,6 +22,7 @@ from jobs.lakehouse import folder as lakehouses
 from jobs.lakehouse.event_copy import CopyLimits, EventCopy
 from jobs.lakehouse.folder import Lakehouse
 from jobs.lakehouse.maintain import Policy, maintain
+from jobs.lakehouse.reader import table_rows
 from jobs.pipeline import track
 from jobs.pipeline.replay import replay
 from schemas.names import GROUP_EVENTS
@@ -82,7 +83,7 @@ def copied(table):
 
 
 def content(table):
-    return sorted(map(repr, DeltaTable(str(table)).to_pyarrow_table().to_pylist()))
+    return sorted(map(repr, table_rows(table)))
 
 
 def test_batches_come_out_whole_and_in_order_of_files_that_mix_them(lake, tmp_path):
