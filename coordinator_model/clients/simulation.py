@@ -96,7 +96,7 @@ class Simulation:
     def stable(self) -> bool:
         """Whether every application that runs has an assignment of the group's present generation."""
         group = self.coordinator.groups.get(GROUP_ID)
-        running = [client for number, client in enumerate(self.clients) if self._runs(number)]
+        running = [client for number, client in enumerate(self.clients) if self.runs(number)]
         return all(
             client.state is MemberState.STABLE
             and group is not None
@@ -111,7 +111,8 @@ class Simulation:
         self._order += 1
         heapq.heappush(self._queue, (at_ms, self._order, action))
 
-    def _runs(self, number: int) -> bool:
+    def runs(self, number: int) -> bool:
+        """Whether an application has started, and is neither killed nor closed."""
         application = self.applications[number]
         dead = application.dies_ms is not None and self.now_ms >= application.dies_ms
         return self.now_ms >= application.starts_ms and not dead and not self.clients[number].closed
@@ -120,18 +121,18 @@ class Simulation:
         return any(start <= self.now_ms < end for start, end in self.applications[number].stalls)
 
     def _poll(self, number: int) -> None:
-        if self._runs(number):
+        if self.runs(number):
             if not self._stalled(number):
                 self._send(number, self.clients[number].poll(self.now_ms))
             self._at(self.now_ms + self.applications[number].poll_every_ms, partial(self._poll, number))
 
     def _close(self, number: int) -> None:
-        if self._runs(number):
+        if self.runs(number):
             self._send(number, self.clients[number].close(self.now_ms))
 
     def _tick(self, number: int) -> None:
         self._ticks[number] = -1
-        if self._runs(number):
+        if self.runs(number):
             self._send(number, self.clients[number].tick(self.now_ms))
 
     def _send(self, number: int, requests: list[Request]) -> None:
@@ -169,6 +170,6 @@ class Simulation:
 
     def _hear(self, connection: Connection, answer: Answer) -> None:
         number, of_client = connection
-        if self._runs(number) and of_client == self.clients[number].connection:
+        if self.runs(number) and of_client == self.clients[number].connection:
             self.messages.append(ClientMessage(self.now_ms, number, answer))
             self._send(number, self.clients[number].take_answer(answer, self.now_ms))

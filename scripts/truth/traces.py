@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import argparse
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -66,28 +67,24 @@ def _known_to_0_10(expect: dict[str, Any]) -> dict[str, Any]:
     return {**expect, "response": response, "group_after": group}
 
 
-def main() -> int:
+def main(arguments: Sequence[str] | None = None, traces: Sequence[tuple[str, dict[str, Any]]] | None = None) -> int:
     """Print the table; 1 if anything differs."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--show", type=int, default=0, metavar="N")
-    options = parser.parse_args()
-    totals: dict[str, list[int]] = {}
-    shown: dict[str, int] = {}
-    for release, trace in load_traces():
-        mismatches = mismatches_of(trace, release)
-        total = totals.setdefault(release, [0, 0, 0, 0])
-        total[0] += 1
-        total[1] += len(trace["steps"])
-        total[2] += len(mismatches)
-        total[3] += bool(mismatches)
-        if mismatches and shown.setdefault(release, 0) < options.show:
-            shown[release] += 1
+    options = parser.parse_args(arguments)
+    runs: dict[str, list[tuple[int, list[Mismatch]]]] = {}
+    for release, trace in traces or load_traces():
+        runs.setdefault(release, []).append((len(trace["steps"]), mismatches_of(trace, release)))
+    table = [f"{'kafka':>10} {'traces':>7} {'steps':>7} {'mismatches':>10} {'in traces':>9}"]
+    for release, traces_of_it in sorted(runs.items()):
+        different = [mismatches for _, mismatches in traces_of_it if mismatches]
+        for mismatches in different[: options.show]:
             for mismatch in mismatches[:2]:
                 print(*mismatch[:3], mismatch.recorded, mismatch.specified, sep="\n  ")
-    print(f"{'kafka':>10} {'traces':>7} {'steps':>7} {'mismatches':>10} {'in traces':>9}")
-    for release, total in sorted(totals.items()):
-        print(f"{release:>10} {total[0]:>7} {total[1]:>7} {total[2]:>10} {total[3]:>9}")
-    return 1 if any(total[2] for total in totals.values()) else 0
+        steps = sum(count for count, _ in traces_of_it)
+        table.append(f"{release:>10} {len(traces_of_it):>7} {steps:>7} {sum(map(len, different)):>10} {len(different):>9}")
+    print(*table, sep="\n")
+    return 1 if any(mismatches for traces_of_it in runs.values() for _, mismatches in traces_of_it) else 0
 
 
 if __name__ == "__main__":

@@ -43,7 +43,7 @@ def assigned(simulation):
     return sorted(
         int(number)
         for position, client in enumerate(simulation.clients)
-        if client.assignment and simulation._runs(position)
+        if client.assignment and simulation.runs(position)
         for number in client.assignment.split()
     )
 
@@ -205,7 +205,7 @@ def test_whatever_happened_the_survivors_end_up_with_every_partition_once(releas
         stalled = tuple((start, start + length) for start, length in stalls)
         applications.append(Application(config, starts, every, stalled, dies, closes))
     simulation = simulate(release, *applications, until_ms=1_700_000, moves=moves)
-    running = [number for number in range(len(applications)) if simulation._runs(number)]
+    running = [number for number in range(len(applications)) if simulation.runs(number)]
     assert not any(simulation.clients[number].failed for number in running)
     assert simulation.stable()
     assert assigned(simulation) == (list(range(12)) if running else [])

@@ -136,12 +136,11 @@ def test_trace_follows_another_release_when_told():
     assert run_trace(recorded)["steps"][5]["expect"]["group_after"]["state"] == "Empty"
 
 
-def test_the_script_prints_a_table_and_fails_on_a_difference(monkeypatch, capsys):
+def test_the_script_prints_a_table_and_fails_on_a_difference(capsys):
     recorded = json.loads(json.dumps(RECORDED[0][1]))
-    monkeypatch.setattr("scripts.truth.traces.load_traces", lambda: [("0.10.2.2", recorded)])
-    monkeypatch.setattr("sys.argv", ["conformance_traces.py", "--show", "1"])
-    assert main() == 0
+    arguments, traces = ["--show", "1"], [("0.10.2.2", recorded)]
+    assert main(arguments, traces) == 0
     recorded["steps"][0]["expect"]["group_after"]["generation"] = 77
-    assert main() == 1
+    assert main(arguments, traces) == 1
     assert "77" in capsys.readouterr().out
     assert Mismatch("t", 0, "response", None, None).trace == "t"
