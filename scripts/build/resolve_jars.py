@@ -1,4 +1,4 @@
-"""Puts the JARs that Spark needs for Delta and Kafka, and all that they depend on, into `.jars/`; with `kafka`, those of a broker into `.jars-kafka/`.
+"""Puts the JARs that Spark needs for Delta and Kafka, and their dependencies, into `.jars/`; with `kafka`, a broker's into `.jars-kafka/`.
 
 Spark's own resolver (Ivy) finds them, so only Python and Java have to be there. Its cache is `.ivy/` in the project: what other programs
 left in ~/.ivy2 or ~/.m2 has no influence. A stamp names the coordinates, so that a later start neither resolves nor asks the network.

@@ -2,6 +2,11 @@
 
 from __future__ import annotations
 
+import shutil
+import tempfile
+from functools import cache
+from pathlib import Path
+
 from pyspark.sql.types import ArrayType, IntegerType, LongType, StringType, TimestampType
 
 from jobs.lakehouse import tables
@@ -23,9 +28,20 @@ def row(table, **values):
     return full | values | {"cluster": "c", "table": table}
 
 
-def empty_lakehouse(folder):
+def new_lakehouse(folder):
     for name, schema in TABLES.items():
         tables.ensure_table(folder, name, schema)
+    return folder
+
+
+@cache
+def _template():
+    return new_lakehouse(Path(tempfile.mkdtemp(prefix="empty-lakehouse-")))
+
+
+def empty_lakehouse(folder):
+    """A copy of one lakehouse, which is ten times faster than a new one; all copies have the same table ids."""
+    shutil.copytree(_template(), folder, dirs_exist_ok=True)
     return folder
 
 

@@ -27,7 +27,7 @@ from jobs.pipeline import track
 from jobs.pipeline.replay import replay
 from schemas.names import GROUP_EVENTS
 from schemas.tables import TABLES, TRACK_TABLES
-from tests.lakehouse.rows import DAY, empty_lakehouse, line, rebalance, write
+from tests.lakehouse.rows import DAY, empty_lakehouse, line, new_lakehouse, rebalance, write
 
 NOW = datetime.fromtimestamp(DAY / 1_000, timezone.utc) + timedelta(days=1)
 SHIPPED = "server@0123456789ab.log"
@@ -163,7 +163,7 @@ def test_a_copy_that_lacks_what_maintain_deleted_says_so(lake, tmp_path):
 
 
 def test_events_of_another_lakehouse_are_not_mixed_in(lake, tmp_path):
-    other = empty_lakehouse(tmp_path / "other")
+    other = new_lakehouse(tmp_path / "other")
     append(other, 0, *batch_of(0))
     with pytest.raises(UserError, match="has events that are not from"):
         copy_of(lake, other)
