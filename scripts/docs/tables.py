@@ -91,7 +91,7 @@ def page() -> str:
     parts += [section(name, schema) for name, schema in TRACK_TABLES.items()]
     parts += ["## Written by ingest\n"]
     parts += [section(name, schema) for name, schema in INGEST_TABLES.items()]
-    parts += ["## Written by whoever runs them\n"]
+    parts += ["## About the pipeline itself\n"]
     parts += [section(name, schema) for name, schema in HEALTH_TABLES.items()]
     parts += [
         "## Values\n",

@@ -8,6 +8,7 @@ import os
 import time
 from collections import Counter
 from datetime import datetime, timezone
+from pathlib import Path
 from types import SimpleNamespace
 
 import pyarrow.parquet as pq
@@ -471,7 +472,7 @@ def crash_after(monkeypatch, target, name, calls):
     monkeypatch.setattr(target, name, wrapped)
 
 
-@pytest.mark.parametrize("where", [(Spool, "_publish"), (Spool, "_save_state"), (spool.pq, "write_table"), (os, "fsync")])
+@pytest.mark.parametrize("where", [(Path, "replace"), (spool, "write_whole"), (spool.pq, "write_table"), (os, "fsync")])
 @pytest.mark.parametrize("calls", range(8))
 def test_a_crash_anywhere_loses_and_doubles_nothing(tmp_path, where, calls):
     inputs = brokers(tmp_path / "in", lines=60)
