@@ -69,8 +69,8 @@ class Simulation:
         self.effects: list[tuple[int, Effect]] = []
         self._queue: list[tuple[int, int, Callable[[], None]]] = []
         self._order = 0
-        self._tickets: list[Connection] = []
-        self._unanswered: dict[Connection, deque[Request]] = {}
+        self.tickets: list[Connection] = []
+        self.unanswered: dict[Connection, deque[Request]] = {}
         """The requests on a connection that have no answer yet. The coordinator handles the first."""
         self._ticks: list[int] = [-1] * len(self.clients)
         for number, application in enumerate(applications):
@@ -81,17 +81,17 @@ class Simulation:
     def move_coordinator(self, at_ms: int, away_ms: int) -> None:
         """The group's partition moves away at `at_ms` and is back `away_ms` later."""
         partition = self.coordinator.partition(GROUP_ID)
-        self._at(at_ms, lambda: self._note(self.coordinator.unload(partition, self.now_ms)))
-        self._at(at_ms + away_ms, lambda: self._note(self.coordinator.load(partition, self.now_ms)))
+        self._at(at_ms, lambda: self.take_outcome(self.coordinator.unload(partition, self.now_ms)))
+        self._at(at_ms + away_ms, lambda: self.take_outcome(self.coordinator.load(partition, self.now_ms)))
 
     def run_until(self, end_ms: int) -> None:
         """Run everything that is due at or before `end_ms`."""
         while self._queue and self._queue[0][0] <= end_ms:
             self.now_ms, _, action = heapq.heappop(self._queue)
-            self._note(self.coordinator.advance(self.now_ms))
+            self.take_outcome(self.coordinator.advance(self.now_ms))
             action()
         self.now_ms = end_ms
-        self._note(self.coordinator.advance(end_ms))
+        self.take_outcome(self.coordinator.advance(end_ms))
 
     def stable(self) -> bool:
         """Whether every application that runs has an assignment of the group's present generation."""
@@ -147,26 +147,28 @@ class Simulation:
             self._at(tick_ms, partial(self._tick, number))
 
     def _arrive(self, connection: Connection, request: Request) -> None:
-        requests = self._unanswered.setdefault(connection, deque())
+        requests = self.unanswered.setdefault(connection, deque())
         requests.append(request)
         if len(requests) == 1:
-            self._handle(connection)
+            self.handle(connection)
 
-    def _handle(self, connection: Connection) -> None:
-        ticket = len(self._tickets)
-        self._tickets.append(connection)
-        self._note(self.coordinator.handle(GROUP_ID, self._unanswered[connection][0], self.now_ms, ticket))
+    def handle(self, connection: Connection) -> None:
+        """The coordinator handles the first request on a connection."""
+        ticket = len(self.tickets)
+        self.tickets.append(connection)
+        self.take_outcome(self.coordinator.handle(GROUP_ID, self.unanswered[connection][0], self.now_ms, ticket))
 
-    def _note(self, outcome: CoordinatorOutcome) -> None:
+    def take_outcome(self, outcome: CoordinatorOutcome) -> None:
+        """Keep the effects, and send the replies."""
         for _, effect in outcome.effects:
             self.effects.append((effect.at_ms, effect))
         for reply in outcome.replies:
-            connection = self._tickets[int(reply.ticket)]
+            connection = self.tickets[int(reply.ticket)]
             self._at(max(reply.at_ms + self.delay_ms, self.now_ms), partial(self._hear, connection, reply.answer))
-            requests = self._unanswered[connection]
+            requests = self.unanswered[connection]
             requests.popleft()
             if requests:
-                self._at(self.now_ms, partial(self._handle, connection))
+                self._at(self.now_ms, partial(self.handle, connection))
 
     def _hear(self, connection: Connection, answer: Answer) -> None:
         number, of_client = connection

@@ -39,21 +39,21 @@ class LoggedSimulation(Simulation):
         self._asked: dict[int, tuple[int, Connection, Request]] = {}
         super().__init__(config, applications)
 
-    def _handle(self, connection: Connection) -> None:
-        request = self._unanswered[connection][0]
+    def handle(self, connection: Connection) -> None:
+        request = self.unanswered[connection][0]
         if isinstance(request, JoinGroup):  # two clients may use one instance id, but no member id comes twice
-            request = request._replace(fresh_member_id=f"{request.instance_id or request.client_id}-{len(self._tickets)}")
-            self._unanswered[connection][0] = request
-        self._asked[len(self._tickets)] = (self.now_ms, connection, request)
-        super()._handle(connection)
+            request = request._replace(fresh_member_id=f"{request.instance_id or request.client_id}-{len(self.tickets)}")
+            self.unanswered[connection][0] = request
+        self._asked[len(self.tickets)] = (self.now_ms, connection, request)
+        super().handle(connection)
 
-    def _note(self, outcome: CoordinatorOutcome) -> None:
+    def take_outcome(self, outcome: CoordinatorOutcome) -> None:
         for reply in outcome.replies:
             arrived_ms, connection, request = self._asked.pop(int(reply.ticket))
-            if self._runs(connection[0]) or self.clients[connection[0]].closed:
+            if self.runs(connection[0]) or self.clients[connection[0]].closed:
                 at_ms = reply.at_ms + self._chance.choice((0, 0, 0, 1, 3))
                 self.log.append(_line(len(self.log) + 1, arrived_ms, at_ms, connection, request, reply.answer))
-        super()._note(outcome)
+        super().take_outcome(outcome)
 
 
 def _line(position: int, arrived_ms: int, at_ms: int, connection: Connection, request: Request, answer: Answer) -> Event:
