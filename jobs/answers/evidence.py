@@ -80,14 +80,14 @@ def prove(lakehouse: Path, row_id: str, inputs: Sequence[Path]) -> list[ProvenRo
     proofs = []
     for row in rows:
         refs = [(ref["source"], ref["origin"], int(ref["position"])) for ref in json.loads(row["evidence"])]
-        times = _times(reader, {origin for _, origin, _ in refs})
-        found: dict[tuple[str, int], tuple[Path, bytes]] = {}
+        times = line_times(reader, {origin for _, origin, _ in refs})
+        places: dict[tuple[str, int], tuple[Path, bytes]] = {}
         for origin in sorted({origin for _, origin, _ in refs}):
             wanted = {position: times.get((origin, position)) for _, o, position in refs if o == origin}
-            found |= {(origin, number): place for number, place in _find(origin, wanted, files).items()}
+            places |= {(origin, number): place for number, place in find_lines(origin, wanted, files).items()}
         lines = []
         for source, origin, position in refs:
-            file, text = found.get((origin, position), (None, None))
+            file, text = places.get((origin, position), (None, None))
             lines.append(Line(source, origin, position, file, None if text is None else text.decode("utf-8", "replace")))
         proofs.append(ProvenRow(row["id"], row, lines))
     return proofs
@@ -116,13 +116,13 @@ class Clock:
     def fits(self, line: bytes) -> bool:
         """Whether a line of a broker's log, a client's log or a record has that time."""
         at_ms = record_time(line)
-        found = SECONDS.find(line[SECOND]) if at_ms is None else at_ms % _MINUTE_MS
-        if found is None:
-            found = _CLIENT_TIMES.read(line, 0)
-        return found is not None and (found - self.ms) % _MINUTE_MS <= self.later_ms
+        line_ms = SECONDS.find(line[SECOND]) if at_ms is None else at_ms % _MINUTE_MS
+        if line_ms is None:
+            line_ms = _CLIENT_TIMES.read(line, 0)
+        return line_ms is not None and (line_ms - self.ms) % _MINUTE_MS <= self.later_ms
 
 
-def _times(reader: QuestionReader, origins: Iterable[str]) -> dict[tuple[str, int], Clock]:
+def line_times(reader: QuestionReader, origins: Iterable[str]) -> dict[tuple[str, int], Clock]:
     """The times of all lines that ingest made events of."""
     times: dict[tuple[str, int], Clock] = {}
     for origin in origins:
@@ -149,7 +149,7 @@ def _files(inputs: Sequence[Path]) -> list[LogFile]:
     return files
 
 
-def _find(origin: str, wanted: dict[int, Clock | None], files: Sequence[LogFile]) -> dict[int, tuple[Path, bytes]]:
+def find_lines(origin: str, wanted: dict[int, Clock | None], files: Sequence[LogFile]) -> dict[int, tuple[Path, bytes]]:
     """The wanted lines of one log, from the file of that name or a rotated one.
 
     `wanted`: the time that each line must have, by number. A line without a known time is taken only from the file of that name.
@@ -157,16 +157,16 @@ def _find(origin: str, wanted: dict[int, Clock | None], files: Sequence[LogFile]
     folder, stem = _place(origin)
     same = [file for file in files if file.origin == origin]
     moved = [file for file in files if file.origin != origin and _place(file.origin) == (folder, stem)]
-    found: dict[int, tuple[Path, bytes]] = {}
+    places: dict[int, tuple[Path, bytes]] = {}
     for file in (*same, *moved):
-        left = {number: clock for number, clock in wanted.items() if number not in found}
+        left = {number: clock for number, clock in wanted.items() if number not in places}
         if not left:
             break
         for number, text in numbered_lines(file.path, left):
             clock = left[number]
             if clock.fits(text) if clock is not None else file.origin == origin:
-                found[number] = (file.path, text)
-    return found
+                places[number] = (file.path, text)
+    return places
 
 
 def _place(origin: str) -> tuple[str, str]:

@@ -94,8 +94,8 @@ class Question:
 
 def names(folder: Path = SQL) -> list[str]:
     """All questions: those for every day by name, then the fifteen."""
-    found = {path.stem for path in folder.glob("*.sql")}
-    return [*sorted(found - set(FIFTEEN)), *(name for name in FIFTEEN if name in found)]
+    present = {path.stem for path in folder.glob("*.sql")}
+    return [*sorted(present - set(FIFTEEN)), *(name for name in FIFTEEN if name in present)]
 
 
 @cache
