@@ -27,7 +27,7 @@ _LIBRDKAFKA_REJOINS: Final = (
 """Texts of librdkafka's rd_kafka_cgrp_* functions about a rejoin that the member itself decided on."""
 
 
-def joined(g: Emitter, event: Event) -> None:
+def client_joined(g: Emitter, event: Event) -> None:
     """The client joined: its client name stands for this member in the log from now on."""
     if not event.member_id:
         return
@@ -42,7 +42,7 @@ def joined(g: Emitter, event: Event) -> None:
         del names[next(iter(names))]
 
 
-def poll_timeout(g: Emitter, event: Event) -> None:
+def client_poll_timeout(g: Emitter, event: Event) -> None:
     """The application did not call poll() in time: a dynamic member leaves now, a static one falls silent (KIP-345)."""
     if kinds.PSEUDO_BROKERS.issuperset(g.view.brokers):
         # No broker's log has lines about this group: the client's line is all there is.
@@ -61,7 +61,7 @@ def poll_timeout(g: Emitter, event: Event) -> None:
         member.rebalance_timeout_ms = event.rebalance_timeout_ms
 
 
-def leaves(g: Emitter, event: Event) -> None:
+def client_leaves(g: Emitter, event: Event) -> None:
     """The client sends LeaveGroup and logs why. Clients send the reason, and brokers log it, from 3.2 on (KIP-800)."""
     member = g.view.members.get(event.member_id)
     stalled = reasons.of_leave(event.reason, by_admin=False) == reasons.POLL_TIMEOUT
@@ -73,7 +73,7 @@ def leaves(g: Emitter, event: Event) -> None:
         departures.on_logged_stall(g, event.member_id, [ref(event)])
 
 
-def rejoins(g: Emitter, event: Event) -> None:
+def client_rejoins(g: Emitter, event: Event) -> None:
     """The client will rejoin and logs why."""
     member = g.view.members.get(_member(g, event))
     if member is None:
@@ -87,10 +87,10 @@ def rejoins(g: Emitter, event: Event) -> None:
 
 
 HANDLERS: Final[dict[str, Callable[[Emitter, Event], None]]] = {
-    kinds.CLIENT_JOINED: joined,
-    kinds.CLIENT_POLL_TIMEOUT: poll_timeout,
-    kinds.CLIENT_LEAVES: leaves,
-    kinds.CLIENT_REJOINS: rejoins,
+    kinds.CLIENT_JOINED: client_joined,
+    kinds.CLIENT_POLL_TIMEOUT: client_poll_timeout,
+    kinds.CLIENT_LEAVES: client_leaves,
+    kinds.CLIENT_REJOINS: client_rejoins,
 }
 
 

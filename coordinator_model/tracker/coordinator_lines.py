@@ -77,7 +77,7 @@ def group_empty(g: Emitter, event: Event) -> None:
 
 def member_left(g: Emitter, event: Event) -> None:
     """A member left by LeaveGroup; the line carries the client's reason (KIP-800)."""
-    endings.member_left(g, event, event.member_id, event.reason, by_admin=False)
+    endings.leave(g, event, event.member_id, event.reason, by_admin=False)
 
 
 def members_removed(g: Emitter, event: Event) -> None:

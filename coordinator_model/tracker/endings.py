@@ -10,7 +10,7 @@ from coordinator_model.view.emit import Emitter
 from coordinator_model.view.rows import ref
 
 
-def member_left(g: Emitter, event: Event, member_id: str, reason: str, *, by_admin: bool) -> None:
+def leave(g: Emitter, event: Event, member_id: str, reason: str, *, by_admin: bool) -> None:
     """A member left, by its request or the coordinator's line; whichever comes second adds nothing."""
     view = g.view
     member = view.members.get(member_id)

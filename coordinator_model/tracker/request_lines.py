@@ -20,12 +20,7 @@ from coordinator_model.view.emit import Emitter
 from coordinator_model.view.rows import ref
 
 NOT_IN_CHARGE: Final = frozenset(
-    {
-        Error.COORDINATOR_LOAD_IN_PROGRESS,
-        Error.COORDINATOR_NOT_AVAILABLE,
-        Error.NOT_COORDINATOR,
-        Error.GROUP_AUTHORIZATION_FAILED,
-    }
+    {Error.COORDINATOR_LOAD_IN_PROGRESS, Error.COORDINATOR_NOT_AVAILABLE, Error.NOT_COORDINATOR, Error.GROUP_AUTHORIZATION_FAILED}
 )
 """Answers that say nothing about the group: the broker is not, or not yet, its coordinator, or the client is not authorised."""
 
@@ -128,7 +123,7 @@ def leave_group(g: Emitter, event: Event) -> None:
         if member_id in g.view.pending:
             del g.view.pending[member_id]
             continue
-        endings.member_left(g, event, member_id, entry.reason or event.reason, by_admin=not entry.member_id)
+        endings.leave(g, event, member_id, entry.reason or event.reason, by_admin=not entry.member_id)
 
 
 def delete_groups(g: Emitter, event: Event) -> None:

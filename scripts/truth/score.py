@@ -159,9 +159,9 @@ def grade(cause: str, true: Cause, evidence: str) -> str:
 
 def _compare_causes(card: Scorecard, causes: Sequence[Cause], recording: Recording, evidence: str, rebalances: Sequence[Row]) -> None:
     pairs, extra = pair(recording.classic, rebalances)
-    for true, (theirs, row) in zip(causes, pairs, strict=True):
+    for true, (logged, row) in zip(causes, pairs, strict=True):
         card.rebalances += 1
-        group, generation, at_ms = theirs["group"], theirs["generation"], theirs["preparing_at"]
+        group, generation, at_ms = logged["group"], logged["generation"], logged["preparing_at"]
         names = "/".join(true.accepted)
         if row is None:
             card.causes[WRONG] += 1

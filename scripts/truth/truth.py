@@ -1,8 +1,8 @@
-"""What truly happened in a recording: the cause and culprit of every rebalance, and the facts that a finding should tell.
+"""What truly happened in a recording: the cause and culprit of every rebalance, and the facts that findings should report.
 
-Two witnesses: the broker's reason for each rebalance (`rebalances.jsonl`), and the list of what was done to the consumers
-(`truth.jsonl`). docs/score.md says how they are brought together, and what each label asks for. Nothing here knows
-a group, a member or a time of a particular recording.
+There are two sources: the broker's reason for each rebalance (`rebalances.jsonl`), and the list of what was done to the consumers
+(`truth.jsonl`). docs/score.md says how they are combined, and what each label asks for. Nothing here depends on a group, a member or a
+time of a particular recording.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from typing import Final
 from scripts.truth.recordings import Recording, Row
 
 FAILOVER: Final = "COORDINATOR_FAILOVER"
-FAILOVER_MS: Final = 60_000  # how long after it a rebalance may still be its doing: a session, and the search for the new coordinator
+FAILOVER_MS: Final = 60_000  # how long after it a rebalance may be its effect: a session, and the search for the new coordinator
 FOLLOW_UP_MS: Final = 10_000  # from the end of one cooperative round to the start of the next
 FACT_MS: Final = 60_000  # how long after an action, and the timeout that it runs into, its effect may come
 
@@ -35,23 +35,23 @@ FINDING_CODES: Final[dict[str, tuple[str, ...]]] = {
     "GROUP_MAX_SIZE": ("GROUP_TOO_LARGE",),
     FAILOVER: ("COORDINATOR_MOVED",),
 }
-"""Labels that a finding must tell, by any of these codes."""
+"""Labels that a finding with one of these codes must report."""
 
 REBALANCE_CAUSES: Final = {
     "PARTITIONS_ADDED": "METADATA_CHANGED",
     "SUBSCRIPTION_CHANGE": "SUBSCRIPTION_CHANGED",
     "ENFORCED": "MEMBER_REJOINED",
 }
-"""Labels that a rebalance with this cause must tell."""
+"""Labels that a rebalance with this cause must show."""
 
 OF_TABLES: Final = ("JOIN", "LEAVE", "GROUP_EMPTY", "GROUP_DELETED", "OFFSETS_EXPIRED", "STATIC_REJOIN_NO_REBALANCE", "NONE")
-"""Labels that the tables tell otherwise."""
+"""Labels that the tables show in other ways."""
 
 OF_GROUPS: Final = frozenset({"STORM", "ROLLING_RESTART", "FENCED", FAILOVER})
 """Labels of a group: the finding may name any member."""
 
 LASTING: Final = frozenset({"STORM", "ROLLING_RESTART", "FENCED", "INCONSISTENT_PROTOCOL", "INVALID_SESSION_TIMEOUT", "GROUP_MAX_SIZE"})
-"""Labels of what goes on for a while: its lines (begin and end, an action and what was seen of it) are one fact."""
+"""Labels of what lasts for a while: its lines (begin and end, or an action and its observation) are one fact."""
 
 _CLIENT_WORDS: Final = (
     ("consumer poll timeout has expired", "POLL_TIMEOUT"),
@@ -62,14 +62,14 @@ _CLIENT_WORDS: Final = (
     ("need to revoke partitions and re-join", "REVOCATION_FOLLOW_UP"),
     ("rebalance enforced by user", "MEMBER_REJOINED"),
 )
-_NO_ONES_WISH: Final = (
+_FOLLOWING_OTHERS: Final = (
     "rebalance failed due to",
     "group is already rebalancing",
     "need to re-join with",
     "encountered ",
     "consumer pro-actively",
 )
-"""Words of the client library for going through with what was already under way. Any other are the application's own."""
+"""Reasons of the client library for joining a rebalance that others began. Any other reason is the application's."""
 
 _REASONS: Final = tuple(
     (re.compile(pattern), cause)
@@ -94,14 +94,14 @@ class Cause:
     """The true cause of one rebalance."""
 
     rebalance: Row  # the broker's
-    accepted: tuple[str, ...]  # the first is the one; others say the same of it
-    by_log: tuple[str, ...]  # what else the coordinator's log alone says, where it does not know better
+    accepted: tuple[str, ...]  # the first is the exact one; the others are equivalent
+    by_log: tuple[str, ...]  # what the coordinator's log alone shows, where that is less
     culprits: frozenset[str]  # member ids, any of them
     rule: str
-    of_broker: bool = False  # a broker's loss: to name no member, or another id of the same client, is as right
+    of_broker: bool = False  # a broker's loss: no member, or another id of the same client, is right too
 
     def blames(self, member_id: str) -> bool:
-        """Whether this is the culprit; empty: nobody."""
+        """Whether this member is the culprit; empty: no member."""
         if member_id in self.culprits or (not member_id and (self.of_broker or not self.culprits)):
             return True
         return self.of_broker and client_of(member_id) in {client_of(culprit) for culprit in self.culprits}
@@ -109,7 +109,7 @@ class Cause:
 
 @dataclass(frozen=True)
 class Fact:
-    """What one line of truth.jsonl, or several about the same, asks for."""
+    """What one line of truth.jsonl, or several about the same action, asks for."""
 
     label: str
     group: str
@@ -118,22 +118,22 @@ class Fact:
     instance_id: str
     member_id: str
     at_ms: int
-    start_ms: int  # earliest and latest time of what tells it
+    start_ms: int  # earliest and latest time of what shows it
     end_ms: int
     required: bool
 
     def labels(self) -> tuple[str, ...]:
-        """Its labels: alternatives."""
+        """The alternative labels."""
         return tuple(self.label.split("|"))
 
     def codes(self) -> tuple[str, ...]:
-        """Findings that tell it; empty if it takes no finding."""
-        if self.action == "sigcont":  # what a thawed client sends first, a commit or a heartbeat, is its own choice
+        """The findings that report it; empty if it asks for none."""
+        if self.action == "sigcont":  # a thawed client may send a commit or a heartbeat first
             return FINDING_CODES["ZOMBIE"]
         return tuple(code for label in self.labels() for code in FINDING_CODES.get(label, ()))
 
     def concerns(self, member_id: str | None, client_id: str | None) -> bool:
-        """Whether this member is the one it is about. A member id decides; else the client's name, or the instance's."""
+        """Whether the fact is about this member: by its member id, else by its client.id or instance id."""
         if self.member_id and member_id:
             return self.member_id == member_id or (bool(self.instance_id) and client_of(member_id) == self.instance_id)
         names = {self.client_id, self.instance_id} - {""}
@@ -146,12 +146,12 @@ def client_of(member_id: str) -> str:
 
 
 def labels(row: Row) -> tuple[str, ...]:
-    """The labels of a line of truth.jsonl: alternatives."""
+    """The alternative labels of a line of truth.jsonl."""
     return tuple(row["expect"].split("|"))
 
 
 def consumer_protocol_since(recording: Recording) -> dict[str, int]:
-    """Groups of the consumer protocol (KIP-848), and since when: their labels are not for the classic tables."""
+    """Groups of the consumer protocol (KIP-848), and since when: the classic tables do not show their labels."""
     since: dict[str, int] = {}
     for row in recording.rebalances:
         if row["protocol"] != "classic":
@@ -161,7 +161,7 @@ def consumer_protocol_since(recording: Recording) -> dict[str, int]:
 
 
 def own_labels(recording: Recording) -> dict[str, set[str]]:
-    """By group: the labels of what was done to it, without what happened to brokers."""
+    """By group: the labels of what was done to it, except for what happened to brokers."""
     own: dict[str, set[str]] = {}
     for row in recording.truth:
         if row["group"] and FAILOVER not in labels(row):
@@ -175,7 +175,7 @@ def control_groups(recording: Recording) -> frozenset[str]:
 
 
 def healthy_groups(recording: Recording) -> frozenset[str]:
-    """Control groups and decoys: consumers that join, and things done to them that should cause nothing."""
+    """Control groups and decoys: their consumers join, and what is done to them should cause nothing."""
     return frozenset(group for group, own in own_labels(recording).items() if "NONE" in own and own <= {"NONE", "JOIN"})
 
 
@@ -188,17 +188,17 @@ def causes(recording: Recording) -> list[Cause]:
     for row in sorted((row for row in recording.truth if row["group"]), key=lambda row: row["ts_ms"]):
         done.setdefault(row["group"], []).append(row)
     before: dict[str, Row] = {}
-    found = []
+    result = []
     for row in recording.classic:
-        found.append(_cause(row, before.get(row["group"]), done.get(row["group"], []), recording.departures))
+        result.append(_cause(row, before.get(row["group"]), done.get(row["group"], []), recording.departures))
         before[row["group"]] = row
-    return found
+    return result
 
 
 def by_reason(reason: str) -> tuple[str, tuple[str, ...], str]:
-    """The broker's reason alone: the cause, the members that it names, and the client's own words."""
+    """The cause that the broker's reason names, its members, and the client's reason."""
     head, _, words = reason.partition("client reason: ")
-    words = "" if words in {"not provided", "null"} or words.startswith(_NO_ONES_WISH) else words
+    words = "" if words in {"not provided", "null"} or words.startswith(_FOLLOWING_OTHERS) else words
     for pattern, cause in _REASONS:
         match = pattern.search(head)
         if match:
@@ -238,7 +238,7 @@ def _after_failover(row: Row, cause: str, members: Sequence[str], previous: Row 
 
 
 def _failover(member_id: str, at_ms: int, done: Sequence[Row]) -> Row | None:
-    """The failover that explains it: nothing was done to this client since, and it had been a member before."""
+    """The failover that explains a rebalance: nothing was done to this client since, and it was a member before."""
     recent = [row for row in done if FAILOVER in labels(row) and at_ms - FAILOVER_MS <= row["ts_ms"] <= at_ms]
     if not recent:
         return None
@@ -264,30 +264,30 @@ def _left(row: Row, members: tuple[str, ...], words: str, done: Sequence[Row]) -
     if _done_to(members, at_ms, done, "POLL_TIMEOUT"):
         by_log = () if "poll timeout" in words else ("MEMBER_LEFT",)
         return Cause(row, ("POLL_TIMEOUT",), by_log, frozenset(members), "it left because its poll loop stalled")
-    told = next((cause for text, cause in _CLIENT_WORDS if text in words), "MEMBER_LEFT")
-    return Cause(row, (told,), (), frozenset(members), "the broker's reason")
+    cause = next((cause for text, cause in _CLIENT_WORDS if text in words), "MEMBER_LEFT")
+    return Cause(row, (cause,), (), frozenset(members), "the broker's reason")
 
 
 def _rejoined(row: Row, cause: str, members: tuple[str, ...], words: str, previous: Row | None, done: Sequence[Row]) -> Cause:
     at_ms, since_ms = row["preparing_at"], previous["preparing_at"] if previous else 0
     news = [d for d in done if since_ms < d["ts_ms"] <= at_ms]
-    told = next((known for text, known in _CLIENT_WORDS if text in words), "MEMBER_REJOINED" if words else cause)
+    by_words = next((named for text, named in _CLIENT_WORDS if text in words), "MEMBER_REJOINED" if words else cause)
     changes = [REBALANCE_CAUSES[label] for d in news for label in labels(d) if label in REBALANCE_CAUSES]
     if changes:
-        return Cause(row, (changes[-1],), () if told == changes[-1] else (told,), frozenset(members), "what was done to the group")
+        return Cause(row, (changes[-1],), () if by_words == changes[-1] else (by_words,), frozenset(members), "what was done to the group")
     ended_ms = previous["assignment_at"] if previous else None
     if not words and not news and ended_ms is not None and at_ms - ended_ms <= FOLLOW_UP_MS:
-        return Cause(row, ("REVOCATION_FOLLOW_UP",), (told,), frozenset(members), "nothing new since the rebalance right before")
-    return Cause(row, (told,), (), frozenset(members), "the broker's reason")
+        return Cause(row, ("REVOCATION_FOLLOW_UP",), (by_words,), frozenset(members), "nothing new since the rebalance right before")
+    return Cause(row, (by_words,), (), frozenset(members), "the broker's reason")
 
 
 # Facts.
 
 
 def facts(recording: Recording) -> tuple[list[Fact], int]:
-    """What the tables must tell, in order of time; and how many lines are of the consumer protocol, or of no group."""
+    """The facts that the tables must show, by time; and how many lines are of the consumer protocol, or of no group."""
     since = consumer_protocol_since(recording)
-    found: list[Fact] = []
+    result: list[Fact] = []
     skipped = 0
     rows = sorted(recording.truth, key=lambda row: row["ts_ms"])
     for index, row in enumerate(rows):
@@ -296,12 +296,12 @@ def facts(recording: Recording) -> tuple[list[Fact], int]:
             skipped += 1
             continue
         fact = _fact(row, [other for other in rows[index + 1 :] if other["group"] == group])
-        same = next((i for i in reversed(range(len(found))) if _goes_on(found[i], fact)), None)
+        same = next((i for i in reversed(range(len(result))) if _goes_on(result[i], fact)), None)
         if same is None:
-            found.append(fact)
+            result.append(fact)
         else:
-            found[same] = replace(found[same], end_ms=fact.end_ms, member_id=found[same].member_id or fact.member_id)
-    return found, skipped
+            result[same] = replace(result[same], end_ms=fact.end_ms, member_id=result[same].member_id or fact.member_id)
+    return result, skipped
 
 
 def _fact(row: Row, later: Sequence[Row]) -> Fact:
@@ -327,18 +327,18 @@ def _fact(row: Row, later: Sequence[Row]) -> Fact:
     )
 
 
-def _goes_on(known: Fact, fact: Fact) -> bool:
-    """Whether both lines are about one thing: it lasted, or was seen, or given up."""
-    if known.group != fact.group or known.label != fact.label or fact.label not in LASTING:
+def _goes_on(earlier: Fact, fact: Fact) -> bool:
+    """Whether a line goes on with an earlier fact: its end, its observation, or the consumer's close."""
+    if earlier.group != fact.group or earlier.label != fact.label or fact.label not in LASTING:
         return False
     if not fact.action.endswith("_end") and fact.action not in {"observed", "close"}:
         return False
     if fact.label == "FENCED":
-        return known.instance_id == fact.instance_id
-    return not fact.client_id or known.client_id == fact.client_id
+        return earlier.instance_id == fact.instance_id
+    return not fact.client_id or earlier.client_id == fact.client_id
 
 
 def unknown_labels(recording: Recording) -> frozenset[str]:
-    """Labels that nothing here has a meaning for."""
+    """Labels without a meaning here."""
     known = {*FINDING_CODES, *REBALANCE_CAUSES, *OF_TABLES}
     return frozenset(label for row in recording.truth for label in labels(row) if label not in known)
