@@ -61,7 +61,7 @@ _STEP_SECONDS: Final = 0.1
 _LOOK_SECONDS: Final = 0.5
 _QUIET_SECONDS: Final = 45.0
 """After the scenes, nothing more comes when nothing came for so long. The row of a rebalance in which members left comes 30 s late."""
-_READ_SECONDS: Final = 60.0
+_READ_SECONDS: Final = 300.0  # at most: a busy machine reads the last lines late
 _STYLES: Final = {"ERROR": "bold red", "WARNING": "yellow", "INFO": "cyan"}
 
 

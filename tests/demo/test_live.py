@@ -25,7 +25,7 @@ sys.exit(run_demo_live(Console(), folder=Path(sys.argv[1])))"
 
 def test_what_is_done_is_told_and_accounted_for(tmp_path):
     said = io.StringIO()
-    assert run_demo_live(Console(file=said, width=120), folder=tmp_path / "demo", seconds=240, groups=["checkout"], rebalances=4) == 0
+    assert run_demo_live(Console(file=said, width=120), folder=tmp_path / "demo", seconds=900, groups=["checkout"], rebalances=4) == 0
     text = said.getvalue()
     told = re.findall(r"^\S+  . checkout +(\w+) +(\S+) +\S+ m?s +(\d) -> (\d) members$", text, re.MULTILINE)
     assert told == [
