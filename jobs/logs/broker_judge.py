@@ -67,8 +67,9 @@ class BrokerJudge(LineJudge):
         offset = line.find(_REQUEST, LENGTH, _REQUEST_WITHIN)
         if offset < 0:
             return self._no_request(line)
-        self.mark.requests += 1
-        self.mark.after_other = False
+        mark = self.mark
+        mark.requests += 1
+        mark.after_other = False
         start = line.find(_API, offset) + _API_LENGTH
         name = line[start : line.find(b'"', start)]
         if name in GROUP_APIS:

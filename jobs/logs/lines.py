@@ -45,6 +45,7 @@ class LineBuffer:
         self._rest = b""  # of a line whose end was not read yet
         self._rest_dropped = 0  # bytes of it that were too many to keep
         self._dropped: dict[int, int] = {}  # the same for lines, by index
+        self._ahead = 0  # bytes of the lines not handed out
         self._unended = False  # the last line has no \n
         self._at_end = False  # of what can be read
 
@@ -110,7 +111,7 @@ class LineBuffer:
             self._dropped[len(self.lines)] = too_many
             whole = self._rest + block[: min(first, room)] + block[first:last]
         else:
-            whole = self._rest + block[:last]
+            whole = b"".join((self._rest, memoryview(block)[:last]))  # copies once
         self._rest, self._rest_dropped = block[last + 1 :], 0
         self._take(whole)
 
@@ -118,12 +119,14 @@ class LineBuffer:
         """Appends the lines of a text, which does not include the end of the last one."""
         self.odd = self.odd or bool(self._dropped) or not is_clean(whole)
         self.lines += whole.split(b"\n")
+        self._ahead += len(whole) + 1
         self._unended = False
 
     def advance(self, count: int) -> None:
         """Moves the mark behind the next `count` lines."""
         start, end = self.next, self.next + count
-        size = sum(map(len, self.lines[start:end])) + count
+        size = self._ahead if end == len(self.lines) else sum(map(len, self.lines[start:end])) + count
+        self._ahead -= size
         if self._dropped:
             size += sum(length for index, length in self._dropped.items() if start <= index < end)
         self.mark.line += count

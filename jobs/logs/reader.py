@@ -179,7 +179,8 @@ class LogReader:
         number = mark.line - start + 1  # of the line at index 0
         newest = mark.newest_ms
         tolerance = self._jumps.tolerance_ms
-        bound = min(until, newest + tolerance)  # up to here a time needs no second look
+        # Up to `bound` a time needs no second look; beyond `last_free`, `until` is the bound.
+        bound, last_free = min(until, newest + tolerance), until - tolerance
         first_kept = len(kept)
         keep_position, keep_at, keep_text = kept.positions.append, kept.ats.append, kept.texts.append
         seconds, add_second, last_second = SECONDS.get, self._seconds.append, -1
@@ -212,7 +213,7 @@ class LogReader:
                 add_second(second)
             if at > newest:
                 newest = at
-                bound = min(until, at + tolerance)
+                bound = at + tolerance if at < last_free else until
             verdict = timed(line, fault)
             if verdict == "" and not has_context:
                 keep_position(number + index)
