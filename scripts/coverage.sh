@@ -1,6 +1,6 @@
 #!/bin/sh
-# Branch coverage of coordinator_model: every branch has to be taken by the tests of its own part, without those on random
-# scripts: what they reach they may not reach next time.
+# Branch coverage of coordinator_model. The tests of each part have to take all of its branches. Random tests do not count, because
+# the next run may reach other branches.
 set -eu
 cd "$(dirname "$0")/.."
 
@@ -17,11 +17,11 @@ complete() {
   "$coverage" report --show-missing --skip-covered --fail-under 100 "$@"
 }
 
-echo "The specification, by tests/specification tests/clients:"
+echo "The specification and its clients, by tests/specification tests/clients:"
 measure model tests/specification tests/clients
 complete --include "coordinator_model/*.py,coordinator_model/specification/*,coordinator_model/clients/*"
 
-echo "The tracker and its diagnoses, by their stories:"
+echo "The tracker, its view and its diagnoses, by tests/tracker tests/diagnosis:"
 measure tracker tests/tracker tests/diagnosis
 complete --include "coordinator_model/tracker/*,coordinator_model/diagnosis/*,coordinator_model/view/*"
 

@@ -37,7 +37,7 @@ def test_the_guard_bites(tmp_path):
 @pytest.mark.parametrize("path", sorted(FOLDER.glob("specification/**/*.py")), ids=lambda path: path.name)
 def test_modules_and_functions_stay_small(path):
     source = path.read_text(encoding="utf-8")
-    assert source.count("\n") <= 420
+    assert source.count("\n") <= 400
     for node in ast.walk(ast.parse(source)):
-        if isinstance(node, ast.FunctionDef) and node.name not in ("_decode_1", "of"):  # lists of fields
+        if isinstance(node, ast.FunctionDef):
             assert node.end_lineno - node.lineno < 60, node.name
