@@ -28,7 +28,7 @@ from scripts.mutants.explained import Mutant
 TESTS: Final = (
     ("tests/specification", "tests/clients", "--ignore-glob=*/test_claims*"),
     (
-        *(f"tests/specification/test_claims_{name}.py" for name in ("coordinator", "group", "join", "rebalance", "sessions")),
+        *(f"tests/specification/claims/test_claims_{name}.py" for name in ("coordinator", "group", "join", "rebalance", "sessions")),
         "tests/clients/test_claims_client.py",
     ),
 )

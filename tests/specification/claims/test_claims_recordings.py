@@ -21,7 +21,7 @@ from coordinator_model.specification.map_order import string_hash
 from coordinator_model.specification.partition import coordinator_partition
 from jobs.common.places import jar_dir
 
-RECORDINGS = Path(__file__).parent.parent / "data" / "recordings"
+RECORDINGS = Path(__file__).parents[2] / "data" / "recordings"
 BOTH = pytest.mark.parametrize("recording", ["kafka-3.9.1", "kafka-4.2.0"])
 JAVA = "apache-kafka-java"
 OF_INTEREST = re.compile(r'"requestApiKeyName":"(?:[A-Z_]*GROUP|HEARTBEAT|FIND_COORDINATOR|OFFSET_(?:COMMIT|FETCH)|FETCH)"')
