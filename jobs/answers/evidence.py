@@ -107,7 +107,7 @@ def _rows(reader: QuestionReader, row_id: str) -> list[dict[str, Any]]:
 
 
 @dataclass(frozen=True)
-class Clock:
+class LineTime:
     """When a line was written: ms into the minute, which do not depend on the time zone."""
 
     ms: int
@@ -122,15 +122,15 @@ class Clock:
         return line_ms is not None and (line_ms - self.ms) % _MINUTE_MS <= self.later_ms
 
 
-def line_times(reader: QuestionReader, origins: Iterable[str]) -> dict[tuple[str, int], Clock]:
+def line_times(reader: QuestionReader, origins: Iterable[str]) -> dict[tuple[str, int], LineTime]:
     """The times of all lines that ingest made events of."""
-    times: dict[tuple[str, int], Clock] = {}
+    times: dict[tuple[str, int], LineTime] = {}
     for origin in origins:
         # Rows of several heartbeats have the times of arrival; the broker writes the line with its answer, which came promptly.
         beats = reader.ask(_BEATS, {"origin": origin}).rows
-        times |= {(origin, int(position)): Clock(int(ms) % _MINUTE_MS, PROMPT_MS + 1) for position, ms in beats}
+        times |= {(origin, int(position)): LineTime(int(ms) % _MINUTE_MS, PROMPT_MS + 1) for position, ms in beats}
         lines = reader.ask(_LINES, {"origin": origin}).rows
-        times |= {(origin, int(position)): Clock(int(ms) % _MINUTE_MS) for position, ms in lines}
+        times |= {(origin, int(position)): LineTime(int(ms) % _MINUTE_MS) for position, ms in lines}
     return times
 
 
@@ -149,7 +149,7 @@ def _files(inputs: Sequence[Path]) -> list[LogFile]:
     return files
 
 
-def find_lines(origin: str, wanted: dict[int, Clock | None], files: Sequence[LogFile]) -> dict[int, tuple[Path, bytes]]:
+def find_lines(origin: str, wanted: dict[int, LineTime | None], files: Sequence[LogFile]) -> dict[int, tuple[Path, bytes]]:
     """The wanted lines of one log, from the file of that name or a rotated one.
 
     `wanted`: the time that each line must have, by number. A line without a known time is taken only from the file of that name.

@@ -58,7 +58,7 @@ class DumpPosition:
     newest_ms: int = -1
 
 
-class BrokerClock:
+class ClusterTime:
     """The brokers' time: the newest timestamp that was read, plus the time since then. The clock of this machine may differ from theirs."""
 
     def __init__(self, newest_ms: int = -1) -> None:
@@ -143,7 +143,7 @@ class _Dump:
         self._stopped = stopped
         self._everything = everything
         self._counts = DumpCounts()
-        self._clock = BrokerClock(after.newest_ms if after else -1)
+        self._clock = ClusterTime(after.newest_ms if after else -1)
         self._unread: set[int] = set()  # partitions that were not read to their ends
 
     def run(self, alive_seconds: float | None) -> DumpCounts:

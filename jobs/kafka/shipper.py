@@ -73,24 +73,24 @@ class Shipper(Slicer):
         self._outbox = outbox
         self._scanned_ms = 0
         self._ticked: dict[tuple[str, str], float] = {}  # monotonic seconds, by broker and label
-        self._streams = state.load()
+        self.streams = state.load()
 
     def ship(self, *, once: bool, stopped: Callable[[], bool], complain: Callable[[str], None]) -> None:
         """Ships the lines that are there; unless `once`, then new ones until it is stopped. UserError: it cannot go on.
 
         The next start sends lines that were not delivered when it was stopped.
         """
-        self._follow, self._stop = not once, stopped
+        self.follows, self.stop = not once, stopped
         refreshed = time.monotonic()
         failing = ""
         while True:
             try:
                 self._look_around()
-                while not self._is_stopped() and self._ship_slice():
+                while not self.is_stopped() and self._ship_slice():
                     pass
-                if self._moved and not self._is_stopped():
+                if self.moved and not self.is_stopped():
                     continue
-                if once or self._is_stopped():
+                if once or self.is_stopped():
                     break
                 self._tick_idle()
                 failing = ""
@@ -110,17 +110,17 @@ class Shipper(Slicer):
                 self._outbox.refresh()
                 refreshed = time.monotonic()
             self._pause(self.settings.poll_seconds)
-            if self._is_stopped():
+            if self.is_stopped():
                 break
         self._close_logs()
 
     def _pause(self, seconds: float) -> None:
         until = time.monotonic() + seconds
-        while not self._is_stopped() and (left := until - time.monotonic()) > 0:
+        while not self.is_stopped() and (left := until - time.monotonic()) > 0:
             time.sleep(min(_STEP_SECONDS, left))
 
     def _close_logs(self) -> None:
-        for stream in self._streams:
+        for stream in self.streams:
             if stream.reader:
                 stream.reader.close()
 
@@ -128,33 +128,33 @@ class Shipper(Slicer):
         """Goes back to the state, which knows what has arrived."""
         self._close_logs()
         self._outbox.renew()
-        self._streams = self._state.load()
-        self._looks.clear()
+        self.streams = self._state.load()
+        self.looks.clear()
 
     def _look_around(self) -> None:
         """Finds new logs and lines; saves the labels of new logs before it sends any of their lines."""
         self._scanned_ms = time.time_ns() // 1_000_000
-        self._scan()
+        self.scan()
         self._forget()
-        unnamed = [stream for stream in self._streams if not stream.label]
+        unnamed = [stream for stream in self.streams if not stream.label]
         if unnamed:
-            taken = {(stream.broker, stream.label) for stream in self._streams}
+            taken = {(stream.broker, stream.label) for stream in self.streams}
             for stream in unnamed:
                 stream.label = _unused(label_of(stream), stream.broker, taken)
                 taken.add((stream.broker, stream.label))
-            self._state.save(self._streams)
+            self._state.save(self.streams)
 
     def _forget(self) -> None:
         """Forgets logs that have long been gone, so that the state stays small as long as the broker lives."""
-        absent = sorted((s for s in self._streams if s.file is None), key=lambda s: s.newest_ms)
+        absent = sorted((s for s in self.streams if s.file is None), key=lambda s: s.newest_ms)
         for stream in absent[: -self.settings.absent_kept]:
-            self._streams.remove(stream)
+            self.streams.remove(stream)
             self._ticked.pop((stream.broker, stream.label), None)
 
     def _ship_slice(self) -> bool:
         """Ships one slice; False if there is nothing more for now."""
         slice_ = Slice()
-        self._fill(slice_)
+        self.fill(slice_)
         if not slice_.parts:
             return False
         counts = self._send_lines(slice_)
@@ -163,7 +163,7 @@ class Shipper(Slicer):
             stream.shipped += count
             self._send_tick(stream)
         self._outbox.settle()
-        self._state.save(self._streams)
+        self._state.save(self.streams)
         self.counts.read += slice_.lines_read
         self.counts.delivered += sum(counts.values())
         return True
@@ -207,7 +207,7 @@ class Shipper(Slicer):
     def _tick_idle(self) -> None:
         """Sends ticks for logs without new lines, so that readers know they are silent. Of rotated logs only the newest gets one."""
         newest: dict[tuple[str, str], Stream] = {}
-        for stream in self._streams:
+        for stream in self.streams:
             name = stream.broker, f"{stream.origin.rpartition('/')[0]}/{stem(stream.origin)}"
             if _at_end(stream) and stream.newest_ms >= (newest[name].newest_ms if name in newest else NEVER):
                 newest[name] = stream
@@ -223,9 +223,9 @@ class Shipper(Slicer):
 
         None for logs that nobody writes any more: an archive may be followed by the next one, whose lines are old as well.
         """
-        logs = [s for s in self._streams if s.file is not None and (s.cluster, s.broker) == (broker.cluster, broker.broker)]
+        logs = [s for s in self.streams if s.file is not None and (s.cluster, s.broker) == (broker.cluster, broker.broker)]
         fresh = self._scanned_ms - max((s.newest_ms for s in logs), default=NEVER) <= self.settings.fresh_ms
-        return self._scanned_ms if self._follow and fresh and all(map(_at_end, logs)) else None
+        return self._scanned_ms if self.follows and fresh and all(map(_at_end, logs)) else None
 
 
 def label_of(stream: Stream) -> str:

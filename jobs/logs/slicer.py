@@ -74,20 +74,21 @@ class Slicer:
         self.duplicates: list[LogFile] = []  # files that are skipped because another file has the same content
         self._find = find
         self._times: dict[tuple[type[LocalTimes], str], LocalTimes] = {}  # by kind and zone
-        self._looks: dict[Path, tuple[Signature, bytes]] = {}
-        self._stop: Callable[[], bool] | None = None
-        self._streams: list[Stream] = []
-        self._follow = False
-        self._moved = False  # a file was moved since the last scan: scan again before reading anything later than its lines
+        self.looks: dict[Path, tuple[Signature, bytes]] = {}
+        self.stop: Callable[[], bool] | None = None
+        self.streams: list[Stream] = []
+        self.follows = False
+        self.moved = False  # a file was moved since the last scan: scan again before reading anything later than its lines
 
-    def _is_stopped(self) -> bool:
-        return self._stop is not None and self._stop()
+    def is_stopped(self) -> bool:
+        """Whether the caller asked to stop."""
+        return self.stop is not None and self.stop()
 
     # Which logs there are.
 
-    def _scan(self) -> None:
+    def scan(self) -> None:
         """Finds logs that are new, grown or moved."""
-        self._moved = False
+        self.moved = False
         heads: dict[Path, bytes] = {}
         candidates = []
         for file in self._find():
@@ -98,30 +99,30 @@ class Slicer:
             if head:
                 heads[file.path] = head
                 candidates.append((file, signature))
-        self._looks = {file.path: (signature, heads[file.path]) for file, signature in candidates}
-        for stream in self._streams:
+        self.looks = {file.path: (signature, heads[file.path]) for file, signature in candidates}
+        for stream in self.streams:
             stream.file = None
         # The longest beginnings come first, to tell a copy that was cut from its original; then files that kept
         # their names.
-        origins = {stream.key for stream in self._streams}
+        origins = {stream.key for stream in self.streams}
         candidates.sort(key=lambda c: (-len(heads[c[0].path]), (c[0].cluster, c[0].broker, c[0].origin) not in origins, c[0]))
         self.duplicates = []
         for file, signature in candidates:
             head = heads[file.path]
-            if any(_same_log(file, head, s.file, heads[s.file.path]) for s in self._streams if s.file):
+            if any(_same_log(file, head, s.file, heads[s.file.path]) for s in self.streams if s.file):
                 self.duplicates.append(file)
                 continue
             stream = self._match(file, head)
             self._attach(stream, file, signature, head)
-        for stream in self._streams:
+        for stream in self.streams:
             if stream.file is None:
                 stream.stop_reading()
-        self._streams.sort(key=lambda s: s.key)
+        self.streams.sort(key=lambda s: s.key)
 
     def _look_at(self, path: Path) -> tuple[Signature, bytes]:
         """Signature and beginning of a file; reads it only if it changed."""
         stat = path.stat()
-        look = self._looks.get(path)
+        look = self.looks.get(path)
         if look is not None and look[0] == (stat.st_size, stat.st_mtime_ns):
             return look
         log = open_log(path)
@@ -134,7 +135,7 @@ class Slicer:
         """The log that a file continues, or a new one."""
         candidates = [
             s
-            for s in self._streams
+            for s in self.streams
             if s.file is None
             and (s.cluster, s.broker) == (file.cluster, file.broker)
             and s.fingerprint.fits(head)
@@ -143,7 +144,7 @@ class Slicer:
         if candidates:
             return max(candidates, key=lambda s: (s.fingerprint.size, s.origin == file.origin))
         stream = Stream(file, Fingerprint.of(head))
-        self._streams.append(stream)
+        self.streams.append(stream)
         return stream
 
     def _attach(self, stream: Stream, file: LogFile, signature: Signature, head: bytes) -> None:
@@ -168,7 +169,7 @@ class Slicer:
     def _may_be_damaged(self, stream: Stream) -> bool:
         """Whether a log without lines left still has to say why it ends. Such a log comes next."""
         assert stream.reader is not None
-        if self._follow or not stream.reader.has_damage_to_tell:
+        if self.follows or not stream.reader.has_damage_to_tell:
             return False
         stream.due_ms = NEVER
         return True
@@ -179,7 +180,7 @@ class Slicer:
         stream.due_ms, stream.waiting = FOREVER, False
         source = stream.reader.source
         if source is None or source.signature == NO_FILE:
-            self._moved = True
+            self.moved = True
             stream.signature = NO_FILE  # moved since it was found: the next scan has to take it up again, though its content is the same
         elif stream.reader.complete:
             stream.read_whole = source.signature
@@ -200,21 +201,21 @@ class Slicer:
             self._times.setdefault((times, zone), times(zone)),
             stream.mark,
             judge=judge,
-            final=not self._follow,
+            final=not self.follows,
             jumps=JumpLimits(settings.tolerance_ms),
             limits=settings.limits,
         )
 
     # Cutting.
 
-    def _fill(self, slice_: Slice) -> None:
+    def fill(self, slice_: Slice) -> None:
         """Reads the next slice: as many lines as fit.
 
         All logs end at the same time in a slice. Lines of a log that is left behind would come too late, because other
         logs of the broker would have moved its time past them.
         """
         settings = self.settings
-        while slice_.lines_read < settings.slice_lines and slice_.kept.size < settings.slice_bytes and not self._moved:
+        while slice_.lines_read < settings.slice_lines and slice_.kept.size < settings.slice_bytes and not self.moved:
             next_until = self._next_until()
             if next_until is None or not self._round(slice_, next_until):
                 return
@@ -228,7 +229,7 @@ class Slicer:
 
     def _next_until(self) -> int | None:
         """The time to read up to next: as far as no log needs more than a block. None if nothing is left."""
-        ready = [s for s in self._streams if s.has_more]
+        ready = [s for s in self.streams if s.has_more]
         certain = sorted((s for s in ready if not s.waiting), key=self._due)
         if not certain:
             return min((self._due(s) for s in ready), default=None)
@@ -248,7 +249,7 @@ class Slicer:
     def _round(self, slice_: Slice, until: int) -> bool:
         """Reads every log up to the same time; False if nothing is left up to there."""
         progress = False
-        for stream in self._streams:
+        for stream in self.streams:
             if stream.has_more and not stream.waiting and self._due(stream) <= until:
                 progress = True
                 self._take(slice_, stream, until - self._delay(stream), log_end=LogEnd.HOLD)
@@ -260,12 +261,12 @@ class Slicer:
         Whether a jump is believed depends on how far the other logs of the cluster go. So that this does not depend
         on slices, the earliest jump is decided first, and none before every log that is certain has passed it.
         """
-        waiting = [s for s in self._streams if s.has_more and s.waiting]
+        waiting = [s for s in self.streams if s.has_more and s.waiting]
         if not waiting:
             return []
         due = {s.cluster for s in waiting if self._due(s) <= until}
         behind = {
-            cluster: min((s.due_ms for s in self._streams if s.cluster == cluster and s.has_more and not s.waiting), default=FOREVER)
+            cluster: min((s.due_ms for s in self.streams if s.cluster == cluster and s.has_more and not s.waiting), default=FOREVER)
             for cluster in due
         }
         decidable = [s for s in waiting if s.cluster in due and s.due_ms < behind[s.cluster]]
@@ -274,11 +275,11 @@ class Slicer:
     def _settle(self, slice_: Slice, stream: Stream) -> bool:
         """Decides about a jump in time that the log itself leaves open, and reads up to it; False if it stays open."""
         idle = time.monotonic() - stream.grown_at > self.settings.patience_seconds
-        log_end = LogEnd.END if not self._follow else LogEnd.IDLE if idle else LogEnd.HOLD
+        log_end = LogEnd.END if not self.follows else LogEnd.IDLE if idle else LogEnd.HOLD
         witness = max(
             (
                 max(s.newest_ms, s.due_ms if s.has_more and not s.waiting else NEVER)
-                for s in self._streams
+                for s in self.streams
                 if s is not stream and s.cluster == stream.cluster
             ),
             default=NEVER,
@@ -309,7 +310,7 @@ class Slicer:
         )
         stream.look_ahead()
         if not stream.has_more:
-            if not self._follow and reader.tell_damage(kept):
+            if not self.follows and reader.tell_damage(kept):
                 slice_.damaged[stream.key] += 1
             self._put_away(stream)
         if not count and len(kept) == before:

@@ -101,18 +101,18 @@ class Spool(Slicer):
         Yields nothing if nothing was added to the input since it was read. The spool calls `stop` where it would
         otherwise wait: after each scan of the input when following, and while there is no room for a slice.
         """
-        self._follow, self._stop = follow, stop
-        self._scan()
+        self.follows, self.stop = follow, stop
+        self.scan()
         while True:
             yield from self._write_available()
-            if self._moved and not self._is_stopped():
-                self._scan()
+            if self.moved and not self.is_stopped():
+                self.scan()
                 continue
-            if not follow or self._is_stopped():
+            if not follow or self.is_stopped():
                 break
             time.sleep(self.settings.poll_seconds)
-            self._scan()
-        for stream in self._streams:
+            self.scan()
+        for stream in self.streams:
             if stream.reader:
                 stream.reader.close()
 
@@ -121,11 +121,11 @@ class Spool(Slicer):
             if not self._wait_for_room():
                 return
             slice_ = Slice()
-            self._fill(slice_)
-            ends = not self._follow and not self._moved and not any(s.has_more for s in self._streams)
+            self.fill(slice_)
+            ends = not self.follows and not self.moved and not any(s.has_more for s in self.streams)
             if slice_.parts:
                 self._ended = False
-            elif not ends or self._ended or not self._streams:
+            elif not ends or self._ended or not self.streams:
                 return
             yield self._write(slice_, last=ends)
             if ends:
@@ -135,7 +135,7 @@ class Spool(Slicer):
         """Waits until Spark has caught up; False if stopped before."""
         limit = self.settings.max_pending
         while limit is not None and sum(1 for _ in self.slices_folder.glob("slice-*.parquet")) > limit:
-            if self._is_stopped():
+            if self.is_stopped():
                 return False
             time.sleep(_ROOM_POLL_SECONDS)
         return True
@@ -177,8 +177,8 @@ class Spool(Slicer):
             skipped=slice_.lines_read + sum(slice_.damaged.values()) - kept,
             faults=dict(Counter(slice_.kept.faults.values())),
             newest_ms=None if newest_ms == NEVER else newest_ms,
-            bytes_read=sum(s.bytes_read() for s in self._streams),
-            bytes_total=sum(s.signature.size for s in self._streams if s.file),
+            bytes_read=sum(s.bytes_read() for s in self.streams),
+            bytes_total=sum(s.signature.size for s in self.streams if s.file),
             last=last,
         )
 
@@ -220,7 +220,7 @@ class Spool(Slicer):
     def _ends(self) -> Iterator[dict[str, Any]]:
         """One END for every broker: its logs end here."""
         newest: dict[tuple[str, str], int] = {}
-        for stream in self._streams:
+        for stream in self.streams:
             if stream.file is not None:
                 key = stream.cluster, stream.broker
                 newest[key] = max(newest.get(key, NEVER), stream.newest_ms)
@@ -238,7 +238,7 @@ class Spool(Slicer):
             "version": STATE_VERSION,
             "pending": pending,
             "ended": self._ended,
-            "streams": streams_state(self._streams),
+            "streams": streams_state(self.streams),
         }
         write_whole(self.folder / STATE, json.dumps(state, separators=(",", ":")).encode())
 
@@ -251,7 +251,7 @@ class Spool(Slicer):
                 raise ValueError(f"{path} is of version {state.get('version')}; this program reads {STATE_VERSION}")
             self._ended = state["ended"]
             self._next_number = state["pending"] + 1
-            self._streams = [stream_of(entry) for entry in state["streams"]]
+            self.streams = [stream_of(entry) for entry in state["streams"]]
             if (self._pending / _file_name(state["pending"])).exists():
                 self._publish(state["pending"])
         for left in self._pending.iterdir():
