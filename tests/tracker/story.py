@@ -24,6 +24,8 @@ from coordinator_model.view.settings import TrackerSettings
 
 START_MS = 1_800_000_000_000
 GROUP = "orders"
+JOINED = "Adding new member {} with group instance id null; client reason: not provided"
+EXPIRED = "removing member {} on heartbeat expiration"
 
 
 class Story:

@@ -10,9 +10,7 @@ from coordinator_model.events import MemberEntry
 from coordinator_model.tracker.shard import Shard
 from coordinator_model.view.settings import TrackerSettings
 from tests.tracker.batching import clocks
-from tests.tracker.story import Story, table
-
-JOINED = "Adding new member {} with group instance id null; client reason: not provided"
+from tests.tracker.story import JOINED, Story, table
 
 
 def alone(story: Story, ms: int, member: str, generation: int = 1) -> Story:

@@ -6,10 +6,7 @@ import pytest
 
 from coordinator_model import events as kinds
 from coordinator_model.errors import Error
-from tests.tracker.story import Story, table
-
-JOINED = "Adding new member {} with group instance id null; client reason: not provided"
-EXPIRED = "removing member {} on heartbeat expiration"
+from tests.tracker.story import EXPIRED, JOINED, Story, table
 
 
 def stable() -> Story:

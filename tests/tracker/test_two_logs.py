@@ -7,9 +7,7 @@ import pytest
 from coordinator_model import events as kinds
 from coordinator_model.errors import Error
 from coordinator_model.view.settings import TrackerSettings
-from tests.tracker.story import Story, table
-
-JOINED = "Adding new member {} with group instance id null; client reason: not provided"
+from tests.tracker.story import JOINED, Story, table
 
 
 def both() -> Story:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from coordinator_model import events as kinds
 from coordinator_model.errors import Error
 from coordinator_model.view.settings import TrackerSettings
-from tests.tracker.story import START_MS, Story, table
+from tests.tracker.story import START_MS, Story, play, table
 
 
 def stable_group() -> Story:
@@ -82,8 +82,6 @@ def test_a_broker_that_was_down_expires_nobody() -> None:
     clock = story.heard(until=90_000)[0]
     base = clock.received_ms // 1_000
     heard = (0, 19, 90, (START_MS + 90_000) // 1_000 - base)
-    from tests.tracker.story import play
-
     rows = play([[*story.events, clock._replace(beats=heard)]])
     assert table(rows, "findings") == []
 

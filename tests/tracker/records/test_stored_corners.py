@@ -5,13 +5,13 @@ from __future__ import annotations
 import pytest
 
 from coordinator_model import events as kinds
-from tests.tracker.story import table
-from tests.tracker.test_stored import JOINED, SIX, A, B, C, Told, logged, rebalances, split
+from tests.tracker.records.record_story import SIX, A, B, C, RecordStory, logged, rebalances, split
+from tests.tracker.story import JOINED, table
 
 
 def test_polls_that_find_a_group_as_it_was_tell_nothing():
     """Empty and Empty again; then one phase, that two polls see."""
-    story = Told()
+    story = RecordStory()
     story.at(0).described("Empty").at(5_000).described("Empty")
     assert story.rows() == []
     story.at(10_000).described("PreparingRebalance", {A: ()}).at(15_000).described("CompletingRebalance", {A: ()})
@@ -21,7 +21,7 @@ def test_polls_that_find_a_group_as_it_was_tell_nothing():
 
 @pytest.mark.parametrize("state", ["PreparingRebalance", "Stable"])
 def test_a_group_that_was_deleted_between_two_polls_is_empty_before_it_has_members(state):
-    story = Told()
+    story = RecordStory()
     story.at(0).described("Stable", split(A, B)).at(5_000).described("Dead").at(10_000).described(state, split(C))
     rows = story.at(15_000).described("Stable", split(C)).rows()
     (made,) = table(rows, "rebalances")
@@ -32,7 +32,7 @@ def test_a_group_that_was_deleted_between_two_polls_is_empty_before_it_has_membe
 
 def test_a_poll_that_finds_a_consumer_protocol_group_ends_what_the_classic_one_had_begun():
     """KIP-848."""
-    story = Told()
+    story = RecordStory()
     story.at(0).described("Stable", split(A)).at(5_000).described("PreparingRebalance", split(A, B))
     story.add("poll", kinds.CONSUMER_GROUP_DESCRIBED, state="Stable")
     story.at(10_000).add("poll", kinds.CONSUMER_GROUP_DESCRIBED, state="Stable")
@@ -56,7 +56,7 @@ def test_a_record_that_is_deleted_beside_a_broker_leaves_the_end_to_its_log():
 
 def test_a_record_of_another_generation_than_the_brokers_log_is_at_adds_nothing():
     """The log has a hole where generation 2 was made: what was assigned in it belongs to no rebalance that is known."""
-    story = Told()
+    story = RecordStory()
     story.at(0).log_preparing(0, JOINED.format(A), A).log(kinds.MEMBER_ADDED, member_id=A, state="Empty")
     story.at(3_000).log_stabilized(1, 1).at(3_010).log_assignment(1, A, 1)
     (row,) = table(story.at(3_500).stored(2, split(A, B), protocol="range").rows(until=10_000), "rebalances")
@@ -65,7 +65,7 @@ def test_a_record_of_another_generation_than_the_brokers_log_is_at_adds_nothing(
 
 def test_the_members_of_a_connect_cluster_have_tasks_and_no_partitions():
     """Its members subscribe to nothing, and their assignment is no consumer's. That they rebalance is seen all the same."""
-    story = Told()
+    story = RecordStory()
     for ms, generation, members in ((0, 1, (A,)), (60_000, 2, (A, B))):
         topics = dict.fromkeys(members)
         story.at(ms).stored(generation, dict.fromkeys(members, ()), topics=topics, protocol_type="connect", protocol="sessioned")
@@ -75,6 +75,6 @@ def test_the_members_of_a_connect_cluster_have_tasks_and_no_partitions():
 
 
 def test_what_a_member_has_after_its_record_is_what_the_next_rebalance_takes_from_it():
-    story = Told()
+    story = RecordStory()
     story.at(0).stored(1, {A: SIX}).at(60_000).stored(2, {A: SIX[:2], B: SIX[2:]}).at(90_000).stored(3, {A: SIX[:4], B: SIX[4:]})
     assert [row["partitions_moved"] for row in rebalances(story)][1:] == [4, 2]

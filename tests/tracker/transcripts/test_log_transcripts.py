@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 from coordinator_model import events as kinds
-from tests.tracker.story import Story, table
-
-JOINED = "Adding new member {} with group instance id null; client reason: not provided"
+from tests.tracker.story import JOINED, Story, table
 
 
 def stable_group() -> Story:

@@ -1,72 +1,14 @@
-"""Stories as records of __consumer_offsets and polls tell them, alone and beside a broker's own words."""
+"""Groups that records of __consumer_offsets and polls tell of, alone and beside a broker's own words."""
 
 from __future__ import annotations
 
 import pytest
 
 from coordinator_model import events as kinds
-from coordinator_model.events import Assignment, Event, MemberEntry
+from coordinator_model.events import Event
 from coordinator_model.tracker.shard import Shard
-from tests.tracker.story import START_MS, Story, play, table
-
-UUID = "-00000000-0000-4000-8000-00000000000"
-A, B, C = (f"app-{name}{UUID}{number}" for number, name in enumerate("abc"))
-SIX = tuple(f"orders-{n}" for n in range(6))
-
-
-class Told(Story):
-    """Adds records and polls to a story."""
-
-    def _told(self, source, kind, members, joined=0, topics=None, instances=None, **fields):
-        broker, self.broker = self.broker, source
-        names = tuple(members)
-        entries = tuple(MemberEntry(m, (instances or {}).get(m, ""), 0, "", (topics or {}).get(m, ("orders",))) for m in names)
-        self.add(
-            source,
-            kind,
-            joined,
-            members=entries,
-            member_count=len(names),
-            assignments=tuple(Assignment(m, tuple(p), str(p)) for m, p in dict(members).items()),
-            **fields,
-        )
-        for entry in entries:
-            self._line -= 1  # of the same line
-            known = {"member_id": entry.member_id, "instance_id": entry.instance_id, "client_id": "app", "client_host": "10.0.0.9"}
-            self.add(source, kinds.GROUP_MEMBER, generation=fields.get("generation", -1), **known)
-        self.broker = broker
-        return self
-
-    def stored(self, generation, members=None, *, took=10, leader="", **fields):
-        """The group is stored, `took` ms after its state was entered."""
-        members = members or {}
-        state = "Stable" if members else "Empty"
-        leader = leader or next(iter(members), "")
-        return self._told("offsets", kinds.GROUP_STORED, members, took, generation=generation, state=state, leader_id=leader, **fields)
-
-    def deleted(self):
-        """The record is deleted."""
-        return self._told("offsets", kinds.GROUP_STORED, {}, state="Dead")
-
-    def described(self, state, members=None, **fields):
-        """The group is described."""
-        return self._told("poll", kinds.GROUP_DESCRIBED, members or {}, state=state, **fields)
-
-
-def split(*members):
-    """The six partitions, shared out."""
-    return {member: SIX[number :: len(members)] for number, member in enumerate(members)}
-
-
-def rebalances(story):
-    return table(story.rows(), "rebalances")
-
-
-def joined_by_two():
-    story = Told()
-    story.at(0).stored(0)
-    story.at(3_010).stored(1, split(A), protocol="range")
-    return story.at(60_010).stored(2, split(A, B), protocol="range")
+from tests.tracker.records.record_story import SIX, A, B, C, RecordStory, joined_by_two, logged, rebalances, split
+from tests.tracker.story import JOINED, START_MS, Story, play, table
 
 
 def test_every_stored_generation_is_a_rebalance():
@@ -125,7 +67,7 @@ def test_one_member_with_other_topics_changed_its_subscription():
 
 
 def test_a_record_amid_the_life_of_a_group():
-    story = Told()
+    story = RecordStory()
     story.at(0).stored(41, split(A, B))
     (only,) = rebalances(story)
     assert (only["generation"], only["cause"], only["members_before"], only["members_after"]) == (41, "UNKNOWN", None, 2)
@@ -161,7 +103,7 @@ def test_a_record_that_goes_while_the_group_has_members_means_another_protocol()
 
 
 def test_a_static_member_that_comes_back_rebalances_nothing():
-    story = Told()
+    story = RecordStory()
     story.at(0).stored(1, split(A, B), instances={A: "i-1", B: "i-2"})
     story.at(9_000).stored(1, split(A, C), instances={A: "i-1", C: "i-2"})
     rows = story.rows()
@@ -178,7 +120,7 @@ def test_records_that_were_dumped_twice_count_once():
 
 
 def test_the_first_round_of_a_cooperative_rebalance_leaves_nobody_idle():
-    story = Told()
+    story = RecordStory()
     story.at(0).stored(1, {A: ("orders-0", "orders-1")}, protocol="cooperative-sticky")
     story.at(9_000).stored(2, {A: ("orders-0",), B: ()}, protocol="cooperative-sticky")
     story.at(9_500).stored(3, {A: ("orders-0",), B: ("orders-1",)}, protocol="cooperative-sticky")
@@ -186,10 +128,8 @@ def test_the_first_round_of_a_cooperative_rebalance_leaves_nobody_idle():
 
 
 # polls
-
-
 def polled():
-    story = Told()
+    story = RecordStory()
     story.at(0).described("Stable", split(A))
     story.at(5_000).described("PreparingRebalance", {A: SIX, B: ()})
     return story.at(10_000).described("Stable", split(A, B), protocol="range")
@@ -204,7 +144,7 @@ def test_the_first_poll_proves_no_rebalance_and_a_change_does():
 
 
 def test_a_first_poll_amid_a_rebalance():
-    story = Told()
+    story = RecordStory()
     story.at(0).described("CompletingRebalance", {A: (), B: ()})
     story.at(5_000).described("Stable", split(A, B))
     (only,) = rebalances(story)
@@ -219,7 +159,7 @@ def test_a_first_poll_amid_a_rebalance():
 
 
 def test_polls_that_show_no_phase_show_the_change():
-    story = Told()
+    story = RecordStory()
     story.at(0).described("Empty")
     story.at(5_000).described("Stable", split(A, B))
     story.at(10_000).described("Stable", split(A, B))
@@ -241,24 +181,6 @@ def test_where_there_are_records_a_poll_adds_nothing():
     story.at(3_500).described("Stable", split(A)).at(60_001).described("CompletingRebalance", {A: SIX, B: ()})
     story.at(65_000).described("Stable", split(A, B))
     assert table(story.rows(), "rebalances") == table(alone, "rebalances")
-
-
-# beside a broker's words
-
-JOINED = "Adding new member {} with group instance id null; client reason: not provided"
-
-
-def logged():
-    story = Told()
-    story.at(0).log_preparing(0, JOINED.format(A), A)
-    story.log(kinds.MEMBER_ADDED, member_id=A, state="Empty")
-    story.at(3_000).log_stabilized(1, 1).at(3_010).log_assignment(1, A, 1)
-    story.at(60_000).log_preparing(1, JOINED.format(B), B)
-    story.log(kinds.MEMBER_ADDED, member_id=B, state="Stable")
-    story.at(61_000).log_stabilized(2, 2).at(61_020).log_assignment(2, A, 2)
-    story.at(90_000).log(kinds.MEMBER_FAILED, member_id=B)
-    story.log_preparing(2, f"removing member {B} on heartbeat expiration", B)
-    return story.at(91_000).log_stabilized(3, 1).at(91_005).log_assignment(3, A, 1)
 
 
 def also_stored(story):
@@ -286,7 +208,7 @@ def test_beside_a_brokers_log_records_add_the_assignment_and_nothing_else():
 
 def test_beside_requests_records_change_nothing():
     def story():
-        told = Told()
+        told = RecordStory()
         told.at(3_000).join(A, 1, A, (A,), waited=3_000).at(3_005).sync(A, 1, split(A))
         told.beats([A], 1, 6_000, 30_000)
         return told.at(30_000).heartbeat(A, 1)
@@ -297,11 +219,11 @@ def test_beside_requests_records_change_nothing():
 
 
 def test_a_poll_that_goes_on_ends_no_session_of_a_broker_that_is_silent():
-    story = Told()
+    story = RecordStory()
     story.at(3_000).join(A, 1, A, (A,), waited=3_000).at(3_005).sync(A, 1, split(A)).at(6_000).heartbeat(A, 1)
     batches = [[*story.events, *story.heard()]]
     for minute in range(1, 6):
-        later = Told()
+        later = RecordStory()
         later.at(minute * 60_000).described("Stable", split(A))
         batches.append(later.events)
     shard = Shard()
@@ -332,7 +254,7 @@ def test_a_record_after_the_end_of_the_logs_waits_for_the_broker():
     story = logged()
     shard = Shard()
     rows = shard.observe([*story.events, Event("broker-1", "clock", "", 0, START_MS + 92_000, START_MS, kinds.END)])
-    later = Told()
+    later = RecordStory()
     later.at(300_000).stored(4, split(A, C))
     rows += shard.observe([*later.events, Event("offsets", "clock", "", 0, START_MS + 300_000, START_MS, kinds.END)])
     assert (shard.summary(), len(table(rows, "rebalances"))) == ((1, 3, 0), 3)
