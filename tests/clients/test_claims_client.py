@@ -25,7 +25,7 @@ from coordinator_model.specification.requests import (
     SyncGroup,
 )
 from coordinator_model.specification.timers import NEVER
-from tests.clients.test_client import beat, beats_until, joined, new_client, stable
+from tests.clients.client_steps import beat, beats_until, joined, new_client, stable
 from tests.specification.scene import before, each, over_time, since
 
 TASK = before("0.10.1")  # heartbeats by a task of poll()
