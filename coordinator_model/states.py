@@ -15,13 +15,13 @@ class State(str, Enum):
     """No members; committed offsets may remain. JoinGroup => PREPARING_REBALANCE; offsets expired or deleted => DEAD."""
 
     PREPARING_REBALANCE = "PreparingRebalance"
-    """Waiting for JoinGroup of all members. All joined or join timer => COMPLETING_REBALANCE; nobody left => EMPTY."""
+    """Waiting for JoinGroup of all members. All joined, or join timer => COMPLETING_REBALANCE; no member left => EMPTY."""
 
     COMPLETING_REBALANCE = "CompletingRebalance"
-    """Waiting for the leader's assignment. It came => STABLE; a member came, went or asked again => PREPARING_REBALANCE."""
+    """Waiting for the leader's assignment. It arrives => STABLE; a member joins, leaves or rejoins => PREPARING_REBALANCE."""
 
     STABLE = "Stable"
-    """Members heartbeat and consume. A member came, went, failed or asked again => PREPARING_REBALANCE."""
+    """Members heartbeat and consume. A member joins, leaves, fails or rejoins => PREPARING_REBALANCE."""
 
     DEAD = "Dead"
     """Removed, or its coordinator moved."""

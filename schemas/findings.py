@@ -1,4 +1,4 @@
-"""One row per fact that is worth a person's time. A healthy group yields none."""
+"""One row per problem that a person should look at. A healthy group has none."""
 
 from __future__ import annotations
 

@@ -95,7 +95,7 @@ SCHEMA: Final = StructType(
         column("correlation_id", IntegerType(), "Number of the request on its connection."),
         column("client_id", StringType(), "client.id of the sender; or of the member, as the coordinator logs it."),
         column("client_host", StringType(), "Host of the client, without port."),
-        column("software", StringType(), "Client software and version, as it told the broker."),
+        column("software", StringType(), "Client software and version, as the client reported it to the broker."),
         column("member_id", StringType(), "Member id in the request (empty: unknown), or the member the line is about."),
         column("instance_id", StringType(), "group.instance.id."),
         column("generation", IntegerType(), "Generation (or member epoch) in the request, or in the line."),
@@ -116,7 +116,7 @@ SCHEMA: Final = StructType(
         column(
             "assignments",
             ASSIGNMENTS,
-            "SyncGroup: the leader's assignments; else the member's own, as answered. GROUP_STORED, GROUP_DESCRIBED: everybody's.",
+            "SyncGroup: the leader's assignments; else the member's own, from the answer. GROUP_STORED, GROUP_DESCRIBED: those of all members.",
         ),
         column("last_at", TimestampType(), "Heartbeats: arrival of the last of the row."),
         column("beat_count", IntegerType(), "Heartbeats: how many."),

@@ -1,4 +1,4 @@
-"""The account of every input line: read = skipped + events + quarantined, per file and batch."""
+"""How many lines of each file each batch read, and what became of them: read = skipped + events + quarantined."""
 
 from __future__ import annotations
 

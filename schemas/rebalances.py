@@ -16,7 +16,7 @@ SCHEMA: Final = StructType(
         column(
             "started_at",
             TimestampType(),
-            "The group entered PreparingRebalance. Known from records or polls alone: at the latest.",
+            "The group entered PreparingRebalance. With only records or polls as evidence: the latest possible time.",
             nullable=False,
         ),
         column("joined_at", TimestampType(), "The join phase ended; null if it did not."),
@@ -26,7 +26,7 @@ SCHEMA: Final = StructType(
             "The leader's assignment made the group Stable, or whatever else ended it.",
             nullable=False,
         ),
-        column("join_ms", LongType(), "started_at to joined_at; null if only records or polls tell of it."),
+        column("join_ms", LongType(), "started_at to joined_at; null if only records or polls show it."),
         column("sync_ms", LongType(), "joined_at to ended_at."),
         column("total_ms", LongType(), "started_at to ended_at; at least, if only records or polls tell of it.", nullable=False),
         column("outcome", StringType(), "COMPLETED, SUPERSEDED, EMPTIED or ABANDONED.", nullable=False),

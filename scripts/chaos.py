@@ -277,9 +277,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--kills", type=int, default=50)
     parser.add_argument("--seed", type=int, default=1, help="decides what is killed, and when")
-    parser.add_argument("--seconds", type=float, default=900.0, help="of the recordings, at most")
+    parser.add_argument("--seconds", type=float, default=900.0, help="length of the recordings to play, at most")
     parser.add_argument("--recordings", nargs="+", default=["kafka-4.2.0", "kafka-3.9.1"], help="names of bundled recordings")
-    parser.add_argument("--keep", type=Path, help="folder to work in, and to keep; default: a temporary one")
+    parser.add_argument("--keep", type=Path, help="folder to work in, kept at the end; default: a temporary one")
     options = parser.parse_args(arguments)
     with contextlib.ExitStack() as stack:
         folder = options.keep or Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="rebalance-chaos-")))

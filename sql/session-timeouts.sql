@@ -2,7 +2,7 @@
 --
 -- One row per expired session, the newest first. PAUSED: the same process appeared again, under its old member id or on
 -- its old connection, so it had only stopped for a while (garbage collection, CPU limit, network). REJOINED: a new
--- member with the same client.id appeared (the process was restarted, or connected anew). GONE: neither. `back_at` is
+-- member with the same client.id appeared (the process was restarted, or connected again). GONE: neither. `back_at` is
 -- when it appeared again. PAUSED can be told only with kafka-request.log.
 --
 -- :cluster     only this cluster

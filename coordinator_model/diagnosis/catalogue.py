@@ -32,7 +32,7 @@ POLL_TIMEOUT: Final = Text(
 SYNC_TIMEOUT: Final = Text(
     "SYNC_TIMEOUT",
     "ERROR",
-    "The {role} joined, and then did not send SyncGroup within the rebalance timeout{limit}: everybody waited, and had to join again.",
+    "The {role} joined, but did not send SyncGroup within the rebalance timeout{limit}: all members waited for it, then joined again.",
     "{remedy}",
 )
 INCONSISTENT_PROTOCOL: Final = Text(
@@ -58,9 +58,9 @@ SLOW_JOINER: Final = Text(
     "SLOW_JOINER",
     "WARNING",
     "The group waited {waited} for this member: {why}.",
-    "A member rejoins when it polls, and until then nobody's new assignment begins. Make its work between two polls shorter "
-    "(max.poll.records), lower max.poll.interval.ms{current} to what it really needs: nobody is waited for longer. With "
-    "the cooperative assignor the others work on meanwhile.",
+    "A member rejoins when it polls; until then no member gets its new assignment. Make its work between two polls shorter "
+    "(max.poll.records), and lower max.poll.interval.ms{current} to what it really needs: the group waits no longer than that. With "
+    "the cooperative assignor the other members keep working meanwhile.",
 )
 ROLLING_RESTART: Final = Text(
     "ROLLING_RESTART",
@@ -79,14 +79,14 @@ ILLEGAL_GENERATION: Final = Text(
     "ILLEGAL_GENERATION",
     "WARNING",
     "{api} with generation {sent_generation} was refused: the group had moved on{generation}.",
-    "The member missed a rebalance: a member must poll, and so rejoin, within max.poll.interval.ms{current} of its begin. Look at what "
-    "held it up: a stalled poll loop or a paused process.",
+    "The member missed a rebalance: it must poll, and so rejoin, within max.poll.interval.ms{current} after the rebalance begins. Find out "
+    "what delayed it: a stalled poll loop or a paused process.",
 )
 UNKNOWN_MEMBER: Final = Text(
     "UNKNOWN_MEMBER",
     "WARNING",
     "{api} was refused: the member id is not, or no longer, in the group.{removal}",
-    "The client still ran after the group had given it up, and others had its partitions meanwhile. {remedy}",
+    "The client still ran after the group had removed it, and other members had its partitions meanwhile. {remedy}",
 )
 FENCED_INSTANCE: Final = Text(
     "FENCED_INSTANCE",
@@ -104,7 +104,7 @@ ZOMBIE_COMMIT: Final = Text(
 MODEL_DIVERGENCE: Final = Text(
     "MODEL_DIVERGENCE",
     "WARNING",
-    "The broker answered {api} with {answer}; by the rules of Kafka {release} it is {instead}.",
+    "The broker answered {api} with {answer}; by the rules of Kafka {release} the answer is {instead}.",
     "If lines are missing from this log, or damaged, that is why. Otherwise the coordinator does not do what Kafka's code says: keep "
     "these lines for a report, and look at the broker's version, its clock and its disk.",
 )
@@ -112,15 +112,15 @@ COORDINATOR_MOVED: Final = Text(
     "COORDINATOR_MOVED",
     "WARNING",
     "{what}{cost}",
-    "Look at why the broker restarted, was lost or gave its partitions up. Members live through it if session.timeout.ms is longer "
-    "than the move takes: {timeouts}, 45000, the default, mostly is.",
+    "Find out why the broker restarted, failed or gave its partitions up. Members keep their place if session.timeout.ms is longer "
+    "than the move takes: {timeouts}, the default of 45000 mostly is.",
 )
 HEARTBEAT_NEAR_MISS: Final = Text(
     "HEARTBEAT_NEAR_MISS",
     "WARNING",
     "The member was silent for {silence} of its session timeout of {limit}: {left} more, and it would have been removed.",
-    "Find out what held the process up (a pause of the JVM or the container, CPU limit, network), or raise session.timeout.ms well "
-    "above {silent_ms}; heartbeat.interval.ms is best a third of it or less.",
+    "Find out what stopped the process (a pause of the JVM or the container, CPU limit, network), or raise session.timeout.ms well "
+    "above {silent_ms}; heartbeat.interval.ms should be a third of it or less.",
 )
 IDLE_MEMBERS: Final = Text(
     "IDLE_MEMBERS",
@@ -136,64 +136,64 @@ WITH_POLL_GAP: Final = Text(
     "ERROR",
     "{departure} because the application did not call poll() for about {gap}; max.poll.interval.ms is {limit_ms}.",
     "Raise max.poll.interval.ms above {gap_ms}, or make the work between two polls shorter: move slow calls off the polling thread, or, if "
-    "the time goes by the number of records, set max.poll.records to less than {share} % of what it is.",
+    "the time grows with the number of records, set max.poll.records below {share} % of its present value.",
 )
-"""POLL_TIMEOUT once it is known for how long the client did not poll."""
+"""POLL_TIMEOUT, once later lines show for how long the client did not poll."""
 
 NOT_THE_COORDINATOR: Final = Text(
     "MODEL_DIVERGENCE",
     "ERROR",
     "Broker {broker} (node {node}) answered {api} for the group, while FIND_COORDINATOR named node {coordinator} before and after: it "
     "should have answered NOT_COORDINATOR.",
-    "Two brokers may hold the group's partition of __consumer_offsets for theirs: compare its leader in the metadata of both, and "
-    "restart the one that is wrong. Members that were told different things process partitions twice.",
+    "Two brokers may believe that they lead the group's partition of __consumer_offsets: compare its leader in the metadata of both, and "
+    "restart the one that is wrong. Members of different coordinators process the same partitions twice.",
 )
-"""MODEL_DIVERGENCE of a broker that is not the coordinator at all."""
+"""MODEL_DIVERGENCE for a broker that is not the coordinator at all."""
 
 SYNC_TIMEOUT_OF_LEADER: Final = (
     "It led the group, so its assignor took too long, or its process stopped: use a faster assignor, or fewer partitions and "
     "members, or raise max.poll.interval.ms{current} above what the assignment takes."
 )
 SYNC_TIMEOUT_OF_MEMBER: Final = (
-    "Its process stopped between joining and polling again: find out why. All wait for max.poll.interval.ms{current} at most; a lower one "
-    "shortens the wait."
+    "Its process stopped between joining and polling again: find out why. The others wait for max.poll.interval.ms{current} at most; a "
+    "lower value shortens the wait."
 )
 SKEW_OF_RANGE: Final = (
     "The range assignor gives the first members one partition more of every topic, which adds up over many topics: set "
     "partition.assignment.strategy to the sticky or the cooperative-sticky assignor."
 )
 SKEW_OF_OTHERS: Final = (
-    "The assignor ({assignor}) spreads evenly what all subscribe to: look whether these members subscribe to the same topics."
+    "The assignor ({assignor}) spreads each topic evenly over its subscribers: check whether all members subscribe to the same topics."
 )
 
-REMOVED_BEFORE_THE_LOG: Final = "The log does not show when and why the group gave it up: that was before its begin, or in a hole."
+REMOVED_BEFORE_THE_LOG: Final = "The log does not show when and why the group removed it: lines are missing, or the log begins later."
 REMOVED_FOR_SILENCE: Final = (
-    "The process was silent for {silence}: find out what held it up (a pause of the JVM or the container, CPU limit, network). "
-    "To live through such a pause, it needs a session.timeout.ms{current} above {silent_ms}."
+    "The process was silent for {silence}: find out what stopped it (a pause of the JVM or the container, CPU limit, network). "
+    "To survive such a pause, it needs a session.timeout.ms{current} above {silent_ms}."
 )
 REMOVED_TOO_LATE: Final = (
     "It did not {action} within max.poll.interval.ms{current} and came {delay} too late: shorten its work between two polls, or raise the "
     "setting by more than that."
 )
 LEFT_AND_RAN_ON: Final = (
-    "It had left, and yet ran on: it was not polled within max.poll.interval.ms{current} (then it joins again soon), or something of it "
-    "goes on after close()."
+    "It had left, but its process still ran: the application did not call poll() within max.poll.interval.ms{current} (then it joins again "
+    "soon), or a thread of it still runs after close()."
 )
 INSTANCE_TAKEN: Final = "Another process came with its group.instance.id: stop the old one before its replacement starts."
-REMOVED_OTHERWISE: Final = "Look at why it was removed."
+REMOVED_OTHERWISE: Final = "Find out why it was removed."
 
 AGAINST_CRASH_LOOPS: Final = (
-    "Stop the client that comes and goes, and look at why it ends: a crash loop, a failing health check, a record that it cannot process."
+    "Stop the client that comes and goes, and find out why it ends: a crash loop, a failing health check, a record that it cannot process."
 )
 AGAINST_STORMS: Final = {
-    "POLL_TIMEOUT": "The client comes back, and stalls again: raise its max.poll.interval.ms above what it needs between two polls, "
+    "POLL_TIMEOUT": "The client comes back and stalls again: raise its max.poll.interval.ms above what it needs between two polls, "
     "or lower max.poll.records.",
     "SUBSCRIPTION_CHANGED": "The client changes what it subscribes to, again and again: let it subscribe once, to the same topics as the "
     "others.",
-    "METADATA_CHANGED": "Topics or partitions that the group reads come and go: create them beforehand, and narrow a subscription by "
+    "METADATA_CHANGED": "Topics or partitions that the group reads come and go: create them beforehand, and narrow any subscription by "
     "pattern.",
-    "LEADER_REJOINED": "The leader joins again without giving a reason: look at its own log; most often its topics' metadata flap.",
-    "MEMBER_REJOINED": "The client joins again by itself: look for enforceRebalance() in it, and at its own log.",
+    "LEADER_REJOINED": "The leader joins again without giving a reason: read its log. Most often the metadata of its topics change.",
+    "MEMBER_REJOINED": "The client joins again by itself: read its log, and search its code for enforceRebalance().",
     "STATIC_MEMBER_REPLACED": "Two processes take one group.instance.id from each other: give each its own.",
 }
 """By the most common cause of the rebalances."""

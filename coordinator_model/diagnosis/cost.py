@@ -1,4 +1,4 @@
-"""What a rebalance cost: the partitions that changed owner, and the time in which nobody worked on a partition."""
+"""What a rebalance cost: the partitions that changed owner, and the time in which partitions were not processed."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ class Cost(NamedTuple):
 def carry(unowned: dict[str, str], rebalance: Rebalance) -> dict[str, str]:
     """Adds the partitions that the round before left without an owner; returns those that this round leaves.
 
-    A cooperative rebalance moves a partition in two rounds: the first takes it from its owner, the second assigns it. Nobody works on
-    it in between, and that time counts for the second round.
+    A cooperative rebalance moves a partition in two rounds: the first takes it from its owner, the second assigns it. No member
+    processes it in between, and that time counts for the second round.
     """
     if rebalance.assigned is None:
         return {}
@@ -32,9 +32,9 @@ def carry(unowned: dict[str, str], rebalance: Rebalance) -> dict[str, str]:
 def of(rebalance: Rebalance) -> Cost:
     """The cost of one rebalance, from the decoded assignments before and after it.
 
-    Nobody works on a partition from the time when its owner stopped (gave it up to rejoin, left, or was last heard) until its new owner
-    got the assignment. A partition that its owner kept while rejoining (cooperative protocol) costs nothing. Neither does one that
-    nobody owned before: this rebalance did not take it from anybody. No partition counts for longer than the rebalance lasted.
+    A partition is not processed from the time when its owner stopped (gave it up to rejoin, left, or was last heard) until its new owner
+    got the assignment. A partition that its owner kept while rejoining (cooperative protocol) costs nothing. Neither does one that had
+    no owner before: this rebalance did not take it away. No partition counts for longer than the rebalance lasted.
     """
     if rebalance.assigned is None:
         return Cost(None, None, None)

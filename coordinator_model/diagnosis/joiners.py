@@ -22,7 +22,7 @@ _BY_THE_CLIENT: Final = frozenset({reasons.LEFT, reasons.POLL_TIMEOUT})
 def slowest(g: Emitter, rebalance: Rebalance) -> str:
     """The member that the join phase of a rebalance waited for longest; reports it if that was long.
 
-    A member that was dead or refused is not slow, and nobody waits for a member that joins anew. Empty: nobody was waited for.
+    A member that was dead or refused is not slow, and a group does not wait for new members. Empty: the group did not wait.
     """
     if rebalance.joined_ms < 0 or rebalance.from_state is State.EMPTY:
         return ""

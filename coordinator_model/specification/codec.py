@@ -1,7 +1,7 @@
 """The stored form of a group: a MessagePack array whose first element is the version of its layout.
 
-A change of the layout needs a new version: a class of its own beside `GroupV1`, in `_DECODER` too, and an example of what it
-writes in tests/data/codec. The classes of older versions stay, because every release has to read what earlier ones stored.
+A change of the layout needs a new version: a new class beside `GroupV1` that `_DECODER` knows too, and an example of its bytes in
+tests/data/codec. The classes of older versions stay, because every release has to read what earlier ones stored.
 
 What can be computed from the rest is not stored. Neither are the settings: they belong to the cluster, and may have changed
 when the group is decoded. Deadlines are stored relative to the group's clock, in the order in which the timers were set.
@@ -33,11 +33,11 @@ _TIMER_CODES: Final = {kind: code for code, kind in enumerate(_TIMERS)}
 
 
 class CodecError(ValueError):
-    """The bytes are no stored group, or a later release of this project has written them."""
+    """The bytes are not a stored group, or a later release of this project wrote them."""
 
 
 class GroupV1(msgspec.Struct, array_like=True, tag=1):
-    """The first layout. A field that is called as one of `GroupState` has its value."""
+    """The first layout. A field with the name of a `GroupState` field has its value."""
 
     group_id: str
     now_ms: int
@@ -54,7 +54,7 @@ class GroupV1(msgspec.Struct, array_like=True, tag=1):
     supported_protocols: dict[str, int]
     pending_ids: tuple[str, ...]
     pending_sync: tuple[int | str, ...]
-    """A member by its position in `member_list`; an id that is no member's as it is."""
+    """The position in `member_list` for a member; any other id as text."""
     awaiting_join: dict[str, Ticket]
     awaiting_sync: dict[str, Ticket]
     new_member_added: bool

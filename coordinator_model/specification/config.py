@@ -95,7 +95,7 @@ class KafkaVersion:
     empty_protocols_refused: bool = field(metadata=since(1))
     """The first member must name a protocol type and a protocol."""
     own_rebalance_timeout: bool = field(metadata=since(0, 10, 1))
-    """JoinGroup v1 carries a rebalance timeout of its own (KIP-62)."""
+    """JoinGroup v1 carries a separate rebalance timeout (KIP-62)."""
     rejoin_stores_timeouts: bool = field(metadata=since(3, 3))
     """A rejoin stores new session and rebalance timeouts."""
     new_member_timeout: bool = field(metadata=since(2, 1, 1))
@@ -135,7 +135,7 @@ class KafkaVersion:
     parked_sync_restarts_session: bool = field(metadata=before(0, 10, 1))
     """Parking a SyncGroup counts as a heartbeat."""
     heartbeat_needs_stable: bool = field(metadata=before(0, 10, 1))
-    """Heartbeat outside Stable: REBALANCE_IN_PROGRESS before anything else is checked."""
+    """A heartbeat outside Stable is answered REBALANCE_IN_PROGRESS before any other check."""
     heartbeat_while_completing_is_ok: bool = field(metadata=since(2, 6))
     """Heartbeat in CompletingRebalance: NONE and a new session. Before: REBALANCE_IN_PROGRESS and no new session."""
     batched_leave: bool = field(metadata=since(2, 4))

@@ -105,7 +105,7 @@ class TraceRun:
         self.sent_ms.append(at_ms)
         expect: Json = {"response": None} if step["op"] in _REQUESTS else {}
         self.expects.append(expect)
-        # In random traces only an explicit advance is a step of its own. Other timers fire during the step before.
+        # In random traces only an explicit advance is a separate step. Other timers fire during the step before.
         passing = index - 1 if self.random and step["op"] != "advance" else index
         self._note(passing, self.coordinator.advance(at_ms))
         outcome = self._execute(index, step)

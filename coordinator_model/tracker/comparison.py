@@ -100,7 +100,7 @@ def _join(event: Event) -> JoinGroup:
         event.api_version,
         event.client_id,
         event.client_host,
-        event.answer_member_id or f"{event.connection} {event.correlation_id}",  # refused: nobody was told the id
+        event.answer_member_id or f"{event.connection} {event.correlation_id}",  # a refused member got no id
     )
 
 

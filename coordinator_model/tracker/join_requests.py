@@ -20,7 +20,7 @@ def join_group(g: Emitter, event: Event) -> None:
         departures.on_join_without_id(g, event)
         for member in g.view.members.values():
             if event.connection in member.connections and member.instance_id == event.instance_id:
-                member.abandoned = True  # the client gave this id up: when that session ends, nobody has fallen silent
+                member.abandoned = True  # the client gave this id up: the end of that session is no failure
     if event.error_code != Error.NONE:
         _refused_join(g, event)
         return
@@ -146,10 +146,10 @@ def _list_members(g: Emitter, running: Rebalance, event: Event) -> None:
 
 
 def _sync_expired_ms(g: Emitter, running: Rebalance) -> int:
-    """When the coordinator removed the members that had joined the generation before and did not sync; -1 if it did not.
+    """When the coordinator removed members that had joined the generation before and did not sync; -1 if it did not.
 
-    A rebalance timeout after the end of that generation's join phase, all members were sent into another join phase (expirePendingSync),
-    which did not last: nobody was waited for.
+    The sign: one rebalance timeout after the end of that generation's join phase, the coordinator began another one (expirePendingSync)
+    and ended it at once.
     """
     view = g.view
     overtaken = [r for r in view.closing if r.outcome == SUPERSEDED and r.generation == running.old_generation]

@@ -71,7 +71,7 @@ def newest(reader: QuestionReader, cluster: str | None) -> datetime:
 def values(question: Question, given: Mapping[str, str], now: datetime) -> dict[str, Any]:
     """A value for every parameter of a question: the typed text as a value, or the default. `now`: the newest time in the tables.
 
-    Without a zone, `now` is local time, as Spark collects it. UserError: a text that is no such value, or no such parameter.
+    A `now` without a zone is local time, as Spark returns it. QuestionError: an unknown parameter, or a text that is no value for one.
     """
     now = now.astimezone(timezone.utc)
     for name in given:

@@ -31,7 +31,7 @@ _LAYOUTS: Final = (
 )
 _STYLES: Final = {"ERROR": "bold red", "WARNING": "yellow", "INFO": "cyan"}
 _OTHER_SOURCES: Final = {CLIENTS: "logs of clients", OFFSETS_SOURCE: "records of __consumer_offsets", POLL_SOURCE: "polls"}
-"""Sources that are no brokers, by what the tables name in the place of a broker."""
+"""Sources other than brokers, by the name that the tables give in the column `broker`."""
 
 
 def render(report: Report, console: Console, *, rebalances_per_group: int | None = None) -> None:

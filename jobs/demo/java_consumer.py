@@ -1,4 +1,4 @@
-"""A consumer of Kafka's Java client, in a JVM of its own.
+"""A consumer of Kafka's Java client, in its own JVM.
 
 Kafka's distribution has no consumer that stalls on command, and a machine with a Java runtime may lack a compiler. So no Java code is
 written: Py4J, through which PySpark talks to Java, makes a KafkaConsumer, and each poll is a call. The JVM sends heartbeats by itself, as
@@ -62,7 +62,7 @@ class JavaConsumer:
         except Py4JJavaError as error:
             if _name(error) in _FINAL:
                 raise ConsumerFailedError(_name(error)) from None
-            sys.stderr.write(f"poll: {_name(error)}\n")  # such as a failed commit: the client goes on
+            sys.stderr.write(f"poll: {_name(error)}\n")  # such as a failed commit: the client keeps running
 
     def assigned(self) -> int:
         """How many partitions it has."""

@@ -1,4 +1,4 @@
-"""What the two kinds of real consumers have in common."""
+"""The interface that both kinds of real consumers have."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ POLL_SECONDS: Final = 0.1
 
 
 class ConsumerFailedError(Exception):
-    """The consumer cannot go on: it was fenced, or it did not start."""
+    """The consumer cannot continue: it was fenced, or it did not start."""
 
 
 class CommitRefusedError(Exception):
@@ -21,7 +21,7 @@ class RealConsumer(Protocol):
     """One consumer that has subscribed to its topic."""
 
     def poll(self) -> None:
-        """Polls for POLL_SECONDS. ConsumerFailedError: it cannot go on."""
+        """Polls for POLL_SECONDS. ConsumerFailedError: it cannot continue."""
 
     def assigned(self) -> int:
         """How many partitions it has."""

@@ -1,6 +1,6 @@
 """Counts of ingest and track since the process began: by micro-batch for `pipeline_health`, and in sum for the metrics.
 
-Both queries report from threads of their own, and the metrics are read from another: every method takes the lock.
+Each query reports from its own thread, and another thread reads the metrics: every method takes the lock.
 """
 
 from __future__ import annotations

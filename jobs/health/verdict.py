@@ -102,14 +102,14 @@ def _not_running(evidence: Evidence, _: Limits) -> Iterator[Problem]:
     if evidence.running or last.state == status.FINISHED:
         return
     when = f"{instant(last.at_ms)[:19]} UTC"
-    again = "the same `rebalance run` goes on where it was"
+    again = "the same `rebalance run` resumes where it stopped"
     if last.state == status.FAILED:
-        yield Problem("FAILED", f"not running: {last.reason} ({when})", f"mend that ({evidence.log} has more); {again}")
+        yield Problem("FAILED", f"not running: {last.reason} ({when})", f"fix that ({evidence.log} has details), then start it: {again}")
     elif last.state == status.STOPPED:
         yield Problem("NOT_RUNNING", f"stopped by a signal at {when}", f"start it: {again}")
     else:
         killed = f"not running: process {last.pid} was last heard at {when} and did not say why it ended"
-        yield Problem("NOT_RUNNING", killed, f"it was killed, by the kernel for want of memory perhaps (dmesg); start it: {again}")
+        yield Problem("NOT_RUNNING", killed, f"it was killed, perhaps by the kernel when memory ran out (see dmesg); start it: {again}")
 
 
 def _silent(evidence: Evidence, _: Limits) -> Iterator[Problem]:
@@ -217,4 +217,4 @@ def _growing_state(evidence: Evidence, _: Limits) -> Iterator[Problem]:
 
 def _unwritten(evidence: Evidence, _: Limits) -> Iterator[Problem]:
     if evidence.status.unwritten is not None:
-        yield Problem("UNWRITTEN", f"pipeline_health cannot be written: {evidence.status.unwritten}", "mend that; all else goes on")
+        yield Problem("UNWRITTEN", f"pipeline_health cannot be written: {evidence.status.unwritten}", "fix that; the pipeline runs on")

@@ -58,7 +58,7 @@ def foreign_access(status: os.stat_result) -> str:
     """
     mode = status.st_mode
     if mode & (stat.S_IROTH | stat.S_IWOTH):
-        return f"{'read' if mode & stat.S_IROTH else 'changed'} by everybody on this machine"
+        return f"{'read' if mode & stat.S_IROTH else 'changed'} by any user of this machine"
     if mode & stat.S_IWGRP or (mode & stat.S_IRGRP and status.st_uid != 0):
         return f"{'changed' if mode & stat.S_IWGRP else 'read'} by its whole group"
     return ""

@@ -16,7 +16,7 @@ GROUP_KEY: Final = 2
 
 NEWEST: Final = 4
 _FLEXIBLE: Final = 4
-_SMALLEST_MEMBER: Final = 7  # bytes: of the compact encoding, where all texts are empty
+_SMALLEST_MEMBER: Final = 7  # bytes of a member in the compact encoding if all its texts are empty
 
 
 class UnsupportedVersionError(UnreadableError):

@@ -1,7 +1,7 @@
 """The state of a shipper: how far each log was read, delivered and acknowledged. One file, always replaced as a whole.
 
-While a shipper runs it locks a second file, whose name ends in `.lock`: of two shippers with one state, each would forget what the other
-has read.
+While a shipper runs it locks a second file, whose name ends in `.lock`: two shippers with one state would overwrite each other's
+progress.
 """
 
 from __future__ import annotations

@@ -76,9 +76,9 @@ class Shipper(Slicer):
         self.streams = state.load()
 
     def ship(self, *, once: bool, stopped: Callable[[], bool], complain: Callable[[str], None]) -> None:
-        """Ships the lines that are there; unless `once`, then new ones until it is stopped. UserError: it cannot go on.
+        """Ships all existing lines and, unless `once`, new lines until it is stopped. UserError: it cannot continue.
 
-        The next start sends lines that were not delivered when it was stopped.
+        Lines that were not delivered then are sent after the next start.
         """
         self.follows, self.stop = not once, stopped
         refreshed = time.monotonic()
@@ -219,9 +219,9 @@ class Shipper(Slicer):
             self._outbox.settle()
 
     def _read_ms(self, broker: Stream) -> int | None:
-        """The time of the last look if it found this broker's logs read to their ends: then readers know their silence up to it, too.
+        """The time of the last scan if all logs of this broker are read to their ends: up to then the broker wrote no more lines.
 
-        None for logs that nobody writes any more: an archive may be followed by the next one, whose lines are old as well.
+        None for logs that are no longer written: after an archive the next one may come, whose lines are old as well.
         """
         logs = [s for s in self.streams if s.file is not None and (s.cluster, s.broker) == (broker.cluster, broker.broker)]
         fresh = self._scanned_ms - max((s.newest_ms for s in logs), default=NEVER) <= self.settings.fresh_ms

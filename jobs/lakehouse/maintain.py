@@ -95,7 +95,7 @@ def maintain(
 def unread_from(checkpoint: Path) -> int:
     """The first commit of group_events that track may still ask for: 0 if it has read none.
 
-    When a query starts again, Spark plans its last batch anew, and so reads from where the batch before it ended.
+    When a query restarts, Spark plans its last batch again, and so reads from the end of the batch before it.
     """
     done = sorted((int(path.name) for path in (checkpoint / "commits").glob("[0-9]*") if path.name.isdigit()), reverse=True)
     if len(done) < 2:

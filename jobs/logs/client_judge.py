@@ -60,7 +60,7 @@ _UTC: Final = LocalTimes("UTC")
 
 
 class ClientJudge(LineJudge):
-    """Judges the lines of one client log. `group`: of lines that name none."""
+    """Judges the lines of one client log. `group`: the group of lines that name none."""
 
     has_context = True
 

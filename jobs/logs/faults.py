@@ -21,7 +21,7 @@ _CONTROL_IN_BLOCK: Final = bytes(c for c in _CONTROL if c not in b"\n")
 
 
 def is_clean(block: bytes) -> bool:
-    """Whether a block of lines is clean text with plain line ends: then none of its lines needs a check of its own."""
+    """Whether a block of lines is clean text with plain line ends: then its lines need no further check."""
     return len(block.translate(None, _CONTROL_IN_BLOCK)) == len(block) and is_utf8(block)
 
 

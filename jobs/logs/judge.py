@@ -18,15 +18,15 @@ class LineJudge(ABC):
         self.mark = mark
 
     def begin(self, lines: Iterable[bytes]) -> None:  # noqa: B027 - most kinds of logs need no look ahead
-        """Sees the first lines of the log before any of them is judged."""
+        """Receives the first lines of the log before it judges any of them."""
 
     @abstractmethod
     def timed(self, line: bytes, fault: str) -> str | None:
-        """Judges a line with a time: None to skip it, "" to keep it, else why it cannot be trusted. `fault`: of its bytes."""
+        """Judges a line with a time: None to skip it, "" to keep it, else why it cannot be trusted. `fault`: that of its bytes."""
 
     @abstractmethod
     def untimed(self, line: bytes, fault: str) -> str:
-        """Judges a line without a time: "" to skip it, else why it cannot be trusted. `fault`: of its bytes."""
+        """Judges a line without a time: "" to skip it, else why it cannot be trusted. `fault`: that of its bytes."""
 
     def concerns(self, line: bytes) -> bool:  # noqa: ARG002
         """Whether a line with a damaged time is kept."""

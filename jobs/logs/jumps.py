@@ -16,7 +16,7 @@ _DAY_MS: Final = 86_400_000
 
 
 class LogEnd(enum.Enum):
-    """What to do with a jump at the end of what can be read, where no line follows that would decide."""
+    """What to do with a jump at the end of the readable bytes, where no later line decides."""
 
     HOLD = "wait for the lines that follow"
     IDLE = "believe it if small; the log may go on"
@@ -35,8 +35,8 @@ class Jump(enum.Enum):
 class JumpLimits:
     """How far a line may be ahead of the lines before it."""
 
-    tolerance_ms: int = 60_000  # up to this it is believed without question
-    believable_ms: int = 3_600_000  # up to this it is believed where no line follows
+    tolerance_ms: int = 60_000  # a smaller jump is always believed
+    believable_ms: int = 3_600_000  # a smaller jump is believed where no line follows
 
 
 JUMP_LIMITS: Final = JumpLimits()
@@ -45,9 +45,9 @@ JUMP_LIMITS: Final = JumpLimits()
 def judge_jump(
     at: int, newest: int, followers: Sequence[int], limits: JumpLimits, *, complete: bool, log_end: LogEnd, witness_ms: int
 ) -> Jump:
-    """Judges a line at `at`, more than the tolerance ahead of `newest`; of NEVER if it is the log's first.
+    """Judges a line whose time `at` is more than the tolerance ahead of `newest` (NEVER if the line is the log's first).
 
-    `followers`: times of the lines after it. `complete`: whether they are as many as are wanted. `witness_ms`: other logs reach up to this.
+    `followers`: times of the lines after it. `complete`: whether there are enough of them. `witness_ms`: how far other logs reach.
     """
     if _goes_back(at, newest, followers, limits.tolerance_ms) or (complete and newest == NEVER and _is_long_ago(at, followers)):
         return Jump.OUTLIER
@@ -61,7 +61,7 @@ def judge_jump(
 
 
 def _goes_back(at: int, newest: int, followers: Sequence[int], tolerance_ms: int) -> bool:
-    """Whether the log, after a jump to `at`, goes on where it was before the jump.
+    """Whether the lines after a jump to `at` continue from the time before the jump.
 
     A single line proves it if it fits the lines before the jump. Lines that fit neither side need a majority, because
     one of them may be damaged itself.
@@ -73,6 +73,6 @@ def _goes_back(at: int, newest: int, followers: Sequence[int], tolerance_ms: int
 
 
 def _is_long_ago(at: int, followers: Sequence[int]) -> bool:
-    """Whether a log begins with a time of long ago and goes on in the present: its first line is damaged."""
+    """Whether the first line is much older than the lines after it: its time is damaged."""
     ahead = [follower > at + _DAY_MS for follower in followers]
     return bool(ahead) and ahead[0] and 2 * sum(ahead) > len(ahead)

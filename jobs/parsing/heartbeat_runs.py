@@ -1,8 +1,8 @@
 """Runs of heartbeats: beats of one member with one rhythm share a row, which keeps the arrival and the line of each.
 
-A member beats every few seconds for weeks, always the same. A run ends where something changes: the group, the generation, the
-answer, the connection, or the rhythm (a gap differs by more than half from the one before it). A beat with a late answer has a run
-of its own. The batching of lines decides where rows begin, never what they say: rows of any batching expand to the same beats.
+A member sends the same heartbeat every few seconds for weeks. A run ends where something changes: the group, the generation, the
+answer, the connection, or the rhythm (a gap differs by more than half from the one before it). A beat with a late answer is a run
+by itself. The batches of lines decide where rows begin, but rows of any batches expand to the same beats.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ def heartbeat_runs(beats: pa.Table) -> pa.Table:
     keys = zip(*(beats[name].to_pylist() for name in _KEY), strict=True)
     for index, key in enumerate(keys):
         beat = _Beat(received[index], positions[index], at[index], index)
-        # A beat whose answer was held up says so in a row of its own: the tracker must know when it was logged.
+        # A beat with a late answer gets its own row: the tracker must know when its line was logged.
         held_up = beat.at // _MS - beat.received // _MS > PROMPT_MS
         members.setdefault((*key, beat.position if held_up else -1), []).append(beat)
     runs = [run for of_member in members.values() for run in _runs(sorted(of_member))]

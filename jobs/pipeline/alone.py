@@ -1,4 +1,4 @@
-"""One query in a process of its own, as spark-submit starts it; the other queries of the lakehouse may run elsewhere.
+"""Runs one query in one process, as spark-submit starts it; the other queries of the lakehouse may run elsewhere.
 
 Without `once`, a query follows its input until the process is killed.
 """

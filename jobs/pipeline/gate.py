@@ -118,7 +118,7 @@ class Gate:
     def clocks(self, clocks: Iterable[Clock], partitions: int) -> list[BrokerTime]:
         """Takes the clocks of a batch, after its lines; returns the times to which brokers advance.
 
-        `partitions`: of the topic, when the batch was made.
+        `partitions`: how many the topic had when the batch was made.
         """
         moved: set[LogName] = set()
         for clock in clocks:

@@ -65,12 +65,12 @@ class LineWriter:
     """Writes micro-batches of RAW records with their source (`kinds.with_source`)."""
 
     def __init__(self, **options: Any) -> None:
-        """`options`: of `write_batch`."""
+        """`options`: arguments of `write_batch`."""
         self._parsers = {sources: PreparedTransform(parser) for sources, parser in kinds.PARSERS.items()}
         self._options = options
 
     def __call__(self, lines: DataFrame, batch_id: int, **options: Any) -> None:
-        """Parses a batch and writes it, as Spark calls it. `options`: further ones of `write_batch`."""
+        """Parses a batch and writes it, as Spark calls it. `options`: further arguments of `write_batch`."""
         lines.persist()  # else every parser would read the input
         try:
             rows = self._parsed(lines).toArrow()

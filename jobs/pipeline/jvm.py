@@ -91,8 +91,8 @@ def jvm_end(session: SparkSession) -> str:
     if code is None:
         return ""
     if code != -signal.SIGKILL:
-        return f"its JVM ended, {f'exit code {code}' if code >= 0 else f'signal {-code}'}; started again, the run goes on where it was"
-    return "its JVM was killed, which systems do that run out of memory; started again, the run goes on where it was"
+        return f"its JVM ended, {f'exit code {code}' if code >= 0 else f'signal {-code}'}; the next run resumes where this one stopped"
+    return "its JVM was killed, perhaps because memory ran out; the next run resumes where this one stopped"
 
 
 def _quietly(close: Any) -> None:

@@ -22,14 +22,14 @@ if TYPE_CHECKING:
     from pyspark.sql.types import StructType
 
 FINISH_SECONDS: Final = 60.0
-"""How long a micro-batch may take to finish before it is broken off."""
+"""How long a micro-batch may take to finish before it is aborted."""
 _POLL_SECONDS: Final = 0.05
 
 WriteBatch = Callable[["DataFrame", int], None]
 
 
 class QueryEndingError(Exception):
-    """The query was told to end before this micro-batch."""
+    """The query was asked to end before this micro-batch."""
 
 
 class QueryEnd:

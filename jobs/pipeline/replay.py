@@ -105,7 +105,7 @@ def _opened(old: Path, new: Path, settings: Settings) -> Iterator[Lakehouse]:
     """The new lakehouse, for this process alone, marked as being made of the old one."""
     marker = swap.Marker.read(Lakehouse(new))
     if marker is None and any(new.glob("*/_delta_log")):
-        raise UserError(f"{new} is a lakehouse of its own: give a new folder")
+        raise UserError(f"{new} already holds another lakehouse: give a new folder")
     if marker is not None and Path(marker.source) != old.resolve():
         raise UserError(f"{new} is made of the events of {marker.source}: give a new folder")
     with folder.opened(new, settings, replaying=True) as house:

@@ -4,9 +4,8 @@ The spool is a thread that cuts logs into slices. Ingest, ingest of a topic and 
 its own checkpoint, and run at the same time. Each stage remembers how far it is, so a run may end at any moment, by kill -9 too, and
 the next one continues exactly there.
 
-With `once`, ingest and track cannot be told to end with the input that is there (Trigger.AvailableNow), since the spool is still
-writing when they start. They run on, and are stopped when the spool has ended and first ingest, then track has nothing left to do.
-Ingest of a topic can be told: it reads what the topic held at the start.
+With `once`, ingest and track cannot use Trigger.AvailableNow, which reads the input that exists at the start: the spool is still writing
+then. They run until the spool has ended and first ingest, then track has no input left. Ingest of a topic uses it.
 """
 
 from __future__ import annotations

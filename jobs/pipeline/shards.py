@@ -1,9 +1,9 @@
 """Connects Spark's grouped state with the tracker: the one module that knows pandas, Arrow and GroupState.
 
-One call of `follow_shard` is one coordinator shard in one micro-batch. Its cost depends on the number of columns, and hardly on the number
-of rows: about 0.65 ms, and 0.11 ms a column. So the fields of an Event that nearly every row fills cross as columns (`TYPED`), and the
-others, mostly absent, in one JSON text without nulls (`PACKED`): 22 columns instead of 37. Measured for a micro-batch of 50 shards on
-2 cores: everything as JSON costs 0.51 s with 80 rows a shard and 1.2 s with 800, everything as columns 0.62 s and 0.77 s.
+One call of `follow_shard` handles one coordinator shard in one micro-batch. It costs about 0.65 ms and 0.11 ms per column, almost
+independent of the number of rows. So the fields of an Event that nearly every row fills are columns (`TYPED`), and the others, mostly
+absent, are one JSON text without nulls (`PACKED`): 22 columns instead of 37. Measured for a micro-batch of 50 shards on 2 cores:
+everything as JSON costs 0.51 s with 80 rows a shard and 1.2 s with 800, everything as columns 0.62 s and 0.77 s.
 
 Nulls must be replaced before they cross: pandas turns a column of whole numbers with a null in it into floats.
 
@@ -233,10 +233,10 @@ def _mix(total: Column, unit: Column) -> Column:
 
 
 def compressed(data: bytes) -> bytes:
-    """A shard's state as it is stored.
+    """A shard's state in the form that is stored.
 
-    It crosses between Spark and Python twice in a micro-batch and is written each time: of 1,000 groups 19 MB, most of them repeated
-    names. Compressed it is a tenth, for 0.4 ms a shard.
+    The state passes between Spark and Python twice per micro-batch and is written each time. For 1,000 groups it is 19 MB, mostly
+    repeated names. Compression makes it a tenth, for 0.4 ms a shard.
     """
     return _HEAD.pack(_MARK, len(data)) + bytes(pa.compress(data, codec=_CODEC, asbytes=True))
 

@@ -118,7 +118,7 @@ def loss(error: BaseException) -> str | None:
     """One line for Spark's error (failOnDataLoss) that the topic dropped records before they were read; None for any other error."""
     if "KAFKA_DATA_LOSS" not in str(error) and "failOnDataLoss" not in str(error):
         return None
-    return "the topic dropped records before they were read: its retention is too short for such a pause. --accept-loss goes on"
+    return "the topic dropped records before they were read: its retention is shorter than the pause. To skip them, pass --accept-loss"
 
 
 def _remembered(house: Lakehouse) -> dict[str, Any] | None:

@@ -26,7 +26,7 @@ PROJECT: Final = Path(__file__).resolve().parents[2]
 SOURCES: Final = ("coordinator_model", "jobs", "schemas", "conf", "sql", "pyproject.toml", "README.md", "LICENSE", "NOTICE")
 EXECUTORS_IMPORT: Final = ("msgspec", "pandas", "pyarrow")
 """Distributions, each with what it needs itself. PySpark is not among them: a node's Spark brings its own."""
-_LEFT_OUT: Final = ("pandas/tests/", "pyarrow/tests/", "pyarrow/include/")  # imported by nobody
+_LEFT_OUT: Final = ("pandas/tests/", "pyarrow/tests/", "pyarrow/include/")  # never imported
 
 
 def main(target: Path = PROJECT / "dist") -> list[Path]:

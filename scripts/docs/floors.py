@@ -111,7 +111,7 @@ def _reach(room: str, arrows: set[tuple[str, str]]) -> set[str]:
 
 
 def page(text: str) -> str:
-    """docs/architecture.md with the picture drawn anew."""
+    """docs/architecture.md with the picture of today's imports."""
     before, _, rest = text.partition(BEGIN)
     _, _, after = rest.partition(END)
     return f"{before}{BEGIN}```mermaid\n{diagram(all_imports())}```\n{END}{after}"

@@ -46,7 +46,7 @@ rebalance run --input tests/data/recordings/kafka-4.2.0 --lakehouse LAKE --once
 under a second, as a table, `--format csv` or `--format json`. Times are UTC. `--since` and `--until` take a time
 (`2026-11-21T06:12`, `06:12`) or a duration back from the newest time in the tables (`15m`, `24h`, `7d`). Durations do not
 count from the present, so a question about an old incident always has the same answer. The top of each file lists all
-parameters of the question with their defaults; `--set NAME=VALUE` sets those that are no options.
+parameters of the question with their defaults; `--set NAME=VALUE` sets those that have no option.
 
 Text from logs is whatever a client sent. Tables show it shortened and with everything invisible escaped. CSV has it escaped
 too, and without anything that a spreadsheet would run. JSON has it unchanged.
@@ -89,8 +89,8 @@ poll-timeouts
   `menu-service` gave the reason itself (Java). The others use librdkafka, which leaves without a reason; they came back on the same
   connection.
 heartbeat-errors --limit 6
-  In nearly all rebalances the members were back within a tenth of a second: normal. A member of `stock-sync` took 9 s, and everybody
-  waited.
+  In nearly all rebalances the members were back within a tenth of a second: normal. A member of `stock-sync` took 9 s, and the whole
+  group waited.
 session-timeouts --since 06:13 --until 06:15
   `PAUSED` processes were still alive, only frozen: look for pauses and CPU limits. `GONE` ones crashed or were killed.
 deploys --until 06:15
@@ -122,7 +122,7 @@ worst --limit 5
 culprits --limit 5
   Which clients start rebalances, in all groups.
 timeline --group refund-processor --until 06:13
-  A member freezes; 6 s after its last heartbeat its session runs out. It thaws 12 s later, is refused, and joins anew.
+  A member freezes; 6 s after its last heartbeat its session runs out. It thaws 12 s later, is refused, and joins again.
 changes --at 06:12:24 --around 1s
   What happened within a second of that time, in any group.
 heartbeats --until 06:15 --limit 6
@@ -133,8 +133,8 @@ bill --limit 6
   The payers are applications: client.ids without their number. `--set by=day` bills days instead; `client`, `member` and `group` work
   too.
 phases --until 06:15 --limit 6
-  Who was slow: `stock-sync-1` to join again, `route-optimizer-1` to assign. Once they had their partitions, all members
-  began to work within milliseconds.
+  `stock-sync-1` was slow to join again, `route-optimizer-1` was slow to assign. Once they had their partitions, all members began to
+  work within milliseconds.
 findings --limit 4
   The newest findings. The first column is what `rebalance evidence` takes.
 rebalances --group order-intake

@@ -35,7 +35,7 @@ STOCK: Final = (
     *(f"ReplaceComparisonOperator_{pair}" for pair in ("Eq_NotEq", "NotEq_Eq", "Is_IsNot", "IsNot_Is")),
     *(f"ReplaceComparisonOperator_{pair}" for pair in ("Gt_GtE", "Gt_LtE", "GtE_Gt", "GtE_Lt", "Lt_GtE", "Lt_LtE", "LtE_Gt", "LtE_Lt")),
 )
-"""Of cosmic-ray's operators, those that change what a line means without making it nonsense."""
+"""The operators of cosmic-ray that change the meaning of a line but leave it valid."""
 
 
 def names_of(module: Path, class_name: str, annotation: str = "") -> tuple[str, ...]:
@@ -78,12 +78,12 @@ class _Replace(Operator):
 
     @classmethod
     def examples(cls) -> tuple[Example, ...]:
-        """None: what there is to see, docs/mutants.md shows."""
+        """None: docs/mutants.md shows examples."""
         return ()
 
 
 def other_member(class_name: str, members: tuple[str, ...]) -> type[Operator]:
-    """`Error.NONE` becomes each other error code; so for states, causes and reasons."""
+    """`Error.NONE` becomes each other error code; states, causes and reasons likewise."""
 
     class OtherMember(_Replace):
         def replacements(self, node: Any) -> Iterable[str]:

@@ -51,7 +51,7 @@ OF_GROUPS: Final = frozenset({"STORM", "ROLLING_RESTART", "FENCED", FAILOVER})
 """Labels of a group: the finding may name any member."""
 
 LASTING: Final = frozenset({"STORM", "ROLLING_RESTART", "FENCED", "INCONSISTENT_PROTOCOL", "INVALID_SESSION_TIMEOUT", "GROUP_MAX_SIZE"})
-"""Labels of what lasts for a while: its lines (begin and end, or an action and its observation) are one fact."""
+"""Labels of facts that last for a while: their two lines (begin and end, or action and observation) count once."""
 
 _CLIENT_WORDS: Final = (
     ("consumer poll timeout has expired", "POLL_TIMEOUT"),
@@ -98,10 +98,10 @@ class Cause:
     by_log: tuple[str, ...]  # what the coordinator's log alone shows, where that is less
     culprits: frozenset[str]  # member ids, any of them
     rule: str
-    of_broker: bool = False  # a broker's loss: no member, or another id of the same client, is right too
+    of_broker: bool = False  # the broker failed: naming no member, or another id of the client, is right too
 
     def blames(self, member_id: str) -> bool:
-        """Whether this member is the culprit; empty: no member."""
+        """Whether naming this member as the culprit is right. Empty: no member is named."""
         if member_id in self.culprits or (not member_id and (self.of_broker or not self.culprits)):
             return True
         return self.of_broker and client_of(member_id) in {client_of(culprit) for culprit in self.culprits}
@@ -258,7 +258,7 @@ def _left(row: Row, members: tuple[str, ...], words: str, done: Sequence[Row]) -
     removals = [d for d in done if d["action"].startswith("admin_remove") and at_ms - FACT_MS <= d["ts_ms"] <= at_ms]
     removed = {d["member_id"] for d in removals}
     if removals and (not members or removed & set(members)):
-        # Without a member id in the request Kafka 4.2 names nobody; older brokers look the id up.
+        # Without a member id in the request, Kafka 4.2 logs no member; older brokers look the id up.
         by_log = () if not members or words else ("MEMBER_LEFT",)
         return Cause(row, ("ADMIN_REMOVED",), by_log, frozenset(removed), "an administrator removed it")
     if _done_to(members, at_ms, done, "POLL_TIMEOUT"):
@@ -328,7 +328,7 @@ def _fact(row: Row, later: Sequence[Row]) -> Fact:
 
 
 def _goes_on(earlier: Fact, fact: Fact) -> bool:
-    """Whether a line goes on with an earlier fact: its end, its observation, or the consumer's close."""
+    """Whether a line belongs to an earlier fact: its end, its observation, or the consumer's close."""
     if earlier.group != fact.group or earlier.label != fact.label or fact.label not in LASTING:
         return False
     if not fact.action.endswith("_end") and fact.action not in {"observed", "close"}:

@@ -66,7 +66,7 @@ def test_one_that_finished_its_input_is_well():
 
 def test_one_that_was_stopped_is_not_running():
     assert only(status=replace(STATUS, state=STOPPED), running=False) == (
-        "NOT_RUNNING: stopped by a signal at 2026-11-18 11:06:39 UTC; start it: the same `rebalance run` goes on where it was"
+        "NOT_RUNNING: stopped by a signal at 2026-11-18 11:06:39 UTC; start it: the same `rebalance run` resumes where it stopped"
     )
 
 

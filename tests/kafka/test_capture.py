@@ -21,7 +21,7 @@ def test_a_file_of_settings(tmp_path: Path) -> None:
     path = tmp_path / "client.properties"
     path.write_text("# ours\n\nsecurity.protocol=SASL_SSL\nsasl.password = a=b \ngroup.id=mine\n")
     path.chmod(0o644)
-    with pytest.raises(UserError, match=r"holds sasl\.password and can be read by everybody on this machine: chmod 600"):
+    with pytest.raises(UserError, match=r"holds sasl\.password and can be read by any user of this machine: chmod 600"):
         read_config(path)
     path.chmod(0o600)
     assert read_config(path) == {"security.protocol": "SASL_SSL", "sasl.password": "a=b"}

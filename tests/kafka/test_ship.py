@@ -442,7 +442,7 @@ def test_commands_that_cannot_work(tmp_path, capsys):
         ([*base, "--cluster", "a", "--broker", "b/c"], "--broker b/c"),
         ([*base, "--cluster", "a", "--broker", "b", "--timezone", "Berlin"], "--timezone Berlin"),
         ([*base, "--cluster", "a", "--broker", "b", "--input", str(tmp_path / "none")], "no such file or folder"),
-        ([*base, "--cluster", "a", "--broker", "b", "--config", str(secret)], "can be read by everybody"),
+        ([*base, "--cluster", "a", "--broker", "b", "--config", str(secret)], "can be read by any user"),
         (["broker", "--topic", "x:0"], "--topic x:0"),
         (["broker", "--version", "1.0", "--dir", str(tmp_path / "k")], "Kafka 1.0 is not known here"),
     ):

@@ -301,7 +301,7 @@ def test_what_cannot_be_replayed(lake, tmp_path, swapped):
 
     assert "no lakehouse" in refused(tmp_path / "nowhere", tmp_path / "new")
     assert "another folder" in refused(lake, lake)
-    assert "a lakehouse of its own" in refused(lake, empty_lakehouse(tmp_path / "other"))
+    assert "already holds another lakehouse" in refused(lake, empty_lakehouse(tmp_path / "other"))
     house = Lakehouse(tmp_path / "begun")
     house.replay.parent.mkdir(parents=True)
     swap.Marker("/another/lake").write(house)

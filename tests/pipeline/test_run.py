@@ -227,7 +227,7 @@ def test_a_jvm_that_is_killed_is_told_in_one_line(logs, tmp_path):
     assert process.returncode == FAILED
     assert "Traceback" not in said
     last = said.splitlines()[-1]
-    assert last.startswith("rebalance: Spark failed: its JVM was killed, which systems do that run out of memory; started again, ")
+    assert last.startswith("rebalance: Spark failed: its JVM was killed, perhaps because memory ran out; the next run ")
     (problem,) = verdict(lakehouse)
     assert problem.startswith("FAILED: not running: Spark failed: its JVM was killed")
 

@@ -157,8 +157,8 @@ def settings_file(folder, mode, name="sasl.password"):
 @pytest.mark.parametrize(
     ("mode", "whom"),
     [
-        (0o644, "read by everybody on this machine"),
-        (0o602, "changed by everybody on this machine"),
+        (0o644, "read by any user of this machine"),
+        (0o602, "changed by any user of this machine"),
         (0o660, "changed by its whole group"),
     ],
 )
@@ -175,7 +175,7 @@ def test_a_secret_is_known_by_its_name(tmp_path, name):
     from jobs.common.errors import UserError
     from jobs.kafka.clients import read_config
 
-    with pytest.raises(UserError, match=re.escape(f"holds {name} and can be read by everybody")):
+    with pytest.raises(UserError, match=re.escape(f"holds {name} and can be read by any user")):
         read_config(settings_file(tmp_path, 0o644, name))
     assert read_config(settings_file(tmp_path, 0o600, name)) == {name: SECRETS[name]}
 

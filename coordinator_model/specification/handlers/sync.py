@@ -55,7 +55,7 @@ def _park(group: GroupState, request: SyncGroup, ticket: Ticket) -> None:
     rebalance.remove_pending_sync_member(group, member_id)
     if member_id != group.leader:
         return
-    # A member that the leader left out gets an empty assignment. An id that is no member's is ignored.
+    # A member that the leader left out gets an empty assignment. Ids of no member are ignored.
     assignments = dict(request.assignments)
     error = group.append(group.stored(assignments)._replace(state_since_ms=group.now_ms))
     if error is Error.NONE:
