@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
 from concurrent.futures import Future
 from pathlib import Path
 from types import SimpleNamespace
@@ -60,6 +62,27 @@ def test_a_cluster_that_is_not_there_is_told_in_one_line() -> None:
     with pytest.raises(UserError, match=r"cannot reach a cluster at 127\.0\.0\.1:1: ") as error:
         Cluster("127.0.0.1:1", connect_seconds=0.5).admin()
     assert "\n" not in str(error.value)
+
+
+@pytest.mark.slow
+def test_commands_end_with_one_line_where_no_cluster_answers(tmp_path: Path) -> None:
+    """`ship` waits for a cluster that is away, but not with `--once`."""
+    (tmp_path / "logs").mkdir()
+    commands = (
+        ("dump-offsets",),
+        ("poll", "--out", str(tmp_path)),
+        ("ship", "--once", "--input", str(tmp_path / "logs"), "--cluster", "c", "--broker", "b", "--state", str(tmp_path / "state")),
+    )
+    program = (sys.executable, "-m", "jobs.cli")
+    children = [subprocess.Popen((*program, *c, "--bootstrap", "127.0.0.1:1"), stderr=subprocess.PIPE, text=True) for c in commands]
+    try:
+        for command, child in zip(commands, children, strict=True):
+            _, error = child.communicate(timeout=90)
+            assert (child.returncode, error.count("\n")) == (2, 1), (command, error)
+            assert error.startswith("rebalance: cannot reach a cluster at 127.0.0.1:1: ")
+    finally:
+        for child in children:
+            child.kill()
 
 
 class Answers:
