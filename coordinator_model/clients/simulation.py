@@ -73,6 +73,7 @@ class Simulation:
         self.unanswered: dict[Connection, deque[Request]] = {}
         """The requests on a connection that have no answer yet. The coordinator handles the first."""
         self._ticks: list[int] = [-1] * len(self.clients)
+        """When each client ticks next; -1: no tick is scheduled."""
         for number, application in enumerate(applications):
             self._at(application.starts_ms, partial(self._poll, number))
             if application.closes_ms is not None:
@@ -131,6 +132,8 @@ class Simulation:
             self._send(number, self.clients[number].close(self.now_ms))
 
     def _tick(self, number: int) -> None:
+        if self._ticks[number] != self.now_ms:
+            return  # an earlier tick has taken its place
         self._ticks[number] = -1
         if self.runs(number):
             self._send(number, self.clients[number].tick(self.now_ms))
