@@ -1,0 +1,66 @@
+"""A spool over logs written by hand, and a consumer of its slices that does what Spark does."""
+
+from __future__ import annotations
+
+from collections import Counter
+from datetime import datetime, timezone
+
+import pyarrow.parquet as pq
+
+from jobs.logs.lines import LineLimits
+from jobs.logs.spool import ARROW_SCHEMA, Spool, SpoolSettings
+from tests.logs.log_makers import coordinator, fetch, other, request, write
+
+SMALL_BLOCKS = LineLimits(block_bytes=2_000)
+
+
+class Consumer:
+    """Does what Spark does: takes slices in order of their dates, and deletes them."""
+
+    def __init__(self):
+        self.slices = []
+
+    def take(self, folder):
+        for path in sorted((folder / "slices").iterdir(), key=lambda p: p.stat().st_mtime):
+            table = pq.read_table(path)
+            assert table.schema.equals(ARROW_SCHEMA)
+            self.slices.append(table.to_pylist())
+            path.unlink()
+
+    @property
+    def rows(self):
+        return [row for rows in self.slices for row in rows]
+
+    def of(self, record):
+        return [row for row in self.rows if row["record"] == record]
+
+    def lines(self):
+        """What was kept, by log: comparable whatever the slices were."""
+        return {origin: [r for r in self.of("line") if r["origin"] == origin] for origin in {r["origin"] for r in self.rows}}
+
+    def counts(self):
+        counts = Counter()
+        for row in self.rows:
+            counts[row["origin"]] += row["lines"]
+        return {origin: n for origin, n in counts.items() if n}
+
+
+def run(inputs, folder, consumer=None, **settings):
+    consumer = consumer or Consumer()
+    reports = []
+    for report in Spool(inputs, folder, settings=SpoolSettings(**settings)).slices():
+        reports.append(report)
+        consumer.take(folder)
+    return consumer, reports
+
+
+def brokers(root, count=3, lines=200, step=100):
+    """Brokers with a request log and a server log each, of the same span of time."""
+    for b in range(count):
+        write(root / f"b{b}" / "kafka-request.log", [(request, fetch)[i % 3 == 0](i * step + b) for i in range(lines)])
+        write(root / f"b{b}" / "server.log", [(coordinator, other)[i % 2](i * step * 5 + b) for i in range(lines // 5)])
+    return root
+
+
+def at_ms(row):
+    return None if row["at"] is None else round((row["at"] - datetime(1970, 1, 1, tzinfo=timezone.utc)).total_seconds() * 1000)

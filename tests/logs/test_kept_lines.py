@@ -1,0 +1,136 @@
+"""Which lines of a log are kept, which are skipped, and which have a fault."""
+
+from __future__ import annotations
+
+import pytest
+
+from jobs.logs import faults
+from tests.logs.log_makers import START_MS, coordinator, fetch, other, request, stamp, write
+from tests.logs.reading import judged, read, rows
+
+
+@pytest.mark.parametrize(
+    "api",
+    [
+        "JOIN_GROUP",
+        "SYNC_GROUP",
+        "HEARTBEAT",
+        "LEAVE_GROUP",
+        "OFFSET_COMMIT",
+        "TXN_OFFSET_COMMIT",
+        "OFFSET_FETCH",
+        "DELETE_GROUPS",
+        "FIND_COORDINATOR",
+    ],
+)
+def test_group_requests_are_kept(tmp_path, api):
+    line = request(1, api)
+    kept, count = read(write(tmp_path / "a.log", [line]))
+    assert (rows(kept), count) == ([(1, START_MS + 1, line, "")], 1)
+
+
+def test_other_requests_are_skipped(tmp_path):
+    assert judged(tmp_path, [fetch(1), request(2, "METADATA", 3), request(3, "SHARE_NEWS_2", 199), request(4)]) == [(4, "")]
+
+
+def test_info_level_and_a_thread_name_before_the_request(tmp_path):
+    line = request(1).replace(b"] DEBUG ", b"] INFO [data-plane-kafka-request-handler-3] ")
+    assert judged(tmp_path, [line]) == [(1, "")]
+
+
+def test_damaged_requests_are_kept(tmp_path):
+    good = request(1)
+    lines = [
+        good,
+        good.replace(b'"requestApiKeyName":"HEARTBEAT"', b'"requestApiKeyN:"HEARTBEAT"'),
+        good.replace(b"HEARTBEAT", b"HEARTbEAT"),
+        good.replace(b"HEARTBEAT", b"HEARTBEAU"),  # a name, but its number is that of HEARTBEAT
+        good[:150],
+        fetch(1)[:190] + good,  # a line cut, and the next written behind it
+        good.replace(b"Completed", b"Cmpleted"),
+        good[:40],
+        good[:33],
+        good[26:],
+        b"junk",
+        b"",
+        good,
+    ]
+    assert judged(tmp_path, lines) == [
+        (1, ""),
+        (2, ""),
+        (3, faults.BAD_API_NAME),
+        (4, faults.BAD_API_NAME),
+        (5, ""),
+        (6, ""),
+        (7, faults.NOT_A_REQUEST),
+        (8, faults.NOT_A_REQUEST),
+        (9, faults.NOT_A_REQUEST),
+        (10, faults.NO_TIMESTAMP),
+        (11, faults.NO_TIMESTAMP),
+        (13, ""),
+    ]
+
+
+def test_first_line_of_a_request_log_is_judged_by_those_that_follow(tmp_path):
+    assert judged(tmp_path, [b"half of a line", *[fetch(i) for i in range(9)]]) == [(1, faults.NO_TIMESTAMP)]
+
+
+def test_text_form_before_kafka_2_8(tmp_path):
+    old = "{} DEBUG Completed request:RequestHeader(apiKey={}, apiVersion=3) -- {{group_id=g}} (kafka.request.logger)"
+    lines = [old.format(stamp(i), api).encode() for i, api in enumerate(["JOIN_GROUP", "FETCH", "LEAVE_GROUP"])]
+    assert judged(tmp_path, lines) == [(1, ""), (3, "")]
+
+
+def test_server_log(tmp_path):
+    scala = f"{stamp(0)} INFO Loaded member MemberMetadata(x) in group g (kafka.coordinator.group.GroupMetadata$)".encode()
+    runtime = f"{stamp(0)} INFO [{{}} id=1] Scheduling (org.apache.kafka.coordinator.common.runtime.CoordinatorRuntime)"
+    lines = [
+        other(0),
+        coordinator(0),
+        coordinator(0)[:60],  # cut
+        coordinator(0)[40:],  # its beginning lost
+        scala,
+        runtime.format("GroupCoordinator").encode(),
+        runtime.format("ShareCoordinator").encode(),
+        b"",
+        stamp(1).encode() + b" INFO KafkaConfig values: ",
+        b"\tadvertised.listeners = null",
+        b"\tgroup.consumer.assignors = [org.apache.kafka.coordinator.group.assignor.UniformAssignor]",
+        b" (kafka.server.KafkaConfig)",
+        stamp(1).encode() + b" ERROR Unexpected (kafka.server.KafkaApis)",
+        b"java.lang.IllegalStateException: no",
+        b"\tat org.apache.kafka.coordinator.group.GroupMetadataManager.replay(GroupMetadataManager.java:12)",
+        b"Caused by: org.apache.kafka.coordinator.group.GroupMetadataManager.Oops: no",
+        b"\t... 12 more",
+        request(1)[25:],
+        b"[2026-11-21 06:09:61,000] INFO [GroupCoordinator 1]: x (kafka.coordinator.group.GroupCoordinator)",
+    ]
+    assert judged(tmp_path, lines) == [
+        (2, ""),
+        (3, ""),
+        (4, faults.NO_TIMESTAMP),
+        (5, ""),
+        (6, ""),
+        (18, faults.NO_TIMESTAMP),
+        (19, faults.BAD_TIMESTAMP),
+    ]
+
+
+def test_one_file_for_all_loggers(tmp_path):
+    """As a container writes it: nothing in it is damaged, though most of its lines are requests."""
+    lines = [
+        other(0),
+        *[fetch(i) for i in range(5)],
+        stamp(6).encode() + b" INFO KafkaConfig values: ",
+        b"\tadvertised.listeners = null",
+        b" (kafka.server.KafkaConfig)",
+        request(7),
+        coordinator(8),
+        *[fetch(i) for i in range(9, 15)],
+        other(15),
+        b"java.lang.IllegalStateException: no",
+        b"\tat kafka.Kafka.main(Kafka.scala:1)",
+        fetch(16),
+        b"junk",
+    ]
+    assert judged(tmp_path, lines) == [(10, ""), (11, ""), (len(lines), faults.NO_TIMESTAMP)]

@@ -1,0 +1,108 @@
+"""Logs that are rotated, compressed, copied or moved while the spool reads them: each line comes once."""
+
+from __future__ import annotations
+
+import gzip
+
+import pyarrow.parquet as pq
+import pytest
+
+from jobs.logs import spool
+from jobs.logs.spool import Spool, SpoolSettings
+from tests.logs.log_makers import coordinator, write
+from tests.logs.spooling import run
+
+
+def test_rotated_and_compressed_logs_are_read_on(tmp_path):
+    inputs, out = tmp_path / "in", tmp_path / "out"
+    log = write(inputs / "b/server.log", [coordinator(i) for i in range(50)])
+    consumer, _ = run(inputs, out)
+    with log.open("ab") as f:
+        f.write(coordinator(50) + b"\n")
+    log.rename(inputs / "b/server.log.2026-11-21-06")
+    write(log, [coordinator(100), coordinator(101)])
+    run(inputs, out, consumer)
+    assert [(r["origin"], r["position"]) for r in consumer.of("line")[50:]] == [
+        ("b/server.log.2026-11-21-06", 51),
+        ("b/server.log", 1),
+        ("b/server.log", 2),
+    ]
+    rotated = inputs / "b/server.log.2026-11-21-06"
+    (inputs / "b/server.log.2026-11-21-06.gz").write_bytes(gzip.compress(rotated.read_bytes() + coordinator(51) + b"\n"))
+    rotated.unlink()
+    run(inputs, out, consumer)
+    assert [(r["origin"], r["position"]) for r in consumer.of("line")[53:]] == [("b/server.log.2026-11-21-06.gz", 52)]
+    assert run(inputs, out, consumer)[1] == []
+
+
+def test_a_copy_is_not_read_twice(tmp_path):
+    lines = [coordinator(i) for i in range(50)]
+    log = write(tmp_path / "in/b/server.log", lines)
+    write(tmp_path / "in/b/server.log.1", lines[:20])
+    (tmp_path / "in/b/server.log.gz").write_bytes(gzip.compress(log.read_bytes()))
+    write(tmp_path / "in/b2/server.log", lines)  # another broker's, which happens to be the same
+    s = Spool(tmp_path / "in", tmp_path / "out")
+    assert sum(r.lines_read for r in s.slices()) == 100
+    assert [f.origin for f in s.duplicates] == ["b/server.log.gz", "b/server.log.1"]
+
+
+@pytest.mark.parametrize("count", [3, 20_000])
+def test_a_log_that_is_moved_between_the_look_and_the_reading_is_read_at_the_next_look(tmp_path, count):
+    folder = tmp_path / "in/b"
+    path = write(folder / "server.log", [coordinator(i) for i in range(count)])
+    looks = []
+
+    def stop():
+        looks.append(1)
+        return len(looks) > 6
+
+    def find(root):
+        found = spool.discover(root)
+        if not looks:
+            path.rename(folder / "server.log.1")  # and never changes again
+        return found
+
+    settings = SpoolSettings(poll_seconds=0.01, patience_seconds=0.0, slice_lines=1_000)
+    s = Spool(tmp_path / "in", tmp_path / "out", settings=settings, find=find)
+    assert sum(r.lines_read for r in s.slices(follow=True, stop=stop)) == count
+
+
+def test_a_log_that_is_moved_while_others_are_read_is_read_at_the_next_look(tmp_path):
+    folder = tmp_path / "in/b"
+    write(folder / "server.log.1", [coordinator(i) for i in range(3_000)])
+    path = write(folder / "server.log", [coordinator(3_000 + i) for i in range(3_000)])
+    s = Spool(tmp_path / "in", tmp_path / "out", settings=SpoolSettings(poll_seconds=0.01, patience_seconds=0.0, slice_lines=1_000))
+    looks, read = [], 0
+
+    def stop():
+        looks.append(1)
+        return len(looks) > 3
+
+    for report in s.slices(follow=True, stop=stop):
+        read += report.lines_read
+        if path.exists():
+            (folder / "server.log.1").rename(folder / "server.log.2")
+            path.rename(folder / "server.log.1")
+    assert read == 6_000
+
+
+@pytest.mark.parametrize("follow", [True, False])
+def test_logs_moved_while_they_are_read_come_in_the_order_of_their_times(tmp_path, follow):
+    folder = tmp_path / "in/b"
+    for number in range(10):  # .9 is the oldest
+        write(folder / f"server.log.{number}", [coordinator((9 - number) * 1_000 + i) for i in range(1_000)])
+    s = Spool(tmp_path / "in", tmp_path / "out", settings=SpoolSettings(poll_seconds=0.01, patience_seconds=0.0, slice_lines=500))
+    looks, times, moves = [], [], 0
+
+    def stop():
+        looks.append(1)
+        return len(looks) > 30
+
+    for report in s.slices(follow=follow, stop=stop):
+        times += [r["at"] for r in pq.read_table(report.path).to_pylist() if r["record"] == "line"]
+        if moves < 5:
+            for number in range(9 + moves, moves - 1, -1):
+                (folder / f"server.log.{number}").rename(folder / f"server.log.{number + 1}")
+            moves += 1
+    assert len(times) == 10_000
+    assert times == sorted(times)
