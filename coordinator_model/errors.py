@@ -1,7 +1,7 @@
 """Error codes of the group protocol, as numbered on the wire.
 
-Source: org.apache.kafka.common.protocol.Errors. Named are the codes that a group coordinator answers, or meets when it writes
-to its log. Any other code stays an integer.
+Source: org.apache.kafka.common.protocol.Errors. Only codes that a group coordinator answers, or meets when it writes to its log, have a
+name. Any other code stays an integer.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """The replayable record: one row per request or coordinator-log line that concerns a group.
 
-A new model version is re-run from this table. Successful heartbeats of one member in one batch share a row; `beats`
-keeps every one of them, so that a row cut elsewhere tells the tracker the same.
+A new model version is re-run from this table. Successful heartbeats of one member in one batch share a row; `beats` keeps each of them, so
+that the tracker sees the same heartbeats wherever rows are cut.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Lines that could not be read, each with the reason. Nothing that ingest refuses goes anywhere else."""
+"""Lines that could not be read, each with the reason. Every line that ingest refuses is here."""
 
 from __future__ import annotations
 

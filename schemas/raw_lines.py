@@ -1,4 +1,4 @@
-"""What a source hands to ingest: log lines with where they stand, and how far each log was read.
+"""The records that a source gives to ingest: log lines with their places, and how far each log was read.
 
 A source reads bytes in order, so it alone can resolve a local timestamp in the repeated hour of a
 daylight-saving change and tell a timestamp that does not fit its neighbours.

@@ -1,7 +1,7 @@
 """The differences between the releases of the Java client that a group notices.
 
-Read from the sources of the clients. The claims K01 to K21 of docs/claims.md say it row by row, and
-tests/clients/test_claims_client.py tests them.
+Read from the sources of the clients. The claims K01 to K21 of docs/claims.md list them row by row, and tests/clients/test_claims_client.py
+tests them.
 """
 
 from __future__ import annotations

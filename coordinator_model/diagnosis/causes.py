@@ -83,7 +83,7 @@ def _client_reason(culprit: RebalanceTrigger) -> str:
 
 
 def _of_rejoin(g: Emitter, rebalance: Rebalance, culprit: RebalanceTrigger) -> str:
-    """Why a member rejoined that gave no reason: by its own log, by what it asked for, or by what it was assigned."""
+    """Why a member without a stated reason rejoined: from its own log, its requests or its assignment."""
     member = g.view.members.get(culprit.member_id)
     if member is not None and member.rejoins_because and abs(rebalance.started_ms - member.rejoins_ms) <= LOGGED_WITHIN_MS:
         return member.rejoins_because

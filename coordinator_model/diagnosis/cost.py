@@ -8,7 +8,7 @@ from coordinator_model.view.view import Rebalance
 
 
 class Cost(NamedTuple):
-    """None where the logs do not show it."""
+    """The cost of one rebalance. None where the logs do not show it."""
 
     partitions: int | None
     moved: int | None

@@ -1,4 +1,4 @@
-"""Findings about a broker that answers otherwise than the specification, or than a coordinator should."""
+"""Findings about a broker whose answers differ from the specification's, or from those of any coordinator."""
 
 from __future__ import annotations
 

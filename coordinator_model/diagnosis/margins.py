@@ -1,4 +1,4 @@
-"""What is not a fault yet: members that nearly ran out of time, that have no partitions, or that have many more than others."""
+"""Findings that are no fault yet: members that nearly ran out of time, that have no partitions, or that have many more than others."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Makes the specification's group from what the broker has shown of it."""
+"""Builds the specification's group from the broker's answers."""
 
 from __future__ import annotations
 

@@ -11,7 +11,7 @@ events only, not on the batches:
 * all groups wait for brokers that are followed, since any of them may be about to speak, and up to `max_absence_ms`;
 * no group waits for logs of clients: their lines before the group's horizon are late;
 * a group without members for `FORGET_MS` is forgotten; later events about it belong to a new group;
-* stored records and polls do not move a group for which a broker speaks: they wait for the broker. A group that only they tell of waits
+* stored records and polls do not move a group for which a broker speaks: they wait for the broker. A group that only they show waits
   for the slowest of all brokers, since one of them may be about to speak.
 """
 

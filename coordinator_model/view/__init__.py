@@ -1,1 +1,1 @@
-"""What is known of one group that a real coordinator runs."""
+"""The estimated state of one group that a real coordinator runs."""

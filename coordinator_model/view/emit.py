@@ -1,4 +1,4 @@
-"""What the handlers of one group work on."""
+"""The object that all handlers of one group share."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Everything the tracker knows about one group: its members, its rebalances, and what is still undecided.
+"""The state of one group as the tracker estimates it: its members, its rebalances, and what is still undecided.
 
 Times are epoch ms. -1 stands for an unknown number and "" for an unknown text: a log may begin anywhere, so any field may be unknown.
 

@@ -1,1 +1,1 @@
-"""What the tables say: reports, named questions, evidence."""
+"""Answers from the tables: reports, named questions, evidence."""

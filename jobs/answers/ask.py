@@ -45,7 +45,7 @@ class BoundQuestion:
         return Answer(answer.columns, answer.rows[:limit])
 
     def why_nothing(self) -> str:
-        """What may be the reason for an answer without rows, in a sentence. Empty: unknown."""
+        """A sentence with a possible reason for an answer without rows; empty if unknown."""
         for name, column in (("cluster", "cluster"), ("group", "group_id")):
             wanted = self._given.get(name)
             if wanted is None or wanted in (names := self._names(column)):

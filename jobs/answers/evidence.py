@@ -123,7 +123,7 @@ class LineTime:
 
 
 def line_times(reader: QuestionReader, origins: Iterable[str]) -> dict[tuple[str, int], LineTime]:
-    """The times of all lines that ingest made events of."""
+    """The times of all lines that became events."""
     times: dict[tuple[str, int], LineTime] = {}
     for origin in origins:
         # Rows of several heartbeats have the times of arrival; the broker writes the line with its answer, which came promptly.

@@ -93,7 +93,7 @@ class Question:
 
 
 def names(folder: Path = SQL) -> list[str]:
-    """All questions: those for every day by name, then the fifteen."""
+    """All questions: the everyday ones by name, then the fifteen in their order."""
     present = {path.stem for path in folder.glob("*.sql")}
     return [*sorted(present - set(FIFTEEN)), *(name for name in FIFTEEN if name in present)]
 

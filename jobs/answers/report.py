@@ -56,7 +56,7 @@ _FINDINGS: Final = """
 
 @dataclass(frozen=True)
 class Report:
-    """Rows by name of what they are about, each list in a fixed order. Ids are as logged."""
+    """The rows of a report, each list in a fixed order. Ids are as logged."""
 
     clusters: list[Row]
     groups: list[Row]

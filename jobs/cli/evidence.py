@@ -1,4 +1,4 @@
-"""`rebalance evidence`: what a row says, then each line that proves it under the place where the line stands."""
+"""`rebalance evidence`: prints a row, then each line that proves it, under its file and line number."""
 
 from __future__ import annotations
 

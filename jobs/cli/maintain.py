@@ -1,4 +1,4 @@
-"""`rebalance maintain`: what was done to each table, as a table."""
+"""`rebalance maintain`: prints what it did to each table."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Shows how far a run is: one line that moves on a terminal, a short line now and then anywhere else."""
+"""Shows how far a run is: one line that changes on a terminal, elsewhere a short line now and then."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _PLAIN_SECONDS: Final = 5.0
 
 
 class Progress:
-    """Writes to a console, which knows whether it is a terminal. A context: the moving line goes when it ends."""
+    """Writes to a console, which knows whether it is a terminal. As a context, it removes the changing line at its end."""
 
     def __init__(self, console: Console) -> None:
         self._console = console

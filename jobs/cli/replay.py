@@ -1,4 +1,4 @@
-"""`rebalance replay`: replays the events of a lakehouse and says what came of it."""
+"""`rebalance replay`: replays the events of a lakehouse and prints the result."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from jobs.common import options
 Examples:
   rebalance replay --from lake/ --lakehouse lake-new/             while `rebalance run` works in lake/
   rebalance replay --from lake/ --lakehouse lake-new/ --swap      after it was stopped
-  rebalance run --input logs/ --lakehouse lake/                   continues where it was, in the new one
+  rebalance run --input logs/ --lakehouse lake/                   continues where it stopped, in the new one
 """,
 )
 @click.option("--from", "old", type=options.PATH, metavar="DIR", required=True, help="Lakehouse whose events are replayed.")

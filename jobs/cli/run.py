@@ -76,7 +76,7 @@ def run(
 ) -> int:
     """Read broker logs and track every consumer group in them.
 
-    Stop it at any time, in any way; the same command continues where it was. `rebalance report` shows what it found.
+    Stop it at any time, in any way; the same command continues where it stopped. `rebalance report` shows what it found.
     """
     from jobs.common.settings import load
 

@@ -58,7 +58,7 @@ def ship(
 ) -> int:
     """Send the log lines about consumer groups to a Kafka topic.
 
-    Runs beside a broker and follows its logs. Stop it at any time, in any way; the same command continues where it was. It waits for a
+    Runs beside a broker and follows its logs. Stop it at any time, in any way; the same command continues where it stopped. It waits for a
     cluster that does not answer.
     """
     from jobs.kafka.clients import Cluster, check_cluster_name

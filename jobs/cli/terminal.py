@@ -24,10 +24,10 @@ def stdout() -> Console:
 
 
 def write(console: Console, text: str | Text = "", style: str = "") -> None:
-    """One line as it is: no markup, no wrapping."""
+    """Writes one line unchanged: no markup, no wrapping."""
     console.print(Text(text, style=style) if isinstance(text, str) else text, soft_wrap=True)
 
 
 def warn(message: str) -> None:
-    """One line on stderr. It may name files, topics and settings, and quote a broker: everything in it is made printable."""
+    """Writes one line to stderr. It may name files, topics and settings, and quote a broker: everything in it is made printable."""
     click.echo(f"rebalance: {printable(message, LINE_CHARS)}", err=True)

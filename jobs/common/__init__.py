@@ -1,1 +1,1 @@
-"""What every other room may use."""
+"""Helpers that every other room may use."""

@@ -1,4 +1,4 @@
-"""Real consumers, each in its own process, that meet with the accidents of real applications on command.
+"""Real consumers, each in its own process, that suffer the accidents of real applications on command.
 
     with Consumers(broker.bootstrap) as consumers:
         consumer = consumers.start(JAVA, "orders-app", "orders-1", "orders")

@@ -5,7 +5,7 @@
         Consumer({"bootstrap.servers": broker.bootstrap, ...})
 
 It writes to its folder alone: `data/`, `logs/server.log` in the format of Kafka's own configuration, and on request
-`logs/kafka-request.log`. A broker that is started again in a folder goes on with its data. It needs Java 17 or later and the JARs of
+`logs/kafka-request.log`. A broker that is started again in a folder continues with its data. It needs Java 17 or later and the JARs of
 `make .jars-kafka/resolved.txt`. On Linux it is killed when the thread that started it ends.
 """
 

@@ -1,6 +1,6 @@
 """Scenes: what happens to consumer groups, played by real consumers. For live tests and `rebalance demo-live`.
 
-Each scene has its own group. It is a generator that acts, yields a condition, and goes on when the condition holds. So many scenes play
+Each scene has its own group. It is a generator that acts, yields a condition, and continues when the condition holds. So many scenes play
 side by side in one thread, and none of them depends on how fast the machine is.
 """
 
@@ -27,8 +27,7 @@ GOES_ON_SECONDS: Final = 600
 class Stage:
     """The group and the topic of a scene, and its consumers.
 
-    They are called 1 and 2, with client ids such as `billing-1`. Consumer 1 is one of librdkafka, to which nothing happens. `kind`: that of
-    the others.
+    They are called 1 and 2, with client ids such as `billing-1`. Consumer 1 uses librdkafka and is left alone. `kind`: that of the others.
     """
 
     def __init__(
@@ -85,7 +84,7 @@ def is_killed(stage: Stage) -> Scene:
 
 
 def is_frozen(stage: Stage) -> Scene:
-    """One consumer is frozen until the group has gone on without it, and comes back as a zombie."""
+    """One consumer is frozen until the group has rebalanced without it, and comes back as a zombie."""
     one, two = yield from stage.two()
     stage.say(f"{two.client_id} is frozen (SIGSTOP)")
     two.freeze()
@@ -130,7 +129,7 @@ class ScenePlayer:
         return not self._waiting
 
     def step(self) -> None:
-        """Moves on each scene whose condition holds. TimeoutError: one has waited too long."""
+        """Advances each scene whose condition holds. TimeoutError: one has waited too long."""
         for group, (scene, condition, since) in list(self._waiting.items()):
             if condition():
                 try:

@@ -1,1 +1,1 @@
-"""What the pipeline says of itself, and whether it is well."""
+"""The pipeline's own health: what it records about itself, and the verdict."""

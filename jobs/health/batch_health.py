@@ -1,4 +1,4 @@
-"""A row of `pipeline_health`: what Spark says of a finished micro-batch, and what the query itself counted in it."""
+"""A row of `pipeline_health`: Spark's figures for a finished micro-batch, and the query's own counts."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ class BatchHealth:
 def batch_health(
     query: str, progress: Mapping[str, Any], counts: BatchCounts, *, lag_events: int | None, lag_bytes: int | None, memory: Memory
 ) -> BatchHealth:
-    """The row of a micro-batch. `progress`: StreamingQueryProgress as JSON has it.
+    """The row of a micro-batch. `progress`: StreamingQueryProgress as JSON.
 
     Spark's own count of input rows is taken only where the query has none: ingest reads a slice once for each kind of line, and Spark
     adds these up.

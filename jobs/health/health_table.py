@@ -1,4 +1,4 @@
-"""Writes `pipeline_health`: gathers rows for some time into one commit, deletes old ones, and stops nothing when it fails.
+"""Writes `pipeline_health`: gathers rows for some time into one commit, and deletes old ones. A failure does not stop the pipeline.
 
 A commit per micro-batch would make a file every few seconds, some 500,000 in a month. With a commit every 30 s, a compaction after
 every 120 commits and 30 days of rows there are hundreds.

@@ -26,7 +26,7 @@ def measured(jvm: int | None) -> Memory:
 
 
 def resident(pid: int) -> int | None:
-    """Resident bytes of a process; None: it has ended, or may not be looked at."""
+    """Resident bytes of a process; None: it has ended, or this user may not read it."""
     try:
         return int(psutil.Process(pid).memory_info().rss)
     except psutil.Error:

@@ -72,7 +72,7 @@ def _family(name: str) -> CounterMetricFamily | GaugeMetricFamily:
 
 @contextmanager
 def serving(host: str, port: int, collector: Collector) -> Iterator[int]:
-    """Answers GET /metrics for as long as this lasts; yields the port, a free one if `port` is 0. UserError: the port cannot be had.
+    """Answers GET /metrics for as long as this lasts; yields the port, a free one if `port` is 0. UserError: the port cannot be used.
 
     Always in the text format 0.0.4, in which counters have no `_created` series beside them.
     """
@@ -97,13 +97,13 @@ def serving(host: str, port: int, collector: Collector) -> Iterator[int]:
         do_HEAD = do_GET  # noqa: N815 - the name that http.server looks for
 
         def log_message(self, *_: object) -> None:
-            """Writes nothing down: a scrape comes every few seconds."""
+            """Logs nothing: a scrape comes every few seconds."""
 
     class Server(ThreadingHTTPServer):
         daemon_threads = True
 
         def server_bind(self) -> None:
-            """Binds without HTTPServer's look for the host's full name, which may wait long for a name server."""
+            """Binds without HTTPServer's lookup of the host's full name, which may wait long for a name server."""
             TCPServer.server_bind(self)
             self.server_name, self.server_port = host, self.server_address[1]
 

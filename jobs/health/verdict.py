@@ -1,4 +1,4 @@
-"""Rules that say whether the pipeline is well, by what it wrote about itself. Pure: no files and no clock; times are epoch ms.
+"""Rules that decide whether the pipeline is well, from what it wrote about itself. Pure: no files and no clock; times are epoch ms.
 
 Each rule is a function that yields problems, each with advice. The rules judge the process (does it run, does it write its status, does
 input wait that it does not process) and the micro-batches of the last `window_ms`.

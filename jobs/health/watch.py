@@ -1,7 +1,7 @@
 """Watches the streaming queries of a process in a thread beside them, and writes `pipeline_health`, the status file and the metrics.
 
-The thread asks Spark for the newest progress every second (0.3 ms a query), and for all progress that Spark still has where it missed some.
-No failure in this module reaches the pipeline: the first one is reported in one line, and all of them show in the status file.
+The thread asks Spark for the newest progress every second (0.3 ms a query), and, where it missed some, for all progress that Spark still
+has. No failure in this module reaches the pipeline: the first one is reported in one line, and all of them show in the status file.
 """
 
 from __future__ import annotations

@@ -1,1 +1,1 @@
-"""What speaks to a Kafka cluster, or writes Kafka's bytes."""
+"""Connections to Kafka clusters, and Kafka's binary formats."""

@@ -14,7 +14,7 @@ _MAX_VARINT_BYTES: Final = 5
 
 
 class UnreadableError(ValueError):
-    """Neither Kafka nor a client of it writes such bytes."""
+    """The bytes are not what Kafka or a client of it writes."""
 
 
 class FieldReader:

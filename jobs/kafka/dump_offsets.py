@@ -1,9 +1,9 @@
 """`rebalance dump-offsets`: writes the records of `__consumer_offsets` that describe groups as lines of JSON (jobs/logs/record_judge.py).
 
 A dump reads each partition from its first record, or from behind the last one that the file has, to its end when the dump began. It keeps
-the records of each partition in a temporary file, and then writes all of them in the order of their times, which is how the pipeline
-reads them. So memory stays small however many records there are. With `follow` the dump goes on with new records, and writes a sign of
-life every few seconds.
+the records of each partition in a temporary file, and then writes all of them in the order of their times, which is how the pipeline reads
+them. So memory stays small however many records there are. With `follow` the dump continues with new records, and writes a sign of life
+every few seconds.
 """
 
 from __future__ import annotations

@@ -56,7 +56,7 @@ class Outbox:
         once: bool = False,
         metadata_seconds: float = METADATA_SECONDS,
     ) -> None:
-        """`once`: a cluster that is away is an error, after `metadata_seconds`. Otherwise it is waited for."""
+        """`once`: a cluster that is away is an error, after `metadata_seconds`. Otherwise the outbox waits for it."""
         self.topic = topic
         self.partitions = 0
         self.max_bytes = int(cluster.setting("message.max.bytes") or 1_000_000) - _OVERHEAD_BYTES
@@ -93,7 +93,7 @@ class Outbox:
         return False
 
     def refresh(self) -> None:
-        """Looks whether the topic has got more partitions. A cluster that is away is no error."""
+        """Checks whether the topic has more partitions now. A cluster that is away is no error."""
         try:
             topic = self._producer.list_topics(self.topic, timeout=_STEP_SECONDS * 5).topics.get(self.topic)
         except KafkaException:

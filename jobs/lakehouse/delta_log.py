@@ -1,4 +1,4 @@
-"""Reads what the log of a Delta table says and delta-rs does not: its commits one by one, how far back it reaches, who wrote last.
+"""Reads from the log of a Delta table what delta-rs does not show: each commit, how far back they reach, and the last writers.
 
 The log has `N.json`, the commit that made version N, and `N.checkpoint[.part.parts].parquet`, the sum of all versions up to N. A reader
 of the table needs a checkpoint and the commits after it, or all commits.

@@ -119,7 +119,7 @@ def check_layout(lakehouse: Lakehouse, settings: Settings, *, replaying: bool = 
 
 
 def take_complete_mark(lakehouse: Lakehouse) -> bool:
-    """Removes the mark that the last run worked off all of its input; returns whether there was one. The end of a run sets it again."""
+    """Removes the mark that the last run processed all of its input; returns whether there was one. The end of a run sets it again."""
     complete = lakehouse.complete.exists()
     lakehouse.complete.unlink(missing_ok=True)
     return complete

@@ -52,7 +52,7 @@ class BrokerJudge(LineJudge):
     """Judges the lines of a request log, a server.log, or one file with both."""
 
     def begin(self, lines: Iterable[bytes]) -> None:
-        """Tells from a log's first lines which kind it is, so that the very first may be judged by it."""
+        """Decides from a log's first lines which kind it is, so that the very first line is judged correctly."""
         for line in lines:
             if _REQUEST in line[:_REQUEST_WITHIN]:
                 self.mark.requests += 1

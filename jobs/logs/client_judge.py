@@ -1,8 +1,8 @@
 """Decides which lines of a client application's log are kept, and reads their times and groups.
 
-An application writes whatever it likes. Kept are the sentences of a consumer that say why it rejoins or leaves; the rest is
-counted. Patterns differ from application to application: a time may stand in brackets or not, with or without an offset;
-librdkafka writes epoch seconds.
+An application writes whatever it likes. Sentences of a consumer that say why it rejoins or leaves are kept; other lines are counted.
+Patterns differ from application to application: a time may stand in brackets or not, with or without an offset; librdkafka writes epoch
+seconds.
 
 librdkafka names the group in its debug lines only. A line without it belongs to the group that the same client named last in
 the same log, else to the one that the log's folder is named after (`clients/<group>/app.log`).

@@ -1,6 +1,6 @@
 """Finds logs: which files there are, and of which cluster and broker, or client.
 
-The folder names carry what the lines do not say. Understood are
+The folder names carry what the lines do not say. These layouts are understood:
 
 * `INPUT/<cluster>/<broker>/*.log[.gz]`, the documented layout, any number of clusters;
 * `INPUT/<broker>/*.log`: INPUT is itself a cluster and lends it its name;

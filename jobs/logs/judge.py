@@ -1,4 +1,4 @@
-"""What the log reader asks about each line, whatever kind of log it reads."""
+"""The interface by which the log reader asks about each line, for every kind of log."""
 
 from __future__ import annotations
 

@@ -1,9 +1,9 @@
 """Reads one log in order: lines with their number, their UTC time, and what is wrong with them.
 
-What is said about a line depends on the line, on the lines before it in the same log and on the few lines that follow,
-never on how the log is cut into reads: reading on from a `Mark` gives what a single read would have given.
+The verdict on a line depends on the line, on the lines before it in the same log and on the few lines that follow, never on how the log is
+cut into reads: reading on from a `Mark` gives what a single read would have given.
 
-What concerns no consumer group is only counted. What might, or is damaged, is kept; a `LineJudge` decides.
+Lines that concern no consumer group are only counted. Lines that may concern one, and damaged lines, are kept; a `LineJudge` decides.
 """
 
 from __future__ import annotations
@@ -63,16 +63,16 @@ class LogReader:
 
     @property
     def complete(self) -> bool:
-        """Whether the whole file was handed out, up to its last byte, and nothing remains to be said about it."""
+        """Whether the whole file was handed out, up to its last byte, and no damage remains to be recorded."""
         return self._buffer.complete and not self.has_damage_to_tell
 
     @property
     def has_damage_to_tell(self) -> bool:
-        """Whether the file ends where it should not, and `tell_damage` has not said so."""
+        """Whether the file ends early, and `tell_damage` has not recorded it."""
         return bool(self._buffer.damage) and not self.mark.damage_told
 
     def take_seconds(self) -> list[int]:
-        """Seconds (UTC epoch) in which lines stand that were read since the last call.
+        """Seconds (UTC epoch) of the lines that were read since the last call.
 
         As first, last, first, last, …: ascending stretches without a silent second.
         """
@@ -103,7 +103,7 @@ class LogReader:
         return NEVER, Jump.TRUE
 
     def horizon(self) -> int:
-        """Time up to which the log can be read without more of the file than is read ahead, about; epoch ms.
+        """About the time up to which the log can be read without reading more of the file; epoch ms.
 
         NEVER if no line read ahead has a time. FOREVER if nothing is left.
         """
@@ -149,7 +149,7 @@ class LogReader:
         return self.mark.line - first_line
 
     def tell_damage(self, kept: KeptLines) -> bool:
-        """Keeps a record that says why the file ends where it does; False if it ends well or that was said before."""
+        """Keeps a record of why the file ends early; False if it does not, or if that record was kept before."""
         if not self.has_damage_to_tell:
             return False
         self.mark.damage_told = True

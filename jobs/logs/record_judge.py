@@ -44,7 +44,7 @@ def record_source(head: bytes) -> str:
 
 
 def record_time(line: bytes) -> int | None:
-    """When a record was written, epoch ms; None for a line that is none."""
+    """When a record was written, epoch ms; None if the line is not a record."""
     if not line.startswith(b"{"):
         return None
     match = _TIME.search(line)

@@ -42,12 +42,12 @@ def with_source(raw: DataFrame) -> DataFrame:
 
 
 def source_or_faulty() -> Column:
-    """What decides which parser reads a record: its source, or FAULTY whatever its source is."""
+    """The key that selects the parser of a record: FAULTY if the record has a fault, else its source."""
     return F.when(F.col("fault").isNotNull(), FAULTY).otherwise(F.col("source"))
 
 
 def parse_with(records: DataFrame, parsers: Iterable[Parser]) -> DataFrame:
-    """Puts together what several parsers make of the same records."""
+    """Unites the rows that several parsers make of the same records."""
     return reduce(DataFrame.unionByName, (parser(records) for parser in parsers))
 
 

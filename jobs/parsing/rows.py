@@ -1,4 +1,4 @@
-"""The row that every parser produces, and what may be wrong with a line.
+"""The row that every parser produces, and the reasons to refuse a line.
 
 A parser turns lines into rows of `PARSED`: the columns of `group_events` that one line alone decides, plus what ingest needs to
 finish them (the verdict, encoded blobs, groups to spread) and to account for them.
@@ -161,7 +161,7 @@ def parsed_columns(columns: Mapping[str, Column]) -> list[Column]:
 
 
 def solid(values: Column) -> Column:
-    """An array of texts without nulls, which its type says as well: the tables want it so."""
+    """An array of texts without nulls. Its type says so too, because the tables require it."""
     return F.transform(values, lambda value: F.coalesce(value, F.lit("")))
 
 

@@ -66,7 +66,7 @@ class Feeder:
         self._thread.start()
 
     def stop(self) -> None:
-        """Tells the thread to end; waits for it up to two seconds."""
+        """Asks the thread to end; waits for it up to two seconds."""
         self._stop.set()
         self._thread.join(timeout=2)
 

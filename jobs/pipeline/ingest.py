@@ -3,7 +3,7 @@
     spool slices (Parquet) ──► kinds ──► batch ──► group_events, quarantine, input_lines     of jobs/parsing
 
 Every batch is idempotent: tables record the last batch that APP_ID wrote, so a batch that is run again after a crash changes nothing.
-APP_ID is the same for every run because a lakehouse has one ingest and one checkpoint: they are kept and deleted together (design 6).
+APP_ID is the same for every run because a lakehouse has one ingest and one checkpoint: they are kept and deleted together.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ Gatekeeper = Callable[[pa.Table], batch.Admission]
 
 
 def read_slices(spark: SparkSession, folder: Path) -> DataFrame:
-    """The stream of slices: Parquet files of RAW lines, one a batch, each deleted some time after it was worked through."""
+    """The stream of slices: Parquet files of RAW lines, one per batch, each deleted some time after it was processed."""
     options = {"maxFilesPerTrigger": "1", "cleanSource": "delete"}
     return spark.readStream.schema(raw_lines.SCHEMA).options(**options).parquet(tables.for_spark(folder))
 

@@ -1,7 +1,7 @@
 """Starts streaming queries, and ends them between two micro-batches.
 
-`StreamingQuery.stop` breaks off a micro-batch in the middle. Nothing is lost, since the next run repeats the batch, but the work is wasted
-and files stay behind that no table refers to. So the writer of each query first checks whether the queries are about to end. Spark has
+`StreamingQuery.stop` aborts a micro-batch in the middle. Nothing is lost, since the next run repeats the batch, but the work is wasted and
+files stay behind that no table refers to. So the writer of each query first checks whether the queries are about to end. Spark has
 numbered a refused batch already: the next run begins with it.
 """
 
@@ -82,7 +82,7 @@ def start_query(
     interval: str = "1 second",
     ending: QueryEnd | None = None,
 ) -> StreamingQuery:
-    """Starts a query. `once`: it ends by itself when the input that is there now is worked off. `interval`: from one look to the next."""
+    """Starts a query. `once`: it ends when it has processed the input that exists now. `interval`: time between two looks at the input."""
     trigger = {"availableNow": True} if once else {"processingTime": interval}
     return (
         rows.writeStream.queryName(name)

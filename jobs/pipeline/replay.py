@@ -1,7 +1,7 @@
 """`rebalance replay`: runs the model again over the events of a lakehouse, into a new one, which may then take its place.
 
-The events are copied in the order in which the model has to see them (jobs/lakehouse/event_copy.py), then track works them off, as in any
-lakehouse. Both continue where they were, however the process ended, and take up what the old pipeline added since. The old pipeline may
+The events are copied in the order in which the model has to see them (jobs/lakehouse/event_copy.py), then track processes them, as in any
+lakehouse. Both continue where they stopped, however the process ended, and read what the old pipeline added since. The old pipeline may
 run all the time; it has to stop only for the swap.
 """
 

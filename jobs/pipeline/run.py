@@ -53,7 +53,7 @@ class RunResult:
 
     @property
     def nothing_new(self) -> bool:
-        """Whether the input held nothing that was not known."""
+        """Whether the input held nothing new."""
         return not any(self.added.values())
 
 
@@ -71,7 +71,7 @@ def run(
     show: Callable[[RunProgress], None] = lambda _: None,
     warn: Callable[[str], None] = lambda _: None,
 ) -> RunResult:
-    """Works the logs at `source` into the lakehouse at `folder`. Raises UserError and QueryFailedError.
+    """Processes the logs at `source` into the lakehouse at `folder`. Raises UserError and QueryFailedError.
 
     `spark`: a session to use, and to leave running. `short_run`: for an input of seconds (session.py). `offsets`: a cluster whose
     records are read as well, or alone. `topic`: a topic of log lines, as well or alone. `metrics`: host and port to serve metrics at.

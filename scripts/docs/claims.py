@@ -1,4 +1,4 @@
-"""Writes docs/claims.md: every claim, whether it is true, and what holds it.
+"""Writes docs/claims.md: every claim, whether it is true, and the tests and traces that prove it.
 
 The claims are in tests/specification/claims/claims.toml, in words of this project. A holder names its claims: a test by the marker
 `claims`, a transcript by a line `# claims: A01 B02`, a recorded trace by its field `claims`. A claim without a holder, and a

@@ -1,7 +1,7 @@
 """The floors of the house: which room may import which. Draws them into docs/architecture.md as they are in the code.
 
-A room is a folder of modules. It may import rooms on lower floors only: none beside it, none above.
-tests/house/test_floors.py holds this; `make docs` draws the picture.
+A room is a folder of modules. It may import rooms on lower floors only: none beside it, none above. tests/house/test_floors.py checks
+this; `make docs` draws the picture.
 """
 
 from __future__ import annotations

@@ -53,7 +53,7 @@ COPIED: Final = (
 
 
 class Trial(NamedTuple):
-    """What came of one mutant. `killer` is the test that failed, "" if the mutant survived."""
+    """The result of one mutant. `killer` is the test that failed, "" if the mutant survived."""
 
     item: WorkItem
     mutant: Mutant

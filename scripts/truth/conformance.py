@@ -39,11 +39,11 @@ class Conformance:
     divergences: list[Row] = field(default_factory=list)
 
     def faults(self, *, exact: bool) -> list[str]:
-        """What must not be. `exact`: the coordinator's log is part of the evidence."""
+        """All faults, one line each. `exact`: the coordinator's log is part of the evidence."""
         faults = [f"missing: {row['group']} generation {row['generation']}" for row in self.missing]
         faults += [f"extra: {row['group_id']} generation {row['generation']}" for row in self.extra]
         faults += [f"finding on a healthy group: {row['group_id']} {row['code']}" for row in self.healthy_findings]
-        faults += [f"answered otherwise than Kafka: {row['group_id']} {row['message']}" for row in self.divergences]
+        faults += [f"answered differently from Kafka: {row['group_id']} {row['message']}" for row in self.divergences]
         limits = (("started_at", self.started, HEARTBEAT_INTERVAL_MS), ("joined_at", self.joined, JOINED_WITHIN_MS))
         for name, errors, limit in (*limits, ("ended_at", self.ended, JOINED_WITHIN_MS)):
             worst = max((abs(error) for error in errors), default=0)

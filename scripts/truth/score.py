@@ -3,7 +3,7 @@
     python -m scripts.truth.score [RECORDING ...]
 
 One run tracks each recording (scripts/truth/recordings.py; default: the bundled ones) once for each kind of evidence. docs/score.md says
-what is right, what each label asks for, and what must hold. Exit code 1 if something of that does not hold.
+what is right, what each label asks for, and what is required. Exit code 1 if a requirement is not met.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ STANDSTILLS: Final = frozenset({"sigstop", "sigcont", "stall", "kill9", "slow_as
 
 @dataclass
 class Issue:
-    """One thing that is not as it should be."""
+    """One deviation of the tables from the truth."""
 
     kind: str
     group: str
@@ -99,7 +99,7 @@ class Scorecard:
         return sum((self.expected - self.found).values())
 
     def faults(self, evidence: str) -> list[str]:
-        """What of docs/score.md does not hold."""
+        """The requirements of docs/score.md that are not met."""
         right, wrong = self.causes[RIGHT], self.causes[WRONG]
         faults = []
         if evidence in {BOTH, ALL}:

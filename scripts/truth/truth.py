@@ -109,7 +109,7 @@ class Cause:
 
 @dataclass(frozen=True)
 class Fact:
-    """What one line of truth.jsonl, or several about the same action, asks for."""
+    """A fact that the tables must show, from one line of truth.jsonl or several about the same action."""
 
     label: str
     group: str
