@@ -19,6 +19,7 @@ from jobs.lakehouse.reader import TableReader
 from jobs.logs.files import discover
 from jobs.pipeline import run
 from scripts.docs import questions as page
+from tests.answers.asking import asked
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow]
 
@@ -42,10 +43,6 @@ def lakehouse(spark, tmp_path_factory):
     run.run(page.RECORDING, folder, settings=Settings(shards=8), once=True, spark=spark)
     create_views(spark, folder)
     return folder
-
-
-def asked(lakehouse, name, **given):
-    return ask.BoundQuestion(lakehouse, questions.load(name), given).answer().by_name()
 
 
 def in_utc(value):

@@ -7,13 +7,14 @@ import json
 
 import pytest
 
-from jobs.answers import ask, evidence, questions
+from jobs.answers import evidence
 from jobs.cli import entry
 from jobs.cli.terminal import UNUSABLE
 from jobs.common.errors import EvidenceError
 from jobs.common.settings import Settings
 from jobs.lakehouse import folder as lakehouses
 from jobs.pipeline import run
+from tests.answers.asking import asked
 from tests.lakehouse.rows import DAY, HOSTILE, MEMBER, empty_lakehouse, finding, line, rebalance, row, transition, write
 
 LINES = [f"[2026-11-21 02:00:{second:02d},{second:03d}] INFO line {second + 1} (kafka.Log)" for second in range(10)]
@@ -47,7 +48,7 @@ def lake(tmp_path, logs):
 
 
 def id_of(lake, question="findings"):
-    return ask.BoundQuestion(lake, questions.load(question), {}).answer().by_name()[0]["id"]
+    return asked(lake, question)[0]["id"]
 
 
 def shown(lake, capsys, *arguments, row_id=None, code=0):
@@ -70,7 +71,7 @@ def test_the_lines_are_printed_under_their_places(lake, capsys):
 
 def test_rows_of_all_tables_have_their_lines(lake, capsys):
     assert "COMPLETED after 2.0 s, generation 1\n  Reason: it had to be\n" in shown(lake, capsys, row_id=id_of(lake, "rebalances")).out
-    steps = {step["what"]: step["id"] for step in ask.BoundQuestion(lake, questions.load("timeline"), {}).answer().by_name()}
+    steps = {step["what"]: step["id"] for step in asked(lake, "timeline")}
     assert (
         f"membership ended LEFT  c/payments  2026-11-21 00:00:00.000 UTC  {MEMBER[-36:-28]}"
         in shown(lake, capsys, row_id=steps["member gone"]).out
@@ -85,7 +86,7 @@ def test_the_beginning_of_an_id_is_enough_if_it_is_of_one_row(lake):
 def test_an_id_of_many_rows_names_them(lake):
     many = [finding(at=DAY + n, member_id=str(n)) for n in range(1_000)]
     write(lake, *many, batch=1)
-    ids = [found["id"] for found in ask.BoundQuestion(lake, questions.load("findings"), {"limit": "2000"}).answer().by_name()]
+    ids = [found["id"] for found in asked(lake, "findings", limit="2000")]
     begin = next(one[:4] for one in ids if sum(other.startswith(one[:4]) for other in ids) > 1)
     with pytest.raises(EvidenceError, match="begins several ids"):
         evidence.prove(lake, begin, [])

@@ -17,12 +17,7 @@ from jobs.common.times import duration, instant
 from jobs.lakehouse import reader
 from jobs.pipeline import track
 from schemas.tables import TABLES, TRACK_TABLES
-from tests.lakehouse.rows import DAY, HOSTILE, MEMBER, empty_lakehouse, finding, line, rebalance, row, transition, write
-
-
-@pytest.fixture
-def lakehouse(tmp_path):
-    return empty_lakehouse(tmp_path)
+from tests.lakehouse.rows import DAY, HOSTILE, MEMBER, finding, line, rebalance, row, transition, write
 
 
 def text(lakehouse, *, group=None, terminal=None, **options):

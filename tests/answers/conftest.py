@@ -1,0 +1,12 @@
+"""What the tests of the answers share."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.lakehouse.rows import empty_lakehouse
+
+
+@pytest.fixture
+def lakehouse(tmp_path):
+    return empty_lakehouse(tmp_path)

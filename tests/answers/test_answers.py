@@ -1,0 +1,140 @@
+"""What the questions answer, where small tables show it better than a recording."""
+
+from __future__ import annotations
+
+from datetime import datetime, timezone
+
+import pytest
+
+from jobs.common.errors import QuestionError
+from tests.answers.asking import asked
+from tests.lakehouse.rows import DAY, MEMBER, line, rebalance, row, write
+
+
+def session(**values):
+    return row("member_sessions", **{"group_id": "payments", "member_id": MEMBER, "end_kind": "LEFT"} | values)
+
+
+def test_a_group_that_is_still_in_a_rebalance_is_stuck(lakehouse):
+    step = {"group_id": "payments", "from_state": "Stable", "to_state": "PreparingRebalance", "trigger": "MEMBER_LEFT", "generation": 4}
+    write(lakehouse, line(at=90_000), row("group_transitions", at=DAY + 60_000, **step))
+    (found,) = asked(lakehouse, "stuck")
+    assert (found["outcome"], found["phase"], found["total_ms"]) == ("OPEN", "JOIN", 30_000)
+    write(lakehouse, rebalance(start=60_000, total=7_000, join_ms=6_900, sync_ms=100, members_before=2), batch=1)
+    (found,) = asked(lakehouse, "stuck")
+    assert (found["outcome"], found["phase"], found["total_ms"]) == ("COMPLETED", "JOIN", 7_000)
+
+
+def test_the_state_of_a_group_that_moved_within_a_millisecond(lakehouse):
+    def step(from_state, to_state, generation):
+        known = {"group_id": "payments", "at": DAY + 5, "trigger": "x"}
+        return row("group_transitions", **known, from_state=from_state, to_state=to_state, generation=generation)
+
+    write(lakehouse, line(at=90_000), step("Dead", "Stable", 2), step("Stable", "Dead", 2))
+    assert asked(lakehouse, "groups")[0]["state"] == "Stable"
+
+
+def test_a_version_that_changed_is_a_change(lakehouse):
+    def join(at, member, software, timeout):
+        return line(
+            at=at, kind="JOIN_GROUP", source="request", error_code=0, client_id="app", answer_member_id=member,
+            software=software, session_timeout_ms=timeout,
+        )  # fmt: skip
+
+    write(lakehouse, join(0, "m1", "java 3.9.1", 45_000), join(60_000, "m2", "java 4.2.0", 10_000))
+    found = asked(lakehouse, "changes", at="2026-11-21T00:01:00", around="1s")
+    assert {(change["what"], change["detail"]) for change in found} == {
+        ("member came", "java 4.2.0"),
+        ("client version", "java 3.9.1 > java 4.2.0"),
+        ("session.timeout.ms", "45000 > 10000"),
+    }
+
+
+def test_applications_are_clients_without_their_number(lakehouse):
+    clients = ["orders-1", "orders-2", "orders-7d9c5b6f4d-x2x1z", "consumer-orders-3", "12", None]
+    write(lakehouse, line(at=90_000), *(rebalance(start=n, generation=n, client_id=client) for n, client in enumerate(clients)))
+    found = {bill["payer"]: bill["rebalances"] for bill in asked(lakehouse, "bill")}
+    assert found == {"orders": 3, "consumer-orders": 1, "12": 1, "(not known)": 1}
+
+
+@pytest.mark.parametrize(
+    ("by", "payers"),
+    [("client", {"orders-1": 2, "(not known)": 1}), ("member", {"m-1": 1, "m-2": 1, "(not known)": 1}), ("group", {"payments": 3}),
+     ("day", {"2026-11-20": 1, "2026-11-21": 2})],
+)  # fmt: skip
+def test_a_bill_is_made_out_to_whom_one_says(lakehouse, by, payers):
+    write(
+        lakehouse,
+        line(at=90_000),
+        rebalance(start=-1, generation=1, client_id="orders-1", member_id="m-1"),
+        rebalance(start=0, generation=2, client_id="orders-1", member_id="m-2"),
+        rebalance(start=80_000, generation=3),
+    )
+    assert {bill["payer"]: bill["rebalances"] for bill in asked(lakehouse, "bill", by=by)} == payers
+    assert asked(lakehouse, "bill", by=by, group="others") == []
+
+
+def test_a_bill_for_nobody_that_is_known_is_refused(lakehouse):
+    with pytest.raises(QuestionError, match="by: must be one of application, client, member, group, day, not weekday"):
+        asked(lakehouse, "bill", by="weekday")
+
+
+@pytest.mark.parametrize(
+    ("values", "longest"),
+    [
+        ({"join_ms": 1_500, "sync_ms": 500}, "JOIN"),
+        ({"join_ms": 400, "sync_ms": 1_600}, "ASSIGN"),
+        ({"join_ms": 1_500, "sync_ms": 500, "members_before": 0}, "DELAY"),
+        ({"join_ms": 1_500, "sync_ms": 500, "first_fetch_ms": 1_999}, "JOIN"),
+        ({"join_ms": 1_500, "sync_ms": 500, "first_fetch_ms": 14_000, "first_fetch_member_id": MEMBER}, "START"),
+        ({}, "JOIN"),
+    ],
+)
+def test_what_took_longest_in_a_rebalance(lakehouse, values, longest):
+    came = line(kind="MEMBER_ADDED", source="coordinator", member_id=MEMBER)
+    write(lakehouse, line(at=90_000), came, rebalance(slowest_member_id=MEMBER, leader_id="unheard-of", **values))
+    (row,) = asked(lakehouse, "phases")
+    assert (row["longest"], row["slowest_client_id"], row["leader_client_id"]) == (longest, "app-1", None)
+    assert row["starter_client_id"] == ("app-1" if longest == "START" else None)
+
+
+def test_who_paused_who_came_back_and_who_is_gone(lakehouse):
+    def gone(member, client):
+        return session(member_id=member, client_id=client, end_kind="SESSION_TIMEOUT", ended_at=DAY + 50_000, session_timeout_ms=10_000)
+
+    request = {"source": "request", "client_id": "b"}
+    write(
+        lakehouse,
+        gone("a1", "a"),
+        gone("b1", "b"),
+        gone("c1", "c"),
+        line(at=60_000, kind="HEARTBEAT", member_id="a1", error_code=25, source="request"),
+        line(at=55_000, kind="JOIN_GROUP", answer_member_id="b2", error_code=0, **request),
+        line(at=30_000, kind="JOIN_GROUP", answer_member_id="c0", error_code=0, source="request", client_id="c"),
+        line(at=90_000),
+    )
+    found = {end["client_id"]: (end["fate"], end["back_at"]) for end in asked(lakehouse, "session-timeouts")}
+    assert {client: fate for client, (fate, _) in found.items()} == {"a": "PAUSED", "b": "REJOINED", "c": "GONE"}
+    assert found["b"][1] == datetime(2026, 11, 21, 0, 0, 55, tzinfo=timezone.utc)
+
+
+def test_partitions_that_pile_up_on_one_member(lakehouse):
+    def sync(member, count, at=0):
+        own = [{"member_id": member, "partitions": [f"t-{n}" for n in range(count)], "digest": member}]
+        return line(at=at, kind="SYNC_GROUP", source="request", error_code=0, generation=2, member_id=member, assignments=own)
+
+    write(lakehouse, sync("m1", 7), sync("m2", 2), line("idle", at=1))
+    (found,) = asked(lakehouse, "skew")
+    assert (found["verdict"], found["most"], found["least"], found["partitions"]) == ("SKEWED", 7, 2, 9)
+
+
+def test_members_that_want_different_topics(lakehouse):
+    def join(member, topics, at):
+        protocols = [{"name": name, "topics": topics, "owned": [], "digest": ""} for name in ("range", "sticky")]
+        return line(at=at, kind="JOIN_GROUP", source="request", error_code=0, answer_member_id=member, protocols=protocols, position=at)
+
+    write(lakehouse, join("m1", ["b", "a"], 1), join("m2", ["c"], 2), session(member_id="m3", ended_at=DAY + 9), join("m3", ["d"], 3))
+    write(lakehouse, line(at=90_000), batch=1)
+    found = {(sets["topics"], sets["members"]) for sets in asked(lakehouse, "subscriptions")}
+    assert found == {("a, b", 1), ("c", 1), ("d", 0)}
+    assert asked(lakehouse, "subscriptions")[0]["verdict"] == "UNEQUAL"
