@@ -78,7 +78,7 @@ PSEUDO_BROKERS: Final = frozenset({OFFSETS_SOURCE, POLL_SOURCE})
 
 
 PROMPT_MS: Final = 100
-"""Heartbeats that were answered within this time share rows of group_events. One that took longer has a row of its own."""
+"""Heartbeats that were answered within this time share rows of group_events. One that took longer has its own row."""
 
 # Kinds of rows that say how far a broker's logs were read.
 CLOCK: Final = "clock"

@@ -2,11 +2,11 @@
 
     python -m scripts.chaos [--kills 50] [--seed 1] [--seconds N] [--keep FOLDER]
 
-The bundled recordings are written as logs with present times, each line when it is due: two clusters, five brokers, a shipper beside
-each. The shippers write to one topic of a real broker, which `rebalance run --kafka` reads. Meanwhile processes are killed with SIGKILL
-at moments that the seed decides: the driver, its JVM, a Python worker, a shipper, the broker. Every process that ends is started again.
-At the end all lines are worked off, and a quiet run makes a second lakehouse from the topic. Then two things are compared: all rows of
-the two lakehouses; and the lines of the topic with those of input_lines and group_events, in which each must be exactly once.
+The bundled recordings are written as logs with present times, each line when it is due: two clusters, five brokers, a shipper beside each.
+The shippers write to one topic of a real broker, which `rebalance run --kafka` reads. Meanwhile processes are killed with SIGKILL at
+moments that the seed decides: the driver, its JVM, a Python worker, a shipper, the broker. Every process that ends is started again. At
+the end all lines are processed, and a quiet run makes a second lakehouse from the topic. Then two things are compared: all rows of the two
+lakehouses; and the lines of the topic with those of input_lines and group_events, in which each must be exactly once.
 
 Exit code 0: nothing was lost, nothing was doubled, and the tables are equal.
 """

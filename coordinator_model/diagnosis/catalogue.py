@@ -99,7 +99,7 @@ ZOMBIE_COMMIT: Final = Text(
     "ERROR",
     "The member tried to commit offsets with generation {sent_generation}{after}: refused, what it processed will be processed again "
     "by the new owner.",
-    "The application went on working after it had lost its partitions: make its processing idempotent. {remedy}",
+    "The application continued to work after it had lost its partitions: make its processing idempotent. {remedy}",
 )
 MODEL_DIVERGENCE: Final = Text(
     "MODEL_DIVERGENCE",

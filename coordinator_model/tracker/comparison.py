@@ -32,7 +32,7 @@ _TOPIC_AUTHORIZATION_FAILED: Final = 29
 _REFUSED_BEFORE_THE_GROUP: Final = frozenset(
     {Error.INVALID_SESSION_TIMEOUT, Error.INVALID_GROUP_ID, Error.UNKNOWN_TOPIC_OR_PARTITION, _TOPIC_AUTHORIZATION_FAILED}
 )
-"""Refusals by the broker's settings or its access lists: the group is not asked, whatever its state."""
+"""Refusals by the broker's settings or its access lists, which do not depend on the group."""
 
 _COMMIT_ANSWERS: Final = frozenset(
     {

@@ -31,7 +31,7 @@ def preparing_rebalance(g: Emitter, event: Event) -> None:
     view.generation = max(view.generation, event.generation)
     if trigger.cause == reasons.SYNC_TIMEOUT:
         for entry in event.members or (MemberEntry(event.member_id, "", 0, "", None),):
-            if entry.member_id in view.members:  # no line of its own reports the removal
+            if entry.member_id in view.members:  # no other line reports the removal
                 membership.remove(g, entry.member_id, event.at_ms, reasons.SYNC_TIMEOUT, [ref(event)])
     signs, cause = [ref(event)], trigger.cause
     phases.open_rebalance(g, event.at_ms, exact=True, old_generation=event.generation, trigger=trigger, cause=cause, signs=signs)

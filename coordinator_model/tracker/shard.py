@@ -37,7 +37,7 @@ FORGET_MS: Final = 30 * 24 * 3_600_000
 """Four times as long as Kafka keeps a group without members by default (offsets.retention.minutes). Tools make a group for every run."""
 
 _PROVE_NO_GROUP: Final = frozenset({kinds.FIND_COORDINATOR, kinds.OFFSET_FETCH})
-"""Requests that name a group id although no such group need exist."""
+"""Requests that name a group id although the group may not exist."""
 
 _NO_BROKERS: Final = kinds.PSEUDO_BROKERS | {kinds.CLIENTS}
 """Sources with a clock that a group does not wait for if a broker speaks for it."""

@@ -54,7 +54,7 @@ class BoundQuestion:
             hint = f" Did you mean {printable(near[0], 60)}?" if near else ""
             return f"No line names {name} {printable(wanted, 60)}.{hint}"
         if self.question.needs_requests and REQUEST_SOURCE not in self._names("source"):
-            return "This needs kafka-request.log, of which the lakehouse has no line; docs/capture.md explains how to get it."
+            return "This needs kafka-request.log, but the lakehouse has no line from it; docs/capture.md explains how to get it."
         return ""
 
     def _names(self, column: str) -> list[str]:

@@ -74,8 +74,8 @@ Examples:
 def poll(bootstrap: str, *, config: Path | None, out: Path, cluster: str, every: str, groups: Sequence[str], once: bool) -> int:
     """Ask a cluster for its groups at regular intervals.
 
-    For clusters of which neither the logs nor __consumer_offsets can be read. The client needs permission to list and describe groups,
-    and no other. Ctrl-C ends it.
+    For clusters whose logs and __consumer_offsets you cannot read. The client needs permission to list and describe groups, and no other.
+    Ctrl-C ends it.
     """
     from jobs.kafka.clients import Cluster, check_cluster_name
     from jobs.kafka.poll import Poller, follow

@@ -17,7 +17,7 @@ from jobs.common.errors import QueryFailedError, UserError
 from jobs.common.options import CONTEXT
 from jobs.common.places import version
 
-# The modules of the commands import Spark, DuckDB and the like when a command runs: help and errors come at once.
+# The modules of the commands import Spark and DuckDB only when a command runs: help and errors come at once.
 
 
 class _Commands(click.Group):

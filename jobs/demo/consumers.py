@@ -63,7 +63,7 @@ class ConsumerProcess:
         return next((line.removeprefix("failed ") for line in self.lines if line.startswith("failed ")), None)
 
     def stall(self, seconds: float) -> None:
-        """Makes the application stop polling, while the client goes on sending heartbeats."""
+        """Makes the application stop polling, while the client keeps sending heartbeats."""
         self._command(f"stall {seconds}")
 
     def commit(self) -> None:

@@ -75,7 +75,7 @@ def run_demo_live(
     if folder.exists():
         shutil.rmtree(folder)
     screen = _Screen(console)
-    screen.line(f"A real Kafka {KAFKA_VERSION} and real consumers. What is done to them stands beside what the pipeline tells, which")
+    screen.line(f"A real Kafka {KAFKA_VERSION} and real consumers. What is done to them stands beside what the pipeline finds, which")
     screen.line("follows the broker's log. It takes about two minutes; Ctrl-C ends it at any time.")
     screen.line()
     with Interrupts() as interrupts, ExitStack() as running:

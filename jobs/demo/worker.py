@@ -2,9 +2,9 @@
 
     python -m jobs.demo.worker java orders '{"bootstrap.servers": "127.0.0.1:9092", "group.id": "orders-app"}'
 
-Commands, one a line: `stall SECONDS` (does not poll; heartbeats go on), `commit`, `leave`. It ends at once when its input is closed.
-It writes `assigned N` when the number of its partitions changes, `committed` or `refused REASON` after a commit, and `left` or
-`failed REASON` before it ends.
+Commands, one a line: `stall SECONDS` (does not poll, but sends heartbeats), `commit`, `leave`. It ends at once when its input is closed.
+It writes `assigned N` when the number of its partitions changes, `committed` or `refused REASON` after a commit, and `left` or `failed
+REASON` before it ends.
 """
 
 from __future__ import annotations

@@ -35,7 +35,7 @@ def read(folder: Path, now_ms: int) -> Evidence:
         raise LakehouseError(f"no lakehouse at {folder}: no such folder")
     newest = status.read(house.status)
     if newest is None:
-        raise LakehouseError(f"no `rebalance run` of this version has worked in {folder}: it cannot be told")
+        raise LakehouseError(f"no `rebalance run` of this version has worked in {folder}: its health is unknown")
     # First the lock, then the status: a process that ends between the two is not taken for one that was killed.
     running = locks.is_held(house.lock)
     newest = status.read(house.status) or newest

@@ -16,7 +16,7 @@ import msgspec
 from jobs.common.files import write_whole
 
 RUNNING: Final = "running"
-FINISHED: Final = "finished"  # with --once: the input is worked off
+FINISHED: Final = "finished"  # with --once: all input was processed
 STOPPED: Final = "stopped"  # by a signal
 FAILED: Final = "failed"
 

@@ -120,7 +120,7 @@ def _silent(evidence: Evidence, _: Limits) -> Iterator[Problem]:
 
 
 def _ended(evidence: Evidence, _: Limits) -> Iterator[Problem]:
-    """Judges queries that should go on: not with `--once`, and not after a signal."""
+    """Judges queries that should still run: not with `--once`, and not after a signal."""
     for query in evidence.status.queries if evidence.live and not evidence.status.stopping else ():
         if not query.active:
             yield Problem("FAILED", f"{query.query} has ended, the process has not", f"see {evidence.log}; restart it", query.query)
@@ -198,7 +198,7 @@ def _late(evidence: Evidence, limits: Limits) -> Iterator[Problem]:
 def _divergences(evidence: Evidence, limits: Limits) -> Iterator[Problem]:
     found = sum(row.divergences or 0 for row in evidence.recent(limits))
     if found > limits.max_divergences:
-        message = f"{found:,} times a broker answered otherwise than Kafka's rules say"
+        message = f"{found:,} times a broker's answer differed from Kafka's rules"
         yield Problem("DIVERGENCE", message, "the findings MODEL_DIVERGENCE have both answers; kafka_version may name another release")
 
 

@@ -192,7 +192,7 @@ class Watch(Collector):
     def _complain(self, problem: str) -> None:
         if not self._warned:
             self._warned = True
-            self._warn(f"the pipeline's own health cannot be written ({printable(problem, 400)}); the pipeline goes on")
+            self._warn(f"the pipeline's own health cannot be written ({printable(problem, 400)}); the pipeline runs on")
 
     def status(self, state: str = status.RUNNING, reason: str | None = None) -> Status:
         """The process at present."""

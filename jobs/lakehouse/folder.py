@@ -49,7 +49,7 @@ class Lakehouse:
         self.topic = checkpoints / "topic.json"  # which topic that is
         self.track_checkpoint = checkpoints / "track"  # how far track is, and the state of every group
         self.layout = checkpoints / "layout.json"  # what the checkpoints were made with
-        self.complete = checkpoints / "complete"  # there if the last run worked off all of its input
+        self.complete = checkpoints / "complete"  # exists if the last run processed all of its input
         self.inputs = checkpoints / "inputs.json"  # where the logs were read from
         self.replay = checkpoints / "replay.json"  # there while `rebalance replay` makes the lakehouse: its source, and how far the swap is
         self.captured = folder / "_captured"  # what was read from clusters (--offsets-from)

@@ -120,12 +120,12 @@ def _without_pandas() -> Iterator[None]:
 
 
 def without_zone(value: Any) -> Any:
-    """A time as the views have it; any other value as it is."""
+    """A time in the form of the views; any other value unchanged."""
     return value.astimezone(timezone.utc).replace(tzinfo=None) if isinstance(value, datetime) else value
 
 
 def with_zone(value: Any) -> Any:
-    """A time of a view as an aware one; any other value as it is."""
+    """A view's time as an aware one; any other value unchanged."""
     return value.replace(tzinfo=timezone.utc) if isinstance(value, datetime) else value
 
 

@@ -6,11 +6,11 @@ from typing import Final
 
 TOO_LONG: Final = "TOO_LONG"  # longer than LineLimits.line_bytes; the text is its beginning
 NOT_TEXT: Final = "NOT_TEXT"  # not UTF-8, or with control characters
-BAD_TIMESTAMP: Final = "BAD_TIMESTAMP"  # has the form of a timestamp, but there is no such time
+BAD_TIMESTAMP: Final = "BAD_TIMESTAMP"  # has the form of a timestamp, but that time does not exist
 TIMESTAMP_OUTLIER: Final = "TIMESTAMP_OUTLIER"  # its time does not fit the lines around it
 NO_TIMESTAMP: Final = "NO_TIMESTAMP"  # concerns a group, or stands in a request log, but has no time
 NOT_A_REQUEST: Final = "NOT_A_REQUEST"  # stands in a request log, but is no request
-BAD_API_NAME: Final = "BAD_API_NAME"  # the name of its API is malformed, or its number is that of another API
+BAD_API_NAME: Final = "BAD_API_NAME"  # the name of its API is malformed, or its number belongs to another API
 DAMAGED_FILE: Final = "DAMAGED_FILE"  # not a line: the rest of the file cannot be read; the text says why
 
 MAX_FAULTY_TEXT: Final = 4096  # characters kept of a faulty line

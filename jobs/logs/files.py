@@ -1,4 +1,4 @@
-"""Finds logs: which files there are, and of which cluster and broker, or client.
+"""Finds log files, and the cluster and the broker or client that each belongs to.
 
 The folder names carry what the lines do not say. These layouts are understood:
 

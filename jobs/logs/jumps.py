@@ -19,7 +19,7 @@ class LogEnd(enum.Enum):
     """What to do with a jump at the end of the readable bytes, where no later line decides."""
 
     HOLD = "wait for the lines that follow"
-    IDLE = "believe it if small; the log may go on"
+    IDLE = "believe it if small; the log may continue"
     END = "believe it if small; nothing follows"
 
 

@@ -1,4 +1,4 @@
-"""One log, whatever files it moves through, and its stored form between two runs."""
+"""One log across the files that rotation moves it through, and its stored form between two runs."""
 
 from __future__ import annotations
 

@@ -59,7 +59,7 @@ def parse(lines: DataFrame) -> DataFrame:
     shaped = lines.select(
         *lines.columns, *(F.when(F.col("short"), F.regexp_extract(text, _SHAPE, 1 + index)).alias(name) for index, name in enumerate(parts))
     )
-    # A runtime serves coordinators of other kinds, too: the prefix alone says of which kind a line is.
+    # A runtime serves coordinators of other kinds, too: only the prefix shows the kind of a line.
     is_own = (F.col("logger") != "") & ((F.col("prefix") != "") | ~F.col("logger").contains("runtime.CoordinatorRuntime"))
     marked = shaped.withColumn("is_own", F.coalesce(is_own, F.lit(False)))
     matched = marked.withColumn("template", F.when(F.col("is_own"), template_number(TEMPLATES, sentence)))

@@ -66,7 +66,7 @@ def replay(
     copy_limits: CopyLimits | None = None,
     show: Show = lambda _: None,
 ) -> ReplayResult:
-    """Makes the lakehouse `new` of the events of `old`, as far as it is not made yet. Raises UserError and QueryFailedError."""
+    """Makes the lakehouse `new` from the events of `old`, or continues to make it. Raises UserError and QueryFailedError."""
     result = partial(_result, time.monotonic())
     if swap_them and (before := swap.resume(old, new)) is not None:
         return result(old, before, before)

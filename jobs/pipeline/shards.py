@@ -81,7 +81,7 @@ _EMPTY: Final[dict[str, Any]] = {
     "members": MemberEntry("", "", 0, "", None),
     "assignments": Assignment("", None, ""),
 }
-"""Entries of lists in PACKED of which no field is there."""
+"""Entries of lists in PACKED in which all fields are absent."""
 
 _UINT32: Final = 0xFFFFFFFF
 _INT_MAX: Final = 0x7FFFFFFF

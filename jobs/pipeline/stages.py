@@ -98,7 +98,7 @@ class Stages:
         )
 
     def work(self, show: Callable[[RunProgress], None], interrupts: Interrupts) -> None:
-        """Waits until the input is worked off, a signal comes, or a stage fails."""
+        """Waits until the input is processed, a signal comes, or a stage fails."""
         threading.Thread(target=self._work_off, name="work-off", daemon=True).start()
         try:
             while interrupts.signal is None and not self._worked_off.wait(_POLL_SECONDS):

@@ -33,7 +33,7 @@ READ_SEPARATOR: Final = "|"
 
 
 def read_records(spark: SparkSession, topic: TopicInput, max_offsets: int) -> DataFrame:
-    """The topic as a stream of Kafka records. `max_offsets`: in a micro-batch, unless the topic has a number of its own."""
+    """The topic as a stream of Kafka records. `max_offsets`: limit for a micro-batch, unless the topic sets its own."""
     options = {f"kafka.{name}": value for name, value in java_settings(topic.config).items()} | {
         "kafka.bootstrap.servers": topic.bootstrap,
         "subscribe": topic.topic,

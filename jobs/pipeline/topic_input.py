@@ -41,7 +41,7 @@ class TopicInput:
     starting: str = "earliest"  # or latest; for a topic that was not read before
     config: Path | None = None
     max_offsets: int | None = None  # records in a micro-batch, at most
-    accept_loss: bool = False  # go on where records were deleted before they were read
+    accept_loss: bool = False  # continue although records were deleted before they were read
 
 
 def java_settings(config: Path | None) -> dict[str, str]:

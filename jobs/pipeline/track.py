@@ -83,7 +83,7 @@ def read_group_events(spark: SparkSession, table: Path) -> DataFrame:
     """`group_events` in the order of its commits, which is the order of the slices.
 
     Without a starting version Delta would begin with a snapshot of the table, whose files have no order at all. Commits that take rows away
-    are those of `rebalance maintain`, and tell nothing new.
+    are those of `rebalance maintain`, and add no event.
     """
     options = {"startingVersion": "0", "maxFilesPerTrigger": str(FILES_PER_BATCH), "skipChangeCommits": "true"}
     return spark.readStream.format("delta").options(**options).load(tables.for_spark(table))

@@ -81,7 +81,7 @@ CODES: Final = {
     "HEARTBEAT_NEAR_MISS": "A member's heartbeat came shortly before its session would have expired.",
     "IDLE_MEMBERS": "More members than partitions: some have nothing to do.",
     "ASSIGNMENT_SKEW": "Some members have many more partitions than others.",
-    "MODEL_DIVERGENCE": "A broker answered otherwise than Kafka's rules say, as far as the evidence goes.",
+    "MODEL_DIVERGENCE": "A broker's answer differed from Kafka's rules, as far as the evidence shows.",
 }
 
 

@@ -236,7 +236,7 @@ def _repetition(row: Row, matched: Sequence[tuple[Fact, str]]) -> str:
         lasting = fact.label in truth.LASTING - truth.OF_GROUPS and row["at"] > fact.end_ms
         at = {**row, "at": fact.end_ms} if lasting else row
         if code == row["code"] and _matches(at, fact):
-            return f"told before ({fact.label})"
+            return f"reported before ({fact.label})"
     return ""
 
 

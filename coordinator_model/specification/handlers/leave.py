@@ -74,7 +74,7 @@ def _leave(group: GroupState, entry: LeavingMember) -> tuple[Error, str, bool]:
 
 
 def _remove_leaving_member(group: GroupState, member_id: str) -> None:
-    """Remove a member. A parked JoinGroup of it is answered, a parked SyncGroup is not."""
+    """Remove a member. Its parked JoinGroup is answered, its parked SyncGroup is not."""
     sessions.close_session(group, member_id)
     parked_join = group.awaiting_join.get(member_id)
     if parked_join is not None and group.version.leave_answers_parked_join:
