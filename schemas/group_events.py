@@ -61,7 +61,7 @@ SCHEMA: Final = StructType(
         column("source", StringType(), "request, coordinator, client, offsets, poll or clock.", nullable=False),
         column("origin", StringType(), "File or topic-partition.", nullable=False),
         column("position", LongType(), "Line number or offset of the (first) line.", nullable=False),
-        column("at", TimestampType(), "Time of the line, UTC. Of a request: when it was answered.", nullable=False),
+        column("at", TimestampType(), "Time of the line, UTC. For a request: when it was answered.", nullable=False),
         column(
             "received_at",
             TimestampType(),

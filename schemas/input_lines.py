@@ -19,7 +19,7 @@ SCHEMA: Final = StructType(
         column("skipped", LongType(), "Lines that concern no consumer group.", nullable=False),
         column("events", LongType(), "Lines that became group_events.", nullable=False),
         column("quarantined", LongType(), "Lines that could not be read.", nullable=False),
-        column(REPEATED, LongType(), "Lines of a topic that had come before and were passed over: not among those read. Null if none."),
+        column(REPEATED, LongType(), "Repeated lines of a topic, which were ignored: not counted as read. Null if none."),
         BATCH_ID,
     ]
 )

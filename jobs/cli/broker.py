@@ -39,7 +39,7 @@ Examples:
     "folder",
     type=options.PATH,
     metavar="DIR",
-    help="Folder of everything that it writes. One of an earlier start is used again. [default: a new one]",
+    help="Folder for all its files. A folder of an earlier start is used again. [default: a new one]",
 )
 @click.option("--brokers", type=click.Choice(["1", "3"]), default="1", help="Number of brokers.")
 @click.option("--version", default=KAFKA_VERSION, metavar="VERSION", help=f"Release of Kafka: {', '.join([KAFKA_VERSION, *OTHER_KAFKA])}.")

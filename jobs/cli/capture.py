@@ -45,7 +45,7 @@ def dump_offsets(bootstrap: str, *, config: Path | None, out: Path | None, follo
     from jobs.logs.record_judge import is_record_file
 
     if out is not None and (not is_record_file(out.name) or out.suffix == ".gz"):
-        raise UserError(f"--out {out}: name it *.jsonl, or `rebalance run` will pass it over")
+        raise UserError(f"--out {out}: name it *.jsonl, or `rebalance run` will ignore it")
     cluster = Cluster(bootstrap, config)
     with Interrupts() as interrupts:
         counts = dump_to_file(cluster, out, stopped=lambda: interrupts.signal is not None, everything=everything, follow=follow)

@@ -35,7 +35,7 @@ Examples:
     default="7d",
     help="Delete files that were replaced this long ago, when no query can be reading them any more. 7d at most.",
 )
-@click.option("--dry-run", is_flag=True, help="Show what would be done, and do nothing.")
+@click.option("--dry-run", is_flag=True, help="Only show what would be done.")
 def maintain(lakehouse: Path, *, keep: timedelta | None, keep_events: timedelta | None, grace: timedelta, dry_run: bool) -> int:
     """Merge and sort the files of tables, delete outdated ones.
 

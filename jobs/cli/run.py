@@ -133,7 +133,7 @@ def run_and_account(
 
 
 def _write_account(console: Console, result: RunResult, source: str) -> None:
-    """Says what became of all lines, of this run and of the whole lakehouse."""
+    """Prints what became of all lines, in this run and in the whole lakehouse."""
     if result.nothing_new and result.signal is None:
         write(console, printable(f"Nothing new in {source}.", options.LINE_CHARS))
     else:

@@ -39,7 +39,7 @@ def check_java() -> None:
         raise UserError(f"the java in {where} does not start; {_ADVICE}")
     version = _VERSION.search(answer.stderr + answer.stdout)
     if version is None:
-        raise UserError(f"the java in {where} does not tell its version; {_ADVICE}")
+        raise UserError(f"the java in {where} does not print its version; {_ADVICE}")
     if version[2] not in {"17", "21"}:
         raise UserError(f"found Java {version[1]} (in {where}), which Spark 4.0 does not run on; {_ADVICE}")
 

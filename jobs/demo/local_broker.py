@@ -199,7 +199,7 @@ class LocalBroker:
                 try:
                     probe.bind((_HOST, self._wanted_port))
                 except (OSError, OverflowError):
-                    raise UserError(f"port {self._wanted_port} of {_HOST} is taken, or not ours to take") from None
+                    raise UserError(f"port {self._wanted_port} of {_HOST} is taken, or this user may not open it") from None
 
     @property
     def _output(self) -> Path:

@@ -90,7 +90,7 @@ class HealthTable:
             self.problem = None
 
     def _tidy(self, table: DeltaTable, now_ms: int) -> None:
-        """Deletes rows that are too old, makes few files of many, and removes files that no reader needs."""
+        """Deletes rows that are too old, merges small files, and removes files that no reader needs."""
         oldest = datetime.fromtimestamp(now_ms / 1_000, tz=timezone.utc) - self._settings.keep
         table.delete(f"at < '{oldest.isoformat(timespec='milliseconds')}'")
         table.optimize.compact(target_size=_TARGET_BYTES, post_commithook_properties=_HOOKS)

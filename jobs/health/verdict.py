@@ -90,7 +90,7 @@ class Evidence:
 def problems(evidence: Evidence, limits: Limits) -> list[Problem]:
     """The problems, the gravest first. LakehouseError: another process holds the lakehouse, so they cannot be known."""
     if evidence.running and evidence.status.state != status.RUNNING:
-        raise LakehouseError("another process than `rebalance run` works in the lakehouse: ask again when it has ended")
+        raise LakehouseError("a process other than `rebalance run` works in the lakehouse: ask again when it has ended")
     of_process = (_not_running, _silent, _ended, _stalled)
     of_batches = (_lag, _growing_lag, _slow, _quarantined, _late, _divergences, _growing_state, _unwritten)
     return [problem for rule in (*of_process, *of_batches) for problem in rule(evidence, limits)]
@@ -203,7 +203,7 @@ def _divergences(evidence: Evidence, limits: Limits) -> Iterator[Problem]:
 
 
 def _growing_state(evidence: Evidence, _: Limits) -> Iterator[Problem]:
-    """Judges the state per group: more state of more groups is well."""
+    """Judges the state per group: more groups may have more state."""
     rows = [row for row in evidence.rows if row.state_bytes and row.groups]
     if not rows:
         return

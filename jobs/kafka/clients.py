@@ -67,7 +67,7 @@ def foreign_access(status: os.stat_result) -> str:
 def check_cluster_name(option: str, name: str) -> None:
     """UserError: the pipeline would not read a folder of this name."""
     if not name or "/" in name or name == "clients" or name.startswith((".", "_")) or not name.isprintable():
-        raise UserError(f"{option} {name}: this becomes the name of a folder, and must be one that is read")
+        raise UserError(f"{option} {name}: this name cannot be used for a folder that the pipeline reads")
 
 
 def reason(error: KafkaException) -> str:

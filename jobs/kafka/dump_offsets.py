@@ -119,7 +119,7 @@ def dump_position(path: Path) -> DumpPosition | None:
     with path.open("rb") as file:
         for number, text in enumerate(file):
             if number == 0 and not text.startswith(b'{"format":"rebalance-offsets-'):
-                raise UserError(f"--out {path}: there is a file of this name, which is no dump")
+                raise UserError(f"--out {path}: this file exists and is not a dump")
             if not text.endswith(b"\n"):
                 break
             whole += len(text)

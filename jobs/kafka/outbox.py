@@ -82,7 +82,7 @@ class Outbox:
                 if self._once:
                     raise UserError(problem) from None
                 if not complained:
-                    self._complain(f"{problem}; trying on")
+                    self._complain(f"{problem}; still trying")
                 complained = True
                 continue
             if topic is None or topic.error is not None:

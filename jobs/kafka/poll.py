@@ -131,7 +131,7 @@ def follow(
             if once:
                 raise UserError(problem) from None
             if not failing:
-                complain(f"{problem}; trying on")
+                complain(f"{problem}; still trying")
             failing = True
         if once:
             break

@@ -102,7 +102,7 @@ class Shipper(Slicer):
                 if once:
                     raise UserError(problem) from None
                 if problem != failing:
-                    complain(f"{problem}; trying on")
+                    complain(f"{problem}; still trying")
                 failing = problem
                 self._begin_again()
                 self._pause(self.settings.retry_seconds)
@@ -125,7 +125,7 @@ class Shipper(Slicer):
                 stream.reader.close()
 
     def _begin_again(self) -> None:
-        """Goes back to the state, which knows what has arrived."""
+        """Returns to the saved state, which holds what has arrived."""
         self._close_logs()
         self._outbox.renew()
         self.streams = self._state.load()
@@ -251,7 +251,7 @@ def label_of(stream: Stream) -> str:
 
 
 def _at_end(stream: Stream) -> bool:
-    """Whether the last look found a log read to its end, without even half a line left."""
+    """Whether, at the last scan, a log was read to its end, without even half a line left."""
     return stream.file is not None and stream.read_whole == stream.signature
 
 

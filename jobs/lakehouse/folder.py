@@ -66,7 +66,7 @@ def opened(folder: Path, settings: Settings, *, replaying: bool = False) -> Iter
     """Opens the lakehouse, new or continued, for this process alone. `replaying`: `rebalance replay` makes it."""
     lakehouse = Lakehouse(folder)
     if not folder.exists() and (before := sorted(folder.parent.glob(f"{folder.name}{BEFORE}*"))):
-        raise UserError(f"{folder} is not there but {before[0]} is: repeat the `rebalance replay --swap` that was cut short")
+        raise UserError(f"{folder} does not exist but {before[0]} does: repeat the `rebalance replay --swap` that was cut short")
     try:
         for path in (folder, lakehouse.layout.parent, lakehouse.log.parent):
             path.mkdir(parents=True, exist_ok=True)

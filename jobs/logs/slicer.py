@@ -3,8 +3,8 @@
 Files overlap in time: there is one per broker and logger, and there are rotated ones. The slicer reads them side by side, the one
 that is furthest behind first. So a slice holds the same span of time of every broker, and memory is needed for a slice, not for the folder.
 
-The slicer recognises a log by how it begins, not by its name: it reads on in a log that was rotated or compressed. If the last line of
-a log had no end when the input ended, it counts as a line; bytes that are appended to it later are skipped up to the next line end.
+The slicer recognises a log by how it begins, not by its name: it continues in a log that was rotated or compressed. If the last line of a
+log had no end when the input ended, it counts as a line; bytes that are appended to it later are skipped up to the next line end.
 """
 
 from __future__ import annotations
@@ -295,7 +295,7 @@ class Slicer:
         log_end: LogEnd,
         witness: int = NEVER,
     ) -> bool:
-        """Reads from one log into the slice; False if nothing came of it."""
+        """Reads from one log into the slice; False if it read nothing."""
         reader = stream.reader
         assert reader is not None
         kept = slice_.kept

@@ -93,7 +93,7 @@ class Stream:
 
 
 def streams_state(streams: Sequence[Stream]) -> list[dict[str, Any]]:
-    """The stored form of logs. Of those that are gone, the newest are remembered."""
+    """The stored form of logs: all that exist, and the newest of those that are gone."""
     present = [s for s in streams if s.file is not None]
     absent = sorted((s for s in streams if s.file is None), key=lambda s: s.newest_ms)
     return [_stream_state(s) for s in present + absent[-ABSENT_KEPT:]]

@@ -36,7 +36,7 @@ class Seconds(dict[bytes, int]):
         return value
 
     def find(self, text: bytes) -> int | None:
-        """As [], but None for a text of another form."""
+        """Like [], but None for a text of another form."""
         try:
             return self[text]
         except KeyError:

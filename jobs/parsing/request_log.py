@@ -122,7 +122,7 @@ def _of_no_member() -> Column:
 
 
 def _event_columns() -> dict[str, Column]:
-    """The event columns of a request line. For a line that failed its checks they mean nothing, but they must not raise."""
+    """The event columns of a request line. For a line that failed its checks they are meaningless, but computing them must not raise."""
     api = F.col("j.requestHeader.requestApiKeyName")
     request, response = F.col("j.request"), F.col("j.response")
     sole = F.when(F.size(request.members) == 1, F.get(request.members, F.lit(0)))  # LeaveGroup v3+ of one member

@@ -55,7 +55,7 @@ def _sql_defaults() -> dict[str, str]:
 def local_defaults(*, short_run: bool = False) -> dict[str, str]:
     """Settings of the file for a driver that is its own cluster, with places and sizes filled in.
 
-    Places are URIs: the project's folder may have a blank in its name, over which Spark would stumble.
+    Places are URIs, because Spark fails on a plain path with a blank in it.
     """
     settings = read_defaults(CONF / "spark-defaults.conf")
     # Spark repeats a task whose Python worker was killed before the query fails.

@@ -7,9 +7,9 @@ everything as JSON costs 0.51 s with 80 rows a shard and 1.2 s with 800, everyth
 
 Nulls must be replaced before they cross: pandas turns a column of whole numbers with a null in it into floats.
 
-An exception in the tracker is a bug, since the tracker survives any event, and it leaves this module. The batch is not committed, the state
-and the tables stay as they were, the query stops with a message that names the place, and a corrected version continues from that very
-batch. An exception that were swallowed here would lose a shard's events for good, and silently.
+An exception in the tracker is a bug, since the tracker survives any event. This module does not catch it: the batch is not committed, the
+state and the tables do not change, the query stops with a message that names the place, and a corrected version continues from that very
+batch. Catching it here would silently lose a shard's events.
 """
 
 from __future__ import annotations
@@ -242,7 +242,7 @@ def compressed(data: bytes) -> bytes:
 
 
 def expanded(data: bytes) -> bytes:
-    """The argument of `compressed`; other bytes are as an older version stored them, and come back unchanged."""
+    """The argument of `compressed`; other bytes, stored by an older version, come back unchanged."""
     if data[:1] != _MARK:
         return data
     _, size = _HEAD.unpack_from(data)

@@ -1,7 +1,7 @@
 """A Kafka topic of log lines as a stream: records of `rebalance ship` (docs/shipping.md) as rows of raw_lines, decoded in the JVM.
 
 Other programs may write anything to the topic. A record that no shipper wrote becomes a line with a fault, under the topic's own name. It
-goes to quarantine, and advances the time of no broker.
+goes to quarantine, and does not advance the time of any broker.
 """
 
 from __future__ import annotations
@@ -92,7 +92,7 @@ def _number(name: str) -> Column:
 
 
 def _no_number(name: str) -> Column:
-    """The problem of a header that is there and is no number, or too large a one."""
+    """The problem of a header whose value is not a number, or is too large."""
     text = F.col(name)
     most = F.lit((1 << 53) if name == "position" else _MAX_TIME_MS)
     sound = text.rlike(_DIGITS) & (_number(name) <= most)

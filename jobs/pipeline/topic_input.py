@@ -90,7 +90,7 @@ def _quoted(text: str) -> str:
 
 
 def check(chosen: TopicInput, house: Lakehouse) -> None:
-    """Refuses a missing topic, and another one than this lakehouse was fed from before. Remembers the topic's identity."""
+    """Refuses a missing topic, and a topic other than the one that this lakehouse was fed from. Remembers the topic's identity."""
     if _TOPIC.fullmatch(chosen.topic) is None:
         raise UserError(f"--topic {chosen.topic}: no topic can have this name")
     if any(_JAVA_ALONE.match(name) for name in read_config(chosen.config)):

@@ -2,14 +2,14 @@
 
     spark-submit --properties-file conf/spark-defaults.conf jobs/track.py --lakehouse DIR [--once]
 
-The events of a lakehouse are the record from which a later version of the model can be run again, into a new folder: `rebalance replay`,
-or, where the tables were never maintained and will not be gone on with,
+A later version of the model can run again over the events of a lakehouse, into a new folder: `rebalance replay`, or, if the tables were
+never maintained and the new ones will not be continued,
 
     spark-submit ... jobs/track.py --lakehouse NEW --events-from DIR --once
 
-Exactly once: Spark repeats an interrupted micro-batch with the same events and the same state, the tracker then says
-the same, and a table that had already got the batch refuses it (jobs/lakehouse/tables.py). The tables are not written together:
-a reader who needs the same batches of all four joins on `batch_id`.
+Exactly once: Spark repeats an interrupted micro-batch with the same events and the same state, the tracker then writes the same rows, and
+a table that already has the batch refuses it (jobs/lakehouse/tables.py). The tables are not written together: a reader who needs the same
+batches of all four joins on `batch_id`.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ def start_track(
     observer: Observer | None = None,
     ending: QueryEnd | None = None,
 ) -> StreamingQuery:
-    """Starts the query. `once`: it ends by itself when all commits that are there have been tracked.
+    """Starts the query. `once`: it ends when it has tracked all commits that exist now.
 
     `events_from`: the lakehouse that has the events, if it is another one.
     """

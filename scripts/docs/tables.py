@@ -43,7 +43,7 @@ CAUSES: Final = {
     "LEADER_REJOINED": "The leader joined again, and did not say why.",
     "MEMBER_REJOINED": "A member asked again: enforced by the application, or its protocols changed.",
     "STATIC_MEMBER_REPLACED": "A static member came back under a new member id, and its protocols differ.",
-    "REVOCATION_FOLLOW_UP": "Second round of a cooperative rebalance: what was revoked in the first is handed out.",
+    "REVOCATION_FOLLOW_UP": "Second round of a cooperative rebalance: it assigns what the first one revoked.",
     "ADMIN_REMOVED": "An administrator removed members.",
     "COORDINATOR_MOVED": "The group's coordinator moved to another broker, or restarted.",
     "ASSIGNMENT_NOT_STORED": "The coordinator could not store the leader's assignment.",
@@ -122,7 +122,7 @@ def comment(field: StructField) -> str:
 
 
 def cell(text: str) -> str:
-    """`text` as it may stand in a table."""
+    """`text` escaped for a cell of a table."""
     return text.replace("|", "\\|")
 
 

@@ -94,7 +94,7 @@ def test_an_id_of_many_rows_names_them(lake):
 
 @pytest.mark.parametrize("wrong", ["", "x123456", "f", "f12", "F1234567", "'; DROP", "\x1b[31m", "f%%%%"])
 def test_what_is_no_id(lake, wrong):
-    with pytest.raises(EvidenceError, match="is no id"):
+    with pytest.raises(EvidenceError, match="is not an id"):
         evidence.prove(lake, wrong, [])
 
 

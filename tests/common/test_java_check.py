@@ -63,7 +63,7 @@ def test_silent_where_java_first_prints_the_options_it_picked_up(tools: Path, tm
         (OPENJDK.format("25"), 0, "found Java 25"),
         (ORACLE_8, 0, "found Java 1.8.0_392"),
         (MACOS_STUB, 1, "does not start"),
-        ("something else", 0, "does not tell its version"),
+        ("something else", 0, "does not print its version"),
     ],
 )
 def test_one_line_for_any_other(tools: Path, tmp_path: Path, prints: str, exit_code: int, told: str) -> None:

@@ -28,4 +28,4 @@ def test_a_cluster_that_is_away_at_the_start_is_waited_for():
     assert not outbox.connect()
     (complaint,) = complaints
     assert complaint.startswith(UNREACHABLE)
-    assert complaint.endswith("trying on")
+    assert complaint.endswith("still trying")

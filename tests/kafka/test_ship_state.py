@@ -29,7 +29,7 @@ def test_a_state_is_read_as_it_was_saved(tmp_path):
 @pytest.mark.parametrize("text", ["", "{}", "[1]", '{"version":1,"target":{"cluster":"c"},"streams":[]}', "\x00"])
 def test_a_state_that_is_none(tmp_path, text):
     (tmp_path / "state.json").write_text(text)
-    with ShipState(tmp_path / "state.json", TARGET) as state, pytest.raises(UserError, match="no state of a shipper"):
+    with ShipState(tmp_path / "state.json", TARGET) as state, pytest.raises(UserError, match="not the state of a shipper"):
         state.load()
 
 
