@@ -32,6 +32,6 @@ SCHEMA: Final = StructType(
             "Input lines that this record stands for: 1 for a line, skipped ones for clock.",
             nullable=False,
         ),
-        column("context", StringType(), "What earlier lines say about this one: the group that a client line does not name. Null if nothing."),
+        column("context", StringType(), "What earlier lines say about this one: the group that a client line lacks. Null if nothing."),
     ]
 )

@@ -95,7 +95,7 @@ def prove(lakehouse: Path, row_id: str, inputs: Sequence[Path]) -> list[ProvenRo
 
 def _rows(reader: QuestionReader, row_id: str) -> list[dict[str, Any]]:
     if not _ID.fullmatch(row_id):
-        raise EvidenceError(f"{row_id[:40]!r} is not an id: `rebalance ask findings` and `rebalance ask rebalances` show them (f3a91c0d27be)")
+        raise EvidenceError(f"{row_id[:40]!r} is not an id: see `rebalance ask findings` and `rebalance ask rebalances` (f3a91c0d27be)")
     text = f"SELECT * FROM {VIEWS[row_id[0]]} AS v WHERE v.id LIKE $id || '%' ORDER BY v.id"  # noqa: S608 - a name from above
     rows = reader.ask(text, {"id": row_id}).by_name()
     if not rows:
@@ -137,7 +137,7 @@ def line_times(reader: QuestionReader, origins: Iterable[str]) -> dict[tuple[str
 def _files(inputs: Sequence[Path]) -> list[LogFile]:
     """All logs of all inputs, the first input first."""
     if not inputs:
-        raise EvidenceError("the lakehouse does not record where its logs are: give the --input DIR of `rebalance run`")
+        raise EvidenceError("the lakehouse does not record where its logs are: give --input DIR, the input of `rebalance run`")
     files: list[LogFile] = []
     for folder in inputs:
         try:

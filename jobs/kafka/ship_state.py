@@ -76,7 +76,7 @@ class ShipState:
             state = msgspec.json.decode(data, type=_StateFile)
             streams = [stream_of(entry) for entry in state.streams] if state.version == VERSION else []
         except (msgspec.DecodeError, ValueError, TypeError, KeyError):
-            raise UserError(f"--state {self.path}: this file is not the state of a shipper; without a state all logs are shipped again") from None
+            raise UserError(f"--state {self.path}: not the state of a shipper; without one all logs are shipped again") from None
         if state.version != VERSION:
             raise UserError(f"--state {self.path}: it has version {state.version}; this program reads version {VERSION}")
         if (other := state.target) != self._target:

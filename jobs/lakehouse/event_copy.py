@@ -179,7 +179,7 @@ class EventCopy:
             raise self._too_late()
 
     def _too_late(self) -> UserError:
-        return UserError(f"{self._old.parent} was maintained after the replay began, and has lost events that the replay needs: begin again in a new folder")
+        return UserError(f"{self._old.parent} was maintained during the replay, which now lacks events: begin again in a new folder")
 
 
 def _plan(source: str, spill: Path) -> list[_Batch]:

@@ -58,7 +58,7 @@ def check(old: Path, new: Path) -> None:
         raise UserError("--swap renames folders: name the folders themselves, not symbolic links to them")
     beside = new if new.exists() else new.resolve().parent
     if not beside.exists() or old.stat().st_dev != beside.stat().st_dev:
-        raise UserError(f"{old} and {new} are on different file systems and cannot be swapped: make the new one in the folder that holds the old one")
+        raise UserError(f"{old} and {new} cannot be swapped: they are on different file systems. Make the new one next to the old one")
     if before_of(old).exists():
         raise UserError(f"{before_of(old)} is left from an earlier swap: delete or rename it")
 

@@ -181,5 +181,5 @@ def test_where_a_dump_ended(tmp_path: Path) -> None:
     assert dump_position(path) == DumpPosition({3: 8}, 7)
     assert path.read_text().endswith('"read":1}\n')
     path.write_text("a log\n")
-    with pytest.raises(UserError, match="no dump"):
+    with pytest.raises(UserError, match="not a dump"):
         dump_position(path)
