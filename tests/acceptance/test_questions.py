@@ -94,7 +94,7 @@ def test_healthy_groups_and_decoys_have_no_finding_but_what_a_broker_did(lakehou
 
 
 def test_a_rolling_restart_is_one_finding_with_its_bill_and_no_storm(lakehouse):
-    rows = QuestionReader(lakehouse).rows(
+    rows = TableReader(lakehouse).rows(
         "SELECT code, details FROM findings WHERE group_id = 'checkout-api' AND code IN ('ROLLING_RESTART', 'REBALANCE_STORM')"
     )
     assert [row["code"] for row in rows] == ["ROLLING_RESTART"]
@@ -183,7 +183,7 @@ def test_where_the_time_went_and_who_was_slow(lakehouse):
 @pytest.mark.parametrize("by", questions.CHOICES["by"])
 def test_every_bill_adds_up_to_all_rebalances(lakehouse, by):
     rows = asked(lakehouse, "bill", by=by, limit="1000")
-    (whole,) = QuestionReader(lakehouse).rows(
+    (whole,) = TableReader(lakehouse).rows(
         "SELECT count(*) n, sum(total_ms)::BIGINT total, sum(unavailable_partition_ms)::BIGINT lost, "
         "sum(partitions_moved)::BIGINT moved FROM rebalances"
     )
@@ -260,7 +260,7 @@ def number(text):
 def test_the_costs_that_were_worked_out_by_hand_are_those_of_the_tables(lakehouse, section):
     group, generation = re.search(r"\(([\w-]+), generation (\d+)\)", section).groups()
     query = "SELECT *, epoch_ms(started_at) s, epoch_ms(ended_at) e FROM rebalances WHERE group_id = ? AND generation = ?"
-    (row,) = QuestionReader(lakehouse).rows(query, group, int(generation))
+    (row,) = TableReader(lakehouse).rows(query, group, int(generation))
     terms = [(int(m[1]), number(m[2]), number(m[3]), number(m[4])) for m in SUM.finditer(section)]
     terms += [(1, number(m[1]), number(m[2]), number(m[3])) for m in DIFFERENCE.finditer(section)]
     assert all(count * (until - since) == product for count, until, since, product in terms)
@@ -272,7 +272,7 @@ def test_the_costs_that_were_worked_out_by_hand_are_those_of_the_tables(lakehous
     assert [table[0], table[-1]] == ends
     assert {time for _, until, since, _ in terms for time in (until, since)} <= set(table)
     query = "SELECT epoch_ms(e.at) % 1000000 a, epoch_ms(e.received_at) % 1000000 r FROM group_events e WHERE e.group_id = ?"
-    logged = {time for event in QuestionReader(lakehouse).rows(query, group) for time in event.values()}
+    logged = {time for event in TableReader(lakehouse).rows(query, group) for time in event.values()}
     assert set(table) <= logged
 
 

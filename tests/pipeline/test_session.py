@@ -67,7 +67,7 @@ def test_the_kafka_connector_is_there(spark: SparkSession) -> None:
 
 PROGRAM = """\
 import sys
-from jobs.session import spark_session
+from jobs.pipeline.session import spark_session
 spark = spark_session("submitted", conf={"spark.sql.ansi.enabled": "false"})
 get = spark.conf.get
 spark.range(3).write.format("delta").save(sys.argv[1])
