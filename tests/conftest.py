@@ -22,9 +22,17 @@ settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE") or ("ci" if os.enviro
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Files with slow tests come first. `make test` hands files to several processes, and no process should work alone at the end."""
+    """Says which tests go to the same process: a file shares what it starts, and Spark takes a minute to get fast.
+
+    One process has the tests with Spark, another those with Spark and a broker, where most of the time is waiting. They come first, then
+    files with slow tests, so that no process works alone at the end.
+    """
+    with_spark = {item.path for item in items if "spark" in getattr(item, "fixturenames", ())}
     slow = {item.path for item in items if item.get_closest_marker("slow")}
-    items.sort(key=lambda item: item.path not in slow)
+    for item in items:
+        group = str(item.path) if item.path not in with_spark else "spark, live" if item.path.parent.name == "live" else "spark"
+        item.add_marker(pytest.mark.xdist_group(group))
+    items.sort(key=lambda item: (item.path not in with_spark, item.path not in slow))
 
 
 @pytest.fixture(scope="session")
