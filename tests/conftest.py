@@ -21,6 +21,7 @@ settings.register_profile("ci", max_examples=300, deadline=None, derandomize=Tru
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE") or ("ci" if os.environ.get("CI") else "dev"))
 
 
+@pytest.hookimpl(tryfirst=True)  # before xdist looks for the groups
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Says which tests go to the same process: a file shares what it starts, and Spark takes a minute to get fast.
 
