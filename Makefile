@@ -9,7 +9,7 @@ JARS := .jars/resolved.txt
 KAFKA_JARS := .jars-kafka/resolved.txt
 SPARK := $(VENV) $(JARS)
 # Three processes keep two cores busy: many tests wait for brokers and consumers. tests/conftest.py says which tests stay together.
-SIDE_BY_SIDE := -n 3 --dist loadgroup --no-loadscope-reorder
+SIDE_BY_SIDE := -n 3 --dist loadscope --no-loadscope-reorder
 
 # Java is checked while make reads this file, so that a missing Java ends make with one line before anything slow begins.
 ifneq (,$(filter demo demo-live test docs conformance score bench chaos,$(MAKECMDGOALS)))

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
 from hypothesis import HealthCheck, settings
+from xdist.scheduler import LoadScopeScheduling
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -21,19 +23,30 @@ settings.register_profile("ci", max_examples=300, deadline=None, derandomize=Tru
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE") or ("ci" if os.environ.get("CI") else "dev"))
 
 
-@pytest.hookimpl(tryfirst=True)  # before xdist looks for the groups
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Says which tests go to the same process: a file shares what it starts, and Spark takes a minute to get fast.
-
-    One process has the tests with Spark, another those with Spark and a broker, where most of the time is waiting. They come first, then
-    files with slow tests, so that no process works alone at the end.
-    """
-    with_spark = {item.path for item in items if "spark" in getattr(item, "fixturenames", ())}
+    """Files with Spark come first, then files with slow tests, so that no process of `make test` works alone at the end."""
+    with_spark = {item.path for item in items if item.get_closest_marker("spark")}
     slow = {item.path for item in items if item.get_closest_marker("slow")}
-    for item in items:
-        group = str(item.path) if item.path not in with_spark else "spark, live" if item.path.parent.name == "live" else "spark"
-        item.add_marker(pytest.mark.xdist_group(group))
     items.sort(key=lambda item: (item.path not in with_spark, item.path not in slow))
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: object) -> LoadScopeScheduling:
+    """Says which tests go to the same process of `make test`."""
+    return _TogetherScheduling(config, log)
+
+
+class _TogetherScheduling(LoadScopeScheduling):
+    """A file stays together, since its tests share what they start, and so do all files with Spark, which takes a minute to get fast.
+
+    Those with Spark and a broker are apart: most of their time is waiting.
+    """
+
+    def _split_scope(self, nodeid: str) -> str:
+        file = Path(nodeid.partition("::")[0])
+        if "mark.spark" not in (self.config.rootpath / file).read_text(encoding="utf-8"):
+            return str(file)
+        return "spark, live" if file.parent.name == "live" else "spark"
 
 
 @pytest.fixture(scope="session")
