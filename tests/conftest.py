@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -37,14 +38,15 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: object) -> LoadScope
 
 
 class _TogetherScheduling(LoadScopeScheduling):
-    """A file stays together, since its tests share what they start, and so do all files with Spark, which takes a minute to get fast.
+    """A file stays together, since its tests share what they start, and so do the files that share Spark, which takes a minute to get fast.
 
-    Those with Spark and a broker are apart: most of their time is waiting.
+    Those that share Spark and a broker are apart, since most of their time is waiting, and so is tests/cluster with its own Spark.
     """
 
     def _split_scope(self, nodeid: str) -> str:
         file = Path(nodeid.partition("::")[0])
-        if "mark.spark" not in (self.config.rootpath / file).read_text(encoding="utf-8"):
+        text = (self.config.rootpath / file).read_text(encoding="utf-8")
+        if file.parent.name == "cluster" or not re.search(r"def \w+\([^)]*\bspark\b", text):
             return str(file)
         return "spark, live" if file.parent.name == "live" else "spark"
 
