@@ -28,7 +28,7 @@ _PARAMETERS: Final = {
     "around": ("SPAN", "How far around --at."),
     "limit": ("N", "Rows at most."),
 }
-"""Parameters of questions that are options: placeholder and help."""
+"""Parameters of questions that are options: metavar and help text."""
 
 
 def _parameters(command: options.Command) -> options.Command:

@@ -1,6 +1,10 @@
 """Reads the settings of a run: defaults, then the TOML file of `--config`, then the command line. They are checked once, here.
 
-[pipeline] timezone = "UTC"          # for every cluster that is not listed below lateness_ms = 5000 shards = 50 slice_lines = 100000
+[pipeline]
+timezone = "UTC"          # for every cluster that is not listed below
+lateness_ms = 5000
+shards = 50
+slice_lines = 100000
 kafka_version = ""        # release of the brokers; empty: their answers show it
 
 [timezones]               # by cluster
