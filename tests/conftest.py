@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -24,31 +25,33 @@ settings.register_profile("ci", max_examples=300, deadline=None, derandomize=Tru
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE") or ("ci" if os.environ.get("CI") else "dev"))
 
 
+@cache
+def process_group(file: Path) -> str:
+    """A name of the files that stay with this one in one process of `make test`.
+
+    A file stays together, since its tests share what they start. So do the files that share Spark, which takes a minute to get fast.
+    Those that share Spark and a broker are apart, since most of their time is waiting, and so is tests/cluster with its own Spark.
+    """
+    if file.parent.name == "cluster" or not re.search(r"def \w+\([^)]*\bspark\b", file.read_text(encoding="utf-8")):
+        return str(file)
+    return "spark, live" if file.parent.name == "live" else "spark"
+
+
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Files with Spark come first, then files with slow tests, so that no process of `make test` works alone at the end."""
-    with_spark = {item.path for item in items if item.get_closest_marker("spark")}
+    """Files that share Spark come first, then files with slow tests, so that no process of `make test` works alone at the end."""
     slow = {item.path for item in items if item.get_closest_marker("slow")}
-    items.sort(key=lambda item: (item.path not in with_spark, item.path not in slow))
+    items.sort(key=lambda item: (process_group(item.path) == str(item.path), item.path not in slow))
 
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_make_scheduler(config: pytest.Config, log: object) -> LoadScopeScheduling:
-    """Says which tests go to the same process of `make test`."""
-    return _TogetherScheduling(config, log)
+    """Hands tests to processes by `process_group`."""
+    return _SharingScheduling(config, log)
 
 
-class _TogetherScheduling(LoadScopeScheduling):
-    """A file stays together, since its tests share what they start, and so do the files that share Spark, which takes a minute to get fast.
-
-    Those that share Spark and a broker are apart, since most of their time is waiting, and so is tests/cluster with its own Spark.
-    """
-
+class _SharingScheduling(LoadScopeScheduling):
     def _split_scope(self, nodeid: str) -> str:
-        file = Path(nodeid.partition("::")[0])
-        text = (self.config.rootpath / file).read_text(encoding="utf-8")
-        if file.parent.name == "cluster" or not re.search(r"def \w+\([^)]*\bspark\b", text):
-            return str(file)
-        return "spark, live" if file.parent.name == "live" else "spark"
+        return process_group(self.config.rootpath / nodeid.partition("::")[0])
 
 
 @pytest.fixture(scope="session")
