@@ -15,7 +15,7 @@ from jobs.answers.duckdb_views import Answer, QuestionReader
 from jobs.answers.questions import Question
 from jobs.common.errors import QuestionError
 from jobs.common.text import printable
-from jobs.common.times import EPOCH, SPAN, parse_span
+from jobs.common.times import EPOCH, SPAN, milliseconds, parse_span
 
 MOST_ROWS: Final = 1_000_000
 
@@ -97,7 +97,7 @@ def _value(name: str, text: str, until: datetime) -> Any:
     if name in questions.TIMES:
         return parse_instant(text, until, name=name)
     if name in questions.SPANS:
-        return parse_span(text, name=name) // timedelta(milliseconds=1)
+        return milliseconds(parse_span(text, name=name))
     if name in questions.CHOICES:
         if text not in questions.CHOICES[name]:
             raise QuestionError(f"{name}: must be one of {', '.join(questions.CHOICES[name])}, not {printable(text, 40)}")

@@ -6,18 +6,17 @@ import time
 from collections.abc import Callable
 from datetime import timedelta
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 import click
 
 from jobs.common import options
 from jobs.common.errors import UserError
 from jobs.common.text import printable
+from jobs.common.times import milliseconds
 
 if TYPE_CHECKING:
     from jobs.health.verdict import Limits
-
-_MS: Final = timedelta(milliseconds=1)
 
 
 @click.command(
@@ -59,16 +58,16 @@ def health(
     """
     from jobs.health.verdict import STATE_WINDOW_MS, Limits
 
-    if window // _MS > STATE_WINDOW_MS:
+    if milliseconds(window) > STATE_WINDOW_MS:
         raise UserError("--window: 24h at most")
     limits = Limits(
-        max_lag_ms=max_lag // _MS,
-        max_stall_ms=max_stall // _MS,
-        max_batch_ms=max_batch // _MS,
+        max_lag_ms=milliseconds(max_lag),
+        max_stall_ms=milliseconds(max_stall),
+        max_batch_ms=milliseconds(max_batch),
         max_quarantined=max_quarantined / 100,
         max_late=max_late / 100,
         max_divergences=max_divergences,
-        window_ms=window // _MS,
+        window_ms=milliseconds(window),
     )
     return write_verdict(lakehouse, limits, form, time.time_ns() // 1_000_000, click.echo)
 

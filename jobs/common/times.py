@@ -21,9 +21,14 @@ _UNITS: Final = {
 }
 
 
+def milliseconds(span: timedelta) -> int:
+    """Whole milliseconds of a duration."""
+    return span // _UNITS["ms"]
+
+
 def epoch_ms(time: datetime) -> int:
     """Whole milliseconds since 1970 of an aware time."""
-    return (time - EPOCH) // timedelta(milliseconds=1)
+    return milliseconds(time - EPOCH)
 
 
 def instant(at_ms: int | None) -> str:
@@ -38,15 +43,15 @@ def iso(time: datetime) -> str:
     return instant(epoch_ms(time)).replace(" ", "T") + "Z"
 
 
-def duration(milliseconds: int | None) -> str:
+def duration(span_ms: int | None) -> str:
     """A duration at a glance: 20 ms, 6.0 s, 3 m 50 s, 2 h 5 m."""
-    if milliseconds is None:
+    if span_ms is None:
         return "-"
-    if milliseconds < 1_000:
-        return f"{milliseconds} ms"
-    if milliseconds < 60_000:
-        return f"{milliseconds / 1_000:.1f} s"
-    seconds = round(milliseconds / 1_000)
+    if span_ms < 1_000:
+        return f"{span_ms} ms"
+    if span_ms < 60_000:
+        return f"{span_ms / 1_000:.1f} s"
+    seconds = round(span_ms / 1_000)
     if seconds < 3_600:
         return f"{seconds // 60} m {seconds % 60} s"
     return f"{seconds // 3_600} h {seconds % 3_600 // 60} m"

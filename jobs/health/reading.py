@@ -3,19 +3,19 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from dataclasses import asdict, fields
-from datetime import datetime, timezone
+from datetime import datetime, timedelta
 from pathlib import Path
 from statistics import median
-from typing import Final
+from typing import Any, Final
 
 import duckdb
-from deltalake import DeltaTable
-from deltalake.exceptions import DeltaError
+from deltalake.exceptions import DeltaError, TableNotFoundError
 
 from jobs.common.errors import LakehouseError
 from jobs.common.text import printable
-from jobs.common.times import duration, instant
+from jobs.common.times import EPOCH, duration, epoch_ms, instant
 from jobs.health import status
 from jobs.health.batch_health import BatchHealth
 from jobs.health.verdict import STATE_WINDOW_MS, Evidence, Limits, Problem
@@ -24,8 +24,7 @@ from jobs.lakehouse.folder import Lakehouse
 from jobs.lakehouse.reader import table_rows
 from schemas.names import PIPELINE_HEALTH
 
-_COLUMNS: Final = tuple(field.name for field in fields(BatchHealth))
-_TIMES: Final = ("at", "event_time")
+_COLUMNS: Final = frozenset(field.name for field in fields(BatchHealth))
 
 
 def read(folder: Path, now_ms: int) -> Evidence:
@@ -53,16 +52,18 @@ def read(folder: Path, now_ms: int) -> Evidence:
 def read_rows(table: Path, since_ms: int = 0) -> list[BatchHealth]:
     """Rows of pipeline_health since then, in order of time. Empty if there is no table yet. LakehouseError: it is damaged."""
     try:
-        if not DeltaTable.is_deltatable(str(table)):
-            return []
-        names = {field.name for field in DeltaTable(str(table)).schema().fields}
-        since = datetime.fromtimestamp(since_ms / 1_000, tz=timezone.utc)
-        rows = table_rows(table, [name for name in _COLUMNS if name in names], since=("at", since))
+        rows = table_rows(table, since=("at", EPOCH + timedelta(milliseconds=since_ms)))
+    except TableNotFoundError:
+        return []
     except (DeltaError, OSError, duckdb.Error) as error:
         raise LakehouseError(f"cannot read {table}: {printable(str(error), 300)}") from None
-    for row in rows:
-        row.update({name: round(row[name].timestamp() * 1_000) for name in _TIMES if row.get(name) is not None})
-    return sorted((BatchHealth(**row) for row in rows), key=lambda row: (row.at, row.query))
+    return sorted((_batch_health(row) for row in rows), key=lambda row: (row.at, row.query))
+
+
+def _batch_health(row: Mapping[str, Any]) -> BatchHealth:
+    """A row of the table, whose columns may be fewer or more: another version may have written it."""
+    values: dict[str, Any] = {name: row[name] for name in row if name in _COLUMNS}
+    return BatchHealth(**values | {name: epoch_ms(value) for name, value in values.items() if isinstance(value, datetime)})
 
 
 def summary(evidence: Evidence, limits: Limits) -> str:

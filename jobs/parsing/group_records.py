@@ -9,7 +9,7 @@ from __future__ import annotations
 import base64
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from datetime import datetime, timedelta, timezone
+from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow as pa
@@ -18,6 +18,7 @@ from pyspark.sql.pandas.types import to_arrow_schema
 
 from coordinator_model import events as e
 from coordinator_model.states import State
+from jobs.common.times import EPOCH, epoch_ms
 from jobs.kafka.bytes import UnreadableError
 from jobs.kafka.group_metadata import UnsupportedVersionError, decode
 from jobs.parsing.consumer_protocol import assignment_entry, digest, member_entry, subscription
@@ -29,7 +30,6 @@ if TYPE_CHECKING:
 CLASSIC_STATES: Final = frozenset(state.value for state in State)
 CONSUMER_STATES: Final = frozenset({"Empty", "Assigning", "Reconciling", "Stable", "Dead"})
 
-_EPOCH: Final = datetime(1970, 1, 1, tzinfo=timezone.utc)
 _Rows = list[dict[str, Any]]
 
 
@@ -100,8 +100,8 @@ def stored_rows(key: bytes, value: bytes | None, partition: int | None, at: date
         return []
     for name in (group.group_id, group.leader_id, group.protocol, group.protocol_type):
         _checked(name)
-    is_past = 0 <= group.state_since_ms <= (at - _EPOCH) // timedelta(milliseconds=1)
-    since = _EPOCH + timedelta(milliseconds=group.state_since_ms) if is_past else at
+    is_past = 0 <= group.state_since_ms <= epoch_ms(at)
+    since = EPOCH + timedelta(milliseconds=group.state_since_ms) if is_past else at
     state = State.DEAD if group.removed else State.STABLE if group.members else State.EMPTY
     common: dict[str, Any] = {"coordinator_partition": partition, "group_id": group.group_id, "received_at": since}
     if group.removed:

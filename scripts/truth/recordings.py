@@ -14,6 +14,7 @@ import re
 import shutil
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from pathlib import Path
 from typing import Any, Final
 
@@ -142,11 +143,12 @@ def track(recordings: Sequence[Recording], folder: Path) -> Path:
 
 def tables(lakehouse: Path, cluster_name: str) -> dict[str, list[Row]]:
     """The rows of one cluster, by table."""
+    from jobs.common.times import epoch_ms
     from jobs.lakehouse.reader import table_rows
 
     return {
         name: [
-            {k: round(v.timestamp() * 1_000) if hasattr(v, "timestamp") else v for k, v in row.items()}
+            {k: epoch_ms(v) if isinstance(v, datetime) else v for k, v in row.items()}
             for row in table_rows(lakehouse / name)
             if row["cluster"] == cluster_name
         ]
