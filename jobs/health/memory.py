@@ -22,7 +22,7 @@ def measured(jvm: int | None) -> Memory:
     driver = resident(os.getpid())
     if jvm is None:
         return Memory(driver)
-    return Memory(driver, resident(jvm), sum(resident(pid) or 0 for pid in descendants(jvm)))
+    return Memory(driver, resident(jvm), sum(resident(pid) or 0 for pid in _descendants(jvm)))
 
 
 def resident(pid: int) -> int | None:
@@ -33,7 +33,7 @@ def resident(pid: int) -> int | None:
         return None
 
 
-def descendants(pid: int) -> set[int]:
+def _descendants(pid: int) -> set[int]:
     """Ids of the processes that a process started, and of those that they started."""
     try:
         return {process.pid for process in psutil.Process(pid).children(recursive=True)}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import gzip
 import os
 import signal
@@ -11,6 +12,7 @@ import tarfile
 import time
 from pathlib import Path
 
+import psutil
 import pytest
 from deltalake import DeltaTable
 
@@ -18,7 +20,6 @@ from jobs.cli import health
 from jobs.cli.terminal import FAILED
 from jobs.common.errors import QueryFailedError
 from jobs.common.settings import Settings
-from jobs.health.memory import descendants
 from jobs.health.verdict import Limits
 from jobs.lakehouse.reader import table_rows
 from jobs.pipeline import run as pipeline
@@ -219,8 +220,7 @@ def test_a_jvm_that_is_killed_is_told_in_one_line(logs, tmp_path):
     process = subprocess.Popen(command, cwd=Path(__file__).parents[2], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
     try:
         _wait(lambda: _commits(lakehouse / "group_events") > 0, process)
-        (jvm,) = [pid for pid in descendants(process.pid) if "SparkSubmit" in Path(f"/proc/{pid}/cmdline").read_text()]
-        os.kill(jvm, signal.SIGKILL)
+        _jvm_of(process).kill()
         said, _ = process.communicate(timeout=60)
     finally:
         process.kill()
@@ -230,6 +230,15 @@ def test_a_jvm_that_is_killed_is_told_in_one_line(logs, tmp_path):
     assert last.startswith("rebalance: Spark failed: its JVM was killed, perhaps because memory ran out; the next run ")
     (problem,) = verdict(lakehouse)
     assert problem.startswith("FAILED: not running: Spark failed: its JVM was killed")
+
+
+def _jvm_of(process):
+    """The JVM that runs Spark for a process. Spark's other processes come and go."""
+    for child in psutil.Process(process.pid).children(recursive=True):
+        with contextlib.suppress(psutil.NoSuchProcess):
+            if "org.apache.spark.deploy.SparkSubmit" in child.cmdline():
+                return child
+    raise AssertionError("no JVM of Spark")
 
 
 def verdict(lakehouse):
