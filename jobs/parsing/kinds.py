@@ -21,11 +21,6 @@ FAULTY: Final = "faulty"
 """Stands for the source of lines that the log reader found faulty: no parser looks into them."""
 
 
-def transform(raw: DataFrame) -> DataFrame:
-    """Turns raw records into rows of PARSED, one each."""
-    return parse_with(with_source(raw), PARSERS.values())
-
-
 def with_source(raw: DataFrame) -> DataFrame:
     """Adds the column `source`, the kind of evidence that a record is, and, to records of files, a null `place`."""
     placed = raw if "place" in raw.columns else raw.withColumn("place", F.lit(None).cast("bigint"))

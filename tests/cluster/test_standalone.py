@@ -44,7 +44,6 @@ def shipped(tmp_path_factory):
 def cluster(shipped, tmp_path_factory):
     with Cluster(tmp_path_factory.mktemp("cluster"), shipped[1]) as running:
         running.start_worker("worker-1")
-        running.start_worker("worker-2")
         yield running
 
 

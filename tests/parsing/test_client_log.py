@@ -7,8 +7,8 @@ from datetime import datetime, timedelta, timezone
 
 import pytest
 
-from jobs.parsing import kinds
 from schemas import raw_lines
+from tests.parsing.transforming import transform
 
 pytestmark = pytest.mark.spark
 
@@ -63,7 +63,7 @@ def told(spark):
         ("c", "clients", "line", "clients/app.log", n, START + timedelta(milliseconds=n), text, None, 1, context)
         for n, (text, context, *_) in enumerate(lines)
     ]
-    return kinds.transform(spark.createDataFrame(rows, raw_lines.SCHEMA)).orderBy("position").collect()
+    return transform(spark.createDataFrame(rows, raw_lines.SCHEMA)).orderBy("position").collect()
 
 
 @pytest.mark.parametrize("place", range(len(EVENTS)), ids=[f"{e[2]['kind']} {e[0][:12]}" for e in EVENTS])

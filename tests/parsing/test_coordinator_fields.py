@@ -8,8 +8,9 @@ from datetime import datetime, timedelta, timezone
 import pytest
 
 from coordinator_model import events as e
-from jobs.parsing import batch, kinds
+from jobs.parsing import batch
 from schemas import raw_lines
+from tests.parsing.transforming import transform
 
 pytestmark = pytest.mark.spark
 
@@ -135,7 +136,7 @@ def read(spark):
     """Events by position, and (verdict, refusal) by position."""
     texts = [line for line, _ in LINES] + list(NOT_EVENTS)
     rows = [("c", "b", "line", "f", n, START + timedelta(milliseconds=n), text, None, 1, None) for n, text in enumerate(texts)]
-    told = kinds.transform(spark.createDataFrame(rows, raw_lines.SCHEMA)).persist()
+    told = transform(spark.createDataFrame(rows, raw_lines.SCHEMA)).persist()
     verdicts = {row["position"]: (row["verdict"], row["refusal"]) for row in told.collect()}
     events = {row["position"]: row for row in batch.events(told.toArrow(), 0).to_pylist()}
     told.unpersist()

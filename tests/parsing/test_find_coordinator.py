@@ -16,8 +16,9 @@ import pytest
 from coordinator_model import events as e
 from coordinator_model.errors import Error
 from coordinator_model.specification.partition import coordinator_partition
-from jobs.parsing import batch, kinds
+from jobs.parsing import batch
 from schemas import raw_lines
+from tests.parsing.transforming import transform
 
 pytestmark = pytest.mark.spark
 
@@ -45,7 +46,7 @@ def lines(recording):
 @pytest.fixture(scope="module", params=sorted(EXPECTED))
 def recorded(spark, request):
     """The recording's name, rows of group_events by kind, number of lines skipped."""
-    told = kinds.transform(spark.createDataFrame(lines(request.param), raw_lines.SCHEMA).coalesce(2)).persist()
+    told = transform(spark.createDataFrame(lines(request.param), raw_lines.SCHEMA).coalesce(2)).persist()
     assert told.filter("verdict = 'quarantine'").count() == 0
     skipped = told.filter("verdict = 'skipped' AND source = 'request'").count()
     rows = defaultdict(list)

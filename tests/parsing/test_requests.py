@@ -10,8 +10,9 @@ from datetime import datetime, timedelta, timezone
 import pytest
 
 from coordinator_model import events as e
-from jobs.parsing import batch, kinds
+from jobs.parsing import batch
 from schemas import raw_lines
+from tests.parsing.transforming import transform
 
 pytestmark = pytest.mark.spark
 
@@ -234,7 +235,7 @@ def read(spark):
     rows = [("c", "b", "line", f"f{n}", n, START + timedelta(hours=n), text, None, 1, None) for n, text in enumerate(texts)]
     no_time = len(GOOD)
     rows[no_time] = (*rows[no_time][:5], None, *rows[no_time][6:])
-    told = kinds.transform(spark.createDataFrame(rows, raw_lines.SCHEMA)).persist()
+    told = transform(spark.createDataFrame(rows, raw_lines.SCHEMA)).persist()
     verdicts = {row["position"]: (row["verdict"], row["refusal"]) for row in told.collect()}
     events = {}
     for row in batch.events(told.toArrow(), 0).to_pylist():

@@ -15,13 +15,13 @@ from pyspark.sql.types import StructType
 
 from jobs.common.errors import UserError
 from jobs.lakehouse import tables
-from jobs.parsing import kinds
 from jobs.parsing.heartbeat_runs import heartbeat_runs
 from jobs.parsing.rows import PARSED
 from jobs.pipeline import ingest
 from jobs.pipeline.shards import group_partition
 from schemas import group_events, names, raw_lines
 from schemas.tables import INGEST_TABLES
+from tests.parsing.transforming import transform
 
 pytestmark = pytest.mark.spark
 
@@ -117,7 +117,7 @@ def rows(spark):
     """Rows of PARSED: an event, a line that is refused, one that is skipped. Parsed once."""
     texts = (REQUEST, "\x1b[31m Completed request:{", "something else")
     raw = [("c", "b", "line", "f", n, START, text, None, 1, None) for n, text in enumerate(texts)]
-    told = kinds.transform(spark.createDataFrame(raw, raw_lines.SCHEMA).coalesce(1))
+    told = transform(spark.createDataFrame(raw, raw_lines.SCHEMA).coalesce(1))
     return told.toArrow()
 
 
