@@ -69,7 +69,8 @@ class Cluster:
     def environment(self) -> dict[str, str]:
         """What master, workers and executors know: nothing of Python's paths, nor of this project's."""
         kept = {name: os.environ[name] for name in ("PATH", "JAVA_HOME", "HOME") if name in os.environ}
-        return kept | {"SPARK_HOME": str(SPARK_HOME), "SPARK_LOCAL_IP": "127.0.0.1", "SPARK_DAEMON_MEMORY": "256m", "SPARK_DAEMON_JAVA_OPTS": _SHORT_RUN}
+        daemons = {"SPARK_DAEMON_MEMORY": "256m", "SPARK_DAEMON_JAVA_OPTS": _SHORT_RUN}
+        return kept | daemons | {"SPARK_HOME": str(SPARK_HOME), "SPARK_LOCAL_IP": "127.0.0.1"}
 
     def start_worker(self, name: str) -> subprocess.Popen:
         """A worker with one core, known to the master. Its executors are in its process group."""
