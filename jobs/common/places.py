@@ -52,6 +52,11 @@ def jar_paths() -> list[str]:
     return sorted(str(path.resolve()) for path in jar_dir().glob("*.jar"))
 
 
+def class_archive() -> Path:
+    """Spark's classes as scripts/build/archive_classes.py keeps them for a quicker start. The file need not exist."""
+    return jar_dir().resolve() / "classes.jsa"
+
+
 def kafka_jar_dir(version: str = KAFKA_VERSION) -> Path:
     """The folder with the broker's JARs: REBALANCE_KAFKA_JARS, else `.jars-kafka` in the project. Other releases lie beside it."""
     folder = Path(os.environ.get("REBALANCE_KAFKA_JARS") or PROJECT / ".jars-kafka")

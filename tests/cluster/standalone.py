@@ -19,6 +19,8 @@ from typing import TYPE_CHECKING, Any
 
 import pyspark
 
+from jobs.pipeline.session import archived_classes
+
 if TYPE_CHECKING:
     from typing_extensions import Self
 
@@ -85,11 +87,12 @@ class Cluster:
         events = self.folder / name
         events.mkdir(exist_ok=True)
         log = f"-Dlog4j2.configurationFile=conf/log4j2.properties -Drebalance.log={events}.spark.log"
+        quick = " ".join([_SHORT_RUN, *archived_classes()])
         settings = {
             "spark.executor.memory": "1g",
             "spark.driver.memory": "1g",
-            "spark.executor.extraJavaOptions": _SHORT_RUN,
-            "spark.driver.extraJavaOptions": f"{_SHORT_RUN} {log}",
+            "spark.executor.extraJavaOptions": quick,
+            "spark.driver.extraJavaOptions": f"{quick} {log}",
             "spark.pyspark.driver.python": sys.executable,
             "spark.pyspark.python": str(self.bare_python),
             "spark.sql.shuffle.partitions": "4",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shlex
 import subprocess
 import sys
 from pathlib import Path
@@ -10,6 +11,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from jobs.common.java import java_program
 from jobs.common.places import PROJECT
 from jobs.pipeline import session
 
@@ -39,12 +41,29 @@ def test_with_jars_nothing_is_resolved(tmp_path: Path, monkeypatch: pytest.Monke
     assert "spark.jars.packages" not in settings
 
 
-def test_log_settings_are_found_from_any_folder() -> None:
+def test_log_settings_are_found_from_any_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("REBALANCE_JARS", str(tmp_path))
     options = session.local_defaults()["spark.driver.extraJavaOptions"]
     assert options == f"-Dlog4j2.configurationFile={(PROJECT / 'conf' / 'log4j2.properties').as_uri()}"
 
 
-def test_only_a_short_run_compiles_less() -> None:
+def test_an_archive_of_classes_is_used_if_there_is_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("REBALANCE_JARS", str(tmp_path / "my jars"))
+    assert "SharedArchiveFile" not in session.local_defaults()["spark.driver.extraJavaOptions"]
+    archive = tmp_path / "my jars" / "classes.jsa"
+    archive.parent.mkdir()
+    archive.write_bytes(b"of another Java")
+    options = session.local_defaults()["spark.driver.extraJavaOptions"]
+    assert options.endswith(f' "-XX:SharedArchiveFile={archive}" -Xlog:cds*=off')
+    # A JVM that cannot use the archive starts as if there were none, and says nothing.
+    command = [java_program(), *shlex.split(" ".join(session.archived_classes())), "-version"]
+    started = subprocess.run(command, check=True, capture_output=True, text=True)
+    assert started.stdout == ""
+    assert "archive" not in started.stderr
+
+
+def test_only_a_short_run_compiles_less(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("REBALANCE_JARS", str(tmp_path))
     assert "TieredStopAtLevel" not in session.local_defaults()["spark.driver.extraJavaOptions"]
     assert session.local_defaults(short_run=True)["spark.driver.extraJavaOptions"].endswith(
         " -XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=256m"
