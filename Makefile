@@ -115,5 +115,5 @@ $(CLASSES): scripts/build/archive_classes.py $(JARS)
 	@$(BIN)/python -m scripts.build.archive_classes
 	@java -version 2> $@
 
-$(KAFKA_JARS): jobs/common/places.py conf/ivysettings.xml scripts/build/resolve_jars.py $(VENV)
+$(KAFKA_JARS): jobs/common/places.py conf/ivysettings.xml scripts/build/resolve_jars.py $(VENV) | $(JARS)
 	@$(BIN)/python scripts/build/resolve_jars.py kafka

@@ -43,7 +43,8 @@ def lakehouse(spark, tmp_path_factory):
     run.run(page.RECORDING, folder, settings=Settings(shards=8), once=True, spark=spark)
     create_views(spark, folder)
     for name in TableReader(folder).tables:
-        spark.catalog.cacheTable(name)  # a question would else read each table's log and files again
+        # In memory: a question would else read each table's log and files again.
+        spark.table(name).localCheckpoint().createOrReplaceTempView(name)
     return folder
 
 
