@@ -18,10 +18,12 @@ if TYPE_CHECKING:
 
     from jobs.demo.local_broker import LocalBroker
 
-# dev: a fast answer while working. ci: more cases, and the same ones every time, so that a failure can be repeated.
-# No deadline in either: the first call of anything is slow, and these machines are shared.
-settings.register_profile("dev", max_examples=50, deadline=None)
-settings.register_profile("ci", max_examples=300, deadline=None, derandomize=True, suppress_health_check=[HealthCheck.too_slow])
+# dev: a fast answer while working. ci: more cases, and the same ones every time, so that a failure can be repeated. long: to search for
+# new failures. No deadline in any: the first call of anything is slow, and these machines are shared.
+_PATIENT = {"deadline": None, "suppress_health_check": [HealthCheck.too_slow]}
+settings.register_profile("dev", max_examples=50, **_PATIENT)
+settings.register_profile("ci", max_examples=150, derandomize=True, **_PATIENT)
+settings.register_profile("long", max_examples=2_000, **_PATIENT)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE") or ("ci" if os.environ.get("CI") else "dev"))
 
 

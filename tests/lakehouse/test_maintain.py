@@ -201,6 +201,7 @@ def test_files_that_another_program_replaced_are_not_replaced_again(lake):
     assert rows(lake, "rebalances") == before
 
 
+@pytest.mark.slow
 def test_nothing_is_lost_or_doubled_beside_a_writer(lake):
     ended = threading.Event()
     appended, failures = [], []

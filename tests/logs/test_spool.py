@@ -197,6 +197,7 @@ def test_a_quiet_log_is_believed_when_another_was_there(tmp_path, slice_lines):
     assert [r.faults for r in reports if r.faults] == [{"TIMESTAMP_OUTLIER": 1}]
 
 
+@pytest.mark.slow
 @given(
     inputs=st.lists(st.tuples(st.sampled_from(["b1", "b2"]), logs(), st.booleans()), max_size=4),
     slice_lines=st.sampled_from([1, 3, 20, 100_000]),

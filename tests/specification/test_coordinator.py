@@ -6,7 +6,7 @@ What the recorded traces reach is not repeated here, with the exception of what 
 from dataclasses import replace
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from coordinator_model.errors import Error
@@ -319,7 +319,6 @@ class CoordinatorPlayer:
                 self.players[group_id].note(type("", (), {"replies": [], "effects": [effect]}))
 
 
-@settings(max_examples=150, deadline=None)
 @given(
     release=st.sampled_from([release for release in RELEASES if not release.startswith(("0.9", "0.10"))]),
     script=steps(),

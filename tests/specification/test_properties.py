@@ -1,6 +1,6 @@
 """What holds for every life of a group, on every release."""
 
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from coordinator_model.errors import Error
@@ -9,10 +9,7 @@ from coordinator_model.specification.transitions import Trigger
 from coordinator_model.states import State
 from tests.specification.play import Player, check_books, check_timers, configs, steps
 
-thorough = settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 
-
-@thorough
 @given(config=configs(), script=steps())
 def test_every_request_is_answered_or_parked_and_the_books_stay_in_order(config, script):
     player = Player(config)
@@ -29,7 +26,6 @@ def test_every_request_is_answered_or_parked_and_the_books_stay_in_order(config,
     assert len(set(tickets)) == len(tickets) or player.threw
 
 
-@thorough
 @given(config=configs(), script=steps())
 def test_storing_and_restoring_a_group_at_any_step_changes_nothing(config, script):
     straight, stored = Player(config), Player(config)
@@ -45,7 +41,6 @@ def test_storing_and_restoring_a_group_at_any_step_changes_nothing(config, scrip
     assert stored.replies == straight.replies
 
 
-@thorough
 @given(config=configs(), script=steps(), cuts=st.lists(st.integers(0, 500_000), max_size=30))
 def test_time_may_pass_in_one_jump_or_in_many(config, script, cuts):
     jump, walk = Player(config), Player(config)
@@ -63,7 +58,6 @@ def test_time_may_pass_in_one_jump_or_in_many(config, script, cuts):
     assert encode(walk.group) == encode(jump.group)
 
 
-@thorough
 @given(config=configs(), script=steps())
 def test_left_alone_every_group_comes_to_rest_without_members(config, script):
     """Sessions, sync and join timers see to it: nobody stays for ever, and nobody is left waiting."""
@@ -84,7 +78,6 @@ def test_left_alone_every_group_comes_to_rest_without_members(config, script):
 
 
 @given(config=configs(), script=steps(min_size=0, max_size=12))
-@settings(max_examples=100, deadline=None)
 def test_a_dead_group_refuses_everything_and_stays_dead(config, script):
     player = Player(config)
     player.group.transition_to(Trigger.UNLOADED)
@@ -97,7 +90,6 @@ def test_a_dead_group_refuses_everything_and_stays_dead(config, script):
 
 
 @given(config=configs(), script=steps())
-@settings(max_examples=100, deadline=None)
 def test_the_same_script_has_the_same_outcome(config, script):
     one, two = Player(config), Player(config)
     for step in script:
