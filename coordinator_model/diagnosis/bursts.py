@@ -74,10 +74,13 @@ def _judge(g: Emitter) -> None:
         return
     clients = Counter(map(_client, burst))
     client, count = max(clients.items(), key=lambda item: (item[1], item[0]))
-    if count >= STORM_AT_LEAST:
-        own = [number for number, past in enumerate(burst) if _client(past) == client]
-        first = own[1] if burst[own[0]].cause == reasons.MEMBER_JOINED else own[0]  # its first join is not yet a storm
-        _report_storm(g, burst[first:], burst[own[0]], sum(number >= first for number in own))
+    if count < STORM_AT_LEAST:
+        return
+    own = [number for number, past in enumerate(burst) if _client(past) == client]
+    if burst[own[0]].cause == reasons.MEMBER_JOINED:
+        own = own[1:]  # its first join is not yet a storm
+    if len(own) >= STORM_AT_LEAST:
+        _report_storm(g, burst[own[0] :], burst[own[0]], len(own))
 
 
 def _client(past: PastRebalance) -> tuple[str, str]:
@@ -94,14 +97,17 @@ def _report_rolling_restart(g: Emitter, burst: list[PastRebalance], restarted: l
 def _report_storm(g: Emitter, burst: list[PastRebalance], culprit: PastRebalance, count: int) -> None:
     """One client joins and departs again and again: the group does little else than rebalance."""
     counted = Counter(past.cause for past in burst)
-    common = max(sorted(counted), key=lambda cause: counted[cause])
+    causes = sorted(counted, key=lambda cause: (-counted[cause], cause))
+    most = counted[causes[0]]
+    common = causes[: 1 if 2 * most > len(burst) else 2]
     words = {
         "culprit": culprit.client_id or culprit.client_host or "one client",
-        "common_count": counted[common],
-        "remedy": catalogue.AGAINST_STORMS.get(common, catalogue.AGAINST_CRASH_LOOPS),
+        "common": ("mostly " if len(common) == 1 else "") + " and ".join(f"{cause} ({counted[cause]})" for cause in common),
+        "remedy": catalogue.AGAINST_STORMS.get(causes[0], catalogue.AGAINST_CRASH_LOOPS),
     }
     client = ("", culprit.client_id, culprit.client_host)
-    _report(g, catalogue.REBALANCE_STORM, burst, client, words, by_culprit=count, causes=sorted(counted), common_cause=common)
+    counts = {cause: counted[cause] for cause in sorted(counted)}
+    _report(g, catalogue.REBALANCE_STORM, burst, client, words, by_culprit=count, causes=counts, common_causes=common)
 
 
 def _report(

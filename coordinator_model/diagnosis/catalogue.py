@@ -51,8 +51,8 @@ INVALID_SESSION_TIMEOUT: Final = Text(
 GROUP_TOO_LARGE: Final = Text(
     "GROUP_TOO_LARGE",
     "ERROR",
-    "The client cannot join: the group has as many members as group.max.size allows (GROUP_MAX_SIZE_REACHED).{count}",
-    "Run fewer consumers, no more than there are partitions{share}, or raise group.max.size on the brokers.",
+    "The client cannot join: the group has as many members as group.max.size allows{limit} (GROUP_MAX_SIZE_REACHED).{asked}",
+    "Run no more consumers than group.max.size allows, or raise it on the brokers{wanted}.",
 )
 SLOW_JOINER: Final = Text(
     "SLOW_JOINER",
@@ -72,7 +72,7 @@ ROLLING_RESTART: Final = Text(
 REBALANCE_STORM: Final = Text(
     "REBALANCE_STORM",
     "ERROR",
-    "{rebalances} rebalances in {span}, {by_culprit} of them by {culprit}, mostly {common_cause} ({common_count}){bill}.",
+    "{rebalances} rebalances in {span}, {by_culprit} of them by {culprit}, {common}{bill}.",
     "{remedy} Until then every consumer of the group is stopped again and again.",
 )
 ILLEGAL_GENERATION: Final = Text(

@@ -153,38 +153,41 @@ def refused_join(g: Emitter, event: Event) -> None:
     text, words = _REFUSED_JOINS[event.error_code]
     if first_time(g, text, f"{event.client_id} {event.client_host} {event.instance_id}", -1):
         details = {"session_timeout_ms": or_none(event.session_timeout_ms), "protocols": [p.name for p in event.protocols]}
-        _emit(g, text, event, None, words(g, event), **details)
+        said, more = words(g, event)
+        _emit(g, text, event, None, said, **details, **more)
 
 
-def _no_common_protocol(g: Emitter, event: Event) -> dict[str, str]:
+def _no_common_protocol(g: Emitter, event: Event) -> tuple[dict[str, str], dict[str, Any]]:
     used = g.view.protocol
     return {
         "offers": ", ".join(p.name for p in event.protocols) or "nothing that is known",
         "used": f"; the group uses {used}" if used else "",
         "strategy": f"the group's partition.assignment.strategy, {used}" if used else "one partition.assignment.strategy with the group",
-    }
+    }, {}
 
 
-def _session_out_of_bounds(_: Emitter, event: Event) -> dict[str, str]:
+def _session_out_of_bounds(_: Emitter, event: Event) -> tuple[dict[str, str], dict[str, Any]]:
     session_ms = event.session_timeout_ms
     low, high = session_ms < DEFAULT_MIN_SESSION_MS, session_ms > DEFAULT_MAX_SESSION_MS
     least = f"at least the broker's group.min.session.timeout.ms ({DEFAULT_MIN_SESSION_MS} unless changed)"
     most = f"at most its group.max.session.timeout.ms ({DEFAULT_MAX_SESSION_MS} unless changed)"
     if session_ms < 0 or low == high:
-        return {"requested": f" ({session_ms})" if session_ms >= 0 else "", "bounds": f"{least} and {most}"}
-    return {"requested": f" ({session_ms})", "bounds": least if low else most.replace("its", "the broker's")}
+        return {"requested": f" ({session_ms})" if session_ms >= 0 else "", "bounds": f"{least} and {most}"}, {}
+    return {"requested": f" ({session_ms})", "bounds": least if low else most.replace("its", "the broker's")}, {}
 
 
-def _group_is_full(g: Emitter, _: Event) -> dict[str, str]:
-    members = g.view.members
-    owned = {partition for member in members.values() for partition in member.partitions or ()}
-    return {
-        "count": f" It has {len(members)}." if g.view.complete and members else "",
-        "share": f" ({len(owned)} here)" if owned else "",
+def _group_is_full(g: Emitter, _: Event) -> tuple[dict[str, str], dict[str, Any]]:
+    limit = len(g.view.members) if g.view.complete and g.view.open is None else 0  # in a join phase only those count that have rejoined
+    refused = sum(code == catalogue.GROUP_TOO_LARGE.code for code, _, _ in g.view.flagged)
+    words = {
+        "limit": f", {limit}" if limit else "",
+        "asked": f" It is one of {refused} that asked and were refused." if refused > 1 else "",
+        "wanted": f" to {limit + refused} or more" if limit else "",
     }
+    return words, {"group_max_size": limit or None, "refused_clients": refused, "wanted": limit + refused if limit else None}
 
 
-_REFUSED_JOINS: Final[dict[int, tuple[catalogue.Text, Callable[[Emitter, Event], dict[str, str]]]]] = {
+_REFUSED_JOINS: Final[dict[int, tuple[catalogue.Text, Callable[[Emitter, Event], tuple[dict[str, str], dict[str, Any]]]]]] = {
     int(Error.INCONSISTENT_GROUP_PROTOCOL): (catalogue.INCONSISTENT_PROTOCOL, _no_common_protocol),
     int(Error.INVALID_SESSION_TIMEOUT): (catalogue.INVALID_SESSION_TIMEOUT, _session_out_of_bounds),
     int(Error.GROUP_MAX_SIZE_REACHED): (catalogue.GROUP_TOO_LARGE, _group_is_full),

@@ -136,13 +136,33 @@ def test_a_client_that_comes_and_goes_is_a_storm(evidence):
     details = json.loads(told["details"])
     # That it came is not yet a storm: it begins with the first time that it goes.
     assert (told["at"], details["rebalances"], details["by_culprit"]) == (125_151, 7, 7)
-    assert details["causes"] == ["MEMBER_JOINED", "MEMBER_LEFT"]
+    assert details["causes"] == {"MEMBER_JOINED": 3, "MEMBER_LEFT": 4}
+    assert "mostly MEMBER_LEFT (4)" in told["message"]
     assert "7 of them by x" in told["message"]
 
 
 @in_any_evidence
 def test_four_rebalances_of_one_client_are_not_yet_a_storm(evidence):
     assert bursts(crash_loop(stable(), "x", 2).live(300_000).seen(evidence)) == []
+
+
+@in_any_evidence
+def test_the_first_join_does_not_count_towards_a_storm(evidence):
+    """Joined, left, joined, left, joined: the four after the first are no storm, with the fifth they are."""
+    group = crash_loop(stable(), "x", 2).comes("x")
+    assert bursts(group.live(300_000).seen(evidence)) == []
+    assert bursts(crash_loop(stable(), "x", 3).live(300_000).seen(evidence)) == [("REBALANCE_STORM", "x")]
+
+
+@in_any_evidence
+def test_causes_that_are_equally_common_are_both_named(evidence):
+    group = stable().leaves("d").live(125_000)
+    for _ in range(3):
+        group.comes("d").live(group.now + 5_000).leaves("d").live(group.now + 5_000)
+    group.comes("d")
+    told = finding(group.live(300_000).seen(evidence), "REBALANCE_STORM")
+    assert ", MEMBER_JOINED (4) and MEMBER_LEFT (4)" in told["message"]
+    assert json.loads(told["details"])["common_causes"] == ["MEMBER_JOINED", "MEMBER_LEFT"]
 
 
 @in_any_evidence
