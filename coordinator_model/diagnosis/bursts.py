@@ -46,6 +46,7 @@ def add(g: Emitter, rebalance: Rebalance, culprit: RebalanceTrigger, sign: Ref |
                 -1 if price.unavailable_ms is None else price.unavailable_ms,
                 -1 if price.moved is None else price.moved,
                 rebalance.from_state is State.EMPTY,
+                rebalance.old_generation,
             )
         )
 
@@ -125,6 +126,7 @@ def _report(
         client,
         [past.sign for past in burst if past.sign is not None],
         words | {"span": seconds(span_ms), "bill": f", {seconds(total_ms)} of rebalancing{without_owner}"},
+        generation=burst[0].generation,
         rebalances=len(burst),
         span_ms=span_ms,
         total_ms=total_ms,

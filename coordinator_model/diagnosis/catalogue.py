@@ -57,7 +57,7 @@ GROUP_TOO_LARGE: Final = Text(
 SLOW_JOINER: Final = Text(
     "SLOW_JOINER",
     "WARNING",
-    "The group waited {waited} for this member: {why}.",
+    "The group waited {waited} for {whom}: {why}.",
     "A member rejoins when it polls; until then no member gets its new assignment. Make its work between two polls shorter "
     "(max.poll.records), and lower max.poll.interval.ms{current} to what it really needs: the group waits no longer than that. With "
     "the cooperative assignor the other members keep working meanwhile.",
@@ -166,6 +166,16 @@ SKEW_OF_OTHERS: Final = (
     "The assignor ({assignor}) spreads each topic evenly over its subscribers: check whether all members subscribe to the same topics."
 )
 
+LATE_COMMIT: Final = Text(
+    "ZOMBIE_COMMIT",
+    "ERROR",
+    "The member committed offsets with generation {sent_generation}, which a rebalance had ended: refused, because the group was at "
+    "a later generation{generation}. What it processed will be processed again by the owner of those partitions.",
+    "The member is still in the group: its commit raced a rebalance. Commit in onPartitionsRevoked (ConsumerRebalanceListener), not later, "
+    "and make the processing idempotent.",
+)
+"""ZOMBIE_COMMIT of a client that is a member: it has joined again since, or was slow to learn of the rebalance."""
+
 REMOVED_BEFORE_THE_LOG: Final = "The log does not show when and why the group removed it: lines are missing, or the log begins later."
 REMOVED_FOR_SILENCE: Final = (
     "The process was silent for {silence}: find out what stopped it (a pause of the JVM or the container, CPU limit, network). "
@@ -181,6 +191,11 @@ LEFT_AND_RAN_ON: Final = (
 )
 INSTANCE_TAKEN: Final = "Another process came with its group.instance.id: stop the old one before its replacement starts."
 REMOVED_OTHERWISE: Final = "Find out why it was removed."
+
+LOST_IN_A_MOVE: Final = (
+    "The group had moved to another broker, which did not hear the member in time: find out why the coordinator moved (COORDINATOR_MOVED). "
+    "The process itself need not have stopped."
+)
 
 AGAINST_CRASH_LOOPS: Final = (
     "Stop the client that comes and goes, and find out why it ends: a crash loop, a failing health check, a record that it cannot process."

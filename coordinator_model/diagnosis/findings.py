@@ -24,8 +24,18 @@ def emit(g: Emitter, text: Text, at_ms: int, client: Client, signs: Iterable[Ref
     g.emit(FINDINGS, **row(g, text, at_ms, client, signs, words, **details))
 
 
-def row(g: Emitter, text: Text, at_ms: int, client: Client, signs: Iterable[Ref], words: Values, /, **details: Any) -> dict[str, Any]:
-    """A row of `findings`. `words` and `details` fill the templates of `text`."""
+def row(
+    g: Emitter,
+    text: Text,
+    at_ms: int,
+    client: Client,
+    signs: Iterable[Ref],
+    words: Values,
+    /,
+    generation: int | None = None,
+    **details: Any,
+) -> dict[str, Any]:
+    """A row of `findings`. `words` and `details` fill the templates of `text`. `generation`: that of `at_ms`, if forgotten."""
     member_id, client_id, client_host = client
     values = details | words
     return {
@@ -35,7 +45,7 @@ def row(g: Emitter, text: Text, at_ms: int, client: Client, signs: Iterable[Ref]
         "member_id": member_id or None,
         "client_id": client_id or None,
         "client_host": client_host or None,
-        "generation": or_none(g.view.generation),
+        "generation": or_none(g.view.generation_at(at_ms) if generation is None else generation),
         "message": text.message.format(**values),
         "advice": text.advice.format(**values),
         "evidence": evidence_json(signs),

@@ -15,10 +15,11 @@ from coordinator_model.diagnosis import catalogue
 from coordinator_model.diagnosis.findings import NOBODY, emit
 from coordinator_model.errors import Error
 from coordinator_model.events import Event
+from coordinator_model.view import reasons
 from coordinator_model.view.clock import BrokerClock
 from coordinator_model.view.emit import Emitter
 from coordinator_model.view.rows import FINDINGS, Ref, ref, refs
-from coordinator_model.view.view import Incident, PendingFinding
+from coordinator_model.view.view import EndedMembership, Incident, PendingFinding
 
 HINDSIGHT_MS: Final = 10_000
 SPAN_MS: Final = 60_000
@@ -57,6 +58,12 @@ def coordinator_moved(g: Emitter, at_ms: int, from_broker: str, to_broker: str, 
 def hold_back(g: Emitter, at_ms: int, seen_ms: int, member_id: str, row: dict[str, Any]) -> None:
     """Keeps the finding of a session timeout until it is known whether a broker was the reason."""
     g.view.pending_findings.append(PendingFinding(at_ms, seen_ms, member_id, row))
+
+
+def lost_in_a_move(g: Emitter, ended: EndedMembership) -> bool:
+    """Whether the new coordinator of a group that moved did not hear the member in time."""
+    moved_ms = g.view.moved_ms
+    return ended.kind == reasons.SESSION_TIMEOUT and 0 <= moved_ms <= ended.at_ms <= moved_ms + SPAN_MS and ended.seen_ms <= moved_ms
 
 
 def next_ms(g: Emitter) -> int | None:
@@ -105,7 +112,7 @@ def _report(g: Emitter, incident: Incident) -> None:
         "session_timeouts_ms": limits,
     }
     at_ms = incident.moved_ms if incident.moved_ms >= 0 else incident.began_ms
-    emit(g, catalogue.COORDINATOR_MOVED, at_ms, NOBODY, incident.signs, words, **details)
+    emit(g, catalogue.COORDINATOR_MOVED, at_ms, NOBODY, incident.signs, words, generation=incident.generation, **details)
 
 
 def _sign(g: Emitter, at_ms: int, sign: Ref | None) -> Incident:
@@ -114,7 +121,7 @@ def _sign(g: Emitter, at_ms: int, sign: Ref | None) -> Incident:
     if running is None or at_ms > running.last_ms + SPAN_MS:
         if running is not None:
             close_due(g, at_ms)
-        running = view.incident = Incident(at_ms, at_ms)
+        running = view.incident = Incident(at_ms, at_ms, generation=view.generation_at(at_ms))
     running.last_ms = max(running.last_ms, at_ms)
     if sign is not None:
         _keep(running, sign)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from coordinator_model.diagnosis import catalogue
-from coordinator_model.diagnosis.findings import current, emit, seconds
+from coordinator_model.diagnosis.findings import NOBODY, current, emit, seconds
 from coordinator_model.diagnosis.incidents import SPAN_MS
 from coordinator_model.states import State
 from coordinator_model.view import reasons
@@ -28,41 +28,46 @@ def slowest(g: Emitter, rebalance: Rebalance) -> str:
         return ""
     waited_ms = rebalance.joined_ms - rebalance.started_ms
     dropped = _dropped(g, rebalance)
-    absent = "" if dropped is not None else _absent_static(g, rebalance, waited_ms)
+    absent = "" if dropped else _absent_static(g, rebalance, waited_ms)
     if waited_ms >= SLOW_MS:
         _report(g, rebalance, dropped, absent)
-    return dropped.member_id if dropped is not None else absent or _answered_last(g, rebalance)
+    return dropped[0].member_id if dropped else absent or _answered_last(g, rebalance)
 
 
-def _dropped(g: Emitter, rebalance: Rebalance) -> EndedMembership | None:
-    """The first member that the join phase waited for until its timeout, and then removed."""
+def _dropped(g: Emitter, rebalance: Rebalance) -> list[EndedMembership]:
+    """The members that the join phase waited for until its timeout, and then removed."""
     refused = {client.split(" ")[0] for code, client, _ in g.view.flagged if code == catalogue.GROUP_TOO_LARGE.code}
     late = (old for old in g.view.ended if old.kind == reasons.JOIN_TIMEOUT and old.member_id in rebalance.departed)
-    return next((old for old in late if old.client_id not in refused), None)
+    return sorted((old for old in late if old.client_id not in refused), key=lambda old: old.member_id)
 
 
-def _report(g: Emitter, rebalance: Rebalance, dropped: EndedMembership | None, absent: str) -> None:
+def _report(g: Emitter, rebalance: Rebalance, dropped: list[EndedMembership], absent: str) -> None:
     trouble = g.view.incident
     if trouble is not None and trouble.began_ms <= rebalance.joined_ms <= trouble.last_ms + SPAN_MS:
         return  # all wait for member ids that their clients have given up
-    if dropped is not None:
-        why = "it did not rejoin before the rebalance timeout and was removed"
-        signs = [dropped.sign] if dropped.sign else rebalance.evidence
-        _emit(g, rebalance, dropped.client(), why, signs, dropped.rebalance_timeout_ms)
+    if dropped:
+        one = len(dropped) == 1
+        why = f"{'it' if one else 'they'} did not rejoin before the rebalance timeout and {'was' if one else 'were'} removed"
+        signs = sorted({old.sign for old in dropped if old.sign is not None}) or rebalance.evidence
+        limit_ms = max(old.rebalance_timeout_ms for old in dropped)
+        _emit(g, rebalance, dropped[0].client() if one else NOBODY, why, signs, limit_ms, [old.member_id for old in dropped])
         return
     member_id = absent or _last_to_join(rebalance)
     if member_id:
         member = g.view.members.get(member_id)
         why = "it rejoined last" if member_id in rebalance.joins else "it is static, keeps its place, and did not rejoin"
         client = member.client() if member is not None else (member_id, "", "")
-        _emit(g, rebalance, client, why, rebalance.evidence, member.rebalance_timeout_ms if member is not None else -1)
+        _emit(g, rebalance, client, why, rebalance.evidence, member.rebalance_timeout_ms if member is not None else -1, [member_id])
 
 
-def _emit(g: Emitter, rebalance: Rebalance, client: tuple[str, str, str], why: str, signs: list[Ref], limit_ms: int) -> None:
+def _emit(
+    g: Emitter, rebalance: Rebalance, client: tuple[str, str, str], why: str, signs: list[Ref], limit_ms: int, member_ids: list[str]
+) -> None:
     waited_ms = rebalance.joined_ms - rebalance.started_ms
-    words = {"waited": seconds(waited_ms), "why": why, "current": current(limit_ms)}
-    details = {"join_ms": waited_ms, "generation": rebalance.generation, "max_poll_interval_ms": or_none(limit_ms)}
-    emit(g, catalogue.SLOW_JOINER, rebalance.joined_ms, client, signs, words, **details)
+    whom = "this member" if len(member_ids) == 1 else f"{len(member_ids)} members"
+    words = {"waited": seconds(waited_ms), "whom": whom, "why": why, "current": current(limit_ms)}
+    details = {"join_ms": waited_ms, "max_poll_interval_ms": or_none(limit_ms), "waited_for": member_ids}
+    emit(g, catalogue.SLOW_JOINER, rebalance.joined_ms, client, signs, words, generation=rebalance.generation, **details)
 
 
 def _last_to_join(rebalance: Rebalance) -> str:

@@ -56,7 +56,8 @@ def _idle_members(g: Emitter, rebalance: Rebalance, idle: list[str], partitions:
     members = len(rebalance.assigned or {})
     if first_time(g, catalogue.IDLE_MEMBERS, f"{len(idle)} of {members}", partitions):
         details = {"idle": idle, "members": members, "partitions": partitions}
-        emit(g, catalogue.IDLE_MEMBERS, rebalance.ended_ms, NOBODY, rebalance.evidence, {"count": len(idle)}, **details)
+        words = {"count": len(idle)}
+        emit(g, catalogue.IDLE_MEMBERS, rebalance.ended_ms, NOBODY, rebalance.evidence, words, generation=rebalance.generation, **details)
 
 
 def _skew(g: Emitter, rebalance: Rebalance, shares: dict[str, int], least: int, most: int) -> None:
@@ -68,4 +69,5 @@ def _skew(g: Emitter, rebalance: Rebalance, shares: dict[str, int], least: int, 
         remedy = catalogue.SKEW_OF_RANGE if rebalance.protocol == "range" else catalogue.SKEW_OF_OTHERS
         words = {"least": least, "most": most, "remedy": remedy.format(assignor=rebalance.protocol or "not known")}
         details = {"partitions": dict(sorted(shares.items())), "assignor": rebalance.protocol}
-        emit(g, catalogue.ASSIGNMENT_SKEW, rebalance.ended_ms, client, rebalance.evidence, words, **details)
+        generation = rebalance.generation
+        emit(g, catalogue.ASSIGNMENT_SKEW, rebalance.ended_ms, client, rebalance.evidence, words, generation=generation, **details)

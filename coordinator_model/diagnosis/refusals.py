@@ -7,6 +7,7 @@ from typing import Any, Final
 
 from coordinator_model.diagnosis import catalogue
 from coordinator_model.diagnosis.findings import current, emit, first_time, seconds
+from coordinator_model.diagnosis.incidents import lost_in_a_move
 from coordinator_model.errors import Error
 from coordinator_model.events import HEARTBEAT, OFFSET_COMMIT, TXN_OFFSET_COMMIT, Event
 from coordinator_model.view import reasons
@@ -103,21 +104,28 @@ def _unknown_member(g: Emitter, event: Event, ended: EndedMembership | None) -> 
             "removed": ended.kind if ended is not None else None,
             "removed_ms_ago": event.received_ms - ended.at_ms if ended is not None else None,
         }
-        words = {"removal": _removal(ended, event), "remedy": _remedy(ended, event)}
+        words = {"removal": _removal(ended, event), "remedy": _remedy(g, ended, event)}
         _emit(g, catalogue.UNKNOWN_MEMBER, event, ended, words, **details)
 
 
 def _zombie_commit(g: Emitter, event: Event, ended: EndedMembership | None) -> None:
     """A member committed what it no longer owns: the coordinator refused it, but the work was done twice."""
     if first_time(g, catalogue.ZOMBIE_COMMIT, event.member_id, event.generation):
+        present = event.member_id in g.view.members
+        ended = None if present else ended
         details = {
             "sent_generation": event.generation,
             "error_code": event.error_code,
             "api": event.kind,
             "removed": ended.kind if ended is not None else None,
         }
-        words = {"after": f" after its removal ({ended.kind})" if ended is not None else "", "remedy": _remedy(ended, event)}
-        _emit(g, catalogue.ZOMBIE_COMMIT, event, ended, words, **details)
+        text = catalogue.LATE_COMMIT if present else catalogue.ZOMBIE_COMMIT
+        words = {
+            "after": f" after its removal ({ended.kind})" if ended is not None else "",
+            "generation": f" {g.view.generation}" if g.view.generation > event.generation else "",
+            "remedy": _remedy(g, ended, event),
+        }
+        _emit(g, text, event, ended, words, **details, group_generation=or_none(g.view.generation))
 
 
 def _removal(ended: EndedMembership | None, event: Event) -> str:
@@ -128,11 +136,13 @@ def _removal(ended: EndedMembership | None, event: Event) -> str:
     return f" It had been removed {seconds(since_ms)} before ({ended.kind})." if since_ms >= 0 else f" It had been removed ({ended.kind})."
 
 
-def _remedy(ended: EndedMembership | None, event: Event) -> str:
+def _remedy(g: Emitter, ended: EndedMembership | None, event: Event) -> str:
     """How to keep the membership from ending so again."""
     if ended is None:
         return catalogue.REMOVED_BEFORE_THE_LOG
     limit = current(ended.rebalance_timeout_ms)
+    if lost_in_a_move(g, ended):
+        return catalogue.LOST_IN_A_MOVE
     if ended.kind == reasons.SESSION_TIMEOUT and 0 <= ended.seen_ms < event.received_ms:
         silent_ms = event.received_ms - ended.seen_ms
         words = {"silence": seconds(silent_ms), "silent_ms": silent_ms, "current": current(ended.session_timeout_ms)}

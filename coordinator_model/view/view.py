@@ -192,6 +192,7 @@ class Incident(Struct, array_like=True):
     to_broker: str = ""  # empty: the coordinator stayed
     lost: list[str] = []  # members whose session ended meanwhile
     signs: list[Ref] = []
+    generation: int = -1  # the group's when it began
 
 
 class UndecidedDeparture(Struct, array_like=True):
@@ -226,6 +227,7 @@ class PastRebalance(Struct, array_like=True):
     unavailable_ms: int = -1
     moved: int = -1
     first: bool = False  # the group had been empty
+    generation: int = -1  # the group's when it started
 
 
 class PendingFinding(Struct, array_like=True):
@@ -327,6 +329,15 @@ class View(Struct, array_like=True):
     def unfinished(self) -> list[Rebalance]:
         """The rebalances that are not written yet, oldest first."""
         return [*self.closing, self.open] if self.open is not None else self.closing
+
+    def generation_at(self, at_ms: int) -> int:
+        """The group's generation at a time that lies no further back than the rebalances that are not written yet."""
+        generation = self.generation
+        for rebalance in reversed(self.unfinished()):
+            counted_from_ms = rebalance.joined_ms if rebalance.joined_ms >= 0 else rebalance.ended_ms
+            if 0 <= rebalance.generation <= generation and at_ms < counted_from_ms:
+                generation = rebalance.old_generation
+        return generation
 
     def ended_membership(self, member_id: str) -> EndedMembership | None:
         """The latest ended membership with this id."""

@@ -21,6 +21,7 @@ from tests.diagnosis.narrated import (
     Group,
     finding,
     findings,
+    in_any_evidence,
     where_requests_are_seen,
     where_the_log_is_seen,
 )
@@ -288,3 +289,46 @@ def test_members_that_a_move_cost_their_place_are_told_with_their_timeouts(evide
     details = json.loads(row["details"])
     assert "the default of 45000 mostly is." in row["advice"]
     assert details["session_timeouts_ms"] == ([10_000] if details["members_lost"] else [])
+
+
+@where_requests_are_seen
+def test_a_late_commit_of_a_member_is_not_called_a_removal(evidence: str) -> None:
+    group = Group("a", "b").live(60_000).comes("c").live(61_000)
+    group.at(61_001).commit(group["a"].member, 1, Error.ILLEGAL_GENERATION, **group["a"].who())
+    row, details = told(group.live(90_000).seen(evidence), "ZOMBIE_COMMIT")
+    assert "because the group was at a later generation 2." in row["message"]
+    assert "its commit raced a rebalance" in row["advice"]
+    assert (details["removed"], details["sent_generation"], details["group_generation"]) == (None, 1, 2)
+
+
+@where_requests_are_seen
+def test_a_zombie_after_a_move_is_not_told_that_it_paused(evidence: str) -> None:
+    group = Group("a", "b").live(60_000)
+    old = group["b"]
+    group.moves("broker-2", 2_000).dies("b").live(72_600).expires("b").live(90_000)
+    group.at(90_001).commit(old.member, 1, Error.UNKNOWN_MEMBER_ID, **old.who())
+    row, _ = told(group.live(200_000).seen(evidence), "ZOMBIE_COMMIT")
+    assert "The group had moved to another broker" in row["advice"]
+    assert "pause" not in row["advice"]
+
+
+# the generation in which it happened
+
+
+@in_any_evidence
+def test_a_finding_that_waited_has_the_generation_in_which_it_happened(evidence: str) -> None:
+    """The storm is told a minute after its last rebalance, the move a minute after its last sign."""
+    group = crash_loop(stable(), "x", 5)
+    rows = group.live(400_000).seen(evidence)
+    row, _ = told(rows, "REBALANCE_STORM")
+    first = next(r for r in table(rows, "rebalances") if r["started_at"] == row["at"])
+    assert row["generation"] == first["generation"] - 1
+
+    group = Group("a", "b").live(60_000).moves("broker-2").comes("c").live(70_000).comes("d").live(200_000)
+    assert told(group.seen(evidence), "COORDINATOR_MOVED")[0]["generation"] == 1
+
+
+def test_a_session_that_only_the_end_of_the_join_phase_shows_ended_in_the_generation_before() -> None:
+    group = Group("a", "b").live(60_000).session_ends("b").live(100_000)
+    row, _ = told(group.seen("request log"), "SESSION_TIMEOUT")
+    assert (row["at"] < 75_000, row["generation"]) == (True, 1)

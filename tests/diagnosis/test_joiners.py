@@ -9,6 +9,7 @@ import pytest
 from coordinator_model import events as kinds
 from coordinator_model.errors import Error
 from tests.diagnosis.narrated import LOG, Group, causes, finding, findings, in_any_evidence, where_requests_are_seen, where_the_log_is_seen
+from tests.tracker.story import table
 
 
 def healthy(**how) -> Group:
@@ -21,7 +22,8 @@ def test_the_last_to_rejoin_kept_all_others_waiting(evidence):
     rows = healthy().comes("d", asks={"b": 8_000}).live(120_000).seen(evidence)
     assert findings(rows) == [("SLOW_JOINER", "b")]
     told = finding(rows, "SLOW_JOINER")
-    assert (told["at"], json.loads(told["details"])) == (68_001, {"generation": 2, "join_ms": 8_001, "max_poll_interval_ms": 30_000})
+    details = {"join_ms": 8_001, "max_poll_interval_ms": 30_000, "waited_for": [told["member_id"]]}
+    assert (told["at"], told["generation"], json.loads(told["details"])) == (68_001, 2, details)
     assert told["message"] == "The group waited 8.001 s for this member: it rejoined last."
 
 
@@ -47,6 +49,16 @@ def test_a_member_that_the_join_timer_drops_is_slow(evidence):
     assert findings(rows) == [("SLOW_JOINER", "c")]
     told = finding(rows, "SLOW_JOINER")
     assert (told["at"], "did not rejoin before the rebalance timeout" in told["message"]) == (90_000, True)
+
+
+@in_any_evidence
+def test_members_that_the_join_timer_drops_together_are_one_finding(evidence):
+    rows = healthy().comes("d", absent=["b", "c"]).live(120_000).seen(evidence)
+    assert findings(rows) == [("SLOW_JOINER", "")]
+    told = finding(rows, "SLOW_JOINER")
+    (rebalance,) = [row for row in table(rows, "rebalances") if row["generation"] == 2]
+    assert told["message"].endswith(" for 2 members: they did not rejoin before the rebalance timeout and were removed.")
+    assert json.loads(told["details"])["waited_for"] == rebalance["left"]
 
 
 @where_requests_are_seen
