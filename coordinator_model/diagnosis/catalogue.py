@@ -22,6 +22,8 @@ SESSION_TIMEOUT: Final = Text(
     "limit). Let a planned stop call close(), so that the member leaves at once. If it only paused, session.timeout.ms{current} must be "
     "longer than the pause{usual}.",
 )
+ELECTED_BEFORE: Final = " The broker had become the coordinator {elected} before."
+"""Follows the message of SESSION_TIMEOUT: a session starts anew with its coordinator."""
 POLL_TIMEOUT: Final = Text(
     "POLL_TIMEOUT",
     "ERROR",
@@ -113,8 +115,13 @@ COORDINATOR_MOVED: Final = Text(
     "WARNING",
     "{what}{cost}",
     "Find out why the broker restarted, failed or gave its partitions up. Members keep their place if session.timeout.ms is longer "
-    "than the move takes: {timeouts}, the default of 45000 mostly is.",
+    "than the move takes{timeouts}.",
 )
+HELD_UP: Final = (
+    "Broker {broker}, the group's coordinator, was held up: it had just taken partitions over from another broker, had restarted, or could "
+    "not write its log."
+)
+
 HEARTBEAT_NEAR_MISS: Final = Text(
     "HEARTBEAT_NEAR_MISS",
     "WARNING",

@@ -11,7 +11,7 @@ from __future__ import annotations
 from typing import Any, Final
 
 from coordinator_model import events as kinds
-from coordinator_model.diagnosis import catalogue
+from coordinator_model.diagnosis import catalogue, removals
 from coordinator_model.diagnosis.findings import NOBODY, emit
 from coordinator_model.errors import Error
 from coordinator_model.events import Event
@@ -19,7 +19,7 @@ from coordinator_model.view import reasons
 from coordinator_model.view.clock import BrokerClock
 from coordinator_model.view.emit import Emitter
 from coordinator_model.view.rows import FINDINGS, Ref, ref, refs
-from coordinator_model.view.view import EndedMembership, Incident, PendingFinding
+from coordinator_model.view.view import EndedMembership, Incident, PendingFinding, client_in
 
 HINDSIGHT_MS: Final = 10_000
 SPAN_MS: Final = 60_000
@@ -81,7 +81,7 @@ def close_due(g: Emitter, now_ms: int, clock: BrokerClock | None = None, *, flus
         pending = view.pending_findings.pop(0)
         incident = _cause_of(g, pending, clock)
         if incident is None:
-            g.emit(FINDINGS, **pending.row)
+            g.emit(FINDINGS, **_with_election(pending, clock))
         else:
             incident.lost.append(pending.member_id)
             for sign in refs(pending.row["evidence"])[:1]:
@@ -101,9 +101,9 @@ def _report(g: Emitter, incident: Incident) -> None:
     words = {
         "what": f"The group moved from broker {incident.from_broker} to broker {incident.to_broker}."
         if incident.to_broker
-        else f"Broker {view.broker}, the group's coordinator, was held up: another broker had gone, or its log could not be written.",
+        else catalogue.HELD_UP.format(broker=view.broker),
         "cost": f" {len(lost)} of its members were not heard in time and lost their place." if lost else "",
-        "timeouts": f"{' and '.join(map(str, limits))} was not" if lost and limits else "a few seconds are not",
+        "timeouts": f": {' and '.join(map(str, limits))} {'was' if len(limits) == 1 else 'were'} not enough" if lost and limits else "",
     }
     details = {
         "from_broker": incident.from_broker or view.broker,
@@ -140,6 +140,19 @@ def _cause_of(g: Emitter, pending: PendingFinding, clock: BrokerClock | None) ->
         # A member that was heard after the trouble was over fell silent by itself.
         return running if pending.seen_ms <= running.last_ms else None
     elected_ms = clock.took_over_between(pending.at_ms - SPAN_MS, pending.at_ms + HINDSIGHT_MS) if clock is not None else -1
-    if clock is None or elected_ms < 0:
+    if clock is None or elected_ms < 0 or pending.seen_ms > elected_ms or not _came_back(g, pending):
         return None
     return _sign(g, pending.at_ms, clock.elections.get(elected_ms))
+
+
+def _came_back(g: Emitter, pending: PendingFinding) -> bool:
+    """Whether the client joined again under another id once its session had ended: then it had not died, nor been restarted before."""
+    asked = [(client_in(member_id, ""), issued_ms) for member_id, issued_ms in g.view.pending.items()]
+    joined = [(member.client_name(), member.joined_ms) for member in g.view.members.values()]
+    return any(client_id == pending.row["client_id"] and since_ms >= pending.at_ms for client_id, since_ms in (*asked, *joined))
+
+
+def _with_election(pending: PendingFinding, clock: BrokerClock | None) -> dict[str, Any]:
+    """The finding of a session timeout, with the time since the coordinator was elected where that may matter."""
+    elected_ms = clock.took_over_between(pending.at_ms - SPAN_MS, pending.at_ms) if clock is not None else -1
+    return removals.with_election(pending.row, pending.at_ms - elected_ms) if elected_ms >= 0 else pending.row

@@ -26,6 +26,16 @@ def session_timeout(g: Emitter, member: ObservedMember, at_ms: int, signs: list[
     return row(g, catalogue.SESSION_TIMEOUT, at_ms, member.client(), signs, words, **details)
 
 
+def with_election(finding: dict[str, Any], elected_ms_before: int) -> dict[str, Any]:
+    """A finding of `session_timeout` whose coordinator had been elected, at its own start or after another broker's end, so long before."""
+    details = json.loads(finding["details"])
+    return {
+        **finding,
+        "message": finding["message"] + catalogue.ELECTED_BEFORE.format(elected=seconds(elected_ms_before)),
+        "details": details_json({**details, "coordinator_elected_ms_before": elected_ms_before}),
+    }
+
+
 def poll_timeout(g: Emitter, member: ObservedMember, at_ms: int, signs: list[Ref]) -> dict[str, Any]:
     """The finding that poll() was not called within max.poll.interval.ms: a dynamic member leaves, a static one falls silent (KIP-345)."""
     limit_ms = member.rebalance_timeout_ms

@@ -146,10 +146,10 @@ def test_one_that_left_right_before_the_move_belonged_to_the_group_too(evidence)
 
 
 @where_the_log_is_seen
-@pytest.mark.parametrize("elected_after", [-50_000, -5_000, 9_000])
-def test_a_broker_that_takes_over_partitions_has_lost_another_one(evidence, elected_after):
-    """Sessions end although every client is well: the coordinator waited for the lost replica."""
-    group = healthy().session_ends("c")
+@pytest.mark.parametrize("elected_after", [-5_000, 9_000])
+def test_a_client_that_lives_and_loses_its_session_beside_an_election_was_not_heard(evidence, elected_after):
+    """The coordinator waited for the replica that it lost: sessions end, and their clients come back at once under other ids."""
+    group = healthy().session_ends("c").comes("c")
     group.elected(4, 70_000 + elected_after)
     rows = group.live(170_000).seen(evidence)
     assert findings(rows) == [("COORDINATOR_MOVED", "")]
@@ -162,9 +162,28 @@ def test_a_broker_that_takes_over_partitions_has_lost_another_one(evidence, elec
 
 
 @where_the_log_is_seen
+@pytest.mark.parametrize("elected_after", [-55_000, -5_000])
+def test_a_process_that_dies_after_an_election_died_by_itself(evidence, elected_after):
+    """It does not come back. A session timeout alone does not show what the broker had to do with it."""
+    group = healthy().session_ends("c")
+    group.elected(4, 70_000 + elected_after)
+    rows = group.live(170_000).seen(evidence)
+    assert (findings(rows), causes(rows)) == ([("SESSION_TIMEOUT", "c")], ["SESSION_TIMEOUT"])
+    told = finding(rows, "SESSION_TIMEOUT")
+    assert told["message"].endswith(f" The broker had become the coordinator {-elected_after // 1000} s before.")
+    assert json.loads(told["details"])["coordinator_elected_ms_before"] == -elected_after
+
+
+def test_a_member_that_was_heard_after_the_election_fell_silent_by_itself():
+    """It freezes, and thaws when its session is over."""
+    group = healthy().elected(4, 55_000).session_ends("c").comes("c")
+    assert findings(group.live(170_000).seen(BOTH)) == [("SESSION_TIMEOUT", "c")]
+
+
+@where_the_log_is_seen
 @pytest.mark.parametrize(("epoch", "elected_after"), [(0, -5_000), (4, -61_000), (4, 11_000)])
 def test_a_first_election_is_no_loss_and_one_at_another_time_has_nothing_to_do_with_it(epoch, elected_after, evidence):
-    group = healthy().session_ends("c")
+    group = healthy().session_ends("c").comes("c")
     group.elected(epoch, 70_000 + elected_after)
     rows = group.live(170_000).seen(evidence)
     assert findings(rows) == [("SESSION_TIMEOUT", "c")]
