@@ -60,9 +60,8 @@ SLOW_JOINER: Final = Text(
     "SLOW_JOINER",
     "WARNING",
     "The group waited {waited} for {whom}: {why}.",
-    "A member rejoins when it polls; until then no member gets its new assignment. Make its work between two polls shorter "
-    "(max.poll.records), and lower max.poll.interval.ms{current} to what it really needs: the group waits no longer than that. With "
-    "the cooperative assignor the other members keep working meanwhile.",
+    "A member rejoins when it polls; until then no member gets its new assignment. {remedy} With the cooperative assignor the other "
+    "members keep working meanwhile.",
 )
 ROLLING_RESTART: Final = Text(
     "ROLLING_RESTART",
@@ -164,6 +163,14 @@ SYNC_TIMEOUT_OF_LEADER: Final = (
 SYNC_TIMEOUT_OF_MEMBER: Final = (
     "Its process stopped between joining and polling again: find out why. The others wait for max.poll.interval.ms{current} at most; a "
     "lower value shortens the wait."
+)
+SHORTER_POLLS: Final = (
+    "Make its work between two polls shorter (max.poll.records), and lower max.poll.interval.ms{current} to what it really needs: the "
+    "group waits no longer than that."
+)
+AFTER_A_PAUSE: Final = (
+    "Its heartbeats had stopped too: find out what stopped the process (a pause of the JVM or the container, CPU limit, network). A "
+    "session.timeout.ms below max.poll.interval.ms{current} lets the group go on without it sooner."
 )
 SKEW_OF_RANGE: Final = (
     "The range assignor gives the first members one partition more of every topic, which adds up over many topics: set "

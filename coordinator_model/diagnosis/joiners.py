@@ -7,6 +7,7 @@ from typing import Final
 from coordinator_model.diagnosis import catalogue
 from coordinator_model.diagnosis.findings import NOBODY, current, emit, seconds
 from coordinator_model.diagnosis.incidents import SPAN_MS
+from coordinator_model.diagnosis.removals import fell_silent
 from coordinator_model.states import State
 from coordinator_model.view import reasons
 from coordinator_model.view.emit import Emitter
@@ -50,7 +51,8 @@ def _report(g: Emitter, rebalance: Rebalance, dropped: list[EndedMembership], ab
         why = f"{'it' if one else 'they'} did not rejoin before the rebalance timeout and {'was' if one else 'were'} removed"
         signs = sorted({old.sign for old in dropped if old.sign is not None}) or rebalance.evidence
         limit_ms = max(old.rebalance_timeout_ms for old in dropped)
-        _emit(g, rebalance, dropped[0].client() if one else NOBODY, why, signs, limit_ms, [old.member_id for old in dropped])
+        remedy = catalogue.AFTER_A_PAUSE if all(map(fell_silent, dropped)) else catalogue.SHORTER_POLLS
+        _emit(g, rebalance, dropped[0].client() if one else NOBODY, why, signs, limit_ms, [old.member_id for old in dropped], remedy)
         return
     member_id = absent or _last_to_join(rebalance)
     if member_id:
@@ -61,11 +63,18 @@ def _report(g: Emitter, rebalance: Rebalance, dropped: list[EndedMembership], ab
 
 
 def _emit(
-    g: Emitter, rebalance: Rebalance, client: tuple[str, str, str], why: str, signs: list[Ref], limit_ms: int, member_ids: list[str]
+    g: Emitter,
+    rebalance: Rebalance,
+    client: tuple[str, str, str],
+    why: str,
+    signs: list[Ref],
+    limit_ms: int,
+    member_ids: list[str],
+    remedy: str = catalogue.SHORTER_POLLS,
 ) -> None:
     waited_ms = rebalance.joined_ms - rebalance.started_ms
     whom = "this member" if len(member_ids) == 1 else f"{len(member_ids)} members"
-    words = {"waited": seconds(waited_ms), "whom": whom, "why": why, "current": current(limit_ms)}
+    words = {"waited": seconds(waited_ms), "whom": whom, "why": why, "remedy": remedy.format(current=current(limit_ms))}
     details = {"join_ms": waited_ms, "max_poll_interval_ms": or_none(limit_ms), "waited_for": member_ids}
     emit(g, catalogue.SLOW_JOINER, rebalance.joined_ms, client, signs, words, generation=rebalance.generation, **details)
 

@@ -22,7 +22,7 @@ SKEW_AT_LEAST: Final = 6
 
 def check_heartbeat(g: Emitter, member: ObservedMember, event: Event) -> None:
     """Reports an accepted heartbeat that came just before the session would have ended, once for each generation of a member."""
-    limit_ms, silent_ms = member.session_timeout_ms, event.received_ms - member.renewed_ms
+    limit_ms, silent_ms = member.session_timeout_ms, event.received_ms - max(member.renewed_ms, member.busy_ms)
     if member.renewed_ms < 0 or limit_ms <= 0 or not member.sessions_seen or g.view.open is not None:
         return
     if not NEAR_MISS * limit_ms <= silent_ms < limit_ms:

@@ -8,6 +8,7 @@ from typing import Any, Final
 from coordinator_model.diagnosis import catalogue
 from coordinator_model.diagnosis.findings import current, emit, first_time, seconds
 from coordinator_model.diagnosis.incidents import lost_in_a_move
+from coordinator_model.diagnosis.removals import fell_silent
 from coordinator_model.errors import Error
 from coordinator_model.events import HEARTBEAT, OFFSET_COMMIT, TXN_OFFSET_COMMIT, Event
 from coordinator_model.view import reasons
@@ -143,7 +144,8 @@ def _remedy(g: Emitter, ended: EndedMembership | None, event: Event) -> str:
     limit = current(ended.rebalance_timeout_ms)
     if lost_in_a_move(g, ended):
         return catalogue.LOST_IN_A_MOVE
-    if ended.kind == reasons.SESSION_TIMEOUT and 0 <= ended.seen_ms < event.received_ms:
+    silent = ended.kind == reasons.SESSION_TIMEOUT or (ended.kind == reasons.JOIN_TIMEOUT and fell_silent(ended))
+    if silent and 0 <= ended.seen_ms < event.received_ms:
         silent_ms = event.received_ms - ended.seen_ms
         words = {"silence": seconds(silent_ms), "silent_ms": silent_ms, "current": current(ended.session_timeout_ms)}
         return catalogue.REMOVED_FOR_SILENCE.format(**words)

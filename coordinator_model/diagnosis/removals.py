@@ -9,7 +9,7 @@ from coordinator_model.diagnosis import catalogue
 from coordinator_model.diagnosis.findings import current, details_json, emit, row, seconds
 from coordinator_model.view.emit import Emitter
 from coordinator_model.view.rows import Ref, evidence_json, or_none, refs
-from coordinator_model.view.view import ObservedMember
+from coordinator_model.view.view import EndedMembership, ObservedMember
 
 
 def session_timeout(g: Emitter, member: ObservedMember, at_ms: int, signs: list[Ref]) -> dict[str, Any]:
@@ -59,6 +59,11 @@ def with_poll_gap(finding: dict[str, Any], limit_ms: int, gap_ms: int, sign: Ref
         "evidence": evidence_json([*refs(finding["evidence"]), sign]),
         "details": details_json({**json.loads(finding["details"]), "poll_gap_ms": gap_ms}),
     }
+
+
+def fell_silent(ended: EndedMembership) -> bool:
+    """Whether a member that did not rejoin in time had stopped its heartbeats before: its process paused, not only its poll loop."""
+    return ended.seen_ms >= 0 and 0 < ended.session_timeout_ms < 2 * (ended.at_ms - ended.seen_ms)
 
 
 def sync_timeout(g: Emitter, member: ObservedMember, at_ms: int, signs: list[Ref], *, led: bool) -> None:

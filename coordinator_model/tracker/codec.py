@@ -22,7 +22,7 @@ from coordinator_model.view.view import View
 MODEL_VERSION: Final = 4
 READABLE: Final = frozenset({1, 2, 3, 4})
 """1 lacks the fields of `View` from `nodes` on. 2 lacks `BrokerClock.followed`, `ShardState.since` and `ShardState.idle`.
-3 lacks the generations of `Incident` and `PastRebalance`."""
+3 lacks `ObservedMember.busy_ms` and the generations of `Incident` and `PastRebalance`."""
 
 
 class ShardState(Struct, array_like=True):

@@ -14,6 +14,7 @@ from coordinator_model.view.view import EndedMembership, ObservedMember, Rebalan
 CONNECTIONS_KEPT: Final = 4
 STALLED_WITHIN_MS: Final = 60_000  # before its session ended, where the session timeout is not known
 SLACK_MS: Final = 1_000
+LONG_ANSWER_MS: Final = 500  # an answer that takes so long delays the heartbeats behind it
 REMEMBERED: Final = 64  # memberships kept after their end; the oldest go first
 REMEMBERED_MS: Final = 60_000
 """All are kept for so long, however many: a large group may end at once, and both logs report each of its members."""
@@ -58,12 +59,18 @@ def learn(member: ObservedMember, event: Event) -> None:
         member.rebalance_timeout_ms = event.rebalance_timeout_ms
 
 
+def note_answer(member: ObservedMember, event: Event) -> None:
+    """Takes the answer to any request: while one is handled, later ones wait unread (SocketServer mutes the channel)."""
+    if event.at_ms - event.received_ms >= LONG_ANSWER_MS:
+        member.busy_ms = max(member.busy_ms, event.at_ms)
+
+
 def renew(member: ObservedMember, event: Event) -> None:
     """Takes an accepted heartbeat or commit: the session timer restarts (rescheduleClassicGroupMemberHeartbeat)."""
     if event.received_ms <= member.renewed_ms and member.sessions_seen:
         return
     if member.seen_ms >= 0:
-        member.longest_gap_ms = max(member.longest_gap_ms, event.received_ms - member.seen_ms)
+        member.longest_gap_ms = max(member.longest_gap_ms, event.received_ms - max(member.seen_ms, member.busy_ms))
     member.seen_ms = member.renewed_ms = event.received_ms
     member.sessions_seen = True
     member.last_sign = ref(event)

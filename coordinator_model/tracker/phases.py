@@ -143,6 +143,7 @@ def ended(g: Emitter, at_ms: int, *, signs: list[Ref]) -> None:
     view = g.view
     running = view.open
     assert running is not None
+    at_ms = max(at_ms, running.joined_ms)  # the leader's SyncGroup may arrive in the millisecond before its JoinGroup's answer is logged
     running.ended_ms = at_ms
     running.outcome = COMPLETED
     running.evidence += signs

@@ -47,7 +47,6 @@ def write(g: Emitter, rebalance: Rebalance) -> None:
     g.view.unowned = cost.carry(g.view.unowned, rebalance)
     price = cost.of(rebalance)
     bursts.add(g, rebalance, culprit, culprit.sign or (rebalance.evidence[0] if rebalance.evidence else None), price)
-    assigned_in = rebalance.leader_ready_ms - rebalance.leader_answered_ms if rebalance.leader_answered_ms >= 0 else -1
     first_fetch_ms, first_fetch_member_id = _last_to_start(rebalance)
     g.emit(
         REBALANCES,
@@ -76,7 +75,7 @@ def write(g: Emitter, rebalance: Rebalance) -> None:
         partitions_moved=price.moved,
         unavailable_partition_ms=price.unavailable_ms if not open_start else None,
         evidence=evidence_json([*rebalance.evidence, *([culprit.sign] if culprit.sign else [])]),
-        assignment_ms=or_none(assigned_in),
+        assignment_ms=_assignment_ms(rebalance),
         first_fetch_ms=first_fetch_ms,
         first_fetch_member_id=first_fetch_member_id,
     )
@@ -146,6 +145,13 @@ def started_ms(rebalance: Rebalance) -> int:
 def given_partitions(rebalance: Rebalance) -> list[str]:
     """Members that got partitions which they had not kept: clients ask for the offsets of those."""
     return sorted(m for m, assigned in (rebalance.assigned or {}).items() if set(assigned) - set(rebalance.kept.get(m, ())))
+
+
+def _assignment_ms(rebalance: Rebalance) -> int | None:
+    """How long the leader took from the answer to its JoinGroup to its SyncGroup; None where one of them is not logged."""
+    if rebalance.leader_answered_ms < 0 or rebalance.leader_ready_ms < 0:
+        return None
+    return max(rebalance.leader_ready_ms - rebalance.leader_answered_ms, 0)  # an answer is logged after it was sent
 
 
 def _last_to_start(rebalance: Rebalance) -> tuple[int, str] | tuple[None, None]:

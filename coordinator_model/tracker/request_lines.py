@@ -33,6 +33,7 @@ def heartbeat(g: Emitter, event: Event) -> None:
         member = membership.add(g, event.member_id, event.received_ms, event)
         margins.check_heartbeat(g, member, event)
         membership.renew(member, event)
+        membership.note_answer(member, event)
         if event.received_ms > member.beat_ms:  # two in one millisecond are copies of one line
             member.heartbeats += 1
             member.beat_ms = event.received_ms
@@ -48,6 +49,8 @@ def heartbeat(g: Emitter, event: Event) -> None:
 
 def offset_commit(g: Emitter, event: Event) -> None:
     """OFFSET_COMMIT, TXN_OFFSET_COMMIT: an accepted commit renews the member's session as a heartbeat does."""
+    if event.member_id in g.view.members:
+        membership.note_answer(g.view.members[event.member_id], event)
     if event.error_code != Error.NONE:
         refusals.judge(g, event)
     elif event.kind == kinds.OFFSET_COMMIT and event.generation >= 0 and event.member_id in g.view.members:

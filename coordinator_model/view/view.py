@@ -63,6 +63,7 @@ class ObservedMember(Struct, array_like=True):
     leaves_because: str = ""  # reason in the client's log when it left
     rejoins_ms: int = -1  # when the client's log said that it would rejoin
     rejoins_because: str = ""  # the cause that the client's log gave for that
+    busy_ms: int = -1  # when a request of it was answered that took long: meanwhile the broker reads no other of its connection
 
     def client_name(self) -> str:
         """The client.id from a request, else the one inside the member id."""

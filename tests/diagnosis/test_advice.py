@@ -122,10 +122,22 @@ def test_a_zombie_that_was_paused_is_told_for_how_long(evidence: str) -> None:
 def test_a_zombie_that_did_not_rejoin_in_time_is_told_how_late_it_was(evidence: str) -> None:
     group = Group("a", "b", session_ms=45_000).live(60_000)
     late = group["b"]
-    group.comes("c", absent=["b"]).live(99_999)
+    for ms in range(63_000, 90_000, 3_000):
+        group.at(ms).heartbeat(late.member, 1, Error.REBALANCE_IN_PROGRESS, **late.who())
+    group.is_at(60_000).comes("c", absent=["b"]).live(99_999)
     group.at(100_000).heartbeat(late.member, 1, Error.UNKNOWN_MEMBER_ID, **late.who())
     row, _ = told(group.live(150_000).seen(evidence), "UNKNOWN_MEMBER")
     assert "did not rejoin within max.poll.interval.ms, now 30000, and came 9.999 s too late" in row["advice"]
+
+
+@where_requests_are_seen
+def test_a_zombie_that_froze_in_a_join_phase_is_told_that_it_paused(evidence: str) -> None:
+    group = Group("a", "b", session_ms=45_000).live(60_000)
+    late = group["b"]
+    group.comes("c", absent=["b"]).live(99_999)
+    group.at(100_000).heartbeat(late.member, 1, Error.UNKNOWN_MEMBER_ID, **late.who())
+    row, _ = told(group.live(150_000).seen(evidence), "UNKNOWN_MEMBER")
+    assert "The process was silent for 4" in row["advice"]
 
 
 @where_requests_are_seen

@@ -51,6 +51,21 @@ def test_a_member_that_the_join_timer_drops_is_slow(evidence):
     assert (told["at"], "did not rejoin before the rebalance timeout" in told["message"]) == (90_000, True)
 
 
+@where_requests_are_seen
+@pytest.mark.parametrize(
+    ("beats", "advice"), [(False, "find out what stopped the process"), (True, "Make its work between two polls shorter")]
+)
+def test_a_process_that_froze_is_told_from_a_poll_loop_that_stalled(evidence, beats, advice):
+    """While a poll loop stalls, the heartbeats go on."""
+    group = healthy()
+    slow = group["c"]
+    for ms in range(63_000, 90_000, 3_000) if beats else ():
+        group.at(ms).heartbeat(slow.member, 1, Error.REBALANCE_IN_PROGRESS, **slow.who())
+    rows = group.is_at(60_000).comes("d", absent=["c"]).live(120_000).seen(evidence)
+    assert findings(rows) == [("SLOW_JOINER", "c")]
+    assert advice in finding(rows, "SLOW_JOINER")["advice"]
+
+
 @in_any_evidence
 def test_members_that_the_join_timer_drops_together_are_one_finding(evidence):
     rows = healthy().comes("d", absent=["b", "c"]).live(120_000).seen(evidence)

@@ -8,6 +8,7 @@ import pytest
 
 from coordinator_model import events as kinds
 from tests.diagnosis.narrated import LOG, Group, finding, findings, in_any_evidence, where_requests_are_seen
+from tests.tracker.story import table
 
 
 def pauses(group: Group, ms: int) -> Group:
@@ -59,6 +60,23 @@ def test_who_is_silent_while_its_broker_is_in_trouble_is_not_told(evidence):
     group = silent_for(9_000)
     group.at(64_600).request(kinds.HEARTBEAT, group["b"].member, took=2_500, generation=1, beats=(0,), **group["b"].who())
     assert findings(group.live(200_000).seen(evidence)) == []
+
+
+@where_requests_are_seen
+def test_a_heartbeat_that_waited_behind_a_slow_commit_is_no_silence(evidence):
+    """The broker reads no request of a connection while it handles one: the heartbeat arrives when the commit is answered."""
+    group = Group("a", "b", "c").live(60_000)
+    busy = group["c"]
+    group.at(60_000).heartbeat(busy.member, 1, took=0, **busy.who())
+    busy.runs = False
+    group.live(69_000)
+    group.at(68_900).request(kinds.OFFSET_COMMIT, busy.member, took=8_400, generation=1, error_code=0, **busy.who())
+    group.at(69_000).heartbeat(busy.member, 1, took=0, **busy.who())
+    busy.runs = True
+    rows = group.live(75_000).leaves("c").live(120_000).seen(evidence)
+    assert findings(rows) == []
+    (session,) = table(rows, "member_sessions")
+    assert session["longest_gap_ms"] <= 3_100
 
 
 # what members have to do

@@ -12,7 +12,7 @@ from coordinator_model.tracker.shard import Shard
 from coordinator_model.view.rows import Row
 from tests.diagnosis.narrated import BOTH, LOG, REQUESTS, STALLED, Group, findings, where_requests_are_seen
 from tests.tracker.batching import batches
-from tests.tracker.story import play, table
+from tests.tracker.story import Story, play, table
 
 
 def last(rows: list[Row]) -> dict[str, Any]:
@@ -221,3 +221,15 @@ def test_a_join_answer_that_is_logged_after_the_assignment_counts() -> None:
     for column in ("slowest_member_id", "leader_id", "protocol", "partitions_moved"):
         assert both[column] == request[column]
     assert abs(both["unavailable_partition_ms"] - request["unavailable_partition_ms"]) <= 6 * 5
+
+
+def test_no_phase_is_negative_where_answers_are_logged_a_millisecond_late() -> None:
+    """One member alone: its SyncGroup arrives before the answer to its JoinGroup is logged."""
+    story = Story()
+    story.at(3_000).join("a-1", 1, "a-1", ("a-1",), waited=3_000)
+    story.at(3_000).sync("a-1", 1, {"a-1": ("orders-0",)}, took=1)
+    rows = story.rows()
+    (rebalance,) = table(rows, "rebalances")
+    assert (rebalance["sync_ms"], rebalance["assignment_ms"]) == (0, 0)
+    times = [row["at"] for row in table(rows, "group_transitions")]
+    assert times == sorted(times)
