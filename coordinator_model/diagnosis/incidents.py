@@ -25,6 +25,9 @@ HINDSIGHT_MS: Final = 10_000
 SPAN_MS: Final = 60_000
 """How long a broker's trouble can affect a group: a session, and the search for the new coordinator."""
 
+GIVEN_UP_MS: Final = 20_000
+"""How long after an election clients may give up the ids that they had: librdkafka waits for an answer for some seconds."""
+
 SIGNS_KEPT: Final = 8
 
 SLOW_MS: Final = 2_000
@@ -140,16 +143,23 @@ def _cause_of(g: Emitter, pending: PendingFinding, clock: BrokerClock | None) ->
         # A member that was heard after the trouble was over fell silent by itself.
         return running if pending.seen_ms <= running.last_ms else None
     elected_ms = clock.took_over_between(pending.at_ms - SPAN_MS, pending.at_ms + HINDSIGHT_MS) if clock is not None else -1
-    if clock is None or elected_ms < 0 or pending.seen_ms > elected_ms or not _came_back(g, pending):
+    if clock is None or elected_ms < 0 or pending.seen_ms > elected_ms or not _lived_on(g, pending, elected_ms):
         return None
     return _sign(g, pending.at_ms, clock.elections.get(elected_ms))
 
 
-def _came_back(g: Emitter, pending: PendingFinding) -> bool:
-    """Whether the client joined again under another id once its session had ended: then it had not died, nor been restarted before."""
+def _lived_on(g: Emitter, pending: PendingFinding, elected_ms: int) -> bool:
+    """Whether the client joined under another id, as a live one does and a dead one does not.
+
+    librdkafka does so soon after its coordinator stops to answer, Java as soon as it is told that its session has ended.
+    """
     asked = [(client_in(member_id, ""), issued_ms) for member_id, issued_ms in g.view.pending.items()]
     joined = [(member.client_name(), member.joined_ms) for member in g.view.members.values()]
-    return any(client_id == pending.row["client_id"] and since_ms >= pending.at_ms for client_id, since_ms in (*asked, *joined))
+    given_up = range(elected_ms - HINDSIGHT_MS, elected_ms + GIVEN_UP_MS)
+    return any(
+        client_id == pending.row["client_id"] and (since_ms >= pending.at_ms or since_ms in given_up)
+        for client_id, since_ms in (*asked, *joined)
+    )
 
 
 def _with_election(pending: PendingFinding, clock: BrokerClock | None) -> dict[str, Any]:
