@@ -107,8 +107,7 @@ def _report_storm(g: Emitter, burst: list[PastRebalance], culprit: PastRebalance
         "remedy": catalogue.AGAINST_STORMS.get(causes[0], catalogue.AGAINST_CRASH_LOOPS),
     }
     client = ("", culprit.client_id, culprit.client_host)
-    counts = {cause: counted[cause] for cause in sorted(counted)}
-    _report(g, catalogue.REBALANCE_STORM, burst, client, words, by_culprit=count, causes=counts, common_causes=common)
+    _report(g, catalogue.REBALANCE_STORM, burst, client, words, by_culprit=count, causes=dict(counted), common_causes=common)
 
 
 def _report(

@@ -1,8 +1,8 @@
 """A parsed micro-batch as rows of ingest's three tables.
 
 rows of PARSED ─┬─► group_events    one row for a line, a run of heartbeats, or a clock
-├─► quarantine      lines that could not be read, each with the reason
-└─► input_lines     the account: read = skipped + events + quarantined
+                ├─► quarantine      lines that could not be read, each with the reason
+                └─► input_lines     the account: read = skipped + events + quarantined
 """
 
 from __future__ import annotations

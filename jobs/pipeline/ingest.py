@@ -81,13 +81,13 @@ class LineWriter:
     def _parsed(self, lines: DataFrame) -> DataFrame:
         """Parses with those parsers that find lines in the batch: each costs a batch at least 50 ms."""
         (found,) = lines.agg(F.collect_set(kinds.source_or_faulty())).collect()
-        parsers = _prepared_parsers(lines.sparkSession.sparkContext.applicationId)
+        parsers = prepared_parsers(lines.sparkSession.sparkContext.applicationId)
         wanted = [parser for sources, parser in parsers.items() if sources & set(found[0])]
         return kinds.parse_with(lines, wanted or parsers.values())
 
 
 @cache
-def _prepared_parsers(_application: str) -> dict[frozenset[str], PreparedTransform]:
+def prepared_parsers(_application: str) -> dict[frozenset[str], PreparedTransform]:
     """The parsers, with expressions that are built once in a Spark application: that takes 2.6 s."""
     return {sources: PreparedTransform(parser) for sources, parser in kinds.PARSERS.items()}
 

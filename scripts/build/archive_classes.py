@@ -28,7 +28,7 @@ def main() -> int:
     command = [sys.executable, "-m", "scripts.build.archive_classes", "run"]
     ended = subprocess.run(command, cwd=PROJECT, check=False, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
     if ended.returncode == 0 and archive.is_file():
-        print(f"{archive.stat().st_size >> 20} MB in {archive.relative_to(PROJECT)} after {time.monotonic() - started:.0f} s")
+        print(f"{archive.stat().st_size >> 20} MB in {archive} after {time.monotonic() - started:.0f} s")
     else:
         print("this Java keeps no archive of classes; Spark will take some seconds more to start", file=sys.stderr)
     return 0
