@@ -23,7 +23,8 @@ fi
 : >"$log"
 echo "installing the locked packages into .venv (about 2 minutes the first time) ..."
 export PIP_DISABLE_PIP_VERSION_CHECK=1 PIP_NO_INPUT=1
-run .venv/bin/python -m pip install --require-hashes --requirement requirements.lock
+# --no-compile: Python compiles what it imports, which is a small part of what is installed.
+run .venv/bin/python -m pip install --no-compile --require-hashes --requirement requirements.lock
 # The build tool comes from the lock file too, so nothing is fetched here.
 run .venv/bin/python -m pip install --no-deps --no-build-isolation --editable .
 echo "installed in $(($(date +%s) - start)) s"

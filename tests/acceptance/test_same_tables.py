@@ -93,8 +93,8 @@ def reference(spark, plain, tmp_path_factory):
 
 def test_logs_cut_into_many_slices(spark, plain, reference, tmp_path, monkeypatch):
     monkeypatch.setattr(feeder, "SpoolSettings", functools.partial(SpoolSettings, limits=LineLimits(block_bytes=1 << 15)))
-    sliced = track(spark, plain, tmp_path / "lakehouse", slice_lines=500)
-    assert batches(sliced) >= 20
+    sliced = track(spark, plain, tmp_path / "lakehouse", slice_lines=800)
+    assert batches(sliced) >= 12
     assert rows(sliced) == rows(reference)
 
 
