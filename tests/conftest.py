@@ -75,10 +75,6 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
             "spark.default.parallelism": "2",
             # Frames of tests are tiny: replanning them at run time costs more than it saves, and varies the plans.
             "spark.sql.adaptive.enabled": "false",
-            # Hundreds of queries run once each, on a few rows: generating and compiling code for them takes a third of the time.
-            # The tests that start the commands, spark-submit and the cluster run the generated code.
-            "spark.sql.codegen.wholeStage": "false",
-            "spark.sql.codegen.factoryMode": "NO_CODEGEN",
             # Tables and shuffle files go where pytest tidies up, not into the checkout.
             "spark.sql.warehouse.dir": str(folder / "warehouse"),
             "spark.local.dir": str(folder / "local"),
