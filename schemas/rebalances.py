@@ -68,5 +68,9 @@ SCHEMA: Final = StructType(
             "From the assignment (SyncGroup answer) to the first OffsetFetch of the member that took longest to begin; null if none was seen.",
         ),
         column("first_fetch_member_id", StringType(), "That member."),
+        column(
+            "joined_unnamed", IntegerType(), "Members that came, by the coordinator's count, and that no line names: `joined` lacks them."
+        ),
+        column("left_unnamed", IntegerType(), "Members that went, by the coordinator's count, and that no line names: `left` lacks them."),
     ]
 )

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from coordinator_model.view.view import Rebalance
+
+_GOES_ON: Final = "SUPERSEDED"
+"""The outcome of a rebalance whose members still wait for their assignment when the next one begins."""
 
 
 class Cost(NamedTuple):
@@ -19,11 +22,15 @@ def carry(unowned: dict[str, str], rebalance: Rebalance) -> dict[str, str]:
     """Adds the partitions that the round before left without an owner; returns those that this round leaves.
 
     A cooperative rebalance moves a partition in two rounds: the first takes it from its owner, the second assigns it. No member
-    processes it in between, and that time counts for the second round.
+    processes it in between, and that time counts for the second round. A rebalance that is superseded leaves all partitions that
+    their owners gave up to rejoin: each rebalance pays for its own time.
     """
-    if rebalance.assigned is None:
+    if rebalance.assigned is None and rebalance.outcome != _GOES_ON:
         return {}
+    rebalance.vacant = sorted(p for p in unowned if rebalance.owned_before.get(p, unowned[p]) == unowned[p])
     rebalance.owned_before = unowned | rebalance.owned_before
+    if rebalance.assigned is None:
+        return {p: owner for p, owner in sorted(rebalance.owned_before.items()) if _given_up(rebalance, p, owner)}
     assigned = {partition for partitions in rebalance.assigned.values() for partition in partitions}
     kept = {partition for partitions in rebalance.kept.values() for partition in partitions}
     return {p: owner for p, owner in sorted(rebalance.owned_before.items()) if p in kept and p not in assigned}
@@ -37,7 +44,7 @@ def of(rebalance: Rebalance) -> Cost:
     no owner before: this rebalance did not take it away. No partition counts for longer than the rebalance lasted.
     """
     if rebalance.assigned is None:
-        return Cost(None, None, None)
+        return Cost(None, None, _until_superseded(rebalance))
     owner_after = {p: member for member, partitions in rebalance.assigned.items() for p in partitions}
     moved = sum(1 for p, member in owner_after.items() if p in rebalance.owned_before and rebalance.owned_before[p] != member)
     unavailable = 0
@@ -45,9 +52,33 @@ def of(rebalance: Rebalance) -> Cost:
         heir = owner_after.get(partition)
         if heir == owner and partition in rebalance.kept.get(owner, ()):
             continue
-        from_ms = rebalance.stopped.get(owner, rebalance.joins.get(owner, rebalance.started_ms))
         to_ms = rebalance.synced.get(heir, rebalance.ended_ms) if heir is not None else rebalance.ended_ms
-        if partition in rebalance.kept.get(owner, ()):
-            from_ms = to_ms  # worked on until the new assignment took it away: the time counts for the follow-up round
+        # What its owner kept was worked on until the new assignment took it away: the time counts for the follow-up round.
+        from_ms = to_ms if partition in rebalance.kept.get(owner, ()) else _stopped_ms(rebalance, partition, owner)
         unavailable += max(min(to_ms, rebalance.ended_ms) - max(from_ms, rebalance.started_ms), 0)
     return Cost(len(owner_after), moved, unavailable)
+
+
+def _until_superseded(rebalance: Rebalance) -> int | None:
+    """The time in which partitions had no owner at work until the next rebalance began; None where that is unknown."""
+    if rebalance.outcome != _GOES_ON or not rebalance.owned_before:
+        return None
+    return sum(
+        max(rebalance.ended_ms - max(_stopped_ms(rebalance, p, owner), rebalance.started_ms), 0)
+        for p, owner in rebalance.owned_before.items()
+        if _given_up(rebalance, p, owner)
+    )
+
+
+def _given_up(rebalance: Rebalance, partition: str, owner: str) -> bool:
+    """Whether the owner of a partition no longer works on it when a rebalance without an assignment ends."""
+    if partition in rebalance.kept.get(owner, ()):
+        return False
+    return partition in rebalance.vacant or owner in rebalance.joins or owner in rebalance.stopped
+
+
+def _stopped_ms(rebalance: Rebalance, partition: str, owner: str) -> int:
+    """When work on a partition stopped."""
+    if partition in rebalance.vacant:
+        return rebalance.started_ms
+    return rebalance.stopped.get(owner, rebalance.joins.get(owner, rebalance.started_ms))

@@ -116,7 +116,7 @@ def _stall_of_static(g: Emitter, ended: EndedMembership, signs: list[Ref]) -> di
     g.view.pending_findings = [pending for pending in g.view.pending_findings if pending.member_id != ended.member_id]
     member = ObservedMember(ended.member_id, ended.instance_id, ended.client_id, ended.client_host)
     member.rebalance_timeout_ms = ended.rebalance_timeout_ms
-    return removals.poll_timeout(g, member, ended.at_ms, signs)
+    return removals.poll_timeout(g, member, ended.at_ms, signs, ended.generation)
 
 
 def _emit_with_gap(g: Emitter, finding: dict[str, Any], limit_ms: int | None, since_ms: int, event: Event) -> None:

@@ -19,7 +19,7 @@ from coordinator_model.view import reasons
 from coordinator_model.view.clock import BrokerClock
 from coordinator_model.view.emit import Emitter
 from coordinator_model.view.rows import FINDINGS, Ref, ref, refs
-from coordinator_model.view.view import EndedMembership, Incident, PendingFinding, client_in
+from coordinator_model.view.view import EndedMembership, Incident, ObservedMember, PendingFinding, client_in
 
 HINDSIGHT_MS: Final = 10_000
 SPAN_MS: Final = 60_000
@@ -58,9 +58,9 @@ def coordinator_moved(g: Emitter, at_ms: int, from_broker: str, to_broker: str, 
     incident.moved_ms, incident.from_broker, incident.to_broker = at_ms, from_broker, to_broker
 
 
-def hold_back(g: Emitter, at_ms: int, seen_ms: int, member_id: str, row: dict[str, Any]) -> None:
+def hold_back(g: Emitter, at_ms: int, member: ObservedMember, row: dict[str, Any]) -> None:
     """Keeps the finding of a session timeout until it is known whether a broker was the reason."""
-    g.view.pending_findings.append(PendingFinding(at_ms, seen_ms, member_id, row))
+    g.view.pending_findings.append(PendingFinding(at_ms, member.seen_ms, member.member_id, row, member.abandoned))
 
 
 def lost_in_a_move(g: Emitter, ended: EndedMembership) -> bool:
@@ -84,7 +84,8 @@ def close_due(g: Emitter, now_ms: int, clock: BrokerClock | None = None, *, flus
         pending = view.pending_findings.pop(0)
         incident = _cause_of(g, pending, clock)
         if incident is None:
-            g.emit(FINDINGS, **_with_election(pending, clock))
+            if not pending.given_up:
+                g.emit(FINDINGS, **_with_election(pending, clock))
         else:
             incident.lost.append(pending.member_id)
             for sign in refs(pending.row["evidence"])[:1]:
@@ -118,13 +119,13 @@ def _report(g: Emitter, incident: Incident) -> None:
     emit(g, catalogue.COORDINATOR_MOVED, at_ms, NOBODY, incident.signs, words, generation=incident.generation, **details)
 
 
-def _sign(g: Emitter, at_ms: int, sign: Ref | None) -> Incident:
+def _sign(g: Emitter, at_ms: int, sign: Ref | None, generation: int | None = None) -> Incident:
     view = g.view
     running = view.incident
     if running is None or at_ms > running.last_ms + SPAN_MS:
         if running is not None:
             close_due(g, at_ms)
-        running = view.incident = Incident(at_ms, at_ms, generation=view.generation_at(at_ms))
+        running = view.incident = Incident(at_ms, at_ms, generation=view.generation_at(at_ms) if generation is None else generation)
     running.last_ms = max(running.last_ms, at_ms)
     if sign is not None:
         _keep(running, sign)
@@ -141,11 +142,14 @@ def _cause_of(g: Emitter, pending: PendingFinding, clock: BrokerClock | None) ->
     running = g.view.incident
     if running is not None and running.began_ms - HINDSIGHT_MS <= pending.at_ms <= running.last_ms + SPAN_MS:
         # A member that was heard after the trouble was over fell silent by itself.
-        return running if pending.seen_ms <= running.last_ms else None
+        return running if pending.given_up or pending.seen_ms <= running.last_ms else None
     elected_ms = clock.took_over_between(pending.at_ms - SPAN_MS, pending.at_ms + HINDSIGHT_MS) if clock is not None else -1
-    if clock is None or elected_ms < 0 or pending.seen_ms > elected_ms or not _lived_on(g, pending, elected_ms):
+    if clock is None or elected_ms < 0 or not _lived_on(g, pending, elected_ms):
         return None
-    return _sign(g, pending.at_ms, clock.elections.get(elected_ms))
+    if pending.seen_ms > elected_ms and not pending.given_up:
+        return None
+    generation = pending.row["generation"]  # its rebalance may be written, and forgotten, by now
+    return _sign(g, pending.at_ms, clock.elections.get(elected_ms), -1 if generation is None else generation)
 
 
 def _lived_on(g: Emitter, pending: PendingFinding, elected_ms: int) -> bool:

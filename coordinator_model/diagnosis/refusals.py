@@ -14,7 +14,7 @@ from coordinator_model.events import HEARTBEAT, OFFSET_COMMIT, TXN_OFFSET_COMMIT
 from coordinator_model.view import reasons
 from coordinator_model.view.emit import Emitter
 from coordinator_model.view.rows import or_none, ref
-from coordinator_model.view.view import EndedMembership
+from coordinator_model.view.view import EndedMembership, ObservedMember
 
 OWN_LEAVE_MS: Final = 10_000
 """A client's last heartbeats and commits can cross its own LeaveGroup: that they are refused for so long after it is no finding."""
@@ -94,17 +94,14 @@ def _illegal_generation(g: Emitter, event: Event) -> None:
             "generation": f" to generation {g.view.generation}" if g.view.generation > event.generation else "",
             "current": current(member.rebalance_timeout_ms if member is not None else -1),
         }
-        _emit(g, catalogue.ILLEGAL_GENERATION, event, None, words, api=event.kind, sent_generation=event.generation)
+        details = {"group_generation": or_none(g.view.generation), "max_poll_interval_ms": _poll_limit(member)}
+        _emit(g, catalogue.ILLEGAL_GENERATION, event, None, words, api=event.kind, sent_generation=event.generation, **details)
 
 
 def _unknown_member(g: Emitter, event: Event, ended: EndedMembership | None) -> None:
     """A client used a member id that the group does not have. `ended`: that membership, if the log shows how it ended."""
     if first_time(g, catalogue.UNKNOWN_MEMBER, event.member_id, -1):
-        details = {
-            "api": event.kind,
-            "removed": ended.kind if ended is not None else None,
-            "removed_ms_ago": event.received_ms - ended.at_ms if ended is not None else None,
-        }
+        details = {"api": event.kind, **_former(ended, event)}
         words = {"removal": _removal(ended, event), "remedy": _remedy(g, ended, event)}
         _emit(g, catalogue.UNKNOWN_MEMBER, event, ended, words, **details)
 
@@ -118,7 +115,7 @@ def _zombie_commit(g: Emitter, event: Event, ended: EndedMembership | None) -> N
             "sent_generation": event.generation,
             "error_code": event.error_code,
             "api": event.kind,
-            "removed": ended.kind if ended is not None else None,
+            **_former(ended, event),
         }
         text = catalogue.LATE_COMMIT if present else catalogue.ZOMBIE_COMMIT
         words = {
@@ -127,6 +124,23 @@ def _zombie_commit(g: Emitter, event: Event, ended: EndedMembership | None) -> N
             "remedy": _remedy(g, ended, event),
         }
         _emit(g, text, event, ended, words, **details, group_generation=or_none(g.view.generation))
+
+
+def _former(ended: EndedMembership | None, event: Event) -> dict[str, Any]:
+    """The figures of a membership that has ended, for the details of a refusal."""
+    if ended is None:
+        return {"removed": None, "removed_ms_ago": None, "silent_ms": None, "session_timeout_ms": None, "max_poll_interval_ms": None}
+    return {
+        "removed": ended.kind,
+        "removed_ms_ago": event.received_ms - ended.at_ms,
+        "silent_ms": event.received_ms - ended.seen_ms if ended.seen_ms >= 0 else None,
+        "session_timeout_ms": or_none(ended.session_timeout_ms),
+        "max_poll_interval_ms": _poll_limit(ended),
+    }
+
+
+def _poll_limit(member: ObservedMember | EndedMembership | None) -> int | None:
+    return or_none(member.rebalance_timeout_ms) if member is not None else None
 
 
 def _removal(ended: EndedMembership | None, event: Event) -> str:
@@ -183,9 +197,10 @@ def _session_out_of_bounds(_: Emitter, event: Event) -> tuple[dict[str, str], di
     low, high = session_ms < DEFAULT_MIN_SESSION_MS, session_ms > DEFAULT_MAX_SESSION_MS
     least = f"at least the broker's group.min.session.timeout.ms ({DEFAULT_MIN_SESSION_MS} unless changed)"
     most = f"at most its group.max.session.timeout.ms ({DEFAULT_MAX_SESSION_MS} unless changed)"
+    details = {"default_min_ms": DEFAULT_MIN_SESSION_MS, "default_max_ms": DEFAULT_MAX_SESSION_MS}
     if session_ms < 0 or low == high:
-        return {"requested": f" ({session_ms})" if session_ms >= 0 else "", "bounds": f"{least} and {most}"}, {}
-    return {"requested": f" ({session_ms})", "bounds": least if low else most.replace("its", "the broker's")}, {}
+        return {"requested": f" ({session_ms})" if session_ms >= 0 else "", "bounds": f"{least} and {most}"}, details
+    return {"requested": f" ({session_ms})", "bounds": least if low else most.replace("its", "the broker's")}, details
 
 
 def _group_is_full(g: Emitter, _: Event) -> tuple[dict[str, str], dict[str, Any]]:

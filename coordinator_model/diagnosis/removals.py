@@ -36,7 +36,7 @@ def with_election(finding: dict[str, Any], elected_ms_before: int) -> dict[str, 
     }
 
 
-def poll_timeout(g: Emitter, member: ObservedMember, at_ms: int, signs: list[Ref]) -> dict[str, Any]:
+def poll_timeout(g: Emitter, member: ObservedMember, at_ms: int, signs: list[Ref], generation: int | None = None) -> dict[str, Any]:
     """The finding that poll() was not called within max.poll.interval.ms: a dynamic member leaves, a static one falls silent (KIP-345)."""
     limit_ms = member.rebalance_timeout_ms
     words = {
@@ -44,7 +44,8 @@ def poll_timeout(g: Emitter, member: ObservedMember, at_ms: int, signs: list[Ref
         "limit": f" (max.poll.interval.ms {limit_ms})" if limit_ms >= 0 else "",
         "current": current(limit_ms),
     }
-    return row(g, catalogue.POLL_TIMEOUT, at_ms, member.client(), signs, words, max_poll_interval_ms=or_none(limit_ms))
+    details = {"max_poll_interval_ms": or_none(limit_ms)}
+    return row(g, catalogue.POLL_TIMEOUT, at_ms, member.client(), signs, words, generation=generation, **details)
 
 
 def with_poll_gap(finding: dict[str, Any], limit_ms: int, gap_ms: int, sign: Ref) -> dict[str, Any]:

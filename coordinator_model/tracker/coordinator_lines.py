@@ -20,6 +20,7 @@ def preparing_rebalance(g: Emitter, event: Event) -> None:
     """Stable, CompletingRebalance or Empty → PreparingRebalance, with the coordinator's reason."""
     view = g.view
     cause = reasons.of_coordinator(event.reason)
+    membership.begins_the_next(g, event.member_id, cause, event.at_ms)
     trigger = _named_by_reason(g, event, cause)
     running = view.open
     if running is not None and running.joined_ms < 0 and not running.exact:
@@ -29,6 +30,8 @@ def preparing_rebalance(g: Emitter, event: Event) -> None:
         running.evidence.append(ref(event))
         return
     view.generation = max(view.generation, event.generation)
+    if trigger.cause == reasons.ASSIGNMENT_NOT_STORED:
+        phases.take_back(g, event.generation)
     if trigger.cause == reasons.SYNC_TIMEOUT:
         for entry in event.members or (MemberEntry(event.member_id, "", 0, "", None),):
             if entry.member_id in view.members:  # no other line reports the removal
@@ -50,11 +53,14 @@ def stabilized(g: Emitter, event: Event) -> None:
     view.member_count = running.count_after = event.member_count
     for member_id, at_ms in list(view.pending.items()):
         # Scala brokers do not log at INFO that a pending id joined: the count shows whether one that is unused so far did.
-        if len(view.members) < event.member_count:
+        if view.size() < event.member_count:
             membership.add(g, member_id, at_ms)
-    view.complete = len(view.members) == event.member_count
-    if 0 <= event.member_count < len(view.members):  # Kafka 1.0 to 2.7 does not give the count
-        view.members = {m: v for m, v in view.members.items() if v.sessions_seen}
+    if event.member_count >= 0:  # Kafka 1.0 to 2.7 does not give it
+        more = event.member_count - view.size()
+        running.missing = max(-more, 0)
+        view.untold += max(more, 0)
+        running.unnamed = max(more, 0) if running.count_before >= 0 else 0  # else they may have been there before
+    view.complete = event.member_count >= 0 and view.untold == running.missing == 0
     rebalance_rows.write_transitions(g, running)
 
 
@@ -115,9 +121,12 @@ def static_member_replaced(g: Emitter, event: Event) -> None:
     old = g.view.members.get(event.member_id)
     if old is not None and old.sessions_seen:
         return
-    membership.remove(g, event.member_id, event.at_ms, reasons.REPLACED, [ref(event)])
-    if old is not None and event.answer_member_id:
-        membership.add(g, event.answer_member_id, event.at_ms).instance_id = event.instance_id
+    if event.answer_member_id:
+        member = membership.replace(g, event.member_id, event.answer_member_id, event.at_ms, [ref(event)])
+        member.instance_id = event.instance_id
+    else:
+        membership.remove(g, event.member_id, event.at_ms, reasons.REPLACED, [ref(event)])
+        g.view.unnamed[event.instance_id] = event.at_ms
 
 
 def member_loaded(g: Emitter, event: Event) -> None:
@@ -222,6 +231,8 @@ def _named_by_reason(g: Emitter, event: Event, cause: str) -> RebalanceTrigger:
         return trigger
     if member_id in view.members and cause == reasons.MEMBER_REJOINED and member_id == view.leader_id:
         cause = reasons.of_rejoin(reasons.client_reason(event.reason), is_leader=True)
+    if cause == reasons.ASSIGNMENT_NOT_STORED:  # the reason names the leader, which did nothing wrong
+        return RebalanceTrigger(event.at_ms, cause, reason=event.reason, sign=ref(event))
     instance_id, client_id, client_host = view.identity(member_id)
     if member_id not in view.members and view.ended_membership(member_id) is None:
         client_id = client_in(member_id, event.instance_id)

@@ -13,7 +13,7 @@ from coordinator_model.view.rows import ref
 def leave(g: Emitter, event: Event, member_id: str, reason: str, *, by_admin: bool) -> None:
     """A member left, by its request or the coordinator's line; whichever comes second adds nothing."""
     view = g.view
-    member = view.members.get(member_id)
+    member = view.present_or_lost(member_id)
     if reason in reasons.NO_REASON:
         reason = member.leaves_because if member is not None else ""
     cause = reasons.of_leave(reason, by_admin=by_admin)
@@ -25,13 +25,11 @@ def leave(g: Emitter, event: Event, member_id: str, reason: str, *, by_admin: bo
     ended = membership.remove(g, member_id, event.received_ms, membership.END_KINDS[cause], [ref(event)], sender, reason=reason)
     if ended is None:
         return
-    phases.add_trigger(g, membership.trigger_of(ended, cause, reason, event.received_ms))
+    trigger = membership.trigger_of(ended, cause, reason, ended.at_ms)
+    phases.add_trigger(g, trigger)
     if event.source != "request":
         return
-    if view.open is None and view.state in (State.STABLE, State.COMPLETING_REBALANCE):
-        phases.open_rebalance(g, event.received_ms, exact=False, signs=[ref(event)])
-    elif view.open is not None and view.open.joined_ms >= 0:
-        trigger = view.open.triggers.pop()
+    if trigger in view.unclaimed and view.state in (State.STABLE, State.COMPLETING_REBALANCE):
         phases.open_rebalance(g, event.received_ms, exact=False, trigger=trigger, signs=[ref(event)])
     if not view.logged:
         expiry.note_vacant(g, event.received_ms)
@@ -48,6 +46,8 @@ def group_removed(g: Emitter, event: Event, trigger: str = phases.GROUP_REMOVED)
         membership.remove(g, member_id, event.at_ms, reasons.GROUP_GONE, [ref(event)])
     view.generation, view.member_count, view.complete = 0, 0, True
     view.pending.clear()
+    view.unnamed.clear()
+    view.untold = 0
 
 
 def became_consumer_group(g: Emitter, event: Event) -> None:

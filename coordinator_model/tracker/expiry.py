@@ -44,6 +44,24 @@ def claim_due(g: Emitter, now_ms: int, clock: BrokerClock | None) -> None:
         phases.emptied(g, running.vacant_ms, max(view.generation, 0) + 1, signs=[])
 
 
+def claim_all(g: Emitter, now_ms: int) -> None:
+    """Ends the sessions of all members, if all ran out before: an answer shows that a generation without members came in between."""
+    view = g.view
+    if view.open is not None and view.open.vacant_ms >= 0:
+        phases.emptied(g, view.open.vacant_ms, view.generation + 1, signs=[])
+        return
+    members = sorted(view.members.values(), key=lambda m: (m.expiry_ms(), m.member_id))
+    if view.logged or not view.complete or not members or (view.open is None and view.state is not State.STABLE):
+        return
+    if not all(0 <= member.expiry_ms() <= now_ms for member in members):
+        return
+    emptied_ms = max([members[-1].expiry_ms(), *(old.at_ms for old in view.ended)])
+    for member in members:
+        _end(g, member, member.expiry_ms())
+    assert view.open is not None
+    phases.emptied(g, max(emptied_ms, view.open.first_sign_ms), view.generation + 1, signs=[])
+
+
 def _claim(g: Emitter, member: ObservedMember, clock: BrokerClock | None) -> None:
     view = g.view
     deadline = member.deadline_ms()
@@ -55,19 +73,27 @@ def _claim(g: Emitter, member: ObservedMember, clock: BrokerClock | None) -> Non
         if view.state is not State.STABLE or view.last_ok_ms > deadline + TIMER_SLACK_MS:
             return  # others had good answers after this expiry should have started a rebalance
     elif running.joined_ms >= 0 or running.first_sign_ms >= 0 or member.seen_ms >= running.started_ms:
+        member.overdue_ms = deadline
         return  # the member may be parked in JoinGroup or SyncGroup, where no session runs out
+    _end(g, member, deadline)
+    note_vacant(g, deadline)
+
+
+def _end(g: Emitter, member: ObservedMember, deadline: int) -> None:
+    """The session ran out: the member is gone, and the group rebalances if it does not already."""
+    view = g.view
+    begins = view.open is None or view.open.joined_ms >= 0
     signs = [member.last_sign] if member.last_sign else []
     ended = remove(g, member.member_id, deadline, reasons.SESSION_TIMEOUT, signs)
     assert ended is not None
     if not member.abandoned:  # else the client's JoinGroup for a new id came first
         phases.add_trigger(g, trigger_of(ended, reasons.SESSION_TIMEOUT, "", deadline))
-    if running is None:
+    if begins:
         phases.open_rebalance(g, max(deadline, view.last_ok_ms), exact=False, signs=signs)
-    note_vacant(g, deadline)
 
 
 def note_vacant(g: Emitter, at_ms: int) -> None:
     """Notes when the last known member departed: the group is Empty then, unless a parked JoinGroup shows up."""
     view = g.view
     if view.open is not None and view.open.joined_ms < 0 and view.complete and not view.members:
-        view.open.vacant_ms = at_ms
+        view.open.vacant_ms = max([at_ms, *(old.at_ms for old in view.ended)])  # lines of an earlier departure may come later

@@ -71,7 +71,7 @@ class GroupTracker:
             return
         self._last = event
         self.advance(event.at_ms, clocks)
-        view = self.view
+        view, failed = self.view, False
         if self._observe_others(event):
             return
         if event.source == "coordinator":
@@ -84,14 +84,17 @@ class GroupTracker:
             if request_lines.authoritative(event) and not self._authorise(event):
                 return
             incidents.watch(self, event)
-            if event.error_code in request_lines.NOT_IN_CHARGE:
+            failed = request_lines.not_stored(self, event)
+            if event.error_code in request_lines.NOT_IN_CHARGE and not failed:
                 if event.broker == view.broker:
                     prediction.drop(self, event.at_ms)
                 return
         if view.consumer_protocol and event.kind != kinds.GROUP_CONVERTED:
             return
         handler(self, event)
-        if event.source != "coordinator":
+        if failed:
+            prediction.drop(self, event.at_ms)
+        elif event.source != "coordinator":
             prediction.observe(self, event)
         elif event.kind in _BEYOND_REQUESTS or (event.kind == kinds.GROUPS_CLEANED and view.state is State.DEAD):
             prediction.drop(self, event.at_ms)
@@ -164,19 +167,20 @@ class GroupTracker:
         """Another broker is the coordinator now. It starts from what was stored (onClassicGroupLoaded / onLoadGroup)."""
         view = self.view
         signs = [ref(event)]
-        phases.abandon(self, event.at_ms, signs)
-        prediction.drop(self, event.at_ms)
-        incidents.coordinator_moved(self, event.at_ms, view.broker, event.broker, ref(event))
-        view.moved_ms = event.received_ms  # the event itself may begin a rebalance
-        recent = [old.client_id for old in view.ended if old.at_ms >= event.at_ms - incidents.SPAN_MS]
+        at_ms = max(event.received_ms, view.completed_ms)  # by then: the event itself may begin a rebalance
+        phases.abandon(self, at_ms, signs)
+        prediction.drop(self, at_ms)
+        incidents.coordinator_moved(self, at_ms, view.broker, event.broker, ref(event))
+        view.moved_ms = at_ms
+        recent = [old.client_id for old in view.ended if old.at_ms >= at_ms - incidents.SPAN_MS]
         view.moved_clients = sorted({*(member.client_name() for member in view.members.values()), *recent} - {""})
         was = view.state
         if was is not None:
-            phases.change_state(self, event.at_ms, State.DEAD, reasons.COORDINATOR_MOVED, signs)
-        view.broker, view.since_ms, view.logged = event.broker, event.at_ms, False
+            phases.change_state(self, at_ms, State.DEAD, reasons.COORDINATOR_MOVED, signs)
+        view.broker, view.since_ms, view.logged = event.broker, at_ms, False
         view.unclaimed, view.pending = [], {}
         for member in view.members.values():
-            member.renewed_ms = max(member.renewed_ms, event.at_ms)
+            member.renewed_ms = max(member.renewed_ms, at_ms)
         if was is not None and event.kind != kinds.GROUP_LOADED:
             populated = bool(view.members) or view.member_count > 0
-            phases.change_state(self, event.at_ms, State.STABLE if populated else State.EMPTY, phases.GROUP_LOADED, signs)
+            phases.change_state(self, at_ms, State.STABLE if populated else State.EMPTY, phases.GROUP_LOADED, signs)

@@ -98,7 +98,7 @@ def _complete_until_ms(g: Emitter, now_ms: int) -> int:
     for r in g.view.unfinished():
         if r.joined_ms < 0 or now_ms <= r.joined_ms + HINDSIGHT_MS:
             until = min(until, r.started_ms if r.exact or r.triggers else r.floor_ms)
-        elif r.ended_ms < 0:
+        elif r.ended_ms < 0 and not r.outcome:  # if it was superseded, the next one has its own limit
             until = min(until, r.joined_ms)
     return until
 

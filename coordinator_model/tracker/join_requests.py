@@ -6,7 +6,7 @@ from coordinator_model.diagnosis import departures, refusals
 from coordinator_model.errors import Error
 from coordinator_model.events import Event
 from coordinator_model.states import State
-from coordinator_model.tracker import expiry, membership, phases
+from coordinator_model.tracker import expiry, membership, phases, rebalance_rows
 from coordinator_model.tracker.rebalance_rows import SUPERSEDED
 from coordinator_model.view import reasons
 from coordinator_model.view.emit import Emitter
@@ -25,20 +25,29 @@ def join_group(g: Emitter, event: Event) -> None:
         _refused_join(g, event)
         return
     view = g.view
+    if event.answer_generation == view.generation + 2:
+        expiry.claim_all(g, event.received_ms)
     running = view.open
     generation = event.answer_generation
+    overtaken = running is not None and running.joined_ms < 0 and generation == running.old_generation
     at_once = running is None and generation == view.generation and view.state is State.STABLE
     if generation < view.generation and not (running is not None and running.joined_ms < 0):
         return  # an answer of a generation that is over
-    if at_once:
-        # The coordinator logs the assignment with the end of the phase, or before the answers that the phase gave are written.
+    if at_once or overtaken:
+        # The coordinator logs what follows before the answers that the phase gave are written.
         running = next((r for r in view.closing if r.generation == generation and event.received_ms <= r.joined_ms), None)
     else:
         running = phases.joined(g, event.at_ms, generation, exact=False, signs=[])
+    if event.answer_member_id not in view.members and view.ended_membership(event.answer_member_id) is not None:
+        if running is not None:  # it has left since
+            running.joins[event.answer_member_id] = event.received_ms
+            running.evidence.append(ref(event))
+        return
     leader_id = _replace_static(g, event)
     former = event.answer_member_id in view.members
     member = membership.add(g, event.answer_member_id, event.received_ms, event)
     member.sessions_seen = True
+    member.alive_ms, member.overdue_ms = max(member.alive_ms, event.received_ms), -1
     member.last_sign = ref(event)
     view.protocol, view.leader_id = event.protocol or view.protocol, leader_id or view.leader_id
     view.protocol_type = event.protocol_type or view.protocol_type
@@ -70,9 +79,11 @@ def _replace_static(g: Emitter, event: Event) -> str:
     if not old_id or old_id == event.answer_member_id:
         return event.leader_id
     old = g.view.members[old_id]
-    membership.remove(g, old_id, event.received_ms, reasons.REPLACED, [ref(event)])
-    new = membership.add(g, event.answer_member_id, event.received_ms, event)
-    new.partitions, new.topics, new.protocols = old.partitions, old.topics, old.protocols
+    deadline_ms = old.expiry_ms()
+    if not g.view.logged and 0 <= deadline_ms < event.received_ms:
+        membership.remove(g, old_id, deadline_ms, reasons.SESSION_TIMEOUT, [ref(event)])  # before it came back
+        return event.leader_id
+    new = membership.replace(g, old_id, event.answer_member_id, event.received_ms, [ref(event)], event)
     new.renewed_ms = event.received_ms
     if event.leader_id != old_id:
         return event.leader_id
@@ -119,30 +130,51 @@ def _list_members(g: Emitter, running: Rebalance, event: Event) -> None:
     """Takes the list of all members from the leader's answer: members that are not in it were removed before."""
     view = g.view
     listed = {m.member_id for m in event.members}
-    instances = {m.instance_id for m in event.members if m.instance_id}
+    instances = {m.instance_id: m.member_id for m in event.members if m.instance_id}
     unsynced_ms = _sync_expired_ms(g, running)
+    new = running.added or listed - view.members.keys()
+    later = {*view.arrived, *(view.open.added if view.open is not None and view.open is not running else ())}
     signs = [ref(event)]
     for member in sorted(view.members.values(), key=lambda m: m.member_id):
-        if member.member_id in listed:
+        if member.member_id in listed or member.member_id in later:
             continue
-        if member.instance_id in instances:
-            membership.remove(g, member.member_id, running.joined_ms, reasons.REPLACED, signs)
+        expired_ms = member.expiry_ms()
+        if member.instance_id in instances and not 0 <= expired_ms <= rebalance_rows.started_ms(running):
+            membership.replace(g, member.member_id, instances[member.instance_id], running.joined_ms, signs)
             continue
         at_ms, cause = running.joined_ms, reasons.JOIN_TIMEOUT
         if 0 <= member.deadline_ms() <= running.joined_ms + expiry.TIMER_SLACK_MS:
             at_ms, cause = min(member.deadline_ms(), running.joined_ms), reasons.SESSION_TIMEOUT
+            if not new and member.seen_ms <= view.moved_ms == member.renewed_ms:
+                # Its session began when the coordinator moved, which was a little before the first line that shows it.
+                at_ms = min(at_ms, rebalance_rows.started_ms(running))
         elif unsynced_ms >= 0:
             at_ms, cause = unsynced_ms, reasons.SYNC_TIMEOUT
+        elif 0 <= member.overdue_ms <= running.joined_ms:
+            at_ms, cause = member.overdue_ms, reasons.SESSION_TIMEOUT  # it was not parked
+        elif _too_short_for_timeout(running, member):
+            membership.lose(g, member.member_id, at_ms, reasons.UNKNOWN, signs)
+            continue
         ended = membership.remove(g, member.member_id, at_ms, cause, signs)
         if ended is not None and cause == reasons.SESSION_TIMEOUT and not running.exact and not member.abandoned:
             running.triggers.append(membership.trigger_of(ended, cause, "", at_ms))
     for entry in event.members:
+        if entry.member_id not in view.members and view.ended_membership(entry.member_id) is not None:
+            continue  # it has left since
         member = membership.add(g, entry.member_id, running.joined_ms)
         member.instance_id = entry.instance_id or member.instance_id
         member.renewed_ms = max(member.renewed_ms, running.joined_ms)
+    view.unnamed.clear()
+    view.untold = running.missing = running.unnamed = 0
     running.listed = True
     running.count_after = view.member_count = len(listed)
     view.complete = True
+
+
+def _too_short_for_timeout(running: Rebalance, member: ObservedMember) -> bool:
+    """Whether the phase ended long before it can have given up waiting for the member: it left, or a new coordinator did not know it."""
+    waited_ms = running.joined_ms - rebalance_rows.started_ms(running)
+    return member.rebalance_timeout_ms >= 0 and waited_ms + expiry.TIMER_SLACK_MS < member.rebalance_timeout_ms
 
 
 def _sync_expired_ms(g: Emitter, running: Rebalance) -> int:

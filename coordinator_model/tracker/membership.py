@@ -9,16 +9,18 @@ from coordinator_model.events import Event
 from coordinator_model.view import reasons
 from coordinator_model.view.emit import Emitter
 from coordinator_model.view.rows import MEMBER_SESSIONS, Ref, evidence_json, or_none, ref
-from coordinator_model.view.view import EndedMembership, ObservedMember, RebalanceTrigger
+from coordinator_model.view.view import EndedMembership, LostMember, ObservedMember, RebalanceTrigger, View, client_in
 
 CONNECTIONS_KEPT: Final = 4
 STALLED_WITHIN_MS: Final = 60_000  # before its session ended, where the session timeout is not known
 SLACK_MS: Final = 1_000
 LONG_ANSWER_MS: Final = 500  # an answer that takes so long delays the heartbeats behind it
+LOGGED_AFTER_MS: Final = 100  # between the end of a join phase and the line about the departure that ended it
 REMEMBERED: Final = 64  # memberships kept after their end; the oldest go first
 REMEMBERED_MS: Final = 60_000
 """All are kept for so long, however many: a large group may end at once, and both logs report each of its members."""
 
+_LEFT: Final = frozenset({reasons.LEFT, reasons.POLL_TIMEOUT})
 END_KINDS: Final = {
     reasons.MEMBER_LEFT: reasons.LEFT,
     reasons.ADMIN_REMOVED: reasons.LEFT,
@@ -29,18 +31,49 @@ END_KINDS: Final = {
 """How a membership ends, by the cause of the removal."""
 
 
-def add(g: Emitter, member_id: str, at_ms: int, event: Event | None = None) -> ObservedMember:
-    """The member with this id, a new one if needed. `event`: the line that shows it."""
+def add(g: Emitter, member_id: str, at_ms: int, event: Event | None = None, *, came: bool = True) -> ObservedMember:
+    """The member with this id, a new one if needed. `event`: the line that shows it. `came`: it joined then; else it had joined before."""
     view = g.view
     member = view.members.get(member_id)
     if member is None:
-        member = view.members[member_id] = ObservedMember(member_id, joined_ms=at_ms)
+        replacement = _unnamed(view, member_id)
+        member = view.members[member_id] = replacement or ObservedMember(member_id, joined_ms=at_ms)
         view.pending.pop(member_id, None)
-        if view.open is not None and member_id not in view.open.added:
-            view.open.added.append(member_id)
+        running = view.open
+        if replacement is not None:
+            for joined in (view.arrived, *([running.added] if running is not None else [])):
+                joined[:] = [member_id if client_in(m, "") == replacement.instance_id and m not in view.members else m for m in joined]
+        if running is not None and replacement is None and (came or running.joined_ms < 0):
+            # Who joins after the join phase begins the next rebalance.
+            joined = view.arrived if 0 <= running.joined_ms < at_ms else running.added
+            if member_id not in joined:
+                joined.append(member_id)
     if event is not None:
         learn(member, event)
     return member
+
+
+def replace(g: Emitter, old_id: str, new_id: str, at_ms: int, signs: list[Ref], event: Event | None = None) -> ObservedMember:
+    """A static member goes on under a new id (KIP-345, replaceStaticMember): nobody leaves, and nobody comes."""
+    view = g.view
+    old = view.members.get(old_id)
+    known = new_id in view.members
+    remove(g, old_id, at_ms, reasons.REPLACED, signs)
+    new = add(g, new_id, at_ms, event)
+    if old is not None:
+        new.instance_id = new.instance_id or old.instance_id
+        if new.partitions is None:
+            new.partitions, new.topics, new.protocols = old.partitions, old.topics, old.protocols
+    running = view.open
+    for joined in (view.arrived, *([running.added] if running is not None else [])):
+        if old_id in joined:
+            joined.remove(old_id)
+        elif new_id in joined and not known:
+            joined.remove(new_id)
+    if running is not None:
+        running.owned_before.update({p: new_id for p, owner in running.owned_before.items() if owner == old_id})
+        running.kept.pop(old_id, None)
+    return new
 
 
 def learn(member: ObservedMember, event: Event) -> None:
@@ -72,6 +105,7 @@ def renew(member: ObservedMember, event: Event) -> None:
     if member.seen_ms >= 0:
         member.longest_gap_ms = max(member.longest_gap_ms, event.received_ms - max(member.seen_ms, member.busy_ms))
     member.seen_ms = member.renewed_ms = event.received_ms
+    member.alive_ms, member.overdue_ms = max(member.alive_ms, event.received_ms), -1
     member.sessions_seen = True
     member.last_sign = ref(event)
 
@@ -81,57 +115,144 @@ def remove(
 ) -> EndedMembership | None:
     """Ends a membership: writes its row, and remembers it. None if it had ended before. `reason`: the client's."""
     view = g.view
-    member = view.members.pop(member_id, None)
-    if member is None:
-        if view.ended_membership(member_id) is not None:
-            return None
-        member = ObservedMember(member_id)
+    lost = next((one for one in view.lost if one.member.member_id == member_id), None)
+    if lost is not None:
+        view.lost.remove(lost)
+        member, at_ms = lost.member, min(at_ms, lost.at_ms)
+    elif member_id in view.members:
+        member = view.members.pop(member_id)
+    elif view.ended_membership(member_id) is not None:
+        return None
+    else:
+        replacement = _unnamed(view, member_id)
+        view.untold -= replacement is None and view.untold > 0
+        member = replacement or ObservedMember(member_id)
     if event is not None:
         learn(member, event)
-    if view.open is not None:
-        if member_id in view.open.added:
-            view.open.added.remove(member_id)
-        else:
-            view.open.departed.append(member_id)
-        view.open.stopped.setdefault(member_id, member.seen_ms if kind == reasons.SESSION_TIMEOUT and member.seen_ms >= 0 else at_ms)
     led = view.leader_id == member_id
     if led:
         view.leader_id = ""
     if kind == reasons.SESSION_TIMEOUT and _stalled(member, at_ms):
         kind = reasons.POLL_TIMEOUT
     signs = [*signs, *(sign for sign in (member.last_sign, member.stalled_sign) if sign is not None)]
+    ended = _ended(view, member, at_ms, kind, signs)
+    view.ended.append(ended)
+    while len(view.ended) > REMEMBERED and view.ended[0].at_ms < at_ms - REMEMBERED_MS:
+        del view.ended[0]
+    if lost is None:
+        _note_departure(view, ended)
+        at_ms = ended.at_ms
     session = _session(member, at_ms, kind, signs)
     if kind == reasons.LEFT and departures.may_have_stalled(g, member, at_ms, reason):
         departures.hold_back(g, at_ms, member, session, removals.poll_timeout(g, member, at_ms, signs))
     else:
         g.emit(MEMBER_SESSIONS, **session)
-    ended = EndedMembership(
-        member_id,
+    _report(g, member, at_ms, kind, signs, led=led)
+    return ended
+
+
+def _unnamed(view: View, member_id: str) -> ObservedMember | None:
+    """The static member whose new id this is, if the line that reported its return did not name it (Kafka 3.0 and later)."""
+    instance_id = client_in(member_id, "")
+    since_ms = view.unnamed.pop(instance_id, None)
+    return None if since_ms is None else ObservedMember(member_id, instance_id, joined_ms=since_ms)
+
+
+def lose(g: Emitter, member_id: str, at_ms: int, kind: str, signs: list[Ref]) -> None:
+    """Takes a member out of the group. Later lines may show how it went; `kind` is how its membership ends if none does."""
+    member = g.view.members.pop(member_id)
+    _note_departure(g.view, _ended(g.view, member, at_ms, kind, signs))
+    g.view.lost.append(LostMember(member, at_ms, kind, signs))
+
+
+def begins_the_next(g: Emitter, member_id: str, cause: str, at_ms: int) -> None:
+    """Takes a member that joined or left out of the join phase that has just ended: it began the next rebalance.
+
+    Lines of one millisecond have no order; the coordinator's count at the end of the phase shows it.
+    """
+    view = g.view
+    running = view.open
+    if running is None or running.joined_ms != at_ms:
+        return
+    if cause == reasons.MEMBER_JOINED and running.missing and member_id in running.added:
+        running.added.remove(member_id)
+        running.missing -= 1
+        view.arrived.append(member_id)
+    elif cause in (reasons.MEMBER_LEFT, reasons.POLL_TIMEOUT) and running.unnamed:
+        left = [old.member_id for old in view.ended if old.at_ms == at_ms and old.kind in _LEFT and old.member_id not in view.gone]
+        left.sort(key=lambda departed: departed == member_id)  # the reason names one of them
+        for departed in left[-running.unnamed :]:
+            if departed in running.departed:
+                running.departed.remove(departed)
+            else:
+                running.added.append(departed)
+            running.unnamed -= 1
+            view.untold -= 1
+            view.gone.append(departed)
+            view.unclaimed += [t for t in running.triggers if t.member_id == departed]
+            running.triggers = [t for t in running.triggers if t.member_id != departed]
+
+
+def give_up_lost(g: Emitter, until_ms: int) -> None:
+    """Ends the memberships of members that were lost by then: no line has shown how they went."""
+    for lost in [one for one in g.view.lost if one.at_ms <= until_ms]:
+        remove(g, lost.member.member_id, lost.at_ms, lost.kind, lost.signs)
+
+
+def _note_departure(view: View, ended: EndedMembership) -> None:
+    """Adds a departure to the rebalance that it belongs to.
+
+    Who departs after the join phase begins the next rebalance. But a coordinator may log a departure just after the end of the phase
+    that it ended: then the count of members, which it logs with the end, is lower than that of the members known.
+    """
+    running, member_id = view.open, ended.member_id
+    if ended.kind == reasons.REPLACED:
+        return
+    ended_by_it = next((r for r in view.unfinished() if r.missing and 0 <= ended.at_ms <= r.joined_ms + LOGGED_AFTER_MS), None)
+    if ended_by_it is not None:
+        running = ended_by_it
+        running.missing -= 1
+        ended.at_ms = min(ended.at_ms, running.joined_ms)
+        view.complete = running.missing == view.untold == 0
+    elif running is not None and 0 <= running.joined_ms <= ended.at_ms and (ended.at_ms > running.joined_ms or running.count_after >= 0):
+        running = None
+    if running is None:
+        if member_id in view.arrived:
+            view.arrived.remove(member_id)
+        else:
+            view.gone.append(member_id)
+    elif member_id in running.added:
+        running.added.remove(member_id)
+    else:
+        running.departed.append(member_id)
+        running.stopped[member_id] = ended.stopped_ms()
+
+
+def _ended(view: View, member: ObservedMember, at_ms: int, kind: str, signs: list[Ref]) -> EndedMembership:
+    """What is kept of a membership after its end."""
+    return EndedMembership(
+        member.member_id,
         member.instance_id,
         member.client_name(),
         member.client_host,
         member.connection,
         at_ms,
         kind,
-        view.generation,
+        view.generation_at(at_ms),
         rebalance_timeout_ms=member.rebalance_timeout_ms,
         lasted_ms=at_ms - member.joined_ms if member.joined_ms >= 0 else -1,
         partitions=member.partitions or (),
         sign=signs[0] if signs else None,
         seen_ms=member.seen_ms,
         session_timeout_ms=member.session_timeout_ms,
+        alive_ms=member.alive_ms,
     )
-    view.ended.append(ended)
-    while len(view.ended) > REMEMBERED and view.ended[0].at_ms < at_ms - REMEMBERED_MS:
-        del view.ended[0]
-    _report(g, member, at_ms, kind, signs, led=led)
-    return ended
 
 
 def _report(g: Emitter, member: ObservedMember, at_ms: int, kind: str, signs: list[Ref], *, led: bool) -> None:
     """Hands over the findings about the end of a membership."""
-    if kind == reasons.SESSION_TIMEOUT and not member.abandoned:
-        incidents.hold_back(g, at_ms, member.seen_ms, member.member_id, removals.session_timeout(g, member, at_ms, signs))
+    if kind == reasons.SESSION_TIMEOUT:
+        incidents.hold_back(g, at_ms, member, removals.session_timeout(g, member, at_ms, signs))
     elif kind == reasons.POLL_TIMEOUT:
         departures.hold_back_stall(g, at_ms, member, removals.poll_timeout(g, member, at_ms, signs))
     elif kind == reasons.SYNC_TIMEOUT:

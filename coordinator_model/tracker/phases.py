@@ -10,8 +10,7 @@ from typing import Final
 
 from coordinator_model.diagnosis import causes, departures
 from coordinator_model.states import State
-from coordinator_model.tracker import rebalance_rows
-from coordinator_model.tracker.membership import remove
+from coordinator_model.tracker import membership, rebalance_rows
 from coordinator_model.tracker.rebalance_rows import ABANDONED, COMPLETED, EMPTIED, SUPERSEDED
 from coordinator_model.view import reasons
 from coordinator_model.view.emit import Emitter
@@ -24,12 +23,10 @@ OFFSETS_EXPIRED: Final = "OFFSETS_EXPIRED"
 
 TRIGGERS_KEPT: Final = 32
 UNCLAIMED_KEPT: Final = 4_096  # triggers without a rebalance yet: all members of a large group may depart at once
+STORED_WITHIN_MS: Final = 5_500
+"""How long a broker tries to store an assignment (offsets.commit.timeout.ms, 5 s by default), and a little more."""
 START_PATIENCE_MS: Final = 30_000
 """How long after its end a rebalance waits for members that have not asked for offsets yet, in a group where others do."""
-
-_REMOVALS: Final = frozenset(
-    {reasons.MEMBER_LEFT, reasons.POLL_TIMEOUT, reasons.ADMIN_REMOVED, reasons.SESSION_TIMEOUT, reasons.SYNC_TIMEOUT}
-)
 
 
 def open_rebalance(
@@ -44,6 +41,9 @@ def open_rebalance(
 ) -> Rebalance:
     """The group enters PreparingRebalance (ClassicGroup.transitionTo, prepareRebalance). `cause`: from the coordinator's reason."""
     view = g.view
+    for earlier in view.closing:
+        earlier.proven = True  # or its failure had begun this one
+        rebalance_rows.write_transitions(g, earlier)
     running = view.open
     if running is not None:
         if running.joined_ms >= 0:
@@ -69,18 +69,18 @@ def open_rebalance(
     )
     if trigger is not None:
         rebalance.triggers.insert(0, trigger)
-    departed = {t.member_id: t.at_ms for t in rebalance.triggers if t.cause in _REMOVALS and t.member_id not in view.members}
-    for old in view.ended:
-        if old.member_id in departed:
-            rebalance.departed.append(old.member_id)
-            rebalance.stopped[old.member_id] = departed[old.member_id]
-            rebalance.owned_before.update(dict.fromkeys(old.partitions, old.member_id))
+    for member_id in view.gone:
+        ended = view.ended_membership(member_id)
+        assert ended is not None
+        rebalance.departed.append(member_id)
+        rebalance.stopped[member_id] = ended.stopped_ms()
+        rebalance.owned_before.update(dict.fromkeys(ended.partitions, member_id))
     rebalance.added = [m for m in view.arrived if m in view.members]
     if from_state is State.EMPTY:
         rebalance.count_before = 0
     elif view.complete:
-        rebalance.count_before = len(view.members) - len(rebalance.added) + len(rebalance.departed)
-    view.unclaimed, view.arrived = [], []
+        rebalance.count_before = view.size() - len(rebalance.added) + len(rebalance.departed)
+    view.unclaimed, view.arrived, view.gone = [], [], []
     view.open = rebalance
     view.state = State.PREPARING_REBALANCE
     rebalance_rows.write_transitions(g, rebalance)
@@ -106,12 +106,16 @@ def retract(g: Emitter) -> None:
 
 
 def add_trigger(g: Emitter, trigger: RebalanceTrigger) -> None:
-    """Adds a trigger to the open rebalance, or to the one that must follow."""
+    """Adds a trigger to the rebalance that it belongs to: the one in which the member departed, the open one, or the next."""
     view = g.view
-    triggers = view.open.triggers if view.open is not None else view.unclaimed
+    running = view.open
+    if running is not None and 0 <= running.joined_ms < trigger.at_ms:
+        running = None  # after the join phase it begins the next one
+    running = next((r for r in view.unfinished() if trigger.member_id and trigger.member_id in r.departed), running)
+    triggers = running.triggers if running is not None else view.unclaimed
     if not any(t.member_id == trigger.member_id and t.cause == trigger.cause and trigger.member_id for t in triggers):
         triggers.append(trigger)
-        if view.open is None:
+        if running is None:
             del triggers[:-UNCLAIMED_KEPT]
         else:
             del triggers[TRIGGERS_KEPT:-1]  # the first ones began it
@@ -128,12 +132,12 @@ def joined(g: Emitter, at_ms: int, generation: int, *, exact: bool, signs: list[
     if running is None:
         running = open_rebalance(g, at_ms, exact=False, old_generation=generation - 1, signs=[])
     running.joined_ms = at_ms
-    running.generation = view.generation = generation
+    running.generation = generation
+    view.make_generation(at_ms, generation)
     running.exact = running.exact and exact
     running.evidence += signs
     running.vacant_ms = -1
     view.state = State.COMPLETING_REBALANCE
-    view.unclaimed, view.arrived = [], []
     rebalance_rows.write_transitions(g, running)
     return running
 
@@ -150,7 +154,8 @@ def ended(g: Emitter, at_ms: int, *, signs: list[Ref]) -> None:
     view.state = State.STABLE
     view.open = None
     view.last_ok_ms = view.completed_ms = at_ms
-    running.count_after = len(view.members) if running.listed else view.member_count
+    if running.count_after < 0:
+        running.count_after = view.member_count
     view.closing.append(running)
     rebalance_rows.write_transitions(g, running)
 
@@ -162,17 +167,20 @@ def emptied(g: Emitter, at_ms: int, generation: int, *, signs: list[Ref]) -> Non
     if running is None:
         running = open_rebalance(g, at_ms, exact=False, old_generation=generation - 1, signs=[])
     running.ended_ms = at_ms
-    running.generation = view.generation = generation
+    running.generation = generation
+    view.make_generation(at_ms, generation)
     running.outcome = EMPTIED
     running.count_after = 0
     running.evidence += signs
-    for member_id in list(view.members):
-        remove(g, member_id, at_ms, reasons.GROUP_GONE, signs)
+    for member_id in list(view.members):  # the coordinator may log how they left only after this
+        membership.lose(g, member_id, at_ms, reasons.GROUP_GONE, signs)
     view.state = State.EMPTY
     view.open = None
     view.complete = True
     view.member_count = 0
     view.pending.clear()
+    view.unnamed.clear()
+    view.untold = 0
     view.closing.append(running)
     rebalance_rows.write_transitions(g, running)
 
@@ -199,11 +207,32 @@ def change_state(g: Emitter, at_ms: int, to: State, trigger: str, signs: list[Re
     view.state = to
 
 
+def take_back(g: Emitter, generation: int) -> bool:
+    """The assignment of this generation came, but was not stored: the group is still in CompletingRebalance. False: it is not known."""
+    view = g.view
+    done = view.closing[-1] if view.closing and view.open is None else None
+    if done is not None and done.generation == generation and done.outcome == COMPLETED and not done.proven:
+        view.closing.pop()
+        done.outcome, done.ended_ms = "", -1
+        view.open, view.state, view.completed_ms = done, State.COMPLETING_REBALANCE, done.joined_ms
+    return view.open is not None and view.open.generation == generation
+
+
+def not_stored(g: Emitter, trigger: RebalanceTrigger, generation: int) -> None:
+    """An answer shows that the assignment of this generation was not stored (GroupCoordinator.doSyncGroup, classicGroupSync)."""
+    if take_back(g, generation) and g.view.open is not None and g.view.open.joined_ms >= 0:
+        open_rebalance(g, trigger.at_ms, exact=False, trigger=trigger, cause=trigger.cause, signs=[trigger.sign] if trigger.sign else [])
+
+
+def _unproven(rebalance: Rebalance, now_ms: int) -> bool:
+    """Whether a line may yet come that says that the assignment was not stored."""
+    return rebalance.outcome == COMPLETED and not rebalance.proven and now_ms <= rebalance.ended_ms + STORED_WITHIN_MS
+
+
 def _supersede(g: Emitter, running: Rebalance, at_ms: int) -> None:
     """A new rebalance begins before the assignment came. `at_ms`: when, -1 while that is not settled."""
     running.outcome = SUPERSEDED
     running.ended_ms = at_ms
-    running.count_after = len(g.view.members) if running.listed else g.view.member_count
     g.view.state = State.COMPLETING_REBALANCE
     g.view.closing.append(running)
     g.view.open = None
@@ -218,16 +247,20 @@ def close_due(g: Emitter, now_ms: int, *, flush: bool = False) -> None:
             follower = view.closing[1] if len(view.closing) > 1 else None
             if follower is None or not (flush or follower.ended_ms + g.settings.settle_ms < now_ms):
                 return
+            if not flush and not follower.exact and causes.specification_is_behind(g, follower.ended_ms, now_ms):
+                return
+            causes.settle_start(g, follower)
             rebalance.ended_ms = max(rebalance_rows.started_ms(follower), rebalance.joined_ms)
         elif not flush and rebalance.ended_ms + g.settings.settle_ms >= now_ms:
             return
-        if not flush and _members_still_start(g, rebalance, now_ms):
+        if not flush and (_unproven(rebalance, now_ms) or _members_still_start(g, rebalance, now_ms)):
             return
         if not flush and not rebalance.exact and causes.specification_is_behind(g, rebalance.ended_ms, now_ms):
             return
         if departures.blocks(g, {trigger.member_id for trigger in rebalance.triggers}):
             return
         view.closing.pop(0)
+        membership.give_up_lost(g, rebalance.ended_ms)
         rebalance_rows.write(g, rebalance)
 
 
@@ -242,5 +275,9 @@ def _members_still_start(g: Emitter, rebalance: Rebalance, now_ms: int) -> bool:
 
 def next_ms(g: Emitter) -> int | None:
     """When `close_due` has work next, as far as known."""
-    ends = [r.ended_ms for r in g.view.closing if r.ended_ms >= 0]
-    return min(ends) + g.settings.settle_ms + 1 if ends else None
+    ends = [
+        r.ended_ms + max(g.settings.settle_ms, STORED_WITHIN_MS if _unproven(r, r.ended_ms) else 0)
+        for r in g.view.closing
+        if r.ended_ms >= 0
+    ]
+    return min(ends) + 1 if ends else None

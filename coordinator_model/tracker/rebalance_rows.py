@@ -44,6 +44,7 @@ def write(g: Emitter, rebalance: Rebalance) -> None:
     joined_ms = or_none(rebalance.joined_ms)
     if open_start and rebalance.generation < 0:
         joined_ms = None  # a poll shows the end of both phases at once
+    g.view.untold -= rebalance.missing
     g.view.unowned = cost.carry(g.view.unowned, rebalance)
     price = cost.of(rebalance)
     bursts.add(g, rebalance, culprit, culprit.sign or (rebalance.evidence[0] if rebalance.evidence else None), price)
@@ -78,6 +79,8 @@ def write(g: Emitter, rebalance: Rebalance) -> None:
         assignment_ms=_assignment_ms(rebalance),
         first_fetch_ms=first_fetch_ms,
         first_fetch_member_id=first_fetch_member_id,
+        joined_unnamed=rebalance.unnamed,
+        left_unnamed=rebalance.missing,
     )
 
 
@@ -90,7 +93,7 @@ def write_transitions(g: Emitter, rebalance: Rebalance, *, final: bool = False) 
     steps = [(started_ms(rebalance), rebalance.from_state, preparing, rebalance.old_generation, culprit.cause)]
     if rebalance.joined_ms >= 0:
         steps.append((rebalance.joined_ms, preparing, completing, generation, JOIN_PHASE_ENDED))
-    if rebalance.outcome == COMPLETED:
+    if rebalance.outcome == COMPLETED and (rebalance.proven or final):
         steps.append((rebalance.ended_ms, completing, State.STABLE, generation, ASSIGNMENT_RECEIVED))
     elif rebalance.outcome == EMPTIED:
         steps.append((rebalance.ended_ms, preparing, State.EMPTY, generation, ALL_MEMBERS_GONE))

@@ -16,8 +16,13 @@ from coordinator_model.events import Event, MemberEntry
 from coordinator_model.states import State
 from coordinator_model.tracker import endings, membership, phases, rebalance_rows
 from coordinator_model.tracker.join_requests import join_group
+from coordinator_model.view import reasons
 from coordinator_model.view.emit import Emitter
 from coordinator_model.view.rows import ref
+from coordinator_model.view.view import RebalanceTrigger
+
+APPEND_TIMEOUT_MS: Final = 4_500
+"""A write that takes longer has timed out (offsets.commit.timeout.ms, 5 s by default)."""
 
 NOT_IN_CHARGE: Final = frozenset(
     {Error.COORDINATOR_LOAD_IN_PROGRESS, Error.COORDINATOR_NOT_AVAILABLE, Error.NOT_COORDINATOR, Error.GROUP_AUTHORIZATION_FAILED}
@@ -30,7 +35,7 @@ def heartbeat(g: Emitter, event: Event) -> None:
     view = g.view
     if event.error_code in (Error.NONE, Error.REBALANCE_IN_PROGRESS):
         _follow_generation(g, event)
-        member = membership.add(g, event.member_id, event.received_ms, event)
+        member = membership.add(g, event.member_id, event.received_ms, event, came=False)
         margins.check_heartbeat(g, member, event)
         membership.renew(member, event)
         membership.note_answer(member, event)
@@ -78,6 +83,9 @@ def sync_group(g: Emitter, event: Event) -> None:
     for rebalance in view.unfinished():
         if rebalance.generation == event.generation and rebalance.leader_id == event.member_id and rebalance.leader_ready_ms < 0:
             rebalance.leader_ready_ms = event.received_ms
+    if not_stored(g, event):
+        phases.not_stored(g, RebalanceTrigger(event.at_ms, reasons.ASSIGNMENT_NOT_STORED, sign=ref(event)), event.generation)
+        return
     if event.error_code == Error.REBALANCE_IN_PROGRESS:
         _sign_of_rebalance(g, event, event.at_ms)
         return
@@ -91,12 +99,21 @@ def sync_group(g: Emitter, event: Event) -> None:
     running = view.open
     if running is not None and running.joined_ms >= 0:
         phases.ended(g, event.received_ms if by_leader or event.member_id == view.leader_id else event.at_ms, signs=[ref(event)])
-    member = membership.add(g, event.member_id, event.received_ms, event)
+    member = membership.add(g, event.member_id, event.received_ms, event, came=False)
     member.renewed_ms = max(member.renewed_ms, event.at_ms)
+    member.alive_ms, member.overdue_ms = max(member.alive_ms, event.received_ms), -1
     member.sessions_seen = True
     member.last_sign = ref(event)
+    _take_assignments(g, event, by_leader=by_leader)
+
+
+def _take_assignments(g: Emitter, event: Event, *, by_leader: bool) -> None:
+    """Takes the assignments from an accepted SyncGroup: all of them from the leader's request, its own from the answer to any member."""
+    view = g.view
     completed = next((r for r in view.closing if r.generation == event.generation and r.outcome == rebalance_rows.COMPLETED), None)
     if completed is not None:
+        completed.proven = True
+        rebalance_rows.write_transitions(g, completed)
         again = event.member_id in completed.synced
         completed.synced.setdefault(event.member_id, event.at_ms)
         if by_leader and not completed.exact and not again:
@@ -110,6 +127,19 @@ def sync_group(g: Emitter, event: Event) -> None:
     whole = by_leader or (completed is not None and event.member_id == completed.leader_id and len(view.members) == 1)
     if completed is not None and whole and all(a.partitions is not None for a in event.assignments):
         completed.assigned = {a.member_id: a.partitions or () for a in event.assignments}
+
+
+def not_stored(g: Emitter, event: Event) -> bool:
+    """Whether an answer to the leader's SyncGroup says that the assignment could not be written to __consumer_offsets.
+
+    Scala answers REBALANCE_IN_PROGRESS where the write timed out, as it does where another rebalance came first: only the time shows.
+    """
+    if event.kind != kinds.SYNC_GROUP or event.generation != g.view.generation or event.broker != g.view.broker:
+        return False
+    if not event.assignments and event.member_id != g.view.leader_id:
+        return False
+    timed_out = event.error_code == Error.REBALANCE_IN_PROGRESS and event.at_ms - event.received_ms >= APPEND_TIMEOUT_MS
+    return timed_out or event.error_code in (Error.UNKNOWN_SERVER_ERROR, Error.COORDINATOR_NOT_AVAILABLE)
 
 
 def leave_group(g: Emitter, event: Event) -> None:
@@ -167,7 +197,7 @@ def _follow_generation(g: Emitter, event: Event) -> None:
         if view.open is not None:
             phases.abandon(g, event.received_ms, [ref(event)])
         view.complete = False
-        view.generation = event.generation
+        view.make_generation(event.received_ms, event.generation)
         view.state = State.STABLE
 
 

@@ -182,6 +182,8 @@ def _settle(g: Emitter, state: State) -> None:
     view = g.view
     view.state, view.complete = state, True
     view.members.clear()
+    view.unnamed.clear()
+    view.untold = 0
     view.member_count = 0
     view.generation = -1
 

@@ -17,6 +17,7 @@ from coordinator_model.events import Event
 from coordinator_model.specification.config import MAX_INT
 from coordinator_model.specification.timers import NEVER
 from coordinator_model.states import State
+from coordinator_model.view import reasons
 from coordinator_model.view.rows import Ref
 
 if TYPE_CHECKING:
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
 else:
     ClassicGroup = bytes  # for msgspec: the stored form of a group, which tracker/codec.py decodes
 
+MADE_KEPT: Final = 8
 _UUID_SUFFIX: Final = re.compile(r"-[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}$")
 
 
@@ -64,6 +66,8 @@ class ObservedMember(Struct, array_like=True):
     rejoins_ms: int = -1  # when the client's log said that it would rejoin
     rejoins_because: str = ""  # the cause that the client's log gave for that
     busy_ms: int = -1  # when a request of it was answered that took long: meanwhile the broker reads no other of its connection
+    alive_ms: int = -1  # arrival of its last accepted request of any kind
+    overdue_ms: int = -1  # when its session ran out, unless its JoinGroup was parked by then, which only the answer shows
 
     def client_name(self) -> str:
         """The client.id from a request, else the one inside the member id."""
@@ -78,6 +82,10 @@ class ObservedMember(Struct, array_like=True):
         if self.renewed_ms < 0 or self.session_timeout_ms < 0 or not self.sessions_seen:
             return -1
         return self.renewed_ms + self.session_timeout_ms
+
+    def expiry_ms(self) -> int:
+        """When the session ran out or will, also where that was not believed at first; -1 if unknown."""
+        return max(self.deadline_ms(), self.overdue_ms)
 
 
 class EndedMembership(Struct, array_like=True):
@@ -97,10 +105,16 @@ class EndedMembership(Struct, array_like=True):
     sign: Ref | None = None  # the line that ended it
     seen_ms: int = -1  # last accepted heartbeat or commit
     session_timeout_ms: int = -1
+    alive_ms: int = -1  # arrival of the last accepted request
 
     def client(self) -> tuple[str, str, str]:
         """Member id, client.id and host."""
         return self.member_id, self.client_id, self.client_host
+
+    def stopped_ms(self) -> int:
+        """When it stopped working on its partitions: with its last sign of life if it fell silent, else when it departed."""
+        silent = self.kind in (reasons.SESSION_TIMEOUT, reasons.JOIN_TIMEOUT) and self.alive_ms >= 0
+        return self.alive_ms if silent else self.at_ms
 
 
 class RebalanceTrigger(Struct, array_like=True):
@@ -158,6 +172,10 @@ class Rebalance(Struct, array_like=True):
     fetched: dict[str, int] = {}  # member id: arrival of its first OffsetFetch after that
     bounded: bool = False  # only the end was seen: the start is the latest possible one
     stored: bool = False  # the assignment is known only from a stored record or a poll
+    unnamed: int = 0  # members that joined, by the coordinator's count, and that no line has named
+    missing: int = 0  # members that the join phase lost, by the coordinator's count, and that no line has named yet
+    proven: bool = False  # a later line shows that the assignment was stored: brokers log that it came before they store it
+    vacant: list[str] = []  # partitions that the rebalance before left without an owner at work
 
 
 class FoundCoordinator(Struct, array_like=True):
@@ -206,6 +224,15 @@ class UndecidedDeparture(Struct, array_like=True):
     finding: dict[str, Any]  # the row of findings, if the poll loop stalled
 
 
+class LostMember(Struct, array_like=True):
+    """A member that is gone. How it went is not known yet: a later line may say so."""
+
+    member: ObservedMember
+    at_ms: int
+    kind: str  # how its membership ends if no line says so
+    signs: list[Ref]
+
+
 class PollStall(Struct, array_like=True):
     """A poll loop that stalled, as the client said: its return shows for how long."""
 
@@ -238,6 +265,7 @@ class PendingFinding(Struct, array_like=True):
     seen_ms: int  # when the member was last heard
     member_id: str
     row: dict[str, Any]
+    given_up: bool = False  # its client lives and has asked for another id: only a broker in trouble is worth a finding
 
 
 class Generation(Struct, array_like=True):
@@ -314,6 +342,11 @@ class View(Struct, array_like=True):
     client_names: dict[str, str] = {}  # origin and client name in client logs: member id
     fetches: bool = False  # the log shows OFFSET_FETCH of its members
     poll_stalls: list[PollStall] = []
+    lost: list[LostMember] = []
+    gone: list[str] = []  # members that departed since the last join phase: they belong to the next rebalance
+    made: list[tuple[int, int]] = []  # the latest generations: when their join phase ended, or the group was empty, and their number
+    untold: int = 0  # members that no line has named, less those of `members` that departed without a line that names them
+    unnamed: dict[str, int] = {}  # group.instance.id of a static member whose new id no line has named yet: since when
 
     def identity(self, member_id: str) -> tuple[str, str, str]:
         """Instance id, client id and host of a member, or of one that departed lately; empty where unknown."""
@@ -327,18 +360,28 @@ class View(Struct, array_like=True):
         """The id of the member with this group.instance.id; empty if there is none."""
         return next((m.member_id for m in self.members.values() if instance_id and m.instance_id == instance_id), "")
 
+    def present_or_lost(self, member_id: str) -> ObservedMember | None:
+        """A member of the group, or one that is gone while it is not known how."""
+        return self.members.get(member_id) or next((lost.member for lost in self.lost if lost.member.member_id == member_id), None)
+
+    def size(self) -> int:
+        """How many members there are, as far as they are known."""
+        return len(self.members) + len(self.unnamed) + self.untold - sum(rebalance.missing for rebalance in self.unfinished())
+
     def unfinished(self) -> list[Rebalance]:
         """The rebalances that are not written yet, oldest first."""
         return [*self.closing, self.open] if self.open is not None else self.closing
 
+    def make_generation(self, at_ms: int, generation: int) -> None:
+        """Takes a new generation of the group."""
+        self.generation = generation
+        self.made = [*((at, number) for at, number in self.made if at <= at_ms and number < generation), (at_ms, generation)][-MADE_KEPT:]
+
     def generation_at(self, at_ms: int) -> int:
-        """The group's generation at a time that lies no further back than the rebalances that are not written yet."""
-        generation = self.generation
-        for rebalance in reversed(self.unfinished()):
-            counted_from_ms = rebalance.joined_ms if rebalance.joined_ms >= 0 else rebalance.ended_ms
-            if 0 <= rebalance.generation <= generation and at_ms < counted_from_ms:
-                generation = rebalance.old_generation
-        return generation
+        """The group's generation at a time, as far back as the latest are known."""
+        if not self.made or self.generation < self.made[-1][1]:
+            return self.generation
+        return next((number for at, number in reversed(self.made) if at <= at_ms), self.made[0][1] - 1)
 
     def ended_membership(self, member_id: str) -> EndedMembership | None:
         """The latest ended membership with this id."""

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 
 import click
 
-from jobs.cli import ask, broker, capture, demo, evidence, health, maintain, replay, report, run, ship, trace
+from jobs.cli import ask, broker, capture, check, demo, evidence, health, maintain, replay, report, run, ship, trace
 from jobs.cli.terminal import FAILED, UNUSABLE, warn
 from jobs.common.errors import QueryFailedError, UserError
 from jobs.common.options import CONTEXT
@@ -47,6 +47,7 @@ for _command in (
     report.report,
     ask.ask,
     evidence.evidence,
+    check.check,
     health.health,
     maintain.maintain,
     replay.replay,

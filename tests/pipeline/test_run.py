@@ -50,11 +50,12 @@ def run(spark, logs, lakehouse, *, once=True, show=lambda _: None, **settings):
     return pipeline.run(logs, lakehouse, settings=Settings(timezone=ZONE, shards=SHARDS, **settings), once=once, spark=spark, show=show)
 
 
-def tables(lakehouse, names=tuple(TRACK_TABLES)):
-    """Rows of the tables without their batch, as sorted texts: doubled rows stay doubled."""
+def tables(lakehouse, names=tuple(TRACK_TABLES), *, without=()):
+    """Rows of the tables without their batch and some columns, as sorted texts: doubled rows stay doubled."""
     found = {}
     for name in names:
-        rows = [{**row, "batch_id": None} for row in table_rows(lakehouse / name)]
+        left_out = {"batch_id", *without}
+        rows = [{column: value for column, value in row.items() if column not in left_out} for row in table_rows(lakehouse / name)]
         found[name] = sorted(map(repr, rows))
     return found
 
@@ -129,7 +130,8 @@ def test_a_lakehouse_of_an_earlier_version_is_continued(spark, reference, logs, 
     half = tables(lakehouse)
     outcome = run(spark, logs, lakehouse)
     assert outcome.before["lines_read"] == 1_474
-    assert (outcome.after, tables(lakehouse)) == (reference[1].after, tables(reference[0]))
+    new = ("joined_unnamed", "left_unnamed")  # rows that the earlier version wrote have no values there
+    assert (outcome.after, tables(lakehouse, without=new)) == (reference[1].after, tables(reference[0], without=new))
     for name, rows in tables(lakehouse).items():
         assert len(rows) > len(half[name]) > 0
 

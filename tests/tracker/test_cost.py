@@ -153,7 +153,7 @@ def told(history: list[Round], *, cooperative: bool) -> tuple[list[dict[str, Any
             heir = given.get(p)
             if p in owned.get(owner, ()) and heir in {owner, None}:
                 continue  # worked on all the time; if taken away, the next round pays
-            stopped = now + r.joins[owner] if owner != r.leaver else now
+            stopped = now if p in unowned or owner == r.leaver else now + r.joins[owner]  # nobody works on what has no owner
             begun = min(ended + r.told[heir], ended) if heir is not None else ended
             spent += max(begun - stopped, 0)
         costs.append(spent)

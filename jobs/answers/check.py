@@ -1,0 +1,117 @@
+"""Checks the tables of a lakehouse against the laws that they keep (jobs/laws), and its evidence against the logs."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from datetime import datetime
+from pathlib import Path
+from typing import Any, Final
+
+from jobs.answers.as_json import as_json
+from jobs.answers.duckdb_views import QuestionReader
+from jobs.answers.evidence import find_lines, line_times
+from jobs.common.errors import EvidenceError, MissingTableError
+from jobs.common.times import epoch_ms
+from jobs.laws.group_rows import TABLES, Breach, Row
+from jobs.laws.laws import LAWS, breaches
+from jobs.logs.files import LogFile, discover
+from schemas.names import FINDINGS, REBALANCES
+
+EVIDENCE_NAMES_ITS_ROW: Final = "EVIDENCE_NAMES_ITS_ROW"
+
+_NAMELESS: Final = frozenset({"COORDINATOR_ELECTED", "GROUPS_CLEANED"})
+"""Kinds of lines about all groups of a partition: they name the partition only."""
+
+_IDS: Final = ("group_id", "member_id", "instance_id", "client_id", "leader_id", "slowest_member_id")
+_LISTS: Final = ("joined", "left")
+_PLACES: Final = "SELECT e.origin, e.position FROM group_events AS e WHERE e.kind IN ('COORDINATOR_ELECTED', 'GROUPS_CLEANED')"
+
+
+@dataclass(frozen=True)
+class Checked:
+    """What was checked, and what is wrong."""
+
+    rows: dict[str, int]  # by table
+    laws: int
+    breaches: list[Breach]
+    lines: int = 0  # that the evidence names
+    lines_gone: int = 0  # whose file is gone, or holds another line at that place
+
+
+def check(folder: Path, inputs: Sequence[Path]) -> Checked:
+    """Checks a lakehouse. `inputs`: where its logs are; without any, the lines are not opened. LakehouseError: there is no lakehouse."""
+    reader = QuestionReader(folder)
+    tables = {name: _rows(reader, name) for name in TABLES}
+    wrong = breaches(tables)
+    rows = {name: len(tables[name]) for name in TABLES}
+    files = _files(inputs)
+    if not files:
+        return Checked(rows, len(LAWS), wrong)
+    refs = {(ref["origin"], int(ref["position"])) for name in TABLES for row in tables[name] for ref in json.loads(row["evidence"])}
+    texts = _texts(reader, refs, files)
+    nameless = {(origin, int(position)) for origin, position in reader.ask(_PLACES, {}).rows}
+    for name in (REBALANCES, FINDINGS):
+        for row in tables[name]:
+            wrong += _strangers(name, row, texts, nameless)
+    return Checked(rows, len(LAWS) + 1, wrong, len(refs), len(refs - texts.keys()))
+
+
+def _rows(reader: QuestionReader, table: str) -> list[dict[str, Any]]:
+    try:
+        rows = reader.ask(f"SELECT * FROM {table}_with_id", {}).by_name()  # noqa: S608 - a name from schemas
+    except MissingTableError:
+        return []
+    return [{name: epoch_ms(value) if isinstance(value, datetime) else value for name, value in row.items()} for row in rows]
+
+
+def _files(inputs: Sequence[Path]) -> list[LogFile]:
+    try:
+        return [file for folder in inputs for file in discover(folder)]
+    except OSError as error:
+        raise EvidenceError(f"cannot read {error.filename}: {error.strerror}") from None
+
+
+def _texts(reader: QuestionReader, refs: Iterable[tuple[str, int]], files: Sequence[LogFile]) -> dict[tuple[str, int], bytes]:
+    """The lines that are still there."""
+    by_origin: dict[str, set[int]] = {}
+    for origin, position in refs:
+        by_origin.setdefault(origin, set()).add(position)
+    texts: dict[tuple[str, int], bytes] = {}
+    for origin in sorted(by_origin):
+        times = line_times(reader, [origin])
+        wanted = {position: times.get((origin, position)) for position in sorted(by_origin[origin])}
+        texts |= {(origin, number): text for number, (_, text) in find_lines(origin, wanted, files).items()}
+    return texts
+
+
+def _strangers(table: str, row: Row, texts: Mapping[tuple[str, int], bytes], nameless: set[tuple[str, int]]) -> list[Breach]:
+    """The lines of a row's evidence that name nothing the row is about."""
+    names = [str(row[name]) for name in _IDS if row.get(name)]
+    names += [member_id for name in _LISTS for member_id in row.get(name) or ()]
+    spelt = {form for name in names for form in (name.encode(), json.dumps(name)[1:-1].encode())}
+    at_ms = row["at"] if table == FINDINGS else row["started_at"]
+    wrong = []
+    for ref in json.loads(row["evidence"]):
+        place = (ref["origin"], int(ref["position"]))
+        text = texts.get(place)
+        if text is not None and place not in nameless and not any(form in text for form in spelt):
+            words = f"{ref['origin']}:{ref['position']} names neither the group nor a client of the row"
+            wrong.append(Breach(EVIDENCE_NAMES_ITS_ROW, row["cluster"], row["group_id"], at_ms, words, row["id"]))
+    return wrong
+
+
+def to_json(checked: Checked) -> str:
+    """For programs."""
+    return as_json(
+        {
+            "rows": checked.rows,
+            "laws": checked.laws,
+            "lines": checked.lines,
+            "lines_gone": checked.lines_gone,
+            "broken": dict(sorted(Counter(breach.law for breach in checked.breaches).items())),
+            "breaches": [asdict(breach) for breach in checked.breaches],
+        }
+    )

@@ -1,0 +1,69 @@
+"""`rebalance check`: tests whether the tables of a lakehouse keep their laws."""
+
+from __future__ import annotations
+
+from collections import Counter
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from jobs.cli.terminal import FAILED, warn
+from jobs.common import options
+from jobs.common.text import printable
+from jobs.common.times import instant
+
+if TYPE_CHECKING:
+    from jobs.answers.check import Checked
+
+_EXAMPLES = 5  # of one law, unless all are asked for
+
+
+@click.command(
+    epilog="""\b
+Examples:
+  rebalance check --lakehouse lake/
+  rebalance check --lakehouse lake/ --input logs/
+  rebalance check --lakehouse lake/ --format json | jq '.broken'
+
+Exit codes: 0 every law holds, 1 a law is broken, 2 there is no lakehouse.
+""",
+)
+@options.lakehouse()
+@click.option(
+    "--input", "source", type=options.PATH, metavar="PATH", help="The logs that `rebalance run` read. [default: where it read them]"
+)
+@click.option("--all", "everything", is_flag=True, help=f"List every row that breaks a law, not {_EXAMPLES} for each.")
+@options.output_format("text", "json")
+def check(*, lakehouse: Path, source: Path | None, everything: bool, form: str) -> int:
+    """Check the tables: members add up, phases and states follow each other, evidence fits.
+
+    A broken law is an error of this program or a hole in the logs. Each row is listed with its id for `rebalance evidence`.
+    """
+    from jobs.answers.check import check as checked
+    from jobs.answers.check import to_json
+    from jobs.lakehouse.folder import known_inputs
+
+    result = checked(lakehouse, [source] if source else known_inputs(lakehouse))
+    if form == "json":
+        click.echo(to_json(result))
+    else:
+        _render(result, None if everything else _EXAMPLES)
+    if result.lines_gone:
+        warn(f"{result.lines_gone} of {result.lines} lines were not found; give --input DIR with the logs that were read")
+    return FAILED if result.breaches else 0
+
+
+def _render(result: Checked, limit: int | None) -> None:
+    broken = Counter(breach.law for breach in result.breaches)
+    for law in sorted(broken):
+        click.echo(f"{law}: {broken[law]:,} rows")
+        for breach in [one for one in result.breaches if one.law == law][:limit]:
+            place = f"{printable(breach.cluster, 30)}/{printable(breach.group_id, 60)}"
+            click.echo(f"  {breach.row_id}  {place}  {instant(breach.at_ms)} UTC  {printable(breach.text, 400)}")
+        if limit is not None and broken[law] > limit:
+            click.echo(f"  ... and {broken[law] - limit:,} more (--all)")
+    rows = ", ".join(f"{count:,} {table}" for table, count in result.rows.items())
+    lines = f", and {result.lines - result.lines_gone:,} lines of evidence" if result.lines else ""
+    verdict = f"{len(broken)} of {result.laws} laws broken" if broken else f"OK: {result.laws} laws hold"
+    click.echo(f"{verdict} ({rows}{lines})")

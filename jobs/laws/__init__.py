@@ -1,0 +1,1 @@
+"""Laws that the tables of every lakehouse keep: `rebalance check`. They hold whatever the logs were."""

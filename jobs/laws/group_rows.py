@@ -1,0 +1,82 @@
+"""The rows of one group, as the laws read them, and what a law says about rows that break it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from schemas.names import FINDINGS, GROUP_TRANSITIONS, MEMBER_SESSIONS, REBALANCES
+
+Row = Mapping[str, Any]
+"""A row by column name; times are epoch ms."""
+
+TABLES: Final = (REBALANCES, GROUP_TRANSITIONS, MEMBER_SESSIONS, FINDINGS)
+
+_TRANSITION_STEPS: Final = {"CompletingRebalance": 0, "Dead": 2, "PreparingRebalance": 4}
+"""The order of transitions with the same time and generation, as in sql/views/group_transitions_with_id.sql."""
+
+
+@dataclass(frozen=True)
+class Breach:
+    """A row that breaks a law. `row_id`: its id, for `rebalance evidence`; empty where rows come without ids."""
+
+    law: str
+    cluster: str
+    group_id: str
+    at_ms: int
+    text: str
+    row_id: str = ""
+
+
+@dataclass
+class GroupRows:
+    """All rows of one group, each table in the order of time."""
+
+    cluster: str
+    group_id: str
+    rebalances: list[Row] = field(default_factory=list)
+    transitions: list[Row] = field(default_factory=list)
+    sessions: list[Row] = field(default_factory=list)
+    findings: list[Row] = field(default_factory=list)
+
+    def breach(self, law: str, row: Row, at_ms: int, text: str) -> Breach:
+        """A breach by one of the group's rows."""
+        return Breach(law, self.cluster, self.group_id, at_ms, text, row.get("id") or "")
+
+
+def by_group(tables: Mapping[str, Iterable[Row]]) -> list[GroupRows]:
+    """The rows of the four tables by group, in the order of cluster and group."""
+    groups: dict[tuple[str, str], GroupRows] = {}
+    for name in TABLES:
+        for row in tables.get(name, ()):
+            key = (row.get("cluster") or "", row["group_id"])
+            group = groups.setdefault(key, GroupRows(*key))
+            _LISTS[name](group).append(row)
+    for group in groups.values():
+        group.rebalances.sort(key=lambda row: (row["started_at"], row["ended_at"], _number(row["generation"])))
+        group.transitions.sort(key=lambda row: (row["at"], _number(row["generation"]), _step(row)))
+        group.sessions.sort(key=lambda row: (row["ended_at"], row["member_id"]))
+        group.findings.sort(key=lambda row: (row["at"], row["code"], row["message"]))
+    return [groups[key] for key in sorted(groups)]
+
+
+_LISTS: Final = {
+    REBALANCES: lambda group: group.rebalances,
+    GROUP_TRANSITIONS: lambda group: group.transitions,
+    MEMBER_SESSIONS: lambda group: group.sessions,
+    FINDINGS: lambda group: group.findings,
+}
+
+
+def members(ids: Sequence[str]) -> str:
+    """Member ids in a sentence."""
+    return ", ".join(ids[:3]) + (f" and {len(ids) - 3} more" if len(ids) > 3 else "")
+
+
+def _number(value: int | None) -> int:
+    return -1 if value is None else value
+
+
+def _step(row: Row) -> int:
+    return 3 if row["from_state"] == "Dead" and row["to_state"] != "Dead" else _TRANSITION_STEPS.get(row["to_state"], 1)

@@ -1,0 +1,18 @@
+"""All laws, and what breaks them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import Final
+
+from jobs.laws import finding_laws, membership_laws, rebalance_laws
+from jobs.laws.group_rows import Breach, GroupRows, Row, by_group
+
+Law = Callable[[GroupRows], Iterator[Breach]]
+
+LAWS: Final[tuple[Law, ...]] = (*rebalance_laws.LAWS, *membership_laws.LAWS, *finding_laws.LAWS)
+
+
+def breaches(tables: Mapping[str, Iterable[Row]]) -> list[Breach]:
+    """What breaks a law in rows of the four tables (names: schemas/names.py), group by group."""
+    return [breach for group in by_group(tables) for law in LAWS for breach in law(group)]

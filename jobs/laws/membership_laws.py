@@ -1,0 +1,57 @@
+"""Laws of the rows of `member_sessions`, beside `rebalances`: every membership begins and ends once."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from typing import Final
+
+from jobs.laws.group_rows import Breach, GroupRows
+
+ONE_MEMBERSHIP: Final = "ONE_MEMBERSHIP"
+DEPARTURE_HAS_SESSION: Final = "DEPARTURE_HAS_SESSION"
+SESSION_HAS_DEPARTURE: Final = "SESSION_HAS_DEPARTURE"
+
+_WITHOUT_REBALANCE: Final = frozenset({"REPLACED", "GROUP_GONE", "UNKNOWN"})
+"""Ends after which the group need not rebalance: another id took the place, or the group ended too."""
+
+
+def one_membership(group: GroupRows) -> Iterator[Breach]:
+    """A member has one row, and ends no sooner than it began."""
+    rows = Counter(row["member_id"] for row in group.sessions)
+    for row in group.sessions:
+        member_id, joined, ended = row["member_id"], row["joined_at"], row["ended_at"]
+        if rows[member_id] > 1:
+            yield group.breach(ONE_MEMBERSHIP, row, ended, f"{member_id} has {rows[member_id]} rows in member_sessions")
+            rows[member_id] = 0
+        if joined is not None and joined > ended:
+            yield group.breach(ONE_MEMBERSHIP, row, ended, f"{member_id} ended {joined - ended} ms before it began")
+
+
+def departure_has_session(group: GroupRows) -> Iterator[Breach]:
+    """A member that left in a rebalance has a row that says how, and ended before the rebalance did."""
+    sessions = {row["member_id"]: row for row in group.sessions}
+    for row in group.rebalances:
+        for member_id in row["left"]:
+            session = sessions.get(member_id)
+            if session is None:
+                yield group.breach(DEPARTURE_HAS_SESSION, row, row["started_at"], f"{member_id} left, but member_sessions has no such row")
+            elif session["ended_at"] > row["ended_at"]:
+                text = f"{member_id} left, but its membership ended {session['ended_at'] - row['ended_at']} ms after the rebalance"
+                yield group.breach(DEPARTURE_HAS_SESSION, row, row["started_at"], text)
+
+
+def session_has_departure(group: GroupRows) -> Iterator[Breach]:
+    """A member that left or was removed did so in a rebalance, if there is one that could have it."""
+    left = {member_id for row in group.rebalances for member_id in row["left"]}
+    joined = {member_id for row in group.rebalances for member_id in row["joined"]}
+    for row in group.sessions:
+        if row["end_kind"] in _WITHOUT_REBALANCE or row["member_id"] in left:
+            continue
+        around = [r for r in group.rebalances if r["started_at"] <= row["ended_at"] <= r["ended_at"] and r["outcome"] != "ABANDONED"]
+        if around and row["member_id"] in joined:
+            text = f"{row['member_id']} joined, and ended with {row['end_kind']}, but left in no rebalance"
+            yield group.breach(SESSION_HAS_DEPARTURE, row, row["ended_at"], text)
+
+
+LAWS: Final = (one_membership, departure_has_session, session_has_departure)

@@ -1,0 +1,119 @@
+"""Laws of the rows of `rebalances` and `group_transitions`: counts, times and states follow from each other."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator
+from typing import Final
+
+from jobs.laws.group_rows import Breach, GroupRows, Row, members
+
+COUNTS_ADD_UP: Final = "COUNTS_ADD_UP"
+COUNTS_CARRY_OVER: Final = "COUNTS_CARRY_OVER"
+DURATIONS: Final = "DURATIONS"
+NO_OVERLAP: Final = "NO_OVERLAP"
+COST_IN_BOUNDS: Final = "COST_IN_BOUNDS"
+TRANSITIONS_CHAIN: Final = "TRANSITIONS_CHAIN"
+ONE_DEPARTURE: Final = "ONE_DEPARTURE"
+
+
+def counts_add_up(group: GroupRows) -> Iterator[Breach]:
+    """members_before + joined - left = members_after, with those whom no line names."""
+    for row in group.rebalances:
+        before, after = row["members_before"], row["members_after"]
+        if before is None or after is None:
+            continue
+        joined, left = len(row["joined"]) + (row.get("joined_unnamed") or 0), len(row["left"]) + (row.get("left_unnamed") or 0)
+        if before + joined - left != after:
+            text = f"{before} members before, {joined} joined, {left} left, but {after} after"
+            yield group.breach(COUNTS_ADD_UP, row, row["started_at"], text)
+
+
+def counts_carry_over(group: GroupRows) -> Iterator[Breach]:
+    """The members after a rebalance are those before the next one, unless another broker took the group over or it was removed."""
+    ends = [row["at"] for row in group.transitions if row["to_state"] == "Dead"]
+    for one, other in itertools.pairwise(group.rebalances):
+        after, before = one["members_after"], other["members_before"]
+        if after is None or before is None or after == before:
+            continue
+        if not any(one["started_at"] <= end <= other["started_at"] for end in ends):
+            yield group.breach(COUNTS_CARRY_OVER, other, other["started_at"], f"{before} members before, but {after} after the last one")
+
+
+def durations(group: GroupRows) -> Iterator[Breach]:
+    """Phases follow each other, none is negative, and they sum to the total."""
+    for row in group.rebalances:
+        started, joined, ended = row["started_at"], row["joined_at"], row["ended_at"]
+        wrong = []
+        if not started <= (started if joined is None else joined) <= ended:
+            wrong.append("its times are out of order")
+        expected = {
+            "join_ms": None if joined is None else joined - started,
+            "sync_ms": None if joined is None else ended - joined,
+            "total_ms": ended - started,
+        }
+        wrong += [
+            f"{name} is {row[name]}, its times say {value}"
+            for name, value in expected.items()
+            if row[name] is not None and row[name] != value
+        ]
+        wrong += [
+            f"{name} is negative ({row[name]})"
+            for name in ("join_ms", "sync_ms", "total_ms", "assignment_ms", "first_fetch_ms", "unavailable_partition_ms")
+            if (row[name] or 0) < 0
+        ]
+        for text in wrong:
+            yield group.breach(DURATIONS, row, started, text)
+
+
+def no_overlap(group: GroupRows) -> Iterator[Breach]:
+    """A group is in one rebalance at a time."""
+    for one, other in itertools.pairwise(group.rebalances):
+        if other["started_at"] < one["ended_at"]:
+            text = f"it began {one['ended_at'] - other['started_at']} ms before the one before ended"
+            yield group.breach(NO_OVERLAP, other, other["started_at"], text)
+
+
+def cost_in_bounds(group: GroupRows) -> Iterator[Breach]:
+    """No partition is without an owner for longer than the rebalance lasts, and no more partitions move than there are."""
+    most = 0
+    for row in group.rebalances:
+        most = max(most, row["partitions"] or 0)
+        cost, moved = row["unavailable_partition_ms"], row["partitions_moved"]
+        if cost is not None and cost > most * row["total_ms"]:
+            text = f"{cost} partition-ms, but {most} partitions in {row['total_ms']} ms are at most {most * row['total_ms']}"
+            yield group.breach(COST_IN_BOUNDS, row, row["started_at"], text)
+        if moved is not None and moved > (row["partitions"] or 0):
+            yield group.breach(COST_IN_BOUNDS, row, row["started_at"], f"{moved} partitions moved, of {row['partitions']}")
+
+
+def transitions_chain(group: GroupRows) -> Iterator[Breach]:
+    """Each change of state begins in the state in which the one before ended."""
+    for one, other in itertools.pairwise(group.transitions):
+        if one["to_state"] != other["from_state"]:
+            text = f"{other['from_state']} > {other['to_state']}, but the state was {one['to_state']}"
+            yield group.breach(TRANSITIONS_CHAIN, other, other["at"], text)
+
+
+def one_departure(group: GroupRows) -> Iterator[Breach]:
+    """A member comes in one rebalance at most and goes in one at most, and it does not go before it came."""
+    came: dict[str, Row] = {}
+    gone: dict[str, Row] = {}
+    for row in group.rebalances:
+        again = [m for m in row["joined"] if m in came]
+        twice = [m for m in row["left"] if m in gone]
+        both = [m for m in row["joined"] if m in row["left"]]
+        late = [m for m in row["joined"] if m in gone]
+        for wrong, text in (
+            (again, "joined before, and now again"),
+            (twice, "left before, and now again"),
+            (both, "joined and left in one rebalance"),
+            (late, "left before it joined"),
+        ):
+            if wrong:
+                yield group.breach(ONE_DEPARTURE, row, row["started_at"], f"{members(wrong)}: {text}")
+        came |= dict.fromkeys(row["joined"], row)
+        gone |= dict.fromkeys(row["left"], row)
+
+
+LAWS: Final = (counts_add_up, counts_carry_over, durations, no_overlap, cost_in_bounds, transitions_chain, one_departure)

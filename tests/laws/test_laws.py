@@ -1,0 +1,174 @@
+"""Each law, by rows that keep it and by the same rows with one thing wrong."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from jobs.laws.laws import LAWS, breaches
+
+START_MS = 1_800_000_000_000
+
+
+def rebalance(generation: int, started: int, joined: int | None, ended: int, /, **values: Any) -> dict[str, Any]:
+    row = {
+        "group_id": "orders",
+        "generation": generation,
+        "started_at": START_MS + started,
+        "joined_at": None if joined is None else START_MS + joined,
+        "ended_at": START_MS + ended,
+        "join_ms": None if joined is None else joined - started,
+        "sync_ms": None if joined is None else ended - joined,
+        "total_ms": ended - started,
+        "outcome": "COMPLETED",
+        "cause": "MEMBER_JOINED",
+        "members_before": 0,
+        "members_after": 0,
+        "joined": [],
+        "left": [],
+        "left_unnamed": 0,
+        "partitions": 6,
+        "partitions_moved": 0,
+        "unavailable_partition_ms": 0,
+        "assignment_ms": 1,
+        "first_fetch_ms": None,
+    }
+    return row | values
+
+
+def transition(at: int, from_state: str, to_state: str, generation: int) -> dict[str, Any]:
+    return {"group_id": "orders", "at": START_MS + at, "from_state": from_state, "to_state": to_state, "generation": generation}
+
+
+def session(member_id: str, joined: int, ended: int, end_kind: str) -> dict[str, Any]:
+    return {
+        "group_id": "orders",
+        "member_id": member_id,
+        "joined_at": START_MS + joined,
+        "ended_at": START_MS + ended,
+        "end_kind": end_kind,
+    }
+
+
+def finding(at: int, message: str, details: dict[str, Any], **values: Any) -> dict[str, Any]:
+    row = {
+        "group_id": "orders",
+        "at": START_MS + at,
+        "code": "SESSION_TIMEOUT",
+        "member_id": "b-1",
+        "client_id": "b",
+        "client_host": "10.0.0.7",
+        "generation": 2,
+        "message": message,
+        "advice": "Raise session.timeout.ms (KIP-735).",
+        "details": json.dumps(details),
+    }
+    return row | values
+
+
+def story() -> dict[str, list[dict[str, Any]]]:
+    """Two members join; the second one falls silent."""
+    return {
+        "rebalances": [
+            rebalance(1, 0, 3_000, 3_010, members_after=1, joined=["a-1"]),
+            rebalance(2, 10_000, 10_200, 10_210, members_before=1, members_after=2, joined=["b-1"], unavailable_partition_ms=1_260),
+            rebalance(
+                3, 60_000, 60_100, 60_110, members_before=2, members_after=1, left=["b-1"], partitions_moved=3, unavailable_partition_ms=660
+            ),
+        ],
+        "group_transitions": [
+            transition(0, "Empty", "PreparingRebalance", 0),
+            transition(3_000, "PreparingRebalance", "CompletingRebalance", 1),
+            transition(3_010, "CompletingRebalance", "Stable", 1),
+            transition(10_000, "Stable", "PreparingRebalance", 1),
+            transition(10_200, "PreparingRebalance", "CompletingRebalance", 2),
+            transition(10_210, "CompletingRebalance", "Stable", 2),
+            transition(60_000, "Stable", "PreparingRebalance", 2),
+            transition(60_100, "PreparingRebalance", "CompletingRebalance", 3),
+            transition(60_110, "CompletingRebalance", "Stable", 3),
+        ],
+        "member_sessions": [session("b-1", 10_000, 60_000, "SESSION_TIMEOUT")],
+        "findings": [finding(60_000, "b at 10.0.0.7 was silent for 45 s (session.timeout.ms 45000).", {"session_timeout_ms": 45_000})],
+    }
+
+
+def broken(tables: dict[str, list[dict[str, Any]]]) -> set[str]:
+    return {breach.law for breach in breaches(tables)}
+
+
+def test_a_true_story_breaks_no_law():
+    assert broken(story()) == set()
+
+
+def test_no_rows_break_no_law():
+    assert breaches({}) == []
+
+
+@pytest.mark.parametrize(
+    ("table", "row", "wrong", "law"),
+    [
+        ("rebalances", 1, {"joined": []}, "COUNTS_ADD_UP"),
+        ("rebalances", 2, {"left_unnamed": 1}, "COUNTS_ADD_UP"),
+        ("rebalances", 1, {"members_before": 2, "members_after": 3}, "COUNTS_CARRY_OVER"),
+        ("rebalances", 0, {"join_ms": 2_999}, "DURATIONS"),
+        ("rebalances", 0, {"total_ms": 3_011}, "DURATIONS"),
+        ("rebalances", 0, {"assignment_ms": -1}, "DURATIONS"),
+        ("rebalances", 0, {"joined_at": START_MS - 1, "join_ms": None, "sync_ms": 3_011}, "DURATIONS"),
+        ("rebalances", 1, {"started_at": START_MS + 3_009, "join_ms": 7_191, "total_ms": 7_201}, "NO_OVERLAP"),
+        ("rebalances", 1, {"unavailable_partition_ms": 1_261}, "COST_IN_BOUNDS"),
+        ("rebalances", 2, {"partitions_moved": 7}, "COST_IN_BOUNDS"),
+        ("group_transitions", 3, {"from_state": "Empty"}, "TRANSITIONS_CHAIN"),
+        ("rebalances", 2, {"joined": ["b-1"], "members_after": 2}, "ONE_DEPARTURE"),
+        ("member_sessions", 0, {"joined_at": START_MS + 60_001}, "ONE_MEMBERSHIP"),
+        ("member_sessions", 0, {"member_id": "c-1"}, "DEPARTURE_HAS_SESSION"),
+        ("member_sessions", 0, {"ended_at": START_MS + 60_111}, "DEPARTURE_HAS_SESSION"),
+        ("rebalances", 2, {"left": [], "members_after": 2}, "SESSION_HAS_DEPARTURE"),
+        ("findings", 0, {"details": "{}"}, "NUMBERS_IN_DETAILS"),
+        ("findings", 0, {"generation": 3, "at": START_MS + 60_050}, "GENERATION_OF_ITS_TIME"),
+    ],
+)
+def test_one_wrong_value_breaks_its_law(table, row, wrong, law):
+    tables = story()
+    tables[table][row] |= wrong
+    assert law in broken(tables)
+
+
+@pytest.mark.parametrize(
+    ("table", "law"), [("rebalances", "ONE_DEPARTURE"), ("member_sessions", "ONE_MEMBERSHIP"), ("findings", "TOLD_ONCE")]
+)
+def test_a_row_that_stands_twice_breaks_a_law(table, law):
+    tables = story()
+    tables[table].append(tables[table][-1])
+    assert law in broken(tables)
+
+
+def test_a_group_that_was_removed_starts_anew():
+    tables = story()
+    tables["group_transitions"].append(transition(70_000, "Stable", "Dead", 3))
+    tables["group_transitions"].append(transition(80_000, "Dead", "PreparingRebalance", 0))
+    tables["rebalances"].append(rebalance(1, 80_000, 83_000, 83_010, members_after=1, joined=["d-1"]))
+    assert "COUNTS_CARRY_OVER" not in broken(tables)
+    del tables["group_transitions"][-2:]
+    assert "COUNTS_CARRY_OVER" in broken(tables)
+
+
+def test_what_is_not_known_breaks_no_law():
+    tables = story()
+    for row in tables["rebalances"]:
+        row |= {"members_before": None, "joined_at": None, "join_ms": None, "sync_ms": None, "unavailable_partition_ms": None}
+    assert broken(tables) == set()
+
+
+def test_a_breach_names_its_row():
+    tables = story()
+    tables["rebalances"][1] |= {"id": "r0123", "cluster": "prod", "joined": []}
+    (breach,) = [one for one in breaches({"rebalances": tables["rebalances"][1:2]}) if one.law == "COUNTS_ADD_UP"]
+    assert (breach.row_id, breach.cluster, breach.at_ms) == ("r0123", "prod", START_MS + 10_000)
+    assert breach.text == "1 members before, 0 joined, 0 left, but 2 after"
+
+
+def test_every_law_can_be_broken():
+    """The cases above break each of them."""
+    assert len(LAWS) == 13

@@ -1,0 +1,108 @@
+"""Random scripts of a group's members, acted out by the specification, told in both logs, and tracked: the tables are what happened.
+
+`SCRIPTS=100000` tries so many (1,000 by default).
+"""
+
+from __future__ import annotations
+
+import os
+from collections import Counter
+from collections.abc import Callable, Iterable
+from typing import Any
+
+import pytest
+
+from coordinator_model import events as kinds
+from coordinator_model.events import Event
+from coordinator_model.view.view import client_in
+from jobs.laws.laws import breaches
+from tests.tracker.simulated.acted_out import BROKER, Broker
+from tests.tracker.simulated.scripts import LENGTH_MS, script
+from tests.tracker.story import START_MS, play
+
+END_MS = LENGTH_MS + 100_000  # sessions and poll intervals run out
+SCRIPTS = int(os.environ.get("SCRIPTS") or 1_000)
+SLICES = 10
+COORDINATOR_LOG, REQUEST_LOG, BOTH = ("coordinator",), ("request",), ("coordinator", "request")
+
+
+def tables(broker: Broker, sources: tuple[str, ...]) -> dict[str, list[dict[str, Any]]]:
+    """What the tracker makes of these logs."""
+    seen = [event for event in broker.events if event.source in sources]
+    heard = Event(BROKER, "clock", "", 0, START_MS + END_MS, START_MS, kinds.CLOCK, beats=(0, END_MS // 1_000))
+    found: dict[str, list[dict[str, Any]]] = {}
+    for row in play([[*seen, heard]]):
+        found.setdefault(row.table, []).append(row.values)
+    return found
+
+
+def clients(member_ids: Iterable[str]) -> list[str]:
+    """The clients of members: a coordinator's log does not name the new id of a static member that came back."""
+    return sorted(client_in(member_id, "") for member_id in member_ids)
+
+
+def rebalances(rows: list[dict[str, Any]], ids: Callable[[Iterable[str]], list[str]]) -> list[tuple[Any, ...]]:
+    """Rows of `rebalances`, as `truth` has them."""
+    ordered = sorted(rows, key=lambda row: (row["started_at"], row["ended_at"]))
+    return [
+        (
+            row["generation"],
+            row["started_at"] - START_MS,
+            None if row["joined_at"] is None else row["joined_at"] - START_MS,
+            row["ended_at"] - START_MS,
+            row["outcome"],
+            row["members_before"],
+            row["members_after"],
+            ids(row["joined"]),
+            ids(row["left"]),
+        )
+        for row in ordered
+    ]
+
+
+def truth(broker: Broker, ids: Callable[[Iterable[str]], list[str]]) -> list[tuple[Any, ...]]:
+    """What the specification did."""
+    return [
+        (r.generation, r.started_ms, r.joined_ms, r.ended_ms, r.outcome, r.before, r.after, ids(r.joined), ids(r.left))
+        for r in broker.rebalances
+        if r.outcome
+    ]
+
+
+def undecided(broker: Broker) -> bool:
+    """Whether several members left in the millisecond in which a join phase ended: no log shows who left before its end."""
+    left = Counter(event.at_ms for event in broker.events if event.kind == kinds.MEMBER_LEFT)
+    return any(left[event.at_ms] > 1 for event in broker.events if event.kind == kinds.STABILIZED)
+
+
+def seeds(number: int) -> range:
+    return range(SCRIPTS * number // SLICES, SCRIPTS * (number + 1) // SLICES)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("number", range(SLICES))
+def test_the_tables_are_what_the_specification_did(number: int) -> None:
+    for seed in seeds(number):
+        played = script(seed)
+        broker = Broker(played.release, played.applications, append_errors=played.append_errors)
+        broker.run_until(END_MS)
+        if undecided(broker):
+            continue
+        for sources, ids in ((COORDINATOR_LOG, clients), (BOTH, sorted)):
+            found = tables(broker, sources)
+            assert breaches(found) == [], f"seed {seed}, {sources}"
+            assert rebalances(found.get("rebalances", []), ids) == truth(broker, ids), f"seed {seed}, {sources}"
+        assert breaches(tables(broker, REQUEST_LOG)) == [], f"seed {seed}, {REQUEST_LOG}"
+
+
+def test_the_scripts_have_what_happens_to_groups() -> None:
+    """Or the tests above would show little."""
+    outcomes, triggers = Counter[str](), Counter[str]()
+    for seed in range(200):
+        played = script(seed)
+        broker = Broker(played.release, played.applications, append_errors=played.append_errors)
+        broker.run_until(END_MS)
+        outcomes.update(r.outcome for r in broker.rebalances)
+        triggers.update(r.trigger for r in broker.rebalances)
+    assert {"COMPLETED", "SUPERSEDED", "EMPTIED"} <= outcomes.keys()
+    assert {"new_member", "leave", "session_expired", "assignment_append_failed"} <= triggers.keys()
