@@ -10,7 +10,7 @@ from coordinator_model.diagnosis.findings import current, emit, first_time, seco
 from coordinator_model.diagnosis.incidents import lost_in_a_move
 from coordinator_model.diagnosis.removals import fell_silent
 from coordinator_model.errors import Error
-from coordinator_model.events import HEARTBEAT, OFFSET_COMMIT, TXN_OFFSET_COMMIT, Event
+from coordinator_model.events import COORDINATOR_SOURCE, HEARTBEAT, OFFSET_COMMIT, TXN_OFFSET_COMMIT, Event
 from coordinator_model.view import reasons
 from coordinator_model.view.emit import Emitter
 from coordinator_model.view.rows import or_none, ref
@@ -64,6 +64,8 @@ def was_refused(g: Emitter, member_id: str) -> bool:
 def fenced_instance(g: Emitter, event: Event) -> None:
     """Reports two clients with one group.instance.id: the older one is fenced (KIP-345)."""
     instance_id, member_id = event.instance_id, event.member_id
+    if event.source == COORDINATOR_SOURCE and not member_id and any(member.sessions_seen for member in g.view.members.values()):
+        return  # the answer to the request follows in the request log, and says whose it was
     if not first_time(g, catalogue.FENCED_INSTANCE, f"{instance_id} {member_id}", -1):
         return
     owner = next((m for m in g.view.members.values() if m.instance_id == instance_id != "" and m.member_id != member_id), None)

@@ -57,7 +57,7 @@ def check(*, lakehouse: Path, source: Path | None, everything: bool, form: str) 
 def _render(result: Checked, limit: int | None) -> None:
     broken = Counter(breach.law for breach in result.breaches)
     for law in sorted(broken):
-        click.echo(f"{law}: {broken[law]:,} rows")
+        click.echo(f"{law}: {broken[law]:,} row{'s' if broken[law] != 1 else ''}")
         for breach in [one for one in result.breaches if one.law == law][:limit]:
             place = f"{printable(breach.cluster, 30)}/{printable(breach.group_id, 60)}"
             click.echo(f"  {breach.row_id}  {place}  {instant(breach.at_ms)} UTC  {printable(breach.text, 400)}")

@@ -1,0 +1,109 @@
+"""`rebalance check`: over logs and tables written by hand, no JVM."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from jobs.answers.check import check
+from jobs.cli import entry
+from jobs.cli.terminal import FAILED, UNUSABLE
+from jobs.lakehouse import folder as lakehouses
+from tests.lakehouse.rows import DAY, empty_lakehouse, line, rebalance, row, write
+
+ORIGIN = "c/b1/server.log"
+LINES = ["group payments, member a-1", "group orders", "a line of every group"]
+
+
+@pytest.fixture
+def logs(tmp_path):
+    folder = tmp_path / "logs"
+    (folder / "c" / "b1").mkdir(parents=True)
+    stamped = [f"[2026-11-21 02:00:0{second},000] INFO {text} (kafka.Log)" for second, text in enumerate(LINES)]
+    (folder / ORIGIN).write_text("".join(f"{text}\n" for text in stamped))
+    return folder
+
+
+def evidence(*positions):
+    return json.dumps([{"source": "coordinator", "origin": ORIGIN, "position": position} for position in positions])
+
+
+@pytest.fixture
+def lake(tmp_path, logs):
+    folder = empty_lakehouse(tmp_path / "lake")
+    kinds = ["STABILIZED", "STABILIZED", "COORDINATOR_ELECTED"]
+    write(
+        folder,
+        *(line(at=second * 1_000, origin=ORIGIN, position=second + 1, kind=kind) for second, kind in enumerate(kinds)),
+        rebalance(members_before=0, members_after=1, joined=["a-1"], evidence=evidence(1, 3)),
+        rebalance(start=5_000, generation=2, members_before=1, members_after=0, left=["a-1"], outcome="EMPTIED", evidence=evidence(1)),
+        row("member_sessions", group_id="payments", member_id="a-1", end_kind="LEFT", ended_at=DAY + 5_000, evidence=evidence(1)),
+    )
+    (folder / "_checkpoints").mkdir()
+    lakehouses.remember_input(lakehouses.Lakehouse(folder), logs)
+    return folder
+
+
+def checked(lake, capsys, *arguments, code=0):
+    assert entry.main(["check", "--lakehouse", str(lake), *map(str, arguments)]) == code
+    return capsys.readouterr()
+
+
+def test_tables_that_keep_the_laws(lake, capsys):
+    said = checked(lake, capsys)
+    assert said.out == "OK: 14 laws hold (2 rebalances, 0 group_transitions, 1 member_sessions, 0 findings, and 2 lines of evidence)\n"
+    assert said.err == ""
+
+
+def test_a_row_that_breaks_a_law_is_shown_with_its_id(lake, capsys):
+    write(lake, rebalance(start=9_000, generation=3, members_before=5, members_after=5, joined=["b-1"], evidence=evidence(1)), batch=1)
+    said = checked(lake, capsys, code=FAILED).out.splitlines()
+    (row_id,) = {breach.row_id for breach in check(lake, []).breaches}
+    assert said[0] == "COUNTS_ADD_UP: 1 row"
+    assert said[1].startswith(f"  {row_id}  c/payments  ")
+    assert said[1].endswith(" UTC  5 members before, 1 joined, 0 left, but 5 after")
+    assert said[-1].startswith("2 of 14 laws broken (3 rebalances, ")
+
+
+def test_five_rows_of_a_law_are_shown_unless_all_are_asked_for(lake, capsys):
+    write(lake, *(rebalance(start=9_000 + n, total=0, generation=n, members_before=1, members_after=2) for n in range(3, 10)), batch=1)
+    assert "  ... and 2 more (--all)" in checked(lake, capsys, code=FAILED).out.splitlines()
+    every = checked(lake, capsys, "--all", code=FAILED).out
+    assert "more (--all)" not in every
+    assert every.count("1 members before, 0 joined, 0 left, but 2 after") == 7
+
+
+def test_evidence_must_name_what_the_row_is_about(lake, capsys):
+    write(lake, rebalance(start=9_000, generation=3, members_before=0, members_after=0, evidence=evidence(2)), batch=1)
+    said = checked(lake, capsys, code=FAILED).out
+    assert said.startswith("EVIDENCE_NAMES_ITS_ROW: 1 row\n")
+    assert f"{ORIGIN}:2 names neither the group nor a client of the row" in said
+
+
+def test_lines_that_are_gone_are_counted_and_break_nothing(lake, logs, capsys):
+    (logs / ORIGIN).write_text("another log\n")
+    said = checked(lake, capsys)
+    assert said.out.startswith("OK: 14 laws hold")
+    assert "2 of 2 lines were not found; give --input DIR with the logs that were read" in said.err
+
+
+def test_json(lake, capsys):
+    write(lake, rebalance(start=9_000, generation=3, members_before=0, members_after=1), batch=1)
+    told = json.loads(checked(lake, capsys, "--format", "json", code=FAILED).out)
+    assert told["rows"]["rebalances"] == 3
+    assert (told["laws"], told["lines"], told["lines_gone"]) == (14, 2, 0)
+    assert told["broken"] == {"COUNTS_ADD_UP": 1}
+    (breach,) = told["breaches"]
+    assert breach["law"] == "COUNTS_ADD_UP"
+    assert breach["group_id"] == "payments"
+
+
+def test_a_folder_without_tables(tmp_path, capsys):
+    said = checked(tmp_path, capsys, code=UNUSABLE)
+    assert "no lakehouse at" in said.err
+
+
+def test_what_was_not_tracked_yet_breaks_no_law(tmp_path, capsys):
+    folder = empty_lakehouse(tmp_path / "lake")
+    assert checked(folder, capsys).out.startswith("OK: 13 laws hold (0 rebalances, ")
