@@ -22,7 +22,7 @@ SCHEMA: Final = StructType(
         column(
             "end_kind",
             StringType(),
-            "LEFT, SESSION_TIMEOUT, POLL_TIMEOUT, JOIN_TIMEOUT, SYNC_TIMEOUT, FENCED, REPLACED, GROUP_GONE or UNKNOWN.",
+            "LEFT, SESSION_TIMEOUT, POLL_TIMEOUT, JOIN_TIMEOUT, SYNC_TIMEOUT, REPLACED, GROUP_GONE or UNKNOWN.",
             nullable=False,
         ),
         column("session_timeout_ms", IntegerType(), "Its session.timeout.ms."),

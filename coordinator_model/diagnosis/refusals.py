@@ -170,7 +170,7 @@ def _remedy(g: Emitter, ended: EndedMembership | None, event: Event) -> str:
         return catalogue.REMOVED_TOO_LATE.format(action=_AFTER_REBALANCE_TIMEOUT[ended.kind], current=limit, delay=delay)
     if ended.kind == reasons.LEFT:
         return catalogue.LEFT_AND_RAN_ON.format(current=limit)
-    return catalogue.INSTANCE_TAKEN if ended.kind in (reasons.REPLACED, reasons.FENCED) else catalogue.REMOVED_OTHERWISE
+    return catalogue.INSTANCE_TAKEN if ended.kind == reasons.REPLACED else catalogue.REMOVED_OTHERWISE
 
 
 # A client that may not join.

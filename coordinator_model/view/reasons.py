@@ -28,7 +28,6 @@ UNKNOWN: Final = "UNKNOWN"
 
 # How a membership ends, where that is not one of the causes above.
 LEFT: Final = "LEFT"
-FENCED: Final = "FENCED"
 REPLACED: Final = "REPLACED"
 GROUP_GONE: Final = "GROUP_GONE"
 

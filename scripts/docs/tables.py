@@ -57,7 +57,6 @@ END_KINDS: Final = {
     "POLL_TIMEOUT": "Left because the application did not poll for max.poll.interval.ms.",
     "JOIN_TIMEOUT": "Did not join again before the join phase timed out.",
     "SYNC_TIMEOUT": "Joined, but did not ask for its assignment in time.",
-    "FENCED": "Another member took its group.instance.id.",
     "REPLACED": "A static member's old member id, replaced by its new one.",
     "GROUP_GONE": "The group was deleted, or its coordinator is gone.",
     "UNKNOWN": "It is no longer a member; records and polls do not tell how it went.",
