@@ -145,6 +145,8 @@ def member_loaded(g: Emitter, event: Event) -> None:
 def group_loaded(g: Emitter, event: Event) -> None:
     """A coordinator loaded the group from the log of its partition: Stable if it has members, else Empty."""
     view = g.view
+    phases.abandon(g, event.at_ms, [ref(event)])  # the broker restarted amid a rebalance
+    membership.read_back(g, event.at_ms, [ref(event)])
     if event.generation >= 0:
         view.generation = event.generation
     if event.member_count >= 0:
@@ -161,6 +163,7 @@ def group_unloaded(g: Emitter, event: Event) -> None:
     """The coordinator gave the group up."""
     phases.abandon(g, event.at_ms, [ref(event)])
     phases.change_state(g, event.at_ms, State.DEAD, reasons.COORDINATOR_MOVED, [ref(event)])
+    g.view.since_ms = -1  # whoever speaks next is the coordinator
 
 
 def groups_cleaned(g: Emitter, event: Event) -> None:

@@ -44,7 +44,7 @@ def group_removed(g: Emitter, event: Event, trigger: str = phases.GROUP_REMOVED)
     phases.change_state(g, event.at_ms, State.DEAD, trigger, [ref(event)])
     for member_id in list(view.members):
         membership.remove(g, member_id, event.at_ms, reasons.GROUP_GONE, [ref(event)])
-    view.generation, view.member_count, view.complete = 0, 0, True
+    view.generation, view.member_count, view.complete, view.stored, view.stored_generation = 0, 0, True, [], 0
     view.pending.clear()
     view.unnamed.clear()
     view.untold = 0

@@ -19,6 +19,7 @@ from coordinator_model.tracker import (
     coordinators,
     expiry,
     hindsight,
+    membership,
     phases,
     prediction,
     request_lines,
@@ -179,8 +180,9 @@ class GroupTracker:
             phases.change_state(self, at_ms, State.DEAD, reasons.COORDINATOR_MOVED, signs)
         view.broker, view.since_ms, view.logged = event.broker, at_ms, False
         view.unclaimed, view.pending = [], {}
+        membership.read_back(self, at_ms, signs)
         for member in view.members.values():
             member.renewed_ms = max(member.renewed_ms, at_ms)
         if was is not None and event.kind != kinds.GROUP_LOADED:
-            populated = bool(view.members) or view.member_count > 0
+            populated = bool(view.members) or (view.stored is None and view.member_count > 0)
             phases.change_state(self, at_ms, State.STABLE if populated else State.EMPTY, phases.GROUP_LOADED, signs)

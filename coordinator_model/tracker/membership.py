@@ -14,6 +14,8 @@ from coordinator_model.view.view import EndedMembership, LostMember, ObservedMem
 CONNECTIONS_KEPT: Final = 4
 STALLED_WITHIN_MS: Final = 60_000  # before its session ended, where the session timeout is not known
 SLACK_MS: Final = 1_000
+HEARTBEAT_INTERVAL_MS: Final = 3_500  # heartbeat.interval.ms is 3 s by default
+COMMIT_INTERVAL_MS: Final = 5_500  # auto.commit.interval.ms is 5 s by default: a client polls so long after its last commit at most
 LONG_ANSWER_MS: Final = 500  # an answer that takes so long delays the heartbeats behind it
 LOGGED_AFTER_MS: Final = 100  # between the end of a join phase and the line about the departure that ended it
 REMEMBERED: Final = 64  # memberships kept after their end; the oldest go first
@@ -60,6 +62,8 @@ def replace(g: Emitter, old_id: str, new_id: str, at_ms: int, signs: list[Ref], 
     known = new_id in view.members
     remove(g, old_id, at_ms, reasons.REPLACED, signs)
     new = add(g, new_id, at_ms, event)
+    if view.stored is not None and old_id in view.stored and view.open is None:  # a replacement in a Stable group is written
+        view.stored = [new_id if member_id == old_id else member_id for member_id in view.stored]
     if old is not None:
         new.instance_id = new.instance_id or old.instance_id
         if new.partitions is None:
@@ -74,6 +78,12 @@ def replace(g: Emitter, old_id: str, new_id: str, at_ms: int, signs: list[Ref], 
         running.owned_before.update({p: new_id for p, owner in running.owned_before.items() if owner == old_id})
         running.kept.pop(old_id, None)
     return new
+
+
+def has_left(view: View, member_id: str, at_ms: int) -> bool:
+    """Whether the member departed at that time or later: a request that it sent before may be logged after its departure."""
+    ended = view.ended_membership(member_id) if member_id not in view.members else None
+    return ended is not None and ended.at_ms >= at_ms
 
 
 def learn(member: ObservedMember, event: Event) -> None:
@@ -142,6 +152,8 @@ def remove(
     if lost is None:
         _note_departure(view, ended)
         at_ms = ended.at_ms
+    if member.ghost:
+        return ended
     session = _session(member, at_ms, kind, signs)
     if kind == reasons.LEFT and departures.may_have_stalled(g, member, at_ms, reason):
         departures.hold_back(g, at_ms, member, session, removals.poll_timeout(g, member, at_ms, signs))
@@ -156,6 +168,30 @@ def _unnamed(view: View, member_id: str) -> ObservedMember | None:
     instance_id = client_in(member_id, "")
     since_ms = view.unnamed.pop(instance_id, None)
     return None if since_ms is None else ObservedMember(member_id, instance_id, joined_ms=since_ms)
+
+
+def read_back(g: Emitter, at_ms: int, signs: list[Ref]) -> None:
+    """A coordinator read the group from the log: it has the members of the last generation that was written (onLoadGroup).
+
+    It does not know who joined since, and still has those who departed since, until their sessions run out with it.
+    """
+    view = g.view
+    stored = view.stored
+    if stored is None:
+        return
+    for member_id in sorted(view.members.keys() - set(stored)):
+        remove(g, member_id, at_ms, reasons.GROUP_GONE, signs)
+    for member_id in sorted(set(stored) - view.members.keys()):
+        old = view.ended_membership(member_id)
+        if old is None or old.kind == reasons.REPLACED:
+            continue
+        view.lost = [lost for lost in view.lost if lost.member.member_id != member_id]
+        ghost = view.members[member_id] = ObservedMember(member_id, old.instance_id, old.client_id, old.client_host, ghost=True)
+        ghost.session_timeout_ms, ghost.rebalance_timeout_ms = old.session_timeout_ms, old.rebalance_timeout_ms
+        ghost.partitions, ghost.renewed_ms, ghost.sessions_seen = old.partitions, at_ms, old.seen_ms >= 0
+        view.ended.remove(old)
+    view.arrived, view.gone, view.untold = [], [], 0
+    view.make_generation(at_ms, view.stored_generation)  # the number of one that was not written is used again
 
 
 def lose(g: Emitter, member_id: str, at_ms: int, kind: str, signs: list[Ref]) -> None:
@@ -279,9 +315,19 @@ def _session(member: ObservedMember, at_ms: int, kind: str, signs: list[Ref]) ->
 
 
 def _stalled(member: ObservedMember, at_ms: int) -> bool:
-    """Whether a static member fell silent because its application did not poll, by its client's log: it does not leave (KIP-345)."""
+    """Whether a static member fell silent because its application did not poll: it does not leave (KIP-345).
+
+    Its client's log says so; or its heartbeats went on until max.poll.interval.ms after its last commits, and not longer.
+    """
+    if not member.instance_id:
+        return False
     limit = member.session_timeout_ms if member.session_timeout_ms >= 0 else STALLED_WITHIN_MS
-    return bool(member.instance_id) and 0 <= at_ms - member.stalled_ms <= limit + SLACK_MS and member.stalled_ms >= 0
+    if member.stalled_ms >= 0 and 0 <= at_ms - member.stalled_ms <= limit + SLACK_MS:
+        return True
+    if member.commit_ms < 0 or member.rebalance_timeout_ms < 0:
+        return False
+    over_ms = member.commit_ms + member.rebalance_timeout_ms
+    return over_ms - HEARTBEAT_INTERVAL_MS <= member.beat_ms <= over_ms + COMMIT_INTERVAL_MS
 
 
 def trigger_of(ended: EndedMembership, cause: str, reason: str, at_ms: int) -> RebalanceTrigger:

@@ -77,7 +77,7 @@ def open_rebalance(
         rebalance.owned_before.update(dict.fromkeys(ended.partitions, member_id))
     rebalance.added = [m for m in view.arrived if m in view.members]
     if from_state is State.EMPTY:
-        rebalance.count_before = 0
+        rebalance.count_before, view.stored, view.stored_generation = 0, [], max(rebalance.old_generation, 0)
     elif view.complete:
         rebalance.count_before = view.size() - len(rebalance.added) + len(rebalance.departed)
     view.unclaimed, view.arrived, view.gone = [], [], []
@@ -154,6 +154,8 @@ def ended(g: Emitter, at_ms: int, *, signs: list[Ref]) -> None:
     view.state = State.STABLE
     view.open = None
     view.last_ok_ms = view.completed_ms = at_ms
+    view.stored = [m for m in view.members if m not in view.arrived] if view.complete else None
+    view.stored_generation = running.generation
     if running.count_after < 0:
         running.count_after = view.member_count
     view.closing.append(running)
@@ -176,7 +178,7 @@ def emptied(g: Emitter, at_ms: int, generation: int, *, signs: list[Ref]) -> Non
         membership.lose(g, member_id, at_ms, reasons.GROUP_GONE, signs)
     view.state = State.EMPTY
     view.open = None
-    view.complete = True
+    view.complete, view.stored, view.stored_generation = True, [], generation
     view.member_count = 0
     view.pending.clear()
     view.unnamed.clear()

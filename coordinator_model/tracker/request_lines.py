@@ -34,6 +34,8 @@ def heartbeat(g: Emitter, event: Event) -> None:
     """HEARTBEAT: answered NONE in Stable and CompletingRebalance, REBALANCE_IN_PROGRESS in PreparingRebalance; both renew the session."""
     view = g.view
     if event.error_code in (Error.NONE, Error.REBALANCE_IN_PROGRESS):
+        if membership.has_left(view, event.member_id, event.received_ms):
+            return
         _follow_generation(g, event)
         member = membership.add(g, event.member_id, event.received_ms, event, came=False)
         margins.check_heartbeat(g, member, event)
@@ -99,6 +101,8 @@ def sync_group(g: Emitter, event: Event) -> None:
     running = view.open
     if running is not None and running.joined_ms >= 0:
         phases.ended(g, event.received_ms if by_leader or event.member_id == view.leader_id else event.at_ms, signs=[ref(event)])
+    if membership.has_left(view, event.member_id, event.received_ms):
+        return
     member = membership.add(g, event.member_id, event.received_ms, event, came=False)
     member.renewed_ms = max(member.renewed_ms, event.at_ms)
     member.alive_ms, member.overdue_ms = max(member.alive_ms, event.received_ms), -1

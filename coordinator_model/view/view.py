@@ -68,6 +68,7 @@ class ObservedMember(Struct, array_like=True):
     busy_ms: int = -1  # when a request of it was answered that took long: meanwhile the broker reads no other of its connection
     alive_ms: int = -1  # arrival of its last accepted request of any kind
     overdue_ms: int = -1  # when its session ran out, unless its JoinGroup was parked by then, which only the answer shows
+    ghost: bool = False  # it had departed, but a new coordinator read it back from the log: the row of its end is written
 
     def client_name(self) -> str:
         """The client.id from a request, else the one inside the member id."""
@@ -344,6 +345,8 @@ class View(Struct, array_like=True):
     poll_stalls: list[PollStall] = []
     lost: list[LostMember] = []
     gone: list[str] = []  # members that departed since the last join phase: they belong to the next rebalance
+    stored: list[str] | None = None  # members of the last generation that was written to __consumer_offsets; None: unknown
+    stored_generation: int = -1  # and its number
     made: list[tuple[int, int]] = []  # the latest generations: when their join phase ended, or the group was empty, and their number
     untold: int = 0  # members that no line has named, less those of `members` that departed without a line that names them
     unnamed: dict[str, int] = {}  # group.instance.id of a static member whose new id no line has named yet: since when

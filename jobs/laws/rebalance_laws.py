@@ -88,18 +88,25 @@ def cost_in_bounds(group: GroupRows) -> Iterator[Breach]:
 
 
 def transitions_chain(group: GroupRows) -> Iterator[Breach]:
-    """Each change of state begins in the state in which the one before ended."""
+    """Each change of state begins in the state in which the one before ended. A Dead group starts again as an Empty one."""
     for one, other in itertools.pairwise(group.transitions):
-        if one["to_state"] != other["from_state"]:
+        if other["from_state"] not in (one["to_state"], "Empty" if one["to_state"] == "Dead" else ""):
             text = f"{other['from_state']} > {other['to_state']}, but the state was {one['to_state']}"
             yield group.breach(TRANSITIONS_CHAIN, other, other["at"], text)
 
 
 def one_departure(group: GroupRows) -> Iterator[Breach]:
-    """A member comes in one rebalance at most and goes in one at most, and it does not go before it came."""
+    """A member comes in one rebalance at most and goes in one at most, and it does not go before it came.
+
+    A coordinator that takes the group over has forgotten what was not written since: who left may be back, and leave again.
+    """
     came: dict[str, Row] = {}
     gone: dict[str, Row] = {}
+    ends = [row["at"] for row in group.transitions if row["to_state"] == "Dead"]
     for row in group.rebalances:
+        if any(end <= row["started_at"] for end in ends):
+            ends = [end for end in ends if end > row["started_at"]]
+            came, gone = {}, {}
         again = [m for m in row["joined"] if m in came]
         twice = [m for m in row["left"] if m in gone]
         both = [m for m in row["joined"] if m in row["left"]]

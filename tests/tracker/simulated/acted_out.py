@@ -33,7 +33,7 @@ from coordinator_model.states import State
 from tests.tracker.story import START_MS
 
 GROUP = "orders"
-BROKER = "broker-1"
+BROKER, OTHER = "broker-1", "broker-2"
 CLOSED = "the consumer is being closed"
 STALLED = "consumer poll timeout has expired."
 
@@ -43,13 +43,13 @@ class TrueRebalance:
     """A rebalance as the specification went through it."""
 
     started_ms: int
-    generation: int = -1
+    generation: int | None = -1
     joined_ms: int | None = None
     ended_ms: int = -1
     outcome: str = ""
     trigger: str = ""
     before: int = 0
-    after: int = 0
+    after: int | None = 0
     joined: set[str] = field(default_factory=set)
     left: set[str] = field(default_factory=set)
 
@@ -68,6 +68,7 @@ class Broker(Simulation):
         super().__init__(CoordinatorConfig.of(release), applications, partitions=partitions)
         self.scala = not release.startswith("4")
         self.append_errors = append_errors
+        self.broker = BROKER
         self.events: list[Event] = []
         self.rebalances: list[TrueRebalance] = []
         self.removed: dict[str, RemovalCause] = {}
@@ -77,6 +78,31 @@ class Broker(Simulation):
         self._handled: dict[Connection, tuple[int, Request]] = {}
         self._correlations: dict[Connection, int] = {}
         self._line = 0
+        self._generation = 0
+
+    def move_coordinator(self, at_ms: int, away_ms: int) -> None:
+        """The group's partition moves to the other broker, which has it `away_ms` later."""
+        super().move_coordinator(at_ms, away_ms)
+        self._at(at_ms, self._moves)
+        self._at(at_ms + away_ms, self._loaded)
+
+    def _moves(self) -> None:
+        running = self.rebalances[-1] if self.rebalances and not self.rebalances[-1].outcome else None
+        if running is not None:
+            running.outcome, running.ended_ms = "ABANDONED", self.now_ms
+            if running.joined_ms is None:
+                self._settle(running)
+                running.generation, running.after = None, None
+        self._log(self.now_ms, kinds.GROUP_UNLOADED, generation=self._generation)
+
+    def _loaded(self) -> None:
+        self.broker = OTHER if self.broker == BROKER else BROKER
+        group = self.coordinator.groups.get("g")
+        self._members = set(group.members) if group is not None else set()
+        self._came, self._gone = set(), set()
+        if group is not None:
+            self._generation = group.generation
+            self._log(self.now_ms, kinds.GROUP_LOADED, generation=group.generation if self.scala else -1, count=len(self._members))
 
     # What the simulation does, overheard.
 
@@ -150,7 +176,9 @@ class Broker(Simulation):
             self._log(effect.at_ms, kinds.MEMBER_LEFT, member=effect.member_id, reason=self._why_left(effect))
 
     def _write_transition(self, effect: Transition) -> None:
-        at_ms = effect.at_ms
+        at_ms, self._generation = effect.at_ms, effect.generation
+        if effect.to_state is State.DEAD:
+            return
         running = self.rebalances[-1] if self.rebalances and not self.rebalances[-1].outcome else None
         if effect.to_state is State.PREPARING_REBALANCE:
             if running is not None:
@@ -291,7 +319,9 @@ class Broker(Simulation):
     def _add(self, source: str, at_ms: int, received_ms: int, kind: str, **fields: object) -> None:
         self._line += 1
         self.events.append(
-            Event(BROKER, source, f"{source}.log", self._line, START_MS + at_ms, START_MS + received_ms, kind, group_id=GROUP, **fields)
+            Event(
+                self.broker, source, f"{source}.log", self._line, START_MS + at_ms, START_MS + received_ms, kind, group_id=GROUP, **fields
+            )
         )
 
     def _named(self, member_id: str) -> str:

@@ -1,4 +1,4 @@
-"""Random scripts of the members of one group: who starts, stalls, dies, closes and comes back, and when a broker cannot store."""
+"""Random scripts of the members of one group: who starts, stalls, dies, closes and comes back; failing writes; moves to another broker."""
 
 from __future__ import annotations
 
@@ -21,9 +21,10 @@ class Script:
     release: str
     applications: tuple[Application, ...]
     append_errors: tuple[tuple[int, int, Error], ...] = ()
+    moves: tuple[tuple[int, int], ...] = ()  # when another broker takes the group over, and how long that takes
 
 
-def script(seed: int, *, static: bool = True, failing: bool = True) -> Script:
+def script(seed: int) -> Script:
     """The script of a seed. The same seed gives the same script."""
     chance = random.Random(seed)
     release = chance.choice(RELEASES)
@@ -36,7 +37,7 @@ def script(seed: int, *, static: bool = True, failing: bool = True) -> Script:
             max_poll_interval_ms=chance.choice((15_000, 30_000)),
             heartbeat_interval_ms=chance.choice((1_000, 2_000)),
             request_timeout_ms=60_000,
-            group_instance_id=f"{name}-instance" if static and chance.random() < 0.3 else None,
+            group_instance_id=f"{name}-instance" if chance.random() < 0.3 else None,
         )
         starts_ms = chance.randrange(0, LENGTH_MS // 2)
         for _ in range(chance.randint(1, 3)):  # one process after the other
@@ -60,7 +61,8 @@ def script(seed: int, *, static: bool = True, failing: bool = True) -> Script:
                 break
             starts_ms = ends_ms + chance.randrange(100, 30_000)
     errors: tuple[tuple[int, int, Error], ...] = ()
-    if failing and chance.random() < 0.3:
+    if chance.random() < 0.3:
         begin = chance.randrange(0, LENGTH_MS)
         errors = ((begin, begin + chance.randrange(100, 10_000), chance.choice(_APPEND_ERRORS)),)
-    return Script(release, tuple(applications), errors)
+    moves = ((chance.randrange(1_000, LENGTH_MS), chance.randrange(10, 8_000)),) if chance.random() < 0.3 else ()
+    return Script(release, tuple(applications), errors, moves)
