@@ -17,6 +17,7 @@ SLACK_MS: Final = 1_000
 HEARTBEAT_INTERVAL_MS: Final = 3_500  # heartbeat.interval.ms is 3 s by default
 COMMIT_INTERVAL_MS: Final = 5_500  # auto.commit.interval.ms is 5 s by default: a client polls so long after its last commit at most
 LONG_ANSWER_MS: Final = 500  # an answer that takes so long delays the heartbeats behind it
+GONE_KEPT: Final = 4_096  # departures that no rebalance has followed: in a log without holes each begins one
 LOGGED_AFTER_MS: Final = 100  # between the end of a join phase and the line about the departure that ended it
 REMEMBERED: Final = 64  # memberships kept after their end; the oldest go first
 REMEMBERED_MS: Final = 60_000
@@ -255,8 +256,9 @@ def _note_departure(view: View, ended: EndedMembership) -> None:
     if running is None:
         if member_id in view.arrived:
             view.arrived.remove(member_id)
-        else:
+        elif member_id not in view.gone:
             view.gone.append(member_id)
+            del view.gone[:-GONE_KEPT]
     elif member_id in running.added:
         running.added.remove(member_id)
     else:

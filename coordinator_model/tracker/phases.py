@@ -70,11 +70,11 @@ def open_rebalance(
     if trigger is not None:
         rebalance.triggers.insert(0, trigger)
     for member_id in view.gone:
-        ended = view.ended_membership(member_id)
-        assert ended is not None
         rebalance.departed.append(member_id)
-        rebalance.stopped[member_id] = ended.stopped_ms()
-        rebalance.owned_before.update(dict.fromkeys(ended.partitions, member_id))
+        ended = view.ended_membership(member_id)
+        if ended is not None:  # in a log with holes it may have departed long ago
+            rebalance.stopped[member_id] = ended.stopped_ms()
+            rebalance.owned_before.update(dict.fromkeys(ended.partitions, member_id))
     rebalance.added = [m for m in view.arrived if m in view.members]
     if from_state is State.EMPTY:
         rebalance.count_before, view.stored, view.stored_generation = 0, [], max(rebalance.old_generation, 0)
