@@ -51,6 +51,7 @@ def add(g: Emitter, member_id: str, at_ms: int, event: Event | None = None, *, c
             joined = view.arrived if 0 <= running.joined_ms < at_ms else running.added
             if member_id not in joined:
                 joined.append(member_id)
+    member.vouched = member.vouched or came
     if event is not None:
         learn(member, event)
     return member
@@ -181,7 +182,10 @@ def read_back(g: Emitter, at_ms: int, signs: list[Ref]) -> None:
     if stored is None:
         return
     for member_id in sorted(view.members.keys() - set(stored)):
-        remove(g, member_id, at_ms, reasons.GROUP_GONE, signs)
+        if view.members[member_id].vouched:
+            remove(g, member_id, at_ms, reasons.GROUP_GONE, signs)
+        else:
+            del view.members[member_id]
     for member_id in sorted(set(stored) - view.members.keys()):
         old = view.ended_membership(member_id)
         if old is None or old.kind == reasons.REPLACED:

@@ -68,6 +68,7 @@ class ObservedMember(Struct, array_like=True):
     busy_ms: int = -1  # when a request of it was answered that took long: meanwhile the broker reads no other of its connection
     alive_ms: int = -1  # arrival of its last accepted request of any kind
     overdue_ms: int = -1  # when its session ran out, unless its JoinGroup was parked by then, which only the answer shows
+    vouched: bool = False  # more than heartbeats and commits shows that it is a member: their lines may be damaged
     ghost: bool = False  # it had departed, but a new coordinator read it back from the log: the row of its end is written
 
     def client_name(self) -> str:
