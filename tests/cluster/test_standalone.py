@@ -29,8 +29,9 @@ pytestmark = [pytest.mark.spark, pytest.mark.slow]
 
 TRACKED = (*TRACK_TABLES, "quarantine")
 RECORDING = PROJECT / "tests" / "data" / "recordings" / "kafka-3.9.1"
-# Twice slice_lines is more than the longest stretch of lines that no slice may cut: the log begins with 940 lines of a start.
-SETTINGS = '[pipeline]\ntimezone = "America/New_York"\nslice_lines = 800\nshards = 10\n'
+# So small that a query is still in its middle when something is killed. Twice this number is more than the longest stretch of lines
+# that no slice may cut: the log begins with 940 lines of a start.
+SETTINGS = '[pipeline]\ntimezone = "America/New_York"\nslice_lines = 500\nshards = 10\n'
 
 
 @pytest.fixture(scope="module")
@@ -168,7 +169,7 @@ def topic(logs, tmp_path_factory):
         broker.create_topic("lines", 3)
         place = ["--input", str(logs / "c" / "broker-2"), "--cluster", "c", "--broker", "broker-2", "--state", str(folder / "state.json")]
         assert main(["ship", *place, "--topic", "lines", "--bootstrap", broker.bootstrap, "--timezone", "America/New_York", "--once"]) == 0
-        yield TopicInput(broker.bootstrap, "lines", max_offsets=900)
+        yield TopicInput(broker.bootstrap, "lines", max_offsets=600)
 
 
 def test_a_topic_is_read_by_executors_one_of_which_is_killed(spark, cluster, topic, settings, tmp_path):
