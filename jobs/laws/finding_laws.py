@@ -26,7 +26,7 @@ def numbers_in_details(group: GroupRows) -> Iterator[Breach]:
     """Every number in a finding's words stands in its details, or in a column of its row."""
     for row in group.findings:
         details = json.loads(row["details"])
-        shown = _numbers_of(details) | _numbers_of({name: row.get(name) for name in ("generation",)})
+        shown = _numbers_of(details) | _numbers_of(row["generation"])
         fixed = {n for text in _TEXTS if text.code == row["code"] for n in _NUMBER.findall(f"{text.message} {text.advice}")}
         missing = [n for n in _in_words(row, details) if n not in fixed and not _stands(n, shown)]
         if missing:

@@ -6,7 +6,7 @@ import itertools
 from collections.abc import Iterator
 from typing import Final
 
-from jobs.laws.group_rows import Breach, GroupRows, Row, members
+from jobs.laws.group_rows import Breach, GroupRows, members
 
 COUNTS_ADD_UP: Final = "COUNTS_ADD_UP"
 COUNTS_CARRY_OVER: Final = "COUNTS_CARRY_OVER"
@@ -100,13 +100,13 @@ def one_departure(group: GroupRows) -> Iterator[Breach]:
 
     A coordinator that takes the group over has forgotten what was not written since: who left may be back, and leave again.
     """
-    came: dict[str, Row] = {}
-    gone: dict[str, Row] = {}
+    came: set[str] = set()
+    gone: set[str] = set()
     ends = [row["at"] for row in group.transitions if row["to_state"] == "Dead"]
     for row in group.rebalances:
         if any(end <= row["started_at"] for end in ends):
             ends = [end for end in ends if end > row["started_at"]]
-            came, gone = {}, {}
+            came, gone = set(), set()
         again = [m for m in row["joined"] if m in came]
         twice = [m for m in row["left"] if m in gone]
         both = [m for m in row["joined"] if m in row["left"]]
@@ -119,8 +119,8 @@ def one_departure(group: GroupRows) -> Iterator[Breach]:
         ):
             if wrong:
                 yield group.breach(ONE_DEPARTURE, row, row["started_at"], f"{members(wrong)}: {text}")
-        came |= dict.fromkeys(row["joined"], row)
-        gone |= dict.fromkeys(row["left"], row)
+        came.update(row["joined"])
+        gone.update(row["left"])
 
 
 LAWS: Final = (counts_add_up, counts_carry_over, durations, no_overlap, cost_in_bounds, transitions_chain, one_departure)

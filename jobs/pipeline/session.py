@@ -22,10 +22,10 @@ CONF: Final = data_folder("conf", "spark-defaults.conf")
 
 _LOG4J: Final = "-Dlog4j2.configurationFile="
 # In a run of seconds each query runs a few times: generating code for it takes longer than doing without (demo: 16.0 s and 14.5 s).
-_NO_CODEGEN: Final = {"spark.sql.codegen.wholeStage": "false", "spark.sql.codegen.factoryMode": "NO_CODEGEN"}
+NO_CODEGEN: Final = {"spark.sql.codegen.wholeStage": "false", "spark.sql.codegen.factoryMode": "NO_CODEGEN"}
 # Compiles less eagerly: a run of seconds ends sooner, one of hours is slower. With it the JVM keeps 48 MB of compiled code by default,
 # which a dozen micro-batches fill; then it stops compiling for good and everything runs interpreted (measured: 7 s a batch for 2).
-_SHORT_RUN: Final = "-XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=256m"
+SHORT_RUN: Final = "-XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=256m"
 
 
 def spark_session(app_name: str, *, conf: Mapping[str, str] | None = None, short_run: bool = False) -> SparkSession:
@@ -67,9 +67,9 @@ def local_defaults(*, short_run: bool = False) -> dict[str, str]:
     partitions = min(2 * _cores(), int(settings["spark.sql.shuffle.partitions"]))
     settings["spark.sql.shuffle.partitions"] = str(partitions)
     if short_run:
-        settings |= _NO_CODEGEN
+        settings |= NO_CODEGEN
     log4j = f"{_LOG4J}{(CONF / 'log4j2.properties').as_uri()}"
-    options = settings["spark.driver.extraJavaOptions"].split() + ([_SHORT_RUN] if short_run else []) + archived_classes()
+    options = settings["spark.driver.extraJavaOptions"].split() + ([SHORT_RUN] if short_run else []) + archived_classes()
     settings["spark.driver.extraJavaOptions"] = " ".join(log4j if text.startswith(_LOG4J) else text for text in options)
     del settings["spark.jars"]
     if jars := jar_paths():

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 
 import pyspark
 
-from jobs.pipeline.session import archived_classes
+from jobs.pipeline.session import NO_CODEGEN, SHORT_RUN, archived_classes
 
 if TYPE_CHECKING:
     from typing_extensions import Self
@@ -27,7 +27,6 @@ if TYPE_CHECKING:
 PROJECT = Path(__file__).resolve().parents[2]
 SPARK_HOME = Path(pyspark.__file__).parent
 _PATIENCE_SECONDS = 300  # for what takes seconds on a machine that has nothing else to do
-_SHORT_RUN = "-XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=256m"
 
 
 def wait_until(happened: Callable[[], Any], what: str) -> Any:
@@ -71,7 +70,7 @@ class Cluster:
     def environment(self) -> dict[str, str]:
         """What master, workers and executors know: nothing of Python's paths, nor of this project's."""
         kept = {name: os.environ[name] for name in ("PATH", "JAVA_HOME", "HOME") if name in os.environ}
-        daemons = {"SPARK_DAEMON_MEMORY": "256m", "SPARK_DAEMON_JAVA_OPTS": _SHORT_RUN}
+        daemons = {"SPARK_DAEMON_MEMORY": "256m", "SPARK_DAEMON_JAVA_OPTS": SHORT_RUN}
         return kept | daemons | {"SPARK_HOME": str(SPARK_HOME), "SPARK_LOCAL_IP": "127.0.0.1"}
 
     def start_worker(self, name: str) -> subprocess.Popen:
@@ -87,7 +86,7 @@ class Cluster:
         events = self.folder / name
         events.mkdir(exist_ok=True)
         log = f"-Dlog4j2.configurationFile=conf/log4j2.properties -Drebalance.log={events}.spark.log"
-        quick = " ".join([_SHORT_RUN, *archived_classes()])
+        quick = " ".join([SHORT_RUN, *archived_classes()])
         settings = {
             "spark.executor.memory": "1g",
             "spark.driver.memory": "1g",
@@ -97,8 +96,7 @@ class Cluster:
             "spark.pyspark.python": str(self.bare_python),
             "spark.sql.shuffle.partitions": "4",
             # A dozen JVMs run each query a few times: compiling code for it takes longer. tests/pipeline runs the compiled code.
-            "spark.sql.codegen.wholeStage": "false",
-            "spark.sql.codegen.factoryMode": "NO_CODEGEN",
+            **NO_CODEGEN,
             "spark.eventLog.enabled": "true",
             "spark.eventLog.dir": events.as_uri(),
             "spark.eventLog.compress": "false",

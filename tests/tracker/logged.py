@@ -52,11 +52,12 @@ class LoggedSimulation(Simulation):
             arrived_ms, connection, request = self._asked.pop(int(reply.ticket))
             if self.runs(connection[0]) or self.clients[connection[0]].closed:
                 at_ms = reply.at_ms + self._chance.choice((0, 0, 0, 1, 3))
-                self.log.append(_line(len(self.log) + 1, arrived_ms, at_ms, connection, request, reply.answer))
+                self.log.append(request_line(len(self.log) + 1, arrived_ms, at_ms, connection, request, reply.answer))
         super().take_outcome(outcome)
 
 
-def _line(position: int, arrived_ms: int, at_ms: int, connection: Connection, request: Request, answer: Answer) -> Event:
+def request_line(position: int, arrived_ms: int, at_ms: int, connection: Connection, request: Request, answer: Answer) -> Event:
+    """An answered request as the line of a request log; member ids, subscriptions and assignments are those of the simulation."""
     event = Event(
         "b1",
         "request",

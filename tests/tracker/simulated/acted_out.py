@@ -13,23 +13,14 @@ from dataclasses import dataclass, field
 from coordinator_model import events as kinds
 from coordinator_model.clients.simulation import Application, Connection, Simulation
 from coordinator_model.errors import Error
-from coordinator_model.events import Assignment, Event, MemberEntry, Protocol
+from coordinator_model.events import Event, MemberEntry
 from coordinator_model.specification.config import CoordinatorConfig
 from coordinator_model.specification.coordinator import CoordinatorOutcome
 from coordinator_model.specification.effects import MemberAdded, MemberRemoved, RemovalCause, StaticMemberReplaced, Transition
-from coordinator_model.specification.requests import (
-    Answer,
-    Heartbeat,
-    JoinAnswer,
-    JoinGroup,
-    LeaveAnswer,
-    LeaveGroup,
-    Request,
-    SyncAnswer,
-    SyncGroup,
-)
+from coordinator_model.specification.requests import Answer, JoinAnswer, JoinGroup, Request, SyncGroup
 from coordinator_model.specification.transitions import Trigger
 from coordinator_model.states import State
+from tests.tracker.logged import request_line
 from tests.tracker.story import START_MS
 
 GROUP = "orders"
@@ -76,7 +67,6 @@ class Broker(Simulation):
         self._came: set[str] = set()
         self._gone: set[str] = set()
         self._handled: dict[Connection, tuple[int, Request]] = {}
-        self._correlations: dict[Connection, int] = {}
         self._line = 0
         self._generation = 0
 
@@ -245,76 +235,30 @@ class Broker(Simulation):
     # The request log.
 
     def _write_request(self, connection: Connection, received_ms: int, at_ms: int, request: Request, answer: Answer) -> None:
-        self._correlations[connection] = correlation = self._correlations.get(connection, 0) + 1
+        if answer.error is Error.MEMBER_ID_REQUIRED and isinstance(answer, JoinAnswer):
+            self._log(at_ms, kinds.MEMBER_ID_ISSUED, member=answer.member_id)
+        self._line += 1
         config = self.applications[connection[0]].config
-        common = {
-            "connection": f"10.0.0.1:9092-10.0.0.{connection[0] + 2}:{40_000 + connection[1]}",
-            "correlation_id": correlation,
-            "client_id": config.client_id,
-            "client_host": f"10.0.0.{connection[0] + 2}",
-            "error_code": int(answer.error),
-            "instance_id": config.group_instance_id or "",
-        }
-        if isinstance(request, JoinGroup) and isinstance(answer, JoinAnswer):
-            if answer.error is Error.MEMBER_ID_REQUIRED:
-                self._log(at_ms, kinds.MEMBER_ID_ISSUED, member=answer.member_id)
-            self._add(
-                "request",
-                at_ms,
-                received_ms,
-                kinds.JOIN_GROUP,
-                **common,
-                member_id=self._named(request.member_id),
-                answer_member_id=self._named(answer.member_id),
-                answer_generation=answer.generation,
-                leader_id=self._named(answer.leader),
-                protocol=answer.protocol or "",
-                protocol_type=request.protocol_type,
-                api_version=request.api_version,
-                session_timeout_ms=request.session_timeout_ms,
-                rebalance_timeout_ms=request.rebalance_timeout_ms,
-                skip_assignment=answer.skip_assignment,
-                protocols=tuple(Protocol(name, ("t",), (), data.decode()) for name, data in request.protocols),
-                members=tuple(MemberEntry(self._named(m.member_id), m.instance_id or "", 0, "", ("t",)) for m in answer.members),
+        line = request_line(self._line, received_ms, at_ms, connection, request, answer)
+        leaves = line.kind == kinds.LEAVE_GROUP
+        reason = self._why_left(MemberRemoved(received_ms, line.member_id, False, RemovalCause.LEAVE)) if leaves else ""
+        self.events.append(
+            line._replace(
+                broker=self.broker,
+                group_id=GROUP,
+                client_id=config.client_id,
+                instance_id=config.group_instance_id or "",
+                member_id=self._named(line.member_id),
+                answer_member_id=self._named(line.answer_member_id),
+                leader_id=self._named(line.leader_id),
+                protocols=tuple(protocol._replace(topics=("t",)) for protocol in line.protocols),
+                members=tuple(m._replace(member_id=self._named(m.member_id), reason=reason, topics=("t",)) for m in line.members),
+                assignments=tuple(
+                    given._replace(member_id=self._named(given.member_id), partitions=_partitions(given.digest))
+                    for given in line.assignments
+                ),
             )
-        elif isinstance(request, SyncGroup) and isinstance(answer, SyncAnswer):
-            given = request.assignments or ((request.member_id, answer.assignment),)
-            shares = tuple(
-                Assignment(self._named(m), tuple(f"t-{n}" for n in data.decode().split()), data.decode())
-                for m, data in given
-                if request.assignments or answer.error is Error.NONE
-            )
-            member = self._named(request.member_id)
-            self._add(
-                "request",
-                at_ms,
-                received_ms,
-                kinds.SYNC_GROUP,
-                **common,
-                member_id=member,
-                generation=request.generation,
-                assignments=shares,
-            )
-        elif isinstance(request, Heartbeat):
-            member = self._named(request.member_id)
-            self._add(
-                "request",
-                at_ms,
-                received_ms,
-                kinds.HEARTBEAT,
-                **common,
-                member_id=member,
-                generation=request.generation,
-                beats=(0,),
-                positions=(self._line + 1,),
-            )
-        elif isinstance(request, LeaveGroup) and isinstance(answer, LeaveAnswer):
-            reason = self._why_left(MemberRemoved(received_ms, request.members[0].member_id, False, RemovalCause.LEAVE))
-            entries = tuple(
-                MemberEntry(self._named(m.member_id), m.instance_id or "", int(r.error), reason, None)
-                for m, r in zip(request.members, answer.members or [answer] * len(request.members), strict=True)
-            )
-            self._add("request", at_ms, received_ms, kinds.LEAVE_GROUP, **common, members=entries)
+        )
 
     def _add(self, source: str, at_ms: int, received_ms: int, kind: str, **fields: object) -> None:
         self._line += 1
@@ -327,6 +271,11 @@ class Broker(Simulation):
     def _named(self, member_id: str) -> str:
         """A member id in Kafka's form."""
         return f"{member_id.rpartition('-')[0]}-{uuid.uuid5(uuid.NAMESPACE_OID, member_id)}" if member_id else ""
+
+
+def _partitions(digest: str) -> tuple[str, ...]:
+    """The partitions of an assignment, as `round_robin` of the simulation writes them."""
+    return tuple(f"t-{number}" for number in bytes.fromhex(digest).decode().split())
 
 
 def _of(effect: object, trigger: Trigger) -> bool:
