@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Final, NamedTuple
+from typing import NamedTuple
 
+from coordinator_model.view.outcomes import SUPERSEDED
 from coordinator_model.view.view import Rebalance
-
-_GOES_ON: Final = "SUPERSEDED"
-"""The outcome of a rebalance whose members still wait for their assignment when the next one begins."""
 
 
 class Cost(NamedTuple):
@@ -25,7 +23,7 @@ def carry(unowned: dict[str, str], rebalance: Rebalance) -> dict[str, str]:
     processes it in between, and that time counts for the second round. A rebalance that is superseded leaves all partitions that
     their owners gave up to rejoin: each rebalance pays for its own time.
     """
-    if rebalance.assigned is None and rebalance.outcome != _GOES_ON:
+    if rebalance.assigned is None and rebalance.outcome != SUPERSEDED:
         return {}
     rebalance.vacant = sorted(p for p in unowned if rebalance.owned_before.get(p, unowned[p]) == unowned[p])
     rebalance.owned_before = unowned | rebalance.owned_before
@@ -61,7 +59,7 @@ def of(rebalance: Rebalance) -> Cost:
 
 def _until_superseded(rebalance: Rebalance) -> int | None:
     """The time in which partitions had no owner at work until the next rebalance began; None where that is unknown."""
-    if rebalance.outcome != _GOES_ON or not rebalance.owned_before:
+    if rebalance.outcome != SUPERSEDED or not rebalance.owned_before:
         return None
     return sum(
         max(rebalance.ended_ms - max(_stopped_ms(rebalance, p, owner), rebalance.started_ms), 0)

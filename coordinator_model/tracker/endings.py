@@ -44,10 +44,9 @@ def group_removed(g: Emitter, event: Event, trigger: str = phases.GROUP_REMOVED)
     phases.change_state(g, event.at_ms, State.DEAD, trigger, [ref(event)])
     for member_id in list(view.members):
         membership.remove(g, member_id, event.at_ms, reasons.GROUP_GONE, [ref(event)])
-    view.generation, view.member_count, view.complete, view.stored, view.stored_generation = 0, 0, True, [], 0
+    view.generation, view.member_count, view.stored, view.stored_generation = 0, 0, [], 0
+    view.members_are_known()
     view.pending.clear()
-    view.unnamed.clear()
-    view.untold = 0
 
 
 def became_consumer_group(g: Emitter, event: Event) -> None:

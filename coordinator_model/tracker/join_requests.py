@@ -7,9 +7,9 @@ from coordinator_model.errors import Error
 from coordinator_model.events import Event
 from coordinator_model.states import State
 from coordinator_model.tracker import expiry, membership, phases, rebalance_rows
-from coordinator_model.tracker.rebalance_rows import SUPERSEDED
 from coordinator_model.view import reasons
 from coordinator_model.view.emit import Emitter
+from coordinator_model.view.outcomes import SUPERSEDED
 from coordinator_model.view.rows import ref
 from coordinator_model.view.view import ObservedMember, Rebalance, RebalanceTrigger
 
@@ -47,7 +47,7 @@ def join_group(g: Emitter, event: Event) -> None:
     former = event.answer_member_id in view.members
     member = membership.add(g, event.answer_member_id, event.received_ms, event)
     member.sessions_seen = True
-    member.alive_ms, member.overdue_ms = max(member.alive_ms, event.received_ms), -1
+    membership.note_alive(member, event.received_ms)
     member.last_sign = ref(event)
     view.protocol, view.leader_id = event.protocol or view.protocol, leader_id or view.leader_id
     view.protocol_type = event.protocol_type or view.protocol_type
@@ -164,11 +164,10 @@ def _list_members(g: Emitter, running: Rebalance, event: Event) -> None:
         member = membership.add(g, entry.member_id, running.joined_ms)
         member.instance_id = entry.instance_id or member.instance_id
         member.renewed_ms = max(member.renewed_ms, running.joined_ms)
-    view.unnamed.clear()
-    view.untold = running.missing = running.unnamed = 0
+    running.missing = running.unnamed = 0
     running.listed = True
     running.count_after = view.member_count = len(listed)
-    view.complete = True
+    view.members_are_known()
 
 
 def _too_short_for_timeout(running: Rebalance, member: ObservedMember) -> bool:

@@ -44,7 +44,7 @@ def add(g: Emitter, member_id: str, at_ms: int, event: Event | None = None, *, c
         view.pending.pop(member_id, None)
         running = view.open
         if replacement is not None:
-            for joined in (view.arrived, *([running.added] if running is not None else [])):
+            for joined in _coming(view):
                 joined[:] = [member_id if client_in(m, "") == replacement.instance_id and m not in view.members else m for m in joined]
         if running is not None and replacement is None and (came or running.joined_ms < 0):
             # Who joins after the join phase begins the next rebalance.
@@ -71,7 +71,7 @@ def replace(g: Emitter, old_id: str, new_id: str, at_ms: int, signs: list[Ref], 
         if new.partitions is None:
             new.partitions, new.topics, new.protocols = old.partitions, old.topics, old.protocols
     running = view.open
-    for joined in (view.arrived, *([running.added] if running is not None else [])):
+    for joined in _coming(view):
         if old_id in joined:
             joined.remove(old_id)
         elif new_id in joined and not known:
@@ -80,6 +80,11 @@ def replace(g: Emitter, old_id: str, new_id: str, at_ms: int, signs: list[Ref], 
         running.owned_before.update({p: new_id for p, owner in running.owned_before.items() if owner == old_id})
         running.kept.pop(old_id, None)
     return new
+
+
+def _coming(view: View) -> list[list[str]]:
+    """The lists of members that joined and count for a rebalance that has not ended."""
+    return [view.arrived, *([view.open.added] if view.open is not None else [])]
 
 
 def has_left(view: View, member_id: str, at_ms: int) -> bool:
@@ -110,6 +115,11 @@ def note_answer(member: ObservedMember, event: Event) -> None:
         member.busy_ms = max(member.busy_ms, event.at_ms)
 
 
+def note_alive(member: ObservedMember, at_ms: int) -> None:
+    """Takes the arrival of an accepted request of any kind."""
+    member.alive_ms, member.overdue_ms = max(member.alive_ms, at_ms), -1
+
+
 def renew(member: ObservedMember, event: Event) -> None:
     """Takes an accepted heartbeat or commit: the session timer restarts (rescheduleClassicGroupMemberHeartbeat)."""
     if event.received_ms <= member.renewed_ms and member.sessions_seen:
@@ -117,7 +127,7 @@ def renew(member: ObservedMember, event: Event) -> None:
     if member.seen_ms >= 0:
         member.longest_gap_ms = max(member.longest_gap_ms, event.received_ms - max(member.seen_ms, member.busy_ms))
     member.seen_ms = member.renewed_ms = event.received_ms
-    member.alive_ms, member.overdue_ms = max(member.alive_ms, event.received_ms), -1
+    note_alive(member, event.received_ms)
     member.sessions_seen = True
     member.last_sign = ref(event)
 

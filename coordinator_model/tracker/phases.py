@@ -11,9 +11,9 @@ from typing import Final
 from coordinator_model.diagnosis import causes, departures
 from coordinator_model.states import State
 from coordinator_model.tracker import membership, rebalance_rows
-from coordinator_model.tracker.rebalance_rows import ABANDONED, COMPLETED, EMPTIED, SUPERSEDED
 from coordinator_model.view import reasons
 from coordinator_model.view.emit import Emitter
+from coordinator_model.view.outcomes import ABANDONED, COMPLETED, EMPTIED, SUPERSEDED
 from coordinator_model.view.rows import Ref
 from coordinator_model.view.view import Rebalance, RebalanceTrigger
 
@@ -178,11 +178,10 @@ def emptied(g: Emitter, at_ms: int, generation: int, *, signs: list[Ref]) -> Non
         membership.lose(g, member_id, at_ms, reasons.GROUP_GONE, signs)
     view.state = State.EMPTY
     view.open = None
-    view.complete, view.stored, view.stored_generation = True, [], generation
+    view.stored, view.stored_generation = [], generation
+    view.members_are_known()
     view.member_count = 0
     view.pending.clear()
-    view.unnamed.clear()
-    view.untold = 0
     view.closing.append(running)
     rebalance_rows.write_transitions(g, running)
 

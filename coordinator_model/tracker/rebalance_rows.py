@@ -12,13 +12,9 @@ from coordinator_model.diagnosis import bursts, causes, cost, joiners, margins
 from coordinator_model.states import State
 from coordinator_model.view import reasons
 from coordinator_model.view.emit import Emitter
+from coordinator_model.view.outcomes import COMPLETED, EMPTIED
 from coordinator_model.view.rows import GROUP_TRANSITIONS, REBALANCES, Ref, evidence_json, or_none
 from coordinator_model.view.view import Rebalance, RebalanceTrigger
-
-COMPLETED: Final = "COMPLETED"
-SUPERSEDED: Final = "SUPERSEDED"
-EMPTIED: Final = "EMPTIED"
-ABANDONED: Final = "ABANDONED"
 
 JOIN_PHASE_ENDED: Final = "JOIN_PHASE_ENDED"
 ASSIGNMENT_RECEIVED: Final = "ASSIGNMENT_RECEIVED"

@@ -18,6 +18,7 @@ from coordinator_model.tracker import endings, membership, phases, rebalance_row
 from coordinator_model.tracker.join_requests import join_group
 from coordinator_model.view import reasons
 from coordinator_model.view.emit import Emitter
+from coordinator_model.view.outcomes import COMPLETED
 from coordinator_model.view.rows import ref
 from coordinator_model.view.view import RebalanceTrigger
 
@@ -105,7 +106,7 @@ def sync_group(g: Emitter, event: Event) -> None:
         return
     member = membership.add(g, event.member_id, event.received_ms, event, came=False)
     member.renewed_ms = max(member.renewed_ms, event.at_ms)
-    member.alive_ms, member.overdue_ms = max(member.alive_ms, event.received_ms), -1
+    membership.note_alive(member, event.received_ms)
     member.sessions_seen = True
     member.last_sign = ref(event)
     _take_assignments(g, event, by_leader=by_leader)
@@ -114,7 +115,7 @@ def sync_group(g: Emitter, event: Event) -> None:
 def _take_assignments(g: Emitter, event: Event, *, by_leader: bool) -> None:
     """Takes the assignments from an accepted SyncGroup: all of them from the leader's request, its own from the answer to any member."""
     view = g.view
-    completed = next((r for r in view.closing if r.generation == event.generation and r.outcome == rebalance_rows.COMPLETED), None)
+    completed = next((r for r in view.closing if r.generation == event.generation and r.outcome == COMPLETED), None)
     if completed is not None:
         completed.proven = True
         rebalance_rows.write_transitions(g, completed)

@@ -180,10 +180,9 @@ def _described_stable(g: Emitter, event: Event) -> None:
 def _settle(g: Emitter, state: State) -> None:
     """Takes a state without a transition: nothing shows how the group came into it."""
     view = g.view
-    view.state, view.complete = state, True
+    view.state = state
     view.members.clear()
-    view.unnamed.clear()
-    view.untold = 0
+    view.members_are_known()
     view.member_count = 0
     view.generation = -1
 

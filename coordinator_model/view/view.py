@@ -368,6 +368,12 @@ class View(Struct, array_like=True):
         """A member of the group, or one that is gone while it is not known how."""
         return self.members.get(member_id) or next((lost.member for lost in self.lost if lost.member.member_id == member_id), None)
 
+    def members_are_known(self) -> None:
+        """Notes that `members` are all members: a list of all of them was read, or there are none."""
+        self.complete = True
+        self.unnamed.clear()
+        self.untold = 0
+
     def size(self) -> int:
         """How many members there are, as far as they are known."""
         return len(self.members) + len(self.unnamed) + self.untold - sum(rebalance.missing for rebalance in self.unfinished())
