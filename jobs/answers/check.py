@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from datetime import datetime
 from pathlib import Path
@@ -12,7 +12,7 @@ from typing import Any, Final
 
 from jobs.answers.as_json import as_json
 from jobs.answers.duckdb_views import QuestionReader
-from jobs.answers.evidence import find_lines, line_times
+from jobs.answers.evidence import places_of
 from jobs.common.errors import EvidenceError, MissingTableError
 from jobs.common.times import epoch_ms
 from jobs.laws.group_rows import TABLES, Breach, Row
@@ -51,7 +51,7 @@ def check(folder: Path, inputs: Sequence[Path]) -> Checked:
     if not files:
         return Checked(rows, len(LAWS), wrong)
     refs = {(ref["origin"], int(ref["position"])) for name in TABLES for row in tables[name] for ref in json.loads(row["evidence"])}
-    texts = _texts(reader, refs, files)
+    texts = {place: text for place, (_, text) in places_of(reader, refs, files).items()}
     nameless = {(origin, int(position)) for origin, position in reader.ask(_PLACES, {}).rows}
     for name in (REBALANCES, FINDINGS):
         for row in tables[name]:
@@ -72,19 +72,6 @@ def _files(inputs: Sequence[Path]) -> list[LogFile]:
         return [file for folder in inputs for file in discover(folder)]
     except OSError as error:
         raise EvidenceError(f"cannot read {error.filename}: {error.strerror}") from None
-
-
-def _texts(reader: QuestionReader, refs: Iterable[tuple[str, int]], files: Sequence[LogFile]) -> dict[tuple[str, int], bytes]:
-    """The lines that are still there."""
-    by_origin: dict[str, set[int]] = {}
-    for origin, position in refs:
-        by_origin.setdefault(origin, set()).add(position)
-    texts: dict[tuple[str, int], bytes] = {}
-    for origin in sorted(by_origin):
-        times = line_times(reader, [origin])
-        wanted = {position: times.get((origin, position)) for position in sorted(by_origin[origin])}
-        texts |= {(origin, number): text for number, (_, text) in find_lines(origin, wanted, files).items()}
-    return texts
 
 
 def _strangers(table: str, row: Row, texts: Mapping[tuple[str, int], bytes], nameless: set[tuple[str, int]]) -> list[Breach]:

@@ -80,17 +80,28 @@ def prove(lakehouse: Path, row_id: str, inputs: Sequence[Path]) -> list[ProvenRo
     proofs = []
     for row in rows:
         refs = [(ref["source"], ref["origin"], int(ref["position"])) for ref in json.loads(row["evidence"])]
-        times = line_times(reader, {origin for _, origin, _ in refs})
-        places: dict[tuple[str, int], tuple[Path, bytes]] = {}
-        for origin in sorted({origin for _, origin, _ in refs}):
-            wanted = {position: times.get((origin, position)) for _, o, position in refs if o == origin}
-            places |= {(origin, number): place for number, place in find_lines(origin, wanted, files).items()}
+        places = places_of(reader, {(origin, position) for _, origin, position in refs}, files)
         lines = []
         for source, origin, position in refs:
             file, text = places.get((origin, position), (None, None))
             lines.append(Line(source, origin, position, file, None if text is None else text.decode("utf-8", "replace")))
         proofs.append(ProvenRow(row["id"], row, lines))
     return proofs
+
+
+def places_of(
+    reader: QuestionReader, refs: Iterable[tuple[str, int]], files: Sequence[LogFile]
+) -> dict[tuple[str, int], tuple[Path, bytes]]:
+    """Where lines are now, and what they say, by origin and number. Lines that are gone are left out."""
+    wanted: dict[str, set[int]] = {}
+    for origin, position in refs:
+        wanted.setdefault(origin, set()).add(position)
+    places: dict[tuple[str, int], tuple[Path, bytes]] = {}
+    for origin, positions in sorted(wanted.items()):
+        times = line_times(reader, [origin])
+        found = find_lines(origin, {position: times.get((origin, position)) for position in sorted(positions)}, files)
+        places |= {(origin, number): place for number, place in found.items()}
+    return places
 
 
 def _rows(reader: QuestionReader, row_id: str) -> list[dict[str, Any]]:
