@@ -33,7 +33,7 @@ def told(spark, tmp_path_factory):
     places = {}
     for what, kinds in (("alone", []), ("among", list(hostile.NAMES))):
         source, lakehouse = hostile.write_logs(folder / f"{what}-in", kinds), folder / f"{what}-lake"
-        outcome = run.run(source, lakehouse, settings=Settings(timezone=hostile.ZONE), once=True, spark=spark)
+        outcome = run.run(source, lakehouse, settings=Settings(timezone=hostile.ZONE, shards=8), once=True, spark=spark)
         assert outcome.late_events == 0
         places[what] = source, lakehouse
     return places

@@ -113,6 +113,8 @@ class Broker(Simulation):
         self.take_outcome(outcome)
 
     def take_outcome(self, outcome: CoordinatorOutcome) -> None:
+        if not (outcome.effects or outcome.replies):
+            return
         self._write_log([effect for _, effect in outcome.effects])
         for reply in outcome.replies:
             connection = self.tickets[int(reply.ticket)]

@@ -51,7 +51,7 @@ def script(seed: int) -> Script:
                 Application(
                     config,
                     starts_ms,
-                    poll_every_ms=chance.choice((100, 500, 3_000)),
+                    poll_every_ms=chance.choice((300, 1_000, 3_000)),
                     stalls=stalls,
                     dies_ms=ends_ms if how == "dies" else None,
                     closes_ms=ends_ms if how == "closes" else None,
