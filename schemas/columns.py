@@ -28,6 +28,6 @@ EVIDENCE: Final = column(
 )
 
 
-def at(comment: str) -> StructField:
+def occurred_at(comment: str) -> StructField:
     """The row's own time, UTC."""
-    return column("at", TimestampType(), comment, nullable=False)
+    return column("occurred_at", TimestampType(), comment, nullable=False)

@@ -6,13 +6,13 @@ from typing import Final
 
 from pyspark.sql.types import IntegerType, StringType, StructType
 
-from schemas.columns import BATCH_ID, CLUSTER, EVIDENCE, GROUP_ID, at, column
+from schemas.columns import BATCH_ID, CLUSTER, EVIDENCE, GROUP_ID, column, occurred_at
 
 SCHEMA: Final = StructType(
     [
         CLUSTER,
         GROUP_ID,
-        at("When it happened."),
+        occurred_at("When it happened."),
         column("code", StringType(), "What happened (docs/tables.md lists the codes).", nullable=False),
         column("severity", StringType(), "INFO, WARNING or ERROR.", nullable=False),
         column("member_id", StringType(), "Member concerned."),

@@ -61,11 +61,11 @@ SCHEMA: Final = StructType(
         column("source", StringType(), "request, coordinator, client, offsets, poll or clock.", nullable=False),
         column("origin", StringType(), "File or topic-partition.", nullable=False),
         column("position", LongType(), "Line number or offset of the (first) line.", nullable=False),
-        column("at", TimestampType(), "Time of the line, UTC. For a request: when it was answered.", nullable=False),
+        column("occurred_at", TimestampType(), "Time of the line, UTC. For a request: when it was answered.", nullable=False),
         column(
             "received_at",
             TimestampType(),
-            "Arrival at the broker: at - totalTimeMs. GROUP_STORED: when the group entered the state it is stored in. Otherwise as `at`.",
+            "Arrival at the broker: occurred_at - totalTimeMs; `occurred_at` where that time cannot be believed. GROUP_STORED: when the group entered the state it is stored in. Otherwise as `occurred_at`.",
             nullable=False,
         ),
         column(

@@ -6,13 +6,13 @@ from typing import Final
 
 from pyspark.sql.types import IntegerType, StringType, StructType
 
-from schemas.columns import BATCH_ID, CLUSTER, EVIDENCE, GROUP_ID, at, column
+from schemas.columns import BATCH_ID, CLUSTER, EVIDENCE, GROUP_ID, column, occurred_at
 
 SCHEMA: Final = StructType(
     [
         CLUSTER,
         GROUP_ID,
-        at("When the group changed state."),
+        occurred_at("When the group changed state."),
         column(
             "from_state",
             StringType(),

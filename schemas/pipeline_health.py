@@ -10,11 +10,11 @@ from typing import Final
 
 from pyspark.sql.types import LongType, StringType, StructType, TimestampType
 
-from schemas.columns import at, column
+from schemas.columns import column, occurred_at
 
 SCHEMA: Final = StructType(
     [
-        at("When the micro-batch ended, by the clock of the machine that ran it, UTC."),
+        occurred_at("When the micro-batch ended, by the clock of the machine that ran it, UTC."),
         column("query", StringType(), "The streaming query: ingest, ingest-topic, track.", nullable=False),
         column("run_id", StringType(), "Spark's id of this start of the query; a restart gets a new one.", nullable=False),
         column("batch_id", LongType(), "Spark's number of the micro-batch; the rows that it wrote have it too.", nullable=False),
@@ -30,7 +30,7 @@ SCHEMA: Final = StructType(
         column("late_events", LongType(), "Events that came too late: their broker's time had already passed."),
         column("divergences", LongType(), "Findings MODEL_DIVERGENCE."),
         column("event_time", TimestampType(), "The newest event time that track has reached, of all clusters, UTC."),
-        column("lag_ms", LongType(), "`at` less `event_time`. Less than 0: the logs' clock or time zone is ahead."),
+        column("lag_ms", LongType(), "`occurred_at` less `event_time`. Less than 0: the logs' clock or time zone is ahead."),
         column("lag_events", LongType(), "Rows that still waited at its end: in the topic, in slices, in commits of group_events."),
         column("lag_bytes", LongType(), "Ingest from files: bytes that were in no slice yet when the newest slice was cut."),
         column("groups", LongType(), "Groups that the tracker follows."),

@@ -17,7 +17,7 @@ SCHEMA: Final = StructType(
         column("source", StringType(), "request, coordinator, offsets, poll or unknown.", nullable=False),
         column("origin", StringType(), "File or topic-partition.", nullable=False),
         column("position", LongType(), "Line number or offset.", nullable=False),
-        column("at", TimestampType(), "Time of the line, UTC, where it has one."),
+        column("occurred_at", TimestampType(), "Time of the line, UTC, where it has one."),
         BATCH_ID,
     ]
 )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from pyspark.sql.types import ArrayType, IntegerType, LongType, StringType, StructType, TimestampType
+from pyspark.sql.types import ArrayType, BooleanType, IntegerType, LongType, StringType, StructType, TimestampType
 
 from schemas.columns import BATCH_ID, CLUSTER, EVIDENCE, GROUP_ID, column
 
@@ -16,7 +16,7 @@ SCHEMA: Final = StructType(
         column(
             "started_at",
             TimestampType(),
-            "The group entered PreparingRebalance. With only records or polls as evidence: the latest possible time.",
+            "The group entered PreparingRebalance; the first sign of the rebalance where `start_seen` is false.",
             nullable=False,
         ),
         column("joined_at", TimestampType(), "The join phase ended; null if it did not."),
@@ -26,9 +26,9 @@ SCHEMA: Final = StructType(
             "The leader's assignment made the group Stable, or another event ended the rebalance.",
             nullable=False,
         ),
-        column("join_ms", LongType(), "started_at to joined_at; null if only records or polls show it."),
+        column("join_ms", LongType(), "started_at to joined_at; null unless `start_seen`."),
         column("sync_ms", LongType(), "joined_at to ended_at."),
-        column("total_ms", LongType(), "started_at to ended_at; a lower bound if only records or polls show it.", nullable=False),
+        column("total_ms", LongType(), "started_at to ended_at; null unless `start_seen`. A lower bound if only records or polls show it."),
         column("outcome", StringType(), "COMPLETED, SUPERSEDED, EMPTIED or ABANDONED.", nullable=False),
         column("cause", StringType(), "What started it (docs/tables.md lists the causes).", nullable=False),
         column("reason", StringType(), "The coordinator's or the client's own words."),
@@ -72,5 +72,11 @@ SCHEMA: Final = StructType(
             "joined_unnamed", IntegerType(), "Members that came, by the coordinator's count, and that no line names: `joined` lacks them."
         ),
         column("left_unnamed", IntegerType(), "Members that went, by the coordinator's count, and that no line names: `left` lacks them."),
+        column(
+            "start_seen",
+            BooleanType(),
+            "Whether a line shows what began it. False where the log begins in its middle, and where only records or polls show it; "
+            "null in rows of older versions.",
+        ),
     ]
 )

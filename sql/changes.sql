@@ -26,7 +26,7 @@ members AS (
 ),
 changes AS (
   SELECT
-    m.came_at AS at, m.cluster, m.group_id, 'member came' AS what, m.client_id, m.client_host, m.member_id,
+    m.came_at AS occurred_at, m.cluster, m.group_id, 'member came' AS what, m.client_id, m.client_host, m.member_id,
     m.software AS detail, CAST(NULL AS STRING) AS id
   FROM members AS m
   UNION ALL
@@ -54,26 +54,26 @@ changes AS (
   SELECT r.started_at, r.cluster, r.group_id, 'rebalance', r.client_id, r.client_host, r.member_id, r.cause, r.id
   FROM rebalances_with_id AS r
   UNION ALL
-  SELECT f.at, f.cluster, f.group_id, 'finding', f.client_id, f.client_host, f.member_id, f.code, f.id
+  SELECT f.occurred_at, f.cluster, f.group_id, 'finding', f.client_id, f.client_host, f.member_id, f.code, f.id
   FROM findings_with_id AS f
   UNION ALL
   SELECT
-    e.at, e.cluster, e.group_id, 'coordinator', NULL, e.broker, NULL,
+    e.occurred_at, e.cluster, e.group_id, 'coordinator', NULL, e.broker, NULL,
     CASE e.kind WHEN 'GROUP_LOADED' THEN 'took the group over' ELSE 'gave the group up' END, NULL
   FROM group_events AS e
   WHERE e.kind IN ('GROUP_LOADED', 'GROUP_UNLOADED')
   UNION ALL
   SELECT
-    min(e.at), e.cluster, NULL, 'coordinator', NULL, e.broker, NULL,
+    min(e.occurred_at), e.cluster, NULL, 'coordinator', NULL, e.broker, NULL,
     CASE e.kind WHEN 'COORDINATOR_ELECTED' THEN 'elected for ' ELSE 'resigned for ' END
     || CAST(count(*) AS STRING) || ' partitions of __consumer_offsets',
     NULL
   FROM group_events AS e
   WHERE e.kind IN ('COORDINATOR_ELECTED', 'COORDINATOR_RESIGNED')
-  GROUP BY e.cluster, e.broker, e.kind, date_trunc('second', e.at)
+  GROUP BY e.cluster, e.broker, e.kind, date_trunc('second', e.occurred_at)
 )
 SELECT
-  c.at,
+  c.occurred_at,
   c.cluster,
   c.group_id,
   c.what,
@@ -84,9 +84,11 @@ SELECT
   c.id
 FROM changes AS c
 CROSS JOIN span AS w
-WHERE c.at >= w.since
-  AND c.at <= w.until
+WHERE c.occurred_at >= w.since
+  AND c.occurred_at <= w.until
   AND (:cluster IS NULL OR c.cluster = :cluster)
   AND (:group IS NULL OR c.group_id = :group OR c.group_id IS NULL)
-ORDER BY c.at, c.cluster, c.group_id NULLS FIRST, c.what, c.detail NULLS FIRST, c.member_id NULLS FIRST, host NULLS FIRST, c.id NULLS FIRST
+ORDER BY
+  c.occurred_at, c.cluster, c.group_id NULLS FIRST, c.what, c.detail NULLS FIRST, c.member_id NULLS FIRST, host NULLS FIRST,
+  c.id NULLS FIRST
 LIMIT :limit

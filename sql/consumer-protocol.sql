@@ -15,14 +15,14 @@
 WITH lines AS (
   SELECT
     e.cluster, e.group_id, nullif(e.member_id, '') AS member_id, nullif(e.client_id, '') AS client_id,
-    nullif(e.instance_id, '') AS instance_id, e.kind, e.error_code, e.generation, e.at, e.reason, e.state
+    nullif(e.instance_id, '') AS instance_id, e.kind, e.error_code, e.generation, e.occurred_at, e.reason, e.state
   FROM group_events AS e
   WHERE e.kind IN ('CONSUMER_GROUP_HEARTBEAT', 'CONSUMER_GROUP_LOG', 'GROUP_CONVERTED')
     AND (:cluster IS NULL OR e.cluster = :cluster)
     AND (:group IS NULL OR e.group_id = :group)
     AND (:member IS NULL OR position(:member IN e.member_id) > 0)
-    AND e.at >= :since
-    AND e.at <= :until
+    AND e.occurred_at >= :since
+    AND e.occurred_at <= :until
 )
 SELECT
   n.cluster,
@@ -37,10 +37,10 @@ SELECT
   count(*) FILTER (WHERE n.kind = 'CONSUMER_GROUP_HEARTBEAT') AS heartbeats,
   nullif(count(DISTINCT CASE WHEN n.reason LIKE '%group epoch to%' THEN n.generation END), 0) AS epochs,
   max(CASE WHEN n.kind = 'GROUP_CONVERTED' THEN 'CONVERTED to ' || n.state END) AS migration,
-  max(n.at) AS last_at,
+  max(n.occurred_at) AS last_at,
   max_by(
     n.reason,
-    CASE WHEN n.reason LIKE '%fenced from the group%' THEN 2000000000000000 ELSE 0 END + unix_millis(n.at)
+    CASE WHEN n.reason LIKE '%fenced from the group%' THEN 2000000000000000 ELSE 0 END + unix_millis(n.occurred_at)
   ) FILTER (WHERE n.reason IS NOT NULL AND n.member_id IS NOT NULL) AS last_reason
 FROM lines AS n
 WHERE n.group_id <> ''

@@ -12,12 +12,12 @@
 -- :limit = 20  rows at most
 
 WITH served AS (
-  SELECT e.cluster, e.group_id, e.broker, e.received_at, e.at, e.source, e.position
+  SELECT e.cluster, e.group_id, e.broker, e.received_at, e.occurred_at, e.source, e.position
   FROM group_events AS e
   WHERE e.group_id <> ''
     AND (:cluster IS NULL OR e.cluster = :cluster)
     AND (:group IS NULL OR e.group_id = :group)
-    AND e.at <= :until
+    AND e.occurred_at <= :until
     AND (
       (e.source = 'coordinator' AND e.kind NOT IN ('GROUP_UNLOADED', 'MEMBER_LOADED'))
       OR (
@@ -29,20 +29,21 @@ WITH served AS (
 followed AS (
   SELECT
     s.*,
-    lag(s.broker) OVER (PARTITION BY s.cluster, s.group_id ORDER BY s.at, s.source, s.broker, s.position) AS from_broker,
-    lag(s.at) OVER (PARTITION BY s.cluster, s.group_id ORDER BY s.at, s.source, s.broker, s.position) AS last_at
+    lag(s.broker) OVER (PARTITION BY s.cluster, s.group_id ORDER BY s.occurred_at, s.source, s.broker, s.position) AS from_broker,
+    lag(s.occurred_at) OVER (PARTITION BY s.cluster, s.group_id ORDER BY s.occurred_at, s.source, s.broker, s.position) AS last_at
   FROM served AS s
 ),
 moves AS (
-  SELECT f.cluster, f.group_id, f.from_broker, f.broker AS to_broker, f.last_at, f.at AS moved_at
+  SELECT f.cluster, f.group_id, f.from_broker, f.broker AS to_broker, f.last_at, f.occurred_at AS moved_at
   FROM followed AS f
-  WHERE f.broker <> f.from_broker AND f.at >= :since
+  WHERE f.broker <> f.from_broker AND f.occurred_at >= :since
 ),
 refusals AS (
   SELECT m.cluster, m.group_id, m.moved_at, CAST(sum(e.lines) AS BIGINT) AS refused
   FROM moves AS m
   JOIN group_events AS e
-    ON e.cluster = m.cluster AND e.group_id = m.group_id AND e.at >= m.last_at AND e.at <= m.moved_at + INTERVAL 10 SECONDS
+    ON e.cluster = m.cluster AND e.group_id = m.group_id
+    AND e.occurred_at >= m.last_at AND e.occurred_at <= m.moved_at + INTERVAL 10 SECONDS
   WHERE e.error_code IN (14, 15, 16)
     AND e.kind <> 'FIND_COORDINATOR'
   GROUP BY m.cluster, m.group_id, m.moved_at

@@ -35,11 +35,11 @@ restarts AS (
   GROUP BY x.cluster, x.group_id, x.client_id, x.member_id, x.end_kind, x.gone_at
 ),
 moves AS (
-  SELECT e.cluster, e.at
+  SELECT e.cluster, e.occurred_at
   FROM group_events AS e
   WHERE e.kind IN ('COORDINATOR_ELECTED', 'GROUP_LOADED')
     AND (:cluster IS NULL OR e.cluster = :cluster)
-  GROUP BY e.cluster, e.at
+  GROUP BY e.cluster, e.occurred_at
 ),
 spaced AS (
   SELECT
@@ -71,7 +71,7 @@ waves AS (
     count(*) FILTER (WHERE n.end_kind = 'SESSION_TIMEOUT') AS expired,
     count(*) FILTER (WHERE EXISTS (
       SELECT 1 FROM moves AS m
-      WHERE m.cluster = n.cluster AND m.at <= n.back_at + INTERVAL 10 SECONDS AND m.at > n.gone_at - INTERVAL 30 SECONDS
+      WHERE m.cluster = n.cluster AND m.occurred_at <= n.back_at + INTERVAL 10 SECONDS AND m.occurred_at > n.gone_at - INTERVAL 30 SECONDS
     )) AS moved
   FROM numbered AS n
   GROUP BY n.cluster, n.group_id, n.wave
@@ -87,7 +87,7 @@ SELECT
   w.restarts,
   w.clean,
   w.expired,
-  count(r.total_ms) AS rebalances,
+  count(r.started_at) AS rebalances,
   CAST(coalesce(sum(r.total_ms), 0) AS BIGINT) AS total_ms,
   CAST(sum(r.unavailable_partition_ms) AS BIGINT) AS unavailable_partition_ms
 FROM waves AS w

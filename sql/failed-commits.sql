@@ -20,8 +20,8 @@ WITH refused AS (
     coalesce(e.client_host, '') AS client_host,
     min(e.generation) AS sent_generation,
     CAST(sum(e.lines) AS BIGINT) AS commits,
-    min(e.at) AS first_at,
-    max(e.at) AS last_at
+    min(e.occurred_at) AS first_at,
+    max(e.occurred_at) AS last_at
   FROM group_events AS e
   WHERE e.kind IN ('OFFSET_COMMIT', 'TXN_OFFSET_COMMIT')
     AND e.error_code IN (22, 25, 27, 82)
@@ -29,8 +29,8 @@ WITH refused AS (
     AND (:group IS NULL OR e.group_id = :group)
     AND (:client IS NULL OR e.client_id = :client)
     AND (:member IS NULL OR position(:member IN e.member_id) > 0)
-    AND e.at >= :since
-    AND e.at <= :until
+    AND e.occurred_at >= :since
+    AND e.occurred_at <= :until
   GROUP BY e.cluster, e.group_id, e.member_id, e.error_code, coalesce(e.client_id, ''), coalesce(e.client_host, '')
 ),
 removals AS (

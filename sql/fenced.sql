@@ -11,11 +11,13 @@
 -- :limit = 20  rows at most
 
 WITH static AS (
-  SELECT e.cluster, e.group_id, e.instance_id, e.kind, e.error_code, e.member_id, e.answer_member_id, e.client_host, e.client_id, e.at
+  SELECT
+    e.cluster, e.group_id, e.instance_id, e.kind, e.error_code, e.member_id, e.answer_member_id, e.client_host, e.client_id,
+    e.occurred_at
   FROM group_events AS e
   WHERE e.instance_id <> ''
     AND (:cluster IS NULL OR e.cluster = :cluster)
-    AND e.at <= :until
+    AND e.occurred_at <= :until
 ),
 owner AS (
   SELECT s.cluster, s.instance_id, min(s.group_id) AS group_id
@@ -42,11 +44,11 @@ SELECT
   count(*) FILTER (WHERE n.kind = 'STATIC_MEMBER_REPLACED') AS replaced,
   count(DISTINCT nullif(n.member_id, '')) AS members,
   count(DISTINCT nullif(n.client_host, '')) AS hosts,
-  min(CASE WHEN n.error_code IN (82, 111) OR n.kind IN ('INSTANCE_FENCED', 'STATIC_MEMBER_REPLACED') THEN n.at END) AS first_at,
-  max(CASE WHEN n.error_code IN (82, 111) OR n.kind IN ('INSTANCE_FENCED', 'STATIC_MEMBER_REPLACED') THEN n.at END) AS last_at
+  min(CASE WHEN n.error_code IN (82, 111) OR n.kind IN ('INSTANCE_FENCED', 'STATIC_MEMBER_REPLACED') THEN n.occurred_at END) AS first_at,
+  max(CASE WHEN n.error_code IN (82, 111) OR n.kind IN ('INSTANCE_FENCED', 'STATIC_MEMBER_REPLACED') THEN n.occurred_at END) AS last_at
 FROM named AS n
 WHERE (:group IS NULL OR n.owner_group = :group)
-  AND n.at >= :since
+  AND n.occurred_at >= :since
 GROUP BY n.cluster, n.owner_group, n.instance_id
 HAVING count(*) FILTER (WHERE n.error_code IN (82, 111) OR n.kind IN ('INSTANCE_FENCED', 'STATIC_MEMBER_REPLACED')) > 0
 ORDER BY verdict, refused DESC, last_at DESC, n.cluster, group_id NULLS LAST, n.instance_id

@@ -12,7 +12,7 @@
 
 SELECT
   f.id,
-  f.at,
+  f.occurred_at,
   f.severity,
   f.code,
   f.cluster,
@@ -27,7 +27,7 @@ WHERE (:cluster IS NULL OR f.cluster = :cluster)
   AND (:group IS NULL OR f.group_id = :group)
   AND (:client IS NULL OR f.client_id = :client)
   AND (:code IS NULL OR f.code = :code)
-  AND f.at >= :since
-  AND f.at <= :until
-ORDER BY f.at DESC, f.cluster, f.group_id, f.code, f.member_id NULLS LAST, f.id, f.message
+  AND f.occurred_at >= :since
+  AND f.occurred_at <= :until
+ORDER BY f.occurred_at DESC, f.cluster, f.group_id, f.code, f.member_id NULLS LAST, f.id, f.message
 LIMIT :limit

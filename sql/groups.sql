@@ -12,25 +12,27 @@
 WITH seen AS (
   SELECT
     e.cluster, e.group_id,
-    max(e.at) AS seen_at,
-    max(CASE WHEN e.kind = 'CONSUMER_GROUP_HEARTBEAT' AND e.error_code = 0 OR e.kind = 'CONSUMER_GROUP_LOG' THEN e.at END) AS epoch_at,
-    max(CASE WHEN e.kind IN ('STABILIZED', 'JOIN_GROUP') AND coalesce(e.error_code, 0) = 0 THEN e.at END) AS classic_at
+    max(e.occurred_at) AS seen_at,
+    max(
+      CASE WHEN e.kind = 'CONSUMER_GROUP_HEARTBEAT' AND e.error_code = 0 OR e.kind = 'CONSUMER_GROUP_LOG' THEN e.occurred_at END
+    ) AS epoch_at,
+    max(CASE WHEN e.kind IN ('STABILIZED', 'JOIN_GROUP') AND coalesce(e.error_code, 0) = 0 THEN e.occurred_at END) AS classic_at
   FROM group_events AS e
   WHERE e.group_id <> ''
     AND (:cluster IS NULL OR e.cluster = :cluster)
     AND (:group IS NULL OR e.group_id = :group)
-    AND e.at <= :until
+    AND e.occurred_at <= :until
   GROUP BY e.cluster, e.group_id
 ),
 states AS (
   SELECT
-    t.cluster, t.group_id, t.to_state, t.at, t.generation,
+    t.cluster, t.group_id, t.to_state, t.occurred_at, t.generation,
     row_number() OVER (
       PARTITION BY t.cluster, t.group_id
-      ORDER BY t.at DESC, coalesce(t.generation, -1) DESC, t.step DESC
+      ORDER BY t.occurred_at DESC, coalesce(t.generation, -1) DESC, t.step DESC
     ) AS place
   FROM group_transitions_with_id AS t
-  WHERE t.at <= :until
+  WHERE t.occurred_at <= :until
 ),
 history AS (
   SELECT
@@ -47,7 +49,7 @@ history AS (
 warned AS (
   SELECT f.cluster, f.group_id, count(*) AS findings
   FROM findings AS f
-  WHERE f.at <= :until
+  WHERE f.occurred_at <= :until
   GROUP BY f.cluster, f.group_id
 ),
 told AS (
@@ -57,7 +59,7 @@ told AS (
       WHEN s.epoch_at > coalesce(s.classic_at, s.epoch_at - INTERVAL 1 SECOND) THEN 'CONSUMER_PROTOCOL'
       ELSE t.to_state
     END AS state,
-    t.at, t.generation, h.members, h.rebalances, h.total_ms, h.last_at, h.last_cause, w.findings
+    t.occurred_at, t.generation, h.members, h.rebalances, h.total_ms, h.last_at, h.last_cause, w.findings
   FROM seen AS s
   LEFT JOIN states AS t ON t.cluster = s.cluster AND t.group_id = s.group_id AND t.place = 1
   LEFT JOIN history AS h ON h.cluster = s.cluster AND h.group_id = s.group_id
@@ -67,7 +69,7 @@ SELECT
   g.cluster,
   g.group_id,
   coalesce(g.state, 'UNKNOWN') AS state,
-  CASE WHEN g.state <> 'CONSUMER_PROTOCOL' THEN g.at END AS since,
+  CASE WHEN g.state <> 'CONSUMER_PROTOCOL' THEN g.occurred_at END AS since,
   CASE WHEN g.state <> 'CONSUMER_PROTOCOL' THEN g.generation END AS generation,
   CASE WHEN g.state IN ('Empty', 'Dead') THEN 0 WHEN g.state <> 'CONSUMER_PROTOCOL' THEN g.members END AS members,
   coalesce(g.rebalances, 0) AS rebalances,

@@ -19,7 +19,7 @@ WITH signs AS (
     e.cluster, e.group_id, e.client_id, e.client_host, e.kind, e.error_code, e.broker, e.position,
     coalesce(nullif(e.answer_member_id, ''), e.member_id) AS member_id,
     e.received_at,
-    CASE WHEN e.kind IN ('JOIN_GROUP', 'SYNC_GROUP') THEN e.at ELSE coalesce(e.last_at, e.received_at) END AS last_at,
+    CASE WHEN e.kind IN ('JOIN_GROUP', 'SYNC_GROUP') THEN e.occurred_at ELSE coalesce(e.last_at, e.received_at) END AS last_at,
     e.longest_gap_ms,
     e.beat_count,
     e.session_timeout_ms,

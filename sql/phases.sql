@@ -5,6 +5,7 @@
 -- for more members. ASSIGN: the group waited for the leader's assignment (`assignment_ms`: from the leader's JoinGroup
 -- answer to its SyncGroup; without a request log, `sync_ms` comes near it). START: members had their partitions, but
 -- `starter_client_id` asked for offsets only after `first_fetch_ms`: it sent heartbeats and consumed nothing.
+-- No `longest` where the log does not show how the rebalance began.
 --
 -- :cluster     only this cluster
 -- :group       only this consumer group
@@ -19,6 +20,7 @@ SELECT
   r.cause,
   r.total_ms,
   CASE
+    WHEN r.total_ms IS NULL THEN NULL
     WHEN coalesce(r.first_fetch_ms, 0) >= r.total_ms THEN 'START'
     WHEN coalesce(r.join_ms, r.total_ms) < coalesce(r.sync_ms, 0) THEN 'ASSIGN'
     WHEN r.members_before = 0 THEN 'DELAY'

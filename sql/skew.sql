@@ -12,20 +12,20 @@
 -- :limit = 20  rows at most
 
 WITH synced AS (
-  SELECT e.cluster, e.group_id, e.generation, e.at, explode(e.assignments) AS own
+  SELECT e.cluster, e.group_id, e.generation, e.occurred_at, explode(e.assignments) AS own
   FROM group_events AS e
   WHERE e.kind = 'SYNC_GROUP'
     AND e.error_code = 0
     AND (:cluster IS NULL OR e.cluster = :cluster)
     AND (:group IS NULL OR e.group_id = :group)
-    AND e.at >= :since
-    AND e.at <= :until
+    AND e.occurred_at >= :since
+    AND e.occurred_at <= :until
 ),
 assigned AS (
   SELECT
     s.cluster, s.group_id, s.generation, s.own.member_id AS member_id,
     max(size(s.own.partitions)) AS partitions,
-    max(s.at) AS at
+    max(s.occurred_at) AS occurred_at
   FROM synced AS s
   WHERE s.own.partitions IS NOT NULL
   GROUP BY s.cluster, s.group_id, s.generation, s.own.member_id
@@ -35,7 +35,7 @@ newest AS (
   FROM assigned AS a
 ),
 named AS (
-  SELECT n.cluster, n.group_id, n.generation, n.member_id, n.partitions, n.at, m.client_id
+  SELECT n.cluster, n.group_id, n.generation, n.member_id, n.partitions, n.occurred_at, m.client_id
   FROM newest AS n
   LEFT JOIN arrivals AS m ON m.cluster = n.cluster AND m.group_id = n.group_id AND m.member_id = n.member_id
   WHERE n.generation = n.last_generation
@@ -43,7 +43,7 @@ named AS (
 summed AS (
   SELECT
     d.cluster, d.group_id, d.generation,
-    max(d.at) AS at,
+    max(d.occurred_at) AS occurred_at,
     count(*) AS members,
     CAST(sum(d.partitions) AS BIGINT) AS partitions,
     min(d.partitions) AS least,
@@ -67,10 +67,10 @@ SELECT
   s.idle,
   min(CASE WHEN d.partitions = s.most THEN d.client_id END) AS busiest_client_id,
   s.generation,
-  s.at AS assigned_at
+  s.occurred_at AS assigned_at
 FROM summed AS s
 JOIN named AS d ON d.cluster = s.cluster AND d.group_id = s.group_id
-GROUP BY s.cluster, s.group_id, s.members, s.partitions, s.least, s.most, s.idle, s.generation, s.at
+GROUP BY s.cluster, s.group_id, s.members, s.partitions, s.least, s.most, s.idle, s.generation, s.occurred_at
 ORDER BY
   CASE WHEN s.idle > 0 AND s.partitions > 0 THEN 0 WHEN s.most >= 2 * s.least AND s.most - s.least >= 3 THEN 1 ELSE 2 END,
   s.most - s.least DESC, s.cluster, s.group_id

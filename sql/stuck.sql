@@ -17,28 +17,28 @@ WITH latest AS (
     t.*,
     row_number() OVER (
       PARTITION BY t.cluster, t.group_id
-      ORDER BY t.at DESC, coalesce(t.generation, -1) DESC, t.step DESC
+      ORDER BY t.occurred_at DESC, coalesce(t.generation, -1) DESC, t.step DESC
     ) AS place
   FROM group_transitions_with_id AS t
   WHERE (:cluster IS NULL OR t.cluster = :cluster)
     AND (:group IS NULL OR t.group_id = :group)
-    AND t.at <= :until
+    AND t.occurred_at <= :until
 ),
 slow AS (
   SELECT
-    l.cluster, l.group_id, l.at AS started_at, CAST(NULL AS TIMESTAMP) AS ended_at, 'OPEN' AS outcome, l.trigger AS cause,
+    l.cluster, l.group_id, l.occurred_at AS started_at, CAST(NULL AS TIMESTAMP) AS ended_at, 'OPEN' AS outcome, l.trigger AS cause,
     l.client_id AS client_id,
     CASE l.to_state WHEN 'PreparingRebalance' THEN 'JOIN' ELSE 'SYNC' END AS phase,
-    unix_millis(:until) - unix_millis(l.at) AS total_ms,
+    unix_millis(:until) - unix_millis(l.occurred_at) AS total_ms,
     CAST(NULL AS STRING) AS waited_for, CAST(NULL AS STRING) AS leader_id, l.id
   FROM latest AS l
   WHERE l.place = 1
     AND l.to_state IN ('PreparingRebalance', 'CompletingRebalance')
-    AND l.at >= :since
+    AND l.occurred_at >= :since
     AND NOT EXISTS (
       SELECT 1 FROM rebalances AS r
       WHERE r.cluster = l.cluster AND r.group_id = l.group_id
-        AND r.started_at <= l.at AND r.ended_at >= l.at AND r.ended_at <= :until
+        AND r.started_at <= l.occurred_at AND r.ended_at >= l.occurred_at AND r.ended_at <= :until
     )
   UNION ALL
   SELECT
@@ -46,10 +46,10 @@ slow AS (
     r.client_id,
     CASE
       WHEN r.members_before = 0 THEN 'DELAY'
-      WHEN coalesce(r.join_ms, r.total_ms) >= coalesce(r.sync_ms, 0) THEN 'JOIN'
+      WHEN coalesce(r.join_ms, r.total_ms, 0) >= coalesce(r.sync_ms, 0) THEN 'JOIN'
       ELSE 'SYNC'
     END AS phase,
-    r.total_ms,
+    unix_millis(r.ended_at) - unix_millis(r.started_at) AS total_ms,
     r.slowest_member_id AS waited_for, r.leader_id, r.id
   FROM rebalances_with_id AS r
   WHERE (:cluster IS NULL OR r.cluster = :cluster)

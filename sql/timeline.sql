@@ -11,7 +11,7 @@
 
 WITH steps AS (
   SELECT
-    t.cluster, t.group_id, t.at, 1 + t.step AS step, t.from_state || ' > ' || t.to_state AS what, t.generation, t.trigger AS cause,
+    t.cluster, t.group_id, t.occurred_at, 1 + t.step AS step, t.from_state || ' > ' || t.to_state AS what, t.generation, t.trigger AS cause,
     t.client_id, t.client_host, t.member_id, t.reason AS detail, t.id
   FROM group_transitions_with_id AS t
   UNION ALL
@@ -30,12 +30,12 @@ WITH steps AS (
   FROM arrivals AS a
   UNION ALL
   SELECT
-    f.cluster, f.group_id, f.at, 9, 'finding ' || f.severity, f.generation, f.code,
+    f.cluster, f.group_id, f.occurred_at, 9, 'finding ' || f.severity, f.generation, f.code,
     f.client_id, f.client_host, f.member_id, f.message, f.id
   FROM findings_with_id AS f
 )
 SELECT
-  p.at,
+  p.occurred_at,
   p.cluster,
   p.group_id,
   p.what,
@@ -50,9 +50,9 @@ FROM steps AS p
 WHERE (:cluster IS NULL OR p.cluster = :cluster)
   AND (:group IS NULL OR p.group_id = :group)
   AND (:client IS NULL OR p.client_id = :client)
-  AND p.at >= :since
-  AND p.at <= :until
+  AND p.occurred_at >= :since
+  AND p.occurred_at <= :until
 ORDER BY
-  p.at, p.cluster, p.group_id, CASE p.step WHEN 0 THEN 0 WHEN 9 THEN 2 ELSE 1 END, p.generation NULLS FIRST, p.step,
+  p.occurred_at, p.cluster, p.group_id, CASE p.step WHEN 0 THEN 0 WHEN 9 THEN 2 ELSE 1 END, p.generation NULLS FIRST, p.step,
   p.what, p.cause NULLS FIRST, p.member_id NULLS FIRST, p.id NULLS FIRST
 LIMIT :limit

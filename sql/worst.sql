@@ -27,8 +27,8 @@ errors AS (
   SELECT f.cluster, f.group_id, count(*) AS errors
   FROM findings AS f
   WHERE f.severity = 'ERROR'
-    AND f.at >= :since
-    AND f.at <= :until
+    AND f.occurred_at >= :since
+    AND f.occurred_at <= :until
   GROUP BY f.cluster, f.group_id
 ),
 summed AS (

@@ -22,8 +22,8 @@ WITH refused AS (
     CAST(coalesce(sum(CASE WHEN e.kind IN ('OFFSET_COMMIT', 'TXN_OFFSET_COMMIT') THEN e.lines END), 0) AS BIGINT) AS commits,
     array_join(array_sort(array_agg(DISTINCT e.kind)), ', ') AS requests_of,
     min(e.generation) AS sent_generation,
-    min(e.at) AS first_at,
-    max(e.at) AS last_at
+    min(e.occurred_at) AS first_at,
+    max(e.occurred_at) AS last_at
   FROM group_events AS e
   WHERE e.kind IN ('HEARTBEAT', 'JOIN_GROUP', 'SYNC_GROUP', 'OFFSET_COMMIT', 'TXN_OFFSET_COMMIT', 'CONSUMER_GROUP_HEARTBEAT')
     AND e.error_code IN (22, 25, 82)
@@ -32,8 +32,8 @@ WITH refused AS (
     AND (:group IS NULL OR e.group_id = :group)
     AND (:client IS NULL OR e.client_id = :client)
     AND (:member IS NULL OR position(:member IN e.member_id) > 0)
-    AND e.at >= :since
-    AND e.at <= :until
+    AND e.occurred_at >= :since
+    AND e.occurred_at <= :until
   GROUP BY e.cluster, e.group_id, e.member_id
 ),
 removals AS (

@@ -39,7 +39,7 @@ def row(
     member_id, client_id, client_host = client
     values = details | words
     return {
-        "at": at_ms,
+        "occurred_at": at_ms,
         "code": text.code,
         "severity": text.severity,
         "member_id": member_id or None,

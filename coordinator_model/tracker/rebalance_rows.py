@@ -37,6 +37,7 @@ def write(g: Emitter, rebalance: Rebalance) -> None:
     culprit.instance_id, culprit.client_id = known[0] or culprit.instance_id, known[1] or culprit.client_id
     culprit.client_host = known[2] or culprit.client_host
     open_start = rebalance.bounded and not rebalance.exact
+    start_seen = not open_start and _start_seen(rebalance)
     joined_ms = or_none(rebalance.joined_ms)
     if open_start and rebalance.generation < 0:
         joined_ms = None  # a poll shows the end of both phases at once
@@ -51,9 +52,9 @@ def write(g: Emitter, rebalance: Rebalance) -> None:
         started_at=rebalance.started_ms,
         joined_at=joined_ms,
         ended_at=rebalance.ended_ms,
-        join_ms=joined_ms - rebalance.started_ms if joined_ms is not None and not open_start else None,
+        join_ms=joined_ms - rebalance.started_ms if joined_ms is not None and start_seen else None,
         sync_ms=rebalance.ended_ms - joined_ms if joined_ms is not None else None,
-        total_ms=rebalance.ended_ms - rebalance.started_ms,
+        total_ms=rebalance.ended_ms - rebalance.started_ms if start_seen or open_start else None,
         outcome=rebalance.outcome,
         cause=culprit.cause,
         reason=culprit.reason or None,
@@ -77,6 +78,7 @@ def write(g: Emitter, rebalance: Rebalance) -> None:
         first_fetch_member_id=first_fetch_member_id,
         joined_unnamed=rebalance.unnamed,
         left_unnamed=rebalance.missing,
+        start_seen=start_seen,
     )
 
 
@@ -112,7 +114,7 @@ def write_transition(
     """Writes one change of state. `culprit`: what caused it, where that is a client."""
     g.emit(
         GROUP_TRANSITIONS,
-        at=at_ms,
+        occurred_at=at_ms,
         from_state=from_state.value,
         to_state=to_state.value,
         generation=or_none(generation),
@@ -165,7 +167,18 @@ def _culprit(rebalance: Rebalance) -> RebalanceTrigger:
     if named:
         return next((t for t in reversed(named) if t.member_id == rebalance.named), named[-1])
     first = started_ms(rebalance)
-    early = [t for t in rebalance.triggers if t.at_ms <= first or rebalance.first_sign_ms < 0 or t.at_ms <= rebalance.first_sign_ms]
+    early = _beginnings(rebalance)
     if not early:
         return RebalanceTrigger(first, reasons.UNKNOWN)
     return min(early, key=lambda t: (t.at_ms, t.cause, t.member_id))
+
+
+def _beginnings(rebalance: Rebalance) -> list[RebalanceTrigger]:
+    """The triggers that may have begun it: no sign of the rebalance is older."""
+    first, sign_ms = started_ms(rebalance), rebalance.first_sign_ms
+    return [t for t in rebalance.triggers if t.at_ms <= first or sign_ms < 0 or t.at_ms <= sign_ms]
+
+
+def _start_seen(rebalance: Rebalance) -> bool:
+    """Whether a line shows what began it. Else the log begins in its middle, or its first line is not understood."""
+    return rebalance.exact or rebalance.settled or bool(rebalance.cause) or bool(_beginnings(rebalance))

@@ -22,7 +22,7 @@ MOST_ROWS: Final = 1_000_000
 _CLOCK: Final = re.compile(r"\d\d:\d\d(?::\d\d(?:\.\d{3}|\.\d{6})?)?")
 _DAY: Final = timedelta(days=1) - timedelta(microseconds=1)  # from its beginning to its end
 _NEWEST: Final = """
-    SELECT max(e.at) AS newest FROM group_events AS e WHERE e.kind <> 'end' AND ($cluster IS NULL OR e.cluster = $cluster)
+    SELECT max(e.occurred_at) AS newest FROM group_events AS e WHERE e.kind <> 'end' AND ($cluster IS NULL OR e.cluster = $cluster)
 """
 
 

@@ -79,7 +79,7 @@ def _strangers(table: str, row: Row, texts: Mapping[tuple[str, int], bytes], nam
     names = [str(row[name]) for name in _IDS if row.get(name)]
     names += [member_id for name in _LISTS for member_id in row.get(name) or ()]
     spelt = {form for name in names for form in (name.encode(), json.dumps(name)[1:-1].encode())}
-    at_ms = row["at"] if table == FINDINGS else row["started_at"]
+    at_ms = row["occurred_at"] if table == FINDINGS else row["started_at"]
     wrong = []
     for ref in json.loads(row["evidence"]):
         place = (ref["origin"], int(ref["position"]))

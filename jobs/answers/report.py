@@ -17,7 +17,7 @@ Row = dict[str, Any]
 
 _CLUSTERS: Final = """
     SELECT cluster, list_sort(list(DISTINCT broker)) brokers,
-           min("at") first_at, max("at") last_at
+           min(occurred_at) first_at, max(occurred_at) last_at
     FROM group_events WHERE kind <> 'end' GROUP BY cluster ORDER BY cluster
 """
 _LINES: Final = """
@@ -36,7 +36,7 @@ _STATES: Final = """
     SELECT cluster, group_id, arg_max(to_state, o) state, max(o).generation generation
     FROM (
         SELECT *, struct_pack(
-            "at" := epoch_ms("at"), generation := coalesce(generation, -1),
+            occurred_at := epoch_ms(occurred_at), generation := coalesce(generation, -1),
             rank := CASE to_state WHEN 'CompletingRebalance' THEN 0 WHEN 'Stable' THEN 1 WHEN 'Empty' THEN 1
                     WHEN 'PreparingRebalance' THEN 2 ELSE 3 END) o
         FROM group_transitions WHERE $group IS NULL OR group_id = $group
@@ -50,7 +50,7 @@ _REBALANCES: Final = """
 _FINDINGS: Final = """
     SELECT * EXCLUDE batch_id
     FROM findings_with_id WHERE $group IS NULL OR group_id = $group
-    ORDER BY "at", cluster, group_id, code, member_id, details
+    ORDER BY occurred_at, cluster, group_id, code, member_id, details
 """
 
 
@@ -98,7 +98,7 @@ def _groups(named: Iterable[Row], states: Iterable[Row], rebalances: Iterable[Ro
         last = state_of.get(key, {"state": None, "generation": -1})
         cost: Counter[str] = Counter()
         for row in own:
-            cost[row["cause"]] += row["total_ms"]
+            cost[row["cause"]] += row["total_ms"] or 0
         sizes = [row["members_after"] for row in own if row["members_after"] is not None]
         groups.append(
             {

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from jobs.answers import questions
+from jobs.lakehouse.former_names import PRESENT
 from schemas.names import TABLES
 
 if TYPE_CHECKING:
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
 def create_views(spark: SparkSession, lakehouse: str | Path) -> None:
     """Makes temporary views: one for each table of the lakehouse, one for each file of sql/views."""
     for table in TABLES:
-        spark.read.format("delta").load(f"{lakehouse}/{table}").createOrReplaceTempView(table)
+        rows = spark.read.format("delta").load(f"{lakehouse}/{table}")
+        rows.withColumnsRenamed(PRESENT).createOrReplaceTempView(table)
     for name, text in questions.views().items():
         spark.sql(f"CREATE OR REPLACE TEMPORARY VIEW {name} AS {text}")

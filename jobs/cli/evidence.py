@@ -71,7 +71,7 @@ def _title(proven: ProvenRow) -> str:
     row = proven.row
     group = printable(row["group_id"], 60)
     cluster = printable(row["cluster"], 30)
-    at = next(row[name] for name in ("at", "started_at", "ended_at") if row.get(name) is not None)
+    at = next(row[name] for name in ("occurred_at", "started_at", "ended_at") if row.get(name) is not None)
     what = {
         "finding": "{severity} {code}",
         "rebalance": "rebalance {cause}",
@@ -88,7 +88,8 @@ def _sentences(proven: ProvenRow) -> list[str]:
         return [printable(row["message"], 600), f"Advice: {printable(row['advice'], 600)}"]
     if proven.kind == "rebalance":
         generation = "" if row["generation"] is None else f", generation {row['generation']}"
-        outcome = f"{row['outcome']} after {duration(row['total_ms'])}{generation}"
+        after = "" if row["total_ms"] is None else f" after {duration(row['total_ms'])}"
+        outcome = f"{row['outcome']}{after}{generation}"
         return [outcome, f"Reason: {printable(row['reason'], 600)}"] if row["reason"] else [outcome]
     if proven.kind == "transition":
         return [f"Trigger: {printable(row['trigger'], 60)}" + (f", {printable(row['reason'], 600)}" if row["reason"] else "")]

@@ -118,7 +118,7 @@ class _View:
         columns = Columns(names, self.console)
         for _, rows in groupby(rebalances, key=lambda row: (row["cluster"], row["group_id"])):
             of_group = list(rows)
-            costliest = {id(row) for row in sorted(of_group, key=lambda row: -row["total_ms"])[: self.per_group]}
+            costliest = {id(row) for row in sorted(of_group, key=lambda row: -(row["total_ms"] or 0))[: self.per_group]}
             columns.heading(self.name(of_group[0]))
             for row in of_group:
                 if id(row) in costliest:
@@ -160,7 +160,7 @@ class _View:
         write(self.console, f"Findings ({len(findings)})", "bold")
         for row in findings:
             client = who(row["client_id"], row["client_host"], row["member_id"])
-            title = Text(f"  {self.time(row['at'])} ")
+            title = Text(f"  {self.time(row['occurred_at'])} ")
             title.append(f"{row['severity']:<8}", style=_STYLES.get(row["severity"], ""))
             title.append(f"{row['code']}  {self.name(row)}  {client}")
             title.append(f"  {row['id']}", style="dim")

@@ -43,6 +43,9 @@ class Settings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     slice_lines: Annotated[int, Meta(ge=100, le=10_000_000)] = 100_000
     """Input lines per micro-batch in a backfill, which is what bounds memory."""
 
+    interval_ms: Annotated[int, Meta(ge=100, le=60_000)] = 1_000
+    """Time between two looks at the input, while the pipeline follows it. Each micro-batch takes about a second of CPU."""
+
     kafka_version: str = ""
     """Release of the brokers, such as 3.9.1, whose rules their answers are compared with. Empty: the answers tell the release."""
 

@@ -122,7 +122,7 @@ class _Screen:
     def finding(self, row: dict[str, Any]) -> None:
         """Prints a row of findings."""
         self.shown_at = time.monotonic()
-        text = Text(f"{_clock(row['at'])}  ")
+        text = Text(f"{_clock(row['occurred_at'])}  ")
         text.append(f"{self._marks[2]} {printable(row['group_id'], 12):<12}", "bold")
         text.append(f"{row['code']:<18}", _STYLES.get(row["severity"], ""))
         text.append(f"{printable(row['client_id'], 18) or '-'}")
@@ -220,7 +220,7 @@ class _Demo:
         for row in sorted(self._tables["rebalances"].take(), key=lambda row: row["ended_at"]):
             self._screen.rebalance(row)
             self._delays.append((now - row["ended_at"]).total_seconds())
-        for row in sorted(self._tables["findings"].take(), key=lambda row: row["at"]):
+        for row in sorted(self._tables["findings"].take(), key=lambda row: row["occurred_at"]):
             self._screen.finding(row)
         self._read += sum(row["lines_read"] for row in self._tables["input_lines"].take())
 

@@ -30,7 +30,7 @@ class BatchCounts:
 class BatchHealth:
     """The row. Names are those of schemas/pipeline_health.py, times epoch ms."""
 
-    at: int
+    occurred_at: int
     query: str
     run_id: str
     batch_id: int
@@ -71,7 +71,7 @@ def batch_health(
     operators = progress.get("stateOperators") or ()
     return BatchHealth(
         **asdict(counts) | {"input_rows": progress["numInputRows"] if counts.input_rows is None else counts.input_rows},
-        at=at,
+        occurred_at=at,
         query=query,
         run_id=progress["runId"],
         batch_id=progress["batchId"],

@@ -52,12 +52,12 @@ def read(folder: Path, now_ms: int) -> Evidence:
 def read_rows(table: Path, since_ms: int = 0) -> list[BatchHealth]:
     """Rows of pipeline_health since then, in order of time. Empty if there is no table yet. LakehouseError: it is damaged."""
     try:
-        rows = table_rows(table, since=("at", EPOCH + timedelta(milliseconds=since_ms)))
+        rows = table_rows(table, since=("occurred_at", EPOCH + timedelta(milliseconds=since_ms)))
     except TableNotFoundError:
         return []
     except (DeltaError, OSError, duckdb.Error) as error:
         raise LakehouseError(f"cannot read {table}: {printable(str(error), 300)}") from None
-    return sorted((_batch_health(row) for row in rows), key=lambda row: (row.at, row.query))
+    return sorted((_batch_health(row) for row in rows), key=lambda row: (row.occurred_at, row.query))
 
 
 def _batch_health(row: Mapping[str, Any]) -> BatchHealth:

@@ -119,7 +119,7 @@ class Tally:
                 for name in _SUMS:
                     gauges[f"rebalance_{name}"][cluster,] += summary[name]
             for query, row in self._newest.items():
-                gauges["rebalance_last_batch_timestamp_seconds"][query,] = row.at / 1_000
+                gauges["rebalance_last_batch_timestamp_seconds"][query,] = row.occurred_at / 1_000
             durations = HistogramMetricFamily(
                 "rebalance_batch_duration_seconds", "Time that micro-batches with input took.", labels=("query",)
             )

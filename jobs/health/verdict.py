@@ -74,7 +74,7 @@ class Evidence:
     def recent(self, limits: Limits, query: str | None = None) -> list[BatchHealth]:
         """Micro-batches of the window, which ends now or, if no process runs, when the last one ended."""
         until = self.now_ms if self.running else self.status.at_ms
-        return [row for row in self.rows if row.at > until - limits.window_ms and query in {None, row.query}]
+        return [row for row in self.rows if row.occurred_at > until - limits.window_ms and query in {None, row.query}]
 
     @property
     def queries(self) -> list[str]:
@@ -146,13 +146,13 @@ def _lag(evidence: Evidence, limits: Limits) -> Iterator[Problem]:
         message = f"events are {duration(-lags[-1])} ahead of this machine's clock"
         yield Problem("AHEAD", message, "correct --timezone (a new lakehouse), or the clocks (NTP)", rows[-1].query)
     elif lags[-1] > limits.max_lag_ms and evidence.input_waits:
-        gained, passed = lags[0] - lags[-1], rows[-1].at - rows[0].at
+        gained, passed = lags[0] - lags[-1], rows[-1].occurred_at - rows[0].occurred_at
         if gained > 0 and passed > 0:
             advice = f"it is catching up: at this pace in {duration(lags[-1] * passed // gained)}"
         else:
             advice = "it is not catching up: give it more cores, or fewer lines to read (docs/capture.md)"
         yield Problem("LAG", f"{rows[-1].query} is {duration(lags[-1])} behind, and input waits", advice, rows[-1].query)
-    elif min(lags[-3:]) > limits.max_lag_ms and len(rows) >= 3 and evidence.now_ms - rows[-1].at <= limits.max_stall_ms:
+    elif min(lags[-3:]) > limits.max_lag_ms and len(rows) >= 3 and evidence.now_ms - rows[-1].occurred_at <= limits.max_stall_ms:
         message = f"nothing waits, and yet events are {duration(lags[-1])} old when they come"
         advice = "see whether shippers lag, or --timezone is wrong; old logs that are worked through for the first time are no problem"
         yield Problem("LATE_INPUT", message, advice, rows[-1].query)
@@ -210,7 +210,7 @@ def _growing_state(evidence: Evidence, _: Limits) -> Iterator[Problem]:
     first, last = rows[0], rows[-1]
     before, after = (first.state_bytes or 0) / (first.groups or 1), (last.state_bytes or 0) / (last.groups or 1)
     if (last.state_bytes or 0) > _LEAST_STATE and after > 2 * before:
-        message = f"the state grew from {before / 1024:,.0f} to {after / 1024:,.0f} KB a group since {instant(first.at)[:19]} UTC"
+        message = f"the state grew from {before / 1024:,.0f} to {after / 1024:,.0f} KB a group since {instant(first.occurred_at)[:19]} UTC"
         advice = f"{last.held_events or 0:,} events wait for their broker's time: see whether one of its logs stopped"
         yield Problem("STATE_GROWING", message, advice, last.query)
 

@@ -163,7 +163,7 @@ class Watch(Collector):
             lag_bytes = self._unread_bytes() if name == "ingest" else None
             self._memory = measured(self._jvm)
             row = batch_health(name, progress, counts, lag_events=state.lag_events, lag_bytes=lag_bytes, memory=self._memory)
-            state.finished_ms = row.at
+            state.finished_ms = row.occurred_at
             self._table.add(row)
             self.tally.finished(row)
         query_status = query.status

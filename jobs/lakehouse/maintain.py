@@ -25,6 +25,7 @@ from jobs.common.errors import LakehouseError, UserError
 from jobs.lakehouse import delta_files, delta_log, locks
 from jobs.lakehouse.delta_files import FILE_BYTES, ROW_GROUP, STATISTICS_CUT, DataFile
 from jobs.lakehouse.folder import Lakehouse
+from jobs.lakehouse.former_names import FORMER, PRESENT, column_names, stored_name
 from jobs.lakehouse.parquet import is_plain
 from schemas.names import GROUP_EVENTS
 
@@ -36,7 +37,7 @@ _SMALL: Final = FILE_BYTES // 2
 _PORTION_BYTES: Final = 8 * FILE_BYTES
 """Size of the files that are sorted together: one commit replaces them, and a kill loses that much work."""
 
-_TIMES: Final = ("ended_at", "at")
+_TIMES: Final = ("ended_at", *FORMER, *PRESENT)
 """The column that says how old a row is: the first of these that a table has."""
 _KEYS: Final = (("cluster", "group_id"), ("cluster", "broker", "origin"), ("cluster",), ())
 """The columns that queries ask by: the first of these that a table has. Rows are sorted by them, then by time."""
@@ -200,7 +201,9 @@ def _portions(files: Sequence[DataFile]) -> Iterator[list[DataFile]]:
 
 def _newest(events: Path) -> datetime | None:
     """The time of the newest event, cut to milliseconds."""
-    bounds = [file.newest for file in delta_files.data_files(DeltaTable(str(events)), "at") if file.newest is not None]
+    table = DeltaTable(str(events))
+    time_column = stored_name("occurred_at", column_names(table))
+    bounds = [file.newest for file in delta_files.data_files(table, time_column) if file.newest is not None]
     return max(bounds) - STATISTICS_CUT if bounds else None
 
 

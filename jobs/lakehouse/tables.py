@@ -15,6 +15,8 @@ from deltalake import CommitProperties, DeltaTable, Transaction, write_deltalake
 from deltalake.schema import Schema
 from pyspark.sql.types import StructType
 
+from jobs.lakehouse.former_names import as_stored, column_names, stored_name
+
 _CONFIGURATION: Final = {
     # Spark takes two seconds for a checkpoint of the log, and less to read a hundred small commits.
     "delta.checkpointInterval": "100",
@@ -38,7 +40,9 @@ def for_spark(path: Path) -> str:
 
 
 def ensure_table(lakehouse: Path, name: str, schema: StructType, configuration: Mapping[str, str] = _CONFIGURATION) -> Path:
-    """Creates an empty table with column comments, or adds the columns that a table of an older version lacks; returns its folder.
+    """Creates an empty table with column comments, or fits a table of an older version to the schema; returns its folder.
+
+    It adds the columns that the table lacks, and allows null where the schema does.
 
     `configuration`: Delta's properties of a new table.
     """
@@ -48,9 +52,13 @@ def ensure_table(lakehouse: Path, name: str, schema: StructType, configuration: 
         path.mkdir(parents=True, exist_ok=True)
         DeltaTable.create(str(path), schema=wanted, mode="ignore", name=name, configuration=dict(configuration))
     table = DeltaTable(str(path))
-    known = {field.name for field in table.schema().fields}
-    if added := [field for field in wanted.fields if field.name not in known]:
+    known = column_names(table)
+    if added := [field for field in wanted.fields if stored_name(field.name, known) not in known]:
         table.alter.add_columns(added)
+    required = {field.name for field in table.schema().fields if not field.nullable}
+    for field in wanted.fields:
+        if field.nullable and field.name in required:
+            table.alter.drop_column_not_null(field.name)
     return path
 
 
@@ -69,5 +77,5 @@ def append(path: Path, rows: pa.Table, app_id: str, version: int) -> bool:
     if done is not None and done >= version:
         return False
     properties = CommitProperties(app_transactions=[Transaction(app_id, version)])
-    write_deltalake(table, rows, mode="append", commit_properties=properties, target_file_size=ONE_FILE)
+    write_deltalake(table, as_stored(rows, table), mode="append", commit_properties=properties, target_file_size=ONE_FILE)
     return True

@@ -31,27 +31,31 @@ def numbers_in_details(group: GroupRows) -> Iterator[Breach]:
         missing = [n for n in _in_words(row, details) if n not in fixed and not _stands(n, shown)]
         if missing:
             text = f"{row['code']} says {', '.join(missing)}, which its details do not have"
-            yield group.breach(NUMBERS_IN_DETAILS, row, row["at"], text)
+            yield group.breach(NUMBERS_IN_DETAILS, row, row["occurred_at"], text)
 
 
 def generation_of_its_time(group: GroupRows) -> Iterator[Breach]:
     """A finding's generation is one that the group had by then."""
     for row in group.findings:
-        later = [r["generation"] for r in group.rebalances if r["generation"] is not None and (r["joined_at"] or r["ended_at"]) > row["at"]]
+        later = [
+            r["generation"]
+            for r in group.rebalances
+            if r["generation"] is not None and (r["joined_at"] or r["ended_at"]) > row["occurred_at"]
+        ]
         removed = any(t["to_state"] == "Dead" for t in group.transitions)
         if row["generation"] is not None and later and not removed and row["generation"] >= min(later):
             text = f"{row['code']} names generation {row['generation']}, but {min(later)} was made later"
-            yield group.breach(GENERATION_OF_ITS_TIME, row, row["at"], text)
+            yield group.breach(GENERATION_OF_ITS_TIME, row, row["occurred_at"], text)
 
 
 def told_once(group: GroupRows) -> Iterator[Breach]:
     """One fact is one row."""
     seen: set[tuple[Any, ...]] = set()
     for row in group.findings:
-        key = (row["at"], row["code"], row["member_id"], row["client_id"], row["message"])
+        key = (row["occurred_at"], row["code"], row["member_id"], row["client_id"], row["message"])
         if key in seen:
             yield group.breach(
-                TOLD_ONCE, row, row["at"], f"{row['code']} of {row['member_id'] or row['client_id'] or 'the group'} stands twice"
+                TOLD_ONCE, row, row["occurred_at"], f"{row['code']} of {row['member_id'] or row['client_id'] or 'the group'} stands twice"
             )
         seen.add(key)
 

@@ -55,9 +55,9 @@ def by_group(tables: Mapping[str, Iterable[Row]]) -> list[GroupRows]:
             _LISTS[name](group).append(row)
     for group in groups.values():
         group.rebalances.sort(key=lambda row: (row["started_at"], row["ended_at"], _number(row["generation"])))
-        group.transitions.sort(key=lambda row: (row["at"], _number(row["generation"]), _step(row)))
+        group.transitions.sort(key=lambda row: (row["occurred_at"], _number(row["generation"]), _step(row)))
         group.sessions.sort(key=lambda row: (row["ended_at"], row["member_id"]))
-        group.findings.sort(key=lambda row: (row["at"], row["code"], row["message"]))
+        group.findings.sort(key=lambda row: (row["occurred_at"], row["code"], row["message"]))
     return [groups[key] for key in sorted(groups)]
 
 

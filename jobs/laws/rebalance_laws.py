@@ -31,7 +31,7 @@ def counts_add_up(group: GroupRows) -> Iterator[Breach]:
 
 def counts_carry_over(group: GroupRows) -> Iterator[Breach]:
     """The members after a rebalance are those before the next one, unless another broker took the group over or it was removed."""
-    ends = [row["at"] for row in group.transitions if row["to_state"] == "Dead"]
+    ends = [row["occurred_at"] for row in group.transitions if row["to_state"] == "Dead"]
     for one, other in itertools.pairwise(group.rebalances):
         after, before = one["members_after"], other["members_before"]
         if after is None or before is None or after == before:
@@ -80,8 +80,9 @@ def cost_in_bounds(group: GroupRows) -> Iterator[Breach]:
     for row in group.rebalances:
         most = max(most, row["partitions"] or 0)
         cost, moved = row["unavailable_partition_ms"], row["partitions_moved"]
-        if cost is not None and cost > most * row["total_ms"]:
-            text = f"{cost} partition-ms, but {most} partitions in {row['total_ms']} ms are at most {most * row['total_ms']}"
+        lasted = row["ended_at"] - row["started_at"]
+        if cost is not None and cost > most * lasted:
+            text = f"{cost} partition-ms, but {most} partitions in {lasted} ms are at most {most * lasted}"
             yield group.breach(COST_IN_BOUNDS, row, row["started_at"], text)
         if moved is not None and moved > (row["partitions"] or 0):
             yield group.breach(COST_IN_BOUNDS, row, row["started_at"], f"{moved} partitions moved, of {row['partitions']}")
@@ -92,7 +93,7 @@ def transitions_chain(group: GroupRows) -> Iterator[Breach]:
     for one, other in itertools.pairwise(group.transitions):
         if other["from_state"] not in (one["to_state"], "Empty" if one["to_state"] == "Dead" else ""):
             text = f"{other['from_state']} > {other['to_state']}, but the state was {one['to_state']}"
-            yield group.breach(TRANSITIONS_CHAIN, other, other["at"], text)
+            yield group.breach(TRANSITIONS_CHAIN, other, other["occurred_at"], text)
 
 
 def one_departure(group: GroupRows) -> Iterator[Breach]:
@@ -102,7 +103,7 @@ def one_departure(group: GroupRows) -> Iterator[Breach]:
     """
     came: set[str] = set()
     gone: set[str] = set()
-    ends = [row["at"] for row in group.transitions if row["to_state"] == "Dead"]
+    ends = [row["occurred_at"] for row in group.transitions if row["to_state"] == "Dead"]
     for row in group.rebalances:
         if any(end <= row["started_at"] for end in ends):
             ends = [end for end in ends if end > row["started_at"]]

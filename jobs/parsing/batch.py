@@ -47,7 +47,7 @@ def line_summaries(rows: pa.Table) -> pa.Table:
     """The columns by which a gate decides about each row of PARSED. `at` is in milliseconds."""
     noted = pc.or_(pc.equal(rows["verdict"], CLOCK), pc.equal(rows["position"], 0))
     note = pc.if_else(noted, pc.utf8_slice_codeunits(rows["raw"], 0, NOTE_CHARACTERS), None)
-    at_ms = pc.divide(rows["at"].cast(pa.int64()), 1_000)
+    at_ms = pc.divide(rows["occurred_at"].cast(pa.int64()), 1_000)
     return rows.select([*LOG, "position", "verdict", "place"]).append_column("at", at_ms).append_column("note", note)
 
 
@@ -72,7 +72,7 @@ def events(rows: pa.Table, batch_id: int, admission: Admission = EVERYTHING) -> 
 def quarantined(rows: pa.Table, batch_id: int, admission: Admission = EVERYTHING) -> pa.Table:
     """Rows of quarantine, their text made printable."""
     refused = rows.filter(pc.and_(pc.equal(rows["verdict"], QUARANTINE), admission.admitted(rows)))
-    table = refused.select(["cluster", "broker", "raw", "refusal", "source", "origin", "position", "at"])
+    table = refused.select(["cluster", "broker", "raw", "refusal", "source", "origin", "position", "occurred_at"])
     table = table.rename_columns({"refusal": "reason"})
     shown = pa.array((text and printable(text, RAW_CHARACTERS) for text in table["raw"].to_pylist()), pa.string())
     return _with_batch_id(table, batch_id).set_column(2, "raw", shown)

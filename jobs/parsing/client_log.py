@@ -52,7 +52,7 @@ def parse(lines: DataFrame) -> DataFrame:
     read = split.withColumn("group_id", group).withColumn("refusal", _refusal())
     columns = {
         "kind": sentence_kind(),
-        "received_at": F.col("at"),
+        "received_at": F.col("occurred_at"),
         "group_id": F.col("group_id"),
         "client_id": _value("client"),
         "instance_id": _value("instance"),
@@ -70,7 +70,7 @@ def _refusal() -> Column:
     text, matches = F.col("text"), F.col("template").isNotNull()
     return (
         F.when(~F.col("short"), Refusal.TOO_LONG)
-        .when(matches & F.col("at").isNull(), Refusal.NO_TIME)
+        .when(matches & F.col("occurred_at").isNull(), Refusal.NO_TIME)
         .when(matches & F.col("sentence").rlike(r"[\x00-\x08\x0b-\x1f\x7f]"), Refusal.CONTROL_CHARACTERS)
         .when(matches & F.col("group_id").isNull(), Refusal.NO_GROUP)
         .when(~matches & text.rlike(_WHOLE), Refusal.UNKNOWN_TEMPLATE)

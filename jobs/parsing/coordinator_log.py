@@ -84,7 +84,7 @@ def _refusal() -> Column:
     strange = prefixed & ~F.col("is_own")
     return (
         F.when(~F.col("short") & (prefixed | ends_with_logger), Refusal.TOO_LONG)
-        .when(F.col("is_own") & F.col("at").isNull(), Refusal.NO_TIME)
+        .when(F.col("is_own") & F.col("occurred_at").isNull(), Refusal.NO_TIME)
         .when(F.col("is_own") & sentence.rlike(r"[\x00-\x08\x0b-\x1f\x7f]"), Refusal.CONTROL_CHARACTERS)
         .when(F.col("is_own") & F.col("fields").isNull(), Refusal.UNKNOWN_TEMPLATE)
         .when(strange & ~text.rlike(_ANY_SHAPE), Refusal.TRUNCATED)
@@ -102,7 +102,7 @@ def _event_columns() -> dict[str, Column]:
     groups = F.when(sentence_kind() == e.GROUPS_DELETED, F.split(F.coalesce(sentence_field("groups"), F.lit("")), ", "))
     return {
         "kind": sentence_kind(),
-        "received_at": F.col("at"),
+        "received_at": F.col("occurred_at"),
         "group_id": sentence_field("group"),
         "coordinator_partition": _number(
             F.coalesce(sentence_field("partition"), F.when(F.col("prefix_partition") != "", F.col("prefix_partition")))

@@ -38,7 +38,7 @@ def event_rows(rows: pa.Table, *, clocks: Sequence[Mapping[str, Any]] = ()) -> p
     """
     lines = rows.filter(pc.equal(rows["verdict"], EVENT))
     with_blobs = pc.is_in(lines["kind"], pa.array([JOIN_GROUP, SYNC_GROUP]))
-    of_clocks = rows.filter(pc.and_(pc.equal(rows["verdict"], CLOCK), pc.is_valid(rows["at"])))
+    of_clocks = rows.filter(pc.and_(pc.equal(rows["verdict"], CLOCK), pc.is_valid(rows["occurred_at"])))
     return pa.concat_tables(
         [
             *_spread(lines.filter(pc.invert(with_blobs))),
@@ -95,7 +95,7 @@ def _clocks(rows: Iterable[Mapping[str, Any]]) -> pa.Table:
     seconds: dict[tuple[str, str, str], list[int]] = {}
     for row in rows:
         key = row["cluster"], row["broker"], row["kind"]
-        latest[key] = max(latest.get(key, (-1, "", 0)), (row["at"], row["origin"], row["position"]))
+        latest[key] = max(latest.get(key, (-1, "", 0)), (row["occurred_at"], row["origin"], row["position"]))
         seconds.setdefault(key, []).extend(clock_seconds(row["raw"]))
     made = []
     for (cluster, broker, kind), (at, origin, position) in sorted(latest.items()):
@@ -104,19 +104,19 @@ def _clocks(rows: Iterable[Mapping[str, Any]]) -> pa.Table:
         made.append(
             {
                 "cluster": cluster, "broker": broker, "kind": kind, "source": CLOCK, "origin": origin, "position": position,
-                "at": at, "received_at": base * _SECOND, "lines": 0, "beats": [min(second - base, _INT_MAX) for second in own],
+                "occurred_at": at, "received_at": base * _SECOND, "lines": 0, "beats": [min(second - base, _INT_MAX) for second in own],
             }
         )  # fmt: skip
     return _laid_out(pa.Table.from_pylist(made, schema=_CLOCK_ROW))
 
 
 _CLOCK: Final = pa.schema(
-    [("cluster", pa.string()), ("broker", pa.string()), ("kind", pa.string()), ("at", pa.int64()), ("origin", pa.string()),
+    [("cluster", pa.string()), ("broker", pa.string()), ("kind", pa.string()), ("occurred_at", pa.int64()), ("origin", pa.string()),
      ("position", pa.int64()), ("raw", pa.string())]
 )  # fmt: skip
 _CLOCK_ROW: Final = pa.schema(
-    [(name, pa.int64() if name in {"at", "received_at"} else _ARROW.field(name).type)
-     for name in ("cluster", "broker", "kind", "source", "origin", "position", "at", "received_at", "lines", "beats")]
+    [(name, pa.int64() if name in {"occurred_at", "received_at"} else _ARROW.field(name).type)
+     for name in ("cluster", "broker", "kind", "source", "origin", "position", "occurred_at", "received_at", "lines", "beats")]
 )  # fmt: skip
 
 

@@ -57,9 +57,9 @@ def _parse_batches(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch
 def line_rows(line: Mapping[str, Any]) -> _Rows:
     """The rows of one line: its COMMON columns with what its `text` says. The first row accounts for the line."""
     read: Callable[[Mapping[str, Any], datetime], _Rows] = _stored if line["source"] == e.OFFSETS_SOURCE else _described
-    common = {name: line[name] for name in COMMON} | {"source": line["source"], "received_at": line["at"]}
+    common = {name: line[name] for name in COMMON} | {"source": line["source"], "received_at": line["occurred_at"]}
     try:
-        rows = read(_object(line["text"]), line["at"])
+        rows = read(_object(line["text"]), line["occurred_at"])
     except RefusedError as refusal:
         raw = line["text"][:RAW_CHARACTERS]
         return [common | {"verdict": QUARANTINE, "refusal": str(refusal), "raw": raw}]

@@ -19,7 +19,7 @@ _KEY: Final = (
     "cluster", "broker", "source", "origin", "kind", "group_id", "api_version", "connection", "client_id", "software", "member_id",
     "instance_id", "generation", "error_code",
 )  # fmt: skip
-KEPT: Final = frozenset({*_KEY, "client_host", "position", "at", "received_at", "correlation_id"})
+KEPT: Final = frozenset({*_KEY, "client_host", "position", "occurred_at", "received_at", "correlation_id"})
 """Columns that a row has from its first beat."""
 _MS: Final = 1_000  # microseconds
 
@@ -38,7 +38,7 @@ def heartbeat_runs(beats: pa.Table) -> pa.Table:
     the millisecond: their sum is the arrival of each beat, whichever beat is the first of its row.
     """
     members: dict[tuple[object, ...], list[_Beat]] = {}
-    received, at = (beats[name].cast(pa.int64()).to_pylist() for name in ("received_at", "at"))
+    received, at = (beats[name].cast(pa.int64()).to_pylist() for name in ("received_at", "occurred_at"))
     positions = beats["position"].to_pylist()
     keys = zip(*(beats[name].to_pylist() for name in _KEY), strict=True)
     for index, key in enumerate(keys):

@@ -22,7 +22,7 @@ FAULTY: Final = "faulty"
 
 
 def with_source(raw: DataFrame) -> DataFrame:
-    """Adds the column `source`, the kind of evidence that a record is, and, to records of files, a null `place`."""
+    """Adds the column `source`, the kind of evidence that a record is. Records of files get a null `place`; `at` becomes `occurred_at`."""
     placed = raw if "place" in raw.columns else raw.withColumn("place", F.lit(None).cast("bigint"))
     text = F.coalesce("text", F.lit(""))
     source = (
@@ -33,7 +33,7 @@ def with_source(raw: DataFrame) -> DataFrame:
         .when(coordinator_log.is_coordinator_line(text), COORDINATOR_SOURCE)
         .otherwise(UNKNOWN_SOURCE)
     )
-    return placed.withColumn("source", source)
+    return placed.withColumnRenamed("at", "occurred_at").withColumn("source", source)
 
 
 def source_or_faulty() -> Column:

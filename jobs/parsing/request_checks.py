@@ -1,5 +1,8 @@
 """Checks of a request line. A line with flipped or lost bytes often still parses; these checks find most of them.
 
+A line is refused where group, member, generation, answer or time are in doubt. Doubt about another number costs that number alone: a
+release that measures its requests in another way must not lose its whole log. `duration_ms` and `connection` are such numbers.
+
 Every rule holds for all lines of all recordings, and for the code that writes them.
 """
 
@@ -29,6 +32,7 @@ _HIGHEST_ERROR: Final = 135  # 4.2 ends at 133; room for a release or two
 _LONGEST_MS: Final = 1_000_000_000  # 11 days; a JoinGroup waits for max.poll.interval.ms at most
 _TIMES_TOLERANCE_MS: Final = 0.01
 """Each of five parts and their sum is cut to microseconds: `totalTimeMs` exceeds the sum of its parts by 0 to 0.005."""
+_PARTS: Final = ("requestQueueTimeMs", "localTimeMs", "remoteTimeMs", "responseQueueTimeMs", "sendTimeMs")
 
 
 class Api(NamedTuple):
@@ -51,9 +55,8 @@ _ERROR: Final = ("response.errorCode", 0)
 APIS: Final = (
     Api(
         events.JOIN_GROUP, 11, 9,
-        (_GROUP, _MEMBER, _ERROR, ("request.sessionTimeoutMs", 0), ("request.rebalanceTimeoutMs", 1), ("request.protocolType", 0),
-         ("request.protocols", 0), ("response.generationId", 0), ("response.leader", 0), ("response.memberId", 0),
-         ("response.members", 0), ("response.skipAssignment", 9)),
+        (_GROUP, _MEMBER, _ERROR, ("request.protocolType", 0), ("request.protocols", 0), ("response.generationId", 0),
+         ("response.leader", 0), ("response.memberId", 0), ("response.members", 0), ("response.skipAssignment", 9)),
         elements=(("request.protocols", "name", "metadata"), ("response.members", "memberId", "metadata")),
     ),
     Api(events.SYNC_GROUP, 14, 5, (_GROUP, _MEMBER, _GENERATION, _ERROR, ("request.assignments", 0), ("response.assignment", 0)),
@@ -79,9 +82,7 @@ API_KEYS: Final = {api.name: api.key for api in APIS}
 _COMMITS: Final = (events.OFFSET_COMMIT, events.TXN_OFFSET_COMMIT)
 
 _REQUIRED_ALWAYS: Final = (
-    "requestHeader.requestApiKey", "requestHeader.requestApiVersion", "requestHeader.correlationId",
-    "requestHeader.requestApiKeyName", "request", "response", "connection", "totalTimeMs", "requestQueueTimeMs", "localTimeMs",
-    "remoteTimeMs", "responseQueueTimeMs", "sendTimeMs",
+    "requestHeader.requestApiKey", "requestHeader.requestApiVersion", "requestHeader.requestApiKeyName", "request", "response",
 )  # fmt: skip
 
 _TEXTS: Final = (
@@ -119,11 +120,29 @@ def refusal() -> Column:
         F.when(~version.between(0, newest), F.concat_ws(":", F.lit(Refusal.UNSUPPORTED_VERSION), version.cast("string"))),
         _of_api(name, version),
         _wrong_error(name),
-        F.when(~_times_agree(), Refusal.TIMES_DISAGREE),
-        F.when((F.length("j.connection") > MAX_CONNECTION) | ~F.col("j.connection").rlike(CONNECTION), Refusal.INVALID_CONNECTION),
         F.when(name.isin(events.JOIN_GROUP, events.SYNC_GROUP) & ~_blobs_are_base64(), Refusal.INVALID_BASE64),
     )
-    return F.when(F.col("at").isNull(), Refusal.NO_TIME).when(json == "", unshaped).otherwise(judged)
+    return F.when(F.col("occurred_at").isNull(), Refusal.NO_TIME).when(json == "", unshaped).otherwise(judged)
+
+
+def duration_ms() -> Column:
+    """How long the broker had a request; null where `totalTimeMs` is missing or less than its parts, so that one of them is wrong.
+
+    `totalTimeMs` is the sum of five parts (kafka RequestChannel.updateRequestMetrics; throttling is not in it). Where it is more, a
+    release may measure a part that this code does not know. When the answer is complete before the handler returns, `remoteTimeMs`,
+    which would be negative, is written as 0 while `localTimeMs` counts on: then the sum exceeds the total, by `localTimeMs` at most.
+    """
+    total = F.col("j.totalTimeMs")
+    parts = [F.coalesce(f"j.{name}", F.lit(0.0)) for name in _PARTS]
+    overlap = F.when(F.coalesce("j.remoteTimeMs", F.lit(0.0)) == 0, F.coalesce("j.localTimeMs", F.lit(0.0))).otherwise(0.0)
+    in_range = functools.reduce(operator.and_, (part >= 0 for part in parts), total.between(0, _LONGEST_MS))
+    return F.when(in_range & (functools.reduce(operator.add, parts) <= total + overlap + _TIMES_TOLERANCE_MS), total)
+
+
+def connection() -> Column:
+    """The connection that a request came by; null where it is not what a broker writes."""
+    text = F.col("j.connection")
+    return F.when((F.length(text) <= MAX_CONNECTION) & text.rlike(CONNECTION), text)
 
 
 def commit_errors() -> Column:
@@ -189,20 +208,6 @@ def _wrong_error(name: Column) -> Column:
     for api, codes in lists.items():
         result = result.when((name == api) & F.exists(codes, wrong), Refusal.UNKNOWN_ERROR_CODE)
     return result
-
-
-def _times_agree() -> Column:
-    """`totalTimeMs` is the sum of its parts (kafka RequestChannel.updateRequestMetrics; throttling is not in it).
-
-    When the answer is complete before the handler returns, `remoteTimeMs`, which would be negative, is written as 0 while
-    `localTimeMs` counts on: then the sum exceeds the total, by `localTimeMs` at most.
-    """
-    total, local, remote = F.col("j.totalTimeMs"), F.col("j.localTimeMs"), F.col("j.remoteTimeMs")
-    parts = (F.col("j.requestQueueTimeMs"), local, remote, F.col("j.responseQueueTimeMs"), F.col("j.sendTimeMs"))
-    excess = total - functools.reduce(operator.add, parts)
-    overlap = F.when(remote == 0, local).otherwise(0.0)
-    in_range = functools.reduce(operator.and_, (part >= 0 for part in parts), total.between(0, _LONGEST_MS))
-    return in_range & (excess <= _TIMES_TOLERANCE_MS) & (excess >= -overlap - _TIMES_TOLERANCE_MS)
 
 
 def _blobs_are_base64() -> Column:

@@ -5,7 +5,7 @@ with one schema, the union of their versions. Requests of other APIs are recogni
 
 A line is written when the request is answered, after the answer was sent, so `received_at` is `at` minus `totalTimeMs`. `totalTimeMs`
 has microseconds, `at` only milliseconds (cut, not rounded): `received_at` is up to 1 ms early, and its microseconds carry no meaning
-beyond the order of requests that were answered in the same millisecond.
+beyond the order of requests that were answered in the same millisecond. Where `totalTimeMs` cannot be believed, `received_at` is `at`.
 """
 
 from __future__ import annotations
@@ -128,7 +128,7 @@ def _event_columns() -> dict[str, Column]:
     sole = F.when(F.size(request.members) == 1, F.get(request.members, F.lit(0)))  # LeaveGroup v3+ of one member
     errors = checks.commit_errors()
     fetched, offsets = F.get(request.groups, F.lit(0)), F.get(response.groups, F.lit(0))  # OffsetFetch v8+
-    micros = F.unix_micros("at") - F.round(F.col("j.totalTimeMs") * 1000).try_cast("bigint")
+    micros = F.unix_micros("occurred_at") - F.coalesce(F.round(checks.duration_ms() * 1000).try_cast("bigint"), F.lit(0))
     software = F.concat_ws(" ", "j.clientInformation.softwareName", "j.clientInformation.softwareVersion")
     is_commit = api.isin(OFFSET_COMMIT, TXN_OFFSET_COMMIT)
     coordinator_id, coordinator_address = _coordinator(response)  # FindCoordinator until v3: of one key, at the top
@@ -139,10 +139,10 @@ def _event_columns() -> dict[str, Column]:
         "coordinator_id": coordinator_id,
         "coordinator_address": coordinator_address,
         "api_version": F.col("j.requestHeader.requestApiVersion"),
-        "connection": F.col("j.connection"),
+        "connection": checks.connection(),
         "correlation_id": F.col("j.requestHeader.correlationId"),
         "client_id": F.col("j.requestHeader.clientId"),
-        "client_host": F.when(F.length("j.connection") <= checks.MAX_CONNECTION, F.regexp_extract("j.connection", checks.CONNECTION, 1)),
+        "client_host": F.regexp_extract(checks.connection(), checks.CONNECTION, 1),
         "software": F.when(~software.isin("", "unknown unknown"), software),
         "member_id": F.coalesce(request.memberId, sole.memberId, fetched.memberId),
         "instance_id": F.coalesce(request.groupInstanceId, request.instanceId, sole.groupInstanceId),

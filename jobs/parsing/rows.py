@@ -57,13 +57,7 @@ class Refusal:
     """A field that this version of the API must have is missing or null; the detail names it."""
 
     UNKNOWN_ERROR_CODE: Final = "UNKNOWN_ERROR_CODE"
-    """An error code outside Kafka's range."""
-
-    TIMES_DISAGREE: Final = "TIMES_DISAGREE"
-    """`totalTimeMs` is not what its parts add up to."""
-
-    INVALID_CONNECTION: Final = "INVALID_CONNECTION"
-    """`connection` is not host:port-host:port-index."""
+    """An error code outside Kafka's range. Without its code an answer says nothing."""
 
     INVALID_BASE64: Final = "INVALID_BASE64"
     """A subscription or assignment is not base64, which the broker always writes."""
@@ -137,8 +131,8 @@ RAW_CHARACTERS: Final = 4096
 
 _MAX_SECOND: Final = 253_402_300_799  # the year 9999: the last that a timestamp can hold
 
-COMMON: Final = ("cluster", "broker", "origin", "position", "at", "lines", "place")
-"""Columns of a RAW record that its row keeps."""
+COMMON: Final = ("cluster", "broker", "origin", "position", "occurred_at", "lines", "place")
+"""Columns of a record that its row keeps."""
 
 
 def judged(lines: DataFrame, source: str, is_event: Column, columns: Mapping[str, Column]) -> DataFrame:

@@ -18,6 +18,7 @@ from jobs.pipeline.feeder import check_source, feeding
 from jobs.pipeline.ingest import start_ingest
 from jobs.pipeline.ingest_topic import start_ingest_topic
 from jobs.pipeline.session import spark_session
+from jobs.pipeline.stages import AT_ONCE_MS
 from jobs.pipeline.topic_input import TopicInput
 from jobs.pipeline.track import start_track
 
@@ -34,7 +35,13 @@ def ingest_files(source: Path, folder: Path, *, settings: Settings, once: bool, 
         assert feeder is not None
         spark = spark or spark_session("rebalance-ingest")
         check_executors(spark, [folder])
-        query = start_ingest(spark, spool_slices=feeder.slices_folder, lakehouse=folder, checkpoint=house.ingest_checkpoint)
+        query = start_ingest(
+            spark,
+            spool_slices=feeder.slices_folder,
+            lakehouse=folder,
+            checkpoint=house.ingest_checkpoint,
+            interval_ms=AT_ONCE_MS if once else settings.interval_ms,
+        )
         while not feeder.ended.wait(0.2):
             if query.exception() is not None:
                 break
@@ -51,7 +58,13 @@ def ingest_topic(chosen: TopicInput, folder: Path, *, settings: Settings, once: 
     spark = spark_session("rebalance-ingest-topic")
     check_executors(spark, [folder])
     query = start_ingest_topic(
-        spark, chosen, max_offsets=settings.slice_lines, lakehouse=folder, checkpoint=house.topic_checkpoint, once=once
+        spark,
+        chosen,
+        max_offsets=settings.slice_lines,
+        lakehouse=folder,
+        checkpoint=house.topic_checkpoint,
+        once=once,
+        interval_ms=settings.interval_ms,
     )
     query.awaitTermination()
 

@@ -120,10 +120,10 @@ def start_ingest(
     checkpoint: Path,
     observer: Observer | None = None,
     ending: QueryEnd | None = None,
+    interval_ms: int = 1_000,
 ) -> StreamingQuery:
-    """Starts the query, which follows the folder of slices."""
+    """Starts the query, which follows the folder of slices. `interval_ms`: time between two looks at it."""
     ensure_tables(lakehouse, INGEST_TABLES, checkpoint, APP_ID)
     lines = kinds.with_source(read_slices(own_session(spark), spool_slices))
-    return start_query(
-        "ingest", lines, LineWriter(lakehouse=lakehouse, observer=observer), checkpoint=checkpoint, once=False, ending=ending
-    )
+    write = LineWriter(lakehouse=lakehouse, observer=observer)
+    return start_query("ingest", lines, write, checkpoint=checkpoint, once=False, ending=ending, interval_ms=interval_ms)

@@ -51,8 +51,12 @@ def start_ingest_topic(
     once: bool,
     observer: ingest.Observer | None = None,
     ending: QueryEnd | None = None,
+    interval_ms: int = 1_000,
 ) -> StreamingQuery:
-    """Starts the query. `once`: it ends when it has read what the topic holds now. `max_offsets`: see `topic.read_records`."""
+    """Starts the query. `once`: it ends when it has read what the topic holds now. `max_offsets`: see `topic.read_records`.
+
+    `interval_ms`: time between two looks at the topic.
+    """
     ensure_tables(lakehouse, INGEST_TABLES, checkpoint, APP_ID)
     session = ingest.own_session(spark)
     # Headers may repeat a name; then the last one counts, as for every reader of this project.
@@ -60,7 +64,8 @@ def start_ingest_topic(
     lines = kinds.with_source(topics.as_lines(topics.read_records(session, topic, max_offsets)))
     # A task costs Spark most of 0.1 s, to be read and its code to be found, however few its lines: one a core, not one a partition.
     lines = lines.coalesce(session.sparkContext.defaultParallelism)
-    return start_query("ingest-topic", lines, TopicWriter(lakehouse, checkpoint, observer), checkpoint=checkpoint, once=once, ending=ending)
+    write = TopicWriter(lakehouse, checkpoint, observer)
+    return start_query("ingest-topic", lines, write, checkpoint=checkpoint, once=once, ending=ending, interval_ms=interval_ms)
 
 
 class TopicWriter:
@@ -137,5 +142,5 @@ def _clock_row(time: BrokerTime) -> dict[str, Any]:
     """A broker's time as a row of PARSED: the columns that event_rows reads."""
     return {
         "cluster": time.log.cluster, "broker": time.log.broker, "kind": FOLLOWED if time.followed else CLOCK,
-        "at": time.at_ms * 1_000, "origin": time.log.origin, "position": time.position, "raw": json.dumps(time.heard),
+        "occurred_at": time.at_ms * 1_000, "origin": time.log.origin, "position": time.position, "raw": json.dumps(time.heard),
     }  # fmt: skip

@@ -79,11 +79,14 @@ def start_query(
     *,
     checkpoint: Path,
     once: bool,
-    interval: str = "1 second",
+    interval_ms: int = 1_000,
     ending: QueryEnd | None = None,
 ) -> StreamingQuery:
-    """Starts a query. `once`: it ends when it has processed the input that exists now. `interval`: time between two looks at the input."""
-    trigger = {"availableNow": True} if once else {"processingTime": interval}
+    """Starts a query. `once`: it ends when it has processed the input that exists now.
+
+    `interval_ms`: time between two looks at the input.
+    """
+    trigger = {"availableNow": True} if once else {"processingTime": f"{interval_ms} milliseconds"}
     return (
         rows.writeStream.queryName(name)
         .foreachBatch((ending or QueryEnd()).guard(write))

@@ -141,7 +141,7 @@ def _result(started: float, made: Path, old: Path, before: Path | None = None, s
     """`made`: the new lakehouse, where it is now. `old`: the old one."""
     lake = TableReader(made, (GROUP_EVENTS, REBALANCES, FINDINGS))
     counted = {name: int(lake.rows(f"SELECT count(*) n FROM {name}")[0]["n"]) for name in lake.tables}  # noqa: S608 - our own names
-    oldest = lake.rows(f'SELECT min("at") oldest FROM {GROUP_EVENTS}')[0]["oldest"]  # noqa: S608
+    oldest = lake.rows(f"SELECT min(occurred_at) oldest FROM {GROUP_EVENTS}")[0]["oldest"]  # noqa: S608
     lost = 0
     earlier = TableReader(old, (GROUP_EVENTS, REBALANCES))
     if oldest is not None and REBALANCES in earlier.tables:

@@ -60,7 +60,7 @@ TYPED: Final = Event._fields[:_FIRST_PACKED]
 PACKED: Final = Event._fields[_FIRST_PACKED:]
 
 # Fields of Event with another name than their column: times, which cross as whole numbers.
-COLUMN_OF: Final = {"at_ms": "at", "received_ms": "received_at"}
+COLUMN_OF: Final = {"at_ms": "occurred_at", "received_ms": "received_at"}
 
 STATE: Final = StructType(
     [

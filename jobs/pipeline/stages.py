@@ -6,6 +6,8 @@ import threading
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Final
 
+from msgspec.structs import replace
+
 from jobs.common.errors import QueryFailedError
 from jobs.common.failures import root_cause
 from jobs.common.interrupts import Interrupts
@@ -30,6 +32,8 @@ if TYPE_CHECKING:
     from jobs.health.batches import IngestedBatch
 
 _POLL_SECONDS: Final = 0.2
+AT_ONCE_MS: Final = 1_000
+"""The interval of a run that ends with its input: it has nothing to wait for."""
 
 
 class Stages:
@@ -59,7 +63,7 @@ class Stages:
         self._ending = QueryEnd()
         self.queries: dict[str, StreamingQuery] = {}
         try:
-            self._start(settings, topic)
+            self._start(replace(settings, interval_ms=AT_ONCE_MS) if once else settings, topic)
         except BaseException:
             self._stop()
             raise
@@ -75,6 +79,7 @@ class Stages:
                 checkpoint=house.ingest_checkpoint,
                 observer=watch.ingested("ingest"),
                 ending=self._ending,
+                interval_ms=settings.interval_ms,
             )
         if topic is not None:
             self.queries["ingest-topic"] = start_ingest_topic(
@@ -86,6 +91,7 @@ class Stages:
                 once=self._once,
                 observer=self._observe_topic,
                 ending=self._ending,
+                interval_ms=settings.interval_ms,
             )
         self.queries["track"] = start_track(
             self._spark,

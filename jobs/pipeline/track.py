@@ -31,6 +31,7 @@ from jobs.common.settings import Settings
 from jobs.health.batches import TrackedBatch
 from jobs.lakehouse import delta_log, tables
 from jobs.lakehouse.folder import replay_advice
+from jobs.lakehouse.former_names import PRESENT
 from jobs.pipeline import shards
 from jobs.pipeline.queries import QueryEnd, ensure_tables, start_query
 from schemas import group_events, names
@@ -76,7 +77,7 @@ def start_track(
     finished = shards.follow(events, TrackerSettings(lateness_ms=settings.lateness_ms, kafka_version=settings.kafka_version))
     write = _batch_writer(lakehouse, observer)
     # Without an interval an idle query would list the source's log a hundred times a second.
-    return start_query("track", finished, write, checkpoint=checkpoint, once=once, interval="500 milliseconds", ending=ending)
+    return start_query("track", finished, write, checkpoint=checkpoint, once=once, interval_ms=settings.interval_ms // 2, ending=ending)
 
 
 def read_group_events(spark: SparkSession, table: Path) -> DataFrame:
@@ -86,7 +87,7 @@ def read_group_events(spark: SparkSession, table: Path) -> DataFrame:
     are those of `rebalance maintain`, and add no event.
     """
     options = {"startingVersion": "0", "maxFilesPerTrigger": str(FILES_PER_BATCH), "skipChangeCommits": "true"}
-    return spark.readStream.format("delta").options(**options).load(tables.for_spark(table))
+    return spark.readStream.format("delta").options(**options).load(tables.for_spark(table)).withColumnsRenamed(PRESENT)
 
 
 def _batch_writer(lakehouse: Path, observer: Observer | None) -> Callable[[DataFrame, int], None]:

@@ -17,7 +17,7 @@ from datetime import datetime, timezone
 from pathlib import Path
 from typing import Final
 
-from scripts.truth import truth
+from scripts.truth import second_opinion, truth
 from scripts.truth.recordings import (
     ALL,
     BOTH,
@@ -192,7 +192,7 @@ def _compare_findings(
     healthy = truth.healthy_groups(recording)
     pending = [fact for fact in facts if fact.required or _came(fact, recording)]
     matched: list[tuple[Fact, str]] = []
-    for row in sorted(rows["findings"], key=lambda row: (row["at"], row["group_id"], row["code"])):
+    for row in sorted(rows["findings"], key=lambda row: (row["occurred_at"], row["group_id"], row["code"])):
         fact = _fact_for(row, pending)
         if fact is not None:
             pending.remove(fact)
@@ -205,7 +205,7 @@ def _compare_findings(
         if why:
             card.false[LABEL_OF.get(row["code"], str(row["code"]))] += 1
             who = row["member_id"] or row["client_id"] or "-"
-            issue = card.add("false", row["group_id"], row["generation"], row["at"], f"{row['code']} {who}", why)
+            issue = card.add("false", row["group_id"], row["generation"], row["occurred_at"], f"{row['code']} {who}", why)
             if row["group_id"] in healthy:
                 card.on_healthy.append(issue)
     return [fact for fact in pending if fact.required]
@@ -220,7 +220,7 @@ def _matches(row: Row, fact: Fact) -> bool:
     return (
         row["group_id"] == fact.group
         and row["code"] in fact.codes()
-        and fact.start_ms <= row["at"] <= fact.end_ms
+        and fact.start_ms <= row["occurred_at"] <= fact.end_ms
         and (bool(truth.OF_GROUPS & {*fact.labels()}) or fact.concerns(row["member_id"], row["client_id"]))
     )
 
@@ -233,8 +233,8 @@ def _fact_for(row: Row, pending: Sequence[Fact]) -> Fact | None:
 def _repetition(row: Row, matched: Sequence[tuple[Fact, str]]) -> str:
     """Why a finding is a repetition, empty if it is none. A fact asks for one finding, however long the fact lasts."""
     for fact, code in matched:
-        lasting = fact.label in truth.LASTING - truth.OF_GROUPS and row["at"] > fact.end_ms
-        at = {**row, "at": fact.end_ms} if lasting else row
+        lasting = fact.label in truth.LASTING - truth.OF_GROUPS and row["occurred_at"] > fact.end_ms
+        at = {**row, "occurred_at": fact.end_ms} if lasting else row
         if code == row["code"] and _matches(at, fact):
             return f"reported before ({fact.label})"
     return ""
@@ -244,7 +244,7 @@ def _why_false(  # noqa: PLR0911 - one answer a rule
     row: Row, facts: Sequence[Fact], causes: Sequence[Cause], rows: dict[str, list[Row]], *, healthy: bool
 ) -> str:
     """Why a finding that no fact asks for is false; empty if it is true nevertheless. The rules are in docs/score.md."""
-    code, group, member_id, at_ms = row["code"], row["group_id"], row["member_id"], row["at"]
+    code, group, member_id, at_ms = row["code"], row["group_id"], row["member_id"], row["occurred_at"]
     if any(_matches(row, fact) for fact in facts if fact.required):
         return ""  # a second code for one fact
     around = [fact for fact in facts if fact.group == group and fact.start_ms <= at_ms <= fact.at_ms + truth.FACT_MS]
@@ -286,7 +286,7 @@ def _expelled(member_id: str | None, group: str, at_ms: int, causes: Sequence[Ca
 
 def _broker_says(row: Row, cause: Cause) -> bool:
     """Whether the broker's reason for a rebalance confirms the finding."""
-    if cause.rebalance["group"] != row["group_id"] or abs(cause.rebalance["preparing_at"] - row["at"]) > SAME_MS:
+    if cause.rebalance["group"] != row["group_id"] or abs(cause.rebalance["preparing_at"] - row["occurred_at"]) > SAME_MS:
         return False
     reason = truth.by_reason(cause.rebalance["reason_text"])[0]
     # The reason names one member; others that ran out of time with it have no reason.
@@ -320,7 +320,7 @@ def _shown(fact: Fact, rows: dict[str, list[Row]], card: Scorecard) -> bool:  # 
     if fact.label in {"GROUP_DELETED", "OFFSETS_EXPIRED"}:
         late = fact.end_ms if fact.label == "GROUP_DELETED" else sys.maxsize
         dead = [row for row in rows["group_transitions"] if row["group_id"] == fact.group and row["to_state"] == "Dead"]
-        return any(fact.start_ms <= row["at"] <= late for row in dead)
+        return any(fact.start_ms <= row["occurred_at"] <= late for row in dead)
     if fact.label == "ZOMBIE":  # a static member may rejoin by its instance id before a request of it is refused
         return any(
             row["member_id"] == fact.member_id and row["end_kind"] == "REPLACED" for row in rows["member_sessions"] if fact.instance_id
@@ -382,6 +382,9 @@ def main(argv: Sequence[str] | None = None) -> int:
             print_scorecards(recording.name, {e: compare(recording, e, tables(lakehouse, cluster(recording, e))) for e in EVIDENCE})
             for recording in recordings
         ]
+        for recording in recordings:
+            rows = {e: tables(lakehouse, cluster(recording, e))["rebalances"] for e in EVIDENCE}
+            results.append(second_opinion.print_opinions(recording, rows))
     return 0 if all(results) else 1
 
 

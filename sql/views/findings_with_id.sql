@@ -1,7 +1,7 @@
 -- Findings with an id that is a hash of their content: the same logs give the same ids.
 SELECT
   'f' || left(md5(
-    f.cluster || '|' || f.group_id || '|' || CAST(unix_millis(f.at) AS STRING) || '|' || f.code || '|'
+    f.cluster || '|' || f.group_id || '|' || CAST(unix_millis(f.occurred_at) AS STRING) || '|' || f.code || '|'
     || coalesce(f.member_id, '') || '|' || coalesce(CAST(f.generation AS STRING), '')
   ), 11) AS id,
   f.*

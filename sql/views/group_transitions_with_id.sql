@@ -2,7 +2,7 @@
 -- then they happened in the order of generation (none first) and `step`.
 SELECT
   't' || left(md5(
-    t.cluster || '|' || t.group_id || '|' || CAST(unix_millis(t.at) AS STRING) || '|' || t.from_state || '|' || t.to_state
+    t.cluster || '|' || t.group_id || '|' || CAST(unix_millis(t.occurred_at) AS STRING) || '|' || t.from_state || '|' || t.to_state
     || '|' || coalesce(CAST(t.generation AS STRING), '')
   ), 11) AS id,
   CASE

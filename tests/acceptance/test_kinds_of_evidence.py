@@ -10,7 +10,7 @@ from jobs.answers.check import check
 from jobs.common.settings import Settings
 from jobs.laws.laws import breaches
 from jobs.pipeline.run import run
-from scripts.truth import recordings
+from scripts.truth import recordings, second_opinion
 from scripts.truth.recordings import ALL, BOTH, COORDINATOR_LOG, EVIDENCE, LOG_AND_CLIENTS, REQUEST_LOG
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow]
@@ -67,6 +67,17 @@ def test_the_laws_can_be_broken_by_these_rows(tables):
     assert {breach.law for breach in breaches(rows | {"rebalances": changed})} >= {"COUNTS_ADD_UP"}
 
 
+@pytest.mark.parametrize("evidence", EVIDENCE)
+@pytest.mark.parametrize("name", sorted(RECORDINGS))
+def test_a_second_reading_of_the_lines_says_the_same(tables, name, evidence):
+    recording = RECORDINGS[name]
+    made = second_opinion.generations(recording.folder, recording.zone)
+    rows = tables[recordings.cluster(recording, evidence)]["rebalances"]
+    opinion = second_opinion.compare(made, rows, exact=evidence != REQUEST_LOG)
+    assert opinion.differences == []
+    assert opinion.checked.total() > 600
+
+
 def pairs(tables, name, less, more):
     """The tables with less evidence and those with more."""
     return (tables[recordings.cluster(RECORDINGS[name], evidence)] for evidence in (less, more))
@@ -103,7 +114,11 @@ def test_more_evidence_loses_no_finding(tables, name, less, more):
 
 def same(row, found):
     """Whether a finding tells of the same fact."""
-    if row["group_id"] != found["group_id"] or abs(row["at"] - found["at"]) > SAME_MS or not as_sharp(row["code"], found["code"]):
+    if (
+        row["group_id"] != found["group_id"]
+        or abs(row["occurred_at"] - found["occurred_at"]) > SAME_MS
+        or not as_sharp(row["code"], found["code"])
+    ):
         return False
     lost = json.loads(found["details"]).get("members_lost", [])
     ids = {found["member_id"], found["client_id"]} - {None}

@@ -18,6 +18,7 @@ from jobs.common.settings import Settings
 from jobs.lakehouse.reader import TableReader
 from jobs.logs.files import discover
 from jobs.pipeline import run
+from schemas.names import PIPELINE_HEALTH
 from scripts.docs import questions as page
 from tests.answers.asking import asked
 
@@ -71,6 +72,28 @@ def test_duckdb_and_spark_give_the_same_rows_in_the_same_order(spark, lakehouse,
 
 def test_the_page_of_examples_is_up_to_date(lakehouse):
     assert page.TARGET.read_text(encoding="utf-8") == page.page(lakehouse), "run `make docs`"
+
+
+PAGES = [page.PROJECT / "README.md", *sorted((page.PROJECT / "docs").glob("*.md"))]
+SNIPPETS = [
+    (path.name, statement)
+    for path in PAGES
+    for block in re.findall(r"^```sql\n(.*?)^```$", path.read_text(encoding="utf-8"), re.DOTALL | re.MULTILINE)
+    for statement in block.split(";")
+    if statement.strip()
+]
+
+
+@pytest.mark.parametrize("statement", [text for _, text in SNIPPETS], ids=[f"{n} {path}" for n, (path, _) in enumerate(SNIPPETS)])
+def test_sql_of_the_pages_runs_in_duckdb_and_spark(spark, lakehouse, statement):
+    """`delta_scan` is DuckDB's own reader of Delta, an extension that it downloads; the tables stand here under their names."""
+    text = re.sub(r"delta_scan\('LAKE/(\w+)'\)", r"\1", statement)
+    reader = TableReader(lakehouse)
+    reader.add_view(PIPELINE_HEALTH)
+    ours = reader.rows(text)
+    assert ours
+    spark.read.format("delta").load(str(lakehouse / PIPELINE_HEALTH)).createOrReplaceTempView(PIPELINE_HEALTH)
+    assert len(spark.sql(text).collect()) == len(ours)
 
 
 @pytest.mark.parametrize("name", questions.FIFTEEN)
@@ -274,7 +297,7 @@ def test_the_costs_that_were_worked_out_by_hand_are_those_of_the_tables(lakehous
     table = [number(time) for time in re.findall(r"\| (\d{3} \d{3}) \|", section)]
     assert [table[0], table[-1]] == ends
     assert {time for _, until, since, _ in terms for time in (until, since)} <= set(table)
-    query = "SELECT epoch_ms(e.at) % 1000000 a, epoch_ms(e.received_at) % 1000000 r FROM group_events e WHERE e.group_id = ?"
+    query = "SELECT epoch_ms(e.occurred_at) % 1000000 a, epoch_ms(e.received_at) % 1000000 r FROM group_events e WHERE e.group_id = ?"
     logged = {time for event in TableReader(lakehouse).rows(query, group) for time in event.values()}
     assert set(table) <= logged
 

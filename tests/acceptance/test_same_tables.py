@@ -165,7 +165,7 @@ def test_a_log_cut_short_expires_nobody_after_the_cut(spark, tmp_path):
     for row in rows(lakehouse):
         table, values = json.loads(row)
         if values["group_id"] in only_here and table in ("findings", "member_sessions"):
-            ended = values["at"] if table == "findings" else values["ended_at"]
+            ended = values["occurred_at"] if table == "findings" else values["ended_at"]
             assert ended < "2026-11-21 06:27:40", row
 
 

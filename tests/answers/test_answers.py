@@ -17,7 +17,7 @@ def session(**values):
 
 def test_a_group_that_is_still_in_a_rebalance_is_stuck(lakehouse):
     step = {"group_id": "payments", "from_state": "Stable", "to_state": "PreparingRebalance", "trigger": "MEMBER_LEFT", "generation": 4}
-    write(lakehouse, line(at=90_000), row("group_transitions", at=DAY + 60_000, **step))
+    write(lakehouse, line(at=90_000), row("group_transitions", occurred_at=DAY + 60_000, **step))
     (found,) = asked(lakehouse, "stuck")
     assert (found["outcome"], found["phase"], found["total_ms"]) == ("OPEN", "JOIN", 30_000)
     write(lakehouse, rebalance(start=60_000, total=7_000, join_ms=6_900, sync_ms=100, members_before=2), batch=1)
@@ -27,7 +27,7 @@ def test_a_group_that_is_still_in_a_rebalance_is_stuck(lakehouse):
 
 def test_the_state_of_a_group_that_moved_within_a_millisecond(lakehouse):
     def step(from_state, to_state, generation):
-        known = {"group_id": "payments", "at": DAY + 5, "trigger": "x"}
+        known = {"group_id": "payments", "occurred_at": DAY + 5, "trigger": "x"}
         return row("group_transitions", **known, from_state=from_state, to_state=to_state, generation=generation)
 
     write(lakehouse, line(at=90_000), step("Dead", "Stable", 2), step("Stable", "Dead", 2))

@@ -55,5 +55,5 @@ def test_every_column_type_is_known_to_duckdb(lakehouse):
 
 def test_times_come_back_in_utc_to_the_microsecond(lakehouse):
     write(lakehouse, line(at=1_001))
-    (found,) = QuestionReader(lakehouse).ask("SELECT e.at FROM group_events AS e", {}).rows
+    (found,) = QuestionReader(lakehouse).ask("SELECT e.occurred_at FROM group_events AS e", {}).rows
     assert found == (datetime(2026, 11, 21, 0, 0, 1, 1_000, tzinfo=timezone.utc),)

@@ -37,7 +37,7 @@ def lake(tmp_path, logs):
     write(
         folder,
         *(line(at=second * 1_001, origin=ORIGIN, position=second + 1) for second in range(10)),
-        finding(at=DAY + 5, member_id=MEMBER, client_id="app-1", evidence=json.dumps(refs)),
+        finding(occurred_at=DAY + 5, member_id=MEMBER, client_id="app-1", evidence=json.dumps(refs)),
         rebalance(start=1_000, reason="it had to be", evidence=json.dumps(refs[:1])),
         row("member_sessions", group_id="payments", member_id=MEMBER, end_kind="LEFT", evidence=json.dumps(refs[1:])),
         transition("Empty", 7, 1),
@@ -84,7 +84,7 @@ def test_the_beginning_of_an_id_is_enough_if_it_is_of_one_row(lake):
 
 
 def test_an_id_of_many_rows_names_them(lake):
-    many = [finding(at=DAY + n, member_id=str(n)) for n in range(1_000)]
+    many = [finding(occurred_at=DAY + n, member_id=str(n)) for n in range(1_000)]
     write(lake, *many, batch=1)
     ids = [found["id"] for found in asked(lake, "findings", limit="2000")]
     begin = next(one[:4] for one in ids if sum(other.startswith(one[:4]) for other in ids) > 1)
@@ -104,7 +104,7 @@ def test_an_id_of_nothing(lake):
 
 
 def test_rows_that_say_the_same_share_an_id_and_are_all_shown(lake, logs):
-    write(lake, finding(at=DAY + 5, member_id=MEMBER, message="Again."), batch=1)
+    write(lake, finding(occurred_at=DAY + 5, member_id=MEMBER, message="Again."), batch=1)
     assert len(evidence.prove(lake, id_of(lake), [logs])) == 2
 
 
@@ -174,7 +174,7 @@ def test_json_is_the_row_with_its_lines(lake, logs, capsys):
     out = shown(lake, capsys, "--format", "json").out
     assert out.isascii()
     (found,) = json.loads(out)
-    assert (found["code"], found["at"], found["details"]) == ("SESSION_TIMEOUT", "2026-11-21T00:00:00.005Z", {})
+    assert (found["code"], found["occurred_at"], found["details"]) == ("SESSION_TIMEOUT", "2026-11-21T00:00:00.005Z", {})
     assert found["lines"][1] == {
         "source": "coordinator",
         "origin": ORIGIN,

@@ -50,7 +50,7 @@ def test_a_report_names_cause_culprit_and_duration(lakehouse):
             start=1_000, join_ms=2_000, sync_ms=0, member_id=MEMBER, client_id="app-1", client_host="/10.0.0.7",
             members_before=0, members_after=3,
         ),
-        finding(at=DAY + 5_000, member_id=MEMBER, client_id="app-1"),
+        finding(occurred_at=DAY + 5_000, member_id=MEMBER, client_id="app-1"),
     )  # fmt: skip
     shown = text(lakehouse)
     assert "2026-11-21 00:00:00.000 to 2026-11-21 00:01:30.000 UTC (1 m 30 s)" in shown

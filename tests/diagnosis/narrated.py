@@ -326,7 +326,7 @@ class Group(Story):
 
 def findings(rows: Iterable[Row]) -> list[tuple[str, str]]:
     """(code, client) of every finding, in order of time."""
-    told = sorted(table(rows, "findings"), key=lambda row: (row["at"], row["code"], row["client_id"] or ""))
+    told = sorted(table(rows, "findings"), key=lambda row: (row["occurred_at"], row["code"], row["client_id"] or ""))
     return [(row["code"], row["client_id"] or "") for row in told]
 
 

@@ -63,7 +63,7 @@ def test_the_longest_gap_between_polls_stands_beside_the_limit(evidence: str, wo
     assert row["message"].endswith("did not call poll() for about 42 s; max.poll.interval.ms is 30000.")
     assert "Raise max.poll.interval.ms above 42000" in row["advice"]
     assert "max.poll.records below 71 %" in row["advice"]
-    assert (details["max_poll_interval_ms"], details["poll_gap_ms"], row["at"]) == (30_000, 42_000, 60_000)
+    assert (details["max_poll_interval_ms"], details["poll_gap_ms"], row["occurred_at"]) == (30_000, 42_000, 60_000)
     assert len(json.loads(row["evidence"])) >= 2
 
 
@@ -75,7 +75,7 @@ def test_a_stall_whose_end_is_not_seen_is_told_with_its_limit(evidence: str) -> 
     rows = group.live(120_000).seen(evidence)
     row, details = told(rows, "POLL_TIMEOUT")
     assert "max.poll.interval.ms, now 30000, above the longest processing time" in row["advice"]
-    assert (row["at"], details) == (60_000, {"max_poll_interval_ms": 30_000})
+    assert (row["occurred_at"], details) == (60_000, {"max_poll_interval_ms": 30_000})
     assert [code for code, _ in findings(Shard().observe(group.evidence(evidence)))] == ["POLL_TIMEOUT"]
 
 
@@ -333,7 +333,7 @@ def test_a_finding_that_waited_has_the_generation_in_which_it_happened(evidence:
     group = crash_loop(stable(), "x", 5)
     rows = group.live(400_000).seen(evidence)
     row, _ = told(rows, "REBALANCE_STORM")
-    first = next(r for r in table(rows, "rebalances") if r["started_at"] == row["at"])
+    first = next(r for r in table(rows, "rebalances") if r["started_at"] == row["occurred_at"])
     assert row["generation"] == first["generation"] - 1
 
     group = Group("a", "b").live(60_000).moves("broker-2").comes("c").live(70_000).comes("d").live(200_000)
@@ -343,4 +343,4 @@ def test_a_finding_that_waited_has_the_generation_in_which_it_happened(evidence:
 def test_a_session_that_only_the_end_of_the_join_phase_shows_ended_in_the_generation_before() -> None:
     group = Group("a", "b").live(60_000).session_ends("b").live(100_000)
     row, _ = told(group.seen("request log"), "SESSION_TIMEOUT")
-    assert (row["at"] < 75_000, row["generation"]) == (True, 1)
+    assert (row["occurred_at"] < 75_000, row["generation"]) == (True, 1)

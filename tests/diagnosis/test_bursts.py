@@ -51,7 +51,7 @@ def test_a_rolling_restart_is_one_act(evidence):
     told = finding(rows, "ROLLING_RESTART")
     details = json.loads(told["details"])
     assert (len(details["restarted"]), details["rebalances"]) == (4, 8)
-    assert (told["at"], details["span_ms"] > 35_000) == (120_000, True)
+    assert (told["occurred_at"], details["span_ms"] > 35_000) == (120_000, True)
     assert told["message"].startswith("4 members were restarted one after the other: 8 rebalances")
 
 
@@ -80,7 +80,7 @@ def test_what_joined_before_the_first_restart_is_no_part_of_it(evidence):
     group = stable().comes("e").live(130_000)
     rows = restarted(group, "a", "b", "c").live(300_000).seen(evidence)
     assert bursts(rows) == [("ROLLING_RESTART", "")]
-    assert finding(rows, "ROLLING_RESTART")["at"] == 130_000
+    assert finding(rows, "ROLLING_RESTART")["occurred_at"] == 130_000
 
 
 @in_any_evidence
@@ -135,7 +135,7 @@ def test_a_client_that_comes_and_goes_is_a_storm(evidence):
     told = finding(rows, "REBALANCE_STORM")
     details = json.loads(told["details"])
     # That it came is not yet a storm: it begins with the first time that it goes.
-    assert (told["at"], details["rebalances"], details["by_culprit"]) == (125_151, 7, 7)
+    assert (told["occurred_at"], details["rebalances"], details["by_culprit"]) == (125_151, 7, 7)
     assert details["causes"] == {"MEMBER_JOINED": 3, "MEMBER_LEFT": 4}
     assert "mostly MEMBER_LEFT (4)" in told["message"]
     assert "7 of them by x" in told["message"]
@@ -173,7 +173,7 @@ def test_a_client_whose_poll_loop_stalls_again_and_again_is_a_storm_from_its_fir
         group.comes("d").live(group.now + 5_000)
     rows = group.live(300_000).seen(evidence)
     assert bursts(rows) == [("REBALANCE_STORM", "d")]
-    assert finding(rows, "REBALANCE_STORM")["at"] == 120_000
+    assert finding(rows, "REBALANCE_STORM")["occurred_at"] == 120_000
 
 
 @in_any_evidence
@@ -188,9 +188,9 @@ def test_others_that_come_meanwhile_do_not_hide_the_storm(evidence):
 def test_a_storm_that_does_not_end_is_told_after_ten_minutes_and_again(evidence):
     rows = crash_loop(stable(), "x", 50, every=16_000).live(1_200_000).seen(evidence)
     assert bursts(rows) == [("REBALANCE_STORM", "x")] * 2
-    first, second = sorted(table(rows, "findings"), key=lambda row: row["at"])
+    first, second = sorted(table(rows, "findings"), key=lambda row: row["occurred_at"])
     assert json.loads(first["details"])["span_ms"] <= 600_000
-    assert second["at"] >= first["at"] + json.loads(first["details"])["span_ms"]
+    assert second["occurred_at"] >= first["occurred_at"] + json.loads(first["details"])["span_ms"]
 
 
 @in_any_evidence

@@ -40,7 +40,7 @@ def test_librdkafka_comes_back_on_the_same_connection_its_poll_loop_had_stalled(
     assert findings(rows) == [("POLL_TIMEOUT", "c")]
     assert causes(rows) == ["POLL_TIMEOUT", "MEMBER_JOINED"]
     assert ends(rows) == [("c", "POLL_TIMEOUT")]
-    assert finding(rows, "POLL_TIMEOUT")["at"] == 30_000
+    assert finding(rows, "POLL_TIMEOUT")["occurred_at"] == 30_000
 
 
 @where_requests_are_seen
@@ -145,7 +145,7 @@ def test_a_static_member_does_not_leave_when_it_is_not_polled_but_comes_back_on_
     connection = group["c"].connection
     rows = comes_back(group.session_ends("c").live(44_000), connection).seen(evidence)
     assert findings(rows) == [("POLL_TIMEOUT", "c")]
-    assert finding(rows, "POLL_TIMEOUT")["at"] == 40_000
+    assert finding(rows, "POLL_TIMEOUT")["occurred_at"] == 40_000
 
 
 @where_requests_are_seen

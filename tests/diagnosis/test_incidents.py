@@ -52,7 +52,7 @@ def test_a_move_that_all_members_live_through_is_one_finding_and_no_rebalance(ev
         "to_broker": "broker-2",
         "members_lost": [],
     }
-    assert 60_000 <= moved["at"] <= 61_500
+    assert 60_000 <= moved["occurred_at"] <= 61_500
 
 
 @in_any_evidence

@@ -23,7 +23,7 @@ def test_the_last_to_rejoin_kept_all_others_waiting(evidence):
     assert findings(rows) == [("SLOW_JOINER", "b")]
     told = finding(rows, "SLOW_JOINER")
     details = {"join_ms": 8_001, "max_poll_interval_ms": 30_000, "waited_for": [told["member_id"]]}
-    assert (told["at"], told["generation"], json.loads(told["details"])) == (68_001, 2, details)
+    assert (told["occurred_at"], told["generation"], json.loads(told["details"])) == (68_001, 2, details)
     assert told["message"] == "The group waited 8.001 s for this member: it rejoined last."
 
 
@@ -48,7 +48,7 @@ def test_a_member_that_the_join_timer_drops_is_slow(evidence):
     rows = healthy().comes("d", absent=["c"]).live(120_000).seen(evidence)
     assert findings(rows) == [("SLOW_JOINER", "c")]
     told = finding(rows, "SLOW_JOINER")
-    assert (told["at"], "did not rejoin before the rebalance timeout" in told["message"]) == (90_000, True)
+    assert (told["occurred_at"], "did not rejoin before the rebalance timeout" in told["message"]) == (90_000, True)
 
 
 @where_requests_are_seen

@@ -35,7 +35,7 @@ def test_a_member_that_is_heard_in_the_last_fifth_of_its_session_nearly_lost_it(
 
 def test_how_near_it_was_is_told():
     told = finding(silent_for(9_000).live(100_000).seen(), "HEARTBEAT_NEAR_MISS")
-    assert (told["at"], told["severity"], json.loads(told["details"])) == (
+    assert (told["occurred_at"], told["severity"], json.loads(told["details"])) == (
         69_000,
         "WARNING",
         {"session_timeout_ms": 10_000, "silent_ms": 9_000},

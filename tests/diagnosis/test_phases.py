@@ -231,5 +231,5 @@ def test_no_phase_is_negative_where_answers_are_logged_a_millisecond_late() -> N
     rows = story.rows()
     (rebalance,) = table(rows, "rebalances")
     assert (rebalance["sync_ms"], rebalance["assignment_ms"]) == (0, 0)
-    times = [row["at"] for row in table(rows, "group_transitions")]
+    times = [row["occurred_at"] for row in table(rows, "group_transitions")]
     assert times == sorted(times)

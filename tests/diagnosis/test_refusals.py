@@ -54,7 +54,7 @@ def test_a_client_that_is_refused_is_told_once_however_often_it_asks(evidence, e
     rows = refused(error, "x").seen(evidence)
     assert findings(rows) == [(REFUSALS[error], "x")]
     told = finding(rows, REFUSALS[error])
-    assert (told["at"], told["severity"], told["member_id"]) == (30_000, "ERROR", None)
+    assert (told["occurred_at"], told["severity"], told["member_id"]) == (30_000, "ERROR", None)
     assert error.name in told["message"]
 
 

@@ -116,7 +116,7 @@ def test_trouble_that_was_over_when_the_session_ended_is_not_what_ended_it():
     rows = play([[*group.evidence(REQUESTS), *election]])
     assert findings(rows) == [("COORDINATOR_MOVED", "")]
     told = finding(rows, "COORDINATOR_MOVED")
-    assert (told["at"] > 120_000, len(json.loads(told["details"])["members_lost"])) == (True, 1)
+    assert (told["occurred_at"] > 120_000, len(json.loads(told["details"])["members_lost"])) == (True, 1)
     proof = [(ref["source"], ref["position"]) for ref in json.loads(told["evidence"])]
     assert proof[0] == ("coordinator", election[0].position)  # the election; then what was heard last of the member
     assert [source for source, _ in proof[1:]] == ["request"]

@@ -33,7 +33,7 @@ from tests.health.metrics_text import read_metrics
 NOW = 1_795_000_000_000
 DAY = 86_400_000
 ROW = BatchHealth(
-    at=NOW, query="track", run_id="r", batch_id=7, duration_ms=2_000, input_rows=5, event_time=NOW - 6_000, lag_ms=6_000, groups=3
+    occurred_at=NOW, query="track", run_id="r", batch_id=7, duration_ms=2_000, input_rows=5, event_time=NOW - 6_000, lag_ms=6_000, groups=3
 )
 STATUS = Status(pid=os.getpid(), state=status.RUNNING, once=False, started_ms=NOW, at_ms=NOW, queries=(QueryStatus("track", active=True),))
 
@@ -107,7 +107,7 @@ OFTEN = HealthTableSettings(tidy_commits=10, log_checkpoint_commits=8, reader_ho
 def test_old_rows_go_and_many_files_become_few(tmp_path):
     table = HealthTable(tmp_path, OFTEN)
     for number in range(10):
-        table.add(replace(ROW, batch_id=number, at=NOW - (31 * DAY if number % 2 else 29 * DAY)))
+        table.add(replace(ROW, batch_id=number, occurred_at=NOW - (31 * DAY if number % 2 else 29 * DAY)))
         table.flush(NOW, at_once=True)
     assert table.problem is None
     assert sorted(row.batch_id for row in rows(tmp_path)) == list(range(0, 10, 2))
@@ -165,7 +165,7 @@ def test_a_row_says_what_spark_and_the_query_say():
     counted = BatchCounts(input_rows=100, output_rows=4, event_time=NOW - 6_000)
     row = batch_health("track", PROGRESS, counted, lag_events=12, lag_bytes=None, memory=Memory(1, 2, 3))
     assert row == BatchHealth(
-        at=NOW,
+        occurred_at=NOW,
         query="track",
         run_id="r",
         batch_id=7,

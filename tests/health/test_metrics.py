@@ -54,7 +54,7 @@ def test_half_a_character_in_a_name_does_not_end_a_scrape():
 def test_a_histogram_counts_what_is_no_greater_than_each_bound():
     tally = Tally()
     for milliseconds in (500, 1_000, 3_000, 7_250):
-        tally.finished(BatchHealth(at=0, query="track", run_id="r", batch_id=0, duration_ms=milliseconds, input_rows=1))
+        tally.finished(BatchHealth(occurred_at=0, query="track", run_id="r", batch_id=0, duration_ms=milliseconds, input_rows=1))
     metrics = read_metrics(generate_latest(SimpleNamespace(collect=tally.metrics)))
     name = "rebalance_batch_duration_seconds"
     assert metrics.kinds[name] == "histogram"

@@ -18,12 +18,12 @@ STATUS = Status(pid=42, state=RUNNING, once=False, started_ms=NOW - HOUR, at_ms=
 
 
 def ingest(at, **columns):
-    return BatchHealth(at=at, query="ingest", run_id="r", batch_id=0, **{"duration_ms": 3_000, "input_rows": 1_000} | columns)
+    return BatchHealth(occurred_at=at, query="ingest", run_id="r", batch_id=0, **{"duration_ms": 3_000, "input_rows": 1_000} | columns)
 
 
 def track(at, **columns):
     return BatchHealth(
-        at=at, query="track", run_id="r", batch_id=0, **{"duration_ms": 2_000, "input_rows": 1_000, "lag_ms": 6_000, **columns}
+        occurred_at=at, query="track", run_id="r", batch_id=0, **{"duration_ms": 2_000, "input_rows": 1_000, "lag_ms": 6_000, **columns}
     )
 
 
@@ -33,7 +33,7 @@ def steadily(make, *columns, every=MINUTE):
 
 
 def found(*rows, status=STATUS, running=True, limits=None):
-    evidence = Evidence(NOW, running, status, sorted(rows, key=lambda row: row.at), log="spark.log")
+    evidence = Evidence(NOW, running, status, sorted(rows, key=lambda row: row.occurred_at), log="spark.log")
     return [(problem.code, problem.query) for problem in problems(evidence, limits or Limits())]
 
 
@@ -135,7 +135,7 @@ def test_events_that_are_old_when_they_come_though_nothing_waits():
     assert found(*rows) == [("LATE_INPUT", "track")]
     assert found(*rows[1:]) == []  # the end of an old log
     assert found(*rows[:2], track(NOW, lag_ms=SECOND)) == []
-    assert found(*(replace(row, at=row.at - 6 * MINUTE) for row in rows)) == []  # nothing came since
+    assert found(*(replace(row, occurred_at=row.occurred_at - 6 * MINUTE) for row in rows)) == []  # nothing came since
 
 
 def test_events_from_the_future():

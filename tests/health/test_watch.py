@@ -127,7 +127,7 @@ def test_a_row_says_how_long_it_took_and_what_it_holds(watched):
     track = [row for row in rows if row.query == "track"]
     assert len({(row.query, row.run_id) for row in rows}) == 2
     newest = max(track, key=lambda row: row.batch_id)
-    assert newest.lag_ms == newest.at - newest.event_time > 0
+    assert newest.lag_ms == newest.occurred_at - newest.event_time > 0
     assert newest.groups > 0
     assert newest.state_bytes > 1_000
     assert newest.late_events == newest.divergences == 0

@@ -52,7 +52,7 @@ def write(lakehouse, *rows, batch=0):
 
 
 def line(group="payments", at=0, **values):
-    return row("group_events", **{"group_id": group, "at": DAY + at, "received_at": DAY + at, "broker": "b1"} | values)
+    return row("group_events", **{"group_id": group, "occurred_at": DAY + at, "received_at": DAY + at, "broker": "b1"} | values)
 
 
 def rebalance(group="payments", start=0, total=2_000, **values):
@@ -64,10 +64,10 @@ def rebalance(group="payments", start=0, total=2_000, **values):
 
 
 def finding(**values):
-    known = {"group_id": "payments", "at": DAY, "code": "SESSION_TIMEOUT", "severity": "ERROR", "details": "{}"}
+    known = {"group_id": "payments", "occurred_at": DAY, "code": "SESSION_TIMEOUT", "severity": "ERROR", "details": "{}"}
     return row("findings", **known | {"message": "It went silent.", "advice": "Look at it."} | values)
 
 
 def transition(to, at, generation):
-    values = {"group_id": "payments", "at": DAY + at, "to_state": to, "generation": generation}
+    values = {"group_id": "payments", "occurred_at": DAY + at, "to_state": to, "generation": generation}
     return row("group_transitions", **values)

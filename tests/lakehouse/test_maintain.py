@@ -39,7 +39,7 @@ def lake(tmp_path):
     empty_lakehouse(tmp_path / "lake")
     for batch in range(20):
         events = [line(group=f"group-{number}", at=batch * HOUR + number, position=batch) for number in range(10)]
-        write(tmp_path / "lake", *events, rebalance(start=batch * HOUR, total=0), finding(at=DAY + batch * HOUR), batch=batch)
+        write(tmp_path / "lake", *events, rebalance(start=batch * HOUR, total=0), finding(occurred_at=DAY + batch * HOUR), batch=batch)
     return tmp_path / "lake"
 
 
@@ -88,7 +88,7 @@ def test_a_query_for_one_group_reads_little_of_what_there_is(lake):
 
 
 def test_rows_that_are_old_enough_go_by_the_time_of_each_table(lake):
-    write(lake, finding(at=DAY - 365 * 24 * HOUR, group_id="old"), batch=20)
+    write(lake, finding(occurred_at=DAY - 365 * 24 * HOUR, group_id="old"), batch=20)
     before = {name: DeltaTable(str(lake / name)).count() for name in (GROUP_EVENTS, "rebalances", "findings")}
     policy = Policy(keep=timedelta(hours=10), keep_events=timedelta(hours=2), grace=timedelta(0))
     told = work(lake, policy, dry_run=True)
@@ -113,11 +113,11 @@ def test_a_row_without_a_time_is_kept(lake):
     for at in (None, DAY - 100 * HOUR):
         table = pa.table(
             {"cluster": ["c"], "broker": ["b"], "raw": ["x"], "reason": ["NO_TIME"], "source": ["unknown"], "origin": ["o"],
-             "position": [1], "at": pa.array([at and at * 1_000], pa.timestamp("us", "UTC")), "batch_id": [0]}
+             "position": [1], "occurred_at": pa.array([at and at * 1_000], pa.timestamp("us", "UTC")), "batch_id": [0]}
         )  # fmt: skip
         tables.append(lake / names.QUARANTINE, table, f"at {at}", 0)
     assert work(lake, Policy(keep=timedelta(hours=1)))["quarantine"].rows_removed == 1
-    assert [row["at"] for row in table_rows(lake / "quarantine")] == [None]
+    assert [row["occurred_at"] for row in table_rows(lake / "quarantine")] == [None]
 
 
 def test_a_table_that_only_others_know_is_maintained_too(lake):
@@ -125,7 +125,7 @@ def test_a_table_that_only_others_know_is_maintained_too(lake):
 
     for hour in range(5):
         at = pa.array([(DAY + hour * HOUR) * 1_000], pa.timestamp("us", "UTC"))
-        write_deltalake(str(lake / "pipeline_health"), pa.table({"at": at, "lag": [hour]}), mode="append")
+        write_deltalake(str(lake / "pipeline_health"), pa.table({"occurred_at": at, "lag": [hour]}), mode="append")
     done = work(lake, Policy(keep=timedelta(hours=17), grace=timedelta(0)))["pipeline_health"]
     assert (done.rows_removed, done.files) == (3, (5, 1))
 
@@ -276,7 +276,7 @@ def test_kill_9_at_any_moment_loses_and_doubles_nothing(lake):
     killed = batch = 0
     for moment in range(1, 9):
         for _ in range(3):
-            write(lake, rebalance(start=batch), finding(at=DAY + batch), batch=20 + batch)
+            write(lake, rebalance(start=batch), finding(occurred_at=DAY + batch), batch=20 + batch)
             batch += 1
         before = {name: rows(lake, name) for name in before}
         command = [sys.executable, "-c", script, str(lake)]

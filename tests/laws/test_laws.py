@@ -39,7 +39,7 @@ def rebalance(generation: int, started: int, joined: int | None, ended: int, /, 
 
 
 def transition(at: int, from_state: str, to_state: str, generation: int) -> dict[str, Any]:
-    return {"group_id": "orders", "at": START_MS + at, "from_state": from_state, "to_state": to_state, "generation": generation}
+    return {"group_id": "orders", "occurred_at": START_MS + at, "from_state": from_state, "to_state": to_state, "generation": generation}
 
 
 def session(member_id: str, joined: int, ended: int, end_kind: str) -> dict[str, Any]:
@@ -55,7 +55,7 @@ def session(member_id: str, joined: int, ended: int, end_kind: str) -> dict[str,
 def finding(at: int, message: str, details: dict[str, Any], **values: Any) -> dict[str, Any]:
     row = {
         "group_id": "orders",
-        "at": START_MS + at,
+        "occurred_at": START_MS + at,
         "code": "SESSION_TIMEOUT",
         "member_id": "b-1",
         "client_id": "b",
@@ -126,7 +126,7 @@ def test_no_rows_break_no_law():
         ("member_sessions", 0, {"ended_at": START_MS + 60_111}, "DEPARTURE_HAS_SESSION"),
         ("rebalances", 2, {"left": [], "members_after": 2}, "SESSION_HAS_DEPARTURE"),
         ("findings", 0, {"details": "{}"}, "NUMBERS_IN_DETAILS"),
-        ("findings", 0, {"generation": 3, "at": START_MS + 60_050}, "GENERATION_OF_ITS_TIME"),
+        ("findings", 0, {"generation": 3, "occurred_at": START_MS + 60_050}, "GENERATION_OF_ITS_TIME"),
     ],
 )
 def test_one_wrong_value_breaks_its_law(table, row, wrong, law):

@@ -108,13 +108,13 @@ def by_records(spark, recorded, tmp_path_factory):
 
 
 def tables(spark, source, lakehouse, **settings):
-    outcome = pipeline.run(source, lakehouse, settings=Settings(**settings), once=True, spark=spark)
+    outcome = pipeline.run(source, lakehouse, settings=Settings(shards=8, **settings), once=True, spark=spark)
     assert outcome.late_events == 0
     names = ("rebalances", "group_transitions", "member_sessions", "findings", "quarantine", "input_lines")
     found = {name: table_rows(lakehouse / name) for name in names}
     assert found["quarantine"] == []
     return {
-        name: sorted((row for row in rows if row.get("group_id") == GROUP), key=lambda r: r.get("ended_at") or r["at"])
+        name: sorted((row for row in rows if row.get("group_id") == GROUP), key=lambda r: r.get("ended_at") or r["occurred_at"])
         if name not in {"quarantine", "input_lines"}
         else rows
         for name, rows in found.items()
@@ -183,7 +183,7 @@ def test_the_pipeline_reads_the_cluster_itself_and_goes_on_with_the_next_run(spa
     offsets = OffsetsFrom(broker.bootstrap, "live")
 
     def run(source):
-        return pipeline.run(source, tmp_path / "lake", settings=Settings(), once=True, spark=spark, offsets=offsets)
+        return pipeline.run(source, tmp_path / "lake", settings=Settings(shards=8), once=True, spark=spark, offsets=offsets)
 
     first = run(None)
     rows = table_rows(tmp_path / "lake" / "rebalances")

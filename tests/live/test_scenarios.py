@@ -30,6 +30,8 @@ SETTINGS = {
 }
 PATIENT_MS = 30_000  # a session that outlives the search for a new coordinator
 DEADLINE_SECONDS = 1_200
+# Most of a scene is waiting. A pipeline that looks for lines as often as it can would take the cores from other tests.
+PIPELINE = "[pipeline]\ninterval_ms = 5000\nshards = 8\n"
 
 JOINED, LEFT, SILENT, STALLED = "MEMBER_JOINED", "MEMBER_LEFT", "SESSION_TIMEOUT", "POLL_TIMEOUT"
 ZOMBIE = ("UNKNOWN_MEMBER", "ILLEGAL_GENERATION", "ZOMBIE_COMMIT")
@@ -114,7 +116,10 @@ class Cluster:
         self.bootstrap = ",".join(broker.bootstrap for broker in self.brokers)
         self.brokers[0].create_topic(TOPIC, 6)
         self.brokers[0].create_topic(LOGS, 3)
-        self.run = self._command("run", "--kafka", self.bootstrap, "--topic", LOGS, "--lakehouse", str(self.lakehouse))
+        config = self.folder / "pipeline.toml"
+        config.write_text(PIPELINE)
+        place = ["--lakehouse", str(self.lakehouse), "--config", str(config)]
+        self.run = self._command("run", "--kafka", self.bootstrap, "--topic", LOGS, *place)
         for broker in self.brokers:
             name = f"broker-{broker.node_id}"
             place = ["--cluster", "live", "--broker", name, "--state", str(self._state(broker))]

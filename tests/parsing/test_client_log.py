@@ -71,7 +71,7 @@ def test_events(told, place):
     row, expected = told[place], EVENTS[place][2]
     assert (row["verdict"], row["source"], row["refusal"]) == ("event", "client", None)
     assert {name: row[name] for name in expected} == expected
-    assert row["received_at"] == row["at"]
+    assert row["received_at"] == row["occurred_at"]
 
 
 def test_what_says_nothing_is_skipped(told):

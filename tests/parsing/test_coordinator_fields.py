@@ -151,7 +151,7 @@ def test_fields(read, place):
     if expected.get("members"):
         found["members"] = [member["member_id"] for member in event["members"]]
     assert found == expected
-    assert event["received_at"] == event["at"]
+    assert event["received_at"] == event["occurred_at"]
 
 
 @pytest.mark.parametrize("place", range(len(NOT_EVENTS)), ids=[line[:90].replace("\x01", "?") for line in NOT_EVENTS])

@@ -50,7 +50,7 @@ def recorded(spark, request):
     assert told.filter("verdict = 'quarantine'").count() == 0
     skipped = told.filter("verdict = 'skipped' AND source = 'request'").count()
     rows = defaultdict(list)
-    for row in batch.events(told.toArrow(), 0).sort_by([("at", "ascending"), ("position", "ascending")]).to_pylist():
+    for row in batch.events(told.toArrow(), 0).sort_by([("occurred_at", "ascending"), ("position", "ascending")]).to_pylist():
         rows[row["kind"]].append(row)
     told.unpersist()
     return request.param, rows, skipped
@@ -60,7 +60,7 @@ def elections(rows):
     """(time, broker) of every election, by partition."""
     found = defaultdict(list)
     for row in rows[e.COORDINATOR_ELECTED]:
-        found[row["coordinator_partition"]].append((row["at"], row["broker"]))
+        found[row["coordinator_partition"]].append((row["occurred_at"], row["broker"]))
     return found
 
 
@@ -87,8 +87,8 @@ def test_the_coordinator_that_is_answered_leads_the_partition_of_the_group(recor
             outcomes["no coordinator"] += 1
             continue
         (named,) = brokers[answer["coordinator_id"]]
-        leader = next((broker for at, broker in reversed(led[partition]) if at <= answer["at"]), None)
-        successors = {broker for at, broker in led[partition] if answer["at"] < at <= answer["at"] + MOVE}
+        leader = next((broker for at, broker in reversed(led[partition]) if at <= answer["occurred_at"]), None)
+        successors = {broker for at, broker in led[partition] if answer["occurred_at"] < at <= answer["occurred_at"] + MOVE}
         assert named == leader or named in successors, answer
         outcomes["led" if named == leader else "moving there"] += 1
     assert +outcomes == EXPECTED[name]

@@ -40,7 +40,7 @@ def rows(text, source="offsets"):
         "broker": source,
         "origin": f"c/{source}/x.jsonl",
         "position": 3,
-        "at": AT,
+        "occurred_at": AT,
         "lines": 1,
         "place": None,
         "source": source,

@@ -79,7 +79,7 @@ def test_join_group_with_its_subscription_decoded(spark):
     assert (event["client_id"], event["client_host"], event["software"]) == ("b1", "10.0.0.9", "apache-kafka-java 3.6.0")
     assert event["protocols"][0]["topics"] == ["orders"]
     assert event["members"][0]["topics"] == ["orders"]
-    assert event["at"] - event["received_at"] == timedelta(milliseconds=5.305)
+    assert event["occurred_at"] - event["received_at"] == timedelta(milliseconds=5.305)
     assert event["batch_id"] == 7
 
 

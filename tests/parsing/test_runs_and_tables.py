@@ -46,7 +46,7 @@ def runs(*beats):
     rows = []
     for position, (ms, error) in enumerate(beats, 1):
         arrival = START + timedelta(milliseconds=ms)
-        rows.append({**member, "position": position, "error_code": error, "received_at": arrival, "at": arrival})
+        rows.append({**member, "position": position, "error_code": error, "received_at": arrival, "occurred_at": arrival})
     found = heartbeat_runs(pa.Table.from_pylist(rows, schema=to_arrow_schema(PARSED))).to_pylist()
     return sorted((row["received_at"], list(row["beats"]), row["longest_gap_ms"], list(row["positions"])) for row in found)
 

@@ -143,7 +143,7 @@ def test_two_ingest_queries_with_the_same_numbers_are_told_apart(tmp_path):
     for batch in range(5):
         append(lake, batch, *batch_of(batch))
     for batch in range(5):  # later lines, from a topic
-        shifted = [{**event, "at": DAY + 100_000 + batch} for event in batch_of(batch, SHIPPED)]
+        shifted = [{**event, "occurred_at": DAY + 100_000 + batch} for event in batch_of(batch, SHIPPED)]
         append(lake, batch, *shifted, app="rebalance-ingest-topic")
     work(lake)
     copy, new = copy_of(lake, tmp_path / "new", chunk_rows=1)

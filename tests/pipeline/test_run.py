@@ -21,8 +21,10 @@ from jobs.cli.terminal import FAILED
 from jobs.common.errors import QueryFailedError
 from jobs.common.settings import Settings
 from jobs.health.verdict import Limits
+from jobs.lakehouse.former_names import PRESENT, column_names
 from jobs.lakehouse.reader import table_rows
 from jobs.pipeline import run as pipeline
+from jobs.pipeline.replay import replay
 from schemas.tables import TABLES, TRACK_TABLES
 
 pytestmark = pytest.mark.spark
@@ -130,10 +132,18 @@ def test_a_lakehouse_of_an_earlier_version_is_continued(spark, reference, logs, 
     half = tables(lakehouse)
     outcome = run(spark, logs, lakehouse)
     assert outcome.before["lines_read"] == 1_474
-    new = ("joined_unnamed", "left_unnamed")  # rows that the earlier version wrote have no values there
+    new = ("joined_unnamed", "left_unnamed", "start_seen")  # rows that the earlier version wrote have no values there
     assert (outcome.after, tables(lakehouse, without=new)) == (reference[1].after, tables(reference[0], without=new))
     for name, rows in tables(lakehouse).items():
         assert len(rows) > len(half[name]) > 0
+    # It keeps the columns that it was made with, until it is made anew.
+    assert "at" in column_names(DeltaTable(str(lakehouse / "findings")))
+    replay(lakehouse, tmp_path / "new", settings=Settings(shards=SHARDS), swap_them=True, spark=spark)
+    for table in lakehouse.glob("*/_delta_log"):
+        assert set(PRESENT).isdisjoint(column_names(DeltaTable(str(table.parent)))), table
+    assert tables(lakehouse) == tables(reference[0])
+    again = run(spark, logs, lakehouse)
+    assert (again.after, tables(lakehouse)) == (reference[1].after, tables(reference[0]))
 
 
 def test_small_slices_give_the_same_tables(spark, reference, logs, tmp_path):

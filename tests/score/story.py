@@ -73,7 +73,7 @@ def finding(at_ms, code, member_id=None, *, group="g", generation=1, client_id=N
     """A row of the table findings."""
     return {
         "group_id": group,
-        "at": at_ms + T0,
+        "occurred_at": at_ms + T0,
         "code": code,
         "member_id": member_id,
         "client_id": client_id or (member_id[:-37] if member_id else None),

@@ -48,12 +48,12 @@ def perfect(story):
         elif fact.label == "LEAVE":
             ours["member_sessions"].append(session(fact, "LEFT"))
         elif fact.label in {"GROUP_DELETED", "OFFSETS_EXPIRED"}:
-            ours["group_transitions"].append({"group_id": fact.group, "at": fact.at_ms, "to_state": "Dead"})
+            ours["group_transitions"].append({"group_id": fact.group, "occurred_at": fact.at_ms, "to_state": "Dead"})
         elif fact.required and fact.codes():
             ours["findings"].append(
                 {
                     "group_id": fact.group,
-                    "at": fact.at_ms,
+                    "occurred_at": fact.at_ms,
                     "code": fact.codes()[0],
                     "member_id": fact.member_id or None,
                     "client_id": fact.client_id or None,

@@ -204,7 +204,7 @@ def play(
 def table(rows: Iterable[Row], name: str) -> list[dict[str, Any]]:
     """The rows of one table, with times as ms of the story."""
     return [
-        {k: v - START_MS if (k.endswith("_at") and v is not None) or k == "at" else v for k, v in row.values.items()}
+        {k: v - START_MS if (k.endswith("_at") and v is not None) or k == "occurred_at" else v for k, v in row.values.items()}
         for row in rows
         if row.table == name
     ]

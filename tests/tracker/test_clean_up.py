@@ -25,7 +25,7 @@ def cleaned(group: Story, ms: int, partition: int = PARTITION, count: int = 7) -
 
 
 def ends(rows):
-    return [(row["at"], row["trigger"]) for row in table(rows, "group_transitions") if row["to_state"] == "Dead"]
+    return [(row["occurred_at"], row["trigger"]) for row in table(rows, "group_transitions") if row["to_state"] == "Dead"]
 
 
 def test_the_only_group_of_the_partition_went_if_it_was_empty():

@@ -43,8 +43,8 @@ def test_a_shard_of_any_version_goes_on(version: int) -> None:
     rows = play([[*rest, *story.heard()]], shard=shard)
     whole = story.rows()
     for name in ("rebalances", "group_transitions", "member_sessions"):
-        later = [row for row in table(whole, name) if row.get("ended_at", row.get("at")) > CUT_MS]
-        assert [row for row in table(rows, name) if row.get("ended_at", row.get("at")) > CUT_MS] == later
+        later = [row for row in table(whole, name) if row.get("ended_at", row.get("occurred_at")) > CUT_MS]
+        assert [row for row in table(rows, name) if row.get("ended_at", row.get("occurred_at")) > CUT_MS] == later
     assert Shard.decode(shard.encode()).encode() == shard.encode()
 
 

@@ -31,7 +31,7 @@ def test_only_an_empty_group_can_be_deleted_so_it_was_empty() -> None:
     rows = deleted().rows(until=40_000)
     row = table(rows, "rebalances")[1]
     assert (row["outcome"], row["generation"], row["ended_at"], row["cause"]) == ("EMPTIED", 2, 12_500, "MEMBER_LEFT")
-    steps = [(t["at"], t["from_state"], t["to_state"], t["trigger"]) for t in table(rows, "group_transitions")]
+    steps = [(t["occurred_at"], t["from_state"], t["to_state"], t["trigger"]) for t in table(rows, "group_transitions")]
     assert (13_000, "Empty", "Dead", "GROUP_REMOVED") in steps
 
 
@@ -54,7 +54,7 @@ def test_a_group_with_members_is_not_deleted() -> None:
 def test_the_new_group_is_followed_as_the_old_one_was() -> None:
     story = alone(deleted(), 20_000, "b-1").beats(["b-1"], 1, 33_000, 45_000)
     story.at(45_000).heartbeat("b-1", 1, Error.ILLEGAL_GENERATION, took=0).beats(["b-1"], 1, 46_000, 60_000)
-    told = [(row["code"], row["at"]) for row in table(story.rows(), "findings")]
+    told = [(row["code"], row["occurred_at"]) for row in table(story.rows(), "findings")]
     assert ("MODEL_DIVERGENCE", 45_000) in told
 
 
@@ -136,7 +136,7 @@ def test_commits_that_no_member_makes_keep_no_session_alive(kind: str) -> None:
         else:
             story.at(ms).commit("", -1)
     (first, *_) = [row for row in table(story.rows(), "findings") if row["code"] == "SESSION_TIMEOUT" and row["member_id"] == "b-1"]
-    assert first["at"] == 24_999
+    assert first["occurred_at"] == 24_999
 
 
 def test_a_simple_consumer_makes_no_group() -> None:

@@ -34,7 +34,7 @@ def rejoin(story: Story, ms: int, generation: int) -> Story:
 
 def divergences(story: Story) -> list[dict[str, Any]]:
     rows = [row for row in table(story.rows(), "findings") if row["code"] == "MODEL_DIVERGENCE"]
-    return sorted(rows, key=lambda row: row["at"])
+    return sorted(rows, key=lambda row: row["occurred_at"])
 
 
 def test_another_protocol_than_all_members_offer_is_told() -> None:
@@ -98,7 +98,7 @@ def test_a_join_that_is_answered_although_the_phase_cannot_have_ended_is_told() 
         story.at(ms).heartbeat("b-1", 1, Error.REBALANCE_IN_PROGRESS)
     (told,) = divergences(story)
     details = json.loads(told["details"])
-    assert (told["at"], details["api"], details["predicted"]) == (18_510, kinds.JOIN_GROUP, None)
+    assert (told["occurred_at"], details["api"], details["predicted"]) == (18_510, kinds.JOIN_GROUP, None)
     assert "no answer at that time" in told["message"]
 
 
@@ -113,7 +113,7 @@ def test_an_id_that_was_handed_out_before_the_group_is_followed_is_good_afterwar
     for member, own in given.items():
         story.at(32_310).sync(member, 3, given if member == "a-1" else {member: own})
     story.beats(["a-1", "b-1", "c-1"], 3, 35_000, 50_000)
-    assert [told["at"] for told in divergences(story)] == [15_500]
+    assert [told["occurred_at"] for told in divergences(story)] == [15_500]
 
 
 def test_a_follower_that_asks_again_is_answered_at_once_and_takes_no_room() -> None:

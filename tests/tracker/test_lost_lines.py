@@ -52,7 +52,8 @@ def test_the_end_of_a_join_phase_whose_beginning_is_missing_supersedes_the_one_b
     story.at(21_000).log_stabilized(3, 3).at(21_010).log_assignment(3, "a-1", 3)
     assert told(story) == [(1, "COMPLETED", "MEMBER_JOINED"), (2, "SUPERSEDED", "MEMBER_JOINED"), (3, "COMPLETED", "UNKNOWN")]
     row = table(story.rows(), "rebalances")[2]
-    assert (row["started_at"], row["joined_at"], row["join_ms"]) == (21_000, 21_000, 0)
+    assert (row["started_at"], row["joined_at"], row["join_ms"]) == (21_000, 21_000, None)
+    assert (row["start_seen"], row["sync_ms"], row["total_ms"]) == (False, 10, None)
 
 
 def test_an_assignment_shows_that_the_join_phase_had_ended() -> None:

@@ -53,7 +53,7 @@ def third_member(story: Story, **leader: Any) -> Story:
 def divergences(story: Story, settings: TrackerSettings | None = None) -> list[dict[str, Any]]:
     """What is told of differing answers, in order of time."""
     rows = [row for row in table(story.rows(settings=settings), "findings") if row["code"] == "MODEL_DIVERGENCE"]
-    return sorted(rows, key=lambda row: row["at"])
+    return sorted(rows, key=lambda row: row["occurred_at"])
 
 
 def test_what_kafka_does_is_no_finding() -> None:
@@ -73,7 +73,7 @@ def test_an_answer_against_the_rules_is_told_with_both_answers(api: str, error: 
     story.at(16_000).request(api, "a-1", took=0, generation=1, error_code=error, beats=(0,))
     story.beats(["a-1", "b-1"], 1, 18_000, 30_000)
     (told,) = divergences(story)
-    assert (told["at"], told["member_id"], told["severity"], told["generation"]) == (16_000, "a-1", "WARNING", 1)
+    assert (told["occurred_at"], told["member_id"], told["severity"], told["generation"]) == (16_000, "a-1", "WARNING", 1)
     details = json.loads(told["details"])
     assert (details["api"], details["observed"]) == (api, {"error": error.name})
     assert json.loads(told["evidence"])[0]["position"] == story.events.index(next(e for e in story.events if e.error_code == error)) + 1
@@ -105,7 +105,7 @@ def test_a_join_phase_does_not_end_before_all_have_rejoined() -> None:
     story.at(18_520).sync("a-1", 2, {"a-1": ("t-0",), "c-1": ()})
     story.at(18_520).sync("c-1", 2, {"c-1": ()})
     story.beats(["a-1", "c-1"], 2, 21_000, 30_000)
-    assert [told["at"] for told in divergences(story)] == [18_520]
+    assert [told["occurred_at"] for told in divergences(story)] == [18_520]
 
 
 def test_a_timer_may_be_late_but_not_early() -> None:
@@ -165,7 +165,7 @@ def test_after_a_difference_the_group_is_followed_again_from_its_next_rebalance(
     third_member(story)
     story.at(30_500).heartbeat("c-1", 2, Error.ILLEGAL_GENERATION, took=0)
     story.beats(["a-1", "b-1", "c-1"], 2, 31_000, 45_000)
-    assert [told["at"] for told in divergences(story)] == [15_500, 30_500]
+    assert [told["occurred_at"] for told in divergences(story)] == [15_500, 30_500]
 
 
 def test_a_log_that_begins_late_is_no_finding() -> None:
@@ -187,7 +187,7 @@ def test_a_group_that_is_too_large_tells_the_setting() -> None:
     assert divergences(story) == []
     story.at(24_500).id_issued("d-1")
     story.beats(["a-1", "b-1"], 1, 25_000, 40_000)
-    assert [told["at"] for told in divergences(story)] == [24_500]
+    assert [told["occurred_at"] for told in divergences(story)] == [24_500]
 
 
 def test_a_move_of_the_coordinator_is_no_finding() -> None:
@@ -226,7 +226,7 @@ def test_an_entry_of_a_leave_group_is_judged_by_itself() -> None:
     story.at(18_010).join("a-1", 2, "a-1", ["a-1"])
     story.at(18_020).sync("a-1", 2, {"a-1": ("t-0", "t-1")})
     story.beats(["a-1"], 2, 20_000, 30_000)
-    assert [told["at"] for told in divergences(story)] == [16_000]
+    assert [told["occurred_at"] for told in divergences(story)] == [16_000]
 
 
 def test_too_many_waiting_requests_end_the_comparison_and_nothing_else() -> None:
@@ -245,7 +245,7 @@ def test_the_same_is_told_in_any_batching_with_the_state_stored_after_each(count
     story.at(30_500).heartbeat("c-1", 2, Error.ILLEGAL_GENERATION, took=0)
     story.beats(["a-1", "b-1", "c-1"], 2, 31_000, 45_000)
     rows = play(batches(story.events, count, shuffle_ms=2_000), TrackerSettings(), snapshot=True)
-    assert [row["at"] for row in table(rows, "findings") if row["code"] == "MODEL_DIVERGENCE"] == [30_500]
+    assert [row["occurred_at"] for row in table(rows, "findings") if row["code"] == "MODEL_DIVERGENCE"] == [30_500]
 
 
 def life(release: str, seed: int) -> LoggedSimulation:
@@ -279,6 +279,6 @@ def test_whatever_kafka_does_is_no_finding_when_seen_through_a_log(release: str,
         story = Story()
         story.events = life(release, seed).log
         compared["logged"] += len(story.events)
-        differing += [(seed, row["at"], row["message"]) for row in divergences(story, TrackerSettings(kafka_version=release))]
+        differing += [(seed, row["occurred_at"], row["message"]) for row in divergences(story, TrackerSettings(kafka_version=release))]
     assert differing == []
     assert compared["handled"] > 0.9 * compared["logged"]

@@ -84,7 +84,7 @@ def test_a_broker_that_takes_hundreds_of_partitions_over_at_once_took_over_once(
         story.at(ms).add("coordinator", kinds.COORDINATOR_ELECTED, group_id="", generation=4)
     (told,) = table(story.rows(until=200_000), "findings")
     assert told["code"] == "SESSION_TIMEOUT"
-    assert json.loads(told["details"])["coordinator_elected_ms_before"] == told["at"] - 25_000
+    assert json.loads(told["details"])["coordinator_elected_ms_before"] == told["occurred_at"] - 25_000
 
 
 def test_who_answers_for_the_coordinator_without_naming_one_says_nothing() -> None:

@@ -117,7 +117,7 @@ def test_a_leader_that_restarts_still_leads_whatever_its_answer_names(version: i
     story.joins("b-1", 3, "a-2", waited=400).joins("c-1", 3, "a-2", waited=4)
     story.at(31_510).all_sync(3, {"a-2": ("t-0",), "b-1": ("t-1",), "c-1": ()}).beat(("a-2", "b-1", "c-1"), 3, 33_000, 50_000)
     assert [row["cause"] for row in table(story.rows(), "rebalances")][2:] == ["LEADER_REJOINED"]
-    told = [row["at"] for row in table(story.rows(), "findings") if row["code"] == "MODEL_DIVERGENCE"]
+    told = [row["occurred_at"] for row in table(story.rows(), "findings") if row["code"] == "MODEL_DIVERGENCE"]
     assert told == [9_100]
 
 
@@ -185,7 +185,7 @@ def test_a_member_that_is_fenced_again_and_again_is_told_once() -> None:
     story = logged()
     for ms in (10_000, 20_000, 30_000):
         story.at(ms).log(kinds.INSTANCE_FENCED, member_id="b-0", **instance("b"))
-    told = [(row["code"], row["member_id"], row["at"]) for row in table(story.rows(), "findings")]
+    told = [(row["code"], row["member_id"], row["occurred_at"]) for row in table(story.rows(), "findings")]
     assert told == [("FENCED_INSTANCE", "b-0", 10_000)]
 
 

@@ -20,7 +20,7 @@ def stable() -> Story:
 def states(story: Story) -> list[tuple[int, str, str]]:
     """Transitions from 10 s on."""
     rows = table(story.rows(until=90_000), "group_transitions")
-    return [(row["at"], row["from_state"], row["to_state"]) for row in rows if row["at"] >= 10_000]
+    return [(row["occurred_at"], row["from_state"], row["to_state"]) for row in rows if row["occurred_at"] >= 10_000]
 
 
 @pytest.mark.parametrize("late_ms", [0, 300, 9_000])

@@ -43,7 +43,7 @@ def test_a_heartbeat_that_arrives_before_the_rebalance_and_waits_its_turn_does_n
     assert (row["started_at"], row["cause"], row["member_id"], row["joined"]) == (20_003, "MEMBER_JOINED", "c-1", ["c-1"])
     assert row["reason"] == JOINED.format("c-1")
     begun = [t for t in table(rows, "group_transitions") if t["to_state"] == "PreparingRebalance"]
-    assert [(t["at"], t["trigger"]) for t in begun] == [(100, "MEMBER_JOINED"), (20_003, "MEMBER_JOINED")]
+    assert [(t["occurred_at"], t["trigger"]) for t in begun] == [(100, "MEMBER_JOINED"), (20_003, "MEMBER_JOINED")]
 
 
 @pytest.mark.parametrize("source", ["request", "coordinator"])

@@ -83,7 +83,7 @@ def test_a_group_that_empties_and_whose_offsets_expire():
     assert (last["outcome"], last["generation"], last["members_after"], last["left"]) == ("EMPTIED", 3, 0, sorted([A, B]))
     assert {s["end_kind"] for s in table(rows, "member_sessions")} == {"UNKNOWN"}
     dead = table(rows, "group_transitions")[-1]
-    assert (dead["at"], dead["from_state"], dead["to_state"], dead["trigger"]) == (700_000, "Empty", "Dead", "GROUP_REMOVED")
+    assert (dead["occurred_at"], dead["from_state"], dead["to_state"], dead["trigger"]) == (700_000, "Empty", "Dead", "GROUP_REMOVED")
 
 
 def test_a_group_that_comes_back_after_it_was_removed():
@@ -98,7 +98,7 @@ def test_a_record_that_goes_while_the_group_has_members_means_another_protocol()
     story = joined_by_two()
     story.at(90_000).deleted()
     rows = story.rows()
-    assert [t["to_state"] for t in table(rows, "group_transitions") if t["at"] >= 90_000] == []
+    assert [t["to_state"] for t in table(rows, "group_transitions") if t["occurred_at"] >= 90_000] == []
     assert len(table(rows, "rebalances")) == 2
 
 

@@ -25,7 +25,7 @@ def test_first_rebalance_of_a_new_group() -> None:
     assert (rebalance["generation"], rebalance["outcome"], rebalance["cause"]) == (1, "COMPLETED", "MEMBER_JOINED")
     assert (rebalance["member_id"], rebalance["leader_id"]) == ("a-1", "a-1")
     assert (rebalance["members_before"], rebalance["members_after"], rebalance["joined"]) == (0, 2, ["a-1", "b-1"])
-    assert [(t["from_state"], t["to_state"], t["at"]) for t in table(rows, "group_transitions")] == [
+    assert [(t["from_state"], t["to_state"], t["occurred_at"]) for t in table(rows, "group_transitions")] == [
         ("Empty", "PreparingRebalance", 0),
         ("PreparingRebalance", "CompletingRebalance", 3_000),
         ("CompletingRebalance", "Stable", 3_010),
@@ -147,7 +147,7 @@ def test_a_fencing_line_names_no_group() -> None:
     story.at(3_001).log_assignment(1, "i-1", 1)
     story.at(9_000).log(kinds.INSTANCE_FENCED, group_id="", member_id="i-1", instance_id="inst", answer_member_id="i-2")
     (finding,) = table(story.rows(), "findings")
-    assert (finding["group_id"], finding["code"], finding["at"]) == ("orders", "FENCED_INSTANCE", 9_000)
+    assert (finding["group_id"], finding["code"], finding["occurred_at"]) == ("orders", "FENCED_INSTANCE", 9_000)
 
 
 def test_a_group_converted_to_the_consumer_protocol_ends_its_classic_rebalance() -> None:

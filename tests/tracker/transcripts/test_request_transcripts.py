@@ -167,7 +167,7 @@ def test_a_zombie_comes_back() -> None:
     story.at(40_000).commit("b-1", 1, Error.UNKNOWN_MEMBER_ID)
     story.at(40_001).heartbeat("b-1", 1, Error.UNKNOWN_MEMBER_ID)
     story.at(43_001).heartbeat("b-1", 1, Error.UNKNOWN_MEMBER_ID)
-    codes = [(f["code"], f["at"]) for f in table(story.rows(), "findings")]
+    codes = [(f["code"], f["occurred_at"]) for f in table(story.rows(), "findings")]
     assert codes == [("SESSION_TIMEOUT", 16_499), ("ZOMBIE_COMMIT", 40_000), ("UNKNOWN_MEMBER", 40_000)]
 
 
