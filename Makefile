@@ -3,6 +3,8 @@
 .DELETE_ON_ERROR:
 
 export PYTHON ?=
+# Python keeps what it compiled, whatever the caller's environment says: most processes here are short.
+unexport PYTHONDONTWRITEBYTECODE
 BIN := .venv/bin
 VENV := .venv/installed
 JARS := .jars/resolved.txt
@@ -13,7 +15,7 @@ SPARK := $(VENV) $(JARS)
 SIDE_BY_SIDE := -n 3 --dist loadscope --no-loadscope-reorder
 
 # Java is checked while make reads this file, so that a missing Java ends make with one line before anything slow begins.
-ifneq (,$(filter demo demo-live test docs conformance score bench archive chaos,$(MAKECMDGOALS)))
+ifneq (,$(filter demo demo-live test docs conformance score bench archive chaos record,$(MAKECMDGOALS)))
   JAVA_PROBLEM := $(shell { python=$$(PYTHON='$(PYTHON)' scripts/build/find_python.sh) && JAVA_HOME='$(JAVA_HOME)' $$python -m jobs.common.java; } 2>&1)
   ifneq (,$(JAVA_PROBLEM))
     $(error $(JAVA_PROBLEM))
@@ -33,8 +35,8 @@ demo-live: $(SPARK) $(KAFKA_JARS) ## start a real Kafka with failing consumers a
 	@$(BIN)/rebalance demo-live
 
 .PHONY: test
-test: $(SPARK) $(CLASSES) $(KAFKA_JARS) ## run all tests
-	@$(BIN)/pytest $(SIDE_BY_SIDE)
+test: test-fast $(SPARK) $(CLASSES) $(KAFKA_JARS) ## run all tests, first those that need no Java
+	@$(BIN)/pytest $(SIDE_BY_SIDE) -m "spark or slow"
 
 .PHONY: test-fast
 test-fast: $(VENV) ## run the tests that need no Java
@@ -71,6 +73,11 @@ score: $(SPARK) $(CLASSES) ## compare causes, culprits and findings with what wa
 .PHONY: coverage
 coverage: $(VENV) ## require 100 % branch coverage of coordinator_model by its own tests, without the random ones
 	@COVERAGE="$(BIN)/coverage" scripts/coverage.sh
+
+.PHONY: record
+record: $(VENV) $(KAFKA_JARS) ## record accidents staged on real brokers into tests/data/staged (two minutes for each of two releases)
+	@$(BIN)/python scripts/build/resolve_jars.py kafka 3.9.1
+	@for release in 3.9.1 4.2.0; do $(BIN)/python -m scripts.truth.record $$release tests/data/staged/kafka-$$release || exit 1; done
 
 .PHONY: mutants
 mutants: $(VENV) ## change the specification in one place at a time and check that a test fails (ONLY="sync join" for two modules)
