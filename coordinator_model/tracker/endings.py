@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from coordinator_model.events import Event
+from coordinator_model.diagnosis import refusals
+from coordinator_model.errors import Error
+from coordinator_model.events import Event, MemberEntry
 from coordinator_model.states import State
 from coordinator_model.tracker import expiry, membership, phases
 from coordinator_model.view import reasons
@@ -59,3 +61,20 @@ def became_consumer_group(g: Emitter, event: Event) -> None:
     view.members.clear()
     view.state = None
     view.complete = False
+
+
+def leave_group(g: Emitter, event: Event) -> None:
+    """LEAVE_GROUP: each accepted entry ends a membership (v3+ has several entries, by instance id too: KIP-345)."""
+    entries = event.members or (MemberEntry(event.member_id, event.instance_id, event.error_code, event.reason, None),)
+    for entry in entries:
+        if event.error_code or entry.error_code:
+            if entry.error_code == Error.UNKNOWN_MEMBER_ID and entry.member_id:
+                refusals.judge(g, event._replace(member_id=entry.member_id, error_code=entry.error_code))
+            continue
+        member_id = entry.member_id or g.view.member_of_instance(entry.instance_id)
+        if not member_id:
+            continue
+        if member_id in g.view.pending:
+            del g.view.pending[member_id]
+            continue
+        leave(g, event, member_id, entry.reason or event.reason, by_admin=not entry.member_id)

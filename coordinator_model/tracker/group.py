@@ -18,6 +18,7 @@ from coordinator_model.tracker import (
     coordinator_lines,
     coordinators,
     expiry,
+    failed_writes,
     hindsight,
     membership,
     phases,
@@ -85,10 +86,12 @@ class GroupTracker:
             if request_lines.authoritative(event) and not self._authorise(event):
                 return
             incidents.watch(self, event)
-            failed = request_lines.not_stored(self, event)
-            if event.error_code in request_lines.NOT_IN_CHARGE and not failed:
-                if event.broker == view.broker:
+            failed = failed_writes.not_stored(self, event)
+            if event.error_code in failed_writes.NOT_IN_CHARGE and not failed:
+                if event.broker == view.broker and not view.consumer_protocol:
+                    failed_writes.take(self, event)
                     prediction.drop(self, event.at_ms)
+                    self._next_ms = self.next_ms()
                 return
         if view.consumer_protocol and event.kind != kinds.GROUP_CONVERTED:
             return

@@ -12,23 +12,15 @@ from typing import Final
 from coordinator_model import events as kinds
 from coordinator_model.diagnosis import margins, refusals
 from coordinator_model.errors import Error
-from coordinator_model.events import Event, MemberEntry
+from coordinator_model.events import Event
 from coordinator_model.states import State
-from coordinator_model.tracker import endings, membership, phases, rebalance_rows
+from coordinator_model.tracker import endings, failed_writes, membership, phases, rebalance_rows
 from coordinator_model.tracker.join_requests import join_group
 from coordinator_model.view import reasons
 from coordinator_model.view.emit import Emitter
 from coordinator_model.view.outcomes import COMPLETED
 from coordinator_model.view.rows import ref
 from coordinator_model.view.view import RebalanceTrigger
-
-APPEND_TIMEOUT_MS: Final = 4_500
-"""A write that takes longer has timed out (offsets.commit.timeout.ms, 5 s by default)."""
-
-NOT_IN_CHARGE: Final = frozenset(
-    {Error.COORDINATOR_LOAD_IN_PROGRESS, Error.COORDINATOR_NOT_AVAILABLE, Error.NOT_COORDINATOR, Error.GROUP_AUTHORIZATION_FAILED}
-)
-"""Answers that say nothing about the group: the broker is not, or not yet, its coordinator, or the client is not authorised."""
 
 
 def heartbeat(g: Emitter, event: Event) -> None:
@@ -86,7 +78,7 @@ def sync_group(g: Emitter, event: Event) -> None:
     for rebalance in view.unfinished():
         if rebalance.generation == event.generation and rebalance.leader_id == event.member_id and rebalance.leader_ready_ms < 0:
             rebalance.leader_ready_ms = event.received_ms
-    if not_stored(g, event):
+    if failed_writes.not_stored(g, event):
         phases.not_stored(g, RebalanceTrigger(event.at_ms, reasons.ASSIGNMENT_NOT_STORED, sign=ref(event)), event.generation)
         return
     if event.error_code == Error.REBALANCE_IN_PROGRESS:
@@ -134,36 +126,6 @@ def _take_assignments(g: Emitter, event: Event, *, by_leader: bool) -> None:
         completed.assigned = {a.member_id: a.partitions or () for a in event.assignments}
 
 
-def not_stored(g: Emitter, event: Event) -> bool:
-    """Whether an answer to the leader's SyncGroup says that the assignment could not be written to __consumer_offsets.
-
-    Scala answers REBALANCE_IN_PROGRESS where the write timed out, as it does where another rebalance came first: only the time shows.
-    """
-    if event.kind != kinds.SYNC_GROUP or event.generation != g.view.generation or event.broker != g.view.broker:
-        return False
-    if not event.assignments and event.member_id != g.view.leader_id:
-        return False
-    timed_out = event.error_code == Error.REBALANCE_IN_PROGRESS and event.at_ms - event.received_ms >= APPEND_TIMEOUT_MS
-    return timed_out or event.error_code in (Error.UNKNOWN_SERVER_ERROR, Error.COORDINATOR_NOT_AVAILABLE)
-
-
-def leave_group(g: Emitter, event: Event) -> None:
-    """LEAVE_GROUP: each accepted entry ends a membership (v3+ has several entries, by instance id too: KIP-345)."""
-    entries = event.members or (MemberEntry(event.member_id, event.instance_id, event.error_code, event.reason, None),)
-    for entry in entries:
-        if event.error_code or entry.error_code:
-            if entry.error_code == Error.UNKNOWN_MEMBER_ID and entry.member_id:
-                refusals.judge(g, event._replace(member_id=entry.member_id, error_code=entry.error_code))
-            continue
-        member_id = entry.member_id or g.view.member_of_instance(entry.instance_id)
-        if not member_id:
-            continue
-        if member_id in g.view.pending:
-            del g.view.pending[member_id]
-            continue
-        endings.leave(g, event, member_id, entry.reason or event.reason, by_admin=not entry.member_id)
-
-
 def delete_groups(g: Emitter, event: Event) -> None:
     """DELETE_GROUPS: an Empty group becomes Dead."""
     if event.error_code == Error.NONE:
@@ -182,7 +144,7 @@ HANDLERS: Final[dict[str, Callable[[Emitter, Event], None]]] = {
     kinds.TXN_OFFSET_COMMIT: offset_commit,
     kinds.JOIN_GROUP: join_group,
     kinds.SYNC_GROUP: sync_group,
-    kinds.LEAVE_GROUP: leave_group,
+    kinds.LEAVE_GROUP: endings.leave_group,
     kinds.DELETE_GROUPS: delete_groups,
     kinds.CONSUMER_GROUP_HEARTBEAT: consumer_group_heartbeat,
 }
@@ -192,7 +154,7 @@ def authoritative(event: Event) -> bool:
     """Whether the answer comes from the group's coordinator."""
     if event.kind in (kinds.OFFSET_COMMIT, kinds.TXN_OFFSET_COMMIT) and event.generation < 0:
         return False  # offsets of a simple consumer, which has no group
-    return event.error_code not in NOT_IN_CHARGE and event.kind != kinds.CONSUMER_GROUP_HEARTBEAT
+    return event.error_code not in failed_writes.NOT_IN_CHARGE and event.kind != kinds.CONSUMER_GROUP_HEARTBEAT
 
 
 def _follow_generation(g: Emitter, event: Event) -> None:
