@@ -42,16 +42,18 @@ class Checked:
 
 
 def check(folder: Path, inputs: Sequence[Path]) -> Checked:
-    """Checks a lakehouse. `inputs`: where its logs are; without any, the lines are not opened. LakehouseError: there is no lakehouse."""
+    """Checks a lakehouse. `inputs`: where its logs are, or were; without any, the lines are not opened.
+
+    LakehouseError: there is no lakehouse. EvidenceError: a log cannot be read.
+    """
     reader = QuestionReader(folder)
     tables = {name: _rows(reader, name) for name in TABLES}
     wrong = breaches(tables)
     rows = {name: len(tables[name]) for name in TABLES}
-    files = _files(inputs)
-    if not files:
+    if not inputs:
         return Checked(rows, len(LAWS), wrong)
     refs = {(ref["origin"], int(ref["position"])) for name in TABLES for row in tables[name] for ref in json.loads(row["evidence"])}
-    texts = {place: text for place, (_, text) in places_of(reader, refs, files).items()}
+    texts = {place: text for place, (_, text) in places_of(reader, refs, _files(inputs)).items()}
     nameless = {(origin, int(position)) for origin, position in reader.ask(_PLACES, {}).rows}
     for name in (REBALANCES, FINDINGS):
         for row in tables[name]:
@@ -69,7 +71,7 @@ def _rows(reader: QuestionReader, table: str) -> list[dict[str, Any]]:
 
 def _files(inputs: Sequence[Path]) -> list[LogFile]:
     try:
-        return [file for folder in inputs for file in discover(folder)]
+        return [file for folder in inputs if folder.exists() for file in discover(folder)]
     except OSError as error:
         raise EvidenceError(f"cannot read {error.filename}: {error.strerror}") from None
 

@@ -10,6 +10,7 @@ import click
 
 from jobs.cli.terminal import FAILED, warn
 from jobs.common import options
+from jobs.common.errors import UserError
 from jobs.common.text import printable
 from jobs.common.times import instant
 
@@ -44,6 +45,8 @@ def check(*, lakehouse: Path, source: Path | None, everything: bool, form: str) 
     from jobs.answers.check import to_json
     from jobs.lakehouse.folder import known_inputs
 
+    if source is not None and not source.exists():
+        raise UserError(f"no such file or folder: {source}")
     result = checked(lakehouse, [source] if source else known_inputs(lakehouse))
     if form == "json":
         click.echo(to_json(result))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 
 import pytest
 
@@ -86,6 +87,18 @@ def test_lines_that_are_gone_are_counted_and_break_nothing(lake, logs, capsys):
     said = checked(lake, capsys)
     assert said.out.startswith("OK: 14 laws hold")
     assert "2 of 2 lines were not found; give --input DIR with the logs that were read" in said.err
+
+
+def test_logs_whose_folder_is_gone_are_counted_too(lake, logs, capsys):
+    shutil.rmtree(logs)
+    said = checked(lake, capsys)
+    assert said.out.startswith("OK: 14 laws hold")
+    assert "2 of 2 lines were not found" in said.err
+
+
+def test_a_folder_that_is_named_must_be_there(lake, tmp_path, capsys):
+    said = checked(lake, capsys, "--input", str(tmp_path / "nowhere"), code=UNUSABLE)
+    assert "no such file or folder" in said.err
 
 
 def test_json(lake, capsys):
