@@ -141,8 +141,10 @@ def _cause_of(g: Emitter, pending: PendingFinding, clock: BrokerClock | None) ->
     """The incident that the session timeout belongs to, if any."""
     running = g.view.incident
     if running is not None and running.began_ms - HINDSIGHT_MS <= pending.at_ms <= running.last_ms + SPAN_MS:
-        # A member that was heard after the trouble was over fell silent by itself.
-        return running if pending.given_up or pending.seen_ms <= running.last_ms else None
+        # A member that was heard after the trouble was over fell silent by itself. Where the group stays at its broker, one that is never
+        # heard again may as well have died.
+        silent_since_then = pending.seen_ms <= running.last_ms and (running.to_broker or _lived_on(g, pending, running.began_ms))
+        return running if pending.given_up or silent_since_then else None
     elected_ms = clock.took_over_between(pending.at_ms - SPAN_MS, pending.at_ms + HINDSIGHT_MS) if clock is not None else -1
     if clock is None or elected_ms < 0 or not _lived_on(g, pending, elected_ms):
         return None
@@ -153,7 +155,7 @@ def _cause_of(g: Emitter, pending: PendingFinding, clock: BrokerClock | None) ->
 
 
 def _lived_on(g: Emitter, pending: PendingFinding, elected_ms: int) -> bool:
-    """Whether the client joined under another id, as a live one does and a dead one does not.
+    """Whether the client joined under another id, as a live one does and a dead one does not. `elected_ms`: when the trouble began.
 
     librdkafka does so soon after its coordinator stops to answer, Java as soon as it is told that its session has ended.
     """

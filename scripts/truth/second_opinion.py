@@ -25,15 +25,18 @@ from scripts.truth.recordings import REQUEST_LOG, Recording
 Row = Mapping[str, Any]
 """A row of `rebalances`, or a line's JSON."""
 
-_PREPARING: Final = re.compile(r"Preparing to rebalance group (?P<group>.+?) in state \w+ with old generation (?P<generation>-?\d+)")
+_PREPARING: Final = re.compile(
+    r"Preparing to rebalance group (?P<group>.+?) in state \w+ with old generation (?P<generation>-?\d+).*\(reason: (?P<reason>.*)"
+)
 _STABILIZED: Final = re.compile(r"Stabilized group (?P<group>.+?) generation (?P<generation>\d+).* with (?P<members>\d+) members")
 _ASSIGNED: Final = re.compile(
     r"Assignment received from leader (?P<leader>.+?) for group (?P<group>.+?) for generation (?P<generation>\d+)\. The group has"
 )
 _EMPTY: Final = re.compile(r"Group (?P<group>.+?) with generation (?P<generation>\d+) .*is now empty")
+_NOT_STORED: Final = "when storing group assignment"
 _NEAR_MS: Final = 5_000
 """Two records of one generation are at most so far apart. A group that was removed begins again with generation 1."""
-_ANSWERED_MS: Final = 25
+_ANSWERED_MS: Final = 100
 """Requests alone show times of the network threads, a few milliseconds beside those of the coordinator."""
 _COMPUTED_MS: Final = 1_000
 """Requests alone do not show the end of a session, whose time is computed from its last heartbeat."""
@@ -68,9 +71,9 @@ class Opinion:
 
 @dataclass
 class _Marks:
-    """Lines of the coordinators' logs that belong to no generation yet: (time, group, old generation) and (time, group)."""
+    """Lines of the coordinators' logs that belong to no generation yet: (time, group, old generation, reason) and (time, group)."""
 
-    prepared: list[tuple[int, str, int]] = field(default_factory=list)
+    prepared: list[tuple[int, str, int, str]] = field(default_factory=list)
     emptied: list[tuple[int, str]] = field(default_factory=list)
 
 
@@ -96,7 +99,7 @@ def generations(folder: Path, zone: str) -> list[Generation]:
 
 def _read_coordinator(found: list[Generation], marks: _Marks, at_ms: int, line: str) -> None:
     if match := _PREPARING.search(line):
-        marks.prepared.append((at_ms, match["group"], int(match["generation"])))
+        marks.prepared.append((at_ms, match["group"], int(match["generation"]), match["reason"]))
     elif match := _STABILIZED.search(line):
         found.append(Generation(match["group"], int(match["generation"]), at_ms, count=int(match["members"])))
     elif match := _ASSIGNED.search(line):
@@ -109,9 +112,12 @@ def _read_coordinator(found: list[Generation], marks: _Marks, at_ms: int, line: 
 
 def _place(made: Generation, marks: _Marks) -> None:
     """When its rebalance and the next one began, and what was before it."""
-    begun = [(at, old) for at, group, old in marks.prepared if group == made.group]
-    made.prepared_ms = max((at for at, old in begun if old == made.number - 1 and at <= made.stabilized_ms), default=None)
-    made.follower_ms = min((at for at, old in begun if old == made.number and at >= made.stabilized_ms), default=None)
+    begun = [(at, old, reason) for at, group, old, reason in marks.prepared if group == made.group]
+    made.prepared_ms = max((at for at, old, _ in begun if old == made.number - 1 and at <= made.stabilized_ms), default=None)
+    later = [(at, reason) for at, old, reason in begun if old == made.number and at >= made.stabilized_ms]
+    made.follower_ms, reason = min(later, default=(None, ""))
+    if _NOT_STORED in reason:  # it was received, and is lost
+        made.assigned_ms = made.owners = None
     if made.prepared_ms is not None and made.before is not None:
         since = made.before.stabilized_ms
         if any(group == made.group and since <= at <= made.prepared_ms for at, group in marks.emptied):

@@ -12,6 +12,7 @@ from jobs.laws.laws import breaches
 from jobs.pipeline.run import run
 from scripts.truth import recordings, second_opinion
 from scripts.truth.recordings import ALL, BOTH, COORDINATOR_LOG, EVIDENCE, LOG_AND_CLIENTS, REQUEST_LOG
+from tests.acceptance.sharper import as_sharp
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow]
 
@@ -23,16 +24,6 @@ MORE = [
     (COORDINATOR_LOG, LOG_AND_CLIENTS),
     (LOG_AND_CLIENTS, ALL),
 ]
-
-_REJOINED = {"METADATA_CHANGED", "SUBSCRIPTION_CHANGED", "REVOCATION_FOLLOW_UP"}
-SHARPER = {
-    "LEADER_REJOINED": _REJOINED,
-    "MEMBER_REJOINED": _REJOINED,
-    "MEMBER_LEFT": {"POLL_TIMEOUT", "ADMIN_REMOVED"},
-    "LEFT": {"POLL_TIMEOUT"},
-    "SESSION_TIMEOUT": {"POLL_TIMEOUT", "COORDINATOR_MOVED"},
-}
-"""What another log may show of a cause, an end or a finding."""
 
 SAME_MS = 60_000
 
@@ -81,10 +72,6 @@ def test_a_second_reading_of_the_lines_says_the_same(tables, name, evidence):
 def pairs(tables, name, less, more):
     """The tables with less evidence and those with more."""
     return (tables[recordings.cluster(RECORDINGS[name], evidence)] for evidence in (less, more))
-
-
-def as_sharp(told, other):
-    return told in (other, "UNKNOWN") or other in SHARPER.get(told, ())
 
 
 @pytest.mark.parametrize("name", sorted(RECORDINGS))

@@ -24,6 +24,7 @@ from jobs.logs.spool import SpoolSettings
 from jobs.pipeline import feeder
 from jobs.pipeline.run import run
 from tests.acceptance.damage import mixed_in
+from tests.laws.kept import assert_laws_are_kept
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow]
 
@@ -37,6 +38,7 @@ def track(spark, source, folder, *, slice_lines=ONE_BATCH):
     """Runs the pipeline to the end of the input; returns the lakehouse."""
     settings = Settings(timezone=ZONE, shards=8, slice_lines=slice_lines)
     run(source, folder, settings=settings, once=True, spark=spark)
+    assert_laws_are_kept(folder, source)
     return folder
 
 

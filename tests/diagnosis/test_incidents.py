@@ -207,10 +207,20 @@ def test_elections_that_cost_nobody_anything_are_not_told(evidence):
 def test_heartbeats_that_wait_and_commits_that_time_out_show_a_broker_in_trouble(evidence, sign):
     group = healthy()
     group.at(62_600).request(member=group["b"].member, **sign, **group["b"].who())
-    rows = group.session_ends("c").live(170_000).seen(evidence)
+    rows = group.session_ends("c").comes("c").live(170_000).seen(evidence)
     assert ("COORDINATOR_MOVED", "") in findings(rows)
     assert ("SESSION_TIMEOUT", "c") not in findings(rows)
     assert lost(rows) == ["c"]
+
+
+@where_requests_are_seen
+@pytest.mark.parametrize("error", [Error.NOT_COORDINATOR, Error.COORDINATOR_LOAD_IN_PROGRESS])
+def test_a_member_that_never_comes_back_may_have_died_while_its_broker_started_again(evidence, error):
+    """The broker is alone: no other one took the group over. tests/data/staged has a real one (group orphaned)."""
+    group = healthy()
+    group.at(62_600).request(kinds.HEARTBEAT, group["b"].member, generation=1, beats=(0,), error_code=error, **group["b"].who())
+    rows = group.session_ends("c").live(170_000).seen(evidence)
+    assert findings(rows) == [("SESSION_TIMEOUT", "c")]
 
 
 @where_requests_are_seen

@@ -127,7 +127,7 @@ def test_of_a_long_trouble_the_first_signs_are_proof_enough():
     group = healthy()
     for ms in range(60_100, 90_000, 1_000):
         group.at(ms + 2_500).request(kinds.HEARTBEAT, group["b"].member, took=2_500, generation=1, beats=(0,), **group["b"].who())
-    rows = group.session_ends("c").live(200_000).seen(REQUESTS)
+    rows = group.session_ends("c").comes("c").live(200_000).seen(REQUESTS)
     proof = json.loads(finding(rows, "COORDINATOR_MOVED")["evidence"])
     slow = [event.position for event in group.events if event.at_ms - event.received_ms == 2_500]
     assert [line["position"] for line in proof] == slow[:8]

@@ -17,6 +17,8 @@ from jobs.demo.cluster import brokers_of
 from jobs.demo.consumers import Consumers
 from jobs.demo.real_consumer import JAVA, LIBRDKAFKA
 from jobs.demo.scenes import ScenePlayer, Stage
+from scripts.truth.staged import LEFT, PLAYED_LIVE, TWO, ZOMBIE
+from tests.laws.kept import assert_laws_are_kept
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow]
 
@@ -33,31 +35,7 @@ DEADLINE_SECONDS = 1_200
 # Most of a scene is waiting. A pipeline that looks for lines as often as it can would take the cores from other tests.
 PIPELINE = "[pipeline]\ninterval_ms = 5000\nshards = 8\n"
 
-JOINED, LEFT, SILENT, STALLED = "MEMBER_JOINED", "MEMBER_LEFT", "SESSION_TIMEOUT", "POLL_TIMEOUT"
-ZOMBIE = ("UNKNOWN_MEMBER", "ILLEGAL_GENERATION", "ZOMBIE_COMMIT")
-TWO = [(JOINED, "1", 0, 1), (JOINED, "2", 1, 2)]
-BACK = (JOINED, "2", 1, 2)
-
-
-@dataclass(frozen=True)
-class Expected:
-    """Rebalances as (cause, culprit, members before, after), findings as (code or one of these codes, client), ends of memberships."""
-
-    rebalances: list
-    findings: list = field(default_factory=list)
-    ends: list = field(default_factory=list)
-
-
-SCENES = {
-    scenes.leaves: Expected([*TWO, (LEFT, "2", 2, 1), (LEFT, "1", 1, 0)], ends=[("2", "LEFT"), ("1", "LEFT")]),
-    scenes.is_killed: Expected([*TWO, (SILENT, "2", 2, 1)], [(SILENT, "2")], [("2", SILENT)]),
-    scenes.is_frozen: Expected([*TWO, (SILENT, "2", 2, 1), BACK], [(SILENT, "2"), (ZOMBIE, "2")], [("2", SILENT)]),
-    scenes.stalls: Expected([*TWO, (STALLED, "2", 2, 1), BACK], [(STALLED, "2")], [("2", STALLED)]),
-    # It does not leave; that its poll loop had stalled shows when it comes back, after the rebalance was told.
-    scenes.stalls_static: Expected([*TWO, (SILENT, "2", 2, 1), BACK], [(STALLED, "2")], [("2", SILENT)]),
-    scenes.is_fenced: Expected(TWO, [("FENCED_INSTANCE", "2")], [("2", "REPLACED")]),
-}
-PLAYED = [(scene, kind) for scene in SCENES for kind in (LIBRDKAFKA, JAVA)]
+PLAYED = [(scene, kind) for scene in PLAYED_LIVE for kind in (LIBRDKAFKA, JAVA)]
 
 
 @dataclass
@@ -211,7 +189,7 @@ def played(kafka_jars, tmp_path_factory):  # noqa: ARG001
             moving = {kind: Stage(consumers, named("moves", kind, leaders, {3}), TOPIC, kind) for kind in (LIBRDKAFKA, JAVA)}
             parts = [(group, scene(Stage(consumers, group, TOPIC, kind))) for (scene, kind), group in groups.items()]
             cluster.play([*parts, *((stage.group, moves(stage)) for stage in moving.values())])
-            expected = {group: len(SCENES[scene].rebalances) for (scene, _), group in groups.items()}
+            expected = {group: len(PLAYED_LIVE[scene].rebalances) for (scene, _), group in groups.items()}
             cluster.until_told(expected | {stage.group: 3 for stage in moving.values()})
             # It comes last, a minute after the move: by then all else was told.
             cluster.until(
@@ -254,7 +232,7 @@ def ends(told):
 @pytest.mark.parametrize(("scene", "kind"), PLAYED, ids=lambda value: value if isinstance(value, str) else value.__name__)
 def test_what_was_done_is_what_is_told(played, scene, kind):
     cluster, groups, _, _ = played
-    told, expected = cluster.watch.groups[groups[scene, kind]], SCENES[scene]
+    told, expected = cluster.watch.groups[groups[scene, kind]], PLAYED_LIVE[scene]
     assert rebalances(told) == expected.rebalances
     assert [row["generation"] for row in sorted(told.rebalances, key=lambda row: row["ended_at"])] == [*range(1, len(told.rebalances) + 1)]
     found = {(row["code"], short(told, row["client_id"])) for row in told.findings}
@@ -283,3 +261,4 @@ def test_nothing_else_is_told(played):
     assert cluster.watch.quarantine.take() == []
     assert cluster.watch.lines_read() == cluster.shipped() > 1_000
     assert codes == [0, 0, 0, 0]
+    assert_laws_are_kept(cluster.lakehouse)

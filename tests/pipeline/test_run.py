@@ -26,6 +26,7 @@ from jobs.lakehouse.reader import table_rows
 from jobs.pipeline import run as pipeline
 from jobs.pipeline.replay import replay
 from schemas.tables import TABLES, TRACK_TABLES
+from tests.laws.kept import assert_laws_are_kept
 
 pytestmark = pytest.mark.spark
 
@@ -76,6 +77,7 @@ def test_every_line_is_accounted_for_and_rebalances_are_found(reference, logs):
     assert added["lines_read"] == lines == added["skipped"] + added["events"] + added["quarantined"]
     assert added["rebalances"] > 10
     assert outcome.late_events == 0
+    assert_laws_are_kept(lakehouse, logs)
     assert {name for name in TABLES if DeltaTable.is_deltatable(str(lakehouse / name))} == set(TABLES)
 
 

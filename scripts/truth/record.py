@@ -1,0 +1,157 @@
+"""Records real brokers while real consumers suffer the accidents of scripts/truth/staged.py, with what the tables must say of it.
+
+    python -m scripts.truth.record VERSION FOLDER
+
+It writes to FOLDER what tests/acceptance/test_staged.py reads: the logs of one broker, and truth.jsonl with a line for each group. One
+recording takes two minutes. The logs are those of a real run and are not edited.
+"""
+
+from __future__ import annotations
+
+import argparse
+import gzip
+import json
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any, Final
+
+from confluent_kafka.admin import AdminClient, AlterConfigOpType, ConfigEntry, ConfigResource, ResourceType
+
+from jobs.common.places import KAFKA_VERSION, OTHER_KAFKA
+from jobs.demo.cluster import brokers_of
+from jobs.demo.consumers import Consumers
+from jobs.demo.local_broker import LocalBroker, free_port
+from jobs.demo.real_consumer import JAVA, LIBRDKAFKA
+from jobs.demo.scenes import Scene, ScenePlayer, Stage
+from scripts.truth import staged
+from scripts.truth.staged import Expected
+
+TOPIC: Final = "orders"
+SETTINGS: Final = {"group.initial.rebalance.delay.ms": "500", "group.min.session.timeout.ms": "1000", "group.max.size": "3"}
+PATIENT_MS: Final = 15_000
+"""A session that outlives the start of a broker."""
+FAILING_SECONDS: Final = 4.0
+TOO_SMALL_BYTES: Final = 250
+"""Less than a group of three members takes as a record."""
+LARGE_BYTES: Final = 1_048_588
+_STEP_SECONDS: Final = 0.1
+_TAIL_SECONDS: Final = 5.0
+README: Final = """\
+# Staged accidents: Kafka {version}
+
+Written by `make record`: one Kafka {version} broker, which was alone, with consumers of librdkafka and of Kafka's Java client. No line is
+edited. Time zone of the brokers: **UTC**. `truth.jsonl` has a line for each group: its rebalances, findings and ends of memberships, as
+scripts/truth/staged.py foretold them, up to the time `until` (epoch ms), after which its consumers were killed.
+
+Settings of the broker: {settings}.
+"""
+
+
+def play(parts: Sequence[tuple[str, Scene]]) -> None:
+    """Plays scenes side by side to their ends."""
+    player = ScenePlayer(parts)
+    while not player.over:
+        player.step()
+        time.sleep(_STEP_SECONDS)
+
+
+def unstored(stage: Stage, broker: LocalBroker) -> Scene:
+    """A third member joins while a group with its members is too large a record for `__consumer_offsets`."""
+    one, two = yield from stage.two()
+    _allow_bytes(broker, TOO_SMALL_BYTES)
+    three = stage.enter("3")
+    yield lambda: _failures(broker, stage.group) >= 1
+    since = time.monotonic()
+    yield lambda: time.monotonic() > since + FAILING_SECONDS
+    _allow_bytes(broker, LARGE_BYTES)
+    yield stage.share(one, two, three)
+
+
+def orphaned(stage: Stage, broker: LocalBroker) -> Scene:
+    """A member dies while the broker starts again."""
+    one, two = yield from stage.two(session_ms=PATIENT_MS)
+    broker.stop()
+    two.kill()
+    broker.start()
+    yield stage.has_all(one)
+
+
+def _allow_bytes(broker: LocalBroker, count: int) -> None:
+    entry = ConfigEntry("max.message.bytes", str(count), incremental_operation=AlterConfigOpType.SET)
+    offsets = ConfigResource(ResourceType.TOPIC, "__consumer_offsets", incremental_configs=[entry])
+    admin = AdminClient({"bootstrap.servers": broker.bootstrap})  # it has to live until the answer is there
+    admin.incremental_alter_configs([offsets])[offsets].result(30)
+
+
+def _failures(broker: LocalBroker, group: str) -> int:
+    """How many assignments of the group were not stored."""
+    text = (broker.logs / "server.log").read_text(encoding="utf-8")
+    return sum("when storing group assignment" in line and f"group {group} " in line for line in text.splitlines())
+
+
+def record(version: str, folder: Path) -> Iterator[str]:
+    """Plays all scenes and writes the recording; yields what it does."""
+    truth: list[dict[str, Any]] = []
+    with tempfile.TemporaryDirectory(prefix="record-") as name:
+        (broker,) = brokers_of(Path(name) / "kafka", 1, version=version, settings=SETTINGS, port=free_port())
+        broker.start()
+        try:
+            broker.create_topic(TOPIC, 6)
+            with Consumers(broker.bootstrap, Path(name) / "clients") as consumers:
+                stages = [
+                    (Stage(consumers, f"{scene.__name__}-{kind}".replace("_", "-"), TOPIC, kind), scene, expected)
+                    for scene, (kinds, expected) in staged.RECORDED.items()
+                    for kind in kinds
+                ]
+                yield f"{len(stages)} scenes side by side"
+                play([(stage.group, scene(stage)) for stage, scene, _ in stages])
+                truth += [_line(stage.group, expected) for stage, _, expected in stages]
+            acts: list[tuple[str, str, Callable[[Stage, LocalBroker], Scene], Expected]] = [
+                ("unstored", LIBRDKAFKA, unstored, staged.UNSTORED),
+                ("orphaned", JAVA, orphaned, staged.ORPHANED),
+            ]
+            for group, kind, act, expected in acts:
+                yield group
+                with Consumers(broker.bootstrap, Path(name) / "clients") as consumers:
+                    stage = Stage(consumers, group, TOPIC, kind)
+                    play([(group, act(stage, broker))])
+                    truth.append(_line(group, expected))
+                    time.sleep(_TAIL_SECONDS)  # heartbeats show that the group is well
+        finally:
+            broker.kill()
+        _write(broker.logs, folder, version, truth)
+    yield f"wrote {folder}"
+
+
+def _line(group: str, expected: Expected) -> dict[str, Any]:
+    """What is true of a group until now. Later its consumers are killed, so that the next act has the broker for itself."""
+    return {"group": group, "until": time.time_ns() // 1_000_000, **asdict(expected)}
+
+
+def _write(logs: Path, folder: Path, version: str, truth: Sequence[dict[str, Any]]) -> None:
+    target = folder / "broker-1"
+    target.mkdir(parents=True, exist_ok=True)
+    for name in ("server.log", "kafka-request.log"):
+        (target / f"{name}.gz").write_bytes(gzip.compress((logs / name).read_bytes(), mtime=0))
+    (folder / "truth.jsonl").write_text("".join(f"{json.dumps(line)}\n" for line in truth), encoding="utf-8")
+    settings = ", ".join(f"{name}={value}" for name, value in SETTINGS.items())
+    (folder / "README.md").write_text(README.format(version=version, settings=settings), encoding="utf-8")
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Records; returns the exit code."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("version", choices=sorted((KAFKA_VERSION, *OTHER_KAFKA)))
+    parser.add_argument("folder", type=Path)
+    chosen = parser.parse_args(argv)
+    for said in record(chosen.version, chosen.folder):
+        print(said, flush=True)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

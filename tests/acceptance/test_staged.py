@@ -1,0 +1,109 @@
+"""Staged accidents, recorded on real brokers (scripts/truth/record.py): what the tables say of each, with each kind of evidence."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+
+import pytest
+
+from jobs.common.settings import Settings
+from jobs.laws.laws import breaches
+from jobs.pipeline.run import run
+from scripts.truth import recordings, second_opinion
+from scripts.truth.recordings import BOTH, COORDINATOR_LOG, EVIDENCE, REQUEST_LOG
+from tests.acceptance.sharper import as_sharp
+
+pytestmark = [pytest.mark.spark, pytest.mark.slow]
+
+STAGED = Path(__file__).parents[1] / "data" / "staged"
+RELEASES = sorted(path.name for path in STAGED.iterdir() if path.is_dir())
+MODES = (COORDINATOR_LOG, REQUEST_LOG, BOTH)
+SCENES = [
+    (release, json.loads(line))
+    for release in RELEASES
+    for line in (STAGED / release / "truth.jsonl").read_text(encoding="utf-8").splitlines()
+]
+IDS = [f"{release} {scene['group']}" for release, scene in SCENES]
+
+
+@pytest.fixture(scope="module")
+def tables(spark, tmp_path_factory):
+    folder = tmp_path_factory.mktemp("staged")
+    for release in RELEASES:
+        for mode in MODES:
+            target = folder / "input" / f"{release} {mode}" / "broker-1"
+            target.mkdir(parents=True)
+            for log in (STAGED / release / "broker-1").iterdir():
+                if log.name.startswith(EVIDENCE[mode]):
+                    shutil.copyfile(log, target / log.name)
+    run(folder / "input", folder / "lake", settings=Settings(shards=8), once=True, spark=spark)
+    return {(release, mode): recordings.tables(folder / "lake", f"{release} {mode}") for release in RELEASES for mode in MODES}
+
+
+def of_group(tables, release, mode, scene):
+    """The rows of a scene's group until the scene was over."""
+    return {
+        name: [row for row in rows if row["group_id"] == scene["group"] and row.get("ended_at", row.get("occurred_at")) <= scene["until"]]
+        for name, rows in tables[release, mode].items()
+    }
+
+
+def told(rows, group):
+    ordered = sorted(rows["rebalances"], key=lambda row: row["ended_at"])
+    return [(row["cause"], short(row["client_id"], group), row["members_before"], row["members_after"]) for row in ordered]
+
+
+def short(client, group):
+    return client and client.removeprefix(f"{group}-")
+
+
+@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize(("release", "scene"), SCENES, ids=IDS)
+def test_its_rebalances(tables, release, mode, scene):
+    found = told(of_group(tables, release, mode, scene), scene["group"])
+    expected = [tuple(row) for row in scene["rebalances"]]
+    if scene["again"]:
+        repeated = expected[-1]
+        assert found[len(expected) - 1 :] == [repeated] * (len(found) - len(expected) + 1)
+        found = found[: len(expected)]
+    if mode == BOTH:
+        assert found == expected
+    assert [row[2:] for row in found] == [row[2:] for row in expected]
+    for (cause, client, *_), (true, culprit, *_) in zip(found, expected, strict=True):
+        assert as_sharp(cause, true)
+        assert client in (None, culprit)
+
+
+@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize(("release", "scene"), SCENES, ids=IDS)
+def test_its_findings(tables, release, mode, scene):
+    """A coordinator's log does not show zombies, nor that a static member's poll loop stalled, nor the client of a static member."""
+    rows = of_group(tables, release, mode, scene)["findings"]
+    found = {(row["code"], short(row["client_id"], scene["group"])) for row in rows if row["code"] != "HEARTBEAT_NEAR_MISS"}
+    possible = [{(one, client) for one in ([code] if isinstance(code, str) else code)} for code, client in scene["findings"]]
+    if mode == BOTH:
+        assert all(found & some for some in possible)
+        assert found <= set().union(*possible)
+    for code, client in found:
+        assert any(as_sharp(code, true) and client in (None, culprit) for true, culprit in set().union(*possible))
+
+
+@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize(("release", "scene"), SCENES, ids=IDS)
+def test_its_memberships(tables, release, mode, scene):
+    rows = of_group(tables, release, mode, scene)["member_sessions"]
+    ends = [(short(row["client_id"], scene["group"]), row["end_kind"]) for row in sorted(rows, key=lambda row: row["ended_at"])]
+    expected = [tuple(end) for end in scene["ends"]]
+    assert all(client in (None, true) for (client, _), (true, _) in zip(ends, expected, strict=True))
+    assert all(as_sharp(kind, true) for (_, kind), (_, true) in zip(ends, expected, strict=True))
+
+
+@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize("release", RELEASES)
+def test_laws_and_a_second_reading(tables, release, mode):
+    assert breaches(tables[release, mode]) == []
+    made = second_opinion.generations(STAGED / release, "UTC")
+    opinion = second_opinion.compare(made, tables[release, mode]["rebalances"], exact=mode != REQUEST_LOG)
+    assert opinion.differences == []
