@@ -24,6 +24,8 @@ from coordinator_model.view.view import EndedMembership, Incident, ObservedMembe
 HINDSIGHT_MS: Final = 10_000
 SPAN_MS: Final = 60_000
 """How long a broker's trouble can affect a group: a session, and the search for the new coordinator."""
+OVER_MS: Final = SPAN_MS + HINDSIGHT_MS
+"""When trouble is over: the last session that it may have ended has been decided, however late anybody looks."""
 
 GIVEN_UP_MS: Final = 20_000
 """How long after an election clients may give up the ids that they had: librdkafka waits for an answer for some seconds."""
@@ -73,7 +75,7 @@ def next_ms(g: Emitter) -> int | None:
     """When `close_due` has work next."""
     due = [pending.at_ms + HINDSIGHT_MS + 1 for pending in g.view.pending_findings[:1]]
     if g.view.incident is not None:
-        due.append(g.view.incident.last_ms + SPAN_MS + 1)
+        due.append(g.view.incident.last_ms + OVER_MS + 1)
     return min(due, default=None)
 
 
@@ -91,7 +93,7 @@ def close_due(g: Emitter, now_ms: int, clock: BrokerClock | None = None, *, flus
             for sign in refs(pending.row["evidence"])[:1]:
                 _keep(incident, sign)
     running = view.incident
-    if running is not None and (flush or running.last_ms + SPAN_MS < now_ms):
+    if running is not None and (flush or running.last_ms + OVER_MS < now_ms):
         view.incident = None
         if running.to_broker or running.lost:
             _report(g, running)
@@ -122,7 +124,7 @@ def _report(g: Emitter, incident: Incident) -> None:
 def _sign(g: Emitter, at_ms: int, sign: Ref | None, generation: int | None = None) -> Incident:
     view = g.view
     running = view.incident
-    if running is None or at_ms > running.last_ms + SPAN_MS:
+    if running is None or at_ms > running.last_ms + OVER_MS:
         if running is not None:
             close_due(g, at_ms)
         running = view.incident = Incident(at_ms, at_ms, generation=view.generation_at(at_ms) if generation is None else generation)

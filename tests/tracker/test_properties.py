@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
+from typing import Any
 
 from hypothesis import given
 from hypothesis import strategies as st
@@ -202,3 +203,29 @@ def test_shippers_that_were_away_for_less_than_a_minute_change_nothing(
     until_ms = START_MS + 250_000
     whole = play(followed(story, 250_000, until_ms, {}))
     assert as_set(play(followed(story, step_ms, until_ms, absences), snapshot=True)) == as_set(whole)
+
+
+def test_a_session_that_ends_a_minute_after_a_move_is_told_in_the_same_way_whenever_anybody_looks() -> None:
+    """The group moves at 5 s, so its trouble may end sessions until 65 s; whether it ended the one of 60 s is decided at 70 s."""
+
+    def event(broker: str, source: str, kind: str, ms: int, **fields: Any) -> Event:
+        return Event(broker, source, "file", ms + 1, START_MS + ms, START_MS + ms, kind, group_id="h", **fields)
+
+    story = [
+        event("b2", "coordinator", kinds.ASSIGNMENT_RECEIVED, 0, generation=1, leader_id="a-1", member_count=1),
+        event(
+            "b1",
+            "request",
+            kinds.JOIN_GROUP,
+            5_000,
+            member_id="a-1",
+            answer_member_id="a-1",
+            answer_generation=2,
+            leader_id="a-1",
+            error_code=0,
+        ),
+        event("b1", "coordinator", kinds.MEMBER_FAILED, 60_000, member_id="a-1"),
+    ]
+    whole, stepwise = (play(followed(story, step_ms, START_MS + 250_000, {})) for step_ms in (250_000, 300))
+    assert as_set(stepwise) == as_set(whole)
+    assert [row.values["code"] for row in whole if row.table == "findings"] == ["COORDINATOR_MOVED"]
