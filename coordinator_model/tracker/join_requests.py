@@ -45,6 +45,7 @@ def join_group(g: Emitter, event: Event) -> None:
         return
     leader_id = _replace_static(g, event)
     former = event.answer_member_id in view.members
+    undecided = not former and running is not None and _may_have_been_there(g, running, event)
     member = membership.add(g, event.answer_member_id, event.received_ms, event)
     member.sessions_seen = True
     membership.note_alive(member, event.received_ms)
@@ -54,7 +55,10 @@ def join_group(g: Emitter, event: Event) -> None:
     topics = next((p.topics for p in event.protocols if p.topics is not None), None) or ()
     resubscribed = former and bool(member.topics) and topics != member.topics
     if running is not None:
-        _add_join(g, running, event, member, former=former, resubscribed=resubscribed)
+        cause = reasons.UNKNOWN if undecided else _cause(running, event, former=former, resubscribed=resubscribed)
+        _add_join(g, running, event, member, cause)
+        if resubscribed:
+            running.resubscribed.append(member.member_id)
     member.protocols, member.topics = tuple((p.name, p.digest) for p in event.protocols), topics
 
 
@@ -90,8 +94,14 @@ def _replace_static(g: Emitter, event: Event) -> str:
     return event.answer_member_id  # an older client is given its old id as the leader's, so that it does not compute an assignment
 
 
-def _add_join(g: Emitter, running: Rebalance, event: Event, member: ObservedMember, *, former: bool, resubscribed: bool) -> None:
-    """Adds a JoinGroup to the rebalance that answered it. `former`: the member was there before."""
+def _may_have_been_there(g: Emitter, running: Rebalance, event: Event) -> bool:
+    """Whether a member that is seen for the first time may have been one before the log began: it asked with an id that no line issued."""
+    issued = not event.member_id or event.answer_member_id in g.view.pending
+    return running.count_before < 0 and running.old_generation > 0 and not issued
+
+
+def _add_join(g: Emitter, running: Rebalance, event: Event, member: ObservedMember, cause: str) -> None:
+    """Adds a JoinGroup to the rebalance that answered it. `cause`: why it would have begun the rebalance."""
     view, member_id = g.view, member.member_id
     running.evidence.append(ref(event))
     running.joins[member_id] = event.received_ms
@@ -103,19 +113,16 @@ def _add_join(g: Emitter, running: Rebalance, event: Event, member: ObservedMemb
         running.kept[member_id] = tuple(sorted(owned))
     if not running.exact:
         # A parked JoinGroup may be what started the phase: the earliest trigger counts as the one that did.
-        cause = _cause(running, event, former=former, resubscribed=resubscribed)
-        running.triggers.append(
-            RebalanceTrigger(
-                event.received_ms, cause, member_id, event.instance_id, event.client_id, event.client_host, event.reason, ref(event)
-            )
-        )
+        trigger = RebalanceTrigger(event.received_ms, cause, sign=ref(event))
+        if cause != reasons.UNKNOWN:
+            trigger.member_id, trigger.instance_id, trigger.reason = member_id, event.instance_id, event.reason
+            trigger.client_id, trigger.client_host = event.client_id, event.client_host
+        running.triggers.append(trigger)
         running.triggers.sort(key=lambda t: (t.at_ms, t.cause, t.member_id))
         del running.triggers[phases.TRIGGERS_KEPT :]
     member.renewed_ms = max(member.renewed_ms, running.joined_ms)  # every session restarts as the phase ends
     if event.members:
         _list_members(g, running, event)
-    if resubscribed:
-        running.resubscribed.append(member_id)
 
 
 def _cause(running: Rebalance, event: Event, *, former: bool, resubscribed: bool) -> str:

@@ -39,8 +39,8 @@ def write(g: Emitter, rebalance: Rebalance) -> None:
     open_start = rebalance.bounded and not rebalance.exact
     start_seen = not open_start and _start_seen(rebalance)
     joined_ms = or_none(rebalance.joined_ms)
-    if open_start and rebalance.generation < 0:
-        joined_ms = None  # a poll shows the end of both phases at once
+    if (open_start and rebalance.generation < 0) or _join_phase_ended_unseen(rebalance):
+        joined_ms = None  # a poll, or an assignment, shows the end of both phases at once
     g.view.untold -= rebalance.missing
     g.view.unowned = cost.carry(g.view.unowned, rebalance)
     price = cost.of(rebalance)
@@ -167,18 +167,18 @@ def _culprit(rebalance: Rebalance) -> RebalanceTrigger:
     if named:
         return next((t for t in reversed(named) if t.member_id == rebalance.named), named[-1])
     first = started_ms(rebalance)
-    early = _beginnings(rebalance)
+    early = [t for t in rebalance.triggers if t.at_ms <= first or rebalance.first_sign_ms < 0 or t.at_ms <= rebalance.first_sign_ms]
     if not early:
         return RebalanceTrigger(first, reasons.UNKNOWN)
     return min(early, key=lambda t: (t.at_ms, t.cause, t.member_id))
 
 
-def _beginnings(rebalance: Rebalance) -> list[RebalanceTrigger]:
-    """The triggers that may have begun it: no sign of the rebalance is older."""
-    first, sign_ms = started_ms(rebalance), rebalance.first_sign_ms
-    return [t for t in rebalance.triggers if t.at_ms <= first or sign_ms < 0 or t.at_ms <= sign_ms]
+def _join_phase_ended_unseen(rebalance: Rebalance) -> bool:
+    """Whether only the assignment shows that the join phase had ended: the line that says so is before the log, or lost."""
+    no_request = rebalance.leader_answered_ms < 0 and not rebalance.joins
+    return rebalance.outcome == COMPLETED and rebalance.joined_ms == rebalance.ended_ms and not rebalance.exact and no_request
 
 
 def _start_seen(rebalance: Rebalance) -> bool:
     """Whether a line shows what began it. Else the log begins in its middle, or its first line is not understood."""
-    return rebalance.exact or rebalance.settled or bool(rebalance.cause) or bool(_beginnings(rebalance))
+    return rebalance.exact or rebalance.settled or _culprit(rebalance).cause != reasons.UNKNOWN

@@ -61,7 +61,35 @@ def test_an_assignment_shows_that_the_join_phase_had_ended() -> None:
     story.at(20_000).log_preparing(1, JOINED.format("c-1"), "c-1")
     story.at(21_010).log_assignment(2, "a-1", 3)
     row = table(story.rows(), "rebalances")[1]
-    assert (row["generation"], row["outcome"], row["joined_at"], row["ended_at"]) == (2, "COMPLETED", 21_010, 21_010)
+    assert (row["generation"], row["outcome"], row["joined_at"], row["ended_at"]) == (2, "COMPLETED", None, 21_010)
+    assert (row["start_seen"], row["join_ms"], row["sync_ms"], row["total_ms"]) == (True, None, None, 1_010)
+
+
+def test_a_log_that_begins_after_the_join_phase() -> None:
+    story = Story().at(21_010).log_assignment(2, "a-1", 3)
+    (row,) = table(story.rows(), "rebalances")
+    assert (row["generation"], row["started_at"], row["joined_at"], row["ended_at"]) == (2, 21_010, None, 21_010)
+    assert (row["start_seen"], row["join_ms"], row["sync_ms"], row["total_ms"]) == (False, None, None, None)
+
+
+@pytest.mark.parametrize("requests", [False, True])
+def test_a_log_that_begins_within_the_join_phase(*, requests: bool) -> None:
+    """The requests that it was waiting for are logged when they are answered, with the time at which they came."""
+    story = Story().at(21_000).log_stabilized(2, 2)
+    if requests:
+        story.at(21_001).join("a-1", 2, "a-1", ["a-1", "b-1"], waited=900).at(21_001).join("b-1", 2, "a-1", waited=400)
+    story.at(21_010).log_assignment(2, "a-1", 2)
+    (row,) = table(story.rows(), "rebalances")
+    assert (row["joined_at"], row["sync_ms"]) == (21_000, 10)
+    assert row["started_at"] == (20_101 if requests else 21_000)
+    assert (row["start_seen"], row["cause"], row["member_id"], row["join_ms"], row["total_ms"]) == (False, "UNKNOWN", None, None, None)
+
+
+def test_a_member_whose_id_is_issued_within_the_log_is_new_wherever_that_begins() -> None:
+    story = Story().at(20_100).id_issued("a-1")
+    story.at(21_001).join("a-1", 2, "b-1", waited=900).at(21_002).join("b-1", 2, "b-1", ["a-1", "b-1"], waited=400)
+    (row,) = table(story.at(21_010).sync("b-1", 2, {"a-1": (), "b-1": ()}).rows(), "rebalances")
+    assert (row["start_seen"], row["cause"], row["member_id"], row["join_ms"]) == (True, "MEMBER_JOINED", "a-1", 900)
 
 
 @pytest.mark.parametrize("missing", [0, 1])
