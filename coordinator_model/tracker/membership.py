@@ -44,8 +44,7 @@ def add(g: Emitter, member_id: str, at_ms: int, event: Event | None = None, *, c
         view.pending.pop(member_id, None)
         running = view.open
         if replacement is not None:
-            for joined in _coming(view):
-                joined[:] = [member_id if client_in(m, "") == replacement.instance_id and m not in view.members else m for m in joined]
+            _name_coming(view, replacement.instance_id, member_id)
         if running is not None and replacement is None and (came or running.joined_ms < 0):
             # Who joins after the join phase begins the next rebalance.
             joined = view.arrived if 0 <= running.joined_ms < at_ms else running.added
@@ -149,6 +148,8 @@ def remove(
         replacement = _unnamed(view, member_id)
         view.untold -= replacement is None and view.untold > 0
         member = replacement or ObservedMember(member_id)
+        if replacement is not None:
+            _name_coming(view, replacement.instance_id, member_id)
     if event is not None:
         learn(member, event)
     led = view.leader_id == member_id
@@ -180,6 +181,12 @@ def _unnamed(view: View, member_id: str) -> ObservedMember | None:
     instance_id = client_in(member_id, "")
     since_ms = view.unnamed.pop(instance_id, None)
     return None if since_ms is None else ObservedMember(member_id, instance_id, joined_ms=since_ms)
+
+
+def _name_coming(view: View, instance_id: str, member_id: str) -> None:
+    """Gives a static member that came, and was replaced since, its present id."""
+    for joined in _coming(view):
+        joined[:] = [member_id if client_in(m, "") == instance_id and m not in view.members else m for m in joined]
 
 
 def read_back(g: Emitter, at_ms: int, signs: list[Ref]) -> None:

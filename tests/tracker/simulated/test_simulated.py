@@ -89,19 +89,32 @@ def seeds(number: int) -> range:
     return range(SCRIPTS * number // SLICES, SCRIPTS * (number + 1) // SLICES)
 
 
+ONCE_WRONG = (2004, 2254, 2283)
+"""Seeds beyond the first thousand. 2004 and the like: a static member comes, is replaced and lost within one join phase."""
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("number", range(SLICES))
 def test_the_tables_are_what_the_specification_did(number: int) -> None:
     for seed in seeds(number):
-        broker = act_out(seed)
-        if undecided(broker):
-            continue
-        for sources, ids in ((COORDINATOR_LOG, clients), (BOTH, sorted)):
-            found = tables(broker, sources)
-            assert breaches(found) == [], f"seed {seed}, {sources}"
-            assert rebalances(found.get("rebalances", []), ids) == truth(broker, ids), f"seed {seed}, {sources}"
-        if not script(seed).moves:  # what a group went through while it moved is not in its requests
-            assert breaches(tables(broker, REQUEST_LOG)) == [], f"seed {seed}, {REQUEST_LOG}"
+        check(seed)
+
+
+@pytest.mark.parametrize("seed", ONCE_WRONG)
+def test_scripts_that_once_came_out_wrong(seed: int) -> None:
+    check(seed)
+
+
+def check(seed: int) -> None:
+    broker = act_out(seed)
+    if undecided(broker):
+        return
+    for sources, ids in ((COORDINATOR_LOG, clients), (BOTH, sorted)):
+        found = tables(broker, sources)
+        assert breaches(found) == [], f"seed {seed}, {sources}"
+        assert rebalances(found.get("rebalances", []), ids) == truth(broker, ids), f"seed {seed}, {sources}"
+    if not script(seed).moves:  # what a group went through while it moved is not in its requests
+        assert breaches(tables(broker, REQUEST_LOG)) == [], f"seed {seed}, {REQUEST_LOG}"
 
 
 def test_the_scripts_have_what_happens_to_groups() -> None:
