@@ -43,8 +43,6 @@ def add(g: Emitter, member_id: str, at_ms: int, event: Event | None = None, *, c
         member = view.members[member_id] = replacement or ObservedMember(member_id, joined_ms=at_ms)
         view.pending.pop(member_id, None)
         running = view.open
-        if replacement is not None:
-            _name_coming(view, replacement.instance_id, member_id)
         if running is not None and replacement is None and (came or running.joined_ms < 0):
             # Who joins after the join phase begins the next rebalance.
             joined = view.arrived if 0 <= running.joined_ms < at_ms else running.added
@@ -148,8 +146,6 @@ def remove(
         replacement = _unnamed(view, member_id)
         view.untold -= replacement is None and view.untold > 0
         member = replacement or ObservedMember(member_id)
-        if replacement is not None:
-            _name_coming(view, replacement.instance_id, member_id)
     if event is not None:
         learn(member, event)
     led = view.leader_id == member_id
@@ -180,13 +176,11 @@ def _unnamed(view: View, member_id: str) -> ObservedMember | None:
     """The static member whose new id this is, if the line that reported its return did not name it (Kafka 3.0 and later)."""
     instance_id = client_in(member_id, "")
     since_ms = view.unnamed.pop(instance_id, None)
-    return None if since_ms is None else ObservedMember(member_id, instance_id, joined_ms=since_ms)
-
-
-def _name_coming(view: View, instance_id: str, member_id: str) -> None:
-    """Gives a static member that came, and was replaced since, its present id."""
-    for joined in _coming(view):
+    if since_ms is None:
+        return None
+    for joined in _coming(view):  # it may have come since, under the id that was replaced
         joined[:] = [member_id if client_in(m, "") == instance_id and m not in view.members else m for m in joined]
+    return ObservedMember(member_id, instance_id, joined_ms=since_ms)
 
 
 def read_back(g: Emitter, at_ms: int, signs: list[Ref]) -> None:
