@@ -51,6 +51,8 @@ _REQUEST_SIGNS: Final = (_REQUEST_LOGGER, b'"requestApi', b'"correlationId"', b'
 class BrokerJudge(LineJudge):
     """Judges the lines of a request log, a server.log, or one file with both."""
 
+    unwraps = True
+
     def begin(self, lines: Iterable[bytes]) -> None:
         """Decides from a log's first lines which kind it is, so that the very first line is judged correctly."""
         for line in lines:

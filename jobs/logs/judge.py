@@ -11,6 +11,9 @@ from jobs.logs.mark import Mark
 class LineJudge(ABC):
     """Decides which lines of one log are kept. It may remember earlier lines, in the mark alone."""
 
+    unwraps = False
+    """Whether other things may stand around a line (envelopes.py)."""
+
     has_context = False
     """Whether `context` says anything."""
 

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
 from jobs.logs.bytes import LogBytes, open_log
+from jobs.logs.envelopes import unwrapped
 from jobs.logs.faults import MAX_FAULTY_TEXT, NOT_TEXT, TOO_LONG, is_clean, is_text
 from jobs.logs.mark import Mark
 
+_OWN_LINE: Final = b"[2"  # how a line begins around which nothing stands
 _FORGET_AFTER: Final = 5_000  # lines handed out
 
 
@@ -29,12 +31,13 @@ _NUMBERED_LIMITS: Final = LineLimits(1 << 20, 1 << 20)
 class LineBuffer:
     """Lines of one log from a mark on. `mark` is always behind the last line that was handed out."""
 
-    def __init__(self, open_bytes: Callable[[], LogBytes], mark: Mark, *, final: bool, limits: LineLimits) -> None:
-        """`final`: a last line without its end is a line."""
+    def __init__(self, open_bytes: Callable[[], LogBytes], mark: Mark, *, final: bool, limits: LineLimits, unwrap: bool = False) -> None:
+        """`final`: a last line without its end is a line. `unwrap`: take off what stands around a broker's line."""
         self.mark = mark
         self.final = final
         self._open_bytes = open_bytes
         self._limits = limits
+        self._unwrap = unwrap
         self.source: LogBytes | None = None  # the file, if it is open
         self._reset()
 
@@ -45,6 +48,7 @@ class LineBuffer:
         self._rest = b""  # of a line whose end was not read yet
         self._rest_dropped = 0  # bytes of it that were too many to keep
         self._dropped: dict[int, int] = {}  # the same for lines, by index
+        self._taken_off: dict[int, int] = {}  # by index, bytes that stood around a line
         self._ahead = 0  # bytes of the lines not handed out
         self._unended = False  # the last line has no \n
         self._at_end = False  # of what can be read
@@ -118,25 +122,40 @@ class LineBuffer:
     def _take(self, whole: bytes) -> None:
         """Appends the lines of a text, which does not include the end of the last one."""
         self.odd = self.odd or bool(self._dropped) or not is_clean(whole)
-        self.lines += whole.split(b"\n")
+        taken = whole.split(b"\n")
+        if self._unwrap and not (whole[:2] == _OWN_LINE and whole.count(b"\n" + _OWN_LINE) == len(taken) - 1):
+            self._take_off(taken)
+        self.lines += taken
         self._ahead += len(whole) + 1
         self._unended = False
+
+    def _take_off(self, taken: list[bytes]) -> None:
+        """Replaces lines in which a broker's line stands by that line."""
+        for index, line in enumerate(taken):
+            if line[:2] != _OWN_LINE and line:
+                bare = unwrapped(line)
+                if bare is not line:
+                    taken[index] = bare
+                    self._taken_off[len(self.lines) + index] = len(line) - len(bare)
 
     def advance(self, count: int) -> None:
         """Moves the mark behind the next `count` lines."""
         start, end = self.next, self.next + count
-        size = self._ahead if end == len(self.lines) else sum(map(len, self.lines[start:end])) + count
+        whole = end == len(self.lines)
+        size = self._ahead
+        if not whole:
+            size = sum(map(len, self.lines[start:end])) + count + _between(self._taken_off, start, end)
         self._ahead -= size
-        if self._dropped:
-            size += sum(length for index, length in self._dropped.items() if start <= index < end)
+        size += _between(self._dropped, start, end)
         self.mark.line += count
         self.next = end
-        if end == len(self.lines):
+        if whole:
             if self._unended and count:
                 size -= 1
                 self.mark.inside_line = True
             self.lines, self.next, self.odd, self._unended = [], 0, False, False
             self._dropped.clear()
+            self._taken_off.clear()
         self.mark.offset += size
 
     def forget(self) -> None:
@@ -144,6 +163,7 @@ class LineBuffer:
         if self.next > _FORGET_AFTER:
             del self.lines[: self.next]
             self._dropped = {index - self.next: size for index, size in self._dropped.items() if index >= self.next}
+            self._taken_off = {index - self.next: size for index, size in self._taken_off.items() if index >= self.next}
             self.next = 0
 
     def inspect(self, index: int) -> tuple[bytes, str]:
@@ -153,6 +173,11 @@ class LineBuffer:
             return line[: MAX_FAULTY_TEXT * 4], TOO_LONG
         line = line.removesuffix(b"\r")
         return line, "" if is_text(line) else NOT_TEXT
+
+
+def _between(lengths: Mapping[int, int], start: int, end: int) -> int:
+    """The sum of the lengths that belong to lines of these indexes."""
+    return sum(length for index, length in lengths.items() if start <= index < end) if lengths else 0
 
 
 def numbered_lines(path: Path, numbers: Iterable[int], limits: LineLimits = _NUMBERED_LIMITS) -> Iterator[tuple[int, bytes]]:

@@ -49,7 +49,7 @@ class LogReader:
         self._times = times
         self._judge = judge(self.mark)
         self._jumps = jumps
-        self._buffer = LineBuffer(open_bytes, self.mark, final=final, limits=limits)
+        self._buffer = LineBuffer(open_bytes, self.mark, final=final, limits=limits, unwrap=self._judge.unwraps)
         self._seconds: list[int] = []
 
     def close(self) -> None:
