@@ -127,6 +127,7 @@ def static_member_replaced(g: Emitter, event: Event) -> None:
     else:
         membership.remove(g, event.member_id, event.at_ms, reasons.REPLACED, [ref(event)])
         g.view.unnamed[event.instance_id] = event.at_ms
+        membership.rename_stored(g.view, event.member_id, event.instance_id)  # until a line names it
 
 
 def member_loaded(g: Emitter, event: Event) -> None:
@@ -146,7 +147,7 @@ def group_loaded(g: Emitter, event: Event) -> None:
     """A coordinator loaded the group from the log of its partition: Stable if it has members, else Empty."""
     view = g.view
     phases.abandon(g, event.at_ms, [ref(event)])  # the broker restarted amid a rebalance
-    membership.read_back(g, event.at_ms, [ref(event)])
+    phases.read_back(g, event.at_ms, [ref(event)])
     if event.generation >= 0:
         view.generation = event.generation
     if event.member_count >= 0:

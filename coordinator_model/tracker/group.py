@@ -20,7 +20,6 @@ from coordinator_model.tracker import (
     expiry,
     failed_writes,
     hindsight,
-    membership,
     phases,
     prediction,
     request_lines,
@@ -183,7 +182,7 @@ class GroupTracker:
             phases.change_state(self, at_ms, State.DEAD, reasons.COORDINATOR_MOVED, signs)
         view.broker, view.since_ms, view.logged = event.broker, at_ms, False
         view.unclaimed, view.pending = [], {}
-        membership.read_back(self, at_ms, signs)
+        phases.read_back(self, at_ms, signs)
         for member in view.members.values():
             member.renewed_ms = max(member.renewed_ms, at_ms)
         if was is not None and event.kind != kinds.GROUP_LOADED:

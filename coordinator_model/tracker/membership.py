@@ -54,6 +54,12 @@ def add(g: Emitter, member_id: str, at_ms: int, event: Event | None = None, *, c
     return member
 
 
+def rename_stored(view: View, old_id: str, new_id: str) -> None:
+    """A replacement in a Stable group is written: the group that is stored has the new id."""
+    if view.stored is not None and view.open is None:
+        view.stored = [new_id if member_id == old_id else member_id for member_id in view.stored]
+
+
 def replace(g: Emitter, old_id: str, new_id: str, at_ms: int, signs: list[Ref], event: Event | None = None) -> ObservedMember:
     """A static member goes on under a new id (KIP-345, replaceStaticMember): nobody leaves, and nobody comes."""
     view = g.view
@@ -61,8 +67,7 @@ def replace(g: Emitter, old_id: str, new_id: str, at_ms: int, signs: list[Ref], 
     known = new_id in view.members
     remove(g, old_id, at_ms, reasons.REPLACED, signs)
     new = add(g, new_id, at_ms, event)
-    if view.stored is not None and old_id in view.stored and view.open is None:  # a replacement in a Stable group is written
-        view.stored = [new_id if member_id == old_id else member_id for member_id in view.stored]
+    rename_stored(view, old_id, new_id)
     if old is not None:
         new.instance_id = new.instance_id or old.instance_id
         if new.partitions is None:
@@ -178,6 +183,7 @@ def _unnamed(view: View, member_id: str) -> ObservedMember | None:
     since_ms = view.unnamed.pop(instance_id, None)
     if since_ms is None:
         return None
+    view.stored = [member_id if m == instance_id else m for m in view.stored] if view.stored is not None else None
     for joined in _coming(view):  # it may have come since, under the id that was replaced
         joined[:] = [member_id if client_in(m, "") == instance_id and m not in view.members else m for m in joined]
     return ObservedMember(member_id, instance_id, joined_ms=since_ms)
@@ -197,9 +203,10 @@ def read_back(g: Emitter, at_ms: int, signs: list[Ref]) -> None:
             remove(g, member_id, at_ms, reasons.GROUP_GONE, signs)
         else:
             del view.members[member_id]
+    view.unnamed = {instance_id: since_ms for instance_id, since_ms in view.unnamed.items() if instance_id in stored}
     for member_id in sorted(set(stored) - view.members.keys()):
         old = view.ended_membership(member_id)
-        if old is None or old.kind == reasons.REPLACED:
+        if old is None:  # a static member that no line has named
             continue
         view.lost = [lost for lost in view.lost if lost.member.member_id != member_id]
         ghost = view.members[member_id] = ObservedMember(member_id, old.instance_id, old.client_id, old.client_host, ghost=True)

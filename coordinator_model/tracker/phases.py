@@ -15,7 +15,7 @@ from coordinator_model.view import reasons
 from coordinator_model.view.emit import Emitter
 from coordinator_model.view.outcomes import ABANDONED, COMPLETED, EMPTIED, SUPERSEDED
 from coordinator_model.view.rows import Ref
-from coordinator_model.view.view import Rebalance, RebalanceTrigger
+from coordinator_model.view.view import Rebalance, RebalanceTrigger, View
 
 GROUP_LOADED: Final = "GROUP_LOADED"
 GROUP_REMOVED: Final = "GROUP_REMOVED"
@@ -42,7 +42,7 @@ def open_rebalance(
     """The group enters PreparingRebalance (ClassicGroup.transitionTo, prepareRebalance). `cause`: from the coordinator's reason."""
     view = g.view
     for earlier in view.closing:
-        earlier.proven = True  # or its failure had begun this one
+        prove(view, earlier)  # or its failure had begun this one
         rebalance_rows.write_transitions(g, earlier)
     running = view.open
     if running is not None:
@@ -154,8 +154,6 @@ def ended(g: Emitter, at_ms: int, *, signs: list[Ref]) -> None:
     view.state = State.STABLE
     view.open = None
     view.last_ok_ms = view.completed_ms = at_ms
-    view.stored = [m for m in view.members if m not in view.arrived] if view.complete else None
-    view.stored_generation = running.generation
     if running.count_after < 0:
         running.count_after = view.member_count
     view.closing.append(running)
@@ -206,6 +204,24 @@ def change_state(g: Emitter, at_ms: int, to: State, trigger: str, signs: list[Re
     if view.state is not None:
         rebalance_rows.write_transition(g, at_ms, view.state, to, view.generation, trigger, signs)
     view.state = to
+
+
+def prove(view: View, rebalance: Rebalance) -> None:
+    """Takes it as shown that the assignment of a rebalance was stored: a coordinator that loads the group finds that generation."""
+    if rebalance.outcome != COMPLETED or rebalance.proven:
+        return
+    rebalance.proven = True
+    since = [m for m in view.gone if (ended := view.ended_membership(m)) is not None and ended.at_ms >= rebalance.ended_ms]
+    unnamed = [instance_id for instance_id, at_ms in view.unnamed.items() if at_ms <= rebalance.ended_ms]
+    view.stored = [*(m for m in view.members if m not in view.arrived), *since, *unnamed] if view.complete else None
+    view.stored_generation = rebalance.generation
+
+
+def read_back(g: Emitter, at_ms: int, signs: list[Ref]) -> None:
+    """A coordinator loads the group. An assignment of which no line says that it was not stored was stored."""
+    for rebalance in g.view.closing:
+        prove(g.view, rebalance)
+    membership.read_back(g, at_ms, signs)
 
 
 def take_back(g: Emitter, generation: int) -> bool:
@@ -261,6 +277,7 @@ def close_due(g: Emitter, now_ms: int, *, flush: bool = False) -> None:
         if departures.blocks(g, {trigger.member_id for trigger in rebalance.triggers}):
             return
         view.closing.pop(0)
+        prove(view, rebalance)
         membership.give_up_lost(g, rebalance.ended_ms)
         rebalance_rows.write(g, rebalance)
 

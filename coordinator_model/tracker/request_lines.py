@@ -109,7 +109,7 @@ def _take_assignments(g: Emitter, event: Event, *, by_leader: bool) -> None:
     view = g.view
     completed = next((r for r in view.closing if r.generation == event.generation and r.outcome == COMPLETED), None)
     if completed is not None:
-        completed.proven = True
+        phases.prove(view, completed)
         rebalance_rows.write_transitions(g, completed)
         again = event.member_id in completed.synced
         completed.synced.setdefault(event.member_id, event.at_ms)
