@@ -47,7 +47,8 @@ TEXT_FIELDS: Final = ("log", "message", "MESSAGE", "msg", "textPayload", "line",
 
 _MOST: Final = 5  # envelopes in each other
 _JSON_BYTES: Final = 4 << 20
-_HEADER: Final = re.compile(rb"\[?(\d{4}-\d\d-\d\d)[ T](\d\d:\d\d:\d\d)(?:[,.](\d{3})\d{0,6})?\]?[ \t]+", re.DOTALL)
+_HEADER: Final = re.compile(rb"(\[)?(\d{4}-\d\d-\d\d)[ T](\d\d:\d\d:\d\d)(?:[,.](\d{3})\d{0,6})?(?(1)\])[ \t]+")
+"""A time, in brackets or not. With one bracket alone the line has lost bytes."""
 _KAFKAS_OWN: Final = re.compile(_LEVEL + rb"[ \t]+(.*) \(([\w.$-]+)\)(?: \[[^\[\]]*\])?\s*\Z", re.DOTALL)
 """`LEVEL message (logger)`, and Strimzi's `LEVEL message (logger) [thread]`."""
 _LEVELED: Final = re.compile(_LEVEL + rb"[ \t]")
@@ -99,7 +100,7 @@ def _plain(text: bytes) -> bytes | None:
     if header is None:
         return None
     rest = text[header.end() :].removesuffix(b"\r").removesuffix(b"\x1b[0m")
-    date, time, millis = header.groups()
+    bracket, date, time, millis = header.groups()
     stamp = b"[%s %s,%s] " % (date, time, millis or b"000")
     if own := _KAFKAS_OWN.match(rest):
         return stamp + b"%s %s (%s)" % own.groups()
@@ -107,4 +108,4 @@ def _plain(text: bytes) -> bytes | None:
         level, logger, message = other.groups()
         return stamp + b"%s %s (%s)" % (level, message, logger)
     # The first line of a message that has several.
-    return stamp + rest if text[:1] == b"[" and _LEVELED.match(rest) else None
+    return stamp + rest if bracket and _LEVELED.match(rest) else None

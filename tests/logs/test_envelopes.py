@@ -110,7 +110,9 @@ def test_a_wrapped_log_is_read_on_from_where_it_was(plain, tmp_path, step):
 
 @pytest.mark.parametrize("line", [
     b"", b"{", b'{"log":7}', b'{"log":"a text"}', b"\tat kafka.Kafka.main(Kafka.scala)", b"broker-1  | a text", STAMP + b" stdout F ",
-    b"2026-11-21 06:09:19,456 something else", b"server.log:812:", b"Caused by: java.io.IOException: No space left on device",
+    b"2026-11-21 06:09:19,456 something else",
+    b"2026-11-21 06:09:19,456] INFO x (a.B)", b"broker-1  | [2026-11-21 06:09:19,456 INFO x (a.B)",
+    b"server.log:812:", b"Caused by: java.io.IOException: No space left on device",
 ])  # fmt: skip
 def test_what_holds_no_line_of_a_broker_stays_as_it_is(line):
     assert unwrapped(line) is line
