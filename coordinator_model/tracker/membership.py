@@ -203,11 +203,12 @@ def read_back(g: Emitter, at_ms: int, signs: list[Ref]) -> None:
             remove(g, member_id, at_ms, reasons.GROUP_GONE, signs)
         else:
             del view.members[member_id]
-    view.unnamed = {instance_id: since_ms for instance_id, since_ms in view.unnamed.items() if instance_id in stored}
     for member_id in sorted(set(stored) - view.members.keys()):
         old = view.ended_membership(member_id)
         if old is None:  # a static member that no line has named
             continue
+        if old.kind == reasons.REPLACED:  # its replacement was not written, and is not known to this coordinator
+            view.unnamed.pop(old.instance_id, None)
         view.lost = [lost for lost in view.lost if lost.member.member_id != member_id]
         ghost = view.members[member_id] = ObservedMember(member_id, old.instance_id, old.client_id, old.client_host, ghost=True)
         ghost.session_timeout_ms, ghost.rebalance_timeout_ms = old.session_timeout_ms, old.rebalance_timeout_ms
