@@ -37,7 +37,8 @@ def write(g: Emitter, rebalance: Rebalance) -> None:
     culprit.instance_id, culprit.client_id = known[0] or culprit.instance_id, known[1] or culprit.client_id
     culprit.client_host = known[2] or culprit.client_host
     open_start = rebalance.bounded and not rebalance.exact
-    start_seen = not open_start and _start_seen(rebalance)
+    # Else the log begins in its middle, or its first line is not understood.
+    start_seen = not open_start and (rebalance.exact or rebalance.settled or culprit.cause != reasons.UNKNOWN)
     joined_ms = or_none(rebalance.joined_ms)
     if (open_start and rebalance.generation < 0) or _join_phase_ended_unseen(rebalance):
         joined_ms = None  # a poll, or an assignment, shows the end of both phases at once
@@ -177,8 +178,3 @@ def _join_phase_ended_unseen(rebalance: Rebalance) -> bool:
     """Whether only the assignment shows that the join phase had ended: the line that says so is before the log, or lost."""
     no_request = rebalance.leader_answered_ms < 0 and not rebalance.joins
     return rebalance.outcome == COMPLETED and rebalance.joined_ms == rebalance.ended_ms and not rebalance.exact and no_request
-
-
-def _start_seen(rebalance: Rebalance) -> bool:
-    """Whether a line shows what began it. Else the log begins in its middle, or its first line is not understood."""
-    return rebalance.exact or rebalance.settled or _culprit(rebalance).cause != reasons.UNKNOWN

@@ -20,7 +20,7 @@ from pyspark.sql.pandas.types import to_arrow_schema
 from jobs.common.text import printable
 from jobs.health.batch_health import BatchHealth
 from jobs.lakehouse import tables
-from jobs.lakehouse.former_names import as_stored, column_names, stored_name
+from jobs.lakehouse.former_names import as_stored, time_column
 from schemas import names, pipeline_health
 
 COMMIT_MS: Final = 30_000
@@ -93,7 +93,7 @@ class HealthTable:
     def _tidy(self, table: DeltaTable, now_ms: int) -> None:
         """Deletes rows that are too old, merges small files, and removes files that no reader needs."""
         oldest = datetime.fromtimestamp(now_ms / 1_000, tz=timezone.utc) - self._settings.keep
-        table.delete(f"{stored_name('occurred_at', column_names(table))} < '{oldest.isoformat(timespec='milliseconds')}'")
+        table.delete(f"{time_column(table)} < '{oldest.isoformat(timespec='milliseconds')}'")
         table.optimize.compact(target_size=_TARGET_BYTES, post_commithook_properties=_HOOKS)
         table.vacuum(retention_hours=self._settings.reader_hours, dry_run=False, enforce_retention_duration=False)
 

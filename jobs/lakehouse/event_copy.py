@@ -23,7 +23,7 @@ from deltalake.exceptions import DeltaError
 from jobs.common.errors import UserError
 from jobs.lakehouse import delta_files, delta_log
 from jobs.lakehouse.delta_files import arrow_schema
-from jobs.lakehouse.former_names import column_names, stored_name
+from jobs.lakehouse.former_names import present_name, time_column
 from jobs.lakehouse.parquet import quoted, rows_of_files
 from jobs.lakehouse.tables import ONE_FILE
 
@@ -92,7 +92,7 @@ class EventCopy:
         paths = [file.path for file in delta_files.data_files(table)]
         self._check_files(paths)
         source = rows_of_files(table, self._old, paths)
-        plan = _plan(source, stored_name("occurred_at", column_names(table)), self._spill)
+        plan = _plan(source, time_column(table), self._spill)
         total = sum(batch.rows for batch in plan)
         first = self._mark(self._batches) or 0
         done = sum(batch.rows for batch in plan[:first])
@@ -183,14 +183,14 @@ class EventCopy:
         return UserError(f"{self._old.parent} was maintained during the replay, which now lacks events: begin again in a new folder")
 
 
-def _plan(source: str, time_column: str, spill: Path) -> list[_Batch]:
+def _plan(source: str, time_name: str, spill: Path) -> list[_Batch]:
     """All batches in the order in which to copy them: those of one ingest query by number, those of both queries by time.
 
     The time of a batch is the newest time in it and in all batches before it, so that the two orders cannot contradict each other.
     """
     query = (
         "SELECT shipped, batch_id, count(*), max(max(epoch_us(at_time))) OVER (PARTITION BY shipped ORDER BY batch_id) reached "  # noqa: S608
-        f"FROM (SELECT {_SHIPPED} shipped, batch_id, {quoted(time_column)} at_time FROM ({source})) "
+        f"FROM (SELECT {_SHIPPED} shipped, batch_id, {quoted(time_name)} at_time FROM ({source})) "
         "GROUP BY shipped, batch_id ORDER BY reached, shipped, batch_id"
     )
     rows: list[tuple[Any, ...]] = delta_files.connection(spill).execute(query).fetchall()
@@ -199,9 +199,7 @@ def _plan(source: str, time_column: str, spill: Path) -> list[_Batch]:
 
 def _fitted(rows: pa.Table, schema: pa.Schema) -> pa.Table:
     """Rows in the columns of the new table. Columns that an older version did not have are null."""
+    rows = rows.rename_columns([present_name(name) for name in rows.column_names])
     present = set(rows.column_names)
-    stored = {field.name: stored_name(field.name, present) for field in schema}
-    columns = [
-        rows[stored[field.name]].cast(field.type) if stored[field.name] in present else pa.nulls(len(rows), field.type) for field in schema
-    ]
+    columns = [rows[field.name].cast(field.type) if field.name in present else pa.nulls(len(rows), field.type) for field in schema]
     return pa.Table.from_arrays(columns, schema=schema)

@@ -19,6 +19,11 @@ FORMER: Final = {"occurred_at": "at"}
 PRESENT: Final = {former: present for present, former in FORMER.items()}
 
 
+def present_name(stored: str) -> str:
+    """What a column of a table is called now."""
+    return PRESENT.get(stored, stored)
+
+
 def stored_name(name: str, stored: Collection[str]) -> str:
     """What a column is called in a table that has the columns `stored`."""
     former = FORMER.get(name, name)
@@ -29,6 +34,11 @@ def as_stored(rows: pa.Table, table: DeltaTable) -> pa.Table:
     """Rows with their columns called as in the table."""
     stored = column_names(table)
     return rows.rename_columns([stored_name(name, stored) for name in rows.column_names])
+
+
+def time_column(table: DeltaTable) -> str:
+    """What the column `occurred_at` is called in a table."""
+    return stored_name("occurred_at", column_names(table))
 
 
 def column_names(table: DeltaTable) -> list[str]:

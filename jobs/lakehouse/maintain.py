@@ -25,7 +25,7 @@ from jobs.common.errors import LakehouseError, UserError
 from jobs.lakehouse import delta_files, delta_log, locks
 from jobs.lakehouse.delta_files import FILE_BYTES, ROW_GROUP, STATISTICS_CUT, DataFile
 from jobs.lakehouse.folder import Lakehouse
-from jobs.lakehouse.former_names import FORMER, PRESENT, column_names, stored_name
+from jobs.lakehouse.former_names import FORMER, PRESENT, time_column
 from jobs.lakehouse.parquet import is_plain
 from schemas.names import GROUP_EVENTS
 
@@ -202,8 +202,7 @@ def _portions(files: Sequence[DataFile]) -> Iterator[list[DataFile]]:
 def _newest(events: Path) -> datetime | None:
     """The time of the newest event, cut to milliseconds."""
     table = DeltaTable(str(events))
-    time_column = stored_name("occurred_at", column_names(table))
-    bounds = [file.newest for file in delta_files.data_files(table, time_column) if file.newest is not None]
+    bounds = [file.newest for file in delta_files.data_files(table, time_column(table)) if file.newest is not None]
     return max(bounds) - STATISTICS_CUT if bounds else None
 
 

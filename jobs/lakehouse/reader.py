@@ -19,7 +19,7 @@ from deltalake.exceptions import TableNotFoundError
 
 from jobs.common.errors import LakehouseError
 from jobs.lakehouse.folder import Lakehouse
-from jobs.lakehouse.former_names import PRESENT
+from jobs.lakehouse.former_names import present_name
 from jobs.lakehouse.parquet import is_plain, quoted, rows_of_files, schema_fields
 from schemas.names import GROUP_EVENTS, TABLES
 
@@ -79,7 +79,7 @@ def create_view(connection: duckdb.DuckDBPyConnection, folder: Path) -> None:
         source = f"{rows_of_files(table, folder, [])} UNION ALL BY NAME SELECT * FROM {quoted(data)}"  # noqa: S608 - quoted
     # DuckDB needs pytz to return times with a zone.
     columns = ", ".join(
-        f"CAST({quoted(name)} AS TIMESTAMP) AS {quoted(PRESENT.get(name, name))}" if kind == "timestamp" else quoted(name)
+        f"CAST({quoted(name)} AS TIMESTAMP) AS {quoted(present_name(name))}" if kind == "timestamp" else quoted(name)
         for name, kind in schema_fields(table)
     )
     connection.execute(f"CREATE OR REPLACE TEMP VIEW {quoted(folder.name)} AS SELECT {columns} FROM ({source})")  # noqa: S608 - quoted

@@ -25,7 +25,7 @@ from jobs.common.errors import UserError
 from jobs.common.files import write_whole
 from jobs.lakehouse import delta_files, locks
 from jobs.lakehouse.folder import BEFORE, Lakehouse
-from jobs.lakehouse.former_names import PRESENT, column_names
+from jobs.lakehouse.former_names import PRESENT, column_names, present_name
 
 _NOT_CARRIED: Final = frozenset({"track", "layout.json", "replay.json"})
 _FOLDERS: Final = ("_spool", "_captured")
@@ -94,7 +94,7 @@ def _rename_columns(folder: Path, spill: Path) -> None:
     if set(PRESENT).isdisjoint(column_names(table)):
         return
     stored = delta_files.arrow_schema(table)
-    schema = pa.schema([field.with_name(PRESENT.get(field.name, field.name)) for field in stored])
+    schema = pa.schema([field.with_name(present_name(field.name)) for field in stored])
     paths = [file.path for file in delta_files.data_files(table)]
     batches = (batch.rename_columns(schema.names).cast(schema) for batch in delta_files.read(table, folder, paths, spill))
     write_deltalake(table, pa.RecordBatchReader.from_batches(schema, batches), mode="overwrite", schema_mode="overwrite")

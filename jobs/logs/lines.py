@@ -177,7 +177,7 @@ class LineBuffer:
 
 def _between(lengths: Mapping[int, int], start: int, end: int) -> int:
     """The sum of the lengths that belong to lines of these indexes."""
-    return sum(length for index, length in lengths.items() if start <= index < end) if lengths else 0
+    return sum(lengths.get(index, 0) for index in range(start, end)) if lengths else 0
 
 
 def numbered_lines(path: Path, numbers: Iterable[int], limits: LineLimits = _NUMBERED_LIMITS) -> Iterator[tuple[int, bytes]]:

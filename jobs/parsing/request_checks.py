@@ -1,7 +1,7 @@
 """Checks of a request line. A line with flipped or lost bytes often still parses; these checks find most of them.
 
 A line is refused where group, member, generation, answer or time are in doubt. Doubt about another number costs that number alone: a
-release that measures its requests in another way must not lose its whole log. `duration_ms` and `connection` are such numbers.
+release that measures its requests in another way must not lose its whole log. `duration_ms` and `client_host` are such.
 
 Every rule holds for all lines of all recordings, and for the code that writes them.
 """
@@ -139,10 +139,10 @@ def duration_ms() -> Column:
     return F.when(in_range & (functools.reduce(operator.add, parts) <= total + overlap + _TIMES_TOLERANCE_MS), total)
 
 
-def connection() -> Column:
-    """The connection that a request came by; null where it is not what a broker writes."""
+def client_host() -> Column:
+    """The host of the client, from the connection; null where that is not what a broker writes."""
     text = F.col("j.connection")
-    return F.when((F.length(text) <= MAX_CONNECTION) & text.rlike(CONNECTION), text)
+    return F.when(F.length(text) <= MAX_CONNECTION, F.nullif(F.regexp_extract(text, CONNECTION, 1), F.lit("")))
 
 
 def commit_errors() -> Column:

@@ -130,6 +130,7 @@ def _event_columns() -> dict[str, Column]:
     fetched, offsets = F.get(request.groups, F.lit(0)), F.get(response.groups, F.lit(0))  # OffsetFetch v8+
     micros = F.unix_micros("occurred_at") - F.coalesce(F.round(checks.duration_ms() * 1000).try_cast("bigint"), F.lit(0))
     software = F.concat_ws(" ", "j.clientInformation.softwareName", "j.clientInformation.softwareVersion")
+    client_host = checks.client_host()
     is_commit = api.isin(OFFSET_COMMIT, TXN_OFFSET_COMMIT)
     coordinator_id, coordinator_address = _coordinator(response)  # FindCoordinator until v3: of one key, at the top
     return {
@@ -139,10 +140,10 @@ def _event_columns() -> dict[str, Column]:
         "coordinator_id": coordinator_id,
         "coordinator_address": coordinator_address,
         "api_version": F.col("j.requestHeader.requestApiVersion"),
-        "connection": checks.connection(),
+        "connection": F.when(client_host.isNotNull(), F.col("j.connection")),
         "correlation_id": F.col("j.requestHeader.correlationId"),
         "client_id": F.col("j.requestHeader.clientId"),
-        "client_host": F.regexp_extract(checks.connection(), checks.CONNECTION, 1),
+        "client_host": client_host,
         "software": F.when(~software.isin("", "unknown unknown"), software),
         "member_id": F.coalesce(request.memberId, sole.memberId, fetched.memberId),
         "instance_id": F.coalesce(request.groupInstanceId, request.instanceId, sole.groupInstanceId),

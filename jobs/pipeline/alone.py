@@ -17,8 +17,8 @@ from jobs.pipeline.executors import check_executors
 from jobs.pipeline.feeder import check_source, feeding
 from jobs.pipeline.ingest import start_ingest
 from jobs.pipeline.ingest_topic import start_ingest_topic
+from jobs.pipeline.queries import AT_ONCE_MS
 from jobs.pipeline.session import spark_session
-from jobs.pipeline.stages import AT_ONCE_MS
 from jobs.pipeline.topic_input import TopicInput
 from jobs.pipeline.track import start_track
 

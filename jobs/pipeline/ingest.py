@@ -22,7 +22,7 @@ from jobs.health.batches import IngestedBatch
 from jobs.lakehouse import tables
 from jobs.parsing import batch, kinds
 from jobs.pipeline.prepared import PreparedTransform
-from jobs.pipeline.queries import QueryEnd, ensure_tables, start_query
+from jobs.pipeline.queries import AT_ONCE_MS, QueryEnd, ensure_tables, start_query
 from schemas import input_lines, names, raw_lines
 from schemas.tables import INGEST_TABLES
 
@@ -120,7 +120,7 @@ def start_ingest(
     checkpoint: Path,
     observer: Observer | None = None,
     ending: QueryEnd | None = None,
-    interval_ms: int = 1_000,
+    interval_ms: int = AT_ONCE_MS,
 ) -> StreamingQuery:
     """Starts the query, which follows the folder of slices. `interval_ms`: time between two looks at it."""
     ensure_tables(lakehouse, INGEST_TABLES, checkpoint, APP_ID)

@@ -25,7 +25,7 @@ from jobs.parsing.batch import LOG, Admission
 from jobs.pipeline import ingest
 from jobs.pipeline import topic as topics
 from jobs.pipeline.gate import BrokerTime, Clock, Gate, LogName, Reach
-from jobs.pipeline.queries import QueryEnd, ensure_tables, start_query
+from jobs.pipeline.queries import AT_ONCE_MS, QueryEnd, ensure_tables, start_query
 from jobs.pipeline.topic_input import TopicInput
 from schemas import input_lines
 from schemas.names import CLOCK
@@ -51,7 +51,7 @@ def start_ingest_topic(
     once: bool,
     observer: ingest.Observer | None = None,
     ending: QueryEnd | None = None,
-    interval_ms: int = 1_000,
+    interval_ms: int = AT_ONCE_MS,
 ) -> StreamingQuery:
     """Starts the query. `once`: it ends when it has read what the topic holds now. `max_offsets`: see `topic.read_records`.
 

@@ -21,6 +21,8 @@ if TYPE_CHECKING:
     from pyspark.sql.streaming.query import StreamingQuery
     from pyspark.sql.types import StructType
 
+AT_ONCE_MS: Final = 1_000
+"""Time between two looks at the input of a run that ends with it: it has nothing to wait for."""
 FINISH_SECONDS: Final = 60.0
 """How long a micro-batch may take to finish before it is aborted."""
 _POLL_SECONDS: Final = 0.05
@@ -79,7 +81,7 @@ def start_query(
     *,
     checkpoint: Path,
     once: bool,
-    interval_ms: int = 1_000,
+    interval_ms: int = AT_ONCE_MS,
     ending: QueryEnd | None = None,
 ) -> StreamingQuery:
     """Starts a query. `once`: it ends when it has processed the input that exists now.

@@ -20,7 +20,7 @@ from jobs.pipeline.feeder import Feeder
 from jobs.pipeline.ingest import start_ingest
 from jobs.pipeline.ingest_topic import start_ingest_topic
 from jobs.pipeline.jvm import jvm_end
-from jobs.pipeline.queries import QueryEnd
+from jobs.pipeline.queries import AT_ONCE_MS, QueryEnd
 from jobs.pipeline.run_progress import RunProgress, run_progress
 from jobs.pipeline.topic_input import TopicInput
 from jobs.pipeline.track import start_track
@@ -32,8 +32,6 @@ if TYPE_CHECKING:
     from jobs.health.batches import IngestedBatch
 
 _POLL_SECONDS: Final = 0.2
-AT_ONCE_MS: Final = 1_000
-"""The interval of a run that ends with its input: it has nothing to wait for."""
 
 
 class Stages:

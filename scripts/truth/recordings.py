@@ -16,7 +16,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, TextIO, cast
 
 from coordinator_model.events import CLIENTS
 
@@ -82,9 +82,14 @@ def _lines(path: Path) -> tuple[Row, ...]:
     return tuple(json.loads(line) for line in path.read_text(encoding="utf-8").splitlines() if line)
 
 
+def open_text(path: Path) -> TextIO:
+    """Opens a log, plain or gzip."""
+    return cast("TextIO", gzip.open(path, "rt", encoding="utf-8")) if path.suffix == ".gz" else path.open(encoding="utf-8")
+
+
 def _departures(folder: Path) -> Iterator[tuple[str, str]]:
     for path in sorted(folder.glob("broker-*/server.log*")):
-        with gzip.open(path, "rt", encoding="utf-8") if path.suffix == ".gz" else path.open(encoding="utf-8") as log:
+        with open_text(path) as log:
             for line in log:
                 match = _DEPARTURE.search(line) if "has left group" in line else None
                 if match:
@@ -111,11 +116,12 @@ def cluster(recording: Recording, evidence: str) -> str:
     return f"{recording.name} {evidence}"
 
 
-def stage(recordings: Sequence[Recording], folder: Path) -> dict[str, str]:
+def stage(recordings: Sequence[Recording], folder: Path, kinds: Iterable[str] = tuple(EVIDENCE)) -> dict[str, str]:
     """Copies the recordings to `folder`/<cluster>/<broker>/, a cluster for each kind of evidence; returns the clusters' time zones."""
     zones = {}
     for recording in recordings:
-        for evidence, names in EVIDENCE.items():
+        for evidence in kinds:
+            names = EVIDENCE[evidence]
             zones[cluster(recording, evidence)] = recording.zone
             logs = sorted(recording.folder.glob("broker-*/*.log*"))
             clients = sorted(recording.folder.glob(f"{CLIENTS}/*.log*")) if CLIENTS in names else []

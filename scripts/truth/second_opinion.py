@@ -8,7 +8,6 @@ what moved. Each column of each row is compared with that; what the lines do not
 from __future__ import annotations
 
 import base64
-import gzip
 import json
 import re
 import struct
@@ -20,7 +19,7 @@ from pathlib import Path
 from typing import Any, Final
 from zoneinfo import ZoneInfo
 
-from scripts.truth.recordings import REQUEST_LOG, Recording
+from scripts.truth.recordings import REQUEST_LOG, Recording, open_text
 
 Row = Mapping[str, Any]
 """A row of `rebalances`, or a line's JSON."""
@@ -125,7 +124,7 @@ def _place(made: Generation, marks: _Marks) -> None:
 
 
 def _lines(path: Path, zone: str) -> Iterator[tuple[int, str]]:
-    with gzip.open(path, "rt", encoding="utf-8") if path.suffix == ".gz" else path.open(encoding="utf-8") as log:
+    with open_text(path) as log:
         for line in log:
             if line[:1] == "[" and line[24:25] == "]":
                 at = datetime.strptime(line[1:24], "%Y-%m-%d %H:%M:%S,%f").replace(tzinfo=ZoneInfo(zone))

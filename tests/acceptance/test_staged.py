@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import shutil
 from pathlib import Path
 
 import pytest
@@ -12,7 +11,7 @@ from jobs.common.settings import Settings
 from jobs.laws.laws import breaches
 from jobs.pipeline.run import run
 from scripts.truth import recordings, second_opinion
-from scripts.truth.recordings import BOTH, COORDINATOR_LOG, EVIDENCE, REQUEST_LOG
+from scripts.truth.recordings import BOTH, COORDINATOR_LOG, REQUEST_LOG, Recording
 from tests.acceptance.sharper import as_sharp
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow]
@@ -31,15 +30,11 @@ IDS = [f"{release} {scene['group']}" for release, scene in SCENES]
 @pytest.fixture(scope="module")
 def tables(spark, tmp_path_factory):
     folder = tmp_path_factory.mktemp("staged")
-    for release in RELEASES:
-        for mode in MODES:
-            target = folder / "input" / f"{release} {mode}" / "broker-1"
-            target.mkdir(parents=True)
-            for log in (STAGED / release / "broker-1").iterdir():
-                if log.name.startswith(EVIDENCE[mode]):
-                    shutil.copyfile(log, target / log.name)
+    staged = [Recording(STAGED / release, "UTC", (), (), {}) for release in RELEASES]
+    recordings.stage(staged, folder / "input", MODES)
     run(folder / "input", folder / "lake", settings=Settings(shards=8), once=True, spark=spark)
-    return {(release, mode): recordings.tables(folder / "lake", f"{release} {mode}") for release in RELEASES for mode in MODES}
+    clusters = {(recording.name, mode): recordings.cluster(recording, mode) for recording in staged for mode in MODES}
+    return {key: recordings.tables(folder / "lake", cluster) for key, cluster in clusters.items()}
 
 
 def of_group(tables, release, mode, scene):
