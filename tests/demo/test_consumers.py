@@ -64,7 +64,7 @@ def test_one_that_is_fenced_says_so_and_ends(bootstrap, kind):
         first = consumers.start(kind, f"fenced-{kind}", "c", "lent", instance_id="i")
         wait_until(lambda: first.partitions == 4)
         second = consumers.start(kind, f"fenced-{kind}", "d", "lent", instance_id="i")
-        wait_until(lambda: not first.running)
+        wait_until(lambda: not first.running and first.failure is not None)  # its last line may be read after its end is seen
         assert "enced" in (first.failure or "")
         assert second.failure is None
 
