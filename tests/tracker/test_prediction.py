@@ -133,6 +133,14 @@ def test_answers_that_cross_are_no_finding() -> None:
     assert divergences(story) == []
 
 
+@pytest.mark.parametrize(("after_ms", "expected"), [(478, 0), (1_500, 1)])
+def test_a_busy_broker_handles_a_join_a_moment_after_its_arrival(after_ms: int, expected: int) -> None:
+    """c-1's JoinGroup arrives at 16.005 s. A broker whose threads had to wait for a CPU held it for 478 ms before it was handled."""
+    story = orders()
+    story.at(16_005 + after_ms).heartbeat("a-1", 1)
+    assert len(divergences(third_member(story))) == expected
+
+
 def test_a_request_that_was_never_answered_explains_the_rest() -> None:
     """c-1 dies while its JoinGroup is parked: no line shows it, but the leader's list does."""
     story = orders()
