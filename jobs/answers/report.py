@@ -1,4 +1,4 @@
-"""The report as data: clusters, groups, rebalances, findings. jobs/cli/report_text.py renders it."""
+"""The report as data: clusters, groups, rebalances, findings. jobs/cli/output/report_text.py renders it."""
 
 from __future__ import annotations
 

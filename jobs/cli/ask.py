@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Final
 import click
 from rich.console import Console
 
-from jobs.cli.columns import Columns
-from jobs.cli.terminal import stdout, write
+from jobs.cli.output.columns import Columns
+from jobs.cli.output.terminal import stdout, write
 from jobs.common import options
 from jobs.common.errors import QuestionError
 
@@ -78,7 +78,7 @@ def ask(name: str | None, *, lakehouse: Path | None, others: Sequence[str], form
 def _answer(question: Question, lakehouse: Path, given: Mapping[str, str], form: str) -> None:
     from jobs.answers.as_json import as_json
     from jobs.answers.ask import BoundQuestion  # with DuckDB, which the list does not need
-    from jobs.cli import answer_text
+    from jobs.cli.output import answer_text
 
     bound = BoundQuestion(lakehouse, question, given)
     answer = bound.answer()

@@ -9,7 +9,7 @@ from typing import Final
 
 import click
 
-from jobs.cli.terminal import warn
+from jobs.cli.output.terminal import warn
 from jobs.common import options
 from jobs.common.errors import UserError
 from jobs.common.interrupts import Interrupts

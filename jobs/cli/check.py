@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from jobs.cli.terminal import FAILED, warn
+from jobs.cli.output.terminal import FAILED, warn
 from jobs.common import options
 from jobs.common.errors import UserError
 from jobs.common.text import printable

@@ -8,7 +8,7 @@ from typing import Final
 
 import click
 
-from jobs.cli.terminal import stdout, write
+from jobs.cli.output.terminal import stdout, write
 from jobs.common.errors import UserError
 from jobs.common.places import PROJECT
 
@@ -25,7 +25,7 @@ def demo() -> int:
     Two brokers, 16 consumer groups and 230 seconds of incidents: expired sessions, slow pollers, rolling restarts.
     """
     from jobs.answers.report import read_report
-    from jobs.cli.report_text import render
+    from jobs.cli.output.report_text import render
     from jobs.cli.run import run_and_account
     from jobs.common.settings import load
 

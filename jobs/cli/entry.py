@@ -12,7 +12,7 @@ from collections.abc import Sequence
 import click
 
 from jobs.cli import ask, broker, capture, check, demo, evidence, health, maintain, replay, report, run, ship, trace
-from jobs.cli.terminal import FAILED, UNUSABLE, warn
+from jobs.cli.output.terminal import FAILED, UNUSABLE, warn
 from jobs.common.errors import QueryFailedError, UserError
 from jobs.common.options import CONTEXT
 from jobs.common.places import version

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 from rich.console import Console
 
-from jobs.cli.terminal import UNUSABLE, stdout, warn, write
+from jobs.cli.output.terminal import UNUSABLE, stdout, warn, write
 from jobs.common import options
 from jobs.common.text import printable, who
 from jobs.common.times import duration, epoch_ms, instant

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Final
 
 import click
 
-from jobs.cli.columns import Columns
-from jobs.cli.terminal import stdout, write
+from jobs.cli.output.columns import Columns
+from jobs.cli.output.terminal import stdout, write
 from jobs.common import options
 
 if TYPE_CHECKING:

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from jobs.cli.terminal import stdout, warn, write
+from jobs.cli.output.terminal import stdout, warn, write
 from jobs.common import options
 
 
@@ -29,7 +29,7 @@ def replay(old: Path, lakehouse: Path, *, swap: bool, config: Path | None, laten
     Needed after some upgrades, and to use other settings. Stop it at any time, in any way; the same command continues, and reads the
     events that were added since. docs/operations.md describes an upgrade step by step.
     """
-    from jobs.cli.progress import Progress
+    from jobs.cli.output.progress import Progress
     from jobs.common.settings import load
     from jobs.pipeline.replay import replay as replay_events
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from jobs.cli.terminal import stdout
+from jobs.cli.output.terminal import stdout
 from jobs.common import options
 
 
@@ -29,7 +29,7 @@ def report(lakehouse: Path, *, group: str | None, form: str) -> int:
     if form == "json":
         click.echo(to_json(rows))
     else:
-        from jobs.cli.report_text import render
+        from jobs.cli.output.report_text import render
 
         render(rows, stdout())
     return 0

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 from rich.console import Console
 
-from jobs.cli.terminal import stdout, warn, write
+from jobs.cli.output.terminal import stdout, warn, write
 from jobs.common import options
 from jobs.common.text import printable
 
@@ -107,7 +107,7 @@ def run_and_account(
     metrics: tuple[str, int] | None = None,
 ) -> int:
     """Runs the pipeline and prints the account; returns the exit code."""
-    from jobs.cli.progress import Progress
+    from jobs.cli.output.progress import Progress
     from jobs.pipeline import run as pipeline
 
     console = stdout()

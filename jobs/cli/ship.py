@@ -8,7 +8,7 @@ from pathlib import Path
 
 import click
 
-from jobs.cli.terminal import warn
+from jobs.cli.output.terminal import warn
 from jobs.common import options
 from jobs.common.interrupts import Interrupts
 

@@ -137,7 +137,7 @@ def track(recordings: Sequence[Recording], folder: Path) -> Path:
     """Runs the pipeline once over the recordings with all kinds of evidence; returns the lakehouse, a folder in `folder`."""
     from rich.console import Console
 
-    from jobs.cli.progress import Progress
+    from jobs.cli.output.progress import Progress
     from jobs.common.settings import Settings
     from jobs.pipeline.run import run
 

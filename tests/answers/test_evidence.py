@@ -9,7 +9,7 @@ import pytest
 
 from jobs.answers import evidence
 from jobs.cli import entry
-from jobs.cli.terminal import UNUSABLE
+from jobs.cli.output.terminal import UNUSABLE
 from jobs.common.errors import EvidenceError
 from jobs.common.settings import Settings
 from jobs.lakehouse import folder as lakehouses

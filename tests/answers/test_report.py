@@ -10,7 +10,7 @@ import pytest
 from rich.console import Console
 
 from jobs.answers import report
-from jobs.cli.report_text import render
+from jobs.cli.output.report_text import render
 from jobs.common.errors import LakehouseError
 from jobs.common.text import printable, short_member, who
 from jobs.common.times import duration, instant

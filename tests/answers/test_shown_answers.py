@@ -15,8 +15,9 @@ from rich.console import Console
 
 from jobs.answers import ask, questions
 from jobs.answers.duckdb_views import Answer
-from jobs.cli import answer_text, entry
-from jobs.cli.terminal import UNUSABLE
+from jobs.cli import entry
+from jobs.cli.output import answer_text
+from jobs.cli.output.terminal import UNUSABLE
 from tests.lakehouse.rows import HOSTILE, line, rebalance, write
 
 

@@ -10,7 +10,7 @@ import pytest
 from click.testing import CliRunner
 
 from jobs.cli import entry
-from jobs.cli.terminal import FAILED, UNUSABLE
+from jobs.cli.output.terminal import FAILED, UNUSABLE
 from jobs.common.errors import QueryFailedError
 from jobs.common.settings import Settings
 from jobs.lakehouse import folder

@@ -14,7 +14,7 @@ import pytest
 from deltalake import DeltaTable
 
 from jobs.cli import entry
-from jobs.cli.terminal import UNUSABLE
+from jobs.cli.output.terminal import UNUSABLE
 from jobs.common.errors import UserError
 from jobs.common.settings import Settings
 from jobs.lakehouse import event_copy, locks, swap, tables

@@ -17,7 +17,7 @@ import pytest
 from deltalake import DeltaTable
 
 from jobs.cli import health
-from jobs.cli.terminal import FAILED
+from jobs.cli.output.terminal import FAILED
 from jobs.common.errors import QueryFailedError
 from jobs.common.settings import Settings
 from jobs.health.verdict import Limits

@@ -16,8 +16,8 @@ from rich.text import Text
 
 from coordinator_model.events import CLIENTS, OFFSETS_SOURCE, POLL_SOURCE
 from jobs.answers.report import Report, Row
-from jobs.cli.columns import Columns
-from jobs.cli.terminal import write
+from jobs.cli.output.columns import Columns
+from jobs.cli.output.terminal import write
 from jobs.common.text import printable, who
 from jobs.common.times import duration, epoch_ms, instant
 

@@ -15,8 +15,8 @@ from typing import Any, Final
 from rich.console import Console
 
 from jobs.answers.duckdb_views import Answer
-from jobs.cli.columns import Columns
-from jobs.cli.terminal import write
+from jobs.cli.output.columns import Columns
+from jobs.cli.output.terminal import write
 from jobs.common.text import printable, short_member
 from jobs.common.times import duration, epoch_ms, instant, iso
 

@@ -8,7 +8,7 @@ from typing import Final
 from rich.cells import cell_len, set_cell_size
 from rich.console import Console
 
-from jobs.cli.terminal import write
+from jobs.cli.output.terminal import write
 
 _GAP: Final = "  "
 _LEAST: Final = 8  # width that a shrunk column keeps
