@@ -173,7 +173,7 @@ class Shipper(Slicer):
         kept, send, most = slice_.kept, self._outbox.send, self._outbox.max_bytes
         counts: Counter[Stream] = Counter()
         index = 0
-        for stream, rows in slice_.parts:
+        for stream, _, rows in slice_.parts:
             counts[stream] += 0
             shared = log_headers(stream.cluster, stream.broker, LINE, stream.label)
             for row in range(index, index + rows):

@@ -14,6 +14,7 @@ class Mark:
 
     offset: int = 0  # bytes, uncompressed
     line: int = 0  # lines before it
+    first_line: int = 0  # lines before the log, in a file that holds several
     newest_ms: int = NEVER  # time of the newest line before it, outliers aside
     inside_line: bool = False  # the last line had no end when it was read: what follows up to \n is its rest
     damage_told: bool = False

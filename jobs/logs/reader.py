@@ -161,7 +161,7 @@ class LogReader:
 
     def _load(self) -> bool:
         """Reads ahead by at least one line; False at the end of what can be read."""
-        if self.mark.line or self.mark.requests or self.mark.others:
+        if self.mark.line > self.mark.first_line or self.mark.requests or self.mark.others:
             return self._buffer.load()
         loaded = self._buffer.load(_FIRST_LINES)
         self._judge.begin(self._buffer.lines[:_FIRST_LINES])

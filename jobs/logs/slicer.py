@@ -11,9 +11,10 @@ from __future__ import annotations
 
 import time
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
+from itertools import groupby
 from pathlib import Path
 from typing import Final
 
@@ -26,9 +27,10 @@ from jobs.logs.judge import LineJudge
 from jobs.logs.jumps import JumpLimits, LogEnd
 from jobs.logs.lines import LINE_LIMITS, LineLimits
 from jobs.logs.mark import KeptLines, Mark
+from jobs.logs.owners import Owners
 from jobs.logs.reader import FOREVER, LogReader
 from jobs.logs.record_judge import RecordJudge, RecordTimes, is_record_file
-from jobs.logs.streams import Stream, stem
+from jobs.logs.streams import Stream, StreamKey, stem
 from jobs.logs.times import NEVER, LocalTimes
 
 _OVERFULL: Final = 2  # times its size: how far a slice may grow so that all logs end in it at the same time
@@ -60,10 +62,10 @@ class Slice:
     """A slice in the making."""
 
     kept: KeptLines = field(default_factory=KeptLines)
-    parts: list[tuple[Stream, int]] = field(default_factory=list)  # each log with the number of its rows, in order
+    parts: list[tuple[Stream, str, int]] = field(default_factory=list)  # each log with a broker and the number of its rows, in order
     lines_read: int = 0
-    sources: dict[tuple[str, str, str], Stream] = field(default_factory=dict)  # the logs that were read from
-    damaged: Counter[tuple[str, str, str]] = field(default_factory=Counter)  # DAMAGED_FILE records: not lines
+    sources: dict[StreamKey, Stream] = field(default_factory=dict)  # the logs that were read from
+    damaged: Counter[StreamKey] = field(default_factory=Counter)  # DAMAGED_FILE records: not lines
 
 
 class Slicer:
@@ -104,16 +106,26 @@ class Slicer:
             stream.file = None
         # The longest beginnings come first, to tell a copy that was cut from its original; then files that kept
         # their names.
-        origins = {stream.key for stream in self.streams}
-        candidates.sort(key=lambda c: (-len(heads[c[0].path]), (c[0].cluster, c[0].broker, c[0].origin) not in origins, c[0]))
+        places = {stream.place for stream in self.streams}
+        candidates.sort(key=lambda c: (-len(heads[c[0].path]), (c[0].cluster, c[0].broker, c[0].origin) not in places, c[0]))
         self.duplicates = []
+        present: list[LogFile] = []
+        arrived: list[LogFile] = []
+        owners = {stream.place: stream.owners for stream in self.streams if stream.owners is not None}
         for file, signature in candidates:
             head = heads[file.path]
-            if any(_same_log(file, head, s.file, heads[s.file.path]) for s in self.streams if s.file):
+            if any(_same_log(file, head, other, heads[other.path]) for other in present):
                 self.duplicates.append(file)
                 continue
-            stream = self._match(file, head)
-            self._attach(stream, file, signature, head)
+            present.append(file)
+            streams = self._match(file, head)
+            if not streams:
+                arrived.append(file)
+            for stream in streams:
+                self._attach(stream, file, signature, head)
+        for stream, file in self._streams_in([(file, Fingerprint.of(heads[file.path])) for file in arrived], owners):
+            self.streams.append(stream)
+            self._attach(stream, file, self.looks[file.path][0], heads[file.path])
         for stream in self.streams:
             if stream.file is None:
                 stream.stop_reading()
@@ -131,21 +143,26 @@ class Slicer:
         finally:
             log.close()
 
-    def _match(self, file: LogFile, head: bytes) -> Stream:
-        """The log that a file continues, or a new one."""
+    def _streams_in(
+        self, files: Sequence[tuple[LogFile, Fingerprint]], _owners: Mapping[tuple[str, str, str], Owners]
+    ) -> list[tuple[Stream, LogFile]]:
+        """The logs in new files, each with its file. `_owners`: of the logs that had the same place before."""
+        return [(Stream(file, fingerprint), file) for file, fingerprint in files]
+
+    def _match(self, file: LogFile, head: bytes) -> list[Stream]:
+        """The logs that a file continues: several if they were one file before. None if it is new."""
         candidates = [
             s
             for s in self.streams
             if s.file is None
-            and (s.cluster, s.broker) == (file.cluster, file.broker)
+            and s.folder == (file.cluster, file.broker)
             and s.fingerprint.fits(head)
             and (s.fingerprint.size >= _SHORT_HEAD or stem(s.origin) == stem(file.origin))
         ]
-        if candidates:
-            return max(candidates, key=lambda s: (s.fingerprint.size, s.origin == file.origin))
-        stream = Stream(file, Fingerprint.of(head))
-        self.streams.append(stream)
-        return stream
+        if not candidates:
+            return []
+        best = max(candidates, key=lambda s: (s.fingerprint.size, s.origin == file.origin))
+        return [s for s in candidates if (s.origin, s.fingerprint) == (best.origin, best.fingerprint)]
 
     def _attach(self, stream: Stream, file: LogFile, signature: Signature, head: bytes) -> None:
         """Makes a stream read from a file from now on."""
@@ -201,7 +218,7 @@ class Slicer:
             self._times.setdefault((times, zone), times(zone)),
             stream.mark,
             judge=judge,
-            final=not self.follows,
+            final=not self.follows or stream.end is not None,
             jumps=JumpLimits(settings.tolerance_ms),
             limits=settings.limits,
         )
@@ -315,7 +332,7 @@ class Slicer:
             self._put_away(stream)
         if not count and len(kept) == before:
             return False
-        slice_.parts.append((stream, len(kept) - before))
+        slice_.parts += _parts(stream, kept, before)
         slice_.sources[stream.key] = stream
         slice_.lines_read += count
         return True
@@ -326,6 +343,17 @@ class Slicer:
     def _due(self, stream: Stream) -> int:
         """When a stream's next line comes, its delay included."""
         return stream.due_ms if stream.due_ms == NEVER else stream.due_ms + self._delay(stream)
+
+
+def _parts(stream: Stream, kept: KeptLines, first: int) -> list[tuple[Stream, str, int]]:
+    """The rows of a log from `first` on, with who wrote them."""
+    if stream.owners is None or not stream.owners.shared:
+        return [(stream, stream.broker, len(kept) - first)]
+    writers = []
+    for text in kept.texts[first:]:
+        writer, stream.speaker = stream.owners.of(text, stream.speaker)
+        writers.append(writer)
+    return [(stream, broker, sum(1 for _ in rows)) for broker, rows in groupby(writers)] or [(stream, stream.broker, 0)]
 
 
 def _same_log(file: LogFile, head: bytes, other: LogFile, other_head: bytes) -> bool:

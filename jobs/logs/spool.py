@@ -14,7 +14,7 @@ import json
 import os
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
@@ -25,9 +25,12 @@ import pyarrow.parquet as pq
 from pyspark.sql.pandas.types import to_arrow_schema
 
 from jobs.common.files import sync, write_whole
+from jobs.logs.bytes import Fingerprint
 from jobs.logs.files import LogFile, discover
+from jobs.logs.owners import KnownNodes, Owners
 from jobs.logs.slicer import Slice, Slicer, SlicerSettings
-from jobs.logs.streams import Stream, stream_of, streams_state
+from jobs.logs.streams import Stream, StreamKey, stream_of, streams_state
+from jobs.logs.survey import Surveyor
 from jobs.logs.times import NEVER
 from schemas.names import CLOCK, END, LINE
 from schemas.raw_lines import SCHEMA
@@ -89,6 +92,8 @@ class Spool(Slicer):
         self.folder = folder
         self.slices_folder = folder / SLICES
         self._pending = folder / PENDING
+        self.known: dict[str, KnownNodes] = {}  # by cluster
+        self.notes: list[str] = []  # what a reader should know about whose logs these are
         self._next_number = 1
         self._ended = False
         self.slices_folder.mkdir(parents=True, exist_ok=True)
@@ -140,6 +145,17 @@ class Spool(Slicer):
             time.sleep(_ROOM_POLL_SECONDS)
         return True
 
+    # Whose logs they are.
+
+    def _streams_in(
+        self, files: Sequence[tuple[LogFile, Fingerprint]], owners: Mapping[tuple[str, str, str], Owners]
+    ) -> list[tuple[Stream, LogFile]]:
+        """The logs in new files, with their brokers (survey.py)."""
+        found = Surveyor(self.streams, owners, self.known, lambda cluster: self.settings.timezones.get(cluster, self.settings.timezone))
+        streams = found.survey(files)
+        self.notes += found.notes
+        return streams
+
     # Writing.
 
     def _write(self, slice_: Slice, *, last: bool) -> SliceReport:
@@ -188,10 +204,10 @@ class Spool(Slicer):
         rows = len(kept)
         lines = pa.table(
             [
-                _repeat(slice_.parts, lambda stream: stream.cluster),
-                _repeat(slice_.parts, lambda stream: stream.broker),
+                _repeat(slice_.parts, lambda stream, _: stream.cluster),
+                _repeat(slice_.parts, lambda _, broker: broker),
                 pa.repeat(pa.scalar(LINE), rows),
-                _repeat(slice_.parts, lambda stream: stream.origin),
+                _repeat(slice_.parts, lambda stream, _: stream.origin),
                 pa.array(kept.positions, pa.int64()),
                 pa.array(kept.ats, pa.timestamp("ms", tz="UTC")).cast(ARROW_SCHEMA.field("at").type),
                 pa.array(kept.texts, pa.binary()).view(pa.string()),  # known to be UTF-8
@@ -205,24 +221,26 @@ class Spool(Slicer):
         return pa.concat_tables([lines, pa.Table.from_pylist(marks, schema=ARROW_SCHEMA)])
 
     def _clocks(self, slice_: Slice) -> Iterator[dict[str, Any]]:
-        """One CLOCK for every log that was read: how far, and how many of its lines have no LINE."""
-        kept: Counter[tuple[str, str, str]] = Counter()
-        for stream, rows in slice_.parts:
+        """A CLOCK for each broker of every log that was read: how far, and how many of its lines have no LINE."""
+        kept: Counter[StreamKey] = Counter()
+        for stream, _, rows in slice_.parts:
             kept[stream.key] += rows
         for key, stream in sorted(slice_.sources.items()):
             assert stream.reader is not None
             mark = stream.reader.mark
             skipped = mark.line - stream.clock_line - kept[key] + slice_.damaged[key]
             seconds = json.dumps(stream.reader.take_seconds(), separators=(",", ":"))
-            row = _mark_row(stream.cluster, stream.broker, CLOCK, mark.newest_ms)
-            yield row | {"origin": stream.origin, "position": mark.line, "text": seconds, "lines": skipped}
+            for broker in stream.brokers:
+                row = _mark_row(stream.cluster, broker, CLOCK, mark.newest_ms)
+                lines = skipped if broker == stream.broker else 0
+                yield row | {"origin": stream.origin, "position": mark.line, "text": seconds, "lines": lines}
 
     def _ends(self) -> Iterator[dict[str, Any]]:
         """One END for every broker: its logs end here."""
         newest: dict[tuple[str, str], int] = {}
         for stream in self.streams:
-            if stream.file is not None:
-                key = stream.cluster, stream.broker
+            for broker in stream.brokers if stream.file is not None else ():
+                key = stream.cluster, broker
                 newest[key] = max(newest.get(key, NEVER), stream.newest_ms)
         for (cluster, broker), at_ms in sorted(newest.items()):
             yield _mark_row(cluster, broker, END, at_ms) | {"origin": "", "position": 0, "lines": 0}
@@ -239,6 +257,7 @@ class Spool(Slicer):
             "pending": pending,
             "ended": self._ended,
             "streams": streams_state(self.streams),
+            "nodes": {cluster: known.stored() for cluster, known in sorted(self.known.items())},
         }
         write_whole(self.folder / STATE, json.dumps(state, separators=(",", ":")).encode())
 
@@ -252,6 +271,7 @@ class Spool(Slicer):
             self._ended = state["ended"]
             self._next_number = state["pending"] + 1
             self.streams = [stream_of(entry) for entry in state["streams"]]
+            self.known = {cluster: KnownNodes.of_stored(known) for cluster, known in state.get("nodes", {}).items()}
             if (self._pending / _file_name(state["pending"])).exists():
                 self._publish(state["pending"])
         for left in self._pending.iterdir():
@@ -267,7 +287,7 @@ def _mark_row(cluster: str, broker: str, record: str, at_ms: int) -> dict[str, A
     return {"cluster": cluster, "broker": broker, "record": record, "at": None if at_ms == NEVER else at_ms * 1_000}
 
 
-def _repeat(parts: list[tuple[Stream, int]], value: Callable[[Stream], str]) -> pa.Array:
+def _repeat(parts: list[tuple[Stream, str, int]], value: Callable[[Stream, str], str]) -> pa.Array:
     """A column that is the same for all rows of a part."""
-    rows = np.repeat(np.arange(len(parts)), [count for _, count in parts])
-    return pa.array([value(stream) for stream, _ in parts], pa.string()).take(pa.array(rows))
+    rows = np.repeat(np.arange(len(parts)), [count for _, _, count in parts])
+    return pa.array([value(stream, broker) for stream, broker, _ in parts], pa.string()).take(pa.array(rows))

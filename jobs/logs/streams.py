@@ -11,8 +11,12 @@ from jobs.logs.bytes import Fingerprint, LogBytes, Signature, open_log
 from jobs.logs.files import LogFile
 from jobs.logs.jumps import Jump, LogEnd
 from jobs.logs.mark import Mark
+from jobs.logs.owners import Folder, Owners
 from jobs.logs.reader import FOREVER, LogReader
+from jobs.logs.sections import WHOLE, Part, Section
 from jobs.logs.times import NEVER
+
+StreamKey = tuple[str, str, str, int]
 
 ABSENT_KEPT: Final = 1_000  # logs that are gone, remembered in case they come back
 
@@ -20,17 +24,34 @@ ABSENT_KEPT: Final = 1_000  # logs that are gone, remembered in case they come b
 class Stream:
     """One log that is being read."""
 
-    def __init__(self, file: LogFile, fingerprint: Fingerprint, mark: Mark | None = None, read_whole: Signature | None = None) -> None:
+    def __init__(
+        self,
+        file: LogFile,
+        fingerprint: Fingerprint,
+        mark: Mark | None = None,
+        read_whole: Signature | None = None,
+        *,
+        owners: Owners | None = None,
+        section: Section = WHOLE[0],
+        end: int | None = None,
+    ) -> None:
+        """`owners`: whose lines they are, if its folder does not decide that. `section`, `end`: which bytes of the file are this log."""
         self.cluster = file.cluster
-        self.broker = file.broker
+        self.folder: Folder = file.cluster, file.broker
+        self.owners = owners
+        self.broker = owners.broker if owners is not None else file.broker
         self.origin = file.origin
         self.fingerprint = fingerprint
-        self.mark = mark or Mark()  # behind the last slice; the reader's runs ahead while a slice is made
+        self.section = section
+        self.end = end
+        # Behind the last slice; the reader's runs ahead while a slice is made.
+        self.mark = mark or Mark(section.offset, section.line, first_line=section.line)
         self.read_whole = read_whole  # the file when everything in it had been read
         self.file: LogFile | None = None  # None: missing at present
         self.signature = Signature(0, 0)
         self.reader: LogReader | None = None
         self.due_ms = NEVER  # time of the next line
+        self.speaker = ""  # the broker that wrote the last line with its name, if several wrote the log
         self.waiting = False  # ... which is a jump in time that is still open
         self.clock_line = self.mark.line  # lines that CLOCK and LINE records account for so far
         self.grown_at = 0.0  # monotonic seconds
@@ -38,9 +59,19 @@ class Stream:
         self.shipped = 0  # lines of it that a shipper delivered
 
     @property
-    def key(self) -> tuple[str, str, str]:
-        """Cluster, broker and origin, as its rows have them."""
-        return self.cluster, self.broker, self.origin
+    def key(self) -> StreamKey:
+        """Cluster, broker and origin, as its rows have them, and where in its file the log begins."""
+        return self.cluster, self.broker, self.origin, self.section.line
+
+    @property
+    def place(self) -> tuple[str, str, str]:
+        """Cluster, folder and origin, as its file has them."""
+        return *self.folder, self.origin
+
+    @property
+    def brokers(self) -> list[str]:
+        """Everyone who wrote into it."""
+        return self.owners.brokers if self.owners is not None else [self.broker]
 
     @property
     def reached(self) -> Mark:
@@ -74,7 +105,7 @@ class Stream:
         if not self.fingerprint.fits(log.head()):
             log.close()
             return LogBytes()
-        return log
+        return log if self.end is None else Part(log, self.end)
 
     def look_ahead(self, log_end: LogEnd = LogEnd.HOLD, witness_ms: int = NEVER) -> None:
         """Finds out the time of the next line."""
@@ -100,14 +131,18 @@ def streams_state(streams: Sequence[Stream]) -> list[dict[str, Any]]:
 
 
 def _stream_state(stream: Stream) -> dict[str, Any]:
-    state = {
+    state: dict[str, Any] = {
         "cluster": stream.cluster,
-        "broker": stream.broker,
+        "broker": stream.folder[1],
         "origin": stream.origin,
         "fingerprint": stream.fingerprint,
         "mark": asdict(stream.reached),
         "seen": stream.read_whole,
     }
+    if stream.owners is not None:
+        state["owners"], state["speaker"] = stream.owners.stored(), stream.speaker
+    if stream.section != WHOLE[0] or stream.end is not None:
+        state["section"], state["end"] = stream.section, stream.end
     return state | {"label": stream.label, "shipped": stream.shipped} if stream.label else state
 
 
@@ -115,7 +150,16 @@ def stream_of(entry: Mapping[str, Any]) -> Stream:
     """A log from its stored form."""
     file = LogFile(entry["cluster"], entry["broker"], entry["origin"], Path())
     read_whole = Signature(*entry["seen"]) if entry["seen"] else None
-    stream = Stream(file, Fingerprint(*entry["fingerprint"]), Mark(**entry["mark"]), read_whole)
+    stream = Stream(
+        file,
+        Fingerprint(*entry["fingerprint"]),
+        Mark(**entry["mark"]),
+        read_whole,
+        owners=Owners.of_stored(entry["owners"]) if "owners" in entry else None,
+        section=Section(*entry.get("section", WHOLE[0])),
+        end=entry.get("end"),
+    )
+    stream.speaker = entry.get("speaker", "")
     stream.label, stream.shipped = entry.get("label", ""), entry.get("shipped", 0)
     return stream
 

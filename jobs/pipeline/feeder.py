@@ -76,6 +76,12 @@ class Feeder:
             time.sleep(0.01)
         return self.slices > 0 or self.error is not None
 
+    def take_notes(self) -> list[str]:
+        """What is worth saying about whose logs these are, since the last call."""
+        notes = self._spool.notes
+        taken, notes[:] = list(notes), []
+        return taken
+
     def unread_bytes(self) -> int | None:
         """Bytes of the log files that were not read yet when the newest slice was cut."""
         return self.newest.bytes_total - self.newest.bytes_read if self.newest else None

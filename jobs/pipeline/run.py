@@ -111,7 +111,7 @@ def run(
             with started_spark(house, spark, short_run=short_run) as session:
                 interrupts.install()  # Spark has replaced our handler of Ctrl-C by its own
                 stages = Stages(session, house, settings, once=once, watch=watch, feeder=feeder, capture=capture, topic=topic)
-                stages.work(show, interrupts)
+                stages.work(show, warn, interrupts)
         if once and interrupts.signal is None:
             house.complete.touch()
         late = stages.progress().late_events

@@ -31,6 +31,7 @@ if TYPE_CHECKING:
 
     from jobs.health.batches import IngestedBatch
 
+_NOTES_SHOWN: Final = 5
 _POLL_SECONDS: Final = 0.2
 
 
@@ -101,13 +102,15 @@ class Stages:
             ending=self._ending,
         )
 
-    def work(self, show: Callable[[RunProgress], None], interrupts: Interrupts) -> None:
-        """Waits until the input is processed, a signal comes, or a stage fails."""
+    def work(self, show: Callable[[RunProgress], None], warn: Callable[[str], None], interrupts: Interrupts) -> None:
+        """Waits until the input is processed, a signal comes, or a stage fails. `show` and `warn` are those of `run`."""
         threading.Thread(target=self._work_off, name="work-off", daemon=True).start()
         try:
             while interrupts.signal is None and not self._worked_off.wait(_POLL_SECONDS):
                 self._check()
+                self._tell_notes(warn)
                 show(self.progress())
+            self._tell_notes(warn)
             if interrupts.signal is None:
                 self._check()
         except QueryFailedError:
@@ -134,6 +137,13 @@ class Stages:
         except Exception:  # noqa: BLE001
             return
         self._worked_off.set()
+
+    def _tell_notes(self, warn: Callable[[str], None]) -> None:
+        notes = self._feeder.take_notes() if self._feeder is not None else []
+        for note in notes[:_NOTES_SHOWN]:
+            warn(note)
+        if len(notes) > _NOTES_SHOWN:
+            warn(f"… and {len(notes) - _NOTES_SHOWN} more such files: `rebalance inspect` lists them")
 
     def _check(self) -> None:
         for source, stage in ((self._feeder, "reading the input"), (self._capture, "reading __consumer_offsets")):

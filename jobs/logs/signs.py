@@ -1,0 +1,125 @@
+"""What the lines of a log say about the broker that wrote them.
+
+A line of the group coordinator begins with the id of its node: `[GroupCoordinator 1]: `. A request has the address at which it arrived.
+Which node has that address is known from answers to FindCoordinator, and from generations: the coordinator's log names the node that made
+generation 7 of a group, and the answers to its JoinGroup requests left from one address.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from typing import Final
+
+from jobs.logs.bytes import LogBytes
+
+_READ_BYTES: Final = 64 << 20
+"""Signs are looked for in this much of a log."""
+_BLOCK_BYTES: Final = 1 << 20
+_KEPT: Final = 20_000  # generations of a log
+_MAJORITY: Final = 9  # to one: a group that was made anew has its first generations twice
+
+# In collectors' JSON every quote has a backslash.
+_NODE: Final = re.compile(rb"\[Group ?(?:Coordinator|Metadata ?Manager)(?: on Broker)? (?:id=|brokerId=)?(\d{1,10})[\] ]")
+_SERVER: Final = re.compile(rb"\[(Kafka|Broker|Controller|Shared)Server id=(\d{1,10})\] ")
+_TIME: Final = re.compile(rb"\d{4}-\d\d-\d\d[ T]\d\d:\d\d:\d\d")
+_ADDRESS: Final = re.compile(rb'(?:\bconnection\\*":\\*"|\} from connection )([^"\\\s;]{1,255}?:\d{1,5})-')
+_COORDINATOR: Final = re.compile(rb'"nodeId\\*":(\d{1,10}),\\*"host\\*":\\*"([^"\\]{1,255})\\*",\\*"port\\*":(\d{1,5})')
+_MADE: Final = re.compile(
+    rb"\[GroupCoordinator (?:id=)?(\d{1,10})[\] ][^\n]{0,80}?Stabilized group ([^\n]{1,255}?) generation (\d{1,10})\b"
+)
+_JOINED: Final = re.compile(
+    rb'KeyName\\*":\\*"JOIN_GROUP\\*"[^\n]{0,80}?"groupId\\*":\\*"([^"\\\n]{1,255})\\*"[^\n]*?"response\\*":\{[^\n]{0,80}?'
+    rb'"errorCode\\*":0,[^\n]{0,80}?"generationId\\*":(\d{1,10}),[^\n]*?"connection\\*":\\*"([^"\\\s;]{1,255}?:\d{1,5})-'
+)
+
+Generation = tuple[bytes, bytes]  # group and number, as the line has them
+
+
+@dataclass
+class Signs:
+    """Of one log, or of several."""
+
+    nodes: Counter[int] = field(default_factory=Counter)  # lines of each node's coordinator
+    spans: dict[int, tuple[bytes, bytes]] = field(default_factory=dict)  # first and last time of each node's coordinator, as the log has it
+    servers: set[tuple[int, str]] = field(default_factory=set)  # nodes that started or stopped, as what
+    addresses: Counter[str] = field(default_factory=Counter)  # requests that arrived at each address
+    listeners: dict[str, set[int]] = field(default_factory=dict)  # nodes that clients were told to find at an address
+    made: dict[Generation, set[int]] = field(default_factory=dict)  # nodes that made a generation
+    joined: dict[Generation, set[str]] = field(default_factory=dict)  # addresses from which a generation was joined
+
+    def look_at(self, text: bytes) -> None:
+        """Takes the signs of whole lines."""
+        for match in _NODE.finditer(text):
+            node = int(match[1])
+            self.nodes[node] += 1
+            time = _TIME.search(text, text.rfind(b"\n", 0, match.start()) + 1, match.start())
+            if time is not None:
+                first, last = self.spans.get(node, (time[0], time[0]))
+                self.spans[node] = min(first, time[0]), max(last, time[0])
+        self.servers.update((int(node), kind.decode()) for kind, node in _SERVER.findall(text))
+        self.addresses.update(address.decode("utf-8", "replace") for address in _ADDRESS.findall(text))
+        for node, host, port in _COORDINATOR.findall(text):
+            self.listeners.setdefault(f"{host.decode('utf-8', 'replace')}:{port.decode()}", set()).add(int(node))
+        if len(self.made) < _KEPT:
+            for node, group, generation in _MADE.findall(text):
+                self.made.setdefault((group, generation), set()).add(int(node))
+        if len(self.joined) < _KEPT and b"JOIN_GROUP" in text:
+            for group, generation, address in _JOINED.findall(text):
+                self.joined.setdefault((group, generation), set()).add(address.decode("utf-8", "replace"))
+
+
+def signs_of(log: LogBytes) -> Signs:
+    """The signs in the beginning of a log."""
+    signs = Signs()
+    left = _READ_BYTES
+    rest = b""
+    while left > 0 and (data := log.read(min(_BLOCK_BYTES, left))):
+        left -= len(data)
+        text = rest + data
+        end = text.rfind(b"\n") + 1
+        signs.look_at(text[:end])
+        rest = text[end:] if len(text) - end < _BLOCK_BYTES else b""
+    signs.look_at(rest)
+    return signs
+
+
+def nodes_at(signs: Iterable[Signs]) -> dict[str, int]:
+    """The node at each address at which requests arrived, where the signs of a cluster's logs agree on one."""
+    known = list(signs)
+    made: dict[Generation, set[int]] = {}
+    for one in known:
+        for generation, nodes in one.made.items():
+            made.setdefault(generation, set()).update(nodes)
+    votes: dict[str, Counter[int]] = {}
+    for one in known:
+        for generation, addresses in one.joined.items():
+            for node in made.get(generation, ()) if len(made.get(generation, ())) == 1 else ():
+                for address in addresses:
+                    votes.setdefault(address, Counter())[node] += 1
+    told: dict[str, set[int]] = {}
+    for one in known:
+        for address, nodes in one.listeners.items():
+            told.setdefault(address, set()).update(nodes)
+    found = {}
+    for address in sorted({address for one in known for address in one.addresses}):
+        cast = votes.get(address, Counter()).most_common(2)
+        if cast and (len(cast) == 1 or cast[0][1] > _MAJORITY * cast[1][1]):
+            found[address] = cast[0][0]
+        elif not cast and len(told.get(address, ())) == 1:
+            (found[address],) = told[address]
+    return found
+
+
+def node_of(line: bytes) -> int | None:
+    """The node whose coordinator wrote a line."""
+    match = _NODE.search(line)
+    return int(match[1]) if match is not None else None
+
+
+def address_of(line: bytes) -> str:
+    """Where a request arrived; empty if the line is no request."""
+    match = _ADDRESS.search(line)
+    return match[1].decode("utf-8", "replace") if match is not None else ""

@@ -1,0 +1,125 @@
+"""Looks through new files once, before they are read: which logs are in them, and whose they are."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import groupby
+
+from coordinator_model.events import CLIENTS
+from jobs.logs.bytes import Fingerprint, LogBytes, open_log
+from jobs.logs.files import LogFile
+from jobs.logs.owners import KnownNodes, Owners, UnnamedLog, clashing, owners_of
+from jobs.logs.record_judge import is_record_file
+from jobs.logs.sections import Part, Section, sections
+from jobs.logs.signs import Signs, signs_of
+from jobs.logs.streams import Stream
+
+
+@dataclass(frozen=True)
+class _Found:
+    """A log in a new file."""
+
+    file: LogFile
+    fingerprint: Fingerprint
+    section: Section
+    end: int | None
+    signs: Signs
+
+
+class Surveyor:
+    """Finds the logs in files that were not read before."""
+
+    def __init__(
+        self,
+        streams: Sequence[Stream],
+        owners: Mapping[tuple[str, str, str], Owners],
+        known: dict[str, KnownNodes],
+        zone: Callable[[str], str],
+    ) -> None:
+        """`streams`: the logs that are known. `owners`: of the logs by the place they had. `zone`: that of a cluster."""
+        self.notes: list[str] = []
+        self._streams = streams
+        self._owners = owners
+        self._known = known
+        self._zone = zone
+
+    def survey(self, files: Sequence[tuple[LogFile, Fingerprint]]) -> list[tuple[Stream, LogFile]]:
+        """The logs of these files, each with its file."""
+        streams = []
+        found: dict[str, list[_Found]] = {}
+        for file, fingerprint in files:
+            if file.broker == CLIENTS or is_record_file(file.path.name):
+                streams.append((Stream(file, fingerprint), file))
+            else:
+                found.setdefault(file.cluster, []).extend(self._logs_in(file, fingerprint))
+        for cluster, logs in sorted(found.items()):
+            unnamed = [self._unnamed(log) for log in logs]
+            for node, folders in clashing(unnamed).items():
+                self.notes.append(
+                    f"{', '.join(folders)} have lines of node {node} at the same time, so they are different clusters:"
+                    " lay them out as <cluster>/<broker>/"
+                )
+            owners = owners_of(unnamed, self._known.setdefault(cluster, KnownNodes()))
+            for log, own in zip(logs, owners, strict=True):
+                stream = Stream(log.file, log.fingerprint, owners=own, section=log.section, end=log.end)
+                streams.append((stream, log.file))
+            for _, ones in groupby(zip(logs, owners, strict=True), key=lambda pair: pair[0].file):
+                self._note(list(ones))
+        return streams
+
+    def _logs_in(self, file: LogFile, fingerprint: Fingerprint) -> Iterator[_Found]:
+        try:
+            log = open_log(file.path)
+        except OSError:  # it is gone, or is said to be unreadable where it is read
+            return
+        try:
+            starts = sections(log, self._zone(file.cluster))
+        finally:
+            log.close()
+        for number, start in enumerate(starts):
+            end = starts[number + 1].offset if number + 1 < len(starts) else None
+            yield _Found(file, fingerprint, start, end, _signs(file, start, end))
+
+    def _unnamed(self, log: _Found) -> UnnamedLog:
+        file = log.file
+        is_flat = "/" not in file.origin
+        folder = file.cluster, file.broker
+        of_folder = [stream for stream in self._streams if stream.folder == folder]
+        names = {stream.broker for stream in of_folder}
+        # Logs that an earlier version read have no owners: their names were those of folders, also in a flat one.
+        sticks = len(names) == 1 and (not is_flat or any(stream.owners is None for stream in of_folder))
+        return UnnamedLog(
+            file.broker,
+            is_flat=is_flat,
+            signs=log.signs,
+            named=min(names) if sticks else "",
+            before=self._owners.get((*folder, file.origin)),
+        )
+
+    def _note(self, logs: Sequence[tuple[_Found, Owners]]) -> None:
+        """Notes whose logs are in a file, where its path does not say the same."""
+        origin, folder = logs[0][0].file.origin, logs[0][0].file.broker
+        brokers = sorted({broker for _, own in logs for broker in own.brokers})
+        if len(logs) > 1:
+            self.notes.append(f"{origin} holds {len(logs)} logs, one after the other, of {', '.join(brokers)}")
+        elif len(brokers) > 1:
+            self.notes.append(f"{origin} has lines of {', '.join(brokers)}, which are told apart")
+        elif brokers != [folder]:
+            self.notes.append(f"{origin} is a log of {brokers[0]}, by its lines")
+        for log, own in logs:
+            if len(log.signs.addresses) > 1 and not own.shared and not log.signs.nodes:
+                self.notes.append(
+                    f"{origin} has requests at {len(log.signs.addresses)} addresses. It does not say whether one broker has"
+                    f" them all: they count as {own.broker}'s. Add the server.log of each broker"
+                )
+
+
+def _signs(file: LogFile, start: Section, end: int | None) -> Signs:
+    log: LogBytes = open_log(file.path)
+    try:
+        if end is not None:
+            log = Part(log, end)
+        return signs_of(log) if log.skip(start.offset) else Signs()
+    finally:
+        log.close()
