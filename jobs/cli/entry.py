@@ -11,7 +11,7 @@ from collections.abc import Sequence
 
 import click
 
-from jobs.cli import ask, broker, capture, check, demo, evidence, health, maintain, replay, report, run, ship, trace
+from jobs.cli import ask, broker, capture, check, demo, evidence, health, inspect, maintain, replay, report, run, ship, trace
 from jobs.cli.output.terminal import FAILED, UNUSABLE, warn
 from jobs.common.errors import QueryFailedError, UserError
 from jobs.common.options import CONTEXT
@@ -44,6 +44,7 @@ def cli() -> None:
 
 for _command in (
     run.run,
+    inspect.inspect,
     report.report,
     ask.ask,
     evidence.evidence,

@@ -27,10 +27,10 @@ from jobs.logs.judge import LineJudge
 from jobs.logs.jumps import JumpLimits, LogEnd
 from jobs.logs.lines import LINE_LIMITS, LineLimits
 from jobs.logs.mark import KeptLines, Mark
-from jobs.logs.owners import Owners
 from jobs.logs.reader import FOREVER, LogReader
 from jobs.logs.record_judge import RecordJudge, RecordTimes, is_record_file
 from jobs.logs.streams import Stream, StreamKey, stem
+from jobs.logs.survey.owners import Owners
 from jobs.logs.times import NEVER, LocalTimes
 
 _OVERFULL: Final = 2  # times its size: how far a slice may grow so that all logs end in it at the same time

@@ -14,7 +14,7 @@ import json
 import os
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
@@ -25,12 +25,11 @@ import pyarrow.parquet as pq
 from pyspark.sql.pandas.types import to_arrow_schema
 
 from jobs.common.files import sync, write_whole
-from jobs.logs.bytes import Fingerprint
 from jobs.logs.files import LogFile, discover
-from jobs.logs.owners import KnownNodes, Owners
-from jobs.logs.slicer import Slice, Slicer, SlicerSettings
+from jobs.logs.slicer import Slice, SlicerSettings
 from jobs.logs.streams import Stream, StreamKey, stream_of, streams_state
-from jobs.logs.survey import Surveyor
+from jobs.logs.survey.owners import KnownNodes
+from jobs.logs.survey.surveyed import SurveyedSlicer
 from jobs.logs.times import NEVER
 from schemas.names import CLOCK, END, LINE
 from schemas.raw_lines import SCHEMA
@@ -75,7 +74,7 @@ class SliceReport:
     last: bool  # holds END records: the input ends here
 
 
-class Spool(Slicer):
+class Spool(SurveyedSlicer):
     """Turns a folder of logs into slices. Only one object at a time may work in `folder`."""
 
     def __init__(
@@ -92,8 +91,6 @@ class Spool(Slicer):
         self.folder = folder
         self.slices_folder = folder / SLICES
         self._pending = folder / PENDING
-        self.known: dict[str, KnownNodes] = {}  # by cluster
-        self.notes: list[str] = []  # what a reader should know about whose logs these are
         self._next_number = 1
         self._ended = False
         self.slices_folder.mkdir(parents=True, exist_ok=True)
@@ -144,17 +141,6 @@ class Spool(Slicer):
                 return False
             time.sleep(_ROOM_POLL_SECONDS)
         return True
-
-    # Whose logs they are.
-
-    def _streams_in(
-        self, files: Sequence[tuple[LogFile, Fingerprint]], owners: Mapping[tuple[str, str, str], Owners]
-    ) -> list[tuple[Stream, LogFile]]:
-        """The logs in new files, with their brokers (survey.py)."""
-        found = Surveyor(self.streams, owners, self.known, lambda cluster: self.settings.timezones.get(cluster, self.settings.timezone))
-        streams = found.survey(files)
-        self.notes += found.notes
-        return streams
 
     # Writing.
 

@@ -11,9 +11,9 @@ from jobs.logs.bytes import Fingerprint, LogBytes, Signature, open_log
 from jobs.logs.files import LogFile
 from jobs.logs.jumps import Jump, LogEnd
 from jobs.logs.mark import Mark
-from jobs.logs.owners import Folder, Owners
 from jobs.logs.reader import FOREVER, LogReader
-from jobs.logs.sections import WHOLE, Part, Section
+from jobs.logs.survey.owners import Folder, Owners
+from jobs.logs.survey.sections import WHOLE, Part, Section
 from jobs.logs.times import NEVER
 
 StreamKey = tuple[str, str, str, int]

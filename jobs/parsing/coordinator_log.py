@@ -38,7 +38,7 @@ _LOGGER: Final = (
     r"|org\.apache\.kafka\.coordinator\.group\.[\w.$]+"
     r"|org\.apache\.kafka\.coordinator\.common\.runtime\.CoordinatorRuntime[\w.$]*"
 )
-_SHAPE: Final = rf"(?s)^\[[^\]]*\] [A-Z]+ ({_PREFIX})?(.*) \(({_LOGGER})\)$"  # groups: prefix, node, partition, sentence, logger
+SHAPE: Final = rf"(?s)^\[[^\]]*\] [A-Z]+ ({_PREFIX})?(.*) \(({_LOGGER})\)$"  # groups: prefix, node, partition, sentence, logger
 _ANY_SHAPE: Final = r"(?s)^\[[^\]]*\] [A-Z]+ .* \([\w.$]+\)$"
 _PREFIXED: Final = rf"^\[[^\]]*\] [A-Z]+ (?:{_PREFIX})"
 _ENDS_WITH_LOGGER: Final = rf" \((?:{_LOGGER})\)$"
@@ -57,7 +57,7 @@ def parse(lines: DataFrame) -> DataFrame:
     parts = ("prefix", "node", "prefix_partition", "sentence", "logger")
     lines = lines.select(*COMMON, "text", is_readable(text).alias("short"))
     shaped = lines.select(
-        *lines.columns, *(F.when(F.col("short"), F.regexp_extract(text, _SHAPE, 1 + index)).alias(name) for index, name in enumerate(parts))
+        *lines.columns, *(F.when(F.col("short"), F.regexp_extract(text, SHAPE, 1 + index)).alias(name) for index, name in enumerate(parts))
     )
     # A runtime serves coordinators of other kinds, too: only the prefix shows the kind of a line.
     is_own = (F.col("logger") != "") & ((F.col("prefix") != "") | ~F.col("logger").contains("runtime.CoordinatorRuntime"))

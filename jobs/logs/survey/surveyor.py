@@ -9,11 +9,11 @@ from itertools import groupby
 from coordinator_model.events import CLIENTS
 from jobs.logs.bytes import Fingerprint, LogBytes, open_log
 from jobs.logs.files import LogFile
-from jobs.logs.owners import KnownNodes, Owners, UnnamedLog, clashing, owners_of
 from jobs.logs.record_judge import is_record_file
-from jobs.logs.sections import Part, Section, sections
-from jobs.logs.signs import Signs, signs_of
 from jobs.logs.streams import Stream
+from jobs.logs.survey.owners import KnownNodes, Owners, UnnamedLog, clashing, owners_of
+from jobs.logs.survey.sections import Part, Section, sections
+from jobs.logs.survey.signs import Signs, signs_of
 
 
 @dataclass(frozen=True)
@@ -39,6 +39,7 @@ class Surveyor:
     ) -> None:
         """`streams`: the logs that are known. `owners`: of the logs by the place they had. `zone`: that of a cluster."""
         self.notes: list[str] = []
+        self.signs: dict[str, list[Signs]] = {}  # by cluster
         self._streams = streams
         self._owners = owners
         self._known = known
@@ -54,6 +55,7 @@ class Surveyor:
             else:
                 found.setdefault(file.cluster, []).extend(self._logs_in(file, fingerprint))
         for cluster, logs in sorted(found.items()):
+            self.signs[cluster] = [log.signs for log in logs]
             unnamed = [self._unnamed(log) for log in logs]
             for node, folders in clashing(unnamed).items():
                 self.notes.append(

@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import Any, Final
 
-from jobs.logs.signs import Signs, address_of, node_of, nodes_at
+from jobs.logs.survey.signs import Signs, address_of, node_of, nodes_at
 
 _NUMBER: Final = re.compile(r"\d+")
 

@@ -24,9 +24,12 @@ _MAJORITY: Final = 9  # to one: a group that was made anew has its first generat
 # In collectors' JSON every quote has a backslash.
 _NODE: Final = re.compile(rb"\[Group ?(?:Coordinator|Metadata ?Manager)(?: on Broker)? (?:id=|brokerId=)?(\d{1,10})[\] ]")
 _SERVER: Final = re.compile(rb"\[(Kafka|Broker|Controller|Shared)Server id=(\d{1,10})\] ")
+_RELEASE: Final = re.compile(rb"Kafka version ?: (\d[\w.-]{0,30})")
 _TIME: Final = re.compile(rb"\d{4}-\d\d-\d\d[ T]\d\d:\d\d:\d\d")
 _ADDRESS: Final = re.compile(rb'(?:\bconnection\\*":\\*"|\} from connection )([^"\\\s;]{1,255}?:\d{1,5})-')
-_COORDINATOR: Final = re.compile(rb'"nodeId\\*":(\d{1,10}),\\*"host\\*":\\*"([^"\\]{1,255})\\*",\\*"port\\*":(\d{1,5})')
+_COORDINATOR: Final = re.compile(
+    rb'KeyName\\*":\\*"FIND_COORDINATOR\\*"[^\n]*?"nodeId\\*":(\d{1,10}),\\*"host\\*":\\*"([^"\\]{1,255})\\*",\\*"port\\*":(\d{1,5})'
+)
 _MADE: Final = re.compile(
     rb"\[GroupCoordinator (?:id=)?(\d{1,10})[\] ][^\n]{0,80}?Stabilized group ([^\n]{1,255}?) generation (\d{1,10})\b"
 )
@@ -45,8 +48,9 @@ class Signs:
     nodes: Counter[int] = field(default_factory=Counter)  # lines of each node's coordinator
     spans: dict[int, tuple[bytes, bytes]] = field(default_factory=dict)  # first and last time of each node's coordinator, as the log has it
     servers: set[tuple[int, str]] = field(default_factory=set)  # nodes that started or stopped, as what
+    releases: set[str] = field(default_factory=set)  # of Kafka, as a starting broker logs it
     addresses: Counter[str] = field(default_factory=Counter)  # requests that arrived at each address
-    listeners: dict[str, set[int]] = field(default_factory=dict)  # nodes that clients were told to find at an address
+    coordinators: dict[str, set[int]] = field(default_factory=dict)  # nodes that clients were told to find at an address
     made: dict[Generation, set[int]] = field(default_factory=dict)  # nodes that made a generation
     joined: dict[Generation, set[str]] = field(default_factory=dict)  # addresses from which a generation was joined
 
@@ -59,10 +63,11 @@ class Signs:
             if time is not None:
                 first, last = self.spans.get(node, (time[0], time[0]))
                 self.spans[node] = min(first, time[0]), max(last, time[0])
+        self.releases.update(release.decode() for release in _RELEASE.findall(text))
         self.servers.update((int(node), kind.decode()) for kind, node in _SERVER.findall(text))
         self.addresses.update(address.decode("utf-8", "replace") for address in _ADDRESS.findall(text))
-        for node, host, port in _COORDINATOR.findall(text):
-            self.listeners.setdefault(f"{host.decode('utf-8', 'replace')}:{port.decode()}", set()).add(int(node))
+        for node, host, port in _COORDINATOR.findall(text) if b"FIND_COORDINATOR" in text else ():
+            self.coordinators.setdefault(f"{host.decode('utf-8', 'replace')}:{port.decode()}", set()).add(int(node))
         if len(self.made) < _KEPT:
             for node, group, generation in _MADE.findall(text):
                 self.made.setdefault((group, generation), set()).add(int(node))
@@ -101,7 +106,7 @@ def nodes_at(signs: Iterable[Signs]) -> dict[str, int]:
                     votes.setdefault(address, Counter())[node] += 1
     told: dict[str, set[int]] = {}
     for one in known:
-        for address, nodes in one.listeners.items():
+        for address, nodes in one.coordinators.items():
             told.setdefault(address, set()).update(nodes)
     found = {}
     for address in sorted({address for one in known for address in one.addresses}):

@@ -1,0 +1,156 @@
+"""`rebalance inspect` as text and as JSON."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from typing import Any, Final
+
+from rich.console import Console
+
+from coordinator_model.events import CLIENTS, PSEUDO_BROKERS
+from jobs.cli.output.terminal import write
+from jobs.common.options import LINE_CHARS
+from jobs.common.text import printable
+from jobs.common.times import instant
+from jobs.parsing.inspection import Inspection, SeenLog
+
+_FILES_SHOWN: Final = 40
+_KINDS_SHOWN: Final = 12
+_SOURCES: Final = {"coordinator": "group coordinator", "request": "requests about groups", "client": "application logs"}
+_WIDTH: Final = 118
+
+
+def render(result: Inspection, path: str, zone: str, console: Console) -> None:
+    """Prints an inspection."""
+
+    def line(text: str = "") -> None:
+        write(console, printable(text, LINE_CHARS))
+
+    logs = result.logs
+    lines, size = sum(log.lines for log in logs), sum({log.origin: log.size for log in logs}.values())
+    read = f"{lines:,} lines" if result.complete else f"the first {lines:,} lines"
+    line(f"{path}: {_count(len({log.origin for log in logs}), 'file')}, {_bytes(size)}, {read}, {_span(logs)}")
+    if logs:
+        line(f"Times without an offset are read in the zone {zone}; --timezone names another.")
+    for cluster in sorted({log.cluster for log in logs}):
+        line()
+        _cluster(result, cluster, line)
+    for title, texts in (("Good to know", [*result.notes, *(f"{copy} is a copy of another file: it is read once" for copy in result.copies)]),):
+        if texts:
+            line()
+            line(title)
+            for text in texts[:_FILES_SHOWN]:
+                line(f"  {text}")
+            if len(texts) > _FILES_SHOWN:
+                line(f"  … and {len(texts) - _FILES_SHOWN} more (--format json lists all)")
+    _unknown(result, line)
+
+
+def _cluster(result: Inspection, cluster: str, line: Any) -> None:
+    release = ", ".join(result.releases.get(cluster, ()))
+    line(f"Cluster {cluster}" + (f", Kafka {release}" if release else ""))
+    logs = [log for log in result.logs if log.cluster == cluster]
+    shown = logs[:_FILES_SHOWN]
+    width = max((len(log.origin) for log in shown), default=0)
+    for log in shown:
+        place = log.origin if log.first_line == 1 else f"{log.origin} from line {log.first_line:,}"
+        about = sum(log.kinds.values())
+        line(f"  {place:{min(width, 50)}}  {', '.join(log.brokers)}: {log.lines:,} lines, {about:,} about groups, {_span([log])}")
+    if len(logs) > len(shown):
+        line(f"  … and {len(logs) - len(shown)} more files (--format json lists all)")
+    kinds: dict[str, Counter[str]] = {}
+    for log in logs:
+        for (source, kind), count in log.kinds.items():
+            kinds.setdefault(source, Counter())[kind] += count
+    for source, counted in sorted(kinds.items()):
+        named = [f"{kind} {count:,}" for kind, count in counted.most_common() if kind and kind != source]
+        more = f", {len(named) - _KINDS_SHOWN} other kinds" if len(named) > _KINDS_SHOWN else ""
+        text = f"{_SOURCES.get(source, source)}: {counted.total():,} lines" + (f": {', '.join(named[:_KINDS_SHOWN])}{more}" if named else "")
+        _wrapped(text, line)
+    if result.clients:
+        _wrapped(f"clients: {', '.join(sorted(client for client in result.clients if client))}", line)
+    for text in result.missing(cluster):
+        _wrapped(f"missing: {text}", line)
+
+
+def _wrapped(text: str, line: Any) -> None:
+    import textwrap
+
+    for number, part in enumerate(textwrap.wrap(printable(text, 4 * LINE_CHARS), _WIDTH)):
+        line(f"  {'  ' if number else ''}{part}")
+
+
+def _unknown(result: Inspection, line: Any) -> None:
+    if not result.not_understood:
+        return
+    reasons: Counter[str] = Counter()
+    for log in result.logs:
+        reasons.update(log.unknown)
+    share = result.not_understood / (result.understood + result.not_understood)
+    line()
+    line(f"Not understood: {_count(result.not_understood, 'line')}, {share:.2%} of those that may be about groups")
+    for reason, count in sorted(reasons.items(), key=lambda item: (-item[1], item[0])):
+        line(f"  {reason} {count:,}")
+        for sample in (one for one in result.samples if one.reason == reason):
+            line(f"    {sample.origin}:{sample.line}: {sample.text}")
+    line("  A line that Kafka wrote and this program does not know is a gap in this program. Please report it with its line.")
+
+
+def _span(logs: list[SeenLog]) -> str:
+    first = min((log.first_ms for log in logs if log.first_ms is not None), default=None)
+    last = max((log.last_ms for log in logs if log.last_ms is not None), default=None)
+    if first is None or last is None:
+        return "no times"
+    start, end = instant(first)[:19], instant(last)[:19]
+    return f"{start} to {end[11:] if start[:10] == end[:10] else end} UTC"
+
+
+def _bytes(size: int) -> str:
+    return f"{size / 1e9:.1f} GB" if size >= 1e9 else f"{size / 1e6:.1f} MB" if size >= 1e6 else f"{size / 1e3:.1f} kB"
+
+
+def _count(number: int, what: str) -> str:
+    return f"{number:,} {what}{'' if number == 1 else 's'}"
+
+
+def to_json(result: Inspection) -> str:
+    """An inspection as one JSON object; times are epoch ms, UTC."""
+    clusters = sorted({log.cluster for log in result.logs})
+    return json.dumps(
+        {
+            "complete": result.complete,
+            "understood": result.understood,
+            "not_understood": result.not_understood,
+            "logs": [
+                {
+                    "cluster": log.cluster,
+                    "brokers": log.brokers,
+                    "origin": log.origin,
+                    "first_line": log.first_line,
+                    "bytes": log.size,
+                    "lines": log.lines,
+                    "first_ms": log.first_ms,
+                    "last_ms": log.last_ms,
+                    "kinds": [{"source": source, "kind": kind, "lines": count} for (source, kind), count in sorted(log.kinds.items())],
+                    "not_understood": dict(sorted(log.unknown.items())),
+                }
+                for log in result.logs
+            ],
+            "releases": {cluster: result.releases.get(cluster, []) for cluster in clusters},
+            "clients": {client: count for client, count in sorted(result.clients.items()) if client},
+            "evidence": {
+                cluster: {
+                    broker: sorted(sources)
+                    for broker, sources in sorted(result.evidence(cluster).items())
+                    if sources or broker in {CLIENTS, *PSEUDO_BROKERS}
+                }
+                for cluster in clusters
+            },
+            "missing": {cluster: result.missing(cluster) for cluster in clusters},
+            "notes": result.notes,
+            "copies": result.copies,
+            "samples": [sample.__dict__ for sample in result.samples],
+        },
+        indent=2,
+    )

@@ -1,0 +1,180 @@
+"""What is in a folder of logs, without Spark and without tables: files, brokers, times, kinds of lines, and what is not understood.
+
+It reads the files as a run does and looks at every line that a run would keep.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Final
+
+from coordinator_model.events import CLIENT_SOURCE, COORDINATOR_SOURCE, PSEUDO_BROKERS, REQUEST_SOURCE
+from jobs.logs.files import LogFile, discover
+from jobs.logs.slicer import Slice, SlicerSettings
+from jobs.logs.streams import Stream
+from jobs.logs.survey.surveyed import SurveyedSlicer
+from jobs.logs.times import NEVER
+from jobs.parsing.recognition import recognise
+
+MOST_LINES: Final = 2_000_000
+_SAMPLES: Final = 3  # of each reason
+_SAMPLE_CHARACTERS: Final = 300
+
+
+@dataclass
+class SeenLog:
+    """One log."""
+
+    cluster: str
+    brokers: list[str]  # who wrote it
+    origin: str
+    first_line: int  # 1, unless the file holds several logs
+    size: int  # bytes of the file on disk
+    lines: int = 0
+    first_ms: int | None = None
+    last_ms: int | None = None
+    kinds: Counter[tuple[str, str]] = field(default_factory=Counter)  # source and kind of kept lines
+    unknown: Counter[str] = field(default_factory=Counter)  # lines that are not understood, by reason
+
+    @property
+    def sources(self) -> set[str]:
+        """The kinds of evidence in it."""
+        return {source for source, _ in self.kinds}
+
+
+@dataclass(frozen=True)
+class Sample:
+    """A line that is not understood."""
+
+    reason: str
+    origin: str
+    line: int
+    text: str
+
+
+@dataclass
+class Inspection:
+    """A folder of logs."""
+
+    logs: list[SeenLog] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)
+    copies: list[str] = field(default_factory=list)  # files that are skipped because another has the same content
+    releases: dict[str, list[str]] = field(default_factory=dict)  # of Kafka, by cluster, as starting brokers log it
+    clients: Counter[str] = field(default_factory=Counter)  # requests by name and version of the client's software
+    unseen: dict[str, list[int]] = field(default_factory=dict)  # by cluster: coordinators that answers name, whose logs are not here
+    samples: list[Sample] = field(default_factory=list)
+    complete: bool = True  # every line was read
+
+    @property
+    def understood(self) -> int:
+        """Lines about groups that are understood."""
+        return sum(count for log in self.logs for count in log.kinds.values())
+
+    @property
+    def not_understood(self) -> int:
+        """Lines that a run would put into quarantine."""
+        return sum(count for log in self.logs for count in log.unknown.values())
+
+    def evidence(self, cluster: str) -> dict[str, set[str]]:
+        """The sources of each broker of a cluster; of clients and of captures too."""
+        found: dict[str, set[str]] = {}
+        for log in self.logs:
+            if log.cluster == cluster:
+                for broker in log.brokers:
+                    found.setdefault(broker, set()).update(log.sources)
+        return found
+
+    def missing(self, cluster: str) -> list[str]:
+        """What a run could not answer for lack of evidence, a sentence each."""
+        evidence = self.evidence(cluster)
+        brokers = {name: sources for name, sources in evidence.items() if sources & {COORDINATOR_SOURCE, REQUEST_SOURCE}}
+        texts = [
+            f"no log of node {node} is here, which coordinates groups: their rebalances there are missing"
+            for node in self.unseen.get(cluster, ())
+        ]
+        without_requests = sorted(name for name, sources in brokers.items() if REQUEST_SOURCE not in sources)
+        without_coordinator = sorted(name for name, sources in brokers.items() if COORDINATOR_SOURCE not in sources)
+        if without_requests:
+            texts.append(
+                f"no request log of {', '.join(without_requests)}: it would show heartbeats and near misses, the member that the others"
+                " waited for, refused commits, client versions and partitions"
+            )
+        if without_coordinator:
+            texts.append(
+                f"no server.log of {', '.join(without_coordinator)}: it would prove expired sessions and give each cause in its own words"
+            )
+        if not any(CLIENT_SOURCE in sources for sources in evidence.values()) and not PSEUDO_BROKERS & evidence.keys():
+            texts.append("no application logs: they would say why a client left or rejoined")
+        return texts
+
+
+class Inspector(SurveyedSlicer):
+    """Reads logs and counts what is in them."""
+
+    def __init__(self, source: Path, settings: SlicerSettings, find: Callable[[Path], list[LogFile]] = discover) -> None:
+        super().__init__(lambda: find(source), settings)
+        self.result = Inspection()
+        self._logs: dict[int, SeenLog] = {}  # by the identity of their stream
+        self._sampled: Counter[str] = Counter()
+
+    def work(self, most_lines: int = MOST_LINES) -> Iterator[int]:
+        """Reads at most about so many lines; yields the number of lines read now and then."""
+        self.scan()
+        result = self.result
+        result.copies = [file.origin for file in self.duplicates]
+        self._take_signs()
+        for stream in self.streams:
+            log = SeenLog(stream.cluster, stream.brokers, stream.origin, stream.section.line + 1, stream.signature.size)
+            log.first_ms = stream.due_ms if stream.has_more and stream.due_ms != NEVER else None
+            self._logs[id(stream)] = log
+            result.logs.append(log)
+        lines = 0
+        while lines < most_lines:
+            slice_ = Slice()
+            self.fill(slice_)
+            if not slice_.parts:
+                break
+            self._count(slice_)
+            lines += slice_.lines_read
+            yield lines
+        result.complete = not any(stream.has_more for stream in self.streams)
+        result.notes = self.notes
+        for stream in self.streams:
+            log = self._logs[id(stream)]
+            log.lines = stream.reached.line - stream.section.line
+            log.last_ms = stream.newest_ms if stream.newest_ms != NEVER else None
+            if stream.reader is not None:
+                stream.reader.close()
+
+    def _take_signs(self) -> None:
+        for cluster, signs in sorted(self.signs.items()):
+            self.result.releases[cluster] = sorted({release for one in signs for release in one.releases})
+            seen = {*self.known[cluster].names, *(node for one in signs for node in one.nodes)}
+            named = {node for one in signs for nodes in one.coordinators.values() for node in nodes}
+            self.result.unseen[cluster] = sorted(named - seen)
+
+    def _count(self, slice_: Slice) -> None:
+        kept, row = slice_.kept, 0
+        for stream, broker, rows in slice_.parts:
+            log = self._logs[id(stream)]
+            for index in range(row, row + rows):
+                self._look_into(log, stream, broker, kept.positions[index], kept.texts[index], kept.faults.get(index, ""))
+            row += rows
+
+    def _look_into(self, log: SeenLog, stream: Stream, broker: str, line: int, text: bytes, fault: str) -> None:
+        decoded = text.decode("utf-8", "replace")
+        unknown = fault
+        if not fault:
+            found = recognise(decoded, broker)
+            unknown = found.unknown
+            if found.source and not unknown:
+                log.kinds[found.source, found.kind] += 1
+                self.result.clients[found.client] += bool(found.client)
+        if unknown:
+            log.unknown[unknown] += 1
+            self._sampled[unknown] += 1
+            if self._sampled[unknown] <= _SAMPLES:
+                self.result.samples.append(Sample(unknown, stream.origin, line, decoded[:_SAMPLE_CHARACTERS]))

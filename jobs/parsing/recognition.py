@@ -1,0 +1,76 @@
+"""Tells in Python what a line is, for `rebalance inspect`: the same templates as the parsers', one line at a time."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterable
+from functools import cache
+from typing import Any, Final, NamedTuple
+
+from coordinator_model.events import CLIENT_SOURCE, CLIENTS, COORDINATOR_SOURCE, PSEUDO_BROKERS, REQUEST_SOURCE
+from jobs.parsing.coordinator_log import SHAPE, TEMPLATES
+from jobs.parsing.rows import Refusal
+from jobs.parsing.templates.language import Template
+
+_MAX_LENGTH: Final = 1 << 12  # of a sentence: those of longer ones take long to match
+_SHAPE: Final = re.compile(SHAPE)
+_REQUEST: Final = "Completed request:"
+_OLD_REQUEST: Final = re.compile(r"Completed request:RequestHeader\(apiKey=([A-Z_0-9]+)")
+
+
+class Recognised(NamedTuple):
+    """What a line is."""
+
+    source: str  # of evidence, as in group_events; empty if the line is of no known kind
+    kind: str = ""  # as in group_events, or the name of the request's API; empty if it concerns no group
+    unknown: str = ""  # why the line is not understood
+    client: str = ""  # name and version of the client's software
+    versions: str = ""  # Kafka releases that write the sentence
+
+
+def recognise(line: str, broker: str) -> Recognised:
+    """What a kept line without a fault is. `broker`: whose log it is in."""
+    if broker == CLIENTS:
+        return Recognised(CLIENT_SOURCE, CLIENT_SOURCE)
+    if broker in PSEUDO_BROKERS:
+        return Recognised(broker, broker)
+    place = line.find(_REQUEST)
+    if place >= 0:
+        return _request(line, place + len(_REQUEST))
+    shape = _SHAPE.match(line)
+    if shape is None:
+        return Recognised("")
+    return _sentence(shape[4])
+
+
+def _request(line: str, start: int) -> Recognised:
+    old = _OLD_REQUEST.search(line, start - len(_REQUEST))
+    if old is not None:
+        return Recognised(REQUEST_SOURCE, old[1])
+    try:
+        request, _ = json.JSONDecoder().raw_decode(line, start)
+        header: Any = request["requestHeader"]
+        client = request.get("clientInformation") or {}
+        software = f"{client.get('softwareName', '')} {client.get('softwareVersion', '')}".strip()
+        return Recognised(REQUEST_SOURCE, str(header["requestApiKeyName"]), client=software)
+    except (ValueError, TypeError, KeyError, AttributeError, RecursionError):
+        return Recognised(REQUEST_SOURCE, unknown=Refusal.INVALID_JSON)
+
+
+def _sentence(sentence: str) -> Recognised:
+    if len(sentence) > _MAX_LENGTH:
+        return Recognised(COORDINATOR_SOURCE, "LONG")
+    template = next((template for template, pattern in _tried(sentence) if pattern.match(sentence)), None)
+    if template is None:
+        return Recognised(COORDINATOR_SOURCE, unknown=Refusal.UNKNOWN_TEMPLATE)
+    return Recognised(COORDINATOR_SOURCE, template.kind, versions=template.versions)
+
+
+def _tried(sentence: str) -> Iterable[tuple[Template, re.Pattern[str]]]:
+    return (pair for pair in _patterns() if sentence.startswith(pair[0].first_word))
+
+
+@cache
+def _patterns() -> list[tuple[Template, re.Pattern[str]]]:
+    return [(template, re.compile(template.pattern)) for template in TEMPLATES]
