@@ -54,10 +54,11 @@ format: $(VENV) ## format the code
 	@$(BIN)/ruff format .
 
 .PHONY: docs
-docs: $(SPARK) $(CLASSES) ## generate docs/tables.md, claims.md, state-diagram.md, questions.md and the floors in architecture.md
+docs: $(SPARK) $(CLASSES) ## generate docs/tables.md, claims.md, state-diagram.md, exit-codes.md, questions.md and the floors in architecture.md
 	@$(BIN)/python scripts/docs/tables.py
 	@$(BIN)/python scripts/docs/claims.py
 	@$(BIN)/python scripts/docs/state_diagram.py
+	@$(BIN)/python scripts/docs/exit_codes.py
 	@$(BIN)/python scripts/docs/questions.py
 	@$(BIN)/python scripts/docs/floors.py
 

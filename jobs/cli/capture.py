@@ -10,7 +10,7 @@ from typing import Final
 import click
 
 from jobs.cli.output.terminal import warn
-from jobs.common import options
+from jobs.common import exit_codes, options
 from jobs.common.errors import UserError
 from jobs.common.interrupts import Interrupts
 from jobs.common.times import parse_span
@@ -51,7 +51,7 @@ def dump_offsets(bootstrap: str, *, config: Path | None, out: Path | None, follo
         counts = dump_to_file(cluster, out, stopped=lambda: interrupts.signal is not None, everything=everything, follow=follow)
     warn(f"{counts.read:,} records of {counts.partitions} partitions read, {counts.written:,} written")
     if interrupts.signal is not None and not follow:
-        return 128 + interrupts.signal
+        return exit_codes.ENDED_BY_SIGNAL + interrupts.signal
     return 0
 
 

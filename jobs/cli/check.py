@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 
 import click
 
-from jobs.cli.output.terminal import FAILED, warn
-from jobs.common import options
+from jobs.cli.output.terminal import warn
+from jobs.common import exit_codes, options
 from jobs.common.errors import UserError
 from jobs.common.text import printable
 from jobs.common.times import instant
@@ -21,13 +21,13 @@ _EXAMPLES = 5  # of one law, unless all are asked for
 
 
 @click.command(
-    epilog="""\b
+    epilog=f"""\b
 Examples:
   rebalance check --lakehouse lake/
   rebalance check --lakehouse lake/ --input logs/
   rebalance check --lakehouse lake/ --format json | jq '.broken'
 
-Exit codes: 0 every law holds, 1 a law is broken, 2 there is no lakehouse.
+{exit_codes.line("check")}
 """,
 )
 @options.lakehouse()
@@ -54,7 +54,7 @@ def check(*, lakehouse: Path, source: Path | None, everything: bool, form: str) 
         _render(result, None if everything else _EXAMPLES)
     if result.lines_gone:
         warn(f"{result.lines_gone} of {result.lines} lines were not found; give --input DIR with the logs that were read")
-    return FAILED if result.breaches else 0
+    return exit_codes.FAILED if result.breaches else 0
 
 
 def _render(result: Checked, limit: int | None) -> None:

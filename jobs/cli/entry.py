@@ -1,19 +1,21 @@
 """The command `rebalance`.
 
-Exit codes: 0 done, 1 a stage failed, 2 the command cannot work as it was called, 128+N ended by signal N.
+jobs/common/exit_codes.py has the exit codes.
 """
 
 from __future__ import annotations
 
 import os
+import signal
 import sys
 from collections.abc import Sequence
 
 import click
 
 from jobs.cli import ask, broker, capture, check, demo, evidence, health, inspect, maintain, replay, report, run, ship, trace
-from jobs.cli.output.terminal import FAILED, UNUSABLE, warn
-from jobs.common.errors import QueryFailedError, UserError
+from jobs.cli.output.terminal import warn
+from jobs.common import exit_codes
+from jobs.common.errors import DiskFullError, QueryFailedError, UserError
 from jobs.common.options import CONTEXT
 from jobs.common.places import version
 
@@ -69,16 +71,16 @@ def main(arguments: Sequence[str] | None = None) -> int:
         result = cli.main(arguments, prog_name="rebalance", standalone_mode=False)
     except click.ClickException as error:  # a wrong option: Click says it best
         error.show()
-        return UNUSABLE
+        return exit_codes.UNUSABLE
     except (click.Abort, KeyboardInterrupt):
-        return 130
+        return exit_codes.ENDED_BY_SIGNAL + signal.SIGINT
     except BrokenPipeError:  # `rebalance report | head`
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return 0
-    except UserError as error:
+        return exit_codes.DONE
+    except (UserError, DiskFullError) as error:
         warn(str(error))
-        return UNUSABLE
+        return exit_codes.DISK_FULL if isinstance(error, DiskFullError) else exit_codes.UNUSABLE
     except QueryFailedError as error:
         warn(f"{error} (more in {error.log})")
-        return FAILED
-    return result if isinstance(result, int) else 0
+        return exit_codes.FAILED
+    return result if isinstance(result, int) else exit_codes.DONE

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 import click
 from rich.console import Console
 
-from jobs.cli.output.terminal import UNUSABLE, stdout, warn, write
-from jobs.common import options
+from jobs.cli.output.terminal import stdout, warn, write
+from jobs.common import exit_codes, options
 from jobs.common.text import printable, who
 from jobs.common.times import duration, epoch_ms, instant
 
@@ -19,10 +19,12 @@ if TYPE_CHECKING:
 
 
 @click.command(
-    epilog="""\b
+    epilog=f"""\b
 Examples:
   rebalance evidence f3a91c0d27be --lakehouse lake/
   rebalance evidence r5410 --lakehouse lake/ --input logs/ --format json
+
+{exit_codes.line("evidence")}
 """,
 )
 @click.argument("row_id", metavar="ID")
@@ -49,7 +51,7 @@ def evidence(row_id: str, *, lakehouse: Path, source: Path | None, form: str, ch
     missing = sum(line.text is None for line in lines)
     if missing:
         warn(f"{missing} of {len(lines)} lines were not found; give --input DIR with the logs that were read")
-    return UNUSABLE if missing else 0
+    return exit_codes.UNUSABLE if missing else exit_codes.DONE
 
 
 def _render(rows: Sequence[ProvenRow], console: Console, chars: int) -> None:

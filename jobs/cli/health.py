@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from jobs.common import options
+from jobs.common import exit_codes, options
 from jobs.common.errors import UserError
 from jobs.common.text import printable
 from jobs.common.times import milliseconds
@@ -20,13 +20,13 @@ if TYPE_CHECKING:
 
 
 @click.command(
-    epilog="""\b
+    epilog=f"""\b
 Examples:
   rebalance health --lakehouse lake/
   rebalance health --lakehouse lake/ --max-lag 5m --window 15m
   rebalance health --lakehouse lake/ --format json | jq '.problems[].code'
 
-Exit codes: 0 all is well, 1 something is wrong, 2 there is nothing to judge by.
+{exit_codes.line("health")}
 """,
 )
 @options.lakehouse("Folder that `rebalance run` works in.")
@@ -84,4 +84,4 @@ def write_verdict(folder: Path, limits: Limits, form: str, now_ms: int, write: C
     else:
         for line in [printable(problem.text(), 600) for problem in wrong] or [f"OK: {summary(evidence, limits)}"]:
             write(line)
-    return 1 if wrong else 0
+    return exit_codes.FAILED if wrong else exit_codes.DONE

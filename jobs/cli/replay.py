@@ -7,7 +7,7 @@ from pathlib import Path
 import click
 
 from jobs.cli.output.terminal import stdout, warn, write
-from jobs.common import options
+from jobs.common import exit_codes, options
 
 
 @click.command(
@@ -39,7 +39,7 @@ def replay(old: Path, lakehouse: Path, *, swap: bool, config: Path | None, laten
         outcome = replay_events(old, lakehouse, settings=settings, swap_them=swap, show=progress.show)
     if outcome.signal is not None:
         warn("stopped before the end of the events; the same command continues")
-        return 128 + outcome.signal
+        return exit_codes.ENDED_BY_SIGNAL + outcome.signal
     figures = f"{outcome.events:,} events; {outcome.rebalances:,} rebalances, {outcome.findings:,} findings"
     write(console, f"Done after {outcome.seconds:.0f} s: {figures}")
     if outcome.without_events:

@@ -10,7 +10,7 @@ import click
 from rich.console import Console
 
 from jobs.cli.output.terminal import stdout, warn, write
-from jobs.common import options
+from jobs.common import exit_codes, options
 from jobs.common.text import printable
 
 if TYPE_CHECKING:
@@ -21,13 +21,15 @@ if TYPE_CHECKING:
 
 
 @click.command(
-    epilog="""\b
+    epilog=f"""\b
 Examples:
   rebalance run --input logs/ --lakehouse lake/ --once
   rebalance run --input logs/ --lakehouse lake/ --once --timezone Europe/Berlin
   rebalance run --input /var/log/kafka --lakehouse lake/          follows the logs until Ctrl-C
   rebalance run --kafka broker:9092 --lakehouse lake/             reads what `rebalance ship` writes to a topic
   rebalance run --offsets-from broker:9092 --lakehouse lake/      needs no logs: reads __consumer_offsets
+
+{exit_codes.line("run")}
 """,
 )
 @click.option(
@@ -125,11 +127,17 @@ def run_and_account(
             warn=warn,
         )
     names = [str(source) if source else None, f"topic {topic.topic}" if topic else None, offsets.bootstrap if offsets else None]
-    _write_account(console, result, " and ".join(name for name in names if name))
+    read = " and ".join(name for name in names if name)
+    _write_account(console, result, read)
     if result.signal is not None and once:
         warn("stopped before the end of the input; the same command continues")
-        return 128 + result.signal
-    return 0
+        return exit_codes.ENDED_BY_SIGNAL + result.signal
+    if not once:
+        return exit_codes.DONE
+    if not result.understood:
+        warn(f"nothing in {read} was understood: no line of it is one of a broker, a client or a record (docs/capture.md)")
+        return exit_codes.NOTHING_UNDERSTOOD
+    return exit_codes.PARTLY_READ if result.unread else exit_codes.DONE
 
 
 def _write_account(console: Console, result: RunResult, source: str) -> None:
@@ -140,6 +148,10 @@ def _write_account(console: Console, result: RunResult, source: str) -> None:
         write(console, f"{'Done' if result.signal is None else 'Stopped'} after {result.seconds:.0f} s: {_account(result.added)}")
     if any(result.before.values()):
         write(console, f"The lakehouse: {_account(result.after)}")
+    for line in result.troubles:
+        write(console, printable(line, options.LINE_CHARS))
+    if result.understood and result.after["lines_read"] and not result.after["events"]:
+        write(console, "No line names any consumer group: docs/capture.md says which logs of brokers and clients do.")
     if result.late_events:
         write(
             console,

@@ -9,7 +9,7 @@ from pathlib import Path
 import click
 
 from jobs.cli.output.terminal import warn
-from jobs.common import options
+from jobs.common import exit_codes, options
 from jobs.common.interrupts import Interrupts
 
 
@@ -91,5 +91,5 @@ def ship(
     counts = shipper.counts
     warn(f"{counts.delivered:,} of {counts.read:,} lines delivered in {time.monotonic() - began:.0f} s; the others are about no group")
     if once and interrupts.signal is not None:
-        return 128 + interrupts.signal
+        return exit_codes.ENDED_BY_SIGNAL + interrupts.signal
     return 0

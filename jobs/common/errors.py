@@ -6,7 +6,7 @@ from pathlib import Path
 
 
 class UserError(Exception):
-    """The command cannot work as it was called. The message is one line for the user; exit code 2."""
+    """The command cannot work as it was called. The message is one line for the user; exit code UNUSABLE."""
 
 
 class SettingsError(UserError, ValueError):
@@ -29,8 +29,12 @@ class EvidenceError(UserError):
     """The lines that prove a row cannot be shown."""
 
 
+class DiskFullError(Exception):
+    """A disk or a quota is full; exit code DISK_FULL. The message is one line for the user."""
+
+
 class QueryFailedError(Exception):
-    """A stage failed while it worked; exit code 1. The message is its root cause in one line, `log` has the rest."""
+    """A stage failed while it worked; exit code FAILED. The message is its root cause in one line, `log` has the rest."""
 
     def __init__(self, stage: str, cause: str, log: Path) -> None:
         super().__init__(f"{stage} failed: {cause}")

@@ -74,13 +74,14 @@ class Shipper(Slicer):
         self._scanned_ms = 0
         self._ticked: dict[tuple[str, str], float] = {}  # monotonic seconds, by broker and label
         self.streams = state.load()
+        self.check_zones("give another --state and another topic")
 
     def ship(self, *, once: bool, stopped: Callable[[], bool], complain: Callable[[str], None]) -> None:
         """Ships all existing lines and, unless `once`, new lines until it is stopped. UserError: it cannot continue.
 
         Lines that were not delivered then are sent after the next start.
         """
-        self.follows, self.stop = not once, stopped
+        self.follows, self.stop, self.troubles.tell = not once, stopped, complain
         refreshed = time.monotonic()
         failing = ""
         while True:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Final
@@ -19,6 +19,7 @@ from jobs.common.errors import LakehouseError, UserError
 from jobs.common.files import write_whole
 from jobs.common.settings import Settings
 from jobs.lakehouse import locks
+from schemas.names import TABLES
 
 LAYOUT_VERSION: Final = 1
 """Version of the folder and the checkpoints. Raised when an older one can no longer be continued."""
@@ -28,6 +29,7 @@ BEFORE: Final = ".before-model-"
 
 _URL: Final = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+:(?=/)")  # Path turns the two slashes of a URL into one
 _INPUTS_KEPT: Final = 16
+_ON_EMPTY_DISKS: Final = frozenset({"lost+found", "System Volume Information"})
 
 
 class Lakehouse:
@@ -61,10 +63,42 @@ class Lakehouse:
         self.status = folder / "_status.json"  # what that process, or the last one, reported about itself (jobs/health/status.py)
 
 
+def is_lakehouse(folder: Path) -> bool:
+    """Whether this project made the folder: it has a table of ours, or what is in a lakehouse before its first table is."""
+    house = Lakehouse(folder)
+    return house.layout.exists() or house.lock.exists() or any((folder / name / "_delta_log").is_dir() for name in TABLES)
+
+
+def check_ours(folder: Path) -> None:
+    """UserError: the folder holds something else than a lakehouse. Nothing was changed in it."""
+    if not folder.is_dir() or is_lakehouse(folder):
+        return
+    try:
+        others = sorted(path.name for path in folder.iterdir() if not path.name.startswith(".") and path.name not in _ON_EMPTY_DISKS)
+    except OSError as error:
+        raise UserError(f"cannot read {folder}: {error.strerror}") from None
+    if others:
+        raise UserError(f"{folder} is no lakehouse, and not empty (it holds {others[0]}): it was left as it is; give a new folder")
+
+
+def check_input(folder: Path, source: Path, warn: Callable[[str], None]) -> None:
+    """UserError: the input is itself a lakehouse. `warn` gets a line where the one lies inside the other."""
+    lake, logs = folder.resolve(), source.resolve()
+    if logs == lake:
+        raise UserError(f"--input and --lakehouse are the same folder {folder}: give another folder for the tables")
+    if is_lakehouse(source):
+        raise UserError(f"the input {source} is a lakehouse, which holds no logs: give the folder of the logs")
+    if lake.is_relative_to(logs):
+        warn(f"the lakehouse {folder} lies inside the input {source}: its own files are not read as logs")
+    elif logs.is_relative_to(lake):
+        warn(f"the input {source} lies inside the lakehouse {folder}: `rebalance replay --swap` would rename its folder too; move it out")
+
+
 @contextmanager
 def opened(folder: Path, settings: Settings, *, replaying: bool = False) -> Iterator[Lakehouse]:
     """Opens the lakehouse, new or continued, for this process alone. `replaying`: `rebalance replay` makes it."""
     lakehouse = Lakehouse(folder)
+    check_ours(folder)
     if not folder.exists() and (before := sorted(folder.parent.glob(f"{folder.name}{BEFORE}*"))):
         raise UserError(f"{folder} does not exist but {before[0]} does: repeat the `rebalance replay --swap` that was cut short")
     try:
@@ -96,6 +130,7 @@ def check_layout(lakehouse: Lakehouse, settings: Settings, *, replaying: bool = 
     """UserError: this program or these settings cannot continue the lakehouse. A new one remembers what it is made with."""
     current = _Layout(LAYOUT_VERSION, settings.shards, MODEL_VERSION)
     folder = lakehouse.folder
+    check_ours(folder)
     if not replaying and lakehouse.replay.exists():
         raise UserError(f"{folder} is being made by `rebalance replay`: repeat that command until it has swapped the lakehouses (--swap)")
     try:

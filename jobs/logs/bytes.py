@@ -5,8 +5,10 @@ The first bytes of a file tell whether it is gzip, not its name. A damaged file 
 
 from __future__ import annotations
 
+import errno
 import hashlib
 import os
+import stat
 import zlib
 from pathlib import Path
 from typing import Final, NamedTuple
@@ -20,6 +22,12 @@ UNREADABLE: Final = (
     (b"PK\x03\x04", "zip"),
     (b"\x04\x22\x4d\x18", "lz4"),
     *((b"BZh%d\x31\x41\x59\x26\x53\x59" % level, "bzip2") for level in range(1, 10)),
+)
+_NO_FILES: Final = (
+    (stat.S_ISFIFO, "named pipe"),
+    (stat.S_ISSOCK, "socket"),
+    (stat.S_ISCHR, "device"),
+    (stat.S_ISBLK, "device"),
 )
 _MAGIC_BYTES: Final = 10
 _RAW_BYTES: Final = 64 * 1024  # read at once from a compressed file
@@ -40,6 +48,7 @@ class LogBytes:
 
     def __init__(self) -> None:
         self.damage = ""  # why nothing follows, if that is not simply the end of the file
+        self.may_recover = False  # whether the damage is one of reading, which another attempt may not meet
         self.signature = NO_FILE  # of the file when it was opened
 
     def head(self) -> bytes:
@@ -63,9 +72,16 @@ class LogBytes:
 
 
 def open_log(path: Path) -> LogBytes:
-    """Opens a log in the format that its first bytes show."""
-    file = os.open(path, os.O_RDONLY | getattr(os, "O_CLOEXEC", 0))
-    magic = os.pread(file, _MAGIC_BYTES, 0)
+    """Opens a log in the format that its first bytes show. OSError: it cannot be read, or is no file, such as a pipe."""
+    kind = next((name for is_kind, name in _NO_FILES if is_kind(path.stat().st_mode)), None)
+    if kind is not None:
+        raise OSError(errno.EINVAL, f"it is a {kind}, not a file")
+    file = os.open(path, os.O_RDONLY | getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_NONBLOCK", 0))
+    try:
+        magic = os.pread(file, _MAGIC_BYTES, 0)
+    except OSError:
+        os.close(file)
+        raise
     if magic.startswith(_GZIP_MAGIC):
         return GzipBytes(file)
     for start, name in UNREADABLE:
@@ -89,7 +105,11 @@ class PlainBytes(LogBytes):
 
     def read(self, size: int) -> bytes:
         """The next bytes."""
-        data = os.pread(self._file, size, self._position)
+        try:
+            data = os.pread(self._file, size, self._position)
+        except OSError as error:
+            self.damage, self.may_recover = f"reading failed: {error.strerror}", True
+            return b""
         self._position += len(data)
         return data
 
@@ -147,7 +167,7 @@ class GzipBytes(PlainBytes):
             if not self._raw:
                 self._raw = super().read(_RAW_BYTES)
                 if not self._raw:
-                    if self._in_member:
+                    if self._in_member and not self.damage:
                         self.damage = "the gzip data ends in the middle"
                     break
             if not self._in_member:
@@ -198,5 +218,5 @@ class Fingerprint(NamedTuple):
 
 
 def _signature(file: int) -> Signature:
-    stat = os.fstat(file)
-    return Signature(stat.st_size, stat.st_mtime_ns)
+    status = os.fstat(file)
+    return Signature(status.st_size, status.st_mtime_ns)

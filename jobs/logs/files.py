@@ -58,6 +58,8 @@ def discover(root: Path, *, cluster: str = DEFAULT_CLUSTER, broker: str = DEFAUL
     if root.is_file():
         return [LogFile(cluster, broker, file_name_text(root.name), root)]
     paths = list(walk(root))
+    if () in paths:
+        next(root.iterdir(), None)  # raises why it cannot be listed
     folders_with_logs = {parts[0] for parts in paths if len(parts) == 2 or parts[0] == CLIENTS}
     own_name = file_name_text(root.resolve().name) or cluster
     files = []
@@ -80,9 +82,13 @@ def is_log_name(name: str) -> bool:
 
 
 def walk(root: Path) -> Iterator[tuple[str, ...]]:
-    """Paths of log files below `root`, as name parts. Linked folders are followed, each once."""
+    """Paths of log files below `root`, as name parts. Linked folders are followed, each once.
+
+    A path may be none that can be read: a pipe, a dead link, a folder that this user may not list. Who opens it finds out and says so.
+    """
     visited: set[str] = set()
-    for folder, folders, names in os.walk(root, followlinks=True):
+    denied: list[OSError] = []
+    for folder, folders, names in os.walk(root, followlinks=True, onerror=denied.append):
         real = os.path.realpath(folder)
         if real in visited:
             folders.clear()
@@ -92,8 +98,10 @@ def walk(root: Path) -> Iterator[tuple[str, ...]]:
         parts = Path(folder).relative_to(root).parts
         for name in names:
             is_wanted = is_log_name(name) or (is_record_file(name) and len(parts) > 0 and parts[-1] in FOLDERS)
-            if is_wanted and Path(folder, name).is_file():
+            if is_wanted:
                 yield (*parts, name)
+    for error in denied:
+        yield Path(error.filename).relative_to(root).parts
 
 
 def head_of(path: Path) -> bytes:

@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import Final
 
 from coordinator_model.events import CLIENTS
+from jobs.common.errors import UserError
 from jobs.logs.broker_judge import BrokerJudge
 from jobs.logs.bytes import NO_FILE, Fingerprint, Signature, open_log
 from jobs.logs.client_judge import ClientJudge, ClientTimes
@@ -32,6 +33,7 @@ from jobs.logs.record_judge import RecordJudge, RecordTimes, is_record_file
 from jobs.logs.streams import Stream, StreamKey, stem
 from jobs.logs.survey.owners import Owners
 from jobs.logs.times import NEVER, LocalTimes
+from jobs.logs.troubles import DEAD_LINK, GONE, Troubles
 
 _OVERFULL: Final = 2  # times its size: how far a slice may grow so that all logs end in it at the same time
 _SHORT_HEAD: Final = 256  # bytes; shorter logs that begin alike are the same only under the same name
@@ -73,6 +75,7 @@ class Slicer:
 
     def __init__(self, find: Callable[[], list[LogFile]], settings: SlicerSettings) -> None:
         self.settings = settings
+        self.troubles = Troubles()
         self.duplicates: list[LogFile] = []  # files that are skipped because another file has the same content
         self._find = find
         self._times: dict[tuple[type[LocalTimes], str], LocalTimes] = {}  # by kind and zone
@@ -92,16 +95,23 @@ class Slicer:
         """Finds logs that are new, grown or moved."""
         self.moved = False
         heads: dict[Path, bytes] = {}
+        unread: dict[Path, str] = {}
         candidates = []
         for file in self._find():
             try:
                 signature, head = self._look_at(file.path)
             except FileNotFoundError:
+                if file.path.is_symlink():
+                    unread[file.path] = DEAD_LINK
                 continue  # rotated away since it was listed
+            except OSError as error:
+                unread[file.path] = error.strerror or str(error)
+                continue
             if head:
                 heads[file.path] = head
                 candidates.append((file, signature))
         self.looks = {file.path: (signature, heads[file.path]) for file, signature in candidates}
+        former = [(stream, stream.file.path) for stream in self.streams if stream.file is not None]
         for stream in self.streams:
             stream.file = None
         # The longest beginnings come first, to tell a copy that was cut from its original; then files that kept
@@ -126,10 +136,15 @@ class Slicer:
         for stream, file in self._streams_in([(file, Fingerprint.of(heads[file.path])) for file in arrived], owners):
             self.streams.append(stream)
             self._attach(stream, file, self.looks[file.path][0], heads[file.path])
-        for stream in self.streams:
+        for stream, path in former:
             if stream.file is None:
+                if path not in unread and (stream.has_more or stream.cut_off):
+                    unread[path] = GONE
+                    stream.gone = path
                 stream.stop_reading()
+                stream.cut_off = False
         self.streams.sort(key=lambda s: s.key)
+        self.troubles.at_scan(unread)
 
     def _look_at(self, path: Path) -> tuple[Signature, bytes]:
         """Signature and beginning of a file; reads it only if it changed."""
@@ -167,6 +182,10 @@ class Slicer:
     def _attach(self, stream: Stream, file: LogFile, signature: Signature, head: bytes) -> None:
         """Makes a stream read from a file from now on."""
         unchanged = stream.reader is not None and stream.signature == signature
+        stream.cut_off = False
+        if stream.gone is not None:
+            self.troubles.unread.pop(stream.gone, None)
+            stream.gone = None
         stream.file, stream.origin, stream.signature = file, file.origin, signature
         stream.fingerprint = Fingerprint.of(head)
         if unchanged:
@@ -199,14 +218,20 @@ class Slicer:
         if source is None or source.signature == NO_FILE:
             self.moved = True
             stream.signature = NO_FILE  # moved since it was found: the next scan has to take it up again, though its content is the same
-        elif stream.reader.complete:
-            stream.read_whole = source.signature
+            stream.cut_off = True
+            if stream.file is not None:
+                self.looks.pop(stream.file.path, None)
+        elif stream.file is not None:
+            self.troubles.damaged.pop(stream.file.path, None)
+            if source.damage:
+                self.troubles.damaged[stream.file.path] = source.damage
+            if stream.reader.complete and not source.may_recover:
+                stream.read_whole = source.signature
         stream.reader.close()
 
     def _reader(self, stream: Stream, file: LogFile) -> LogReader:
         """Reads a stream from its mark on."""
-        settings = self.settings
-        zone = settings.timezones.get(stream.cluster, settings.timezone)
+        zone = stream.zone = self._zone(stream)
         judge: Callable[[Mark], LineJudge] = BrokerJudge
         times: type[LocalTimes] = LocalTimes
         if is_record_file(file.path.name):
@@ -219,9 +244,25 @@ class Slicer:
             stream.mark,
             judge=judge,
             final=not self.follows or stream.end is not None,
-            jumps=JumpLimits(settings.tolerance_ms),
-            limits=settings.limits,
+            jumps=JumpLimits(self.settings.tolerance_ms),
+            limits=self.settings.limits,
         )
+
+    def _zone(self, stream: Stream) -> str:
+        return self.settings.timezones.get(stream.cluster, self.settings.timezone)
+
+    def check_zones(self, instead: str) -> None:
+        """UserError: lines were read in another time zone than the settings have now. They keep their times, and others would differ.
+
+        `instead`: how to read all lines again.
+        """
+        for stream in self.streams:
+            zone = self._zone(stream)
+            if stream.zone not in ("", zone) and stream.mark.line and not is_record_file(stream.origin):
+                raise UserError(
+                    f"the logs of cluster {stream.cluster} were read with time zone {stream.zone}, not {zone}, and their lines keep their "
+                    f"times: give --timezone {stream.zone} as before; to read all lines again with {zone}, {instead}"
+                )
 
     # Cutting.
 
@@ -326,6 +367,7 @@ class Slicer:
             witness_ms=witness,
         )
         stream.look_ahead()
+        stream.understood = stream.understood or _is_understood(stream, kept, before)
         if not stream.has_more:
             if not self.follows and reader.tell_damage(kept):
                 slice_.damaged[stream.key] += 1
@@ -361,6 +403,16 @@ def _same_log(file: LogFile, head: bytes, other: LogFile, other_head: bytes) -> 
     if (file.cluster, file.broker) != (other.cluster, other.broker) or not other_head.startswith(head):
         return False
     return len(head) >= _SHORT_HEAD or (len(head) >= _TINY_HEAD and stem(file.origin) == stem(other.origin))
+
+
+def _is_understood(stream: Stream, kept: KeptLines, first: int) -> bool:
+    """Whether a log has had a line that is known: a line of a broker's loggers, or one that was kept, from index `first` on."""
+    mark = stream.reached
+    if is_record_file(stream.origin):
+        return mark.newest_ms != NEVER
+    if stream.broker != CLIENTS and (mark.requests or mark.other_loggers):
+        return True
+    return any(index not in kept.faults for index in range(first, len(kept)))
 
 
 def _group_folder(origin: str) -> str:

@@ -184,6 +184,13 @@ class Spool(SurveyedSlicer):
             last=last,
         )
 
+    @property
+    def understood(self) -> bool:
+        """Whether some line of the logs at the last scan is known, or there was none to know."""
+        present = [stream for stream in self.streams if stream.file is not None]
+        is_empty = not self.troubles.unread and not any(stream.reached.line or stream.reached.damage_told for stream in present)
+        return is_empty or any(stream.understood for stream in present)
+
     def _table(self, slice_: Slice, *, last: bool) -> pa.Table:
         """The rows of a slice: lines, clocks, ends."""
         kept = slice_.kept

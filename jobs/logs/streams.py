@@ -52,9 +52,13 @@ class Stream:
         self.reader: LogReader | None = None
         self.due_ms = NEVER  # time of the next line
         self.speaker = ""  # the broker that wrote the last line with its name, if several wrote the log
+        self.cut_off = False  # the file was gone, or could not be opened, when its next lines were due
+        self.gone: Path | None = None  # the file, if it was gone then and has not come back
         self.waiting = False  # ... which is a jump in time that is still open
         self.clock_line = self.mark.line  # lines that CLOCK and LINE records account for so far
         self.grown_at = 0.0  # monotonic seconds
+        self.zone = ""  # time zone in which its lines were read
+        self.understood = False  # whether some line of it is one of a broker, a client or a record
         self.label = ""  # the name that a shipper gives it for good, whatever its files are called
         self.shipped = 0  # lines of it that a shipper delivered
 
@@ -100,7 +104,7 @@ class Stream:
         assert self.file is not None
         try:
             log = open_log(self.file.path)
-        except FileNotFoundError:
+        except OSError:  # the next scan finds out why
             return LogBytes()
         if not self.fingerprint.fits(log.head()):
             log.close()
@@ -138,6 +142,8 @@ def _stream_state(stream: Stream) -> dict[str, Any]:
         "fingerprint": stream.fingerprint,
         "mark": asdict(stream.reached),
         "seen": stream.read_whole,
+        "zone": stream.zone,
+        "understood": stream.understood,
     }
     if stream.owners is not None:
         state["owners"], state["speaker"] = stream.owners.stored(), stream.speaker
@@ -160,6 +166,8 @@ def stream_of(entry: Mapping[str, Any]) -> Stream:
         end=entry.get("end"),
     )
     stream.speaker = entry.get("speaker", "")
+    stream.zone = entry.get("zone", "")  # as is what follows: earlier versions did not write it
+    stream.understood = entry.get("understood", True)
     stream.label, stream.shipped = entry.get("label", ""), entry.get("shipped", 0)
     return stream
 

@@ -12,8 +12,9 @@ from typing import Final
 from jobs.common.errors import UserError
 from jobs.common.settings import Settings
 from jobs.lakehouse.folder import Lakehouse
-from jobs.logs.files import discover
+from jobs.logs.files import LogFile, discover
 from jobs.logs.spool import SliceReport, Spool, SpoolSettings
+from jobs.logs.troubles import Troubles
 
 _LEAST_TOLERANCE_MS: Final = 1_000
 _PENDING: Final = 4
@@ -35,11 +36,14 @@ def check_source(source: Path, *, once: bool) -> None:
 class Feeder:
     """One pass of the spool over the input. `error`: the exception that ended it early, if any."""
 
-    def __init__(self, source: Path, folder: Path, settings: Settings, *, follow: bool, also: Path | None = None) -> None:
-        """`also`: another folder that belongs to the input."""
+    def __init__(
+        self, source: Path, house: Lakehouse, settings: Settings, *, follow: bool, also: Path | None = None, tell: Callable[[str], None]
+    ) -> None:
+        """`also`: another folder that belongs to the input. `tell` gets a line about files that cannot be read."""
+        own = _as_seen_from(source, house.folder)
         self._spool = Spool(
             source,
-            folder,
+            house.spool,
             settings=SpoolSettings(
                 timezone=settings.timezone,
                 timezones=dict(settings.timezones),
@@ -48,8 +52,10 @@ class Feeder:
                 tolerance_ms=max(settings.lateness_ms, _LEAST_TOLERANCE_MS),
                 max_pending=_PENDING,
             ),
-            find=lambda root: sorted([*discover(root), *(discover(also) if also is not None else ())]),
+            find=lambda root: sorted([*_outside(discover(root), own), *(discover(also) if also is not None else ())]),
         )
+        self._spool.troubles.tell = tell
+        self._spool.check_zones("give a new lakehouse (`rebalance replay` keeps the times)")
         self._follow = follow
         self._stop = threading.Event()
         # A daemon: it may wait for room that ingest makes no more. It can be cut off anywhere, as by kill -9.
@@ -82,6 +88,16 @@ class Feeder:
         taken, notes[:] = list(notes), []
         return taken
 
+    @property
+    def understood(self) -> bool:
+        """Whether some line of the input, now or earlier, is one of a broker, a client or a record. An empty input is no problem."""
+        return self._spool.understood
+
+    @property
+    def troubles(self) -> Troubles:
+        """The files that were not read, or not to their ends."""
+        return self._spool.troubles
+
     def unread_bytes(self) -> int | None:
         """Bytes of the log files that were not read yet when the newest slice was cut."""
         return self.newest.bytes_total - self.newest.bytes_read if self.newest else None
@@ -100,16 +116,33 @@ class Feeder:
             self.ended.set()
 
 
+def _as_seen_from(source: Path, lake: Path) -> Path | None:
+    """The path of the lakehouse below the input; None: it does not lie there."""
+    root, folder = source.resolve(), lake.resolve()
+    return source / folder.relative_to(root) if folder.is_relative_to(root) else None
+
+
+def _outside(files: list[LogFile], own: Path | None) -> list[LogFile]:
+    """The files that are not the lakehouse's own."""
+    return files if own is None else [file for file in files if not file.path.is_relative_to(own)]
+
+
 @contextmanager
 def feeding(
-    source: Path | None, house: Lakehouse, settings: Settings, *, follow: bool, also: Path | None = None
+    source: Path | None,
+    house: Lakehouse,
+    settings: Settings,
+    *,
+    follow: bool,
+    also: Path | None = None,
+    tell: Callable[[str], None] = lambda _: None,
 ) -> Iterator[Feeder | None]:
     """A feeder at work for as long as this lasts; None: there are no logs to read."""
     if source is None:
         yield None
         return
     try:
-        feeder = Feeder(source, house.spool, settings, follow=follow, also=also)
+        feeder = Feeder(source, house, settings, follow=follow, also=also, tell=tell)
     except (OSError, ValueError) as error:  # a spool that another version wrote
         raise UserError(str(error)) from None
     feeder.start()

@@ -11,9 +11,9 @@ then. They run until the spool has ended and first ingest, then track has no inp
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -25,9 +25,9 @@ from jobs.health.metrics import serving
 from jobs.health.watch import watching
 from jobs.kafka.offsets_capture import OffsetsCapture, OffsetsFrom
 from jobs.lakehouse import reader
-from jobs.lakehouse.folder import opened, remember_input, take_complete_mark
+from jobs.lakehouse.folder import check_input, opened, remember_input, take_complete_mark
 from jobs.pipeline import topic_input
-from jobs.pipeline.feeder import check_source, feeding
+from jobs.pipeline.feeder import Feeder, check_source, feeding
 from jobs.pipeline.jvm import started_spark
 from jobs.pipeline.run_progress import RunProgress
 from jobs.pipeline.topic_input import TopicInput
@@ -45,6 +45,9 @@ class RunResult:
     seconds: float
     late_events: int = 0
     signal: int | None = None  # the signal that ended the run
+    understood: bool = True  # whether some line of the input is one of a broker, a client or a record
+    troubles: Sequence[str] = ()  # lines about files that were not read, or not to their ends
+    unread: int = 0  # files that could not be read
 
     @property
     def added(self) -> dict[str, int]:
@@ -80,6 +83,7 @@ def run(
     started = time.monotonic()
     if source is not None:
         check_source(source, once=once)
+        check_input(folder, source, warn)
     elif offsets is None and topic is None:
         raise UserError("nothing to read: give --input, --kafka or --offsets-from")
     if spark is None:
@@ -100,11 +104,11 @@ def run(
             topic_input.check(topic, house)
         with (
             _capturing(capture, interrupts, once=once) as captured,
-            feeding(source or captured, house, settings, follow=not once, also=captured if source else None) as feeder,
+            feeding(source or captured, house, settings, follow=not once, also=captured if source else None, tell=warn) as feeder,
         ):
             if complete and once and topic is None and feeder is not None and not feeder.has_input(interrupts.happened):
                 house.complete.touch()
-                return RunResult(before, before, time.monotonic() - started)
+                return _result(before, before, started, feeder)
             show(RunProgress("starting Spark"))
             from jobs.pipeline.stages import Stages  # a run without new input does not wait for its imports
 
@@ -115,7 +119,22 @@ def run(
         if once and interrupts.signal is None:
             house.complete.touch()
         late = stages.progress().late_events
-        return RunResult(before, reader.account(folder), time.monotonic() - started, late, interrupts.signal)
+        return _result(before, reader.account(folder), started, feeder, late_events=late, signal=interrupts.signal)
+
+
+def _result(before: Mapping[str, int], after: Mapping[str, int], started: float, feeder: Feeder | None, **more: int | None) -> RunResult:
+    read = after["lines_read"] > before["lines_read"]
+    result = RunResult(before, after, time.monotonic() - started, **more)  # type: ignore[arg-type]  # its own fields
+    if feeder is None:
+        # Lines of a topic: all that no shipper wrote are refused.
+        return replace(result, understood=not read or result.added["quarantined"] < result.added["lines_read"])
+    troubles = feeder.troubles
+    return replace(
+        result,
+        understood=feeder.understood,
+        troubles=troubles.summary(),
+        unread=len(troubles.unread),
+    )
 
 
 @contextmanager

@@ -9,7 +9,7 @@ import pytest
 
 from jobs.answers.check import check
 from jobs.cli import entry
-from jobs.cli.output.terminal import FAILED, UNUSABLE
+from jobs.common.exit_codes import FAILED, UNUSABLE
 from jobs.lakehouse import folder as lakehouses
 from tests.lakehouse.rows import DAY, empty_lakehouse, line, rebalance, row, write
 

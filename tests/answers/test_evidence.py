@@ -9,8 +9,8 @@ import pytest
 
 from jobs.answers import evidence
 from jobs.cli import entry
-from jobs.cli.output.terminal import UNUSABLE
 from jobs.common.errors import EvidenceError
+from jobs.common.exit_codes import UNUSABLE
 from jobs.common.settings import Settings
 from jobs.lakehouse import folder as lakehouses
 from jobs.pipeline import run

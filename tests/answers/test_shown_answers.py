@@ -17,7 +17,7 @@ from jobs.answers import ask, questions
 from jobs.answers.duckdb_views import Answer
 from jobs.cli import entry
 from jobs.cli.output import answer_text
-from jobs.cli.output.terminal import UNUSABLE
+from jobs.common.exit_codes import UNUSABLE
 from tests.lakehouse.rows import HOSTILE, line, rebalance, write
 
 

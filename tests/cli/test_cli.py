@@ -10,8 +10,8 @@ import pytest
 from click.testing import CliRunner
 
 from jobs.cli import entry
-from jobs.cli.output.terminal import FAILED, UNUSABLE
 from jobs.common.errors import QueryFailedError
+from jobs.common.exit_codes import FAILED, UNUSABLE
 from jobs.common.settings import Settings
 from jobs.lakehouse import folder
 

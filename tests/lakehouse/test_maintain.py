@@ -18,8 +18,8 @@ import pytest
 from deltalake import DeltaTable
 
 from jobs.cli import entry
-from jobs.cli.output.terminal import UNUSABLE
 from jobs.common.errors import UserError
+from jobs.common.exit_codes import UNUSABLE
 from jobs.lakehouse import delta_files, delta_log, locks, tables
 from jobs.lakehouse.delta_files import ChangedError, data_files
 from jobs.lakehouse.folder import Lakehouse

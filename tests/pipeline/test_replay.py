@@ -14,8 +14,8 @@ import pytest
 from deltalake import DeltaTable
 
 from jobs.cli import entry
-from jobs.cli.output.terminal import UNUSABLE
 from jobs.common.errors import UserError
+from jobs.common.exit_codes import UNUSABLE
 from jobs.common.settings import Settings
 from jobs.lakehouse import event_copy, locks, swap, tables
 from jobs.lakehouse import folder as lakehouses

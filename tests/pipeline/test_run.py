@@ -17,8 +17,8 @@ import pytest
 from deltalake import DeltaTable
 
 from jobs.cli import health
-from jobs.cli.output.terminal import FAILED
 from jobs.common.errors import QueryFailedError
+from jobs.common.exit_codes import FAILED
 from jobs.common.settings import Settings
 from jobs.health.verdict import Limits
 from jobs.lakehouse.former_names import PRESENT, column_names

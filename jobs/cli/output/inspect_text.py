@@ -36,7 +36,9 @@ def render(result: Inspection, path: str, zone: str, console: Console) -> None:
     for cluster in sorted({log.cluster for log in logs}):
         line()
         _cluster(result, cluster, line)
-    for title, texts in (("Good to know", [*result.notes, *(f"{copy} is a copy of another file: it is read once" for copy in result.copies)]),):
+    for title, texts in (
+        ("Good to know", [*result.notes, *(f"{copy} is a copy of another file: it is read once" for copy in result.copies)]),
+    ):
         if texts:
             line()
             line(title)
@@ -66,7 +68,9 @@ def _cluster(result: Inspection, cluster: str, line: Any) -> None:
     for source, counted in sorted(kinds.items()):
         named = [f"{kind} {count:,}" for kind, count in counted.most_common() if kind and kind != source]
         more = f", {len(named) - _KINDS_SHOWN} other kinds" if len(named) > _KINDS_SHOWN else ""
-        text = f"{_SOURCES.get(source, source)}: {counted.total():,} lines" + (f": {', '.join(named[:_KINDS_SHOWN])}{more}" if named else "")
+        text = f"{_SOURCES.get(source, source)}: {counted.total():,} lines" + (
+            f": {', '.join(named[:_KINDS_SHOWN])}{more}" if named else ""
+        )
         _wrapped(text, line)
     if result.clients:
         _wrapped(f"clients: {', '.join(sorted(client for client in result.clients if client))}", line)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sys
-from typing import Final
 
 import click
 from rich.console import Console
@@ -11,11 +10,6 @@ from rich.text import Text
 
 from jobs.common.options import LINE_CHARS
 from jobs.common.text import printable
-
-FAILED: Final = 1
-"""Exit code: a stage failed."""
-UNUSABLE: Final = 2
-"""Exit code: the command cannot work as it was called."""
 
 
 def stdout() -> Console:

@@ -1,0 +1,44 @@
+"""The exit codes of all commands, and what each means: the only place that numbers them. docs/exit-codes.md is made of it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final
+
+DONE: Final = 0
+FAILED: Final = 1
+UNUSABLE: Final = 2
+NOTHING_UNDERSTOOD: Final = 3
+PARTLY_READ: Final = 4
+DISK_FULL: Final = 5
+ENDED_BY_SIGNAL: Final = 128
+"""Added to the number of the signal."""
+
+MEANINGS: Final[Mapping[int, str]] = {
+    DONE: "Done. A command that works until it is stopped was stopped by Ctrl-C or SIGTERM.",
+    FAILED: "Something failed while the command worked. The last line says what, and which log has more.",
+    UNUSABLE: "The command cannot work as it was called: an option, a file, a folder or a cluster is not as it must be. The last line says "
+    "what to change.",
+    NOTHING_UNDERSTOOD: "The input holds files, and no line of them is a line of a broker, a client or a record.",
+    PARTLY_READ: "Done, but some files of the input could not be read. The last lines name them.",
+    DISK_FULL: "A disk is full, or a quota is used up. The last line names the folder. With room on the disk, the same "
+    "command goes on where it stopped.",
+    ENDED_BY_SIGNAL: "Signal N ended the command before it was done: 130 after Ctrl-C, 143 after SIGTERM.",
+}
+"""What a code means to every command that has no other meaning for it."""
+
+SPECIAL: Final[Mapping[str, Mapping[int, str]]] = {
+    "run": {
+        NOTHING_UNDERSTOOD: "with --once, no line of the input was understood",
+        PARTLY_READ: "with --once, some files of the input could not be read",
+    },
+    "evidence": {DONE: "all lines were found", UNUSABLE: "a line was not found, or there is no such row"},
+    "check": {DONE: "every law holds", FAILED: "a law is broken", UNUSABLE: "there is no lakehouse"},
+    "health": {DONE: "all is well", FAILED: "something is wrong", UNUSABLE: "there is nothing to judge by"},
+}
+"""By command, what codes mean to it alone."""
+
+
+def line(command: str) -> str:
+    """The codes of a command that are special, as its help shows them."""
+    return f"Exit codes: {', '.join(f'{code} {meaning}' for code, meaning in SPECIAL[command].items())} (docs/exit-codes.md)."

@@ -1,0 +1,42 @@
+"""Which files of the input were not read, or not to their ends, and why: nothing is left out in silence."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Final
+
+_NAMED: Final = 3  # files of one reason that are named; the others are counted
+
+GONE: Final = "gone before the end was read"
+DEAD_LINK: Final = "a link to a file that is not there"
+
+
+class Troubles:
+    """What stands in the way now. `tell` gets a line for each reason when files come to it, once for each file and reason."""
+
+    def __init__(self, tell: Callable[[str], None] = lambda _: None) -> None:
+        self.tell = tell
+        self.unread: dict[Path, str] = {}  # files that cannot be read
+        self.damaged: dict[Path, str] = {}  # files that were read up to a damage
+
+    def at_scan(self, unread: Mapping[Path, str]) -> None:
+        """Takes what a look at all files found. Files that are gone for good stay in the account."""
+        fresh = {path: reason for path, reason in unread.items() if self.unread.get(path) != reason}
+        self.unread = {path: reason for path, reason in self.unread.items() if reason == GONE} | dict(unread)
+        for line in by_reason("not read", fresh):
+            self.tell(line)
+
+    def summary(self) -> list[str]:
+        """A line for each reason."""
+        return [*by_reason("not read", self.unread), *by_reason("read up to a damage", self.damaged)]
+
+
+def by_reason(what: str, files: Mapping[Path, str]) -> list[str]:
+    """`2 files not read: Permission denied: a.log, b.log`, a line for each reason."""
+    lines = []
+    for reason in sorted(set(files.values())):
+        paths = sorted(path for path, its_reason in files.items() if its_reason == reason)
+        names = ", ".join(map(str, paths[:_NAMED])) + (f" and {len(paths) - _NAMED:,} more" if len(paths) > _NAMED else "")
+        lines.append(f"{len(paths):,} file{'' if len(paths) == 1 else 's'} {what}: {reason}: {names}")
+    return lines
