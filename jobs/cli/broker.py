@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Final
 import click
 
 from jobs.common import options
+from jobs.common.disks import told_if_full
 from jobs.common.errors import UserError
 from jobs.common.interrupts import Interrupts
 from jobs.common.places import KAFKA_VERSION, OTHER_KAFKA
@@ -58,7 +59,7 @@ def broker(folder: Path | None, *, brokers: str, version: str, port: int | None,
     number = int(brokers)
     folder = (folder or Path(tempfile.mkdtemp(prefix="rebalance-broker-"))).resolve()
     running: list[LocalBroker] = []
-    with Interrupts() as interrupts:
+    with told_if_full(folder), Interrupts() as interrupts:
         try:
             _check_count(folder, number)
             for member in brokers_of(folder, number, port=port or 0, version=version):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import nullcontext
 from datetime import timedelta
 from pathlib import Path
 from typing import Final
@@ -11,6 +12,7 @@ import click
 
 from jobs.cli.output.terminal import warn
 from jobs.common import exit_codes, options
+from jobs.common.disks import told_if_full
 from jobs.common.errors import UserError
 from jobs.common.interrupts import Interrupts
 from jobs.common.times import parse_span
@@ -47,7 +49,7 @@ def dump_offsets(bootstrap: str, *, config: Path | None, out: Path | None, follo
     if out is not None and (not is_record_file(out.name) or out.suffix == ".gz"):
         raise UserError(f"--out {out}: name it *.jsonl, or `rebalance run` will ignore it")
     cluster = Cluster(bootstrap, config)
-    with Interrupts() as interrupts:
+    with told_if_full(out.parent) if out is not None else nullcontext(), Interrupts() as interrupts:
         counts = dump_to_file(cluster, out, stopped=lambda: interrupts.signal is not None, everything=everything, follow=follow)
     warn(f"{counts.read:,} records of {counts.partitions} partitions read, {counts.written:,} written")
     if interrupts.signal is not None and not follow:
@@ -82,7 +84,7 @@ def poll(bootstrap: str, *, config: Path | None, out: Path, cluster: str, every:
 
     interval = _interval(every)
     check_cluster_name("--cluster", cluster)
-    with Interrupts() as interrupts:
+    with told_if_full(out), Interrupts() as interrupts:
         poller = Poller(Cluster(bootstrap, config), groups)
         folder = out / cluster / "poll"
         try:

@@ -15,6 +15,7 @@ import click
 from jobs.cli import ask, broker, capture, check, demo, evidence, health, inspect, maintain, replay, report, run, ship, trace
 from jobs.cli.output.terminal import warn
 from jobs.common import exit_codes
+from jobs.common.disks import is_full
 from jobs.common.errors import DiskFullError, QueryFailedError, UserError
 from jobs.common.options import CONTEXT
 from jobs.common.places import version
@@ -69,18 +70,30 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Runs a command; returns the exit code, and explains it in one line on stderr if it is not 0."""
     try:
         result = cli.main(arguments, prog_name="rebalance", standalone_mode=False)
+        sys.stdout.flush()
     except click.ClickException as error:  # a wrong option: Click says it best
         error.show()
         return exit_codes.UNUSABLE
     except (click.Abort, KeyboardInterrupt):
         return exit_codes.ENDED_BY_SIGNAL + signal.SIGINT
-    except BrokenPipeError:  # `rebalance report | head`
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return exit_codes.DONE
     except (UserError, DiskFullError) as error:
         warn(str(error))
         return exit_codes.DISK_FULL if isinstance(error, DiskFullError) else exit_codes.UNUSABLE
     except QueryFailedError as error:
         warn(f"{error} (more in {error.log})")
         return exit_codes.FAILED
+    except OSError as error:
+        return _no_output(error)
     return result if isinstance(result, int) else exit_codes.DONE
+
+
+def _no_output(error: OSError) -> int:
+    """The exit code where standard output takes no more. Raises any other error again."""
+    if not (isinstance(error, BrokenPipeError) or is_full(error)):
+        raise error
+    # What is left of the output goes nowhere, else Python would complain about it at its end.
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    if isinstance(error, BrokenPipeError):  # `rebalance report | head`
+        return exit_codes.DONE
+    warn(f"standard output cannot be written: {error.strerror}")
+    return exit_codes.DISK_FULL

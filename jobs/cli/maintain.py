@@ -11,6 +11,7 @@ import click
 from jobs.cli.output.columns import Columns
 from jobs.cli.output.terminal import stdout, write
 from jobs.common import options
+from jobs.common.disks import told_if_full
 
 if TYPE_CHECKING:
     from jobs.lakehouse.maintain import MaintainedTable
@@ -47,7 +48,7 @@ def maintain(lakehouse: Path, *, keep: timedelta | None, keep_events: timedelta 
 
     console = stdout()
     policy = Policy(keep, keep_events, grace)
-    with console.status("") as status:
+    with told_if_full(lakehouse), console.status("") as status:
         done = list(maintain_tables(lakehouse, policy, now=datetime.now(timezone.utc), dry_run=dry_run, show=status.update))
     columns = Columns(_COLUMNS, console)
     for table in done:

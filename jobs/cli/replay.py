@@ -8,6 +8,7 @@ import click
 
 from jobs.cli.output.terminal import stdout, warn, write
 from jobs.common import exit_codes, options
+from jobs.common.disks import told_if_full
 
 
 @click.command(
@@ -35,7 +36,7 @@ def replay(old: Path, lakehouse: Path, *, swap: bool, config: Path | None, laten
 
     settings = load(config, lateness_ms=lateness_ms)
     console = stdout()
-    with Progress(console) as progress:
+    with told_if_full(lakehouse, old), Progress(console) as progress:
         outcome = replay_events(old, lakehouse, settings=settings, swap_them=swap, show=progress.show)
     if outcome.signal is not None:
         warn("stopped before the end of the events; the same command continues")

@@ -11,6 +11,7 @@ from rich.console import Console
 
 from jobs.cli.output.terminal import stdout, warn, write
 from jobs.common import exit_codes, options
+from jobs.common.disks import told_if_full
 from jobs.common.text import printable
 
 if TYPE_CHECKING:
@@ -113,7 +114,7 @@ def run_and_account(
     from jobs.pipeline import run as pipeline
 
     console = stdout()
-    with Progress(console) as progress:
+    with told_if_full(lakehouse), Progress(console) as progress:
         result = pipeline.run(
             source,
             lakehouse,

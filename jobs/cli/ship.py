@@ -10,6 +10,7 @@ import click
 
 from jobs.cli.output.terminal import warn
 from jobs.common import exit_codes, options
+from jobs.common.disks import told_if_full
 from jobs.common.interrupts import Interrupts
 
 
@@ -74,7 +75,7 @@ def ship(
     settings = settings_with_zone(timezone)
     path = state or Path(f"ship-{cluster}-{broker}.json")
     find = Finder(inputs, target, warn)
-    with Interrupts() as interrupts, ShipState(path, target) as file:
+    with told_if_full(path.parent), Interrupts() as interrupts, ShipState(path, target) as file:
 
         def stopped() -> bool:
             return interrupts.signal is not None

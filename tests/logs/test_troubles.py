@@ -121,7 +121,8 @@ def test_a_log_that_cannot_be_read_to_its_end_is_read_on_when_it_can(tmp_path, m
 
 def test_a_log_that_is_gone_before_its_end_was_read(tmp_path):
     logs = tmp_path / "logs"
-    write(logs / "server.log", [other(ms * 100) for ms in range(3_000)])
+    later = [other(3_600_000 + ms) for ms in range(100)]
+    write(logs / "server.log", later)
     write(logs / "kafka-request.log", [request(ms * 100) for ms in range(3_000)])
     told = []
     spool = spool_of(logs, tmp_path / "spool", told=told, slice_lines=1_000)
@@ -132,7 +133,7 @@ def test_a_log_that_is_gone_before_its_end_was_read(tmp_path):
         pass
     spool.scan()
     assert told == spool.troubles.summary() == [f"1 file not read: gone before the end was read: {logs / 'server.log'}"]
-    write(logs / "server.log.1", [other(ms * 100) for ms in range(3_000)])  # it was only moved
+    write(logs / "server.log.1", later)  # it was only moved
     spool.scan()
     assert spool.troubles.summary() == []
 
@@ -162,7 +163,7 @@ def test_many_files_of_one_reason_are_one_line():
         ("clients/app.log", [b"2026-11-21 06:00:00,000 INFO done"], False),
         (
             "offsets/dump.jsonl",
-            [b'{"timestamp":1795242559456,"partition":7,"offset":812,"key":"AAEABm9yZGVycw==","value":"AAMACGNv"}'],
+            [b'{"timestamp":1795242559456,"key":"AAEABm9yZGVycw==","value":"AAMACGNv"}'],
             True,
         ),
         ("server.log", [b"Nov 21 06:00:00 host sshd[1]: Accepted publickey", b"nothing"], False),
