@@ -11,6 +11,7 @@ from rich.console import Console
 
 from jobs.cli.output.columns import Columns
 from jobs.cli.output.terminal import stdout, write
+from jobs.cli.without_effect import tell
 from jobs.common import options
 from jobs.common.errors import QuestionError
 
@@ -61,11 +62,14 @@ def ask(name: str | None, *, lakehouse: Path | None, others: Sequence[str], form
     """
     from jobs.answers import questions
 
+    others_than = [parameter.name for parameter in click.get_current_context().command.params if parameter.name not in {"name", "show"}]
     if name is None:
+        tell("without the NAME of a question", "show", *filter(None, others_than))
         _list_questions(stdout())
         return 0
     question = questions.load(name)
     if show:
+        tell("with --show", *filter(None, others_than))
         click.echo(_sql(question), nl=False)
         return 0
     if lakehouse is None:

@@ -11,6 +11,7 @@ from typing import Final
 import click
 
 from jobs.cli.output.terminal import warn
+from jobs.cli.without_effect import tell
 from jobs.common import exit_codes, options
 from jobs.common.disks import told_if_full
 from jobs.common.errors import UserError
@@ -83,6 +84,8 @@ def poll(bootstrap: str, *, config: Path | None, out: Path, cluster: str, every:
     from jobs.kafka.poll import Poller, follow
 
     interval = _interval(every)
+    if once:
+        tell("with --once", "every")
     check_cluster_name("--cluster", cluster)
     with told_if_full(out), Interrupts() as interrupts:
         poller = Poller(Cluster(bootstrap, config), groups)

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import click
 
 from jobs.cli.output.terminal import warn
+from jobs.cli.without_effect import tell
 from jobs.common import exit_codes, options
 from jobs.common.errors import UserError
 from jobs.common.text import printable
@@ -49,6 +50,7 @@ def check(*, lakehouse: Path, source: Path | None, everything: bool, form: str) 
         raise UserError(f"no such file or folder: {source}")
     result = checked(lakehouse, [source] if source else known_inputs(lakehouse))
     if form == "json":
+        tell("with --format json, which has every row", "everything")
         click.echo(to_json(result))
     else:
         _render(result, None if everything else _EXAMPLES)

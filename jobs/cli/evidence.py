@@ -10,6 +10,7 @@ import click
 from rich.console import Console
 
 from jobs.cli.output.terminal import stdout, warn, write
+from jobs.cli.without_effect import tell
 from jobs.common import exit_codes, options
 from jobs.common.text import printable, who
 from jobs.common.times import duration, epoch_ms, instant
@@ -44,6 +45,7 @@ def evidence(row_id: str, *, lakehouse: Path, source: Path | None, form: str, ch
 
     rows = prove(lakehouse, row_id, [source] if source else known_inputs(lakehouse))
     if form == "json":
+        tell("with --format json, which has whole lines", "chars")
         click.echo(to_json(rows))
     else:
         _render(rows, stdout(), chars)

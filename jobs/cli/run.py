@@ -10,6 +10,7 @@ import click
 from rich.console import Console
 
 from jobs.cli.output.terminal import stdout, warn, write
+from jobs.cli.without_effect import tell
 from jobs.common import exit_codes, options
 from jobs.common.disks import told_if_full
 from jobs.common.text import printable
@@ -83,6 +84,9 @@ def run(
     """
     from jobs.common.settings import load
 
+    _tell_without_effect(source, lakehouse, kafka=kafka is not None, offsets=offsets_from is not None, zones=timezones)
+    if metrics_port is None:
+        tell("without --metrics-port", "metrics_host")
     settings = load(config, timezones=timezones, slice_lines=slice_lines, lateness_ms=lateness_ms)
     offsets = None
     if offsets_from is not None:
@@ -91,11 +95,34 @@ def run(
         offsets = OffsetsFrom(offsets_from, offsets_cluster, client_config)
     topic = None
     if kafka is not None:
+        if source is None and offsets is None and topic_options["max_offsets"] is not None:
+            tell("beside --max-offsets", "slice_lines")
         from jobs.pipeline.topic_input import TopicInput
 
         topic = TopicInput(kafka, config=kafka_config, **topic_options)
     metrics = None if metrics_port is None else (metrics_host, metrics_port)
     return run_and_account(source, lakehouse, settings, once=once, offsets=offsets, topic=topic, metrics=metrics)
+
+
+def _tell_without_effect(source: Path | None, lakehouse: Path, *, kafka: bool, offsets: bool, zones: Sequence[str]) -> None:
+    """Says which options about the input have no effect."""
+    from jobs.lakehouse.folder import Lakehouse
+
+    if not kafka:
+        tell("without --kafka", "topic", "starting", "max_offsets", "kafka_config", "accept_loss")
+    elif (Lakehouse(lakehouse).topic_checkpoint / "offsets").is_dir():
+        tell(f"on {lakehouse}, which has read the topic: it goes on where it stopped", "starting")
+    if not offsets:
+        tell("without --offsets-from", "offsets_cluster", "client_config")
+    if source is None:
+        tell("without --input: only the lines of log files need a time zone (`rebalance ship` has an option for its own)", "timezones")
+    named = {cluster for text in zones if (cluster := text.rpartition("=")[0])}
+    if source is not None and source.exists() and named:
+        from jobs.logs.files import discover
+
+        present = {file.cluster for file in discover(source)}
+        for cluster in sorted(named - present):
+            tell(f"for cluster {cluster}: no log in {source} belongs to it, but to {', '.join(sorted(present)) or 'none'}", "timezones")
 
 
 def run_and_account(

@@ -75,10 +75,17 @@ def _stderr_to(path: Path) -> Iterator[None]:
 
 def _keep_tracebacks(session: SparkSession, path: Path) -> None:
     """Writes the pages that PySpark logs when the JVM goes to a file too."""
-    logging.getLogger().addHandler(logging.FileHandler(path, delay=True))
+    logging.getLogger().addHandler(_QuietFile(path, delay=True))
     server: Any = getattr(session.sparkContext, "_accumulatorServer", None)
     if server is not None:
         server.handle_error = lambda *_: logging.getLogger(__name__).error("accumulators: %s", traceback.format_exc())
+
+
+class _QuietFile(logging.FileHandler):
+    """A log file that may be impossible to write: the disk may be full, which is what the command reports."""
+
+    def handleError(self, record: logging.LogRecord) -> None:  # noqa: N802 - the name of the base class
+        """Says nothing."""
 
 
 def jvm_end(session: SparkSession) -> str:
