@@ -34,7 +34,7 @@ def inspect(path: Path, *, timezones: Sequence[str], most: int | None, form: str
     It needs no Java and writes nothing. PATH is a file, or a folder that you would give to `rebalance run --input`.
     """
     from jobs.cli.output.inspect_text import render, to_json
-    from jobs.logs.slicer import SlicerSettings
+    from jobs.logs.slices import SlicerSettings
     from jobs.parsing.inspection import MOST_LINES, Inspector
 
     if not path.exists():

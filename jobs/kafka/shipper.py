@@ -24,7 +24,8 @@ from jobs.logs.bytes import HEAD_BYTES
 from jobs.logs.faults import DAMAGED_FILE, TOO_LONG, faulty_text
 from jobs.logs.files import LogFile
 from jobs.logs.record_judge import is_record_file
-from jobs.logs.slicer import Slice, Slicer, SlicerSettings
+from jobs.logs.slicer import Slicer
+from jobs.logs.slices import Slice, SlicerSettings
 from jobs.logs.streams import Stream, stem
 from jobs.logs.times import NEVER, looks_like_time
 from schemas.names import CLOCK, LINE

@@ -4,7 +4,7 @@ The folder names carry what the lines do not say. These layouts are understood:
 
 * `INPUT/<cluster>/<broker>/*.log[.gz]`, the documented layout, any number of clusters;
 * `INPUT/<broker>/*.log`: INPUT is itself a cluster and lends it its name;
-* `INPUT/*.log`, or INPUT a single file: one broker of one cluster, under default names;
+* `INPUT/*.log`, or INPUT a single file: one cluster, under a default name; beside folders of brokers or clients it is theirs;
 * `clients` in the place of a broker: logs of client applications, `clients/<group>/*.log` where their lines do not name the group.
 
 Deeper folders belong to the broker above them. Rotated files count: every file whose name has `.log` in it.
@@ -65,7 +65,7 @@ def discover(root: Path, *, cluster: str = DEFAULT_CLUSTER, broker: str = DEFAUL
     files = []
     for parts in paths:
         if len(parts) == 1:
-            names = (cluster, broker)
+            names = (own_name if folders_with_logs else cluster, broker)
         elif parts[0] in folders_with_logs:
             names = (own_name, file_name_text(parts[0]))
         else:

@@ -10,11 +10,8 @@ log had no end when the input ended, it counts as a line; bytes that are appende
 from __future__ import annotations
 
 import time
-from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
 from functools import partial
-from itertools import groupby
 from pathlib import Path
 from typing import Final
 
@@ -26,11 +23,11 @@ from jobs.logs.client_judge import ClientJudge, ClientTimes
 from jobs.logs.files import LogFile
 from jobs.logs.judge import LineJudge
 from jobs.logs.jumps import JumpLimits, LogEnd
-from jobs.logs.lines import LINE_LIMITS, LineLimits
 from jobs.logs.mark import KeptLines, Mark
 from jobs.logs.reader import FOREVER, LogReader
 from jobs.logs.record_judge import RecordJudge, RecordTimes, is_record_file
-from jobs.logs.streams import Stream, StreamKey, stem
+from jobs.logs.slices import Slice, SlicerSettings, parts_of
+from jobs.logs.streams import Stream, stem
 from jobs.logs.survey.owners import Owners
 from jobs.logs.times import NEVER, LocalTimes
 from jobs.logs.troubles import DEAD_LINK, GONE, Troubles
@@ -38,36 +35,6 @@ from jobs.logs.troubles import DEAD_LINK, GONE, Troubles
 _OVERFULL: Final = 2  # times its size: how far a slice may grow so that all logs end in it at the same time
 _SHORT_HEAD: Final = 256  # bytes; shorter logs that begin alike are the same only under the same name
 _TINY_HEAD: Final = 64  # bytes; still shorter logs are never the same: a timestamp alone has 25
-
-
-@dataclass(frozen=True)
-class SlicerSettings:
-    """How logs are read and cut. Each time is in the unit of its name."""
-
-    timezone: str = "UTC"  # of brokers' timestamps
-    timezones: Mapping[str, str] = field(default_factory=dict)  # by cluster, where it differs
-    slice_lines: int = 100_000  # lines read for a slice, about; more than a block has, else its logs end at different times
-    slice_bytes: int = 64 << 20  # of text in a slice, about
-    tolerance_ms: int = 60_000  # lines must confirm one that is further ahead of its log than this
-    delays: Mapping[str, int] = field(default_factory=dict)  # ms by broker: its lines come this much later than those of others
-    poll_seconds: float = 1.0  # following: how often to look for more
-    patience_seconds: float = 10.0  # following: how long to wait for lines that confirm a jump
-    limits: LineLimits = LINE_LIMITS
-
-    def __post_init__(self) -> None:
-        if self.slice_lines < 1:
-            raise ValueError("a slice has at least one line")
-
-
-@dataclass
-class Slice:
-    """A slice in the making."""
-
-    kept: KeptLines = field(default_factory=KeptLines)
-    parts: list[tuple[Stream, str, int]] = field(default_factory=list)  # each log with a broker and the number of its rows, in order
-    lines_read: int = 0
-    sources: dict[StreamKey, Stream] = field(default_factory=dict)  # the logs that were read from
-    damaged: Counter[StreamKey] = field(default_factory=Counter)  # DAMAGED_FILE records: not lines
 
 
 class Slicer:
@@ -116,8 +83,8 @@ class Slicer:
             stream.file = None
         # The longest beginnings come first, to tell a copy that was cut from its original; then files that kept
         # their names.
-        places = {stream.place for stream in self.streams}
-        candidates.sort(key=lambda c: (-len(heads[c[0].path]), (c[0].cluster, c[0].broker, c[0].origin) not in places, c[0]))
+        origins = {stream.origin for stream in self.streams}
+        candidates.sort(key=lambda c: (-len(heads[c[0].path]), c[0].origin not in origins, c[0]))
         self.duplicates = []
         present: list[LogFile] = []
         arrived: list[LogFile] = []
@@ -136,15 +103,19 @@ class Slicer:
         for stream, file in self._streams_in([(file, Fingerprint.of(heads[file.path])) for file in arrived], owners):
             self.streams.append(stream)
             self._attach(stream, file, self.looks[file.path][0], heads[file.path])
-        for stream, path in former:
-            if stream.file is None:
-                if path not in unread and (stream.has_more or stream.cut_off):
-                    unread[path] = GONE
-                    stream.gone = path
-                stream.stop_reading()
-                stream.cut_off = False
+        self._leave([(stream, path) for stream, path in former if stream.file is None], unread)
         self.streams.sort(key=lambda s: s.key)
         self.troubles.at_scan(unread)
+
+    @staticmethod
+    def _leave(gone: Sequence[tuple[Stream, Path]], unread: dict[Path, str]) -> None:
+        """Stops reading logs whose files are gone, and tells which of them had more lines."""
+        for stream, path in gone:
+            if path not in unread and (stream.has_more or stream.cut_off):
+                unread[path] = GONE
+                stream.gone = path
+            stream.stop_reading()
+            stream.cut_off = False
 
     def _look_at(self, path: Path) -> tuple[Signature, bytes]:
         """Signature and beginning of a file; reads it only if it changed."""
@@ -170,7 +141,8 @@ class Slicer:
             s
             for s in self.streams
             if s.file is None
-            and s.folder == (file.cluster, file.broker)
+            # Names are given once: that of a cluster may change when a folder comes to lie beside the file.
+            and (s.folder == (file.cluster, file.broker) or s.origin == file.origin)
             and s.fingerprint.fits(head)
             and (s.fingerprint.size >= _SHORT_HEAD or stem(s.origin) == stem(file.origin))
         ]
@@ -374,7 +346,7 @@ class Slicer:
             self._put_away(stream)
         if not count and len(kept) == before:
             return False
-        slice_.parts += _parts(stream, kept, before)
+        slice_.parts += parts_of(stream, kept, before)
         slice_.sources[stream.key] = stream
         slice_.lines_read += count
         return True
@@ -385,17 +357,6 @@ class Slicer:
     def _due(self, stream: Stream) -> int:
         """When a stream's next line comes, its delay included."""
         return stream.due_ms if stream.due_ms == NEVER else stream.due_ms + self._delay(stream)
-
-
-def _parts(stream: Stream, kept: KeptLines, first: int) -> list[tuple[Stream, str, int]]:
-    """The rows of a log from `first` on, with who wrote them."""
-    if stream.owners is None or not stream.owners.shared:
-        return [(stream, stream.broker, len(kept) - first)]
-    writers = []
-    for text in kept.texts[first:]:
-        writer, stream.speaker = stream.owners.of(text, stream.speaker)
-        writers.append(writer)
-    return [(stream, broker, sum(1 for _ in rows)) for broker, rows in groupby(writers)] or [(stream, stream.broker, 0)]
 
 
 def _same_log(file: LogFile, head: bytes, other: LogFile, other_head: bytes) -> bool:

@@ -26,7 +26,7 @@ from pyspark.sql.pandas.types import to_arrow_schema
 
 from jobs.common.files import sync, write_whole
 from jobs.logs.files import LogFile, discover
-from jobs.logs.slicer import Slice, SlicerSettings
+from jobs.logs.slices import Slice, SlicerSettings
 from jobs.logs.streams import Stream, StreamKey, stream_of, streams_state
 from jobs.logs.survey.owners import KnownNodes
 from jobs.logs.survey.surveyed import SurveyedSlicer

@@ -13,7 +13,7 @@ from typing import Final
 
 from coordinator_model.events import CLIENT_SOURCE, COORDINATOR_SOURCE, PSEUDO_BROKERS, REQUEST_SOURCE
 from jobs.logs.files import LogFile, discover
-from jobs.logs.slicer import Slice, SlicerSettings
+from jobs.logs.slices import Slice, SlicerSettings
 from jobs.logs.streams import Stream
 from jobs.logs.survey.surveyed import SurveyedSlicer
 from jobs.logs.times import NEVER

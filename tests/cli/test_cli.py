@@ -162,4 +162,4 @@ def test_intervals_that_poll_takes(capsys, tmp_path, every):
 
 def test_commands_are_listed_by_use():
     lines = CliRunner().invoke(entry.cli, ["--help"]).output.partition("Commands:\n")[2].splitlines()
-    assert [line.split()[0] for line in lines[:4]] == ["run", "report", "ask", "evidence"]
+    assert [line.split()[0] for line in lines[:4]] == ["run", "inspect", "report", "ask"]

@@ -53,14 +53,19 @@ def _cluster(result: Inspection, cluster: str, line: Any) -> None:
     release = ", ".join(result.releases.get(cluster, ()))
     line(f"Cluster {cluster}" + (f", Kafka {release}" if release else ""))
     logs = [log for log in result.logs if log.cluster == cluster]
-    shown = logs[:_FILES_SHOWN]
+    apart = [log for log in logs if log.brokers == [CLIENTS]]
+    others = [log for log in logs if log.brokers != [CLIENTS]]
+    shown = others[:_FILES_SHOWN]
     width = max((len(log.origin) for log in shown), default=0)
     for log in shown:
         place = log.origin if log.first_line == 1 else f"{log.origin} from line {log.first_line:,}"
         about = sum(log.kinds.values())
         line(f"  {place:{min(width, 50)}}  {', '.join(log.brokers)}: {log.lines:,} lines, {about:,} about groups, {_span([log])}")
-    if len(logs) > len(shown):
-        line(f"  … and {len(logs) - len(shown)} more files (--format json lists all)")
+    if len(others) > len(shown):
+        line(f"  … and {len(others) - len(shown)} more files (--format json lists all)")
+    if apart:
+        lines, about = sum(log.lines for log in apart), sum(sum(log.kinds.values()) for log in apart)
+        line(f"  {_count(len(apart), 'application log')}: {lines:,} lines, {about:,} about groups, {_span(apart)}")
     kinds: dict[str, Counter[str]] = {}
     for log in logs:
         for (source, kind), count in log.kinds.items():

@@ -6,7 +6,8 @@ from collections.abc import Callable, Mapping, Sequence
 
 from jobs.logs.bytes import Fingerprint
 from jobs.logs.files import LogFile
-from jobs.logs.slicer import Slicer, SlicerSettings
+from jobs.logs.slicer import Slicer
+from jobs.logs.slices import SlicerSettings
 from jobs.logs.streams import Stream
 from jobs.logs.survey.owners import KnownNodes, Owners
 from jobs.logs.survey.signs import Signs

@@ -12,7 +12,7 @@ from jobs.logs.files import LogFile
 from jobs.logs.record_judge import is_record_file
 from jobs.logs.streams import Stream
 from jobs.logs.survey.owners import KnownNodes, Owners, UnnamedLog, clashing, owners_of
-from jobs.logs.survey.sections import Part, Section, sections
+from jobs.logs.survey.sections import WHOLE, Part, Section, sections
 from jobs.logs.survey.signs import Signs, signs_of
 
 
@@ -73,7 +73,8 @@ class Surveyor:
     def _logs_in(self, file: LogFile, fingerprint: Fingerprint) -> Iterator[_Found]:
         try:
             log = open_log(file.path)
-        except OSError:  # it is gone, or is said to be unreadable where it is read
+        except OSError:  # the slicer says so where it reads the file
+            yield _Found(file, fingerprint, WHOLE[0], None, Signs())
             return
         try:
             starts = sections(log, self._zone(file.cluster))

@@ -1,0 +1,53 @@
+"""What a slicer makes: slices of lines, each with its log and its broker."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from itertools import groupby
+
+from jobs.logs.lines import LINE_LIMITS, LineLimits
+from jobs.logs.mark import KeptLines
+from jobs.logs.streams import Stream, StreamKey
+
+
+@dataclass(frozen=True)
+class SlicerSettings:
+    """How logs are read and cut. Each time is in the unit of its name."""
+
+    timezone: str = "UTC"  # of brokers' timestamps
+    timezones: Mapping[str, str] = field(default_factory=dict)  # by cluster, where it differs
+    slice_lines: int = 100_000  # lines read for a slice, about; more than a block has, else its logs end at different times
+    slice_bytes: int = 64 << 20  # of text in a slice, about
+    tolerance_ms: int = 60_000  # lines must confirm one that is further ahead of its log than this
+    delays: Mapping[str, int] = field(default_factory=dict)  # ms by broker: its lines come this much later than those of others
+    poll_seconds: float = 1.0  # following: how often to look for more
+    patience_seconds: float = 10.0  # following: how long to wait for lines that confirm a jump
+    limits: LineLimits = LINE_LIMITS
+
+    def __post_init__(self) -> None:
+        if self.slice_lines < 1:
+            raise ValueError("a slice has at least one line")
+
+
+@dataclass
+class Slice:
+    """A slice in the making."""
+
+    kept: KeptLines = field(default_factory=KeptLines)
+    parts: list[tuple[Stream, str, int]] = field(default_factory=list)  # each log with a broker and the number of its rows, in order
+    lines_read: int = 0
+    sources: dict[StreamKey, Stream] = field(default_factory=dict)  # the logs that were read from
+    damaged: Counter[StreamKey] = field(default_factory=Counter)  # DAMAGED_FILE records: not lines
+
+
+def parts_of(stream: Stream, kept: KeptLines, first: int) -> list[tuple[Stream, str, int]]:
+    """The rows of a log from `first` on, with who wrote them."""
+    if stream.owners is None or not stream.owners.shared:
+        return [(stream, stream.broker, len(kept) - first)]
+    writers = []
+    for text in kept.texts[first:]:
+        writer, stream.speaker = stream.owners.of(text, stream.speaker)
+        writers.append(writer)
+    return [(stream, broker, sum(1 for _ in rows)) for broker, rows in groupby(writers)] or [(stream, stream.broker, 0)]
