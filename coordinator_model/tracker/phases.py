@@ -172,7 +172,10 @@ def emptied(g: Emitter, at_ms: int, generation: int, *, signs: list[Ref]) -> Non
     running.outcome = EMPTIED
     running.count_after = 0
     running.evidence += signs
-    for member_id in list(view.members):  # the coordinator may log how they left only after this
+    # Whoever was added in this millisecond was added to the empty group, and begins the next rebalance.
+    view.arrived = [member_id for member_id, member in view.members.items() if member.joined_ms == at_ms]
+    running.added = [member_id for member_id in running.added if member_id not in view.arrived]
+    for member_id in [m for m in view.members if m not in view.arrived]:  # the coordinator may log how they left only after this
         membership.lose(g, member_id, at_ms, reasons.GROUP_GONE, signs)
     view.state = State.EMPTY
     view.open = None
