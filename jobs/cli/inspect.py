@@ -8,10 +8,11 @@ from pathlib import Path
 import click
 
 from jobs.cli.output.terminal import stdout, warn
-from jobs.common import options
+from jobs.common import exit_codes, options
 from jobs.common.errors import UserError
-from jobs.common.exit_codes import NOTHING_UNDERSTOOD
 from jobs.common.settings import load
+
+_SLICE_LINES = 100_000  # between two words about the progress
 
 
 @click.command(
@@ -20,28 +21,36 @@ Examples:
   rebalance inspect logs/
   rebalance inspect kubectl.log --timezone Europe/Berlin
   rebalance inspect logs/ --format json | jq '.samples'
-""",
+
+"""
+    + exit_codes.line("inspect"),
 )
 @click.argument("path", type=options.PATH)
 @options.timezones
 @click.option(
-    "--lines", "most", type=click.IntRange(1), metavar="N", help="Look at about N lines, those of the earliest times. [default: 2000000]"
+    "--lines",
+    "most",
+    type=click.IntRange(1),
+    metavar="N",
+    default=2_000_000,
+    show_default=True,
+    help="Look at about N lines, those of the earliest times.",
 )
 @options.output_format("text", "json")
-def inspect(path: Path, *, timezones: Sequence[str], most: int | None, form: str) -> int:
+def inspect(path: Path, *, timezones: Sequence[str], most: int, form: str) -> int:
     """Show what is in log files: brokers, times, kinds of lines, and what is not understood.
 
     It needs no Java and writes nothing. PATH is a file, or a folder that you would give to `rebalance run --input`.
     """
     from jobs.cli.output.inspect_text import render, to_json
     from jobs.logs.slices import SlicerSettings
-    from jobs.parsing.inspection import MOST_LINES, Inspector
+    from jobs.parsing.inspection import Inspector
 
     if not path.exists():
         raise UserError(f"no such file or folder: {path}")
     settings = load(timezones=timezones)
-    inspector = Inspector(path, SlicerSettings(timezone=settings.timezone, timezones=dict(settings.timezones)))
-    for lines in inspector.work(most or MOST_LINES):
+    inspector = Inspector(path, SlicerSettings(settings.timezone, dict(settings.timezones), min(most, _SLICE_LINES)))
+    for lines in inspector.work(most):
         if form == "text" and stdout().is_terminal:
             click.echo(f"\r{lines:,} lines", nl=False, err=True)
     if form == "text" and stdout().is_terminal:
@@ -51,7 +60,9 @@ def inspect(path: Path, *, timezones: Sequence[str], most: int | None, form: str
         click.echo(to_json(result))
     else:
         render(result, str(path), settings.timezone, stdout())
-    if result.understood:
-        return 0
-    warn(f"nothing in {path} is understood" if result.not_understood or not result.logs else f"no line in {path} names a consumer group")
-    return NOTHING_UNDERSTOOD if result.not_understood or not result.logs else 0
+    if not any(log.understood for log in result.logs):
+        warn(f"nothing in {path} was understood: no line of it is one of a broker, a client or a record (docs/capture.md)")
+        return exit_codes.NOTHING_UNDERSTOOD
+    if not result.about_groups and form == "text":
+        click.echo("No line names any consumer group: docs/capture.md says which logs of brokers and clients do.")
+    return exit_codes.DONE

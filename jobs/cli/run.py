@@ -22,6 +22,10 @@ if TYPE_CHECKING:
     from jobs.pipeline.topic_input import TopicInput
 
 
+_MANY_REFUSED = 0.01  # of the lines about groups
+_SAMPLE_CHARACTERS = 200
+
+
 @click.command(
     epilog=f"""\b
 Examples:
@@ -157,6 +161,7 @@ def run_and_account(
     names = [str(source) if source else None, f"topic {topic.topic}" if topic else None, offsets.bootstrap if offsets else None]
     read = " and ".join(name for name in names if name)
     _write_account(console, result, read)
+    _warn_of_refused(result, lakehouse)
     if result.signal is not None and once:
         warn("stopped before the end of the input; the same command continues")
         return exit_codes.ENDED_BY_SIGNAL + result.signal
@@ -185,6 +190,20 @@ def _write_account(console: Console, result: RunResult, source: str) -> None:
             console,
             f"{result.late_events:,} events came too late to be counted: a greater --lateness-ms and a new lakehouse would include them.",
         )
+
+
+def _warn_of_refused(result: RunResult, lakehouse: Path) -> None:
+    """Says so if many lines of this run were refused, with one of them."""
+    from jobs.lakehouse.reader import refused_line
+
+    refused, about = result.added["quarantined"], result.added["quarantined"] + result.added["events"]
+    line = refused_line(lakehouse) if refused > about * _MANY_REFUSED else None
+    if line is not None:
+        warn(
+            f"{refused:,} of {about:,} lines about groups ({refused / about:.0%}) were not understood, such as"
+            f" {line['origin']}:{line['position']}, {line['reason']}: {(line['raw'] or '')[:_SAMPLE_CHARACTERS]}"
+        )
+        warn(f"`rebalance ask quarantine --lakehouse {lakehouse}` counts them; please report a line that Kafka wrote and that is not read")
 
 
 def _account(totals: Mapping[str, int]) -> str:

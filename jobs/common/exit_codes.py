@@ -32,6 +32,7 @@ SPECIAL: Final[Mapping[str, Mapping[int, str]]] = {
         NOTHING_UNDERSTOOD: "with --once, no line of the input was understood",
         PARTLY_READ: "with --once, some files of the input could not be read",
     },
+    "inspect": {DONE: "some line was understood", NOTHING_UNDERSTOOD: "none was"},
     "evidence": {DONE: "all lines were found", UNUSABLE: "a line was not found, or there is no such row"},
     "check": {DONE: "every law holds", FAILED: "a law is broken", UNUSABLE: "there is no lakehouse"},
     "health": {DONE: "all is well", FAILED: "something is wrong", UNUSABLE: "there is nothing to judge by"},

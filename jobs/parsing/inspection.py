@@ -6,12 +6,12 @@ It reads the files as a run does and looks at every line that a run would keep.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
-from coordinator_model.events import CLIENT_SOURCE, COORDINATOR_SOURCE, PSEUDO_BROKERS, REQUEST_SOURCE
+from coordinator_model.events import CLIENT_SOURCE, CLIENTS, COORDINATOR_SOURCE, PSEUDO_BROKERS, REQUEST_SOURCE
 from jobs.logs.files import LogFile, discover
 from jobs.logs.slices import Slice, SlicerSettings
 from jobs.logs.streams import Stream
@@ -19,7 +19,9 @@ from jobs.logs.survey.surveyed import SurveyedSlicer
 from jobs.logs.times import NEVER
 from jobs.parsing.recognition import recognise
 
-MOST_LINES: Final = 2_000_000
+_OF_BROKERS: Final = frozenset({COORDINATOR_SOURCE, REQUEST_SOURCE})
+_QUARTER_MS: Final = 900_000
+_AGREEING_MS: Final = 120_000  # logs of the same incident begin and end within this time of each other
 _SAMPLES: Final = 3  # of each reason
 _SAMPLE_CHARACTERS: Final = 300
 
@@ -36,6 +38,8 @@ class SeenLog:
     lines: int = 0
     first_ms: int | None = None
     last_ms: int | None = None
+    absolute: bool = False  # its times need no zone
+    understood: bool = False  # some line is one of a broker, a client or a record
     kinds: Counter[tuple[str, str]] = field(default_factory=Counter)  # source and kind of kept lines
     unknown: Counter[str] = field(default_factory=Counter)  # lines that are not understood, by reason
 
@@ -69,7 +73,7 @@ class Inspection:
     complete: bool = True  # every line was read
 
     @property
-    def understood(self) -> int:
+    def about_groups(self) -> int:
         """Lines about groups that are understood."""
         return sum(count for log in self.logs for count in log.kinds.values())
 
@@ -87,10 +91,22 @@ class Inspection:
                     found.setdefault(broker, set()).update(log.sources)
         return found
 
+    def zone_doubt(self, cluster: str) -> str:
+        """Why the brokers' zone may be wrong; empty if nothing tells."""
+        logs = [log for log in self.logs if log.cluster == cluster]
+        apart = zone_apart_ms([log for log in logs if log.sources & _OF_BROKERS], [log for log in logs if log.absolute])
+        if not apart:
+            return ""
+        hours, minutes = divmod(abs(apart) // 60_000, 60)
+        return (
+            f"the brokers' times are {hours} h{f' {minutes} min' if minutes else ''} {'before' if apart > 0 else 'after'} those of"
+            f" application logs with absolute times: their zone is perhaps UTC{'-' if apart > 0 else '+'}{hours:02}:{minutes:02}"
+        )
+
     def missing(self, cluster: str) -> list[str]:
         """What a run could not answer for lack of evidence, a sentence each."""
         evidence = self.evidence(cluster)
-        brokers = {name: sources for name, sources in evidence.items() if sources & {COORDINATOR_SOURCE, REQUEST_SOURCE}}
+        brokers = {name: sources for name, sources in evidence.items() if sources & _OF_BROKERS}
         texts = [
             f"no log of node {node} is here, which coordinates groups: their rebalances there are missing"
             for node in self.unseen.get(cluster, ())
@@ -111,6 +127,23 @@ class Inspection:
         return texts
 
 
+def zone_apart_ms(brokers: Sequence[SeenLog], absolute: Sequence[SeenLog]) -> int:
+    """How far the brokers' times are from those of logs of the same cluster whose times need no zone; 0 if they agree, or nothing tells.
+
+    A wrong zone moves all times by whole quarters of an hour.
+    """
+    spans = [
+        (min(log.first_ms for log in logs if log.first_ms is not None), max(log.last_ms for log in logs if log.last_ms is not None))
+        for logs in (brokers, absolute)
+        if any(log.first_ms is not None and log.last_ms is not None for log in logs)
+    ]
+    if len(spans) < 2:
+        return 0
+    first, last = (there - here for here, there in zip(*spans, strict=True))
+    apart = round(last / _QUARTER_MS) * _QUARTER_MS
+    return apart if max(abs(first - apart), abs(last - apart)) <= _AGREEING_MS else 0
+
+
 class Inspector(SurveyedSlicer):
     """Reads logs and counts what is in them."""
 
@@ -120,7 +153,7 @@ class Inspector(SurveyedSlicer):
         self._logs: dict[int, SeenLog] = {}  # by the identity of their stream
         self._sampled: Counter[str] = Counter()
 
-    def work(self, most_lines: int = MOST_LINES) -> Iterator[int]:
+    def work(self, most_lines: int) -> Iterator[int]:
         """Reads at most about so many lines; yields the number of lines read now and then."""
         self.scan()
         result = self.result
@@ -144,6 +177,7 @@ class Inspector(SurveyedSlicer):
         result.notes = self.notes
         for stream in self.streams:
             log = self._logs[id(stream)]
+            log.understood = stream.understood
             log.lines = stream.reached.line - stream.section.line
             log.last_ms = stream.newest_ms if stream.newest_ms != NEVER else None
             if stream.reader is not None:
@@ -166,6 +200,7 @@ class Inspector(SurveyedSlicer):
 
     def _look_into(self, log: SeenLog, stream: Stream, broker: str, line: int, text: bytes, fault: str) -> None:
         decoded = text.decode("utf-8", "replace")
+        log.absolute = log.absolute or (broker == CLIENTS and decoded.startswith("%"))  # librdkafka's epoch seconds
         unknown = fault
         if not fault:
             found = recognise(decoded, broker)

@@ -79,6 +79,8 @@ def _cluster(result: Inspection, cluster: str, line: Any) -> None:
         _wrapped(text, line)
     if result.clients:
         _wrapped(f"clients: {', '.join(sorted(client for client in result.clients if client))}", line)
+    if doubt := result.zone_doubt(cluster):
+        _wrapped(f"check --timezone: {doubt}", line)
     for text in result.missing(cluster):
         _wrapped(f"missing: {text}", line)
 
@@ -96,7 +98,7 @@ def _unknown(result: Inspection, line: Any) -> None:
     reasons: Counter[str] = Counter()
     for log in result.logs:
         reasons.update(log.unknown)
-    share = result.not_understood / (result.understood + result.not_understood)
+    share = result.not_understood / (result.about_groups + result.not_understood)
     line()
     line(f"Not understood: {_count(result.not_understood, 'line')}, {share:.2%} of those that may be about groups")
     for reason, count in sorted(reasons.items(), key=lambda item: (-item[1], item[0])):
@@ -129,7 +131,7 @@ def to_json(result: Inspection) -> str:
     return json.dumps(
         {
             "complete": result.complete,
-            "understood": result.understood,
+            "about_groups": result.about_groups,
             "not_understood": result.not_understood,
             "logs": [
                 {
@@ -139,6 +141,7 @@ def to_json(result: Inspection) -> str:
                     "first_line": log.first_line,
                     "bytes": log.size,
                     "lines": log.lines,
+                    "understood": log.understood,
                     "first_ms": log.first_ms,
                     "last_ms": log.last_ms,
                     "kinds": [{"source": source, "kind": kind, "lines": count} for (source, kind), count in sorted(log.kinds.items())],
@@ -156,6 +159,7 @@ def to_json(result: Inspection) -> str:
                 }
                 for cluster in clusters
             },
+            "zone_doubts": {cluster: doubt for cluster in clusters if (doubt := result.zone_doubt(cluster))},
             "missing": {cluster: result.missing(cluster) for cluster in clusters},
             "notes": result.notes,
             "copies": result.copies,

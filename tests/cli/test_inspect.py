@@ -1,0 +1,108 @@
+"""`rebalance inspect`: what is in a folder of logs, and what it lacks."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from jobs.cli import entry
+from tests.logs.log_makers import coordinator, fetch, other, write
+
+RECORDING = Path(__file__).parents[1] / "data" / "recordings" / "kafka-3.9.1"
+
+
+def inspect(capsys, *arguments):
+    code = entry.main(["inspect", *map(str, arguments)])
+    said = capsys.readouterr()
+    return code, said.out, said.err
+
+
+def test_a_recording(capsys):
+    code, out, err = inspect(capsys, RECORDING, "--timezone", "America/New_York")
+    assert (code, err) == (0, "")
+    lines = out.splitlines()
+    assert lines[0].startswith(f"{RECORDING}: ")
+    assert "Cluster kafka-3.9.1, Kafka 3.9.1" in lines
+    brokers = {line.split()[1] for line in lines if line.startswith("  broker-")}
+    assert brokers == {"broker-1:", "broker-2:"}
+    assert any(line.startswith("  requests about groups: ") and "HEARTBEAT" in line for line in lines)
+    assert any(line.startswith("  group coordinator: ") and "COORDINATOR_ELECTED" in line for line in lines)
+    assert "Not understood" not in out
+    assert "another zone" not in out
+
+
+def test_a_wrong_zone_is_noticed_where_other_lines_have_absolute_times(capsys):
+    """librdkafka writes epoch seconds; the brokers of the recording wrote New York's time."""
+    _, out, _ = inspect(capsys, RECORDING)
+    said = " ".join(out.split())
+    assert "the brokers' times are 5 h before those of application logs with absolute times: their zone is perhaps UTC-05:00" in said
+
+
+def test_every_line_of_the_recording_is_counted_as_a_run_counts_it(capsys):
+    _, out, _ = inspect(capsys, RECORDING, "--format", "json")
+    told = json.loads(out)
+    events = sum(kind["lines"] for log in told["logs"] for kind in log["kinds"])
+    assert (told["complete"], told["not_understood"], events) == (True, 0, told["about_groups"])
+    assert told["releases"] == {"kafka-3.9.1": ["3.9.1"]}
+    assert told["evidence"]["kafka-3.9.1"]["broker-1"] == ["coordinator", "request"]
+    assert told["missing"]["kafka-3.9.1"] == []
+
+
+def test_what_is_missing(capsys, tmp_path):
+    """One broker's request log alone: its answers name another coordinator."""
+    log = RECORDING / "broker-1" / "kafka-request.log.gz"
+    _, out, _ = inspect(capsys, log)
+    said = " ".join(out.split())
+    assert "missing: no log of node 2 is here, which coordinates groups" in said
+    assert "missing: no server.log of broker-1: it would prove expired sessions" in said
+    assert "missing: no application logs" in said
+    write(tmp_path / "server.log", [coordinator(i) for i in range(20)])
+    assert "missing: no request log of broker-1" in inspect(capsys, tmp_path)[1]
+
+
+def test_lines_that_are_not_understood_are_shown(capsys, tmp_path):
+    strange = [coordinator(i, f"Group g was {i} times in a state that no release has.") for i in range(5)]
+    write(tmp_path / "server.log", [*(coordinator(i) for i in range(95)), *strange])
+    code, out, _ = inspect(capsys, tmp_path)
+    assert code == 0
+    assert "Not understood: 5 lines, 5.00% of those that may be about groups" in out
+    assert "  UNKNOWN_TEMPLATE 5" in out
+    assert f"    server.log:96: {strange[0].decode()}" in out.splitlines()
+    assert out.count("in a state that no release has") == 3
+
+
+def test_a_line_that_lost_its_end_is_not_understood(capsys, tmp_path):
+    cut = fetch(7).replace(b"FETCH", b"HEARTBEAT").replace(b'"requestApiKey":1,', b'"requestApiKey":12,')[:150]
+    write(tmp_path / "kafka-request.log", [*(fetch(i) for i in range(5)), cut])
+    assert "  INVALID_JSON 1" in inspect(capsys, tmp_path)[1]
+
+
+@pytest.mark.parametrize("content", [b"", b"127.0.0.1 - - [21/Nov/2026:06:00:00 +0000] GET / 200\n" * 50, bytes(range(256)) * 40])
+def test_nothing_that_is_understood(capsys, tmp_path, content):
+    path = tmp_path / "access.log"
+    path.write_bytes(content)
+    code, _, err = inspect(capsys, tmp_path)
+    assert code == 3
+    assert err.strip().endswith(
+        f"nothing in {tmp_path} was understood: no line of it is one of a broker, a client or a record (docs/capture.md)"
+    )
+
+
+def test_a_log_without_groups(capsys, tmp_path):
+    write(tmp_path / "server.log", [other(i) for i in range(20)])
+    code, out, _ = inspect(capsys, tmp_path)
+    assert code == 0
+    assert out.splitlines()[-1] == "No line names any consumer group: docs/capture.md says which logs of brokers and clients do."
+
+
+def test_no_such_file(capsys, tmp_path):
+    assert inspect(capsys, tmp_path / "x")[0] == 2
+
+
+def test_a_beginning(capsys, tmp_path):
+    write(tmp_path / "server.log", [coordinator(i * 1_000) for i in range(5_000)])
+    code, out, _ = inspect(capsys, tmp_path, "--lines", "100")
+    assert code == 0
+    assert "the first " in out
