@@ -77,7 +77,7 @@ coverage: $(VENV) ## require 100 % branch coverage of coordinator_model by its o
 
 .PHONY: record
 record: $(VENV) $(KAFKA_JARS) ## record accidents staged on real brokers into tests/data/staged (two minutes for each of two releases)
-	@$(BIN)/python scripts/build/resolve_jars.py kafka 3.9.1
+	@$(BIN)/python -m jobs.common.jars kafka 3.9.1
 	@for release in 3.9.1 4.2.0; do $(BIN)/python -m scripts.truth.record $$release tests/data/staged/kafka-$$release || exit 1; done
 
 .PHONY: mutants
@@ -116,12 +116,12 @@ clean: ## remove generated files, except .venv, .jars, .jars-kafka and .ivy
 $(VENV): requirements.lock pyproject.toml scripts/build/setup_venv.sh
 	@scripts/build/setup_venv.sh
 
-$(JARS): jobs/common/places.py conf/ivysettings.xml scripts/build/resolve_jars.py $(VENV)
-	@$(BIN)/python scripts/build/resolve_jars.py
+$(JARS): jobs/common/places.py conf/ivysettings.xml jobs/common/jars.py $(VENV)
+	@$(BIN)/python -m jobs.common.jars
 
 $(CLASSES): scripts/build/archive_classes.py $(JARS)
 	@$(BIN)/python -m scripts.build.archive_classes
 	@touch $@
 
-$(KAFKA_JARS): jobs/common/places.py conf/ivysettings.xml scripts/build/resolve_jars.py $(VENV) | $(JARS)
-	@$(BIN)/python scripts/build/resolve_jars.py kafka
+$(KAFKA_JARS): jobs/common/places.py conf/ivysettings.xml jobs/common/jars.py $(VENV) | $(JARS)
+	@$(BIN)/python -m jobs.common.jars kafka

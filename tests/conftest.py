@@ -92,9 +92,9 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
 @pytest.fixture(scope="session")
 def kafka_jars() -> None:
     """The JARs of a broker. The first run that needs them resolves them."""
-    from scripts.build import resolve_jars
+    from jobs.common import jars
 
-    assert resolve_jars.main(["kafka"]) == 0
+    assert jars.main(["kafka"]) == 0
 
 
 @pytest.fixture(scope="session")

@@ -32,6 +32,13 @@ _PARAMETERS: Final = {
 """Parameters of questions that are options: metavar and help text."""
 
 
+def _names(_: click.Context, __: click.Parameter, begun: str) -> list[str]:
+    """The questions that a shell offers after `rebalance ask`."""
+    from jobs.answers import questions
+
+    return [name for name in questions.names() if name.startswith(begun)]
+
+
 def _parameters(command: options.Command) -> options.Command:
     for name, (metavar, text) in reversed(_PARAMETERS.items()):
         command = click.option(f"--{name}", metavar=metavar, help=text)(command)
@@ -49,7 +56,7 @@ Examples:
   rebalance ask why --show                                  prints the SQL, for DuckDB and for Spark
 """,
 )
-@click.argument("name", required=False)
+@click.argument("name", required=False, shell_complete=_names)
 @options.lakehouse(required=False)
 @_parameters
 @click.option("--set", "others", metavar="NAME=VALUE", multiple=True, help="Another parameter of the question. Repeatable.")

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Final
 
 import click
 
+from jobs.cli.output.terminal import warn
 from jobs.common import options
 from jobs.common.disks import told_if_full
 from jobs.common.errors import UserError
@@ -53,10 +54,12 @@ def broker(folder: Path | None, *, brokers: str, version: str, port: int | None,
 
     Its request log has the requests of consumer groups. Prints the bootstrap address and where its logs are. Ctrl-C stops it.
     """
+    from jobs.common.jars import ensure_broker_jars
     from jobs.demo.cluster import brokers_of
 
     wanted = [_topic(text) for text in topics]
     number = int(brokers)
+    ensure_broker_jars(warn, version)
     folder = (folder or Path(tempfile.mkdtemp(prefix="rebalance-broker-"))).resolve()
     running: list[LocalBroker] = []
     with told_if_full(folder), Interrupts() as interrupts:

@@ -8,12 +8,11 @@ from typing import Final
 
 import click
 
-from jobs.cli.output.terminal import stdout, write
+from jobs.cli.output.terminal import stdout, warn, write
 from jobs.common.errors import UserError
-from jobs.common.places import PROJECT
+from jobs.common.places import data_folder, kept_folder
 
-RECORDING: Final = PROJECT / "tests" / "data" / "recordings" / "kafka-3.9.1"
-FOLDER: Final = PROJECT / ".demo"
+RECORDING: Final = data_folder("tests/data/recordings/kafka-3.9.1", "README.md")
 _TIMEZONE: Final = "America/New_York"  # of the brokers in the recording
 _SHOWN: Final = 4  # rebalances of each group: the costliest, so that the report stays readable
 
@@ -30,9 +29,9 @@ def demo() -> int:
     from jobs.common.settings import load
 
     if not RECORDING.is_dir():
-        raise UserError(f"there is no recording at {RECORDING} (the demo runs from a checkout of the project)")
+        raise UserError(f"there is no recording at {RECORDING} (part of the checkout, and of the wheel)")
     console = stdout()
-    lakehouse = FOLDER / "lakehouse"
+    lakehouse = kept_folder("demo") / "lakehouse"
     if lakehouse.exists():
         shutil.rmtree(lakehouse)
     write(console, f"Logs of a real Kafka 3.9.1 cluster, 2 brokers: {_shown(RECORDING)}")
@@ -45,7 +44,7 @@ def demo() -> int:
         f"Everything about one group:  rebalance report --lakehouse {_shown(lakehouse)} --group fraud-check",
         f"Why did it rebalance:        rebalance ask why --lakehouse {_shown(lakehouse)} --group fraud-check",
         "Your own logs:               rebalance run --input LOGS --lakehouse LAKE --once --timezone ZONE",
-        "How to capture them:         conf/capture",
+        f"How to capture them:         {_shown(data_folder('conf/capture', 'log4j2.yaml'))}",
     ):
         write(console, line)
     return 0
@@ -55,12 +54,15 @@ def demo() -> int:
 def demo_live() -> int:
     """Run a real Kafka, disturb its consumers, show rebalances.
 
-    The consumers stall, die and fence each other. Takes two minutes and writes only in the project's folder. Needs `make
-    .jars-kafka/resolved.txt`.
+    The consumers stall, die and fence each other. Takes two minutes. The first time it downloads Kafka. Writes only in the checkout, or in
+    the user's cache.
     """
+    from jobs.common.jars import ensure_broker_jars, ensure_spark_jars
     from jobs.demo.live import run_demo_live
 
-    return run_demo_live(stdout())
+    ensure_spark_jars(warn)
+    ensure_broker_jars(warn)
+    return run_demo_live(stdout(), folder=kept_folder("demo-live"))
 
 
 def _shown(path: Path) -> str:

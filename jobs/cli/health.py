@@ -39,6 +39,7 @@ Examples:
 @click.option("--max-late", type=click.FloatRange(0, 100), default=0.1, metavar="PERCENT", help="Share of events that come too late.")
 @click.option("--max-divergences", type=click.IntRange(0), default=0, metavar="N", help="Number of findings MODEL_DIVERGENCE.")
 @click.option("--window", type=options.SPAN, default="1h", help="Judge the micro-batches of this last span, 24h at most.")
+@click.option("--liveness", is_flag=True, help="Only what a restart can mend: NOT_RUNNING, FAILED, SILENT, STALLED. For probes.")
 @options.output_format("text", "json")
 def health(
     lakehouse: Path,
@@ -50,6 +51,7 @@ def health(
     max_late: float,
     max_divergences: int,
     window: timedelta,
+    liveness: bool,
     form: str,
 ) -> int:
     """Say whether the pipeline is well, and what to do if not.
@@ -68,6 +70,7 @@ def health(
         max_late=max_late / 100,
         max_divergences=max_divergences,
         window_ms=milliseconds(window),
+        process_only=liveness,
     )
     return write_verdict(lakehouse, limits, form, time.time_ns() // 1_000_000, click.echo)
 

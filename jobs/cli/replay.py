@@ -19,8 +19,18 @@ Examples:
   rebalance run --input logs/ --lakehouse lake/                   continues where it stopped, in the new one
 """,
 )
-@click.option("--from", "old", type=options.PATH, metavar="DIR", required=True, help="Lakehouse whose events are replayed.")
-@options.lakehouse("Folder of the new lakehouse, beside the old one.")
+@click.option(
+    "--from",
+    "old",
+    type=options.PATH,
+    metavar="DIR",
+    required=True,
+    envvar=options.LAKEHOUSE,
+    show_envvar=True,
+    help="Lakehouse whose events are replayed.",
+)
+# The lakehouse in use is the old one: the environment cannot name the new one.
+@click.option("--lakehouse", type=options.PATH, metavar="DIR", required=True, help="Folder of the new lakehouse, beside the old one.")
 @click.option("--swap", is_flag=True, help="Then swap the two folders. No other command may be working in the old one.")
 @options.settings
 @options.lateness
@@ -37,7 +47,7 @@ def replay(old: Path, lakehouse: Path, *, swap: bool, config: Path | None, laten
     settings = load(config, lateness_ms=lateness_ms)
     console = stdout()
     with told_if_full(lakehouse, old), Progress(console) as progress:
-        outcome = replay_events(old, lakehouse, settings=settings, swap_them=swap, show=progress.show)
+        outcome = replay_events(old, lakehouse, settings=settings, swap_them=swap, show=progress.show, warn=warn)
     if outcome.signal is not None:
         warn("stopped before the end of the events; the same command continues")
         return exit_codes.ENDED_BY_SIGNAL + outcome.signal

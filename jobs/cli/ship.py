@@ -11,6 +11,7 @@ import click
 from jobs.cli.output.terminal import warn
 from jobs.common import exit_codes, options
 from jobs.common.disks import told_if_full
+from jobs.common.errors import UserError
 from jobs.common.interrupts import Interrupts
 
 
@@ -20,6 +21,7 @@ Examples:
   rebalance ship --input /opt/kafka/logs --cluster production --broker broker-1 --bootstrap other:9092
   rebalance ship --input server.log --input kafka-request.log --cluster production --broker broker-1 --bootstrap other:9092
   rebalance ship --input app-logs/ --cluster production --broker clients --bootstrap other:9092
+  rebalance ship --input /var/log/pods --pods 'kafka/production-kafka-*' --cluster production --bootstrap other:9092
   rebalance ship --input archive/ --cluster production --broker broker-1 --bootstrap other:9092 --once
 """,
 )
@@ -33,7 +35,13 @@ Examples:
     help="A broker's folder of logs, or a log file with its rotated files. Repeatable.",
 )
 @click.option("--cluster", required=True, metavar="NAME", help="Name of the broker's cluster in the tables.")
-@click.option("--broker", required=True, metavar="NAME", help="Name of the broker that wrote the logs; `clients` for logs of applications.")
+@click.option("--broker", metavar="NAME", help="Name of the broker that wrote the logs; `clients` for logs of applications.")
+@click.option(
+    "--pods",
+    metavar="NAMESPACE/POD[/CONTAINER]",
+    help="Instead of --broker: the input is a kubelet's folder of logs, /var/log/pods. Ship those of the pods that match, each pod as a "
+    "broker of its name.",
+)
 @options.bootstrap
 @options.topic
 @options.client_settings("--config", "the client")
@@ -41,7 +49,7 @@ Examples:
     "--state",
     type=options.PATH,
     metavar="FILE",
-    help="File that remembers how far each log was shipped. [default: ship-<cluster>-<broker>.json]",
+    help="File that remembers how far each log was shipped. [default: ship-<cluster>-<broker>.json, ship-<cluster>-pods.json]",
 )
 @click.option("--timezone", default="UTC", metavar="ZONE", help="Time zone of the log timestamps, which carry none.")
 @options.once("Ship what the logs hold now, and stop.")
@@ -49,7 +57,8 @@ def ship(
     inputs: Sequence[Path],
     *,
     cluster: str,
-    broker: str,
+    broker: str | None,
+    pods: str | None,
     bootstrap: str,
     topic: str,
     config: Path | None,
@@ -63,18 +72,21 @@ def ship(
     cluster that does not answer.
     """
     from jobs.kafka.clients import Cluster, check_cluster_name
-    from jobs.kafka.finder import Finder
+    from jobs.kafka.finder import Finder, Pods
     from jobs.kafka.outbox import Outbox
     from jobs.kafka.ship_state import ShipState, ShipTarget
     from jobs.kafka.shipper import Shipper, settings_with_zone
 
-    target = ShipTarget(cluster, broker, topic)
+    if (broker is None) == (pods is None):
+        raise UserError("give either --broker or --pods")
+    chosen = Pods.parse(pods) if pods is not None else None
+    target = ShipTarget(cluster, str(chosen or broker), topic)
     check_cluster_name("--cluster", cluster)
-    if broker != "clients":
+    if broker is not None and broker != "clients":
         check_cluster_name("--broker", broker)
     settings = settings_with_zone(timezone)
-    path = state or Path(f"ship-{cluster}-{broker}.json")
-    find = Finder(inputs, target, warn)
+    path = state or Path(f"ship-{cluster}-{broker or 'pods'}.json")
+    find = Finder(inputs, target, warn, pods=chosen)
     with told_if_full(path.parent), Interrupts() as interrupts, ShipState(path, target) as file:
 
         def stopped() -> bool:

@@ -54,9 +54,13 @@ spark_job = click.command(cls=_SparkJob, context_settings=CONTEXT)
 """A job that spark-submit starts."""
 
 
+LAKEHOUSE: Final = "REBALANCE_LAKEHOUSE"
+"""Environment variable: the lakehouse in use, so that it need not be named in every command."""
+
+
 def lakehouse(text: str = "Folder that `rebalance run` wrote.", *, required: bool = True) -> Option:
     """`--lakehouse`."""
-    return click.option("--lakehouse", type=PATH, metavar="DIR", required=required, help=text)
+    return click.option("--lakehouse", type=PATH, metavar="DIR", required=required, envvar=LAKEHOUSE, show_envvar=True, help=text)
 
 
 def output_format(*forms: str, text: str = "For people or for programs.") -> Option:

@@ -1,9 +1,16 @@
-"""Where this project keeps its JARs and settings files, and which JARs it needs."""
+"""Where this project keeps its JARs and settings files, and which JARs it needs.
+
+A checkout keeps everything in its own folder. An installed wheel finds its data where the installer put them. It keeps what it downloads,
+or writes without being told where, in the user's cache, in a folder of its version.
+"""
 
 from __future__ import annotations
 
 import os
+import site
 import sys
+import sysconfig
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
 
@@ -24,12 +31,30 @@ OTHER_KAFKA: Final = {"3.9.1": ("org.apache.kafka:kafka_2.13:3.9.1", *_LOG4J)}
 """The same of other releases, which are optional."""
 
 PROJECT: Final = Path(__file__).resolve().parents[2]
+"""The checkout; of an installed wheel, the folder of its packages."""
+
+_NAME: Final = "kafka-rebalance"
 
 
 def data_folder(name: str, holding: str) -> Path:
     """The folder `name` that holds this file: the checkout's, else where a wheel puts it."""
-    installed = Path(sys.prefix) / "share" / "kafka-rebalance" / name
-    return next((path for path in (PROJECT / name, installed) if (path / holding).is_file()), PROJECT / name)
+    return next((path for path in _places(name) if (path / holding).is_file()), PROJECT / name)
+
+
+def _places(name: str) -> Iterator[Path]:
+    yield PROJECT / name
+    # A virtual environment; `pip install --user`; Debian's own pip; `pip install --target`.
+    for base in (sys.prefix, site.getuserbase(), sysconfig.get_path("data"), PROJECT):
+        yield Path(base) / "share" / _NAME / name
+
+
+def kept_folder(name: str) -> Path:
+    """A folder for what is downloaded or written without being asked where: `.name` in a checkout, else `name` in the user's cache."""
+    if (PROJECT / "pyproject.toml").is_file():
+        return PROJECT / f".{name}"
+    import platformdirs
+
+    return platformdirs.user_cache_path(_NAME, appauthor=False, version=version()) / name
 
 
 def version() -> str:
@@ -37,14 +62,14 @@ def version() -> str:
     from importlib import metadata  # 20 ms that only this needs
 
     try:
-        return metadata.version("kafka-rebalance")
+        return metadata.version(_NAME)
     except metadata.PackageNotFoundError:
         return "unknown"
 
 
 def jar_dir() -> Path:
-    """The folder with the JARs: REBALANCE_JARS, else `.jars` in the project."""
-    return Path(os.environ.get("REBALANCE_JARS") or PROJECT / ".jars")
+    """The folder with the JARs: REBALANCE_JARS, else `.jars` in the checkout or `jars` in the user's cache."""
+    return Path(os.environ.get("REBALANCE_JARS") or kept_folder("jars"))
 
 
 def jar_paths() -> list[str]:
@@ -58,6 +83,9 @@ def class_archive() -> Path:
 
 
 def kafka_jar_dir(version: str = KAFKA_VERSION) -> Path:
-    """The folder with the broker's JARs: REBALANCE_KAFKA_JARS, else `.jars-kafka` in the project. Other releases lie beside it."""
-    folder = Path(os.environ.get("REBALANCE_KAFKA_JARS") or PROJECT / ".jars-kafka")
+    """The folder with the broker's JARs: REBALANCE_KAFKA_JARS, else `jars-kafka` beside `jar_dir()`'s default.
+
+    Other releases lie beside it.
+    """
+    folder = Path(os.environ.get("REBALANCE_KAFKA_JARS") or kept_folder("jars-kafka"))
     return folder if version == KAFKA_VERSION else folder.with_name(f"{folder.name}-{version}")

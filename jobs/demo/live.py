@@ -19,7 +19,7 @@ from rich.text import Text
 
 from jobs.common.errors import QueryFailedError, UserError
 from jobs.common.interrupts import Interrupts
-from jobs.common.places import KAFKA_VERSION, PROJECT
+from jobs.common.places import KAFKA_VERSION
 from jobs.common.text import printable
 from jobs.common.times import duration
 from jobs.demo import scenes
@@ -35,7 +35,6 @@ from jobs.lakehouse.folder import Lakehouse
 if TYPE_CHECKING:
     from rich.console import Console
 
-FOLDER: Final = PROJECT / ".demo-live"
 SECONDS: Final = 100
 """How long the demo watches consumers and pipeline."""
 BEHIND_SECONDS: Final = 200
@@ -66,7 +65,7 @@ _STYLES: Final = {"ERROR": "bold red", "WARNING": "yellow", "INFO": "cyan"}
 
 
 def run_demo_live(
-    console: Console, *, folder: Path = FOLDER, seconds: float = SECONDS, groups: Sequence[str] | None = None, rebalances: int | None = None
+    console: Console, *, folder: Path, seconds: float = SECONDS, groups: Sequence[str] | None = None, rebalances: int | None = None
 ) -> int:
     """Plays all scenes, or those of these groups; returns the exit code. `rebalances`: it ends early when it has shown so many.
 

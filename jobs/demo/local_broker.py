@@ -5,8 +5,8 @@
         Consumer({"bootstrap.servers": broker.bootstrap, ...})
 
 It writes to its folder alone: `data/`, `logs/server.log` in the format of Kafka's own configuration, and on request
-`logs/kafka-request.log`. A broker that is started again in a folder continues with its data. It needs Java 17 or later and the JARs of
-`make .jars-kafka/resolved.txt`. On Linux it is killed when the thread that started it ends.
+`logs/kafka-request.log`. A broker that is started again in a folder continues with its data. It needs Java 17 or later and the JARs
+that jobs/common/jars.py downloads. On Linux it is killed when the thread that started it ends.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from confluent_kafka.cimpl import NewTopic
 
 from jobs.common.errors import UserError
 from jobs.common.java import check_java, java_program
-from jobs.common.places import KAFKA_VERSION, OTHER_KAFKA, kafka_jar_dir
+from jobs.common.places import KAFKA_VERSION, kafka_jar_dir
 from jobs.demo.bound import bound
 from jobs.logs.broker_judge import GROUP_APIS
 
@@ -178,11 +178,7 @@ class LocalBroker:
         folder = kafka_jar_dir(self.version)
         if any(folder.glob("*kafka_2.13-*.jar")):
             return
-        if self.version == KAFKA_VERSION:
-            raise UserError(f"no JARs of Kafka in {folder}: run `make .jars-kafka/resolved.txt`")
-        if self.version in OTHER_KAFKA:
-            raise UserError(f"no JARs of Kafka {self.version} in {folder}: run `scripts/build/resolve_jars.py kafka {self.version}`")
-        raise UserError(f"Kafka {self.version} is not known here; there are {', '.join((KAFKA_VERSION, *OTHER_KAFKA))}")
+        raise UserError(f"no JARs of Kafka in {folder}: run `python -m jobs.common.jars kafka {self.version}`")
 
     def _check_free(self) -> None:
         """UserError: a broker is running in the folder, or the port is taken."""

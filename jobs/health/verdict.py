@@ -40,6 +40,7 @@ class Limits:
     max_late: float = 0.001  # share of events
     max_divergences: int = 0
     window_ms: int = 3_600_000
+    process_only: bool = False  # judge nothing that a restart cannot mend
 
 
 @dataclass(frozen=True)
@@ -93,7 +94,8 @@ def problems(evidence: Evidence, limits: Limits) -> list[Problem]:
         raise LakehouseError("a process other than `rebalance run` works in the lakehouse: ask again when it has ended")
     of_process = (_not_running, _silent, _ended, _stalled)
     of_batches = (_lag, _growing_lag, _slow, _quarantined, _late, _divergences, _growing_state, _unwritten)
-    return [problem for rule in (*of_process, *of_batches) for problem in rule(evidence, limits)]
+    rules = of_process if limits.process_only else (*of_process, *of_batches)
+    return [problem for rule in rules for problem in rule(evidence, limits)]
 
 
 def _not_running(evidence: Evidence, _: Limits) -> Iterator[Problem]:

@@ -1,9 +1,12 @@
-"""Finds the log files of one broker that a shipper follows."""
+"""Finds the log files that a shipper follows: those of one broker, or those of the pods of a Kubernetes node that run brokers."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from fnmatch import fnmatchcase
 from pathlib import Path
+from typing import Final
 
 from coordinator_model.events import CLIENTS
 from jobs.common.errors import UserError
@@ -12,9 +15,44 @@ from jobs.logs.bytes import LogBytes, open_log
 from jobs.logs.files import LogFile, file_name_text, head_of, is_log_name, walk
 from jobs.logs.record_judge import is_record_file, record_source
 
+_POD_PARTS: Final = 3
+
+
+@dataclass(frozen=True)
+class Pods:
+    """The containers of a Kubernetes node that run brokers. Each part may have the wildcards of a shell.
+
+    The kubelet keeps their logs in `<namespace>_<pod>_<uid>/<container>/N.log`. No name of the first three can contain `_`.
+    """
+
+    namespace: str
+    pod: str
+    container: str
+
+    @classmethod
+    def parse(cls, text: str) -> Pods:
+        """`kafka/production-kafka-*`, or with a container `kafka/production-kafka-*/kafka`. UserError: neither of these."""
+        parts = text.split("/")
+        if not 2 <= len(parts) <= _POD_PARTS or not all(parts) or "_" in text:
+            raise UserError(f"--pods {text}: write NAMESPACE/POD or NAMESPACE/POD/CONTAINER, such as kafka/production-kafka-*")
+        return cls(*parts, *["*"] * (_POD_PARTS - len(parts)))
+
+    def __str__(self) -> str:
+        return f"{self.namespace}/{self.pod}/{self.container}"
+
+    def pod_of(self, folder: str) -> str | None:
+        """The name of the pod that this folder is of; None if it is of no broker."""
+        parts = folder.split("_")
+        if len(parts) != _POD_PARTS or not fnmatchcase(parts[0], self.namespace) or not fnmatchcase(parts[1], self.pod):
+            return None
+        return parts[1]
+
 
 class Finder:
-    """Lists the logs of one broker: those in folders, and files that were named together with their rotated ones."""
+    """Lists the logs of one broker: those in folders, and files that were named together with their rotated ones.
+
+    With `pods` the folders are those of a kubelet, and each pod is a broker of its name.
+    """
 
     def __init__(
         self,
@@ -22,9 +60,11 @@ class Finder:
         target: ShipTarget,
         complain: Callable[[str], None],
         *,
+        pods: Pods | None = None,
         open_file: Callable[[Path], LogBytes] = open_log,
     ) -> None:
         self._inputs = inputs
+        self._pods = pods
         self._target = target
         self._complain = complain
         self._open_file = open_file
@@ -32,6 +72,8 @@ class Finder:
         for path in inputs:
             if not path.exists():
                 raise UserError(f"--input {path}: no such file or folder")
+            if pods is not None and not path.is_dir():
+                raise UserError(f"--input {path}: no folder; with --pods give the kubelet's, /var/log/pods")
 
     def __call__(self) -> list[LogFile]:
         """All files that can be read now, each once, in a fixed order."""
@@ -43,7 +85,19 @@ class Finder:
         return sorted(files.values())
 
     def _in_folder(self, root: Path) -> list[LogFile]:
+        if self._pods is not None:
+            return list(self._of_pods(root, self._pods))
         return [self._log(root.joinpath(*parts), parts) for parts in walk(root)]
+
+    def _of_pods(self, root: Path, pods: Pods) -> Iterator[LogFile]:
+        """The logs of all containers of brokers. A pod that starts anew has another folder, and is the same broker."""
+        for folder in sorted(root.iterdir()):
+            pod = pods.pod_of(folder.name)
+            if pod is None:
+                continue
+            for parts in walk(folder):
+                if len(parts) > 1 and fnmatchcase(parts[0], pods.container):
+                    yield LogFile(self._target.cluster, pod, file_name_text("/".join(parts)), folder.joinpath(*parts))
 
     def _beside(self, path: Path) -> list[LogFile]:
         """A file that was named, and the rotated files of this log: server.log.1, server.log.2026-11-21-06.gz."""

@@ -21,6 +21,7 @@ from jobs.kafka.outbox import DeliveryError, Outbox, StoppedError
 from jobs.kafka.ship_state import ShipState
 from jobs.kafka.topic_records import clock_headers, line_headers, line_source, log_headers, record_key
 from jobs.logs.bytes import HEAD_BYTES
+from jobs.logs.envelopes import unwrapped
 from jobs.logs.faults import DAMAGED_FILE, TOO_LONG, faulty_text
 from jobs.logs.files import LogFile
 from jobs.logs.record_judge import is_record_file
@@ -242,7 +243,7 @@ def label_of(stream: Stream) -> str:
         log.close()
     begin, start = head, 0
     while (end := head.find(b"\n", start)) >= 0:
-        if looks_like_time(head[start:end]):
+        if looks_like_time(unwrapped(head[start:end])):
             begin = head[: end + 1]
             break
         start = end + 1

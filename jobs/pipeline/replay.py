@@ -20,6 +20,7 @@ from deltalake import DeltaTable
 from jobs.common.errors import LakehouseError, QueryFailedError, UserError
 from jobs.common.failures import root_cause
 from jobs.common.interrupts import Interrupts
+from jobs.common.jars import ensure_spark_jars
 from jobs.common.java import check_java
 from jobs.common.settings import Settings
 from jobs.health.tally import Tally
@@ -65,6 +66,7 @@ def replay(
     short_run: bool = False,
     copy_limits: CopyLimits | None = None,
     show: Show = lambda _: None,
+    warn: Callable[[str], None] = lambda _: None,
 ) -> ReplayResult:
     """Makes the lakehouse `new` from the events of `old`, or continues to make it. Raises UserError and QueryFailedError."""
     result = partial(_result, time.monotonic())
@@ -76,6 +78,7 @@ def replay(
         raise UserError("--lakehouse must be another folder than --from")
     if spark is None:
         check_java()
+        ensure_spark_jars(warn)
     with ExitStack() as stack:
         source = Lakehouse(old)
         stack.enter_context(locks.held(source.maintain_lock, f"{old} is being maintained: wait for the end of that", shared=True))

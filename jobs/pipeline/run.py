@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING
 
 from jobs.common.errors import UserError
 from jobs.common.interrupts import Interrupts
+from jobs.common.jars import ensure_spark_jars
 from jobs.common.java import check_java
 from jobs.common.settings import Settings
 from jobs.health.metrics import serving
@@ -88,6 +89,7 @@ def run(
         raise UserError("nothing to read: give --input, --kafka or --offsets-from")
     if spark is None:
         check_java()
+        ensure_spark_jars(warn)
     with (
         opened(folder, settings) as house,
         Interrupts() as interrupts,

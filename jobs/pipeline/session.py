@@ -15,7 +15,7 @@ from typing import Final
 from pyspark import SparkConf, SparkContext
 from pyspark.sql import SparkSession
 
-from jobs.common.places import COORDINATES, PROJECT, class_archive, data_folder, jar_paths
+from jobs.common.places import COORDINATES, class_archive, data_folder, jar_paths, kept_folder
 
 CONF: Final = data_folder("conf", "spark-defaults.conf")
 """The folder of the settings files."""
@@ -77,7 +77,7 @@ def local_defaults(*, short_run: bool = False) -> dict[str, str]:
     else:
         settings["spark.jars.packages"] = ",".join(COORDINATES)
         settings["spark.jars.ivySettings"] = (CONF / "ivysettings.xml").as_uri()
-        settings["spark.jars.ivy"] = str(PROJECT / ".ivy")
+        settings["spark.jars.ivy"] = str(kept_folder("ivy"))
     return settings
 
 

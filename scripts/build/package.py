@@ -23,7 +23,9 @@ from pathlib import Path
 from typing import Final
 
 PROJECT: Final = Path(__file__).resolve().parents[2]
-SOURCES: Final = ("coordinator_model", "jobs", "schemas", "conf", "sql", "pyproject.toml", "README.md", "LICENSE", "NOTICE")
+RECORDING: Final = "tests/data/recordings/kafka-3.9.1"
+"""What `rebalance demo` reads."""
+SOURCES: Final = ("coordinator_model", "jobs", "schemas", "conf", "sql", "pyproject.toml", "README.md", "LICENSE", "NOTICE", RECORDING)
 EXECUTORS_IMPORT: Final = ("msgspec", "pandas", "pyarrow")
 """Distributions, each with what it needs itself. PySpark is not among them: a node's Spark brings its own."""
 _LEFT_OUT: Final = ("pandas/tests/", "pyarrow/tests/", "pyarrow/include/")  # never imported

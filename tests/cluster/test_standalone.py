@@ -14,6 +14,7 @@ from pathlib import Path
 import pytest
 
 from jobs.cli.entry import main
+from jobs.common import jars
 from jobs.common.settings import load
 from jobs.demo.local_broker import LocalBroker
 from jobs.lakehouse.folder import Lakehouse
@@ -22,7 +23,7 @@ from jobs.pipeline import run
 from jobs.pipeline.ingest_topic import start_ingest_topic
 from jobs.pipeline.topic_input import TopicInput
 from schemas.tables import INGEST_TABLES, TRACK_TABLES
-from scripts.build import package, resolve_jars
+from scripts.build import package
 from tests.cluster.standalone import PROJECT, Cluster, kill, plain_logs, wait_until
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow]
@@ -163,7 +164,7 @@ def test_killed_workers_and_drivers_change_no_table(cluster, logs, settings, ref
 @pytest.fixture(scope="module")
 def topic(logs, tmp_path_factory):
     """A broker with the same logs in a topic."""
-    assert resolve_jars.main(["kafka"]) == 0
+    assert jars.main(["kafka"]) == 0
     folder = tmp_path_factory.mktemp("broker")
     with LocalBroker(folder) as broker:
         broker.create_topic("lines", 3)

@@ -1,13 +1,27 @@
-"""jobs/common/places.py and scripts/build/resolve_jars.py."""
+"""jobs/common/places.py: where a checkout and an installed wheel keep things."""
 
 from __future__ import annotations
 
+import site
+import sys
 from pathlib import Path
 
 import pytest
 
 from jobs.common import places
-from scripts.build import resolve_jars
+
+
+@pytest.fixture
+def installed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """No checkout: packages in site-packages of an environment whose user has a cache."""
+    for name in ("REBALANCE_JARS", "REBALANCE_KAFKA_JARS"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setattr(places, "PROJECT", tmp_path / "lib" / "site-packages")
+    monkeypatch.setattr(places, "version", lambda: "1.2.3")
+    monkeypatch.setattr(sys, "prefix", str(tmp_path))
+    monkeypatch.setattr(sys, "platform", "linux")
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    return tmp_path
 
 
 def test_jar_paths_are_those_of_the_folder_sorted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -22,63 +36,30 @@ def test_no_folder_no_jars(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> N
     assert places.jar_paths() == []
 
 
-def test_without_the_setting_it_is_the_projects_folder(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.delenv("REBALANCE_JARS", raising=False)
+def test_a_checkout_keeps_everything_in_its_own_folder(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("REBALANCE_JARS", "REBALANCE_KAFKA_JARS"):
+        monkeypatch.delenv(name, raising=False)
     assert places.jar_dir() == places.PROJECT / ".jars"
+    assert places.kafka_jar_dir() == places.PROJECT / ".jars-kafka"
+    assert places.kafka_jar_dir("3.9.1") == places.PROJECT / ".jars-kafka-3.9.1"
+    assert places.kept_folder("demo") == places.PROJECT / ".demo"
 
 
-def jars(folder: Path, *names: str) -> list[Path]:
-    folder.mkdir(parents=True)
-    for name in names:
-        (folder / name).touch()
-    return sorted(folder.iterdir())
+def test_an_installed_wheel_keeps_things_in_the_users_cache_by_version(installed: Path) -> None:
+    cache = installed / "cache" / "kafka-rebalance" / "1.2.3"
+    assert places.jar_dir() == cache / "jars"
+    assert places.kafka_jar_dir() == cache / "jars-kafka"
+    assert places.kafka_jar_dir("3.9.1") == cache / "jars-kafka-3.9.1"
+    assert places.kept_folder("demo") == cache / "demo"
 
 
-def test_what_spark_brings_itself_is_left_out(tmp_path: Path) -> None:
-    jars(tmp_path / "spark", "hadoop-client-api-3.4.1.jar")
-    resolved = jars(tmp_path / "ivy", "org.apache.hadoop_hadoop-client-api-3.4.2.jar", "io.delta_delta-spark_4.0_2.13-4.4.0.jar")
-    chosen = resolve_jars.delta_jars(resolved, tmp_path / "spark")
-    assert chosen == {"delta-spark_4.0_2.13-4.4.0.jar": tmp_path / "ivy" / "io.delta_delta-spark_4.0_2.13-4.4.0.jar"}
-
-
-@pytest.mark.parametrize("arguments", [[], ["kafka"]])
-def test_a_folder_holds_the_resolved_jars_and_nothing_else(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, arguments: list[str], capsys: pytest.CaptureFixture[str]
-) -> None:
-    resolved = jars(tmp_path / "ivy", "io.delta_delta-spark_4.0_2.13-4.4.0.jar", "org.apache.kafka_kafka_2.13-4.2.0.jar")
-    target = tmp_path / "jars"
-    jars(target, "old-1.0.jar")
-    monkeypatch.setenv("REBALANCE_KAFKA_JARS" if arguments else "REBALANCE_JARS", str(target))
-    monkeypatch.setattr(resolve_jars, "resolve", lambda _: resolved)
-    assert resolve_jars.main(arguments) == 0
-    left = {path.name for path in target.iterdir()}
-    assert left > {"resolved.txt"}
-    assert "old-1.0.jar" not in left
-    monkeypatch.delattr(resolve_jars, "resolve")  # the stamp says that it was done
-    assert resolve_jars.main(arguments) == 0
-    assert {path.name for path in target.iterdir()} == left
-    assert f"{len(left) - 1} JARs in jars/" in capsys.readouterr().out
-
-
-@pytest.mark.parametrize(
-    ("name", "expected"),
-    [
-        ("delta-storage-4.4.0.jar", "delta-storage"),
-        ("delta-spark_4.0_2.13-4.4.0.jar", "delta-spark_4.0_2.13"),
-        ("spark-sql-kafka-0-10_2.13-4.0.0.jar", "spark-sql-kafka"),
-    ],
-)
-def test_artifact(name: str, expected: str) -> None:
-    assert resolve_jars.artifact(name) == expected
-
-
-def test_a_brokers_jars_get_scalas_library_from_spark(tmp_path: Path) -> None:
-    jars(tmp_path / "spark", "scala-library-2.13.16.jar")
-    resolved = jars(tmp_path / "ivy", "org.apache.kafka_kafka_2.13-4.2.0.jar")
-    chosen = resolve_jars.broker_jars(resolved, tmp_path / "spark")
-    assert list(chosen) == ["org.apache.kafka_kafka_2.13-4.2.0.jar", "scala-library-2.13.16.jar"]
-
-
-def test_jars_without_kafka_are_no_broker(tmp_path: Path) -> None:
-    with pytest.raises(resolve_jars.ResolveError, match="not Kafka"):
-        resolve_jars.broker_jars([], tmp_path)
+def test_data_of_an_installed_wheel_are_found_in_each_scheme_of_pip(installed: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    user = installed / "user"
+    monkeypatch.setattr(site, "getuserbase", lambda: str(user))
+    missing = places.data_folder("sql", "why.sql")
+    assert missing == places.PROJECT / "sql"
+    for base in (places.PROJECT, user, installed):  # --target, --user, a virtual environment, which goes first
+        folder = base / "share" / "kafka-rebalance" / "sql"
+        folder.mkdir(parents=True)
+        (folder / "why.sql").touch()
+        assert places.data_folder("sql", "why.sql") == folder

@@ -50,7 +50,7 @@ def join_once(bootstrap):
 @pytest.mark.parametrize("version", [KAFKA_VERSION, *OTHER_KAFKA])
 def test_one_broker_with_the_requests_of_groups(tmp_path, capsys, version):
     if not kafka_jar_dir(version).is_dir():
-        pytest.skip(f"no JARs: scripts/build/resolve_jars.py kafka {version}")
+        pytest.skip(f"no JARs: python -m jobs.common.jars kafka {version}")
     folder = tmp_path / "kafka"
     process, bootstrap = start("--dir", str(folder), "--topic", "orders:2", "--version", version)
     try:

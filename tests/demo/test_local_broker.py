@@ -53,5 +53,5 @@ def test_what_kafka_does_not_accept_is_told_in_its_own_words(tmp_path):
 
 def test_without_jars_it_says_how_to_get_them(tmp_path, monkeypatch):
     monkeypatch.setenv("REBALANCE_KAFKA_JARS", str(tmp_path / "none"))
-    with pytest.raises(UserError, match=r"run `make \.jars-kafka/resolved\.txt`"):
+    with pytest.raises(UserError, match=r"run `python -m jobs\.common\.jars kafka"):
         LocalBroker(tmp_path / "b").start()

@@ -57,6 +57,15 @@ def test_a_pipeline_that_has_just_begun_is_well():
     assert found() == []
 
 
+def test_a_probe_of_liveness_judges_only_what_a_restart_can_mend():
+    rows = steadily(ingest, *[{"duration_ms": 100_000}] * 6)
+    assert found(*rows) == [("SLOW", "ingest")]
+    alive = Limits(process_only=True)
+    assert found(*rows, limits=alive) == []
+    assert found(*rows, status=replace(STATUS, at_ms=NOW - HOUR), limits=alive) == [("SILENT", None)]
+    assert found(*rows, status=saying(waiting_since_ms=NOW - HOUR), limits=alive) == [("STALLED", "track")]
+
+
 # The process.
 
 

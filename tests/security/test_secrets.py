@@ -16,10 +16,10 @@ from confluent_kafka import Consumer, Producer
 from confluent_kafka.admin import AclBinding, AclOperation, AclPermissionType, AdminClient, ResourcePatternType, ResourceType
 
 from jobs.cli.entry import main
+from jobs.common import jars
 from jobs.demo.local_broker import LocalBroker
 from jobs.kafka.topic_records import clock_headers, line_headers, log_headers
 from jobs.lakehouse import reader
-from scripts.build import resolve_jars
 from tests.security import hostile
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow]
@@ -80,7 +80,7 @@ def keys(tmp_path_factory):
 @pytest.fixture(scope="module")
 def broker(keys, tmp_path_factory):
     """Its one listener for clients wants TLS with a certificate, and a password. `reader` may do what docs/security.md says."""
-    assert resolve_jars.main(["kafka"]) == 0
+    assert jars.main(["kafka"]) == 0
     settings = {
         "listener.security.protocol.map": "CONTROLLER:PLAINTEXT,PLAINTEXT:SASL_SSL",
         "inter.broker.listener.name": "PLAINTEXT",

@@ -1,0 +1,246 @@
+"""Downloads the JARs that Spark needs for Delta and Kafka, and those of a broker, where they are missing.
+
+Spark's own resolver (Ivy) fetches them from Maven Central, so only Python and Java have to be there. REBALANCE_IVY_SETTINGS names another
+settings file, such as one with a mirror. Ivy's cache is a folder of this project: what other programs left in ~/.ivy2 or ~/.m2 has no
+influence. A stamp names the coordinates, so that a later start neither resolves nor asks the network.
+
+`python -m jobs.common.jars` fetches those of Spark, and `python -m jobs.common.jars kafka [VERSION]` those of a broker: for make, and for
+images.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Final
+
+from jobs.common import places
+from jobs.common.errors import UserError
+from jobs.common.java import check_java
+from jobs.common.places import COORDINATES, KAFKA_COORDINATES, KAFKA_VERSION, OTHER_KAFKA
+
+ATTEMPTS: Final = 3
+STAMP: Final = "resolved.txt"
+_UNFINISHED: Final = "unfinished\n"
+_TELL_SECONDS: Final = 15
+_PROBLEMS: Final = (
+    "Connection timed out",
+    "Connection refused",
+    "PKIX path",
+    "Permission denied",
+    "No space left",
+    r"unresolved dependency: \S+",
+)
+
+Say = Callable[[str], None]
+"""Gets a line of progress."""
+
+
+@dataclass(frozen=True)
+class JarSet:
+    """JARs that belong together in one folder. `choose` picks them from what Ivy found, given Spark's own JARs, by file name."""
+
+    name: str
+    folder: Path
+    coordinates: Sequence[str]
+    choose: Callable[[Sequence[Path], Path], Mapping[str, Path]]
+    sign: str  # pattern of a file that is there if the others are
+
+    def is_there(self) -> bool:
+        """Whether the stamp says so, or somebody put JARs there by hand."""
+        stamp = self.folder / STAMP
+        if stamp.is_file():
+            return stamp.read_text(encoding="utf-8") == self.stamp()
+        return any(self.folder.glob(self.sign))
+
+    def stamp(self) -> str:
+        """What the stamp says when all JARs are there."""
+        return "\n".join(self.coordinates) + "\n"
+
+
+def ensure_spark_jars(say: Say) -> None:
+    """Downloads Delta and Spark's Kafka connector unless they are there. UserError: they cannot be had."""
+    _ensure(JarSet("Delta and Spark's Kafka connector", places.jar_dir(), COORDINATES, delta_jars, "delta-spark*.jar"), say)
+
+
+def ensure_broker_jars(say: Say, version: str = KAFKA_VERSION) -> None:
+    """Downloads a broker of this release unless it is there. UserError: it cannot be had, or the release is not known here."""
+    known = {KAFKA_VERSION: KAFKA_COORDINATES, **OTHER_KAFKA}
+    if version not in known:
+        raise UserError(f"Kafka {version} is not known here; there are {', '.join(known)}")
+    _ensure(JarSet(f"Kafka {version}", places.kafka_jar_dir(version), known[version], broker_jars, "*kafka_2.13-*.jar"), say)
+
+
+def _ensure(wanted: JarSet, say: Say) -> None:
+    if wanted.is_there():
+        return
+    check_java()
+    folder = places.kept_folder("ivy")
+    try:
+        with _alone(folder, say):
+            if not wanted.is_there():
+                _download(wanted, folder, say)
+    except OSError as error:
+        raise UserError(
+            f"cannot keep the JARs of {wanted.name} in {wanted.folder}: {error.filename}: {error.strerror}; "
+            "REBALANCE_JARS and REBALANCE_KAFKA_JARS name other folders, XDG_CACHE_HOME another cache"
+        ) from None
+
+
+@contextmanager
+def _alone(folder: Path, say: Say) -> Iterator[None]:
+    """While no other process downloads into the same cache."""
+    folder.mkdir(parents=True, exist_ok=True)
+    with (folder / "lock").open("ab") as lock:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            say("waiting for another process that is downloading JARs ...")
+            fcntl.flock(lock, fcntl.LOCK_EX)
+        yield
+
+
+def _download(wanted: JarSet, ivy: Path, say: Say) -> None:
+    say(f"downloading {wanted.name} from Maven Central into {wanted.folder} (once, about a minute) ...")
+    target, stamp = wanted.folder, wanted.folder / STAMP
+    target.mkdir(parents=True, exist_ok=True)
+    # Before anything else: whether it can be written, and that the folder is not whole until the end. The folder itself stays, which
+    # may be a mount.
+    stamp.write_text(_UNFINISHED, encoding="utf-8")
+    spark_jars = _spark_home() / "jars"
+    jars = wanted.choose(resolve(wanted.coordinates, ivy, say), spark_jars)
+    for old in [*target.glob("*.jar"), *target.glob("classes.*")]:
+        old.unlink()
+    for file_name, path in jars.items():
+        shutil.copyfile(path, target / file_name)
+    stamp.write_text(wanted.stamp(), encoding="utf-8")
+    if ivy.parent != places.PROJECT:  # of no use any more; a checkout keeps it, since its coordinates change
+        shutil.rmtree(ivy / "cache", ignore_errors=True)
+    shutil.rmtree(ivy / "jars", ignore_errors=True)
+    say(f"{len(jars)} JARs in {target}, {_megabytes(target):.0f} MB")
+
+
+def _spark_home() -> Path:
+    spark = find_spec("pyspark")
+    if spark is None or spark.origin is None:
+        raise UserError("PySpark is not installed here: install the package with what it needs")
+    return Path(spark.origin).parent
+
+
+def resolve(coordinates: Sequence[str], ivy: Path, say: Say) -> list[Path]:
+    """Runs an empty program with spark-submit, which makes Ivy fetch the packages; returns their JARs."""
+    home, retrieved, log = _spark_home(), ivy / "jars", ivy / "resolve.log"
+    settings = Path(os.environ.get("REBALANCE_IVY_SETTINGS") or places.data_folder("conf", "ivysettings.xml") / "ivysettings.xml")
+    for attempt in range(1, ATTEMPTS + 1):
+        shutil.rmtree(retrieved, ignore_errors=True)  # an older version's JARs must not come along
+        with tempfile.TemporaryDirectory() as folder, log.open("w") as output:
+            program = Path(folder) / "nothing.py"
+            program.touch()
+            command = [
+                str(home / "bin" / "spark-submit"),
+                *("--packages", ",".join(coordinates)),
+                *("--conf", f"spark.jars.ivy={ivy}"),
+                *("--conf", f"spark.jars.ivySettings={settings.resolve().as_uri()}"),
+                str(program),
+            ]
+            environment = os.environ | {"SPARK_HOME": str(home), "PYSPARK_PYTHON": sys.executable}
+            process = subprocess.Popen(command, stdout=output, stderr=subprocess.STDOUT, env=environment)  # noqa: S603
+            try:
+                code = _wait(process, ivy / "cache", say)
+            finally:
+                process.kill()
+                process.wait()
+        jars = sorted(retrieved.glob("*.jar"))
+        if code == 0 and jars:
+            return jars
+        if attempt < ATTEMPTS:
+            say(f"attempt {attempt} of {ATTEMPTS} failed ({_reason(log)}), trying again ...")
+            time.sleep(5 * attempt)
+    raise UserError(
+        f"cannot download {', '.join(coordinates)} ({_reason(log)}). Is Maven Central reachable? REBALANCE_IVY_SETTINGS names a file with "
+        f"a mirror. Log: {log}"
+    )
+
+
+def _wait(process: subprocess.Popen[bytes], cache: Path, say: Say) -> int:
+    """The exit code of Ivy. Tells now and then how much there is."""
+    while True:
+        with suppress(subprocess.TimeoutExpired):
+            return process.wait(_TELL_SECONDS)
+        say(f"{_megabytes(cache):.0f} MB so far ...")
+
+
+def _megabytes(folder: Path) -> float:
+    return sum(path.stat().st_size for path in folder.rglob("*.jar")) / 1e6
+
+
+def _reason(log: Path) -> str:
+    """Why Ivy failed, according to its log."""
+    text = log.read_text(errors="replace")
+    if "UnknownHostException" in text:
+        return "host not found: no network?"
+    problem = re.search("|".join(_PROBLEMS), text)
+    return problem.group() if problem else "an unexpected error"
+
+
+def delta_jars(jars: Sequence[Path], spark_jars: Path) -> dict[str, Path]:
+    """The JARs that Spark lacks, by file name.
+
+    Spark loads its own classes first, so a second Hadoop or Jackson would only be copied around at every start.
+    """
+    of_spark = {artifact(path.name) for path in spark_jars.glob("*.jar")}
+    by_name = {path.name.partition("_")[2]: path for path in jars}  # Ivy names them organisation_artifact-version.jar
+    lacking = {name: path for name, path in sorted(by_name.items()) if artifact(name) not in of_spark}
+    if not any(name.startswith("delta-spark") for name in lacking):
+        raise UserError(f"found {len(jars)} JARs, but not Delta")
+    return lacking
+
+
+def broker_jars(jars: Sequence[Path], spark_jars: Path) -> dict[str, Path]:
+    """The JARs of a broker, by file name. Ivy, as Spark sets it up, leaves Scala's library to Spark."""
+    library = sorted(spark_jars.glob("scala-library-2.13.*.jar"))
+    if not library or not any(path.name.startswith("org.apache.kafka_kafka_2.13") for path in jars):
+        raise UserError(f"found {len(jars)} JARs, but not Kafka and Scala")
+    return {path.name: path for path in (*jars, library[-1])}
+
+
+def artifact(name: str) -> str:
+    """`delta-storage-4.4.0.jar` -> `delta-storage`."""
+    return re.sub(r"-\d[^/]*\.jar$", "", name)
+
+
+def main(arguments: Sequence[str] = ()) -> int:
+    """Arguments: none for Spark, or `kafka` and a release of it other than ours."""
+
+    def say(text: str) -> None:
+        print(text, flush=True)  # noqa: T201 - what make shows
+
+    try:
+        if arguments[:1] == ["kafka"]:
+            version = arguments[1] if len(arguments) > 1 else KAFKA_VERSION
+            ensure_broker_jars(say, version)
+            stamp = places.kafka_jar_dir(version) / STAMP
+        else:
+            ensure_spark_jars(say)
+            stamp = places.jar_dir() / STAMP
+    except UserError as error:
+        print(f"error: {error}", file=sys.stderr)  # noqa: T201
+        return 1
+    if stamp.is_file():
+        stamp.touch()  # newer than the files that make compares it with
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,124 @@
+"""jobs/common/jars.py: what is downloaded, when, and what is said about it. Ivy itself is run by make."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from jobs.common import jars
+from jobs.common.errors import UserError
+from jobs.common.places import COORDINATES
+
+FOUND = ("io.delta_delta-spark_4.0_2.13-4.4.0.jar", "org.apache.kafka_kafka_2.13-4.2.0.jar")
+
+
+def files(folder: Path, *names: str) -> list[Path]:
+    folder.mkdir(parents=True, exist_ok=True)
+    for name in names:
+        (folder / name).touch()
+    return sorted(folder.iterdir())
+
+
+@pytest.fixture
+def target(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The folder of either set of JARs. What Ivy finds is given; `asked` in it counts nothing but calls."""
+    folder = tmp_path / "jars"
+    for name in ("REBALANCE_JARS", "REBALANCE_KAFKA_JARS"):
+        monkeypatch.setenv(name, str(folder))
+    found = files(tmp_path / "found", *FOUND)
+    monkeypatch.setattr(jars.places, "kept_folder", lambda name: tmp_path / "kept" / name)
+    monkeypatch.setattr(jars, "resolve", lambda *_: found)
+    return folder
+
+
+@pytest.mark.parametrize("arguments", [[], ["kafka"]])
+def test_a_folder_holds_the_resolved_jars_and_nothing_else(
+    target: Path, monkeypatch: pytest.MonkeyPatch, arguments: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    files(target, "old-1.0.jar", "classes.jsa")
+    assert jars.main(arguments) == 0
+    left = {path.name for path in target.iterdir()}
+    assert left > {"resolved.txt"}
+    assert not left & {"old-1.0.jar", "classes.jsa"}
+    said = capsys.readouterr().out
+    assert f"{len(left) - 1} JARs in {target}" in said
+    assert said.startswith("downloading ")
+    monkeypatch.delattr(jars, "resolve")  # the stamp says that it was done
+    assert jars.main(arguments) == 0
+    assert {path.name for path in target.iterdir()} == left
+    assert capsys.readouterr().out == ""
+
+
+def test_jars_that_somebody_put_there_are_taken_as_they_are(target: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    files(target, "delta-spark_4.0_2.13-4.4.0.jar", "kafka_2.13-4.2.0.jar")
+    monkeypatch.delattr(jars, "resolve")
+    said: list[str] = []
+    jars.ensure_spark_jars(said.append)
+    jars.ensure_broker_jars(said.append)
+    assert said == []
+
+
+@pytest.mark.parametrize("stamp", ["io.delta:delta-spark_4.0_2.13:4.3.0\n", "unfinished\n"])
+def test_those_of_another_version_or_an_interrupted_download_are_replaced(target: Path, stamp: str) -> None:
+    files(target, "delta-spark_4.0_2.13-4.3.0.jar")
+    (target / "resolved.txt").write_text(stamp)
+    jars.ensure_spark_jars(lambda _: None)
+    assert "delta-spark_4.0_2.13-4.3.0.jar" not in {path.name for path in target.iterdir()}
+    assert (target / "resolved.txt").read_text() == "\n".join(COORDINATES) + "\n"
+
+
+def test_a_folder_that_cannot_be_written_is_named_with_the_way_out(target: Path) -> None:
+    target.write_text("a file")
+    with pytest.raises(UserError, match=rf"cannot keep the JARs .* in {target}: .*REBALANCE_JARS"):
+        jars.ensure_spark_jars(lambda _: None)
+
+
+def test_a_release_that_is_not_known(target: Path) -> None:  # noqa: ARG001
+    with pytest.raises(UserError, match=r"Kafka 0\.8 is not known here; there are 4\.2\.0, 3\.9\.1"):
+        jars.ensure_broker_jars(lambda _: None, "0.8")
+
+
+def test_ivy_that_fails_is_tried_again_and_its_reason_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A spark-submit that answers as Ivy does without a network."""
+    submit = tmp_path / "bin" / "spark-submit"
+    submit.parent.mkdir()
+    submit.write_text("#!/bin/sh\necho 'Server access error: java.net.UnknownHostException'\nexit 1\n")
+    submit.chmod(0o755)
+    monkeypatch.setattr(jars, "_spark_home", lambda: tmp_path)
+    monkeypatch.setattr(jars.time, "sleep", lambda _: None)
+    said: list[str] = []
+    with pytest.raises(UserError, match=r"cannot download a:b:1 \(host not found: no network\?\).*REBALANCE_IVY_SETTINGS"):
+        jars.resolve(["a:b:1"], tmp_path, said.append)
+    assert said == [f"attempt {n} of 3 failed (host not found: no network?), trying again ..." for n in (1, 2)]
+
+
+def test_what_spark_brings_itself_is_left_out(tmp_path: Path) -> None:
+    files(tmp_path / "spark", "hadoop-client-api-3.4.1.jar")
+    resolved = files(tmp_path / "ivy", "org.apache.hadoop_hadoop-client-api-3.4.2.jar", "io.delta_delta-spark_4.0_2.13-4.4.0.jar")
+    chosen = jars.delta_jars(resolved, tmp_path / "spark")
+    assert chosen == {"delta-spark_4.0_2.13-4.4.0.jar": tmp_path / "ivy" / "io.delta_delta-spark_4.0_2.13-4.4.0.jar"}
+
+
+@pytest.mark.parametrize(
+    ("name", "expected"),
+    [
+        ("delta-storage-4.4.0.jar", "delta-storage"),
+        ("delta-spark_4.0_2.13-4.4.0.jar", "delta-spark_4.0_2.13"),
+        ("spark-sql-kafka-0-10_2.13-4.0.0.jar", "spark-sql-kafka"),
+    ],
+)
+def test_artifact(name: str, expected: str) -> None:
+    assert jars.artifact(name) == expected
+
+
+def test_a_brokers_jars_get_scalas_library_from_spark(tmp_path: Path) -> None:
+    files(tmp_path / "spark", "scala-library-2.13.16.jar")
+    resolved = files(tmp_path / "ivy", "org.apache.kafka_kafka_2.13-4.2.0.jar")
+    chosen = jars.broker_jars(resolved, tmp_path / "spark")
+    assert list(chosen) == ["org.apache.kafka_kafka_2.13-4.2.0.jar", "scala-library-2.13.16.jar"]
+
+
+def test_jars_without_kafka_are_no_broker(tmp_path: Path) -> None:
+    with pytest.raises(UserError, match="not Kafka"):
+        jars.broker_jars([], tmp_path)
