@@ -178,7 +178,8 @@ def _wait(process: subprocess.Popen[bytes], cache: Path, say: Say) -> int:
     while True:
         with suppress(subprocess.TimeoutExpired):
             return process.wait(_TELL_SECONDS)
-        say(f"{_megabytes(cache):.0f} MB so far ...")
+        # First come the descriptions of all packages, then the JARs.
+        say(f"{sum(path.is_file() for path in cache.rglob('*'))} files, {_megabytes(cache):.0f} MB so far ...")
 
 
 def _megabytes(folder: Path) -> float:

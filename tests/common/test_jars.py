@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from jobs.cli import entry
 from jobs.common import jars
 from jobs.common.errors import UserError
 from jobs.common.places import COORDINATES
@@ -79,18 +80,43 @@ def test_a_release_that_is_not_known(target: Path) -> None:  # noqa: ARG001
         jars.ensure_broker_jars(lambda _: None, "0.8")
 
 
-def test_ivy_that_fails_is_tried_again_and_its_reason_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A spark-submit that answers as Ivy does without a network."""
-    submit = tmp_path / "bin" / "spark-submit"
-    submit.parent.mkdir()
-    submit.write_text("#!/bin/sh\necho 'Server access error: java.net.UnknownHostException'\nexit 1\n")
-    submit.chmod(0o755)
+@pytest.fixture
+def no_network(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A spark-submit that answers as Ivy does without a network, and a Java that Spark would run on."""
+    programs = {"spark-submit": "echo 'Server access error: java.net.UnknownHostException'; exit 1", "java": "echo 'version \"17.0.1\"'"}
+    for name, text in programs.items():
+        program = tmp_path / "bin" / name
+        program.parent.mkdir(exist_ok=True)
+        program.write_text(f"#!/bin/sh\n{text}\n")
+        program.chmod(0o755)
+    monkeypatch.setenv("JAVA_HOME", str(tmp_path))
     monkeypatch.setattr(jars, "_spark_home", lambda: tmp_path)
     monkeypatch.setattr(jars.time, "sleep", lambda _: None)
+
+
+@pytest.mark.usefixtures("no_network")
+def test_ivy_that_fails_is_tried_again_and_its_reason_told(tmp_path: Path) -> None:
     said: list[str] = []
     with pytest.raises(UserError, match=r"cannot download a:b:1 \(host not found: no network\?\).*REBALANCE_IVY_SETTINGS"):
         jars.resolve(["a:b:1"], tmp_path, said.append)
     assert said == [f"attempt {n} of 3 failed (host not found: no network?), trying again ..." for n in (1, 2)]
+
+
+@pytest.mark.usefixtures("no_network")
+def test_a_run_that_cannot_have_its_jars_leaves_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("REBALANCE_JARS", str(tmp_path / "jars"))
+    monkeypatch.setattr(jars.places, "kept_folder", lambda name: tmp_path / "kept" / name)
+    log = tmp_path / "server.log"
+    log.write_text("[2026-11-21 01:00:00,000] INFO started (kafka.server.KafkaServer)\n")
+    for command in (["run", "--input", str(log), "--lakehouse", str(tmp_path / "lake"), "--once"], ["broker"], ["demo-live"]):
+        monkeypatch.setenv("REBALANCE_KAFKA_JARS", str(tmp_path / command[0]))
+        assert entry.main(command) == 2
+        first, *_, last = capsys.readouterr().err.splitlines()
+        assert first.startswith("rebalance: downloading ")
+        assert last.startswith("rebalance: cannot download ")
+    assert not (tmp_path / "lake").exists()
 
 
 def test_what_spark_brings_itself_is_left_out(tmp_path: Path) -> None:
