@@ -56,6 +56,25 @@ _LOGBACKS: Final = re.compile(
     rb"(?:\[[^\]]*\][ \t]+)?" + _LEVEL + rb"[ \t]+(?:\[[^\]]*\][ \t]+)?([A-Za-z_$][\w$]*(?:\.[\w$]+)+)[ \t]*[-:][ \t]+(.*)\Z", re.DOTALL
 )
 """`[thread] LEVEL logger - message`, with the thread before or after the level."""
+_SHORT: Final = re.compile(_LEVEL + rb"[ \t]+\[[^\]]*\][ \t]+([A-Za-z_$][\w$]*)(?::[\d?]*)?[ \t]+-[ \t]+(.*)\Z", re.DOTALL)
+"""`LEVEL [thread] Class:line - message`: `%-5p [%t] %c{1}:%L - %m`, the pattern of Strimzi's brokers since Kafka 4."""
+_LOGGERS: Final = {
+    logger.rpartition(b".")[2]: logger
+    for logger in (
+        b"kafka.request.logger",
+        b"kafka.coordinator.group.GroupCoordinator",
+        b"kafka.coordinator.group.GroupMetadata",
+        b"org.apache.kafka.coordinator.common.runtime.CoordinatorRuntime",
+        b"org.apache.kafka.coordinator.common.runtime.CoordinatorRuntime$EventBasedCoordinatorTimer",
+        b"org.apache.kafka.coordinator.group.GroupCoordinatorService",
+        b"org.apache.kafka.coordinator.group.GroupCoordinatorShard",
+        b"org.apache.kafka.coordinator.group.GroupMetadataManager",
+        b"org.apache.kafka.coordinator.group.OffsetMetadataManager",
+        b"org.apache.kafka.coordinator.group.classic.ClassicGroup",
+        b"org.apache.kafka.coordinator.group.modern.consumer.ConsumerGroup",
+    )
+}
+"""Loggers whose lines are read, by the last part of their names."""
 
 
 def unwrapped(line: bytes) -> bytes:
@@ -107,5 +126,8 @@ def _plain(text: bytes) -> bytes | None:
     if other := _LOGBACKS.match(rest):
         level, logger, message = other.groups()
         return stamp + b"%s %s (%s)" % (level, message, logger)
+    if short := _SHORT.match(rest):
+        level, logger, message = short.groups()
+        return stamp + b"%s %s (%s)" % (level, message, _LOGGERS.get(logger, logger))
     # The first line of a message that has several.
     return stamp + rest if bracket and _LEVELED.match(rest) else None

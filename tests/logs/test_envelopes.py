@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import json
 import random
+import re
 from pathlib import Path
 
 import pytest
@@ -118,6 +119,19 @@ def test_what_holds_no_line_of_a_broker_stays_as_it_is(line):
     assert unwrapped(line) is line
 
 
+def test_every_line_of_a_coordinator_keeps_its_logger_where_the_pattern_shortens_it():
+    """As Strimzi's brokers write since Kafka 4. Times lose their milliseconds."""
+    folder = RECORDING.parents[1] / "kafka-4.2.0" / "broker-2"
+    for name in ("server.log", "kafka-request.log"):
+        for line in gzip.decompress((folder / f"{name}.gz").read_bytes()).splitlines():
+            if not (found := re.fullmatch(rb"\[([^,]*),\d{3}\] ([A-Z]+) (.*) \(([\w.$]+)\)", line, re.DOTALL)):
+                continue
+            time, level, message, logger = found.groups()
+            if b"coordinator.group" in logger or b"CoordinatorRuntime" in logger or b"request" in logger:
+                short = b"%s %-5s [thread-1] %s:812 - %s" % (time, level, logger.rpartition(b".")[2], message)
+                assert unwrapped(STAMP + b" stdout F " + short) == b"[%s,000] %s %s (%s)" % (time, level, message, logger)
+
+
 def test_other_patterns_of_log4j():
     own = b"[2026-11-21 06:09:19,456] INFO [GroupCoordinator 1]: Stabilized group g (kafka.coordinator.group.GroupCoordinator)"
     said = b"[GroupCoordinator 1]: Stabilized group g"
@@ -125,6 +139,8 @@ def test_other_patterns_of_log4j():
     assert unwrapped(b"2026-11-21 06:09:19,456 INFO  " + said + b" (" + logger + b") [main]") == own
     assert unwrapped(b"2026-11-21T06:09:19.456 [main] INFO  " + logger + b" - " + said) == own
     assert unwrapped(b"2026-11-21 06:09:19.456789 INFO [main] " + logger + b": " + said) == own
+    assert unwrapped(b"2026-11-21 06:09:19 INFO  [main] GroupCoordinator:812 - " + said) == own.replace(b",456", b",000")
+    assert unwrapped(b"2026-11-21 06:09:19 INFO  [main] KafkaServer:? - text") == b"[2026-11-21 06:09:19,000] INFO text (KafkaServer)"
     assert unwrapped(b"2026-11-21 06:09:19 INFO " + logger + b" - " + said) == own.replace(b",456", b",000")
 
 
