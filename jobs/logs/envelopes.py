@@ -51,6 +51,7 @@ _HEADER: Final = re.compile(rb"(\[)?(\d{4}-\d\d-\d\d)[ T](\d\d:\d\d:\d\d)(?:[,.]
 """A time, in brackets or not. With one bracket alone the line has lost bytes."""
 _KAFKAS_OWN: Final = re.compile(_LEVEL + rb"[ \t]+(.*) \(([\w.$-]+)\)(?: \[[^\[\]]*\])?\s*\Z", re.DOTALL)
 """`LEVEL message (logger)`, and Strimzi's `LEVEL message (logger) [thread]`."""
+_REQUEST: Final = b"Completed request:"
 _LEVELED: Final = re.compile(_LEVEL + rb"[ \t]")
 _LOGBACKS: Final = re.compile(
     rb"(?:\[[^\]]*\][ \t]+)?" + _LEVEL + rb"[ \t]+(?:\[[^\]]*\][ \t]+)?([A-Za-z_$][\w$]*(?:\.[\w$]+)+)[ \t]*[-:][ \t]+(.*)\Z", re.DOTALL
@@ -120,6 +121,9 @@ def _plain(text: bytes) -> bytes | None:
         return None
     rest = text[header.end() :].removesuffix(b"\r").removesuffix(b"\x1b[0m")
     bracket, date, time, millis = header.groups()
+    # With whole seconds the order of a request and of what it caused is lost, and the model finds causes that were none.
+    if not millis and _REQUEST in rest:
+        return None
     stamp = b"[%s %s,%s] " % (date, time, millis or b"000")
     if own := _KAFKAS_OWN.match(rest):
         return stamp + b"%s %s (%s)" % own.groups()
