@@ -87,6 +87,8 @@ def ship(
     settings = settings_with_zone(timezone)
     path = state or Path(f"ship-{cluster}-{broker or 'pods'}.json")
     find = Finder(inputs, target, warn, pods=chosen)
+    if chosen is not None and not find():
+        warn(f"no logs of {chosen} in {', '.join(map(str, inputs))} yet: a node without brokers, or another --pods is needed")
     with told_if_full(path.parent), Interrupts() as interrupts, ShipState(path, target) as file:
 
         def stopped() -> bool:

@@ -7,6 +7,7 @@ from dataclasses import replace
 
 import pytest
 
+from jobs.cli.entry import main
 from jobs.common.errors import UserError
 from jobs.kafka.finder import Finder, Pods
 from jobs.kafka.ship_state import ShipState, ShipTarget
@@ -144,6 +145,16 @@ def test_a_lost_state_repeats_lines_under_the_same_names(tmp_path):
 def test_a_pattern_of_pods_that_can_match_none(text):
     with pytest.raises(UserError, match="write NAMESPACE/POD"):
         Pods.parse(text)
+
+
+def test_one_broker_or_pods_and_pods_that_are_not_there_are_told(tmp_path, capsys):
+    files = ["--state", str(tmp_path / "state.json"), "--config", str(tmp_path / "nowhere.properties")]
+    common = ["ship", "--input", str(tmp_path), "--cluster", "c", "--bootstrap", "127.0.0.1:1", *files]
+    for choice in ([], ["--broker", "b", "--pods", "kafka/*"]):
+        assert main([*common, *choice]) == 2
+        assert "either --broker or --pods" in capsys.readouterr().err
+    assert main([*common, "--pods", "kafka/broker-*"]) == 2
+    assert f"no logs of kafka/broker-*/* in {tmp_path} yet" in capsys.readouterr().err
 
 
 def test_pods_need_a_folder(tmp_path):
