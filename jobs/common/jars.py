@@ -175,11 +175,16 @@ def resolve(coordinates: Sequence[str], ivy: Path, say: Say) -> list[Path]:
 
 def _wait(process: subprocess.Popen[bytes], cache: Path, say: Say) -> int:
     """The exit code of Ivy. Tells now and then how much there is."""
+    before = _files(cache), _megabytes(cache)
     while True:
         with suppress(subprocess.TimeoutExpired):
             return process.wait(_TELL_SECONDS)
         # First come the descriptions of all packages, then the JARs.
-        say(f"{sum(path.is_file() for path in cache.rglob('*'))} files, {_megabytes(cache):.0f} MB so far ...")
+        say(f"{_files(cache) - before[0]} files, {_megabytes(cache) - before[1]:.0f} MB so far ...")
+
+
+def _files(folder: Path) -> int:
+    return sum(path.is_file() for path in folder.rglob("*"))
 
 
 def _megabytes(folder: Path) -> float:
