@@ -25,6 +25,7 @@ from jobs.pipeline.topic_input import TopicInput
 from schemas.tables import INGEST_TABLES, TRACK_TABLES
 from scripts.build import package
 from tests.cluster.standalone import PROJECT, Cluster, kill, plain_logs, wait_until
+from tests.laws.kept import assert_laws_are_kept
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow]
 
@@ -159,6 +160,7 @@ def test_killed_workers_and_drivers_change_no_table(cluster, logs, settings, ref
     # State that the lost executor had was read from the checkpoint by another one.
     assert [ids for ids in state_partitions(cluster, "track").values() if lost in ids and ids[-1] != lost]
     assert (rows(house.folder, TRACKED), account(house.folder)) == reference
+    assert_laws_are_kept(house.folder)
 
 
 @pytest.fixture(scope="module")

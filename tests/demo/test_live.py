@@ -15,6 +15,7 @@ from rich.console import Console
 
 from jobs.demo.live import run_demo_live
 from tests.demo.processes import running_with, wait_until
+from tests.laws.kept import assert_laws_are_kept
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow, pytest.mark.usefixtures("kafka_jars")]
 
@@ -40,6 +41,7 @@ def test_what_is_done_is_told_and_accounted_for(tmp_path):
     assert shipped == read != "0"
     assert (rebalances, findings) == ("4", "0")
     assert "\x1b" not in text  # plain where nobody looks
+    assert_laws_are_kept(next(tmp_path.glob("**/rebalances/_delta_log")).parents[1])
 
 
 def test_ctrl_c_ends_everything_that_was_started(tmp_path):

@@ -23,6 +23,7 @@ from jobs.lakehouse.reader import account, table_rows
 from jobs.pipeline import run as pipeline
 from jobs.pipeline.topic_input import TopicInput
 from schemas.tables import TRACK_TABLES
+from tests.laws.kept import assert_laws_are_kept
 from tests.live.shipping import PROJECT, wait_until
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow, pytest.mark.usefixtures("unreachable")]
@@ -110,6 +111,7 @@ def test_a_topic_gives_the_tables_of_its_logs(spark, broker, shipped, reference,
     assert len(batches) > 3
     expected, added_by_files = reference
     assert tables(lakehouse, "one") == tables(lakehouse, "two") == expected
+    assert_laws_are_kept(lakehouse)
     assert outcome.late_events == 0
     added = outcome.added
     assert (added["events"], added["quarantined"]) == (2 * added_by_files["events"], 0)

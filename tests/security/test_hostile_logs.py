@@ -15,6 +15,7 @@ from jobs.common.settings import Settings
 from jobs.lakehouse import reader
 from jobs.pipeline import run
 from schemas.tables import TRACK_TABLES
+from tests.laws.kept import assert_laws_are_kept
 from tests.security import hostile
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow]
@@ -60,6 +61,10 @@ def test_the_rows_of_the_others_are_as_without_them(told, name):
     alone, among = (rows_with_lines(*told[what], name) for what in ("alone", "among"))
     assert sum(alone.values()) >= 4
     assert among == alone
+
+
+def test_the_tables_keep_the_laws(lakehouse):
+    assert_laws_are_kept(lakehouse)
 
 
 def test_every_line_is_accounted_for(told):
