@@ -15,7 +15,7 @@ from jobs.answers.duckdb_views import Answer, QuestionReader
 from jobs.answers.questions import Question
 from jobs.common.errors import QuestionError
 from jobs.common.text import printable
-from jobs.common.times import EPOCH, SPAN, milliseconds, parse_span
+from jobs.common.times import EPOCH, SPAN, epoch_ms, instant, milliseconds, parse_span
 
 MOST_ROWS: Final = 1_000_000
 
@@ -23,6 +23,10 @@ _CLOCK: Final = re.compile(r"\d\d:\d\d(?::\d\d(?:\.\d{3}|\.\d{6})?)?")
 _DAY: Final = timedelta(days=1) - timedelta(microseconds=1)  # from its beginning to its end
 _NEWEST: Final = """
     SELECT max(e.occurred_at) AS newest FROM group_events AS e WHERE e.kind <> 'end' AND ($cluster IS NULL OR e.cluster = $cluster)
+"""
+_SPAN: Final = """
+    SELECT min(e.occurred_at) AS oldest, max(e.occurred_at) AS newest
+    FROM group_events AS e WHERE e.kind <> 'end' AND ($cluster IS NULL OR e.cluster = $cluster)
 """
 
 
@@ -53,13 +57,31 @@ class BoundQuestion:
             near = get_close_matches(wanted, names[:10_000], n=1, cutoff=0.6)
             hint = f" Did you mean {printable(near[0], 60)}?" if near else ""
             return f"No line names {name} {printable(wanted, 60)}.{hint}"
+        if outside := self._outside():
+            return outside
         if self.question.needs_requests and REQUEST_SOURCE not in self._names("source"):
             return "This needs kafka-request.log, but the lakehouse has no line from it; docs/capture.md explains how to get it."
+        return ""
+
+    def _outside(self) -> str:
+        """A sentence with the span of the data if the time in question lies outside of it; else empty."""
+        first, last = self._reader.ask(_SPAN, {"cluster": self._given.get("cluster")}).rows[0]
+        if first is None:
+            return ""
+        asked = [(name, self.values[name]) for name in ("since", "until", "at") if name in self._given and name in self.values]
+        for name, time in asked:
+            side = "after" if time > last and name != "until" else "before" if time < first and name != "since" else ""
+            if side:
+                return f"The data is from {_shown(first)} to {_shown(last)} UTC; --{name} {_shown(time)} is {side} that."
         return ""
 
     def _names(self, column: str) -> list[str]:
         text = f"SELECT DISTINCT e.{column} AS name FROM group_events AS e WHERE e.{column} <> '' ORDER BY name"  # noqa: S608 - no user's text
         return [str(name) for (name,) in self._reader.ask(text, {}).rows]
+
+
+def _shown(time: datetime) -> str:
+    return instant(epoch_ms(time))[:19]
 
 
 def newest(reader: QuestionReader, cluster: str | None) -> datetime:

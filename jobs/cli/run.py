@@ -119,7 +119,7 @@ def _tell_without_effect(source: Path | None, lakehouse: Path, *, kafka: bool, o
     if not offsets:
         tell("without --offsets-from", "offsets_cluster", "client_config")
     if source is None:
-        tell("without --input: only the lines of log files need a time zone (`rebalance ship` has an option for its own)", "timezones")
+        tell("without --input: lines of a topic have times (`rebalance ship` has this option)", "timezones")
     named = {cluster for text in zones if (cluster := text.rpartition("=")[0])}
     if source is not None and source.exists() and named:
         from jobs.logs.files import discover

@@ -10,9 +10,9 @@ import sys
 import time
 import traceback
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, TextIO
 
 from pyspark.logger import PySparkLogger
 
@@ -32,13 +32,17 @@ _LOCK_SECONDS: Final = 60
 @contextmanager
 def started_spark(house: Lakehouse, given: SparkSession | None, *, short_run: bool) -> Iterator[SparkSession]:
     """A session that works on this lakehouse alone. Stopped afterwards, unless it was given."""
+    errors = house.log.with_name("spark.err")
+    with nullcontext() if given is not None else _stderr_to(errors):
+        yield from _session(house, given, errors, short_run=short_run)
+
+
+def _session(house: Lakehouse, given: SparkSession | None, errors: Path, *, short_run: bool) -> Iterator[SparkSession]:
     if given is not None:
         session = given
     else:
-        errors = house.log.with_name("spark.err")
         try:
-            with _stderr_to(errors):
-                session = spark_session("rebalance", conf=_log_to(house.log, short_run=short_run), short_run=short_run)
+            session = spark_session("rebalance", conf=_log_to(house.log, short_run=short_run), short_run=short_run)
         except Exception as error:
             raise QueryFailedError("starting Spark", root_cause(error), errors) from error
         _keep_tracebacks(session, errors)
@@ -61,16 +65,28 @@ def _log_to(log: Path, *, short_run: bool) -> dict[str, str]:
 
 @contextmanager
 def _stderr_to(path: Path) -> Iterator[None]:
-    """A JVM that is started inside writes its stderr to this file for as long as it lives."""
-    sys.stderr.flush()
+    """Inside, JVMs and native libraries write their stderr to this file, a JVM for as long as it lives. Python writes where it did."""
+    python = sys.stderr
+    python.flush()
     saved = os.dup(2)
     try:
         with path.open("ab") as file:
             os.dup2(file.fileno(), 2)
+        if _descriptor(python) == 2:
+            sys.stderr = os.fdopen(saved, "w", buffering=1, encoding=python.encoding, errors=python.errors, closefd=False)
         yield
     finally:
+        sys.stderr.flush()
+        sys.stderr = python
         os.dup2(saved, 2)
         os.close(saved)
+
+
+def _descriptor(stream: TextIO) -> int:
+    try:
+        return stream.fileno()
+    except (OSError, ValueError):
+        return -1
 
 
 def _keep_tracebacks(session: SparkSession, path: Path) -> None:

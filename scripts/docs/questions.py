@@ -137,6 +137,8 @@ phases --until 06:15 --limit 6
   work within milliseconds.
 findings --limit 4
   The newest findings. The first column is what `rebalance evidence` takes.
+quarantine
+  The recording has no damaged line. Otherwise a row for each reason, with the first line that was refused for it.
 rebalances --group order-intake
   Every rebalance of a group.
 """

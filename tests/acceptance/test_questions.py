@@ -67,7 +67,7 @@ def test_duckdb_and_spark_give_the_same_rows_in_the_same_order(spark, lakehouse,
     rows = [tuple(map(in_utc, row)) for row in theirs.collect()]
     assert theirs.columns == list(ours.columns)
     assert rows == ours.rows
-    assert rows or given
+    assert rows or given or name == "quarantine"  # nothing is damaged in the recording
 
 
 def test_the_page_of_examples_is_up_to_date(lakehouse):

@@ -138,3 +138,28 @@ def test_members_that_want_different_topics(lakehouse):
     found = {(sets["topics"], sets["members"]) for sets in asked(lakehouse, "subscriptions")}
     assert found == {("a, b", 1), ("c", 1), ("d", 0)}
     assert asked(lakehouse, "subscriptions")[0]["verdict"] == "UNEQUAL"
+
+
+def test_refused_lines_are_counted_by_reason_with_the_first_of_each(lakehouse):
+    def refused(reason, position, *, at=None, origin="c/b1/server.log"):
+        known = {"broker": "b1", "raw": f"line {position}", "reason": reason, "source": "unknown", "origin": origin, "position": position}
+        return row("quarantine", **known, occurred_at=at)
+
+    write(
+        lakehouse,
+        refused("BAD_VALUE: no such state", 9, at=DAY + 5_000),
+        refused("BAD_VALUE: no generation", 7, at=DAY + 6_000),
+        refused("NO_TIMESTAMP", 3),
+        refused("BAD_VALUE: no member", 2, at=DAY + 7_000, origin="c/b1/server.log.1"),
+    )
+    first, second = asked(lakehouse, "quarantine")
+    assert (first["code"], first["lines"], first["files"]) == ("BAD_VALUE", 3, 2)
+    assert (first["file"], first["position"], first["reason"], first["line"]) == (
+        "c/b1/server.log",
+        7,
+        "BAD_VALUE: no generation",
+        "line 7",
+    )
+    assert [first["first_at"].second, first["last_at"].second] == [5, 7]
+    assert (second["code"], second["lines"], second["first_at"], second["line"]) == ("NO_TIMESTAMP", 1, None, "line 3")
+    assert [found["lines"] for found in asked(lakehouse, "quarantine", since="2026-11-21T00:00:06")] == [2, 1]

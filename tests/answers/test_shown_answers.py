@@ -115,6 +115,22 @@ def test_nothing_found_says_why(lakehouse, capsys):
     assert said("why", "--group", "payments") == "Nothing found.\n"
 
 
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["--since", "2026-11-22"], "--since 2026-11-22 00:00:00 is after that."),
+        (["--until", "2026-11-20T12:00"], "--until 2026-11-20 12:00:00 is before that."),
+        (["--since", "2026-11-20", "--until", "2026-11-20"], "--until 2026-11-20 23:59:59 is before that."),
+        (["--since", "2026-11-20"], ""),
+    ],
+)
+def test_a_time_outside_of_the_data_is_told_with_the_span_of_the_data(lakehouse, capsys, arguments, said):
+    write(lakehouse, line("payments", at=1_000), line("payments", at=90_000))
+    assert entry.main(["ask", "why", "--lakehouse", str(lakehouse), *arguments]) == 0
+    span = "The data is from 2026-11-21 00:00:01 to 2026-11-21 00:01:30 UTC; "
+    assert capsys.readouterr().out == (f"Nothing found. {span}{said}\n" if said else "Nothing found.\n")
+
+
 def test_the_list_and_the_text_need_no_lakehouse(capsys):
     assert entry.main(["ask"]) == 0
     listed = capsys.readouterr().out

@@ -59,10 +59,7 @@ def test_where_to_begin_in_a_topic_that_was_read(capsys, tmp_path, monkeypatch):
     arguments = ("run", "--kafka", "x:1", "--lakehouse", tmp_path / "lake", "--slice-lines", "500", "--max-offsets", "5")
     assert said(capsys, *arguments, "--starting", "latest", "--timezone", "UTC") == [
         f"--starting has no effect on {tmp_path / 'lake'}, which has read the topic: it goes on where it stopped",
-        (
-            "--timezone has no effect without --input: only the lines of log files need a time zone"
-            " (`rebalance ship` has an option for its own)"
-        ),
+        "--timezone has no effect without --input: lines of a topic have times (`rebalance ship` has this option)",
         "--slice-lines has no effect beside --max-offsets",
     ]
 

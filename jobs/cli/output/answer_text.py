@@ -22,7 +22,7 @@ from jobs.common.times import duration, epoch_ms, instant, iso
 
 _CELL: Final = 60  # characters of a cell in a table
 _TEXT_CELL: Final = 32_767  # what a spreadsheet takes
-_PROSE: Final = frozenset({"message", "reason", "detail", "last_reason", "topics", "requests_of"})
+_PROSE: Final = frozenset({"message", "reason", "detail", "last_reason", "topics", "requests_of", "line"})
 _PROSE_CELL: Final = 200
 _COMMON: Final = ("cluster", "group_id")
 _SHORTER: Final = {"client_id": "client", "client_host": "host", "group_id": "group", "member_id": "member"}
