@@ -99,9 +99,9 @@ def kafka_jars() -> None:
 
 @pytest.fixture(scope="session")
 def broker(kafka_jars: None, tmp_path_factory: pytest.TempPathFactory) -> Iterator[LocalBroker]:  # noqa: ARG001 - it needs them
-    """One broker for the tests of this process. Its groups do not wait 3 s for their first members."""
-    from jobs.demo.local_broker import LocalBroker
+    """One broker for the tests of this process. Its groups do not wait 3 s for their first members. Started again it has the same port."""
+    from jobs.demo.local_broker import LocalBroker, free_port
 
     settings = {"group.initial.rebalance.delay.ms": "500", "group.min.session.timeout.ms": "1000"}
-    with LocalBroker(tmp_path_factory.mktemp("broker"), settings=settings) as running:
+    with LocalBroker(tmp_path_factory.mktemp("broker"), settings=settings, port=free_port()) as running:
         yield running

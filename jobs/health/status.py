@@ -45,6 +45,7 @@ class Status:
     at_ms: int  # when this was written
     stopping: bool = False  # a signal came: the process finishes what it has begun
     reason: str | None = None  # why it failed
+    away: str | None = None  # why the cluster of the topic does not answer, while it does not
     unwritten: str | None = None  # why pipeline_health cannot be written
     lag_bytes: int | None = None  # of log files
     queries: tuple[QueryStatus, ...] = ()

@@ -92,7 +92,7 @@ def problems(evidence: Evidence, limits: Limits) -> list[Problem]:
     """The problems, the gravest first. LakehouseError: another process holds the lakehouse, so they cannot be known."""
     if evidence.running and evidence.status.state != status.RUNNING:
         raise LakehouseError("a process other than `rebalance run` works in the lakehouse: ask again when it has ended")
-    of_process = (_not_running, _silent, _ended, _stalled)
+    of_process = (_not_running, _silent, _away, _ended, _stalled)
     of_batches = (_lag, _growing_lag, _slow, _quarantined, _late, _divergences, _growing_state, _unwritten)
     rules = of_process if limits.process_only else (*of_process, *of_batches)
     return [problem for rule in rules for problem in rule(evidence, limits)]
@@ -121,10 +121,16 @@ def _silent(evidence: Evidence, _: Limits) -> Iterator[Problem]:
         yield Problem("SILENT", message, "see whether it is frozen, or its disk full or away; else restart it")
 
 
+def _away(evidence: Evidence, _: Limits) -> Iterator[Problem]:
+    if evidence.running and evidence.status.away is not None:
+        message = f"the cluster of the topic does not answer: {evidence.status.away}"
+        yield Problem("AWAY", message, "see whether its brokers run and can be reached; the pipeline waits and goes on by itself")
+
+
 def _ended(evidence: Evidence, _: Limits) -> Iterator[Problem]:
     """Judges queries that should still run: not with `--once`, and not after a signal."""
     for query in evidence.status.queries if evidence.live and not evidence.status.stopping else ():
-        if not query.active:
+        if not query.active and not (query.query == "ingest-topic" and evidence.status.away is not None):
             yield Problem("FAILED", f"{query.query} has ended, the process has not", f"see {evidence.log}; restart it", query.query)
 
 

@@ -85,6 +85,7 @@ class Watch(Collector):
         self._backlog = Backlog(house.spool / "slices", house.folder / names.GROUP_EVENTS)
         self._queries: dict[str, _QueryState] = {}
         self._unread_bytes: Callable[[], int | None] = lambda: None
+        self.away: Callable[[], str | None] = lambda: None
         self._jvm: int | None = None
         self._memory = Memory()
         self._started_ms = _now_ms()
@@ -116,6 +117,11 @@ class Watch(Collector):
         self._unread_bytes = unread
         self._queries = {name: _QueryState(query) for name, query in queries.items()}
         self._spark_alive = True
+
+    def replaced(self, name: str, query: StreamingQuery) -> None:
+        """Watches this query in the place of one that has ended."""
+        with self._looking:
+            self._queries[name] = _QueryState(query)
 
     def leave(self) -> None:
         """Reads the last progress of the queries, which have stopped, and asks them no more: Spark is about to end."""
@@ -208,6 +214,7 @@ class Watch(Collector):
             at_ms=_now_ms(),
             stopping=self._interrupted(),
             reason=reason,
+            away=self.away(),
             unwritten=self._table.problem,
             lag_bytes=self._unread_bytes(),
             queries=queries,

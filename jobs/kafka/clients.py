@@ -93,25 +93,29 @@ class Cluster:
         self.bootstrap = bootstrap
         self.last_error = ""
         self._connect_seconds = connect_seconds
-        self._login_refused = False  # which no further attempt changes
+        self.login_refused = False  # which no further attempt changes
         self._logger = logging.getLogger("rebalance.kafka")  # discards librdkafka's log: its errors become lines of ours
         self._logger.addHandler(logging.NullHandler())
         self._logger.propagate = False
         self._settings: dict[str, Any] = {**read_config(config), "bootstrap.servers": bootstrap, "error_cb": self._on_error}
 
-    def admin(self) -> AdminClient:
-        """An admin client that has reached the cluster. UserError: it cannot be reached."""
+    def unconnected_admin(self) -> AdminClient:
+        """An admin client that has not reached the cluster yet. UserError: the settings are wrong."""
         try:
-            admin = AdminClient(self._settings, logger=self._logger)
+            return AdminClient(self._settings, logger=self._logger)
         except KafkaException as error:
             raise self._wrong_settings(error) from None
+
+    def admin(self) -> AdminClient:
+        """An admin client that has reached the cluster. UserError: it cannot be reached."""
+        admin = self.unconnected_admin()
         until = time.monotonic() + self._connect_seconds
         while True:
             try:
                 admin.list_topics(timeout=_STEP_SECONDS)
             except KafkaException as error:  # noqa: PERF203 - each attempt may fail
                 admin.poll(0)  # calls _on_error
-                if self._login_refused or time.monotonic() > until:
+                if self.login_refused or time.monotonic() > until:
                     raise UserError(f"cannot reach a cluster at {self.bootstrap}: {self.last_error or reason(error)}") from None
             else:
                 return admin
@@ -142,7 +146,7 @@ class Cluster:
     def _on_error(self, error: KafkaError) -> None:
         if error.code() != KafkaError._ALL_BROKERS_DOWN:  # noqa: SLF001 - it follows an error that says more
             self.last_error = without_secrets(str(error.str()), self._settings)
-            self._login_refused = error.code() == KafkaError._AUTHENTICATION  # noqa: SLF001
+            self.login_refused = error.code() == KafkaError._AUTHENTICATION  # noqa: SLF001
 
     def _wrong_settings(self, error: KafkaException) -> UserError:
         return UserError(f"wrong settings of the client: {without_secrets(reason(error), self._settings)}")

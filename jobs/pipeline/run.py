@@ -32,6 +32,7 @@ from jobs.pipeline.feeder import Feeder, check_source, feeding
 from jobs.pipeline.jvm import started_spark
 from jobs.pipeline.run_progress import RunProgress
 from jobs.pipeline.topic_input import TopicInput
+from jobs.pipeline.topic_watch import watching_topic
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -95,6 +96,7 @@ def run(
         Interrupts() as interrupts,
         watching(house, once=once, warn=warn, interrupted=interrupts.happened) as watch,
         serving(*metrics, watch) if metrics else nullcontext(),
+        watching_topic(None if once else topic, warn) as topic_watch,
     ):
         before = reader.account(folder)
         complete = take_complete_mark(house)
@@ -102,6 +104,10 @@ def run(
         for place in (capture.folder if capture is not None else None, source):
             if place is not None:
                 remember_input(house, place)
+        if topic_watch is not None:
+            watch.away = topic_watch.away
+            if not topic_watch.wait(interrupts.happened):
+                return _result(before, before, started, None, signal=interrupts.signal)
         if topic is not None:
             topic_input.check(topic, house)
         with (
@@ -112,11 +118,12 @@ def run(
                 house.complete.touch()
                 return _result(before, before, started, feeder)
             show(RunProgress("starting Spark"))
-            from jobs.pipeline.stages import Stages  # a run without new input does not wait for its imports
+            from jobs.pipeline.stages import Inputs, Stages  # a run without new input does not wait for its imports
 
             with started_spark(house, spark, short_run=short_run) as session:
                 interrupts.install()  # Spark has replaced our handler of Ctrl-C by its own
-                stages = Stages(session, house, settings, once=once, watch=watch, feeder=feeder, capture=capture, topic=topic)
+                inputs = Inputs(feeder, capture, topic, topic_watch)
+                stages = Stages(session, house, settings, inputs, once=once, watch=watch)
                 stages.work(show, warn, interrupts)
         if once and interrupts.signal is None:
             house.complete.touch()

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from msgspec.structs import replace
@@ -23,6 +25,7 @@ from jobs.pipeline.jvm import jvm_end
 from jobs.pipeline.queries import AT_ONCE_MS, QueryEnd
 from jobs.pipeline.run_progress import RunProgress, run_progress
 from jobs.pipeline.topic_input import TopicInput
+from jobs.pipeline.topic_watch import TopicWatch
 from jobs.pipeline.track import start_track
 
 if TYPE_CHECKING:
@@ -31,8 +34,20 @@ if TYPE_CHECKING:
 
     from jobs.health.batches import IngestedBatch
 
+TOPIC: Final = "ingest-topic"
+"""Name of the query that reads a topic."""
 _NOTES_SHOWN: Final = 5
 _POLL_SECONDS: Final = 0.2
+
+
+@dataclass(frozen=True)
+class Inputs:
+    """What a run reads: each may be missing, not all."""
+
+    feeder: Feeder | None = None
+    capture: OffsetsCapture | None = None
+    topic: TopicInput | None = None
+    topic_watch: TopicWatch | None = None  # of a run that follows the topic, which outlives the absence of its cluster
 
 
 class Stages:
@@ -43,33 +58,34 @@ class Stages:
         spark: SparkSession,
         house: Lakehouse,
         settings: Settings,
+        inputs: Inputs,
         *,
         once: bool,
         watch: Watch,
-        feeder: Feeder | None = None,
-        capture: OffsetsCapture | None = None,
-        topic: TopicInput | None = None,
     ) -> None:
         self._spark = spark
         self._house = house
         self._once = once
         self._watch = watch
-        self._feeder = feeder
-        self._capture = capture
+        self._settings = replace(settings, interval_ms=AT_ONCE_MS) if once else settings
+        self._feeder = inputs.feeder
+        self._capture = inputs.capture
+        self._topic_watch = inputs.topic_watch
+        self._outages = 0  # of the topic's cluster, up to the start of the query that reads the topic
         self._topic_batches = 0
         self._topic_lines = 0
         self._worked_off = threading.Event()
         self._ending = QueryEnd()
         self.queries: dict[str, StreamingQuery] = {}
         try:
-            self._start(replace(settings, interval_ms=AT_ONCE_MS) if once else settings, topic)
+            self._start(inputs.topic)
         except BaseException:
             self._stop()
             raise
-        watch.follow(spark, self.queries, feeder.unread_bytes if feeder is not None else lambda: None)
+        watch.follow(spark, self.queries, self._feeder.unread_bytes if self._feeder is not None else lambda: None)
 
-    def _start(self, settings: Settings, topic: TopicInput | None) -> None:
-        house, watch = self._house, self._watch
+    def _start(self, topic: TopicInput | None) -> None:
+        house, watch, settings = self._house, self._watch, self._settings
         if self._feeder is not None:
             self.queries["ingest"] = start_ingest(
                 self._spark,
@@ -81,7 +97,8 @@ class Stages:
                 interval_ms=settings.interval_ms,
             )
         if topic is not None:
-            self.queries["ingest-topic"] = start_ingest_topic(
+            self._start_topic = partial(
+                start_ingest_topic,
                 self._spark,
                 topic,
                 max_offsets=settings.slice_lines,
@@ -92,6 +109,7 @@ class Stages:
                 ending=self._ending,
                 interval_ms=settings.interval_ms,
             )
+            self.queries[TOPIC] = self._start_topic()
         self.queries["track"] = start_track(
             self._spark,
             lakehouse=house.folder,
@@ -130,7 +148,7 @@ class Stages:
             return
         try:
             for name, query in self.queries.items():
-                if name == "ingest-topic":
+                if name == TOPIC:
                     query.awaitTermination()
                 else:
                     query.processAllAvailable()
@@ -150,11 +168,22 @@ class Stages:
             if source is not None and source.error is not None:
                 raise QueryFailedError(stage, root_cause(source.error), self._house.log)
         for name, query in self.queries.items():
-            if (error := query.exception()) is not None:
+            if (error := query.exception()) is not None and not (name == TOPIC and self._outlives_outage()):
                 raise QueryFailedError(name, topic_input.loss(error) or root_cause(error), self._house.log) from error
 
+    def _outlives_outage(self) -> bool:
+        """Whether the query of the topic may have ended because the cluster was away. Then it begins again as soon as that answers."""
+        watch = self._topic_watch
+        if watch is None or watch.outages == self._outages:
+            return False
+        if watch.away() is None:
+            self._outages = watch.outages
+            self.queries[TOPIC] = self._start_topic()
+            self._watch.replaced(TOPIC, self.queries[TOPIC])
+        return True
+
     def _observe_topic(self, batch: IngestedBatch) -> None:
-        self._watch.ingested("ingest-topic")(batch)
+        self._watch.ingested(TOPIC)(batch)
         self._topic_batches += 1
         self._topic_lines += batch.lines_read
 

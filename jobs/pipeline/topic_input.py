@@ -93,8 +93,8 @@ def check(chosen: TopicInput, house: Lakehouse) -> None:
     """Refuses a missing topic, and a topic other than the one that this lakehouse was fed from. Remembers the topic's identity."""
     if _TOPIC.fullmatch(chosen.topic) is None:
         raise UserError(f"--topic {chosen.topic}: no topic can have this name")
-    if any(_JAVA_ALONE.match(name) for name in read_config(chosen.config)):
-        return  # librdkafka could not log in; Spark reports what is wrong
+    if is_for_java_alone(chosen):
+        return  # Spark reports what is wrong
     admin = Cluster(chosen.bootstrap, chosen.config).admin()
     try:
         listed = admin.list_topics(chosen.topic, timeout=CONNECT_SECONDS)
@@ -112,6 +112,11 @@ def check(chosen: TopicInput, house: Lakehouse) -> None:
         same = before.get("topic") == chosen.topic and before.get("cluster_id") == identity["cluster_id"]
         what = "was deleted and made again" if same else f"is not the topic ({before.get('topic')}) that {house.folder} was fed from"
         raise UserError(f"topic {chosen.topic} of {chosen.bootstrap} {what}: give a new lakehouse")
+
+
+def is_for_java_alone(chosen: TopicInput) -> bool:
+    """Whether the settings are some with which librdkafka cannot log in."""
+    return any(_JAVA_ALONE.match(name) for name in read_config(chosen.config))
 
 
 def loss(error: BaseException) -> str | None:

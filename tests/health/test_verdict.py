@@ -85,6 +85,16 @@ def test_one_that_failed_says_why():
     assert found(status=status, running=False) == [("FAILED", None)]
 
 
+def test_one_whose_topic_cannot_be_reached_waits():
+    away = replace(saying(active=True), away="Connection refused")
+    assert only(status=away) == (
+        "AWAY: the cluster of the topic does not answer: Connection refused; "
+        "see whether its brokers run and can be reached; the pipeline waits and goes on by itself"
+    )
+    ended = replace(away, queries=(replace(QUERIES[0], query="ingest-topic", active=False), QUERIES[1]))
+    assert found(status=ended) == [("AWAY", None)]
+
+
 def test_one_that_says_it_runs_and_holds_nothing_was_killed():
     assert "process 42 was last heard" in only(running=False)
 
