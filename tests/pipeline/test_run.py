@@ -17,7 +17,8 @@ import pytest
 from deltalake import DeltaTable
 
 from jobs.cli import health
-from jobs.common.errors import QueryFailedError
+from jobs.common.disks import told_if_full
+from jobs.common.errors import DiskFullError, QueryFailedError
 from jobs.common.exit_codes import FAILED
 from jobs.common.settings import Settings
 from jobs.health.verdict import Limits
@@ -195,6 +196,24 @@ def test_a_stage_that_fails_says_why_in_one_line(spark, logs, tmp_path, monkeypa
     monkeypatch.undo()
     # What failed is repaired by running again.
     assert run(spark, logs, tmp_path / "lake").added["rebalances"] > 10
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("size", ["150k", "350k"])
+def test_a_full_disk_is_named_and_with_room_the_run_goes_on(spark, reference, logs, tmp_path, size):
+    disk = tmp_path / "disk"
+    disk.mkdir()
+    if subprocess.run(["mount", "-t", "tmpfs", "-o", f"size={size}", "tmpfs", disk], check=False, stderr=subprocess.DEVNULL).returncode:
+        pytest.skip("needs the right to mount a file system")
+    try:
+        with pytest.raises(DiskFullError, match=f"^the disk is full: {disk / 'lake'}.*; make room there"), told_if_full(disk / "lake"):
+            run(spark, logs, disk / "lake")
+        subprocess.run(["mount", "-o", "remount,size=50m", disk], check=True)
+        outcome = run(spark, logs, disk / "lake")
+        assert [outcome.after[name] for name in ACCOUNT] == [reference[1].after[name] for name in ACCOUNT]
+        assert tables(disk / "lake") == tables(reference[0])
+    finally:
+        subprocess.run(["umount", "--lazy", disk], check=True)
 
 
 @pytest.mark.slow
