@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -33,14 +34,21 @@ NOW = datetime.fromtimestamp(DAY / 1_000, timezone.utc) + timedelta(days=1)
 AT_ONCE = Policy(grace=timedelta(0))
 
 
-@pytest.fixture
-def lake(tmp_path):
+@pytest.fixture(scope="module")
+def twenty_batches(tmp_path_factory):
     """Twenty batches, an hour each, of ten groups."""
-    empty_lakehouse(tmp_path / "lake")
+    lakehouse = tmp_path_factory.mktemp("twenty") / "lake"
+    empty_lakehouse(lakehouse)
     for batch in range(20):
         events = [line(group=f"group-{number}", at=batch * HOUR + number, position=batch) for number in range(10)]
-        write(tmp_path / "lake", *events, rebalance(start=batch * HOUR, total=0), finding(occurred_at=DAY + batch * HOUR), batch=batch)
-    return tmp_path / "lake"
+        write(lakehouse, *events, rebalance(start=batch * HOUR, total=0), finding(occurred_at=DAY + batch * HOUR), batch=batch)
+    return lakehouse
+
+
+@pytest.fixture
+def lake(twenty_batches, tmp_path):
+    """A copy of them."""
+    return Path(shutil.copytree(twenty_batches, tmp_path / "lake"))
 
 
 def rows(lake, name):
