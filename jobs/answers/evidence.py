@@ -18,7 +18,7 @@ from coordinator_model.events import PROMPT_MS
 from jobs.answers.as_json import as_json
 from jobs.answers.duckdb_views import QuestionReader
 from jobs.common.errors import EvidenceError
-from jobs.logs.client_judge import ClientTimes
+from jobs.logs.clients.times import ClientTimes
 from jobs.logs.files import LogFile, discover
 from jobs.logs.lines import numbered_lines
 from jobs.logs.record_judge import record_time

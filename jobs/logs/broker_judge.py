@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterable
 from typing import Final
 
+from jobs.logs.envelopes import unwrapped
 from jobs.logs.faults import BAD_API_NAME, BAD_TIMESTAMP, NO_TIMESTAMP, NOT_A_REQUEST
 from jobs.logs.judge import LineJudge
 from jobs.logs.times import LENGTH, looks_like_time
@@ -51,7 +52,8 @@ _REQUEST_SIGNS: Final = (_REQUEST_LOGGER, b'"requestApi', b'"correlationId"', b'
 class BrokerJudge(LineJudge):
     """Judges the lines of a request log, a server.log, or one file with both."""
 
-    unwraps = True
+    bare = staticmethod(unwrapped)
+    bare_beginning = b"[2"
 
     def begin(self, lines: Iterable[bytes]) -> None:
         """Decides from a log's first lines which kind it is, so that the very first line is judged correctly."""

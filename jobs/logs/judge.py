@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 
 from jobs.logs.mark import Mark
 
@@ -11,8 +11,11 @@ from jobs.logs.mark import Mark
 class LineJudge(ABC):
     """Decides which lines of one log are kept. It may remember earlier lines, in the mark alone."""
 
-    unwraps = False
-    """Whether other things may stand around a line (envelopes.py)."""
+    bare: Callable[[bytes], bytes] | None = None
+    """Takes off what stands around a line; None if nothing ever does."""
+
+    bare_beginning = b""
+    """Lines that begin so are bare; empty if no beginning tells."""
 
     has_context = False
     """Whether `context` says anything."""

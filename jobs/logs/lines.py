@@ -8,11 +8,9 @@ from pathlib import Path
 from typing import Final
 
 from jobs.logs.bytes import LogBytes, open_log
-from jobs.logs.envelopes import unwrapped
 from jobs.logs.faults import MAX_FAULTY_TEXT, NOT_TEXT, TOO_LONG, is_clean, is_text
 from jobs.logs.mark import Mark
 
-_OWN_LINE: Final = b"[2"  # how a line begins around which nothing stands
 _FORGET_AFTER: Final = 5_000  # lines handed out
 
 
@@ -31,13 +29,23 @@ _NUMBERED_LIMITS: Final = LineLimits(1 << 20, 1 << 20)
 class LineBuffer:
     """Lines of one log from a mark on. `mark` is always behind the last line that was handed out."""
 
-    def __init__(self, open_bytes: Callable[[], LogBytes], mark: Mark, *, final: bool, limits: LineLimits, unwrap: bool = False) -> None:
-        """`final`: a last line without its end is a line. `unwrap`: take off what stands around a broker's line."""
+    def __init__(
+        self,
+        open_bytes: Callable[[], LogBytes],
+        mark: Mark,
+        *,
+        final: bool,
+        limits: LineLimits,
+        bare: Callable[[bytes], bytes] | None = None,
+        bare_beginning: bytes = b"",
+    ) -> None:
+        """`final`: a last line without its end is a line. `bare`, `bare_beginning`: those of the judge."""
         self.mark = mark
         self.final = final
         self._open_bytes = open_bytes
         self._limits = limits
-        self._unwrap = unwrap
+        self._bare = bare
+        self._own = bare_beginning
         self.source: LogBytes | None = None  # the file, if it is open
         self._reset()
 
@@ -123,20 +131,22 @@ class LineBuffer:
         """Appends the lines of a text, which does not include the end of the last one."""
         self.odd = self.odd or bool(self._dropped) or not is_clean(whole)
         taken = whole.split(b"\n")
-        if self._unwrap and not (whole[:2] == _OWN_LINE and whole.count(b"\n" + _OWN_LINE) == len(taken) - 1):
-            self._take_off(taken)
+        own = self._own
+        if self._bare is not None and not (own and whole.startswith(own) and whole.count(b"\n" + own) == len(taken) - 1):
+            self._take_off(self._bare, taken)
         self.lines += taken
         self._ahead += len(whole) + 1
         self._unended = False
 
-    def _take_off(self, taken: list[bytes]) -> None:
-        """Replaces lines in which a broker's line stands by that line."""
+    def _take_off(self, bare: Callable[[bytes], bytes], taken: list[bytes]) -> None:
+        """Replaces each line by what is left of it."""
+        own = self._own
         for index, line in enumerate(taken):
-            if line[:2] != _OWN_LINE and line:
-                bare = unwrapped(line)
-                if bare is not line:
-                    taken[index] = bare
-                    self._taken_off[len(self.lines) + index] = len(line) - len(bare)
+            if line and not (own and line.startswith(own)):
+                left = bare(line)
+                if left is not line:
+                    taken[index] = left
+                    self._taken_off[len(self.lines) + index] = len(line) - len(left)
 
     def advance(self, count: int) -> None:
         """Moves the mark behind the next `count` lines."""

@@ -49,7 +49,8 @@ class LogReader:
         self._times = times
         self._judge = judge(self.mark)
         self._jumps = jumps
-        self._buffer = LineBuffer(open_bytes, self.mark, final=final, limits=limits, unwrap=self._judge.unwraps)
+        bare, beginning = self._judge.bare, self._judge.bare_beginning
+        self._buffer = LineBuffer(open_bytes, self.mark, final=final, limits=limits, bare=bare, bare_beginning=beginning)
         self._seconds: list[int] = []
 
     def close(self) -> None:

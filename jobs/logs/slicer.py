@@ -19,7 +19,8 @@ from coordinator_model.events import CLIENTS
 from jobs.common.errors import UserError
 from jobs.logs.broker_judge import BrokerJudge
 from jobs.logs.bytes import NO_FILE, Fingerprint, Signature, open_log
-from jobs.logs.client_judge import ClientJudge, ClientTimes
+from jobs.logs.clients.judge import ClientJudge
+from jobs.logs.clients.times import ClientTimes
 from jobs.logs.files import LogFile
 from jobs.logs.judge import LineJudge
 from jobs.logs.jumps import JumpLimits, LogEnd

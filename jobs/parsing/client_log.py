@@ -1,10 +1,11 @@
-"""Lines of a consumer's own log as rows: the Java client's, 2.3 to 4.2, and librdkafka's.
+"""Lines of a consumer's own log as rows: the Java client's, 2.1 to 4.2, librdkafka's, and those of other libraries.
 
 Java: `[Consumer clientId=…, groupId=…] sentence`, inside the application's own log pattern; Connect writes `[Worker …]`.
-librdkafka: `%level|epoch|FACILITY|name| [thrd:…]: sentence`; the name is `<client.id>#consumer-<n>`; the lines
-before it name the group (jobs/logs/client_judge.py).
+librdkafka: `%level|epoch|FACILITY|name| [thrd:…]: sentence`; the name is `<client.id>#consumer-<n>`; the lines before it name the group
+(jobs/logs/clients/judge.py). Through a binding, and from another library: `time %|FACILITY|name| sentence`, where another library is the
+name (jobs/logs/clients/envelopes.py).
 
-Both have many more sentences. Those that say neither why a member joins nor why it leaves are skipped.
+All have many more sentences. Those that say neither why a member joins nor why it leaves are skipped.
 """
 
 from __future__ import annotations
@@ -18,23 +19,29 @@ from coordinator_model.events import CLIENT_SOURCE
 from jobs.parsing.rows import COMMON, Refusal, judged
 from jobs.parsing.templates.client import JAVA, LIBRDKAFKA
 from jobs.parsing.templates.language import LONG_WORD, fields_of, sentence_field, sentence_kind, template_number
+from jobs.parsing.templates.other_clients import OTHERS
 
-_TEMPLATES: Final = (*JAVA, *LIBRDKAFKA)
+_TEMPLATES: Final = (*JAVA, *LIBRDKAFKA, *OTHERS)
 _MAX_LENGTH: Final = 1 << 16
 _MAX_WORDS: Final = 1 << 12  # characters besides long words
-_JAVA: Final = r"(?s)^.*?\[(?:Consumer|Worker) (?:instanceId=(.*?), )?clientId=(.*?), groupId=(.*?)\] (.*?)(?: \([\w.$]+\))?$"
-_LIBRDKAFKA: Final = r"(?s)^%\d\|[\d.]+\|([A-Z_]+)\|((.*)#(?:consumer|producer)-\d+)\| \[thrd:[^\]]*\]: (.*)$"
-_WHOLE: Final = r"\|(?:MAXPOLL|SESSTMOUT)\|"  # facilities with one sentence
+_SIGNED: Final = r"^(?:%\d\|[\d.]+|(?:\d[\d:./, TUZC+-]{17,46} )?%)\|"
+# What stands behind the sentence is the logger: Connect's pattern adds the line number (`%m (%c:%L)`). A class without a package is none.
+_JAVA: Final = (
+    r"(?s)^.*?\[(?:Consumer|Worker) (?:instanceId=(.*?), )?clientId=(.*?), groupId=(.*?)\] (.*?)(?: \([\w$]+(?:\.[\w$]+)+(?::\d+)?\))?$"
+)
+_OTHER: Final = rf"(?s){_SIGNED}([A-Z_]*)\|((.*)#(?:consumer|producer)-\d+|[a-z-]*)\| (?:\[thrd:[^\]]*\]: )?(.*)$"
+# Facilities with one sentence; and another one, about brokers before 0.10.1.
+_WHOLE: Final = r"\|(?:MAXPOLL|SESSTMOUT)\|(?!.*Broker does not support KIP-62)"
 
 
 def parse(lines: DataFrame) -> DataFrame:
     """RAW lines of client logs as rows of PARSED."""
     text = F.col("text")
-    short, is_java = F.col("short"), ~text.startswith("%")
+    short, is_java = F.col("short"), ~text.rlike(_SIGNED)
 
-    def part(java: int, librdkafka: int) -> Column:
+    def part(java: int, other: int) -> Column:
         value = F.when(is_java, F.regexp_extract(text, _JAVA, java) if java else F.lit(""))
-        return F.when(short, value.otherwise(F.regexp_extract(text, _LIBRDKAFKA, librdkafka) if librdkafka else F.lit("")))
+        return F.when(short, value.otherwise(F.regexp_extract(text, _OTHER, other) if other else F.lit("")))
 
     few_words = F.length(F.regexp_replace(text, LONG_WORD, "")) <= _MAX_WORDS
     lines = lines.select(*COMMON, "text", "context", ((F.length(text) <= _MAX_LENGTH) & few_words).alias("short"))

@@ -9,7 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from jobs.logs.bytes import open_log
-from jobs.logs.client_judge import ClientJudge, ClientTimes
+from jobs.logs.clients.judge import ClientJudge
+from jobs.logs.clients.times import ClientTimes
 from jobs.logs.mark import KeptLines
 from jobs.logs.reader import LogReader
 from tests.logs.log_makers import START_MS, write

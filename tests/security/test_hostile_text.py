@@ -17,7 +17,8 @@ from jobs.cli.entry import cli, main
 from jobs.common.text import printable
 from jobs.kafka.topic_records import line_headers, log_headers, record_key
 from jobs.logs.bytes import open_log
-from jobs.logs.client_judge import ClientJudge, ClientTimes, is_consumer_line
+from jobs.logs.clients.judge import ClientJudge, is_consumer_line
+from jobs.logs.clients.times import ClientTimes
 from jobs.logs.mark import KeptLines
 from jobs.logs.reader import LogReader
 from jobs.pipeline.gate import Clock, Gate, LogName, Reach

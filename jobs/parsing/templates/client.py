@@ -1,4 +1,9 @@
-"""What consumers log about their group: the Java client and librdkafka. The first template that fits a sentence decides."""
+"""What consumers log about their group: the Java client and librdkafka. The first template that fits a sentence decides.
+
+Sources: Java, AbstractCoordinator, AbstractHeartbeatRequestManager and ConsumerMembershipManager in
+clients/src/main/java/org/apache/kafka/clients/consumer/internals; Connect, WorkerCoordinator and DistributedHerder in
+connect/runtime/…/distributed; librdkafka, src/rdkafka_cgrp.c and src/rdkafka_request.c.
+"""
 
 from __future__ import annotations
 
@@ -12,12 +17,20 @@ M: Final = "c1-0a1b2c3d-0000-4000-8000-00000000abcd"
 JAVA: Final = (
     Template(e.CLIENT_POLL_TIMEOUT, "3.0+", "consumer poll timeout has expired.{text}",
              ("consumer poll timeout has expired. This means the time between subsequent calls to poll() was longer than the configured max.poll.interval.ms, which typically implies",)),
-    Template(e.CLIENT_POLL_TIMEOUT, "2.3 to 2.8", "This member will leave the group because consumer poll timeout has expired.{text}",
+    Template(e.CLIENT_POLL_TIMEOUT, "3.7+, KIP-848", "Consumer poll timeout has expired. This means the time between subsequent calls to poll() was longer than the configured max.poll.interval.ms{text}"),
+    Template(e.CLIENT_POLL_TIMEOUT, "3.7+, KIP-848",
+             "Time between subsequent calls to poll() was longer than the configured max.poll.interval.ms, exceeded approximately by {number} ms. Member {member} will rejoin the group now."),
+    Template(e.CLIENT_POLL_TIMEOUT, "Connect", "worker poll timeout has expired.{text}",
+             ("worker poll timeout has expired. The last known action being performed by the worker is : joining the cluster and may contribute to the timeout.",)),
+    Template(e.CLIENT_POLL_TIMEOUT, "2.1 to 2.8", "This member will leave the group because consumer poll timeout has expired.{text}",
              ("This member will leave the group because consumer poll timeout has expired. This means the time",)),
     Template(e.CLIENT_LEAVES, "2.4+", "Member {member} sending LeaveGroup request to coordinator {text} due to {reason}",
              (f"Member {M} sending LeaveGroup request to coordinator h:9092 (id: 2147483646 rack: null) due to the consumer is being closed",)),
-    Template(e.CLIENT_LEAVES, "2.3", "Member {member} sending LeaveGroup request to coordinator {text}",
+    Template(e.CLIENT_LEAVES, "2.2 and 2.3", "Member {member} sending LeaveGroup request to coordinator {text}",
              (f"Member {M} sending LeaveGroup request to coordinator h:9092 (id: 2147483646 rack: null)",)),
+    Template(e.CLIENT_LEAVES, "2.1; DEBUG before", "Sending LeaveGroup request to coordinator {text}",
+             ("Sending LeaveGroup request to coordinator h:9092 (id: 2147483646 rack: null)",)),
+    Template(e.CLIENT_LEAVES, "3.7+, KIP-848", "Member {member} is triggering callbacks to release assignment {text} and leave group"),
     Template(e.CLIENT_REJOINS, "3.0+", "Request joining group due to: {reason}",
              ("Request joining group due to: group is already rebalancing",)),
     Template(e.CLIENT_JOINED, "2.6+",
