@@ -1,7 +1,8 @@
 """What a client's own log shows of its membership: why it left, and why it rejoined.
 
-A client's log has its client.id, which several members may share, and its member id only when it joins or leaves. So a line belongs to
-the member that the same log named before, else to the only member with that client.id. If there are several, the line is not used.
+A client's log has its client.id, which several members may share, and its member id only when it joins or leaves. So a line without a
+member id belongs to the member that the same log named before, else to the only member with that client.id. If there are several, the line
+is not used: one log may hold the lines of several containers whose clients have one name, or of several clients that write no name.
 """
 
 from __future__ import annotations
@@ -19,12 +20,24 @@ from coordinator_model.view.view import ObservedMember
 
 NAMES_KEPT: Final = 256
 
-_LIBRDKAFKA_REJOINS: Final = (
+_REJOINS: Final = (
+    # rd_kafka_cgrp_* functions of librdkafka
     ("Metadata for subscribed topic(s) has changed", reasons.METADATA_CHANGED),
     ("rejoining group to redistribute previously owned partitions", reasons.REVOCATION_FOLLOW_UP),
     ("subscribe to new subscription", reasons.SUBSCRIPTION_CHANGED),
+    # consumer_group.go of franz-go
+    ("after revoking what we lost from a rebalance", reasons.REVOCATION_FOLLOW_UP),
+    ("rejoining because we are the leader and noticed some topics have new partitions", reasons.METADATA_CHANGED),
+    ("leader detected that partitions on topics another member is consuming have changed", reasons.METADATA_CHANGED),
+    ("from ForceRebalance", reasons.MEMBER_REJOINED),
+    # coordinator/consumer.py of kafka-python, group_coordinator.py of aiokafka
+    ("complete cooperative move of", reasons.REVOCATION_FOLLOW_UP),
+    ("Metadata for topic has changed", reasons.METADATA_CHANGED),
+    # consumer_group.go of sarama, consumergroup.go of kafka-go
+    ("partitions in topics", reasons.METADATA_CHANGED),
+    ("Partition changes found", reasons.METADATA_CHANGED),
 )
-"""Texts of librdkafka's rd_kafka_cgrp_* functions about a rejoin that the member itself decided on."""
+"""How clients other than Java's say that they rejoin because they decided to. What else they say is about rebalances that others began."""
 
 
 def client_joined(g: Emitter, event: Event) -> None:
@@ -35,9 +48,9 @@ def client_joined(g: Emitter, event: Event) -> None:
     if member is not None:
         member.client_id = member.client_name() or event.client_id
         member.stalled_ms, member.stalled_sign = -1, None
-    names = g.view.client_names
-    names.pop(_name(event), None)
-    names[_name(event)] = event.member_id
+    names, name = g.view.client_names, f"{_name(event)}\n{event.member_id}"
+    names.pop(name, None)
+    names[name] = event.member_id
     if len(names) > NAMES_KEPT:
         del names[next(iter(names))]
 
@@ -46,7 +59,7 @@ def client_poll_timeout(g: Emitter, event: Event) -> None:
     """The application did not call poll() in time: a dynamic member leaves now, a static one falls silent (KIP-345)."""
     if kinds.PSEUDO_BROKERS.issuperset(g.view.brokers):
         # No broker's log has lines about this group: the client's line is all there is.
-        alone = ObservedMember(g.view.client_names.get(_name(event), ""), event.instance_id, event.client_id)
+        alone = ObservedMember(event.member_id or _one_of(g, _named(g, event)), event.instance_id, event.client_id)
         alone.rebalance_timeout_ms = event.rebalance_timeout_ms
         g.emit(FINDINGS, **removals.poll_timeout(g, alone, event.at_ms, [ref(event)]))
         return
@@ -79,7 +92,7 @@ def client_rejoins(g: Emitter, event: Event) -> None:
     if member is None:
         return
     if event.connection:
-        cause = next((cause for words, cause in _LIBRDKAFKA_REJOINS if event.reason.startswith(words)), "")
+        cause = next((cause for words, cause in _REJOINS if event.reason.startswith(words)), "")
     else:
         cause = reasons.of_rejoin(event.reason, is_leader=False) if reasons.says_why(event.reason) else ""
     if cause:
@@ -100,9 +113,13 @@ def _name(event: Event) -> str:
 
 def _member(g: Emitter, event: Event) -> str:
     """The member that a line is about; empty if that is unknown."""
-    member_id = g.view.client_names.get(_name(event), "")
-    if member_id:
-        return member_id
+    if event.member_id:
+        return event.member_id
+    named = _named(g, event)
+    if named:
+        return _one_of(g, named)
+    if not event.client_id and not event.instance_id:
+        return ""
     matching = [
         m.member_id
         for m in g.view.members.values()
@@ -112,3 +129,16 @@ def _member(g: Emitter, event: Event) -> str:
         undecided = {u.member_id for u in g.view.undecided}
         matching = [old.member_id for old in g.view.ended if old.member_id in undecided and old.client_id == event.client_id]
     return matching[0] if len(matching) == 1 else ""
+
+
+def _named(g: Emitter, event: Event) -> list[str]:
+    """The members that the log of a line named as its client, the last one last. Earlier versions stored the last one alone."""
+    name = _name(event)
+    return [member_id for stored, member_id in g.view.client_names.items() if stored in (name, f"{name}\n{member_id}")]
+
+
+def _one_of(g: Emitter, named: list[str]) -> str:
+    """The member that a client is now: the only one that is in the group or left it a moment ago, or the last one; empty if several are."""
+    at_stake = g.view.members.keys() | {u.member_id for u in g.view.undecided}
+    present = [member_id for member_id in named if member_id in at_stake]
+    return "" if len(present) > 1 else next(iter(present or named[-1:]), "")

@@ -41,7 +41,12 @@ _REJOINS: Final = (
 _REJOINED_FOR_OTHERS: Final = ("need to re-join", "group is already rebalancing", "rebalance failed", "group instance was removed")
 
 CLIENT_LIBRARY_REASONS: Final = frozenset(
-    {"the consumer is being closed", "the consumer unsubscribed from all topics", "consumer poll timeout has expired."}
+    {
+        "the consumer is being closed",  # Java; sarama too
+        "the consumer unsubscribed from all topics",
+        "consumer poll timeout has expired.",
+        "client leaving group per normal operation",  # franz-go
+    }
 )
 """Reasons that client libraries give by themselves when they leave."""
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Final
@@ -18,7 +18,9 @@ from coordinator_model.events import PROMPT_MS
 from jobs.answers.as_json import as_json
 from jobs.answers.duckdb_views import QuestionReader
 from jobs.common.errors import EvidenceError
+from jobs.logs.clients.envelopes import client_line
 from jobs.logs.clients.times import ClientTimes
+from jobs.logs.envelopes import unwrapped
 from jobs.logs.files import LogFile, discover
 from jobs.logs.lines import numbered_lines
 from jobs.logs.record_judge import record_time
@@ -126,11 +128,22 @@ class LineTime:
 
     def fits(self, line: bytes) -> bool:
         """Whether a line of a broker's log, a client's log or a record has that time."""
-        at_ms = record_time(line)
-        line_ms = SECONDS.find(line[SECOND]) if at_ms is None else at_ms % _MINUTE_MS
-        if line_ms is None:
-            line_ms = _CLIENT_TIMES.read(line, 0)
-        return line_ms is not None and (line_ms - self.ms) % _MINUTE_MS <= self.later_ms
+        return any((line_ms - self.ms) % _MINUTE_MS <= self.later_ms for line_ms in _times_of(line))
+
+
+def _times_of(line: bytes) -> Iterator[int]:
+    """The times that ingest may have read from a line, ms: what stands around it is taken off by the kind of its log."""
+    at_ms = record_time(line)
+    if at_ms is not None:
+        yield at_ms
+        return
+    for bare in (line, unwrapped(line)):
+        at_ms = SECONDS.find(bare[SECOND])
+        if at_ms is not None:
+            yield at_ms
+    at_ms = _CLIENT_TIMES.read(client_line(line), 0)
+    if at_ms is not None:
+        yield at_ms
 
 
 def line_times(reader: QuestionReader, origins: Iterable[str]) -> dict[tuple[str, int], LineTime]:

@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 
 from coordinator_model.events import CLIENT_SOURCE
 from jobs.answers.duckdb_views import Answer
-from jobs.cli import answer_text
 from jobs.cli.entry import cli, main
+from jobs.cli.output import answer_text
 from jobs.common.text import printable
 from jobs.kafka.topic_records import line_headers, log_headers, record_key
 from jobs.logs.bytes import open_log

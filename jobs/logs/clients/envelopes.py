@@ -25,7 +25,8 @@ from jobs.logs.clients.sentences import library_of, with_fields
 from jobs.logs.clients.times import BEGINNING, DATE_AND_TIME
 from jobs.logs.envelopes import PREFIXES, TEXT_FIELDS
 
-_DATED: Final = rb"\[?\d{4}[-/]\d\d[-/]\d\d[ T]\d|%\d\||\{"
+_LOGFMT_BEGINNING: Final = rb"(?:time|ts|level|lvl|msg|t|logger|caller)="
+_DATED: Final = rb"\[?\d{4}[-/]\d\d[-/]\d\d[ T]\d|%\d\||\{|" + _LOGFMT_BEGINNING
 """How a line begins of which nothing is missing."""
 
 _PREFIXES: Final = {
@@ -47,8 +48,12 @@ _LINE_ENDS: Final = re.compile(r"[\r\n]+[ \t]*")
 _STAMP: Final = re.compile(DATE_AND_TIME)
 _AROUND: Final = re.compile(rb"[ \t]*(?:std(?:out|err) [FP] |" + _DATED + rb"|\S{1,255} [^\s:\[]{1,64}(?:\[\d+\])?: )")
 """What follows the time of an envelope, rather than that of a line."""
-_LOGFMT: Final = re.compile(rb"(?:time|ts|level|lvl|msg|t|logger|caller)=")
+_LOGFMT: Final = re.compile(_LOGFMT_BEGINNING)
 _PAIR: Final = re.compile(r'([A-Za-z_@][\w.@-]*)=("(?:[^"\\]|\\.)*"|[^\s"]*)')
+
+SIGNED: Final = re.compile(rb"(?:%\d\|[\d.]+|(?:\d[\d:./, TUZC+-]{17,46} )?%)\|([A-Z_]*)\|(.*?)\| (\[thrd:[^\]]*\]: )?", re.DOTALL)
+"""The beginning of a line in the forms of librdkafka and of other libraries: facility, client or library, librdkafka's thread."""
+SIGNED_WITHIN: Final = 8_192  # bytes of a line that are looked through for it
 
 _NAME: Final = rb"#(?:consumer|producer)-\d+"
 _BOUND: Final = (
@@ -172,8 +177,8 @@ def _of_epoch(value: float) -> bytes:
 
 
 def _said(text: bytes) -> bytes | None:
-    """What a binding of librdkafka or another library says, in the form above; None if this is no such line."""
-    if any(sign in text for sign in _JAVA):
+    """What a binding of librdkafka or another library says, in the form above; None if this is no such line, or has that form."""
+    if any(sign in text for sign in _JAVA) or SIGNED.match(text, 0, SIGNED_WITHIN):
         return None
     thread = text.find(_THREAD)
     if thread >= 0:

@@ -13,7 +13,7 @@ from __future__ import annotations
 import re
 from typing import Final
 
-from jobs.logs.clients.envelopes import client_line
+from jobs.logs.clients.envelopes import SIGNED, SIGNED_WITHIN, client_line
 from jobs.logs.clients.sentences import named_group
 from jobs.logs.faults import NO_TIMESTAMP
 from jobs.logs.judge import LineJudge
@@ -32,8 +32,6 @@ _SENTENCES: Final = (
     b"Successfully joined group with generation",
 )
 _PREFIX_PARTS: Final = re.compile(rb"\[(?:Consumer|Worker) |\]|groupId=")
-_NAMES_WITHIN: Final = 8_192  # bytes of a line that are looked through for its client and group
-_SIGNED: Final = re.compile(rb"(?:%\d\|[\d.]+|(?:\d[\d:./, TUZC+-]{17,46} )?%)\|([A-Z_]*)\|(.*?)\| (\[thrd:[^\]]*\]: )?", re.DOTALL)
 _GROUP: Final = re.compile(rb'(?:\S+: )?Group "(.*?)"(?=[: ])', re.DOTALL)
 _CLIENTS_KEPT: Final = 256  # of one log, whose groups are remembered
 _SEVERAL: Final = ""
@@ -52,7 +50,7 @@ class ClientJudge(LineJudge):
 
     def timed(self, line: bytes, fault: str) -> str | None:
         """Keeps lines of consumers, and remembers which group a client names."""
-        signed = _SIGNED.match(line, 0, _NAMES_WITHIN)
+        signed = SIGNED.match(line, 0, SIGNED_WITHIN)
         if signed is not None:
             self._remember(line, signed)
         return fault if is_consumer_line(line) else None
@@ -67,12 +65,12 @@ class ClientJudge(LineJudge):
 
     def context(self, line: bytes) -> str:
         """The group of a line that does not name it."""
-        signed = _SIGNED.match(line, 0, _NAMES_WITHIN)
+        signed = SIGNED.match(line, 0, SIGNED_WITHIN)
         return (self.mark.groups.get(_text(signed[2])) if signed is not None else None) or self._group
 
     def _remember(self, line: bytes, signed: re.Match[bytes]) -> None:
         if signed[3] is not None:
-            named = _GROUP.match(line, signed.end(), _NAMES_WITHIN)
+            named = _GROUP.match(line, signed.end(), SIGNED_WITHIN)
             group = "" if named is None else _text(named[1])
         else:
             group = named_group(line[signed.end() :])
@@ -89,7 +87,7 @@ def is_consumer_line(line: bytes) -> bool:
 
     An application may log any text of any length. This looks once from left to right; a single pattern would backtrack.
     """
-    signed = _SIGNED.match(line, 0, _NAMES_WITHIN)
+    signed = SIGNED.match(line, 0, SIGNED_WITHIN)
     if signed is not None and not signed[1]:
         return signed[3] is None or any(sentence in line for sentence in _UNSIGNED)
     if _FACILITIES.search(line) is not None:
