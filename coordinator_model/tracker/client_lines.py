@@ -25,11 +25,6 @@ _REJOINS: Final = (
     ("Metadata for subscribed topic(s) has changed", reasons.METADATA_CHANGED),
     ("rejoining group to redistribute previously owned partitions", reasons.REVOCATION_FOLLOW_UP),
     ("subscribe to new subscription", reasons.SUBSCRIPTION_CHANGED),
-    # consumer_group.go of franz-go
-    ("after revoking what we lost from a rebalance", reasons.REVOCATION_FOLLOW_UP),
-    ("rejoining because we are the leader and noticed some topics have new partitions", reasons.METADATA_CHANGED),
-    ("leader detected that partitions on topics another member is consuming have changed", reasons.METADATA_CHANGED),
-    ("from ForceRebalance", reasons.MEMBER_REJOINED),
     # coordinator/consumer.py of kafka-python, group_coordinator.py of aiokafka
     ("complete cooperative move of", reasons.REVOCATION_FOLLOW_UP),
     ("Metadata for topic has changed", reasons.METADATA_CHANGED),
@@ -37,7 +32,7 @@ _REJOINS: Final = (
     ("partitions in topics", reasons.METADATA_CHANGED),
     ("Partition changes found", reasons.METADATA_CHANGED),
 )
-"""How clients other than Java's say that they rejoin because they decided to. What else they say is about rebalances that others began."""
+"""How clients that send no reason say that they decided to rejoin. What else they say is about rebalances that others began."""
 
 
 def client_joined(g: Emitter, event: Event) -> None:
@@ -92,7 +87,7 @@ def client_rejoins(g: Emitter, event: Event) -> None:
     if member is None:
         return
     if event.connection:
-        cause = next((cause for words, cause in _REJOINS if event.reason.startswith(words)), "")
+        cause = next((cause for words, cause in _REJOINS if event.reason.startswith(words)), reasons.of_known_rejoin(event.reason))
     else:
         cause = reasons.of_rejoin(event.reason, is_leader=False) if reasons.says_why(event.reason) else ""
     if cause:

@@ -1,7 +1,7 @@
 """Turns the texts of a coordinator or a client into the cause of a rebalance.
 
 The coordinator's texts are listed in jobs/parsing/coordinator_log.py with their versions; the clients' reasons come from
-KIP-800 (AbstractCoordinator.requestRejoin and maybeLeaveGroup of the Java client, 3.2 and later).
+KIP-800 (AbstractCoordinator.requestRejoin and maybeLeaveGroup of the Java client, 3.2 and later; franz-go and sarama send reasons too).
 """
 
 from __future__ import annotations
@@ -37,8 +37,22 @@ _REJOINS: Final = (
     ("cached metadata has changed", METADATA_CHANGED),
     ("need to revoke partitions and re-join", REVOCATION_FOLLOW_UP),
     ("rebalance enforced by user", MEMBER_REJOINED),
+    # pkg/kgo/consumer_group.go of franz-go
+    ("after revoking what we lost from a rebalance", REVOCATION_FOLLOW_UP),
+    ("rejoining because we are the leader and noticed some topics have new partitions", METADATA_CHANGED),
+    ("leader detected that partitions on topics another member is consuming have changed", METADATA_CHANGED),
+    ("from ForceRebalance", MEMBER_REJOINED),
+    # consumer_group_session.go of sarama: sessionCauseToReason
+    ("partitions were added to a subscribed topic", METADATA_CHANGED),
 )
-_REJOINED_FOR_OTHERS: Final = ("need to re-join", "group is already rebalancing", "rebalance failed", "group instance was removed")
+_REJOINED_FOR_OTHERS: Final = (
+    "need to re-join",
+    "group is already rebalancing",
+    "rebalance failed",
+    "group instance was removed",
+    "rejoining from normal rebalance",  # franz-go
+    "group is rebalancing",  # sarama
+)
 
 CLIENT_LIBRARY_REASONS: Final = frozenset(
     {
@@ -76,11 +90,15 @@ def says_why(reason: str) -> bool:
     return bool(reason) and not reason.startswith(_REJOINED_FOR_OTHERS)
 
 
+def of_known_rejoin(reason: str) -> str:
+    """The cause that a client library's own words about a rejoin name; empty if they name none."""
+    return next((cause for text, cause in _REJOINS if reason.startswith(text)), "")
+
+
 def of_rejoin(reason: str, *, is_leader: bool) -> str:
     """The cause when a member of the group joins again. `reason`: the client's."""
-    for text, cause in _REJOINS:
-        if reason.startswith(text):
-            return cause
+    if cause := of_known_rejoin(reason):
+        return cause
     if says_why(reason):
         return MEMBER_REJOINED  # the application's text: enforceRebalance(reason)
     return LEADER_REJOINED if is_leader else MEMBER_REJOINED

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import json
+import shutil
 from pathlib import Path
 
 import pytest
 
+from jobs.answers.check import check
 from jobs.common.settings import Settings
 from jobs.laws.laws import breaches
 from jobs.pipeline.run import run
@@ -17,6 +19,7 @@ from tests.acceptance.sharper import as_sharp
 pytestmark = [pytest.mark.spark, pytest.mark.slow]
 
 STAGED = Path(__file__).parents[1] / "data" / "staged"
+REAL_CLIENTS = STAGED.parent / "clients" / "cluster"
 RELEASES = sorted(path.name for path in STAGED.iterdir() if path.is_dir())
 MODES = (COORDINATOR_LOG, REQUEST_LOG, BOTH)
 SCENES = [
@@ -25,16 +28,38 @@ SCENES = [
     for line in (STAGED / release / "truth.jsonl").read_text(encoding="utf-8").splitlines()
 ]
 IDS = [f"{release} {scene['group']}" for release, scene in SCENES]
+CLIENTS = {
+    "clients, plain": lambda line: line,
+    "clients, of compose": lambda line: b"app-1  | " + line,
+    "clients, of containers": lambda line: json.dumps(
+        {"log": line.decode() + "\n", "stream": "stderr", "time": "2026-11-22T23:59:59.5Z"}
+    ).encode(),
+}
+"""A cluster for each way to hand out the logs of real clients (tests/data/clients)."""
+
+
+def stage_clients(folder, wrap):
+    """Copies the logs of clients to a cluster's folder, each line in an envelope; that of their broker stays as it is."""
+    shutil.copytree(REAL_CLIENTS, folder)
+    for log in folder.glob("clients/**/*.log"):
+        log.write_bytes(b"".join(wrap(line) + b"\n" for line in log.read_bytes().splitlines()))
 
 
 @pytest.fixture(scope="module")
-def tables(spark, tmp_path_factory):
+def tracked(spark, tmp_path_factory):
     folder = tmp_path_factory.mktemp("staged")
     staged = [Recording(STAGED / release, "UTC", (), (), {}) for release in RELEASES]
     recordings.stage(staged, folder / "input", MODES)
+    for name, wrap in CLIENTS.items():
+        stage_clients(folder / "input" / name, wrap)
     run(folder / "input", folder / "lake", settings=Settings(shards=8), once=True, spark=spark)
-    clusters = {(recording.name, mode): recordings.cluster(recording, mode) for recording in staged for mode in MODES}
-    return {key: recordings.tables(folder / "lake", cluster) for key, cluster in clusters.items()}
+    return folder
+
+
+@pytest.fixture(scope="module")
+def tables(tracked):
+    clusters = {(release, mode): f"{release} {mode}" for release in RELEASES for mode in MODES} | {(name, ""): name for name in CLIENTS}
+    return {key: recordings.tables(tracked / "lake", cluster) for key, cluster in clusters.items()}
 
 
 def of_group(tables, release, mode, scene):
@@ -102,3 +127,26 @@ def test_laws_and_a_second_reading(tables, release, mode):
     made = second_opinion.generations(STAGED / release, "UTC")
     opinion = second_opinion.compare(made, tables[release, mode]["rebalances"], exact=mode != REQUEST_LOG)
     assert opinion.differences == []
+
+
+@pytest.mark.parametrize("name", CLIENTS)
+def test_what_clients_say_of_themselves_reaches_the_causes(tables, name):
+    """The broker was told a reason by Java and franz-go alone. kafka-python and librdkafka through Go said it in their own logs."""
+    rows = tables[name, ""]
+    stalled = {(row["group_id"], row["client_id"] or row["member_id"][:-37]) for row in rows["findings"] if row["code"] == "POLL_TIMEOUT"}
+    assert stalled == {("kp3-orders", "kp3-b"), ("ckgo-orders", "ckgo-b"), ("java-orders", "java-a"), ("java-orders", "java-b")}
+    causes = {(row["group_id"], row["generation"]): row["cause"] for row in rows["rebalances"]}
+    assert causes["kp3-orders", 2] == causes["ckgo-orders", 4] == "POLL_TIMEOUT"
+    assert causes["kgo-orders", 3] == "REVOCATION_FOLLOW_UP"
+    assert causes["kp3-orders", 5] == causes["kgo-orders", 5] == causes["segment-orders", 4] == "MEMBER_LEFT"
+
+
+def test_no_envelope_changes_a_row_and_all_lines_of_evidence_are_there(tracked, tables):
+    plain, *others = ({table: same(rows) for table, rows in tables[name, ""].items()} for name in CLIENTS)
+    for other in others:
+        assert other == plain
+    assert check(tracked / "lake", [tracked / "input"]).lines_gone == 0
+
+
+def same(rows):
+    return sorted(json.dumps({k: v for k, v in row.items() if k not in {"cluster", "id"}}, sort_keys=True, default=str) for row in rows)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from coordinator_model import events as kinds
+from coordinator_model.view import reasons
 from tests.diagnosis.narrated import CLIENTS, CLOSED, LOG, LOG_AND_CLIENTS, STALLED, Group, causes, ends, finding, findings
 from tests.tracker.story import table
 
@@ -143,4 +144,96 @@ def test_a_silent_log_of_a_client_holds_nobody_up():
     from coordinator_model.tracker.shard import Shard
 
     rows = Shard().observe([e for e in events if not (e.broker == "clients" and e.kind == kinds.CLOCK)])
+    assert causes(rows) == ["MEMBER_LEFT"]
+
+
+def test_one_log_of_several_containers_whose_clients_have_one_name_tells_nothing_of_either():
+    group = pair().comes("c").live(90_000)
+    for client in ("b", "c"):
+        group.writes("b", kinds.CLIENT_JOINED, member_id=group[client].member, generation=2, connection="rdkafka#consumer-1")
+    group.writes("b", kinds.CLIENT_POLL_TIMEOUT, connection="rdkafka#consumer-1")
+    rows = group.is_at(90_002).leaves("c").live(130_000).seen(LOG_AND_CLIENTS)
+    assert (causes(rows)[-1], findings(rows)) == ("MEMBER_LEFT", [])
+
+
+def test_nor_does_it_if_the_line_comes_after_one_of_them_left():
+    group = pair().comes("c").live(90_000)
+    for client in ("b", "c"):
+        group.writes("b", kinds.CLIENT_JOINED, member_id=group[client].member, generation=2, connection="rdkafka#consumer-1")
+    group.is_at(90_002).leaves("c").writes("b", kinds.CLIENT_POLL_TIMEOUT, 91_500, connection="rdkafka#consumer-1")
+    rows = group.live(92_000).leaves("b").live(130_000).seen(LOG_AND_CLIENTS)
+    assert findings(rows) == []
+
+
+def test_a_client_that_came_back_is_the_member_that_it_is_now():
+    group = pair()
+    group.writes("b", kinds.CLIENT_JOINED, member_id=group["b"].member, connection="b#consumer-1").is_at(60_002).leaves("b").live(100_000)
+    group.comes("b").live(140_000)
+    group.writes("b", kinds.CLIENT_JOINED, member_id=group["b"].member, connection="b#consumer-1")
+    b = group["b"].member
+    group.writes("b", kinds.CLIENT_POLL_TIMEOUT, connection="b#consumer-1")
+    rows = group.is_at(140_002).leaves("b").live(180_000).seen(LOG_AND_CLIENTS)
+    assert [row["member_id"] for row in table(rows, "findings")] == [b]
+
+
+@pytest.mark.parametrize(("joined", "told"), [(True, [("POLL_TIMEOUT", "b")]), (False, [])])
+def test_a_library_that_writes_no_name_is_the_member_whose_join_its_log_has(joined, told):
+    """kafka-python from 2.1 on: "Successfully joined group … (member_id: …)", later "Consumer poll timeout has expired"."""
+    group = pair()
+    if joined:
+        group.writes("", kinds.CLIENT_JOINED, member_id=group["b"].member, generation=1, connection="kafka-python")
+    group.writes("", kinds.CLIENT_POLL_TIMEOUT, connection="kafka-python")
+    rows = group.is_at(60_002).leaves("b").live(90_000).seen(LOG_AND_CLIENTS)
+    assert (causes(rows), findings(rows)) == ([told[0][0] if told else "MEMBER_LEFT"], told)
+
+
+def test_a_line_that_names_the_member_is_about_it():
+    """KIP-848's Java client: "Member … will rejoin the group now"."""
+    group = pair()
+    b = group["b"].member
+    group.writes("x", kinds.CLIENT_POLL_TIMEOUT, member_id=b).is_at(60_002).leaves("b")
+    assert findings(group.live(90_000).seen(LOG_AND_CLIENTS)) == [("POLL_TIMEOUT", "b")]
+
+
+@pytest.mark.parametrize(
+    ("library", "words", "cause"),
+    [
+        ("franz-go", "after revoking what we lost from a rebalance", "REVOCATION_FOLLOW_UP"),
+        ("franz-go", "rejoining because we are the leader and noticed some topics have new partitions", "METADATA_CHANGED"),
+        ("franz-go", "REBALANCE_IN_PROGRESS: The group is rebalancing, so a rejoin is needed.", "LEADER_REJOINED"),
+        ("kafka-python", "complete cooperative move of 2 partition(s)", "REVOCATION_FOLLOW_UP"),
+        ("kafka-python", "it is rebalancing", "LEADER_REJOINED"),
+        ("aiokafka", "Metadata for topic has changed", "METADATA_CHANGED"),
+        ("sarama", "partitions in topics [orders] changed from 6 to 8", "METADATA_CHANGED"),
+        ("sarama", "kafka server: The provided member is not known in the current generation", "LEADER_REJOINED"),
+        ("kafka-go", "Partition changes found", "METADATA_CHANGED"),
+        ("kafkajs", "The group is rebalancing", "LEADER_REJOINED"),
+    ],
+)
+def test_other_libraries_say_it_in_their_own_words(library, words, cause):
+    group = pair()
+    group.writes("", kinds.CLIENT_JOINED, member_id=group["a"].member, generation=1, connection=library)
+    group.writes("", kinds.CLIENT_REJOINS, reason=words, connection=library).is_at(60_003)
+    assert causes(group.rejoins("a").live(90_000).seen(LOG_AND_CLIENTS)) == [cause]
+
+
+@pytest.mark.parametrize(
+    ("words", "cause"),
+    [
+        ("after revoking what we lost from a rebalance", "REVOCATION_FOLLOW_UP"),
+        ("rejoining because we are the leader and noticed some topics have new partitions", "METADATA_CHANGED"),
+        ("from ForceRebalance", "MEMBER_REJOINED"),
+        ("partitions were added to a subscribed topic", "METADATA_CHANGED"),
+        ("group is rebalancing", "LEADER_REJOINED"),
+        ("rejoining from normal rebalance", "LEADER_REJOINED"),
+        ("the operator pressed a button", "MEMBER_REJOINED"),
+    ],
+)
+def test_franz_go_and_sarama_send_their_words_to_the_broker(words, cause):
+    """KIP-800, as the coordinator logs it from 3.2 on."""
+    assert reasons.of_coordinator(f"Leader a-1 re-joining group during Stable; client reason: {words}") == cause
+
+
+def test_a_static_member_of_franz_go_that_says_it_leaves_was_removed_by_nobody():
+    rows = pair(static=True).leaves("b", "client leaving group per normal operation").live(90_000).seen(LOG_AND_CLIENTS)
     assert causes(rows) == ["MEMBER_LEFT"]
