@@ -142,11 +142,12 @@ def test_what_clients_say_of_themselves_reaches_the_causes(tables, name):
 
 
 def test_no_envelope_changes_a_row_and_all_lines_of_evidence_are_there(tracked, tables):
-    plain, *others = ({table: same(rows) for table, rows in tables[name, ""].items()} for name in CLIENTS)
+    plain, *others = ({table: same(rows, name) for table, rows in tables[name, ""].items()} for name in CLIENTS)
     for other in others:
         assert other == plain
     assert check(tracked / "lake", [tracked / "input"]).lines_gone == 0
 
 
-def same(rows):
-    return sorted(json.dumps({k: v for k, v in row.items() if k not in {"cluster", "id"}}, sort_keys=True, default=str) for row in rows)
+def same(rows, cluster):
+    """The rows of a cluster without its name, which is also in the paths of evidence."""
+    return sorted(json.dumps(row, sort_keys=True, default=str).replace(cluster, "") for row in rows)

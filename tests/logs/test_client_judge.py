@@ -74,13 +74,16 @@ def test_what_matters_is_kept_and_the_rest_is_counted(tmp_path):
         b"\tAssigned partitions: []",
         b"2026-11-21 06:00:00,003 INFO com.acme.App - poll timeout has expired, says my own code",
         java(4, "Member c1-x sending LeaveGroup request to coordinator h:9092 (id: 1 rack: null) due to the consumer is being closed"),
+        java(5, "Sending LeaveGroup request to coordinator h:9092 (id: 1 rack: null)"),  # 2.1
+        b"2026-11-21 06:00:00,006 INFO kafka.coordinator: (Re-)joining group orders",
+        b"2026-11-21 06:00:00,007 INFO kafka.coordinator: Leaving consumer group (orders).",
     ]
     rows, mark = read(write(tmp_path / "app.log", lines))
-    assert [position for position, *_ in rows] == [3, 7]
-    assert mark.line == 7
+    assert [position for position, *_ in rows] == [3, 7, 8, 10]
+    assert mark.line == 10
 
 
-def test_a_client_that_does_not_name_its_group_is_of_the_one_it_named_last(tmp_path):
+def test_a_client_that_does_not_name_its_group_is_of_the_one_it_named(tmp_path):
     lines = [
         rd(0, "MAXPOLL", MAXPOLL),
         rd(1, "CGRPSTATE", 'Group "orders" changed state init -> up (join-state init)'),
@@ -95,6 +98,50 @@ def test_a_client_that_does_not_name_its_group_is_of_the_one_it_named_last(tmp_p
     assert [context for _, _, context, _ in rows] == [None, "orders", 'with"quote', "billing"]
     rows, _ = read(path, group="from-the-folder")
     assert rows[0][2] == "from-the-folder"
+
+
+def test_a_client_that_named_two_groups_is_of_neither(tmp_path):
+    """librdkafka's clients have the same name in every process that sets no client.id."""
+    lines = [
+        rd(0, "CGRPSTATE", 'Group "orders" changed state init -> up (join-state init)'),
+        rd(1, "MAXPOLL", MAXPOLL),
+        rd(2, "CGRPSTATE", 'Group "billing" changed state init -> up (join-state init)'),
+        rd(3, "MAXPOLL", MAXPOLL),
+        rd(4, "CGRPSTATE", 'Group "billing" changed state init -> up (join-state init)'),
+        rd(5, "MAXPOLL", MAXPOLL),
+    ]
+    path = write(tmp_path / "app.log", lines)
+    assert [context for _, _, context, _ in read(path)[0]] == ["orders", None, None]
+    assert [context for _, _, context, _ in read(path, group="from-the-folder")[0]] == ["orders", "from-the-folder", "from-the-folder"]
+
+
+@pytest.mark.parametrize(
+    ("naming", "nameless"),
+    [
+        (
+            "kafka.coordinator: Successfully joined group my orders with generation 3",
+            "kafka.coordinator: Heartbeat poll expired, leaving group",
+        ),
+        (
+            "kafka.coordinator: Successfully joined group my orders <Generation 3 (member_id: m, protocol: range)>",
+            "kafka.coordinator.heartbeat: Heartbeat session expired, marking coordinator dead",
+        ),
+        (
+            "aiokafka.consumer.group_coordinator: Joined group 'my orders' (generation 3) with member_id m",
+            "aiokafka.consumer.group_coordinator: LeaveGroup request succeeded",
+        ),
+        (
+            "[INFO] joined; group: my orders, member_id: m, generation: 3",
+            "[INFO] forced rejoin quitting heartbeat loop; why: from ForceRebalance",
+        ),
+    ],
+)
+def test_so_is_a_library_that_names_none(tmp_path, naming, nameless):
+    lines = [f"2026-11-21 06:00:00,{ms:03d} INFO {text}".encode() for ms, text in enumerate((nameless, naming, nameless))]
+    path = write(tmp_path / "app.log", lines)
+    assert [context for _, _, context, _ in read(path)[0]] == [None, "my orders", "my orders"]
+    other = lines[1].replace(b"my orders", b"billing")
+    assert read(write(tmp_path / "two.log", [*lines, other, lines[2]]))[0][-1][2] is None
 
 
 def test_a_line_of_ours_without_a_time_is_told(tmp_path):
@@ -123,6 +170,10 @@ JOURNAL = [
     rd(960, "MAXPOLL", MAXPOLL, name="c2#consumer-9"),
     b"",
     rd(2_000, "SESSTMOUT", "Consumer group session timed out", name="c2#consumer-9"),
+    b"app-1  | 2026-11-21 06:00:01,100 INFO kafka.coordinator: Successfully joined group orders with generation 3",
+    b'{"time":"2026-11-21T06:00:01.200Z","msg":"Heartbeat poll expired, leaving group"}',
+    b"2026-11-21T06:00:01.300Z stdout F Heartbeat poll expired, leaving group",
+    b"2026-11-21 06:00:01,400 INFO kafka.coordinator: Successfully joined group billing with generation 3",
 ]
 
 

@@ -120,6 +120,13 @@ def slow_clients() -> list[bytes]:
         java + "Request joining group due to: x",
         "[Consumer clientId=, groupId=] " + ", groupId=" * 6_000 + "Request joining group due to: x",
         "%7|1795242391.000|JOINGROUP|" + "| [thrd:]: Group " * 10_000,
+        "Successfully joined group " * 4_000,
+        "joined; group: , member_id: " * 4_000,
+        "Crash: ; groupId: " * 6_000,
+        "MAXPOLL [#consumer-1] " * 6_000 + "[thrd:",
+        "app | " * 20_000,
+        "[a] INFO: b: " * 10_000,
+        "msg=" * 20_000,
     )
     return [(text if text.startswith("%") else start + text).encode() for text in texts]
 
