@@ -108,13 +108,13 @@ def test_no_cell_of_csv_begins_a_formula_whatever_separates_cells():
 
 
 OLD_OURS = re.compile(
-    rb"\|(?:MAXPOLL|SESSTMOUT|JOINGROUP|REBALANCE|REJOIN|SUBSCRIBE)\||\[(?:Consumer|Worker) [^\]]*groupId=.*"
+    rb"\A%.*\|(?:MAXPOLL|SESSTMOUT|JOINGROUP|REBALANCE|REJOIN|SUBSCRIBE)\||\A(?!%).*\[(?:Consumer|Worker) [^\]]*groupId=.*"
     rb"(?:poll timeout has expired|sending LeaveGroup request|Request joining group due to|Successfully joined group with generation)",
     re.DOTALL,
 )
 PARTS = st.sampled_from(
     [b"[Consumer ", b"[Worker ", b"[", b"]", b"groupId=", b"a", b", ", b"Request joining group due to", b"|REJOIN|",
-     b"sending LeaveGroup request"]
+     b"sending LeaveGroup request", b"%"]
 )  # fmt: skip
 
 

@@ -56,6 +56,7 @@ SIGNED: Final = re.compile(rb"(?:%\d\|[\d.]+|(?:\d[\d:./, TUZC+-]{17,46} )?%)\|(
 SIGNED_WITHIN: Final = 8_192  # bytes of a line that are looked through for it
 
 _NAME: Final = rb"#(?:consumer|producer)-\d+"
+_NATIVE: Final = re.compile(rb"%\d\|\d{1,11}\.\d{3}\|[A-Z_]+\|")
 _BOUND: Final = (
     # confluent-kafka-python with a logger (confluent_kafka.c, log_cb)
     re.compile(rb"(?P<facility>[A-Z_]+) \[(?P<name>[^\[\]]*" + _NAME + rb")?\] (?=\[thrd:)"),
@@ -79,26 +80,25 @@ _OLDEST: Final = 10**8  # s; smaller numbers count from the start of the process
 def client_line(line: bytes) -> bytes:
     """A line in one of the forms above; the line itself where there is nothing to change."""
     text = _COLOURS.sub(b"", line) if b"\x1b[" in line else line
-    own = BEGINNING.match(text)
-    if own is None or (text[:1] != b"%" and _AROUND.match(text, own.end())):
-        text = _inside(text, b"", _MOST) or text
-    if text[:1] == b"%":
-        return text
-    return _said(text) or text
+    text = _inside(text, b"", _MOST) or text
+    return text if text[:1] == b"%" else _said(text) or text
 
 
 def _inside(text: bytes, stamp: bytes, left: int) -> bytes | None:
     """The line inside of envelopes, with a time; None if it has none. `stamp`: the time of the envelopes so far."""
-    if left:
+    own = BEGINNING.match(text)
+    if own is not None and (text[:1] == b"%" or _AROUND.match(text, own.end()) is None):
+        return text
+    if left and text[:1] != b"{":
         for after, time in _without_prefix(text):
             found = _inside(after, time or stamp, left - 1)
             if found is not None:
                 return found
-        entry = _entry(text)
-        if entry is not None:
-            message, time = entry
-            return _inside(message, time or stamp, left - 1)
-    if BEGINNING.match(text):
+    entry = _entry(text) if left else None
+    if entry is not None:
+        message, time = entry
+        return _inside(message, time or stamp, left - 1)
+    if own is not None:
         return text
     return stamp + b" " + text.lstrip() if stamp else None
 
@@ -178,17 +178,18 @@ def _of_epoch(value: float) -> bytes:
 
 def _said(text: bytes) -> bytes | None:
     """What a binding of librdkafka or another library says, in the form above; None if this is no such line, or has that form."""
-    if any(sign in text for sign in _JAVA) or SIGNED.match(text, 0, SIGNED_WITHIN):
-        return None
     thread = text.find(_THREAD)
+    library, start = library_of(text) if thread < 0 else ("", thread)
+    if (thread < 0 and not library) or any(sign in text for sign in _JAVA) or SIGNED.match(text, 0, SIGNED_WITHIN):
+        return None
+    facility, name = b"", library.encode()
     if thread >= 0:
+        native = _NATIVE.search(text, 0, thread)
+        if native is not None:  # behind something that is none of the envelopes
+            return text[native.start() :]
         bound = next((match for pattern in _BOUND if (match := pattern.search(text)) is not None), None)
-        facility, name, start = (bound["facility"], bound["name"] or b"", bound.end()) if bound else (b"", b"", thread)
-    else:
-        library, start = library_of(text)
-        if not library:
-            return None
-        facility, name = b"", library.encode()
+        if bound is not None:
+            facility, name, start = bound["facility"], bound["name"] or b"", bound.end()
     beginning = BEGINNING.match(text)
     stamp = _STAMP.search(text, 0, beginning.end()) if beginning else None
     return (stamp[0] + b" " if stamp else b"") + b"%%|%s|%s| %s" % (facility, name, text[start:])

@@ -50,7 +50,7 @@ class ClientJudge(LineJudge):
 
     def timed(self, line: bytes, fault: str) -> str | None:
         """Keeps lines of consumers, and remembers which group a client names."""
-        signed = SIGNED.match(line, 0, SIGNED_WITHIN)
+        signed = _signed(line)
         if signed is not None:
             self._remember(line, signed)
         return fault if is_consumer_line(line) else None
@@ -65,7 +65,7 @@ class ClientJudge(LineJudge):
 
     def context(self, line: bytes) -> str:
         """The group of a line that does not name it."""
-        signed = SIGNED.match(line, 0, SIGNED_WITHIN)
+        signed = _signed(line)
         return (self.mark.groups.get(_text(signed[2])) if signed is not None else None) or self._group
 
     def _remember(self, line: bytes, signed: re.Match[bytes]) -> None:
@@ -87,11 +87,13 @@ def is_consumer_line(line: bytes) -> bool:
 
     An application may log any text of any length. This looks once from left to right; a single pattern would backtrack.
     """
-    signed = SIGNED.match(line, 0, SIGNED_WITHIN)
+    signed = _signed(line)
     if signed is not None and not signed[1]:
         return signed[3] is None or any(sentence in line for sentence in _UNSIGNED)
-    if _FACILITIES.search(line) is not None:
-        return True
+    if signed is not None or line[:1] == b"%":
+        return _FACILITIES.search(line, 0, SIGNED_WITHIN) is not None
+    if b"groupId=" not in line:
+        return False
     last = max(map(line.rfind, _SENTENCES))
     inside = False
     for part in _PREFIX_PARTS.finditer(line, 0, max(last, 0)):
@@ -99,6 +101,11 @@ def is_consumer_line(line: bytes) -> bool:
             return True
         inside = part[0] not in (b"]", b"groupId=")
     return False
+
+
+def _signed(line: bytes) -> re.Match[bytes] | None:
+    """The beginning of a line in a form of librdkafka or another library, which has `%` within the length of a time."""
+    return SIGNED.match(line, 0, SIGNED_WITHIN) if b"%" in line[:64] else None
 
 
 def _text(name: bytes) -> str:

@@ -56,7 +56,10 @@ SENTENCES: Final[Mapping[str, tuple[bytes, ...]]] = {
 }
 """The beginnings of the sentences, by library; as much of each as nobody else writes."""
 
-_PARTS: Final = (b"group", b"Group", b"eartbeat", b"poll timeout", b"Metadata for topic")
+_SIGNS: Final = (
+    *(b"; group: ", b"forced rejoin quitting", b"oined group ", b"Heartbeat", b"poll timeout has expired", b"Leaving ", b"; rejoining."),
+    *(b"follow-up rebalance", b"LeaveGroup request", b"Metadata for topic", b"consumergroup/", b"rebalancing group: ", b"; groupId: "),
+)
 """Each sentence has one of these. Most lines of an application have none, and need no more to be looked at."""
 
 _SAID: Final = re.compile(
@@ -96,7 +99,7 @@ _NAMESPACE: Final = re.compile(r"\[(?:Consumer|ConsumerGroup|Runner)\] ")
 
 def library_of(line: bytes) -> tuple[str, int]:
     """Which library says something in a line, and where its sentence begins; ("", 0) if none does."""
-    if not any(part in line for part in _PARTS):
+    if not any(map(line.__contains__, _SIGNS)):
         return "", 0
     said = _SAID.search(line)
     if said is None:
