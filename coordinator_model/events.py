@@ -51,11 +51,12 @@ COORDINATOR_RESIGNED: Final = "COORDINATOR_RESIGNED"
 CONSUMER_GROUP_LOG: Final = "CONSUMER_GROUP_LOG"  # a line about a KIP-848 group; reason: its text
 COORDINATOR_NOTE: Final = "COORDINATOR_NOTE"  # a known line that changes nothing; reason: its text
 
-# Kinds of lines in a client's log. The templates are in jobs/parsing/client_log.py. connection: the client's name in librdkafka's log.
+# Kinds of lines in a client's log. The templates are in jobs/parsing/templates. connection: the client's name in librdkafka's log, or the
+# library that writes no name of a client.
 CLIENT_JOINED: Final = "CLIENT_JOINED"  # member_id, generation
 CLIENT_REJOINS: Final = "CLIENT_REJOINS"  # reason
 CLIENT_LEAVES: Final = "CLIENT_LEAVES"  # member_id; reason (2.4+)
-CLIENT_POLL_TIMEOUT: Final = "CLIENT_POLL_TIMEOUT"  # librdkafka: rebalance_timeout_ms, its max.poll.interval.ms
+CLIENT_POLL_TIMEOUT: Final = "CLIENT_POLL_TIMEOUT"  # librdkafka: rebalance_timeout_ms, its max.poll.interval.ms; Java, KIP-848: member_id
 CLIENT_SESSION_TIMEOUT: Final = "CLIENT_SESSION_TIMEOUT"  # librdkafka: session_timeout_ms without an answer; reason: last error
 
 # Values of the columns `source` and `broker`: the kind of log that an event comes from.

@@ -91,7 +91,11 @@ SCHEMA: Final = StructType(
             "FIND_COORDINATOR: host:port of that coordinator, as advertised. Where it is an IP address, `connection` in that broker's log begins with it.",
         ),
         column("api_version", IntegerType(), "Version of the request."),
-        column("connection", StringType(), "Connection id, as logged."),
+        column(
+            "connection",
+            StringType(),
+            "Connection id, as logged. In a client's log: librdkafka's name of the client, or the library if it writes none.",
+        ),
         column("correlation_id", IntegerType(), "Number of the request on its connection."),
         column("client_id", StringType(), "client.id of the sender; or of the member, as the coordinator logs it."),
         column("client_host", StringType(), "Host of the client, without port."),
