@@ -58,7 +58,7 @@ def client_poll_timeout(g: Emitter, event: Event) -> None:
         alone.rebalance_timeout_ms = event.rebalance_timeout_ms
         g.emit(FINDINGS, **removals.poll_timeout(g, alone, event.at_ms, [ref(event)]))
         return
-    member_id = _member(g, event)
+    member_id = member_of(g, event)
     member = g.view.members.get(member_id)
     if member is None:
         departures.on_logged_stall(g, member_id, [ref(event)])
@@ -83,7 +83,7 @@ def client_leaves(g: Emitter, event: Event) -> None:
 
 def client_rejoins(g: Emitter, event: Event) -> None:
     """The client will rejoin and logs why."""
-    member = g.view.members.get(_member(g, event))
+    member = g.view.members.get(member_of(g, event))
     if member is None:
         return
     if event.connection:
@@ -106,7 +106,7 @@ def _name(event: Event) -> str:
     return f"{event.origin}\n{event.connection or event.client_id}"
 
 
-def _member(g: Emitter, event: Event) -> str:
+def member_of(g: Emitter, event: Event) -> str:
     """The member that a line is about; empty if that is unknown."""
     if event.member_id:
         return event.member_id

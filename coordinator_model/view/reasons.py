@@ -60,6 +60,7 @@ CLIENT_LIBRARY_REASONS: Final = frozenset(
         "the consumer unsubscribed from all topics",
         "consumer poll timeout has expired.",
         "client leaving group per normal operation",  # franz-go
+        "leaving group",  # franz-go in its log
     }
 )
 """Reasons that client libraries give by themselves when they leave."""

@@ -125,6 +125,9 @@ LOGGER = "org.apache.kafka.clients.consumer.internals.ConsumerCoordinator"
         (f"Warning|2026-11-21 06:00:01.250|pay-1#consumer-2|MAXPOLL| {THREAD}", SIGNED),
         # a LogHandler of .NET, or of any binding, that writes the message alone
         (f"2026-11-21 06:00:01.250 +00:00 [WRN] {THREAD}", f"%||| {THREAD}"),
+        # librdkafka's line behind something unknown, and console.log of the object that node-rdkafka hands over, in a container
+        (f"web.1 started, says: %4|1795240801.250|MAXPOLL|pay-1#consumer-2| {THREAD}", SIGNED[1:]),
+        (f"2026-11-21T06:00:01.250Z stdout F   message: '{THREAD}", f"%||| {THREAD}"),
         # confluent-kafka-go: LogEvent.String in kafka/log.go
         (f"[2026-11-21T06:00:01.250Z][pay-1#consumer-2][MAXPOLL][4]{THREAD}", SIGNED),
         # rd_kafka_log_syslog in rdkafka.c
@@ -153,7 +156,7 @@ LOGGER = "org.apache.kafka.clients.consumer.internals.ConsumerCoordinator"
 )  # fmt: skip
 def test_each_form_becomes_one_of_few(line, says):
     bare = client_line(line.encode() if isinstance(line, str) else json.dumps(line).encode())
-    assert bare[bare.index(b" ", 19) + 1 :].endswith(says.encode())
+    assert bare.endswith(says.encode())
     assert ClientTimes("UTC").read(bare, START_MS) == MS
     assert client_line(bare) == bare
 

@@ -66,7 +66,7 @@ EVENTS = [
     ("2026/11/21 06:00:00 %||sarama| consumergroup/payments loop check partition number goroutine find partitions in topics [orders] changed from 6 to 8", None,
      {"kind": "CLIENT_REJOINS", "group_id": "payments", "reason": "partitions in topics [orders] changed from 6 to 8"}),
     (f"2026/11/21 06:00:00.000000 %||kafka-go| Leaving group payments, member {MEMBER}", None,
-     {"kind": "CLIENT_LEAVES", "group_id": "payments", "member_id": MEMBER}),
+     {"kind": "CLIENT_LEAVES", "group_id": "payments", "member_id": MEMBER, "reason": "Leaving group"}),
     ("2026-11-21T06:00:00.000Z %||kafkajs| Crash: KafkaJSNumberOfRetriesExceeded: The coordinator is not aware of this member; groupId: payments", None,
      {"kind": "CLIENT_LEAVES", "group_id": "payments", "reason": "KafkaJSNumberOfRetriesExceeded: The coordinator is not aware of this member"}),
 ]  # fmt: skip

@@ -2,7 +2,8 @@
 
 jobs/logs/clients/sentences.py has the beginnings of these sentences: it decides which lines come here, and puts fields that a logger writes
 beside the message behind it. Only aiokafka and sarama keep silent about much: aiokafka leaves after a poll timeout with the words of any
-other departure, sarama neither says that it joins nor that it leaves.
+other departure, sarama neither says that it joins nor that it leaves. franz-go and kafka-go have no poll timeout: their word that they leave
+is a reason, and nothing else is waited for.
 """
 
 from __future__ import annotations
@@ -50,9 +51,9 @@ FRANZ_GO: Final = (
                  (f"{words}; group: orders, member_id: {M}, instance_id: <nil>, generation: 2, balance_protocol: cooperative-sticky, leader: true",))
         for words in ("joined", "joined, balancing group", "joined as leader but unable to balance group due to KIP-345 limitations")
     ),
-    Template(e.CLIENT_LEAVES, "1.0+", "leaving group; group: {group}, member_id: {member}"),
-    Template(e.CLIENT_LEAVES, "1.19+, KIP-848", "leaving next-gen group; group: {group}, member_id: {member}, instance_id: {text}"),
-    Template(e.CLIENT_LEAVES, "1.19+, KIP-848", "leaving next-gen group; group: {group}, member_id: {member}"),
+    Template(e.CLIENT_LEAVES, "1.0+", "leaving group; group: {group}, member_id: {member}", fixed={"reason": "leaving group"}),
+    Template(e.CLIENT_LEAVES, "1.19+, KIP-848", "leaving next-gen group; group: {group}, member_id: {member}, instance_id: {text}", fixed={"reason": "leaving group"}),
+    Template(e.CLIENT_LEAVES, "1.19+, KIP-848", "leaving next-gen group; group: {group}, member_id: {member}", fixed={"reason": "leaving group"}),
     Template(e.CLIENT_REJOINS, "1.0+", "forced rejoin quitting heartbeat loop; why: {reason}, is848: {word}",
              ("forced rejoin quitting heartbeat loop; why: rejoining because we are the leader and noticed some topics have new partitions, is848: false",)),
     Template(e.CLIENT_REJOINS, "1.0+", "forced rejoin quitting heartbeat loop; why: {reason}"),
@@ -71,7 +72,7 @@ SARAMA: Final = (
 # consumergroup.go of segmentio/kafka-go
 KAFKA_GO: Final = (
     Template(e.CLIENT_JOINED, "0.3+", "Joined group {group} as member {member} in generation {generation}"),
-    Template(e.CLIENT_LEAVES, "0.3+", "Leaving group {group}, member {member}"),
+    Template(e.CLIENT_LEAVES, "0.3+", "Leaving group {group}, member {member}", fixed={"reason": "Leaving group"}),
     Template(e.CLIENT_REJOINS, "0.3+", "Partition changes found, rebalancing group: {group}.", fixed={"reason": "Partition changes found"}),
 )  # fmt: skip
 
