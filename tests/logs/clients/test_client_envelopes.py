@@ -18,7 +18,7 @@ from jobs.logs.reader import LogReader
 from tests.logs.log_makers import START_MS
 from tests.logs.test_envelopes import in_json
 
-DATA = Path(__file__).parents[1] / "data" / "clients"
+DATA = Path(__file__).parents[2] / "data" / "clients"
 REAL = sorted((DATA / "cluster" / "clients").rglob("*.log"))
 MS = START_MS + 1_250
 COLLECTED = b"2026-11-21T06:00:09.456789012Z"  # later than the line's own time
