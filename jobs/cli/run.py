@@ -2,28 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
-from rich.console import Console
 
-from jobs.cli.output.terminal import stdout, warn, write
+from jobs.cli.output.terminal import stdout, warn
 from jobs.cli.without_effect import tell
 from jobs.common import exit_codes, options
 from jobs.common.disks import told_if_full
-from jobs.common.text import printable
 
 if TYPE_CHECKING:
     from jobs.common.settings import Settings
     from jobs.kafka.offsets_capture import OffsetsFrom
-    from jobs.pipeline.run import RunResult
     from jobs.pipeline.topic_input import TopicInput
-
-
-_MANY_REFUSED = 0.01  # of the lines about groups
-_SAMPLE_CHARACTERS = 200
 
 
 @click.command(
@@ -141,6 +134,7 @@ def run_and_account(
     metrics: tuple[str, int] | None = None,
 ) -> int:
     """Runs the pipeline and prints the account; returns the exit code."""
+    from jobs.cli.output.account_text import warn_of_refused, write_account, write_evidence
     from jobs.cli.output.progress import Progress
     from jobs.pipeline import run as pipeline
 
@@ -160,8 +154,10 @@ def run_and_account(
         )
     names = [str(source) if source else None, f"topic {topic.topic}" if topic else None, offsets.bootstrap if offsets else None]
     read = " and ".join(name for name in names if name)
-    _write_account(console, result, read)
-    _warn_of_refused(result, lakehouse)
+    write_account(console, result, read)
+    if result.understood:
+        write_evidence(console, lakehouse)
+        warn_of_refused(result, lakehouse)
     if result.signal is not None and once:
         warn("stopped before the end of the input; the same command continues")
         return exit_codes.ENDED_BY_SIGNAL + result.signal
@@ -171,43 +167,3 @@ def run_and_account(
         warn(f"nothing in {read} was understood: no line of it is one of a broker, a client or a record (docs/capture.md)")
         return exit_codes.NOTHING_UNDERSTOOD
     return exit_codes.PARTLY_READ if result.unread else exit_codes.DONE
-
-
-def _write_account(console: Console, result: RunResult, source: str) -> None:
-    """Prints what became of all lines, in this run and in the whole lakehouse."""
-    if result.nothing_new and result.signal is None:
-        write(console, printable(f"Nothing new in {source}.", options.LINE_CHARS))
-    else:
-        write(console, f"{'Done' if result.signal is None else 'Stopped'} after {result.seconds:.0f} s: {_account(result.added)}")
-    if any(result.before.values()):
-        write(console, f"The lakehouse: {_account(result.after)}")
-    for line in result.troubles:
-        write(console, printable(line, options.LINE_CHARS))
-    if result.understood and result.after["lines_read"] and not result.after["events"]:
-        write(console, "No line names any consumer group: docs/capture.md says which logs of brokers and clients do.")
-    if result.late_events:
-        write(
-            console,
-            f"{result.late_events:,} events came too late to be counted: a greater --lateness-ms and a new lakehouse would include them.",
-        )
-
-
-def _warn_of_refused(result: RunResult, lakehouse: Path) -> None:
-    """Says so if many lines of this run were refused, with one of them."""
-    from jobs.lakehouse.reader import refused_line
-
-    refused, about = result.added["quarantined"], result.added["quarantined"] + result.added["events"]
-    line = refused_line(lakehouse) if refused > about * _MANY_REFUSED else None
-    if line is not None:
-        warn(
-            f"{refused:,} of {about:,} lines about groups ({refused / about:.0%}) were not understood, such as"
-            f" {line['origin']}:{line['position']}, {line['reason']}: {(line['raw'] or '')[:_SAMPLE_CHARACTERS]}"
-        )
-        warn(f"`rebalance ask quarantine --lakehouse {lakehouse}` counts them; please report a line that Kafka wrote and that is not read")
-
-
-def _account(totals: Mapping[str, int]) -> str:
-    return (
-        f"{totals['lines_read']:,} lines: {totals['skipped']:,} unrelated, {totals['events']:,} events,"
-        f" {totals['quarantined']:,} unreadable; {totals['rebalances']:,} rebalances, {totals['findings']:,} findings"
-    )

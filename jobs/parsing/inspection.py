@@ -11,7 +11,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
-from coordinator_model.events import CLIENT_SOURCE, CLIENTS, COORDINATOR_SOURCE, PSEUDO_BROKERS, REQUEST_SOURCE
+from coordinator_model.events import CLIENTS
+from jobs.answers.coverage import BROKER_SOURCES, missing
 from jobs.logs.files import LogFile, discover
 from jobs.logs.slices import Slice, SlicerSettings
 from jobs.logs.streams import Stream
@@ -19,7 +20,6 @@ from jobs.logs.survey.surveyed import SurveyedSlicer
 from jobs.logs.times import NEVER
 from jobs.parsing.recognition import recognise
 
-_OF_BROKERS: Final = frozenset({COORDINATOR_SOURCE, REQUEST_SOURCE})
 _QUARTER_MS: Final = 900_000
 _AGREEING_MS: Final = 120_000  # logs of the same incident begin and end within this time of each other
 _SAMPLES: Final = 3  # of each reason
@@ -94,7 +94,7 @@ class Inspection:
     def zone_doubt(self, cluster: str) -> str:
         """Why the brokers' zone may be wrong; empty if nothing tells."""
         logs = [log for log in self.logs if log.cluster == cluster]
-        apart = zone_apart_ms([log for log in logs if log.sources & _OF_BROKERS], [log for log in logs if log.absolute])
+        apart = zone_apart_ms([log for log in logs if log.sources & BROKER_SOURCES], [log for log in logs if log.absolute])
         if not apart:
             return ""
         hours, minutes = divmod(abs(apart) // 60_000, 60)
@@ -105,26 +105,7 @@ class Inspection:
 
     def missing(self, cluster: str) -> list[str]:
         """What a run could not answer for lack of evidence, a sentence each."""
-        evidence = self.evidence(cluster)
-        brokers = {name: sources for name, sources in evidence.items() if sources & _OF_BROKERS}
-        texts = [
-            f"no log of node {node} is here, which coordinates groups: their rebalances there are missing"
-            for node in self.unseen.get(cluster, ())
-        ]
-        without_requests = sorted(name for name, sources in brokers.items() if REQUEST_SOURCE not in sources)
-        without_coordinator = sorted(name for name, sources in brokers.items() if COORDINATOR_SOURCE not in sources)
-        if without_requests:
-            texts.append(
-                f"no request log of {', '.join(without_requests)}: it would show heartbeats and near misses, the member that the others"
-                " waited for, refused commits, client versions and partitions"
-            )
-        if without_coordinator:
-            texts.append(
-                f"no server.log of {', '.join(without_coordinator)}: it would prove expired sessions and give each cause in its own words"
-            )
-        if not any(CLIENT_SOURCE in sources for sources in evidence.values()) and not PSEUDO_BROKERS & evidence.keys():
-            texts.append("no application logs: they would say why a client left or rejoined")
-        return texts
+        return missing(self.evidence(cluster), self.unseen.get(cluster, ()))
 
 
 def zone_apart_ms(brokers: Sequence[SeenLog], absolute: Sequence[SeenLog]) -> int:

@@ -1,0 +1,68 @@
+"""Which evidence there is, and what cannot be answered without the rest."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from collections.abc import Set as AbstractSet
+from datetime import datetime
+from pathlib import Path
+from typing import Final, NamedTuple
+
+from coordinator_model.events import CLIENT_SOURCE, COORDINATOR_SOURCE, PSEUDO_BROKERS, REQUEST_SOURCE
+from jobs.common.errors import LakehouseError
+from jobs.lakehouse.reader import TableReader
+from schemas.names import GROUP_EVENTS, INPUT_LINES
+
+BROKER_SOURCES: Final = frozenset({COORDINATOR_SOURCE, REQUEST_SOURCE})
+
+
+class Coverage(NamedTuple):
+    """What was read of a cluster."""
+
+    cluster: str
+    files: int
+    sources: Mapping[str, AbstractSet[str]]  # by broker; of `clients` and of captures too
+    first: datetime | None  # events, UTC
+    last: datetime | None
+
+
+def coverage(lakehouse: Path) -> list[Coverage]:
+    """What a lakehouse was made of, a cluster each, in order of their names."""
+    try:
+        reader = TableReader(lakehouse, (GROUP_EVENTS, INPUT_LINES))
+    except LakehouseError:  # nothing was written yet
+        return []
+    if not {GROUP_EVENTS, INPUT_LINES} <= set(reader.tables):
+        return []
+    files = reader.rows("SELECT cluster, count(DISTINCT origin) n FROM input_lines GROUP BY cluster ORDER BY cluster")
+    parts = reader.rows(
+        "SELECT cluster, broker, source, min(occurred_at) AS earliest, max(occurred_at) AS latest FROM group_events"
+        " WHERE source <> 'clock' GROUP BY ALL ORDER BY ALL"
+    )
+    found = []
+    for cluster, count in ((row["cluster"], row["n"]) for row in files):
+        own = [row for row in parts if row["cluster"] == cluster]
+        sources: dict[str, set[str]] = {}
+        for row in own:
+            sources.setdefault(row["broker"], set()).add(row["source"])
+        first, last = min((row["earliest"] for row in own), default=None), max((row["latest"] for row in own), default=None)
+        found.append(Coverage(cluster, count, sources, first, last))
+    return found
+
+
+def missing(sources: Mapping[str, AbstractSet[str]], unseen: Sequence[int] = ()) -> list[str]:
+    """What cannot be answered for lack of evidence, a sentence each. `unseen`: nodes that coordinate groups, and have no log here."""
+    brokers = {name: own for name, own in sources.items() if own & BROKER_SOURCES}
+    texts = [f"no log of node {node} is here, which coordinates groups: their rebalances there are missing" for node in unseen]
+    without_requests = sorted(name for name, own in brokers.items() if REQUEST_SOURCE not in own)
+    without_coordinator = sorted(name for name, own in brokers.items() if COORDINATOR_SOURCE not in own)
+    if without_requests:
+        texts.append(
+            f"no request log of {', '.join(without_requests)}: it would show heartbeats and near misses, the member that the others"
+            " waited for, refused commits, client versions and partitions"
+        )
+    if without_coordinator:
+        texts.append(f"no server.log of {', '.join(without_coordinator)}: it would prove expired sessions and name each cause")
+    if not any(CLIENT_SOURCE in own for own in sources.values()) and not PSEUDO_BROKERS & sources.keys():
+        texts.append("no application logs: they would say why a client left or rejoined")
+    return texts

@@ -1,0 +1,74 @@
+"""What a run says at its end: what became of all lines, what evidence there was, and what was not understood."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Final
+
+from rich.console import Console
+
+from coordinator_model.events import CLIENTS
+from jobs.answers.coverage import coverage, missing
+from jobs.cli.output.terminal import warn, write
+from jobs.common.options import LINE_CHARS
+from jobs.common.text import printable
+from jobs.lakehouse.reader import refused_line
+from jobs.pipeline.run import RunResult
+
+_CLUSTERS_SHOWN: Final = 5
+_MANY_REFUSED: Final = 0.01  # of the lines about groups
+_SAMPLE_CHARACTERS: Final = 200
+
+
+def write_account(console: Console, result: RunResult, source: str) -> None:
+    """Prints what became of all lines, in this run and in the whole lakehouse."""
+    if result.nothing_new and result.signal is None:
+        write(console, printable(f"Nothing new in {source}.", LINE_CHARS))
+    else:
+        write(console, f"{'Done' if result.signal is None else 'Stopped'} after {result.seconds:.0f} s: {_account(result.added)}")
+    if any(result.before.values()):
+        write(console, f"The lakehouse: {_account(result.after)}")
+    for line in result.troubles:
+        write(console, printable(line, LINE_CHARS))
+    if result.understood and result.after["lines_read"] and not result.after["events"]:
+        write(console, "No line names any consumer group: docs/capture.md says which logs of brokers and clients do.")
+    if result.late_events:
+        write(
+            console,
+            f"{result.late_events:,} events came too late to be counted: a greater --lateness-ms and a new lakehouse would include them.",
+        )
+
+
+def write_evidence(console: Console, lakehouse: Path) -> None:
+    """Prints what the tables were made of, and what they cannot answer."""
+    clusters = coverage(lakehouse)
+    for read in clusters[:_CLUSTERS_SHOWN]:
+        brokers = sorted(name for name in read.sources if name != CLIENTS)
+        who = ", ".join([*brokers, *([CLIENTS] if CLIENTS in read.sources else [])])
+        files = f"{read.files:,} file{'' if read.files == 1 else 's'}"
+        span = f", {read.first:%Y-%m-%d %H:%M:%S} to {read.last:%Y-%m-%d %H:%M:%S} UTC" if read.first and read.last else ""
+        write(console, printable(f"Read of cluster {read.cluster}: {files} of {who or 'no broker'}{span}", LINE_CHARS))
+        for text in missing(read.sources):
+            write(console, printable(f"Missing: {text}", LINE_CHARS))
+    if len(clusters) > _CLUSTERS_SHOWN:
+        write(console, f"… and {len(clusters) - _CLUSTERS_SHOWN} more clusters")
+
+
+def warn_of_refused(result: RunResult, lakehouse: Path) -> None:
+    """Says so if many lines of this run were refused, with one of them."""
+    refused, about = result.added["quarantined"], result.added["quarantined"] + result.added["events"]
+    line = refused_line(lakehouse) if refused > about * _MANY_REFUSED else None
+    if line is not None:
+        warn(
+            f"{refused:,} of {about:,} lines about groups ({refused / about:.0%}) were not understood, such as"
+            f" {line['origin']}:{line['position']}, {line['reason']}: {(line['raw'] or '')[:_SAMPLE_CHARACTERS]}"
+        )
+        warn(f"`rebalance ask quarantine --lakehouse {lakehouse}` counts them; please report a line that Kafka wrote and that is not read")
+
+
+def _account(totals: Mapping[str, int]) -> str:
+    return (
+        f"{totals['lines_read']:,} lines: {totals['skipped']:,} unrelated, {totals['events']:,} events,"
+        f" {totals['quarantined']:,} unreadable; {totals['rebalances']:,} rebalances, {totals['findings']:,} findings"
+    )
