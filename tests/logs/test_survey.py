@@ -132,6 +132,17 @@ def test_a_log_that_follows_keeps_the_name_of_its_broker(tmp_path):
     assert {row["broker"] for row in consumer.of("clock") if row["origin"] == "one.log" and row["lines"]} == {"broker-7"}
 
 
+def test_an_export_that_lists_the_newest_line_first_is_not_read(tmp_path):
+    write(tmp_path / "in/export.log", [node(1, i * 5_000) for i in reversed(range(200))])
+    write(tmp_path / "in/server.log", [node(1, i * 5_000) for i in range(150)])
+    spool = Spool(tmp_path / "in", tmp_path / "out")
+    assert sum(report.lines_read for report in spool.slices()) == 150
+    (said,) = spool.troubles.summary()
+    assert said.startswith("1 file not read: it lists the newest line first: turn it around (tac FILE > OTHER): ")
+    assert said.endswith("in/export.log")
+    assert list(spool.slices()) == []
+
+
 def test_a_time_that_is_damaged_makes_no_section(tmp_path):
     lines = [node(1, i * 1_000) for i in range(600)]
     lines[300] = node(1, -7_200_000)

@@ -22,6 +22,8 @@ FALL_BACK_SECONDS: Final = 60
 MOST_SECTIONS: Final = 1_000
 _WITNESSES: Final = 8  # lines before and after that must agree, so that no damaged time makes a section
 _LEAST_WITNESSES: Final = 2  # at the end of the file
+_LEAST_FALLS: Final = 8  # of a file that lists its newest line first,
+_FALLS_TO_RISES: Final = 9  # and how many for each line whose time is later than that of the line before
 _BLOCK_BYTES: Final = 1 << 20
 _TIME: Final = re.compile(rb"\n[^\n]{0,200}?(\d{4}-\d\d-\d\d[ T]\d\d:\d\d:\d\d)")
 
@@ -37,13 +39,17 @@ WHOLE: Final = (Section(0, 0),)
 
 
 def sections(log: LogBytes, zone: str) -> tuple[Section, ...]:
-    """The logs in a file, in the order of the file; a single one in most. `zone`: that of times without an offset."""
+    """The logs in a file, in the order of the file; a single one in most. None if the file lists its newest line first.
+
+    `zone`: that of times without an offset.
+    """
     search = _Search(ZoneInfo(zone))
     for offset, block in _blocks(log):
         search.take(offset, block)
         if len(search.found) > MOST_SECTIONS:
             break
-    return (*WHOLE, *search.end()[: MOST_SECTIONS - 1])
+    found = search.end()
+    return () if search.is_reversed else (*WHOLE, *found[: MOST_SECTIONS - 1])
 
 
 class Part(LogBytes):
@@ -93,6 +99,7 @@ class _Search:
         self._start: Section | None = None  # of what may be a section
         self._later: list[float] = []  # times since then, all before `_limit`
         self._limit = 0.0
+        self._rises = self._falls = 0  # of the time from one line to the next
 
     def take(self, offset: int, block: bytes) -> None:
         """Looks at whole lines that begin at an offset; `block` has the line end before them too."""
@@ -100,17 +107,21 @@ class _Search:
         if times:
             if self._start is None and times[0] >= self._last and times == sorted(times):
                 self._recent.extend(filter(None, map(_seconds, times[-_WITNESSES:])))
+                self._rises += times[0] < times[-1]
             else:
                 self._look_closely(offset, block)
             self._last = times[-1]
         self._lines += block.count(b"\n") - 1
 
     def _look_closely(self, offset: int, block: bytes) -> None:
-        line, counted = self._lines, 0
+        line, counted, before = self._lines, 0, _seconds(self._last) or 0.0
         for match in _TIME.finditer(block):
             at = _seconds(match[1])
             if at is None:
                 continue
+            self._rises += at > before
+            self._falls += at < before
+            before = at
             if self._start is None:
                 if len(self._recent) < _LEAST_WITNESSES or at >= median_low(self._recent) - FALL_BACK_SECONDS or self._repeats(at):
                     self._recent.append(at)
@@ -138,6 +149,11 @@ class _Search:
         if self._start is not None and len(self._later) >= _LEAST_WITNESSES:
             self._begin()
         return self.found
+
+    @property
+    def is_reversed(self) -> bool:
+        """Whether nearly every change of time is one to an earlier time, as in an export that lists the newest line first."""
+        return self._falls >= max(_LEAST_FALLS, _FALLS_TO_RISES * self._rises)
 
     def _repeats(self, at: float) -> bool:
         """Whether it is in the hour that a daylight-saving change repeats: clocks fall back there by themselves."""

@@ -31,4 +31,5 @@ class SurveyedSlicer(Slicer):
         streams = surveyor.survey(files)
         self.notes += surveyor.notes
         self.signs = surveyor.signs
+        self.refused |= surveyor.refused
         return streams

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import groupby
+from pathlib import Path
+from typing import Final
 
 from coordinator_model.events import CLIENTS
 from jobs.logs.bytes import Fingerprint, LogBytes, open_log
@@ -14,6 +16,8 @@ from jobs.logs.streams import Stream
 from jobs.logs.survey.owners import KnownNodes, Owners, UnnamedLog, clashing, owners_of
 from jobs.logs.survey.sections import WHOLE, Part, Section, sections
 from jobs.logs.survey.signs import Signs, signs_of
+
+NEWEST_FIRST: Final = "it lists the newest line first: turn it around (tac FILE > OTHER)"
 
 
 @dataclass(frozen=True)
@@ -39,6 +43,7 @@ class Surveyor:
     ) -> None:
         """`streams`: the logs that are known. `owners`: of the logs by the place they had. `zone`: that of a cluster."""
         self.notes: list[str] = []
+        self.refused: dict[Path, str] = {}  # why files are not read
         self.signs: dict[str, list[Signs]] = {}  # by cluster
         self._streams = streams
         self._owners = owners
@@ -80,6 +85,8 @@ class Surveyor:
             starts = sections(log, self._zone(file.cluster))
         finally:
             log.close()
+        if not starts:
+            self.refused[file.path] = NEWEST_FIRST
         for number, start in enumerate(starts):
             end = starts[number + 1].offset if number + 1 < len(starts) else None
             yield _Found(file, fingerprint, start, end, _signs(file, start, end))
