@@ -36,8 +36,8 @@ Examples:
     "source",
     type=options.PATH,
     metavar="PATH",
-    help="Folder <cluster>/<broker>/*.log[.gz] (server.log, kafka-request.log) with clients/, offsets/ and poll/ beside the brokers; "
-    "or any folder or single log file.",
+    help="Folder <cluster>/<broker>/ of logs (server.log, kafka-request.log) with clients/, offsets/ and poll/ beside the brokers; "
+    "or any folder, archive (zip, tar) or single log. Logs may have any name and any compression.",
 )
 @options.topic_input()
 @options.lakehouse("Folder of the tables. It is created, or continued: lines that an earlier run has read are not read twice.")
@@ -98,6 +98,11 @@ def run(
 
         topic = TopicInput(kafka, config=kafka_config, **topic_options)
     metrics = None if metrics_port is None else (metrics_host, metrics_port)
+    if source is not None:
+        from jobs.logs.files import left_out_in
+
+        if left := left_out_in(source):
+            write(stdout(), printable(left, options.LINE_CHARS))
     return run_and_account(source, lakehouse, settings, once=once, offsets=offsets, topic=topic, metrics=metrics)
 
 

@@ -12,6 +12,8 @@ from coordinator_model.events import CLIENTS
 from jobs.common.errors import UserError
 from jobs.kafka.ship_state import ShipTarget
 from jobs.logs.bytes import LogBytes, open_log
+from jobs.logs.content.tree import look_through
+from jobs.logs.content.verdict import Writer
 from jobs.logs.files import LogFile, file_name_text, head_of, is_log_name, walk
 from jobs.logs.record_judge import is_record_file, record_source
 
@@ -87,7 +89,7 @@ class Finder:
     def _in_folder(self, root: Path) -> list[LogFile]:
         if self._pods is not None:
             return list(self._of_pods(root, self._pods))
-        return [self._log(root.joinpath(*parts), parts) for parts in walk(root)]
+        return [self._log(root.joinpath(*found.parts), found.parts, found.writer) for found in look_through(root).logs]
 
     def _of_pods(self, root: Path, pods: Pods) -> Iterator[LogFile]:
         """The logs of all containers of brokers. A pod that starts anew has another folder, and is the same broker."""
@@ -108,9 +110,11 @@ class Finder:
         rotated = [n for n in names if n == path.name or (n.startswith((f"{path.name}.", f"{path.name}-")) and is_log_name(n))]
         return [self._log(path.with_name(name), (name,)) for name in rotated if path.with_name(name).is_file()]
 
-    def _log(self, path: Path, parts: tuple[str, ...]) -> LogFile:
+    def _log(self, path: Path, parts: tuple[str, ...], writer: Writer = Writer.UNKNOWN) -> LogFile:
         broker, origin = self._target.broker, file_name_text("/".join(parts))
-        if is_record_file(path.name):
+        if writer is Writer.CLIENT and broker != CLIENTS:
+            broker = CLIENTS
+        elif is_record_file(path.name) and writer is Writer.UNKNOWN:
             broker = parts[-2] if len(parts) > 1 else record_source(head_of(path))
         elif CLIENTS in parts[:-1]:
             broker = CLIENTS

@@ -1,36 +1,33 @@
-"""Reads the bytes of a log file, plain or gzip, and recognises a log again after it was rotated.
+"""Reads the bytes of a log as text in UTF-8, wherever they lie and however they are compressed.
 
-The first bytes of a file tell whether it is gzip, not its name. A damaged file never raises: it ends early, and `damage` says why.
+The first bytes of a file tell its format, not its name: gzip, bzip2, xz, zstd, LZ4, UTF-16 (jobs/logs/formats). A path may lead into an
+archive: `logs.tar.gz/broker-1/server.log.gz`. A damaged file never raises: it ends early, and `damage` says why.
 """
 
 from __future__ import annotations
 
-import errno
 import hashlib
-import os
-import stat
-import zlib
+from collections.abc import Callable
 from pathlib import Path
 from typing import Final, NamedTuple
 
+from jobs.logs.formats.archives import is_archive
+from jobs.logs.formats.compression import BEGIN_BYTES, ByteStream, RawStream, decompressed, first_bytes
+from jobs.logs.formats.encodings import UTF8_MARK, as_utf8, utf16_of
+from jobs.logs.formats.shelf import archive_at, file_of, member_at
+from jobs.logs.formats.sources import READING_FAILED, FileSource, Source
+
 HEAD_BYTES: Final = 4096  # of a log, uncompressed: what it is recognised by
 
-_GZIP_MAGIC: Final = b"\x1f\x8b"
+_SKIP_BYTES: Final = 1 << 20
+
 UNREADABLE: Final = (
-    (b"\x28\xb5\x2f\xfd", "zstd"),
-    (b"\xfd7zXZ\x00", "xz"),
-    (b"PK\x03\x04", "zip"),
-    (b"\x04\x22\x4d\x18", "lz4"),
-    *((b"BZh%d\x31\x41\x59\x26\x53\x59" % level, "bzip2") for level in range(1, 10)),
+    (b"\x1f\x9d", "compress (.Z)"),
+    (b"7z\xbc\xaf\x27\x1c", "7-Zip"),
+    (b"Rar!\x1a\x07", "RAR"),
+    (b"\x02\x21\x4c\x18", "LZ4's old format"),
 )
-_NO_FILES: Final = (
-    (stat.S_ISFIFO, "named pipe"),
-    (stat.S_ISSOCK, "socket"),
-    (stat.S_ISCHR, "device"),
-    (stat.S_ISBLK, "device"),
-)
-_MAGIC_BYTES: Final = 10
-_RAW_BYTES: Final = 64 * 1024  # read at once from a compressed file
+"""How files begin that nothing here can unpack."""
 
 
 class Signature(NamedTuple):
@@ -46,10 +43,15 @@ NO_FILE: Final = Signature(-1, -1)
 class LogBytes:
     """The uncompressed bytes of one file, from the start. An object of the base class stands for a file that does not exist."""
 
-    def __init__(self) -> None:
+    def __init__(self, signature: Signature = NO_FILE, close: Callable[[], object] = lambda: None) -> None:
         self.damage = ""  # why nothing follows, if that is not simply the end of the file
-        self.may_recover = False  # whether the damage is one of reading, which another attempt may not meet
-        self.signature = NO_FILE  # of the file when it was opened
+        self.signature = signature  # of the file when it was opened
+        self._close = close
+
+    @property
+    def may_recover(self) -> bool:
+        """Whether the damage is one of reading, which another attempt may not meet."""
+        return self.damage.startswith(READING_FAILED)
 
     def head(self) -> bytes:
         """The first HEAD_BYTES, or all there is; does not move. A file that cannot be decompressed gives its bytes on disk."""
@@ -64,141 +66,162 @@ class LogBytes:
         return False
 
     def file_position(self) -> int:
-        """Bytes of the file on disk that were read so far: for progress."""
+        """Bytes of the file on disk that were read so far: for progress. Those of an archive count for each of its members."""
         return 0
 
     def close(self) -> None:
         """Closes the file."""
+        self._close()
 
 
 def open_log(path: Path) -> LogBytes:
-    """Opens a log in the format that its first bytes show. OSError: it cannot be read, or is no file, such as a pipe."""
-    kind = next((name for is_kind, name in _NO_FILES if is_kind(path.stat().st_mode)), None)
-    if kind is not None:
-        raise OSError(errno.EINVAL, f"it is a {kind}, not a file")
-    file = os.open(path, os.O_RDONLY | getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_NONBLOCK", 0))
+    """Opens a log in the format that its first bytes show. OSError: there is none, or it cannot be read."""
     try:
-        magic = os.pread(file, _MAGIC_BYTES, 0)
-    except OSError:
-        os.close(file)
-        raise
-    if magic.startswith(_GZIP_MAGIC):
-        return GzipBytes(file)
+        file = FileSource(path)
+    except NotADirectoryError:
+        return _member(path)
+    signature = Signature(file.stat.st_size, file.stat.st_mtime_ns)
+    begin = file.begin(BEGIN_BYTES)
+    if is_archive(begin, lambda: RawStream(file)):
+        archive = archive_at(path)
+        return UnreadableBytes(begin, signature, archive.damage if archive is not None else "", file.close)
+    return _opened(begin, lambda: RawStream(file), signature, file.stat.st_size, source=file, close=file.close)
+
+
+def signature_of(path: Path) -> Signature:
+    """That of a log without opening it. For a member of an archive that of the archive. OSError: there is no such file."""
+    status = file_of(path).stat()
+    return Signature(status.st_size, status.st_mtime_ns)
+
+
+def _member(path: Path) -> LogBytes:
+    """A log in an archive."""
+    signature = signature_of(path)
+    archive, name = member_at(path)
+    if name in archive.locked:
+        return UnreadableBytes(name.encode("utf-8", "backslashreplace"), signature, f"the file is {archive.locked[name]}")
+    begin = archive.begin(name)
+    nested = archive.nested(name)
+    if nested is not None:
+        return UnreadableBytes(begin, signature, nested.damage)
+    return _opened(begin, lambda: archive.stream(name), signature, archive.members[name], source=archive.place(name))
+
+
+def _opened(
+    begin: bytes,
+    again: Callable[[], ByteStream],
+    signature: Signature,
+    size: int,
+    *,
+    source: Source | None,
+    close: Callable[[], object] = lambda: None,
+) -> LogBytes:
+    """The log that begins with `begin`. `again`: its bytes anew. `size`: how many. `source`: where they can be read at any position."""
     for start, name in UNREADABLE:
-        if magic.startswith(start):
-            return UnreadableBytes(file, f"{name} compression is not supported: decompress the file first")
-    return PlainBytes(file)
+        if begin.startswith(start):
+            return UnreadableBytes(begin, signature, f"{name} is not supported: unpack the file first", close)
+    if source is not None and not utf16_of(begin) and decompressed(begin, again) is None:
+        return PlainBytes(source, signature, size, close, start=len(UTF8_MARK) if begin.startswith(UTF8_MARK) else 0)
+    return StreamBytes(lambda: as_utf8(decompressed(begin, again) or again()), begin, signature, size, close)
 
 
-class PlainBytes(LogBytes):
-    """A file that is not compressed."""
+class UnreadableBytes(LogBytes):
+    """A file that cannot be read: it has a damage and no content."""
 
-    def __init__(self, file: int) -> None:
-        super().__init__()
-        self._file = file
-        self._position = 0
-        self.signature = _signature(file)
+    def __init__(self, begin: bytes, signature: Signature, damage: str, close: Callable[[], object] = lambda: None) -> None:
+        super().__init__(signature, close)
+        self.damage = damage
+        self._begin = begin
 
     def head(self) -> bytes:
-        """The first bytes on disk."""
-        return os.pread(self._file, HEAD_BYTES, 0)
-
-    def read(self, size: int) -> bytes:
-        """The next bytes."""
-        try:
-            data = os.pread(self._file, size, self._position)
-        except OSError as error:
-            self.damage, self.may_recover = f"reading failed: {error.strerror}", True
-            return b""
-        self._position += len(data)
-        return data
-
-    def skip(self, size: int) -> bool:
-        """Moves on without reading."""
-        if self._position + size > os.fstat(self._file).st_size:
-            return False
-        self._position += size
-        return True
-
-    def file_position(self) -> int:
-        """The same as the position."""
-        return self._position
-
-    def close(self) -> None:
-        """Closes the file."""
-        os.close(self._file)
-
-
-class UnreadableBytes(PlainBytes):
-    """A file in an unsupported format: it has a damage and no content."""
-
-    def __init__(self, file: int, damage: str) -> None:
-        super().__init__(file)
-        self.damage = damage
-
-    def read(self, size: int) -> bytes:  # noqa: ARG002
-        """Nothing."""
-        return b""
+        """How it begins, which tells it from others."""
+        return self._begin
 
     def skip(self, size: int) -> bool:
         """Only to the start."""
         return size == 0
 
 
-class GzipBytes(PlainBytes):
-    """A gzip file, of any number of members, possibly still being written."""
+class PlainBytes(LogBytes):
+    """Text as it lies on disk, or in an archive. `start`: bytes before it."""
 
-    def __init__(self, file: int) -> None:
-        super().__init__(file)
-        self._raw = b""
-        self._member = zlib.decompressobj(wbits=31)
-        self._in_member = False
+    def __init__(self, source: Source, signature: Signature, size: int, close: Callable[[], object], *, start: int) -> None:
+        super().__init__(signature, close)
+        self._source = source
+        self._size = size
+        self._start = start
+        self._position = start
 
     def head(self) -> bytes:
-        """The first bytes, decompressed in a second pass."""
-        again, head = GzipBytes(self._file), b""
-        while len(head) < HEAD_BYTES and (data := again.read(HEAD_BYTES - len(head))):
-            head += data
-        return head if head or not again.damage else super().head()
+        """The first bytes."""
+        return self._source.read_at(self._start, HEAD_BYTES)
 
     def read(self, size: int) -> bytes:
-        """Decompresses the next bytes."""
-        while not self.damage:
-            if not self._raw:
-                self._raw = super().read(_RAW_BYTES)
-                if not self._raw:
-                    if self._in_member and not self.damage:
-                        self.damage = "the gzip data ends in the middle"
-                    break
-            if not self._in_member:
-                # Zeros after a member are padding, by the format.
-                self._raw = self._raw.lstrip(b"\0")
-                if not self._raw:
-                    continue
-                self._member = zlib.decompressobj(wbits=31)
-                self._in_member = True
-            try:
-                data = self._member.decompress(self._raw, size)
-            except zlib.error as error:
-                self.damage = f"damaged gzip data: {error}"
-                break
-            if self._member.eof:
-                self._raw = self._member.unused_data
-                self._in_member = False
-            else:
-                self._raw = self._member.unconsumed_tail
-            if data:
-                return data
-        return b""
+        """The next bytes."""
+        data = self._source.read_at(self._position, size)
+        if not data:
+            self.damage = self._source.damage
+        self._position += len(data)
+        return data
+
+    def length(self) -> int:
+        """All bytes, as of now."""
+        return self._source.size() - self._start
+
+    def at(self, position: int, size: int) -> bytes:
+        """At most `size` bytes from a position on. Does not move."""
+        return self._source.read_at(self._start + position, size)
 
     def skip(self, size: int) -> bool:
-        """Decompresses and forgets."""
+        """Moves on without reading."""
+        if self._position + size > self._source.size():
+            return False
+        self._position += size
+        return True
+
+    def file_position(self) -> int:
+        """The position, in an archive as a share of it."""
+        return _share(self._position, self._size, self.signature.size)
+
+
+class StreamBytes(LogBytes):
+    """Text that can be read from its start alone, such as what is decompressed."""
+
+    def __init__(self, again: Callable[[], ByteStream], begin: bytes, signature: Signature, size: int, close: Callable[[], object]) -> None:
+        super().__init__(signature, close)
+        self._again = again
+        self._size = size
+        self._stream = again()
+        self._begin = begin
+
+    def head(self) -> bytes:
+        """The first bytes, in a second pass."""
+        stream = self._again()
+        return first_bytes(stream, HEAD_BYTES) or (self._begin if stream.damage else b"")
+
+    def read(self, size: int) -> bytes:
+        """The next bytes."""
+        data = self._stream.read(size)
+        if not data:
+            self.damage = self._stream.damage
+        return data
+
+    def skip(self, size: int) -> bool:
+        """Reads and forgets."""
         while size > 0:
-            data = self.read(min(size, 1 << 20))
+            data = self.read(min(size, _SKIP_BYTES))
             if not data:
                 return False
             size -= len(data)
         return True
+
+    def file_position(self) -> int:
+        """How far the compressed bytes were read."""
+        return _share(self._stream.position(), self._size, self.signature.size)
+
+
+def _share(position: int, size: int, of_size: int) -> int:
+    return position if size == of_size else position * of_size // max(size, 1)
 
 
 class Fingerprint(NamedTuple):
@@ -215,8 +238,3 @@ class Fingerprint(NamedTuple):
     def fits(self, head: bytes) -> bool:
         """Whether a log that begins with `head` may be the same one, grown since."""
         return 0 < self.size <= len(head) and Fingerprint.of(head[: self.size]) == self
-
-
-def _signature(file: int) -> Signature:
-    status = os.fstat(file)
-    return Signature(status.st_size, status.st_mtime_ns)

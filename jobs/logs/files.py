@@ -1,13 +1,15 @@
 """Finds log files, and the cluster and the broker or client that each belongs to.
 
-The folder names carry what the lines do not say. These layouts are understood:
+What is in a file decides whether it is a log, or its name (jobs/logs/content). The folder names carry what the lines do not say. These
+layouts are understood:
 
-* `INPUT/<cluster>/<broker>/*.log[.gz]`, the documented layout, any number of clusters;
-* `INPUT/<broker>/*.log`: INPUT is itself a cluster and lends it its name;
-* `INPUT/*.log`, or INPUT a single file: one cluster, under a default name; beside folders of brokers or clients it is theirs;
-* `clients` in the place of a broker: logs of client applications, `clients/<group>/*.log` where their lines do not name the group.
+* `INPUT/<cluster>/<broker>/server.log`, the documented layout, any number of clusters;
+* `INPUT/<broker>/server.log`: INPUT is itself a cluster and lends it its name;
+* `INPUT/server.log`, or INPUT a single file: one broker of one cluster, under default names;
+* `clients` in the place of a broker: logs of client applications, `clients/<group>/app.log` where their lines do not name the group. A
+  log with lines of consumers and none of a broker is one of a client wherever it lies.
 
-Deeper folders belong to the broker above them. Rotated files count: every file whose name has `.log` in it.
+Deeper folders belong to the broker above them. A zip or tar is a folder (jobs/logs/content/places.py).
 
 Beside brokers a cluster may have the folders `offsets` and `poll` with files of records (record_judge.py), `*.jsonl[.gz]`.
 """
@@ -15,7 +17,6 @@ Beside brokers a cluster may have the folders `offsets` and `poll` with files of
 from __future__ import annotations
 
 import os
-import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -23,17 +24,16 @@ from typing import Final
 
 from coordinator_model.events import CLIENTS
 from jobs.logs.bytes import open_log
-from jobs.logs.record_judge import FOLDERS, is_record_file, record_source
+from jobs.logs.content.kinds import is_log_name
+from jobs.logs.content.places import naming_parts
+from jobs.logs.content.tree import Found, LeftOut, Parts, left_out_line, look_through, stem_of
+from jobs.logs.content.verdict import Writer
+from jobs.logs.record_judge import is_record_file, record_source
+
+__all__ = ["LogFile", "discover", "file_name_text", "head_of", "is_log_name", "left_out", "left_out_in", "walk"]
 
 DEFAULT_CLUSTER: Final = "default"
 DEFAULT_BROKER: Final = "broker-0"
-
-_LOG_NAME: Final = re.compile(r"\.log(?:$|[.\-_\d])")
-_FOREIGN_NAME: Final = re.compile(
-    # Kafka's own data segments are called .log too; the rest lies next to logs without being one.
-    r"^\d{20}\.log|\.(?:jsonl?|md|html?|properties|ya?ml|xml|parquet|lck|lock|sw[op]|tmp|part|crc|md5|sha\d+)$",
-    re.IGNORECASE,
-)
 
 
 @dataclass(frozen=True, order=True)
@@ -47,61 +47,79 @@ class LogFile:
 
 
 def discover(root: Path, *, cluster: str = DEFAULT_CLUSTER, broker: str = DEFAULT_BROKER) -> list[LogFile]:
-    """All broker logs at `root`, a file or a folder, in a fixed order. `cluster` and `broker` are the names where no folder gives one.
+    """All logs at `root`, a file or a folder, in a fixed order. `cluster` and `broker` are the names where no folder gives one.
 
-    A file as `root` is a log whatever its name.
+    A file as `root` is a log whatever it holds; a zip or tar is a folder. OSError: `root` cannot be read.
     """
     if not root.exists():
         raise FileNotFoundError(f"no such file or folder: {root}")
-    if root.is_file() and is_record_file(root.name):
-        return [LogFile(cluster, record_source(head_of(root)), file_name_text(root.name), root)]
-    if root.is_file():
-        return [LogFile(cluster, broker, file_name_text(root.name), root)]
-    paths = list(walk(root))
-    if () in paths:
-        next(root.iterdir(), None)  # raises why it cannot be listed
-    folders_with_logs = {parts[0] for parts in paths if len(parts) == 2 or parts[0] == CLIENTS}
-    own_name = file_name_text(root.resolve().name) or cluster
-    files = []
-    for parts in paths:
+    logs = look_through(root).logs
+    if [found.parts for found in logs] == [()]:
+        return [_single(root, logs[0], cluster, broker)]
+    parts = naming_parts(logs)
+    own_name = file_name_text(stem_of(root.resolve().name) if root.is_file() else root.resolve().name) or cluster
+    layout = _Layout(logs, parts, own_name, cluster, broker)
+    return sorted(LogFile(*layout.names(found), file_name_text("/".join(found.parts)), root.joinpath(*found.parts)) for found in logs)
+
+
+def left_out(root: Path) -> list[LeftOut]:
+    """What of `root` is no log, the most frequent kind first. OSError: `root` cannot be read."""
+    return sorted(look_through(root).left.values(), key=lambda one: (-one.number, one))
+
+
+def _single(root: Path, found: Found, cluster: str, broker: str) -> LogFile:
+    if found.writer is Writer.CLIENT:
+        broker = CLIENTS
+    elif found.writer is Writer.UNKNOWN and is_record_file(root.name):
+        broker = record_source(head_of(root))
+    return LogFile(cluster, broker, file_name_text(root.name), root)
+
+
+def left_out_in(root: Path) -> str:
+    """What of `root` is no log, in a line for people that may hold any character; empty if that is nothing, or it cannot be read."""
+    try:
+        return left_out_line(left_out(root))
+    except OSError:
+        return ""
+
+
+class _Layout:
+    """Which folders are clusters and which are brokers."""
+
+    def __init__(self, logs: list[Found], parts: dict[Parts, Parts], own_name: str, cluster: str, broker: str) -> None:
+        self._parts = parts
+        self._own_name = own_name
+        self._default = (cluster, broker)
+        named = [found for found in logs if found.is_named] or logs
+        self._brokers = {
+            parts[found.parts][0]
+            for found in named
+            if (len(parts[found.parts]) == 2 and found.writer is not Writer.CLIENT) or parts[found.parts][0] == CLIENTS
+        }
+        self._clusters = {names[0] for names in parts.values() if len(names) > 2} - self._brokers
+
+    def names(self, found: Found) -> tuple[str, str]:
+        """Cluster and broker of a log."""
+        parts = [file_name_text(part) for part in self._parts[found.parts]]
+        is_client = found.writer is Writer.CLIENT
+        if found.is_record:
+            return (parts[0] if len(parts) > 2 else self._own_name), parts[-2]
         if len(parts) == 1:
-            names = (own_name if folders_with_logs else cluster, broker)
-        elif parts[0] in folders_with_logs:
-            names = (own_name, file_name_text(parts[0]))
+            cluster, broker = self._own_name if self._brokers else self._default[0], self._default[1]
+        elif self._parts[found.parts][0] in self._brokers:
+            cluster, broker = self._own_name, parts[0]
+        elif len(parts) == 2 and self._parts[found.parts][0] in self._clusters:
+            cluster, broker = parts[0], self._default[1]
+        elif len(parts) == 2:
+            cluster, broker = self._own_name, parts[0]
         else:
-            names = (file_name_text(parts[0]), file_name_text(parts[1]))
-        if is_record_file(parts[-1]):
-            names = (names[0] if len(parts) > 2 else own_name, parts[-2])
-        files.append(LogFile(*names, file_name_text("/".join(parts)), root.joinpath(*parts)))
-    return sorted(files)
+            cluster, broker = parts[0], parts[1]
+        return cluster, CLIENTS if is_client else broker
 
 
-def is_log_name(name: str) -> bool:
-    """Whether a file of this name may be a log: `server.log`, `server.log.1`, `kafka-request.log.2026-11-21-06.gz`."""
-    return bool(_LOG_NAME.search(name)) and not _FOREIGN_NAME.search(name) and not name.startswith((".", "_"))
-
-
-def walk(root: Path) -> Iterator[tuple[str, ...]]:
-    """Paths of log files below `root`, as name parts. Linked folders are followed, each once.
-
-    A path may be none that can be read: a pipe, a dead link, a folder that this user may not list. Who opens it finds out and says so.
-    """
-    visited: set[str] = set()
-    denied: list[OSError] = []
-    for folder, folders, names in os.walk(root, followlinks=True, onerror=denied.append):
-        real = os.path.realpath(folder)
-        if real in visited:
-            folders.clear()
-            continue
-        visited.add(real)
-        folders[:] = sorted(f for f in folders if not f.startswith((".", "_")))
-        parts = Path(folder).relative_to(root).parts
-        for name in names:
-            is_wanted = is_log_name(name) or (is_record_file(name) and len(parts) > 0 and parts[-1] in FOLDERS)
-            if is_wanted:
-                yield (*parts, name)
-    for error in denied:
-        yield Path(error.filename).relative_to(root).parts
+def walk(root: Path) -> Iterator[Parts]:
+    """Paths of log files below `root`, as name parts. OSError: `root` cannot be read."""
+    yield from sorted(found.parts for found in look_through(root).logs)
 
 
 def head_of(path: Path) -> bytes:

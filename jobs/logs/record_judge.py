@@ -38,6 +38,11 @@ def is_record_file(name: str) -> bool:
     return bool(_FILE.search(name)) and not name.startswith((".", "_"))
 
 
+def holds_records(broker: str, name: str) -> bool:
+    """Whether a file holds records, by what stands in the place of its broker, and its name or path."""
+    return broker in FOLDERS and bool(_FILE.search(name))
+
+
 def record_source(head: bytes) -> str:
     """The source of a file's records, by how the file begins: for a file in no folder of that name."""
     return POLL_SOURCE if _GROUP in head or b'"polled":' in head or b'"rebalance-poll' in head else OFFSETS_SOURCE

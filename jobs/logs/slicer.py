@@ -18,7 +18,7 @@ from typing import Final
 from coordinator_model.events import CLIENTS
 from jobs.common.errors import UserError
 from jobs.logs.broker_judge import BrokerJudge
-from jobs.logs.bytes import NO_FILE, Fingerprint, Signature, open_log
+from jobs.logs.bytes import NO_FILE, Fingerprint, Signature, open_log, signature_of
 from jobs.logs.clients.judge import ClientJudge
 from jobs.logs.clients.times import ClientTimes
 from jobs.logs.files import LogFile
@@ -26,7 +26,7 @@ from jobs.logs.judge import LineJudge
 from jobs.logs.jumps import JumpLimits, LogEnd
 from jobs.logs.mark import KeptLines, Mark
 from jobs.logs.reader import FOREVER, LogReader
-from jobs.logs.record_judge import RecordJudge, RecordTimes, is_record_file
+from jobs.logs.record_judge import RecordJudge, RecordTimes, holds_records
 from jobs.logs.slices import Slice, SlicerSettings, parts_of
 from jobs.logs.streams import Stream, stem
 from jobs.logs.survey.owners import Owners
@@ -124,9 +124,8 @@ class Slicer:
 
     def _look_at(self, path: Path) -> tuple[Signature, bytes]:
         """Signature and beginning of a file; reads it only if it changed."""
-        stat = path.stat()
         look = self.looks.get(path)
-        if look is not None and look[0] == (stat.st_size, stat.st_mtime_ns):
+        if look is not None and look[0] == signature_of(path):
             return look
         log = open_log(path)
         try:
@@ -211,7 +210,7 @@ class Slicer:
         zone = stream.zone = self._zone(stream)
         judge: Callable[[Mark], LineJudge] = BrokerJudge
         times: type[LocalTimes] = LocalTimes
-        if is_record_file(file.path.name):
+        if holds_records(stream.broker, file.path.name):
             judge, times = RecordJudge, RecordTimes
         elif stream.broker == CLIENTS:
             judge, times = partial(ClientJudge, group=_group_folder(stream.origin)), ClientTimes
@@ -235,7 +234,7 @@ class Slicer:
         """
         for stream in self.streams:
             zone = self._zone(stream)
-            if stream.zone not in ("", zone) and stream.mark.line and not is_record_file(stream.origin):
+            if stream.zone not in ("", zone) and stream.mark.line and not holds_records(stream.broker, stream.origin):
                 raise UserError(
                     f"the logs of cluster {stream.cluster} were read with time zone {stream.zone}, not {zone}, and their lines keep their "
                     f"times: give --timezone {stream.zone} as before; to read all lines again with {zone}, {instead}"
@@ -374,7 +373,7 @@ def _same_log(file: LogFile, head: bytes, other: LogFile, other_head: bytes) -> 
 def _is_understood(stream: Stream, kept: KeptLines, first: int) -> bool:
     """Whether a log has had a line that is known: a line of a broker's loggers, or one that was kept, from index `first` on."""
     mark = stream.reached
-    if is_record_file(stream.origin):
+    if holds_records(stream.broker, stream.origin):
         return mark.newest_ms != NEVER
     if stream.broker != CLIENTS and (mark.requests or mark.other_loggers):
         return True
@@ -382,6 +381,6 @@ def _is_understood(stream: Stream, kept: KeptLines, first: int) -> bool:
 
 
 def _group_folder(origin: str) -> str:
-    """The group that a client log's folder is named after: the one below `clients`; empty if it lies in `clients` itself."""
-    _, _, below = f"/{origin}".rpartition(f"/{CLIENTS}/")
-    return below.rpartition("/")[0]
+    """The group that a client log's folder is named after: the one below `clients`; empty if it lies in `clients` itself, or elsewhere."""
+    _, clients, below = f"/{origin}".rpartition(f"/{CLIENTS}/")
+    return below.rpartition("/")[0] if clients else ""

@@ -12,7 +12,7 @@ from typing import Final
 from jobs.common.errors import UserError
 from jobs.common.settings import Settings
 from jobs.lakehouse.folder import Lakehouse
-from jobs.logs.files import LogFile, discover
+from jobs.logs.files import LogFile, discover, left_out_in
 from jobs.logs.spool import SliceReport, Spool, SpoolSettings
 from jobs.logs.troubles import Troubles
 
@@ -30,7 +30,8 @@ def check_source(source: Path, *, once: bool) -> None:
     except OSError as error:
         raise UserError(f"cannot read {source}: {error.strerror}") from None
     if once and not files:
-        raise UserError(f"no log files (*.log, *.log.gz) in {source}")
+        left = left_out_in(source)
+        raise UserError(f"no log files in {source}: no file has a line of a broker or a consumer{f' ({left})' if left else ''}")
 
 
 class Feeder:

@@ -12,7 +12,6 @@ from pathlib import Path
 import pytest
 
 from jobs.common.errors import UserError
-from jobs.logs import bytes as log_bytes
 from jobs.logs.faults import DAMAGED_FILE
 from jobs.logs.spool import Spool, SpoolSettings
 from jobs.logs.troubles import by_reason
@@ -105,7 +104,7 @@ def test_a_log_that_cannot_be_read_to_its_end_is_read_on_when_it_can(tmp_path, m
         return reads(file, min(size, 1_000), offset)
 
     spool = spool_of(tmp_path / "logs", tmp_path / "spool")
-    monkeypatch.setattr(log_bytes.os, "pread", fail_after)
+    monkeypatch.setattr(os, "pread", fail_after)
     consumer = read(spool, tmp_path / "spool")
     (damage,) = [row for row in consumer.of("line") if row["fault"] == DAMAGED_FILE]
     assert damage["text"] == "reading failed: Input/output error"

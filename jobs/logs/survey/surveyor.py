@@ -11,7 +11,7 @@ from typing import Final
 from coordinator_model.events import CLIENTS
 from jobs.logs.bytes import Fingerprint, LogBytes, open_log
 from jobs.logs.files import LogFile
-from jobs.logs.record_judge import is_record_file
+from jobs.logs.record_judge import holds_records
 from jobs.logs.streams import Stream
 from jobs.logs.survey.owners import KnownNodes, Owners, UnnamedLog, clashing, owners_of
 from jobs.logs.survey.sections import WHOLE, Part, Section, sections
@@ -55,7 +55,7 @@ class Surveyor:
         streams = []
         found: dict[str, list[_Found]] = {}
         for file, fingerprint in files:
-            if file.broker == CLIENTS or is_record_file(file.path.name):
+            if file.broker == CLIENTS or holds_records(file.broker, file.path.name):
                 streams.append((Stream(file, fingerprint), file))
             else:
                 found.setdefault(file.cluster, []).extend(self._logs_in(file, fingerprint))

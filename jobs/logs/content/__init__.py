@@ -1,0 +1,1 @@
+"""Which files are logs, decided by what is in them."""

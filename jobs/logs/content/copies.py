@@ -1,0 +1,109 @@
+"""Finds files that repeat the lines of another log of the same broker.
+
+A broker writes to its console what it writes to server.log: `kafkaServer.out`, and what Docker and journald keep, has the same lines. Read
+twice, every rebalance would happen twice.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Final
+
+from jobs.logs.bytes import LogBytes, PlainBytes, open_log
+from jobs.logs.content.verdict import SAMPLE_BYTES, own_line
+from jobs.logs.formats.compression import first_bytes
+
+_LINES: Final = 8  # of the beginning, and of the end, that are looked for
+_SHARE: Final = 0.75  # of the lines: a file that several brokers wrote repeats none of them
+_STAMP: Final = slice(0, 25)  # `[2026-11-21 06:09:19,456]`: in the order of time
+_STEP_BYTES: Final = 16 << 10
+_NEAR_BYTES: Final = 4 << 10
+_MOST_BYTES: Final = 512 << 20  # of a compressed log that are looked through
+
+
+def repeats(path: Path, others: Sequence[Path]) -> Path | None:
+    """The first of the other logs that has the lines of this one at the time they bear; None if none does. OSError: one cannot be read.
+
+    Lines from before the other log's time, or after it, decide nothing.
+    """
+    lines = _sample(path)
+    return next((other for other in others if lines and _has(other, lines)), None)
+
+
+def _sample(path: Path) -> list[bytes]:
+    """Lines of a broker from the beginning of a log and, if that is cheap, from its end."""
+    log = open_log(path)
+    try:
+        lines = _own(first_bytes(log, SAMPLE_BYTES))[:_LINES]
+        if isinstance(log, PlainBytes):
+            lines += _own(log.at(max(SAMPLE_BYTES, log.length() - SAMPLE_BYTES), SAMPLE_BYTES))[-_LINES:]
+        return lines
+    finally:
+        log.close()
+
+
+def _own(text: bytes) -> list[bytes]:
+    """The broker's lines in a part of a log, whose first and last line may be cut."""
+    return [own for own in map(own_line, text.split(b"\n")) if own]
+
+
+def _has(path: Path, lines: list[bytes]) -> bool:
+    log = open_log(path)
+    try:
+        places = _places(log, lines) if isinstance(log, PlainBytes) else _passing(log, lines)
+        within = found = 0
+        for is_within, is_found in places:
+            within += is_within
+            found += is_found
+        return found > 0 and found >= _SHARE * within
+    finally:
+        log.close()
+
+
+def _passing(log: LogBytes, lines: list[bytes]) -> Iterator[tuple[bool, bool]]:
+    """For each line whether a log has others from before and after it, and whether it has the line. Reads the log through."""
+    wanted = set(lines)
+    found: set[bytes] = set()
+    first = last = rest = b""
+    read = 0
+    latest = max(line[_STAMP] for line in lines)
+    while read < _MOST_BYTES and (data := log.read(_STEP_BYTES)):
+        read += len(data)
+        text = rest + data
+        end = text.rfind(b"\n") + 1
+        rest = text[end:] if len(text) - end < SAMPLE_BYTES else b""
+        own = _own(text[:end])
+        found |= wanted.intersection(own)
+        if own:
+            first, last = first or own[0][_STAMP], own[-1][_STAMP]
+        if last > latest:
+            break
+    return ((first <= line[_STAMP] <= last, line in found) for line in lines)
+
+
+def _places(log: PlainBytes, lines: list[bytes]) -> Iterator[tuple[bool, bool]]:
+    """The same for a log that can be read anywhere: looks for the time of each line by halving."""
+    around: list[bytes] = []
+    for line in lines:
+        if not (around and around[0][_STAMP] < line[_STAMP] < around[-1][_STAMP]):
+            low, high = 0, log.length()
+            while high - low > _STEP_BYTES:
+                middle = (low + high) // 2
+                if _stamp_at(log, middle) < line[_STAMP]:
+                    low = middle
+                else:
+                    high = middle
+            around = _own(log.at(max(0, low - SAMPLE_BYTES), high - low + 2 * SAMPLE_BYTES))
+        yield bool(around) and around[0][_STAMP] <= line[_STAMP] <= around[-1][_STAMP], line in around
+
+
+def _stamp_at(log: PlainBytes, position: int) -> bytes:
+    """The time of the first line after a position; later than any if there is none nearby."""
+    text = b""
+    while len(text) < SAMPLE_BYTES and (data := log.at(position + len(text), _NEAR_BYTES)):
+        text += data
+        for line in text.split(b"\n")[1:]:
+            if own := own_line(line):
+                return own[_STAMP]
+    return b"\xff"

@@ -1,0 +1,65 @@
+"""Decides by its first lines whose log a file is."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from enum import Enum
+from typing import Final
+
+from jobs.logs.client_judge import is_consumer_line
+from jobs.logs.envelopes import unwrapped
+
+SAMPLE_BYTES: Final = 64 << 10
+
+_LIKELY: Final = re.compile(rb"kafka\.|Group(?:Coordinator|MetadataManager) |Completed request:|state\.change\.")
+"""What every line of a broker has. Looking at a line costs a hundred times as much."""
+_LIKELY_CLIENT: Final = re.compile(rb"kafka|consumer|group|thrd:", re.IGNORECASE)
+
+_STAMP: Final = re.compile(rb"\[\d{4}-\d\d-\d\d \d\d:\d\d:\d\d,\d{3}\] ")
+_LOGGER: Final = re.compile(
+    rb"kafka\.(?!tools\.)(?:[a-z]\w*\.)*(?:[A-Z][\w$]*|logger)|org\.apache\.kafka\.(?!clients\.|connect\.|streams\.|common\.|tools\.)[\w.$]+"
+    rb"|state\.change\.logger"
+)
+"""Loggers that only a broker has. Those of kafka-python are in small letters; clients have `clients` and `common` too."""
+_SENTENCE: Final = re.compile(rb"\[GroupCoordinator |\[GroupMetadataManager |Completed request:(?:\{|RequestHeader\()")
+_CLIENT: Final = re.compile(
+    rb"\[(?:Consumer|Worker) (?:[^\]]{0,300}, )?clientId=|\b(?:Consumer|Distributed)Config values:"
+    rb"|%[0-7]\|\d{9,11}\.\d{3}\|[A-Z_0-9]{2,32}\|"
+)
+
+
+class Writer(Enum):
+    """Who wrote a log."""
+
+    BROKER = "broker"
+    CLIENT = "client"
+    UNKNOWN = "unknown"
+
+
+def writer_of(sample: bytes) -> Writer:
+    """Whose lines are in a sample, the first SAMPLE_BYTES of a log: a broker's if any is, else a client's if any is."""
+    if any(map(own_line, _lines_with(_LIKELY, sample))):
+        return Writer.BROKER
+    if any(_CLIENT.search(line) is not None or is_consumer_line(line) for line in _lines_with(_LIKELY_CLIENT, sample)):
+        return Writer.CLIENT
+    return Writer.UNKNOWN
+
+
+def _lines_with(sign: re.Pattern[bytes], sample: bytes) -> Iterator[bytes]:
+    end = 0
+    while (match := sign.search(sample, end)) is not None:
+        start = sample.rfind(b"\n", 0, match.start()) + 1
+        end = sample.find(b"\n", match.start())
+        yield sample[start : end if end >= 0 else None]
+        if end < 0:
+            break
+
+
+def own_line(line: bytes) -> bytes:
+    """A broker's own line, without what stands around it; empty if it is none."""
+    bare = unwrapped(line.removesuffix(b"\r")).rstrip()
+    if _STAMP.match(bare) is None:
+        return b""
+    is_own = bare.endswith(b")") and _LOGGER.fullmatch(bare, bare.rfind(b"(") + 1, len(bare) - 1) is not None
+    return bare if is_own or _SENTENCE.search(bare) is not None else b""

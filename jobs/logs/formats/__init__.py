@@ -1,0 +1,1 @@
+"""What log files are made of: compressions, archives and encodings."""

@@ -1,0 +1,251 @@
+"""Reads compressed bytes from start to end, whatever compressed them: the first bytes tell.
+
+Members and frames may follow each other, as `cat a.gz b.gz` makes them. Data that ends in the middle may still be being written: what is
+there is read, and `damage` says that it ends.
+"""
+
+from __future__ import annotations
+
+import bz2
+import io
+import lzma
+import zlib
+from collections.abc import Callable
+from typing import Final, Protocol
+
+from jobs.logs.formats.sources import Source
+
+BEGIN_BYTES: Final = 512  # tell what a file is
+_RAW_BYTES: Final = 64 * 1024  # read at once
+_STEP_BYTES: Final = 16 * 1024  # of what is decompressed
+_MEMORY_BYTES: Final = 256 << 20  # `xz -9` needs 65 MB; a hostile file may ask for 4 GB
+_SKIPPED: Final = range(0x184D2A50, 0x184D2A60)  # frames without data, by which pzstd and lz4 begin
+
+
+class ByteStream(Protocol):
+    """Bytes from start to end."""
+
+    damage: str
+
+    def read(self, size: int) -> bytes:
+        """At most about `size` bytes; empty if there are no more for now, or the rest is damaged."""
+
+    def position(self) -> int:
+        """How far the source was read, bytes."""
+
+
+class RawStream:
+    """A source from `start` on."""
+
+    def __init__(self, source: Source, start: int = 0) -> None:
+        self.damage = ""
+        self._source = source
+        self._position = start
+
+    def read(self, size: int) -> bytes:
+        """The next bytes."""
+        data = self._source.read_at(self._position, size)
+        if not data:
+            self.damage = self._source.damage
+        self._position += len(data)
+        return data
+
+    def position(self) -> int:
+        """Where it is."""
+        return self._position
+
+
+class _Member(Protocol):
+    """What decompresses one member, as in bz2 and lzma."""
+
+    @property
+    def eof(self) -> bool: ...
+    @property
+    def unused_data(self) -> bytes: ...
+    @property
+    def needs_input(self) -> bool: ...
+    def decompress(self, data: bytes, max_length: int) -> bytes: ...
+
+
+class _GzipMember:
+    """zlib in the same form."""
+
+    def __init__(self) -> None:
+        self._zlib = zlib.decompressobj(wbits=31)
+
+    @property
+    def eof(self) -> bool:
+        return self._zlib.eof
+
+    @property
+    def unused_data(self) -> bytes:
+        return self._zlib.unused_data
+
+    @property
+    def needs_input(self) -> bool:
+        return not self._zlib.unconsumed_tail
+
+    def decompress(self, data: bytes, max_length: int) -> bytes:
+        return self._zlib.decompress(self._zlib.unconsumed_tail + data, max_length)
+
+
+class MemberStream:
+    """Members of gzip, bzip2 or xz, one after the other."""
+
+    def __init__(self, raw: ByteStream, name: str, begin: Callable[[], _Member]) -> None:
+        self.damage = ""
+        self._raw = raw
+        self._name = name
+        self._begin = begin
+        self._input = b""
+        self._member: _Member | None = None
+
+    def position(self) -> int:
+        """That of the compressed bytes."""
+        return self._raw.position()
+
+    def read(self, size: int) -> bytes:
+        """Decompresses the next bytes."""
+        while not self.damage:
+            at_end = not self._input and (self._member is None or self._member.needs_input) and not self._refill()
+            if self._member is None:
+                # Zeros after a member are padding, by the formats.
+                self._input = self._input.lstrip(b"\0")
+                if at_end:
+                    self.damage = self._raw.damage
+                    break
+                if not self._input:
+                    continue
+                self._member = self._begin()
+            try:
+                data = self._member.decompress(self._input, size)
+            except (zlib.error, lzma.LZMAError, OSError, EOFError, ValueError) as error:
+                self.damage = f"damaged {self._name} data: {error}"
+                break
+            self._input = b""
+            if self._member.eof:
+                self._input = self._member.unused_data
+                self._member = None
+            elif at_end and not data:
+                self.damage = self._raw.damage or f"the {self._name} data ends in the middle"
+            if data:
+                return data
+        return b""
+
+    def _refill(self) -> bool:
+        self._input = self._raw.read(_RAW_BYTES)
+        return bool(self._input)
+
+
+class ArrowStream:
+    """Frames of zstd or LZ4, one after the other."""
+
+    def __init__(self, raw: Callable[[], ByteStream], codec: str, name: str) -> None:
+        """`raw` begins at the start each time."""
+        self.damage = ""
+        self._begin = raw
+        self._codec = codec
+        self._name = name
+        self._read = 0
+        self._rest = b""  # before a damage
+        self._failed = ""
+        self._open()
+
+    def _open(self) -> None:
+        import pyarrow as pa
+
+        self._raw = self._begin()
+        self._frames = pa.CompressedInputStream(pa.PythonFile(_RawFile(self._raw), mode="r"), self._codec)
+
+    def position(self) -> int:
+        """That of the compressed bytes."""
+        return self._raw.position()
+
+    def read(self, size: int) -> bytes:
+        """Decompresses the next bytes."""
+        if not self._failed:
+            try:
+                data: bytes = self._frames.read(min(size, _STEP_BYTES))
+            except OSError as error:
+                self._fail(str(error))
+            else:
+                self._read += len(data)
+                return data
+        data, self._rest = self._rest[:size], self._rest[size:]
+        if not data:
+            self.damage = self._failed
+        return data
+
+    def _fail(self, error: str) -> None:
+        """Reads again what lies before the damage: Arrow gives nothing of a step that fails."""
+        before, self._read = self._read, 0
+        self._open()
+        while self._read < before and (data := self._frames.read(min(_STEP_BYTES, before - self._read))):
+            self._read += len(data)
+        rest = bytearray()
+        try:
+            while len(rest) < _STEP_BYTES and (byte := self._frames.read(1)):
+                rest += byte
+        except OSError:
+            pass
+        self._rest = bytes(rest)
+        is_cut = "Truncated" in error
+        self._failed = self._raw.damage or f"the {self._name} data ends in the middle" if is_cut else f"damaged {self._name} data: {error}"
+
+
+class _RawFile(io.RawIOBase):
+    """A stream as a file, for Arrow."""
+
+    def __init__(self, raw: ByteStream) -> None:
+        super().__init__()
+        self._raw = raw
+
+    def readable(self) -> bool:
+        return True
+
+    def read(self, size: int = -1) -> bytes:
+        return self._raw.read(size if size >= 0 else _RAW_BYTES)
+
+
+def _xz() -> _Member:
+    return lzma.LZMADecompressor(lzma.FORMAT_XZ, memlimit=_MEMORY_BYTES)
+
+
+_MEMBERS: Final[tuple[tuple[bytes, str, Callable[[], _Member]], ...]] = (
+    (b"\x1f\x8b", "gzip", _GzipMember),
+    (b"BZh", "bzip2", bz2.BZ2Decompressor),
+    (b"\xfd7zXZ\x00", "xz", _xz),
+)
+_FRAMES: Final = ((b"\x28\xb5\x2f\xfd", "zstd", "zstd"), (b"\x04\x22\x4d\x18", "lz4", "LZ4"))
+_BZIP2_BLOCK: Final = b"\x31\x41\x59\x26\x53\x59"
+_BZIP2_END: Final = b"\x17\x72\x45\x38\x50\x90"
+
+
+def decompressed(begin: bytes, again: Callable[[], ByteStream]) -> ByteStream | None:
+    """What compressed bytes decompress to; None if they are not compressed. `begin`: the first BEGIN_BYTES. `again`: all of them, anew."""
+    for start, name, member in _MEMBERS:
+        if begin.startswith(start) and (name != "bzip2" or (begin[3:4].isdigit() and begin[4:10] in (_BZIP2_BLOCK, _BZIP2_END))):
+            return MemberStream(again(), name, member)
+    position = 0
+    while int.from_bytes(begin[position : position + 4], "little") in _SKIPPED:
+        position += 8 + int.from_bytes(begin[position + 4 : position + 8], "little")
+    for start, codec, name in _FRAMES:
+        if begin.startswith(start, position):
+            return ArrowStream(again, codec, name)
+    return None
+
+
+class Readable(Protocol):
+    """What can be read from start to end."""
+
+    def read(self, size: int) -> bytes:
+        """At most about `size` bytes; empty at the end."""
+
+
+def first_bytes(stream: Readable, size: int) -> bytes:
+    """The next `size` bytes, fewer only at the end."""
+    parts = []
+    while size > 0 and (data := stream.read(size)):
+        parts.append(data)
+        size -= len(data)
+    return b"".join(parts)
