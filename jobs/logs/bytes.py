@@ -31,13 +31,19 @@ UNREADABLE: Final = (
 
 
 class Signature(NamedTuple):
-    """Size (bytes) and modification time (ns) of a file: unchanged means that there is nothing new in it."""
+    """Size (bytes) and modification time (ns) of a file: unchanged means that there is nothing new in it.
+
+    A member of an archive has its own size and the archive's time.
+    """
 
     size: int
     mtime_ns: int
 
 
 NO_FILE: Final = Signature(-1, -1)
+
+_MEMBERS: Final[dict[Path, tuple[tuple[int, int, int], int]]] = {}
+"""Sizes of members of archives that were opened, each with what the archive was: many archives cannot stay open."""
 
 
 class LogBytes:
@@ -66,7 +72,7 @@ class LogBytes:
         return False
 
     def file_position(self) -> int:
-        """Bytes of the file on disk that were read so far: for progress. Those of an archive count for each of its members."""
+        """Bytes of the file, as it lies on disk or in its archive, that were read so far: for progress."""
         return 0
 
     def close(self) -> None:
@@ -85,13 +91,22 @@ def open_log(path: Path) -> LogBytes:
     if is_archive(begin, lambda: RawStream(file)):
         archive = archive_at(path)
         return UnreadableBytes(begin, signature, archive.damage if archive is not None else "", file.close)
-    return _opened(begin, lambda: RawStream(file), signature, file.stat.st_size, source=file, close=file.close)
+    return _opened(begin, lambda: RawStream(file), signature, source=file, close=file.close)
 
 
 def signature_of(path: Path) -> Signature:
-    """That of a log without opening it. For a member of an archive that of the archive. OSError: there is no such file."""
-    status = file_of(path).stat()
-    return Signature(status.st_size, status.st_mtime_ns)
+    """That of a log, without opening it if it was opened before. OSError: there is no such file."""
+    file = file_of(path)
+    status = file.stat()
+    if file == path:
+        return Signature(status.st_size, status.st_mtime_ns)
+    identity = (status.st_ino, status.st_size, status.st_mtime_ns)
+    known, size = _MEMBERS.get(path, (None, 0))
+    if known != identity:
+        archive, name = member_at(path)
+        size = archive.members[name]
+        _MEMBERS[path] = identity, size
+    return Signature(size, status.st_mtime_ns)
 
 
 def _member(path: Path) -> LogBytes:
@@ -104,25 +119,24 @@ def _member(path: Path) -> LogBytes:
     nested = archive.nested(name)
     if nested is not None:
         return UnreadableBytes(begin, signature, nested.damage)
-    return _opened(begin, lambda: archive.stream(name), signature, archive.members[name], source=archive.place(name))
+    return _opened(begin, lambda: archive.stream(name), signature, source=archive.place(name))
 
 
 def _opened(
     begin: bytes,
     again: Callable[[], ByteStream],
     signature: Signature,
-    size: int,
     *,
     source: Source | None,
     close: Callable[[], object] = lambda: None,
 ) -> LogBytes:
-    """The log that begins with `begin`. `again`: its bytes anew. `size`: how many. `source`: where they can be read at any position."""
+    """The log that begins with `begin`. `again`: its bytes anew. `source`: where they can be read at any position."""
     for start, name in UNREADABLE:
         if begin.startswith(start):
             return UnreadableBytes(begin, signature, f"{name} is not supported: unpack the file first", close)
     if source is not None and not utf16_of(begin) and decompressed(begin, again) is None:
-        return PlainBytes(source, signature, size, close, start=len(UTF8_MARK) if begin.startswith(UTF8_MARK) else 0)
-    return StreamBytes(lambda: as_utf8(decompressed(begin, again) or again()), begin, signature, size, close)
+        return PlainBytes(source, signature, close, start=len(UTF8_MARK) if begin.startswith(UTF8_MARK) else 0)
+    return StreamBytes(lambda: as_utf8(decompressed(begin, again) or again()), begin, signature, close)
 
 
 class UnreadableBytes(LogBytes):
@@ -145,10 +159,9 @@ class UnreadableBytes(LogBytes):
 class PlainBytes(LogBytes):
     """Text as it lies on disk, or in an archive. `start`: bytes before it."""
 
-    def __init__(self, source: Source, signature: Signature, size: int, close: Callable[[], object], *, start: int) -> None:
+    def __init__(self, source: Source, signature: Signature, close: Callable[[], object], *, start: int) -> None:
         super().__init__(signature, close)
         self._source = source
-        self._size = size
         self._start = start
         self._position = start
 
@@ -180,17 +193,16 @@ class PlainBytes(LogBytes):
         return True
 
     def file_position(self) -> int:
-        """The position, in an archive as a share of it."""
-        return _share(self._position, self._size, self.signature.size)
+        """The position."""
+        return self._position
 
 
 class StreamBytes(LogBytes):
     """Text that can be read from its start alone, such as what is decompressed."""
 
-    def __init__(self, again: Callable[[], ByteStream], begin: bytes, signature: Signature, size: int, close: Callable[[], object]) -> None:
+    def __init__(self, again: Callable[[], ByteStream], begin: bytes, signature: Signature, close: Callable[[], object]) -> None:
         super().__init__(signature, close)
         self._again = again
-        self._size = size
         self._stream = again()
         self._begin = begin
 
@@ -217,11 +229,7 @@ class StreamBytes(LogBytes):
 
     def file_position(self) -> int:
         """How far the compressed bytes were read."""
-        return _share(self._stream.position(), self._size, self.signature.size)
-
-
-def _share(position: int, size: int, of_size: int) -> int:
-    return position if size == of_size else position * of_size // max(size, 1)
+        return self._stream.position()
 
 
 class Fingerprint(NamedTuple):
