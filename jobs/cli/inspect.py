@@ -7,10 +7,11 @@ from pathlib import Path
 
 import click
 
-from jobs.cli.output.terminal import stdout, warn
+from jobs.cli.output.terminal import stdout, warn, write
 from jobs.common import exit_codes, options
 from jobs.common.errors import UserError
 from jobs.common.settings import load
+from jobs.common.text import printable
 
 _SLICE_LINES = 100_000  # between two words about the progress
 
@@ -43,6 +44,7 @@ def inspect(path: Path, *, timezones: Sequence[str], most: int, form: str) -> in
     It needs no Java and writes nothing. PATH is a file, or a folder that you would give to `rebalance run --input`.
     """
     from jobs.cli.output.inspect_text import render, to_json
+    from jobs.logs.files import left_out_in
     from jobs.logs.slices import SlicerSettings
     from jobs.parsing.inspection import Inspector
 
@@ -60,6 +62,8 @@ def inspect(path: Path, *, timezones: Sequence[str], most: int, form: str) -> in
         click.echo(to_json(result))
     else:
         render(result, str(path), settings.timezone, stdout())
+        if left := left_out_in(path):
+            write(stdout(), printable(left, options.LINE_CHARS))
     if not any(log.understood for log in result.logs):
         warn(f"nothing in {path} was understood: no line of it is one of a broker, a client or a record (docs/capture.md)")
         return exit_codes.NOTHING_UNDERSTOOD

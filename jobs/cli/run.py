@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -99,11 +100,17 @@ def run(
         topic = TopicInput(kafka, config=kafka_config, **topic_options)
     metrics = None if metrics_port is None else (metrics_host, metrics_port)
     if source is not None:
-        from jobs.logs.files import left_out_in
-
-        if left := left_out_in(source):
-            write(stdout(), printable(left, options.LINE_CHARS))
+        _tell_left_out(source)
     return run_and_account(source, lakehouse, settings, once=once, offsets=offsets, topic=topic, metrics=metrics)
+
+
+def _tell_left_out(source: Path) -> None:
+    """Says what is no log, if there are logs: else the error does."""
+    from jobs.logs.files import discover, left_out_in
+
+    with suppress(OSError):
+        if discover(source) and (left := left_out_in(source)):
+            write(stdout(), printable(left, options.LINE_CHARS))
 
 
 def _tell_without_effect(source: Path | None, lakehouse: Path, *, kafka: bool, offsets: bool, zones: Sequence[str]) -> None:

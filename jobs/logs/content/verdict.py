@@ -7,14 +7,15 @@ from collections.abc import Iterator
 from enum import Enum
 from typing import Final
 
-from jobs.logs.client_judge import is_consumer_line
+from jobs.logs.clients.envelopes import client_line
+from jobs.logs.clients.judge import is_consumer_line
 from jobs.logs.envelopes import unwrapped
 
 SAMPLE_BYTES: Final = 64 << 10
 
 _LIKELY: Final = re.compile(rb"kafka\.|Group(?:Coordinator|MetadataManager) |Completed request:|state\.change\.")
 """What every line of a broker has. Looking at a line costs a hundred times as much."""
-_LIKELY_CLIENT: Final = re.compile(rb"kafka|consumer|group|thrd:", re.IGNORECASE)
+_LIKELY_CLIENT: Final = re.compile(rb"kafka|consumer|group|thrd:|heartbeat|metadata|crash", re.IGNORECASE)
 
 _STAMP: Final = re.compile(rb"\[\d{4}-\d\d-\d\d \d\d:\d\d:\d\d,\d{3}\] ")
 _LOGGER: Final = re.compile(
@@ -41,7 +42,7 @@ def writer_of(sample: bytes) -> Writer:
     """Whose lines are in a sample, the first SAMPLE_BYTES of a log: a broker's if any is, else a client's if any is."""
     if any(map(own_line, _lines_with(_LIKELY, sample))):
         return Writer.BROKER
-    if any(_CLIENT.search(line) is not None or is_consumer_line(line) for line in _lines_with(_LIKELY_CLIENT, sample)):
+    if any(_CLIENT.search(line) is not None or is_consumer_line(client_line(line)) for line in _lines_with(_LIKELY_CLIENT, sample)):
         return Writer.CLIENT
     return Writer.UNKNOWN
 
