@@ -27,6 +27,7 @@ MOST_NESTED: Final = 3
 
 _ZIP: Final = (b"PK\x03\x04", b"PK\x05\x06")
 _CHECKSUM: Final = re.compile(rb"[ 0-7\0]{8}", re.DOTALL)
+_MOST_OPEN: Final = 24  # archives in an archive: each holds a file
 _MOST_MEMBERS: Final = 200_000
 _MOST_HEADER: Final = 32 << 20  # bytes of a header, or of a zip's directory: what the libraries hold in memory
 _STEP_BYTES: Final = 64 << 10  # always the same, so that a damage comes at the same place
@@ -57,6 +58,9 @@ class Archive(ABC):
     def nested(self, name: str) -> Archive | None:
         """The archive that a member is; None if it is none, or too deep inside of others. OSError: there is no room to unpack it."""
         if name not in self._nested:
+            inner = [one for one, archive in self._nested.items() if archive is not None]
+            if len(inner) >= _MOST_OPEN:
+                del self._nested[inner[0]]
             is_one = name not in self.locked and self._depth + 1 < MOST_NESTED and is_archive(self.begin(name), lambda: self.stream(name))
             source = (self.place(name) or UnpackedSource(self.stream(name))) if is_one else None
             self._nested[name] = opened_archive(source, self._depth + 1) if source is not None else None

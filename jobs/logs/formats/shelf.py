@@ -12,7 +12,7 @@ from typing import Final
 from jobs.logs.formats.archives import Archive, opened_archive
 from jobs.logs.formats.sources import FileSource, special_kind
 
-_MOST_OPEN: Final = 64
+_MOST_OPEN: Final = 24
 _LOCK: Final = threading.RLock()
 _OPEN: Final[OrderedDict[str, tuple[tuple[int, int, int], Archive]]] = OrderedDict()
 """By path, with what the file was."""

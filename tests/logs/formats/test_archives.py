@@ -17,6 +17,7 @@ from jobs.logs.bytes import open_log, signature_of
 from jobs.logs.files import discover, left_out
 from jobs.logs.formats import archives, shelf
 from jobs.logs.formats.archives import MOST_NESTED
+from jobs.logs.lines import numbered_lines
 from jobs.logs.mark import KeptLines
 from tests.logs.formats.packing import ARCHIVERS, PACKERS, tar, zipped
 from tests.logs.log_makers import coordinator, request
@@ -211,6 +212,18 @@ def test_an_encrypted_zip_says_so(tmp_path):
     assert damage(tmp_path / "x.zip/b1/server.log") == "the file is encrypted"
     assert kinds(tmp_path) == {"files in archives that are encrypted": 1}
     assert run(tmp_path, tmp_path / "out")[1][0].faults == {"DAMAGED_FILE": 1}
+
+
+@pytest.mark.parametrize("most", [1, 2])
+def test_many_archives_in_an_archive_are_not_open_at_once(tmp_path, monkeypatch, most):
+    monkeypatch.setattr(archives, "_MOST_OPEN", most)
+    brokers = {f"b{n}.tar.gz": tar({"server.log": SERVER + b"%d\n" % n}, "w:gz") for n in range(5)}
+    (tmp_path / "x.zip").write_bytes(zipped({**brokers, "readme": b"text"}))
+    assert [broker for _, broker, _ in found(tmp_path)] == [f"b{n}" for n in range(5)]
+    for n in (0, 4, 1, 3, 0):
+        assert dict(numbered_lines(tmp_path / f"x.zip/b{n}.tar.gz/server.log", [3_001])) == {3_001: b"%d" % n}
+    archive = shelf.archive_at(tmp_path / "x.zip")
+    assert sum(nested is not None for nested in archive._nested.values()) == most
 
 
 def test_archives_that_contain_each_other_end_somewhere(tmp_path):
