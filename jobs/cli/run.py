@@ -9,10 +9,11 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from jobs.cli.output.terminal import stdout, warn
+from jobs.cli.output.terminal import stdout, warn, write
 from jobs.cli.without_effect import tell
 from jobs.common import exit_codes, options
 from jobs.common.disks import told_if_full
+from jobs.common.text import printable
 
 if TYPE_CHECKING:
     from jobs.common.settings import Settings
