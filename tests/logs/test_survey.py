@@ -120,6 +120,13 @@ def test_folders_that_have_one_node_at_the_same_time_are_different_clusters(tmp_
     ]
 
 
+def test_a_flat_log_keeps_its_node_beside_a_folder_that_has_the_same(tmp_path):
+    write(tmp_path / "in/all.log", [node(1, i * 1_000) for i in range(20)])
+    write(tmp_path / "in/staging/server.log", [node(1, i * 1_000 + 1) for i in range(20)])
+    consumer, _ = run(tmp_path / "in", tmp_path / "out")
+    assert {(row["origin"], row["broker"]) for row in consumer.of("line")} == {("all.log", "broker-1"), ("staging/server.log", "staging")}
+
+
 def test_a_log_that_follows_keeps_the_name_of_its_broker(tmp_path):
     """Rotation: the new server.log says nothing of its node yet, and lies beside another broker's log."""
     one, two = tmp_path / "in/one.log", tmp_path / "in/two.log"

@@ -112,11 +112,12 @@ def owners_of(logs: Sequence[UnnamedLog], known: KnownNodes) -> list[Owners]:
     nodes = [_nodes(log, known.addresses) for log in logs]
     for node, name in _names(logs, nodes).items():
         known.names.setdefault(node, name)
-    clash = clashing(logs).keys()
-    return [
-        _owners(log, own - clash if len(own) == 1 else own, _beside(log, logs, nodes) - clash, known)
-        for log, own in zip(logs, nodes, strict=True)
-    ]
+    clash = frozenset(clashing(logs))
+    owners = []
+    for log, own in zip(logs, nodes, strict=True):
+        apart = frozenset() if log.is_flat else clash  # nodes whose name is that of the folder
+        owners.append(_owners(log, own - apart if len(own) == 1 else own, _beside(log, logs, nodes) - apart, known))
+    return owners
 
 
 def _nodes(log: UnnamedLog, at: Mapping[str, int]) -> frozenset[int]:
