@@ -2,7 +2,7 @@
 --
 -- One row per client.id and host, first the one whose rebalances took the most time. `failures` counts the rebalances
 -- that it did not start on purpose: sessions and polls that timed out, assignments that came too late. `cause` is the
--- most frequent cause.
+-- most frequent cause. Start-ups are left out: the first rebalance of a group that was new or empty is nobody's fault.
 --
 -- :cluster     only this cluster
 -- :group       only this consumer group
@@ -16,6 +16,7 @@ WITH started AS (
     count(*) OVER (PARTITION BY r.cluster, r.client_id, r.client_host, r.cause) AS of_cause
   FROM rebalances_with_id AS r
   WHERE r.client_id IS NOT NULL
+    AND NOT r.startup
     AND (:cluster IS NULL OR r.cluster = :cluster)
     AND (:group IS NULL OR r.group_id = :group)
     AND r.started_at >= :since

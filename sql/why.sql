@@ -1,7 +1,8 @@
 -- Why does my group keep rebalancing, and who started it?
 --
 -- One row per group, cause and client that started the rebalance, first the one that took the most time. `last_id` names
--- the last of these rebalances: `rebalance evidence` shows the lines that prove it.
+-- the last of these rebalances: `rebalance evidence` shows the lines that prove it. Start-ups are left out: the first
+-- rebalance of a group that was new or empty is no problem, and `first-join` shows it.
 --
 -- :cluster     only this cluster
 -- :group       only this consumer group
@@ -22,7 +23,8 @@ SELECT
   max(r.started_at) AS last_at,
   max_by(r.id, r.ended_at) AS last_id
 FROM rebalances_with_id AS r
-WHERE (:cluster IS NULL OR r.cluster = :cluster)
+WHERE NOT r.startup
+  AND (:cluster IS NULL OR r.cluster = :cluster)
   AND (:group IS NULL OR r.group_id = :group)
   AND (:client IS NULL OR r.client_id = :client)
   AND r.started_at >= :since

@@ -29,6 +29,11 @@ _SPAN: Final = """
     FROM group_events AS e WHERE e.kind <> 'end' AND ($cluster IS NULL OR e.cluster = $cluster)
 """
 
+_STARTUPS: Final = """
+    SELECT count(*) FROM rebalances_with_id AS r
+    WHERE r.startup AND ($cluster IS NULL OR r.cluster = $cluster) AND ($group IS NULL OR r.group_id = $group)
+"""
+
 
 class BoundQuestion:
     """A question with a value for each of its parameters, and the lakehouse that answers it."""
@@ -50,34 +55,47 @@ class BoundQuestion:
 
     def why_nothing(self) -> str:
         """A sentence with a possible reason for an answer without rows; empty if unknown."""
-        for name, column in (("cluster", "cluster"), ("group", "group_id")):
-            wanted = self._given.get(name)
-            if wanted is None or wanted in (names := self._names(column)):
-                continue
-            near = get_close_matches(wanted, names[:10_000], n=1, cutoff=0.6)
-            hint = f" Did you mean {printable(near[0], 60)}?" if near else ""
-            return f"No line names {name} {printable(wanted, 60)}.{hint}"
-        if outside := self._outside():
-            return outside
-        if self.question.needs_requests and REQUEST_SOURCE not in self._names("source"):
-            return "This needs kafka-request.log, but the lakehouse has no line from it; docs/capture.md explains how to get it."
-        return ""
-
-    def _outside(self) -> str:
-        """A sentence with the span of the data if the time in question lies outside of it; else empty."""
+        if unknown := unknown_name(self._reader, self._given):
+            return unknown
         first, last = self._reader.ask(_SPAN, {"cluster": self._given.get("cluster")}).rows[0]
-        if first is None:
-            return ""
-        asked = [(name, self.values[name]) for name in ("since", "until", "at") if name in self._given and name in self.values]
-        for name, time in asked:
-            side = "after" if time > last and name != "until" else "before" if time < first and name != "since" else ""
-            if side:
-                return f"The data is from {_shown(first)} to {_shown(last)} UTC; --{name} {_shown(time)} is {side} that."
+        asked: dict[str, datetime] = {
+            name: self.values[name] for name in ("since", "until", "at") if name in self._given and name in self.values
+        }
+        if first is not None and (outside := outside_of(first, last, asked)):
+            return outside
+        if self.question.needs_requests and REQUEST_SOURCE not in _names(self._reader, "source"):
+            return "This needs kafka-request.log, but the lakehouse has no line from it; docs/capture.md explains how to get it."
+        if self.question.leaves_out_startups:
+            chosen = {name: self._given.get(name) for name in ("cluster", "group")}
+            if self._reader.ask(_STARTUPS, chosen).rows[0][0]:
+                return "There are start-ups only: `rebalance ask first-join` shows them."
         return ""
 
-    def _names(self, column: str) -> list[str]:
-        text = f"SELECT DISTINCT e.{column} AS name FROM group_events AS e WHERE e.{column} <> '' ORDER BY name"  # noqa: S608 - no user's text
-        return [str(name) for (name,) in self._reader.ask(text, {}).rows]
+
+def outside_of(first: datetime, last: datetime, asked: Mapping[str, datetime]) -> str:
+    """A sentence with the span of the data if a time that was asked for, by parameter, lies outside of it; else empty."""
+    for name, time in asked.items():
+        side = "after" if time > last and name != "until" else "before" if time < first and name != "since" else ""
+        if side:
+            return f"The data is from {_shown(first)} to {_shown(last)} UTC; --{name} {_shown(time)} is {side} that."
+    return ""
+
+
+def unknown_name(reader: QuestionReader, given: Mapping[str, str]) -> str:
+    """A sentence about a cluster or group that was asked for and that no line names; empty if all are known."""
+    for name, column in (("cluster", "cluster"), ("group", "group_id")):
+        wanted = given.get(name)
+        if wanted is None or wanted in (names := _names(reader, column)):
+            continue
+        near = get_close_matches(wanted, names[:10_000], n=1, cutoff=0.6)
+        hint = f" Did you mean {printable(near[0], 60)}?" if near else ""
+        return f"No line names {name} {printable(wanted, 60)}.{hint}"
+    return ""
+
+
+def _names(reader: QuestionReader, column: str) -> list[str]:
+    text = f"SELECT DISTINCT e.{column} AS name FROM group_events AS e WHERE e.{column} <> '' ORDER BY name"  # noqa: S608 - no user's text
+    return [str(name) for (name,) in reader.ask(text, {}).rows]
 
 
 def _shown(time: datetime) -> str:

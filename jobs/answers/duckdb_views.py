@@ -14,6 +14,9 @@ from jobs.common.errors import LakehouseError, MissingTableError
 from jobs.lakehouse.reader import TableReader, with_zone, without_zone
 from schemas.names import TABLES
 
+Row = dict[str, Any]
+"""A row by column name."""
+
 
 @dataclass(frozen=True)
 class Answer:
@@ -22,7 +25,7 @@ class Answer:
     columns: tuple[str, ...]
     rows: list[tuple[Any, ...]]
 
-    def by_name(self) -> list[dict[str, Any]]:
+    def by_name(self) -> list[Row]:
         """Rows as dictionaries."""
         return [dict(zip(self.columns, row, strict=True)) for row in self.rows]
 
@@ -36,8 +39,8 @@ class QuestionReader(TableReader):
 
     def ask(self, text: str, values: Mapping[str, Any]) -> Answer:
         """Result rows of a query with parameters as $name. LakehouseError: the lakehouse lacks a table or a column."""
-        self.prepare(text)
         try:
+            self.prepare(text)
             cursor = self.execute(text, {name: without_zone(value) for name, value in values.items()})
         except duckdb.BinderException as error:
             reason = str(error).splitlines()[0]

@@ -81,6 +81,11 @@ class Question:
         return "Needs kafka-request.log" in self.answer
 
     @property
+    def leaves_out_startups(self) -> bool:
+        """Whether it does not count the first rebalance of a group that was new or empty."""
+        return "Start-ups are left out" in self.answer
+
+    @property
     def names(self) -> tuple[str, ...]:
         """The names of its parameters."""
         return tuple(parameter.name for parameter in self.parameters)

@@ -25,7 +25,7 @@ from tests.answers.asking import asked
 pytestmark = [pytest.mark.spark, pytest.mark.slow]
 
 HEALTHY = "ledger-archive"  # the control group, and what may be said of it
-ABOUT_ALL = {"groups", "worst", "why", "culprits", "timeline", "changes", "bill", "rebalances", "skew", "heartbeats"}
+ABOUT_ALL = {"groups", "culprits", "timeline", "changes", "bill", "rebalances", "skew", "heartbeats"}
 ABOUT_ALL |= {"first-join", "stuck", "subscriptions", "phases"}
 GIVEN = [
     {},

@@ -6,6 +6,7 @@ from datetime import datetime, timezone
 
 import pytest
 
+from jobs.answers import ask, questions
 from jobs.common.errors import QuestionError
 from tests.answers.asking import asked
 from tests.lakehouse.rows import DAY, MEMBER, line, rebalance, row, write
@@ -163,3 +164,36 @@ def test_refused_lines_are_counted_by_reason_with_the_first_of_each(lakehouse):
     assert [first["first_at"].second, first["last_at"].second] == [5, 7]
     assert (second["code"], second["lines"], second["first_at"], second["line"]) == ("NO_TIMESTAMP", 1, None, "line 3")
     assert [found["lines"] for found in asked(lakehouse, "quarantine", since="2026-11-21T00:00:06")] == [2, 1]
+
+
+def test_a_start_up_is_no_problem(lakehouse):
+    """The first rebalance of a group that was new or empty, not one that failed, and not one whose members are not known."""
+    started = rebalance("new", members_before=0, members_after=3, client_id="app-1")
+    write(lakehouse, line("new", at=90_000), line("busy"), line("failed"), line("known-late"), started)
+    assert asked(lakehouse, "worst") == asked(lakehouse, "why") == asked(lakehouse, "culprits") == []
+    others = [
+        rebalance("new", start=9_000, members_before=3, cause="SESSION_TIMEOUT", client_id="app-1"),
+        rebalance("failed", members_before=0, outcome="SUPERSEDED", client_id="app-2"),
+        rebalance("known-late", members_before=None, client_id="app-3"),
+    ]
+    write(lakehouse, *others, batch=1)
+    for name in ("worst", "why"):
+        assert sorted((row["group_id"], row["cause"], row["rebalances"]) for row in asked(lakehouse, name)) == [
+            ("failed", "MEMBER_JOINED", 1),
+            ("known-late", "MEMBER_JOINED", 1),
+            ("new", "SESSION_TIMEOUT", 1),
+        ]
+    assert {row["client_id"]: row["rebalances"] for row in asked(lakehouse, "culprits")} == {"app-1": 1, "app-2": 1, "app-3": 1}
+    assert len(asked(lakehouse, "rebalances", limit="100")) == 4
+
+
+def test_a_group_with_nothing_but_start_ups_is_told_where_they_are(lakehouse):
+    write(lakehouse, line(at=90_000), line("other"), rebalance(members_before=0))
+
+    def why_nothing(**given):
+        question = ask.BoundQuestion(lakehouse, questions.load("why"), given)
+        assert question.answer().rows == []
+        return question.why_nothing()
+
+    assert why_nothing(group="payments") == "There are start-ups only: `rebalance ask first-join` shows them."
+    assert why_nothing(group="other") == ""
