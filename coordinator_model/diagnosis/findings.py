@@ -69,8 +69,11 @@ def first_time(g: Emitter, text: Text, member_id: str, generation: int) -> bool:
 
 
 def seconds(ms: int) -> str:
-    """A duration for people."""
-    return f"{ms / 1000:g} s"
+    """A duration for people: 0.015 s, 8 s, 38.363 s, 1 min 16 s."""
+    if ms < 60_000:
+        return f"{ms / 1000:g} s"
+    minutes, rest = divmod(round(ms / 1000), 60)
+    return f"{minutes} min {rest} s" if rest else f"{minutes} min"
 
 
 def current(value: int) -> str:

@@ -20,6 +20,9 @@ _UNITS: Final = {
     "w": timedelta(weeks=1),
 }
 
+_TWO_UNITS: Final = ((172_800, 86_400, "d", 3_600, "h"), (3_600, 3_600, "h", 60, "min"), (60, 60, "min", 1, "s"))
+"""From how many seconds on, the greater unit, the smaller one; each with its seconds."""
+
 
 def milliseconds(span: timedelta) -> int:
     """Whole milliseconds of a duration."""
@@ -44,17 +47,17 @@ def iso(time: datetime) -> str:
 
 
 def duration(span_ms: int | None) -> str:
-    """A duration at a glance: 20 ms, 6.0 s, 3 m 50 s, 2 h 5 m."""
+    """A duration at a glance: 20 ms, 6.0 s, 3 min 50 s, 2 h 5 min, 3 d 4 h."""
     if span_ms is None:
         return "-"
     if span_ms < 1_000:
         return f"{span_ms} ms"
-    if span_ms < 60_000:
+    if span_ms < 59_950:
         return f"{span_ms / 1_000:.1f} s"
     seconds = round(span_ms / 1_000)
-    if seconds < 3_600:
-        return f"{seconds // 60} m {seconds % 60} s"
-    return f"{seconds // 3_600} h {seconds % 3_600 // 60} m"
+    _, size, unit, smaller_size, smaller_unit = next(units for units in _TWO_UNITS if seconds >= units[0])
+    rest = seconds % size // smaller_size
+    return f"{seconds // size} {unit}" + (f" {rest} {smaller_unit}" if rest else "")
 
 
 def parse_span(text: str, *, name: str) -> timedelta:

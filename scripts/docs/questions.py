@@ -118,7 +118,7 @@ consumer-protocol --group telemetry-v2
 groups --limit 8
   The state of the groups at the end of the tables; `--until` shows any other time.
 worst --limit 5
-  Start here: `time lost` is the sum over partitions of the time without an owner at work.
+  Start here: `without owner` is the sum over partitions of the time without an owner at work.
 culprits --limit 5
   Which clients start rebalances, in all groups.
 timeline --group refund-processor --until 06:13

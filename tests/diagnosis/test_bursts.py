@@ -6,6 +6,7 @@ import json
 
 import pytest
 
+from coordinator_model.diagnosis.findings import seconds
 from coordinator_model.tracker.shard import Shard
 from tests.diagnosis.narrated import Group, causes, finding, findings, in_any_evidence, where_requests_are_seen
 from tests.tracker.story import table
@@ -208,8 +209,8 @@ def test_a_storm_is_told_a_minute_after_it_ended_when_the_broker_is_heard_again(
     group = crash_loop(stable(), "x", 4)
     shard = Shard()
     rows = shard.observe(group.evidence(evidence))
-    for seconds in (20, 40, 60, 75):
-        rows += shard.observe(group.heard(group.now + 1_000 * seconds))
+    for later in (20, 40, 60, 75):
+        rows += shard.observe(group.heard(group.now + 1_000 * later))
     assert bursts(rows) == [("REBALANCE_STORM", "x")]
 
 
@@ -221,3 +222,8 @@ def test_a_rebalance_that_runs_when_a_quiet_minute_would_end_belongs_to_the_stor
     rows = crash_loop(group, "x", 1).live(400_000).seen(evidence)
     assert bursts(rows) == [("REBALANCE_STORM", "x")]
     assert json.loads(finding(rows, "REBALANCE_STORM")["details"])["rebalances"] == 7
+
+
+def test_durations_are_those_of_people():
+    shown = {15: "0.015 s", 8_000: "8 s", 38_363: "38.363 s", 59_999: "59.999 s", 60_000: "1 min", 75_548: "1 min 16 s"}
+    assert {ms: seconds(ms) for ms in shown} == shown
