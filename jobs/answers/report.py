@@ -1,35 +1,38 @@
-"""The report as data: clusters, groups, rebalances, findings. jobs/cli/output/report_text.py renders it."""
+"""The report as data: what needs attention, clusters, groups, rebalances, findings. jobs/cli/output/report_text.py renders it."""
 
 from __future__ import annotations
 
 import json
-from collections import Counter, defaultdict
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from datetime import datetime, timezone
 from pathlib import Path
 from typing import Any, Final
 
 from jobs.answers.as_json import as_json
-from jobs.answers.duckdb_views import QuestionReader
+from jobs.answers.ask import MOST_ROWS, newest, outside_of, parse_instant, unknown_name
+from jobs.answers.attention import AttentionEntry, RebalanceTimes, attention, attention_as_rows
+from jobs.answers.duckdb_views import QuestionReader, Row
 from jobs.common.errors import MissingTableError
-
-Row = dict[str, Any]
+from jobs.common.times import EPOCH
 
 _CLUSTERS: Final = """
     SELECT cluster, list_sort(list(DISTINCT broker)) brokers,
            min(occurred_at) first_at, max(occurred_at) last_at
-    FROM group_events WHERE kind <> 'end' GROUP BY cluster ORDER BY cluster
+    FROM group_events WHERE kind <> 'end' AND ($cluster IS NULL OR cluster = $cluster) GROUP BY cluster ORDER BY cluster
 """
 _LINES: Final = """
     SELECT cluster, sum(lines_read)::BIGINT lines_read, sum(skipped)::BIGINT skipped, sum(events)::BIGINT events,
            sum(quarantined)::BIGINT quarantined
-    FROM input_lines GROUP BY cluster
+    FROM input_lines GROUP BY cluster ORDER BY cluster
 """
 # Groups that any line names, rebalanced or not. Groups of the new protocol (KIP-848) have no rebalances of this kind.
 _GROUPS: Final = """
     SELECT cluster, group_id, bool_and(kind LIKE 'CONSUMER_GROUP%' OR kind = 'OFFSET_COMMIT') AND
            bool_or(kind LIKE 'CONSUMER_GROUP%') consumer_protocol
-    FROM group_events WHERE group_id <> '' AND ($group IS NULL OR group_id = $group) GROUP BY cluster, group_id
+    FROM group_events
+    WHERE group_id <> '' AND ($cluster IS NULL OR cluster = $cluster) AND ($group IS NULL OR group_id = $group) AND occurred_at <= $until
+    GROUP BY cluster, group_id
 """
 # The last transition. Several may share a millisecond: then by generation, and within it in the order of the protocol.
 _STATES: Final = """
@@ -39,19 +42,69 @@ _STATES: Final = """
             occurred_at := epoch_ms(occurred_at), generation := coalesce(generation, -1),
             rank := CASE to_state WHEN 'CompletingRebalance' THEN 0 WHEN 'Stable' THEN 1 WHEN 'Empty' THEN 1
                     WHEN 'PreparingRebalance' THEN 2 ELSE 3 END) o
-        FROM group_transitions WHERE $group IS NULL OR group_id = $group
+        FROM group_transitions
+        WHERE ($cluster IS NULL OR cluster = $cluster) AND ($group IS NULL OR group_id = $group) AND occurred_at <= $until
     ) GROUP BY cluster, group_id
 """
-_REBALANCES: Final = """
-    SELECT * EXCLUDE batch_id
-    FROM rebalances_with_id WHERE $group IS NULL OR group_id = $group
+# What rebalances cost each group since `since`; its members are known from before.
+_COSTS: Final = """
+    WITH own AS (
+        SELECT *, started_at >= $since AS counts FROM rebalances_with_id
+        WHERE ($cluster IS NULL OR cluster = $cluster) AND ($group IS NULL OR group_id = $group) AND started_at <= $until
+    ),
+    causes AS (
+        SELECT cluster, group_id, cause,
+               row_number() OVER (PARTITION BY cluster, group_id ORDER BY sum(coalesce(total_ms, 0)) DESC, cause) AS place
+        FROM own WHERE counts AND NOT startup GROUP BY cluster, group_id, cause
+    )
+    SELECT o.cluster, o.group_id,
+           arg_max(o.members_after, struct_pack(s := epoch_ms(o.started_at), e := epoch_ms(o.ended_at), g := coalesce(o.generation, -1)))
+               FILTER (o.members_after IS NOT NULL) members,
+           count(*) FILTER (o.counts) rebalances,
+           coalesce(sum(o.total_ms) FILTER (o.counts), 0)::BIGINT rebalancing_ms,
+           count(*) FILTER (o.counts AND o.startup) startups,
+           coalesce(sum(o.total_ms) FILTER (o.counts AND o.startup), 0)::BIGINT startup_ms,
+           (sum(o.unavailable_partition_ms) FILTER (o.counts))::BIGINT unavailable_partition_ms,
+           any_value(c.cause) worst_cause
+    FROM own AS o LEFT JOIN causes AS c ON c.cluster = o.cluster AND c.group_id = o.group_id AND c.place = 1
+    GROUP BY o.cluster, o.group_id
+"""
+_CHOSEN: Final = """
+    WHERE ($cluster IS NULL OR cluster = $cluster) AND ($group IS NULL OR group_id = $group) AND {at} BETWEEN $since AND $until
+"""
+_REBALANCES: Final = f"""
+    SELECT * EXCLUDE (batch_id, place)
+    FROM (
+        SELECT *, row_number() OVER (
+            ORDER BY startup, unavailable_partition_ms DESC NULLS LAST, total_ms DESC NULLS LAST, cluster, group_id, started_at, id
+        ) AS place
+        FROM rebalances_with_id {_CHOSEN.format(at="started_at")}
+    )
+    WHERE place <= $limit
     ORDER BY cluster, group_id, started_at, ended_at, generation
+"""  # noqa: S608 - no user's text
+_TIMES: Final = """
+    SELECT cluster, group_id, id, epoch_ms(started_at), epoch_ms(ended_at), total_ms, unavailable_partition_ms
+    FROM rebalances_with_id
+    WHERE ($cluster IS NULL OR cluster = $cluster) AND ($group IS NULL OR group_id = $group)
+    ORDER BY started_at, ended_at, id
 """
-_FINDINGS: Final = """
-    SELECT * EXCLUDE batch_id
-    FROM findings_with_id WHERE $group IS NULL OR group_id = $group
+_FINDINGS: Final = f"""
+    SELECT * EXCLUDE (batch_id)
+    FROM findings_with_id {_CHOSEN.format(at="occurred_at")}
     ORDER BY occurred_at, cluster, group_id, code, member_id, details
-"""
+"""  # noqa: S608 - no user's text
+_END_OF_TIME: Final = datetime(9999, 12, 31, tzinfo=timezone.utc)
+
+
+@dataclass(frozen=True)
+class Scope:
+    """What a report is about; times as typed (`parse_instant`), relative to the newest time in the tables."""
+
+    cluster: str | None = None
+    group: str | None = None
+    since: str | None = None
+    until: str | None = None
 
 
 @dataclass(frozen=True)
@@ -62,72 +115,112 @@ class Report:
     groups: list[Row]
     rebalances: list[Row]
     findings: list[Row]
-    group: str | None = None
+    attention: list[AttentionEntry]
+    scope: Scope = field(default_factory=Scope)
+    since: datetime | None = None
+    until: datetime | None = None
+    lines: list[Row] = field(default_factory=list)
+    hint: str = ""  # why a name that was asked for is not there
+
+    @property
+    def outside(self) -> str:
+        """A sentence with the span of the data, if no line is from the time that was asked for; else empty."""
+        if not self.clusters:
+            return ""
+        since, until = self.since, self.until
+        if since is not None and until is not None and since > until:
+            return "--since is after --until: there is no time between them."
+        first, last = min(row["first_at"] for row in self.clusters), max(row["last_at"] for row in self.clusters)
+        return outside_of(first, last, {name: time for name, time in (("since", since), ("until", until)) if time is not None})
 
 
-def read_report(lakehouse: Path, group: str | None = None) -> Report:
-    """Reads the lakehouse, as a whole or what concerns one group."""
+def read_report(lakehouse: Path, scope: Scope | None = None, *, limit: int | None = None) -> Report:
+    """Reads the lakehouse, as a whole or what `scope` says.
+
+    `limit`: only so many rebalances, those that cost most; start-ups come last. QuestionError: a time cannot be read.
+    """
+    scope = scope or Scope()
     reader = QuestionReader(lakehouse)
+    until = since = None
+    if scope.since or scope.until:
+        now = newest(reader, scope.cluster)
+        until = parse_instant(scope.until, now, name="until") if scope.until else None
+        since = parse_instant(scope.since, until or now, name="since") if scope.since else None
+    values = {
+        "cluster": scope.cluster, "group": scope.group, "since": since or EPOCH, "until": until or _END_OF_TIME, "limit": limit or MOST_ROWS
+    }  # fmt: skip
+
+    def tuples(query: str) -> list[tuple[Any, ...]]:
+        return reader.ask(query, _used(query, values)).rows
 
     def rows(query: str) -> list[Row]:
         try:
-            return reader.ask(query, {"group": group} if "$group" in query else {}).by_name()
+            return reader.ask(query, _used(query, values)).by_name()
         except MissingTableError:
             return []
 
-    lines = {row.pop("cluster"): row for row in rows(_LINES)}
-    clusters = [{**row, "lines": lines.get(row["cluster"])} for row in rows(_CLUSTERS)]
-    rebalances = rows(_REBALANCES)
-    return Report(clusters, _groups(rows(_GROUPS), rows(_STATES), rebalances), rebalances, rows(_FINDINGS), group)
+    lines = rows(_LINES)
+    lines_of = {row["cluster"]: {name: value for name, value in row.items() if name != "cluster"} for row in lines}
+    clusters = [{**row, "lines": lines_of.get(row["cluster"])} for row in rows(_CLUSTERS)]
+    findings = rows(_FINDINGS)
+    times = RebalanceTimes(tuples(_TIMES) if findings else ())
+    groups = _groups(rows(_GROUPS), rows(_STATES), rows(_COSTS))
+    hint = "" if groups else unknown_name(reader, {name: value for name in ("cluster", "group") if (value := getattr(scope, name))})
+    return Report(
+        clusters, groups, rows(_REBALANCES), findings, attention(findings, times), scope, since, until, lines, hint
+    )  # fmt: skip
+
+
+def _used(query: str, values: Mapping[str, Any]) -> dict[str, Any]:
+    """The values that a query names: DuckDB takes no others."""
+    return {name: value for name, value in values.items() if f"${name}" in query}
 
 
 def _key(row: Row) -> tuple[str, str]:
     return row["cluster"], row["group_id"]
 
 
-def _groups(named: Iterable[Row], states: Iterable[Row], rebalances: Iterable[Row]) -> list[Row]:
-    """A row for each group that an event names, a transition or a rebalance."""
-    rebalances_of: dict[tuple[str, str], list[Row]] = defaultdict(list)
-    for row in rebalances:
-        rebalances_of[_key(row)].append(row)
-    consumer_protocol = {_key(row) for row in named if row["consumer_protocol"]}
+def _groups(named: Iterable[Row], states: Iterable[Row], costs: Iterable[Row]) -> list[Row]:
+    """A row for each group that an event names, a transition or a rebalance: what cost most first."""
+    consumer_protocol = {_key(row): row["consumer_protocol"] for row in named}
     state_of = {_key(row): row for row in states}
+    cost_of = {_key(row): row for row in costs}
+    nothing: Row = {"members": None, "worst_cause": None, "unavailable_partition_ms": None}
+    nothing |= {"rebalances": 0, "rebalancing_ms": 0, "startups": 0, "startup_ms": 0}
     groups = []
-    for key in sorted({*map(_key, named), *state_of, *rebalances_of}):
-        own = rebalances_of.get(key, [])
+    for key in sorted({*consumer_protocol, *state_of, *cost_of}):
+        cost = cost_of.get(key, nothing)
         last = state_of.get(key, {"state": None, "generation": -1})
-        cost: Counter[str] = Counter()
-        for row in own:
-            cost[row["cause"]] += row["total_ms"] or 0
-        sizes = [row["members_after"] for row in own if row["members_after"] is not None]
         groups.append(
             {
                 "cluster": key[0],
                 "group_id": key[1],
-                "protocol": "consumer" if key in consumer_protocol and not own else "classic",
+                "protocol": "consumer" if consumer_protocol.get(key) and key not in cost_of else "classic",
                 "state": last["state"],
                 "generation": last["generation"] if last["generation"] >= 0 else None,
-                "members": 0 if last["state"] in {"Empty", "Dead"} else sizes[-1] if sizes else None,
-                "rebalances": len(own),
-                "rebalancing_ms": cost.total(),
-                "worst_cause": max(sorted(cost), key=cost.__getitem__, default=None),
+                "members": 0 if last["state"] in {"Empty", "Dead"} else cost["members"],
+                **{name: cost[name] for name in ("rebalances", "rebalancing_ms", "worst_cause")},
+                **{name: cost[name] for name in ("startups", "startup_ms", "unavailable_partition_ms")},
             }
         )
-    return groups
+    return sorted(groups, key=lambda row: (-(row["unavailable_partition_ms"] or -1), row["startup_ms"] - row["rebalancing_ms"]))
 
 
-def to_json(report: Report) -> str:
-    """For programs: every column of the tables, with `evidence` and `details` as objects."""
+def to_json(report: Report, *, limit: int | None = None) -> str:
+    """For programs: every column of the tables, with `evidence` and `details` as objects. `limit`: rows of each list at most."""
     return as_json(
         {
-            "clusters": report.clusters,
-            "groups": report.groups,
-            "rebalances": [parsed(row) for row in report.rebalances],
-            "findings": [parsed(row) for row in report.findings],
+            "since": report.since,
+            "until": report.until,
+            "attention": attention_as_rows(report.attention[:limit]),
+            "clusters": report.clusters[:limit],
+            "groups": report.groups[:limit],
+            "rebalances": [_parsed(row) for row in report.rebalances[:limit]],
+            "findings": [_parsed(row) for row in (report.findings[-limit:] if limit else report.findings)],
         }
     )
 
 
-def parsed(row: Row) -> Row:
+def _parsed(row: Row) -> Row:
     """A row with the JSON texts in it as objects."""
     return {name: json.loads(value) if name in {"evidence", "details"} and value else value for name, value in row.items()}

@@ -18,13 +18,9 @@ from jobs.common.errors import QuestionError
 if TYPE_CHECKING:
     from jobs.answers.questions import Question
 
-_PARAMETERS: Final = {
-    "cluster": ("NAME", "Only this cluster."),
-    "group": ("NAME", "Only this consumer group."),
+_PARAMETERS: Final = options.SCOPE | {
     "client": ("NAME", "Only this client.id."),
     "member": ("NAME", "Only members whose member id contains this."),
-    "since": ("TIME", "From this time on: ISO 8601 in UTC, or a duration back from --until (90s, 15m, 24h, 7d)."),
-    "until": ("TIME", "Up to this time. [default: the newest time in the tables]"),
     "at": ("TIME", "The time in question. [default: that of --until]"),
     "around": ("SPAN", "How far around --at."),
     "limit": ("N", "Rows at most."),
@@ -37,12 +33,6 @@ def _names(_: click.Context, __: click.Parameter, begun: str) -> list[str]:
     from jobs.answers import questions
 
     return [name for name in questions.names() if name.startswith(begun)]
-
-
-def _parameters(command: options.Command) -> options.Command:
-    for name, (metavar, text) in reversed(_PARAMETERS.items()):
-        command = click.option(f"--{name}", metavar=metavar, help=text)(command)
-    return command
 
 
 @click.command(
@@ -58,7 +48,7 @@ Examples:
 )
 @click.argument("name", required=False, shell_complete=_names)
 @options.lakehouse(required=False)
-@_parameters
+@options.texts(_PARAMETERS)
 @click.option("--set", "others", metavar="NAME=VALUE", multiple=True, help="Another parameter of the question. Repeatable.")
 @options.output_format("table", "csv", "json", text="For people, spreadsheets or programs.")
 @click.option("--show", is_flag=True, help="Print the SQL of the question instead of the answer.")

@@ -14,7 +14,6 @@ from jobs.common.places import data_folder, kept_folder
 
 RECORDING: Final = data_folder("tests/data/recordings/kafka-3.9.1", "README.md")
 _TIMEZONE: Final = "America/New_York"  # of the brokers in the recording
-_SHOWN: Final = 4  # rebalances of each group: the costliest, so that the report stays readable
 
 
 @click.command()
@@ -24,7 +23,7 @@ def demo() -> int:
     Two brokers, 16 consumer groups and 230 seconds of incidents: expired sessions, slow pollers, rolling restarts.
     """
     from jobs.answers.report import read_report
-    from jobs.cli.output.report_text import render
+    from jobs.cli.output.report_text import LIMIT, render
     from jobs.cli.run import run_and_account
     from jobs.common.settings import load
 
@@ -38,7 +37,7 @@ def demo() -> int:
     if code := run_and_account(RECORDING, lakehouse, load(timezones=[_TIMEZONE]), once=True, short_run=True):
         return code
     write(console)
-    render(read_report(lakehouse), console, rebalances_per_group=_SHOWN)
+    render(read_report(lakehouse, limit=LIMIT), console)
     for line in (
         "",
         f"Everything about one group:  rebalance report --lakehouse {_shown(lakehouse)} --group fraud-check",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from datetime import timedelta
 from pathlib import Path
 from typing import Any, Final
@@ -77,6 +77,26 @@ def client_settings(flag: str, what: str) -> Option:
     """A file of librdkafka's settings."""
     text = f"Settings of {what}, a line each: security.protocol=SASL_SSL, sasl.username=… (librdkafka's names)."
     return click.option(flag, type=PATH, metavar="FILE", help=text)
+
+
+SCOPE: Final = {
+    "cluster": ("NAME", "Only this cluster."),
+    "group": ("NAME", "Only this consumer group."),
+    "since": ("TIME", "From this time on: ISO 8601 in UTC, or a duration back from --until (90s, 15m, 24h, 7d)."),
+    "until": ("TIME", "Up to this time. [default: the newest time in the tables, not this machine's clock]"),
+}
+"""Which rows a command shows: metavar and help text of each option."""
+
+
+def texts(given: Mapping[str, tuple[str, str]]) -> Option:
+    """Options that are taken as typed, by name: metavar and help text."""
+
+    def decorate(command: Command) -> Command:
+        for name, (metavar, text) in reversed(list(given.items())):
+            command = click.option(f"--{name}", metavar=metavar, help=text)(command)
+        return command
+
+    return decorate
 
 
 settings = click.option("--config", type=PATH, metavar="FILE", help="TOML file of settings, such as conf/pipeline.toml.")

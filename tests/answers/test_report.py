@@ -10,21 +10,31 @@ import pytest
 from rich.console import Console
 
 from jobs.answers import report
-from jobs.cli.output.report_text import render
+from jobs.cli import entry
+from jobs.cli.output.report_text import LIMIT, render
 from jobs.common.errors import LakehouseError
+from jobs.common.exit_codes import UNUSABLE
 from jobs.common.text import printable, short_member, who
 from jobs.common.times import duration, instant
-from jobs.lakehouse import reader
+from jobs.health import status
+from jobs.lakehouse import locks, reader
+from jobs.lakehouse.folder import Lakehouse
 from jobs.pipeline import track
 from schemas.tables import TABLES, TRACK_TABLES
 from tests.lakehouse.rows import DAY, HOSTILE, MEMBER, finding, line, rebalance, row, transition, write
 
 
-def text(lakehouse, *, group=None, terminal=None, **options):
+def text(lakehouse, *, terminal=None, limit=LIMIT, **scope):
     out = io.StringIO()
     console = Console(file=out, width=terminal or 80, force_terminal=terminal is not None, color_system=None)
-    render(report.read_report(lakehouse, group), console, **options)
+    render(report.read_report(lakehouse, report.Scope(**scope), limit=limit), console, limit=limit)
     return out.getvalue()
+
+
+def run(capsys, *arguments):
+    """What `rebalance report` prints on standard output and on stderr."""
+    assert entry.main(["report", "--lakehouse", *map(str, arguments)]) == 0
+    return capsys.readouterr()
 
 
 def test_what_is_no_broker_is_not_called_one(lakehouse):
@@ -48,24 +58,57 @@ def test_a_report_names_cause_culprit_and_duration(lakehouse):
         transition("Stable", 3_000, 1),
         rebalance(
             start=1_000, join_ms=2_000, sync_ms=0, member_id=MEMBER, client_id="app-1", client_host="/10.0.0.7",
-            members_before=0, members_after=3,
+            members_before=1, members_after=3, unavailable_partition_ms=80_000,
         ),
         finding(occurred_at=DAY + 5_000, member_id=MEMBER, client_id="app-1"),
     )  # fmt: skip
     shown = text(lakehouse)
-    assert "2026-11-21 00:00:00.000 to 2026-11-21 00:01:30.000 UTC (1 m 30 s)" in shown
+    assert "2026-11-21 00:00:00.000 to 2026-11-21 00:01:30.000 UTC (1 min 30 s)" in shown
     assert "1,000 read: 900 unrelated, 99 events, 1 unreadable" in shown
-    assert re.search(r"payments +Stable +1 +3 +1 +2\.0 s +MEMBER_JOINED", shown)
-    assert re.search(r"00:00:01\.000 +1 +MEMBER_JOINED +app-1@10\.0\.0\.7 d5592b52 +2\.0 s +0 ms +2\.0 s +COMPL", shown)
-    assert "0 > 3" in shown
-    assert re.search(r"00:00:05\.000 ERROR +SESSION_TIMEOUT +payments +app-1 d5592b52", shown)
-    assert "Advice: Look at it." in shown
+    assert re.search(r"payments +1 min 20 s +2\.0 s +1 +MEMBER_JOINED +Stable +3\n", shown)
+    assert re.search(r"00:00:01\.000 +1 +MEMBER_JOINED +app-1@10\.0\.0\.7 d5592b52 +2\.0 s +1 min 20 s +- +1 > 3\n", shown)
+    assert re.search(r"d5592b52 +2\.0 s +0 ms +2\.0 s +1 min 20 s +- +1 > 3 +COMPLETED\n", text(lakehouse, terminal=160))
+    assert re.search(r" 1\. ERROR +SESSION_TIMEOUT  payments  00:00:05  f[0-9a-f]{11}\n", shown)
+    assert "Who     app-1 d5592b52" in shown
+    assert "Advice  Look at it." in shown
+    assert shown.index("What needs attention") < shown.index("Groups (1)") < shown.index("Rebalances (1)")
 
 
-def test_nothing_found_is_said_plainly(lakehouse):
-    write(lakehouse, line(group=None))
-    assert "Nothing found: no line names any consumer group." in text(lakehouse)
-    assert "Nothing found: no line names group no\\nsuch." in text(lakehouse, group="no\nsuch")
+def test_a_lakehouse_without_groups_says_so_in_a_line_with_what_to_do(lakehouse, capsys):
+    said = run(capsys, lakehouse).out
+    assert said == "Nothing to report: no line was read yet. `rebalance run --input LOGS --lakehouse LAKE --once` reads a folder of logs.\n"
+    write(lakehouse, line(group=None), row("input_lines", broker="b1", lines_read=1_000, skipped=900, events=99, quarantined=1))
+    said = run(capsys, lakehouse).out
+    assert said.startswith("Nothing to report: 1,000 lines were read and none names a consumer group; 1 could not be read (`rebalance ask")
+    assert "docs/capture.md" in said
+    assert said.count("\n") == 1
+    said = run(capsys, lakehouse, "--format", "json")
+    assert json.loads(said.out)["groups"] == []
+    assert "Nothing to report" in said.err
+
+
+def test_the_first_micro_batch_is_waited_for(tmp_path, lakehouse, capsys):
+    house = Lakehouse(lakehouse)
+    with locks.held(house.lock, "busy"):
+        said = run(capsys, lakehouse).out
+        assert said.startswith("Nothing yet: no line read; `rebalance run` is at work on its first micro-batch: ask again in a minute")
+        queries = (status.QueryStatus("ingest", active=True, finished_ms=5),)
+        status.write(house.status, status.Status(1, status.RUNNING, once=False, started_ms=1, at_ms=5, queries=queries))
+        write(lakehouse, row("input_lines", broker="b1", lines_read=7, skipped=7))
+        said = run(capsys, lakehouse).out
+        assert said.startswith("Nothing yet: 7 lines read, none of them names a consumer group; `rebalance run` is at work: ask again")
+    new = tmp_path / "new"
+    new.mkdir()
+    with locks.held(Lakehouse(new).lock, "busy"):
+        assert entry.main(["report", "--lakehouse", str(new)]) == UNUSABLE
+        assert "no table group_events in it; `rebalance run` is at work on its first micro-batch" in capsys.readouterr().err
+
+
+def test_a_name_that_no_line_has_is_said_with_one_that_is_near(lakehouse, capsys):
+    write(lakehouse, line("payments"))
+    assert run(capsys, lakehouse, "--group", "paiments").out == "No line names group paiments. Did you mean payments?\n"
+    assert run(capsys, lakehouse, "--group", "no\nsuch").out == "No line names group no\\nsuch.\n"
+    assert run(capsys, lakehouse, "--cluster", "d").out == "No line names cluster d.\n"
 
 
 def test_a_healthy_group_has_no_findings_and_no_rebalances(lakehouse):
@@ -73,12 +116,12 @@ def test_a_healthy_group_has_no_findings_and_no_rebalances(lakehouse):
     shown = text(lakehouse)
     assert "No rebalances." in shown
     assert "No findings: nothing here needs attention." in shown
-    assert re.search(r"payments +not seen", shown)
+    assert "Quiet, state not seen (1): payments" in shown
 
 
 def test_groups_of_the_new_protocol_are_named_as_such(lakehouse):
     write(lakehouse, line(kind="CONSUMER_GROUP_HEARTBEAT"))
-    assert re.search(r"payments +consumer protocol", text(lakehouse))
+    assert "Quiet, consumer protocol (1): payments" in text(lakehouse)
 
 
 def test_one_group_alone(lakehouse):
@@ -91,9 +134,139 @@ def test_one_group_alone(lakehouse):
 
 def test_the_costliest_rebalances_are_kept_in_time_order(lakehouse):
     write(lakehouse, line(), *(rebalance(start=n * 10_000, total=n * 1_000, generation=n) for n in range(1, 7)))
-    shown = text(lakehouse, rebalances_per_group=2)
+    shown = text(lakehouse, limit=2)
     assert re.findall(r"00:0\d:\d\d\.000 +(\d)", shown) == ["5", "6"]
-    assert "4 more" in shown
+    assert "Rebalances (2 of 6: those that cost most)" in shown
+    assert "… and 4 more: --limit 6 shows all" in shown
+
+
+def test_groups_come_by_what_they_cost_and_quiet_ones_share_a_line(lakehouse):
+    start = rebalance("started", members_before=0, members_after=2)
+    costs = {"b": 5_000, "a": 90_000, "c": 5_000}
+    write(
+        lakehouse,
+        *(line(group) for group in ("idle", "started", "unknown", *costs)),
+        start,
+        *(rebalance(group, members_before=2, unavailable_partition_ms=cost) for group, cost in costs.items()),
+        rebalance("c", start=9_000, members_before=2),
+        rebalance("unknown", total=600_000, members_before=2),  # no request log: what its partitions lost is not known
+    )
+    shown = text(lakehouse)
+    table = shown[shown.index("Groups (6)") : shown.index("Rebalances (")]
+    assert re.findall(r"^(\w+) +(?:\d|-)", table, re.MULTILINE) == ["a", "c", "b", "unknown"]
+    assert "Quiet, state not seen (2): idle, started" in table
+    assert [row["group_id"] for row in json.loads(report.to_json(report.read_report(lakehouse)))["groups"]][:4] == [
+        "a",
+        "c",
+        "b",
+        "unknown",
+    ]
+    shown = text(lakehouse, limit=1)
+    assert "… and 3 more groups: --limit 4 shows all" in shown
+
+
+def test_a_start_up_is_told_from_other_joins(lakehouse):
+    write(
+        lakehouse,
+        line(at=90_000),
+        rebalance(members_before=0, members_after=2),
+        rebalance(start=9_000, generation=2, members_before=2, members_after=3, unavailable_partition_ms=1),
+        rebalance(start=20_000, generation=3, members_before=0, members_after=3, outcome="SUPERSEDED"),  # a start that failed
+    )
+    shown = text(lakehouse)
+    assert "0 > 2" not in shown
+    assert "Rebalances (2)" in shown
+    assert "1 start-up is left out (the first rebalance of a group that was new or empty): 2.0 s of rebalancing" in shown
+    assert re.search(r"00:00:20.000 +3 +MEMBER_JOINED", shown)
+    assert re.search(r"00:00:00.000 +1 +start-up .* 0 > 2", text(lakehouse, group="payments"))
+    found = json.loads(report.to_json(report.read_report(lakehouse)))
+    assert [row["startup"] for row in found["rebalances"]] == [True, False, False]
+    assert [found["groups"][0][name] for name in ("rebalances", "startups", "rebalancing_ms", "startup_ms")] == [3, 1, 6_000, 2_000]
+
+
+@pytest.mark.parametrize(
+    ("scope", "generations"),
+    [
+        ({"since": "30s"}, [3, 4]),  # back from the newest line, at 60 s
+        ({"since": "00:00:20", "until": "2026-11-21T00:00:40Z"}, [2, 3]),
+        ({"until": "40s"}, [1, 2]),
+        ({"since": "25s", "until": "15s"}, [2, 3]),  # back from --until, 45 s
+        ({"cluster": "c", "since": "2026-11-20"}, [1, 2, 3, 4]),
+        ({"cluster": "d"}, []),
+    ],
+)
+def test_a_part_of_the_time(lakehouse, scope, generations):
+    times = {1: 0, 2: 20_000, 3: 40_000, 4: 60_000}
+    write(
+        lakehouse,
+        line(),
+        line(at=60_000),
+        *(rebalance(start=at, generation=n, members_before=2) for n, at in times.items()),
+        *(finding(occurred_at=DAY + at, generation=n) for n, at in times.items()),
+    )
+    found = json.loads(report.to_json(report.read_report(lakehouse, report.Scope(**scope))))
+    assert [row["generation"] for row in found["rebalances"]] == generations
+    assert [row["generation"] for row in found["findings"]] == generations
+    assert sum(row["rebalances"] for row in found["groups"]) == len(generations)
+    assert sum(len(entry["findings"]) for entry in found["attention"]) == len(generations)
+
+
+def test_the_part_of_the_time_is_said(lakehouse):
+    write(lakehouse, line(), line(at=60_000), rebalance())
+    assert "Shown: from 2026-11-21 00:00:30 UTC to the end\n" in text(lakehouse, since="30s")
+    assert "Shown: from 2026-11-20 00:01:00 UTC to 2026-11-21 00:01:00 UTC (the data begin later)" in text(
+        lakehouse, since="24h", until="0s"
+    )
+
+
+@pytest.mark.parametrize(
+    ("arguments", "side"),
+    [
+        (["--since", "2026-11-22"], "; --since 2026-11-22 00:00:00 is after that."),
+        (["--until", "2026-11-19"], "; --until 2026-11-19 23:59:59 is before that."),
+    ],
+)
+def test_a_time_outside_the_data_is_said_with_the_span_of_the_data(lakehouse, capsys, arguments, side):
+    write(lakehouse, line(), line(at=60_000), rebalance(), finding())
+    said = f"The data is from 2026-11-21 00:00:00 to 2026-11-21 00:01:00 UTC{side}\n"
+    out = run(capsys, lakehouse, *arguments).out
+    assert out.endswith(said)
+    assert "Groups" not in out
+    out, err = run(capsys, lakehouse, *arguments, "--format", "json")
+    assert err == f"rebalance: {said}"
+    assert json.loads(out)["rebalances"] == json.loads(out)["findings"] == []
+
+
+def test_a_time_that_ends_before_it_begins_is_said(lakehouse):
+    write(lakehouse, line(), line(at=60_000))
+    assert "--since is after --until" in text(lakehouse, since="00:00:30", until="00:00:10")
+
+
+def test_a_time_that_cannot_be_read_is_refused(lakehouse, capsys):
+    assert entry.main(["report", "--lakehouse", str(lakehouse), "--since", "yesterday"]) == UNUSABLE
+    assert "--since yesterday: neither a time in UTC" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(("terminal", "names"), [(160, "Outcome"), (110, "Members"), (64, "Without owner"), (52, "Total")])
+def test_a_narrow_terminal_keeps_who_and_what_it_cost(lakehouse, terminal, names):
+    write(lakehouse, line(), rebalance(members_before=2, client_id="app-1", member_id=MEMBER, unavailable_partition_ms=80_000))
+    shown = text(lakehouse, terminal=terminal)
+    tables = shown[shown.index("\nGroup ") :].splitlines()
+    assert any(line.rstrip().endswith(names) for line in tables if line.startswith(("  Time", "  At")))
+    assert max(map(len, (line for line in tables if "start-up" not in line and "MEMBER_JOINED" in line))) <= terminal
+    assert "app-1 d5592b52" in shown
+    assert re.search(r"payments +1 min 20 s", shown)
+
+
+def test_nothing_is_wider_than_120_columns_in_a_pipe(lakehouse):
+    names = {"client_id": "checkout-service-7f9c6d5b8-abcde-consumer", "client_host": "/2001:db8::8a2e:370:7334", "member_id": MEMBER}
+    write(
+        lakehouse,
+        line("a-group-with-a-long-name-as-they-are-in-production", broker="broker-1"),
+        rebalance("a-group-with-a-long-name-as-they-are-in-production", members_before=2, unavailable_partition_ms=80_000, **names),
+        finding(group_id="a-group-with-a-long-name-as-they-are-in-production", message="x " * 200, **names),
+    )
+    assert max(map(len, text(lakehouse).splitlines())) <= 120
 
 
 @pytest.mark.parametrize("terminal", [None, 40, 80, 200])
@@ -110,8 +283,7 @@ def test_hostile_ids_are_escaped_and_cut(lakehouse, terminal):
     assert not re.search(r"[^\n\x20-\x7e…─━╸]", shown)
     assert "evil[bold]" in shown or terminal == 40
     if terminal:
-        tables = shown.split("Findings")[0]
-        assert max(map(len, tables[tables.index("Groups") :].splitlines())) <= terminal
+        assert max(map(len, shown[shown.index("Rebalances (") :].splitlines())) <= terminal
 
 
 def test_json_has_everything_and_is_ascii(lakehouse):
@@ -122,7 +294,7 @@ def test_json_has_everything_and_is_ascii(lakehouse):
     assert found["rebalances"][0]["started_at"] == "2026-11-21T00:00:01.234Z"
     assert found["rebalances"][0]["group_id"] == HOSTILE
     assert found["findings"][0]["details"] == {"gap_ms": 7}
-    assert set(found["rebalances"][0]) == set(TRACK_TABLES["rebalances"].names) - {"batch_id"} | {"id"}
+    assert set(found["rebalances"][0]) == set(TRACK_TABLES["rebalances"].names) - {"batch_id"} | {"id", "startup"}
 
 
 def test_a_folder_without_a_lakehouse_is_refused(tmp_path):
@@ -149,8 +321,8 @@ def test_a_column_that_the_tracker_forgot_is_an_error():
 
 
 def test_small_texts():
-    assert [duration(n) for n in (None, 0, 999, 1_000, 59_900, 230_000, 7_500_000)] == [
-        "-", "0 ms", "999 ms", "1.0 s", "59.9 s", "3 m 50 s", "2 h 5 m",
+    assert [duration(n) for n in (None, 0, 999, 1_000, 59_900, 59_990, 230_000, 7_500_000, 273_600_000)] == [
+        "-", "0 ms", "999 ms", "1.0 s", "59.9 s", "1 min", "3 min 50 s", "2 h 5 min", "3 d 4 h",
     ]  # fmt: skip
     assert instant(DAY + 5) == "2026-11-21 00:00:00.005"
     assert short_member(MEMBER) == "d5592b52"

@@ -17,15 +17,15 @@ _LEAST: Final = 8  # width that a shrunk column keeps
 class Columns:
     """Rows under column names: `>Name` is aligned right, `~Name` may be cut when there is no room.
 
-    Only a terminal has a width; elsewhere lines are as wide as they need to be.
+    Only a terminal has a width; elsewhere lines are as wide as they need to be, or as `width` allows.
     """
 
-    def __init__(self, names: Sequence[str], console: Console) -> None:
+    def __init__(self, names: Sequence[str], console: Console, width: int | None = None) -> None:
         self.names = [name.lstrip(">~") for name in names]
         self._right = [name.startswith(">") for name in names]
         self._shrinkable = [index for index, name in enumerate(names) if name.startswith("~")]
         self._console = console
-        self._width = console.width if console.is_terminal else None
+        self._width = console.width if console.is_terminal else width
         self._widths = [cell_len(name) for name in self.names]
         self._lines: list[Sequence[str] | str] = []
 
@@ -46,7 +46,7 @@ class Columns:
         """Writes all lines, the names first."""
         widths = self._shrunk()
         if names:
-            write(self._console, indent + self._aligned(self.names, widths), "dim underline" if self._width else "")
+            write(self._console, indent + self._aligned(self.names, widths), "dim underline" if self._console.is_terminal else "")
         for line in self._lines:
             if isinstance(line, str):
                 write(self._console, line if self._width is None else _cut(line, self._width), "bold")

@@ -1,60 +1,73 @@
-"""The report as text: within the terminal's width where there is a terminal, else as wide as it needs to be.
+"""The report as text: within the terminal's width where there is a terminal, else within 120 columns.
 
 Everything that comes from a log goes through jobs/common/text.py; nothing is read as markup.
 """
 
 from __future__ import annotations
 
-import textwrap
 from collections.abc import Sequence
 from datetime import datetime
 from itertools import groupby
 from typing import Final
 
 from rich.console import Console
-from rich.text import Text
 
 from coordinator_model.events import CLIENTS, OFFSETS_SOURCE, POLL_SOURCE
-from jobs.answers.report import Report, Row
+from jobs.answers.duckdb_views import Row
+from jobs.answers.report import Report
+from jobs.cli.output.attention_text import AttentionText
 from jobs.cli.output.columns import Columns
 from jobs.cli.output.terminal import write
 from jobs.common.text import printable, who
 from jobs.common.times import duration, epoch_ms, instant
 
-_PARAGRAPH: Final = 120  # columns: a longer line is hard to read
-# The first layout that fits is used. Who caused a rebalance and how long it took matter most.
+LIMIT: Final = 20
+"""Rows of each list that a person is shown."""
+
+_WIDTH: Final = 120  # where there is no terminal
+_NOT_SEEN: Final = "not seen"
+_NAMED: Final = 10  # brokers, or groups, in a line
+# The first layout that fits is used, if need be with names cut. Who caused a rebalance and what it cost matter most.
 _LAYOUTS: Final = (
-    ("  Time", ">Gen", "Cause", "~Culprit", ">Join", ">Sync", ">Total", "Outcome", "Members", ">Moved", ">Time lost"),
-    ("  Time", ">Gen", "Cause", "~Culprit", ">Join", ">Sync", ">Total", "Outcome", "Members"),
-    ("  Time", ">Gen", "Cause", "~Culprit", ">Total", "Members"),
-    ("  At", ">Gen", "Cause", "~Client", ">Total", "Members"),
+    ("  Time", ">Gen", "Cause", "~Culprit", ">Join", ">Sync", ">Total", ">Without owner", ">Moved", "Members", "Outcome"),
+    ("  Time", ">Gen", "Cause", "~Culprit", ">Total", ">Without owner", ">Moved", "Members"),
+    ("  Time", ">Gen", "Cause", "~Client", ">Total", ">Without owner", ">Moved", "Members"),
+    ("  Time", "Cause", "~Client", ">Total", ">Without owner", "Members"),
+    ("  At", "Cause", "~Name", ">Total", ">Without owner"),
+    ("  At", "Cause", "~Name", ">Total"),
 )
-_STYLES: Final = {"ERROR": "bold red", "WARNING": "yellow", "INFO": "cyan"}
+_GROUP_LAYOUTS: Final = (
+    ("~Group", ">Without owner", ">Rebalancing", ">Rebalances", "Mostly", "State", ">Members"),
+    ("~Group", ">Without owner", ">Rebalancing", ">Rebalances", "Mostly"),
+    ("~Group", ">Without owner", ">Rebalancing", ">Rebalances"),
+    ("~Group", ">Without owner"),
+)
 _OTHER_SOURCES: Final = {CLIENTS: "logs of clients", OFFSETS_SOURCE: "records of __consumer_offsets", POLL_SOURCE: "polls"}
 """Sources other than brokers, by the name that the tables give in the column `broker`."""
 
 
-def render(report: Report, console: Console, *, rebalances_per_group: int | None = None) -> None:
-    """Writes the report. `rebalances_per_group` keeps the costliest of each group, in time order, and counts the others."""
-    view = _View(report, console, rebalances_per_group)
-    for cluster in report.clusters:
+def render(report: Report, console: Console, *, limit: int = LIMIT) -> None:
+    """Writes the report. `limit`: rows of each list."""
+    view = _View(report, console, limit)
+    for cluster in report.clusters[:limit]:
         view.header(cluster)
-    if not report.groups:
-        named = f"group {printable(report.group)}" if report.group else "any consumer group"
-        write(console, f"Nothing found: no line names {named}.")
+    view.more(len(report.clusters), "clusters")
+    if report.outside:
+        write(console, report.outside)
         return
+    view.period()
+    AttentionText(console, view.time, view.name).write(report.attention, limit)
     view.groups()
     view.rebalances()
-    view.findings()
 
 
 class _View:
     """Where and how one report is shown."""
 
-    def __init__(self, report: Report, console: Console, per_group: int | None) -> None:
+    def __init__(self, report: Report, console: Console, limit: int) -> None:
         self.report = report
         self.console = console
-        self.per_group = per_group
+        self.limit = limit
         self.many_clusters = len({row["cluster"] for row in report.groups}) > 1
         self.one_day = len({row[name].date() for row in report.clusters for name in ("first_at", "last_at") if row[name] is not None}) == 1
 
@@ -62,9 +75,9 @@ class _View:
         """Without the day, if the header shows it."""
         return instant(epoch_ms(at))[11 if self.one_day else 0 :]
 
-    def name(self, row: Row) -> str:
-        """A group, with its cluster if there are several."""
-        return (printable(row["cluster"], 30) + "/" if self.many_clusters else "") + printable(row["group_id"], 60)
+    def name(self, cluster: str, name: str) -> str:
+        """A group or broker, with its cluster if there are several."""
+        return (printable(cluster, 30) + "/" if self.many_clusters else "") + printable(name, 60)
 
     def header(self, cluster: Row) -> None:
         """Cluster, time span, account of the lines."""
@@ -74,7 +87,7 @@ class _View:
         brokers = [printable(broker, 30) for broker in cluster["brokers"] if broker not in _OTHER_SOURCES]
         others = [_OTHER_SOURCES[broker] for broker in cluster["brokers"] if broker in _OTHER_SOURCES]
         if brokers:
-            write(self.console, f"  Brokers {', '.join(brokers)}")
+            write(self.console, f"  Brokers {_some(brokers)}")
         if others:
             write(self.console, f"  {'And' if brokers else 'From':7} {', '.join(others)}")
         if lines := cluster["lines"]:
@@ -82,55 +95,92 @@ class _View:
             write(self.console, f"  Lines   {counts}")
         write(self.console)
 
-    def groups(self) -> None:
-        """One line per group."""
-        columns = Columns(("~Group", "State", ">Gen", ">Members", ">Rebalances", ">Rebalancing", "Worst cause"), self.console)
-        for row in self.report.groups:
-            columns.add(
-                self.name(row),
-                row["state"] or ("consumer protocol" if row["protocol"] == "consumer" else "not seen"),
-                _number(row["generation"]),
-                _number(row["members"]),
-                str(row["rebalances"]),
-                duration(row["rebalancing_ms"] or None),
-                row["worst_cause"] or "-",
-            )
-        self.table(f"Groups ({len(self.report.groups)})", columns)
+    def period(self) -> None:
+        """The part of the time that is shown, if not all."""
+        since, until = self.report.since, self.report.until
+        if since is None and until is None:
+            return
+        begin = f"from {instant(epoch_ms(since))[:19]} UTC" if since is not None else "from the beginning"
+        end = f"to {instant(epoch_ms(until))[:19]} UTC" if until is not None else "to the end"
+        early = since is not None and all(row["first_at"] > since for row in self.report.clusters)
+        write(self.console, f"Shown: {begin} {end}{' (the data begin later)' if early else ''}\n", "bold")
 
-    def table(self, title: str, columns: Columns) -> None:
-        """A table under its title."""
-        write(self.console, title, "bold")
-        columns.write()
+    def more(self, count: int, what: str, indent: str = "") -> None:
+        """How many rows are not shown, if any."""
+        if count > self.limit:
+            write(self.console, f"{indent}… and {count - self.limit} more {what}: --limit {count} shows all\n")
+
+    def groups(self) -> None:
+        """A line for each group that rebalanced after its start, and one for all others."""
+        troubled = [row for row in self.report.groups if row["rebalances"] > row["startups"]]
+        quiet = [row for row in self.report.groups if row["rebalances"] <= row["startups"]]
+        about = ", what cost most first (`Without owner`: time without an owner, summed over all partitions)" if troubled else ""
+        write(self.console, f"Groups ({len(self.report.groups)}){about}", "bold")
+        if troubled:
+            _fitting([self._group_columns(troubled[: self.limit], names) for names in _GROUP_LAYOUTS]).write()
+        self.more(len(troubled), "groups")
+        if quiet:
+            self._quiet(quiet)
         write(self.console)
 
-    def rebalances(self) -> None:
-        """Rebalances of each group, in time order."""
-        rebalances = self.report.rebalances
-        if not rebalances:
-            write(self.console, "No rebalances.\n")
-            return
-        layouts = [self.rebalance_columns(rebalances, names) for names in _LAYOUTS]
-        fitting = next((columns for columns in layouts if columns.fits()), layouts[-1])
-        self.table(f"Rebalances ({len(rebalances)})", fitting)
-
-    def rebalance_columns(self, rebalances: Sequence[Row], names: Sequence[str]) -> Columns:
-        """The table of rebalances with some of its columns."""
-        columns = Columns(names, self.console)
-        for _, rows in groupby(rebalances, key=lambda row: (row["cluster"], row["group_id"])):
-            of_group = list(rows)
-            costliest = {id(row) for row in sorted(of_group, key=lambda row: -(row["total_ms"] or 0))[: self.per_group]}
-            columns.heading(self.name(of_group[0]))
-            for row in of_group:
-                if id(row) in costliest:
-                    cells = self.rebalance(row)
-                    if names is _LAYOUTS[2] and row["outcome"] != "COMPLETED":
-                        cells["Members"] += f" {row['outcome']}"
-                    columns.add(*(cells[name] for name in columns.names))
-            if len(costliest) < len(of_group):
-                columns.heading(f"  {len(of_group) - len(costliest)} more")
+    def _group_columns(self, groups: Sequence[Row], names: Sequence[str]) -> Columns:
+        """The table of groups with some of its columns."""
+        columns = Columns(names, self.console, _WIDTH)
+        for row in groups:
+            cells = {
+                "Group": self.name(row["cluster"], row["group_id"]),
+                "Without owner": duration(row["unavailable_partition_ms"]),
+                "Rebalancing": duration(row["rebalancing_ms"] - row["startup_ms"] or None),
+                "Rebalances": str(row["rebalances"] - row["startups"]),
+                "Mostly": row["worst_cause"] or "-",
+                "State": _state(row),
+                "Members": _number(row["members"]),
+            }
+            columns.add(*(cells[name] for name in columns.names))
         return columns
 
-    def rebalance(self, row: Row) -> dict[str, str]:
+    def _quiet(self, quiet: Sequence[Row]) -> None:
+        """Groups without rebalances other than start-ups, in a line for each state."""
+        for state, rows in groupby(sorted(quiet, key=lambda row: (_state(row), _key(row))), key=_state):
+            names = [self.name(row["cluster"], row["group_id"]) for row in rows]
+            write(self.console, f"Quiet, {'state ' if state == _NOT_SEEN else ''}{state} ({len(names)}): {_some(names)}")
+
+    def rebalances(self) -> None:
+        """Rebalances of each group in time order, the group that cost most first."""
+        of_all, startups, startup_ms = (sum(row[name] for row in self.report.groups) for name in ("rebalances", "startups", "startup_ms"))
+        if not of_all:
+            write(self.console, "No rebalances.")
+            return
+        one_group = self.report.scope.group is not None
+        place = {_key(row): number for number, row in enumerate(self.report.groups)}
+        shown = [row for row in self.report.rebalances if one_group or not row["startup"]]
+        shown = sorted(shown, key=lambda row: place.get(_key(row), len(place)))
+        count = of_all if one_group else of_all - startups
+        title = f"Rebalances ({count})" if len(shown) == count else f"Rebalances ({len(shown)} of {count}: those that cost most)"
+        if shown:
+            write(self.console, title, "bold")
+            _fitting([self._rebalance_columns(shown, names) for names in _LAYOUTS]).write()
+        if len(shown) < count:
+            write(self.console, f"  … and {count - len(shown)} more: --limit {count} shows all, --group GROUP those of one group")
+        if startups and not one_group:
+            what = "the first rebalance of a group that was new or empty"
+            left_out = "1 start-up is" if startups == 1 else f"{startups} start-ups are"
+            write(self.console, f"  {left_out} left out ({what}): {duration(startup_ms)} of rebalancing")
+
+    def _rebalance_columns(self, rebalances: Sequence[Row], names: Sequence[str]) -> Columns:
+        """The table of rebalances with some of its columns."""
+        columns = Columns(names, self.console, _WIDTH)
+        for _, rows in groupby(rebalances, key=_key):
+            of_group = list(rows)
+            columns.heading(self.name(of_group[0]["cluster"], of_group[0]["group_id"]))
+            for row in of_group:
+                cells = self._rebalance(row)
+                if "Outcome" not in columns.names and row["outcome"] != "COMPLETED":
+                    cells["Members"] += f" {row['outcome']}"
+                columns.add(*(cells[name] for name in columns.names))
+        return columns
+
+    def _rebalance(self, row: Row) -> dict[str, str]:
         """The cells of one rebalance, by column."""
         client = row["client_id"], row["client_host"], row["member_id"], row["instance_id"]
         moved = row["partitions_moved"]
@@ -138,43 +188,36 @@ class _View:
             "  Time": "  " + self.time(row["started_at"]),
             "  At": "  " + self.time(row["started_at"])[:-4],
             "Gen": _number(row["generation"]),
-            "Cause": row["cause"],
+            "Cause": "start-up" if row["startup"] else row["cause"],
             "Culprit": who(*client),
-            "Client": who(client[0], None, *client[2:]),
+            "Client": who(client[0], client[1], None, client[3]),
+            "Name": who(client[0], None, *client[2:]),
             "Join": duration(row["join_ms"]),
             "Sync": duration(row["sync_ms"]),
             "Total": duration(row["total_ms"]),
             "Outcome": row["outcome"],
             "Members": f"{_number(row['members_before'], '?')} > {_number(row['members_after'], '?')}",
             "Moved": "-" if moved is None else f"{moved}/{_number(row['partitions'], '?')}",
-            "Time lost": duration(row["unavailable_partition_ms"]),
+            "Without owner": duration(row["unavailable_partition_ms"]),
         }
 
-    def findings(self) -> None:
-        """What needs attention, and what to do about it."""
-        findings = self.report.findings
-        if not findings:
-            write(self.console, "No findings: nothing here needs attention.", "green")
-            return
-        advised: set[str] = set()
-        write(self.console, f"Findings ({len(findings)})", "bold")
-        for row in findings:
-            client = who(row["client_id"], row["client_host"], row["member_id"])
-            title = Text(f"  {self.time(row['occurred_at'])} ")
-            title.append(f"{row['severity']:<8}", style=_STYLES.get(row["severity"], ""))
-            title.append(f"{row['code']}  {self.name(row)}  {client}")
-            title.append(f"  {row['id']}", style="dim")
-            write(self.console, title)
-            self.paragraph("", row["message"])
-            if row["advice"] not in advised:  # once: a bad day has the same finding many times
-                self.paragraph("Advice: ", row["advice"])
-                advised.add(row["advice"])
 
-    def paragraph(self, label: str, text: str) -> None:
-        """An indented paragraph."""
-        width = max(min(self.console.width, _PARAGRAPH) - 2, 40)
-        for line in textwrap.wrap(label + printable(text, 600), width, initial_indent=" " * 6, subsequent_indent=" " * 6):
-            write(self.console, line)
+def _fitting(layouts: Sequence[Columns]) -> Columns:
+    """The first layout that fits, else one of the two narrowest with names cut."""
+    cut = (columns for columns in layouts[-2:] if columns.fits(cut=True))
+    return next((columns for columns in layouts if columns.fits()), next(cut, layouts[-1]))
+
+
+def _key(row: Row) -> tuple[str, str]:
+    return row["cluster"], row["group_id"]
+
+
+def _state(row: Row) -> str:
+    return row["state"] or ("consumer protocol" if row["protocol"] == "consumer" else _NOT_SEEN)
+
+
+def _some(names: Sequence[str]) -> str:
+    return ", ".join(names[:_NAMED]) + (f" and {len(names) - _NAMED} more" if len(names) > _NAMED else "")
 
 
 def _number(value: int | None, absent: str = "-") -> str:

@@ -1,0 +1,304 @@
+"""Folds findings into what needs attention: one entry for each incident, with what it cost.
+
+A bad day has hundreds of findings and a handful of incidents. Three rules fold them:
+
+* All that a broker's outage did to its groups is one entry (outages.py), with what clients were refused in those groups meanwhile.
+* What follows from a removal belongs to it: a frozen member loses its session, then its heartbeat is refused, then its commit. So do
+  the sessions that end in a storm or a rolling restart.
+* The same code in the same group is one entry, however often it came.
+"""
+
+from __future__ import annotations
+
+import json
+from bisect import bisect
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import Final, NamedTuple
+
+from coordinator_model.diagnosis import catalogue
+from coordinator_model.diagnosis.incidents import SPAN_MS
+from coordinator_model.view.view import client_in
+from jobs.answers.duckdb_views import Row
+from jobs.answers.outages import Outage, outages
+from jobs.common.times import epoch_ms
+
+SEVERITIES: Final = ("ERROR", "WARNING", "INFO")
+
+_BURSTS: Final = (catalogue.REBALANCE_STORM.code, catalogue.ROLLING_RESTART.code)
+_REFUSALS: Final = (catalogue.UNKNOWN_MEMBER.code, catalogue.ZOMBIE_COMMIT.code, catalogue.ILLEGAL_GENERATION.code)
+_AFTER_OUTAGES: Final = (*_REFUSALS, catalogue.FENCED_INSTANCE.code, catalogue.GROUP_TOO_LARGE.code, catalogue.HEARTBEAT_NEAR_MISS.code)
+"""What clients are told, and how their heartbeats fare, while member ids are lost that they have given up."""
+_REMOVALS: Final = (catalogue.SESSION_TIMEOUT.code, catalogue.POLL_TIMEOUT.code, catalogue.SYNC_TIMEOUT.code)
+_PROLONGING: Final = (*_REMOVALS, catalogue.SLOW_JOINER.code)
+"""What begins a rebalance or holds it up."""
+_ENDING: Final = (*_PROLONGING, catalogue.FENCED_INSTANCE.code)
+"""What ends a membership: its client may be refused later."""
+_FIGURES: Final = {
+    catalogue.SESSION_TIMEOUT.code: "silent_ms",
+    catalogue.POLL_TIMEOUT.code: "poll_gap_ms",
+    catalogue.SLOW_JOINER.code: "join_ms",
+    catalogue.GROUP_TOO_LARGE.code: "wanted",
+    catalogue.HEARTBEAT_NEAR_MISS.code: "silent_ms",
+    catalogue.UNKNOWN_MEMBER.code: "silent_ms",
+    catalogue.ZOMBIE_COMMIT.code: "silent_ms",
+    catalogue.IDLE_MEMBERS.code: "members",
+    catalogue.REBALANCE_STORM.code: "total_ms",
+    catalogue.ROLLING_RESTART.code: "total_ms",
+}
+"""The figure in the details that says which of several findings is the gravest: its advice holds for all."""
+_SOON_MS: Final = 1_000  # a removal's rebalance begins in the same moment; two logs may differ by up to a second
+Key = tuple[str, str]
+
+
+class Bill(NamedTuple):
+    """What an incident cost: its rebalances, their time, and the time that partitions had no owner, summed over them; None: unknown."""
+
+    rebalances: int = 0
+    total_ms: int = 0
+    unavailable_partition_ms: int | None = None
+
+
+@dataclass
+class AttentionEntry:
+    """One incident. Rows are findings with parsed details; each list is in the order of time."""
+
+    findings: list[Row]
+    outage: Outage | None = None
+    followed_by: list[Row] = field(default_factory=list)
+    bill: Bill = field(default_factory=Bill)
+
+    @property
+    def gravest(self) -> Row:
+        """The finding that stands for all: that of the greatest figure, the newest of several."""
+
+        def grave(row: Row) -> tuple[int, int]:
+            figure = max(row["details"].get("session_timeouts_ms") or [0]) if self.outage else row["details"].get(_FIGURES.get(row["code"]))
+            return figure or 0, epoch_ms(row["occurred_at"])
+
+        return max(self.findings, key=grave)
+
+    @property
+    def severity(self) -> str:
+        """The gravest of all its findings."""
+        return str(min((row["severity"] for row in self._all), key=_rank))
+
+    @property
+    def groups(self) -> list[str]:
+        """Its groups, that of most findings first."""
+        return _most_first(Counter(row["group_id"] for row in self._all))
+
+    @property
+    def clients(self) -> list[tuple[str | None, str | None, int]]:
+        """Client id, host and number of findings of each client, the most first."""
+        counted: Counter[tuple[str, str]] = Counter()
+        for row in self.findings:
+            named = [(row["client_id"] or "", row["client_host"] or "")]
+            if not any(named[0]):
+                members = row["details"].get("restarted") or row["details"].get("waited_for") or ()
+                named = [(client_in(member, "") or member, "") for member in members]
+            counted.update(name for name in named if any(name))
+        return [
+            (client or None, host or None, count) for (client, host), count in sorted(counted.items(), key=lambda item: (-item[1], item[0]))
+        ]
+
+    @property
+    def members(self) -> set[str]:
+        """The member ids that its findings are about."""
+        return {row["member_id"] for row in self.findings if row["member_id"]}
+
+    @property
+    def message(self) -> str:
+        """What happened."""
+        return self.outage.sentence() if self.outage else str(self.gravest["message"])
+
+    @property
+    def advice(self) -> list[str]:
+        """What to change. A client that was heard of again shows what its silence was: then that advice is the sharper one."""
+        own = self.gravest
+        silences = [row for row in self.followed_by if row["details"].get("silent_ms")]
+        zombies = [row for row in self.followed_by if row["code"] == catalogue.ZOMBIE_COMMIT.code]
+        if self.outage or own["code"] in _BURSTS or not (silences or zombies):
+            return [own["advice"]]
+        last = (zombies or silences)[-1]
+        if own["code"] == catalogue.SESSION_TIMEOUT.code and silences:
+            return [last["advice"]]
+        return [own["advice"], last["advice"]] if zombies else [own["advice"]]
+
+    @property
+    def _all(self) -> list[Row]:
+        return [*self.findings, *self.followed_by]
+
+
+class RebalanceTimes:
+    """When each group rebalanced, and what that cost. A group has one rebalance at a time."""
+
+    def __init__(self, rows: Iterable[tuple[str, str, str, int, int, int | None, int | None]]) -> None:
+        """Cluster, group, id, start and end in epoch ms, total and unavailable ms, in the order of time."""
+        self._of: dict[Key, list[tuple[int, int, str, int | None, int | None]]] = defaultdict(list)
+        for cluster, group, row_id, start_ms, end_ms, total_ms, unavailable_ms in rows:
+            self._of[cluster, group].append((start_ms, end_ms, row_id, total_ms, unavailable_ms))
+
+    def bill(self, findings: Iterable[Row], within_ms: int) -> Bill:
+        """The rebalances that were under way at a finding in the same group, or began so soon afterwards."""
+        found: dict[tuple[str, str, str], tuple[int | None, int | None]] = {}
+        for row in findings:
+            at_ms, of_group = epoch_ms(row["occurred_at"]), self._of.get(_group(row), [])
+            index = bisect(of_group, at_ms + within_ms, key=lambda item: item[0])
+            while index > 0 and of_group[index - 1][1] >= at_ms:
+                index -= 1
+                found[row["cluster"], row["group_id"], of_group[index][2]] = of_group[index][3:]
+        unavailable = [ms for _, ms in found.values() if ms is not None]
+        return Bill(len(found), sum(ms or 0 for ms, _ in found.values()), sum(unavailable) if unavailable else None)
+
+
+def attention(findings: Sequence[Row], times: RebalanceTimes) -> list[AttentionEntry]:
+    """Entries for findings that are given in the order of time: errors first, then warnings; of each, what cost most first."""
+    rows = [{**row, "details": json.loads(row["details"] or "{}")} for row in findings]
+    entries = _folded(rows)
+    for entry in entries:
+        entry.bill = _bill(entry, times)
+    return sorted(entries, key=_order)
+
+
+class _Folding:
+    """The entries as they grow. Outages and bursts come first: they explain what happened meanwhile."""
+
+    def __init__(self, found: Iterable[Outage]) -> None:
+        self._outages = [AttentionEntry(outage.findings, outage) for outage in found]
+        self._same: dict[tuple[str, ...], AttentionEntry] = {}  # by cluster, group and code
+        self._bursts: dict[Key, list[tuple[Row, AttentionEntry]]] = defaultdict(list)
+        self._moves, self._removals = _Causes(), _Causes()
+        for entry in self._outages:
+            for row in entry.findings:
+                self._moves.add((), row, entry)
+                for member_id in row["details"].get("members_lost") or ():
+                    self._removals.add((member_id,), row, entry)
+
+    @property
+    def entries(self) -> list[AttentionEntry]:
+        """All of them."""
+        return [*self._outages, *self._same.values()]
+
+    def burst(self, row: Row) -> None:
+        """Takes a storm or a rolling restart."""
+        self._bursts[_group(row)].append((row, self._put(row, None)))
+
+    def incident(self, row: Row) -> None:
+        """Takes a finding that may be part of a burst or an outage, and that may explain refusals."""
+        cause = next((entry for burst, entry in self._bursts[_group(row)] if _is_part(row, burst)), None)
+        if row["code"] in _AFTER_OUTAGES:
+            cause = cause or self._moves.latest((), row, SPAN_MS)
+        entry = self._put(row, cause)
+        if row["code"] in _ENDING:
+            for member_id in {row["member_id"], *(row["details"].get("waited_for") or ())} - {None}:
+                self._removals.add((member_id,), row, entry)
+            self._removals.add((row["code"], row["client_id"]), row, entry)  # a client that has left sends no member id
+
+    def refusal(self, row: Row) -> None:
+        """Takes what a client was told after its removal."""
+        of_client = (row["details"].get("removed"), row["client_id"])
+        cause = self._removals.latest((row["member_id"],), row) or self._removals.latest(of_client, row)
+        self._put(row, cause or self._moves.latest((), row, SPAN_MS))
+
+    def _put(self, row: Row, cause: AttentionEntry | None) -> AttentionEntry:
+        """Adds a finding to the entry that explains it, else to that of the same code in the same group."""
+        if cause is not None:
+            cause.followed_by.append(row)
+            return cause
+        entry = self._same.setdefault((*_group(row), row["code"]), AttentionEntry([]))
+        entry.findings.append(row)
+        return entry
+
+
+def _folded(rows: Sequence[Row]) -> list[AttentionEntry]:
+    folding = _Folding(outages(rows))
+    for row in rows:
+        if row["code"] in _BURSTS:
+            folding.burst(row)
+    for row in rows:
+        if row["code"] not in {*_BURSTS, *_REFUSALS, catalogue.COORDINATOR_MOVED.code}:
+            folding.incident(row)
+    for row in rows:
+        if row["code"] in _REFUSALS:
+            folding.refusal(row)
+    return folding.entries
+
+
+class _Causes:
+    """Incidents that explain later findings of the same group, by what both are known by."""
+
+    def __init__(self) -> None:
+        self._of: dict[tuple[str | None, ...], list[tuple[int, AttentionEntry]]] = defaultdict(list)
+
+    def add(self, name: tuple[str | None, ...], row: Row, entry: AttentionEntry) -> None:
+        """Notes what an entry is known by since a finding."""
+        self._of[(*_group(row), *name)].append((epoch_ms(row["occurred_at"]), entry))
+
+    def latest(self, name: tuple[str | None, ...], row: Row, within_ms: int | None = None) -> AttentionEntry | None:
+        """The entry that came last before a finding, or so soon before it."""
+        at_ms = epoch_ms(row["occurred_at"])
+        least_ms = 0 if within_ms is None else at_ms - within_ms
+        before = [known for known in self._of.get((*_group(row), *name), ()) if least_ms <= known[0] <= at_ms]
+        return max(before, key=lambda known: known[0])[1] if before else None
+
+
+def _group(row: Row) -> Key:
+    return row["cluster"], row["group_id"]
+
+
+def _is_part(row: Row, burst: Row) -> bool:
+    """Whether a member's removal is one of those that a storm or a rolling restart is made of."""
+    since_ms = epoch_ms(row["occurred_at"]) - epoch_ms(burst["occurred_at"])
+    if row["code"] not in _REMOVALS or not -_SOON_MS <= since_ms <= burst["details"].get("span_ms", 0) + _SOON_MS:
+        return False
+    return row["client_id"] == burst["client_id"] if burst["client_id"] else row["member_id"] in burst["details"].get("restarted", ())
+
+
+def _bill(entry: AttentionEntry, times: RebalanceTimes) -> Bill:
+    code = entry.gravest["code"]
+    if code in _BURSTS:
+        details = [row["details"] for row in entry.findings]
+        unavailable = [each["unavailable_partition_ms"] for each in details if each.get("unavailable_partition_ms") is not None]
+        counted, total_ms = (sum(each.get(name) or 0 for each in details) for name in ("rebalances", "total_ms"))
+        return Bill(counted, total_ms, sum(unavailable) if unavailable else None)
+    if entry.outage is not None:
+        return times.bill(entry.findings, SPAN_MS)
+    return times.bill(entry.findings, _SOON_MS) if code in _PROLONGING else Bill()
+
+
+def _order(entry: AttentionEntry) -> tuple[object, ...]:
+    first = entry.findings[0]
+    cost = (-(entry.bill.unavailable_partition_ms or 0), -entry.bill.total_ms)
+    return (_rank(entry.severity), *cost, first["occurred_at"], first["cluster"], first["group_id"], first["code"])
+
+
+def _rank(severity: str) -> int:
+    return SEVERITIES.index(severity) if severity in SEVERITIES else len(SEVERITIES)
+
+
+def _most_first(counted: Counter[str]) -> list[str]:
+    return sorted(counted, key=lambda name: (-counted[name], name))
+
+
+def attention_as_rows(entries: Iterable[AttentionEntry]) -> list[Row]:
+    """Entries for programs."""
+    return [
+        {
+            "severity": entry.severity,
+            "code": entry.gravest["code"],
+            "cluster": entry.gravest["cluster"],
+            "groups": entry.groups,
+            "clients": [dict(zip(("client_id", "client_host", "findings"), client, strict=True)) for client in entry.clients],
+            "broker": entry.outage.broker if entry.outage else None,
+            "first_at": entry.findings[0]["occurred_at"],
+            "last_at": entry.findings[-1]["occurred_at"],
+            **entry.bill._asdict(),
+            "message": entry.message,
+            "advice": entry.advice,
+            "findings": [row["id"] for row in entry.findings],
+            "followed_by": [row["id"] for row in entry.followed_by],
+        }
+        for entry in entries
+    ]

@@ -1,0 +1,131 @@
+"""Folds findings about coordinators into outages: a broker is lost, and what that did to all groups is one matter.
+
+When a broker is lost, its groups move, and they come back when it does. Groups of other brokers are held up meanwhile: their coordinator
+cannot write until the lost replica leaves the ISR (coordinator_model/diagnosis/incidents.py).
+"""
+
+from __future__ import annotations
+
+from bisect import bisect
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import Final
+
+from coordinator_model.diagnosis.catalogue import COORDINATOR_MOVED
+from coordinator_model.diagnosis.incidents import SPAN_MS
+from jobs.answers.duckdb_views import Row
+from jobs.common.times import duration, epoch_ms
+
+_NAMED: Final = 3  # brokers in a sentence
+
+
+@dataclass
+class Outage:
+    """What happened to the groups of one broker, and to others at that time. Rows are findings with parsed details."""
+
+    broker: str  # that the groups left, or that was held up
+    left: list[Row] = field(default_factory=list)
+    held_up: list[Row] = field(default_factory=list)
+    returned: list[Row] = field(default_factory=list)
+
+    @property
+    def findings(self) -> list[Row]:
+        """All findings about it, in the order of time."""
+        return sorted([*self.left, *self.held_up, *self.returned], key=lambda row: row["occurred_at"])
+
+    def sentence(self) -> str:
+        """What happened, for people."""
+        parts = []
+        if self.left:
+            targets = Counter(row["details"].get("to_broker") for row in self.left)
+            parts.append(f"{_groups(self.left)} moved from {broker_name(self.broker)} to {_brokers(targets)}")
+            if self.returned:
+                back = _count(self.returned)
+                who = str(back) if back < _count(self.left) else "it" if back == 1 else "all"
+                parts[0] += f", and {who} came back within {duration(_at_ms(self.returned[-1]) - _at_ms(self.left[0]))}"
+        if self.held_up:
+            others = Counter(row["details"].get("from_broker") for row in self.held_up)
+            parts.append(f"{_groups(self.held_up, ' more' if self.left else '')} could not reach {_brokers(others)}, which was held up")
+            if len(others) > 1:
+                parts[-1] = parts[-1].removesuffix("which was held up") + "which were held up"
+        lost = {member for row in self.findings for member in row["details"].get("members_lost") or ()}
+        text = "; ".join(parts) + "."
+        return text + (f" {len(lost)} members were not heard in time and lost their place." if len(lost) > 1 else _lost_one(lost))
+
+
+def outages(findings: Iterable[Row]) -> list[Outage]:
+    """The outages behind the findings COORDINATOR_MOVED, in the order of time. Rows come in the order of time, with parsed details."""
+    found: dict[str, list[Outage]] = {}  # by cluster
+    away: dict[tuple[str, str], list[Outage]] = {}  # by group: outages whose broker it has left and not come back to
+    held_up = []
+    for row in findings:
+        if row["code"] != COORDINATOR_MOVED.code:
+            continue
+        source, target = (row["details"].get(name) or "?" for name in ("from_broker", "to_broker"))
+        own = away.setdefault((row["cluster"], row["group_id"]), [])
+        if source == target:
+            held_up.append(row)
+        elif former := next((outage for outage in reversed(own) if outage.broker == target), None):
+            former.returned.append(row)
+            own.remove(former)
+        else:
+            outage = _running(found.setdefault(row["cluster"], []), source, row)
+            outage.left.append(row)
+            own.append(outage)
+    times = {cluster: [sorted(map(_at_ms, [*outage.left, *outage.returned])) for outage in known] for cluster, known in found.items()}
+    for row in held_up:
+        of_cluster, near = found.setdefault(row["cluster"], []), times.setdefault(row["cluster"], [])
+        distance, number = min(((_distance_ms(signs, _at_ms(row)), number) for number, signs in enumerate(near)), default=(SPAN_MS + 1, 0))
+        if distance > SPAN_MS:
+            number = len(of_cluster)
+            of_cluster.append(Outage(row["details"].get("from_broker") or "?"))
+            near.append([])
+        of_cluster[number].held_up.append(row)
+        if not of_cluster[number].left:
+            near[number].append(_at_ms(row))
+    return [outage for cluster in sorted(found) for outage in found[cluster]]
+
+
+def _running(of_cluster: list[Outage], broker: str, row: Row) -> Outage:
+    """The outage of a broker that groups were leaving just before, or a new one."""
+    for outage in reversed(of_cluster):
+        if outage.broker == broker and _at_ms(row) - _at_ms(outage.left[-1]) <= SPAN_MS:
+            return outage
+    of_cluster.append(Outage(broker))
+    return of_cluster[-1]
+
+
+def _at_ms(row: Row) -> int:
+    return epoch_ms(row["occurred_at"])
+
+
+def _distance_ms(times: list[int], at_ms: int) -> int:
+    """How far a time is from the nearest of the sorted `times`."""
+    index = bisect(times, at_ms)
+    return min(abs(at_ms - time) for time in times[max(index - 1, 0) : index + 1])
+
+
+def _count(rows: Sequence[Row]) -> int:
+    return len({row["group_id"] for row in rows})
+
+
+def _groups(rows: Sequence[Row], more: str = "") -> str:
+    count = _count(rows)
+    return f"{count}{more} group{'s' if count > 1 else ''}"
+
+
+def _brokers(counted: Counter[str | None]) -> str:
+    """Those of most groups first."""
+    names = [broker_name(name or "?") for name, _ in sorted(counted.items(), key=lambda item: (-item[1], item[0] or ""))]
+    shown = names[:_NAMED] + ([f"{len(names) - _NAMED} more"] if len(names) > _NAMED else [])
+    return ", ".join(shown[:-1]) + " and " + shown[-1] if len(shown) > 1 else shown[0]
+
+
+def broker_name(broker: str) -> str:
+    """A broker in a sentence: most are called broker-1 or kafka-1 anyway."""
+    return broker if broker[:1].isalpha() else f"broker {broker}"
+
+
+def _lost_one(lost: set[str]) -> str:
+    return " 1 member was not heard in time and lost its place." if lost else ""

@@ -1,0 +1,249 @@
+"""What needs attention: which findings are one incident, what it cost, and how it is shown."""
+
+from __future__ import annotations
+
+import io
+import json
+
+import pytest
+from rich.console import Console
+
+from jobs.answers import report
+from jobs.cli.output.report_text import LIMIT, render
+from tests.lakehouse.rows import DAY, finding, line, rebalance, write
+
+
+@pytest.fixture
+def told(lakehouse):
+    """Writes rows; returns the entries as programs get them, and the first part of the report as people do."""
+
+    def tell(*rows, limit=LIMIT):
+        groups = {row["group_id"] for row in rows}
+        write(lakehouse, *(line(group) for group in sorted(groups)), line(at=900_000), *rows)
+        read = report.read_report(lakehouse)
+        out = io.StringIO()
+        render(read, Console(file=out, width=80, color_system=None), limit=limit)
+        shown = out.getvalue()
+        return json.loads(report.to_json(read))["attention"], shown[: shown.index("\nGroups (")]
+
+    return tell
+
+
+def found(code, at, group="payments", severity="ERROR", client="app-1", member="app-1-m", **details):
+    """A finding `at` so many seconds."""
+    known = {"client_id": client, "member_id": member, "details": json.dumps(details)}
+    return finding(group_id=group, occurred_at=DAY + at * 1_000, code=code, severity=severity, message=f"{code} at {at}.", **known)
+
+
+def moved(at, group, source="broker-1", target="broker-2", **details):
+    """A finding that a group moved, or was held up where source and target are one."""
+    route = {"from_broker": source, "to_broker": target}
+    return found("COORDINATOR_MOVED", at, group, "WARNING", client=None, member=None, **route, **details)
+
+
+def rebalanced(at, group="payments", total=2_000, lost=5_000, **values):
+    return rebalance(group, start=at * 1_000, total=total, members_before=2, unavailable_partition_ms=lost, generation=at, **values)
+
+
+def of(entries):
+    """Code, groups, and how many findings each entry has of its own and after them."""
+    return [(entry["code"], entry["groups"], len(entry["findings"]), len(entry["followed_by"])) for entry in entries]
+
+
+def test_errors_come_first_and_of_each_severity_what_cost_most(told):
+    entries, shown = told(
+        found("IDLE_MEMBERS", 1, "a", "INFO"),
+        found("SLOW_JOINER", 20, "b", "WARNING"),
+        rebalanced(19, "b", lost=900_000),
+        found("SESSION_TIMEOUT", 30, "c"),
+        rebalanced(30, "c", lost=1_000),
+        found("SESSION_TIMEOUT", 40, "d"),
+        rebalanced(40, "d", lost=2_000),
+    )
+    assert [entry["groups"] for entry in entries] == [["d"], ["c"], ["b"], ["a"]]
+    assert "What needs attention (2 errors, 1 warning, 1 note)" in shown
+    assert [line.split()[1] for line in shown.splitlines() if line[:1] == " " and line[1:2].isdigit()] == [
+        "ERROR",
+        "ERROR",
+        "WARNING",
+        "INFO",
+    ]
+
+
+def test_the_same_finding_in_a_group_is_one_entry_with_how_often_and_the_gravest(told):
+    entries, shown = told(
+        found("POLL_TIMEOUT", 10, poll_gap_ms=9_000),
+        found("POLL_TIMEOUT", 50, poll_gap_ms=18_000, client="app-2", member="app-2-m"),
+        found("POLL_TIMEOUT", 90, poll_gap_ms=8_500),
+        found("POLL_TIMEOUT", 95, "other"),
+        rebalanced(10),
+        rebalanced(50),
+        rebalanced(300),
+    )
+    entry = entries[0]
+    assert of(entries) == [("POLL_TIMEOUT", ["payments"], 3, 0), ("POLL_TIMEOUT", ["other"], 1, 0)]
+    assert (entry["first_at"], entry["last_at"]) == ("2026-11-21T00:00:10.000Z", "2026-11-21T00:01:30.000Z")
+    assert entry["message"] == "POLL_TIMEOUT at 50."
+    assert [(client["client_id"], client["findings"]) for client in entry["clients"]] == [("app-1", 2), ("app-2", 1)]
+    assert (entry["rebalances"], entry["total_ms"], entry["unavailable_partition_ms"]) == (2, 4_000, 10_000)
+    assert "POLL_TIMEOUT  payments  3 times, 00:00:10 to 00:01:30  " in shown
+    assert "What    The gravest: POLL_TIMEOUT at 50." in shown
+    assert "Who     app-1 (2), app-2" in shown
+    assert "Cost    2 rebalances, 4.0 s of rebalancing, 10.0 s without an owner over all partitions" in shown
+
+
+def test_what_follows_a_removal_belongs_to_it(told):
+    entries, shown = told(
+        found("SESSION_TIMEOUT", 10, silent_ms=6_000),
+        found("UNKNOWN_MEMBER", 25, severity="WARNING", removed="SESSION_TIMEOUT", silent_ms=21_000) | {"advice": "It was frozen."},
+        found("UNKNOWN_MEMBER", 25, severity="WARNING", member="another"),
+        found("ZOMBIE_COMMIT", 5),  # it was late for another rebalance, before all that
+        found("HEARTBEAT_NEAR_MISS", 1, severity="WARNING", member="third"),
+        found("UNKNOWN_MEMBER", 9, severity="WARNING", member="third"),
+    )
+    assert sorted(of(entries)) == [
+        ("HEARTBEAT_NEAR_MISS", ["payments"], 1, 0),
+        ("SESSION_TIMEOUT", ["payments"], 1, 1),
+        ("UNKNOWN_MEMBER", ["payments"], 2, 0),
+        ("ZOMBIE_COMMIT", ["payments"], 1, 0),
+    ]
+    entries = [entry for entry in entries if entry["code"] == "SESSION_TIMEOUT"]
+    assert entries[0]["advice"] == ["It was frozen."]  # it was heard again: then its session timeout is no crash
+    assert "    Then    00:00:25 UNKNOWN_MEMBER: UNKNOWN_MEMBER at 25.\n" in shown
+
+
+def test_a_commit_under_no_member_id_belongs_to_the_client_that_left(told):
+    entries, _ = told(
+        found("POLL_TIMEOUT", 10),
+        found("ZOMBIE_COMMIT", 30, member=None, removed="POLL_TIMEOUT") | {"advice": "Make it idempotent."},
+        found("ZOMBIE_COMMIT", 31, member=None, client="app-2", removed="POLL_TIMEOUT"),
+    )
+    assert of(entries) == [("POLL_TIMEOUT", ["payments"], 1, 1), ("ZOMBIE_COMMIT", ["payments"], 1, 0)]
+    assert entries[0]["advice"] == ["Look at it.", "Make it idempotent."]
+
+
+def test_a_member_that_all_waited_for_is_known_by_its_id(told):
+    entries, shown = told(
+        found("SLOW_JOINER", 10, severity="WARNING", client=None, member=None, waited_for=["slow-1-m", "slow-2-m"]),
+        found("UNKNOWN_MEMBER", 20, severity="WARNING", client="slow-2", member="slow-2-m", removed="JOIN_TIMEOUT"),
+    )
+    assert of(entries) == [("SLOW_JOINER", ["payments"], 1, 1)]
+    assert "Who     slow-1-m, slow-2-m" in shown
+
+
+def test_the_sessions_that_end_in_a_storm_or_a_rolling_restart_belong_to_it(told):
+    storm = {"span_ms": 60_000, "total_ms": 30_000, "unavailable_partition_ms": 90_000, "rebalances": 11}
+    entries, shown = told(
+        found("REBALANCE_STORM", 10, member=None, **storm),
+        *(found("SESSION_TIMEOUT", at, member=f"m{at}") for at in (15, 40, 71)),
+        found("SESSION_TIMEOUT", 40, client="innocent", member="x"),
+        found("SESSION_TIMEOUT", 75),
+        found("UNKNOWN_MEMBER", 76, severity="WARNING", member="m40"),
+        found("ROLLING_RESTART", 10, "deployed", "WARNING", client=None, member=None, restarted=["m1", "m2", "m3"], **storm),
+        found("SESSION_TIMEOUT", 20, "deployed", client="app-7", member="m2"),
+        found("SESSION_TIMEOUT", 20, "deployed", client="app-8", member="m8"),
+        rebalanced(10, lost=1_000_000),
+    )
+    assert sorted(of(entries)) == [
+        ("REBALANCE_STORM", ["payments"], 1, 4),
+        ("ROLLING_RESTART", ["deployed"], 1, 1),
+        ("SESSION_TIMEOUT", ["deployed"], 1, 0),
+        ("SESSION_TIMEOUT", ["payments"], 2, 0),
+    ]
+    storms = next(entry for entry in entries if entry["code"] == "REBALANCE_STORM")
+    assert (storms["rebalances"], storms["total_ms"], storms["unavailable_partition_ms"]) == (11, 30_000, 90_000)
+    assert "Then    SESSION_TIMEOUT (3), UNKNOWN_MEMBER" in shown
+    assert "Who     m1, m2, m3" in shown
+
+
+def test_a_brokers_outage_is_one_entry_whatever_it_did(told):
+    entries, shown = told(
+        *(moved(100, f"g{n}", members_lost=[f"g{n}-m"], session_timeouts_ms=[n * 1_000]) for n in range(8)),
+        moved(99, "g8", target="broker-3"),
+        moved(97, "held", "broker-2", "broker-2", members_lost=["held-m"]),
+        *(moved(167, f"g{n}", "broker-2", "broker-1") for n in range(8)),
+        found("ZOMBIE_COMMIT", 300, "g3", member="g3-m", removed="SESSION_TIMEOUT"),  # as long as it takes
+        found("ZOMBIE_COMMIT", 20, "g3", member="g3-m"),  # before all that
+        found("GROUP_TOO_LARGE", 101, "g4"),
+        found("GROUP_TOO_LARGE", 101, "not-moved"),
+        found("SESSION_TIMEOUT", 102, "g5"),  # of which the tracker knows that the broker was not the reason
+        rebalanced(101, "g1", total=8_000, lost=40_000),
+        rebalanced(104, "g2", total=8_000, lost=40_000),
+        rebalanced(104, "not-moved", lost=70_000),
+    )
+    outage = entries[0]
+    assert of(entries) == [
+        ("COORDINATOR_MOVED", [*(f"g{n}" for n in (3, 4)), *(f"g{n}" for n in (0, 1, 2, 5, 6, 7)), "g8", "held"], 18, 2),
+        ("ZOMBIE_COMMIT", ["g3"], 1, 0),
+        ("GROUP_TOO_LARGE", ["not-moved"], 1, 0),
+        ("SESSION_TIMEOUT", ["g5"], 1, 0),
+    ]
+    assert (outage["severity"], outage["broker"]) == ("ERROR", "broker-1")
+    assert outage["message"] == (
+        "9 groups moved from broker-1 to broker-2 and broker-3, and 8 came back within 1 min 8 s; 1 more group could not reach broker-2, "
+        "which was held up. 9 members were not heard in time and lost their place."
+    )
+    assert (outage["rebalances"], outage["total_ms"], outage["unavailable_partition_ms"]) == (2, 16_000, 80_000)
+    assert " 1. ERROR    COORDINATOR_MOVED  broker-1, 10 groups  00:01:37 to 00:02:47" in shown
+    assert "and 2 more" in shown
+    assert "Then    GROUP_TOO_LARGE, ZOMBIE_COMMIT in these groups soon afterwards" in shown
+
+
+def test_brokers_that_are_restarted_in_turn_are_one_entry_each(told):
+    entries, _ = told(
+        moved(10, "a"),
+        moved(40, "a", "broker-2", "broker-1"),
+        moved(45, "b", "broker-2", "broker-3"),
+        moved(80, "b", "broker-3", "broker-2"),
+        moved(800, "a"),  # it goes again, much later
+    )
+    assert [(entry["broker"], entry["groups"], len(entry["findings"])) for entry in entries] == [
+        ("broker-1", ["a"], 2),
+        ("broker-2", ["b"], 2),
+        ("broker-1", ["a"], 1),
+    ]
+    assert entries[0]["message"] == "1 group moved from broker-1 to broker-2, and it came back within 30.0 s."
+
+
+def test_a_broker_that_was_only_held_up_is_one_entry(told):
+    entries, _ = told(moved(10, "a", "1", "1", members_lost=["m"]), moved(50, "b", "1", "1"), moved(500, "a", "1", "1"))
+    assert [(entry["broker"], entry["groups"]) for entry in entries] == [("1", ["a", "b"]), ("1", ["a"])]
+    assert (
+        entries[0]["message"] == "2 groups could not reach broker 1, which was held up. 1 member was not heard in time and lost its place."
+    )
+
+
+def test_groups_of_one_name_in_two_clusters_are_two(told):
+    other = {"cluster": "d"}
+    entries, shown = told(
+        found("POLL_TIMEOUT", 10), found("POLL_TIMEOUT", 10) | other, line() | other, moved(10, "x"), moved(10, "x") | other
+    )
+    assert sorted((entry["cluster"], entry["code"]) for entry in entries) == [
+        (cluster, code) for cluster in "cd" for code in ("COORDINATOR_MOVED", "POLL_TIMEOUT")
+    ]
+    assert "POLL_TIMEOUT  c/payments  " in shown
+    assert "COORDINATOR_MOVED  d/broker-1, group x  " in shown
+
+
+def test_advice_is_given_once_and_only_what_differs_again(told):
+    rows = [found("SESSION_TIMEOUT", 10 + n, group) for n, group in enumerate("abc")]
+    rows[1] |= {"advice": "Look at it. It was 9 s."}
+    rows[2] |= {"code": "SYNC_TIMEOUT"}
+    _, shown = told(*rows)
+    assert shown.count("    Advice  Look at it.\n") == 2  # of two codes
+    assert "    Advice  As in 1. It was 9 s.\n" in shown
+
+
+def test_what_is_beyond_the_limit_is_counted(told):
+    entries, shown = told(*(found("POLL_TIMEOUT", n, f"g{n}") for n in range(5)), limit=2)
+    assert len(entries) == 5
+    assert " 2. ERROR" in shown
+    assert " 3. ERROR" not in shown
+    assert "… and 3 more: --limit 5 shows all" in shown
+
+
+def test_findings_of_older_versions_have_fewer_details(told):
+    entries, _ = told(
+        found("COORDINATOR_MOVED", 10, "a", "WARNING"), finding(code="REBALANCE_STORM", group_id="b", details="{}"), finding(group_id="b")
+    )
+    assert {entry["code"] for entry in entries} == {"COORDINATOR_MOVED", "REBALANCE_STORM", "SESSION_TIMEOUT"}
