@@ -52,6 +52,11 @@ def concerns_group(event: Event) -> bool:
     return event.kind in _REQUESTS and event.error_code not in _REFUSED_BEFORE_THE_GROUP
 
 
+def is_whole(event: Event) -> bool:
+    """Whether the log shows all that the coordinator compares: Kafka 1.0 to 2.7 does not log the bytes of subscriptions."""
+    return all(protocol.digest for protocol in event.protocols)
+
+
 def request_of(event: Event) -> Request:
     """The observed request in the terms of the specification."""
     return _REQUESTS[event.kind](event)

@@ -15,10 +15,16 @@ from coordinator_model.view.emit import Emitter
 from coordinator_model.view.rows import ref
 from coordinator_model.view.view import RebalanceTrigger, client_in
 
+SAME_STEP_MS: Final = 100
+"""Between the line that a member failed and the line of the rebalance that this begins: one thread writes both."""
+
 
 def preparing_rebalance(g: Emitter, event: Event) -> None:
-    """Stable, CompletingRebalance or Empty → PreparingRebalance, with the coordinator's reason."""
+    """Stable, CompletingRebalance or Empty → PreparingRebalance, with the coordinator's reason (Kafka 2.1+)."""
     view = g.view
+    if not event.reason:
+        _preparing_without_reason(g, event)
+        return
     cause = reasons.of_coordinator(event.reason)
     membership.begins_the_next(g, event.member_id, cause, event.at_ms)
     trigger = _named_by_reason(g, event, cause)
@@ -43,6 +49,23 @@ def preparing_rebalance(g: Emitter, event: Event) -> None:
         member.instance_id = event.instance_id or member.instance_id
 
 
+def _preparing_without_reason(g: Emitter, event: Event) -> None:
+    """The same up to Kafka 2.0. The line before it may show the cause (a session that expired, since 0.11), or a request afterwards."""
+    view = g.view
+    running = view.open
+    before = view.unclaimed[-1] if view.unclaimed else None
+    trigger = before if before is not None and 0 <= event.at_ms - before.at_ms <= SAME_STEP_MS else None
+    if running is not None and running.joined_ms < 0 and not running.exact:
+        running.started_ms, running.exact = event.at_ms, True
+        running.evidence.append(ref(event))
+        return
+    if view.state is State.EMPTY and view.member_count < 0:
+        view.state = None  # a coordinator that loaded the group did not say whether it has members
+    view.generation = max(view.generation, event.generation)
+    cause = trigger.cause if trigger is not None else ""
+    phases.open_rebalance(g, event.at_ms, exact=True, old_generation=event.generation, trigger=trigger, cause=cause, signs=[ref(event)])
+
+
 def stabilized(g: Emitter, event: Event) -> None:
     """PreparingRebalance → CompletingRebalance: the join phase ended with `member_count` members."""
     view = g.view
@@ -55,7 +78,7 @@ def stabilized(g: Emitter, event: Event) -> None:
         # Scala brokers do not log at INFO that a pending id joined: the count shows whether one that is unused so far did.
         if view.size() < event.member_count:
             membership.add(g, member_id, at_ms)
-    if event.member_count >= 0:  # Kafka 1.0 to 2.7 does not give it
+    if event.member_count >= 0:  # Kafka 0.9 to 2.7 does not give it
         more = event.member_count - view.size()
         running.missing = max(-more, 0)
         view.untold += max(more, 0)
@@ -148,13 +171,14 @@ def group_loaded(g: Emitter, event: Event) -> None:
     view = g.view
     phases.abandon(g, event.at_ms, [ref(event)])  # the broker restarted amid a rebalance
     phases.read_back(g, event.at_ms, [ref(event)])
+    uncounted = view.state is not None and view.generation == event.generation > 0 and view.member_count < 0  # Kafka 0.9 to 2.7
     if event.generation >= 0:
         view.generation = event.generation
     if event.member_count >= 0:
         view.member_count = event.member_count
         if event.member_count == 0:
             view.members.clear()
-    populated = view.member_count > 0 if event.member_count >= 0 else bool(view.members)
+    populated = view.member_count > 0 if event.member_count >= 0 else bool(view.members) or uncounted
     phases.change_state(g, event.at_ms, State.STABLE if populated else State.EMPTY, phases.GROUP_LOADED, [ref(event)])
     for member in view.members.values():
         member.renewed_ms = event.at_ms

@@ -11,7 +11,7 @@ from coordinator_model.view import reasons
 from coordinator_model.view.emit import Emitter
 from coordinator_model.view.outcomes import SUPERSEDED
 from coordinator_model.view.rows import ref
-from coordinator_model.view.view import ObservedMember, Rebalance, RebalanceTrigger
+from coordinator_model.view.view import ObservedMember, Rebalance, RebalanceTrigger, client_in
 
 
 def join_group(g: Emitter, event: Event) -> None:
@@ -46,20 +46,21 @@ def join_group(g: Emitter, event: Event) -> None:
     leader_id = _replace_static(g, event)
     former = event.answer_member_id in view.members
     undecided = not former and running is not None and _may_have_been_there(g, running, event)
+    _note_joined(g, running, event.answer_member_id)
     member = membership.add(g, event.answer_member_id, event.received_ms, event)
     member.sessions_seen = True
     membership.note_alive(member, event.received_ms)
     member.last_sign = ref(event)
     view.protocol, view.leader_id = event.protocol or view.protocol, leader_id or view.leader_id
     view.protocol_type = event.protocol_type or view.protocol_type
-    topics = next((p.topics for p in event.protocols if p.topics is not None), None) or ()
-    resubscribed = former and bool(member.topics) and topics != member.topics
+    topics = next((p.topics for p in event.protocols if p.topics is not None), None)
+    resubscribed = former and topics is not None and bool(member.topics) and topics != member.topics
     if running is not None:
         cause = reasons.UNKNOWN if undecided else _cause(running, event, former=former, resubscribed=resubscribed)
         _add_join(g, running, event, member, cause)
         if resubscribed:
             running.resubscribed.append(member.member_id)
-    member.protocols, member.topics = tuple((p.name, p.digest) for p in event.protocols), topics
+    member.protocols, member.topics = tuple((p.name, p.digest) for p in event.protocols), member.topics if topics is None else topics
 
 
 def _refused_join(g: Emitter, event: Event) -> None:
@@ -111,7 +112,7 @@ def _add_join(g: Emitter, running: Rebalance, event: Event, member: ObservedMemb
     owned = {partition for protocol in event.protocols for partition in protocol.owned}
     if owned:
         running.kept[member_id] = tuple(sorted(owned))
-    if not running.exact:
+    if not (running.exact and running.cause):
         # A parked JoinGroup may be what started the phase: the earliest trigger counts as the one that did.
         trigger = RebalanceTrigger(event.received_ms, cause, sign=ref(event))
         if cause != reasons.UNKNOWN:
@@ -123,6 +124,16 @@ def _add_join(g: Emitter, running: Rebalance, event: Event, member: ObservedMemb
     member.renewed_ms = max(member.renewed_ms, running.joined_ms)  # every session restarts as the phase ends
     if event.members:
         _list_members(g, running, event)
+
+
+def _note_joined(g: Emitter, running: Rebalance | None, member_id: str) -> None:
+    """Takes a member that only the answer shows, which is logged after the assignment that ended the rebalance."""
+    view = g.view
+    if running is None or running not in view.closing or running.count_before < 0:
+        return
+    replaces = client_in(member_id, "") in view.unnamed  # a static member that came back
+    if not replaces and member_id not in view.members and member_id not in running.added:
+        running.added.append(member_id)
 
 
 def _cause(running: Rebalance, event: Event, *, former: bool, resubscribed: bool) -> str:
@@ -168,6 +179,7 @@ def _list_members(g: Emitter, running: Rebalance, event: Event) -> None:
     for entry in event.members:
         if entry.member_id not in view.members and view.ended_membership(entry.member_id) is not None:
             continue  # it has left since
+        _note_joined(g, running, entry.member_id)
         member = membership.add(g, entry.member_id, running.joined_ms)
         member.instance_id = entry.instance_id or member.instance_id
         member.renewed_ms = max(member.renewed_ms, running.joined_ms)

@@ -60,7 +60,7 @@ class Step(NamedTuple):
 
 def observe(g: Emitter, event: Event) -> None:
     """Takes an answered request, which waits until the specification can handle it."""
-    if comparison.concerns_group(event) and not hindsight.enqueue(g.view.prediction, event):
+    if comparison.concerns_group(event) and not (comparison.is_whole(event) and hindsight.enqueue(g.view.prediction, event)):
         drop(g, event.at_ms)
 
 

@@ -20,6 +20,9 @@ JOIN_PHASE_ENDED: Final = "JOIN_PHASE_ENDED"
 ASSIGNMENT_RECEIVED: Final = "ASSIGNMENT_RECEIVED"
 ALL_MEMBERS_GONE: Final = "ALL_MEMBERS_GONE"
 
+HANDLED_MS: Final = 1_000
+"""A coordinator handles a request within this time of its arrival."""
+
 
 def write(g: Emitter, rebalance: Rebalance) -> None:
     """Writes a rebalance whose last line has been read, with what it means."""
@@ -84,8 +87,8 @@ def write(g: Emitter, rebalance: Rebalance) -> None:
 
 
 def write_transitions(g: Emitter, rebalance: Rebalance, *, final: bool = False) -> None:
-    """Writes the transitions that are certain: at once where the coordinator logged them, else when the rebalance is written."""
-    if not (rebalance.exact or final):
+    """Writes the transitions that are certain: at once where the coordinator logged them and why, else when the rebalance is written."""
+    if not ((rebalance.exact and rebalance.cause) or final):
         return
     culprit, generation = _culprit(rebalance), rebalance.generation
     preparing, completing = State.PREPARING_REBALANCE, State.COMPLETING_REBALANCE
@@ -168,10 +171,27 @@ def _culprit(rebalance: Rebalance) -> RebalanceTrigger:
     if named:
         return next((t for t in reversed(named) if t.member_id == rebalance.named), named[-1])
     first = started_ms(rebalance)
+    if rebalance.exact:
+        return _without_reason(rebalance)
     early = [t for t in rebalance.triggers if t.at_ms <= first or rebalance.first_sign_ms < 0 or t.at_ms <= rebalance.first_sign_ms]
     if not early:
         return RebalanceTrigger(first, reasons.UNKNOWN)
     return min(early, key=lambda t: (t.at_ms, t.cause, t.member_id))
+
+
+def _without_reason(rebalance: Rebalance) -> RebalanceTrigger:
+    """What began a rebalance of which the coordinator logged when, and not why (Kafka 0.9 to 2.0).
+
+    A request did so that arrived just before. Where several did, none is named, and there is a cause only if all of them have it.
+    """
+    at_ms = rebalance.started_ms
+    near = [t for t in rebalance.triggers if at_ms - HANDLED_MS <= t.at_ms <= at_ms]
+    if len({t.member_id for t in near}) == 1:
+        return near[0]
+    causes_seen = {t.cause for t in near}
+    if not near and rebalance.from_state is State.EMPTY:
+        causes_seen = {reasons.MEMBER_JOINED}  # nothing else begins a rebalance of an empty group
+    return RebalanceTrigger(at_ms, causes_seen.pop() if len(causes_seen) == 1 else reasons.UNKNOWN)
 
 
 def _join_phase_ended_unseen(rebalance: Rebalance) -> bool:

@@ -32,6 +32,8 @@ def begun(g: Emitter) -> ClassicGroup | None:
         return None
     if any(m.session_timeout_ms < 0 or m.rebalance_timeout_ms < 0 or not m.protocols for m in view.members.values()):
         return None
+    if not all(digest for m in view.members.values() for _, digest in m.protocols):
+        return None
     group = ClassicGroup(view.group_id, rules(g.settings, view.prediction), view.completed_ms)
     group.generation = view.generation
     group.protocol_type = view.protocol_type or None

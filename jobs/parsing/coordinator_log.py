@@ -1,14 +1,17 @@
-"""Lines of a broker's group coordinator (server.log) as rows: `[time] LEVEL [prefix] sentence (logger)`, Kafka 2.1 to 4.2.
+"""Lines of a broker's group coordinator (server.log) as rows: `[time] LEVEL [prefix] sentence (logger)`, Kafka 0.9 to 4.2.
 
 The sentences are in templates/classic.py, consumer.py and service.py. The first template that fits a sentence decides.
 
-Prefixes: Scala `[GroupCoordinator <broker>]: ` and `[GroupMetadataManager brokerId=<broker>] ` (GroupMetadata has none), Java
+Prefixes: Scala `[GroupCoordinator <broker>]: ` and `[GroupMetadataManager brokerId=<broker>] `, up to 0.11 `[Group Metadata Manager on
+Broker <broker>]: ` (GroupMetadata has none), Java
 `[GroupCoordinator id=<broker> topic=__consumer_offsets partition=<p>] ` or, in lines about no partition,
 `[GroupCoordinator id=<broker>] `.
 """
 
 from __future__ import annotations
 
+import functools
+import operator
 from typing import Final
 
 from pyspark.sql import Column, DataFrame
@@ -30,13 +33,21 @@ TEMPLATES: Final = (*REBALANCE, *MEMBER_LINES, *OWNERSHIP, *COMMITS, *CONSUMER, 
 _MAX_LENGTH: Final = 1 << 18  # a list of 4,000 members; Kafka writes no longer line
 _MAX_WORDS: Final = 1 << 11  # characters besides long words
 
+_MARKS: Final = (
+    "coordinator.group.",
+    "kafka.coordinator.Group",
+    " [GroupCoordinator ",
+    " [GroupMetadataManager brokerId=",
+    " [Group Metadata Manager on Broker ",
+)
 _PREFIX: Final = (
-    r"\[(?:GroupCoordinator (?:id=)?|GroupMetadataManager brokerId=)(\d+)(?: topic=__consumer_offsets partition=(\d{1,9}))?\]:? "
+    r"\[(?:GroupCoordinator (?:id=)?|GroupMetadataManager brokerId=|Group Metadata Manager on Broker )(\d+)"
+    r"(?: topic=__consumer_offsets partition=(\d{1,9}))?\]:? "
 )
 _LOGGER: Final = (
-    r"kafka\.coordinator\.group\.[\w.$]+"
+    r"kafka\.coordinator\.(?:group\.[\w.$]+|GroupCoordinator|GroupMetadataManager)"
     r"|org\.apache\.kafka\.coordinator\.group\.[\w.$]+"
-    r"|org\.apache\.kafka\.coordinator\.common\.runtime\.CoordinatorRuntime[\w.$]*"
+    r"|org\.apache\.kafka\.coordinator\.common\.runtime\.[\w.$]+"
 )
 SHAPE: Final = rf"(?s)^\[[^\]]*\] [A-Z]+ ({_PREFIX})?(.*) \(({_LOGGER})\)$"  # groups: prefix, node, partition, sentence, logger
 _ANY_SHAPE: Final = r"(?s)^\[[^\]]*\] [A-Z]+ .* \([\w.$]+\)$"
@@ -48,7 +59,7 @@ _MEMBER_SEPARATOR: Final = r", (?=.*-[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}
 
 def is_coordinator_line(text: Column) -> Column:
     """Whether a line has a mark of the group coordinator. Stack traces and damaged lines may have one, too."""
-    return text.contains("coordinator.group.") | text.contains(" [GroupCoordinator ") | text.contains(" [GroupMetadataManager brokerId=")
+    return functools.reduce(operator.or_, (text.contains(mark) for mark in _MARKS))
 
 
 def parse(lines: DataFrame) -> DataFrame:
@@ -60,7 +71,7 @@ def parse(lines: DataFrame) -> DataFrame:
         *lines.columns, *(F.when(F.col("short"), F.regexp_extract(text, SHAPE, 1 + index)).alias(name) for index, name in enumerate(parts))
     )
     # A runtime serves coordinators of other kinds, too: only the prefix shows the kind of a line.
-    is_own = (F.col("logger") != "") & ((F.col("prefix") != "") | ~F.col("logger").contains("runtime.CoordinatorRuntime"))
+    is_own = (F.col("logger") != "") & ((F.col("prefix") != "") | ~F.col("logger").contains(".common.runtime."))
     marked = shaped.withColumn("is_own", F.coalesce(is_own, F.lit(False)))
     matched = marked.withColumn("template", F.when(F.col("is_own"), template_number(TEMPLATES, sentence)))
     split = matched.withColumn("fields", fields_of(TEMPLATES, sentence, F.col("template")))

@@ -39,6 +39,20 @@ def metadata(instance="None"):
 PREPARING = "Preparing to rebalance group orders in state PreparingRebalance with old generation 3"
 
 LINES = [
+    # Kafka 0.9 to 0.10.2
+    (f"{TIME} INFO [GroupCoordinator 0]: Preparing to restabilize group orders with old generation 3 (kafka.coordinator.GroupCoordinator)",
+     {"kind": e.PREPARING_REBALANCE, "group_id": "orders", "generation": 3, "reason": None, "coordinator_id": 0}),
+    (f"{TIME} INFO [GroupCoordinator 0]: Group orders generation 3 is dead and removed (kafka.coordinator.GroupCoordinator)",
+     {"kind": e.GROUP_DEAD, "group_id": "orders", "generation": 3}),
+    (f"{TIME} INFO [Group Metadata Manager on Broker 0]: Group orders transitioned to Dead in generation 3 (kafka.coordinator.GroupMetadataManager)",
+     {"kind": e.GROUP_DEAD, "group_id": "orders", "coordinator_id": 0}),
+    # 0.11 to 2.0
+    (scala("Preparing to rebalance group orders with old generation 3 (__consumer_offsets-9)"),
+     {"kind": e.PREPARING_REBALANCE, "group_id": "orders", "generation": 3, "coordinator_partition": 9, "reason": None}),
+    (scala("The following groups were deleted: orders"), {"kind": e.GROUPS_DELETED, "group_id": "orders"}),
+    # 2.5 to 2.7
+    (f"{TIME} INFO Static member {metadata('Some(null)')}.groupInstanceId of group orders loaded with member id {M} at generation 5. (kafka.coordinator.group.GroupMetadata$)",
+     {"kind": e.MEMBER_LOADED, "group_id": "orders", "member_id": M, "instance_id": None, "generation": 5, "session_timeout_ms": 8000}),
     # Kafka 2.1
     (
         scala(f"{PREPARING} (__consumer_offsets-9) (reason: Adding new member {M})"),
@@ -116,6 +130,10 @@ NOT_EVENTS = {
         "[GroupId orders] Committing offsets 5 for partition t-0 from member m with leader epoch 0.", "DEBUG", "OffsetMetadataManager"
     ): "skipped",
     scala("Startup complete."): "skipped",
+    f"{TIME} INFO [GroupCoordinator id=1] Shutting down event processor. (org.apache.kafka.coordinator.common.runtime.MultiThreadedEventProcessor)": "skipped",
+    f"{TIME} INFO [GroupCoordinator id=1] Event processor closed. (org.apache.kafka.coordinator.common.runtime.MultiThreadedEventProcessor)": "skipped",
+    f"{TIME} INFO [ShareCoordinator id=1] Event processor closed. (org.apache.kafka.coordinator.common.runtime.MultiThreadedEventProcessor)": "skipped",
+    f"{TIME} INFO [group-coordinator-event-processor-0]: Starting (org.apache.kafka.coordinator.group.runtime.MultiThreadedEventProcessor$EventProcessorThread)": "skipped",
     f"{TIME} INFO [GroupMetadataManager brokerId=1] Scheduling unloading of offsets and group metadata from __consumer_offsets-46 "
     "(kafka.coordinator.group.GroupMetadataManager)": "skipped",
     f"{TIME} INFO [ShareCoordinator id=1] Starting up. (org.apache.kafka.coordinator.common.runtime.CoordinatorRuntime)": "skipped",

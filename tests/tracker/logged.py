@@ -108,6 +108,6 @@ def request_line(position: int, arrived_ms: int, at_ms: int, connection: Connect
         skip_assignment=answer.skip_assignment,
         session_timeout_ms=request.session_timeout_ms,
         rebalance_timeout_ms=request.rebalance_timeout_ms,
-        protocols=tuple(Protocol(name, None, (), metadata.hex()) for name, metadata in request.protocols),
+        protocols=tuple(Protocol(name, None, (), metadata.hex() or "none") for name, metadata in request.protocols),
         members=tuple(MemberEntry(m.member_id, m.instance_id or "", 0, "", None) for m in answer.members),
     )

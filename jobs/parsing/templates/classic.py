@@ -1,6 +1,8 @@
-"""What group coordinators log about classic groups: Kafka 2.1 to 3.9 in Scala, 3.6 to 4.2 in Java.
+"""What group coordinators log about classic groups: Kafka 0.9 to 3.9 in Scala, 3.6 to 4.2 in Java.
 
-Scala: `core/src/main/scala/kafka/coordinator/group/{GroupCoordinator,GroupMetadata,GroupMetadataManager}.scala`.
+Scala: `core/src/main/scala/kafka/coordinator/group/{GroupCoordinator,GroupMetadata,GroupMetadataManager}.scala`, up to 0.10.2 in
+`kafka/coordinator`. Read at 0.9.0.1, 0.10.0.1, 0.10.1.1, 0.10.2.2, 0.11.0.2, 1.0.2, 1.1.1, 2.0.1 and the last of each later release.
+Up to 2.0 no line says why a rebalance began.
 Java: `group-coordinator/src/main/java/org/apache/kafka/coordinator/group/{GroupMetadataManager,GroupCoordinatorShard}.java`, `classic/ClassicGroup.java`.
 Odd spelling is Kafka's. The most frequent lines come first.
 """
@@ -30,18 +32,25 @@ REBALANCE: Final = (
     Template(e.PREPARING_REBALANCE, "2.1-3.9",
              "Preparing to rebalance group {group} in state {state} with old generation {generation} (__consumer_offsets-{partition}) (reason: {reason})",
              (f"Preparing to rebalance group a (b) c in state PreparingRebalance with old generation 0 (__consumer_offsets-9) (reason: Adding new member {M} with group instance id None; client reason: not provided)",)),
+    Template(e.PREPARING_REBALANCE, "0.11-2.0",
+             "Preparing to rebalance group {group} with old generation {generation} (__consumer_offsets-{partition})",
+             ("Preparing to rebalance group a with old generation 1 (b) with old generation 3 (__consumer_offsets-9)",)),
+    Template(e.PREPARING_REBALANCE, "0.9-0.10.2", "Preparing to restabilize group {group} with old generation {generation}"),
     Template(e.STABILIZED, "Java", "Stabilized group {group} generation {generation} with {count} members."),
     Template(e.STABILIZED, "2.8-3.9",
              "Stabilized group {group} generation {generation} (__consumer_offsets-{partition}) with {count} members"),
-    Template(e.STABILIZED, "1.0-2.7", "Stabilized group {group} generation {generation} (__consumer_offsets-{partition})"),
+    Template(e.STABILIZED, "0.11-2.7", "Stabilized group {group} generation {generation} (__consumer_offsets-{partition})"),
+    Template(e.STABILIZED, "0.9-0.10.2", "Stabilized group {group} generation {generation}"),
     Template(e.ASSIGNMENT_RECEIVED, "3.0-3.9, Java",
              "Assignment received from leader {leader} for group {group} for generation {generation}. The group has {count} members, {number} of which are static.",
              (f"Assignment received from leader {M} for group orders for group x for generation 7. The group has 3 members, 0 of which are static.",)),
     Template(e.ASSIGNMENT_RECEIVED, "2.8",
              "Assignment received from leader for group {group} for generation {generation}. The group has {count} members, {number} of which are static."),
-    Template(e.ASSIGNMENT_RECEIVED, "1.0-2.7", "Assignment received from leader for group {group} for generation {generation}"),
+    Template(e.ASSIGNMENT_RECEIVED, "0.9-2.7", "Assignment received from leader for group {group} for generation {generation}"),
     Template(e.GROUP_EMPTY, "Java", "Group {group} with generation {generation} is now empty."),
-    Template(e.GROUP_EMPTY, "1.0-3.9", "Group {group} with generation {generation} is now empty (__consumer_offsets-{partition})"),
+    Template(e.GROUP_EMPTY, "0.11-3.9", "Group {group} with generation {generation} is now empty (__consumer_offsets-{partition})"),
+    Template(e.GROUP_EMPTY, "0.10.1-0.10.2", "Group {group} with generation {generation} is now empty"),
+    Template(e.GROUP_DEAD, "0.9-0.10.0", "Group {group} generation {generation} is dead and removed"),
     Template(e.MEMBERS_NOT_REJOINED, "2.8-3.9, Java", "Group {group} removed dynamic members who haven't joined: {members}",
              (f"Group orders removed dynamic members who haven't joined: Set({M}, {N})",
               f"Group orders removed dynamic members who haven't joined: [{M}]")),
@@ -121,7 +130,8 @@ MEMBERS: Final = (
              "given member.id {member} is identified as a known static member {instance},but not matching the expected member.id {new_member}"),
     Template(e.MEMBER_FAILED, "Java", "Member {member} in group {group} has failed, removing it from the group.",
              (f"Member {M} in group orders in group x has failed, removing it from the group.",)),
-    Template(e.MEMBER_FAILED, "1.0-3.9", "Member {member} in group {group} has failed, removing it from the group"),
+    Template(e.MEMBER_FAILED, "0.11-3.9", "Member {member} in group {group} has failed, removing it from the group"),
+    Template(e.MEMBER_FAILED, "0.9-0.10.2 TRACE", "Member {member} in group {group} has failed"),
     Template(e.MEMBER_LEFT, "Java",
              "[Group {group}] Member {member} has left group through explicit `LeaveGroup` request; client reason: {reason}"),
     Template(e.MEMBER_LEFT, "3.2-3.9",
@@ -132,7 +142,7 @@ MEMBERS: Final = (
     Template(e.MEMBER_LEFT, "2.4-2.8",
              "Member[group.instance.id {instance}, member.id {member}] in group {group} has left, removing it from the group",
              (f"Member[group.instance.id Some(i-1), member.id {M}] in group orders has left, removing it from the group",)),
-    Template(e.MEMBER_LEFT, "1.0-2.3", "Member {member} in group {group} has left, removing it from the group"),
+    Template(e.MEMBER_LEFT, "0.11-2.3 DEBUG", "Member {member} in group {group} has left, removing it from the group"),
     Template(e.PENDING_MEMBER_LEFT, "Java",
              "[Group {group}] Pending member {member} has left group through explicit `LeaveGroup` request; client reason: {reason}"),
     Template(e.PENDING_MEMBER_LEFT, "3.0-3.9",
@@ -141,7 +151,8 @@ MEMBERS: Final = (
     Template(e.PENDING_MEMBER_EXPIRED, "2.2-3.9, Java",
              "Pending member {member} in group {group} has been removed after session timeout expiration."),
     Template(e.MEMBER_LOADED, "2.5-2.7",
-             "Static member {instance} of group {group} loaded with member id {member} at generation {generation}."),
+             "Static member " + METADATA + ".groupInstanceId of group {group} loaded with member id {text} at generation {generation}.",
+             (f"Static member {_M.replace('Some(i 1)', 'Some(null)')}.groupInstanceId of group orders loaded with member id {M} at generation 1.",)),
     Template(e.MEMBER_LOADED, "2.8-3.9", "Loaded member " + METADATA + " in group {group} with generation {generation}.",
              (f"Loaded member {_M} in group orders with generation 1.",)),
 )  # fmt: skip
