@@ -37,12 +37,13 @@ _REQUEST: Final = b"Completed request:"
 _API: Final = b'"requestApiKeyName":"'
 _API_LENGTH: Final = len(_API)
 _REQUEST_WITHIN: Final = 256  # bytes from the start of the line; level, thread and class may stand before it
-_OLD_REQUEST: Final = re.compile(rb"Completed request:RequestHeader\(apiKey=([A-Z_0-9]+)[,)]")
+_OLD_REQUEST: Final = re.compile(rb"Completed request:(?:RequestHeader\(apiKey=([A-Z_0-9]+)[,)]|\{api_key=(\d+),|Name: ?(\w+);)")
+_OLD_NAMES: Final = GROUP_APIS | _KEYS | {b"OffsetCommitRequest", b"OffsetFetchRequest"}
 _API_KEY: Final = re.compile(rb'"requestApiKey":(\d+)')
 _API_NAME: Final = re.compile(rb"[A-Z_0-9]+")
 _API_NAME_WITHIN: Final = 64
 
-_COORDINATOR_LOGGERS: Final = (b"kafka.coordinator.group.", b"org.apache.kafka.coordinator.group.")
+_COORDINATOR_LOGGERS: Final = (b"kafka.coordinator.group.", b"org.apache.kafka.coordinator.group.", b"kafka.coordinator.Group")
 _STACK_TRACE: Final = re.compile(rb"\s*(?:at |Caused by: |Suppressed: |\.\.\. \d+ |[\w.$]+(?:Exception|Error)\b)")
 _LOG_LINE: Final = re.compile(rb".{25} ?(?:TRACE|DEBUG|INFO|WARN|ERROR|FATAL)\b.*\(([\w.$\-]+)\)\Z", re.DOTALL)
 _REQUEST_LOGGER: Final = b"kafka.request.logger"
@@ -119,7 +120,7 @@ def _unusual_request(line: bytes, offset: int) -> str | None:
     start = line.find(_API, offset)
     if start < 0:
         old = _OLD_REQUEST.match(line, offset)  # text, before Kafka 2.8
-        return None if old is not None and old[1] not in GROUP_APIS else ""
+        return None if old is not None and old[old.lastindex or 0] not in _OLD_NAMES else ""
     start += _API_LENGTH
     end = line.find(b'"', start, start + _API_NAME_WITHIN)
     if end < 0 or _API_NAME.fullmatch(line, start, end) is None:
@@ -130,7 +131,7 @@ def _unusual_request(line: bytes, offset: int) -> str | None:
 
 def _is_coordinator(line: bytes) -> bool:
     """Whether a line comes from the group coordinator. Two signs, because a cut line may have only one of them."""
-    if b"[GroupCoordinator" in line or b"GroupMetadataManager" in line:
+    if b"[GroupCoordinator" in line or b"GroupMetadataManager" in line or b"[Group Metadata Manager on Broker " in line:
         return True
     return line.endswith(b")") and line.startswith(_COORDINATOR_LOGGERS, line.rfind(b"(") + 1)
 

@@ -98,7 +98,8 @@ def assignment_entry(member_id: str, data: bytes, protocol_type: str | None) -> 
 def decoded(rows: pa.Table) -> pa.Table:
     """JoinGroup and SyncGroup rows of PARSED with `protocols`, `members` and `assignments` read from `blobs`.
 
-    A SyncGroup before v5 does not name its protocol type.
+    A SyncGroup before v5 does not name its protocol type. Of bytes that are not in the line, as in the text of Kafka 1.0 to 2.7, nothing is
+    known: no topics, no partitions, no digest.
     """
     blobs, types = rows["blobs"].to_pylist(), rows["protocol_type"].to_pylist()
     for name, entry_of in _ENTRIES.items():
@@ -111,24 +112,30 @@ def decoded(rows: pa.Table) -> pa.Table:
 
 
 def _protocol(entry: dict[str, Any], protocol_type: str | None) -> dict[str, Any]:
+    if entry["metadata"] is None:
+        return {"name": entry["name"], "topics": None, "owned": None, "digest": None}
     data = _bytes(entry["metadata"])
     topics, owned = subscription(data, protocol_type)
     return {"name": entry["name"], "topics": topics, "owned": owned, "digest": digest(data)}
 
 
 def _member(entry: dict[str, Any], protocol_type: str | None) -> dict[str, Any]:
-    return member_entry(entry["memberId"], entry["groupInstanceId"], subscription(_bytes(entry["metadata"]), protocol_type)[0])
+    unknown = entry["metadata"] is None
+    topics = None if unknown else subscription(_bytes(entry["metadata"]), protocol_type)[0]
+    return member_entry(entry["memberId"], entry["groupInstanceId"], topics)
 
 
 def _assignment(entry: dict[str, Any], protocol_type: str | None) -> dict[str, Any]:
+    if entry["assignment"] is None:
+        return {"member_id": entry["memberId"], "partitions": None, "digest": None}
     return assignment_entry(entry["memberId"], _bytes(entry["assignment"]), protocol_type)
 
 
 _ENTRIES: Final = {"protocols": _protocol, "members": _member, "assignments": _assignment}
 
 
-def _bytes(text: str | None) -> bytes:
+def _bytes(text: str) -> bytes:
     try:
-        return base64.b64decode(text or "", validate=True)
+        return base64.b64decode(text, validate=True)
     except binascii.Error:
         return b""

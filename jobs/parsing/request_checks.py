@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import functools
 import operator
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Final, NamedTuple
 
 from pyspark.sql import Column
@@ -81,6 +81,12 @@ APIS: Final = (
 API_KEYS: Final = {api.name: api.key for api in APIS}
 _COMMITS: Final = (events.OFFSET_COMMIT, events.TXN_OFFSET_COMMIT)
 
+_BYTES: Final = ("metadata", "assignment")
+"""Fields whose bytes are not in a line that was printed as text (request_text.py)."""
+
+_WITHOUT_ANSWER: Final = r"Completed request:(?:\{api_key=|Name: ?)"
+"""Begins a request of Kafka 0.9 to 0.11."""
+
 _REQUIRED_ALWAYS: Final = (
     "requestHeader.requestApiKey", "requestHeader.requestApiVersion", "requestHeader.requestApiKeyName", "request", "response",
 )  # fmt: skip
@@ -101,14 +107,15 @@ _BASE64: Final = r"^(?:[A-Za-z0-9+/]{4})*(?:[A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]{3}=
 
 
 def refusal() -> Column:
-    """The first thing that is wrong with a line (columns `text`, `at`, `json`, `j`), or null.
+    """The first thing that is wrong with a line (columns `text`, `printed`, `at`, `json`, `j`), or null.
 
     Cheap checks come first. Control characters that JSON escapes are no damage: a broker accepts any name of a client.
     """
     text, json = F.col("text"), F.col("json")
     name, version = F.col("j.requestHeader.requestApiKeyName"), F.col("j.requestHeader.requestApiVersion")
     unshaped = (
-        F.when(text.contains("Completed request:RequestHeader("), Refusal.OLD_FORMAT)
+        F.when(text.rlike(_WITHOUT_ANSWER), Refusal.OLD_FORMAT)
+        .when(F.col("printed") & text.contains(",response: from connection "), Refusal.LOGGED_WITHOUT_BODY)
         .when(~text.rlike(r"\([\w.$]+\)$"), Refusal.TRUNCATED)
         .otherwise(Refusal.MALFORMED)
     )
@@ -165,7 +172,12 @@ def _missing(paths: Iterable[str]) -> Column:
 
 
 def _absent(path: str, condition: Column | None = None) -> Column:
-    return F.when(F.col(f"j.{path}").isNull() if condition is None else condition, f"{Refusal.MISSING_FIELD}:{path}")
+    lacking = F.col(f"j.{path}").isNull() if condition is None else condition
+    return F.when(_unless_bytes(path.rpartition(".")[2], lacking), f"{Refusal.MISSING_FIELD}:{path}")
+
+
+def _unless_bytes(field: str, lacking: Column) -> Column:
+    return lacking & ~F.col("printed") if field in _BYTES else lacking
 
 
 def _of_api(name: Column, version: Column) -> Column:
@@ -182,13 +194,15 @@ def _of_api(name: Column, version: Column) -> Column:
             checks.append(_absent("request.generationIdOrMemberEpoch", neither & (version >= 1)))
         if api.name in _COMMITS:
             checks.append(_absent("response.topics.partitions.errorCode", errors.isNull() | F.exists(errors, lambda code: code.isNull())))
-        checks += [_absent(f"{path}.{fields[-1]}", F.exists(F.col(f"j.{path}"), _lacks_any(fields))) for path, *fields in api.elements]
+        checks += [_missing_in(path, fields) for path, *fields in api.elements]
         result = result.when(name == api.name, F.coalesce(*checks))
     return result
 
 
-def _lacks_any(fields: Iterable[str]) -> Callable[[Column], Column]:
-    return lambda element: functools.reduce(operator.or_, (element[field].isNull() for field in fields))
+def _missing_in(path: str, fields: Sequence[str]) -> Column:
+    """The last of the fields if an element of a list lacks one of them."""
+    lacks = F.exists(F.col(f"j.{path}"), lambda e: functools.reduce(operator.or_, (_unless_bytes(f, e[f].isNull()) for f in fields)))
+    return F.when(lacks, f"{Refusal.MISSING_FIELD}:{path}.{fields[-1]}")
 
 
 def _wrong_error(name: Column) -> Column:

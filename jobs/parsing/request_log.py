@@ -1,5 +1,7 @@
 """Lines of `kafka.request.logger` as rows: `[time] LEVEL Completed request:{json} (kafka.request.logger)`, Kafka 2.8 to 4.2.
 
+The text of Kafka 1.0 to 2.7 is read as the JSON that request_text.py makes of it.
+
 Shapes: kafka `RequestConvertToJson` and `clients/src/main/resources/common/message/*.json`. The JSON of all group APIs is read once,
 with one schema, the union of their versions. Requests of other APIs are recognised by their header and not read.
 
@@ -28,6 +30,7 @@ from coordinator_model.events import (
     TXN_OFFSET_COMMIT,
 )
 from jobs.parsing import request_checks as checks
+from jobs.parsing import request_text
 from jobs.parsing.rows import BLOBS, COMMON, GROUP, judged, solid
 from schemas.group_events import ASSIGNMENTS, MEMBERS, PROTOCOLS
 
@@ -93,11 +96,13 @@ def is_request_line(text: Column) -> Column:
 def parse(lines: DataFrame) -> DataFrame:
     """RAW lines for which `is_request_line` holds, as rows of PARSED."""
     text = F.col("text")
-    concerns = text.rlike(_OF_GROUP_API)
-    names_api = text.rlike(_OF_ANY_API)
-    shaped = lines.select(
-        *COMMON, "text", F.when(concerns, F.regexp_extract(text, _SHAPE, 1)).when(~names_api, "").alias("json")
-    )  # fmt: skip
+    concerns = text.rlike(_OF_GROUP_API) | text.rlike(request_text.OF_GROUP_API)
+    names_api = text.rlike(_OF_ANY_API) | text.rlike(request_text.OF_ANY_API)
+    printed = text.contains(request_text.MARK)
+    marked = lines.select(*COMMON, "text", concerns.alias("concerns"), printed.alias("printed"))
+    cut = marked.withColumn("parts", F.when(F.col("concerns") & F.col("printed"), request_text.parts_of(text)))
+    json = F.when(F.col("printed"), request_text.as_json(F.col("parts"))).otherwise(F.regexp_extract(text, _SHAPE, 1))
+    shaped = cut.withColumn("json", F.when(F.col("concerns"), json).when(~names_api, ""))
     # json is null for another API's line, and empty for one that lacks the shape of a line.
     read = shaped.withColumn("j", F.from_json(F.when(F.col("json") != "", F.col("json")), JSON_SCHEMA, _JSON_OPTIONS))
     checked = read.withColumn("refusal", F.when(F.col("json").isNotNull(), checks.refusal()))

@@ -1,0 +1,249 @@
+"""Lines of `kafka.request.logger` before they became JSON, rewritten as the JSON of Kafka 2.8: 1.0 to 2.7.
+
+    Completed request:RequestHeader(apiKey=…, apiVersion=…, clientId=…, correlationId=…) -- {group_id=…},response:{error_code=…} from
+    connection …;totalTime:…,requestQueueTime:…,localTime:…,remoteTime:…,throttleTime:…,responseQueueTime:…,sendTime:…,securityProtocol:…
+
+Sources: kafka `RequestChannel.scala` and `Struct.toString` at 1.0.2, 1.1.1, 2.0.1, 2.4.1, 2.5.1 and 2.7.2; the names of fields from the
+requests' classes (1.0 to 2.1) and from `common/message/*.json` (2.2 to 2.7), in snake case.
+
+A struct is printed without quotes, so an id may hold the text of a field. Each text is matched as a whole, and every id gets as little of
+it as the names around it allow. Bytes are printed as `java.nio.HeapByteBuffer[pos=0 lim=18 cap=18]`: what a member subscribed to and what
+it was assigned is not in such a log. Kafka 0.9 to 0.11 logged requests without their answers, which say nothing then.
+"""
+
+from __future__ import annotations
+
+import itertools
+import re
+from collections.abc import Iterable, Sequence
+from typing import Final, NamedTuple
+
+from pyspark.sql import Column
+from pyspark.sql import functions as F
+
+from coordinator_model import events as e
+from jobs.parsing.request_checks import API_KEYS
+
+SHAPES: Final = {
+    e.JOIN_GROUP: (
+        "group_id session_timeout_ms rebalance_timeout_ms? member_id group_instance_id? protocol_type protocols[name metadata]",
+        (
+            "throttle_time_ms? error_code generation_id protocol_type? protocol_name leader member_id "
+            "members[member_id group_instance_id? metadata]"
+        ),
+    ),
+    e.SYNC_GROUP: (
+        "group_id generation_id member_id group_instance_id? protocol_type? protocol_name? assignments[member_id assignment]",
+        "throttle_time_ms? error_code protocol_type? protocol_name? assignment",
+    ),
+    e.HEARTBEAT: ("group_id generation_id member_id group_instance_id?", "throttle_time_ms? error_code"),
+    e.LEAVE_GROUP: (
+        "group_id member_id? members[member_id group_instance_id?]?",
+        "throttle_time_ms? error_code members[member_id group_instance_id? error_code]?",
+    ),
+    e.OFFSET_COMMIT: (
+        "group_id generation_id? member_id? group_instance_id? retention_time_ms? topics*",
+        "throttle_time_ms? topics[name partitions[partition_index error_code]]",
+    ),
+    e.TXN_OFFSET_COMMIT: (
+        "transactional_id group_id producer_id producer_epoch generation_id? member_id? group_instance_id? topics*",
+        "throttle_time_ms topics[name partitions[partition_index error_code]]",
+    ),
+    e.OFFSET_FETCH: ("group_id topics[name partition_indexes] require_stable?", "throttle_time_ms? topics* error_code?"),
+    e.DELETE_GROUPS: ("groups_names*", "throttle_time_ms results[group_id error_code]"),
+    e.FIND_COORDINATOR: ("key key_type?", "throttle_time_ms? error_code error_message? node_id host port"),
+}
+"""The fields of a request and of its answer, in the order in which all releases print them: `?` not in all versions, `[…]` a list of
+structs, `*` a list that is not read, because texts of clients are in it or nothing depends on it."""
+
+_OLDER: Final = {
+    "generation_id": "generation_?id",
+    "session_timeout_ms": "session_timeout(?:_ms)?",
+    "rebalance_timeout_ms": "rebalance_timeout(?:_ms)?",
+    "retention_time_ms": "retention_time(?:_ms)?",
+    "protocols": "(?:group_)?protocols",
+    "protocol_name": "(?:protocol_name|group_protocol)",
+    "name": "(?:protocol_name|topic|name)",
+    "leader": "leader(?:_id)?",
+    "metadata": "(?:protocol_|member_)?metadata",
+    "assignments": "(?:group_assignment|assignments)",
+    "assignment": "(?:member_)?assignment",
+    "topics": "(?:topics|responses)",
+    "partitions": "(?:partition_responses|partitions)",
+    "partition_index": "partition(?:_index)?",
+    "partition_indexes": "(?:partitions|partition_indexes)",
+    "key": "(?:coordinator_)?key",
+    "key_type": "(?:key_type|coordinator_type)",
+    "groups_names": "groups(?:_names)?",
+    "results": "(?:group_error_codes|results)",
+}
+"""Names that differ by release, until 2.1 and since 2.2."""
+
+_NUMBERS: Final = (
+    "error_code", "generation_id", "session_timeout_ms", "rebalance_timeout_ms", "partition_index", "key_type", "node_id", "port",
+)  # fmt: skip
+_BUFFER: Final = r"(?:java\.nio\.\w+\[pos=\d+ lim=\d+ cap=\d+\]|null)"
+_VALUES: Final = {
+    **dict.fromkeys(_NUMBERS, (r"(-?\d+)", "$")),
+    **dict.fromkeys(("metadata", "assignment"), (_BUFFER, "null")),
+    "partition_indexes": (r"(\[[\d,]*\])", "$"),
+}
+"""The pattern of a value, and what stands for it in JSON. All other fields that are read are texts."""
+
+_PASSED_OVER: Final = {
+    "throttle_time_ms": r"-?\d+",
+    "retention_time_ms": r"-?\d+",
+    "producer_id": r"-?\d+",
+    "producer_epoch": r"-?\d+",
+    "require_stable": r"(?:true|false)",
+    "error_message": ".*?",
+    "transactional_id": ".*?",
+}
+_TAGS: Final = r"(?:,_tagged_fields=\{\})?"
+
+MARK: Final = "Completed request:RequestHeader("
+OF_GROUP_API: Final = (
+    rf"Completed request:(?:RequestHeader\(apiKey=(?:{'|'.join(SHAPES)}), |\{{api_key=(?:8|9|1[0-4]|28|42),|"
+    r"Name: ?Offset(?:Commit|Fetch)Request;)"
+)
+OF_ANY_API: Final = r"Completed request:(?:RequestHeader\(apiKey=[A-Z_]{1,99}, |\{api_key=\d{1,5},|Name: ?\w+;)"
+
+_TIMES: Final = ("totalTime", "requestQueueTime", "localTime", "remoteTime", "throttleTime", "responseQueueTime", "sendTime")
+_LINE: Final = (
+    r"(?s)^\[[^\]]*\] [A-Z]+ Completed request:RequestHeader\(apiKey=([A-Z_]+), apiVersion=(\d{1,5}), "
+    r"clientId=(.*?), correlationId=(-?\d{1,10})\) -- (\{.*\}),response:(\{.*\}) from connection (\S{1,1024});"
+    + ",".join(rf"{name}:([\d.E]{{1,20}})" for name in _TIMES)
+    + r",securityProtocol:.*?(?:,clientInformation:ClientInformation\(softwareName=([\w.-]+), softwareVersion=([\w.-]+)\))?"
+    r"(?:,\w+:[\d.E]+)* \([\w.$]+\)$"
+)
+_SEPARATOR: Final = "\x01"
+_NEVER: Final = "(?!)"
+_PARTS: Final = _SEPARATOR.join(f"${number}" for number in range(1, 17))
+
+
+class _Field(NamedTuple):
+    name: str
+    optional: bool
+    skipped: bool
+    fields: tuple[_Field, ...]  # of the structs of a list
+
+
+def parts_of(text: Column) -> Column:
+    """The pieces of a line that has MARK, as `as_json` needs them; an array of one text if the line has another shape."""
+    escaped = F.replace(F.replace(text, F.lit("\\"), F.lit("\\\\")), F.lit('"'), F.lit('\\"'))
+    return F.split(F.regexp_replace(escaped, _LINE, _PARTS), _SEPARATOR)
+
+
+def as_json(parts: Column) -> Column:
+    """The line as JSON of Kafka 2.8; "" if it has another shape. What is no JSON then is damaged."""
+    api = F.get(parts, F.lit(0))
+    # As printed until 2.1.
+    request = F.regexp_replace(F.get(parts, F.lit(4)), r"\{partition=(\d+)\}(?=[,\]])", "$1")
+    response = F.regexp_replace(F.get(parts, F.lit(5)), r",coordinator=\{(node_id=-?\d+,host=.*,port=-?\d+)\}\}$", ",$1}")
+    named = (',"requestApiKeyName":"', 0, '","requestApiVersion":', 1, ',"clientId":"=', 2, '","correlationId":', 3, "}")
+    times = [part for number, time in enumerate(_TIMES) for part in (f',"{time}Ms":', 7 + number)]
+    client = (',"clientInformation":{"softwareName":"', 14, '","softwareVersion":"', 15, '"}}')
+    json = F.concat(
+        F.lit('{"requestHeader":{"requestApiKey":'),
+        _by_api(api, [str(API_KEYS[name]) for name in SHAPES]),
+        *_joined(parts, named),
+        F.lit(',"request":'),
+        _converted(api, request, [_parsed(asked) for asked, _ in SHAPES.values()]),
+        F.lit(',"response":'),
+        _converted(api, response, [_parsed(answered) for _, answered in SHAPES.values()]),
+        *_joined(parts, (',"connection":"', 6, '"', *times, *client)),
+    )
+    return F.when(F.size(parts) == _PARTS.count("$"), _finished(json)).otherwise("")
+
+
+def _joined(parts: Column, pieces: Iterable[str | int]) -> list[Column]:
+    return [F.lit(piece) if isinstance(piece, str) else F.get(parts, F.lit(piece)) for piece in pieces]
+
+
+def _by_api(api: Column, values: Sequence[str]) -> Column:
+    """The value for an API, of those in the order of SHAPES."""
+    return F.get(F.array(*map(F.lit, values)), F.array_position(F.array(*map(F.lit, SHAPES)), api) - 1)
+
+
+def _converted(api: Column, body: Column, shapes: Sequence[tuple[_Field, ...]]) -> Column:
+    """A printed struct as JSON, with marks before values that may be missing (`_finished`).
+
+    Patterns are chosen by values: as branches they would be so much code that the JVM does not compile it.
+    """
+    elements = [_elements(fields) for fields in shapes]
+    for depth in range(max(map(len, elements))):
+        patterns = [f"(?s){_pattern(of[depth])}" + r"\}(?=,\{|\])" if depth < len(of) else _NEVER for of in elements]
+        body = F.regexp_replace(
+            body, _by_api(api, patterns), _by_api(api, [_replacement(of[depth]) if depth < len(of) else "" for of in elements])
+        )
+    patterns = [f"(?s)^{_pattern(fields)}" + r"\}$" for fields in shapes]
+    return F.regexp_replace(body, _by_api(api, patterns), _by_api(api, list(map(_replacement, shapes))))
+
+
+def _finished(json: Column) -> Column:
+    """Without the marks of `_value`. No id can hold one, because its quotes are escaped."""
+    for marked, plain in ((':""', ":null"), (':"=null"', ":null"), (':"=', ':"'), (':"#"', ":null"), (':"@"[', ":["), (':"@"', ":null")):
+        json = F.replace(json, F.lit(marked), F.lit(plain))
+    return F.regexp_replace(json, r':"#(-?\d+)"', ":$1")
+
+
+def _parsed(shape: str) -> tuple[_Field, ...]:
+    tokens = re.findall(r"\w+|[\[\]?*]", shape)
+
+    def struct() -> tuple[_Field, ...]:
+        fields: list[_Field] = []
+        while tokens and tokens[0] != "]":
+            name, skipped = tokens.pop(0), False
+            inner: tuple[_Field, ...] = ()
+            if tokens[:1] == ["["]:
+                tokens.pop(0)
+                inner = struct()
+                tokens.pop(0)
+            elif tokens[:1] == ["*"]:
+                tokens.pop(0)
+                skipped = True
+            optional = tokens[:1] == ["?"]
+            if optional:
+                tokens.pop(0)
+            fields.append(_Field(name, optional, skipped, inner))
+        return tuple(fields)
+
+    return struct()
+
+
+def _elements(fields: tuple[_Field, ...]) -> list[tuple[_Field, ...]]:
+    """The structs of all lists, the inner ones first."""
+    return [struct for field in fields if field.fields for struct in (*_elements(field.fields), field.fields)]
+
+
+def _pattern(fields: tuple[_Field, ...]) -> str:
+    """The text of a struct up to its last brace. Fields follow a brace or a comma, as the first of them may be missing."""
+    texts = [f"[{{,]{_OLDER.get(field.name, field.name)}{_value(field)[0]}" for field in fields]
+    return r"(?=\{)" + "".join(f"(?:{text})?" if field.optional else text for field, text in zip(fields, texts, strict=True)) + _TAGS
+
+
+def _replacement(fields: tuple[_Field, ...]) -> str:
+    """The JSON of a struct. Numbers of groups count the fields that are kept."""
+    groups = itertools.count(1)
+    kept = [(field, _value(field)[1]) for field in fields if field.name not in _PASSED_OVER]
+    values = [json.replace("$", f"${next(groups)}") if "$" in json else json for _, json in kept]
+    return "{" + ",".join(f'"{_camel(field.name)}":{value}' for (field, _), value in zip(kept, values, strict=True)) + "}"
+
+
+def _value(field: _Field) -> tuple[str, str]:
+    """The pattern of a value with its sign, and what stands for it in JSON."""
+    if field.name in _PASSED_OVER:
+        return f"={_PASSED_OVER[field.name]}", ""
+    if field.skipped:
+        return r"=(?:\[.*\]|null)", "[]"
+    if field.fields:
+        return r"=(\[.*?\]|null)", '"@"$' if field.optional else "$"
+    if field.name in _VALUES:
+        pattern, json = _VALUES[field.name]
+        return f"={pattern}", f'"#{json}"' if field.optional else json
+    return "(=.*?)", '"$"'  # nothing, if the version lacks the field
+
+
+def _camel(name: str) -> str:
+    first, *others = name.split("_")
+    return first + "".join(word.capitalize() for word in others)
