@@ -55,7 +55,8 @@ def _request(line: str, start: int) -> Recognised:
         software = f"{client.get('softwareName', '')} {client.get('softwareVersion', '')}".strip()
         return Recognised(REQUEST_SOURCE, str(header["requestApiKeyName"]), client=software)
     except (ValueError, TypeError, KeyError, AttributeError, RecursionError):
-        return Recognised(REQUEST_SOURCE, unknown=Refusal.INVALID_JSON)
+        without_answer = line.startswith(("{api_key=", "Name:"), start)  # Kafka 0.9 to 0.11
+        return Recognised(REQUEST_SOURCE, unknown=Refusal.OLD_FORMAT if without_answer else Refusal.INVALID_JSON)
 
 
 def _sentence(sentence: str) -> Recognised:

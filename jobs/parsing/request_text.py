@@ -6,14 +6,17 @@
 Sources: kafka `RequestChannel.scala` and `Struct.toString` at 1.0.2, 1.1.1, 2.0.1, 2.4.1, 2.5.1 and 2.7.2; the names of fields from the
 requests' classes (1.0 to 2.1) and from `common/message/*.json` (2.2 to 2.7), in snake case.
 
-A struct is printed without quotes, so an id may hold the text of a field. Each text is matched as a whole, and every id gets as little of
-it as the names around it allow. Bytes are printed as `java.nio.HeapByteBuffer[pos=0 lim=18 cap=18]`: what a member subscribed to and what
-it was assigned is not in such a log. Kafka 0.9 to 0.11 logged requests without their answers, which say nothing then.
+A struct is printed without quotes. Each text is matched as a whole, and every id gets as little of it as the names around it allow. A line
+with an id that holds the text of a field is refused. Bytes are printed as `java.nio.HeapByteBuffer[pos=0 lim=18 cap=18]`: what a member
+subscribed to and what it was assigned is not in such a log. Kafka 0.9 to 0.11 logged requests without their answers, which say nothing
+then.
 """
 
 from __future__ import annotations
 
+import functools
 import itertools
+import operator
 import re
 from collections.abc import Iterable, Sequence
 from typing import Final, NamedTuple
@@ -116,6 +119,13 @@ _LINE: Final = (
     + r",securityProtocol:.*?(?:,clientInformation:ClientInformation\(softwareName=([\w.-]+), softwareVersion=([\w.-]+)\))?"
     r"(?:,\w+:[\d.E]+)* \([\w.$]+\)$"
 )
+_ONCE: Final = (", correlationId=", ") -- {", "},response:{", "} from connection ", ";totalTime:")
+"""A line that has one of these twice has a name that holds it: then its parts are in doubt, and finding them may take minutes."""
+_LEFT_OVER: Final = (
+    r"[{,](?:group_id|generation_?id|member_id|group_instance_id|protocol_type|error_code|leader(?:_id)?|node_id|"
+    r"key_type|coordinator_type)="
+)
+"""A field inside of a name: then it is in doubt which of two readings is true."""
 _SEPARATOR: Final = "\x01"
 _NEVER: Final = "(?!)"
 _PARTS: Final = _SEPARATOR.join(f"${number}" for number in range(1, 17))
@@ -130,8 +140,9 @@ class _Field(NamedTuple):
 
 def parts_of(text: Column) -> Column:
     """The pieces of a line that has MARK, as `as_json` needs them; an array of one text if the line has another shape."""
+    is_plain = functools.reduce(operator.and_, (F.length(F.replace(text, F.lit(o), F.lit(""))) == F.length(text) - len(o) for o in _ONCE))
     escaped = F.replace(F.replace(text, F.lit("\\"), F.lit("\\\\")), F.lit('"'), F.lit('\\"'))
-    return F.split(F.regexp_replace(escaped, _LINE, _PARTS), _SEPARATOR)
+    return F.when(is_plain, F.split(F.regexp_replace(escaped, _LINE, _PARTS), _SEPARATOR)).otherwise(F.array(F.lit("")))
 
 
 def as_json(parts: Column) -> Column:
@@ -153,7 +164,7 @@ def as_json(parts: Column) -> Column:
         _converted(api, response, [_parsed(answered) for _, answered in SHAPES.values()]),
         *_joined(parts, (',"connection":"', 6, '"', *times, *client)),
     )
-    return F.when(F.size(parts) == _PARTS.count("$"), _finished(json)).otherwise("")
+    return F.when((F.size(parts) == _PARTS.count("$")) & ~json.rlike(_LEFT_OVER), _finished(json)).otherwise("")
 
 
 def _joined(parts: Column, pieces: Iterable[str | int]) -> list[Column]:

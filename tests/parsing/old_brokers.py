@@ -10,14 +10,14 @@ from pathlib import Path
 from coordinator_model.events import COORDINATOR_SOURCE, Event
 from jobs.logs.broker_judge import BrokerJudge
 from jobs.logs.mark import Mark
-from jobs.parsing.coordinator_log import _SHAPE, TEMPLATES
+from jobs.parsing.coordinator_log import SHAPE, TEMPLATES
 
 FOLDER = Path(__file__).parents[1] / "data" / "old"
 RELEASES = sorted((path.name.removeprefix("kafka-") for path in FOLDER.glob("kafka-*")), key=lambda name: [int(n) for n in name.split(".")])
 WITH_ANSWERS = [release for release in RELEASES if not release.startswith("0.")]
 WITHOUT_REASONS = [release for release in RELEASES if release < "2.1"]
 SERVER, REQUESTS = "server.log", "kafka-request.log"
-_SHAPED = re.compile(_SHAPE)
+_SHAPED = re.compile(SHAPE)
 _PATTERNS = [(template, re.compile(template.pattern)) for template in TEMPLATES]
 _FIELDS = {"group": "group_id", "member": "member_id", "client": "client_id", "leader": "leader_id", "reason": "reason", "state": "state"}
 _NUMBERS = {"generation": "generation", "count": "member_count", "partition": "coordinator_partition"}

@@ -145,21 +145,29 @@ def heartbeat(group="orders", member="m-1", instance="null", client="web-1"):
 
 
 HOSTILE = [
-    ({"group": "a,generation_id=9"}, ("a,generation_id=9", 5, "m-1", None, "web-1")),
+    ({"group": "a,host=b"}, ("a,host=b", 5, "m-1", None, "web-1")),
     ({"group": 'a"b\\c}', "member": "x}],y"}, ('a"b\\c}', 5, "x}],y", None, "web-1")),
     ({"member": "", "instance": "i}"}, ("orders", 5, "", "i}", "web-1")),
-    ({"client": 'a:"=b, correlationId=3'}, ("orders", 5, "m-1", None, 'a:"=b, correlationId=3')),
+    ({"client": 'a:"=b, apiVersion=3'}, ("orders", 5, "m-1", None, 'a:"=b, apiVersion=3')),
     ({"group": '"#5":,}', "instance": ':"@"['}, ('"#5":,}', 5, "m-1", ':"@"[', "web-1")),
 ]
 
 
+DOUBTFUL = [
+    (Refusal.MALFORMED, heartbeat("a,generation_id=9,member_id=x")),
+    (Refusal.MALFORMED, heartbeat(client="a, correlationId=1) -- {group_id=b,generation_id=1,member_id=c},response:{error_code=0}")),
+    (Refusal.TRUNCATED, heartbeat()[:-40]),
+    (Refusal.MALFORMED, heartbeat().replace("error_code=27", "error_code=2x")),
+]
+
+
 @pytest.mark.spark
-def test_names_may_hold_the_marks_of_the_text(spark):
-    texts = [heartbeat(**names) for names, _ in HOSTILE] + [heartbeat()[:-40], heartbeat().replace("error_code=27", "error_code=2x")]
+def test_names_may_hold_the_marks_of_the_text_but_not_its_fields(spark):
+    texts = [heartbeat(**names) for names, _ in HOSTILE] + [text for _, text in DOUBTFUL]
     at = datetime(2026, 11, 22, tzinfo=timezone.utc)
     rows = [("c", "b", "line", "f", number, at, text, None, 1, None) for number, text in enumerate(texts)]
     told = sorted(transform(spark.createDataFrame(rows, raw_lines.SCHEMA).coalesce(1)).collect(), key=lambda row: row.position)
     assert [(row.group_id, row.generation, row.member_id, row.instance_id, row.client_id) for row in told[: len(HOSTILE)]] == [
         expected for _, expected in HOSTILE
     ]
-    assert [row.refusal for row in told[len(HOSTILE) :]] == [Refusal.TRUNCATED, Refusal.INVALID_JSON]
+    assert [row.refusal for row in told[len(HOSTILE) :]] == [refusal for refusal, _ in DOUBTFUL]
