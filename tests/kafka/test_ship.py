@@ -185,3 +185,18 @@ def test_commands_that_cannot_work(tmp_path, capsys):
 
 def test_a_time_zone():
     assert settings_with_zone("Europe/Berlin").timezone == "Europe/Berlin"
+
+
+def test_a_shipper_in_another_time_zone_than_before_is_refused(tmp_path):
+    write(tmp_path / "in/server.log", [coordinator(0)])
+    ship(tmp_path, Topic())
+    with pytest.raises(UserError, match="were read with time zone UTC, not Europe/Berlin, .* give another --state and another topic"):
+        ship(tmp_path, Topic(), settings=replace(AT_ONCE, timezone="Europe/Berlin"))
+
+
+def test_a_pipe_under_the_name_of_a_log_is_named_and_the_others_are_shipped(tmp_path):
+    write(tmp_path / "in/server.log", [coordinator(0)])
+    os.mkfifo(tmp_path / "in/pipe.log")
+    said = []
+    assert ship(tmp_path, Topic(), complain=said.append).delivered == 1
+    assert said == [f"{tmp_path / 'in/pipe.log'}: cannot be read: it is a named pipe, not a file"]
