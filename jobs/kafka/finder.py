@@ -115,7 +115,7 @@ class Finder:
         if writer is Writer.CLIENT and broker != CLIENTS:
             broker = CLIENTS
         elif is_record_file(path.name) and writer is Writer.UNKNOWN:
-            broker = parts[-2] if len(parts) > 1 else record_source(head_of(path))
+            broker = parts[-2] if len(parts) > 1 else _record_source(path)
         elif CLIENTS in parts[:-1]:
             broker = CLIENTS
         elif broker == CLIENTS:
@@ -135,3 +135,10 @@ class Finder:
             return False
         self._unreadable.discard(path)
         return True
+
+
+def _record_source(path: Path) -> str:
+    try:
+        return record_source(head_of(path))
+    except OSError:  # who opens it next says so
+        return record_source(b"")

@@ -190,7 +190,7 @@ def test_a_time_zone():
 def test_a_shipper_in_another_time_zone_than_before_is_refused(tmp_path):
     write(tmp_path / "in/server.log", [coordinator(0)])
     ship(tmp_path, Topic())
-    with pytest.raises(UserError, match="were read with time zone UTC, not Europe/Berlin, .* give another --state and another topic"):
+    with pytest.raises(UserError, match=r"were read with time zone UTC, not Europe/Berlin, .* give another --state and another topic"):
         ship(tmp_path, Topic(), settings=replace(AT_ONCE, timezone="Europe/Berlin"))
 
 
