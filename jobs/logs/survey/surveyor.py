@@ -126,7 +126,10 @@ class Surveyor:
 
 
 def _signs(file: LogFile, start: Section, end: int | None) -> Signs:
-    log: LogBytes = open_log(file.path)
+    try:
+        log: LogBytes = open_log(file.path)
+    except OSError:  # it went away a moment ago; the slicer says so where it reads the file
+        return Signs()
     try:
         if end is not None:
             log = Part(log, end)
