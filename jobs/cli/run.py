@@ -179,4 +179,7 @@ def run_and_account(
     if not result.understood:
         warn(f"nothing in {read} was understood: no line of it is one of a broker, a client or a record (docs/capture.md)")
         return exit_codes.NOTHING_UNDERSTOOD
-    return exit_codes.PARTLY_READ if result.unread else exit_codes.DONE
+    if result.unread:
+        warn(f"{result.unread:,} file{'' if result.unread == 1 else 's'} of {read} could not be read: see above")
+        return exit_codes.PARTLY_READ
+    return exit_codes.DONE

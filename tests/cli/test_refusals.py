@@ -188,3 +188,10 @@ def test_how_a_run_ends(capsys, monkeypatch, known, code, said):
     assert run_and_account(Path("logs"), Path("lake"), Settings(), once=True) == code
     out, err = capsys.readouterr()
     assert said in out + err
+
+
+def test_what_is_no_log_is_said_before_a_run(capsys, tmp_path, logs, monkeypatch):
+    monkeypatch.setenv("JAVA_HOME", str(tmp_path))  # it ends there
+    (logs / "c" / "b1" / "graph.png").write_bytes(b"\x89PNG\r\n\x1a\n")
+    assert entry.main(["run", "--input", str(logs), "--lakehouse", str(tmp_path / "lake"), "--once"]) == UNUSABLE
+    assert capsys.readouterr().out == "Left out 1: .png 1 (c/b1/graph.png)\n"
