@@ -24,7 +24,6 @@ from jobs.logs.envelopes import unwrapped
 from jobs.logs.files import LogFile, discover
 from jobs.logs.lines import numbered_lines
 from jobs.logs.record_judge import record_time
-from jobs.logs.times import SECOND, SECONDS
 
 VIEWS: Final = {
     "f": "findings_with_id",
@@ -42,7 +41,9 @@ _BEATS: Final = """
     FROM group_events AS e WHERE e.origin = $origin AND len(e.positions) = len(e.beats)
 """
 _MINUTE_MS: Final = 60_000
-_CLIENT_TIMES: Final = ClientTimes("UTC")
+_TIMES: Final = ClientTimes("UTC")  # reads those of brokers, too
+_SECONDS: Final = re.compile(rb":(\d\d)[.,](\d{3})")
+_TIME_WITHIN: Final = 512  # bytes of a line
 _ID: Final = re.compile(r"[frst][0-9a-f]{3,11}")
 
 
@@ -136,14 +137,12 @@ def _times_of(line: bytes) -> Iterator[int]:
     at_ms = record_time(line)
     if at_ms is not None:
         yield at_ms
-        return
-    for bare in (line, unwrapped(line)):
-        at_ms = SECONDS.find(bare[SECOND])
+    for bare in (unwrapped(line), client_line(line)):
+        at_ms = _TIMES.read(bare, 0)
         if at_ms is not None:
             yield at_ms
-    at_ms = _CLIENT_TIMES.read(client_line(line), 0)
-    if at_ms is not None:
-        yield at_ms
+    for second, millis in _SECONDS.findall(line, 0, _TIME_WITHIN):  # of a pattern that the user named
+        yield int(second) * 1_000 + int(millis)
 
 
 def line_times(reader: QuestionReader, origins: Iterable[str]) -> dict[tuple[str, int], LineTime]:

@@ -48,6 +48,7 @@ Examples:
 @options.settings
 @click.option("--slice-lines", type=int, metavar="N", help="Input lines per micro-batch. [default: 100000]")
 @options.lateness
+@options.log_format
 @click.option(
     "--offsets-from",
     metavar="HOST:PORT",
@@ -68,6 +69,7 @@ def run(
     config: Path | None,
     slice_lines: int | None,
     lateness_ms: int | None,
+    log_format: str | None,
     offsets_from: str | None,
     offsets_cluster: str,
     client_config: Path | None,
@@ -82,11 +84,13 @@ def run(
     Stop it at any time, in any way; the same command continues where it stopped. `rebalance report` shows what it found.
     """
     from jobs.common.settings import load
+    from jobs.logs.envelopes import layouts_named
 
     _tell_without_effect(source, lakehouse, kafka=kafka is not None, offsets=offsets_from is not None, zones=timezones)
     if metrics_port is None:
         tell("without --metrics-port", "metrics_host")
-    settings = load(config, timezones=timezones, slice_lines=slice_lines, lateness_ms=lateness_ms)
+    settings = load(config, timezones=timezones, slice_lines=slice_lines, lateness_ms=lateness_ms, log_format=log_format)
+    layouts_named(settings.log_format, settings.log_formats)  # says before the start what is wrong with them
     offsets = None
     if offsets_from is not None:
         from jobs.kafka.offsets_capture import OffsetsFrom
@@ -126,6 +130,7 @@ def _tell_without_effect(source: Path | None, lakehouse: Path, *, kafka: bool, o
         tell("without --offsets-from", "offsets_cluster", "client_config")
     if source is None:
         tell("without --input: lines of a topic have times (`rebalance ship` has this option)", "timezones")
+        tell("without --input: it is about the lines of log files", "log_format")
     named = {cluster for text in zones if (cluster := text.rpartition("=")[0])}
     if source is not None and source.exists() and named:
         from jobs.logs.files import discover

@@ -108,6 +108,11 @@ timezones = click.option(
     help="Time zone of the log timestamps, which carry none: ZONE for all clusters, CLUSTER=ZONE for one. Repeatable. [default: UTC]",
 )
 lateness = click.option("--lateness-ms", type=int, metavar="N", help="How far the lines of one broker may be out of order. [default: 5000]")
+log_format = click.option(
+    "--log-format",
+    metavar="NAME",
+    help="Pattern of the brokers' log lines: kafka, strimzi, strimzi-log4j1, ttcc, or a name of [log_formats] in --config. [default: auto]",
+)
 bootstrap = click.option("--bootstrap", metavar="HOST:PORT", required=True, help="Brokers to connect to first.")
 topic = click.option("--topic", default="group-protocol-logs", metavar="TOPIC", help="Topic of the log lines.")
 

@@ -6,9 +6,13 @@ lateness_ms = 5000
 shards = 50
 slice_lines = 100000
 kafka_version = ""        # release of the brokers; empty: their answers show it
+log_format = "auto"       # pattern of the brokers' lines, by its name; auto: each line shows it
 
 [timezones]               # by cluster
 berlin = "Europe/Berlin"
+
+[log_formats]             # patterns of a log4j PatternLayout, by names for them
+ours = "%d{dd MMM yyyy HH:mm:ss.SSS} %p [%t] %c - %m%n"
 """
 
 from __future__ import annotations
@@ -49,6 +53,12 @@ class Settings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     kafka_version: str = ""
     """Release of the brokers, such as 3.9.1, whose rules their answers are compared with. Empty: the answers tell the release."""
 
+    log_format: str = "auto"
+    """Name of the pattern that is tried first on brokers' lines: a known one, or one of `log_formats`. auto: all of `log_formats`."""
+
+    log_formats: tuple[tuple[str, str], ...] = msgspec.field(name="[log_formats]", default=())
+    """(name, pattern), sorted. jobs/logs/envelopes/patterns.py reads them."""
+
     def __post_init__(self) -> None:
         for cluster, zone in (("", self.timezone), *self.timezones):
             _check_zone(cluster, zone)
@@ -62,10 +72,11 @@ class Settings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 class _File(msgspec.Struct, forbid_unknown_fields=True):
     pipeline: dict[str, Any] = msgspec.field(default_factory=dict)
     timezones: dict[str, Any] = msgspec.field(default_factory=dict)
+    log_formats: dict[str, Any] = msgspec.field(default_factory=dict)
 
 
-def load(path: Path | None = None, *, timezones: Sequence[str] = (), **overrides: int | None) -> Settings:
-    """Settings from a TOML file, overridden by what the command line gives: zones as ZONE or CLUSTER=ZONE, numbers."""
+def load(path: Path | None = None, *, timezones: Sequence[str] = (), **overrides: int | str | None) -> Settings:
+    """Settings from a TOML file, overridden by what the command line gives: zones as ZONE or CLUSTER=ZONE, and others."""
     file = _File()
     if path is not None:
         try:
@@ -93,7 +104,8 @@ def _settings(file: _File) -> Settings:
     for cluster, zone in file.timezones.items():
         _check_zone(cluster, zone)
     try:
-        return msgspec.convert({**file.pipeline, "[timezones]": sorted(file.timezones.items())}, Settings)
+        tables = {"[timezones]": sorted(file.timezones.items()), "[log_formats]": sorted(file.log_formats.items())}
+        return msgspec.convert({**file.pipeline, **tables}, Settings)
     except msgspec.ValidationError as error:
         raise SettingsError(str(error).replace("`$.", "`")) from None
 

@@ -6,9 +6,10 @@ import re
 from collections.abc import Iterable
 from typing import Final
 
-from jobs.logs.envelopes import unwrapped
+from jobs.logs.envelopes import Unwrapper, unwrapped
 from jobs.logs.faults import BAD_API_NAME, BAD_TIMESTAMP, NO_TIMESTAMP, NOT_A_REQUEST
 from jobs.logs.judge import LineJudge
+from jobs.logs.mark import Mark
 from jobs.logs.times import LENGTH, looks_like_time
 
 _GROUP_API_KEYS: Final = {
@@ -45,7 +46,7 @@ _API_NAME_WITHIN: Final = 64
 
 _COORDINATOR_LOGGERS: Final = (b"kafka.coordinator.group.", b"org.apache.kafka.coordinator.group.", b"kafka.coordinator.Group")
 _STACK_TRACE: Final = re.compile(rb"\s*(?:at |Caused by: |Suppressed: |\.\.\. \d+ |[\w.$]+(?:Exception|Error)\b)")
-_LOG_LINE: Final = re.compile(rb".{25} ?(?:TRACE|DEBUG|INFO|WARN|ERROR|FATAL)\b.*\(([\w.$\-]+)\)\Z", re.DOTALL)
+_LOG_LINE: Final = re.compile(rb".{24}Z?. ?(?:TRACE|DEBUG|INFO|WARN|ERROR|FATAL)\b.*\(([\w.$\-]+)\)\Z", re.DOTALL)
 _REQUEST_LOGGER: Final = b"kafka.request.logger"
 _REQUEST_SIGNS: Final = (_REQUEST_LOGGER, b'"requestApi', b'"correlationId"', b'"errorCode"', b'"clientInformation"')
 
@@ -53,8 +54,11 @@ _REQUEST_SIGNS: Final = (_REQUEST_LOGGER, b'"requestApi', b'"correlationId"', b'
 class BrokerJudge(LineJudge):
     """Judges the lines of a request log, a server.log, or one file with both."""
 
-    bare = staticmethod(unwrapped)
-    bare_beginning = b"[2"
+    def __init__(self, mark: Mark, unwrap: Unwrapper = unwrapped) -> None:
+        """`unwrap`: takes off what stands around a line."""
+        super().__init__(mark)
+        self.bare = unwrap
+        self.candidates = unwrap.candidates
 
     def begin(self, lines: Iterable[bytes]) -> None:
         """Decides from a log's first lines which kind it is, so that the very first line is judged correctly."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 
 from jobs.logs.mark import Mark
 
@@ -14,8 +14,8 @@ class LineJudge(ABC):
     bare: Callable[[bytes], bytes] | None = None
     """Takes off what stands around a line; None if nothing ever does."""
 
-    bare_beginning = b""
-    """Lines that begin so are bare; empty if no beginning tells."""
+    candidates: Callable[[bytes, Sequence[bytes]], Iterable[int]] | None = None
+    """The indexes of those lines around which something may stand, of a text and its lines; None if none can be ruled out."""
 
     has_context = False
     """Whether `context` says anything."""

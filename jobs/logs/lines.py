@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
@@ -37,15 +37,15 @@ class LineBuffer:
         final: bool,
         limits: LineLimits,
         bare: Callable[[bytes], bytes] | None = None,
-        bare_beginning: bytes = b"",
+        candidates: Callable[[bytes, Sequence[bytes]], Iterable[int]] | None = None,
     ) -> None:
-        """`final`: a last line without its end is a line. `bare`, `bare_beginning`: those of the judge."""
+        """`final`: a last line without its end is a line. `bare`, `candidates`: those of the judge."""
         self.mark = mark
         self.final = final
         self._open_bytes = open_bytes
         self._limits = limits
         self._bare = bare
-        self._own = bare_beginning
+        self._candidates = candidates
         self.source: LogBytes | None = None  # the file, if it is open
         self._reset()
 
@@ -131,22 +131,21 @@ class LineBuffer:
         """Appends the lines of a text, which does not include the end of the last one."""
         self.odd = self.odd or bool(self._dropped) or not is_clean(whole)
         taken = whole.split(b"\n")
-        own = self._own
-        if self._bare is not None and not (own and whole.startswith(own) and whole.count(b"\n" + own) == len(taken) - 1):
-            self._take_off(self._bare, taken)
+        if self._bare is not None:
+            self._take_off(self._bare, taken, range(len(taken)) if self._candidates is None else self._candidates(whole, taken))
         self.lines += taken
         self._ahead += len(whole) + 1
         self._unended = False
 
-    def _take_off(self, bare: Callable[[bytes], bytes], taken: list[bytes]) -> None:
+    def _take_off(self, bare: Callable[[bytes], bytes], taken: list[bytes], candidates: Iterable[int]) -> None:
         """Replaces each line by what is left of it."""
-        own = self._own
-        for index, line in enumerate(taken):
-            if line and not (own and line.startswith(own)):
-                left = bare(line)
-                if left is not line:
-                    taken[index] = left
-                    self._taken_off[len(self.lines) + index] = len(line) - len(left)
+        first = len(self.lines)
+        for index in candidates:
+            line = taken[index]
+            left = bare(line) if line else line
+            if left is not line:
+                taken[index] = left
+                self._taken_off[first + index] = len(line) - len(left)
 
     def advance(self, count: int) -> None:
         """Moves the mark behind the next `count` lines."""

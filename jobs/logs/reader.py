@@ -49,8 +49,8 @@ class LogReader:
         self._times = times
         self._judge = judge(self.mark)
         self._jumps = jumps
-        bare, beginning = self._judge.bare, self._judge.bare_beginning
-        self._buffer = LineBuffer(open_bytes, self.mark, final=final, limits=limits, bare=bare, bare_beginning=beginning)
+        bare, candidates = self._judge.bare, self._judge.candidates
+        self._buffer = LineBuffer(open_bytes, self.mark, final=final, limits=limits, bare=bare, candidates=candidates)
         self._seconds: list[int] = []
 
     def close(self) -> None:

@@ -208,7 +208,7 @@ class Slicer:
     def _reader(self, stream: Stream, file: LogFile) -> LogReader:
         """Reads a stream from its mark on."""
         zone = stream.zone = self._zone(stream)
-        judge: Callable[[Mark], LineJudge] = BrokerJudge
+        judge: Callable[[Mark], LineJudge] = partial(BrokerJudge, unwrap=self.settings.unwrap)
         times: type[LocalTimes] = LocalTimes
         if holds_records(stream.broker, file.path.name):
             judge, times = RecordJudge, RecordTimes

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from itertools import groupby
 
+from jobs.logs.envelopes import Unwrapper, unwrapped
 from jobs.logs.lines import LINE_LIMITS, LineLimits
 from jobs.logs.mark import KeptLines
 from jobs.logs.streams import Stream, StreamKey
@@ -25,6 +26,7 @@ class SlicerSettings:
     poll_seconds: float = 1.0  # following: how often to look for more
     patience_seconds: float = 10.0  # following: how long to wait for lines that confirm a jump
     limits: LineLimits = LINE_LIMITS
+    unwrap: Unwrapper = unwrapped  # takes off what stands around brokers' lines
 
     def __post_init__(self) -> None:
         if self.slice_lines < 1:

@@ -1,7 +1,9 @@
-"""Timestamps of log lines: from `[2026-11-21 06:09:19,456]` in the broker's zone to epoch milliseconds, UTC.
+"""Timestamps of log lines: from `[2026-11-21 06:09:19,456]` in the broker's zone, or `[2026-11-21 06:09:19,456Z]`, to epoch ms, UTC.
 
 Kafka's log patterns print no offset, so a local time in the hour that a daylight-saving change repeats has two
 meanings. A log is written in order, so the meaning nearest to the time of the lines before it is the true one.
+
+A Z stands where the instant is known (jobs/logs/envelopes): the zone and the lines before it do not matter then.
 """
 
 from __future__ import annotations
@@ -16,6 +18,7 @@ NEVER: Final = -(1 << 62)  # before any time: "nothing read yet"
 MINUTE: Final = slice(0, 17)  # of a line: `[2026-11-21 06:09`
 SECOND: Final = slice(17, 25)  # of a line: `:19,456]`
 LENGTH: Final = 25
+_EXACT: Final = slice(24, 26)  # of a line: `Z]`
 
 _MINUTE: Final = re.compile(rb"\[(\d{4})-(\d\d)-(\d\d)[ T](\d\d):(\d\d)")
 _SECOND: Final = re.compile(rb":(\d\d)[,.](\d{3})\]")
@@ -74,6 +77,8 @@ class LocalTimes:
 
     def read(self, line: bytes, near_ms: int) -> int | None:
         """The time of a line, epoch ms; None if it has none. A time with two meanings has the one nearer to `near_ms`."""
+        if line[_EXACT] == b"Z]":
+            return _read_exact(line)
         text = line[MINUTE]
         start = self.minute(text)
         millis = SECONDS.find(line[SECOND])
@@ -103,9 +108,23 @@ class LocalTimes:
         return first, second
 
 
+_UTC: Final = LocalTimes("UTC")
+
+
+def _read_exact(line: bytes) -> int | None:
+    start = _UTC.minute(line[MINUTE])
+    millis = SECONDS.find(_local(line)[SECOND])
+    return None if start is None or millis is None else start + millis
+
+
+def _local(line: bytes) -> bytes:
+    """A line's first 25 bytes, without a Z."""
+    return line[:24] + b"]" if line[_EXACT] == b"Z]" else line[:LENGTH]
+
+
 def looks_like_time(line: bytes) -> bool:
     """Whether a line begins with the form of a timestamp, even of an impossible date."""
-    return _MINUTE.fullmatch(line[MINUTE]) is not None and _SECOND.fullmatch(line[SECOND]) is not None
+    return _MINUTE.fullmatch(line[MINUTE]) is not None and _SECOND.fullmatch(_local(line)[SECOND]) is not None
 
 
 def _utc_ms(local: datetime, zone: ZoneInfo, fold: int) -> int:

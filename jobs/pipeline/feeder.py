@@ -12,6 +12,7 @@ from typing import Final
 from jobs.common.errors import UserError
 from jobs.common.settings import Settings
 from jobs.lakehouse.folder import Lakehouse
+from jobs.logs.envelopes import Unwrapper, layouts_named
 from jobs.logs.files import LogFile, discover, left_out_in
 from jobs.logs.spool import SliceReport, Spool, SpoolSettings
 from jobs.logs.troubles import Troubles
@@ -52,6 +53,7 @@ class Feeder:
                 # A line this far ahead of its log would make those after it late: it must be confirmed by them first.
                 tolerance_ms=max(settings.lateness_ms, _LEAST_TOLERANCE_MS),
                 max_pending=_PENDING,
+                unwrap=Unwrapper(layouts_named(settings.log_format, settings.log_formats)),
             ),
             find=lambda root: sorted([*_outside(discover(root), own), *(discover(also) if also is not None else ())]),
         )

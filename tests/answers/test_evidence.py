@@ -61,6 +61,26 @@ def texts(lake, *inputs, row_id=None):
     return [found.text for found in proof.lines]
 
 
+@pytest.mark.parametrize(
+    "wrap",
+    [
+        lambda text: f"2026-11-21T02:30:00.999999999Z stdout F {text}",
+        lambda text: json.dumps({"log": f"{text}\n", "time": "2026-11-21T02:30:00.999999999Z"}),
+        lambda text: json.dumps({"timestamp": 1795241359999, "message": text}),
+        lambda text: f"2026-11-21T02:30:59.999+01:00 {text[1:24]} INFO  [main] kafka.Log - a text",
+        lambda text: f"<{text[12:24]}> of a pattern that the user named",
+    ],
+)
+def test_lines_are_shown_with_what_stands_around_them(lake, logs, wrap):
+    wrapped = [wrap(text) for text in LINES]
+    (logs / ORIGIN).write_text("".join(f"{text}\n" for text in wrapped))
+    (proof,) = evidence.prove(lake, id_of(lake), [logs])
+    assert [line.text for line in proof.lines] == [wrapped[2], wrapped[6]]
+    (logs / ORIGIN).write_text("".join(f"{text}\n" for text in wrapped[1:]))
+    (proof,) = evidence.prove(lake, id_of(lake), [logs])
+    assert [line.text for line in proof.lines] == [None, None]
+
+
 def test_the_lines_are_printed_under_their_places(lake, capsys):
     out = shown(lake, capsys).out
     assert "ERROR SESSION_TIMEOUT  c/payments  2026-11-21 00:00:00.005 UTC  app-1 d5592b52" in out

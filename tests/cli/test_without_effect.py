@@ -57,9 +57,11 @@ def test_where_to_begin_in_a_topic_that_was_read(capsys, tmp_path, monkeypatch):
     (Lakehouse(tmp_path / "lake").topic_checkpoint / "offsets").mkdir(parents=True)
     monkeypatch.setenv("JAVA_HOME", str(tmp_path))  # it ends there
     arguments = ("run", "--kafka", "x:1", "--lakehouse", tmp_path / "lake", "--slice-lines", "500", "--max-offsets", "5")
+    arguments = (*arguments, "--log-format", "kafka")
     assert said(capsys, *arguments, "--starting", "latest", "--timezone", "UTC") == [
         f"--starting has no effect on {tmp_path / 'lake'}, which has read the topic: it goes on where it stopped",
         "--timezone has no effect without --input: lines of a topic have times (`rebalance ship` has this option)",
+        "--log-format has no effect without --input: it is about the lines of log files",
         "--slice-lines has no effect beside --max-offsets",
     ]
 

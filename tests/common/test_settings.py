@@ -35,6 +35,7 @@ def test_the_command_line_goes_before_the_file(tmp_path):
         ('[pipeline]\nkafka_version = "newest"\n', "newest"),
         ("[pipeline]\nkafka_version = 3.9\n", "kafka_version"),
         ("[timezones]\nc1 = 3\n", "c1"),
+        ("[log_formats]\nours = 3\n", "log_formats"),
         ('[timezones]\nc1 = "../../etc/passwd"\n', "c1"),
         ("not toml", "TOML"),
     ],

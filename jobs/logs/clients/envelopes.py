@@ -109,7 +109,8 @@ def _without_prefix(text: bytes) -> Iterator[tuple[bytes, bytes]]:
         match = prefix.match(text)
         if match is not None and match.end():
             stamp = _STAMP.search(match[0])
-            yield text[match.end() :], stamp[0] if stamp else b""
+            inside = match["inside"] if "inside" in prefix.groupindex else text[match.end() :]
+            yield inside, stamp[0] if stamp else b""
 
 
 def _entry(text: bytes) -> tuple[bytes, bytes] | None:

@@ -17,7 +17,7 @@ _LIKELY: Final = re.compile(rb"kafka\.|Group(?:Coordinator|MetadataManager) |Com
 """What every line of a broker has. Looking at a line costs a hundred times as much."""
 _LIKELY_CLIENT: Final = re.compile(rb"kafka|consumer|group|thrd:|heartbeat|metadata|crash", re.IGNORECASE)
 
-_STAMP: Final = re.compile(rb"\[\d{4}-\d\d-\d\d \d\d:\d\d:\d\d,\d{3}\] ")
+_STAMP: Final = re.compile(rb"\[\d{4}-\d\d-\d\d \d\d:\d\d:\d\d,\d{3}Z?\] ")
 _LOGGER: Final = re.compile(
     rb"kafka\.(?!tools\.)(?:[a-z]\w*\.)*(?:[A-Z][\w$]*|logger)|org\.apache\.kafka\.(?!clients\.|connect\.|streams\.|common\.|tools\.)[\w.$]+"
     rb"|state\.change\.logger"

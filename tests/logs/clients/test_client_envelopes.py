@@ -15,8 +15,8 @@ from jobs.logs.clients.judge import ClientJudge
 from jobs.logs.clients.times import ClientTimes
 from jobs.logs.mark import KeptLines
 from jobs.logs.reader import LogReader
+from tests.logs.envelopes.wrapping import in_json
 from tests.logs.log_makers import START_MS
-from tests.logs.test_envelopes import in_json
 
 DATA = Path(__file__).parents[2] / "data" / "clients"
 REAL = sorted((DATA / "cluster" / "clients").rglob("*.log"))

@@ -15,10 +15,11 @@ from jobs.logs.content import tree
 from jobs.logs.content.verdict import Writer, writer_of
 from jobs.logs.files import discover, left_out, left_out_in
 from jobs.logs.mark import Mark
+from tests.logs.envelopes.wrapping import CLOUDWATCH, COLLECTORS, CONTAINERS, PATTERNS
 from tests.logs.log_makers import coordinator, other, request, stamp, write
 from tests.logs.spooling import Consumer, run
-from tests.logs.test_envelopes import WRAPPED
 
+WRAPPED = {**CONTAINERS, **COLLECTORS, **CLOUDWATCH, "colours": PATTERNS["%highlight"], "Strimzi": PATTERNS["strimzi-log4j1"]}
 DATA = Path(__file__).parents[2] / "data"
 JAVA_CLIENT = (
     b"2026-11-21 06:00:01,000 INFO [main] o.a.k.c.c.internals.ConsumerCoordinator - [Consumer clientId=c-1, groupId=payments]"

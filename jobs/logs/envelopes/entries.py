@@ -1,0 +1,147 @@
+"""JSON in which a line, or its parts, are fields: what collectors write, and log4j's JSON layouts.
+
+| names of fields | of |
+|---|---|
+| `instant`, `timeMillis`, `level`, `loggerName`, `message` | log4j2's JsonLayout, and JsonTemplateLayout's JsonLayout.json |
+| `@timestamp`, `level`, `logger_name`, `message` | log4j1's JSONEventLayoutV1, LogstashJsonEventLayoutV1.json |
+| `@timestamp`, `log.level`, `log.logger`, `message` | EcsLayout.json; Filebeat nests it: `log: {level, logger}` |
+| `timestamp`, `level` (a number of syslog), `_logger`, `short_message` | GelfLayout.json |
+| `timestamp`, `severity`, `_logger`, `message` | GcpLayout.json |
+| `log`, `time` | Docker's json-file; Fluent Bit and Fluentd |
+| `message`, `timestamp` | CloudWatch, Vector, Datadog (in `attributes` or `content`), Elasticsearch (in `_source`) |
+| `MESSAGE`, `__REALTIME_TIMESTAMP` | journalctl -o json |
+| `textPayload`, `jsonPayload`, `timestamp` | Google Cloud |
+| `LogMessage`, `LogEntry`, `TimeGenerated` | Azure's Container Insights, the new table and the old one |
+| `line`, `timestamp` | logcli -o jsonl |
+| `_raw`, `_time` (in `result`) | Splunk |
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from typing import Any, Final
+
+import msgspec
+
+from jobs.logs.envelopes.instants import has_millis, stamp_of_value
+from jobs.logs.envelopes.layouts import REQUEST, guessed_logger, is_own, rebuilt
+
+TEXT_FIELDS: Final = (
+    "log", "message", "MESSAGE", "msg", "textPayload", "line", "_raw", "LogMessage", "LogEntry", "short_message", "@message",
+)  # fmt: skip
+_NESTING_FIELDS: Final = (
+    "_source", "jsonPayload", "attributes", "content", "result", "properties", "message", "log", "LogMessage", "data", "event", "original",
+)  # fmt: skip
+_TIME_FIELDS: Final = (
+    "@timestamp", "timestamp", "time", "instant", "timeMillis", "__REALTIME_TIMESTAMP", "TimeGenerated", "_time", "ts", "date", "datetime",
+)  # fmt: skip
+_LOGGER_FIELDS: Final = ("loggerName", "logger_name", "log.logger", "_logger", "logger", "loggername")
+_LEVEL_FIELDS: Final = ("level", "log.level", "severity", "loglevel", "Level")
+
+_LEVELS: Final[dict[Any, bytes]] = {
+    **{name: name.encode() for name in ("TRACE", "DEBUG", "INFO", "WARN", "ERROR", "FATAL")},
+    "WARNING": b"WARN", "NOTICE": b"INFO", "CRITICAL": b"FATAL", "ALERT": b"FATAL", "EMERGENCY": b"FATAL",
+    0: b"FATAL", 1: b"FATAL", 2: b"FATAL", 3: b"ERROR", 4: b"WARN", 5: b"INFO", 6: b"INFO", 7: b"DEBUG",
+}  # fmt: skip
+"""By log4j's names, those of Google Cloud, and syslog's severities (RFC 5424)."""
+
+_MOST_BYTES: Final = 16 << 20
+_NAMES: Final = "|".join(map(re.escape, TEXT_FIELDS)).encode()
+_MEMBER: Final = re.compile(rb'\s*"(?:' + _NAMES + rb')"[ \t]*:[ \t]*(".*")[ \t]*,?\s*\Z', re.DOTALL)
+"""One member of an object that is printed over several lines: `    "message": "…",` (the AWS CLI, gcloud, jq)."""
+_STRING: Final = re.compile(rb'\s*(".*")[ \t]*,?\s*\Z', re.DOTALL)  # jq .message
+
+Unwrap = Callable[[bytes, Any], "bytes | None"]
+
+_decode: Final = msgspec.json.Decoder().decode
+
+
+def line_of_json(text: bytes, moment: Any, unwrap: Unwrap) -> bytes | None:
+    """The broker's line that stands in JSON; None if there is none. `unwrap` finds it in the text of a field."""
+    if len(text) > _MOST_BYTES:
+        return None
+    try:
+        entry = _decode(text)
+    except (msgspec.DecodeError, ValueError, RecursionError):
+        return _from_part(text, moment, unwrap)
+    return _in_entry(entry, moment, unwrap) if isinstance(entry, dict) else _in_text(entry, moment, unwrap)
+
+
+def _from_part(text: bytes, moment: Any, unwrap: Unwrap) -> bytes | None:
+    """From one line of a document that has several, or from JSON that was escaped once more than it was decoded."""
+    if text.startswith(b'{\\"'):
+        part = b'"%s"' % text
+    elif (member := _MEMBER.match(text) or _STRING.match(text)) is not None:
+        part = member[1]
+    else:
+        part = text.strip(b" \t\r,").removeprefix(b"[").removesuffix(b"]").strip(b" \t,")
+        if not part.startswith(b"{"):
+            return None
+    try:
+        entry = _decode(part)
+    except (msgspec.DecodeError, ValueError, RecursionError):
+        return None
+    return _in_entry(entry, moment, unwrap) if isinstance(entry, dict) else _in_text(entry, moment, unwrap)
+
+
+def _in_text(value: Any, moment: Any, unwrap: Unwrap) -> bytes | None:
+    if not isinstance(value, str):
+        return None
+    found = unwrap(_first_line(value), moment)
+    return None if found is None else _unescaped(found)
+
+
+def _first_line(value: str) -> bytes:
+    """A text without what follows its first line, which is no line of its own in the plain log either."""
+    text = value.rstrip("\r\n").encode("utf-8", "replace")
+    return text.partition(b"\n")[0] if b"\n" in text else text
+
+
+def _unescaped(line: bytes) -> bytes:
+    r"""A line without the backslash before each quote of its message: `Completed request:{\"isForwarded\":…`."""
+    if line.find(b'Completed request:{\\"', 0, 256) < 0:
+        return line
+    try:
+        value = _decode(b'"%s"' % line)
+    except (msgspec.DecodeError, ValueError):
+        return line
+    return value.encode("utf-8", "replace") if isinstance(value, str) else line
+
+
+def _in_entry(entry: dict[str, Any], moment: Any, unwrap: Unwrap) -> bytes | None:
+    texts = []
+    for name in TEXT_FIELDS:
+        value = entry.get(name)
+        if isinstance(value, str):
+            text = _first_line(value)
+            if is_own(text):
+                return _unescaped(text)
+            texts.append(text)
+    moment = next((entry[name] for name in _TIME_FIELDS if name in entry), moment)
+    for text in texts:
+        found = _in_parts(entry, text, moment) or unwrap(text, moment)
+        if found is not None:
+            return _unescaped(found)
+    for name in _NESTING_FIELDS:
+        inner = entry.get(name)
+        if isinstance(inner, dict):
+            found = _in_entry(inner, moment, unwrap)
+            if found is not None:
+                return found
+    return None
+
+
+def _in_parts(entry: dict[str, Any], message: bytes, moment: Any) -> bytes | None:
+    """The line of an event whose time, level, logger and message are fields."""
+    nested = entry["log"] if isinstance(entry.get("log"), dict) else {}
+    logger = next((entry[name] for name in _LOGGER_FIELDS if name in entry), nested.get("logger"))
+    source = logger.encode("utf-8", "replace") if isinstance(logger, str) else guessed_logger(message)
+    if not source:
+        return None
+    level = next((entry[name] for name in _LEVEL_FIELDS if name in entry), nested.get("level"))
+    name = _LEVELS.get(level.upper() if isinstance(level, str) else level if isinstance(level, int) else None)
+    stamp = stamp_of_value(moment)
+    if message.startswith(REQUEST) and not has_millis(moment):
+        return None
+    return None if stamp is None or name is None else rebuilt(stamp, name, message, source)

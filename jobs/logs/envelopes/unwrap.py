@@ -1,0 +1,86 @@
+"""Takes off what stands around a broker's line: what containers, log shippers and other log4j patterns add to it.
+
+    broker-1  | [2026-11-21 06:09:19,456] INFO [GroupCoordinator 1]: Stabilized group … (kafka.coordinator.group.GroupCoordinator)
+
+becomes the line as Kafka's own configuration writes it. Envelopes may stand in each other (`kubectl logs --prefix --timestamps`). A line
+whose inside is no line of a broker stays as it is. The result depends on the line alone.
+
+The broker's own time counts. The time that an envelope has is that of the collector: it counts for a line that has none.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+from functools import partial
+from typing import Any, Final
+
+from jobs.logs.envelopes.entries import line_of_json
+from jobs.logs.envelopes.layouts import OWN_HEADER, as_own, uncoloured
+from jobs.logs.envelopes.patterns import Layout
+from jobs.logs.envelopes.prefixes import BEFORE_OWN, without_prefix
+from jobs.logs.envelopes.rows import line_of_csv
+
+_MOST: Final = 6  # envelopes in each other
+_BRACE: Final = ord("{")
+_ANY_TIME: Final = re.compile(rb":\d\d:\d\d|\d{10}")
+_PLAIN: Final = re.compile(OWN_HEADER + rb"(?!\x1b)")
+_STRANGE: Final = re.compile(rb"\n(?!" + OWN_HEADER + rb"(?!\x1b)|\n|\Z)")
+
+
+class Unwrapper:
+    """Takes envelopes off. `layouts`: patterns of the broker's lines that the user named, which come before those that are known."""
+
+    def __init__(self, layouts: tuple[Layout, ...] = ()) -> None:
+        self._layouts = layouts
+
+    def __call__(self, line: bytes) -> bytes:
+        """The broker's own line; the line itself where nothing stands around it, or its inside is no broker's line."""
+        if not self._layouts:
+            if line[-1:] == b")" and (before := BEFORE_OWN.match(line)) is not None:
+                return line[before.end() :]
+            if _ANY_TIME.search(line) is None:
+                return line  # such as most lines of stack traces
+        found = self._find(line, None, _MOST)
+        return line if found is None else found
+
+    def candidates(self, whole: bytes, lines: Sequence[bytes]) -> Iterable[int]:
+        """The indexes of those lines around which something may stand. `whole`: the lines as one text, which is faster to look through."""
+        if self._layouts:
+            return range(len(lines))
+        if _PLAIN.match(whole) is None:
+            return [index for index, line in enumerate(lines) if line and _PLAIN.match(line) is None]
+        found, index, seen = [], 0, 0
+        for start in _STRANGE.finditer(whole):
+            index += whole.count(b"\n", seen, start.end())
+            seen = start.end()
+            found.append(index)
+        return found
+
+    def _find(self, text: bytes, moment: Any, left: int) -> bytes | None:
+        while text:
+            if b"\x1b" in text:
+                text = uncoloured(text)
+            for layout in self._layouts:
+                found = layout.as_own(text, moment)
+                if found is not None:
+                    return found
+            start = text[0]
+            if start != _BRACE and (found := as_own(text, moment)) is not None:
+                return found
+            if not left or (not self._layouts and _ANY_TIME.search(text) is None):
+                return None
+            left -= 1
+            if start == _BRACE or (start in b'[" \t,' and text.lstrip(b" \t,[")[:1] in (b'"', b"{")):
+                found = line_of_json(text, moment, partial(self._find, left=left))
+                if found is not None or start == _BRACE:
+                    return found
+            bare = without_prefix(text, moment)
+            if bare is None:
+                return line_of_csv(text, moment, partial(self._find, left=left)) if b'"' in text else None
+            text, moment = bare
+        return None
+
+
+unwrapped: Final = Unwrapper()
+"""Takes off whatever is known."""
