@@ -17,6 +17,9 @@ TOLD_ONCE: Final = "TOLD_ONCE"
 _NUMBER: Final = re.compile(r"(?<![\w.:/@-])\d+(?:\.\d+)?(?=[ ,.;:%)]|$)(?!\.\d)")
 """A number in a sentence, as opposed to one inside a name, an address or a version."""
 
+_MINUTES: Final = re.compile(r"(?<![\w.])(\d+) min(?: (\d+) s)?\b")
+_ROUNDED: Final = " s"  # marks a number of seconds that may be rounded
+
 _NAMES: Final = ("member_id", "client_id", "client_host", "group_id")
 _TEXTS: Final = [value for value in vars(catalogue).values() if isinstance(value, catalogue.Text)]
 _SECOND_MS: Final = 1_000
@@ -69,7 +72,11 @@ def _in_words(row: Row, details: dict[str, Any]) -> list[str]:
     names = {str(row[name]) for name in _NAMES if row.get(name)} | set(_texts_of(details))
     for name in sorted(names, key=len, reverse=True):
         words = words.replace(name, "\N{BULLET}")
-    return _NUMBER.findall(words)
+    return [*_NUMBER.findall(_MINUTES.sub(" ", words)), *(_in_minutes(match) for match in _MINUTES.finditer(words))]
+
+
+def _in_minutes(duration: re.Match[str]) -> str:
+    return f"{int(duration[1]) * 60 + int(duration[2] or 0)}{_ROUNDED}"
 
 
 def _texts_of(value: Any) -> Iterator[str]:
@@ -97,6 +104,9 @@ def _numbers_of(value: Any) -> set[float]:
 
 def _stands(number: str, shown: set[float]) -> bool:
     """Whether a number stands there: as it is, as seconds of milliseconds, or as what follows from two (a difference, a share)."""
+    if number.endswith(_ROUNDED):  # minutes leave the fractions of seconds out
+        least, most = ((float(number.removesuffix(_ROUNDED)) + half) * _SECOND_MS for half in (-0.5, 0.5))
+        return any(least <= value <= most for value in shown | {one - other for one in shown for other in shown})
     value = float(number)
     if value in shown or round(value * _SECOND_MS, 3) in shown:
         return True

@@ -21,11 +21,13 @@ FALL_BACK_SECONDS: Final = 60
 
 MOST_SECTIONS: Final = 1_000
 _WITNESSES: Final = 8  # lines before and after that must agree, so that no damaged time makes a section
-_LEAST_WITNESSES: Final = 2  # at the end of the file
+_LEAST_WITNESSES: Final = 4  # at the ends of the file
 _LEAST_FALLS: Final = 8  # of a file that lists its newest line first,
 _FALLS_TO_RISES: Final = 9  # and how many for each line whose time is later than that of the line before
 _BLOCK_BYTES: Final = 1 << 20
-_TIME: Final = re.compile(rb"\n[^\n]{0,200}?(\d{4}-\d\d-\d\d[ T]\d\d:\d\d:\d\d)")
+_OWN_TIME: Final = re.compile(rb"\n[^\n]{0,200}?\[(\d{4}-\d\d-\d\d[ T]\d\d:\d\d:\d\d)")
+_ANY_TIME: Final = re.compile(rb"\n[^\n]{0,200}?(\d{4}-\d\d-\d\d[ T]\d\d:\d\d:\d\d)")
+"""In a log without times in brackets. Else that of the broker counts: the time of a collector may be of another zone."""
 
 
 class Section(NamedTuple):
@@ -93,6 +95,7 @@ class _Search:
     def __init__(self, zone: ZoneInfo) -> None:
         self.found: list[Section] = []
         self._zone = zone
+        self._time = _OWN_TIME
         self._lines = 0  # before the block
         self._last = b""  # the time of the last line
         self._recent: deque[float] = deque(maxlen=_WITNESSES)
@@ -103,7 +106,9 @@ class _Search:
 
     def take(self, offset: int, block: bytes) -> None:
         """Looks at whole lines that begin at an offset; `block` has the line end before them too."""
-        times = _TIME.findall(block)
+        if not self._lines and _OWN_TIME.search(block) is None:
+            self._time = _ANY_TIME
+        times = self._time.findall(block)
         if times:
             if self._start is None and times[0] >= self._last and times == sorted(times):
                 self._recent.extend(filter(None, map(_seconds, times[-_WITNESSES:])))
@@ -115,7 +120,7 @@ class _Search:
 
     def _look_closely(self, offset: int, block: bytes) -> None:
         line, counted, before = self._lines, 0, _seconds(self._last) or 0.0
-        for match in _TIME.finditer(block):
+        for match in self._time.finditer(block):
             at = _seconds(match[1])
             if at is None:
                 continue
