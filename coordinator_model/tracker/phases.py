@@ -172,10 +172,12 @@ def emptied(g: Emitter, at_ms: int, generation: int, *, signs: list[Ref]) -> Non
     running.outcome = EMPTIED
     running.count_after = 0
     running.evidence += signs
-    # Whoever was added in this millisecond was added to the empty group, and begins the next rebalance.
-    view.arrived = [member_id for member_id, member in view.members.items() if member.joined_ms == at_ms]
-    running.added = [member_id for member_id in running.added if member_id not in view.arrived]
-    for member_id in [m for m in view.members if m not in view.arrived]:  # the coordinator may log how they left only after this
+    # Whoever the coordinator added in this millisecond was added to the empty group, and begins the next rebalance.
+    since = [member_id for member_id, member in view.members.items() if member.joined_ms == at_ms] if view.logged else []
+    if since:
+        view.arrived = since
+        running.added = [member_id for member_id in running.added if member_id not in since]
+    for member_id in [m for m in view.members if m not in since]:  # the coordinator may log how they left only after this
         membership.lose(g, member_id, at_ms, reasons.GROUP_GONE, signs)
     view.state = State.EMPTY
     view.open = None
