@@ -14,6 +14,8 @@ from tests.logs.other_things import KINDS, make
 from tests.logs.spooling import Consumer
 from tests.logs.test_troubles import read, spool_of
 
+pytestmark = pytest.mark.slow
+
 COUNT = 1_000
 GROWTH = 300 << 10  # kB of memory
 # A slice has 64 MB of text at most, and is there as lines and as a table.
