@@ -7,6 +7,7 @@ from collections.abc import Iterable
 from typing import Final
 
 from jobs.logs.envelopes import Unwrapper, unwrapped
+from jobs.logs.envelopes.prefixes import without_prefix
 from jobs.logs.faults import BAD_API_NAME, BAD_TIMESTAMP, NO_TIMESTAMP, NOT_A_REQUEST
 from jobs.logs.judge import LineJudge
 from jobs.logs.mark import Mark
@@ -110,11 +111,16 @@ class BrokerJudge(LineJudge):
             return BAD_TIMESTAMP
         mark = self.mark
         is_request = _REQUEST in line or b'"requestApiKeyName"' in line
-        if is_request or (mark.is_request_log and not mark.after_other):
+        if is_request or (mark.is_request_log and not mark.after_other and not _is_of_another_program(line)):
             mark.others += not is_request
             return NO_TIMESTAMP
         mark.others += 1
         return NO_TIMESTAMP if _STACK_TRACE.match(line) is None and _is_coordinator(line) else ""
+
+
+def _is_of_another_program(line: bytes) -> bool:
+    """Whether a line stands in an envelope and has nothing of a request: `docker compose logs` shows all containers."""
+    return without_prefix(line, None) is not None and not any(sign in line for sign in _REQUEST_SIGNS)
 
 
 def _unusual_request(line: bytes, offset: int) -> str | None:

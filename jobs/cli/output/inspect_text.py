@@ -77,8 +77,8 @@ def _cluster(result: Inspection, cluster: str, line: Any) -> None:
             f": {', '.join(named[:_KINDS_SHOWN])}{more}" if named else ""
         )
         _wrapped(text, line)
-    if result.clients:
-        _wrapped(f"clients: {', '.join(sorted(client for client in result.clients if client))}", line)
+    if clients := sorted(client for client in result.clients if client):
+        _wrapped(f"clients: {', '.join(clients)}", line)
     if doubt := result.zone_doubt(cluster):
         _wrapped(f"check --timezone: {doubt}", line)
     for text in result.missing(cluster):

@@ -170,3 +170,14 @@ def test_every_prefix_is_tried_here():
     """Or a pattern could go wrong unseen."""
     samples = [wrap(b"[2026-11-21 06:09:19,456] INFO x (a.B)") for wrap in ALL.values()]
     assert {name for name, prefix in PREFIXES.items() if any(prefix.match(sample) for sample in samples)} == set(PREFIXES)
+
+
+def test_lines_of_other_containers_are_not_damage(tmp_path):
+    """`docker compose logs` of a broker that logs requests, with an application beside it."""
+    broker = [b"kafka-1  | " + line for line in real_lines("kafka-3.9.1/broker-2/kafka-request.log", most=300)]
+    shop = [b'shop-api-1  | {"level":"info","msg":"GET /cart %d"}' % number for number in range(300)]
+    path = tmp_path / "compose.log"
+    path.write_bytes(b"".join(line + b"\n" for pair in zip(broker, shop, strict=True) for line in pair))
+    kept, count = read(path)
+    assert count == 600
+    assert kept.faults == {}
