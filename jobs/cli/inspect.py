@@ -28,6 +28,8 @@ Examples:
 )
 @click.argument("path", type=options.PATH)
 @options.timezones
+@options.log_format
+@options.settings
 @click.option(
     "--lines",
     "most",
@@ -38,20 +40,24 @@ Examples:
     help="Look at about N lines, those of the earliest times.",
 )
 @options.output_format("text", "json")
-def inspect(path: Path, *, timezones: Sequence[str], most: int, form: str) -> int:
+def inspect(path: Path, *, timezones: Sequence[str], log_format: str | None, config: Path | None, most: int, form: str) -> int:
     """Show what is in log files: brokers, times, kinds of lines, and what is not understood.
 
     It needs no Java and writes nothing. PATH is a file, or a folder that you would give to `rebalance run --input`.
     """
     from jobs.cli.output.inspect_text import render, to_json
-    from jobs.logs.files import left_out_in
+    from jobs.logs.envelopes import Unwrapper
+    from jobs.logs.envelopes.patterns import layouts_named
+    from jobs.logs.files import left_out, left_out_in
     from jobs.logs.slices import SlicerSettings
     from jobs.parsing.inspection import Inspector
 
     if not path.exists():
         raise UserError(f"no such file or folder: {path}")
-    settings = load(timezones=timezones)
-    inspector = Inspector(path, SlicerSettings(settings.timezone, dict(settings.timezones), min(most, _SLICE_LINES)))
+    settings = load(config, timezones=timezones, log_format=log_format)
+    unwrap = Unwrapper(layouts_named(settings.log_format, settings.log_formats))
+    zones = dict(settings.timezones)
+    inspector = Inspector(path, SlicerSettings(settings.timezone, zones, slice_lines=min(most, _SLICE_LINES), unwrap=unwrap))
     for lines in inspector.work(most):
         if form == "text" and stdout().is_terminal:
             click.echo(f"\r{lines:,} lines", nl=False, err=True)
@@ -59,7 +65,7 @@ def inspect(path: Path, *, timezones: Sequence[str], most: int, form: str) -> in
         click.echo("\r\033[K", nl=False, err=True)
     result = inspector.result
     if form == "json":
-        click.echo(to_json(result))
+        click.echo(to_json(result, {one.kind: one.number for one in left_out(path)}))
     else:
         render(result, str(path), settings.timezone, stdout())
         if left := left_out_in(path):

@@ -97,6 +97,25 @@ def test_a_log_without_groups(capsys, tmp_path):
     assert out.splitlines()[-1] == "No line names any consumer group: docs/capture.md says which logs of brokers and clients do."
 
 
+def test_a_pattern_that_the_user_names(capsys, tmp_path):
+    """Kafka's own bracketed time with the thread before the message: no pattern that is found by itself."""
+    lines = [coordinator(i).replace(b" INFO [", b" INFO [main] [") for i in range(20)]
+    write(tmp_path / "logs/server.log", lines)
+    (tmp_path / "settings.toml").write_text("[log_formats]\nours = '[%d] %p [%t] %m (%c)%n'\n")
+    assert "20 about groups" not in inspect(capsys, tmp_path / "logs")[1]
+    code, out, _ = inspect(capsys, tmp_path / "logs", "--config", tmp_path / "settings.toml", "--log-format", "ours")
+    assert code == 0
+    assert "20 lines, 20 about groups" in out
+    assert inspect(capsys, tmp_path / "logs", "--log-format", "theirs")[0] == 2
+
+
+def test_files_that_are_no_logs_are_counted(capsys, tmp_path):
+    write(tmp_path / "server.log", [coordinator(i) for i in range(20)])
+    (tmp_path / "picture.png").write_bytes(b"\x89PNG\r\n\x1a\n" + bytes(100))
+    assert json.loads(inspect(capsys, tmp_path, "--format", "json")[1])["left_out"] == {".png": 1}
+    assert inspect(capsys, tmp_path)[1].splitlines()[-1].startswith("Left out 1: .png 1")
+
+
 def test_no_such_file(capsys, tmp_path):
     assert inspect(capsys, tmp_path / "x")[0] == 2
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
+from collections.abc import Mapping
 from typing import Any, Final
 
 from rich.console import Console
@@ -125,8 +126,8 @@ def _count(number: int, what: str) -> str:
     return f"{number:,} {what}{'' if number == 1 else 's'}"
 
 
-def to_json(result: Inspection) -> str:
-    """An inspection as one JSON object; times are epoch ms, UTC."""
+def to_json(result: Inspection, left_out: Mapping[str, int]) -> str:
+    """An inspection as one JSON object; times are epoch ms, UTC. `left_out`: files that are no logs, by kind."""
     clusters = sorted({log.cluster for log in result.logs})
     return json.dumps(
         {
@@ -163,6 +164,7 @@ def to_json(result: Inspection) -> str:
             "missing": {cluster: result.missing(cluster) for cluster in clusters},
             "notes": result.notes,
             "copies": result.copies,
+            "left_out": dict(left_out),
             "samples": [sample.__dict__ for sample in result.samples],
         },
         indent=2,
