@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from functools import cache
 from graphlib import CycleError, TopologicalSorter
 
 import pytest
@@ -11,7 +12,7 @@ from scripts.docs import floors
 from scripts.docs.floors import PROJECT, Import, all_imports, may_import, modules, room_of
 from tests.house.test_house import tracked_files
 
-IMPORTS = all_imports()
+all_imports_once = cache(all_imports)
 MOST_MODULES = 20  # of a folder
 MOST_LINES = 400  # of a module
 
@@ -26,19 +27,19 @@ def test_every_room_has_a_floor():
 
 
 def test_a_room_imports_only_rooms_on_lower_floors():
-    assert [found for found in IMPORTS if not may_import(room_of(found.importer), room_of(found.imported))] == []
+    assert [found for found in all_imports_once() if not may_import(room_of(found.importer), room_of(found.imported))] == []
 
 
 def test_no_module_imports_itself_through_others():
     graph: dict[str, set[str]] = {}
-    for found in IMPORTS:
+    for found in all_imports_once():
         if not found.importer.startswith(f"{found.imported}."):  # a package is there before what is in it
             graph.setdefault(found.importer, set()).add(found.imported)
     TopologicalSorter(graph).prepare()
 
 
 def test_modules_take_only_public_names_from_others():
-    assert [found for found in IMPORTS if any(name.startswith("_") for name in found.names)] == []
+    assert [found for found in all_imports_once() if any(name.startswith("_") for name in found.names)] == []
 
 
 def test_folders_stay_small():
