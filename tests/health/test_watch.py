@@ -163,6 +163,7 @@ def test_health_speaks_of_what_runs_and_of_what_was_stopped(watched):
 def test_a_table_that_cannot_be_written_stops_nothing(spark, logs, tmp_path):
     lake = tmp_path / "lake"
     lake.mkdir()
+    (lake / "_lock").touch()  # it is a lakehouse
     (lake / "pipeline_health").write_text("a file where the folder should be")
     told = []
     outcome = run(spark, logs, lake, once=True, warn=told.append)
