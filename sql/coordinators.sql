@@ -1,9 +1,10 @@
 -- Did a group's coordinator move, and how did that affect the group?
 --
 -- One row per move of a group to another broker, the newest first. `silent_ms` is the time in which no broker served the
--- group. `refused` counts the requests in that time and just after it that were answered COORDINATOR_LOAD_IN_PROGRESS,
--- COORDINATOR_NOT_AVAILABLE or NOT_COORDINATOR (14, 15, 16). `rebalances` counts those that began within a minute. A
--- move alone needs no rebalance: members continue with their ids.
+-- group: since the last request that was served, or since the old coordinator gave the group up; null where no line shows
+-- either. `refused` counts the requests in that time and just after it that were answered COORDINATOR_LOAD_IN_PROGRESS,
+-- COORDINATOR_NOT_AVAILABLE or NOT_COORDINATOR (14, 15, 16); null without a request log. `rebalances` counts those that
+-- began within a minute. A move alone needs no rebalance: members continue with their ids.
 --
 -- :cluster     only this cluster
 -- :group       only this consumer group
@@ -30,13 +31,23 @@ followed AS (
   SELECT
     s.*,
     lag(s.broker) OVER (PARTITION BY s.cluster, s.group_id ORDER BY s.occurred_at, s.source, s.broker, s.position) AS from_broker,
-    lag(s.occurred_at) OVER (PARTITION BY s.cluster, s.group_id ORDER BY s.occurred_at, s.source, s.broker, s.position) AS last_at
+    lag(s.occurred_at) OVER (PARTITION BY s.cluster, s.group_id ORDER BY s.occurred_at, s.source, s.broker, s.position) AS last_at,
+    lag(s.source) OVER (PARTITION BY s.cluster, s.group_id ORDER BY s.occurred_at, s.source, s.broker, s.position) AS last_source
   FROM served AS s
 ),
 moves AS (
-  SELECT f.cluster, f.group_id, f.from_broker, f.broker AS to_broker, f.last_at, f.occurred_at AS moved_at
+  SELECT f.cluster, f.group_id, f.from_broker, f.broker AS to_broker, f.last_at, f.last_source, f.occurred_at AS moved_at
   FROM followed AS f
   WHERE f.broker <> f.from_broker AND f.occurred_at >= :since
+),
+given_up AS (
+  SELECT m.cluster, m.group_id, m.moved_at, max(e.occurred_at) AS given_up_at
+  FROM moves AS m
+  JOIN group_events AS e
+    ON e.cluster = m.cluster AND e.group_id = m.group_id AND e.broker = m.from_broker
+    AND e.occurred_at >= m.last_at AND e.occurred_at <= m.moved_at
+  WHERE e.kind = 'GROUP_UNLOADED'
+  GROUP BY m.cluster, m.group_id, m.moved_at
 ),
 refusals AS (
   SELECT m.cluster, m.group_id, m.moved_at, CAST(sum(e.lines) AS BIGINT) AS refused
@@ -66,12 +77,13 @@ SELECT
   m.moved_at,
   m.from_broker,
   m.to_broker,
-  unix_millis(m.moved_at) - unix_millis(m.last_at) AS silent_ms,
-  coalesce(x.refused, 0) AS refused,
+  unix_millis(m.moved_at) - unix_millis(CASE WHEN m.last_source = 'request' THEN m.last_at ELSE u.given_up_at END) AS silent_ms,
+  CASE WHEN m.last_source = 'request' THEN coalesce(x.refused, 0) ELSE x.refused END AS refused,
   coalesce(a.rebalances, 0) AS rebalances,
   a.unavailable_partition_ms,
   a.first_id
 FROM moves AS m
+LEFT JOIN given_up AS u ON u.cluster = m.cluster AND u.group_id = m.group_id AND u.moved_at = m.moved_at
 LEFT JOIN refusals AS x ON x.cluster = m.cluster AND x.group_id = m.group_id AND x.moved_at = m.moved_at
 LEFT JOIN after AS a ON a.cluster = m.cluster AND a.group_id = m.group_id AND a.moved_at = m.moved_at
 ORDER BY m.moved_at DESC, m.cluster, m.group_id

@@ -3,7 +3,8 @@
 -- One row per expired session, the newest first. PAUSED: the same process appeared again, under its old member id or on
 -- its old connection, so it had only stopped for a while (garbage collection, CPU limit, network). REJOINED: a new
 -- member with the same client.id appeared (the process was restarted, or connected again). GONE: neither. `back_at` is
--- when it appeared again. PAUSED can be told only with kafka-request.log.
+-- when it appeared again, which may be before its old session ran out. PAUSED can be told only with kafka-request.log.
+-- Where no line shows the session timeout, it is taken for 45 s, Kafka's default.
 --
 -- :cluster     only this cluster
 -- :group       only this consumer group
@@ -13,7 +14,7 @@
 -- :limit = 20  rows at most
 
 WITH expired AS (
-  SELECT s.*, timestamp_millis(unix_millis(s.ended_at) - coalesce(s.session_timeout_ms, 0)) AS heard_at
+  SELECT s.*, timestamp_millis(unix_millis(s.ended_at) - coalesce(s.session_timeout_ms, 45000)) AS heard_at
   FROM member_sessions_with_id AS s
   WHERE s.end_kind = 'SESSION_TIMEOUT'
     AND (:cluster IS NULL OR s.cluster = :cluster)
@@ -52,7 +53,7 @@ rejoined AS (
   FROM expired AS x
   JOIN arrivals AS a
     ON a.cluster = x.cluster AND a.group_id = x.group_id AND a.client_id = x.client_id
-      AND a.member_id <> x.member_id AND a.came_at > x.heard_at
+      AND a.member_id <> x.member_id AND a.came_at > x.heard_at AND a.came_at > coalesce(x.joined_at, x.heard_at)
   GROUP BY x.id
 )
 SELECT

@@ -10,10 +10,15 @@ from typing import Final, NamedTuple
 
 from coordinator_model.events import CLIENT_SOURCE, COORDINATOR_SOURCE, PSEUDO_BROKERS, REQUEST_SOURCE
 from jobs.common.errors import LakehouseError
+from jobs.common.times import duration
 from jobs.lakehouse.reader import TableReader
 from schemas.names import GROUP_EVENTS, INPUT_LINES
 
 BROKER_SOURCES: Final = frozenset({COORDINATOR_SOURCE, REQUEST_SOURCE})
+
+
+LATE_MS: Final = 60_000
+"""Logs of one incident begin within this time of each other."""
 
 
 class Coverage(NamedTuple):
@@ -22,6 +27,7 @@ class Coverage(NamedTuple):
     cluster: str
     files: int
     sources: Mapping[str, AbstractSet[str]]  # by broker; of `clients` and of captures too
+    begins: Mapping[str, int]  # by broker: when its logs begin, epoch ms
     first: datetime | None  # events, UTC
     last: datetime | None
 
@@ -39,21 +45,36 @@ def coverage(lakehouse: Path) -> list[Coverage]:
         "SELECT cluster, broker, source, min(occurred_at) AS earliest, max(occurred_at) AS latest FROM group_events"
         " WHERE source <> 'clock' GROUP BY ALL ORDER BY ALL"
     )
+    clocks = reader.rows(
+        "SELECT cluster, broker, epoch_ms(min(received_at)) AS begin FROM group_events WHERE source = 'clock' AND received_at IS NOT NULL"
+        " GROUP BY ALL ORDER BY ALL"
+    )
     found = []
     for cluster, count in ((row["cluster"], row["n"]) for row in files):
         own = [row for row in parts if row["cluster"] == cluster]
         sources: dict[str, set[str]] = {}
         for row in own:
             sources.setdefault(row["broker"], set()).add(row["source"])
+        begins = {row["broker"]: row["begin"] for row in clocks if row["cluster"] == cluster}
         first, last = min((row["earliest"] for row in own), default=None), max((row["latest"] for row in own), default=None)
-        found.append(Coverage(cluster, count, sources, first, last))
+        found.append(Coverage(cluster, count, sources, begins, first, last))
     return found
 
 
-def missing(sources: Mapping[str, AbstractSet[str]], unseen: Sequence[int] = ()) -> list[str]:
-    """What cannot be answered for lack of evidence, a sentence each. `unseen`: nodes that coordinate groups, and have no log here."""
+def missing(sources: Mapping[str, AbstractSet[str]], begins: Mapping[str, int], unseen: Sequence[int] = ()) -> list[str]:
+    """What cannot be answered for lack of evidence, a sentence each.
+
+    `begins`: when the logs of each broker begin, epoch ms. `unseen`: nodes that coordinate groups, and have no log here.
+    """
     brokers = {name: own for name, own in sources.items() if own & BROKER_SOURCES}
     texts = [f"no log of node {node} is here, which coordinates groups: their rebalances there are missing" for node in unseen]
+    earliest = min((begins[name] for name in brokers if name in begins), default=0)
+    texts += [
+        f"the logs of {name} begin {duration(begins[name] - earliest)} after the first ones: what it did before is not there. A container"
+        " that was started again has its earlier log in `kubectl logs --previous`"
+        for name in sorted(brokers)
+        if begins.get(name, 0) - earliest > LATE_MS
+    ]
     without_requests = sorted(name for name, own in brokers.items() if REQUEST_SOURCE not in own)
     without_coordinator = sorted(name for name, own in brokers.items() if COORDINATOR_SOURCE not in own)
     if without_requests:

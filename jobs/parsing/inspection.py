@@ -105,7 +105,11 @@ class Inspection:
 
     def missing(self, cluster: str) -> list[str]:
         """What a run could not answer for lack of evidence, a sentence each."""
-        return missing(self.evidence(cluster), self.unseen.get(cluster, ()))
+        begins: dict[str, int] = {}
+        for log in self.logs:
+            if log.cluster == cluster and log.first_ms is not None and log.sources & BROKER_SOURCES:
+                begins.update({broker: min(begins.get(broker, log.first_ms), log.first_ms) for broker in log.brokers})
+        return missing(self.evidence(cluster), begins, self.unseen.get(cluster, ()))
 
 
 def zone_apart_ms(brokers: Sequence[SeenLog], absolute: Sequence[SeenLog]) -> int:

@@ -116,6 +116,15 @@ def test_files_that_are_no_logs_are_counted(capsys, tmp_path):
     assert inspect(capsys, tmp_path)[1].splitlines()[-1].startswith("Left out 1: .png 1")
 
 
+def test_a_log_that_begins_later_than_the_others(capsys, tmp_path):
+    """The container of broker-2 was started again, and `kubectl logs` shows what it wrote since."""
+    write(tmp_path / "one.log", [coordinator(i * 10_000) for i in range(60)])
+    write(tmp_path / "two.log", [coordinator(i * 10_000).replace(b"id=1", b"id=2") for i in range(30, 60)])
+    said = " ".join(inspect(capsys, tmp_path)[1].split())
+    assert "missing: the logs of broker-2 begin 5 min after the first ones: what it did before is not there." in said
+    assert "the logs of broker-1 begin" not in said
+
+
 def test_no_such_file(capsys, tmp_path):
     assert inspect(capsys, tmp_path / "x")[0] == 2
 

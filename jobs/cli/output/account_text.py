@@ -49,7 +49,7 @@ def write_evidence(console: Console, lakehouse: Path) -> None:
         files = f"{read.files:,} file{'' if read.files == 1 else 's'}"
         span = f", {read.first:%Y-%m-%d %H:%M:%S} to {read.last:%Y-%m-%d %H:%M:%S} UTC" if read.first and read.last else ""
         write(console, printable(f"Read of cluster {read.cluster}: {files} of {who or 'no broker'}{span}", LINE_CHARS))
-        for text in missing(read.sources):
+        for text in missing(read.sources, read.begins):
             write(console, printable(f"Missing: {text}", LINE_CHARS))
     if len(clusters) > _CLUSTERS_SHOWN:
         write(console, f"… and {len(clusters) - _CLUSTERS_SHOWN} more clusters")

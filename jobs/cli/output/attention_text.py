@@ -44,7 +44,11 @@ class AttentionText:
         counted = Counter(entry.severity for entry in entries)
         counts = [f"{counted[name]} {_NOUNS[name]}{'s' if counted[name] > 1 else ''}" for name in SEVERITIES if counted[name]]
         write(self._console, f"What needs attention ({', '.join(counts)})", "bold")
-        write(self._console, "    `rebalance evidence ID` shows the log lines behind an entry; its title ends with the id.", "dim")
+        write(
+            self._console,
+            "    `rebalance evidence ID` shows the log lines of an entry's gravest finding; --format json has the ids of all.",
+            "dim",
+        )
         for number, entry in enumerate(entries[:limit], 1):
             self._entry(number, entry)
         if len(entries) > limit:
@@ -56,7 +60,8 @@ class AttentionText:
         title = Text(f"{number:>2}. ")
         title.append(f"{entry.severity:<7}", style=_STYLES.get(entry.severity, ""))
         title.append(f"  {row['code']}  {self._subject(entry)}  {self._when(entry)}")
-        title.append(f"  {row['id']}", style="dim")
+        others = len(entry.findings) + len(entry.followed_by) - 1
+        title.append(f"  {row['id']}" + (f" and {others} more" if others else ""), style="dim")
         write(self._console, title)
         for label, text in self._paragraphs(entry):
             self._paragraph(label, text)
