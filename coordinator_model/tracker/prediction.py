@@ -36,8 +36,6 @@ from coordinator_model.view.view import Prediction
 LATE_MS: Final = 1_000
 """A broker's timers fire late by this much at most, unless the broker itself stalls."""
 
-HANDLED_MS: Final = 1_000
-"""A request that is parked was handled within this time of its arrival. (478 ms were measured on a broker whose machine was busy.)"""
 
 ROUNDING_MS: Final = 2
 CROSSING_AT_MOST: Final = 16
@@ -127,7 +125,7 @@ def handle(g: Emitter, ready: Sequence[tuple[int, Event]], number: int, clock: B
     p.ticket += 1
     p.parked[p.ticket] = event
     parked = dict(p.parked) if before is not group else {p.ticket: event}
-    handled_ms = min(event.at_ms, now_ms + HANDLED_MS)
+    handled_ms = min(event.at_ms, now_ms + hindsight.HANDLED_MS)
     crossing = _crossing(ready, number, p.queue, max(handled_ms, now_ms + hindsight.CROSSING_MS))
     step = Step(event, now_ms, p.ticket, before, parked, crossing)
     outcome = group.handle(comparison.request_of(event), now_ms, p.ticket)

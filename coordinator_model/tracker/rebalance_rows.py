@@ -10,6 +10,7 @@ from typing import Final
 
 from coordinator_model.diagnosis import bursts, causes, cost, joiners, margins
 from coordinator_model.states import State
+from coordinator_model.tracker.hindsight import HANDLED_MS
 from coordinator_model.view import reasons
 from coordinator_model.view.emit import Emitter
 from coordinator_model.view.outcomes import COMPLETED, EMPTIED
@@ -19,9 +20,6 @@ from coordinator_model.view.view import Rebalance, RebalanceTrigger
 JOIN_PHASE_ENDED: Final = "JOIN_PHASE_ENDED"
 ASSIGNMENT_RECEIVED: Final = "ASSIGNMENT_RECEIVED"
 ALL_MEMBERS_GONE: Final = "ALL_MEMBERS_GONE"
-
-HANDLED_MS: Final = 1_000
-"""A coordinator handles a request within this time of its arrival."""
 
 
 def write(g: Emitter, rebalance: Rebalance) -> None:

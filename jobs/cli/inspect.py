@@ -7,7 +7,7 @@ from pathlib import Path
 
 import click
 
-from jobs.cli.output.terminal import stdout, warn, write
+from jobs.cli.output.terminal import NO_GROUPS, stdout, warn_nothing_understood, write
 from jobs.common import exit_codes, options
 from jobs.common.errors import UserError
 from jobs.common.settings import load
@@ -71,8 +71,8 @@ def inspect(path: Path, *, timezones: Sequence[str], log_format: str | None, con
         if left := left_out_in(path):
             write(stdout(), printable(left, options.LINE_CHARS))
     if not any(log.understood for log in result.logs):
-        warn(f"nothing in {path} was understood: no line of it is one of a broker, a client or a record (docs/capture.md)")
+        warn_nothing_understood(path)
         return exit_codes.NOTHING_UNDERSTOOD
     if not result.about_groups and form == "text":
-        click.echo("No line names any consumer group: docs/capture.md says which logs of brokers and clients do.")
+        click.echo(NO_GROUPS)
     return exit_codes.DONE

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from jobs.cli.output.terminal import stdout, warn, write
+from jobs.cli.output.terminal import stdout, warn, warn_nothing_understood, write
 from jobs.cli.without_effect import tell
 from jobs.common import exit_codes, options
 from jobs.common.disks import told_if_full
@@ -182,7 +182,7 @@ def run_and_account(
     if not once:
         return exit_codes.DONE
     if not result.understood:
-        warn(f"nothing in {read} was understood: no line of it is one of a broker, a client or a record (docs/capture.md)")
+        warn_nothing_understood(read)
         return exit_codes.NOTHING_UNDERSTOOD
     if result.unread:
         warn(f"{result.unread:,} file{'' if result.unread == 1 else 's'} of {read} could not be read: see above")

@@ -130,20 +130,6 @@ def with_zone(value: Any) -> Any:
     return value.replace(tzinfo=timezone.utc) if isinstance(value, datetime) else value
 
 
-def refused_line(folder: Path) -> dict[str, Any] | None:
-    """The first line in quarantine for the most frequent reason: `reason`, `origin`, `position` and `raw`. None if there is none."""
-    try:
-        reader = TableReader(folder, ("quarantine",))
-    except LakehouseError:
-        return None
-    if "quarantine" not in reader.tables:
-        return None
-    by_reason = "SELECT split_part(reason, ':', 1) FROM quarantine GROUP BY 1 ORDER BY count(*) DESC, 1 LIMIT 1"
-    of_it = f"SELECT reason, origin, position, raw FROM quarantine WHERE split_part(reason, ':', 1) = ({by_reason})"  # noqa: S608 - from above
-    rows = reader.rows(f"{of_it} ORDER BY origin, position LIMIT 1")
-    return rows[0] if rows else None
-
-
 def account(folder: Path) -> dict[str, int]:
     """Totals over the whole lakehouse: lines, rebalances and findings. Zeros where there is no table yet."""
     totals = dict.fromkeys(("lines_read", "skipped", "events", "quarantined", "rebalances", "findings"), 0)

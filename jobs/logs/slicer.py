@@ -207,7 +207,7 @@ class Slicer:
 
     def _reader(self, stream: Stream, file: LogFile) -> LogReader:
         """Reads a stream from its mark on."""
-        zone = stream.zone = self._zone(stream)
+        zone = stream.zone = self.settings.zone(stream.cluster)
         judge: Callable[[Mark], LineJudge] = partial(BrokerJudge, unwrap=self.settings.unwrap)
         times: type[LocalTimes] = LocalTimes
         if holds_records(stream.broker, file.path.name):
@@ -224,16 +224,13 @@ class Slicer:
             limits=self.settings.limits,
         )
 
-    def _zone(self, stream: Stream) -> str:
-        return self.settings.timezones.get(stream.cluster, self.settings.timezone)
-
     def check_zones(self, instead: str) -> None:
         """UserError: lines were read in another time zone than the settings have now. They keep their times, and others would differ.
 
         `instead`: how to read all lines again.
         """
         for stream in self.streams:
-            zone = self._zone(stream)
+            zone = self.settings.zone(stream.cluster)
             if stream.zone not in ("", zone) and stream.mark.line and not holds_records(stream.broker, stream.origin):
                 raise UserError(
                     f"the logs of cluster {stream.cluster} were read with time zone {stream.zone}, not {zone}, and their lines keep their "

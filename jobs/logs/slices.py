@@ -32,6 +32,10 @@ class SlicerSettings:
         if self.slice_lines < 1:
             raise ValueError("a slice has at least one line")
 
+    def zone(self, cluster: str) -> str:
+        """The time zone of a cluster's brokers."""
+        return self.timezones.get(cluster, self.timezone)
+
 
 @dataclass
 class Slice:

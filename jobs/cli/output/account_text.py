@@ -9,11 +9,12 @@ from typing import Final
 from rich.console import Console
 
 from coordinator_model.events import CLIENTS
+from jobs.answers import questions
+from jobs.answers.ask import BoundQuestion
 from jobs.answers.coverage import coverage, missing
-from jobs.cli.output.terminal import warn, write
+from jobs.cli.output.terminal import NO_GROUPS, warn, write
 from jobs.common.options import LINE_CHARS
 from jobs.common.text import printable
-from jobs.lakehouse.reader import refused_line
 from jobs.pipeline.run import RunResult
 
 _CLUSTERS_SHOWN: Final = 5
@@ -32,7 +33,7 @@ def write_account(console: Console, result: RunResult, source: str) -> None:
     for line in result.troubles:
         write(console, printable(line, LINE_CHARS))
     if result.understood and result.after["lines_read"] and not result.after["events"]:
-        write(console, "No line names any consumer group: docs/capture.md says which logs of brokers and clients do.")
+        write(console, NO_GROUPS)
     if result.late_events:
         write(
             console,
@@ -58,11 +59,11 @@ def write_evidence(console: Console, lakehouse: Path) -> None:
 def warn_of_refused(result: RunResult, lakehouse: Path) -> None:
     """Says so if many lines of this run were refused, with one of them."""
     refused, about = result.added["quarantined"], result.added["quarantined"] + result.added["events"]
-    line = refused_line(lakehouse) if refused > about * _MANY_REFUSED else None
-    if line is not None:
+    if refused > about * _MANY_REFUSED:
+        line = BoundQuestion(lakehouse, questions.load("quarantine"), {"limit": "1"}).answer().by_name()[0]
         warn(
             f"{refused:,} of {about:,} lines about groups ({refused / about:.0%}) were not understood, such as"
-            f" {line['origin']}:{line['position']}, {line['reason']}: {(line['raw'] or '')[:_SAMPLE_CHARACTERS]}"
+            f" {line['file']}:{line['position']}, {line['reason']}: {(line['line'] or '')[:_SAMPLE_CHARACTERS]}"
         )
         warn(f"`rebalance ask quarantine --lakehouse {lakehouse}` counts them; please report a line that Kafka wrote and that is not read")
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import textwrap
 from collections import Counter
 from collections.abc import Mapping
 from typing import Any, Final
@@ -37,16 +38,14 @@ def render(result: Inspection, path: str, zone: str, console: Console) -> None:
     for cluster in sorted({log.cluster for log in logs}):
         line()
         _cluster(result, cluster, line)
-    for title, texts in (
-        ("Good to know", [*result.notes, *(f"{copy} is a copy of another file: it is read once" for copy in result.copies)]),
-    ):
-        if texts:
-            line()
-            line(title)
-            for text in texts[:_FILES_SHOWN]:
-                line(f"  {text}")
-            if len(texts) > _FILES_SHOWN:
-                line(f"  … and {len(texts) - _FILES_SHOWN} more (--format json lists all)")
+    notes = [*result.notes, *(f"{copy} is a copy of another file: it is read once" for copy in result.copies)]
+    if notes:
+        line()
+        line("Good to know")
+        for note in notes[:_FILES_SHOWN]:
+            line(f"  {note}")
+        if len(notes) > _FILES_SHOWN:
+            line(f"  … and {len(notes) - _FILES_SHOWN} more (--format json lists all)")
     _unknown(result, line)
 
 
@@ -87,8 +86,6 @@ def _cluster(result: Inspection, cluster: str, line: Any) -> None:
 
 
 def _wrapped(text: str, line: Any) -> None:
-    import textwrap
-
     for number, part in enumerate(textwrap.wrap(printable(text, 4 * LINE_CHARS), _WIDTH)):
         line(f"  {'  ' if number else ''}{part}")
 

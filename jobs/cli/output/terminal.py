@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from typing import Final
 
 import click
 from rich.console import Console
@@ -20,6 +21,14 @@ def stdout() -> Console:
 def write(console: Console, text: str | Text = "", style: str = "") -> None:
     """Writes one line unchanged: no markup, no wrapping."""
     console.print(Text(text, style=style) if isinstance(text, str) else text, soft_wrap=True)
+
+
+NO_GROUPS: Final = "No line names any consumer group: docs/capture.md says which logs of brokers and clients do."
+
+
+def warn_nothing_understood(source: object) -> None:
+    """Says that no line of the input is of a kind that is read."""
+    warn(f"nothing in {source} was understood: no line of it is one of a broker, a client or a record (docs/capture.md)")
 
 
 def warn(message: str) -> None:

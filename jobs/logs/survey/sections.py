@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from datetime import datetime
 from statistics import median_low
 from typing import Final, NamedTuple
@@ -30,6 +30,9 @@ _ANY_TIME: Final = re.compile(rb"\n[^\n]{0,200}?(\d{4}-\d\d-\d\d[ T]\d\d:\d\d:\d
 """In a log without times in brackets. Else that of the broker counts: the time of a collector may be of another zone."""
 
 
+Block = tuple[int, bytes]
+
+
 class Section(NamedTuple):
     """Where a log begins in its file."""
 
@@ -40,13 +43,13 @@ class Section(NamedTuple):
 WHOLE: Final = (Section(0, 0),)
 
 
-def sections(log: LogBytes, zone: str) -> tuple[Section, ...]:
-    """The logs in a file, in the order of the file; a single one in most. None if the file lists its newest line first.
+def sections(blocks: Iterable[Block], zone: str) -> tuple[Section, ...]:
+    """The logs in a file, in the order of the file; a single one in most. Empty if the file lists its newest line first.
 
-    `zone`: that of times without an offset.
+    `blocks`: those of the file. `zone`: that of times without an offset.
     """
     search = _Search(ZoneInfo(zone))
-    for offset, block in _blocks(log):
+    for offset, block in blocks:
         search.take(offset, block)
         if len(search.found) > MOST_SECTIONS:
             break
@@ -166,7 +169,7 @@ class _Search:
         return local.utcoffset() != local.replace(fold=1).utcoffset()
 
 
-def _blocks(log: LogBytes) -> Iterator[tuple[int, bytes]]:
+def blocks_of(log: LogBytes) -> Iterator[Block]:
     """Whole lines with the offset of the line end before them, which each block has too; -1 is that of the first."""
     offset, rest = -1, b"\n"
     while data := log.read(_BLOCK_BYTES):

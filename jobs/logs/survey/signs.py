@@ -9,15 +9,16 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
+from itertools import takewhile
 from typing import Final
 
 from jobs.logs.bytes import LogBytes
+from jobs.logs.survey.sections import Block, blocks_of
 
 _READ_BYTES: Final = 64 << 20
 """Signs are looked for in this much of a log."""
-_BLOCK_BYTES: Final = 1 << 20
 _KEPT: Final = 20_000  # generations of a log
 _MAJORITY: Final = 9  # to one: a group that was made anew has its first generations twice
 
@@ -54,6 +55,13 @@ class Signs:
     made: dict[Generation, set[int]] = field(default_factory=dict)  # nodes that made a generation
     joined: dict[Generation, set[str]] = field(default_factory=dict)  # addresses from which a generation was joined
 
+    def watch(self, blocks: Iterable[Block]) -> Iterator[Block]:
+        """Takes the signs of the first blocks of a log as they pass."""
+        for block in blocks:
+            if _is_near(block):
+                self.look_at(block[1])
+            yield block
+
     def look_at(self, text: bytes) -> None:
         """Takes the signs of whole lines."""
         for match in _NODE.finditer(text):
@@ -79,16 +87,13 @@ class Signs:
 def signs_of(log: LogBytes) -> Signs:
     """The signs in the beginning of a log."""
     signs = Signs()
-    left = _READ_BYTES
-    rest = b""
-    while left > 0 and (data := log.read(min(_BLOCK_BYTES, left))):
-        left -= len(data)
-        text = rest + data
-        end = text.rfind(b"\n") + 1
-        signs.look_at(text[:end])
-        rest = text[end:] if len(text) - end < _BLOCK_BYTES else b""
-    signs.look_at(rest)
+    for _ in signs.watch(takewhile(_is_near, blocks_of(log))):
+        pass
     return signs
+
+
+def _is_near(block: Block) -> bool:
+    return block[0] < _READ_BYTES
 
 
 def nodes_at(signs: Iterable[Signs]) -> dict[str, int]:

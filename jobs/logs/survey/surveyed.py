@@ -27,7 +27,7 @@ class SurveyedSlicer(Slicer):
         self, files: Sequence[tuple[LogFile, Fingerprint]], owners: Mapping[tuple[str, str, str], Owners]
     ) -> list[tuple[Stream, LogFile]]:
         """The logs in new files, with their brokers."""
-        surveyor = Surveyor(self.streams, owners, self.known, lambda cluster: self.settings.timezones.get(cluster, self.settings.timezone))
+        surveyor = Surveyor(self.streams, owners, self.known, self.settings.zone)
         streams = surveyor.survey(files)
         self.notes += surveyor.notes
         self.signs = surveyor.signs

@@ -14,7 +14,7 @@ from jobs.logs.files import LogFile
 from jobs.logs.record_judge import holds_records
 from jobs.logs.streams import Stream
 from jobs.logs.survey.owners import KnownNodes, Owners, UnnamedLog, clashing, owners_of
-from jobs.logs.survey.sections import WHOLE, Part, Section, sections
+from jobs.logs.survey.sections import WHOLE, Part, Section, blocks_of, sections
 from jobs.logs.survey.signs import Signs, signs_of
 
 NEWEST_FIRST: Final = "it lists the newest line first: turn it around (tac FILE > OTHER)"
@@ -81,12 +81,16 @@ class Surveyor:
         except OSError:  # the slicer says so where it reads the file
             yield _Found(file, fingerprint, WHOLE[0], None, Signs())
             return
+        signs = Signs()
         try:
-            starts = sections(log, self._zone(file.cluster))
+            starts = sections(signs.watch(blocks_of(log)), self._zone(file.cluster))
         finally:
             log.close()
         if not starts:
             self.refused[file.path] = NEWEST_FIRST
+        elif len(starts) == 1:
+            yield _Found(file, fingerprint, starts[0], None, signs)
+            return
         for number, start in enumerate(starts):
             end = starts[number + 1].offset if number + 1 < len(starts) else None
             yield _Found(file, fingerprint, start, end, _signs(file, start, end))
