@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from pyspark.sql.types import LongType, StringType, StructType, TimestampType
+from pyspark.sql.types import BinaryType, LongType, StringType, StructType, TimestampType
 
 from schemas.columns import CLUSTER, column
 
@@ -29,9 +29,10 @@ SCHEMA: Final = StructType(
         column(
             "lines",
             LongType(),
-            "Input lines that this record stands for: 1 for a line, skipped ones for clock.",
+            "Input lines that this record stands for: a line and those that repeat it; skipped ones for clock.",
             nullable=False,
         ),
         column("context", StringType(), "What earlier lines say about this one: the group that a client line lacks. Null if nothing."),
+        column("repeated", BinaryType(), "Later lines that repeat this heartbeat: the numbers of each (jobs/logs/beats.py). Null if none."),
     ]
 )

@@ -55,6 +55,8 @@ _REQUEST_SIGNS: Final = (_REQUEST_LOGGER, b'"requestApi', b'"correlationId"', b'
 class BrokerJudge(LineJudge):
     """Judges the lines of a request log, a server.log, or one file with both."""
 
+    repeats = True
+
     def __init__(self, mark: Mark, unwrap: Unwrapper = unwrapped) -> None:
         """`unwrap`: takes off what stands around a line."""
         super().__init__(mark)

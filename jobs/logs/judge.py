@@ -17,6 +17,9 @@ class LineJudge(ABC):
     candidates: Callable[[bytes, Sequence[bytes]], Iterable[int]] | None = None
     """The indexes of those lines around which something may stand, of a text and its lines; None if none can be ruled out."""
 
+    repeats = False
+    """Whether lines of heartbeats that repeat others may be taken without asking (jobs/logs/beats.py)."""
+
     has_context = False
     """Whether `context` says anything."""
 

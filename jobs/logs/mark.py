@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+from jobs.logs.beats import Beats, Repeats
 from jobs.logs.faults import faulty_text
 from jobs.logs.times import NEVER
 
@@ -40,10 +41,24 @@ class KeptLines:
     texts: list[bytes] = field(default_factory=list)  # UTF-8
     faults: dict[int, str] = field(default_factory=dict)  # by index in the other lists
     contexts: dict[int, str] = field(default_factory=dict)  # by index: what earlier lines say about this one
+    beats: Beats = field(default_factory=Beats, compare=False)  # lines that stand for nothing but numbers, with one of the others
     size: int = 0  # bytes of the texts
 
     def __len__(self) -> int:
         return len(self.positions)
+
+    def repeats_in(self, log: object, mark: Mark) -> Repeats:
+        """Takes lines of one log whose `mark` this is: heartbeats that repeat one of its lines in this slice."""
+        take = self.beats.of_log(log, self.__len__)
+
+        def repeats(line: bytes, position: int, at_ms: int) -> bool:
+            if not take(line, position, at_ms):
+                return False
+            mark.requests += 1
+            mark.after_other = False
+            return True
+
+        return repeats
 
     def add(self, position: int, at_ms: int | None, text: bytes, fault: str = "", context: str = "") -> None:
         """Adds a line. One with a fault is kept to be looked at, not to be parsed."""

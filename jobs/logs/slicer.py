@@ -330,7 +330,7 @@ class Slicer:
         reader = stream.reader
         assert reader is not None
         kept = slice_.kept
-        before = len(kept)
+        before, repeated_before = len(kept), kept.beats.count
         count = reader.read(
             kept,
             until_ms=limit,
@@ -338,6 +338,7 @@ class Slicer:
             max_bytes=max(self.settings.slice_bytes, kept.size + 1),
             log_end=log_end,
             witness_ms=witness,
+            fold=self.settings.fold and not (stream.owners is not None and stream.owners.shared),
         )
         stream.look_ahead()
         stream.understood = stream.understood or _is_understood(stream, kept, before)
@@ -348,6 +349,7 @@ class Slicer:
         if not count and len(kept) == before:
             return False
         slice_.parts += parts_of(stream, kept, before)
+        slice_.repeated[stream.key] += kept.beats.count - repeated_before
         slice_.sources[stream.key] = stream
         slice_.lines_read += count
         return True

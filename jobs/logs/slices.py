@@ -26,6 +26,7 @@ class SlicerSettings:
     poll_seconds: float = 1.0  # following: how often to look for more
     patience_seconds: float = 10.0  # following: how long to wait for lines that confirm a jump
     limits: LineLimits = LINE_LIMITS
+    fold: bool = False  # heartbeats that repeat others become numbers (beats.py)
     unwrap: Unwrapper = unwrapped  # takes off what stands around brokers' lines
 
     def __post_init__(self) -> None:
@@ -44,6 +45,7 @@ class Slice:
     kept: KeptLines = field(default_factory=KeptLines)
     parts: list[tuple[Stream, str, int]] = field(default_factory=list)  # each log with a broker and the number of its rows, in order
     lines_read: int = 0
+    repeated: Counter[StreamKey] = field(default_factory=Counter)  # lines that became numbers
     sources: dict[StreamKey, Stream] = field(default_factory=dict)  # the logs that were read from
     damaged: Counter[StreamKey] = field(default_factory=Counter)  # DAMAGED_FILE records: not lines
 

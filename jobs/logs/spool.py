@@ -21,10 +21,12 @@ from typing import Any, Final
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 from pyspark.sql.pandas.types import to_arrow_schema
 
 from jobs.common.files import sync, write_whole
+from jobs.logs.beats import counts_of
 from jobs.logs.files import LogFile, discover
 from jobs.logs.slices import Slice, SlicerSettings
 from jobs.logs.streams import Stream, StreamKey, stream_of, streams_state
@@ -66,6 +68,7 @@ class SliceReport:
     path: Path
     lines_read: int
     kept: int  # LINE records
+    repeated: int  # lines that are numbers in a LINE record of another
     skipped: int
     faults: Mapping[str, int]  # number of kept lines with a fault, by fault
     newest_ms: int | None  # newest time read in the slice
@@ -176,7 +179,8 @@ class Spool(SurveyedSlicer):
             path=self.slices_folder / _file_name(number),
             lines_read=slice_.lines_read,
             kept=kept,
-            skipped=slice_.lines_read + sum(slice_.damaged.values()) - kept,
+            repeated=slice_.kept.beats.count,
+            skipped=slice_.lines_read + sum(slice_.damaged.values()) - kept - slice_.kept.beats.count,
             faults=dict(Counter(slice_.kept.faults.values())),
             newest_ms=None if newest_ms == NEVER else newest_ms,
             bytes_read=sum(s.bytes_read() for s in self.streams),
@@ -195,6 +199,7 @@ class Spool(SurveyedSlicer):
         """The rows of a slice: lines, clocks, ends."""
         kept = slice_.kept
         rows = len(kept)
+        repeated = kept.beats.by_row(rows)
         lines = pa.table(
             [
                 _repeat(slice_.parts, lambda stream, _: stream.cluster),
@@ -205,8 +210,9 @@ class Spool(SurveyedSlicer):
                 pa.array(kept.ats, pa.timestamp("ms", tz="UTC")).cast(ARROW_SCHEMA.field("at").type),
                 pa.array(kept.texts, pa.binary()).view(pa.string()),  # known to be UTF-8
                 pa.array([kept.faults.get(row) for row in range(rows)], pa.string()),
-                pa.repeat(pa.scalar(1, pa.int64()), rows),
+                pc.add(counts_of(repeated), 1),
                 pa.array([kept.contexts.get(row) for row in range(rows)], pa.string()),
+                repeated,
             ],
             schema=ARROW_SCHEMA,
         )
@@ -215,7 +221,7 @@ class Spool(SurveyedSlicer):
 
     def _clocks(self, slice_: Slice) -> Iterator[dict[str, Any]]:
         """A CLOCK for each broker of every log that was read: how far, and how many of its lines have no LINE."""
-        kept: Counter[StreamKey] = Counter()
+        kept: Counter[StreamKey] = Counter(slice_.repeated)
         for stream, _, rows in slice_.parts:
             kept[stream.key] += rows
         for key, stream in sorted(slice_.sources.items()):

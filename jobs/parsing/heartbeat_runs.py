@@ -7,13 +7,16 @@ by itself. The batches of lines decide where rows begin, but rows of any batches
 
 from __future__ import annotations
 
-import itertools
-from collections.abc import Iterator, Sequence
-from typing import Final, NamedTuple
+from dataclasses import dataclass, fields
+from typing import Final
 
+import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from coordinator_model.events import PROMPT_MS
+from jobs.logs.beats import counts_of, numbers_of
 
 _KEY: Final = (
     "cluster", "broker", "source", "origin", "kind", "group_id", "api_version", "connection", "client_id", "software", "member_id",
@@ -21,60 +24,103 @@ _KEY: Final = (
 )  # fmt: skip
 KEPT: Final = frozenset({*_KEY, "client_host", "position", "occurred_at", "received_at", "correlation_id"})
 """Columns that a row has from its first beat."""
+_OF_BEAT: Final = {"position": "position", "occurred_at": "at", "received_at": "received", "correlation_id": "correlation"}
+"""Columns whose values are those of the beat, not of the line that it repeats, and their names in _Beats."""
+_UNKNOWN: Final = -1 << 62
 _MS: Final = 1_000  # microseconds
 
 
-class _Beat(NamedTuple):
-    received: int  # epoch µs
-    position: int
-    at: int  # epoch µs
-    row: int  # of the line
-
-
 def heartbeat_runs(beats: pa.Table) -> pa.Table:
-    """HEARTBEAT rows of PARSED, one a line, as rows of runs: the columns KEPT and those of `rows.LATER`, and `lines`.
+    """HEARTBEAT rows of PARSED as rows of runs: the columns KEPT and those of `rows.LATER`, and `lines`.
 
-    `at` and `received_at` are those of the first beat, `last_at` is the arrival of the last. `beats` counts from `received_at`, both cut to
-    the millisecond: their sum is the arrival of each beat, whichever beat is the first of its row.
+    A row is a line with those that repeat it (jobs/logs/beats.py). `at` and `received_at` of a run are those of its first beat, `last_at`
+    is the arrival of the last. `beats` counts from `received_at`, both cut to the millisecond: their sum is the arrival of each beat,
+    whichever beat is the first of its row.
     """
-    members: dict[tuple[object, ...], list[_Beat]] = {}
-    received, at = (beats[name].cast(pa.int64()).to_pylist() for name in ("received_at", "occurred_at"))
-    positions = beats["position"].to_pylist()
-    keys = zip(*(beats[name].to_pylist() for name in _KEY), strict=True)
-    for index, key in enumerate(keys):
-        beat = _Beat(received[index], positions[index], at[index], index)
-        # A beat with a late answer gets its own row: the tracker must know when its line was logged.
-        held_up = beat.at // _MS - beat.received // _MS > PROMPT_MS
-        members.setdefault((*key, beat.position if held_up else -1), []).append(beat)
-    runs = [run for of_member in members.values() for run in _runs(sorted(of_member))]
-    first = beats.take(pa.array([run[0].row for run in runs], pa.int64())).select(sorted(KEPT))
-    arrivals = [[beat.received // _MS for beat in run] for run in runs]
-    last = pa.array([run[-1].received for run in runs], pa.int64()).cast(pa.timestamp("us", "UTC"))
+    every = _Beats.of(beats)
+    arrivals, gaps = every.received // _MS, every.gaps()
+    starts = np.flatnonzero(every.begins_run(gaps))
+    counts = np.diff(starts, append=len(every.row))
+    offsets = pa.array(np.append(starts, len(every.row)), pa.int32())
+    first = beats.take(pa.array(every.row[starts])).select(sorted(KEPT - _OF_BEAT.keys()))
+    since_first = arrivals - np.repeat(arrivals[starts], counts)
     columns = {
-        "last_at": last,
-        "beat_count": pa.array([len(run) for run in runs], pa.int32()),
-        "beats": pa.array([[ms - of_run[0] for ms in of_run] for of_run in arrivals], pa.list_(pa.int32())),
-        "longest_gap_ms": pa.array([max(_gaps(of_run), default=None) for of_run in arrivals], pa.int64()),
-        "positions": pa.array([[beat.position for beat in run] for run in runs], pa.list_(pa.int64())),
-        "lines": pa.array([len(run) for run in runs], pa.int32()),
+        **{name: _known(getattr(every, own)[starts]).cast(beats.schema.field(name).type) for name, own in _OF_BEAT.items()},
+        "last_at": pa.array(every.received[starts + counts - 1]).cast(pa.timestamp("us", "UTC")),
+        "beat_count": pa.array(counts, pa.int32()),
+        "beats": pa.ListArray.from_arrays(offsets, pa.array(since_first, pa.int32())),
+        "longest_gap_ms": _longest(gaps, starts, counts),
+        "positions": pa.ListArray.from_arrays(offsets, pa.array(every.position)),
+        "lines": pa.array(counts, pa.int32()),
     }
     for name, values in columns.items():
         first = first.append_column(name, values)
     return first
 
 
-def _runs(beats: Sequence[_Beat]) -> Iterator[Sequence[_Beat]]:
-    """Cuts the beats of a member, in order of time, into runs."""
-    gaps = _gaps([beat.received // _MS for beat in beats])
-    start = 0
-    for index in range(2, len(beats)):
-        before, gap = gaps[index - 2], gaps[index - 1]
-        if abs(gap - before) * 2 > before:
-            yield beats[start:index]
-            start = index
-    yield beats[start:]
+@dataclass(frozen=True)
+class _Beats:
+    """All beats, those of a member together and in order of time. Those of a run share a row."""
+
+    member: npt.NDArray[np.int64]
+    row: npt.NDArray[np.int64]  # of the line, or of the line that it repeats
+    received: npt.NDArray[np.int64]  # epoch µs
+    position: npt.NDArray[np.int64]
+    at: npt.NDArray[np.int64]  # epoch µs
+    correlation: npt.NDArray[np.int64]
+
+    @classmethod
+    def of(cls, beats: pa.Table) -> _Beats:
+        repeats, counts = numbers_of(beats["repeated"]), counts_of(beats["repeated"]).to_numpy()
+        members: dict[tuple[object, ...], int] = {}
+        keys = zip(*(beats[name].to_pylist() for name in _KEY), strict=True)
+        member = np.array([members.setdefault(key, len(members)) for key in keys], np.int64)
+        rows = np.arange(len(beats))
+        row = np.concatenate([rows, np.repeat(rows, counts)])
+        correlation = pc.fill_null(beats["correlation_id"].cast(pa.int64()), _UNKNOWN).to_numpy()
+        columns = {
+            "received": np.concatenate([_whole(beats["received_at"]), repeats[:, 2]]),
+            "position": np.concatenate([beats["position"].to_numpy(), repeats[:, 0]]),
+            "at": np.concatenate([_whole(beats["occurred_at"]), repeats[:, 1] * _MS]),
+            "correlation": np.concatenate([correlation, repeats[:, 3]]),
+        }
+        made = cls(member=member[row], row=row, **columns)
+        # A beat with a late answer gets its own row: the tracker must know when its line was logged.
+        held_up = np.where(made.is_held_up(), made.position, -1)
+        order = np.lexsort((made.row, made.at, made.position, made.received, held_up, made.member))
+        return cls(*(getattr(made, column.name)[order] for column in fields(cls)))
+
+    def is_held_up(self) -> npt.NDArray[np.bool_]:
+        """Whether the answer to each beat was late."""
+        late: npt.NDArray[np.bool_] = self.at // _MS - self.received // _MS > PROMPT_MS
+        return late
+
+    def gaps(self) -> npt.NDArray[np.int64]:
+        """Time since the beat before, ms; -1 for the first of a member, and around beats with a late answer."""
+        held_up = self.is_held_up()
+        apart = (np.diff(self.member) != 0) | held_up[1:] | held_up[:-1]
+        gaps: npt.NDArray[np.int64] = np.concatenate([[-1], np.where(apart, -1, np.diff(self.received // _MS))])[: len(self.row)]
+        return gaps
+
+    def begins_run(self, gaps: npt.NDArray[np.int64]) -> npt.NDArray[np.bool_]:
+        """Whether each beat begins a run: it is the first of its member, or its gap differs by more than half from the one before."""
+        before = np.concatenate([[-1], gaps[:-1]])[: len(gaps)]
+        begins: npt.NDArray[np.bool_] = (gaps < 0) | ((before >= 0) & (np.abs(gaps - before) * 2 > before))
+        return begins
 
 
-def _gaps(arrivals: Sequence[int]) -> list[int]:
-    """Times between neighbours; none for one beat."""
-    return [after - before for before, after in itertools.pairwise(arrivals)]
+def _longest(gaps: npt.NDArray[np.int64], starts: npt.NDArray[np.intp], counts: npt.NDArray[np.intp]) -> pa.Array:
+    """The longest gap within each run; null for a run of one beat."""
+    within = gaps.copy()
+    within[starts] = -1
+    longest = np.maximum.reduceat(within, starts) if len(starts) else within
+    return pa.array(longest, pa.int64(), mask=counts == 1)
+
+
+def _known(values: npt.NDArray[np.int64]) -> pa.Array:
+    return pa.array(values, mask=values == _UNKNOWN)
+
+
+def _whole(times: pa.ChunkedArray) -> npt.NDArray[np.int64]:
+    numbers: npt.NDArray[np.int64] = times.cast(pa.int64()).to_numpy()
+    return numbers

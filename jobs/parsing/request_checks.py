@@ -17,6 +17,7 @@ from pyspark.sql import Column
 from pyspark.sql import functions as F
 
 from coordinator_model import events
+from jobs.logs.beats import LONGEST_MS, TIMES_TOLERANCE_MS
 from jobs.parsing.rows import Refusal
 
 CORRUPT: Final = "_corrupt"  # column that from_json fills when a value does not fit the schema
@@ -29,9 +30,6 @@ MAX_CONNECTION: Final = 1_024
 
 _LOWEST_ERROR: Final = -1
 _HIGHEST_ERROR: Final = 135  # 4.2 ends at 133; room for a release or two
-_LONGEST_MS: Final = 1_000_000_000  # 11 days; a JoinGroup waits for max.poll.interval.ms at most
-_TIMES_TOLERANCE_MS: Final = 0.01
-"""Each of five parts and their sum is cut to microseconds: `totalTimeMs` exceeds the sum of its parts by 0 to 0.005."""
 _PARTS: Final = ("requestQueueTimeMs", "localTimeMs", "remoteTimeMs", "responseQueueTimeMs", "sendTimeMs")
 
 
@@ -142,8 +140,8 @@ def duration_ms() -> Column:
     total = F.col("j.totalTimeMs")
     parts = [F.coalesce(f"j.{name}", F.lit(0.0)) for name in _PARTS]
     overlap = F.when(F.coalesce("j.remoteTimeMs", F.lit(0.0)) == 0, F.coalesce("j.localTimeMs", F.lit(0.0))).otherwise(0.0)
-    in_range = functools.reduce(operator.and_, (part >= 0 for part in parts), total.between(0, _LONGEST_MS))
-    return F.when(in_range & (functools.reduce(operator.add, parts) <= total + overlap + _TIMES_TOLERANCE_MS), total)
+    in_range = functools.reduce(operator.and_, (part >= 0 for part in parts), total.between(0, LONGEST_MS))
+    return F.when(in_range & (functools.reduce(operator.add, parts) <= total + overlap + TIMES_TOLERANCE_MS), total)
 
 
 def client_host() -> Column:

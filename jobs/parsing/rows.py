@@ -12,7 +12,7 @@ from typing import Final
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
-from pyspark.sql.types import ArrayType, IntegerType, LongType, StringType, StructField, StructType
+from pyspark.sql.types import ArrayType, BinaryType, IntegerType, LongType, StringType, StructField, StructType
 
 from schemas import group_events
 
@@ -121,6 +121,7 @@ PARSED: Final = StructType(
         StructField("verdict", StringType()),
         StructField("refusal", StringType()),  # of a quarantined line: code and detail
         StructField("raw", StringType()),  # of a quarantined line: its text
+        StructField("repeated", BinaryType()),  # of a heartbeat: lines that repeat it (jobs/logs/beats.py)
         StructField("place", LongType()),  # of a record of a topic: its partition and offset (jobs/pipeline/topic.py)
     ]
 )

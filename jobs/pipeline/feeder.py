@@ -53,6 +53,7 @@ class Feeder:
                 # A line this far ahead of its log would make those after it late: it must be confirmed by them first.
                 tolerance_ms=max(settings.lateness_ms, _LEAST_TOLERANCE_MS),
                 max_pending=_PENDING,
+                fold=True,
                 unwrap=Unwrapper(layouts_named(settings.log_format, settings.log_formats)),
             ),
             find=lambda root: sorted([*_outside(discover(root), own), *(discover(also) if also is not None else ())]),

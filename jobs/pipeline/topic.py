@@ -80,6 +80,7 @@ def as_lines(records: DataFrame) -> DataFrame:
         "fault": F.when(sound & ~is_clock, F.col("fault")).otherwise(F.concat(F.lit(f"{NOT_SHIPPED}: "), "problem")),
         "lines": F.when(is_clock, 0).otherwise(1),
         "context": F.when(sound, F.col("context")),
+        "repeated": F.lit(None),
     }
     return checked.select(
         *(columns[field.name].cast(field.dataType).alias(field.name) for field in raw_lines.SCHEMA),

@@ -153,7 +153,7 @@ NOT_EVENTS = {
 def read(spark):
     """Events by position, and (verdict, refusal) by position."""
     texts = [line for line, _ in LINES] + list(NOT_EVENTS)
-    rows = [("c", "b", "line", "f", n, START + timedelta(milliseconds=n), text, None, 1, None) for n, text in enumerate(texts)]
+    rows = [("c", "b", "line", "f", n, START + timedelta(milliseconds=n), text, None, 1, None, None) for n, text in enumerate(texts)]
     told = transform(spark.createDataFrame(rows, raw_lines.SCHEMA)).persist()
     verdicts = {row["position"]: (row["verdict"], row["refusal"]) for row in told.collect()}
     events = {row["position"]: row for row in batch.events(told.toArrow(), 0).to_pylist()}

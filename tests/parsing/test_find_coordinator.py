@@ -39,7 +39,7 @@ def lines(recording):
             for position, text in enumerate(file, 1):
                 if '"FIND_COORDINATOR"' in text or "[GroupCoordinator " in text or "[GroupMetadataManager " in text:
                     at = datetime.strptime(text[1:24], "%Y-%m-%d %H:%M:%S,%f").replace(tzinfo=timezone.utc)
-                    found.append((recording, path.parent.name, "line", path.name, position, at, text.rstrip("\n"), None, 1, None))
+                    found.append((recording, path.parent.name, "line", path.name, position, at, text.rstrip("\n"), None, 1, None, None))
     return found
 
 

@@ -56,7 +56,7 @@ def request(api, key, version, body, answer, **overrides):
 
 def parsed(spark, *lines, at=START):
     """Each line through `transform` and `events`, as dicts; (events by position, verdicts by position)."""
-    rows = [("c", "b", "line", "f.log", n, at + timedelta(milliseconds=n), text, None, 1, None) for n, text in enumerate(lines, 1)]
+    rows = [("c", "b", "line", "f.log", n, at + timedelta(milliseconds=n), text, None, 1, None, None) for n, text in enumerate(lines, 1)]
     told = transform(spark.createDataFrame(rows, raw_lines.SCHEMA)).persist()
     try:
         verdicts = {row["position"]: (row["verdict"], row["refusal"]) for row in told.select("position", "verdict", "refusal").collect()}
@@ -176,7 +176,9 @@ def test_runs_of_any_batching_hold_the_same_heartbeats(spark):
         found = Counter()
         made = 0
         for start, end in itertools.pairwise(cuts):
-            rows = [("c", "b", "line", "f", n, time_of(line), line, None, 1, None) for n, line in enumerate(lines[start:end], start + 1)]
+            rows = [
+                ("c", "b", "line", "f", n, time_of(line), line, None, 1, None, None) for n, line in enumerate(lines[start:end], start + 1)
+            ]
             told = transform(spark.createDataFrame(rows, raw_lines.SCHEMA).coalesce(1)).persist()  # else parsed four times
             for row in batch.events(told.toArrow(), 0).to_pylist():
                 made += 1
@@ -193,6 +195,6 @@ def test_runs_of_any_batching_hold_the_same_heartbeats(spark):
 
 
 def test_rows_are_what_the_schema_says(spark):
-    rows = [("c", "b", "line", "f.log", 1, START, request("JOIN_GROUP", 11, 5, JOIN, JOINED), None, 1, None)]
+    rows = [("c", "b", "line", "f.log", 1, START, request("JOIN_GROUP", 11, 5, JOIN, JOINED), None, 1, None, None)]
     told = transform(spark.createDataFrame(rows, raw_lines.SCHEMA))
     assert batch.events(told.toArrow(), 1).schema == to_arrow_schema(group_events.SCHEMA)

@@ -86,7 +86,7 @@ def test_without_a_reason_nobody_is_blamed_but_a_member_whose_session_ended(rele
 def read(spark):
     """Of both logs of each release: the tracker's events by release and source, and the reasons for which lines were refused."""
     rows = [
-        (release, "broker-1", "line", log, number, datetime.fromtimestamp(at / 1_000, timezone.utc), text, None, 1, None)
+        (release, "broker-1", "line", log, number, datetime.fromtimestamp(at / 1_000, timezone.utc), text, None, 1, None, None)
         for release in RELEASES
         for log in (SERVER, REQUESTS)
         for number, at, text in lines(release, log)
@@ -165,7 +165,7 @@ DOUBTFUL = [
 def test_names_may_hold_the_marks_of_the_text_but_not_its_fields(spark):
     texts = [heartbeat(**names) for names, _ in HOSTILE] + [text for _, text in DOUBTFUL]
     at = datetime(2026, 11, 22, tzinfo=timezone.utc)
-    rows = [("c", "b", "line", "f", number, at, text, None, 1, None) for number, text in enumerate(texts)]
+    rows = [("c", "b", "line", "f", number, at, text, None, 1, None, None) for number, text in enumerate(texts)]
     told = sorted(transform(spark.createDataFrame(rows, raw_lines.SCHEMA).coalesce(1)).collect(), key=lambda row: row.position)
     assert [(row.group_id, row.generation, row.member_id, row.instance_id, row.client_id) for row in told[: len(HOSTILE)]] == [
         expected for _, expected in HOSTILE

@@ -248,7 +248,7 @@ def read(spark):
     """Rows of events by position, and (verdict, refusal) by position."""
     texts = [entry[1] for entry in (*GOOD, *DOUBTFUL)] + [text for _, text in DAMAGED] + SKIPPED
     # An hour apart and of files of their own: no two beats are one run.
-    rows = [("c", "b", "line", f"f{n}", n, START + timedelta(hours=n), text, None, 1, None) for n, text in enumerate(texts)]
+    rows = [("c", "b", "line", f"f{n}", n, START + timedelta(hours=n), text, None, 1, None, None) for n, text in enumerate(texts)]
     no_time = FIRST_DAMAGED
     rows[no_time] = (*rows[no_time][:5], None, *rows[no_time][6:])
     told = transform(spark.createDataFrame(rows, raw_lines.SCHEMA)).persist()

@@ -116,7 +116,7 @@ def table(lakehouse, name):
 def rows(spark):
     """Rows of PARSED: an event, a line that is refused, one that is skipped. Parsed once."""
     texts = (REQUEST, "\x1b[31m Completed request:{", "something else")
-    raw = [("c", "b", "line", "f", n, START, text, None, 1, None) for n, text in enumerate(texts)]
+    raw = [("c", "b", "line", "f", n, START, text, None, 1, None, None) for n, text in enumerate(texts)]
     told = transform(spark.createDataFrame(raw, raw_lines.SCHEMA).coalesce(1))
     return told.toArrow()
 
