@@ -11,7 +11,7 @@ heartbeat, leave, commit, delete), and what they share (rebalance, sessions, exp
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import fields
 from typing import Any, Final
 
@@ -19,7 +19,7 @@ from coordinator_model.errors import Error, ServerError
 from coordinator_model.specification import timers
 from coordinator_model.specification.effects import ExceptionThrown, Outcome
 from coordinator_model.specification.group_state import GroupState
-from coordinator_model.specification.handlers import commit, delete, expiry, heartbeat, join, leave, rebalance, sync
+from coordinator_model.specification.handlers import commit, delete, expiry, heartbeat, join, leave, rebalance, sessions, sync
 from coordinator_model.specification.map_order import MapOrder
 from coordinator_model.specification.requests import (
     DeleteGroup,
@@ -67,6 +67,15 @@ class ClassicGroup(GroupState):
         self._fire_timers(now_ms)
         self.now_ms = max(self.now_ms, now_ms)
         return Outcome(self.replies, self.effects)
+
+    def take_heartbeats(self, last: Sequence[tuple[str, int]]) -> None:
+        """Handle many heartbeats of members of a Stable group, which are answered NONE: (member id, time of its last one), by time.
+
+        This is what `handle` does for each of them if no timer ends meanwhile: the caller makes sure of that.
+        """
+        for member_id, at_ms in last:
+            self.now_ms = max(self.now_ms, at_ms)
+            sessions.restart_session(self, self.members[member_id])
 
     def _fire_timers(self, now_ms: int) -> None:
         while (due := self.timers.pop_due(now_ms)) is not None:

@@ -6,26 +6,18 @@ concludes from silence only once the silent broker writes lines again.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections import deque
+from collections.abc import Callable, Collection
+from itertools import islice
 from typing import Any, Final
 
 from coordinator_model import events as kinds
 from coordinator_model.diagnosis import bursts, departures, incidents
 from coordinator_model.events import Event
 from coordinator_model.states import State
-from coordinator_model.tracker import (
-    client_lines,
-    coordinator_lines,
-    coordinators,
-    expiry,
-    failed_writes,
-    hindsight,
-    phases,
-    prediction,
-    request_lines,
-    stored,
-)
-from coordinator_model.tracker.order import same_line
+from coordinator_model.tracker import coordinators, expiry, failed_writes, hindsight, phases, prediction, steady
+from coordinator_model.tracker.lines import client_lines, coordinator_lines, request_lines, stored
+from coordinator_model.tracker.order import same_line, sort_key
 from coordinator_model.view import reasons
 from coordinator_model.view.clock import BrokerClock
 from coordinator_model.view.emit import Emitter
@@ -35,6 +27,10 @@ from coordinator_model.view.view import View
 
 MOVE_GUARD_MS = 5_000
 """A coordinator that was just replaced is not believed again for so long unless it loads the group: brokers' clocks differ."""
+
+FOREVER: Final = 1 << 62
+_UNSTEADY_MS: Final = 1_000
+"""How long a group is followed event by event before it is looked at again whether it is calm."""
 
 _BEYOND_REQUESTS: Final = frozenset(
     {kinds.GROUP_LOADED, kinds.GROUP_UNLOADED, kinds.GROUP_DEAD, kinds.GROUP_CONVERTED, kinds.CONSUMER_GROUP_LOG}
@@ -53,7 +49,7 @@ _NEXT_MS: Final[tuple[Callable[[Emitter], int | None], ...]] = (
 
 
 class GroupTracker:
-    """Follows one group. `observe` must be called in the order of order.sort_key."""
+    """Follows one group. `observe` must be called in the order of order.sort_key; `follow` sorts."""
 
     def __init__(self, view: View, settings: TrackerSettings) -> None:
         self.view = view
@@ -65,6 +61,24 @@ class GroupTracker:
     def emit(self, table: str, **values: Any) -> None:
         """Adds a finished row."""
         self.rows.append(Row(table, {"group_id": self.view.group_id, **values}))
+
+    def follow(self, events: Collection[Event], clocks: dict[str, BrokerClock]) -> None:
+        """Takes events, and runs of heartbeats: at once where nothing happens in the group, else beat by beat."""
+        single = deque(sorted((event for event in events if not steady.is_run(event)), key=sort_key))
+        runs = [event for event in events if steady.is_run(event)]
+        while single or runs:
+            runs, last = steady.take(self, runs, single[0].at_ms if single else FOREVER)
+            if last is not None:
+                self._last, self._next_ms = last, self.next_ms()
+            starts = [run.at_ms for run in runs] + [event.at_ms for event in islice(single, 1)]
+            until = min(starts, default=0) + _UNSTEADY_MS
+            halves = [steady.split(run, until) for run in runs]
+            runs = [rest for _, rest in halves if rest is not None]
+            now = [steady.beat(run, number) for run, _ in halves if run is not None for number in range(len(run.beats))]
+            while single and single[0].at_ms < until:
+                now.append(single.popleft())
+            for event in sorted(now, key=sort_key):
+                self.observe(event, clocks)
 
     def observe(self, event: Event, clocks: dict[str, BrokerClock]) -> None:
         """Takes one event, after whatever was due before it."""

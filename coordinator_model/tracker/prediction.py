@@ -150,6 +150,14 @@ def handle(g: Emitter, ready: Sequence[tuple[int, Event]], number: int, clock: B
         drop(g, event.at_ms)  # it was deleted: a new group of the same name starts afresh
 
 
+def handle_heartbeats(p: Prediction, group: ClassicGroup, last: Sequence[tuple[str, int]], count: int) -> None:
+    """Lets the specification handle many heartbeats, which it answers as the broker did: (member id, time of its last one), by time."""
+    group.take_heartbeats(last)
+    p.ticket += count
+    p.handled_ms = group.now_ms
+    p.earlier = [(until, old) for until, old in p.earlier if until >= p.handled_ms]
+
+
 def _has_unknown_id(g: Emitter, group: ClassicGroup, event: Event) -> bool:
     """Whether the broker accepted a member id that no JoinGroup and no list had: the line is damaged, or others are missing."""
     if event.kind == kinds.JOIN_GROUP or event.error_code not in (Error.NONE, Error.REBALANCE_IN_PROGRESS) or not event.member_id:

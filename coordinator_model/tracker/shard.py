@@ -17,17 +17,15 @@ events only, not on the batches:
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Collection, Iterable, Sequence
 from typing import Final
 
 from coordinator_model import events as kinds
 from coordinator_model.events import Event
 from coordinator_model.states import State
-from coordinator_model.tracker import codec
+from coordinator_model.tracker import codec, order, steady
 from coordinator_model.tracker.codec import ShardState
 from coordinator_model.tracker.group import GroupTracker
-from coordinator_model.tracker.order import heartbeats, sort_key
 from coordinator_model.view.clock import SECOND_MS, BrokerClock
 from coordinator_model.view.rows import Row, ref
 from coordinator_model.view.settings import TrackerSettings
@@ -67,7 +65,8 @@ class Shard:
 
     def summary(self) -> tuple[int, int, int]:
         """How many groups are known, how many events wait, and how many events have been late so far."""
-        return len(self._state.views), sum(map(len, self._waiting.values())), self._state.late
+        held = sum(len(event.beats) or 1 for events in self._waiting.values() for event in events)
+        return len(self._state.views), held, self._state.late
 
     def observe(self, events: Iterable[Event]) -> list[Row]:
         """Takes a batch of events in any order; returns the rows that it completes."""
@@ -108,8 +107,10 @@ class Shard:
         if event.instance_id and event.source not in kinds.PSEUDO_BROKERS:
             users = state.instances.setdefault(event.instance_id, {})
             users[group_id] = min(users.get(group_id, event.at_ms), event.at_ms)
-        for single in heartbeats(event) if event.kind == kinds.HEARTBEAT else (event,):
-            self._enqueue(single)
+        is_late = event.received_ms < state.horizons.get(group_id, -1)
+        beats_of = order.heartbeats if is_late else steady.as_runs
+        for one in beats_of(event) if event.kind == kinds.HEARTBEAT else (event,):
+            self._enqueue(one)
 
     def _enqueue(self, event: Event) -> None:
         if event.at_ms < self._state.horizons.get(event.group_id, -1):
@@ -184,12 +185,11 @@ class Shard:
     def _release(self, group_id: str) -> list[Row]:
         state = self._state
         horizon = self._horizon_ms(group_id)
-        waiting = self._waiting.get(group_id, [])
-        ready = sorted((e for e in waiting if e.at_ms < horizon), key=sort_key)
-        later = next((after for before, after in itertools.pairwise(ready) if after.at_ms > before.at_ms + FORGET_MS), None)
+        ready, rest = _divided(self._waiting.get(group_id, []), horizon)
+        later = _after_a_long_silence(ready)
         if later is not None:  # in two turns, as if the batches had come so: the group may be forgotten in between
-            horizon = later.at_ms
-            ready = [event for event in ready if event.at_ms < horizon]
+            horizon = later
+            ready, rest = _divided(self._waiting[group_id], horizon)
         due = state.due.get(group_id)
         if not ready and (due is None or (due > horizon and not self._all_ended(state.brokers.get(group_id, ())))):
             return []
@@ -199,21 +199,20 @@ class Shard:
         if blob is None and all(event.kind in _PROVE_NO_GROUP for event in ready):
             # Its coordinator is kept in case the id becomes a group.
             answers = [event for event in ready if event.kind == kinds.FIND_COORDINATOR]
-            self._waiting[group_id] = [*answers[-1:], *(e for e in waiting if e.at_ms >= horizon)]
+            self._waiting[group_id] = [*answers[-1:], *rest]
             return []
-        if len(ready) == len(waiting):
-            self._waiting.pop(group_id, None)
+        if rest:
+            self._waiting[group_id] = rest
         else:
-            self._waiting[group_id] = [e for e in waiting if e.at_ms >= horizon]
+            self._waiting.pop(group_id, None)
         view = View(group_id) if blob is None else codec.decode_view(blob, self.settings)
         tracker = GroupTracker(view, self.settings)
-        for event in ready:
-            tracker.observe(event, state.clocks)
+        tracker.follow(ready, state.clocks)
         tracker.advance(horizon, state.clocks)
         view.horizon_ms = max(view.horizon_ms, horizon)
         if self._all_ended(view.brokers):
             tracker.flush(state.clocks)
-        self._store(view, tracker.next_ms(), ready[-1].at_ms if ready else due)
+        self._store(view, tracker.next_ms(), max(map(steady.last_ms, ready), default=due))
         return tracker.rows if later is None else [*tracker.rows, *self._release(group_id)]
 
     def _store(self, view: View, next_ms: int | None, last_ms: int | None) -> None:
@@ -235,7 +234,9 @@ class Shard:
         """Drops groups that had no members for FORGET_MS, and ids that were only asked for."""
         state = self._state
         newest = max((clock.newest_ms for clock in state.clocks.values()), default=-1)
-        unproven = {group_id: events[-1].at_ms for group_id, events in self._waiting.items() if events and group_id not in state.views}
+        unproven = {
+            group_id: steady.last_ms(events[-1]) for group_id, events in self._waiting.items() if events and group_id not in state.views
+        }
         forgotten = set()
         for group_id, at_ms in [*state.idle.items(), *unproven.items()]:
             if newest <= at_ms + FORGET_MS or self._horizon_ms(group_id) <= at_ms + FORGET_MS:
@@ -248,6 +249,28 @@ class Shard:
         if forgotten:
             used = {i: {group: since for group, since in users.items() if group not in forgotten} for i, users in state.instances.items()}
             state.instances = {instance_id: users for instance_id, users in used.items() if users}
+
+
+def _divided(events: Iterable[Event], at_ms: int) -> tuple[list[Event], list[Event]]:
+    """The events before a time in their order, and the others. Runs are cut."""
+    before, since = [], []
+    for event in events:
+        first, rest = steady.split(event, at_ms) if steady.is_run(event) else (event, None) if event.at_ms < at_ms else (None, event)
+        if first is not None:
+            before.append(first)
+        if rest is not None:
+            since.append(rest)
+    return sorted(before, key=order.sort_key), since
+
+
+def _after_a_long_silence(ready: Iterable[Event]) -> int | None:
+    """The time of the first event that comes FORGET_MS after the one before it. None if there is none."""
+    last_ms = None
+    for event in ready:
+        if last_ms is not None and event.at_ms > last_ms + FORGET_MS:
+            return event.at_ms
+        last_ms = max(steady.last_ms(event), last_ms or 0)
+    return None
 
 
 def _speaking(brokers: Collection[str]) -> Collection[str]:

@@ -8,7 +8,7 @@ import pytest
 
 from coordinator_model import events as kinds
 from coordinator_model.events import Event
-from coordinator_model.tracker import client_lines
+from coordinator_model.tracker.lines import client_lines
 from coordinator_model.view import reasons
 from tests.diagnosis.narrated import CLIENTS, CLOSED, LOG, LOG_AND_CLIENTS, STALLED, Group, causes, ends, finding, findings
 from tests.tracker.story import table

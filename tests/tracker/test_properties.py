@@ -17,8 +17,8 @@ from coordinator_model import events as kinds
 from coordinator_model.events import Assignment, Event, MemberEntry, Protocol
 from coordinator_model.specification.transitions import TRANSITIONS
 from coordinator_model.states import State
-from coordinator_model.tracker.coordinator_lines import HANDLERS as LINES
-from coordinator_model.tracker.stored import HANDLERS as STORED
+from coordinator_model.tracker.lines.coordinator_lines import HANDLERS as LINES
+from coordinator_model.tracker.lines.stored import HANDLERS as STORED
 from coordinator_model.view.rows import Row
 from coordinator_model.view.settings import TrackerSettings
 from tests.tracker.batching import batches, clocks, followed

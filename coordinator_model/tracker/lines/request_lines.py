@@ -15,7 +15,7 @@ from coordinator_model.errors import Error
 from coordinator_model.events import Event
 from coordinator_model.states import State
 from coordinator_model.tracker import endings, failed_writes, membership, phases, rebalance_rows
-from coordinator_model.tracker.join_requests import join_group
+from coordinator_model.tracker.lines.join_requests import join_group
 from coordinator_model.view import reasons
 from coordinator_model.view.emit import Emitter
 from coordinator_model.view.outcomes import COMPLETED
