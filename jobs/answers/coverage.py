@@ -42,7 +42,7 @@ def coverage(lakehouse: Path) -> list[Coverage]:
         return []
     files = reader.rows("SELECT cluster, count(DISTINCT origin) n FROM input_lines GROUP BY cluster ORDER BY cluster")
     parts = reader.rows(
-        "SELECT cluster, broker, source, min(occurred_at) AS earliest, max(occurred_at) AS latest FROM group_events"
+        "SELECT cluster, broker, source, min(occurred_at) AS earliest, max(greatest(occurred_at, last_at)) AS latest FROM group_events"
         " WHERE source <> 'clock' GROUP BY ALL ORDER BY ALL"
     )
     clocks = reader.rows(

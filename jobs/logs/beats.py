@@ -41,21 +41,29 @@ _NAMES: Final = tuple(f'"{name}TimeMs":'.encode() for name in ("requestQueue", "
 _NUMBER: Final = r"(?:0|[1-9]\d{0,8})"
 _TIME: Final = rf"{_NUMBER}\.\d{{1,3}}"
 _TEXT: Final = r'"[ !#-\[\]-~]*"'
+_NAME: Final = r'"(?P<{}>[ !#-\[\]-~]*)"'
 _TIMES: Final = (
     rf'{_TIME},"requestQueueTimeMs":{_TIME},"localTimeMs":{_TIME},"remoteTimeMs":{_TIME},"throttleTimeMs":{_NUMBER}'
     rf',"responseQueueTimeMs":{_TIME},"sendTimeMs":{_TIME}'
 )
-# kafka RequestConvertToJson, and HeartbeatRequest.json and HeartbeatResponse.json of Kafka's clients.
-_SHAPE: Final = re.compile(
-    rf'\]? [A-Z]+ Completed request:\{{(?:"isForwarded":(?:true|false),)?"requestHeader":'
-    rf'\{{"requestApiKey":12,"requestApiVersion":[0-4],"correlationId":{_NUMBER},"clientId":{_TEXT},"requestApiKeyName":"HEARTBEAT"\}}'
-    rf',"request":\{{"groupId":{_TEXT},"generationId":-?{_NUMBER},"memberId":{_TEXT}(?:,"groupInstanceId":(?:null|{_TEXT}))?\}}'
-    rf',"response":\{{(?:"throttleTimeMs":{_NUMBER},)?"errorCode":(?:-1|\d\d?)\}},"connection":{_TEXT},"totalTimeMs":{_TIMES}'
-    rf',"securityProtocol":{_TEXT},"principal":{_TEXT},"listener":{_TEXT}'
-    rf',"clientInformation":\{{"softwareName":{_TEXT},"softwareVersion":{_TEXT}\}}'
-    rf'(?:,"privilegedListener":(?:true|false))?\}} \([\w.$]+\)'.encode(),
-    re.ASCII,
+_HEADER: Final = (
+    r'\]? [A-Z]+ Completed request:\{(?:"isForwarded":(?:true|false),)?"requestHeader":\{"requestApiKey":12,"requestApiVersion":'
+    rf'(?P<api_version>[0-4]),"correlationId":(?P<correlation_id>{_NUMBER}),"clientId":(?:null|{_NAME.format("client_id")})'
+    r',"requestApiKeyName":"HEARTBEAT"\}'
 )
+_REQUEST: Final = (
+    rf',"request":\{{"groupId":{_NAME.format("group_id")},"generationId":(?P<generation>-?{_NUMBER})'
+    rf',"memberId":{_NAME.format("member_id")}(?:,"groupInstanceId":(?:null|{_NAME.format("instance_id")}))?\}}'
+)
+_RESPONSE: Final = rf',"response":\{{(?:"throttleTimeMs":{_NUMBER},)?"errorCode":(?P<error_code>-1|0|[1-9]\d?)\}}'
+_REST: Final = (
+    rf',"connection":{_NAME.format("connection")},"totalTimeMs":(?P<times>{_TIMES}),"securityProtocol":{_TEXT},"principal":{_TEXT}'
+    rf',"listener":{_TEXT},"clientInformation":\{{"softwareName":{_NAME.format("software_name")}'
+    rf',"softwareVersion":{_NAME.format("software_version")}\}}(?:,"privilegedListener":(?:true|false))?\}} \([\w.$]+\)'
+)
+# kafka RequestConvertToJson, and HeartbeatRequest.json and HeartbeatResponse.json of Kafka's clients.
+SHAPE: Final = re.compile(f"{_HEADER}{_REQUEST}{_RESPONSE}{_REST}".encode(), re.ASCII)
+"""A heartbeat as brokers of Kafka 2.8 to 4.2 log it, from LENGTH on, with its fields. A line of this shape is read without a JSON parser."""
 _are_times: Final = re.compile(_TIMES.encode(), re.ASCII).fullmatch
 _PENDING: Final = 32_768  # beats whose durations are texts
 
@@ -67,6 +75,7 @@ class Beats:
     """The repeated heartbeats of a slice, by the row of their first line."""
 
     def __init__(self) -> None:
+        self._firsts: list[int] = []  # rows of lines that others may repeat
         self._rows: list[int] = []
         self._positions: list[int] = []
         self._ats: list[int] = []
@@ -96,8 +105,9 @@ class Beats:
             key = head[LENGTH:], body, end
             row = find(key)
             if row is None:
-                if _SHAPE.fullmatch(line, LENGTH):
+                if SHAPE.fullmatch(line, LENGTH):
                     first_rows[key] = next_row()
+                    self._firsts.append(next_row())
                 return False
             if not number.isdigit() or len(number) > 9 or number[0] == 48 or _are_times(times) is None:
                 return False
@@ -120,29 +130,30 @@ class Beats:
         beats = np.empty((len(at_us), WIDTH), np.int64)
         beats[:, 0] = self._positions
         beats[:, 1] = self._ats
-        beats[:, 2] = at_us - _duration_us(self._times)
+        beats[:, 2] = at_us - durations_us(self._times)
         beats[:, 3] = np.array(self._numbers).astype(np.int64)
         self._done.append((np.array(self._rows, np.int64), beats))
         for texts in (self._rows, self._positions, self._ats, self._numbers, self._times):
             texts.clear()
 
     def by_row(self, rows: int) -> pa.Array:
-        """A value for each of `rows` kept lines: the lines that repeat it, in order, WIDTH numbers each; null if none do."""
+        """A value for each of `rows` kept lines: the lines that repeat it, in order, WIDTH numbers each; null without SHAPE."""
         if self._times:
             self._settle()
-        if not self._done:
-            return pa.nulls(rows, pa.binary())
-        row_of = np.concatenate([own for own, _ in self._done])
-        beats = np.concatenate([numbers for _, numbers in self._done])[np.argsort(row_of, kind="stable")]
+        row_of = np.concatenate([np.zeros(0, np.int64), *(own for own, _ in self._done)])
+        beats = np.concatenate([np.zeros((0, WIDTH), np.int64), *(numbers for _, numbers in self._done)])
+        beats = beats[np.argsort(row_of, kind="stable")]
         counts = np.bincount(row_of, minlength=rows)
         offsets = np.zeros(rows + 1, np.int32)
         np.cumsum(counts * (WIDTH * 8), out=offsets[1:])
-        valid = np.packbits(counts > 0, bitorder="little")
+        is_first = np.zeros(rows, np.bool_)
+        is_first[self._firsts] = True
+        valid = np.packbits(is_first, bitorder="little")
         buffers = [pa.py_buffer(valid), pa.py_buffer(offsets), pa.py_buffer(np.ascontiguousarray(beats))]
         return pa.Array.from_buffers(pa.binary(), rows, buffers)
 
 
-def _duration_us(times: list[bytes]) -> npt.NDArray[np.int64]:
+def durations_us(times: list[bytes]) -> npt.NDArray[np.int64]:
     """How long the broker had each request; 0 where the numbers contradict each other (request_checks.duration_ms of jobs/parsing)."""
     text = b"\n".join(times)
     for name in _NAMES:

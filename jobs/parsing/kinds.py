@@ -10,13 +10,15 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from coordinator_model.events import CLIENT_SOURCE, CLIENTS, COORDINATOR_SOURCE, PSEUDO_BROKERS, REQUEST_SOURCE
-from jobs.parsing import client_log, coordinator_log, group_records, request_log
+from jobs.parsing import client_log, coordinator_log, group_records, heartbeat_lines, request_log
 from jobs.parsing.rows import COMMON, QUARANTINE, RAW_CHARACTERS, SKIPPED, UNKNOWN_SOURCE, parsed_columns
 from schemas.names import CLOCK, LINE
 
 Parser = Callable[[DataFrame], DataFrame]
 """Turns raw records with their source (`with_source`) into rows of PARSED."""
 
+BEAT: Final = "beat"
+"""Stands for the source of heartbeats that the log reader recognised by their shape."""
 FAULTY: Final = "faulty"
 """Stands for the source of lines that the log reader found faulty: no parser looks into them."""
 
@@ -37,8 +39,8 @@ def with_source(raw: DataFrame) -> DataFrame:
 
 
 def source_or_faulty() -> Column:
-    """The key that selects the parser of a record: FAULTY if the record has a fault, else its source."""
-    return F.when(F.col("fault").isNotNull(), FAULTY).otherwise(F.col("source"))
+    """The key that selects the parser of a record: FAULTY if the record has a fault, BEAT if it was recognised, else its source."""
+    return F.when(F.col("fault").isNotNull(), FAULTY).when(F.col("repeated").isNotNull(), BEAT).otherwise(F.col("source"))
 
 
 def parse_with(records: DataFrame, parsers: Iterable[Parser]) -> DataFrame:
@@ -70,6 +72,7 @@ def _for_sources(sources: frozenset[str], parser: Parser) -> Parser:
 PARSERS: Final[Mapping[frozenset[str], Parser]] = {
     sources: _for_sources(sources, parser)
     for sources, parser in {
+        frozenset({BEAT}): heartbeat_lines.parse,
         frozenset({REQUEST_SOURCE}): request_log.parse,
         frozenset({COORDINATOR_SOURCE}): coordinator_log.parse,
         frozenset({CLIENT_SOURCE}): client_log.parse,

@@ -99,7 +99,7 @@ def parse(lines: DataFrame) -> DataFrame:
     concerns = text.rlike(_OF_GROUP_API) | text.rlike(request_text.OF_GROUP_API)
     names_api = text.rlike(_OF_ANY_API) | text.rlike(request_text.OF_ANY_API)
     printed = text.contains(request_text.MARK)
-    marked = lines.select(*COMMON, "text", "repeated", concerns.alias("concerns"), printed.alias("printed"))
+    marked = lines.select(*COMMON, "text", concerns.alias("concerns"), printed.alias("printed"))
     cut = marked.withColumn("parts", F.when(F.col("concerns") & F.col("printed"), request_text.parts_of(text)))
     json = F.when(F.col("printed"), request_text.as_json(F.col("parts"))).otherwise(F.regexp_extract(text, _SHAPE, 1))
     shaped = cut.withColumn("json", F.when(F.col("concerns"), json).when(~names_api, ""))
@@ -140,7 +140,6 @@ def _event_columns() -> dict[str, Column]:
     coordinator_id, coordinator_address = _coordinator(response)  # FindCoordinator until v3: of one key, at the top
     return {
         "kind": api,
-        "repeated": F.col("repeated"),
         "received_at": F.timestamp_micros(micros),
         "group_id": F.coalesce(request.groupId, request["key"], fetched.groupId),
         "coordinator_id": coordinator_id,

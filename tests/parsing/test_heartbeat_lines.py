@@ -1,0 +1,54 @@
+"""Heartbeats that are read by their shape: the rows that the parser of all requests makes of them."""
+
+from __future__ import annotations
+
+import gzip
+from datetime import datetime, timedelta, timezone
+from pathlib import Path
+
+import pytest
+
+from coordinator_model.events import REQUEST_SOURCE
+from jobs.logs.beats import SHAPE
+from jobs.logs.times import LENGTH
+from jobs.parsing import kinds
+from schemas import raw_lines
+from tests.logs.test_beats import heartbeat
+
+pytestmark = pytest.mark.spark
+
+RECORDINGS = Path(__file__).parents[1] / "data" / "recordings"
+START = datetime(2026, 11, 21, 6, tzinfo=timezone.utc)
+ODD = (
+    heartbeat(0, member=""), heartbeat(0, times=(0.1, 5.0, 0.0, 0.0, 0.0, 0.0)), heartbeat(0, times=(0.1, 0.0, 9.0, 0.0, 0.0, 0.05)),
+    heartbeat(0, error=-1), heartbeat(0, error=25), heartbeat(0).replace(b"10.0.0.1:9092-10.0.0.9:53676-0-2", b"unix"),
+    heartbeat(0).replace(b"10.0.0.1:9092-10.0.0.9:53676-0-2", b"::1:9092-fe80::1:5000-7"),
+    heartbeat(0).replace(b"apache-kafka-java", b"unknown").replace(b'n":"4.2.0"', b'n":"unknown"'),
+    heartbeat(0).replace(b'"apache-kafka-java"', b'""').replace(b'n":"4.2.0"', b'n":""'),
+    heartbeat(0).replace(b'Id":null', b'Id":"instance-1"'), heartbeat(0).replace(b',"groupInstanceId":null', b""),
+    heartbeat(0).replace(b'"clientId":"a"', b'"clientId":null'), heartbeat(0).replace(b'"generationId":3', b'"generationId":-1'),
+    heartbeat(0).replace(b'"throttleTimeMs":0,"errorCode"', b'"errorCode"'), heartbeat(0).replace(b'"isForwarded":false,', b""),
+)  # fmt: skip
+
+
+def recorded() -> list[bytes]:
+    """The first heartbeats of each recorded broker."""
+    found = []
+    for path in sorted(RECORDINGS.glob("*/broker-*/kafka-request.log.gz")):
+        lines = gzip.decompress(path.read_bytes()).splitlines()
+        found += [line for line in lines if b'"requestApiKey":12,' in line][:200]
+    return found
+
+
+def test_the_rows_are_those_of_the_parser_of_all_requests(spark):
+    lines = [*recorded(), *ODD]
+    assert all(SHAPE.fullmatch(line, LENGTH) for line in lines)
+    rows = [
+        ("c", "b", "line", "f", n, START + timedelta(milliseconds=n), line.decode(), None, 1, None, None) for n, line in enumerate(lines)
+    ]
+    frame = kinds.with_source(spark.createDataFrame(rows, raw_lines.SCHEMA).coalesce(1))
+    by_json = kinds.PARSERS[frozenset({REQUEST_SOURCE})](frame).toArrow().drop_columns(["repeated"]).sort_by("position")
+    recognised = frame.withColumn("repeated", frame.text.substr(1, 0).cast("binary"))
+    by_shape = kinds.PARSERS[frozenset({kinds.BEAT})](recognised).toArrow().drop_columns(["repeated"]).sort_by("position")
+    assert len(by_json) == len(lines)
+    assert by_json.to_pylist() == by_shape.to_pylist()
