@@ -5,6 +5,7 @@
 | any | 14 COORDINATOR_LOAD_IN_PROGRESS | not handled | not handled |
 | any | 15 COORDINATOR_NOT_AVAILABLE, at once | not handled: the coordinator starts or stops | the same |
 | any | 16 NOT_COORDINATOR | not handled, or the group was unloaded meanwhile: its new coordinator knows what was stored | the same |
+| JoinGroup | 16, parked until the group was unloaded | it names the member, which was one until then | the same |
 | SyncGroup of the leader | 15, -1 | the assignment was not stored; the next rebalance begins | the same |
 | SyncGroup of the leader | 27, after 5 s | the same: the write timed out | another rebalance came first |
 | LeaveGroup | 15, after 5 s | does not wait | the member left; an earlier write of the partition timed out |
@@ -25,6 +26,7 @@ from coordinator_model.errors import Error
 from coordinator_model.events import Event
 from coordinator_model.tracker import endings, membership
 from coordinator_model.view.emit import Emitter
+from coordinator_model.view.view import client_in
 
 APPEND_TIMEOUT_MS: Final = 4_500
 """A write that takes longer has timed out (offsets.commit.timeout.ms, 5 s by default)."""
@@ -49,7 +51,11 @@ def not_stored(g: Emitter, event: Event) -> bool:
 
 
 def take(g: Emitter, event: Event) -> None:
-    """Takes a request that its coordinator handled, and answered with an error since a write timed out meanwhile."""
+    """Takes a request that its coordinator handled, and answered with an error: a write timed out, or the group was unloaded meanwhile."""
+    if event.kind == kinds.JOIN_GROUP and event.error_code == Error.NOT_COORDINATOR:
+        if client_in(event.answer_member_id, "") in g.view.unnamed:
+            membership.add(g, event.answer_member_id, event.received_ms, event)
+        return
     if event.error_code != Error.COORDINATOR_NOT_AVAILABLE or not _timed_out(event):
         return
     if event.kind == kinds.LEAVE_GROUP:

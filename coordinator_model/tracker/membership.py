@@ -9,7 +9,7 @@ from coordinator_model.events import Event
 from coordinator_model.view import reasons
 from coordinator_model.view.emit import Emitter
 from coordinator_model.view.rows import MEMBER_SESSIONS, Ref, evidence_json, or_none, ref
-from coordinator_model.view.view import EndedMembership, LostMember, ObservedMember, RebalanceTrigger, View, client_in
+from coordinator_model.view.view import EndedMembership, LostMember, ObservedMember, Rebalance, RebalanceTrigger, View, client_in
 
 CONNECTIONS_KEPT: Final = 4
 STALLED_WITHIN_MS: Final = 60_000  # before its session ended, where the session timeout is not known
@@ -43,15 +43,23 @@ def add(g: Emitter, member_id: str, at_ms: int, event: Event | None = None, *, c
         member = view.members[member_id] = replacement or ObservedMember(member_id, joined_ms=at_ms)
         view.pending.pop(member_id, None)
         running = view.open
-        if running is not None and replacement is None and (came or running.joined_ms < 0):
+        if replacement is None and (running is None or 0 <= running.joined_ms < at_ms):
             # Who joins after the join phase begins the next rebalance.
-            joined = view.arrived if 0 <= running.joined_ms < at_ms else running.added
-            if member_id not in joined:
-                joined.append(member_id)
+            note_arrival(view.arrived, view.gone, member_id, new=came and running is not None)
+        elif replacement is None and running is not None:
+            note_arrival(running.added, running.departed, member_id, new=came or running.joined_ms < 0)
     member.vouched = member.vouched or came
     if event is not None:
         learn(member, event)
     return member
+
+
+def note_arrival(joined: list[str], left: list[str], member_id: str, *, new: bool = True) -> None:
+    """Notes that a member is there. One that had left within the same rebalance is back, and neither joined nor left. `new`: it joined."""
+    if member_id in left:
+        left.remove(member_id)
+    elif new and member_id not in joined:
+        joined.append(member_id)
 
 
 def rename_stored(view: View, old_id: str, new_id: str) -> None:
@@ -184,7 +192,8 @@ def _unnamed(view: View, member_id: str) -> ObservedMember | None:
     if since_ms is None:
         return None
     view.stored = [member_id if m == instance_id else m for m in view.stored] if view.stored is not None else None
-    for joined in _coming(view):  # it may have come since, under the id that was replaced
+    came_in = [r.added for r in view.unfinished() if r.joined_ms < 0 or since_ms <= r.joined_ms]
+    for joined in [view.arrived, *came_in]:  # it may have come since, under the id that was replaced
         joined[:] = [member_id if client_in(m, "") == instance_id and m not in view.members else m for m in joined]
     return ObservedMember(member_id, instance_id, joined_ms=since_ms)
 
@@ -207,13 +216,12 @@ def read_back(g: Emitter, at_ms: int, signs: list[Ref]) -> None:
         old = view.ended_membership(member_id)
         if old is None:  # a static member that no line has named
             continue
-        if old.kind == reasons.REPLACED:  # its replacement was not written, and is not known to this coordinator
-            view.unnamed.pop(old.instance_id, None)
         view.lost = [lost for lost in view.lost if lost.member.member_id != member_id]
         ghost = view.members[member_id] = ObservedMember(member_id, old.instance_id, old.client_id, old.client_host, ghost=True)
         ghost.session_timeout_ms, ghost.rebalance_timeout_ms = old.session_timeout_ms, old.rebalance_timeout_ms
         ghost.partitions, ghost.renewed_ms, ghost.sessions_seen = old.partitions, at_ms, old.seen_ms >= 0
         view.ended.remove(old)
+    view.unnamed = {instance_id: since_ms for instance_id, since_ms in view.unnamed.items() if instance_id in stored}
     view.arrived, view.gone, view.untold = [], [], 0
     view.make_generation(at_ms, view.stored_generation)  # the number of one that was not written is used again
 
@@ -226,31 +234,53 @@ def lose(g: Emitter, member_id: str, at_ms: int, kind: str, signs: list[Ref]) ->
 
 
 def begins_the_next(g: Emitter, member_id: str, cause: str, at_ms: int) -> None:
-    """Takes a member that joined or left out of the join phase that has just ended: it began the next rebalance.
+    """Takes members that joined or left out of the join phase that has just ended: they did so after its end.
 
-    Lines of one millisecond have no order; the coordinator's count at the end of the phase shows it.
+    Lines of one millisecond have no order. The reason of the next rebalance names who began it, and the coordinator's count at the end of
+    the phase shows how many others came or went after it.
     """
     view = g.view
-    running = view.open
-    if running is None or running.joined_ms != at_ms:
+    running = next(reversed(view.unfinished()), None)
+    if running is None or running.joined_ms != at_ms or running.count_after < 0:
         return
-    if cause == reasons.MEMBER_JOINED and running.missing and member_id in running.added:
-        running.added.remove(member_id)
+    if cause == reasons.MEMBER_JOINED and member_id in running.added:
+        _came_after(view, running, member_id)
+    left = [old.member_id for old in view.ended if old.at_ms == at_ms and old.kind in _LEFT and old.member_id not in view.gone]
+    left.sort(key=lambda departed: departed == member_id)  # the reason names one of them
+    after = max(running.unnamed, 1) if cause in (reasons.MEMBER_LEFT, reasons.POLL_TIMEOUT) else running.unnamed
+    for departed in left[-after:] if after else ():
+        _left_after(view, running, departed)
+    came = [added for added in running.added if added in view.members and view.members[added].joined_ms == at_ms]
+    for added in came[-running.missing :] if running.missing else ():
+        _came_after(view, running, added)
+    view.complete = view.untold == running.missing == 0
+
+
+def _came_after(view: View, running: Rebalance, member_id: str) -> None:
+    """Moves a member that joined in the millisecond in which the join phase ended to the next rebalance."""
+    running.added.remove(member_id)
+    note_arrival(view.arrived, view.gone, member_id)
+    if running.missing:
         running.missing -= 1
-        view.arrived.append(member_id)
-    elif cause in (reasons.MEMBER_LEFT, reasons.POLL_TIMEOUT) and running.unnamed:
-        left = [old.member_id for old in view.ended if old.at_ms == at_ms and old.kind in _LEFT and old.member_id not in view.gone]
-        left.sort(key=lambda departed: departed == member_id)  # the reason names one of them
-        for departed in left[-running.unnamed :]:
-            if departed in running.departed:
-                running.departed.remove(departed)
-            else:
-                running.added.append(departed)
-            running.unnamed -= 1
-            view.untold -= 1
-            view.gone.append(departed)
-            view.unclaimed += [t for t in running.triggers if t.member_id == departed]
-            running.triggers = [t for t in running.triggers if t.member_id != departed]
+    else:
+        running.unnamed += running.count_before >= 0
+        view.untold += 1
+
+
+def _left_after(view: View, running: Rebalance, member_id: str) -> None:
+    """Moves a member that left in the millisecond in which the join phase ended to the next rebalance."""
+    if member_id in running.departed:
+        running.departed.remove(member_id)
+    else:
+        running.added.append(member_id)
+    view.gone.append(member_id)
+    if running.unnamed:
+        running.unnamed -= 1
+        view.untold -= 1
+    else:
+        running.missing += 1
+    view.unclaimed += [t for t in running.triggers if t.member_id == member_id]
+    running.triggers = [t for t in running.triggers if t.member_id != member_id]
 
 
 def give_up_lost(g: Emitter, until_ms: int) -> None:
@@ -284,7 +314,7 @@ def _note_departure(view: View, ended: EndedMembership) -> None:
             del view.gone[:-GONE_KEPT]
     elif member_id in running.added:
         running.added.remove(member_id)
-    else:
+    elif member_id not in running.departed:
         running.departed.append(member_id)
         running.stopped[member_id] = ended.stopped_ms()
 

@@ -62,7 +62,7 @@ def open_rebalance(
         cause=cause,
         named=trigger.member_id if trigger is not None else "",
         count_before=view.member_count,
-        floor_ms=view.last_ok_ms,
+        floor_ms=max([view.last_ok_ms, *(r.joined_ms for r in view.closing[-1:])]),
         triggers=[t for t in view.unclaimed if t is not trigger],
         owned_before={p: m.member_id for m in view.members.values() for p in m.partitions or ()},
         evidence=list(signs),
@@ -217,8 +217,7 @@ def prove(view: View, rebalance: Rebalance) -> None:
         return
     rebalance.proven = True
     since = [m for m in view.gone if (ended := view.ended_membership(m)) is not None and ended.at_ms >= rebalance.ended_ms]
-    unnamed = [instance_id for instance_id, at_ms in view.unnamed.items() if at_ms <= rebalance.ended_ms]
-    view.stored = [*(m for m in view.members if m not in view.arrived), *since, *unnamed] if view.complete else None
+    view.stored = [*(m for m in view.members if m not in view.arrived), *since, *view.unnamed] if view.complete else None
     view.stored_generation = rebalance.generation
 
 
@@ -265,14 +264,9 @@ def close_due(g: Emitter, now_ms: int, *, flush: bool = False) -> None:
     view = g.view
     while view.closing:
         rebalance = view.closing[0]
-        if rebalance.ended_ms < 0:  # superseded by one whose start is not settled yet
-            follower = view.closing[1] if len(view.closing) > 1 else None
-            if follower is None or not (flush or follower.ended_ms + g.settings.settle_ms < now_ms):
+        if rebalance.ended_ms < 0:
+            if not _settle_end(g, rebalance, now_ms, flush=flush):
                 return
-            if not flush and not follower.exact and causes.specification_is_behind(g, follower.ended_ms, now_ms):
-                return
-            causes.settle_start(g, follower)
-            rebalance.ended_ms = max(rebalance_rows.started_ms(follower), rebalance.joined_ms)
         elif not flush and rebalance.ended_ms + g.settings.settle_ms >= now_ms:
             return
         if not flush and (_unproven(rebalance, now_ms) or _members_still_start(g, rebalance, now_ms)):
@@ -285,6 +279,22 @@ def close_due(g: Emitter, now_ms: int, *, flush: bool = False) -> None:
         prove(view, rebalance)
         membership.give_up_lost(g, rebalance.ended_ms)
         rebalance_rows.write(g, rebalance)
+
+
+def _settle_end(g: Emitter, rebalance: Rebalance, now_ms: int, *, flush: bool) -> bool:
+    """Ends a superseded rebalance as the next one starts. False: when that was may yet show."""
+    follower = g.view.closing[1] if len(g.view.closing) > 1 else None
+    if follower is None:
+        return False
+    if not flush:
+        followed_ms = follower.ended_ms if follower.ended_ms >= 0 else follower.joined_ms  # it may wait for a follower of its own
+        if followed_ms + g.settings.settle_ms >= now_ms:
+            return False
+        if not follower.exact and causes.specification_is_behind(g, followed_ms, now_ms):
+            return False
+    causes.settle_start(g, follower)
+    rebalance.ended_ms = max(rebalance_rows.started_ms(follower), rebalance.joined_ms)
+    return True
 
 
 def _members_still_start(g: Emitter, rebalance: Rebalance, now_ms: int) -> bool:

@@ -46,7 +46,6 @@ def write(g: Emitter, rebalance: Rebalance) -> None:
     g.view.untold -= rebalance.missing
     g.view.unowned = cost.carry(g.view.unowned, rebalance)
     price = cost.of(rebalance)
-    passed = {*rebalance.added} & {*rebalance.departed}  # came and went within the rebalance
     bursts.add(g, rebalance, culprit, culprit.sign or (rebalance.evidence[0] if rebalance.evidence else None), price)
     first_fetch_ms, first_fetch_member_id = _last_to_start(rebalance)
     g.emit(
@@ -67,8 +66,8 @@ def write(g: Emitter, rebalance: Rebalance) -> None:
         client_host=culprit.client_host or None,
         members_before=or_none(rebalance.count_before),
         members_after=or_none(rebalance.count_after),
-        joined=sorted(member_id for member_id in rebalance.added if member_id not in passed),
-        left=sorted(member_id for member_id in rebalance.departed if member_id not in passed),
+        joined=sorted(rebalance.added),
+        left=sorted(rebalance.departed),
         slowest_member_id=slowest or None,
         leader_id=rebalance.leader_id or None,
         protocol=rebalance.protocol or None,

@@ -116,6 +116,20 @@ def test_the_coordinators_count_is_believed() -> None:
     assert [(row["members_before"], row["members_after"]) for row in table(story.rows(), "rebalances")][1:] == [(3, 2), (2, 3)]
 
 
+@pytest.mark.parametrize("begun", [False, True])
+def test_a_member_that_is_said_to_be_gone_and_added_again_neither_joined_nor_left(*, begun: bool) -> None:
+    """The coordinator gives no id twice: a line between is lost or damaged. It counts once, as it did before."""
+    story = logged().at(20_000).log(kinds.MEMBER_FAILED, member_id="b-1")
+    if begun:
+        story.log_preparing(1, EXPIRED.format("b-1"), "b-1")
+    story.at(20_050).log(kinds.MEMBER_ADDED, member_id="b-1", state="PreparingRebalance")
+    if not begun:
+        story.at(20_060).log_preparing(1, JOINED.format("b-1"), "b-1")
+    story.at(20_100).log_stabilized(2, 2).at(20_110).log_assignment(2, "a-1", 2)
+    row = table(story.rows(), "rebalances")[1]
+    assert (row["joined"], row["left"], row["members_before"], row["members_after"]) == ([], [], 2, 2)
+
+
 def test_releases_before_2_8_do_not_give_the_count() -> None:
     """Stabilized group orders generation 1 (__consumer_offsets-9): members are remembered all the same."""
     story = logged()

@@ -152,6 +152,30 @@ def test_a_member_that_was_not_known_is_replaced_too() -> None:
     assert [(s["member_id"], s["end_kind"], s["joined_at"]) for s in table(story.rows(), "member_sessions")] == [("b-1", "REPLACED", None)]
 
 
+@pytest.mark.parametrize("answered", [True, False])
+def test_a_replacement_that_a_move_of_the_coordinator_cuts_off_is_not_in_the_group_that_is_loaded(*, answered: bool) -> None:
+    """c comes, is replaced by its next process before the join phase ends, and no generation with it is stored.
+
+    The answer to its parked JoinGroup names its new id. The coordinator's log does not.
+    """
+    new, old = (f"i-c-{digit * 8}-0000-0000-0000-000000000000" for digit in "21")
+    story = logged().at(20_000).log_preparing(1, JOINED.format(old, "i-c"), old)
+    story.log(kinds.MEMBER_ADDED, member_id=old, state="PreparingRebalance", instance_id="i-c")
+    story.at(25_000).log(kinds.STATIC_MEMBER_REPLACED, member_id=old, instance_id="i-c")
+    story.at(30_000).log(kinds.GROUP_UNLOADED, generation=1)
+    if answered:
+        parked = {"asked_as": "", "instance_id": "i-c", "waited": 5_000}
+        story.join(new, -1, "", error_code=Error.NOT_COORDINATOR, **parked)  # type: ignore[arg-type]
+    story.on("broker-2").at(31_000).log(kinds.GROUP_LOADED, member_count=2)
+    story.at(40_000).log(kinds.MEMBER_FAILED, member_id="b-1").log_preparing(1, "removing member b-1 on heartbeat expiration", "b-1")
+    story.at(40_100).log_stabilized(2, 1).at(40_110).log_assignment(2, "a-1", 1)
+    rows = table(story.rows(), "rebalances")[1:]
+    assert [(row["outcome"], row["joined"], row["members_before"], row["left"]) for row in rows] == [
+        ("ABANDONED", [new if answered else old], 2, []),
+        ("COMPLETED", [], 2, ["b-1"]),
+    ]
+
+
 def test_where_its_requests_are_seen_they_tell_the_replacement() -> None:
     """One row, and the new member has what the old one had."""
     story = Static()

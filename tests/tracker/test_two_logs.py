@@ -1,4 +1,4 @@
-"""The request log and the coordinator's log of one broker: lines of one moment come in either order, and are one story."""
+"""The request log and the coordinator's log of one broker: lines of one moment come in any order, and are one story."""
 
 from __future__ import annotations
 
@@ -116,3 +116,54 @@ def test_settings_are_times_that_pass() -> None:
         TrackerSettings(grace_ms=-1)
     with pytest.raises(ValueError, match="not a Kafka release"):
         TrackerSettings(kafka_version="newest")
+
+
+# Members come and go in the millisecond in which a join phase ends and the next rebalance begins. The count at the end of the phase and the
+# reason of the next one show who was there.
+
+LEFT = "Removing member {} on LeaveGroup; client reason: the consumer is being closed"
+D_JOINED, B_LEFT = (JOINED.format("d-1"), "d-1"), (LEFT.format("b-1"), "b-1")
+NOBODY_NAMED = (LEFT.format("b-1"), "")  # as Kafka 4 does, where a member left
+
+
+def told(came: str, went: str, count: int, began: tuple[str, str], *, assigned: bool = False) -> list[tuple[object, ...]]:
+    """c-1 has joined a-1 and b-1. `came`, `went`: who else did in the millisecond in which the phase ended with `count` members."""
+    story = Story().at(0).log_preparing(0, JOINED.format("a-1"), "a-1").log(kinds.MEMBER_ADDED, member_id="a-1", state="Empty")
+    story.at(100).log(kinds.MEMBER_ADDED, member_id="b-1", state="PreparingRebalance")
+    story.at(3_000).log_stabilized(1, 2).at(3_010).log_assignment(1, "a-1", 2)
+    story.at(10_000).log_preparing(1, JOINED.format("c-1"), "c-1").log(kinds.MEMBER_ADDED, member_id="c-1", state="PreparingRebalance")
+    story.at(12_000).log_stabilized(2, count)
+    if assigned:
+        story.log_assignment(2, "a-1", count)
+    for member in came.split():
+        story.log(kinds.MEMBER_ADDED, member_id=member, state="CompletingRebalance")
+    for member in went.split():
+        story.log(kinds.MEMBER_LEFT, member_id=member, reason="the consumer is being closed")
+    story.log_preparing(2, *began)
+    last = 3 + len(came.split()) - len(went.split())
+    story.at(15_000).log_stabilized(3, last).at(15_010).log_assignment(3, "a-1", last)
+    rows = table(story.rows(), "rebalances")[1:]
+    assert all(row["joined_unnamed"] == row["left_unnamed"] == 0 for row in rows)
+    return [(" ".join(row["joined"]), " ".join(row["left"]), row["members_before"], row["members_after"]) for row in rows]
+
+
+@pytest.mark.parametrize("assigned", [False, True])
+@pytest.mark.parametrize(
+    ("came", "went", "count", "began", "second", "third"),
+    [
+        pytest.param("d-1", "", 3, D_JOINED, ("c-1", "", 2, 3), ("d-1", "", 3, 4), id="the one that is named came after the end"),
+        pytest.param("d-1 e-1", "", 3, D_JOINED, ("c-1", "", 2, 3), ("d-1 e-1", "", 3, 5), id="so did the other, by the count"),
+        pytest.param("d-1 e-1", "", 4, D_JOINED, ("c-1 e-1", "", 2, 4), ("d-1", "", 4, 5), id="the other came before"),
+        pytest.param("d-1", "b-1", 3, D_JOINED, ("c-1", "", 2, 3), ("d-1", "b-1", 3, 3), id="one more was counted: it left after"),
+        pytest.param("d-1", "b-1", 2, D_JOINED, ("c-1", "b-1", 2, 2), ("d-1", "", 2, 3), id="it was not counted: it left before"),
+        pytest.param("", "b-1", 3, B_LEFT, ("c-1", "", 2, 3), ("", "b-1", 3, 2), id="the one that is named left after the end"),
+        pytest.param("", "c-1", 3, (LEFT.format("c-1"), "c-1"), ("c-1", "", 2, 3), ("", "c-1", 3, 2), id="it had just come"),
+        pytest.param("d-1", "b-1", 3, B_LEFT, ("c-1", "", 2, 3), ("d-1", "b-1", 3, 3), id="it was counted, and one that came was not"),
+        pytest.param("d-1", "b-1", 3, NOBODY_NAMED, ("c-1", "", 2, 3), ("d-1", "b-1", 3, 3), id="only one can have left"),
+        pytest.param("d-1", "b-1", 4, B_LEFT, ("c-1 d-1", "", 2, 4), ("", "b-1", 4, 3), id="it was counted, and so was one that came"),
+    ],
+)
+def test_who_came_and_went_before_the_end_of_the_phase_and_who_after(
+    came: str, went: str, count: int, began: tuple[str, str], second: tuple[object, ...], third: tuple[object, ...], *, assigned: bool
+) -> None:
+    assert told(came, went, count, began, assigned=assigned) == [second, third]

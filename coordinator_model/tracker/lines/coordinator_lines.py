@@ -130,7 +130,7 @@ def member_added(g: Emitter, event: Event) -> None:
     view = g.view
     _note_state(g, event)
     if view.open is None and event.member_id not in view.members:
-        view.arrived.append(event.member_id)
+        membership.note_arrival(view.arrived, view.gone, event.member_id)
     membership.add(g, event.member_id, event.at_ms, event)
 
 

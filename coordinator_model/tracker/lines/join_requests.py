@@ -132,8 +132,8 @@ def _note_joined(g: Emitter, running: Rebalance | None, member_id: str) -> None:
     if running is None or running not in view.closing or running.count_before < 0:
         return
     replaces = client_in(member_id, "") in view.unnamed  # a static member that came back
-    if not replaces and member_id not in view.members and member_id not in running.added:
-        running.added.append(member_id)
+    if not replaces and member_id not in view.members:
+        membership.note_arrival(running.added, running.departed, member_id)
 
 
 def _cause(running: Rebalance, event: Event, *, former: bool, resubscribed: bool) -> str:
