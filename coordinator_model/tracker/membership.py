@@ -247,7 +247,8 @@ def begins_the_next(g: Emitter, member_id: str, cause: str, at_ms: int) -> None:
         _came_after(view, running, member_id)
     left = [old.member_id for old in view.ended if old.at_ms == at_ms and old.kind in _LEFT and old.member_id not in view.gone]
     left.sort(key=lambda departed: departed == member_id)  # the reason names one of them
-    after = max(running.unnamed, 1) if cause in (reasons.MEMBER_LEFT, reasons.POLL_TIMEOUT) else running.unnamed
+    began = cause in (reasons.MEMBER_LEFT, reasons.POLL_TIMEOUT) and (not member_id or member_id in left)  # Scala may log it later
+    after = max(running.unnamed, began)
     for departed in left[-after:] if after else ():
         _left_after(view, running, departed)
     came = [added for added in running.added if added in view.members and view.members[added].joined_ms == at_ms]

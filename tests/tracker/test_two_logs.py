@@ -126,8 +126,11 @@ D_JOINED, B_LEFT = (JOINED.format("d-1"), "d-1"), (LEFT.format("b-1"), "b-1")
 NOBODY_NAMED = (LEFT.format("b-1"), "")  # as Kafka 4 does, where a member left
 
 
-def told(came: str, went: str, count: int, began: tuple[str, str], *, assigned: bool = False) -> list[tuple[object, ...]]:
-    """c-1 has joined a-1 and b-1. `came`, `went`: who else did in the millisecond in which the phase ended with `count` members."""
+def told(came: str, went: str, count: int, began: tuple[str, str], *, assigned: bool = False, late: str = "") -> list[tuple[object, ...]]:
+    """c-1 has joined a-1 and b-1. `came`, `went`: who else did in the millisecond in which the phase ended with `count` members.
+
+    `late`: that this member left is logged in the next millisecond.
+    """
     story = Story().at(0).log_preparing(0, JOINED.format("a-1"), "a-1").log(kinds.MEMBER_ADDED, member_id="a-1", state="Empty")
     story.at(100).log(kinds.MEMBER_ADDED, member_id="b-1", state="PreparingRebalance")
     story.at(3_000).log_stabilized(1, 2).at(3_010).log_assignment(1, "a-1", 2)
@@ -140,7 +143,9 @@ def told(came: str, went: str, count: int, began: tuple[str, str], *, assigned: 
     for member in went.split():
         story.log(kinds.MEMBER_LEFT, member_id=member, reason="the consumer is being closed")
     story.log_preparing(2, *began)
-    last = 3 + len(came.split()) - len(went.split())
+    if late:
+        story.at(12_001).log(kinds.MEMBER_LEFT, member_id=late, reason="the consumer is being closed")
+    last = 3 + len(came.split()) - len(f"{went} {late}".split())
     story.at(15_000).log_stabilized(3, last).at(15_010).log_assignment(3, "a-1", last)
     rows = table(story.rows(), "rebalances")[1:]
     assert all(row["joined_unnamed"] == row["left_unnamed"] == 0 for row in rows)
@@ -167,3 +172,9 @@ def test_who_came_and_went_before_the_end_of_the_phase_and_who_after(
     came: str, went: str, count: int, began: tuple[str, str], second: tuple[object, ...], third: tuple[object, ...], *, assigned: bool
 ) -> None:
     assert told(came, went, count, began, assigned=assigned) == [second, third]
+
+
+def test_a_member_that_began_the_next_rebalance_and_is_said_to_have_left_a_moment_later_is_not_mistaken_for_another() -> None:
+    """Scala writes that a member left after what followed from it. b-1 had left before it, and so ended the join phase."""
+    c_left = (LEFT.format("c-1"), "c-1")
+    assert told("", "b-1", 2, c_left, late="c-1") == [("c-1", "b-1", 2, 2), ("", "c-1", 2, 1)]
