@@ -48,6 +48,8 @@ def settle_start(g: Emitter, rebalance: Rebalance) -> None:
     if rebalance.exact or start is None:
         return
     at_ms, name, member_id = start
+    if any(at_ms < made_ms for made_ms, number in g.view.made if number == rebalance.old_generation):
+        return  # the broker handled requests that arrived together in another order than the specification
     trigger = next((t for t in rebalance.triggers if t.member_id == member_id), None)
     cause = _CAUSES.get(name) or (trigger.cause if trigger is not None else _WITHOUT_REQUEST[name])
     if trigger is None or trigger.cause != cause:

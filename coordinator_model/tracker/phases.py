@@ -109,7 +109,7 @@ def add_trigger(g: Emitter, trigger: RebalanceTrigger) -> None:
     """Adds a trigger to the rebalance that it belongs to: the one in which the member departed, the open one, or the next."""
     view = g.view
     running = view.open
-    if running is not None and 0 <= running.joined_ms < trigger.at_ms:
+    if running is not None and (0 <= running.joined_ms < trigger.at_ms or trigger.member_id in view.gone):
         running = None  # after the join phase it begins the next one
     running = next((r for r in view.unfinished() if trigger.member_id and trigger.member_id in r.departed), running)
     triggers = running.triggers if running is not None else view.unclaimed

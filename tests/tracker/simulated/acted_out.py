@@ -178,8 +178,9 @@ class Broker(Simulation):
             before = len(self._members) - len(self._came) + len(self._gone)
             self.rebalances.append(TrueRebalance(at_ms, trigger=effect.trigger.value, before=before))
             reason = _reason(effect, self._named(effect.member_id), self._why_left(effect))
-            named = "" if effect.trigger is Trigger.LEAVE and not self.scala else effect.member_id
-            self._log(at_ms, kinds.PREPARING_REBALANCE, generation=effect.generation, reason=reason, member=named)
+            if effect.trigger is Trigger.LEAVE and not self.scala:
+                reason = f"explicit `LeaveGroup` request for ({self._named(effect.member_id)}) members"
+            self._log(at_ms, kinds.PREPARING_REBALANCE, generation=effect.generation, reason=reason, member=effect.member_id)
             return
         assert running is not None
         if effect.to_state is State.COMPLETING_REBALANCE:
