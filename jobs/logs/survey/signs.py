@@ -72,8 +72,9 @@ class Signs:
                 first, last = self.spans.get(node, (time[0], time[0]))
                 self.spans[node] = min(first, time[0]), max(last, time[0])
         self.releases.update(release.decode() for release in _RELEASE.findall(text))
-        self.servers.update((int(node), kind.decode()) for kind, node in _SERVER.findall(text))
-        self.addresses.update(address.decode("utf-8", "replace") for address in _ADDRESS.findall(text))
+        # What a pattern needs is found much faster than the pattern.
+        self.servers.update((int(node), kind.decode()) for kind, node in (_SERVER.findall(text) if b"Server id=" in text else ()))
+        self.addresses.update(address.decode("utf-8", "replace") for address in (_ADDRESS.findall(text) if b"connection" in text else ()))
         for node, host, port in _COORDINATOR.findall(text) if b"FIND_COORDINATOR" in text else ():
             self.coordinators.setdefault(f"{host.decode('utf-8', 'replace')}:{port.decode()}", set()).add(int(node))
         if len(self.made) < _KEPT:
