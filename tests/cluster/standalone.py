@@ -70,7 +70,7 @@ class Cluster:
     def environment(self) -> dict[str, str]:
         """What master, workers and executors know: nothing of Python's paths, nor of this project's."""
         kept = {name: os.environ[name] for name in ("PATH", "JAVA_HOME", "HOME") if name in os.environ}
-        daemons = {"SPARK_DAEMON_MEMORY": "256m", "SPARK_DAEMON_JAVA_OPTS": SHORT_RUN}
+        daemons = {"SPARK_DAEMON_MEMORY": "256m", "SPARK_DAEMON_JAVA_OPTS": _quick_start()}
         return kept | daemons | {"SPARK_HOME": str(SPARK_HOME), "SPARK_LOCAL_IP": "127.0.0.1"}
 
     def start_worker(self, name: str) -> subprocess.Popen:
@@ -86,7 +86,7 @@ class Cluster:
         events = self.folder / name
         events.mkdir(exist_ok=True)
         log = f"-Dlog4j2.configurationFile=conf/log4j2.properties -Drebalance.log={events}.spark.log"
-        quick = " ".join([SHORT_RUN, *archived_classes()])
+        quick = _quick_start()
         settings = {
             "spark.executor.memory": "1g",
             "spark.driver.memory": "1g",
@@ -135,6 +135,11 @@ class Cluster:
             )
         self._processes.append(process)
         return process
+
+
+def _quick_start() -> str:
+    """Options of JVMs that live for a minute."""
+    return " ".join([SHORT_RUN, "-XX:+UseSerialGC", *archived_classes()])
 
 
 def plain_logs(recording: Path, target: Path) -> Path:
