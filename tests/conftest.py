@@ -31,6 +31,21 @@ settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE") or ("ci" if os.enviro
 
 
 @cache
+def _marks(file: Path) -> tuple[bool, bool]:
+    """Whether a file marks some of its tests as needing Spark or slow, and whether it marks all."""
+    text = file.read_text(encoding="utf-8")
+    return "mark.spark" in text or "mark.slow" in text, bool(re.search(r"^pytestmark = .*mark\.(spark|slow)", text, re.MULTILINE))
+
+
+def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
+    """Leaves out files of which the targets of the Makefile want no test: else all processes of both would import all files."""
+    if not collection_path.match("test_*.py"):
+        return None
+    some, whole = _marks(collection_path)
+    return {"spark or slow": not some, "not spark and not slow": whole}.get(config.getoption("markexpr")) or None
+
+
+@cache
 def process_group(file: Path) -> str:
     """A name of the files that stay with this one in one process of `make test`.
 
@@ -44,6 +59,8 @@ def process_group(file: Path) -> str:
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Files that share Spark come first, then files with slow tests, so that no process of `make test` works alone at the end."""
+    marked = {item.path for item in items if item.get_closest_marker("spark") or item.get_closest_marker("slow")}
+    assert all(_marks(path)[0] for path in marked), "a file with slow tests has to say mark.slow"
     slow = {item.path for item in items if item.get_closest_marker("slow")}
     items.sort(key=lambda item: (process_group(item.path) == str(item.path), item.path not in slow))
 

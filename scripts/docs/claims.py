@@ -88,7 +88,10 @@ def find_holders(project: Path = PROJECT) -> list[Holder]:
 
 def _tests(path: Path) -> Iterator[Holder]:
     """The tests of a module that have the marker. ValueError for a marker that is not on a test."""
-    nodes = list(ast.walk(ast.parse(path.read_text(encoding="utf-8"))))
+    text = path.read_text(encoding="utf-8")
+    if "pytest.mark.claims" not in text:
+        return
+    nodes = list(ast.walk(ast.parse(text)))
     markers = {node for node in nodes if isinstance(node, ast.Call) and ast.unparse(node.func) == "pytest.mark.claims"}
     for test in nodes:
         if isinstance(test, ast.FunctionDef) and test.name.startswith("test_"):

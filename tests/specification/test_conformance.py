@@ -17,12 +17,13 @@ from coordinator_model.states import State
 from scripts.truth.trace_files import load_traces
 from scripts.truth.traces import Mismatch, main, matches, mismatches_of
 
-RECORDED = load_traces()
-OWN_RELEASE = [recorded for release, recorded in RECORDED if release == recorded["measured_on"]]
+
+def own_release():
+    return [recorded for release, recorded in load_traces() if release == recorded["measured_on"]]
 
 
 def of_release(release):
-    return [recorded for measured_on, recorded in RECORDED if measured_on == release]
+    return [recorded for measured_on, recorded in load_traces() if measured_on == release]
 
 
 @pytest.mark.parametrize(
@@ -88,7 +89,7 @@ def recorded_timeline(recorded):
 @pytest.mark.parametrize("release", ["0.10.0.1", "0.10.2.2", "3.9.1", "4.2.0"])
 def test_the_timeline_is_kafkas(release):
     compared = 0
-    for recorded in OWN_RELEASE:
+    for recorded in own_release():
         if recorded["measured_on"] != release or recorded.get("timeline_stability", "exact") != "exact":
             continue
         run = TraceRun(recorded)
@@ -110,7 +111,7 @@ def test_the_timeline_is_kafkas(release):
 
 
 def test_trace_replaces_expect_and_keeps_the_rest():
-    recorded = next(each for each in OWN_RELEASE if each["name"] == "scripted/unload_stable")
+    recorded = next(each for each in own_release() if each["name"] == "scripted/unload_stable")
     lines = json.dumps(recorded) + "\n\n"
     out = io.StringIO()
     run_lines(io.StringIO(lines), out, None)
@@ -127,7 +128,7 @@ def test_trace_replaces_expect_and_keeps_the_rest():
 
 
 def test_trace_follows_another_release_when_told():
-    recorded = next(each for each in OWN_RELEASE if each["name"] == "scripted/sync_in_stable_and_session")
+    recorded = next(each for each in own_release() if each["name"] == "scripted/sync_in_stable_and_session")
     out = io.StringIO()
     run_lines([json.dumps(recorded)], out, "3.9.1")
     answered = json.loads(out.getvalue())
@@ -137,7 +138,7 @@ def test_trace_follows_another_release_when_told():
 
 
 def test_the_script_prints_a_table_and_fails_on_a_difference(capsys):
-    recorded = json.loads(json.dumps(RECORDED[0][1]))
+    recorded = json.loads(json.dumps(load_traces()[0][1]))
     arguments, traces = ["--show", "1"], [("0.10.2.2", recorded)]
     assert main(arguments, traces) == 0
     recorded["steps"][0]["expect"]["group_after"]["generation"] = 77

@@ -9,25 +9,29 @@ from scripts.docs import claims
 from scripts.docs.claims import Claim, Holder
 
 CLAIMS = claims.read_claims()
-HOLDERS = claims.find_holders()
 COUNTS = {"A": 47, "B": 21, "C": 21, "D": 35, "K": 21}
+
+
+@pytest.fixture(scope="module")
+def holders():
+    return claims.find_holders()
 
 
 def test_every_claim_is_there():
     assert list(CLAIMS) == [f"{letter}{number:02}" for letter, count in COUNTS.items() for number in range(1, count + 1)]
 
 
-def test_every_claim_is_held_and_every_holder_holds_one():
-    assert claims.faults(CLAIMS, HOLDERS) == []
+def test_every_claim_is_held_and_every_holder_holds_one(holders):
+    assert claims.faults(CLAIMS, holders) == []
 
 
-def test_the_page_is_up_to_date():
+def test_the_page_is_up_to_date(holders):
     text = claims.TARGET.read_text(encoding="utf-8")
-    assert text == claims.page(CLAIMS, HOLDERS), "run `python scripts/docs/claims.py`"
+    assert text == claims.page(CLAIMS, holders), "run `python scripts/docs/claims.py`"
 
 
-def test_what_is_not_right_everywhere_is_held_by_a_test_not_by_a_recording_alone():
-    tested = {holder.claim for holder in HOLDERS if holder.file.startswith("test_")}
+def test_what_is_not_right_everywhere_is_held_by_a_test_not_by_a_recording_alone(holders):
+    tested = {holder.claim for holder in holders if holder.file.startswith("test_")}
     assert {name for name, claim in CLAIMS.items() if claim.verdict != "right"} <= tested
 
 
