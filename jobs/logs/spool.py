@@ -26,8 +26,9 @@ import pyarrow.parquet as pq
 from pyspark.sql.pandas.types import to_arrow_schema
 
 from jobs.common.files import sync, write_whole
-from jobs.logs.beats import counts_of
+from jobs.logs.beat_numbers import BeatNumbers, counts_of
 from jobs.logs.files import LogFile, discover
+from jobs.logs.mark import KeptLines
 from jobs.logs.slices import Slice, SlicerSettings
 from jobs.logs.streams import Stream, StreamKey, stream_of, streams_state
 from jobs.logs.survey.owners import KnownNodes
@@ -125,7 +126,7 @@ class Spool(SurveyedSlicer):
         while True:
             if not self._wait_for_room():
                 return
-            slice_ = Slice()
+            slice_ = Slice(KeptLines(beats=BeatNumbers()))
             self.fill(slice_)
             ends = not self.follows and not self.moved and not any(s.has_more for s in self.streams)
             if slice_.parts:
@@ -199,6 +200,7 @@ class Spool(SurveyedSlicer):
         """The rows of a slice: lines, clocks, ends."""
         kept = slice_.kept
         rows = len(kept)
+        assert isinstance(kept.beats, BeatNumbers)
         repeated = kept.beats.by_row(rows)
         lines = pa.table(
             [

@@ -16,7 +16,8 @@ from pyspark.sql import DataFrame
 from pyspark.sql.pandas.types import to_arrow_schema
 
 from coordinator_model.events import HEARTBEAT, REQUEST_SOURCE
-from jobs.logs.beats import SHAPE, durations_us
+from jobs.logs.beat_numbers import durations_us
+from jobs.logs.beats import SHAPE
 from jobs.logs.times import LENGTH
 from jobs.parsing.request_checks import CONNECTION, MAX_CONNECTION
 from jobs.parsing.rows import COMMON, EVENT, PARSED

@@ -16,7 +16,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from coordinator_model.events import PROMPT_MS
-from jobs.logs.beats import counts_of, numbers_of
+from jobs.logs.beat_numbers import counts_of, numbers_of
 
 _KEY: Final = (
     "cluster", "broker", "source", "origin", "kind", "group_id", "api_version", "connection", "client_id", "software", "member_id",

@@ -17,7 +17,7 @@ from pyspark.sql import Column
 from pyspark.sql import functions as F
 
 from coordinator_model import events
-from jobs.logs.beats import LONGEST_MS, TIMES_TOLERANCE_MS
+from jobs.logs.beat_numbers import LONGEST_MS, TIMES_TOLERANCE_MS
 from jobs.parsing.rows import Refusal
 
 CORRUPT: Final = "_corrupt"  # column that from_json fills when a value does not fit the schema

@@ -10,7 +10,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from jobs.logs.beats import WIDTH
+from jobs.logs.beat_numbers import WIDTH
 from tests.logs.log_makers import coordinator, fetch, request, stamp, write
 from tests.logs.spooling import run
 

@@ -1,0 +1,87 @@
+"""The repeated heartbeats of a slice (beats.py) as columns of numbers."""
+
+from __future__ import annotations
+
+from typing import Final
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.csv as pa_csv
+
+from jobs.logs.beats import Beats
+
+WIDTH: Final = 4
+"""Numbers of one beat, 8 bytes each, little-endian: position, time (epoch ms), arrival (epoch µs), correlation id."""
+
+LONGEST_MS: Final = 1_000_000_000
+"""Longest duration that is believed: 11 days. A JoinGroup waits for max.poll.interval.ms at most."""
+TIMES_TOLERANCE_MS: Final = 0.01
+"""Each of five parts and their sum is cut to microseconds: `totalTimeMs` exceeds the sum of its parts by 0 to 0.005."""
+
+_NAMES: Final = tuple(f'"{name}TimeMs":'.encode() for name in ("requestQueue", "local", "remote", "throttle", "responseQueue", "send"))
+
+
+class BeatNumbers(Beats):
+    """Keeps 40 bytes of each."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._done: list[tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]] = []
+
+    def settle(self) -> None:
+        """Turns the texts of the newest beats into numbers."""
+        at_us = np.array(self.ats, np.int64)
+        at_us *= 1_000
+        beats = np.empty((len(at_us), WIDTH), np.int64)
+        beats[:, 0] = self.positions
+        beats[:, 1] = self.ats
+        beats[:, 2] = at_us - durations_us(self.times)
+        beats[:, 3] = np.array(self.numbers).astype(np.int64)
+        self._done.append((np.array(self.rows, np.int64), beats))
+        for texts in (self.rows, self.positions, self.ats, self.numbers, self.times):
+            texts.clear()
+
+    def by_row(self, rows: int) -> pa.Array:
+        """A value for each of `rows` kept lines: the lines that repeat it, in order, WIDTH numbers each; null without SHAPE."""
+        if self.times:
+            self.settle()
+        row_of = np.concatenate([np.zeros(0, np.int64), *(own for own, _ in self._done)])
+        beats = np.concatenate([np.zeros((0, WIDTH), np.int64), *(numbers for _, numbers in self._done)])
+        beats = beats[np.argsort(row_of, kind="stable")]
+        counts = np.bincount(row_of, minlength=rows)
+        offsets = np.zeros(rows + 1, np.int32)
+        np.cumsum(counts * (WIDTH * 8), out=offsets[1:])
+        is_first = np.zeros(rows, np.bool_)
+        is_first[self.firsts] = True
+        valid = np.packbits(is_first, bitorder="little")
+        buffers = [pa.py_buffer(valid), pa.py_buffer(offsets), pa.py_buffer(np.ascontiguousarray(beats))]
+        return pa.Array.from_buffers(pa.binary(), rows, buffers)
+
+
+def durations_us(times: list[bytes]) -> npt.NDArray[np.int64]:
+    """How long the broker had each request; 0 where the numbers contradict each other (request_checks.duration_ms of jobs/parsing)."""
+    text = b"\n".join(times)
+    for name in _NAMES:
+        text = text.replace(name, b"")
+    names = ["total", "request_queue", "local", "remote", "throttle", "response_queue", "send"]
+    read = pa_csv.ReadOptions(column_names=names, use_threads=False, block_size=max(1, len(text)) + 1)
+    types = dict.fromkeys(names, pa.float64())
+    table = pa_csv.read_csv(pa.BufferReader(text), read_options=read, convert_options=pa_csv.ConvertOptions(column_types=types))
+    column = {name: table[name].to_numpy() for name in names}
+    parts = column["request_queue"] + column["local"] + column["remote"] + column["response_queue"] + column["send"]
+    overlap = np.where(column["remote"] == 0, column["local"], 0.0)
+    total = column["total"]
+    believed = (total <= LONGEST_MS) & (parts <= total + overlap + TIMES_TOLERANCE_MS)
+    return np.where(believed, np.rint(total * 1_000), 0).astype(np.int64)
+
+
+def counts_of(repeated: pa.Array) -> pa.Array:
+    """The number of lines in each value of `Beats.by_row`."""
+    return pc.fill_null(pc.divide(pc.binary_length(repeated), WIDTH * 8), 0).cast(pa.int64())
+
+
+def numbers_of(repeated: pa.ChunkedArray) -> npt.NDArray[np.int64]:
+    """The lines in all values of `Beats.by_row`, one after another: an array of WIDTH columns."""
+    return np.frombuffer(b"".join(value for value in repeated.to_pylist() if value is not None), np.int64).reshape(-1, WIDTH)
