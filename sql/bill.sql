@@ -1,10 +1,10 @@
 -- What did rebalances cost, and who caused them?
 --
--- One row per payer, the most expensive first: how long the rebalances took that it started, in all groups. `by` sets
+-- One row per payer, the most expensive first: how long the rebalances took that it caused, in all groups. `by` sets
 -- the kind of payer: an application (a client.id without the number, or the hash of a Kubernetes pod, at its end), a
--- client, a member, a group, or a day (UTC). `unavailable_partition_ms` is the sum over all partitions of the time in
--- which no owner worked on them. `by_failures_ms` is the part that timeouts caused, not members that joined or left on
--- purpose.
+-- client, a member, a group, or a day (UTC). Whom a finding blames pays, as in `why`; for COORDINATOR_MOVED it is the
+-- broker. `unavailable_partition_ms` is the sum over all partitions of the time in which no owner worked on them.
+-- `by_failures_ms` is the part that timeouts and late joins caused, not members that joined or left on purpose.
 --
 -- :by = application  who pays: application, client, member, group or day
 -- :cluster           only this cluster
@@ -19,20 +19,21 @@ WITH named AS (
     coalesce(
       CASE :by
         WHEN 'group' THEN r.group_id
-        WHEN 'client' THEN r.client_id
-        WHEN 'member' THEN r.member_id
+        WHEN 'client' THEN r.culprit_client_id
+        WHEN 'member' THEN r.culprit_member_id
         WHEN 'day' THEN CAST(DATE '1970-01-01' + CAST(floor(unix_millis(r.started_at) / 86400000) AS INT) AS STRING)
         ELSE coalesce(
           nullif(
-            regexp_replace(regexp_replace(r.client_id, '-[0-9a-f]{8,10}-[0-9a-z]{5}$', ''), '[-_.#]?[0-9]+$', ''),
+            regexp_replace(regexp_replace(r.culprit_client_id, '-[0-9a-f]{8,10}-[0-9a-z]{5}$', ''), '[-_.#]?[0-9]+$', ''),
             ''
           ),
-          r.client_id
+          r.culprit_client_id
         )
       END,
+      r.culprit_broker,
       '(not known)'
     ) AS payer
-  FROM rebalances AS r
+  FROM rebalances_with_culprit AS r
   WHERE (:cluster IS NULL OR r.cluster = :cluster)
     AND (:group IS NULL OR r.group_id = :group)
     AND r.started_at >= :since
@@ -41,13 +42,13 @@ WITH named AS (
 SELECT
   n.cluster,
   n.payer,
-  count(DISTINCT n.client_id) AS clients,
+  count(DISTINCT n.culprit_client_id) AS clients,
   count(DISTINCT n.group_id) AS groups,
   count(*) AS rebalances,
   CAST(sum(n.total_ms) AS BIGINT) AS total_ms,
   CAST(sum(n.unavailable_partition_ms) AS BIGINT) AS unavailable_partition_ms,
   CAST(sum(
-    CASE WHEN n.cause IN ('SESSION_TIMEOUT', 'POLL_TIMEOUT', 'SYNC_TIMEOUT') THEN n.unavailable_partition_ms
+    CASE WHEN n.blamed IN ('SESSION_TIMEOUT', 'POLL_TIMEOUT', 'SYNC_TIMEOUT', 'SLOW_JOINER') THEN n.unavailable_partition_ms
       WHEN n.unavailable_partition_ms IS NOT NULL THEN 0 END
   ) AS BIGINT) AS by_failures_ms,
   CAST(sum(n.partitions_moved) AS BIGINT) AS partitions_moved

@@ -1,14 +1,14 @@
 -- What changed around that time?
 --
--- One row per change within `around` of `at`, in the order of time: members that joined or left, client versions and
+-- One row per change within `around` of `at`, the closest first: members that joined or left, client versions and
 -- timeouts that differ from those of the same client.id before, rebalances, coordinators that moved, findings. Without
 -- --at it shows the newest changes.
 --
 -- :cluster      only this cluster
 -- :group        only this consumer group, and its cluster's coordinators
 -- :at           the time in question
--- :around = 2m  how far around it
--- :limit = 200  rows at most
+-- :around = 1m  how far around it
+-- :limit = 40   rows at most
 
 WITH span AS (
   SELECT
@@ -89,6 +89,6 @@ WHERE c.occurred_at >= w.since
   AND (:cluster IS NULL OR c.cluster = :cluster)
   AND (:group IS NULL OR c.group_id = :group OR c.group_id IS NULL)
 ORDER BY
-  c.occurred_at, c.cluster, c.group_id NULLS FIRST, c.what, c.detail NULLS FIRST, c.member_id NULLS FIRST, host NULLS FIRST,
-  c.id NULLS FIRST
+  abs(unix_millis(c.occurred_at) - unix_millis(:at)), c.occurred_at, c.cluster, c.group_id NULLS FIRST, c.what, c.detail NULLS FIRST,
+  c.member_id NULLS FIRST, host NULLS FIRST, c.id NULLS FIRST
 LIMIT :limit

@@ -1,8 +1,11 @@
--- Which clients start the most rebalances?
+-- Which clients cause the most rebalances?
 --
--- One row per client.id and host, first the one whose rebalances took the most time. `failures` counts the rebalances
--- that it did not start on purpose: sessions and polls that timed out, assignments that came too late. `cause` is the
--- most frequent cause. Start-ups are left out: the first rebalance of a group that was new or empty is nobody's fault.
+-- One row per client.id and host, first the one whose rebalances took the most time. Where a finding explains a
+-- rebalance, it counts for the client that timed out or joined late while all waited for it, not for the one that
+-- happened to join first, and for no client if a broker was lost or held up (`why` names the broker). `failures` counts
+-- the rebalances that it did not cause on purpose: sessions and polls that timed out, assignments and joins that came too
+-- late. `cause` is the most frequent cause. Start-ups are left out: the first rebalance of a group that was new or empty
+-- is nobody's fault.
 --
 -- :cluster     only this cluster
 -- :group       only this consumer group
@@ -10,12 +13,13 @@
 -- :until       up to this time
 -- :limit = 20  rows at most
 
-WITH started AS (
+WITH caused AS (
   SELECT
-    r.*,
-    count(*) OVER (PARTITION BY r.cluster, r.client_id, r.client_host, r.cause) AS of_cause
-  FROM rebalances_with_id AS r
-  WHERE r.client_id IS NOT NULL
+    r.id, r.cluster, r.group_id, r.started_at, r.total_ms, r.unavailable_partition_ms,
+    r.blamed AS cause, r.culprit_client_id AS client_id, r.culprit_client_host AS client_host,
+    count(*) OVER (PARTITION BY r.cluster, r.culprit_client_id, r.culprit_client_host, r.blamed) AS of_cause
+  FROM rebalances_with_culprit AS r
+  WHERE r.culprit_client_id IS NOT NULL
     AND NOT r.startup
     AND (:cluster IS NULL OR r.cluster = :cluster)
     AND (:group IS NULL OR r.group_id = :group)
@@ -24,9 +28,9 @@ WITH started AS (
 ),
 placed AS (
   SELECT
-    s.*,
-    row_number() OVER (PARTITION BY s.cluster, s.client_id, s.client_host ORDER BY s.of_cause DESC, s.cause, s.id) AS place
-  FROM started AS s
+    c.*,
+    row_number() OVER (PARTITION BY c.cluster, c.client_id, c.client_host ORDER BY c.of_cause DESC, c.cause, c.id) AS place
+  FROM caused AS c
 )
 SELECT
   p.cluster,
@@ -35,7 +39,7 @@ SELECT
   count(DISTINCT p.group_id) AS groups,
   min(p.group_id) AS a_group,
   count(*) AS rebalances,
-  count(*) FILTER (WHERE p.cause IN ('SESSION_TIMEOUT', 'POLL_TIMEOUT', 'SYNC_TIMEOUT')) AS failures,
+  count(*) FILTER (WHERE p.cause IN ('SESSION_TIMEOUT', 'POLL_TIMEOUT', 'SYNC_TIMEOUT', 'SLOW_JOINER')) AS failures,
   CAST(sum(p.total_ms) AS BIGINT) AS total_ms,
   CAST(sum(p.unavailable_partition_ms) AS BIGINT) AS unavailable_partition_ms,
   max(CASE WHEN p.place = 1 THEN p.cause END) AS cause,

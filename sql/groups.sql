@@ -1,8 +1,9 @@
 -- In which state is every group?
 --
 -- One row per group as it was at `until`, groups in a rebalance first: its state and since when, generation, members,
--- and how often and how long it has rebalanced so far. A group of the new protocol (KIP-848) has none of these states
--- and shows as CONSUMER_PROTOCOL.
+-- and how often and how long it has rebalanced so far, without start-ups (the first rebalance of a group that was new or
+-- empty). `last_cause` is that of the last of these, as `why` tells it. A group of the new protocol (KIP-848) has none of
+-- these states and shows as CONSUMER_PROTOCOL.
 --
 -- :cluster       only this cluster
 -- :group         only this consumer group
@@ -37,12 +38,11 @@ states AS (
 history AS (
   SELECT
     r.cluster, r.group_id,
-    count(*) AS rebalances,
-    CAST(sum(r.total_ms) AS BIGINT) AS total_ms,
-    max(r.ended_at) AS last_at,
-    max_by(r.cause, r.ended_at) AS last_cause,
+    count(*) FILTER (WHERE NOT r.startup) AS rebalances,
+    CAST(sum(r.total_ms) FILTER (WHERE NOT r.startup) AS BIGINT) AS total_ms,
+    max_by(r.blamed, r.ended_at) FILTER (WHERE NOT r.startup) AS last_cause,
     max_by(r.members_after, r.ended_at) FILTER (WHERE r.members_after IS NOT NULL) AS members
-  FROM rebalances AS r
+  FROM rebalances_with_culprit AS r
   WHERE r.ended_at <= :until
   GROUP BY r.cluster, r.group_id
 ),
@@ -59,7 +59,7 @@ told AS (
       WHEN s.epoch_at > coalesce(s.classic_at, s.epoch_at - INTERVAL 1 SECOND) THEN 'CONSUMER_PROTOCOL'
       ELSE t.to_state
     END AS state,
-    t.occurred_at, t.generation, h.members, h.rebalances, h.total_ms, h.last_at, h.last_cause, w.findings
+    t.occurred_at, t.generation, h.members, h.rebalances, h.total_ms, h.last_cause, w.findings
   FROM seen AS s
   LEFT JOIN states AS t ON t.cluster = s.cluster AND t.group_id = s.group_id AND t.place = 1
   LEFT JOIN history AS h ON h.cluster = s.cluster AND h.group_id = s.group_id

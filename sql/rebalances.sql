@@ -1,10 +1,12 @@
 -- Which rebalances were there, and what did each cost?
 --
--- One row per rebalance, the newest first. `rebalance evidence ID` shows the lines that prove it.
+-- One row per rebalance, the newest first. `cause` and the client say what began it. `blamed` is there if a finding blames
+-- another: a broker that was lost or held up, or a client that timed out or joined late while all waited for it.
+-- `rebalance evidence ID` shows the lines that prove it.
 --
 -- :cluster     only this cluster
 -- :group       only this consumer group
--- :client      only what this client.id started
+-- :client      only what this client.id began or caused
 -- :cause       only this cause, such as MEMBER_LEFT
 -- :since       from this time on
 -- :until       up to this time
@@ -20,6 +22,9 @@ SELECT
   r.client_id,
   r.client_host,
   r.member_id,
+  CASE WHEN r.finding_id IS NOT NULL
+    THEN r.blamed || coalesce(' ' || coalesce(r.culprit_broker, r.culprit_client_id, r.culprit_member_id), '')
+  END AS blamed,
   r.join_ms,
   r.sync_ms,
   r.total_ms,
@@ -29,11 +34,11 @@ SELECT
   r.partitions_moved,
   r.unavailable_partition_ms,
   r.reason
-FROM rebalances_with_id AS r
+FROM rebalances_with_culprit AS r
 WHERE (:cluster IS NULL OR r.cluster = :cluster)
   AND (:group IS NULL OR r.group_id = :group)
-  AND (:client IS NULL OR r.client_id = :client)
-  AND (:cause IS NULL OR r.cause = :cause)
+  AND (:client IS NULL OR r.client_id = :client OR r.culprit_client_id = :client)
+  AND (:cause IS NULL OR r.cause = :cause OR r.blamed = :cause)
   AND r.started_at >= :since
   AND r.started_at <= :until
 ORDER BY r.started_at DESC, r.cluster, r.group_id, r.generation NULLS LAST, r.id

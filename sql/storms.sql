@@ -1,8 +1,10 @@
 -- Which groups rebalance in storms?
 --
 -- One row per storm, the longest series first: at least `least` rebalances of one group without a pause of `gap_ms`
--- between them. `busy_percent` is the share of that time which the group spent rebalancing. `cause` and `client_id` are
--- the most frequent ones. `first_id` names the first rebalance of the storm.
+-- between them. As in the finding REBALANCE_STORM, neither the start-up of the group nor the first join after it is part
+-- of a series that begins with them, and a rebalance that a broker caused is part of none. `busy_percent` is the share of
+-- that time which the group spent rebalancing. `cause` and `client_id` are the most frequent ones. `first_id` names the
+-- first rebalance of the storm.
 --
 -- :cluster         only this cluster
 -- :group           only this consumer group
@@ -14,15 +16,16 @@
 
 WITH spaced AS (
   SELECT
-    r.id, r.cluster, r.group_id, r.started_at, r.ended_at, r.total_ms, r.unavailable_partition_ms, r.cause, r.client_id,
+    r.id, r.cluster, r.group_id, r.started_at, r.ended_at, r.total_ms, r.unavailable_partition_ms, r.cause, r.client_id, r.startup,
     CASE
       WHEN unix_millis(r.started_at) - unix_millis(lag(r.ended_at) OVER (
         PARTITION BY r.cluster, r.group_id ORDER BY r.started_at, r.ended_at, r.id
       )) < :gap_ms THEN 0
       ELSE 1
     END AS first
-  FROM rebalances_with_id AS r
-  WHERE (:cluster IS NULL OR r.cluster = :cluster)
+  FROM rebalances_with_culprit AS r
+  WHERE r.blamed <> 'COORDINATOR_MOVED'
+    AND (:cluster IS NULL OR r.cluster = :cluster)
     AND (:group IS NULL OR r.group_id = :group)
     AND r.started_at >= :since
     AND r.started_at <= :until
@@ -35,12 +38,24 @@ numbered AS (
     ) AS series
   FROM spaced AS s
 ),
+begun AS (
+  SELECT n.*, row_number() OVER (PARTITION BY n.cluster, n.group_id, n.series ORDER BY n.started_at, n.ended_at, n.id) AS number
+  FROM numbered AS n
+),
+stormy AS (
+  SELECT
+    b.*,
+    max(CASE WHEN b.number = 1 AND b.startup THEN 1 ELSE 0 END) OVER (PARTITION BY b.cluster, b.group_id, b.series) AS startups
+  FROM begun AS b
+),
 counted AS (
   SELECT
-    n.*,
-    count(*) OVER (PARTITION BY n.cluster, n.group_id, n.series, n.cause) AS of_cause,
-    count(*) OVER (PARTITION BY n.cluster, n.group_id, n.series, n.client_id) AS of_client
-  FROM numbered AS n
+    s.*,
+    count(*) OVER (PARTITION BY s.cluster, s.group_id, s.series, s.cause) AS of_cause,
+    count(*) OVER (PARTITION BY s.cluster, s.group_id, s.series, s.client_id) AS of_client
+  FROM stormy AS s
+  WHERE s.number > s.startups
+    AND (s.number > s.startups + 1 OR s.cause <> 'MEMBER_JOINED')
 ),
 ranked AS (
   SELECT

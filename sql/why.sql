@@ -1,12 +1,14 @@
 -- Why does my group keep rebalancing, and who started it?
 --
--- One row per group, cause and client that started the rebalance, first the one that took the most time. `last_id` names
--- the last of these rebalances: `rebalance evidence` shows the lines that prove it. Start-ups are left out: the first
--- rebalance of a group that was new or empty is no problem, and `first-join` shows it.
+-- One row per group, cause and culprit, first the one that took the most time. Where a finding explains a rebalance, its
+-- code is the cause: COORDINATOR_MOVED and the `broker` that the group left or that was held up, or another client that
+-- timed out or joined late while all waited for it, and not the client that happened to join first. `last_id` names the last of these
+-- rebalances: `rebalance evidence` shows the lines that prove it. Start-ups are left out: the first rebalance of a group
+-- that was new or empty is no problem, and `first-join` shows it.
 --
 -- :cluster     only this cluster
 -- :group       only this consumer group
--- :client      only what this client.id started
+-- :client      only what this client.id caused
 -- :since       from this time on
 -- :until       up to this time
 -- :limit = 20  rows at most
@@ -14,21 +16,23 @@
 SELECT
   r.cluster,
   r.group_id,
-  r.cause,
-  r.client_id,
-  r.client_host,
+  r.blamed AS cause,
+  r.culprit_broker AS broker,
+  r.culprit_client_id AS client_id,
+  r.culprit_client_host AS client_host,
   count(*) AS rebalances,
   CAST(sum(r.total_ms) AS BIGINT) AS total_ms,
   CAST(sum(r.unavailable_partition_ms) AS BIGINT) AS unavailable_partition_ms,
   max(r.started_at) AS last_at,
   max_by(r.id, r.ended_at) AS last_id
-FROM rebalances_with_id AS r
+FROM rebalances_with_culprit AS r
 WHERE NOT r.startup
   AND (:cluster IS NULL OR r.cluster = :cluster)
   AND (:group IS NULL OR r.group_id = :group)
-  AND (:client IS NULL OR r.client_id = :client)
+  AND (:client IS NULL OR r.culprit_client_id = :client)
   AND r.started_at >= :since
   AND r.started_at <= :until
-GROUP BY r.cluster, r.group_id, r.cause, r.client_id, r.client_host
-ORDER BY total_ms DESC, rebalances DESC, r.cluster, r.group_id, r.cause, r.client_id NULLS LAST, r.client_host NULLS LAST
+GROUP BY r.cluster, r.group_id, r.blamed, r.culprit_broker, r.culprit_client_id, r.culprit_client_host
+ORDER BY
+  total_ms DESC, rebalances DESC, r.cluster, r.group_id, cause, broker NULLS LAST, client_id NULLS LAST, client_host NULLS LAST
 LIMIT :limit

@@ -2,8 +2,9 @@
 --
 -- One row per group that rebalanced in the last 24 hours of the tables (or since `since`), the one that lost most first.
 -- `unavailable_partition_ms` is the sum over all partitions of the time in which no owner worked on them; it takes a
--- request log. `cause` is the cause that took most of the time. `errors` counts findings of severity ERROR. Start-ups are
--- left out: the first rebalance of a group that was new or empty is no problem, and `first-join` shows it.
+-- request log. `cause` is the cause that took most of the time, as `why` tells it. `errors` counts findings of severity
+-- ERROR. Start-ups are left out: the first rebalance of a group that was new or empty is no problem, and `first-join`
+-- shows it.
 --
 -- :cluster      only this cluster
 -- :since = 24h  from this time on
@@ -11,8 +12,8 @@
 -- :limit = 10   rows at most
 
 WITH recent AS (
-  SELECT r.cluster, r.group_id, r.cause, r.total_ms, r.unavailable_partition_ms, r.started_at
-  FROM rebalances_with_id AS r
+  SELECT r.cluster, r.group_id, r.blamed AS cause, r.total_ms, r.unavailable_partition_ms, r.started_at
+  FROM rebalances_with_culprit AS r
   WHERE NOT r.startup
     AND (:cluster IS NULL OR r.cluster = :cluster)
     AND r.started_at >= :since

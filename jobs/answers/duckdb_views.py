@@ -53,10 +53,10 @@ class QuestionReader(TableReader):
     def prepare(self, text: str) -> None:
         """Makes the views of sql/ and the tables that a query names. MissingTableError: there is no such table."""
         views = questions.views()
-        named = questions.tables_of(text, views)
+        named = questions.views_of(text, views)
         for table in sorted(questions.tables_of(" ".join([text, *(views[name] for name in named)]), TABLES) - set(self.tables)):
             if not self.add_view(table):
                 raise MissingTableError(f"no table {table} in {self.folder}: what was ingested there has not been tracked yet")
             self.tables += (table,)
-        for name in sorted(named):
+        for name in named:
             self.connection.execute(f"CREATE OR REPLACE TEMP VIEW {name} AS {views[name]}")

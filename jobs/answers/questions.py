@@ -131,8 +131,19 @@ def parse(name: str, text: str) -> Question:
 
 @cache
 def views(folder: Path = SQL) -> Mapping[str, str]:
-    """The views that questions use, by name: each the text of a SELECT."""
-    return {path.stem: path.read_text(encoding="utf-8") for path in sorted((folder / "views").glob("*.sql"))}
+    """The views that questions use, by name: each the text of a SELECT. A view comes after those that it is made of."""
+    texts = {path.stem: path.read_text(encoding="utf-8") for path in sorted((folder / "views").glob("*.sql"))}
+    return {name: texts[name] for name in sorted(texts, key=lambda name: len(_made_of(name, texts)))}
+
+
+def views_of(text: str, known: Mapping[str, str]) -> list[str]:
+    """The views that a text mentions and those that they are made of, in the order in which they can be created."""
+    wanted = set().union(*(_made_of(name, known) for name in tables_of(text, known)))
+    return [name for name in known if name in wanted]
+
+
+def _made_of(name: str, known: Mapping[str, str]) -> set[str]:
+    return {name}.union(*(_made_of(other, known) for other in tables_of(known[name], known) - {name}))
 
 
 def duckdb_macros(folder: Path = SQL) -> str:

@@ -49,13 +49,13 @@ _STATES: Final = """
 # What rebalances cost each group since `since`; its members are known from before.
 _COSTS: Final = """
     WITH own AS (
-        SELECT *, started_at >= $since AS counts FROM rebalances_with_id
+        SELECT *, started_at >= $since AS counts FROM rebalances_with_culprit
         WHERE ($cluster IS NULL OR cluster = $cluster) AND ($group IS NULL OR group_id = $group) AND started_at <= $until
     ),
     causes AS (
-        SELECT cluster, group_id, cause,
-               row_number() OVER (PARTITION BY cluster, group_id ORDER BY sum(coalesce(total_ms, 0)) DESC, cause) AS place
-        FROM own WHERE counts AND NOT startup GROUP BY cluster, group_id, cause
+        SELECT cluster, group_id, blamed AS cause,
+               row_number() OVER (PARTITION BY cluster, group_id ORDER BY sum(coalesce(total_ms, 0)) DESC, blamed) AS place
+        FROM own WHERE counts AND NOT startup GROUP BY cluster, group_id, blamed
     )
     SELECT o.cluster, o.group_id,
            arg_max(o.members_after, struct_pack(s := epoch_ms(o.started_at), e := epoch_ms(o.ended_at), g := coalesce(o.generation, -1)))
@@ -78,7 +78,7 @@ _REBALANCES: Final = f"""
         SELECT *, row_number() OVER (
             ORDER BY startup, unavailable_partition_ms DESC NULLS LAST, total_ms DESC NULLS LAST, cluster, group_id, started_at, id
         ) AS place
-        FROM rebalances_with_id {_CHOSEN.format(at="started_at")}
+        FROM rebalances_with_culprit {_CHOSEN.format(at="started_at")}
     )
     WHERE place <= $limit
     ORDER BY cluster, group_id, started_at, ended_at, generation

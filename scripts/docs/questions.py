@@ -57,7 +57,8 @@ ELSEWHERE: Final = """\
 
 The files in `sql/` are Spark SQL, in the subset that DuckDB also reads after it has loaded six macros
 ([sql/duckdb/macros.sql](../sql/duckdb/macros.sql)). They name parameters as Spark and Databricks do, `:group`. Some of them use the
-views in `sql/views`: the tables with an id for every row, and which member joined when. In Spark:
+views in `sql/views`: the tables with an id for every row, which member joined when, and whom the findings blame for a
+rebalance. In Spark:
 
 ```python
 from jobs.answers import ask, questions

@@ -197,3 +197,12 @@ def test_a_group_with_nothing_but_start_ups_is_told_where_they_are(lakehouse):
 
     assert why_nothing(group="payments") == "There are start-ups only: `rebalance ask first-join` shows them."
     assert why_nothing(group="other") == ""
+
+
+def test_changes_come_closest_first(lakehouse):
+    starts = [0, 40_000, 57_000, 61_000, 80_000]
+    write(lakehouse, line(at=300_000), *(rebalance(start=start, generation=n) for n, start in enumerate(starts)))
+    found = asked(lakehouse, "changes", at="2026-11-21T00:01:00")
+    assert [(change["occurred_at"] - datetime(2026, 11, 21, tzinfo=timezone.utc)).seconds for change in found] == [61, 57, 40, 80, 0]
+    assert asked(lakehouse, "changes", at="2026-11-21T00:01:00", limit="2") == found[:2]
+    assert asked(lakehouse, "changes") == []

@@ -23,6 +23,8 @@ from jobs.pipeline import track
 from schemas.tables import TABLES, TRACK_TABLES
 from tests.lakehouse.rows import DAY, HOSTILE, MEMBER, finding, line, rebalance, row, transition, write
 
+CULPRIT = {"blamed", "culprit_broker", "culprit_client_id", "culprit_client_host", "culprit_member_id", "finding_id"}
+
 
 def text(lakehouse, *, terminal=None, limit=LIMIT, **scope):
     out = io.StringIO()
@@ -294,7 +296,7 @@ def test_json_has_everything_and_is_ascii(lakehouse):
     assert found["rebalances"][0]["started_at"] == "2026-11-21T00:00:01.234Z"
     assert found["rebalances"][0]["group_id"] == HOSTILE
     assert found["findings"][0]["details"] == {"gap_ms": 7}
-    assert set(found["rebalances"][0]) == set(TRACK_TABLES["rebalances"].names) - {"batch_id"} | {"id", "startup"}
+    assert set(found["rebalances"][0]) == set(TRACK_TABLES["rebalances"].names) - {"batch_id"} | {"id", "startup"} | CULPRIT
 
 
 def test_a_folder_without_a_lakehouse_is_refused(tmp_path):

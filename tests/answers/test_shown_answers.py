@@ -161,7 +161,7 @@ def test_what_cannot_be_asked_is_told_in_one_line(capsys, arguments, said):
 
 
 def test_other_parameters_are_set_by_name(lakehouse, capsys):
-    write(lakehouse, line(at=90_000), *(rebalance(start=n * 3_000, generation=n) for n in range(3)))
+    write(lakehouse, line(at=90_000), *(rebalance(start=n * 3_000, generation=n, cause="MEMBER_LEFT") for n in range(3)))
     common = ["ask", "storms", "--lakehouse", str(lakehouse), "--format", "json"]
     assert entry.main([*common, "--set", "least=3"]) == 0
     assert [found["rebalances"] for found in json.loads(capsys.readouterr().out)] == [3]

@@ -14,6 +14,7 @@ from rich.console import Console
 
 from coordinator_model.events import CLIENTS, OFFSETS_SOURCE, POLL_SOURCE
 from jobs.answers.duckdb_views import Row
+from jobs.answers.outages import broker_name
 from jobs.answers.report import Report
 from jobs.cli.output.attention_text import AttentionText
 from jobs.cli.output.columns import Columns
@@ -31,8 +32,8 @@ _NAMED: Final = 10  # brokers, or groups, in a line
 _LAYOUTS: Final = (
     ("  Time", ">Gen", "Cause", "~Culprit", ">Join", ">Sync", ">Total", ">Without owner", ">Moved", "Members", "Outcome"),
     ("  Time", ">Gen", "Cause", "~Culprit", ">Total", ">Without owner", ">Moved", "Members"),
-    ("  Time", ">Gen", "Cause", "~Client", ">Total", ">Without owner", ">Moved", "Members"),
-    ("  Time", "Cause", "~Client", ">Total", ">Without owner", "Members"),
+    ("  Time", ">Gen", "Cause", "~By whom", ">Total", ">Without owner", ">Moved", "Members"),
+    ("  Time", "Cause", "~By whom", ">Total", ">Without owner", "Members"),
     ("  At", "Cause", "~Name", ">Total", ">Without owner"),
     ("  At", "Cause", "~Name", ">Total"),
 )
@@ -182,16 +183,18 @@ class _View:
 
     def _rebalance(self, row: Row) -> dict[str, str]:
         """The cells of one rebalance, by column."""
-        client = row["client_id"], row["client_host"], row["member_id"], row["instance_id"]
+        instance_id = row["instance_id"] if row["culprit_member_id"] == row["member_id"] else None
+        client = row["culprit_client_id"], row["culprit_client_host"], row["culprit_member_id"], instance_id
+        broker = broker_name(printable(row["culprit_broker"], 30)) if row["culprit_broker"] else ""
         moved = row["partitions_moved"]
         return {
             "  Time": "  " + self.time(row["started_at"]),
             "  At": "  " + self.time(row["started_at"])[:-4],
             "Gen": _number(row["generation"]),
-            "Cause": "start-up" if row["startup"] else row["cause"],
-            "Culprit": who(*client),
-            "Client": who(client[0], client[1], None, client[3]),
-            "Name": who(client[0], None, *client[2:]),
+            "Cause": "start-up" if row["startup"] else row["blamed"],
+            "Culprit": broker or who(*client),
+            "By whom": broker or who(client[0], client[1], None, client[3]),
+            "Name": broker or who(client[0], None, *client[2:]),
             "Join": duration(row["join_ms"]),
             "Sync": duration(row["sync_ms"]),
             "Total": duration(row["total_ms"]),

@@ -1,0 +1,115 @@
+"""Whom the questions blame for a rebalance: whom the findings blame, not the member that happened to join first."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from jobs.answers.report import read_report
+from tests.answers.asking import asked
+from tests.lakehouse.rows import DAY, finding, line, rebalance, write
+
+OLD = [f"app-{n}-00000000-0000-0000-0000-00000000000{n}" for n in (1, 2)]
+
+
+def moved(at, lost, broker="b3", **values):
+    details = json.dumps({"from_broker": broker, "members_lost": lost, "to_broker": "b1"}, separators=(",", ":"))
+    return finding(occurred_at=DAY + at, code="COORDINATOR_MOVED", details=details, **values)
+
+
+def blamed(lakehouse):
+    """Cause, broker and client of each rebalance."""
+    return [(row["cause"], row["broker"], row["client_id"], row["rebalances"]) for row in asked(lakehouse, "why")]
+
+
+@pytest.mark.parametrize("cause", ["MEMBER_JOINED", "SESSION_TIMEOUT", "COORDINATOR_MOVED"])
+def test_the_broker_is_blamed_for_members_that_were_lost_with_it(lakehouse, cause):
+    own = {"cause": cause, "client_id": "app-1", "client_host": "h", "member_id": "app-1-new", "members_before": 2}
+    write(lakehouse, line(at=90_000), moved(8_000, OLD), rebalance(start=10_000, left=OLD[::-1], **own))
+    assert blamed(lakehouse) == [("COORDINATOR_MOVED", "b3", None, 1)]
+    assert asked(lakehouse, "culprits") == []
+    (row,) = asked(lakehouse, "rebalances")
+    assert (row["cause"], row["client_id"], row["blamed"]) == (cause, "app-1", "COORDINATOR_MOVED b3")
+    assert asked(lakehouse, "rebalances", cause="COORDINATOR_MOVED") == [row]
+    assert [bill["payer"] for bill in asked(lakehouse, "bill")] == ["b3"]
+    assert [group["cause"] for group in asked(lakehouse, "worst")] == ["COORDINATOR_MOVED"]
+    report = read_report(lakehouse)
+    assert report.groups[0]["worst_cause"] == "COORDINATOR_MOVED"
+    assert [(row["blamed"], row["culprit_broker"], row["culprit_client_id"]) for row in report.rebalances] == [
+        ("COORDINATOR_MOVED", "b3", None)
+    ]
+
+
+def test_the_broker_is_blamed_although_another_rebalance_removes_the_members(lakehouse):
+    """Clients that had given up their ids join first; their sessions end only while the leader makes the assignment."""
+    first = rebalance(start=10_000, outcome="SUPERSEDED", client_id="app-1", members_before=2)
+    write(lakehouse, line(at=90_000), moved(8_000, OLD), first, rebalance(start=12_000, generation=2, left=OLD, cause="SESSION_TIMEOUT"))
+    assert blamed(lakehouse) == [("COORDINATOR_MOVED", "b3", None, 2)]
+
+
+def test_a_member_that_was_not_lost_joins_by_itself(lakehouse):
+    own = {"client_id": "app-3", "client_host": "h", "members_before": 2}
+    write(lakehouse, line(at=90_000), moved(8_000, OLD), rebalance(start=10_000, **own), rebalance("other", start=10_000, left=OLD, **own))
+    assert blamed(lakehouse) == [("MEMBER_JOINED", None, "app-3", 1), ("MEMBER_JOINED", None, "app-3", 1)]
+
+
+@pytest.mark.parametrize("code", ["SESSION_TIMEOUT", "POLL_TIMEOUT", "SYNC_TIMEOUT", "SLOW_JOINER"])
+def test_the_client_that_all_waited_for_is_blamed(lakehouse, code):
+    joins = {"client_id": "app-3", "client_host": "h", "members_before": 2}
+    slow = finding(occurred_at=DAY + 18_990, code=code, client_id="app-1", client_host="h", member_id=OLD[0])
+    write(lakehouse, line(at=90_000), slow, rebalance(start=10_000, total=9_000, **joins))
+    assert blamed(lakehouse) == [(code, None, "app-1", 1)]
+    (row,) = asked(lakehouse, "culprits")
+    assert (row["client_id"], row["cause"], row["failures"]) == ("app-1", code, 1)
+    (row,) = asked(lakehouse, "rebalances")
+    assert (row["cause"], row["client_id"], row["blamed"]) == ("MEMBER_JOINED", "app-3", f"{code} app-1")
+    assert asked(lakehouse, "why", client="app-3") == []
+
+
+@pytest.mark.parametrize(
+    ("at", "values"),
+    [
+        (9_000, {}),  # before it began
+        (19_001, {}),  # after it ended
+        (15_000, {"group_id": "other"}),
+        (15_000, {"client_id": "app-3"}),  # a crashed member comes back before its session ends
+        (15_000, {"code": "UNKNOWN_MEMBER"}),
+    ],
+)
+def test_nobody_else_is_blamed_without_a_finding_that_explains_the_rebalance(lakehouse, at, values):
+    joins = {"client_id": "app-3", "client_host": "h", "members_before": 2}
+    other = finding(occurred_at=DAY + at, **{"client_id": "app-1", "client_host": "h"} | values)
+    write(lakehouse, line(at=90_000), other, rebalance(start=10_000, total=9_000, **joins))
+    assert blamed(lakehouse) == [("MEMBER_JOINED", None, "app-3", 1)]
+    assert asked(lakehouse, "rebalances")[0]["blamed"] is None
+
+
+def test_a_cause_that_is_a_failure_stays(lakehouse):
+    ended = {"cause": "SESSION_TIMEOUT", "client_id": "app-2", "client_host": "h", "members_before": 2}
+    slow = finding(occurred_at=DAY + 15_000, code="SLOW_JOINER", client_id="app-1", client_host="h")
+    write(lakehouse, line(at=90_000), slow, rebalance(start=10_000, total=9_000, **ended))
+    assert blamed(lakehouse) == [("SESSION_TIMEOUT", None, "app-2", 1)]
+
+
+def test_a_storm_begins_after_the_start_up_and_the_first_join(lakehouse):
+    """As in the finding: a group that starts, grows and restarts a member twice is no storm."""
+    first = [rebalance(start=0, members_before=0, client_id="app-1"), rebalance(start=5_000, generation=2, client_id="app-2")]
+    others = [rebalance(start=5_000 * n, generation=n + 1, client_id="app-2", cause="MEMBER_LEFT") for n in range(2, 7)]
+    write(lakehouse, line(at=90_000), *first, *others[:-1])
+    assert asked(lakehouse, "storms") == []
+    write(lakehouse, others[-1], batch=1)
+    (storm,) = asked(lakehouse, "storms")
+    assert (storm["rebalances"], storm["cause"], storm["client_id"]) == (5, "MEMBER_LEFT", "app-2")
+    (group,) = asked(lakehouse, "groups")
+    assert group["rebalances"] == 6  # the start-up alone is left out
+
+
+def test_what_a_broker_caused_is_no_part_of_a_storm(lakehouse):
+    rounds = [
+        rebalance(start=5_000 * n, generation=n, cause="MEMBER_LEFT", client_id="app-1", left=OLD if n == 4 else []) for n in range(1, 6)
+    ]
+    write(lakehouse, line(at=90_000), *rounds)
+    assert [storm["rebalances"] for storm in asked(lakehouse, "storms")] == [5]
+    write(lakehouse, moved(18_000, OLD), batch=1)
+    assert asked(lakehouse, "storms") == []
