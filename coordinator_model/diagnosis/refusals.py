@@ -221,5 +221,5 @@ _REFUSED_JOINS: Final[dict[int, tuple[catalogue.Text, Callable[[Emitter, Event],
     int(Error.INVALID_SESSION_TIMEOUT): (catalogue.INVALID_SESSION_TIMEOUT, _session_out_of_bounds),
     int(Error.GROUP_MAX_SIZE_REACHED): (catalogue.GROUP_TOO_LARGE, _group_is_full),
 }
-REFUSED_JOINS: Final = frozenset(_REFUSED_JOINS)
-"""Errors that `refused_join` reports."""
+REFUSED_JOINS: Final = {error: text.code for error, (text, _) in _REFUSED_JOINS.items()}
+"""Errors that `refused_join` reports, and the code of the finding."""

@@ -15,6 +15,7 @@ from bisect import bisect
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
+from datetime import datetime
 from typing import Final, NamedTuple
 
 from coordinator_model.diagnosis import catalogue
@@ -60,6 +61,13 @@ class Bill(NamedTuple):
     unavailable_partition_ms: int | None = None
 
 
+class Refusals(NamedTuple):
+    """How often the coordinator refused to let clients join, and when it last did."""
+
+    requests: int
+    last_at: datetime
+
+
 @dataclass
 class AttentionEntry:
     """One incident. Rows are findings with parsed details; each list is in the order of time."""
@@ -68,6 +76,7 @@ class AttentionEntry:
     outage: Outage | None = None
     followed_by: list[Row] = field(default_factory=list)
     bill: Bill = field(default_factory=Bill)
+    refused: Refusals | None = None
 
     @property
     def gravest(self) -> Row:
@@ -107,6 +116,11 @@ class AttentionEntry:
     def members(self) -> set[str]:
         """The member ids that its findings are about."""
         return {row["member_id"] for row in self.findings if row["member_id"]}
+
+    @property
+    def ids(self) -> set[str]:
+        """The ids of all its findings."""
+        return {row["id"] for row in self._all}
 
     @property
     def message(self) -> str:
@@ -153,12 +167,20 @@ class RebalanceTimes:
         return Bill(len(found), sum(ms or 0 for ms, _ in found.values()), sum(unavailable) if unavailable else None)
 
 
-def attention(findings: Sequence[Row], times: RebalanceTimes) -> list[AttentionEntry]:
-    """Entries for findings that are given in the order of time: errors first, then warnings; of each, what cost most first."""
+def attention(findings: Sequence[Row], times: RebalanceTimes, refused: Iterable[Row] = ()) -> list[AttentionEntry]:
+    """Entries for findings that are given in the order of time: errors first, then warnings; of each, what cost most first.
+
+    `refused`: cluster, group, client and host of a client that may not join, the code of its finding, `requests` and `last_at`. Such a
+    finding is written when the client is first refused; it may ask for hours.
+    """
     rows = [{**row, "details": json.loads(row["details"] or "{}")} for row in findings]
     entries = _folded(rows)
+    refusals = {_asking(row): Refusals(row["requests"], row["last_at"]) for row in refused}
     for entry in entries:
         entry.bill = _bill(entry, times)
+        known = [refusals[key] for key in {_asking(row) for row in (*entry.findings, *entry.followed_by)} if key in refusals]
+        if known:
+            entry.refused = Refusals(sum(one.requests for one in known), max(one.last_at for one in known))
     return sorted(entries, key=_order)
 
 
@@ -244,6 +266,10 @@ class _Causes:
         return max(before, key=lambda known: known[0])[1] if before else None
 
 
+def _asking(row: Row) -> tuple[str | None, ...]:
+    return row["cluster"], row["group_id"], row["code"], row["client_id"], row["client_host"]
+
+
 def _group(row: Row) -> Key:
     return row["cluster"], row["group_id"]
 
@@ -295,6 +321,7 @@ def attention_as_rows(entries: Iterable[AttentionEntry]) -> list[Row]:
             "first_at": entry.findings[0]["occurred_at"],
             "last_at": entry.findings[-1]["occurred_at"],
             **entry.bill._asdict(),
+            "refused": entry.refused._asdict() if entry.refused else None,
             "message": entry.message,
             "advice": entry.advice,
             "findings": [row["id"] for row in entry.findings],

@@ -16,7 +16,8 @@ from typing import Any, Final
 
 from coordinator_model.events import PROMPT_MS
 from jobs.answers.as_json import as_json
-from jobs.answers.duckdb_views import QuestionReader
+from jobs.answers.duckdb_views import QuestionReader, Row
+from jobs.answers.report import read_report
 from jobs.common.errors import EvidenceError
 from jobs.logs.clients.envelopes import client_line
 from jobs.logs.clients.times import ClientTimes
@@ -72,24 +73,40 @@ class ProvenRow:
         return KINDS[self.id[0]]
 
 
-def prove(lakehouse: Path, row_id: str, inputs: Sequence[Path]) -> list[ProvenRow]:
+def prove(lakehouse: Path, row_id: str, inputs: Sequence[Path], *, entry: bool = False) -> list[ProvenRow]:
     """The rows of an id, which may be shortened, with their lines. `inputs`: where logs were read from.
 
-    Rows with the same content have the same id. EvidenceError: no row has the id, the short id is ambiguous, or there are no logs.
+    Rows with the same content have the same id. `entry`: all findings of the report's entry that a finding belongs to, in the order of
+    time. EvidenceError: no row has the id, the short id is ambiguous, or there are no logs.
     """
     reader = QuestionReader(lakehouse)
     rows = _rows(reader, row_id)
+    if entry:
+        rows = _rows_of_entry(lakehouse, rows)
     files = _files(inputs)
+    refs_of = [[(ref["source"], ref["origin"], int(ref["position"])) for ref in json.loads(row["evidence"])] for row in rows]
+    places = places_of(reader, {(origin, position) for refs in refs_of for _, origin, position in refs}, files)
     proofs = []
-    for row in rows:
-        refs = [(ref["source"], ref["origin"], int(ref["position"])) for ref in json.loads(row["evidence"])]
-        places = places_of(reader, {(origin, position) for _, origin, position in refs}, files)
+    for row, refs in zip(rows, refs_of, strict=True):
         lines = []
         for source, origin, position in refs:
             file, text = places.get((origin, position), (None, None))
             lines.append(Line(source, origin, position, file, None if text is None else text.decode("utf-8", "replace")))
         proofs.append(ProvenRow(row["id"], row, lines))
     return proofs
+
+
+def others_of_entry(lakehouse: Path, proven: ProvenRow) -> int:
+    """How many other findings the entry of the report has to which a finding belongs; 0 for a row of another kind."""
+    return len(_rows_of_entry(lakehouse, [proven.row])) - 1 if proven.id[0] == "f" else 0
+
+
+def _rows_of_entry(lakehouse: Path, rows: Sequence[Row]) -> list[Row]:
+    if rows[0]["id"][0] != "f":
+        raise EvidenceError(f"{rows[0]['id']} is no finding: entries of the report consist of findings")
+    report = read_report(lakehouse, limit=1)
+    own = next(entry for entry in report.attention if rows[0]["id"] in entry.ids)
+    return [row for row in report.findings if row["id"] in own.ids]
 
 
 def places_of(
@@ -107,7 +124,7 @@ def places_of(
     return places
 
 
-def _rows(reader: QuestionReader, row_id: str) -> list[dict[str, Any]]:
+def _rows(reader: QuestionReader, row_id: str) -> list[Row]:
     if not _ID.fullmatch(row_id):
         raise EvidenceError(f"{row_id[:40]!r} is not an id: see `rebalance ask findings` and `rebalance ask rebalances` (f3a91c0d27be)")
     text = f"SELECT * FROM {VIEWS[row_id[0]]} AS v WHERE v.id LIKE $id || '%' ORDER BY v.id"  # noqa: S608 - a name from above

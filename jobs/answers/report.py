@@ -9,6 +9,7 @@ from datetime import datetime, timezone
 from pathlib import Path
 from typing import Any, Final
 
+from coordinator_model.diagnosis.refusals import REFUSED_JOINS
 from jobs.answers.as_json import as_json
 from jobs.answers.ask import MOST_ROWS, newest, outside_of, parse_instant, unknown_name
 from jobs.answers.attention import AttentionEntry, RebalanceTimes, attention, attention_as_rows
@@ -94,6 +95,15 @@ _FINDINGS: Final = f"""
     FROM findings_with_id {_CHOSEN.format(at="occurred_at")}
     ORDER BY occurred_at, cluster, group_id, code, member_id, details
 """  # noqa: S608 - no user's text
+_REFUSED: Final = f"""
+    SELECT cluster, group_id, nullif(client_id, '') client_id, nullif(client_host, '') client_host,
+           CASE error_code {" ".join(f"WHEN {number} THEN '{code}'" for number, code in REFUSED_JOINS.items())} END code,
+           sum(lines)::BIGINT requests, max(occurred_at) last_at
+    FROM group_events
+    WHERE kind = 'JOIN_GROUP' AND error_code IN ({", ".join(map(str, REFUSED_JOINS))})
+          AND ($cluster IS NULL OR cluster = $cluster) AND ($group IS NULL OR group_id = $group) AND occurred_at BETWEEN $since AND $until
+    GROUP BY ALL
+"""  # noqa: S608 - no user's text
 _END_OF_TIME: Final = datetime(9999, 12, 31, tzinfo=timezone.utc)
 
 
@@ -164,10 +174,11 @@ def read_report(lakehouse: Path, scope: Scope | None = None, *, limit: int | Non
     clusters = [{**row, "lines": lines_of.get(row["cluster"])} for row in rows(_CLUSTERS)]
     findings = rows(_FINDINGS)
     times = RebalanceTimes(tuples(_TIMES) if findings else ())
+    refused = rows(_REFUSED) if any(row["code"] in REFUSED_JOINS.values() for row in findings) else []
     groups = _groups(rows(_GROUPS), rows(_STATES), rows(_COSTS))
     hint = "" if groups else unknown_name(reader, {name: value for name in ("cluster", "group") if (value := getattr(scope, name))})
     return Report(
-        clusters, groups, rows(_REBALANCES), findings, attention(findings, times), scope, since, until, lines, hint
+        clusters, groups, rows(_REBALANCES), findings, attention(findings, times, refused), scope, since, until, lines, hint
     )  # fmt: skip
 
 

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     epilog=f"""\b
 Examples:
   rebalance evidence f3a91c0d27be --lakehouse lake/
+  rebalance evidence f3a91c0d27be --lakehouse lake/ --entry
   rebalance evidence r5410 --lakehouse lake/ --input logs/ --format json
 
 {exit_codes.line("evidence")}
@@ -33,22 +34,26 @@ Examples:
 @click.option(
     "--input", "source", type=options.PATH, metavar="PATH", help="The logs that `rebalance run` read. [default: where it read them]"
 )
+@click.option("--entry", is_flag=True, help="All findings of the entry of the report to which the finding belongs.")
 @options.output_format("text", "json")
 @click.option("--chars", type=click.IntRange(80, 1_000_000), default=2_000, metavar="N", help="Characters of a line at most.")
-def evidence(row_id: str, *, lakehouse: Path, source: Path | None, form: str, chars: int) -> int:
+def evidence(row_id: str, *, lakehouse: Path, source: Path | None, entry: bool, form: str, chars: int) -> int:
     """Show the log lines that prove a finding or a rebalance.
 
     The report, `rebalance ask findings`, `rebalance ask rebalances` and other questions show the ids. The beginning of an id is enough.
     """
-    from jobs.answers.evidence import prove, to_json
+    from jobs.answers.evidence import others_of_entry, prove, to_json
     from jobs.lakehouse.folder import known_inputs
 
-    rows = prove(lakehouse, row_id, [source] if source else known_inputs(lakehouse))
+    rows = prove(lakehouse, row_id, [source] if source else known_inputs(lakehouse), entry=entry)
     if form == "json":
         tell("with --format json, which has whole lines", "chars")
         click.echo(to_json(rows))
     else:
         _render(rows, stdout(), chars)
+        if not entry and (others := others_of_entry(lakehouse, rows[0])):
+            more = f"{others} more finding{'s' if others > 1 else ''}"
+            write(stdout(), f"Its entry in the report has {more}: `rebalance evidence {rows[0].id} --entry` shows all.", "dim")
     lines = [line for row in rows for line in row.lines]
     missing = sum(line.text is None for line in lines)
     if missing:

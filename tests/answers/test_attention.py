@@ -247,3 +247,23 @@ def test_findings_of_older_versions_have_fewer_details(told):
         found("COORDINATOR_MOVED", 10, "a", "WARNING"), finding(code="REBALANCE_STORM", group_id="b", details="{}"), finding(group_id="b")
     )
     assert {entry["code"] for entry in entries} == {"COORDINATOR_MOVED", "REBALANCE_STORM", "SESSION_TIMEOUT"}
+
+
+def test_a_client_that_may_not_join_is_told_how_often_it_asked(told):
+    def refused(at, group="payments", client="app-1", **values):
+        known = {"kind": "JOIN_GROUP", "source": "request", "error_code": 81, "client_id": client, "lines": 1}
+        return line(group, at=at * 1_000, **known | values)
+
+    entries, shown = told(
+        *(found("GROUP_TOO_LARGE", 10, client=client, member=None) for client in ("app-1", "app-2")),
+        found("INVALID_SESSION_TIMEOUT", 20, "other", member=None),
+        *(refused(at) for at in (10, 12, 700)),
+        refused(11, client="app-2"),
+        refused(800, client="app-3"),  # refused before the time that is shown
+        refused(800, kind="HEARTBEAT"),
+        refused(21, "other", error_code=26),
+    )
+    assert [(entry["code"], entry["refused"]["requests"]) for entry in entries] == [("GROUP_TOO_LARGE", 4), ("INVALID_SESSION_TIMEOUT", 1)]
+    assert entries[0]["refused"]["last_at"] == "2026-11-21T00:11:40.000Z"
+    assert "Refused 4 joins, the last at 00:11:40" in shown
+    assert "Refused 1 join, the last at 00:00:21" in shown

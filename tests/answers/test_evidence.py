@@ -222,3 +222,19 @@ def test_one_file_as_input(tmp_path, logs):
     write(folder, line(), finding(evidence=json.dumps([ref])))
     assert texts(folder, logs / ORIGIN) == [LINES[9]]  # no time is known of it: the name alone decides
     assert texts(folder, logs) == [None]
+
+
+def test_all_findings_of_an_entry_are_shown(lake, capsys):
+    """A removed member that is refused later belongs to the entry of its removal, another group's finding does not."""
+    refs = json.dumps([{"source": "coordinator", "origin": ORIGIN, "position": 9}])
+    later = {"code": "UNKNOWN_MEMBER", "member_id": MEMBER, "client_id": "app-1", "evidence": refs}
+    write(lake, finding(occurred_at=DAY + 9_000, **later), finding(group_id="other", occurred_at=DAY + 9_000, **later), batch=1)
+    first = next(found["id"] for found in asked(lake, "findings") if found["code"] == "SESSION_TIMEOUT")
+    out = shown(lake, capsys, row_id=first).out
+    assert f"Its entry in the report has 1 more finding: `rebalance evidence {first} --entry` shows all." in out
+    out = shown(lake, capsys, "--entry", row_id=first).out
+    assert [text.split()[2] for text in out.splitlines() if text[:1] == "f"] == ["SESSION_TIMEOUT", "UNKNOWN_MEMBER"]
+    assert LINES[8] in out
+    assert "c/other" not in out
+    assert "more finding" not in out
+    assert "is no finding" in shown(lake, capsys, "--entry", row_id=id_of(lake, "rebalances"), code=2).err

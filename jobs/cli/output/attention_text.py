@@ -46,7 +46,7 @@ class AttentionText:
         write(self._console, f"What needs attention ({', '.join(counts)})", "bold")
         write(
             self._console,
-            "    `rebalance evidence ID` shows the log lines of an entry's gravest finding; --format json has the ids of all.",
+            "    `rebalance evidence ID` shows the log lines of an entry's gravest finding, with --entry those of all its findings.",
             "dim",
         )
         for number, entry in enumerate(entries[:limit], 1):
@@ -89,6 +89,9 @@ class AttentionText:
         elif clients := self._clients(entry):
             yield "Who", clients
         yield from zip(("Then", *[""] * len(entry.followed_by)), self._then(entry), strict=False)
+        if entry.refused is not None:
+            requests, last_at = entry.refused
+            yield "Refused", f"{requests:,} join{'s' if requests > 1 else ''}, the last at {self._time(last_at)[:-4]}"
         if entry.bill.rebalances and (several or "total_ms" not in entry.gravest["details"]):  # else the message says it
             yield "Cost", _cost(entry.bill)
 
