@@ -57,6 +57,30 @@ Unwrap = Callable[[bytes, Any], "bytes | None"]
 _decode: Final = msgspec.json.Decoder().decode
 
 
+class _Usual(msgspec.Struct):
+    """The fields in which most collectors put the line. What else an object has is skipped, which takes half of the time."""
+
+    log: Any = None
+    message: Any = None
+
+
+_decode_usual: Final = msgspec.json.Decoder(_Usual).decode
+
+
+def own_line_of_json(text: bytes) -> bytes | None:
+    """What `line_of_json` finds in a usual field if it is a line of Kafka's own pattern; None for anything else."""
+    try:
+        entry = _decode_usual(text)
+    except (msgspec.DecodeError, ValueError, RecursionError):
+        return None
+    for value in (entry.log, entry.message):
+        if isinstance(value, str):
+            line = _first_line(value)
+            if is_own(line):
+                return _unescaped(line)
+    return None
+
+
 def line_of_json(text: bytes, moment: Any, unwrap: Unwrap) -> bytes | None:
     """The broker's line that stands in JSON; None if there is none. `unwrap` finds it in the text of a field."""
     if len(text) > _MOST_BYTES:
@@ -94,7 +118,7 @@ def _in_text(value: Any, moment: Any, unwrap: Unwrap) -> bytes | None:
 
 def _first_line(value: str) -> bytes:
     """A text without what follows its first line, which is no line of its own in the plain log either."""
-    text = value.rstrip("\r\n").encode("utf-8", "replace")
+    text = value.encode("utf-8", "replace").rstrip(b"\r\n")
     return text.partition(b"\n")[0] if b"\n" in text else text
 
 

@@ -15,7 +15,7 @@ from collections.abc import Iterable, Sequence
 from functools import partial
 from typing import Any, Final
 
-from jobs.logs.envelopes.entries import line_of_json
+from jobs.logs.envelopes.entries import line_of_json, own_line_of_json
 from jobs.logs.envelopes.layouts import OWN_HEADER, as_own, uncoloured
 from jobs.logs.envelopes.patterns import Layout
 from jobs.logs.envelopes.prefixes import BEFORE_OWN, without_prefix
@@ -40,7 +40,10 @@ class Unwrapper:
         if not self._layouts:
             if line[-1:] == b")" and (before := BEFORE_OWN.match(line)) is not None:
                 return line[before.end() :]
-            if _ANY_TIME.search(line) is None:
+            if line[:1] == b"{":
+                if (own := own_line_of_json(line)) is not None:
+                    return own
+            elif _ANY_TIME.search(line) is None:
                 return line  # such as most lines of stack traces
         found = self._find(line, None, _MOST)
         return line if found is None else found

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import random
 
 import pytest
@@ -181,3 +182,23 @@ def test_lines_of_other_containers_are_not_damage(tmp_path):
     kept, count = read(path)
     assert count == 600
     assert kept.faults == {}
+
+
+@pytest.mark.parametrize(
+    "others",
+    [
+        {},
+        {"log": {"offset": 1}},
+        {"log": 1, "extra": [{}]},
+        {"log": "no line"},
+        {"log": "[2026-11-21 06:09:19,456] INFO cut"},
+        {"message": None},
+    ],
+)
+def test_a_usual_field_is_read_whatever_the_other_holds(others):
+    """Filebeat has an object in `log` beside the line in `message`; log shippers add what they like."""
+    line = b'[2026-11-21 06:09:19,456] INFO [GroupCoordinator 1]: A "quoted" word. (kafka.coordinator.group.GroupCoordinator)'
+    for name in ("message", "log", "MESSAGE"):
+        fields = {"host": {"name": "a"}, **others, name: f"{line.decode()}\n"}
+        assert unwrapped(json.dumps(fields).encode()) == line
+        assert unwrapped(json.dumps({"_source": fields}).encode()) == line
