@@ -16,8 +16,9 @@ from typing import Any, Final
 
 from coordinator_model.events import PROMPT_MS
 from jobs.answers.as_json import as_json
+from jobs.answers.attention import RebalanceTimes, attention
 from jobs.answers.duckdb_views import QuestionReader, Row
-from jobs.answers.report import read_report
+from jobs.answers.report import Scope, read_findings
 from jobs.common.errors import EvidenceError
 from jobs.logs.clients.envelopes import client_line
 from jobs.logs.clients.times import ClientTimes
@@ -82,7 +83,7 @@ def prove(lakehouse: Path, row_id: str, inputs: Sequence[Path], *, entry: bool =
     reader = QuestionReader(lakehouse)
     rows = _rows(reader, row_id)
     if entry:
-        rows = _rows_of_entry(lakehouse, rows)
+        rows = _rows_of_entry(reader, rows[0])
     files = _files(inputs)
     refs_of = [[(ref["source"], ref["origin"], int(ref["position"])) for ref in json.loads(row["evidence"])] for row in rows]
     places = places_of(reader, {(origin, position) for refs in refs_of for _, origin, position in refs}, files)
@@ -98,15 +99,15 @@ def prove(lakehouse: Path, row_id: str, inputs: Sequence[Path], *, entry: bool =
 
 def others_of_entry(lakehouse: Path, proven: ProvenRow) -> int:
     """How many other findings the entry of the report has to which a finding belongs; 0 for a row of another kind."""
-    return len(_rows_of_entry(lakehouse, [proven.row])) - 1 if proven.id[0] == "f" else 0
+    return len(_rows_of_entry(QuestionReader(lakehouse), proven.row)) - 1 if proven.id[0] == "f" else 0
 
 
-def _rows_of_entry(lakehouse: Path, rows: Sequence[Row]) -> list[Row]:
-    if rows[0]["id"][0] != "f":
-        raise EvidenceError(f"{rows[0]['id']} is no finding: entries of the report consist of findings")
-    report = read_report(lakehouse, limit=1)
-    own = next(entry for entry in report.attention if rows[0]["id"] in entry.ids)
-    return [row for row in report.findings if row["id"] in own.ids]
+def _rows_of_entry(reader: QuestionReader, row: Row) -> list[Row]:
+    if row["id"][0] != "f":
+        raise EvidenceError(f"{row['id']} is no finding: entries of the report consist of findings")
+    findings = read_findings(reader, Scope(cluster=row["cluster"]))
+    ids = next(entry.ids for entry in attention(findings, RebalanceTimes(())) if row["id"] in entry.ids)
+    return [found for found in findings if found["id"] in ids]
 
 
 def places_of(

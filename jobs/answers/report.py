@@ -182,6 +182,11 @@ def read_report(lakehouse: Path, scope: Scope | None = None, *, limit: int | Non
     )  # fmt: skip
 
 
+def read_findings(reader: QuestionReader, scope: Scope) -> list[Row]:
+    """All findings of a cluster or group, in the order of time."""
+    return reader.ask(_FINDINGS, {"cluster": scope.cluster, "group": scope.group, "since": EPOCH, "until": _END_OF_TIME}).by_name()
+
+
 def _used(query: str, values: Mapping[str, Any]) -> dict[str, Any]:
     """The values that a query names: DuckDB takes no others."""
     return {name: value for name, value in values.items() if f"${name}" in query}
