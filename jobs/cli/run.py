@@ -46,7 +46,7 @@ Examples:
 @options.once("Stop at the end of the input. Without it: follow new lines and files.")
 @options.timezones
 @options.settings
-@click.option("--slice-lines", type=int, metavar="N", help="Input lines per micro-batch. [default: 100000]")
+@click.option("--slice-lines", type=int, metavar="N", help="Input lines per micro-batch. [default: 1000000]")
 @options.lateness
 @options.log_format
 @click.option(

@@ -134,7 +134,10 @@ def topic_input(*, required: bool = False) -> Option:
             help="Where to begin in a topic that this lakehouse has not read yet.",
         ),
         click.option(
-            "--max-offsets", type=click.IntRange(min=1), metavar="N", help="Records of the topic per micro-batch. [default: slice_lines]"
+            "--max-offsets",
+            type=click.IntRange(min=1),
+            metavar="N",
+            help="Records of the topic per micro-batch. [default: slice_lines, at most 100000]",
         ),
         client_settings("--kafka-config", "the client that reads the topic"),
         click.option("--accept-loss", is_flag=True, help="Continue although the topic has deleted records that were not read."),

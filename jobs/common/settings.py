@@ -4,7 +4,7 @@
 timezone = "UTC"          # for every cluster that is not listed below
 lateness_ms = 5000
 shards = 50
-slice_lines = 100000
+slice_lines = 1000000
 kafka_version = ""        # release of the brokers; empty: their answers show it
 log_format = "auto"       # pattern of the brokers' lines, by its name; auto: each line shows it
 
@@ -44,8 +44,8 @@ class Settings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     shards: Annotated[int, Meta(ge=1, le=10_000)] = 50
     """State keys per cluster: Kafka's default of offsets.topic.num.partitions. Fixed with a lakehouse's first run."""
 
-    slice_lines: Annotated[int, Meta(ge=100, le=10_000_000)] = 100_000
-    """Input lines per micro-batch in a backfill, which is what bounds memory."""
+    slice_lines: Annotated[int, Meta(ge=100, le=10_000_000)] = 1_000_000
+    """Most input lines per micro-batch in a backfill, which is what bounds memory."""
 
     interval_ms: Annotated[int, Meta(ge=100, le=60_000)] = 1_000
     """Time between two looks at the input, while the pipeline follows it. Each micro-batch takes about a second of CPU."""

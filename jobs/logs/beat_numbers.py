@@ -20,7 +20,7 @@ LONGEST_MS: Final = 1_000_000_000
 TIMES_TOLERANCE_MS: Final = 0.01
 """Each of five parts and their sum is cut to microseconds: `totalTimeMs` exceeds the sum of its parts by 0 to 0.005."""
 
-_NAMES: Final = tuple(f'"{name}TimeMs":'.encode() for name in ("requestQueue", "local", "remote", "throttle", "responseQueue", "send"))
+_NAMES: Final = bytes(set(b'"requestQueueTimeMs":"localTimeMs":"remoteTimeMs":"throttleTimeMs":"responseQueueTimeMs":"sendTimeMs":'))
 
 
 class BeatNumbers(Beats):
@@ -62,9 +62,7 @@ class BeatNumbers(Beats):
 
 def durations_us(times: list[bytes]) -> npt.NDArray[np.int64]:
     """How long the broker had each request; 0 where the numbers contradict each other (request_checks.duration_ms of jobs/parsing)."""
-    text = b"\n".join(times)
-    for name in _NAMES:
-        text = text.replace(name, b"")
+    text = b"\n".join(times).translate(None, _NAMES)  # leaves digits, dots and commas
     names = ["total", "request_queue", "local", "remote", "throttle", "response_queue", "send"]
     read = pa_csv.ReadOptions(column_names=names, use_threads=False, block_size=max(1, len(text)) + 1)
     types = dict.fromkeys(names, pa.float64())

@@ -19,8 +19,12 @@ from typing import Final
 from jobs.logs.times import LENGTH
 
 _CORRELATION: Final = b',"correlationId":'
-_OF_HEARTBEAT: Final = b'"requestApiKey":12,'
+_CORRELATION_LENGTH: Final = len(_CORRELATION)
+_MOST_DIGITS: Final = 9  # any such number is an INT of Kafka and of Spark
+_ZERO: Final = ord("0")
+_HEAD_WITHIN: Final = 256  # bytes from the start of the line
 _TOTAL: Final = b',"totalTimeMs":'
+_TOTAL_LENGTH: Final = len(_TOTAL)
 _AFTER_TIMES: Final = b',"securityProtocol":'
 
 _NUMBER: Final = r"(?:0|[1-9]\d{0,8})"
@@ -76,30 +80,33 @@ class Beats:
         return self._logs[log]
 
     def _taker(self, next_row: Callable[[], int]) -> Repeats:
-        first_rows: dict[tuple[bytes, bytes, bytes], int] = {}
-        find = first_rows.get
+        known: dict[bytes, tuple[int, bytes, bytes]] = {}  # by the part that names the member: row, what is before and after
+        find = known.get
+        add_row, add_position, add_at = self.rows.append, self.positions.append, self.ats.append
+        add_number, add_times = self.numbers.append, self.times.append
 
         def take(line: bytes, position: int, at_ms: int) -> bool:
-            head, _, rest = line.partition(_CORRELATION)
-            if _OF_HEARTBEAT not in head:
-                return False
-            number, _, rest = rest.partition(b",")
-            body, _, rest = rest.rpartition(_TOTAL)
-            times, _, end = rest.partition(_AFTER_TIMES)
-            key = head[LENGTH:], body, end
-            row = find(key)
-            if row is None:
+            correlation = line.find(_CORRELATION, LENGTH, _HEAD_WITHIN)
+            number_end = line.find(b",", correlation + _CORRELATION_LENGTH)
+            body_end = line.find(_TOTAL, number_end)
+            first = find(line[number_end:body_end])
+            if first is None:
                 if SHAPE.fullmatch(line, LENGTH):
-                    first_rows[key] = next_row()
+                    after = line[line.index(_AFTER_TIMES, body_end) :]
+                    known[line[number_end:body_end]] = next_row(), line[LENGTH:correlation], after
                     self.firsts.append(next_row())
                 return False
-            if not number.isdigit() or len(number) > 9 or number[0] == 48 or _are_times(times) is None:
+            row, before, after = first
+            number, times = line[correlation + _CORRELATION_LENGTH : number_end], line[body_end + _TOTAL_LENGTH : -len(after)]
+            if line[LENGTH:correlation] != before or not line.endswith(after) or _are_times(times) is None:
                 return False
-            self.rows.append(row)
-            self.positions.append(position)
-            self.ats.append(at_ms)
-            self.numbers.append(number)
-            self.times.append(times)
+            if not number.isdigit() or len(number) > _MOST_DIGITS or number[0] == _ZERO:
+                return False
+            add_row(row)
+            add_position(position)
+            add_at(at_ms)
+            add_number(number)
+            add_times(times)
             self.count += 1
             if len(self.times) >= _PENDING:
                 self.settle()

@@ -43,6 +43,7 @@ class Slicer:
 
     def __init__(self, find: Callable[[], list[LogFile]], settings: SlicerSettings) -> None:
         self.settings = settings
+        self.most_lines = settings.slice_lines  # of the next slice
         self.troubles = Troubles()
         self.duplicates: list[LogFile] = []  # files that are skipped because another file has the same content
         self._find = find
@@ -246,13 +247,13 @@ class Slicer:
         logs of the broker would have moved its time past them.
         """
         settings = self.settings
-        while slice_.lines_read < settings.slice_lines and slice_.kept.size < settings.slice_bytes and not self.moved:
+        while slice_.lines_read < self.most_lines and slice_.kept.size < settings.slice_bytes and not self.moved:
             next_until = self._next_until()
             if next_until is None or not self._round(slice_, next_until):
                 return
             # Rounds end early only where thousands of lines bear the same time, or none: memory comes first then.
             while (
-                slice_.lines_read < _OVERFULL * settings.slice_lines
+                slice_.lines_read < _OVERFULL * self.most_lines
                 and slice_.kept.size < _OVERFULL * settings.slice_bytes
                 and self._round(slice_, next_until)
             ):
@@ -334,7 +335,7 @@ class Slicer:
         count = reader.read(
             kept,
             until_ms=limit,
-            max_lines=self.settings.slice_lines,
+            max_lines=self.most_lines,
             max_bytes=max(self.settings.slice_bytes, kept.size + 1),
             log_end=log_end,
             witness_ms=witness,

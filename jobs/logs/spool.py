@@ -46,6 +46,7 @@ ARROW_SCHEMA: Final = to_arrow_schema(SCHEMA)
 _REPEATING_COLUMNS: Final = ["cluster", "broker", "record", "origin", "fault", "context"]
 _ROW_GROUP: Final = 16_384  # rows: several to a slice, so that several tasks can share it
 _FIRST_MTIME: Final = 1_600_000_000  # slice N is dated this + N seconds: Spark takes files in order of their dates
+_FIRST_LINES: Final = 100_000  # of the first slice of a backlog
 _ROOM_POLL_SECONDS: Final = 0.1
 
 
@@ -123,11 +124,15 @@ class Spool(SurveyedSlicer):
                 stream.reader.close()
 
     def _write_available(self) -> Iterator[SliceReport]:
+        next_lines = _FIRST_LINES
         while True:
             if not self._wait_for_room():
                 return
             slice_ = Slice(KeptLines(beats=BeatNumbers()))
+            self.most_lines = min(next_lines, self.settings.slice_lines)
             self.fill(slice_)
+            # The first slices are small, so that Spark has work at once; later ones cost less for each line.
+            next_lines *= 2
             ends = not self.follows and not self.moved and not any(s.has_more for s in self.streams)
             if slice_.parts:
                 self._ended = False

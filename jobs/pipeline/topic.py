@@ -26,6 +26,7 @@ _LENGTHS: Final = {"cluster": _MAX_NAME, "broker": _MAX_NAME, "origin": _MAX_ORI
 _FAULT: Final = "^[A-Z_]{1,40}$"
 _DIGITS: Final = "^[0-9]{1,18}$"
 
+_MOST_RECORDS: Final = 100_000  # of a micro-batch: each is a whole line, none is a number
 PLACE_BITS: Final = 48
 """Low bits of a place, which hold the offset; the partition stands above them. So places sort like the records of the topic."""
 READ_SEPARATOR: Final = "|"
@@ -38,7 +39,7 @@ def read_records(spark: SparkSession, topic: TopicInput, max_offsets: int) -> Da
         "kafka.bootstrap.servers": topic.bootstrap,
         "subscribe": topic.topic,
         "startingOffsets": topic.starting,
-        "maxOffsetsPerTrigger": str(topic.max_offsets or max_offsets),
+        "maxOffsetsPerTrigger": str(topic.max_offsets or min(max_offsets, _MOST_RECORDS)),
         "failOnDataLoss": str(not topic.accept_loss).lower(),
         "includeHeaders": "true",
         "groupIdPrefix": "rebalance",

@@ -28,7 +28,8 @@ _BLOCK_BYTES: Final = 1 << 20
 _OWN_TIME: Final = re.compile(rb"\n[^\n]{0,200}?\[(\d{4}-\d\d-\d\d[ T]\d\d:\d\d:\d\d)")
 _ANY_TIME: Final = re.compile(rb"\n[^\n]{0,200}?(\d{4}-\d\d-\d\d[ T]\d\d:\d\d:\d\d)")
 """In a log without times in brackets. Else that of the broker counts: the time of a collector may be of another zone."""
-
+_is_time: Final = re.compile(rb"\d{4}-\d\d-\d\d[ T]\d\d:\d\d:\d\d").fullmatch
+_TIME_LENGTH: Final = 19
 
 Block = tuple[int, bytes]
 
@@ -111,7 +112,7 @@ class _Search:
         """Looks at whole lines that begin at an offset; `block` has the line end before them too."""
         if not self._lines and _OWN_TIME.search(block) is None:
             self._time = _ANY_TIME
-        times = self._time.findall(block)
+        times = (_first_times(block) if self._time is _OWN_TIME else None) or self._time.findall(block)
         if times:
             if self._start is None and times[0] >= self._last and times == sorted(times):
                 self._recent.extend(filter(None, map(_seconds, times[-_WITNESSES:])))
@@ -167,6 +168,16 @@ class _Search:
         """Whether it is in the hour that a daylight-saving change repeats: clocks fall back there by themselves."""
         local = datetime.fromtimestamp(at, ZoneInfo("UTC")).replace(tzinfo=self._zone)
         return local.utcoffset() != local.replace(fold=1).utcoffset()
+
+
+def _first_times(block: bytes) -> list[bytes] | None:
+    """The times with which all lines of a block begin, if they are in order. Else None: then a pattern has to find them."""
+    lines = block.split(b"\n[")
+    if len(lines) != block.count(b"\n"):
+        return None
+    times = [line[:_TIME_LENGTH] for line in lines[1:]]
+    in_order = _is_time(times[0]) and _is_time(times[-1]) and times == sorted(times)
+    return times if in_order else None
 
 
 def blocks_of(log: LogBytes) -> Iterator[Block]:

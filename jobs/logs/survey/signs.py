@@ -27,7 +27,11 @@ _NODE: Final = re.compile(rb"\[Group ?(?:Coordinator|Metadata ?Manager)(?: on Br
 _SERVER: Final = re.compile(rb"\[(Kafka|Broker|Controller|Shared)Server id=(\d{1,10})\] ")
 _RELEASE: Final = re.compile(rb"Kafka version ?: (\d[\w.-]{0,30})")
 _TIME: Final = re.compile(rb"\d{4}-\d\d-\d\d[ T]\d\d:\d\d:\d\d")
-_ADDRESS: Final = re.compile(rb'(?:\bconnection\\*":\\*"|\} from connection )([^"\\\s;]{1,255}?:\d{1,5})-')
+# Two patterns, because one that begins with a fixed text is found thirty times as fast.
+_ADDRESSES: Final = (
+    re.compile(rb'"connection\\*":\\*"([^"\\\s;]{1,255}?:\d{1,5})-'),
+    re.compile(rb"\} from connection ([^\"\\\s;]{1,255}?:\d{1,5})-"),
+)
 _COORDINATOR: Final = re.compile(
     rb'KeyName\\*":\\*"FIND_COORDINATOR\\*"[^\n]*?"nodeId\\*":(\d{1,10}),\\*"host\\*":\\*"([^"\\]{1,255})\\*",\\*"port\\*":(\d{1,5})'
 )
@@ -74,7 +78,8 @@ class Signs:
         self.releases.update(release.decode() for release in _RELEASE.findall(text))
         # What a pattern needs is found much faster than the pattern.
         self.servers.update((int(node), kind.decode()) for kind, node in (_SERVER.findall(text) if b"Server id=" in text else ()))
-        self.addresses.update(address.decode("utf-8", "replace") for address in (_ADDRESS.findall(text) if b"connection" in text else ()))
+        for pattern in _ADDRESSES:
+            self.addresses.update(address.decode("utf-8", "replace") for address in pattern.findall(text))
         for node, host, port in _COORDINATOR.findall(text) if b"FIND_COORDINATOR" in text else ():
             self.coordinators.setdefault(f"{host.decode('utf-8', 'replace')}:{port.decode()}", set()).add(int(node))
         if len(self.made) < _KEPT:
@@ -132,5 +137,5 @@ def node_of(line: bytes) -> int | None:
 
 def address_of(line: bytes) -> str:
     """Where a request arrived; empty if the line is no request."""
-    match = _ADDRESS.search(line)
+    match = next((match for pattern in _ADDRESSES if (match := pattern.search(line)) is not None), None)
     return match[1].decode("utf-8", "replace") if match is not None else ""
