@@ -127,6 +127,14 @@ class Client:
         self.closed = True
         return leave
 
+    def resume(self, member_id: str, generation: int, assignment: bytes, heard_ms: int, next_heartbeat_ms: int) -> None:
+        """Be a member that joined a while ago: the coordinator answered last at `heard_ms`."""
+        self.state = MemberState.STABLE
+        self.member_id, self.generation, self.assignment = member_id, generation, assignment
+        self.rejoin_needed = False
+        self._last_heard_ms = self._last_poll_ms = heard_ms
+        self._next_heartbeat_ms = next_heartbeat_ms
+
     def subscribe(self, protocols: Protocols) -> None:
         """Subscribe to other topics, or own other partitions. The next poll() rejoins with them."""
         self.config = replace(self.config, protocols=protocols)

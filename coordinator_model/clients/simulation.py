@@ -2,7 +2,8 @@
 
 The broker handles the requests of a connection one by one, so a heartbeat waits behind a SyncGroup that waits for the leader.
 The input is a list of events: an application starts, stalls, is killed or closes, and the coordinator moves. It decides the whole
-run. The output is the messages of every client and the effects in the group.
+run. The output is the messages of every client and the effects in the group. A simulation begins with an empty group, or with one that
+has been stable for a while (`resume`).
 """
 
 from __future__ import annotations
@@ -14,11 +15,13 @@ from dataclasses import dataclass
 from functools import partial
 from typing import NamedTuple
 
-from coordinator_model.clients.client import Client, ClientConfig, MemberState
+from coordinator_model.clients.client import Assignor, Client, ClientConfig, MemberState
 from coordinator_model.specification.config import CoordinatorConfig
 from coordinator_model.specification.coordinator import Coordinator, CoordinatorOutcome
 from coordinator_model.specification.effects import Effect
-from coordinator_model.specification.requests import Answer, JoinedMember, Request
+from coordinator_model.specification.member import StoredGroup
+from coordinator_model.specification.partition import coordinator_partition
+from coordinator_model.specification.requests import Answer, Heartbeat, JoinedMember, Request
 
 GROUP_ID = "g"
 
@@ -56,15 +59,34 @@ class ClientMessage(NamedTuple):
     content: Request | Answer
 
 
+class Beats(NamedTuple):
+    """When the coordinator heard from a member that is stable, and when it hears from it next."""
+
+    client: int
+    last_ms: int
+    next_ms: int
+
+
 class Simulation:
     """Runs applications against a coordinator."""
 
-    def __init__(self, config: CoordinatorConfig, applications: Sequence[Application], *, partitions: int = 12, delay_ms: int = 2) -> None:
-        self.coordinator = Coordinator(config, 0, range(config.offsets_topic_num_partitions))
+    def __init__(
+        self,
+        config: CoordinatorConfig,
+        applications: Sequence[Application],
+        *,
+        partitions: int = 12,
+        delay_ms: int = 2,
+        group_id: str = GROUP_ID,
+        assignor: Assignor | None = None,
+        begin_ms: int = 0,
+    ) -> None:
+        self.coordinator = Coordinator(config, begin_ms, [coordinator_partition(group_id, config.offsets_topic_num_partitions)])
+        self.group_id = group_id
         self.applications = applications
-        self.clients = [Client(application.config, partial(round_robin, partitions)) for application in applications]
+        self.clients = [Client(application.config, assignor or partial(round_robin, partitions)) for application in applications]
         self.delay_ms = delay_ms
-        self.now_ms = 0
+        self.now_ms = begin_ms
         self.messages: list[ClientMessage] = []
         self.effects: list[tuple[int, Effect]] = []
         self._queue: list[tuple[int, int, Callable[[], None]]] = []
@@ -75,13 +97,32 @@ class Simulation:
         self._ticks: list[int] = [-1] * len(self.clients)
         """When each client ticks next; -1: no tick is scheduled."""
         for number, application in enumerate(applications):
-            self._at(application.starts_ms, partial(self._poll, number))
+            late_ms = max(begin_ms - application.starts_ms, 0)  # it has polled at its pace before
+            self._at(
+                application.starts_ms + -(-late_ms // application.poll_every_ms) * application.poll_every_ms, partial(self._poll, number)
+            )
             if application.closes_ms is not None:
                 self._at(application.closes_ms, partial(self._close, number))
 
+    def resume(self, stored: StoredGroup, members: Sequence[Beats]) -> None:
+        """Begin with a group that has been Stable for a while. Call it before anything else.
+
+        The members of `stored` are those of `members`, in the same order. Each member's session runs since its last heartbeat.
+        """
+        group_id, coordinator = self.group_id, self.coordinator
+        coordinator.log[group_id] = stored
+        coordinator.load(coordinator.partition(group_id), min(beats.last_ms for beats in members))
+        for entry, beats in sorted(zip(stored.members, members, strict=True), key=lambda pair: pair[1].last_ms):
+            coordinator.handle(group_id, Heartbeat(entry.member_id, stored.generation, entry.instance_id), beats.last_ms)
+            client = self.clients[beats.client]
+            client.resume(
+                entry.member_id, stored.generation, entry.assignment, beats.last_ms, max(beats.next_ms - self.delay_ms, self.now_ms)
+            )
+            self._send(beats.client, [])
+
     def move_coordinator(self, at_ms: int, away_ms: int) -> None:
         """The group's partition moves away at `at_ms` and is back `away_ms` later."""
-        partition = self.coordinator.partition(GROUP_ID)
+        partition = self.coordinator.partition(self.group_id)
         self._at(at_ms, lambda: self.take_outcome(self.coordinator.unload(partition, self.now_ms)))
         self._at(at_ms + away_ms, lambda: self.take_outcome(self.coordinator.load(partition, self.now_ms)))
 
@@ -96,7 +137,7 @@ class Simulation:
 
     def stable(self) -> bool:
         """Whether every application that runs has an assignment of the group's present generation."""
-        group = self.coordinator.groups.get(GROUP_ID)
+        group = self.coordinator.groups.get(self.group_id)
         running = [client for number, client in enumerate(self.clients) if self.runs(number)]
         return all(
             client.state is MemberState.STABLE
@@ -159,7 +200,7 @@ class Simulation:
         """The coordinator handles the first request on a connection."""
         ticket = len(self.tickets)
         self.tickets.append(connection)
-        self.take_outcome(self.coordinator.handle(GROUP_ID, self.unanswered[connection][0], self.now_ms, ticket))
+        self.take_outcome(self.coordinator.handle(self.group_id, self.unanswered[connection][0], self.now_ms, ticket))
 
     def take_outcome(self, outcome: CoordinatorOutcome) -> None:
         """Keep the effects, and send the replies."""

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 
 import click
 
-from jobs.cli import ask, broker, capture, check, demo, evidence, health, inspect, maintain, replay, report, run, ship, trace
+from jobs.cli import ask, broker, capture, check, demo, evidence, generate, health, inspect, maintain, replay, report, run, ship, trace
 from jobs.cli.output.terminal import warn
 from jobs.common import exit_codes
 from jobs.common.disks import is_full
@@ -62,6 +62,7 @@ for _command in (
     demo.demo,
     demo.demo_live,
     trace.trace,
+    generate.generate,
 ):
     cli.add_command(_command)
 

@@ -23,7 +23,7 @@ FLOORS: Final = (
     ("jobs.pipeline",),
     ("jobs.parsing",),
     ("jobs.kafka", "jobs.answers", "jobs.demo", "jobs.health"),
-    ("jobs.logs", "jobs.lakehouse", "jobs.laws"),
+    ("jobs.logs", "jobs.lakehouse", "jobs.laws", "jobs.generate"),
     ("jobs.common",),
     ("coordinator_model.tracker",),
     ("coordinator_model.diagnosis",),

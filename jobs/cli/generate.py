@@ -1,0 +1,101 @@
+"""`rebalance generate`: logs of a cluster that never was."""
+
+from __future__ import annotations
+
+import sys
+import time
+from datetime import datetime, timezone
+from pathlib import Path
+
+import click
+
+from jobs.cli.output.terminal import stdout
+from jobs.common import options
+from jobs.common.disks import is_full
+from jobs.common.errors import DiskFullError, UserError
+from jobs.common.text import printable
+from jobs.common.times import duration, epoch_ms
+from jobs.generate.sizes import SIZES
+
+_STREAM = Path("-")
+_BROKERS = 3
+_PROGRESS_SECONDS = 1.0
+_TIMES = ("%Y-%m-%d", "%Y-%m-%dT%H:%M", "%Y-%m-%dT%H:%M:%S", "%Y-%m-%d %H:%M:%S")
+
+
+@click.command(
+    epilog="\b\nSizes:\n"
+    + "\n".join(f"  {name:4} {size.text()}, {size.rebalances:.2g} rebalances a second" for name, size in SIZES.items())
+    + """
+
+\b
+Examples:
+  rebalance generate load/ --size M --lines 10000000
+  rebalance run --input load/ --lakehouse lake/ --once
+  rebalance generate - --size S --lines 100000 | gzip > broker.log.gz
+"""
+)
+@click.argument("folder", type=options.PATH, metavar="DIR")
+@click.option("--size", type=click.Choice(list(SIZES)), default="S", help="The cluster: its groups and their members.")
+@click.option("--lines", type=click.IntRange(1), metavar="N", default=1_000_000, help="Lines of all logs together.")
+@click.option("--seed", type=int, metavar="N", default=1, help="Chance. The same seed gives the same lines.")
+@click.option("--brokers", type=click.IntRange(1, 50), metavar="N", help=f"Number of brokers. [default: {_BROKERS}; 1 with -]")
+@click.option("--release", type=click.Choice(["3.9.1", "4.2.0"]), default="4.2.0", help="Release of brokers and consumers.")
+@click.option("--start", type=click.DateTime(_TIMES), default="2026-01-01", metavar="TIME", help="Time of the first lines, UTC.")
+@click.option("--rebalances", type=click.FloatRange(0), metavar="N", help="Rebalances that begin in a second, about. [default: by size]")
+@click.option("--cluster", default="generated", metavar="NAME", help="Name of the cluster: a folder in DIR.")
+def generate(
+    folder: Path,
+    *,
+    size: str,
+    lines: int,
+    seed: int,
+    brokers: int | None,
+    release: str,
+    start: datetime,
+    rebalances: float | None,
+    cluster: str,
+) -> None:
+    """Write logs of a simulated cluster, to try out how a pipeline bears its load.
+
+    The logs begin while all groups are stable. Consumers restart, crash, stall, flap and are deployed anew, and with several
+    brokers groups move. What the brokers answer is what the specification of the group coordinator answers.
+
+    The files are DIR/NAME/broker-N/kafka-request.log and server.log, as `rebalance run --input DIR` reads them. With - for DIR
+    the lines of one broker go to standard output.
+    """
+    from dataclasses import replace
+
+    from jobs.generate.cluster import Cluster
+    from jobs.generate.output import Folder, Stream, write
+
+    to_stream = folder == _STREAM
+    number = brokers or (1 if to_stream else _BROKERS)
+    if to_stream and number != 1:
+        raise UserError("standard output takes the lines of one broker: leave out --brokers, or write to a folder")
+    if cluster in {"", ".", ".."} or "/" in cluster:
+        raise UserError(f"--cluster {printable(cluster, 40)}: write the name of a folder")
+    wanted = SIZES[size] if rebalances is None else replace(SIZES[size], rebalances=rebalances)
+    start_ms = epoch_ms(start.replace(tzinfo=timezone.utc))
+    made = Cluster(wanted, release=release, brokers=number, start_ms=start_ms, seed=seed)
+    show = stdout().is_terminal and not to_stream
+    shown = begun = time.monotonic()
+    try:
+        with Stream(sys.stdout.buffer) if to_stream else Folder(folder / cluster, number) as logs:
+            for done in write(made, logs, lines):
+                if show and time.monotonic() - shown >= _PROGRESS_SECONDS:
+                    shown = time.monotonic()
+                    click.echo(f"\r{done.lines:,} of {lines:,} lines", nl=False, err=True)
+    except OSError as error:
+        if is_full(error) and not to_stream:
+            raise DiskFullError(f"the disk is full: {folder}; what was written so far stays there") from error
+        raise
+    finally:
+        if show:
+            click.echo("\r\033[K", nl=False, err=True)
+    seconds = max(time.monotonic() - begun, 0.001)
+    click.echo(
+        f"{done.lines:,} lines, {done.bytes / 1e6:,.0f} MB, {duration(made.now_ms)} of a cluster's life, {made.rebalances:,} rebalances, "
+        f"in {seconds:.1f} s ({done.lines / seconds:,.0f} lines/s)",
+        err=to_stream,
+    )

@@ -1,0 +1,157 @@
+"""A cluster with consumer groups, as the logs of its brokers tell it. The same seed gives the same lines."""
+
+from __future__ import annotations
+
+import heapq
+import random
+import uuid
+from collections.abc import Iterator
+from typing import Final
+
+from coordinator_model.specification.partition import coordinator_partition
+from jobs.generate.episode import Episode
+from jobs.generate.groups import Group, Member
+from jobs.generate.incidents import FEW, MIXTURE, Plan, choose, visit
+from jobs.generate.moves import Move, Moves
+from jobs.generate.sentences import words_of
+from jobs.generate.site import Site
+from jobs.generate.sizes import Size
+from jobs.generate.steady import HEARTBEAT_MS, Steady
+
+_WINDOW_MS: Final = 100
+_SETTLED_EVERY_MS: Final = 500
+_AHEAD_MS: Final = 10_000
+_TRIES: Final = 20
+_LARGE: Final = 1_000  # members of a group that has no time to settle in a deploy
+_NAMES: Final = (
+    "orders", "payments", "invoices", "shipping", "inventory", "pricing", "search-index", "emails", "fraud-check", "clickstream", "ledger",
+    "refunds", "catalog", "sessions", "audit", "recommendations", "telemetry", "customer-profile", "bookings", "loyalty",
+)  # fmt: skip
+_TIMEOUTS_MS: Final = ((45_000, 300_000), (45_000, 300_000), (45_000, 30_000), (10_000, 30_000))
+"""Session timeout and maximum poll interval; Kafka's defaults for half of the groups."""
+_STATIC: Final = 0.1  # of the groups have static members
+
+
+class Cluster:
+    """Everything that happens in a cluster, from a steady state on. Times are milliseconds since the start."""
+
+    def __init__(self, size: Size, *, release: str, brokers: int, start_ms: int, seed: int) -> None:
+        self._chance = random.Random(seed)
+        self._site = Site(brokers, start_ms, release, random.Random(seed + 1))
+        self.book = self._site.book
+        self._steady = Steady(self.book, self._site.times, random.Random(seed + 2), self._site.tail)
+        self._size = size
+        self._release = release
+        self._salt = f"{seed}/"
+        self.rebalances = 0
+        self._expected: list[int] = []
+        self._planned = 0
+        self._plans: dict[str, Plan] = {}
+        """Of groups that are steady until their plan begins."""
+        self._agenda: list[tuple[int, str]] = []
+        self._episodes: dict[str, Episode] = {}
+        self.now_ms = 0
+        self.groups = [self._group(number, members) for number, members in enumerate(size.sizes(self._chance))]
+        self._moves = Moves(self._site, words_of(release))
+        self._by_name = {group.name: group for group in self.groups}
+        for group in self.groups:
+            self._steady.add(group, 0)
+
+    def _group(self, number: int, members: int) -> Group:
+        chance = self._chance
+        name = f"{_NAMES[number % len(_NAMES)]}-{number:05d}"
+        partition = coordinator_partition(name)
+        session_ms, poll_ms = chance.choice(_TIMEOUTS_MS)
+        group = Group(name, partition, partition % len(self.book.requests), session_ms, poll_ms, self._size.commits)
+        group.partitions = 2 * members
+        group.generation = chance.randint(1, 60)
+        static = chance.random() < _STATIC
+        for index in range(members):
+            member = Member(f"{name}-{index}", f"{name}-{index}" if static else None, self._site.new_host())
+            member.member_id = f"{member.client_id}-{uuid.UUID(int=chance.getrandbits(128), version=4)}"
+            member.broker = group.broker
+            member.connection = self._site.connection(member, group.broker)
+            member.correlation_id = chance.randrange(100, 100_000)
+            member.last_ms = -1 - chance.randrange(HEARTBEAT_MS)
+            member.commit_due_ms = chance.randrange(5_000)
+            member.offset = chance.randrange(1_000_000)
+            group.members.append(member)
+        group.leader = chance.choice(group.members).member_id
+        return group
+
+    def advance(self, until_ms: int) -> Iterator[int]:
+        """Let time pass up to `until_ms`, in short steps; the end of each. Take the lines out of `book` after each."""
+        while self.now_ms < until_ms:
+            end_ms = min(self.now_ms + _WINDOW_MS, until_ms)
+            self._step(end_ms)
+            self.now_ms = end_ms
+            yield end_ms
+
+    def _step(self, end_ms: int) -> None:
+        begin_ms, book = self.now_ms, self.book
+        book.now_ms = begin_ms
+        move = self._moves.due(begin_ms)
+        if move is not None:
+            self._move(move, begin_ms)
+        self._start_incidents(begin_ms)
+        while self._agenda and self._agenda[0][0] < end_ms:
+            _, name = heapq.heappop(self._agenda)
+            if name in self._plans:
+                self._begin(self._by_name[name], self._plans.pop(name), begin_ms)
+        for episode in self._episodes.values():
+            episode.run_until(end_ms - 1)
+        write_steady, write_others = self._steady.write, book.write
+        for at_ms in range(begin_ms, end_ms):
+            write_steady(at_ms)
+            write_others(at_ms)
+        if begin_ms // _SETTLED_EVERY_MS != end_ms // _SETTLED_EVERY_MS:
+            self._settle(end_ms)
+
+    def _start_incidents(self, now_ms: int) -> None:
+        """Plan incidents as long as the rebalances that are expected up to soon are fewer than wanted up to now."""
+        horizon_ms = now_ms + _AHEAD_MS
+        wanted = self._size.rebalances * now_ms / 1_000
+        for _ in range(_TRIES):
+            while self._expected and self._expected[0] <= horizon_ms:
+                heapq.heappop(self._expected)
+                self._planned += 1
+            if self._planned >= wanted:
+                return
+            group = self._chance.choice(self.groups)
+            if not group.busy:
+                incident = choose(FEW if len(group.members) > _LARGE else MIXTURE, self._chance)
+                self._plan(group, incident(group, now_ms, self._chance))
+
+    def _plan(self, group: Group, plan: Plan) -> None:
+        group.busy = True
+        self._plans[group.name] = plan
+        heapq.heappush(self._agenda, (plan.begins_ms, group.name))
+        for at_ms in plan.rebalances:
+            heapq.heappush(self._expected, at_ms)
+        for number in plan.dead:
+            group.members[number].due_ms = -1
+
+    def _begin(self, group: Group, plan: Plan, now_ms: int) -> None:
+        episode = Episode(self._site, self._release, group, plan, now_ms, self._salt)
+        episode.pen.on_rebalance = self._count
+        self._steady.remove(group)
+        self._episodes[group.name] = episode
+
+    def _count(self) -> None:
+        self.rebalances += 1
+
+    def _move(self, move: Move, now_ms: int) -> None:
+        groups = [group for group in self.groups if group.partition == move.partition]
+        left_ms = self._moves.write(move, now_ms, len(groups))
+        for group in groups:
+            if group.name not in self._episodes:
+                plan = self._plans.pop(group.name) if group.busy else visit(now_ms)
+                group.busy = True
+                self._begin(group, plan, now_ms)
+            self._episodes[group.name].move(move.target, left_ms, move.away_ms)
+
+    def _settle(self, now_ms: int) -> None:
+        for name in [name for name, episode in self._episodes.items() if episode.is_over(now_ms)]:
+            episode = self._episodes.pop(name)
+            episode.settle()
+            self._steady.add(episode.group, now_ms)

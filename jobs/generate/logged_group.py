@@ -1,0 +1,314 @@
+"""A group that the specification's coordinator and the client model act out, as both logs of its broker tell it.
+
+The lines come in the order in which Kafka 3.9 (Scala) or 4.x (Java) writes them. A `Pen` makes of each what is needed: text in
+`pen.py`, events in the tests.
+"""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Sequence
+from typing import Final, NamedTuple, Protocol
+
+from coordinator_model import events as kinds
+from coordinator_model.clients.client import Assignor
+from coordinator_model.clients.simulation import Application, Beats, Connection, Simulation
+from coordinator_model.errors import Error
+from coordinator_model.specification.config import CoordinatorConfig
+from coordinator_model.specification.coordinator import CoordinatorOutcome
+from coordinator_model.specification.effects import Effect, MemberAdded, MemberRemoved, RemovalCause, StaticMemberReplaced, Transition
+from coordinator_model.specification.member import StoredGroup
+from coordinator_model.specification.requests import (
+    Answer,
+    JoinAnswer,
+    JoinGroup,
+    LeaveGroup,
+    OffsetCommit,
+    Reply,
+    Request,
+    SyncGroup,
+    error_answer,
+)
+from coordinator_model.specification.transitions import Trigger
+from coordinator_model.states import State
+
+# Reasons that a Java client gives: KIP-800, `AbstractCoordinator.requestRejoin` and `maybeLeaveGroup`.
+CLOSED: Final = "the consumer is being closed"
+STALLED: Final = "consumer poll timeout has expired."
+_GIVEN_ID: Final = "need to re-join with the given member-id: {member}"
+_REBALANCING: Final = "group is already rebalancing"
+_LEFT_BEFORE: Final = "consumer pro-actively leaving the group"
+
+
+class Said(NamedTuple):
+    """What a line of the coordinator's log says. `kind` decides which fields are filled (coordinator_model/events.py)."""
+
+    at_ms: int
+    kind: str
+    generation: int = -1
+    member_id: str = ""
+    member_ids: tuple[str, ...] = ()
+    instance_id: str = ""
+    trigger: Trigger | None = None
+    reason: str = ""
+    """The client's."""
+    state: State = State.EMPTY
+    member_count: int = -1
+    static_count: int = -1
+
+
+class Answered(NamedTuple):
+    """A request and its answer: a line of the request log."""
+
+    received_ms: int
+    at_ms: int
+    connection: Connection
+    request: Request
+    answer: Answer
+    reason: str
+    """The client's."""
+
+
+class Pen(Protocol):
+    """Writes the logs of the brokers that coordinate a group, of which one does at a time."""
+
+    def say(self, said: Said) -> None:
+        """A line of the coordinator's log."""
+
+    def answer(self, answered: Answered) -> None:
+        """A line of the request log."""
+
+    def meet(self, at_ms: int, connection: Connection) -> None:
+        """The first request on a connection: the client has looked up its coordinator, and is connected to it now."""
+
+    def move(self) -> None:
+        """From now on the other broker writes."""
+
+
+class LoggedGroup(Simulation):
+    """A simulation whose broker writes both logs. `append_errors`: spans of time in which it cannot store assignments, and the error."""
+
+    def __init__(
+        self,
+        release: str,
+        applications: Sequence[Application],
+        pen: Pen,
+        *,
+        group_id: str,
+        partitions: int = 6,
+        assignor: Assignor | None = None,
+        begin_ms: int = 0,
+        append_errors: Sequence[tuple[int, int, Error]] = (),
+        salt: str = "",
+    ) -> None:
+        super().__init__(
+            CoordinatorConfig.of(release), applications, partitions=partitions, group_id=group_id, assignor=assignor, begin_ms=begin_ms
+        )
+        self.scala = not release.startswith("4")
+        self.pen = pen
+        self.append_errors = append_errors
+        self.member_count = 0
+        self._salt = salt
+        self._state = State.EMPTY
+        self._generation = 0
+        self._handled: dict[Connection, tuple[int, Request, str]] = {}
+        self._reason = ""
+        """The client's, in the request that is being handled."""
+        self._moves = 0
+        self._met: dict[Connection, int] = {}
+        """How often the group had moved when a connection was made."""
+        self._closing: set[int] = set()
+        self._left: set[int] = set()
+        self._given: dict[int, str] = {}
+
+    def resume(self, stored: StoredGroup, members: Sequence[Beats]) -> None:
+        """Begin with a group that has been Stable for a while."""
+        super().resume(stored, members)
+        self._met.update(((beats.client, 0), 0) for beats in members)
+        self._state, self._generation, self.member_count = State.STABLE, stored.generation, len(stored.members)
+
+    def move_coordinator(self, at_ms: int, away_ms: int) -> None:
+        """The group's partition moves to the other broker, which has it `away_ms` later."""
+        super().move_coordinator(at_ms, away_ms)
+        self._at(at_ms, self.moves)
+        self._at(at_ms + away_ms, self.loaded)
+
+    def moves(self) -> None:
+        """The group was unloaded just now."""
+        self._say(self.now_ms, kinds.GROUP_UNLOADED, generation=self._generation)
+        self._moves += 1
+        self.pen.move()
+
+    def loaded(self) -> None:
+        """Its new coordinator has loaded the group just now."""
+        group = self.coordinator.groups.get(self.group_id)
+        if group is not None:
+            self._generation, self._state, self.member_count = group.generation, group.state, len(group.members)
+            self._say(self.now_ms, kinds.GROUP_LOADED, generation=group.generation)
+
+    # What the simulation does, overheard.
+
+    def _close(self, number: int) -> None:
+        self._closing.add(number)
+        super()._close(number)
+
+    def handle(self, connection: Connection) -> None:
+        """The coordinator handles the first request on a connection."""
+        request = self.unanswered[connection][0]
+        if connection not in self._met:
+            self._met[connection] = self._moves
+            self.pen.meet(self.now_ms, connection)
+        if isinstance(request, JoinGroup):  # Kafka gives random ids
+            prefix = request.instance_id or request.client_id
+            unique = f"{self._salt}{self.group_id}/{self.now_ms}/{connection[0]}/{len(self.tickets)}"
+            request = request._replace(fresh_member_id=f"{prefix}-{uuid.uuid5(uuid.NAMESPACE_OID, unique)}")
+        self._reason = self._reason_of(connection[0], request)
+        self._handled[connection] = (self.now_ms, request, self._reason)
+        ticket = len(self.tickets)
+        self.tickets.append(connection)
+        if self._met[connection] != self._moves:  # the broker at its other end no longer has the group
+            self.take_outcome(CoordinatorOutcome([Reply(ticket, self.now_ms, error_answer(request, Error.NOT_COORDINATOR))], []))
+            return
+        error = Error.NONE
+        if isinstance(request, SyncGroup):
+            error = next((e for begin, end, e in self.append_errors if begin <= self.now_ms < end), error)
+        outcome = self.coordinator.handle(self.group_id, request, self.now_ms, ticket, append_error=error)
+        if isinstance(request, SyncGroup) and any(_of(e, Trigger.ASSIGNMENT_APPEND_FAILED) for _, e in outcome.effects):
+            self._say(self.now_ms, kinds.ASSIGNMENT_RECEIVED, generation=request.generation, member_id=request.member_id)
+        self.take_outcome(outcome)
+        self._reason = ""
+
+    def commit(self, number: int) -> None:
+        """A consumer commits its offsets now."""
+        client = self.clients[number]
+        self._send(number, [OffsetCommit(client.member_id, client.generation, client.config.group_instance_id, 9)])
+
+    def take_outcome(self, outcome: CoordinatorOutcome) -> None:
+        """Write the log, keep the effects, and send the replies."""
+        if not (outcome.effects or outcome.replies):
+            return
+        self.write_log([effect for _, effect in outcome.effects])
+        for reply in outcome.replies:
+            connection = self.tickets[int(reply.ticket)]
+            received_ms, request, reason = self._handled[connection]
+            at_ms = max(reply.at_ms, received_ms)
+            if isinstance(reply.answer, JoinAnswer):
+                self._note_join(connection[0], reply.answer, at_ms)
+            self.pen.answer(Answered(received_ms, at_ms, connection, request, reply.answer, reason))
+        super().take_outcome(outcome)
+
+    def _note_join(self, number: int, answer: JoinAnswer, at_ms: int) -> None:
+        if answer.error is Error.MEMBER_ID_REQUIRED:
+            self._say(at_ms, kinds.MEMBER_ID_ISSUED, member_id=answer.member_id)
+            self._given[number] = answer.member_id
+        else:
+            self._given.pop(number, None)
+
+    def _reason_of(self, number: int, request: Request) -> str:
+        """The reason that a Java client gives in a JoinGroup or LeaveGroup."""
+        if isinstance(request, LeaveGroup):
+            self._left.add(number)
+            return CLOSED if number in self._closing else STALLED
+        if not isinstance(request, JoinGroup):
+            return ""
+        if number in self._given:
+            return _GIVEN_ID.format(member=self._given[number])
+        if request.member_id:
+            return _REBALANCING
+        return _LEFT_BEFORE if number in self._left else ""
+
+    # The coordinator's log.
+
+    def write_log(self, effects: Sequence[Effect]) -> None:
+        """Write the coordinator's lines about what happened."""
+        late: list[Said] = []  # Scala logs that a member left after what follows from it
+        not_rejoined: list[str] = []
+        not_synced = tuple(e.member_id for e in effects if isinstance(e, MemberRemoved) and e.cause is RemovalCause.SYNC_EXPIRED)
+        kept = False
+        for effect in effects:
+            if not_rejoined and not _is_removal(effect, RemovalCause.JOIN_EXPIRED):
+                self._say(effect.at_ms, kinds.MEMBERS_NOT_REJOINED, member_ids=tuple(not_rejoined))
+                not_rejoined.clear()
+            if isinstance(effect, MemberAdded):
+                self.member_count += 1
+                self._say(effect.at_ms, kinds.MEMBER_ADDED, member_id=effect.member_id, instance_id=effect.instance_id or "")
+            elif isinstance(effect, StaticMemberReplaced):
+                kept = self._state is State.STABLE
+                self._say(effect.at_ms, kinds.STATIC_MEMBER_REPLACED, member_id=effect.old_member_id, instance_id=effect.instance_id)
+            elif isinstance(effect, MemberRemoved) and not effect.pending:
+                self.member_count -= 1
+                if effect.cause is RemovalCause.JOIN_EXPIRED:
+                    not_rejoined.append(effect.member_id)
+                else:
+                    self._write_removal(effect, late)
+            elif isinstance(effect, Transition):
+                kept = False
+                self._write_transition(effect, not_synced)
+        if kept:
+            self._say(effects[-1].at_ms, kinds.STATIC_MEMBER_KEPT)
+        for said in late:
+            self.pen.say(said)
+
+    def _write_removal(self, effect: MemberRemoved, late: list[Said]) -> None:
+        if effect.cause is RemovalCause.SESSION_EXPIRED:
+            self._say(effect.at_ms, kinds.MEMBER_FAILED, member_id=effect.member_id)
+        elif effect.cause is RemovalCause.SYNC_EXPIRED:
+            self._say(effect.at_ms, kinds.MEMBERS_NOT_SYNCED, member_ids=(effect.member_id,))
+        elif effect.cause is RemovalCause.LEAVE:
+            said = Said(effect.at_ms, kinds.MEMBER_LEFT, member_id=effect.member_id, reason=self._reason)
+            if self.scala:
+                late.append(said)
+            else:
+                self.pen.say(said)
+
+    def _write_transition(self, effect: Transition, not_synced: tuple[str, ...]) -> None:
+        self._generation = effect.generation
+        if effect.to_state is State.PREPARING_REBALANCE:
+            self._write_beginning(effect, not_synced)
+        elif effect.to_state is State.COMPLETING_REBALANCE:
+            self._say(effect.at_ms, kinds.STABILIZED, generation=effect.generation)
+        elif effect.to_state is State.STABLE:
+            leader = self.coordinator.groups[self.group_id].leader or ""
+            self._say(effect.at_ms, kinds.ASSIGNMENT_RECEIVED, generation=effect.generation, member_id=leader)
+        elif effect.to_state is State.EMPTY:
+            self._say(effect.at_ms, kinds.GROUP_EMPTY, generation=effect.generation)
+        self._state = effect.to_state
+
+    def _write_beginning(self, effect: Transition, not_synced: tuple[str, ...]) -> None:
+        member = self.coordinator.groups[self.group_id].members.get(effect.member_id)
+        self._say(
+            effect.at_ms,
+            kinds.PREPARING_REBALANCE,
+            generation=effect.generation,
+            member_id=effect.member_id,
+            member_ids=not_synced,
+            instance_id=(member.instance_id or "") if member is not None else "",
+            trigger=effect.trigger,
+            reason=self._reason,
+        )
+
+    def _say(
+        self,
+        at_ms: int,
+        kind: str,
+        *,
+        generation: int = -1,
+        member_id: str = "",
+        member_ids: tuple[str, ...] = (),
+        instance_id: str = "",
+        trigger: Trigger | None = None,
+        reason: str = "",
+    ) -> None:
+        group = self.coordinator.groups.get(self.group_id)
+        static = len(group.static_members) if group is not None else 0
+        self.pen.say(
+            Said(at_ms, kind, generation, member_id, member_ids, instance_id, trigger, reason, self._state, self.member_count, static)
+        )
+
+
+def _is_removal(effect: Effect, cause: RemovalCause) -> bool:
+    return isinstance(effect, MemberRemoved) and effect.cause is cause and not effect.pending
+
+
+def _of(effect: Effect, trigger: Trigger) -> bool:
+    return isinstance(effect, Transition) and effect.trigger is trigger

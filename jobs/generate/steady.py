@@ -1,0 +1,84 @@
+"""Heartbeats and commits of members to whom nothing happens.
+
+What the specification would answer is known, so nobody asks it: the lines of a member differ in their times and numbers only.
+"""
+
+from __future__ import annotations
+
+import random
+from itertools import cycle
+from typing import Final
+
+from jobs.generate.book import Book
+from jobs.generate.groups import COMMIT_EVERY_MS, Group, Member
+from jobs.generate.request_text import HEARTBEAT, OFFSET_COMMIT, Times, committed
+
+HEARTBEAT_MS: Final = 3_000
+_RING: Final = 8_192  # milliseconds, more than any interval; a power of two
+_MASK: Final = _RING - 1
+_DRIFTS: Final = (0, 1, 1, 1, 2, 2, 3, 5)
+_POOL: Final = 8_179
+
+
+class Steady:
+    """All members of a cluster that are steady, by the time at which they are due."""
+
+    def __init__(self, book: Book, times: Times, chance: random.Random, tail: str) -> None:
+        self._book = book
+        self._prompt = times.prompt
+        self._tail = tail
+        self._drift = cycle([chance.choice(_DRIFTS) for _ in range(_POOL)]).__next__
+        self._beats: list[list[Member]] = [[] for _ in range(_RING)]
+        self._commits: list[list[Member]] = [[] for _ in range(_RING)]
+
+    def add(self, group: Group, now_ms: int) -> None:
+        """The members of a group are steady from now on. `last_ms` says when each was heard."""
+        group.settle()
+        for member in group.members:
+            member.due_ms = max(member.last_ms + HEARTBEAT_MS + self._drift(), now_ms)
+            self._beats[member.due_ms & _MASK].append(member)
+            if member.commit is not None:
+                member.commit_due_ms = max(member.commit_due_ms, now_ms)
+                self._commits[member.commit_due_ms & _MASK].append(member)
+
+    def remove(self, group: Group) -> None:
+        """Something happens to a group."""
+        for member in group.members:
+            member.due_ms = -1
+
+    def write(self, at_ms: int) -> None:
+        """Write the lines of a millisecond."""
+        beats = self._beats[at_ms & _MASK]
+        if beats:
+            self._beats[at_ms & _MASK] = []
+            self._write_beats(at_ms, beats)
+        commits = self._commits[at_ms & _MASK]
+        if commits:
+            self._commits[at_ms & _MASK] = []
+            self._write_commits(at_ms, commits)
+
+    def _write_beats(self, at_ms: int, due: list[Member]) -> None:
+        head, tail, logs = self._book.stamp(at_ms) + HEARTBEAT.header(), self._tail, self._book.requests
+        prompt, drift, ring = self._prompt, self._drift, self._beats
+        next_ms = at_ms + HEARTBEAT_MS
+        for member in due:
+            if member.due_ms != at_ms:
+                continue  # it was removed meanwhile
+            member.correlation_id = number = member.correlation_id + 1
+            logs[member.broker].append(f"{head}{number}{member.beat}{prompt()}{tail}")
+            member.last_ms = at_ms
+            member.due_ms = due_ms = next_ms + drift()
+            ring[due_ms & _MASK].append(member)
+
+    def _write_commits(self, at_ms: int, due: list[Member]) -> None:
+        head, logs = self._book.stamp(at_ms) + OFFSET_COMMIT.header(), self._book.requests
+        for member in due:
+            if member.commit_due_ms != at_ms or member.due_ms < 0 or member.commit is None:
+                continue
+            before, after = member.commit
+            member.correlation_id += 1
+            member.offset += 7
+            offsets = committed(member.partitions, member.offset)
+            logs[member.broker].append(f"{head}{member.correlation_id}{before}{offsets}{after}{self._prompt()}{self._tail}")
+            member.commit_due_ms = at_ms + COMMIT_EVERY_MS + self._drift()
+            self._commits[member.commit_due_ms & _MASK].append(member)
