@@ -142,6 +142,7 @@ class LoggedGroup(Simulation):
     def loaded(self) -> None:
         """Its new coordinator has loaded the group just now."""
         group = self.coordinator.groups.get(self.group_id)
+        self.member_count = 0
         if group is not None:
             self._generation, self._state, self.member_count = group.generation, group.state, len(group.members)
             self._say(self.now_ms, kinds.GROUP_LOADED, generation=group.generation)

@@ -23,7 +23,7 @@ from jobs.generate.request_text import (
     fetch_bodies,
     find_bodies,
 )
-from jobs.generate.sentences import STATIC_MEMBER_ADDED, Words
+from jobs.generate.sentences import STATIC_MEMBER_ADDED, Words, reason_of, values_of
 from jobs.generate.site import Site
 
 
@@ -53,20 +53,10 @@ class TextPen:
             return
         number = self._numbers.get(said.member_id)
         config = self._configs[number] if number is not None else None
-        instance = said.instance_id or (config.group_instance_id if config is not None else None)
-        values = {
-            "group": self._group.name,
-            "partition": self._group.partition,
-            "generation": said.generation,
-            "member": said.member_id,
-            "members": words.members.format(", ".join(said.member_ids)),
-            "instance": words.instance.format(instance) if instance else words.no_instance,
-            "bare_instance": instance,
-            "reason": said.reason or "not provided",
-            "state": said.state.value,
-            "count": said.member_count,
-            "static": said.static_count,
-        }
+        if config is not None and config.group_instance_id:
+            said = said._replace(instance_id=config.group_instance_id)
+        values = values_of(words, said, self._group.name)
+        values |= {"partition": self._group.partition, "why": reason_of(words, said, self._group.name)}
         if config is not None and number is not None:
             values |= {
                 "client": config.client_id,
@@ -75,8 +65,6 @@ class TextPen:
                 "rebalance_ms": config.max_poll_interval_ms,
                 "protocols": ", ".join(name for name, _ in config.protocols),
             }
-        if said.trigger is not None:
-            values["why"] = words.reasons[said.trigger].format_map(values)
         broker, book = self._group.broker, self._site.book
         line = words.line.format(broker=broker + 1, partition=self._group.partition, sentence=sentence.format_map(values))
         book.put(said.at_ms, book.sayings[broker], f" {line}\n")

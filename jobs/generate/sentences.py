@@ -6,6 +6,7 @@ from typing import Final, NamedTuple
 
 from coordinator_model import events as e
 from coordinator_model.specification.transitions import Trigger
+from jobs.generate.logged_group import Said
 
 STATIC_MEMBER_ADDED: Final = "STATIC_MEMBER_ADDED"
 """In `Words.sentences`, MEMBER_ADDED of a static member."""
@@ -150,6 +151,27 @@ SCALA: Final = Words(
         ),
     ),
 )
+
+
+def values_of(words: Words, said: Said, group: str) -> dict[str, object]:
+    """What stands in the places of a sentence, as far as `said` tells."""
+    return {
+        "group": group,
+        "generation": said.generation,
+        "member": said.member_id,
+        "members": words.members.format(", ".join(said.member_ids)),
+        "instance": words.instance.format(said.instance_id) if said.instance_id else words.no_instance,
+        "bare_instance": said.instance_id,
+        "reason": said.reason or "not provided",
+        "state": said.state.value,
+        "count": said.member_count,
+        "static": said.static_count,
+    }
+
+
+def reason_of(words: Words, said: Said, group: str) -> str:
+    """Why a rebalance begins; empty for a line of another kind."""
+    return words.reasons[said.trigger].format_map(values_of(words, said, group)) if said.trigger is not None else ""
 
 
 def words_of(release: str) -> Words:
