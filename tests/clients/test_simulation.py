@@ -8,10 +8,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from coordinator_model.clients.client import ClientConfig
-from coordinator_model.clients.simulation import GROUP_ID, Application, Simulation, round_robin
+from coordinator_model.clients.simulation import GROUP_ID, Application, Beats, Simulation, round_robin
 from coordinator_model.errors import Error
 from coordinator_model.specification.config import CoordinatorConfig
 from coordinator_model.specification.effects import MemberRemoved, StaticMemberReplaced, Transition
+from coordinator_model.specification.member import StoredGroup, StoredMember
 from coordinator_model.specification.requests import Heartbeat, JoinAnswer, JoinGroup, LeaveGroup, SyncGroup
 from coordinator_model.states import State
 
@@ -54,6 +55,31 @@ def test_three_consumers_start_together(release, generations):
     assert simulation.stable()
     assert assigned(simulation) == list(range(12))
     assert simulation.coordinator.groups[GROUP_ID].generation == generations
+
+
+@pytest.mark.parametrize("release", ["3.9.1", "4.2.0"])
+def test_a_group_that_was_stable_for_a_while_goes_on(release):
+    """A third member died before the simulation begins: its session runs since its last heartbeat, and nobody rejoins before it ends."""
+    applications = [
+        Application(ClientConfig.of(release, f"c{number}"), -5_000, dies_ms=98_500 if number == 2 else None) for number in range(3)
+    ]
+    members = tuple(
+        StoredMember(f"c{number}-x", None, f"c{number}", "/h", 45_000, 300_000, b"", b"%d" % number) for number in range(len(applications))
+    )
+    simulation = Simulation(CoordinatorConfig.of(release), applications, begin_ms=100_000, group_id="orders")
+    stored = StoredGroup(7, "consumer", "range", "c0-x", members, 0)
+    simulation.resume(stored, [Beats(0, 99_000, 102_000), Beats(1, 98_000, 101_000), Beats(2, 97_500, 100_500)])
+    simulation.run_until(104_000)
+    heartbeats = [(m.at_ms, m.client) for m in simulation.messages if isinstance(m.content, Heartbeat)]
+    assert heartbeats == [(100_998, 1), (101_998, 0), (103_998, 1)]
+    assert [client.assignment for client in simulation.clients] == [b"0", b"1", b"2"]
+    assert rebalances(simulation) == []
+    simulation.run_until(160_000)
+    assert rebalances(simulation) == ["session_expired"]
+    (gone,) = [effect for _, effect in simulation.effects if isinstance(effect, MemberRemoved)]
+    assert (gone.member_id, gone.at_ms) == ("c2-x", 97_500 + 45_000)
+    assert simulation.stable()
+    assert simulation.coordinator.groups["orders"].generation == 8
 
 
 @pytest.mark.claims("A33")
