@@ -85,8 +85,8 @@ mutants: $(VENV) ## change the specification in one place at a time and check th
 	@nice $(BIN)/python -m scripts.mutants.run $(ONLY)
 
 .PHONY: bench
-bench: $(SPARK) $(CLASSES) ## measure lines per second and memory over 5 million lines
-	@$(BIN)/python bench/backfill.py
+bench: $(SPARK) $(CLASSES) ## measure lines per second, processor time, memory and disk, beside rivals (ARGS="--quick")
+	@$(BIN)/python bench/bench.py $(ARGS)
 
 .PHONY: bench-model
 bench-model: $(VENV) ## measure the specification alone: heartbeats per second, join and sync, snapshots

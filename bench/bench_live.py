@@ -4,8 +4,8 @@
     python bench/bench_live.py --seconds 1800       the soak: are memory, state and lag bounded?
 
 The fleet is bench/live_load.py. A row is visible when the table's log has the commit with it: the log's folder is looked at every
-50 ms. The time of an event is its line's; of a rebalance, the end that its row states. What happens in the first two minutes, when all
-members join at once and the JVM still compiles, is not counted.
+50 ms. The time of an event is its line's; of a rebalance, the end that its row states. What happens in the first two minutes, while the JVM
+still compiles, is not counted.
 
 Exit code 1 if the 95th percentile of one of them is above 10 s.
 """
@@ -117,7 +117,7 @@ def main() -> int:
     parser.add_argument("--rate", type=int, default=5_000, help="lines a second")
     parser.add_argument("--seconds", type=float, default=120.0, help="how long, after the first two minutes")
     parser.add_argument("--lateness-ms", type=int, default=0, help="what lines may be out of order by, which is waited for")
-    parser.add_argument("--changes", type=float, default=2.0, help="members that leave, a second; as many come")
+    parser.add_argument("--rebalances", type=float, default=4.0, help="that begin in a second, about")
     parser.add_argument("--keep", type=Path, help="folder to work in, and to keep; default: a temporary one")
     wanted = parser.parse_args()
     with contextlib.ExitStack() as stack:
@@ -147,7 +147,15 @@ def main() -> int:
             watcher.start()
         length = WARM_SECONDS + wanted.seconds
         load = start(
-            "load", "bench/live_load.py", str(logs), "--rate", str(wanted.rate), "--seconds", str(length), "--changes", str(wanted.changes)
+            "load",
+            "bench/live_load.py",
+            str(logs),
+            "--rate",
+            str(wanted.rate),
+            "--seconds",
+            str(length),
+            "--rebalances",
+            str(wanted.rebalances),
         )
         begin = time.monotonic()
         samples: list[Sample] = []

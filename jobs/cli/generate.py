@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 import time
 from datetime import datetime, timezone
@@ -10,7 +11,7 @@ from pathlib import Path
 import click
 
 from jobs.cli.output.terminal import stdout
-from jobs.common import options
+from jobs.common import exit_codes, options
 from jobs.common.disks import is_full
 from jobs.common.errors import DiskFullError, UserError
 from jobs.common.text import printable
@@ -33,7 +34,9 @@ Examples:
   rebalance generate load/ --size M --lines 10000000
   rebalance run --input load/ --lakehouse lake/ --once
   rebalance generate - --size S --lines 100000 | gzip > broker.log.gz
+
 """
+    + exit_codes.line("generate")
 )
 @click.argument("folder", type=options.PATH, metavar="DIR")
 @click.option("--size", type=click.Choice(list(SIZES)), default="S", help="The cluster: its groups and their members.")
@@ -86,9 +89,12 @@ def generate(
                 if show and time.monotonic() - shown >= _PROGRESS_SECONDS:
                     shown = time.monotonic()
                     click.echo(f"\r{done.lines:,} of {lines:,} lines", nl=False, err=True)
+    except BrokenPipeError:  # `rebalance generate - | head`: nobody reads on, which is no error
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return
     except OSError as error:
         if is_full(error) and not to_stream:
-            raise DiskFullError(f"the disk is full: {folder}; what was written so far stays there") from error
+            raise DiskFullError(f"the disk is full: {folder}; the lines written so far stay there") from error
         raise
     finally:
         if show:

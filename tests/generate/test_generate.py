@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import random
 import re
+import subprocess
+import sys
 from collections import Counter
+from pathlib import Path
 
 import pytest
 
@@ -11,6 +15,7 @@ from jobs.cli import entry
 from jobs.generate.cluster import Cluster
 from jobs.generate.sizes import SIZES, Size
 
+PROJECT = Path(__file__).parents[2]
 FIELDS = re.compile(
     r'"correlationId":(\d+),"clientId":"([^"]*)","requestApiKeyName":"HEARTBEAT"\},"request":\{"groupId":"([^"]*)","generationId":(\d+),'
     r'"memberId":"([^"]*)".*?"errorCode":(\d+)\},"connection":"([^"]*)"'
@@ -61,6 +66,15 @@ def test_standard_output_has_both_logs_of_one_broker_in_order_of_time(capfdbinar
     assert [line[:25] for line in lines] == sorted(line[:25] for line in lines)
     assert {b"(kafka.request.logger)" in line for line in lines} == {True, False}
     assert b"3,000 lines" in err
+
+
+def test_a_reader_that_has_enough_ends_the_command_without_an_error():
+    command = [sys.executable, "-m", "jobs.cli", "generate", "-", "--lines", "100000"]
+    with subprocess.Popen(command, cwd=PROJECT, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
+        assert process.stdout.readline().endswith(b"(kafka.request.logger)\n")
+        process.stdout.close()
+        assert process.stderr.read() == b""
+    assert process.returncode == 0
 
 
 def test_what_is_there_is_not_overwritten(tmp_path, capsys):
@@ -142,8 +156,6 @@ def test_groups_become_steady_again():
 
 
 def test_a_zipf_size_has_few_large_groups_and_many_small_ones():
-    import random
-
     sizes = sorted(SIZES["Z"].sizes(random.Random(1)), reverse=True)
     assert len(sizes) == 5_000
     assert sizes[:3] == [2_000, 1_000, 666]

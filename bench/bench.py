@@ -1,0 +1,235 @@
+"""`make bench`: how fast the pipeline is, beside rivals over the same files in the same run.
+
+    python bench/bench.py [--size M] [--lines 1000000] [--runs 5] [--quick] [--live] [--json FILE]
+    python bench/bench.py --size recording --lines 1000000      the recording of 4.2.0, repeated: a rebalance in every second
+
+Each contender is a process of its own. They take turns, and the table has medians. The start of Spark is measured apart, by a run over
+a few lines, and does not count in lines/s. Processor time is that of the whole process tree.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import shutil
+import statistics
+import subprocess
+import sys
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any, Final, NamedTuple
+
+PROJECT: Final = Path(__file__).resolve().parents[1]
+sys.path.insert(0, str(PROJECT))
+
+from machine import machine  # noqa: E402 - a script: the project is not on the path before
+from measured import Usage, disk_mb, run  # noqa: E402
+from repeat_recording import repeat  # noqa: E402
+
+from jobs.generate.sizes import SIZES  # noqa: E402
+
+RECORDING: Final = PROJECT / "tests" / "data" / "recordings" / "kafka-4.2.0"
+FEW_LINES: Final = 2_000
+RIVALS: Final = PROJECT / "bench" / "rivals"
+END_TO_END, INGEST, TRACK = "end to end", "ingest", "track"
+DUCKDB, NAIVE, JVM = "DuckDB, parse only", "PySpark, sessions only", "Spark in Java, sessions only"
+
+Command = Callable[[Path, Path], list[str]]
+
+
+class Contender(NamedTuple):
+    """What is measured."""
+
+    name: str
+    command: Command
+    """Of an input and a folder for its output."""
+
+
+class Result(NamedTuple):
+    """The runs of a contender."""
+
+    name: str
+    runs: list[Usage]
+    start: Usage
+    """A run over a few lines."""
+    disk_mb: float
+
+    def figures(self, lines: int) -> dict[str, Any]:
+        """Medians, and all runs."""
+        seconds = statistics.median(one.seconds for one in self.runs)
+        working = max(seconds - self.start.seconds, 0.001)
+        core_seconds = statistics.median(one.core_seconds for one in self.runs)
+        return {
+            "seconds": round(seconds, 2),
+            "seconds_of_runs": [round(one.seconds, 2) for one in self.runs],
+            "start_seconds": round(self.start.seconds, 2),
+            "lines_per_second": round(lines / working),
+            "core_seconds_per_million_lines": round((core_seconds - self.start.core_seconds) / lines * 1e6, 2),
+            "start_core_seconds": round(self.start.core_seconds, 2),
+            "peak_mb": round(max(one.peak_mb for one in self.runs)),
+            "disk_mb_per_million_lines": round(self.disk_mb / lines * 1e6, 1),
+        }
+
+
+def python(*words: str | Path) -> list[str]:
+    """A command of this Python."""
+    return [sys.executable, *map(str, words)]
+
+
+def contenders(ingested: Callable[[Path], Path]) -> list[Contender]:
+    """The pipeline as a whole and in its parts, and the rivals. `ingested`: where an input's group_events are."""
+    return [
+        Contender(END_TO_END, lambda source, out: python("-m", "jobs.cli", "run", "--input", source, "--lakehouse", out, "--once")),
+        Contender(INGEST, lambda source, out: python("jobs/ingest.py", "--input", source, "--lakehouse", out, "--once")),
+        Contender(TRACK, lambda source, out: python("jobs/track.py", "--events-from", ingested(source), "--lakehouse", out, "--once")),
+        Contender(DUCKDB, lambda source, _: python(RIVALS / "duckdb_parse.py", source)),
+        Contender(NAIVE, lambda source, out: python(RIVALS / "naive_spark.py", source, out)),
+        Contender(JVM, lambda source, out: python(RIVALS / "jvm_spark.py", source, out)),
+    ]
+
+
+def made(folder: Path, size: str, lines: int, seed: int) -> Path:
+    """An input; one that is there already is used again."""
+    source = folder / f"input-{size}-{lines}-{seed}"
+    done = source.with_suffix(".complete")
+    if done.exists():
+        return source
+    shutil.rmtree(source, ignore_errors=True)
+    if size == "recording":
+        repeat(RECORDING, source, lines)
+    else:
+        subprocess.run(
+            python("-m", "jobs.cli", "generate", source, "--size", size, "--lines", lines, "--seed", seed), cwd=PROJECT, check=True
+        )
+    done.touch()
+    return source
+
+
+def count(source: Path) -> int:
+    """Lines of an input."""
+    total = 0
+    for path in source.rglob("*.log"):
+        with path.open("rb") as file:
+            while block := file.read(1 << 24):
+                total += block.count(b"\n")
+    return total
+
+
+def measure(wanted: Sequence[Contender], source: Path, few: Path, folder: Path, runs: int) -> list[Result]:
+    """Lets the contenders take turns."""
+    log, out = folder / "output.txt", folder / "out"
+    log.unlink(missing_ok=True)
+
+    def once(contender: Contender, of: Path) -> tuple[Usage, float]:
+        shutil.rmtree(out, ignore_errors=True)
+        usage = run(contender.command(of, out), PROJECT, log)
+        size = disk_mb(out) if out.exists() else 0.0
+        print(f"  {contender.name}: {usage.seconds:.1f} s, {usage.core_seconds:.1f} core seconds", file=sys.stderr, flush=True)
+        return usage, size
+
+    starts = {contender.name: once(contender, few)[0] for contender in wanted}
+    found: dict[str, list[tuple[Usage, float]]] = {contender.name: [] for contender in wanted}
+    for number in range(runs):
+        print(f"run {number + 1} of {runs}", file=sys.stderr, flush=True)
+        for contender in wanted:
+            found[contender.name].append(once(contender, source))
+    return [
+        Result(name, [usage for usage, _ in of_one], starts[name], statistics.median(size for _, size in of_one))
+        for name, of_one in found.items()
+    ]
+
+
+def table(report: dict[str, Any]) -> str:
+    """The figures for a person."""
+    inputs, on = report["input"], report["machine"]
+    what = f"{inputs['lines']:,} lines, {inputs['mb']:,.0f} MB ({inputs['size']}), medians of {report['runs']} runs"
+    where = (
+        f"{on['cores']} cores of {on['processor']}, {on['memory_gb']} GB; load before {on['load_before']}; "
+        f"Spark {on['pyspark']}, DuckDB {on['duckdb']}, Python {on['python']}; commit {on['commit']}"
+    )
+    heads = f"{'':30} {'lines/s':>10} {'seconds':>9} {'start':>7} {'core s/M':>9} {'peak MB':>9} {'disk MB/M':>10}"
+    rows = [what, where, "", heads]
+    for name, of_one in report["contenders"].items():
+        rows.append(
+            f"{name:30} {of_one['lines_per_second']:10,} {of_one['seconds']:9.1f} {of_one['start_seconds']:7.1f} "
+            f"{of_one['core_seconds_per_million_lines']:9.1f} {of_one['peak_mb']:9,} {of_one['disk_mb_per_million_lines']:10.1f}"
+        )
+    rows += ["", *(f"{name}: {ratio}" for name, ratio in report["ratios"].items())]
+    return "\n".join(rows)
+
+
+def ratios(figures: dict[str, dict[str, Any]]) -> dict[str, float]:
+    """The pipeline's lines/s beside those of its rivals."""
+    own = figures.get(END_TO_END)
+    return {
+        f"end to end / {name}": round(own["lines_per_second"] / of_one["lines_per_second"], 3)
+        for name, of_one in figures.items()
+        if own is not None and name in {DUCKDB, NAIVE, JVM}
+    }
+
+
+def parsed(argv: Sequence[str] | None) -> argparse.Namespace:
+    """Command line."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--size", choices=[*SIZES, "recording"], default="M", help="as of `rebalance generate`")
+    parser.add_argument("--lines", type=int, default=1_000_000)
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--runs", type=int, default=5, help="of each contender")
+    parser.add_argument("--quick", action="store_true", help="one run over 100,000 lines")
+    parser.add_argument("--only", action="append", metavar="NAME", help="a contender, such as ingest; repeatable")
+    parser.add_argument("--live", action="store_true", help="also from event to visible row, live (bench/bench_live.py; five minutes)")
+    parser.add_argument("--folder", type=Path, default=PROJECT / ".bench", help="inputs are kept there")
+    parser.add_argument("--json", type=Path, help="write the figures here [default: FOLDER/bench.json]")
+    options = parser.parse_args(argv)
+    if options.quick:
+        options.lines, options.runs = 100_000, 1
+    return options
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Prints the table."""
+    options = parsed(argv)
+    folder = options.folder.resolve()
+    folder.mkdir(parents=True, exist_ok=True)
+    on = machine()
+    source = made(folder, options.size, options.lines, options.seed)
+    few = made(folder, "S", FEW_LINES, options.seed)
+
+    lakes: dict[Path, Path] = {}
+
+    def ingested(of: Path) -> Path:
+        if of not in lakes:
+            lakes[of] = folder / f"events-of-{of.name}"
+            shutil.rmtree(lakes[of], ignore_errors=True)
+            run(python("jobs/ingest.py", "--input", of, "--lakehouse", lakes[of], "--once"), PROJECT, folder / "output.txt")
+        return lakes[of]
+
+    wanted = [one for one in contenders(ingested) if not options.only or one.name in options.only]
+    results = measure(wanted, source, few, folder, options.runs)
+    lines = count(source)
+    figures = {result.name: result.figures(lines) for result in results}
+    report = {
+        "machine": on,
+        "input": {"size": options.size, "seed": options.seed, "lines": lines, "mb": disk_mb(source)},
+        "runs": options.runs,
+        "contenders": figures,
+        "ratios": ratios(figures),
+    }
+    if options.live:
+        report["live"] = live()
+    target = options.json or folder / "bench.json"
+    target.write_text(json.dumps(report, indent=2) + "\n", encoding="utf-8")
+    print(table(report))
+    if options.live:
+        print(f"\nlive:\n{report['live']}")
+    return 0
+
+
+def live() -> str:
+    """What bench_live.py prints at its usual rate."""
+    done = subprocess.run(python("bench/bench_live.py", "--seconds", "60"), cwd=PROJECT, check=False, stdout=subprocess.PIPE, text=True)
+    return done.stdout.rstrip()
+
+
+if __name__ == "__main__":
+    sys.exit(main())
