@@ -146,17 +146,8 @@ def main() -> int:
         for watcher in watchers:
             watcher.start()
         length = WARM_SECONDS + wanted.seconds
-        load = start(
-            "load",
-            "bench/live_load.py",
-            str(logs),
-            "--rate",
-            str(wanted.rate),
-            "--seconds",
-            str(length),
-            "--rebalances",
-            str(wanted.rebalances),
-        )
+        pace = ("--rate", str(wanted.rate), "--seconds", str(length), "--rebalances", str(wanted.rebalances))
+        load = start("load", "bench/live_load.py", str(logs), *pace)
         begin = time.monotonic()
         samples: list[Sample] = []
         while load.poll() is None:

@@ -2,8 +2,8 @@
 
     python bench/live_load.py FOLDER --rate 5000 --seconds 60
 
-Writes FOLDER/kafka-request.log and FOLDER/server.log, each line when its time has come. The lines are those of `rebalance generate`: groups of
-15 members, so many that their heartbeats make up the rate.
+Writes FOLDER/kafka-request.log and FOLDER/server.log, each line when its time has come. The lines are those of `rebalance generate`:
+groups of 15 members, so many that their heartbeats make up the rate.
 """
 
 from __future__ import annotations
