@@ -18,7 +18,8 @@ from typing import Final, NamedTuple
 import psutil
 
 _PR_SET_CHILD_SUBREAPER: Final = 36
-_SAMPLE_SECONDS: Final = 0.5
+_FIRST_SAMPLE_SECONDS: Final = 0.1
+_SAMPLE_SECONDS: Final = 1.0
 _LINGER_SECONDS: Final = 20.0
 
 
@@ -37,17 +38,17 @@ def run(command: Sequence[str], folder: Path, log: Path) -> Usage:
     if ctypes.CDLL(None, use_errno=True).prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0):
         raise OSError(ctypes.get_errno(), "prctl")
     before = _children_seconds()
-    peak = 0.0
+    peak, pause = 0.0, _FIRST_SAMPLE_SECONDS
     begun = time.monotonic()
     with log.open("ab") as out:
         process = subprocess.Popen(command, stdout=out, stderr=out, stdin=subprocess.DEVNULL, cwd=folder)
     while True:
         peak = max(peak, _memory_mb())
         try:
-            code = process.wait(_SAMPLE_SECONDS)
+            code = process.wait(pause)
             break
         except subprocess.TimeoutExpired:
-            continue
+            pause = min(1.5 * pause, _SAMPLE_SECONDS)
     seconds = time.monotonic() - begun
     _reap()
     if code:

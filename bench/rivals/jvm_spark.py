@@ -28,7 +28,8 @@ def main(source: str, output: str) -> int:
         subprocess.run([f"{tools}javac", "-nowarn", "-Xlint:none", "-cp", jars, "-d", classes, code], check=True)
         opens = [f"--add-opens=java.base/{name}=ALL-UNNAMED" for name in (*OPENED, *INTERNAL)]
         partitions = str(2 * len(os.sched_getaffinity(0)))
-        command = [f"{tools}java", "-Xmx2g", *opens, "-cp", f"{classes}:{jars}", "Sessions", source, output, partitions]
+        log = f"-Dlog4j2.configurationFile={Path(__file__).parents[2] / 'conf' / 'log4j2.properties'}"
+        command = [f"{tools}java", "-Xmx2g", log, *opens, "-cp", f"{classes}:{jars}", "Sessions", source, output, partitions]
         return subprocess.run(command, check=False).returncode
 
 

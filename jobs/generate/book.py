@@ -19,13 +19,14 @@ class Book:
         """Lines of the coordinators."""
         self.start_ms = start_ms
         self.now_ms = 0
-        self._later: dict[int, list[tuple[list[str], str]]] = {}
+        self.later: dict[int, list[tuple[list[str], str]]] = {}
+        """By their time, lines that are due: the log, and the line without its time."""
         self._second = -1
         self._stamp = ""
 
     def put(self, at_ms: int, log: list[str], line: str) -> None:
         """A line that is due; one of the past is due now."""
-        self._later.setdefault(max(at_ms, self.now_ms), []).append((log, line))
+        self.later.setdefault(max(at_ms, self.now_ms), []).append((log, line))
 
     def stamp(self, at_ms: int) -> str:
         """A time as log4j writes it, with its brackets, UTC."""
@@ -38,8 +39,9 @@ class Book:
 
     def write(self, at_ms: int) -> None:
         """Write the lines that are due in a millisecond."""
-        for log, line in self._later.pop(at_ms, ()):
-            log.append(f"{self.stamp(at_ms)}{line}")
+        stamp = self.stamp(at_ms)
+        for log, line in self.later.pop(at_ms):
+            log.append(f"{stamp}{line}")
 
     def take(self) -> list[tuple[bool, int, list[str]]]:
         """The lines written since the last call: whether they are requests, the broker, the lines."""

@@ -100,10 +100,7 @@ class Cluster:
                 self._begin(self._by_name[name], self._plans.pop(name), begin_ms)
         for episode in self._episodes.values():
             episode.run_until(end_ms - 1)
-        write_steady, write_others = self._steady.write, book.write
-        for at_ms in range(begin_ms, end_ms):
-            write_steady(at_ms)
-            write_others(at_ms)
+        self._steady.write(begin_ms, end_ms)
         if begin_ms // _SETTLED_EVERY_MS != end_ms // _SETTLED_EVERY_MS:
             self._settle(end_ms)
 

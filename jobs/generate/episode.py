@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from functools import partial
+from typing import Final
 
 from coordinator_model.clients.client import MemberState
 from coordinator_model.clients.simulation import Application, Beats
@@ -15,7 +16,10 @@ from jobs.generate.pen import TextPen
 from jobs.generate.sentences import words_of
 from jobs.generate.site import Site
 
-_POLL_MS = 1_000
+_POLL_MS: Final = 1_000
+_LARGE: Final = 1_000
+_LARGE_POLL_MS: Final = 3_000
+"""Of the members of a large group: polls are most of what is simulated."""
 
 
 class Episode:
@@ -93,7 +97,7 @@ def _application(group: Group, release: str, member: Member, starts_ms: int, fat
     return Application(
         group.config(release, member),
         starts_ms,
-        poll_every_ms=_POLL_MS,
+        poll_every_ms=_POLL_MS if len(group.members) <= _LARGE else _LARGE_POLL_MS,
         stalls=(fate.stall,) if fate.stall else (),
         dies_ms=fate.dies_ms,
         closes_ms=fate.closes_ms,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
+from functools import cache
 from typing import Final
 
 from coordinator_model.clients.client import ClientConfig
@@ -85,12 +86,8 @@ class Group:
 
     def config(self, release: str, member: Member) -> ClientConfig:
         """The settings of a member."""
-        return replace(
-            ClientConfig.of(release, member.client_id, ((PROTOCOL, subscription(self.topic)),)),
-            session_timeout_ms=self.session_timeout_ms,
-            max_poll_interval_ms=self.max_poll_interval_ms,
-            group_instance_id=member.instance_id,
-        )
+        shared = _settings(release, self.topic, self.session_timeout_ms, self.max_poll_interval_ms)
+        return replace(shared, client_id=member.client_id, group_instance_id=member.instance_id)
 
     def stored(self) -> StoredGroup:
         """The group as its coordinator has it in the log."""
@@ -119,3 +116,9 @@ class Group:
                 member.partitions = given[member.member_id]
         for member in self.members:
             member.settle(self)
+
+
+@cache
+def _settings(release: str, topic: str, session_timeout_ms: int, max_poll_interval_ms: int) -> ClientConfig:
+    default = ClientConfig.of(release, "", ((PROTOCOL, subscription(topic)),))
+    return replace(default, session_timeout_ms=session_timeout_ms, max_poll_interval_ms=max_poll_interval_ms)

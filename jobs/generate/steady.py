@@ -46,16 +46,19 @@ class Steady:
         for member in group.members:
             member.due_ms = -1
 
-    def write(self, at_ms: int) -> None:
-        """Write the lines of a millisecond."""
-        beats = self._beats[at_ms & _MASK]
-        if beats:
-            self._beats[at_ms & _MASK] = []
-            self._write_beats(at_ms, beats)
-        commits = self._commits[at_ms & _MASK]
-        if commits:
-            self._commits[at_ms & _MASK] = []
-            self._write_commits(at_ms, commits)
+    def write(self, begin_ms: int, end_ms: int) -> None:
+        """Write the lines of a span of time, and those of the book that are due in it."""
+        all_beats, all_commits, others, write_others = self._beats, self._commits, self._book.later, self._book.write
+        for at_ms in range(begin_ms, end_ms):
+            slot = at_ms & _MASK
+            if beats := all_beats[slot]:
+                all_beats[slot] = []
+                self._write_beats(at_ms, beats)
+            if commits := all_commits[slot]:
+                all_commits[slot] = []
+                self._write_commits(at_ms, commits)
+            if at_ms in others:
+                write_others(at_ms)
 
     def _write_beats(self, at_ms: int, due: list[Member]) -> None:
         head, tail, logs = self._book.stamp(at_ms) + HEARTBEAT.header(), self._tail, self._book.requests

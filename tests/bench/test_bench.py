@@ -1,0 +1,59 @@
+"""bench/bench.py: it makes its input, measures whole process trees, and tells on what."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+PROJECT = Path(__file__).parents[2]
+CONTENDER = "DuckDB, parse only"  # needs no JVM
+
+pytestmark = pytest.mark.slow
+
+
+def test_a_contender_is_measured_over_generated_lines(tmp_path):
+    options = ("--size", "S", "--lines", "6000", "--runs", "2", "--only", CONTENDER, "--folder", str(tmp_path))
+    done = subprocess.run([sys.executable, "bench/bench.py", *options], cwd=PROJECT, check=False, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    report = json.loads((tmp_path / "bench.json").read_text())
+    assert report["input"]["lines"] == 6_000
+    assert report["machine"]["cores"] >= 1
+    assert report["machine"]["duckdb"]
+    figures = report["contenders"][CONTENDER]
+    assert len(figures["seconds_of_runs"]) == 2
+    assert figures["start_core_seconds"] > 0
+    assert figures["peak_mb"] > 10
+    assert "6,000 lines" in done.stdout
+    assert CONTENDER in done.stdout
+
+
+MEASURE = """
+import sys
+from pathlib import Path
+sys.path.insert(0, "bench")
+from measured import run
+print(run([sys.executable, "-c", sys.argv[1]], Path("."), Path(sys.argv[2])).core_seconds)
+"""
+
+
+def measured(program, folder):
+    command = [sys.executable, "-c", MEASURE, program, str(folder / "log")]  # a process of its own: it waits for all its children
+    return subprocess.run(command, cwd=PROJECT, check=False, capture_output=True, text=True)
+
+
+def test_a_contender_that_fails_ends_the_bench_with_its_last_words(tmp_path):
+    done = measured("import sys; print('no such table'); sys.exit(3)", tmp_path)
+    assert done.returncode == 1
+    assert "exit code 3" in done.stderr
+    assert "no such table" in done.stderr
+
+
+def test_the_processor_time_of_orphans_counts(tmp_path):
+    """Spark's Python workers outlive their parents."""
+    burn = "import time\nwhile time.process_time() < 0.5: pass"
+    done = measured(f"import subprocess, sys; subprocess.Popen([sys.executable, '-c', {burn!r}])", tmp_path)
+    assert float(done.stdout) >= 0.5
