@@ -10,6 +10,7 @@ from typing import Final
 
 from coordinator_model.specification.partition import coordinator_partition
 from jobs.generate.episode import Episode
+from jobs.generate.expected import SOON_MS, Expected
 from jobs.generate.groups import Group, Member
 from jobs.generate.incidents import FEW, MIXTURE, Plan, choose, visit
 from jobs.generate.moves import Move, Moves
@@ -20,7 +21,6 @@ from jobs.generate.steady import HEARTBEAT_MS, Steady
 
 _WINDOW_MS: Final = 100
 _SETTLED_EVERY_MS: Final = 500
-_AHEAD_MS: Final = 10_000
 _TRIES: Final = 20
 _LARGE: Final = 1_000  # members of a group that has no time to settle in a deploy
 _NAMES: Final = (
@@ -44,8 +44,8 @@ class Cluster:
         self._release = release
         self._salt = f"{seed}/"
         self.rebalances = 0
-        self._expected: list[int] = []
-        self._planned = 0
+        self._expected = Expected()
+        self._incidents = 0
         self._plans: dict[str, Plan] = {}
         """Of groups that are steady until their plan begins."""
         self._agenda: list[tuple[int, str]] = []
@@ -105,14 +105,12 @@ class Cluster:
             self._settle(end_ms)
 
     def _start_incidents(self, now_ms: int) -> None:
-        """Plan incidents as long as the rebalances that are expected up to soon are fewer than wanted up to now."""
-        horizon_ms = now_ms + _AHEAD_MS
-        wanted = self._size.rebalances * now_ms / 1_000
+        """Start as many incidents as it takes to have the wanted number of rebalances soon."""
+        wanted, expected = self._size.rebalances, self._expected
+        expected.pass_to(now_ms)
         for _ in range(_TRIES):
-            while self._expected and self._expected[0] <= horizon_ms:
-                heapq.heappop(self._expected)
-                self._planned += 1
-            if self._planned >= wanted:
+            enough = self.rebalances + expected.soon(self.rebalances) >= wanted * (now_ms + SOON_MS) / 1_000
+            if enough or self._incidents > wanted * now_ms / 1_000:
                 return
             group = self._chance.choice(self.groups)
             if not group.busy:
@@ -120,11 +118,11 @@ class Cluster:
                 self._plan(group, incident(group, now_ms, self._chance))
 
     def _plan(self, group: Group, plan: Plan) -> None:
+        self._incidents += 1
         group.busy = True
         self._plans[group.name] = plan
         heapq.heappush(self._agenda, (plan.begins_ms, group.name))
-        for at_ms in plan.rebalances:
-            heapq.heappush(self._expected, at_ms)
+        self._expected.add(plan.rebalances)
         for number in plan.dead:
             group.members[number].due_ms = -1
 
