@@ -167,17 +167,20 @@ class LoggedGroup(Simulation):
         self._handled[connection] = (self.now_ms, request, self._reason)
         ticket = len(self.tickets)
         self.tickets.append(connection)
-        if self._met[connection] != self._moves:  # the broker at its other end no longer has the group
+        if self._met[connection] == self._moves:
+            self.take_outcome(self._ask(request, ticket))
+        else:  # the broker at its other end no longer has the group
             self.take_outcome(CoordinatorOutcome([Reply(ticket, self.now_ms, error_answer(request, Error.NOT_COORDINATOR))], []))
-            return
+        self._reason = ""
+
+    def _ask(self, request: Request, ticket: int) -> CoordinatorOutcome:
         error = Error.NONE
         if isinstance(request, SyncGroup):
             error = next((e for begin, end, e in self.append_errors if begin <= self.now_ms < end), error)
         outcome = self.coordinator.handle(self.group_id, request, self.now_ms, ticket, append_error=error)
         if isinstance(request, SyncGroup) and any(_of(e, Trigger.ASSIGNMENT_APPEND_FAILED) for _, e in outcome.effects):
             self._say(self.now_ms, kinds.ASSIGNMENT_RECEIVED, generation=request.generation, member_id=request.member_id)
-        self.take_outcome(outcome)
-        self._reason = ""
+        return outcome
 
     def commit(self, number: int) -> None:
         """A consumer commits its offsets now."""
@@ -202,7 +205,7 @@ class LoggedGroup(Simulation):
         if answer.error is Error.MEMBER_ID_REQUIRED:
             self._say(at_ms, kinds.MEMBER_ID_ISSUED, member_id=answer.member_id)
             self._given[number] = answer.member_id
-        else:
+        elif answer.error is Error.NONE:
             self._given.pop(number, None)
 
     def _reason_of(self, number: int, request: Request) -> str:

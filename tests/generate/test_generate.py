@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import random
 import re
 import subprocess
@@ -54,7 +55,9 @@ def test_there_are_as_many_lines_as_wanted(logs):
 
 def test_a_seed_decides_every_line(logs, tmp_path):
     options = ("--brokers", "2", "--cluster", "shop", "--start", "2026-11-21T23:59:30")
-    assert generate(tmp_path / "same", *options) == logs
+    command = [sys.executable, "-m", "jobs.cli", "generate", str(tmp_path / "same"), "--lines", "9000", *options]
+    subprocess.run(command, cwd=PROJECT, env=os.environ | {"PYTHONHASHSEED": "7"}, check=True, capture_output=True)
+    assert files(tmp_path / "same") == logs
     assert generate(tmp_path / "other", *options, "--seed", "2") != logs
 
 
