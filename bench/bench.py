@@ -26,6 +26,7 @@ from machine import machine  # noqa: E402 - a script: the project is not on the 
 from measured import Usage, disk_mb, run  # noqa: E402
 from repeat_recording import repeat  # noqa: E402
 
+from jobs.common.jars import ensure_broker_jars  # noqa: E402
 from jobs.generate.sizes import SIZES  # noqa: E402
 
 RECORDING: Final = PROJECT / "tests" / "data" / "recordings" / "kafka-4.2.0"
@@ -232,6 +233,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 def live() -> str:
     """What bench_live.py prints at its usual rate."""
+    ensure_broker_jars(lambda text: print(text, file=sys.stderr))
     done = subprocess.run(python("bench/bench_live.py", "--seconds", "60"), cwd=PROJECT, check=False, stdout=subprocess.PIPE, text=True)
     return done.stdout.rstrip()
 
