@@ -127,10 +127,8 @@ class Cluster:
             group.members[number].due_ms = -1
 
     def _begin(self, group: Group, plan: Plan, now_ms: int) -> None:
-        episode = Episode(self._site, self._release, group, plan, now_ms, self._salt)
-        episode.pen.on_rebalance = self._count
+        self._episodes[group.name] = Episode(self._site, self._release, group, plan, now_ms, salt=self._salt, on_rebalance=self._count)
         self._steady.remove(group)
-        self._episodes[group.name] = episode
 
     def _count(self) -> None:
         self.rebalances += 1

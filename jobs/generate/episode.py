@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import partial
 from typing import Final
 
@@ -25,7 +26,9 @@ _LARGE_POLL_MS: Final = 3_000
 class Episode:
     """A group while something happens to it."""
 
-    def __init__(self, site: Site, release: str, group: Group, plan: Plan, now_ms: int, salt: str) -> None:
+    def __init__(
+        self, site: Site, release: str, group: Group, plan: Plan, now_ms: int, *, salt: str, on_rebalance: Callable[[], None]
+    ) -> None:
         self.group = group
         self.plan = plan
         self._cast = list(group.members)
@@ -39,11 +42,12 @@ class Episode:
             member.offset = former.offset
             self._cast.append(member)
             applications.append(_application(group, release, member, newcomer.starts_ms, newcomer.fate))
-        self.pen = TextPen(site, words_of(release), group, self._cast, [application.config for application in applications])
+        configs = [application.config for application in applications]
+        self._pen = TextPen(site, words_of(release), group, self._cast, configs, on_rebalance)
         self._simulation = LoggedGroup(
             release,
             applications,
-            self.pen,
+            self._pen,
             group_id=group.name,
             assignor=partial(range_assignor, group.topic, group.partitions),
             begin_ms=now_ms,
@@ -54,7 +58,7 @@ class Episode:
 
     def move(self, target: int, at_ms: int, away_ms: int) -> None:
         """The group moves to another broker."""
-        self.pen.target = target
+        self._pen.target = target
         self._simulation.move_coordinator(at_ms, away_ms)
         self.plan.ends_ms = max(self.plan.ends_ms, at_ms + away_ms + 4_000)
 

@@ -30,7 +30,15 @@ from jobs.generate.site import Site
 class TextPen:
     """Writes about one group into the book of its cluster."""
 
-    def __init__(self, site: Site, words: Words, group: Group, cast: list[Member], configs: list[ClientConfig]) -> None:
+    def __init__(
+        self,
+        site: Site,
+        words: Words,
+        group: Group,
+        cast: list[Member],
+        configs: list[ClientConfig],
+        on_rebalance: Callable[[], None],
+    ) -> None:
         self._site = site
         self._words = words
         self._group = group
@@ -40,14 +48,14 @@ class TextPen:
         self._numbers = {member.member_id: number for number, member in enumerate(cast) if member.member_id}
         self.target = group.broker
         """The broker that takes the group over."""
-        self.on_rebalance: Callable[[], None] = _nothing
+        self._on_rebalance = on_rebalance
 
     def say(self, said: Said) -> None:
         """A line of the coordinator's log."""
         words = self._words
         kind = STATIC_MEMBER_ADDED if said.kind == MEMBER_ADDED and said.instance_id else said.kind
         if kind == PREPARING_REBALANCE:
-            self.on_rebalance()
+            self._on_rebalance()
         sentence = words.sentences.get(kind)
         if sentence is None:
             return
@@ -125,7 +133,3 @@ def assigned(data: bytes) -> tuple[int, ...]:
     (length,) = struct.unpack_from(">h", data, 6)
     (count,) = struct.unpack_from(">i", data, 8 + length)
     return struct.unpack_from(f">{count}i", data, 12 + length)
-
-
-def _nothing() -> None:
-    pass
