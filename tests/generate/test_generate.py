@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import random
 import re
@@ -14,6 +15,7 @@ import pytest
 
 from jobs.cli import entry
 from jobs.generate.cluster import Cluster
+from jobs.generate.output import Folder
 from jobs.generate.sizes import SIZES, Size
 
 PROJECT = Path(__file__).parents[2]
@@ -86,6 +88,15 @@ def test_what_is_there_is_not_overwritten(tmp_path, capsys):
     assert entry.main(["generate", str(tmp_path), "--lines", "5"]) == 2
     assert "is there already" in capsys.readouterr().err
     assert files(tmp_path) == before
+
+
+def test_a_full_disk_ends_the_command_and_is_named(tmp_path, monkeypatch, capsys):
+    def no_room(*_):
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(Folder, "write", no_room)
+    assert entry.main(["generate", str(tmp_path / "logs"), "--lines", "5"]) == 5
+    assert f"the disk is full: {tmp_path / 'logs'}" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(
