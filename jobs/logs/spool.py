@@ -47,6 +47,7 @@ _REPEATING_COLUMNS: Final = ["cluster", "broker", "record", "origin", "fault", "
 _ROW_GROUP: Final = 16_384  # rows: several to a slice, so that several tasks can share it
 _FIRST_MTIME: Final = 1_600_000_000  # slice N is dated this + N seconds: Spark takes files in order of their dates
 _FIRST_LINES: Final = 100_000  # of the first slice of a backlog
+_GROWTH: Final = 4  # times the lines of a slice: those of the next
 _ROOM_POLL_SECONDS: Final = 0.1
 
 
@@ -132,7 +133,7 @@ class Spool(SurveyedSlicer):
             self.most_lines = min(next_lines, self.settings.slice_lines)
             self.fill(slice_)
             # The first slices are small, so that Spark has work at once; later ones cost less for each line.
-            next_lines *= 2
+            next_lines *= _GROWTH
             ends = not self.follows and not self.moved and not any(s.has_more for s in self.streams)
             if slice_.parts:
                 self._ended = False
