@@ -10,6 +10,7 @@ a few lines, and does not count in lines/s. Processor time is that of the whole 
 from __future__ import annotations
 
 import argparse
+import hashlib
 import json
 import shutil
 import statistics
@@ -92,20 +93,25 @@ def contenders(ingested: Callable[[Path], Path]) -> list[Contender]:
 
 
 def made(folder: Path, size: str, lines: int, seed: int) -> Path:
-    """An input; one that is there already is used again."""
+    """An input; one that the same code has made before is used again."""
     source = folder / f"input-{size}-{lines}-{seed}"
-    done = source.with_suffix(".complete")
-    if done.exists():
+    done, code = source.with_suffix(".complete"), fingerprint()
+    if done.exists() and done.read_text(encoding="ascii") == code:
         return source
     shutil.rmtree(source, ignore_errors=True)
     if size == "recording":
         repeat(RECORDING, source, lines)
     else:
-        subprocess.run(
-            python("-m", "jobs.cli", "generate", source, "--size", size, "--lines", lines, "--seed", seed), cwd=PROJECT, check=True
-        )
-    done.touch()
+        command = python("-m", "jobs.cli", "generate", source, "--size", size, "--lines", str(lines), "--seed", str(seed))
+        subprocess.run(command, cwd=PROJECT, check=True)
+    done.write_text(code, encoding="ascii")
     return source
+
+
+def fingerprint() -> str:
+    """Of the code that makes inputs."""
+    files = [*(PROJECT / "jobs" / "generate").glob("*.py"), PROJECT / "bench" / "repeat_recording.py"]
+    return hashlib.sha256(b"".join(path.read_bytes() for path in sorted(files))).hexdigest()
 
 
 def count(source: Path) -> int:

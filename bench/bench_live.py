@@ -41,7 +41,7 @@ from jobs.lakehouse.reader import table_rows  # noqa: E402
 
 TOPIC: Final = "group-protocol-logs"
 PARTITIONS: Final = 6
-TIMES: Final = {"group_events": "at", "group_transitions": "at", "rebalances": "ended_at"}
+TIMES: Final = {"group_events": "occurred_at", "group_transitions": "occurred_at", "rebalances": "ended_at"}
 """Of which tables, and since when a row of them was due."""
 WARM_SECONDS: Final = 120.0
 TARGET_SECONDS: Final = 10.0

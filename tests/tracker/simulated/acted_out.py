@@ -5,7 +5,7 @@ The lines are those that jobs/generate/logged_group.py writes; what happened is 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 from coordinator_model import events as kinds
@@ -39,11 +39,17 @@ class TrueRebalance:
     left: set[str] = field(default_factory=set)
 
 
+def dealt(digest: str) -> tuple[str, ...]:
+    """The partitions of an assignment, as `round_robin` of the simulation writes them."""
+    return tuple(f"t-{number}" for number in bytes.fromhex(digest).decode().split())
+
+
 class EventPen:
     """Writes events, as the parsers read them from both logs."""
 
-    def __init__(self, release: str, applications: Sequence[Application]) -> None:
+    def __init__(self, release: str, applications: Sequence[Application], partitions: Callable[[str], tuple[str, ...]] = dealt) -> None:
         self.events: list[Event] = []
+        self._partitions = partitions
         self._applications = applications
         self._words = words_of(release)
         self._scala = not release.startswith("4")
@@ -69,9 +75,9 @@ class EventPen:
                 generation=-1 if said.kind == kinds.GROUP_LOADED and not self._scala else said.generation,
                 member_id="" if leads else said.member_id,
                 members=() if prepares else tuple(MemberEntry(m, "", 0, "", None) for m in said.member_ids),
-                instance_id="" if prepares else said.instance_id,
+                instance_id=said.instance_id if not prepares or "instance}" in self._words.reasons[said.trigger] else "",
                 leader_id=said.member_id if leads else "",
-                reason=reason_of(self._words, said, GROUP) if prepares else said.reason,
+                reason=reason_of(self._words, said, GROUP).removesuffix(".") if prepares else said.reason,
                 member_count=said.member_count if counts else -1,
             )
         )
@@ -90,7 +96,7 @@ class EventPen:
                 reason=answered.reason,
                 protocols=tuple(protocol._replace(topics=("t",)) for protocol in line.protocols),
                 members=tuple(m._replace(reason=answered.reason if leaves else "", topics=("t",)) for m in line.members),
-                assignments=tuple(given._replace(partitions=_partitions(given.digest)) for given in line.assignments),
+                assignments=tuple(given._replace(partitions=self._partitions(given.digest)) for given in line.assignments),
             )
         )
 
@@ -186,8 +192,3 @@ class Broker(LoggedGroup):
     def _settle(self, running: TrueRebalance) -> None:
         running.joined, running.left = self._came, self._gone
         self._came, self._gone = set(), set()
-
-
-def _partitions(digest: str) -> tuple[str, ...]:
-    """The partitions of an assignment, as `round_robin` of the simulation writes them."""
-    return tuple(f"t-{number}" for number in bytes.fromhex(digest).decode().split())

@@ -1,0 +1,124 @@
+"""The parsers read from generated lines what was acted out: text and events are written by two pens about the same groups."""
+
+from __future__ import annotations
+
+import random
+from datetime import datetime, timedelta, timezone
+from functools import partial
+
+import pytest
+
+from coordinator_model import events as kinds
+from coordinator_model.specification.partition import coordinator_partition
+from jobs.generate.consumer_protocol import range_assignor
+from jobs.generate.groups import Group, Member
+from jobs.generate.logged_group import LoggedGroup
+from jobs.generate.pen import TextPen, assigned
+from jobs.generate.sentences import words_of
+from jobs.generate.site import Site
+from schemas import raw_lines
+from tests.parsing.transforming import transform
+from tests.tracker.simulated.acted_out import GROUP, EventPen
+from tests.tracker.simulated.scripts import LENGTH_MS, script
+from tests.tracker.story import START_MS
+
+pytestmark = [pytest.mark.spark, pytest.mark.slow]
+
+SEEDS = 8
+NOT_AT_INFO = {"3.9.1": {kinds.MEMBER_ADDED, kinds.MEMBERS_NOT_SYNCED}, "4.2.0": {kinds.MEMBERS_NOT_SYNCED}}
+ONLY_IN_TEXT = {kinds.FIND_COORDINATOR, kinds.OFFSET_FETCH, kinds.STATIC_MEMBER_KEPT}
+TEXTS = ("group_id", "client_id", "member_id", "instance_id", "answer_member_id", "leader_id", "protocol_type", "protocol", "reason")
+NUMBERS = ("generation", "answer_generation", "session_timeout_ms", "rebalance_timeout_ms", "member_count")
+MEMBER = ("client_id", "session_timeout_ms", "rebalance_timeout_ms")
+"""Scala prints the whole member that left; the events of the tests do not have that."""
+
+
+class BothPens:
+    """Hands everything to two pens."""
+
+    def __init__(self, *pens):
+        self._pens = pens
+
+    def say(self, said):
+        for pen in self._pens:
+            pen.say(said)
+
+    def answer(self, answered):
+        for pen in self._pens:
+            pen.answer(answered)
+
+    def meet(self, at_ms, connection):
+        for pen in self._pens:
+            pen.meet(at_ms, connection)
+
+    def move(self):
+        for pen in self._pens:
+            pen.move()
+
+
+def acted(seed):
+    """The release of a script, what both brokers wrote of it as text, and as events."""
+    played = script(seed)
+    applications = played.applications
+    site = Site(2, START_MS, played.release, random.Random(seed))
+    group = Group(GROUP, coordinator_partition(GROUP), 0, 0, 0, commits=False)
+    cast = [Member(one.config.client_id, one.config.group_instance_id, site.new_host()) for one in applications]
+    rebalances = []
+    text = TextPen(
+        site, words_of(played.release), group, cast, [one.config for one in applications], on_rebalance=lambda: rebalances.append(1)
+    )
+    told = EventPen(played.release, applications, lambda digest: tuple(f"t-{number}" for number in assigned(bytes.fromhex(digest))))
+    simulation = LoggedGroup(
+        played.release,
+        applications,
+        BothPens(text, told),
+        group_id=GROUP,
+        assignor=partial(range_assignor, "t", 6),
+        append_errors=played.append_errors,
+    )
+    for number, (at_ms, away_ms) in enumerate(played.moves, 1):
+        text.target = number % 2
+        simulation.move_coordinator(at_ms, away_ms)
+    simulation.run_until(LENGTH_MS)
+    for at_ms in sorted(site.book.later):
+        site.book.write(at_ms)
+    assert len(rebalances) == sum(event.kind == kinds.PREPARING_REBALANCE for event in told.events)
+    return played.release, site.book.take(), told.events
+
+
+def expected(release, events):
+    """The events as rows of the parsers: by broker and source, in order of time."""
+    found = {}
+    for event in sorted(events, key=lambda event: event.at_ms):
+        if event.source == "request" or event.kind not in NOT_AT_INFO[release] or (event.kind == kinds.MEMBER_ADDED and event.instance_id):
+            found.setdefault((event.broker, event.source), []).append(
+                (event.kind, event.at_ms, *(getattr(event, name) for name in (*TEXTS, *NUMBERS)), event.error_code)
+            )
+    return found
+
+
+def test_the_parsers_read_what_was_acted_out(spark):
+    raw, wanted = [], {}
+    for seed in range(SEEDS):
+        release, taken, events = acted(seed)
+        wanted |= {(seed, *place): of_log for place, of_log in expected(release, events).items()}
+        for is_request, broker, lines in taken:
+            origin = "request" if is_request else "coordinator"
+            for number, line in enumerate(lines, 1):
+                at = datetime.strptime(line[1:24], "%Y-%m-%d %H:%M:%S,%f").replace(tzinfo=timezone.utc)
+                raw.append((f"{seed}", f"broker-{broker + 1}", "line", origin, number, at, line.rstrip("\n"), None, 1, None, None))
+    rows = transform(spark.createDataFrame(raw, raw_lines.SCHEMA).coalesce(2)).toArrow().to_pylist()
+    assert {row["refusal"] for row in rows} == {None}
+    found: dict = {}
+    epoch = datetime(1970, 1, 1, tzinfo=timezone.utc)
+    for row in sorted(rows, key=lambda row: row["position"]):
+        if row["kind"] not in ONLY_IN_TEXT:
+            at_ms = (row["occurred_at"] - epoch) // timedelta(milliseconds=1)
+            unsaid = MEMBER if row["kind"] == kinds.MEMBER_LEFT else ()
+            texts = ["" if name in unsaid else row[name] or "" for name in TEXTS]
+            numbers = [-1 if row[name] is None or name in unsaid else row[name] for name in NUMBERS]
+            place = int(row["cluster"]), row["broker"], row["origin"]
+            found.setdefault(place, []).append((row["kind"], at_ms, *texts, *numbers, row["error_code"] or 0))
+    assert found.keys() == wanted.keys()
+    for place, of_log in wanted.items():
+        assert found[place] == of_log, place
