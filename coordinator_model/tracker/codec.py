@@ -19,11 +19,12 @@ from coordinator_model.view.clock import BrokerClock
 from coordinator_model.view.settings import TrackerSettings
 from coordinator_model.view.view import View
 
-MODEL_VERSION: Final = 5
-READABLE: Final = frozenset({1, 2, 3, 4, 5})
+MODEL_VERSION: Final = 6
+READABLE: Final = frozenset({1, 2, 3, 4, 5, 6})
 """1 lacks the fields of `View` from `nodes` on. 2 lacks `BrokerClock.followed`, `ShardState.since` and `ShardState.idle`.
 3 lacks `ObservedMember.busy_ms` and the generations of `Incident` and `PastRebalance`. 4 lacks what `View` has from `lost` on, what
-`Rebalance` has from `unnamed` on, and `alive_ms` and `overdue_ms` of members."""
+`Rebalance` has from `unnamed` on, and `alive_ms` and `overdue_ms` of members. Up to 5,
+each heartbeat that waits is an event; since then those of a run are one."""
 
 
 class ShardState(Struct, array_like=True):

@@ -58,7 +58,7 @@ def test_the_examples_are_what_this_version_writes() -> None:
 
 def test_no_field_of_any_record_is_lost() -> None:
     """In this example every record occurs and every field is filled."""
-    example = (STORED / "tracker-v5-full.msgpack").read_bytes()
+    example = (STORED / "tracker-v6-full.msgpack").read_bytes()
     shard = Shard.decode(example)
     assert shard.encode() == example
     views = codec.decode_shard(example).views
