@@ -6,6 +6,7 @@ broker was alive then. Where the coordinator's own log has lines about the group
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Final
 
 from coordinator_model.states import State
@@ -21,10 +22,16 @@ TIMER_SLACK_MS: Final = 500  # a broker's timer fires late by this much at most,
 
 def next_ms(g: Emitter) -> int | None:
     """When `claim_due` has work next, as far as known."""
+    return next_of(g, g.view.members)
+
+
+def next_of(g: Emitter, member_ids: Iterable[str]) -> int | None:
+    """The same, if it has none because of other members."""
     view = g.view
     if view.logged or view.consumer_protocol:
         return None
-    due = [deadline for m in view.members.values() if (deadline := m.deadline_ms()) >= 0]
+    members = (member for member_id in member_ids if (member := view.members.get(member_id)) is not None)
+    due = [deadline for m in members if (deadline := m.deadline_ms()) >= 0]
     if view.open is not None and view.open.vacant_ms >= 0:
         due.append(view.open.vacant_ms)
     return min(due) + g.settings.grace_ms + 1 if due else None

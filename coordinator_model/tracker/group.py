@@ -30,7 +30,8 @@ MOVE_GUARD_MS = 5_000
 
 FOREVER: Final = 1 << 62
 _UNSTEADY_MS: Final = 1_000
-"""How long a group is followed event by event before it is looked at again whether it is calm."""
+_UNSTEADY_AT_MOST_MS: Final = 16_000
+"""How long a group is followed event by event before it is looked at again whether it is calm: longer each time it is not."""
 
 _BEYOND_REQUESTS: Final = frozenset(
     {kinds.GROUP_LOADED, kinds.GROUP_UNLOADED, kinds.GROUP_DEAD, kinds.GROUP_CONVERTED, kinds.CONSUMER_GROUP_LOG}
@@ -44,7 +45,7 @@ _SAY_NOTHING_OF_THE_STATE: Final[dict[str, Callable[[Emitter, Event], None]]] = 
 """Answers that neither renew a session nor show which broker coordinates the group."""
 
 _NEXT_MS: Final[tuple[Callable[[Emitter], int | None], ...]] = (
-    *(phases.next_ms, expiry.next_ms, hindsight.next_ms, incidents.next_ms, departures.next_ms, bursts.next_ms),
+    *(phases.next_ms, hindsight.next_ms, incidents.next_ms, departures.next_ms, bursts.next_ms),
 )
 
 
@@ -56,7 +57,8 @@ class GroupTracker:
         self.settings = settings
         self.rows: list[Row] = []
         self._last: Event | None = None
-        self._next_ms: int | None = 0
+        self._next_ms = 0  # when anything but a session is due
+        self._session_ms = 0  # no session runs out before
 
     def emit(self, table: str, **values: Any) -> None:
         """Adds a finished row."""
@@ -66,12 +68,15 @@ class GroupTracker:
         """Takes events, and runs of heartbeats: at once where nothing happens in the group, else beat by beat."""
         single = deque(sorted((event for event in events if not steady.is_run(event)), key=sort_key))
         runs = [event for event in events if steady.is_run(event)]
+        step_ms = _UNSTEADY_MS
         while single or runs:
             runs, last = steady.take(self, runs, single[0].at_ms if single else FOREVER)
             if last is not None:
-                self._last, self._next_ms = last, self.next_ms()
+                self._last, step_ms = last, _UNSTEADY_MS
+                self._note_due()
             starts = [run.at_ms for run in runs] + [event.at_ms for event in islice(single, 1)]
-            until = min(starts, default=0) + _UNSTEADY_MS
+            until = min(starts, default=0) + step_ms
+            step_ms = min(2 * step_ms, _UNSTEADY_AT_MOST_MS)
             halves = [steady.split(run, until) for run in runs]
             runs = [rest for _, rest in halves if rest is not None]
             now = [steady.beat(run, number) for run, _ in halves if run is not None for number in range(len(run.beats))]
@@ -86,7 +91,7 @@ class GroupTracker:
             return
         self._last = event
         self.advance(event.at_ms, clocks)
-        view, failed = self.view, False
+        view, failed, since_ms = self.view, False, self.view.since_ms
         if self._observe_others(event):
             return
         if event.source == "coordinator":
@@ -104,7 +109,7 @@ class GroupTracker:
                 if event.broker == view.broker and not view.consumer_protocol:
                     failed_writes.take(self, event)
                     prediction.drop(self, event.at_ms)
-                    self._next_ms = self.next_ms()
+                    self._note_due()
                 return
         if view.consumer_protocol and event.kind != kinds.GROUP_CONVERTED:
             return
@@ -115,7 +120,7 @@ class GroupTracker:
             prediction.observe(self, event)
         elif event.kind in _BEYOND_REQUESTS or (event.kind == kinds.GROUPS_CLEANED and view.state is State.DEAD):
             prediction.drop(self, event.at_ms)
-        self._next_ms = self.next_ms()
+        self._note_due(event if view.since_ms == since_ms and _concerns_one_session(event) else None)
 
     def _observe_others(self, event: Event) -> bool:
         """Takes an event that does not come from the group's coordinator: it moves no broker and no timer."""
@@ -125,19 +130,19 @@ class GroupTracker:
             if event.broker not in self.view.brokers:
                 self.view.brokers.append(event.broker)
             stored.HANDLERS[event.kind](self, event)
-            self._next_ms = self.next_ms()
+            self._note_due()
         elif event.source != kinds.CLIENT_SOURCE:
             return False
         elif event.kind in client_lines.HANDLERS and not self.view.consumer_protocol:
             client_lines.HANDLERS[event.kind](self, event)
-            self._next_ms = self.next_ms()
+            self._note_due()
         return True
 
     def advance(self, now_ms: int, clocks: dict[str, BrokerClock]) -> None:
         """Does what is due before `now_ms`."""
         done_ms = None
-        while self._next_ms is not None and self._next_ms <= now_ms and self._next_ms != done_ms:
-            done_ms = self._next_ms
+        while self._is_due(now_ms) and (due_ms := min(self._next_ms, self._session_ms)) != done_ms:
+            done_ms = due_ms
             phases.close_due(self, now_ms)
             expiry.claim_due(self, now_ms, clocks.get(self.view.broker))
             prediction.advance(self, now_ms, clocks.get(self.view.broker))
@@ -145,7 +150,21 @@ class GroupTracker:
             departures.close_due(self, now_ms)
             phases.close_due(self, now_ms)
             bursts.close_due(self, now_ms)
-            self._next_ms = self.next_ms()  # what was done may have made other things due
+            self._note_due()  # what was done may have made other things due
+
+    def _is_due(self, now_ms: int) -> bool:
+        """Whether something is due. Looks at all members only if a session may have run out: a group may have thousands."""
+        if self._session_ms <= now_ms:
+            self._session_ms = _or_never(expiry.next_ms(self))
+        return self._next_ms <= now_ms or self._session_ms <= now_ms
+
+    def _note_due(self, event: Event | None = None) -> None:
+        """Notes what is due next. `event`: it moved no session but that of its sender."""
+        self._next_ms = min([due for due in (next_ms(self) for next_ms in _NEXT_MS) if due is not None], default=FOREVER)
+        if event is None:
+            self._session_ms = _or_never(expiry.next_ms(self))
+        else:
+            self._session_ms = min(self._session_ms, _or_never(expiry.next_of(self, (event.member_id, event.answer_member_id))))
 
     def flush(self, clocks: dict[str, BrokerClock]) -> None:
         """Writes what still waits for more lines: the input ended."""
@@ -154,11 +173,11 @@ class GroupTracker:
         phases.close_due(self, self.view.horizon_ms, flush=True)
         incidents.close_due(self, self.view.horizon_ms, clocks.get(self.view.broker), flush=True)
         bursts.close_due(self, self.view.horizon_ms, flush=True)
-        self._next_ms = self.next_ms()
+        self._note_due()
 
     def next_ms(self) -> int | None:
         """When `advance` has work next, as far as known: None if only an event can change anything."""
-        return min([due for due in (next_ms(self) for next_ms in _NEXT_MS) if due is not None], default=None)
+        return min([due for due in (next_ms(self) for next_ms in (*_NEXT_MS, expiry.next_ms)) if due is not None], default=None)
 
     def _authorise(self, event: Event) -> bool:
         """Whether the event's broker coordinates the group; notes the move when another broker does from now on."""
@@ -202,3 +221,14 @@ class GroupTracker:
         if was is not None and event.kind != kinds.GROUP_LOADED:
             populated = bool(view.members) or (view.stored is None and view.member_count > 0)
             phases.change_state(self, at_ms, State.STABLE if populated else State.EMPTY, phases.GROUP_LOADED, signs)
+
+
+def _concerns_one_session(event: Event) -> bool:
+    """Whether a request moves no other session than that of its sender."""
+    if event.kind in (kinds.HEARTBEAT, kinds.OFFSET_COMMIT):
+        return True
+    return event.kind in (kinds.JOIN_GROUP, kinds.SYNC_GROUP) and not event.members and len(event.assignments) <= 1
+
+
+def _or_never(at_ms: int | None) -> int:
+    return FOREVER if at_ms is None else at_ms

@@ -35,7 +35,7 @@ SPECIAL: Final[Mapping[str, Mapping[int, str]]] = {
     "inspect": {DONE: "some line was understood", NOTHING_UNDERSTOOD: "none was"},
     "evidence": {DONE: "all lines were found", UNUSABLE: "a line was not found, or there is no such row"},
     "check": {DONE: "every law holds", FAILED: "a law is broken", UNUSABLE: "there is no lakehouse"},
-    "generate": {DISK_FULL: "a disk is full: the lines written so far stay there"},
+    "generate": {DISK_FULL: "a disk is full: the lines written so far stay in the logs"},
     "health": {DONE: "all is well", FAILED: "something is wrong", UNUSABLE: "there is nothing to judge by"},
 }
 """By command, what codes mean to it alone."""
