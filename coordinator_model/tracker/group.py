@@ -30,7 +30,7 @@ MOVE_GUARD_MS = 5_000
 
 FOREVER: Final = 1 << 62
 _UNSTEADY_MS: Final = 1_000
-_UNSTEADY_AT_MOST_MS: Final = 16_000
+_UNSTEADY_AT_MOST_MS: Final = 8_000
 """How long a group is followed event by event before it is looked at again whether it is calm: longer each time it is not."""
 
 _BEYOND_REQUESTS: Final = frozenset(
