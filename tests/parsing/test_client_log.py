@@ -92,7 +92,7 @@ REFUSED = [
 def told(spark):
     lines = [*EVENTS, *((text, "payments") for text in SKIPPED), *((text, None) for text, _ in REFUSED)]
     rows = [
-        ("c", "clients", "line", "clients/app.log", n, START + timedelta(milliseconds=n), text, None, 1, context)
+        ("c", "clients", "line", "clients/app.log", n, START + timedelta(milliseconds=n), text, None, 1, context, None)
         for n, (text, context, *_) in enumerate(lines)
     ]
     return transform(spark.createDataFrame(rows, raw_lines.SCHEMA)).orderBy("position").collect()
