@@ -34,12 +34,15 @@ END_KINDS: Final = {
 """How a membership ends, by the cause of the removal."""
 
 
-def add(g: Emitter, member_id: str, at_ms: int, event: Event | None = None, *, came: bool = True) -> ObservedMember:
-    """The member with this id, a new one if needed. `event`: the line that shows it. `came`: it joined then; else it had joined before."""
+def add(g: Emitter, member_id: str, at_ms: int, event: Event | None = None, *, came: bool = True, is_new: bool = False) -> ObservedMember:
+    """The member with this id, a new one if needed. `event`: the line that shows it. `came`: it joined then; else it had joined before.
+
+    `is_new`: the coordinator says that it added it, so it is no static member whose new id was not named yet.
+    """
     view = g.view
     member = view.members.get(member_id)
     if member is None:
-        replacement = _unnamed(view, member_id)
+        replacement = None if is_new else _unnamed(view, member_id)
         member = view.members[member_id] = replacement or ObservedMember(member_id, joined_ms=at_ms)
         view.pending.pop(member_id, None)
         running = view.open

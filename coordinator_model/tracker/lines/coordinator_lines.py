@@ -131,7 +131,7 @@ def member_added(g: Emitter, event: Event) -> None:
     _note_state(g, event)
     if view.open is None and event.member_id not in view.members:
         membership.note_arrival(view.arrived, view.gone, event.member_id)
-    membership.add(g, event.member_id, event.at_ms, event)
+    membership.add(g, event.member_id, event.at_ms, event, is_new=True)
 
 
 def pending_member_gone(g: Emitter, event: Event) -> None:
