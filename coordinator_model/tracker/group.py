@@ -14,6 +14,7 @@ from typing import Any, Final
 from coordinator_model import events as kinds
 from coordinator_model.diagnosis import bursts, departures, incidents
 from coordinator_model.events import Event
+from coordinator_model.specification.timers import NEVER
 from coordinator_model.states import State
 from coordinator_model.tracker import coordinators, expiry, failed_writes, hindsight, phases, prediction, steady
 from coordinator_model.tracker.lines import client_lines, coordinator_lines, request_lines, stored
@@ -28,7 +29,6 @@ from coordinator_model.view.view import View
 MOVE_GUARD_MS = 5_000
 """A coordinator that was just replaced is not believed again for so long unless it loads the group: brokers' clocks differ."""
 
-FOREVER: Final = 1 << 62
 _UNSTEADY_MS: Final = 1_000
 _UNSTEADY_AT_MOST_MS: Final = 8_000
 """How long a group is followed event by event before it is looked at again whether it is calm: longer each time it is not."""
@@ -50,7 +50,7 @@ _NEXT_MS: Final[tuple[Callable[[Emitter], int | None], ...]] = (
 
 
 class GroupTracker:
-    """Follows one group. `observe` must be called in the order of order.sort_key; `follow` sorts."""
+    """Follows one group. `observe` must be called in the order of order.sort_key."""
 
     def __init__(self, view: View, settings: TrackerSettings) -> None:
         self.view = view
@@ -65,12 +65,12 @@ class GroupTracker:
         self.rows.append(Row(table, {"group_id": self.view.group_id, **values}))
 
     def follow(self, events: Collection[Event], clocks: dict[str, BrokerClock]) -> None:
-        """Takes events, and runs of heartbeats: at once where nothing happens in the group, else beat by beat."""
-        single = deque(sorted((event for event in events if not steady.is_run(event)), key=sort_key))
+        """Takes events in the order of order.sort_key: runs of heartbeats at once where nothing happens in the group, else beat by beat."""
+        single = deque(event for event in events if not steady.is_run(event))
         runs = [event for event in events if steady.is_run(event)]
         step_ms = _UNSTEADY_MS
         while single or runs:
-            runs, last = steady.take(self, runs, single[0].at_ms if single else FOREVER)
+            runs, last = steady.take(self, runs, single[0].at_ms if single else NEVER)
             if last is not None:
                 self._last, step_ms = last, _UNSTEADY_MS
                 self._note_due()
@@ -160,7 +160,7 @@ class GroupTracker:
 
     def _note_due(self, event: Event | None = None) -> None:
         """Notes what is due next. `event`: it moved no session but that of its sender."""
-        self._next_ms = min([due for due in (next_ms(self) for next_ms in _NEXT_MS) if due is not None], default=FOREVER)
+        self._next_ms = _or_never(self._earliest(_NEXT_MS))
         if event is None:
             self._session_ms = _or_never(expiry.next_ms(self))
         else:
@@ -177,7 +177,10 @@ class GroupTracker:
 
     def next_ms(self) -> int | None:
         """When `advance` has work next, as far as known: None if only an event can change anything."""
-        return min([due for due in (next_ms(self) for next_ms in (*_NEXT_MS, expiry.next_ms)) if due is not None], default=None)
+        return self._earliest((*_NEXT_MS, expiry.next_ms))
+
+    def _earliest(self, whens: Collection[Callable[[Emitter], int | None]]) -> int | None:
+        return min([due for due in (when(self) for when in whens) if due is not None], default=None)
 
     def _authorise(self, event: Event) -> bool:
         """Whether the event's broker coordinates the group; notes the move when another broker does from now on."""
@@ -231,4 +234,4 @@ def _concerns_one_session(event: Event) -> bool:
 
 
 def _or_never(at_ms: int | None) -> int:
-    return FOREVER if at_ms is None else at_ms
+    return NEVER if at_ms is None else at_ms

@@ -195,11 +195,10 @@ def _renew(member: ObservedMember, run: Event, count: int) -> None:
     """The beats renew the session of their member (`membership.renew`, for each)."""
     last, position = last_of(run, count), run.positions[count - 1]
     membership.learn(member, run)
+    widest = _widest(run, count)
     if member.seen_ms >= 0:
-        first_gap = run.received_ms - max(member.seen_ms, member.busy_ms)
-        member.longest_gap_ms = max(member.longest_gap_ms, first_gap, _widest(run, count))
-    else:
-        member.longest_gap_ms = max(member.longest_gap_ms, _widest(run, count))
+        widest = max(widest, run.received_ms - max(member.seen_ms, member.busy_ms))
+    member.longest_gap_ms = max(member.longest_gap_ms, widest)
     member.seen_ms = member.renewed_ms = member.beat_ms = last
     membership.note_alive(member, last)
     member.last_sign = Ref(run.source, run.origin, position)

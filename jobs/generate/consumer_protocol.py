@@ -29,6 +29,16 @@ def assignment(topic: str, partitions: Sequence[int]) -> bytes:
     return struct.pack(">hih", _VERSION, 1, len(name)) + name + numbers + _NO_BYTES
 
 
+def assigned(data: bytes) -> tuple[int, ...]:
+    """The partitions in an assignment of one topic."""
+    topics = struct.unpack_from(">i", data, 2)[0] if data else 0
+    if not topics:
+        return ()
+    (length,) = struct.unpack_from(">h", data, 6)
+    (count,) = struct.unpack_from(">i", data, 8 + length)
+    return struct.unpack_from(f">{count}i", data, 12 + length)
+
+
 def ranges(partitions: int, members: int) -> Iterator[range]:
     """What RangeAssignor gives to each member, in their order."""
     each, more = divmod(partitions, members)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import struct
 from collections.abc import Callable
 
 from coordinator_model.clients.client import ClientConfig
@@ -10,6 +9,7 @@ from coordinator_model.clients.simulation import Connection
 from coordinator_model.errors import Error
 from coordinator_model.events import MEMBER_ADDED, PREPARING_REBALANCE
 from coordinator_model.specification.requests import Heartbeat, JoinAnswer, OffsetCommit, SyncAnswer, SyncGroup
+from jobs.generate.consumer_protocol import assigned
 from jobs.generate.groups import Group, Member
 from jobs.generate.logged_group import Answered, Said
 from jobs.generate.request_text import (
@@ -123,13 +123,3 @@ class TextPen:
             f'"connection":"{member.connection}",{times}{site.tail}'
         )
         book.put(at_ms, book.requests[member.broker], line)
-
-
-def assigned(data: bytes) -> tuple[int, ...]:
-    """The partitions in an assignment of one topic."""
-    topics = struct.unpack_from(">i", data, 2)[0] if data else 0
-    if not topics:
-        return ()
-    (length,) = struct.unpack_from(">h", data, 6)
-    (count,) = struct.unpack_from(">i", data, 8 + length)
-    return struct.unpack_from(f">{count}i", data, 12 + length)

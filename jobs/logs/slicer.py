@@ -339,7 +339,7 @@ class Slicer:
             max_bytes=max(self.settings.slice_bytes, kept.size + 1),
             log_end=log_end,
             witness_ms=witness,
-            fold=self.settings.fold and not (stream.owners is not None and stream.owners.shared),
+            fold=self.settings.fold and stream.shared_by is None,
         )
         stream.look_ahead()
         stream.understood = stream.understood or _is_understood(stream, kept, before)

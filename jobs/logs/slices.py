@@ -52,10 +52,11 @@ class Slice:
 
 def parts_of(stream: Stream, kept: KeptLines, first: int) -> list[tuple[Stream, str, int]]:
     """The rows of a log from `first` on, with who wrote them."""
-    if stream.owners is None or not stream.owners.shared:
+    owners = stream.shared_by
+    if owners is None:
         return [(stream, stream.broker, len(kept) - first)]
     writers = []
     for text in kept.texts[first:]:
-        writer, stream.speaker = stream.owners.of(text, stream.speaker)
+        writer, stream.speaker = owners.of(text, stream.speaker)
         writers.append(writer)
     return [(stream, broker, sum(1 for _ in rows)) for broker, rows in groupby(writers)] or [(stream, stream.broker, 0)]

@@ -78,6 +78,11 @@ class Stream:
         return self.owners.brokers if self.owners is not None else [self.broker]
 
     @property
+    def shared_by(self) -> Owners | None:
+        """Tells whose each line is, if several brokers wrote into it; None if one did."""
+        return self.owners if self.owners is not None and self.owners.shared else None
+
+    @property
     def reached(self) -> Mark:
         """How far the log was read."""
         return self.reader.mark if self.reader else self.mark

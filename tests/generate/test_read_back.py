@@ -10,10 +10,10 @@ import pytest
 
 from coordinator_model import events as kinds
 from coordinator_model.specification.partition import coordinator_partition
-from jobs.generate.consumer_protocol import range_assignor
+from jobs.generate.consumer_protocol import assigned, range_assignor
 from jobs.generate.groups import Group, Member
 from jobs.generate.logged_group import LoggedGroup
-from jobs.generate.pen import TextPen, assigned
+from jobs.generate.pen import TextPen
 from jobs.generate.sentences import words_of
 from jobs.generate.site import Site
 from schemas import raw_lines

@@ -28,7 +28,7 @@ _BLOCK_BYTES: Final = 1 << 20
 _OWN_TIME: Final = re.compile(rb"\n[^\n]{0,200}?\[(\d{4}-\d\d-\d\d[ T]\d\d:\d\d:\d\d)")
 _ANY_TIME: Final = re.compile(rb"\n[^\n]{0,200}?(\d{4}-\d\d-\d\d[ T]\d\d:\d\d:\d\d)")
 """In a log without times in brackets. Else that of the broker counts: the time of a collector may be of another zone."""
-_is_time: Final = re.compile(rb"\d{4}-\d\d-\d\d[ T]\d\d:\d\d:\d\d").fullmatch
+TIME: Final = re.compile(rb"\d{4}-\d\d-\d\d[ T]\d\d:\d\d:\d\d")
 _TIME_LENGTH: Final = 19
 
 Block = tuple[int, bytes]
@@ -176,7 +176,7 @@ def _first_times(block: bytes) -> list[bytes] | None:
     if len(lines) != block.count(b"\n"):
         return None
     times = [line[:_TIME_LENGTH] for line in lines[1:]]
-    in_order = _is_time(times[0]) and _is_time(times[-1]) and times == sorted(times)
+    in_order = TIME.fullmatch(times[0]) and TIME.fullmatch(times[-1]) and times == sorted(times)
     return times if in_order else None
 
 

@@ -15,7 +15,7 @@ from itertools import takewhile
 from typing import Final
 
 from jobs.logs.bytes import LogBytes
-from jobs.logs.survey.sections import Block, blocks_of
+from jobs.logs.survey.sections import TIME, Block, blocks_of
 
 _READ_BYTES: Final = 64 << 20
 """Signs are looked for in this much of a log."""
@@ -26,7 +26,6 @@ _MAJORITY: Final = 9  # to one: a group that was made anew has its first generat
 _NODE: Final = re.compile(rb"\[Group ?(?:Coordinator|Metadata ?Manager)(?: on Broker)? (?:id=|brokerId=)?(\d{1,10})[\] ]")
 _SERVER: Final = re.compile(rb"\[(Kafka|Broker|Controller|Shared)Server id=(\d{1,10})\] ")
 _RELEASE: Final = re.compile(rb"Kafka version ?: (\d[\w.-]{0,30})")
-_TIME: Final = re.compile(rb"\d{4}-\d\d-\d\d[ T]\d\d:\d\d:\d\d")
 # Two patterns, because one that begins with a fixed text is found thirty times as fast.
 _ADDRESSES: Final = (
     re.compile(rb'"connection\\*":\\*"([^"\\\s;]{1,255}?:\d{1,5})-'),
@@ -71,7 +70,7 @@ class Signs:
         for match in _NODE.finditer(text):
             node = int(match[1])
             self.nodes[node] += 1
-            time = _TIME.search(text, text.rfind(b"\n", 0, match.start()) + 1, match.start())
+            time = TIME.search(text, text.rfind(b"\n", 0, match.start()) + 1, match.start())
             if time is not None:
                 first, last = self.spans.get(node, (time[0], time[0]))
                 self.spans[node] = min(first, time[0]), max(last, time[0])

@@ -46,10 +46,8 @@ def test_runs_taken_at_once_give_the_rows_of_their_beats(seed: int, monkeypatch:
     broker = act_out(seed)
     sources, slice_ms, count = (REQUEST_LOG, BOTH)[seed % 2], (10_000, 60_000)[seed // 2 % 2], (1, 7)[seed // 4 % 2]
     at_once = rows_of(broker, sources, slice_ms, count)
-    taken = steady.take
     monkeypatch.setattr(steady, "take", lambda _, runs, __: (runs, None))
     assert at_once == rows_of(broker, sources, slice_ms, count)
-    monkeypatch.setattr(steady, "take", taken)
 
 
 def test_many_beats_of_these_scripts_are_taken_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
