@@ -121,6 +121,8 @@ def handle(g: Emitter, ready: Sequence[tuple[int, Event]], number: int, clock: B
         p.max_size = len(group.awaiting_join if group.state is State.PREPARING_REBALANCE else group.members)
         group.config = replace(group.config, group_max_size=p.max_size)
     timers_due = due_ms <= now_ms
+    if timers_due:
+        p.crossed = [crossed for crossed in p.crossed if not _answers_after_timers(group, crossed, now_ms)]
     before = group.copy() if timers_due or event.kind in _CHANGING else group
     p.ticket += 1
     p.parked[p.ticket] = event
@@ -250,6 +252,17 @@ def _answers_so(group: ClassicGroup, event: Event, now_ms: int) -> bool:
         return False  # no client knows a generation before it is made
     other = group.copy()
     return _answers(other, event, min(now_ms, other.timers.next_due(now_ms) - 1))
+
+
+def _answers_after_timers(group: ClassicGroup, event: Event, now_ms: int) -> bool:
+    """Whether the group gives the broker's answer once the timers have fired that were due before that answer was logged.
+
+    The line of a prompt heartbeat counts at its arrival, and was logged up to PROMPT_MS later.
+    """
+    is_prompt = event.kind == kinds.HEARTBEAT and event.at_ms == event.received_ms
+    fired = group.copy()
+    fired.advance(min(now_ms, event.at_ms + kinds.PROMPT_MS if is_prompt else event.at_ms))
+    return _answers(fired, event, fired.now_ms)
 
 
 def _differ(g: Emitter, event: Event, answer: Answer | None, step: Step, clock: BrokerClock | None) -> None:

@@ -119,6 +119,17 @@ def test_a_timer_may_be_late_but_not_early() -> None:
         assert len(divergences(story)) == expected, at_ms
 
 
+@pytest.mark.parametrize(("answered_ms", "expected"), [(25_080, 0), (24_980, 1)])
+def test_a_heartbeat_may_be_handled_after_a_timer_that_fires_while_it_waits(answered_ms: int, expected: int) -> None:
+    """b-1's session ends at 25 s, while a-1's heartbeat waits on a busy broker for 100 ms. Answered before 25 s, it cannot know that."""
+    story = orders().beats(["a-1"], 1, 18_000, 24_000)
+    story.at(answered_ms).request(kinds.HEARTBEAT, "a-1", took=100, generation=1, error_code=Error.REBALANCE_IN_PROGRESS, beats=(0,))
+    story.at(25_084).join("a-1", 2, "a-1", ["a-1"], waited=2)
+    story.at(25_100).sync("a-1", 2, {"a-1": ("t-0", "t-1")}, took=5)
+    story.beats(["a-1"], 2, 28_000, 36_000)
+    assert len(divergences(story)) == expected
+
+
 def test_answers_that_cross_are_no_finding() -> None:
     """b-1's JoinGroup, the last, and its commit reach the broker in one millisecond: either may be handled first."""
     story = orders()
