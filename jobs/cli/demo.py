@@ -34,7 +34,7 @@ def demo() -> int:
     if lakehouse.exists():
         shutil.rmtree(lakehouse)
     write(console, f"Logs of a real Kafka 3.9.1 cluster, 2 brokers: {_shown(RECORDING)}")
-    if code := run_and_account(RECORDING, lakehouse, load(timezones=[_TIMEZONE]), once=True, short_run=True):
+    if code := run_and_account(RECORDING, lakehouse, load(timezones=[_TIMEZONE]), once=True):
         return code
     write(console)
     render(read_report(lakehouse, limit=LIMIT), console)

@@ -30,19 +30,19 @@ _LOCK_SECONDS: Final = 60
 
 
 @contextmanager
-def started_spark(house: Lakehouse, given: SparkSession | None, *, short_run: bool) -> Iterator[SparkSession]:
+def started_spark(house: Lakehouse, given: SparkSession | None, *, once: bool) -> Iterator[SparkSession]:
     """A session that works on this lakehouse alone. Stopped afterwards, unless it was given."""
     errors = house.log.with_name("spark.err")
     with nullcontext() if given is not None else _stderr_to(errors):
-        yield from _session(house, given, errors, short_run=short_run)
+        yield from _session(house, given, errors, once=once)
 
 
-def _session(house: Lakehouse, given: SparkSession | None, errors: Path, *, short_run: bool) -> Iterator[SparkSession]:
+def _session(house: Lakehouse, given: SparkSession | None, errors: Path, *, once: bool) -> Iterator[SparkSession]:
     if given is not None:
         session = given
     else:
         try:
-            session = spark_session("rebalance", conf=_log_to(house.log, short_run=short_run), short_run=short_run)
+            session = spark_session("rebalance", conf=_log_to(house.log, once=once), once=once)
         except Exception as error:
             raise QueryFailedError("starting Spark", root_cause(error), errors) from error
         _keep_tracebacks(session, errors)
@@ -57,9 +57,9 @@ def _session(house: Lakehouse, given: SparkSession | None, errors: Path, *, shor
             _quietly(session.stop)
 
 
-def _log_to(log: Path, *, short_run: bool) -> dict[str, str]:
+def _log_to(log: Path, *, once: bool) -> dict[str, str]:
     """Settings that write Spark's log into the lakehouse."""
-    options = local_defaults(short_run=short_run)["spark.driver.extraJavaOptions"]
+    options = local_defaults(once=once)["spark.driver.extraJavaOptions"]
     return {"spark.driver.extraJavaOptions": f'{options} "-Drebalance.log={log.resolve()}"'}
 
 

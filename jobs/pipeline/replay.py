@@ -63,7 +63,6 @@ def replay(
     settings: Settings,
     swap_them: bool = False,
     spark: SparkSession | None = None,
-    short_run: bool = False,
     copy_limits: CopyLimits | None = None,
     show: Show = lambda _: None,
     warn: Callable[[str], None] = lambda _: None,
@@ -92,7 +91,7 @@ def replay(
         _copy_events(source, house, copy_limits, show, interrupts)
         if interrupts.signal is None:
             show(RunProgress("starting Spark"))
-            with started_spark(house, spark, short_run=short_run) as session:
+            with started_spark(house, spark, once=True) as session:
                 interrupts.install()
                 _track(session, house, settings, show, interrupts)
         if interrupts.signal is not None or not swap_them:

@@ -69,7 +69,6 @@ def run(
     settings: Settings,
     once: bool,
     spark: SparkSession | None = None,
-    short_run: bool = False,
     offsets: OffsetsFrom | None = None,
     topic: TopicInput | None = None,
     metrics: tuple[str, int] | None = None,
@@ -78,7 +77,7 @@ def run(
 ) -> RunResult:
     """Processes the logs at `source` into the lakehouse at `folder`. Raises UserError and QueryFailedError.
 
-    `spark`: a session to use, and to leave running. `short_run`: for an input of seconds (session.py). `offsets`: a cluster whose
+    `spark`: a session to use, and to leave running. `offsets`: a cluster whose
     records are read as well, or alone. `topic`: a topic of log lines, as well or alone. `metrics`: host and port to serve metrics at.
     `show` gets the progress several times a second, `warn` a problem that does not end the run.
     """
@@ -120,7 +119,7 @@ def run(
             show(RunProgress("starting Spark"))
             from jobs.pipeline.stages import Inputs, Stages  # a run without new input does not wait for its imports
 
-            with started_spark(house, spark, short_run=short_run) as session:
+            with started_spark(house, spark, once=once) as session:
                 interrupts.install()  # Spark has replaced our handler of Ctrl-C by its own
                 inputs = Inputs(feeder, capture, topic, topic_watch)
                 stages = Stages(session, house, settings, inputs, once=once, watch=watch)

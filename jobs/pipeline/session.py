@@ -21,24 +21,25 @@ CONF: Final = data_folder("conf", "spark-defaults.conf")
 """The folder of the settings files."""
 
 _LOG4J: Final = "-Dlog4j2.configurationFile="
-# In a run of seconds each query runs a few times: generating code for it takes longer than doing without (demo: 16.0 s and 14.5 s).
+# In a run of minutes each query runs a few times: generating code for it takes longer than doing without (demo: 16.0 s and 14.5 s).
 NO_CODEGEN: Final = {"spark.sql.codegen.wholeStage": "false", "spark.sql.codegen.factoryMode": "NO_CODEGEN"}
-# Compiles less eagerly: a run of seconds ends sooner, one of hours is slower. With it the JVM keeps 48 MB of compiled code by default,
+# Compiles less eagerly: a run of minutes ends sooner, one of hours is slower. With 1,500,000 lines the second compiler took 38 s of the 93 s
+# of the JVM; without it the rest took 6 s more. With this option the JVM keeps 48 MB of compiled code by default,
 # which a dozen micro-batches fill; then it stops compiling for good and everything runs interpreted (measured: 7 s a batch for 2).
-SHORT_RUN: Final = "-XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=256m"
+COMPILE_LESS: Final = "-XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=256m"
 
 
-def spark_session(app_name: str, *, conf: Mapping[str, str] | None = None, short_run: bool = False) -> SparkSession:
+def spark_session(app_name: str, *, conf: Mapping[str, str] | None = None, once: bool = False) -> SparkSession:
     """The running session, or a new one with the project's defaults.
 
-    Options of spark-submit override these defaults, and `conf`, which the caller needs, overrides both. `short_run` is for the demo and
-    tests, where the start costs more than the work.
+    Options of spark-submit override these defaults, and `conf`, which the caller needs, overrides both. `once`: the session
+    ends with its input, so compiling costs more than it saves.
     """
     if "PYSPARK_GATEWAY_PORT" in os.environ:  # spark-submit started the JVM, and then this process
         SparkContext._ensure_initialized()  # noqa: SLF001 - else SparkConf() lacks the settings of the JVM
         settings = _sql_defaults() | dict(SparkConf().getAll())
     else:
-        settings = local_defaults(short_run=short_run)
+        settings = local_defaults(once=once)
     if is_local(settings["spark.master"]):
         # Workers run the interpreter of this process, not the first python3 on the PATH. On another machine it may have another path.
         os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
@@ -54,7 +55,7 @@ def _sql_defaults() -> dict[str, str]:
     return {key: value for key, value in settings.items() if key.startswith(("spark.sql.", "spark.databricks."))}
 
 
-def local_defaults(*, short_run: bool = False) -> dict[str, str]:
+def local_defaults(*, once: bool = False) -> dict[str, str]:
     """Settings of the file for a driver that is its own cluster, with places and sizes filled in.
 
     Places are URIs, because Spark fails on a plain path with a blank in it.
@@ -66,10 +67,10 @@ def local_defaults(*, short_run: bool = False) -> dict[str, str]:
     settings["spark.driver.bindAddress"] = settings["spark.driver.host"] = "127.0.0.1"
     partitions = min(2 * _cores(), int(settings["spark.sql.shuffle.partitions"]))
     settings["spark.sql.shuffle.partitions"] = str(partitions)
-    if short_run:
+    if once:
         settings |= NO_CODEGEN
     log4j = f"{_LOG4J}{(CONF / 'log4j2.properties').as_uri()}"
-    options = settings["spark.driver.extraJavaOptions"].split() + ([SHORT_RUN] if short_run else []) + archived_classes()
+    options = settings["spark.driver.extraJavaOptions"].split() + ([COMPILE_LESS] if once else []) + archived_classes()
     settings["spark.driver.extraJavaOptions"] = " ".join(log4j if text.startswith(_LOG4J) else text for text in options)
     del settings["spark.jars"]
     if jars := jar_paths():

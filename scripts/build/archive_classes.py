@@ -43,9 +43,9 @@ def run_pipeline() -> None:
     from jobs.pipeline.run import run
     from jobs.pipeline.session import local_defaults, spark_session
 
-    options = local_defaults(short_run=True)["spark.driver.extraJavaOptions"]
+    options = local_defaults(once=True)["spark.driver.extraJavaOptions"]
     archiving = {"spark.driver.extraJavaOptions": f'{options} "-XX:ArchiveClassesAtExit={class_archive()}"'}
-    spark = spark_session("archive", conf=archiving, short_run=True)
+    spark = spark_session("archive", conf=archiving, once=True)
     with tempfile.TemporaryDirectory() as folder:
         run(RECORDING, Path(folder) / "lakehouse", settings=Settings(shards=2), once=True, spark=spark)
     spark.stop()

@@ -143,7 +143,7 @@ def track(recordings: Sequence[Recording], folder: Path) -> Path:
 
     source, lakehouse = folder / "input", folder / "lakehouse"
     settings = Settings(timezones=tuple(sorted(stage(recordings, source).items())))
-    run(source, lakehouse, settings=settings, once=True, show=Progress(Console(stderr=True)).show, short_run=True)
+    run(source, lakehouse, settings=settings, once=True, show=Progress(Console(stderr=True)).show)
     return lakehouse
 
 

@@ -62,10 +62,10 @@ def test_an_archive_of_classes_is_used_if_there_is_one(tmp_path: Path, monkeypat
     assert "archive" not in started.stderr
 
 
-def test_only_a_short_run_compiles_less(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_only_a_run_that_ends_with_its_input_compiles_less(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("REBALANCE_JARS", str(tmp_path))
     assert "TieredStopAtLevel" not in session.local_defaults()["spark.driver.extraJavaOptions"]
-    assert session.local_defaults(short_run=True)["spark.driver.extraJavaOptions"].endswith(
+    assert session.local_defaults(once=True)["spark.driver.extraJavaOptions"].endswith(
         " -XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=256m"
     )
 
