@@ -20,5 +20,6 @@ TABLES: Final = (GROUP_EVENTS, QUARANTINE, INPUT_LINES, GROUP_TRANSITIONS, REBAL
 
 # Column `record` of raw_lines. What is no line keeps its kind in group_events, where coordinator_model/events.py knows it.
 LINE: Final = "line"  # one log line
+PART: Final = "part"  # more lines of a log, in the file that `text` names; their positions count from `position`
 CLOCK: Final = "clock"  # "this broker's logs were read up to `at`, and it wrote in these seconds"; counts skipped lines
 END: Final = "end"  # "the input ends here": what only waits for lateness may be decided

@@ -6,7 +6,7 @@ delta-rs commits in milliseconds; Spark takes most of a second.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Final
 
@@ -15,6 +15,7 @@ from deltalake import CommitProperties, DeltaTable, Transaction, write_deltalake
 from deltalake.schema import Schema
 from pyspark.sql.types import StructType
 
+from jobs.lakehouse.added_files import AddedFile, AddedFileWriter, commit
 from jobs.lakehouse.former_names import as_stored, column_names, stored_name
 
 _CONFIGURATION: Final = {
@@ -67,15 +68,22 @@ def last_version(path: Path, app_id: str) -> int | None:
     return DeltaTable(str(path)).transaction_version(app_id)
 
 
-def append(path: Path, rows: pa.Table, app_id: str, version: int) -> bool:
+def append(path: Path, rows: pa.Table, app_id: str, version: int, files: Sequence[AddedFile] = ()) -> bool:
     """Appends the rows as one file unless this version was written before; returns whether it wrote.
 
-    Track reads a number of files per batch, and whole commits only if a commit is one file: a clock must not overtake the events before it.
+    `files`: files that others wrote. They come before the rows in the commit, and track reads them in that order: the rows have the clocks,
+    and a clock must not overtake the events before it.
     """
     table = DeltaTable(str(path))
     done = table.transaction_version(app_id)
     if done is not None and done >= version:
         return False
+    if files:
+        writer = AddedFileWriter(path, column_names(table))
+        writer.write(rows)
+        own = writer.close()
+        commit(table, [*files, *([own] if own is not None else [])], app_id, version)
+        return True
     properties = CommitProperties(app_transactions=[Transaction(app_id, version)])
     write_deltalake(table, as_stored(rows, table), mode="append", commit_properties=properties, target_file_size=ONE_FILE)
     return True

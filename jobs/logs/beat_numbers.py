@@ -80,6 +80,17 @@ def counts_of(repeated: pa.Array) -> pa.Array:
     return pc.fill_null(pc.divide(pc.binary_length(repeated), WIDTH * 8), 0).cast(pa.int64())
 
 
+def moved(repeated: pa.ChunkedArray, lines: int) -> pa.Array:
+    """Values of `Beats.by_row` with positions that are greater by so many lines."""
+    return pa.array((None if value is None else _moved(value, lines) for value in repeated.to_pylist()), pa.binary())
+
+
+def _moved(value: bytes, lines: int) -> bytes:
+    numbers = np.frombuffer(value, np.int64).reshape(-1, WIDTH).copy()
+    numbers[:, 0] += lines
+    return numbers.tobytes()
+
+
 def numbers_of(repeated: pa.ChunkedArray) -> npt.NDArray[np.int64]:
     """The lines in all values of `Beats.by_row`, one after another: an array of WIDTH columns."""
     return np.frombuffer(b"".join(value for value in repeated.to_pylist() if value is not None), np.int64).reshape(-1, WIDTH)

@@ -8,8 +8,8 @@ Lines that concern no consumer group are only counted. Lines that may concern on
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import replace
+from collections.abc import Callable, Iterable
+from dataclasses import fields, replace
 from typing import Final
 
 from jobs.logs.broker_judge import BrokerJudge
@@ -72,6 +72,13 @@ class LogReader:
     def has_damage_to_tell(self) -> bool:
         """Whether the file ends early, and `tell_damage` has not recorded it."""
         return bool(self._buffer.damage) and not self.mark.damage_told
+
+    def skip_to(self, mark: Mark, seconds: Iterable[int]) -> None:
+        """Goes on at another mark of the log. `seconds`: those of the lines that are skipped, as if they had been read."""
+        self._buffer.close()
+        for field in fields(Mark):
+            setattr(self.mark, field.name, getattr(mark, field.name))
+        self._seconds += seconds
 
     def take_seconds(self) -> list[int]:
         """Seconds (UTC epoch) of the lines that were read since the last call.

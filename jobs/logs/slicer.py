@@ -29,6 +29,7 @@ from jobs.logs.reader import FOREVER, LogReader
 from jobs.logs.record_judge import RecordJudge, RecordTimes, holds_records
 from jobs.logs.slices import Slice, SlicerSettings, parts_of
 from jobs.logs.streams import Stream, stem
+from jobs.logs.stretches import LogRead
 from jobs.logs.survey.owners import Owners
 from jobs.logs.times import NEVER, LocalTimes
 from jobs.logs.troubles import DEAD_LINK, GONE, Troubles
@@ -259,6 +260,21 @@ class Slicer:
             ):
                 pass
 
+    def read_up_to(self, slice_: Slice, until: int) -> None:
+        """Reads all lines up to a time into a slice, however many they are."""
+        while not self.moved and self._round(slice_, until):
+            pass
+
+    def take_read(self, slice_: Slice, stream: Stream, read: LogRead) -> None:
+        """Takes the stretches of a log that others have read into a slice."""
+        assert stream.reader is not None
+        stream.reader.skip_to(read.mark, read.seconds)
+        stream.look_ahead()
+        stream.understood = stream.understood or bool(read.mark.requests or read.mark.other_loggers)
+        slice_.stretches.append((stream, read))
+        slice_.sources[stream.key] = stream
+        slice_.lines_read += read.mark.line - read.start
+
     def _next_until(self) -> int | None:
         """The time to read up to next: as far as no log needs more than a block. None if nothing is left."""
         ready = [s for s in self.streams if s.has_more]
@@ -318,15 +334,7 @@ class Slicer:
         )
         return self._take(slice_, stream, stream.due_ms, log_end=log_end, witness=witness)
 
-    def _take(
-        self,
-        slice_: Slice,
-        stream: Stream,
-        limit: int,
-        *,
-        log_end: LogEnd,
-        witness: int = NEVER,
-    ) -> bool:
+    def _take(self, slice_: Slice, stream: Stream, limit: int, *, log_end: LogEnd, witness: int = NEVER) -> bool:
         """Reads from one log into the slice; False if it read nothing."""
         reader = stream.reader
         assert reader is not None

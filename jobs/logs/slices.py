@@ -11,6 +11,7 @@ from jobs.logs.envelopes import Unwrapper, unwrapped
 from jobs.logs.lines import LINE_LIMITS, LineLimits
 from jobs.logs.mark import KeptLines
 from jobs.logs.streams import Stream, StreamKey
+from jobs.logs.stretches import LogRead
 
 
 @dataclass(frozen=True)
@@ -23,6 +24,7 @@ class SlicerSettings:
     slice_bytes: int = 64 << 20  # of text in a slice, about
     tolerance_ms: int = 60_000  # lines must confirm one that is further ahead of its log than this
     delays: Mapping[str, int] = field(default_factory=dict)  # ms by broker: its lines come this much later than those of others
+    stretch_bytes: int = 32 << 20  # least of a log that is worth a task of its own, and least of a stretch
     poll_seconds: float = 1.0  # following: how often to look for more
     patience_seconds: float = 10.0  # following: how long to wait for lines that confirm a jump
     limits: LineLimits = LINE_LIMITS
@@ -47,6 +49,7 @@ class Slice:
     lines_read: int = 0
     repeated: Counter[StreamKey] = field(default_factory=Counter)  # lines that became numbers
     sources: dict[StreamKey, Stream] = field(default_factory=dict)  # the logs that were read from
+    stretches: list[tuple[Stream, LogRead]] = field(default_factory=list)  # whose rows lie in parts of their own
     damaged: Counter[StreamKey] = field(default_factory=Counter)  # DAMAGED_FILE records: not lines
 
 

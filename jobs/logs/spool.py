@@ -3,9 +3,13 @@
 slicer.py reads and cuts. Rows have the schema of schemas/raw_lines.py: a LINE for every kept line, then a CLOCK for every log
 that was read, and an END for every broker in the last slice of an input that ends.
 
+A slice of a large backlog consists of stretches (stretches.py), which other processes read. Their lines lie in files of their own, in
+`parts/`, and the slice has a PART for each.
+
 Every line arrives exactly once. A slice is written as `_pending/slice-N.parquet`; then `state.json`, which holds how far each log was
 read, is replaced and names N as pending; then the file is moved to `slices/`. A start finishes the move that the state
-names and deletes what it does not. A file in `slices/` never changes; one that is missing there was consumed.
+names and deletes what it does not. A file in `slices/` never changes; one that is missing there was consumed. Its parts are deleted
+after it.
 """
 
 from __future__ import annotations
@@ -16,38 +20,38 @@ import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
+from itertools import count
 from pathlib import Path
 from typing import Any, Final
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
-import pyarrow.parquet as pq
-from pyspark.sql.pandas.types import to_arrow_schema
 
 from jobs.common.files import sync, write_whole
-from jobs.logs.beat_numbers import BeatNumbers, counts_of
+from jobs.logs.beat_numbers import BeatNumbers
 from jobs.logs.files import LogFile, discover
 from jobs.logs.mark import KeptLines
+from jobs.logs.slice_rows import ARROW_SCHEMA, line_rows, write_rows
 from jobs.logs.slices import Slice, SlicerSettings
 from jobs.logs.streams import Stream, StreamKey, stream_of, streams_state
+from jobs.logs.stretch_plan import Planner
+from jobs.logs.stretches import StretchReaders, log_read
 from jobs.logs.survey.owners import KnownNodes
 from jobs.logs.survey.surveyed import SurveyedSlicer
 from jobs.logs.times import NEVER
-from schemas.names import CLOCK, END, LINE
-from schemas.raw_lines import SCHEMA
+from schemas.names import CLOCK, END, PART
 
 SLICES: Final = "slices"  # the folder that Spark watches
+PARTS: Final = "parts"
 PENDING: Final = "_pending"
 STATE: Final = "state.json"
 STATE_VERSION: Final = 1
 
-ARROW_SCHEMA: Final = to_arrow_schema(SCHEMA)
-_REPEATING_COLUMNS: Final = ["cluster", "broker", "record", "origin", "fault", "context"]
-_ROW_GROUP: Final = 16_384  # rows: several to a slice, so that several tasks can share it
 _FIRST_MTIME: Final = 1_600_000_000  # slice N is dated this + N seconds: Spark takes files in order of their dates
 _FIRST_LINES: Final = 100_000  # of the first slice of a backlog
 _GROWTH: Final = 4  # times the lines of a slice: those of the next
+_STRETCHED: Final = 4
+"""Times the lines of a slice: those of one that is read in stretches. Long runs of heartbeats cost least, and no process holds them all."""
 _ROOM_POLL_SECONDS: Final = 0.1
 
 
@@ -96,10 +100,13 @@ class Spool(SurveyedSlicer):
         self.inputs = inputs
         self.folder = folder
         self.slices_folder = folder / SLICES
+        self.parts_folder = folder / PARTS
+        self.readers: StretchReaders | None = None
         self._pending = folder / PENDING
         self._next_number = 1
         self._ended = False
         self.slices_folder.mkdir(parents=True, exist_ok=True)
+        self.parts_folder.mkdir(exist_ok=True)
         self._pending.mkdir(exist_ok=True)
         self._recover()
 
@@ -131,17 +138,37 @@ class Spool(SurveyedSlicer):
                 return
             slice_ = Slice(KeptLines(beats=BeatNumbers()))
             self.most_lines = min(next_lines, self.settings.slice_lines)
-            self.fill(slice_)
+            if not self._fill_in_stretches(slice_):
+                self.fill(slice_)
             # The first slices are small, so that Spark has work at once; later ones cost less for each line.
             next_lines *= _GROWTH
             ends = not self.follows and not self.moved and not any(s.has_more for s in self.streams)
-            if slice_.parts:
+            if slice_.parts or slice_.stretches:
                 self._ended = False
             elif not ends or self._ended or not self.streams:
                 return
             yield self._write(slice_, last=ends)
             if ends:
                 return
+
+    def _fill_in_stretches(self, slice_: Slice) -> bool:
+        """Lets other processes read most of the next slice; False if the logs are not such, or too little of them is left."""
+        readers = self.readers
+        if readers is None:
+            return False
+        names = (self.parts_folder / f"{_part_prefix(self._next_number)}{part:04d}.parquet" for part in count())
+        plan = Planner(self.settings, readers.cores).plan(self.streams, self.most_lines * _STRETCHED, names)
+        if plan is None:
+            return False
+        results = iter(readers.read([stretch for _, stretches in plan.stretches for stretch in stretches]))
+        for stream, stretches in plan.stretches:
+            read = log_read(stream.reached, stretches, [next(results) for _ in stretches])
+            if read is not None:
+                self.take_read(slice_, stream, read)
+        if not slice_.stretches:
+            self.readers = None  # perhaps they do not see the logs, and the next slice would be tried in vain, too
+        self.read_up_to(slice_, plan.until_ms)
+        return True
 
     def _wait_for_room(self) -> bool:
         """Waits until Spark has caught up; False if stopped before."""
@@ -159,18 +186,7 @@ class Spool(SurveyedSlicer):
         number = self._next_number
         table = self._table(slice_, last=last)
         pending = self._pending / _file_name(number)
-        with pending.open("wb") as file:
-            pq.write_table(
-                table,
-                file,
-                compression="zstd",
-                compression_level=1,
-                use_dictionary=_REPEATING_COLUMNS,
-                write_statistics=_REPEATING_COLUMNS,
-                row_group_size=_ROW_GROUP,
-            )
-            file.flush()
-            os.fsync(file.fileno())
+        write_rows(table, pending)
         os.utime(pending, (_FIRST_MTIME + number, _FIRST_MTIME + number))
         for stream in slice_.sources.values():
             assert stream.reader is not None
@@ -179,16 +195,19 @@ class Spool(SurveyedSlicer):
         self._ended = last
         self._save_state(number)
         self._publish(number)
-        kept = len(slice_.kept)
+        self._sweep()
+        elsewhere = [read for _, log in slice_.stretches for _, read in log.stretches]
+        kept = len(slice_.kept) + sum(read.kept for read in elsewhere)
+        repeated = slice_.kept.beats.count + sum(read.repeated for read in elsewhere)
         newest_ms = max((stream.newest_ms for stream in slice_.sources.values()), default=NEVER)
         return SliceReport(
             number=number,
             path=self.slices_folder / _file_name(number),
             lines_read=slice_.lines_read,
             kept=kept,
-            repeated=slice_.kept.beats.count,
-            skipped=slice_.lines_read + sum(slice_.damaged.values()) - kept - slice_.kept.beats.count,
-            faults=dict(Counter(slice_.kept.faults.values())),
+            repeated=repeated,
+            skipped=slice_.lines_read + sum(slice_.damaged.values()) - kept - repeated,
+            faults=dict(sum((Counter(read.faults) for read in elsewhere), Counter(slice_.kept.faults.values()))),
             newest_ms=None if newest_ms == NEVER else newest_ms,
             bytes_read=sum(s.bytes_read() for s in self.streams),
             bytes_total=sum(s.signature.size for s in self.streams if s.file),
@@ -204,27 +223,9 @@ class Spool(SurveyedSlicer):
 
     def _table(self, slice_: Slice, *, last: bool) -> pa.Table:
         """The rows of a slice: lines, clocks, ends."""
-        kept = slice_.kept
-        rows = len(kept)
-        assert isinstance(kept.beats, BeatNumbers)
-        repeated = kept.beats.by_row(rows)
-        lines = pa.table(
-            [
-                _repeat(slice_.parts, lambda stream, _: stream.cluster),
-                _repeat(slice_.parts, lambda _, broker: broker),
-                pa.repeat(pa.scalar(LINE), rows),
-                _repeat(slice_.parts, lambda stream, _: stream.origin),
-                pa.array(kept.positions, pa.int64()),
-                pa.array(kept.ats, pa.timestamp("ms", tz="UTC")).cast(ARROW_SCHEMA.field("at").type),
-                pa.array(kept.texts, pa.binary()).view(pa.string()),  # known to be UTF-8
-                pa.array([kept.faults.get(row) for row in range(rows)], pa.string()),
-                pc.add(counts_of(repeated), 1),
-                pa.array([kept.contexts.get(row) for row in range(rows)], pa.string()),
-                repeated,
-            ],
-            schema=ARROW_SCHEMA,
-        )
-        marks = [*self._clocks(slice_), *(self._ends() if last else ())]
+        whose = (lambda stream, _: stream.cluster, lambda _, broker: broker, lambda stream, _: stream.origin)
+        lines = line_rows(slice_.kept, *(_repeat(slice_.parts, value) for value in whose))
+        marks = [*_parts(slice_), *self._clocks(slice_), *(self._ends() if last else ())]
         return pa.concat_tables([lines, pa.Table.from_pylist(marks, schema=ARROW_SCHEMA)])
 
     def _clocks(self, slice_: Slice) -> Iterator[dict[str, Any]]:
@@ -232,6 +233,8 @@ class Spool(SurveyedSlicer):
         kept: Counter[StreamKey] = Counter(slice_.repeated)
         for stream, _, rows in slice_.parts:
             kept[stream.key] += rows
+        for stream, read in slice_.stretches:
+            kept[stream.key] += read.kept
         for key, stream in sorted(slice_.sources.items()):
             assert stream.reader is not None
             mark = stream.reader.mark
@@ -283,10 +286,30 @@ class Spool(SurveyedSlicer):
                 self._publish(state["pending"])
         for left in self._pending.iterdir():
             left.unlink()
+        self._sweep()
+
+    def _sweep(self) -> None:
+        """Deletes the parts of slices that are not there, or not any more."""
+        present = {_part_prefix(int(path.stem.rpartition("-")[2])) for path in self.slices_folder.glob("slice-*.parquet")}
+        for path in self.parts_folder.iterdir():
+            if not path.name.startswith(tuple(present)):
+                path.unlink()
 
 
 def _file_name(number: int) -> str:
     return f"slice-{number:09d}.parquet"
+
+
+def _part_prefix(number: int) -> str:
+    return f"part-{number:09d}-"
+
+
+def _parts(slice_: Slice) -> Iterator[dict[str, Any]]:
+    """A PART for each stretch."""
+    for stream, log in slice_.stretches:
+        for before, stretch, read in log.places():
+            row = _mark_row(stream.cluster, stream.broker, PART, read.mark.newest_ms)
+            yield row | {"origin": stream.origin, "position": before, "text": stretch.part.name, "lines": read.kept + read.repeated}
 
 
 def _mark_row(cluster: str, broker: str, record: str, at_ms: int) -> dict[str, Any]:

@@ -13,6 +13,7 @@ from typing import Any, Final
 
 import pyarrow as pa
 import pyarrow.compute as pc
+from pyspark.sql.pandas.types import to_arrow_schema
 
 from coordinator_model.events import HEARTBEAT
 from jobs.common.text import printable
@@ -40,6 +41,7 @@ class Admission:
         return pc.invert(pc.is_in(rows["place"], pa.array(self.repeated, pa.int64())))
 
 
+ACCOUNT: Final = to_arrow_schema(input_lines.SCHEMA)
 EVERYTHING: Final = Admission()
 
 
@@ -88,6 +90,16 @@ def input_line_counts(rows: pa.Table, batch_id: int, admission: Admission = EVER
     summed = counted.group_by(list(LOG), use_threads=False).aggregate([(name, "sum") for name in ("lines", *verdicts)])
     read = summed.rename_columns([*LOG, "lines_read", *verdicts])
     return _with_batch_id(_with_repeated(read.filter(pc.greater(read["lines_read"], 0)), admission.repeated_counts), batch_id)
+
+
+def summed(accounts: Sequence[pa.Table]) -> pa.Table:
+    """Rows of input_lines of several pieces of a batch as those of the whole."""
+    if len(accounts) == 1:
+        return accounts[0]
+    rows = pa.concat_tables([account.cast(ACCOUNT) for account in accounts]) if accounts else ACCOUNT.empty_table()
+    counts = [name for name in ACCOUNT.names if name not in {*LOG, "batch_id"}]
+    totals = rows.group_by([*LOG, "batch_id"], use_threads=False).aggregate([(name, "sum") for name in counts])
+    return totals.rename_columns([*LOG, "batch_id", *counts]).select(ACCOUNT.names).cast(ACCOUNT)
 
 
 def _with_repeated(counts: pa.Table, repeated: pa.Table | None) -> pa.Table:

@@ -37,9 +37,15 @@ def _parse_batches(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch
     schema = to_arrow_schema(PARSED)
     nullable = pa.schema([field.with_nullable(True) for field in schema])
     for batch in batches:
-        columns = {name: batch[name] for name in (*COMMON, "repeated")} | event_columns(batch)
+        present = [name for name in (*COMMON, "repeated") if name in batch.schema.names]
+        columns = {name: batch[name] for name in present} | event_columns(batch)
         arrays = [_typed(columns.get(field.name), field.type, len(batch)) for field in nullable]
         yield pa.RecordBatch.from_arrays(arrays, schema=schema)
+
+
+def parsed(lines: pa.Table) -> pa.Table:
+    """The same without Spark. `lines`: RAW lines whose `repeated` is not null, with `occurred_at` for `at`."""
+    return pa.Table.from_batches(_parse_batches(lines.to_batches()), to_arrow_schema(PARSED))
 
 
 def event_columns(lines: pa.RecordBatch) -> dict[str, pa.Array]:

@@ -17,6 +17,7 @@ from jobs.pipeline.executors import check_executors
 from jobs.pipeline.feeder import check_source, feeding
 from jobs.pipeline.ingest import start_ingest
 from jobs.pipeline.ingest_topic import start_ingest_topic
+from jobs.pipeline.parts import stretch_readers
 from jobs.pipeline.queries import AT_ONCE_MS
 from jobs.pipeline.session import spark_session
 from jobs.pipeline.topic_input import TopicInput
@@ -35,9 +36,11 @@ def ingest_files(source: Path, folder: Path, *, settings: Settings, once: bool, 
         assert feeder is not None
         spark = spark or spark_session("rebalance-ingest")
         check_executors(spark, [folder])
+        feeder.share_with(stretch_readers(spark))
         query = start_ingest(
             spark,
             spool_slices=feeder.slices_folder,
+            spool_parts=feeder.parts_folder,
             lakehouse=folder,
             checkpoint=house.ingest_checkpoint,
             interval_ms=AT_ONCE_MS if once else settings.interval_ms,

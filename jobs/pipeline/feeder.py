@@ -15,6 +15,7 @@ from jobs.lakehouse.folder import Lakehouse
 from jobs.logs.envelopes import Unwrapper, layouts_named
 from jobs.logs.files import LogFile, discover, left_out_in
 from jobs.logs.spool import SliceReport, Spool, SpoolSettings
+from jobs.logs.stretches import StretchReaders
 from jobs.logs.troubles import Troubles
 
 _LEAST_TOLERANCE_MS: Final = 1_000
@@ -65,6 +66,7 @@ class Feeder:
         # A daemon: it may wait for room that ingest makes no more. It can be cut off anywhere, as by kill -9.
         self._thread = threading.Thread(target=self._work, name="spool", daemon=True)
         self.slices_folder = self._spool.slices_folder
+        self.parts_folder = self._spool.parts_folder
         self.slices = 0
         self.lines = 0
         self.newest: SliceReport | None = None
@@ -74,6 +76,10 @@ class Feeder:
     def start(self) -> None:
         """Starts the thread."""
         self._thread.start()
+
+    def share_with(self, readers: StretchReaders) -> None:
+        """Lets other processes read from now on, where enough of the logs is left."""
+        self._spool.readers = readers
 
     def stop(self) -> None:
         """Asks the thread to end; waits for it up to two seconds."""

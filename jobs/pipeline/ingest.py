@@ -8,7 +8,7 @@ APP_ID is the same for every run because a lakehouse has one ingest and one chec
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection, Mapping, Sequence
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -20,7 +20,9 @@ from pyspark.sql import functions as F
 
 from jobs.health.batches import IngestedBatch
 from jobs.lakehouse import tables
+from jobs.lakehouse.added_files import AddedFile
 from jobs.parsing import batch, kinds
+from jobs.pipeline.parts import Part, Target, Written, write_parts
 from jobs.pipeline.prepared import PreparedTransform
 from jobs.pipeline.queries import AT_ONCE_MS, QueryEnd, ensure_tables, start_query
 from schemas import input_lines, names, raw_lines
@@ -51,12 +53,19 @@ def write_batch(
     app_id: str = APP_ID,
     gatekeeper: Gatekeeper | None = None,
     observer: Observer | None = None,
+    more: Written | None = None,
 ) -> None:
-    """Append the rows of PARSED of one slice to the three tables."""
+    """Append the rows of PARSED of one slice to the three tables. `more`: what tasks have written of it."""
     admission = gatekeeper(batch.line_summaries(rows)) if gatekeeper is not None else batch.EVERYTHING
     written = batch.rows_by_table(rows, batch_id, admission)
+    files: Mapping[str, Sequence[AddedFile]] = {}
+    if more is not None:
+        written[names.INPUT_LINES] = batch.summed([written[names.INPUT_LINES], *more.accounts])
+        files = more.files
+        if names.QUARANTINE in files:
+            written.setdefault(names.QUARANTINE, batch.quarantined(rows, batch_id))
     for name, table in written.items():
-        tables.append(tables.table_path(lakehouse, name), table, app_id, batch_id)
+        tables.append(tables.table_path(lakehouse, name), table, app_id, batch_id, files.get(name, ()))
     if observer is not None:
         account = written[names.INPUT_LINES]
         observer(IngestedBatch(batch_id, _by_cluster(account), repeated=pc.sum(account[input_lines.REPEATED]).as_py() or 0))
@@ -65,25 +74,46 @@ def write_batch(
 class LineWriter:
     """Writes micro-batches of RAW records with their source (`kinds.with_source`)."""
 
-    def __init__(self, **options: Any) -> None:
-        """`options`: arguments of `write_batch`."""
+    def __init__(self, lakehouse: Path, parts: Path | None = None, **options: Any) -> None:
+        """`parts`: the folder of parts, if batches may have them. `options`: further arguments of `write_batch`."""
+        self._lakehouse = lakehouse
+        self._parts = parts
         self._options = options
 
     def __call__(self, lines: DataFrame, batch_id: int, **options: Any) -> None:
         """Parses a batch and writes it, as Spark calls it. `options`: further arguments of `write_batch`."""
         lines.persist()  # else every parser would read the input
         try:
-            rows = self._parsed(lines).toArrow()
+            sources, parts = _sources_and_parts(lines)
+            more = self._write_parts(lines.sparkSession, parts, batch_id) if parts else None
+            rows = _parsed(lines.filter(F.col("record") != names.PART) if parts else lines, sources).toArrow()
         finally:
             lines.unpersist()
-        write_batch(rows, batch_id, **self._options, **options)
+        write_batch(rows, batch_id, lakehouse=self._lakehouse, more=more, **self._options, **options)
 
-    def _parsed(self, lines: DataFrame) -> DataFrame:
-        """Parses with those parsers that find lines in the batch: each costs a batch at least 50 ms."""
-        (found,) = lines.agg(F.collect_set(kinds.source_or_faulty())).collect()
-        parsers = prepared_parsers(lines.sparkSession.sparkContext.applicationId)
-        wanted = [parser for sources, parser in parsers.items() if sources & set(found[0])]
-        return kinds.parse_with(lines, wanted or parsers.values())
+    def _write_parts(self, spark: SparkSession, found: Sequence[tuple[str, int]], batch_id: int) -> Written:
+        assert self._parts is not None
+        parts = [Part(str(self._parts / name), before) for name, before in found]
+        return write_parts(spark, parts, Target.of(self._lakehouse, batch_id), _parse_records)
+
+
+def _parse_records(records: DataFrame) -> DataFrame:
+    lines = kinds.with_source(records)
+    return _parsed(lines, _sources_and_parts(lines)[0])
+
+
+def _sources_and_parts(lines: DataFrame) -> tuple[set[str], list[tuple[str, int]]]:
+    """The sources of a batch's lines, and the files that have more lines: their names, and the lines before theirs."""
+    part = F.when(F.col("record") == names.PART, F.struct("text", "position"))
+    (found,) = lines.agg(F.collect_set(kinds.source_or_faulty()), F.collect_list(part)).collect()
+    return set(found[0]), sorted((row.text, row.position) for row in found[1])
+
+
+def _parsed(lines: DataFrame, found: Collection[str]) -> DataFrame:
+    """Parses with those parsers that find lines in the batch: each costs a batch at least 50 ms."""
+    parsers = prepared_parsers(lines.sparkSession.sparkContext.applicationId)
+    wanted = [parser for sources, parser in parsers.items() if sources & set(found)]
+    return kinds.parse_with(lines, wanted or parsers.values())
 
 
 @cache
@@ -116,6 +146,7 @@ def start_ingest(
     spark: SparkSession,
     *,
     spool_slices: Path,
+    spool_parts: Path,
     lakehouse: Path,
     checkpoint: Path,
     observer: Observer | None = None,
@@ -125,5 +156,5 @@ def start_ingest(
     """Starts the query, which follows the folder of slices. `interval_ms`: time between two looks at it."""
     ensure_tables(lakehouse, INGEST_TABLES, checkpoint, APP_ID)
     lines = kinds.with_source(read_slices(own_session(spark), spool_slices))
-    write = LineWriter(lakehouse=lakehouse, observer=observer)
+    write = LineWriter(lakehouse, spool_parts, observer=observer)
     return start_query("ingest", lines, write, checkpoint=checkpoint, once=False, ending=ending, interval_ms=interval_ms)

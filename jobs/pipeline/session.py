@@ -23,7 +23,7 @@ CONF: Final = data_folder("conf", "spark-defaults.conf")
 _LOG4J: Final = "-Dlog4j2.configurationFile="
 # In a run of minutes each query runs a few times: generating code for it takes longer than doing without (demo: 16.0 s and 14.5 s).
 NO_CODEGEN: Final = {"spark.sql.codegen.wholeStage": "false", "spark.sql.codegen.factoryMode": "NO_CODEGEN"}
-# Compiles less eagerly: a run of minutes ends sooner, one of hours is slower. With 1,500,000 lines the second compiler took 38 s of the 93 s
+# Compiles less eagerly: a run of minutes ends sooner, one of hours is slower. With 1,500,000 lines the second compiler took 38 of 93 s
 # of the JVM; without it the rest took 6 s more. With this option the JVM keeps 48 MB of compiled code by default,
 # which a dozen micro-batches fill; then it stops compiling for good and everything runs interpreted (measured: 7 s a batch for 2).
 COMPILE_LESS: Final = "-XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=256m"

@@ -22,6 +22,7 @@ from jobs.pipeline.feeder import Feeder
 from jobs.pipeline.ingest import start_ingest
 from jobs.pipeline.ingest_topic import start_ingest_topic
 from jobs.pipeline.jvm import jvm_end
+from jobs.pipeline.parts import stretch_readers
 from jobs.pipeline.queries import AT_ONCE_MS, QueryEnd
 from jobs.pipeline.run_progress import RunProgress, run_progress
 from jobs.pipeline.topic_input import TopicInput
@@ -87,9 +88,11 @@ class Stages:
     def _start(self, topic: TopicInput | None) -> None:
         house, watch, settings = self._house, self._watch, self._settings
         if self._feeder is not None:
+            self._feeder.share_with(stretch_readers(self._spark))
             self.queries["ingest"] = start_ingest(
                 self._spark,
                 spool_slices=self._feeder.slices_folder,
+                spool_parts=self._feeder.parts_folder,
                 lakehouse=house.folder,
                 checkpoint=house.ingest_checkpoint,
                 observer=watch.ingested("ingest"),

@@ -151,7 +151,9 @@ def test_after_a_crash_between_two_tables_the_rest_is_written(rows, lakehouse, m
 def test_a_lakehouse_and_its_checkpoint_belong_together(spark, rows, lakehouse, tmp_path):
     ingest.write_batch(rows, 0, lakehouse=lakehouse)
     with pytest.raises(UserError, match="keep or delete both"):
-        ingest.start_ingest(spark, spool_slices=tmp_path / "s", lakehouse=lakehouse, checkpoint=tmp_path / "new")
+        ingest.start_ingest(
+            spark, spool_slices=tmp_path / "s", spool_parts=tmp_path / "p", lakehouse=lakehouse, checkpoint=tmp_path / "new"
+        )
 
 
 def test_tables_have_their_columns_comments(lakehouse):

@@ -1,0 +1,58 @@
+"""Kept lines as rows of schemas/raw_lines.py, and the Parquet files that hold them."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Final
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+from pyspark.sql.pandas.types import to_arrow_schema
+
+from jobs.logs.beat_numbers import BeatNumbers, counts_of
+from jobs.logs.mark import KeptLines
+from schemas.names import LINE
+from schemas.raw_lines import SCHEMA
+
+ARROW_SCHEMA: Final = to_arrow_schema(SCHEMA)
+_REPEATING_COLUMNS: Final = ["cluster", "broker", "record", "origin", "fault", "context"]
+_ROW_GROUP: Final = 16_384  # rows: several to a slice, so that several tasks can share it
+
+
+def line_rows(kept: KeptLines, cluster: pa.Array, broker: pa.Array, origin: pa.Array) -> pa.Table:
+    """A LINE for every kept line. The three columns say whose it is."""
+    rows = len(kept)
+    assert isinstance(kept.beats, BeatNumbers)
+    repeated = kept.beats.by_row(rows)
+    columns = [
+        cluster,
+        broker,
+        pa.repeat(pa.scalar(LINE), rows),
+        origin,
+        pa.array(kept.positions, pa.int64()),
+        pa.array(kept.ats, pa.timestamp("ms", tz="UTC")).cast(ARROW_SCHEMA.field("at").type),
+        pa.array(kept.texts, pa.binary()).view(pa.string()),  # known to be UTF-8
+        pa.array([kept.faults.get(row) for row in range(rows)], pa.string()),
+        pc.add(counts_of(repeated), 1),
+        pa.array([kept.contexts.get(row) for row in range(rows)], pa.string()),
+        repeated,
+    ]
+    return pa.table(columns, schema=ARROW_SCHEMA)
+
+
+def write_rows(rows: pa.Table, path: Path) -> None:
+    """Writes a file that is whole on disk when this returns."""
+    with path.open("wb") as file:
+        pq.write_table(
+            rows,
+            file,
+            compression="zstd",
+            compression_level=1,
+            use_dictionary=_REPEATING_COLUMNS,
+            write_statistics=_REPEATING_COLUMNS,
+            row_group_size=_ROW_GROUP,
+        )
+        file.flush()
+        os.fsync(file.fileno())

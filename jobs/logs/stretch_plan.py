@@ -1,0 +1,202 @@
+"""Decides which stretches of which logs make the next slice, by looking at a few lines of each log only."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Final
+
+from coordinator_model.events import CLIENTS
+from jobs.logs.bytes import PlainBytes
+from jobs.logs.mark import Mark
+from jobs.logs.reader import FOREVER
+from jobs.logs.record_judge import holds_records
+from jobs.logs.slices import SlicerSettings
+from jobs.logs.streams import Stream
+from jobs.logs.stretches import LogPlace, Stretch, foretold
+from jobs.logs.times import NEVER, LocalTimes
+
+_MOST_STRETCH_BYTES: Final = 512 << 20  # what one task reads is what its memory must hold, folded
+_STRETCHES_PER_CORE: Final = 2
+_ORDERLY_PART: Final = 4  # logs that are read in order have at most one in this many bytes
+_MOST_LOOK_BYTES: Final = 64 << 10
+_LOOKS_IN_STRETCH: Final = 8  # a look is at most this part of the least stretch
+_LOOKS: Final = 16  # blocks in a row that have no time
+_UNTIL_STEPS: Final = 24
+
+
+@dataclass(frozen=True)
+class SlicePlan:
+    """What to read for a slice: stretches, by log and in their order, and up to which time the other logs."""
+
+    until_ms: int
+    stretches: list[tuple[Stream, list[Stretch]]]
+
+
+class Planner:
+    """Plans slices of about `lines` lines for `cores` tasks at a time."""
+
+    def __init__(self, settings: SlicerSettings, cores: int) -> None:
+        self._settings = settings
+        self._least = settings.stretch_bytes
+        self._cores = cores
+
+    def plan(self, streams: Sequence[Stream], lines: int, parts: Iterator[Path]) -> SlicePlan | None:
+        """The next slice; None if its logs had better be read in order. `parts`: names of files for the rows."""
+        ready = [stream for stream in streams if stream.has_more]
+        if any(stream.waiting or stream.due_ms == NEVER or self._settings.delays.get(stream.broker) for stream in ready):
+            return None
+        logs = [log for stream in ready if (log := self._log(stream)) is not None]
+        try:
+            planned = {id(log.stream) for log in logs}
+            in_order = sum(stream.signature.size - stream.bytes_read() for stream in ready if id(stream) not in planned)
+            if not logs or in_order * _ORDERLY_PART > sum(log.size - log.start.offset for log in logs):
+                return None
+            until = _until(logs, lines)
+            ends = [log.end_at(until) for log in logs]
+            if any(end is None for end in ends):
+                return None
+            found = [(log, end) for log, end in zip(logs, ends, strict=True) if end is not None and end - log.start.offset >= self._least]
+            total = sum(end - log.start.offset for log, end in found)
+            size = max(self._least, min(_MOST_STRETCH_BYTES, total // (_STRETCHES_PER_CORE * self._cores)))
+            cut = [(log.stream, log.cut(end, size, parts)) for log, end in found]
+        finally:
+            for log in logs:
+                log.close()
+        return SlicePlan(until, [(stream, stretches) for stream, stretches in cut if stretches])
+
+    def _log(self, stream: Stream) -> _PlannedLog | None:
+        """A log that may be read in stretches: a plain one of one broker, of which enough is left, and whose kind is known."""
+        mark = stream.reached
+        if stream.file is None or stream.shared_by is not None or stream.broker == CLIENTS or holds_records(stream.broker, stream.origin):
+            return None
+        if stream.signature.size - mark.offset < self._least or mark.inside_line or mark.line == mark.first_line:
+            return None
+        settings = self._settings
+        place = LogPlace(
+            stream.file.path,
+            stream.fingerprint,
+            stream.cluster,
+            stream.broker,
+            stream.origin,
+            settings.zone(stream.cluster),
+            settings.tolerance_ms,
+            settings.limits,
+            settings.unwrap,
+        )
+        source = stream.open()
+        if isinstance(source, PlainBytes) and source.length() - mark.offset >= self._least:
+            return _PlannedLog(stream, place, source, min(_MOST_LOOK_BYTES, self._least // _LOOKS_IN_STRETCH))
+        source.close()
+        return None
+
+
+class _PlannedLog:
+    """A log with an open file. `look`: bytes read at a time."""
+
+    def __init__(self, stream: Stream, place: LogPlace, source: PlainBytes, look: int) -> None:
+        self.stream = stream
+        self.size = source.length()
+        self.start = stream.reached
+        self.bytes_a_line = self.start.offset / self.start.line
+        self._look = look
+        self._place = place
+        self._source = source
+        self._times = LocalTimes(place.zone)
+
+    def close(self) -> None:
+        """Closes the file."""
+        self._source.close()
+
+    def last_ms(self) -> int | None:
+        """The time of one of the last lines."""
+        for offset in range(max(self.start.offset, self.size - self._look), self.start.offset, -self._look):
+            if (found := self._timed_from(offset)) is not None:
+                return found[1]
+        return None
+
+    def end_at(self, until: int) -> int | None:
+        """Where the first line later than `until` begins, about, if times go up; None if that cannot be told."""
+        low, high = self.start.offset, self.size
+        while high - low > self._look:
+            middle = (low + high) // 2
+            found = self._timed_from(middle)
+            if found is None or found[0] >= high:
+                if found is None and high != self.size:
+                    return None
+                high = middle
+            elif found[1] > until:
+                high = middle
+            else:
+                low = found[0]
+        return low if self._begins_line(low) else None
+
+    def cut(self, end: int, size: int, parts: Iterator[Path]) -> list[Stretch]:
+        """The lines up to `end` in stretches of about this size."""
+        start = self.start.offset
+        count = max(1, round((end - start) / size))
+        places = [start]
+        for number in range(1, count):
+            place = self._line_from(start + (end - start) * number // count)
+            if place is not None and places[-1] < place < end:
+                places.append(place)
+        first = replace(self.start, line=0, first_line=0, groups={})
+        marks: list[Mark] = [first]
+        for place in places[1:]:
+            before = self._line_from(max(start, place - self._look))
+            mark = foretold(self._place, first, before, place) if before is not None and before < place else None
+            if mark is None:
+                return []
+            marks.append(mark)
+        stops = [*(mark.offset for mark in marks[1:]), end]
+        return [Stretch(self._place, mark, stop, next(parts)) for mark, stop in zip(marks, stops, strict=True)]
+
+    def _begins_line(self, offset: int) -> bool:
+        return offset == self.start.offset or self._source.at(offset - 1, 1) == b"\n"
+
+    def _line_from(self, offset: int) -> int | None:
+        """Where the first line at or after a place begins, if it begins soon."""
+        if self._begins_line(offset):
+            return offset
+        for start in range(offset, offset + _LOOKS * self._look, self._look):
+            end = self._source.at(start, self._look).find(b"\n")
+            if end >= 0:
+                return start + end + 1
+        return None
+
+    def _timed_from(self, offset: int) -> tuple[int, int] | None:
+        """The first line with a time at or after a place, and its time."""
+        start = self._line_from(offset)
+        for _ in range(_LOOKS):
+            if start is None:
+                return None
+            block = self._source.at(start, self._look)
+            whole = block[: block.rfind(b"\n") + 1]
+            if not whole:
+                return None
+            for line in whole.splitlines(keepends=True):
+                at = self._times.read(self._place.unwrap(line.rstrip(b"\r\n")), self.start.newest_ms)
+                if at is not None:
+                    return start, at
+                start += len(line)
+        return None
+
+
+def _until(logs: Sequence[_PlannedLog], lines: int) -> int:
+    """The time up to which the logs have about so many lines."""
+    low = min(log.stream.due_ms for log in logs)
+    high = max((last for log in logs if (last := log.last_ms()) is not None), default=low)
+    if _lines_until(logs, high) <= lines:
+        return FOREVER
+    for _ in range(_UNTIL_STEPS):
+        middle = (low + high) // 2
+        if _lines_until(logs, middle) <= lines:
+            low = middle
+        else:
+            high = middle
+    return low
+
+
+def _lines_until(logs: Sequence[_PlannedLog], until: int) -> float:
+    return sum(((log.end_at(until) or log.start.offset) - log.start.offset) / log.bytes_a_line for log in logs)

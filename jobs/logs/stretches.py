@@ -1,0 +1,216 @@
+"""Stretches of plain logs: several processes read a log at the same time, and the rows are those of one read in order.
+
+What becomes of a line depends on the lines before it, but on little of them: a Mark. So the mark at which a stretch begins is foretold
+from the few lines before it. When all stretches of a log are read, each must have ended with the mark that the next one began with. Else
+damage at that very place decides how reading goes on, and the log is read in order instead.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from itertools import pairwise
+from pathlib import Path
+from typing import Final
+
+import pyarrow as pa
+
+from jobs.logs.beat_numbers import BeatNumbers
+from jobs.logs.broker_judge import BrokerJudge
+from jobs.logs.bytes import Fingerprint, LogBytes, PlainBytes, open_log
+from jobs.logs.envelopes import Unwrapper
+from jobs.logs.jumps import JumpLimits, LogEnd
+from jobs.logs.lines import LineLimits
+from jobs.logs.mark import KeptLines, Mark
+from jobs.logs.reader import LogReader
+from jobs.logs.slice_rows import line_rows, write_rows
+from jobs.logs.times import LocalTimes
+
+_COUNT_BYTES: Final = 4 << 20
+
+
+@dataclass(frozen=True)
+class LogPlace:
+    """A plain log of one broker, and how its lines are read."""
+
+    path: Path
+    fingerprint: Fingerprint
+    cluster: str
+    broker: str
+    origin: str
+    zone: str
+    tolerance_ms: int
+    limits: LineLimits
+    unwrap: Unwrapper
+
+    def open(self) -> LogBytes:
+        """The log, if it lies there still."""
+        try:
+            log = open_log(self.path)
+        except OSError:
+            return LogBytes()
+        if isinstance(log, PlainBytes) and self.fingerprint.fits(log.head()):
+            return log
+        log.close()
+        return LogBytes()
+
+    def reader(self, mark: Mark) -> LogReader:
+        """A reader from a mark on, which waits before what the log leaves open."""
+        judge = partial(BrokerJudge, unwrap=self.unwrap)
+        jumps = JumpLimits(self.tolerance_ms)
+        return LogReader(self.open, LocalTimes(self.zone), mark, judge=judge, final=False, jumps=jumps, limits=self.limits)
+
+
+@dataclass(frozen=True)
+class Stretch:
+    """Whole lines of a log: those from `mark.offset` to `end`, bytes. Positions count from its first line."""
+
+    log: LogPlace
+    mark: Mark
+    end: int
+    part: Path  # the file for its rows
+
+
+@dataclass(frozen=True)
+class StretchRead:
+    """What one stretch held. `mark`: behind its last line."""
+
+    mark: Mark
+    lines: int
+    kept: int
+    repeated: int
+    faults: Mapping[str, int]
+    seconds: Sequence[int]  # as of LogReader.take_seconds
+
+
+@dataclass(frozen=True)
+class StretchReaders:
+    """Processes that read stretches. `read` gives the result of `read_stretch` for each."""
+
+    cores: int
+    read: Callable[[Sequence[Stretch]], Sequence[StretchRead | None]]
+
+
+def read_stretch(stretch: Stretch) -> StretchRead | None:
+    """Reads a stretch and writes its rows to its part. None: the log is not there, or cannot be read up to the end of the stretch."""
+    lines = _count_lines(stretch.log, stretch.mark.offset, stretch.end)
+    kept = KeptLines(beats=BeatNumbers())
+    reader = stretch.log.reader(stretch.mark)
+    try:
+        done = lines is not None and reader.read(kept, max_lines=lines, log_end=LogEnd.HOLD, fold=True) == lines
+    finally:
+        reader.close()
+    if not done or lines is None or reader.mark.offset != stretch.end:
+        return None
+    names = (pa.repeat(pa.scalar(name), len(kept)) for name in (stretch.log.cluster, stretch.log.broker, stretch.log.origin))
+    write_rows(line_rows(kept, *names), stretch.part)
+    faults = Counter(kept.faults.values())
+    return StretchRead(reader.mark, lines, len(kept), kept.beats.count, dict(faults), reader.take_seconds())
+
+
+def _count_lines(log: LogPlace, start: int, end: int) -> int | None:
+    """The lines that end between two places; None if the log is shorter."""
+    source = log.open()
+    try:
+        if not isinstance(source, PlainBytes):
+            return None
+        lines = 0
+        while start < end:
+            block = source.at(start, min(_COUNT_BYTES, end - start))
+            if not block:
+                return None
+            lines += block.count(b"\n")
+            start += len(block)
+    finally:
+        source.close()
+    return lines
+
+
+def foretold(log: LogPlace, base: Mark, before: int, offset: int) -> Mark | None:
+    """The mark at `offset`, by the lines since `before`, both behind a line end. `base`: a mark of the same log further up."""
+    lines = _count_lines(log, before, offset)
+    reader = log.reader(replace(base, offset=before, line=0, first_line=0))
+    try:
+        if lines is None or reader.read(KeptLines(), max_lines=lines, log_end=LogEnd.HOLD) != lines:
+            return None
+    finally:
+        reader.close()
+    mark = reader.mark
+    return replace(
+        base, offset=mark.offset, line=0, first_line=0, newest_ms=mark.newest_ms, inside_line=mark.inside_line, after_other=mark.after_other
+    )
+
+
+@dataclass(frozen=True)
+class LogRead:
+    """Successive stretches of a log, all of them read. `mark`: behind the last one. `start`: the lines before the first."""
+
+    start: int
+    mark: Mark
+    stretches: Sequence[tuple[Stretch, StretchRead]]
+
+    @property
+    def kept(self) -> int:
+        """Lines in the rows of the parts."""
+        return sum(read.kept + read.repeated for _, read in self.stretches)
+
+    @property
+    def seconds(self) -> Iterator[int]:
+        """Seconds (UTC epoch) that have lines."""
+        for _, read in self.stretches:
+            for first, last in zip(read.seconds[::2], read.seconds[1::2], strict=True):
+                yield from range(first, last + 1)
+
+    def places(self) -> Iterator[tuple[int, Stretch, StretchRead]]:
+        """Each stretch with the number of lines before it."""
+        line = self.start
+        for stretch, read in self.stretches:
+            yield line, stretch, read
+            line += read.lines
+
+
+def log_read(start: Mark, stretches: Sequence[Stretch], reads: Sequence[StretchRead | None]) -> LogRead | None:
+    """A log that was read in stretches from `start` on; None if an error cannot be ruled out, or it was not read."""
+    mark = joined(start, stretches, reads)
+    if mark is None:
+        return None
+    return LogRead(start.line, mark, [(stretch, read) for stretch, read in zip(stretches, reads, strict=True) if read is not None])
+
+
+def joined(start: Mark, stretches: Sequence[Stretch], reads: Sequence[StretchRead | None]) -> Mark | None:
+    """The mark behind successive stretches of a log that begin at `start`, as if they had been read in order. None: that is not certain.
+
+    Every stretch counted requests and other lines from the same numbers on. These decide what a line without a mark of its kind is: only by
+    which of the two is more, and by whether other loggers write into the log at all. So neither may change within the stretches.
+    """
+    marks = [read.mark for read in reads if read is not None]
+    if len(marks) != len(stretches):
+        return None
+    if any(_decisive(end) != _decisive(stretch.mark) for end, (_, stretch) in zip(marks, pairwise(stretches), strict=False)):
+        return None
+    lines = sum(read.lines for read in reads if read is not None)
+    requests, others, loggers = (_grown(start, marks, name) for name in ("requests", "others", "other_loggers"))
+    ahead = start.requests - start.others
+    if not (ahead > others or -ahead >= requests) or (loggers and not start.other_loggers):
+        return None
+    return replace(
+        marks[-1],
+        line=start.line + lines,
+        first_line=start.first_line,
+        requests=start.requests + requests,
+        others=start.others + others,
+        other_loggers=start.other_loggers + loggers,
+        damage_told=start.damage_told,
+    )
+
+
+def _decisive(mark: Mark) -> tuple[object, ...]:
+    """What of a mark decides how reading goes on, apart from the numbers of lines by kind."""
+    return mark.offset, mark.newest_ms, mark.inside_line, mark.after_other
+
+
+def _grown(start: Mark, marks: Iterable[Mark], name: str) -> int:
+    before: int = getattr(start, name)
+    return sum(getattr(mark, name) - before for mark in marks)
