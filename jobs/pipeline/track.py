@@ -33,6 +33,7 @@ from jobs.lakehouse import delta_log, tables
 from jobs.lakehouse.folder import replay_advice
 from jobs.lakehouse.former_names import PRESENT
 from jobs.pipeline import shards
+from jobs.pipeline.event_batches import to_packets
 from jobs.pipeline.queries import QueryEnd, ensure_tables, start_query
 from schemas import group_events, names
 from schemas.tables import TRACK_TABLES
@@ -42,10 +43,11 @@ if TYPE_CHECKING:
     from pyspark.sql.streaming.query import StreamingQuery
 
 APP_ID: Final = "rebalance-track"
-FILES_PER_BATCH: Final = 2
-"""Ingest writes a slice as one file, so a batch is two slices where ingest is ahead. It bounds memory.
+FILES_PER_BATCH: Final = 64
+BYTES_PER_BATCH: Final = 64 << 20
+"""Of files, about. Both bound memory.
 
-It must not cut through a commit: the clock of a slice, overtaking its events, would turn them into late ones.
+They may cut through a commit. Within it the files with clocks are the last: a clock that overtook events would turn them into late ones.
 """
 
 
@@ -73,8 +75,8 @@ def start_track(
     if not (checkpoint / "offsets").is_dir() and delta_log.versions(source)[0] > 0:
         kept = (events_from or lakehouse).resolve()
         raise UserError(f"the first commits of {kept} are gone (rebalance maintain): {replay_advice(kept)}")
-    events = shards.to_events(read_group_events(spark, source), settings.shards)
-    finished = shards.follow(events, TrackerSettings(lateness_ms=settings.lateness_ms, kafka_version=settings.kafka_version))
+    packets = to_packets(read_group_events(spark, source), settings.shards)
+    finished = shards.follow(packets, TrackerSettings(lateness_ms=settings.lateness_ms, kafka_version=settings.kafka_version))
     write = _batch_writer(lakehouse, observer)
     # Without an interval an idle query would list the source's log a hundred times a second.
     return start_query("track", finished, write, checkpoint=checkpoint, once=once, interval_ms=settings.interval_ms // 2, ending=ending)
@@ -86,7 +88,8 @@ def read_group_events(spark: SparkSession, table: Path) -> DataFrame:
     Without a starting version Delta would begin with a snapshot of the table, whose files have no order at all. Commits that take rows away
     are those of `rebalance maintain`, and add no event.
     """
-    options = {"startingVersion": "0", "maxFilesPerTrigger": str(FILES_PER_BATCH), "skipChangeCommits": "true"}
+    limits = {"maxFilesPerTrigger": str(FILES_PER_BATCH), "maxBytesPerTrigger": str(BYTES_PER_BATCH)}
+    options = {"startingVersion": "0", "skipChangeCommits": "true", **limits}
     return spark.readStream.format("delta").options(**options).load(tables.for_spark(table)).withColumnsRenamed(PRESENT)
 
 

@@ -11,7 +11,7 @@ import pytest
 from coordinator_model import events as e
 from jobs.parsing import batch
 from jobs.parsing.rows import Refusal
-from jobs.pipeline.shards import decode_events, to_events
+from jobs.pipeline.event_batches import to_packets, unpacked
 from schemas import raw_lines
 from tests.parsing.old_brokers import (
     FOLDER,
@@ -93,9 +93,9 @@ def read(spark):
     ]
     told = transform(spark.createDataFrame(rows, raw_lines.SCHEMA).coalesce(1)).persist()
     verdicts = Counter((row.cluster, row.origin, row.verdict, row.refusal) for row in told.collect())
-    rows = to_events(spark.createDataFrame(batch.events(told.toArrow(), 0)), 1).toPandas()
+    rows = to_packets(spark.createDataFrame(batch.events(told.toArrow(), 0)), 1).toPandas()
     told.unpersist()
-    return {release: list(decode_events([rows[rows["cluster"] == release]])) for release in RELEASES}, verdicts
+    return {release: list(unpacked([rows[rows["cluster"] == release]])) for release in RELEASES}, verdicts
 
 
 @pytest.mark.spark

@@ -18,7 +18,6 @@ from jobs.lakehouse import tables
 from jobs.parsing.heartbeat_runs import heartbeat_runs
 from jobs.parsing.rows import PARSED
 from jobs.pipeline import ingest
-from jobs.pipeline.shards import group_partition
 from schemas import group_events, names, raw_lines
 from schemas.tables import INGEST_TABLES
 from tests.parsing.transforming import transform
@@ -82,23 +81,6 @@ def test_arrival_and_offset_are_cut_alike():
         return found
 
     assert arrivals(beats) == arrivals(beats[:1], beats[1:4], beats[4:]) == Counter([1000, 2000, 3001, 4000, 5000, 6000])
-
-
-def test_kafkas_partition(spark):
-    frame = spark.createDataFrame([(row["group"],) for row in MEASURED], "g STRING")
-    found = {row["g"]: (row["few"], row["many"]) for row in frame.select("g", *_partitions()).collect()}
-    assert found == {row["group"]: (row["partition_of_50"], row["partition_of_997"]) for row in MEASURED}
-
-
-def _partitions():
-    from pyspark.sql import functions as F
-
-    return group_partition(F.col("g"), 50).alias("few"), group_partition(F.col("g"), 997).alias("many")
-
-
-def test_partition_of_characters_beyond_the_basic_plane_and_of_none(spark):
-    frame = spark.createDataFrame([("\N{GRINNING FACE}",), ("",)], "g STRING")
-    assert [row["few"] for row in frame.select(*_partitions()).collect()] == [1_772_899 % 50, 0]
 
 
 @pytest.fixture

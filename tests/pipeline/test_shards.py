@@ -6,14 +6,14 @@ import json
 
 import pandas as pd
 import pytest
+from msgspec import msgpack
 from pyspark.sql.streaming.state import GroupState, GroupStateTimeout
 
-from coordinator_model.events import Assignment, Event, MemberEntry, Protocol
+from coordinator_model.events import Event
 from coordinator_model.tracker.shard import Shard
 from coordinator_model.view.settings import TrackerSettings
 from jobs.pipeline import shards
 from jobs.pipeline.shards import compressed, expanded
-from schemas import group_events
 
 EVENT = Event(broker="1", source="request", origin="f", position=7, at_ms=1_000, received_ms=990, kind="HEARTBEAT")
 
@@ -68,24 +68,12 @@ def group_state(value=None):
     )
 
 
-def frame(*events, packed="{}"):
-    columns = {name: [getattr(event, name) for event in events] for name in shards.TYPED}
-    return pd.DataFrame({"cluster": "c", "shard": 3, **columns, "packed": packed})
+def frame(*events):
+    return pd.DataFrame({"cluster": "c", "shard": 3, "events": [msgpack.encode(events)]})
 
 
 def call(function, state, *frames):
     return pd.concat(list(function(("c", 3), iter(frames), state)))
-
-
-def test_every_field_of_an_event_crosses_once_and_in_order():
-    assert Event._fields == shards.TYPED + shards.PACKED
-    columns = {shards.COLUMN_OF.get(name, name) for name in Event._fields}
-    assert columns <= set(group_events.SCHEMA.fieldNames())
-
-
-def test_a_field_without_a_default_is_never_null_in_the_table():
-    for name in set(Event._fields) - set(Event._field_defaults):
-        assert not group_events.SCHEMA[shards.COLUMN_OF.get(name, name)].nullable
 
 
 def test_the_state_goes_on_from_batch_to_batch(follow):
@@ -97,36 +85,6 @@ def test_the_state_goes_on_from_batch_to_batch(follow):
     assert out["table"].tolist() == [shards.SUMMARY, "findings"]
     assert json.loads(out["row"].tolist()[1]) == {"message": "thrée"}
     assert set(out["cluster"]) == {"c"}
-
-
-def test_numbers_arrive_as_pythons_own():
-    (event,) = shards.decode_events([frame(EVENT)])
-    assert event == EVENT
-    assert {type(value) for value in event} == {str, int, bool, tuple}
-
-
-def test_what_is_absent_gets_the_default_of_event_and_lists_become_tuples():
-    packed = json.dumps(
-        {
-            "answer_generation": 4,
-            "skip_assignment": True,
-            "protocols": [{"name": "range", "topics": ["t"], "owned": [], "digest": "d"}, {"name": "x"}],
-            "members": [{"member_id": "m", "error_code": 25}, {"topics": []}],
-            "assignments": [{"member_id": "m", "partitions": ["t-0"]}, {"member_id": "n"}],
-            "beats": [0, 5],
-            "positions": [7, 9],
-        }
-    )
-    (event,) = shards.decode_events([frame(EVENT, packed=packed)])
-    assert event == EVENT._replace(
-        answer_generation=4,
-        skip_assignment=True,
-        protocols=(Protocol("range", ("t",), (), "d"), Protocol("x", None, (), "")),
-        members=(MemberEntry("m", "", 25, "", None), MemberEntry("", "", 0, "", ())),
-        assignments=(Assignment("m", ("t-0",), ""), Assignment("n", None, "")),
-        beats=(0, 5),
-        positions=(7, 9),
-    )
 
 
 def test_a_bug_in_the_tracker_says_where_and_leaves_the_state(follow):
