@@ -5,6 +5,7 @@ timezone = "UTC"          # for every cluster that is not listed below
 lateness_ms = 5000
 shards = 50
 slice_lines = 1000000
+stretch_bytes = 33554432
 kafka_version = ""        # release of the brokers; empty: their answers show it
 log_format = "auto"       # pattern of the brokers' lines, by its name; auto: each line shows it
 
@@ -45,7 +46,10 @@ class Settings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """State keys per cluster: Kafka's default of offsets.topic.num.partitions. Fixed with a lakehouse's first run."""
 
     slice_lines: Annotated[int, Meta(ge=100, le=10_000_000)] = 1_000_000
-    """Most input lines per micro-batch in a backfill, which is what bounds memory."""
+    """Most input lines per micro-batch in a backfill, which bounds memory; four times as many where tasks read them."""
+
+    stretch_bytes: Annotated[int, Meta(ge=65_536, le=1 << 30)] = 32 << 20
+    """Least bytes of a plain log that are worth a task of their own. Less is read by the driver."""
 
     interval_ms: Annotated[int, Meta(ge=100, le=60_000)] = 1_000
     """Time between two looks at the input, while the pipeline follows it. Each micro-batch takes about a second of CPU."""

@@ -29,7 +29,7 @@ from jobs.logs.reader import FOREVER, LogReader
 from jobs.logs.record_judge import RecordJudge, RecordTimes, holds_records
 from jobs.logs.slices import Slice, SlicerSettings, parts_of
 from jobs.logs.streams import Stream, stem
-from jobs.logs.stretches import LogRead
+from jobs.logs.stretches.reading import LogRead
 from jobs.logs.survey.owners import Owners
 from jobs.logs.times import NEVER, LocalTimes
 from jobs.logs.troubles import DEAD_LINK, GONE, Troubles

@@ -11,7 +11,7 @@ from jobs.logs.envelopes import Unwrapper, unwrapped
 from jobs.logs.lines import LINE_LIMITS, LineLimits
 from jobs.logs.mark import KeptLines
 from jobs.logs.streams import Stream, StreamKey
-from jobs.logs.stretches import LogRead
+from jobs.logs.stretches.reading import LogRead
 
 
 @dataclass(frozen=True)

@@ -34,8 +34,8 @@ from jobs.logs.mark import KeptLines
 from jobs.logs.slice_rows import ARROW_SCHEMA, line_rows, write_rows
 from jobs.logs.slices import Slice, SlicerSettings
 from jobs.logs.streams import Stream, StreamKey, stream_of, streams_state
-from jobs.logs.stretch_plan import Planner
-from jobs.logs.stretches import StretchReaders, log_read
+from jobs.logs.stretches.plan import Planner
+from jobs.logs.stretches.reading import StretchReaders, log_read
 from jobs.logs.survey.owners import KnownNodes
 from jobs.logs.survey.surveyed import SurveyedSlicer
 from jobs.logs.times import NEVER
@@ -154,7 +154,7 @@ class Spool(SurveyedSlicer):
     def _fill_in_stretches(self, slice_: Slice) -> bool:
         """Lets other processes read most of the next slice; False if the logs are not such, or too little of them is left."""
         readers = self.readers
-        if readers is None:
+        if readers is None or not self.settings.fold:
             return False
         names = (self.parts_folder / f"{_part_prefix(self._next_number)}{part:04d}.parquet" for part in count())
         plan = Planner(self.settings, readers.cores).plan(self.streams, self.most_lines * _STRETCHED, names)

@@ -21,7 +21,7 @@ from jobs.pipeline.parts import stretch_readers
 from jobs.pipeline.queries import AT_ONCE_MS
 from jobs.pipeline.session import spark_session
 from jobs.pipeline.topic_input import TopicInput
-from jobs.pipeline.track import start_track
+from jobs.pipeline.tracking.track import start_track
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -15,7 +15,7 @@ from jobs.lakehouse.folder import Lakehouse
 from jobs.logs.envelopes import Unwrapper, layouts_named
 from jobs.logs.files import LogFile, discover, left_out_in
 from jobs.logs.spool import SliceReport, Spool, SpoolSettings
-from jobs.logs.stretches import StretchReaders
+from jobs.logs.stretches.reading import StretchReaders
 from jobs.logs.troubles import Troubles
 
 _LEAST_TOLERANCE_MS: Final = 1_000
@@ -51,6 +51,7 @@ class Feeder:
                 timezone=settings.timezone,
                 timezones=dict(settings.timezones),
                 slice_lines=settings.slice_lines,
+                stretch_bytes=settings.stretch_bytes,
                 # A line this far ahead of its log would make those after it late: it must be confirmed by them first.
                 tolerance_ms=max(settings.lateness_ms, _LEAST_TOLERANCE_MS),
                 max_pending=_PENDING,

@@ -25,7 +25,7 @@ from jobs.lakehouse.added_files import AddedFile, AddedFileWriter
 from jobs.lakehouse.former_names import column_names
 from jobs.logs.beat_numbers import moved
 from jobs.logs.slice_rows import ARROW_SCHEMA
-from jobs.logs.stretches import StretchReaders, read_stretch
+from jobs.logs.stretches.reading import StretchReaders, read_stretch
 from jobs.parsing import batch, heartbeat_lines
 from schemas import names, raw_lines
 

@@ -124,7 +124,7 @@ def _copy_events(old: Lakehouse, new: Lakehouse, limits: CopyLimits | None, show
 
 
 def _track(session: SparkSession, house: Lakehouse, settings: Settings, show: Show, interrupts: Interrupts) -> None:
-    from jobs.pipeline.track import start_track
+    from jobs.pipeline.tracking.track import start_track
 
     tally = Tally()
     checkpoint, observer = house.track_checkpoint, partial(tally.tracked, "track")

@@ -27,7 +27,7 @@ from jobs.pipeline.queries import AT_ONCE_MS, QueryEnd
 from jobs.pipeline.run_progress import RunProgress, run_progress
 from jobs.pipeline.topic_input import TopicInput
 from jobs.pipeline.topic_watch import TopicWatch
-from jobs.pipeline.track import start_track
+from jobs.pipeline.tracking.track import start_track
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -19,13 +19,24 @@ class Consumer:
 
     def __init__(self):
         self.slices = []
+        self.parts = 0
 
     def take(self, folder):
         for path in sorted((folder / "slices").iterdir(), key=lambda p: p.stat().st_mtime):
             table = pq.read_table(path)
             assert table.schema.equals(ARROW_SCHEMA)
-            self.slices.append(table.to_pylist())
+            rows = table.to_pylist()
+            parts = [row for row in rows if row["record"] == "part"]
+            in_parts = [line for part in parts for line in self._lines_of(folder, part)]
+            self.slices.append([*in_parts, *(row for row in rows if row not in parts)])
             path.unlink()
+
+    def _lines_of(self, folder, row):
+        """The rows in the file of a part."""
+        self.parts += 1
+        lines = pq.read_table(folder / "parts" / row["text"]).to_pylist()
+        assert sum(line["lines"] for line in lines) == row["lines"]
+        return [line | {"position": line["position"] + row["position"]} for line in lines]
 
     @property
     def rows(self):
@@ -45,10 +56,12 @@ class Consumer:
         return {origin: n for origin, n in counts.items() if n}
 
 
-def run(inputs, folder, consumer=None, **settings):
+def run(inputs, folder, consumer=None, readers=None, **settings):
     consumer = consumer or Consumer()
     reports = []
-    for report in Spool(inputs, folder, settings=SpoolSettings(**settings)).slices():
+    spool = Spool(inputs, folder, settings=SpoolSettings(**settings))
+    spool.readers = readers
+    for report in spool.slices():
         reports.append(report)
         consumer.take(folder)
     return consumer, reports

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from jobs.logs import spool
+from jobs.logs import slice_rows, spool
 from jobs.logs.spool import Spool
 from tests.logs.spooling import Consumer, brokers, run
 
@@ -31,7 +31,7 @@ def crash_after(monkeypatch, target, name, calls):
     monkeypatch.setattr(target, name, wrapped)
 
 
-@pytest.mark.parametrize("where", [(Path, "replace"), (spool, "write_whole"), (spool.pq, "write_table"), (os, "fsync")])
+@pytest.mark.parametrize("where", [(Path, "replace"), (spool, "write_whole"), (slice_rows.pq, "write_table"), (os, "fsync")])
 @pytest.mark.parametrize("calls", range(8))
 def test_a_crash_anywhere_loses_and_doubles_nothing(tmp_path, where, calls):
     inputs = brokers(tmp_path / "in", lines=60)

@@ -11,7 +11,7 @@ import pytest
 from coordinator_model import events as e
 from jobs.parsing import batch
 from jobs.parsing.rows import Refusal
-from jobs.pipeline.event_batches import to_packets, unpacked
+from jobs.pipeline.tracking.packets import to_packets, unpacked
 from schemas import raw_lines
 from tests.parsing.old_brokers import (
     FOLDER,

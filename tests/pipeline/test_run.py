@@ -82,6 +82,27 @@ def test_every_line_is_accounted_for_and_rebalances_are_found(reference, logs):
     assert {name for name in TABLES if DeltaTable.is_deltatable(str(lakehouse / name))} == set(TABLES)
 
 
+def test_tasks_that_read_and_write_side_by_side_give_the_same_tables(spark, reference, logs, tmp_path):
+    lakehouse = tmp_path / "lake"
+    outcome = run(spark, logs, lakehouse, slice_lines=600, stretch_bytes=1 << 17)
+    assert {name: outcome.added[name] for name in ACCOUNT} == {name: reference[1].added[name] for name in ACCOUNT}
+    assert tables(lakehouse) == tables(reference[0])
+    assert tables(lakehouse, ("quarantine",)) == tables(reference[0], ("quarantine",))
+    assert unfolded(lakehouse) == unfolded(reference[0])
+    assert len(list((lakehouse / "_spool/parts").iterdir())) > 3
+
+
+def unfolded(lakehouse):
+    """The lines that became events: their places, kinds and times of arrival."""
+    found = []
+    for row in table_rows(lakehouse / "group_events"):
+        at_ms = row["received_at"].timestamp() * 1_000 // 1
+        if row["source"] != "clock":
+            beats = zip(row["beats"] or [0], row["positions"] or [row["position"]], strict=True)
+            found += [(row["origin"], place, row["kind"], at_ms + beat, row["lines"] > 0) for beat, place in beats]
+    return sorted(found)
+
+
 def test_times_in_the_tables_are_utc(reference):
     rebalances = reference[0] / "rebalances"
     assert {row["started_at"].hour for row in table_rows(rebalances)} == {6}  # 01:26 in New York
@@ -155,7 +176,7 @@ def test_small_slices_give_the_same_tables(spark, reference, logs, tmp_path):
 
 
 def test_the_events_alone_give_the_same_tables_in_a_new_lakehouse(spark, reference, tmp_path):
-    from jobs.pipeline.track import start_track
+    from jobs.pipeline.tracking.track import start_track
 
     query = start_track(
         spark,

@@ -37,7 +37,11 @@ COLUMN_OF: Final = {"at_ms": "occurred_at", "received_ms": "received_at"}
 """Fields of Event with another name than their column: times, in milliseconds."""
 
 PACKETS: Final = StructType(
-    [StructField("cluster", StringType()), StructField("shard", IntegerType()), StructField("events", BinaryType())],
+    [
+        StructField("cluster", StringType(), nullable=False),  # as in the key of the state that earlier versions wrote
+        StructField("shard", IntegerType(), nullable=False),
+        StructField("events", BinaryType(), nullable=False),
+    ]
 )
 _FOR_ALL_SHARDS: Final = frozenset({CLOCK, FOLLOWED, END, INSTANCE_FENCED, COORDINATOR_ELECTED, GROUPS_CLEANED})
 """Kinds of rows that every shard of their cluster gets."""

@@ -32,9 +32,9 @@ from jobs.health.batches import TrackedBatch
 from jobs.lakehouse import delta_log, tables
 from jobs.lakehouse.folder import replay_advice
 from jobs.lakehouse.former_names import PRESENT
-from jobs.pipeline import shards
-from jobs.pipeline.event_batches import to_packets
 from jobs.pipeline.queries import QueryEnd, ensure_tables, start_query
+from jobs.pipeline.tracking import shards
+from jobs.pipeline.tracking.packets import to_packets
 from schemas import group_events, names
 from schemas.tables import TRACK_TABLES
 

@@ -12,8 +12,8 @@ from pyspark.sql.streaming.state import GroupState, GroupStateTimeout
 from coordinator_model.events import Event
 from coordinator_model.tracker.shard import Shard
 from coordinator_model.view.settings import TrackerSettings
-from jobs.pipeline import shards
-from jobs.pipeline.shards import compressed, expanded
+from jobs.pipeline.tracking import shards
+from jobs.pipeline.tracking.shards import compressed, expanded
 
 EVENT = Event(broker="1", source="request", origin="f", position=7, at_ms=1_000, received_ms=990, kind="HEARTBEAT")
 

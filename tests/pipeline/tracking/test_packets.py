@@ -8,7 +8,7 @@ from pyspark.sql.pandas.types import to_arrow_schema
 
 from coordinator_model.events import CLOCK, COORDINATOR_ELECTED, PREPARING_REBALANCE, Assignment, Event, MemberEntry, Protocol
 from coordinator_model.specification.partition import coordinator_partition
-from jobs.pipeline import event_batches
+from jobs.pipeline.tracking import packets
 from schemas import group_events
 
 SHARDS = 5
@@ -29,9 +29,9 @@ def arrow(*rows):
 def events(*rows):
     """By cluster and shard."""
     found = {}
-    for packets in event_batches._packed(SHARDS, [arrow(*rows)]):
-        for cluster, shard, packet in zip(*(packets[name].to_pylist() for name in packets.schema.names), strict=True):
-            found[cluster, shard] = list(event_batches.unpacked([pd.DataFrame({"events": [packet]})]))
+    for batch in packets._packed(SHARDS, [arrow(*rows)]):
+        for cluster, shard, packet in zip(*(batch[name].to_pylist() for name in batch.schema.names), strict=True):
+            found[cluster, shard] = list(packets.unpacked([pd.DataFrame({"events": [packet]})]))
     return found
 
 
@@ -40,12 +40,12 @@ def own(group_id="payments"):
 
 
 def test_every_field_of_an_event_is_a_column():
-    assert {event_batches.COLUMN_OF.get(name, name) for name in Event._fields} <= set(group_events.SCHEMA.fieldNames())
+    assert {packets.COLUMN_OF.get(name, name) for name in Event._fields} <= set(group_events.SCHEMA.fieldNames())
 
 
 def test_a_field_without_a_default_is_never_null_in_the_table():
     for name in set(Event._fields) - set(Event._field_defaults):
-        assert not group_events.SCHEMA[event_batches.COLUMN_OF.get(name, name)].nullable
+        assert not group_events.SCHEMA[packets.COLUMN_OF.get(name, name)].nullable
 
 
 def test_numbers_arrive_as_pythons_own_and_times_in_whole_milliseconds():

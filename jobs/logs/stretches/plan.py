@@ -14,7 +14,7 @@ from jobs.logs.reader import FOREVER
 from jobs.logs.record_judge import holds_records
 from jobs.logs.slices import SlicerSettings
 from jobs.logs.streams import Stream
-from jobs.logs.stretches import LogPlace, Stretch, foretold
+from jobs.logs.stretches.reading import LogPlace, Stretch, foretold
 from jobs.logs.times import NEVER, LocalTimes
 
 _MOST_STRETCH_BYTES: Final = 512 << 20  # what one task reads is what its memory must hold, folded

@@ -28,7 +28,7 @@ from pyspark.sql.types import (
 from coordinator_model.tracker.codec import MODEL_VERSION
 from coordinator_model.tracker.shard import Shard
 from coordinator_model.view.settings import TrackerSettings
-from jobs.pipeline.event_batches import unpacked
+from jobs.pipeline.tracking.packets import unpacked
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -62,7 +62,7 @@ class StateTooNewError(RuntimeError):
 
 
 def follow(packets: DataFrame, settings: TrackerSettings) -> DataFrame:
-    """The finished rows of all tables: cluster, table, row (JSON). `packets`: those of event_batches.py."""
+    """The finished rows of all tables: cluster, table, row (JSON). `packets`: those of packets.py."""
     return packets.groupBy("cluster", "shard").applyInPandasWithState(shard_function(settings), OUTPUT, STATE, "append", "NoTimeout")
 
 

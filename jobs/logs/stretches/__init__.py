@@ -1,0 +1,1 @@
+"""Reads logs in stretches, several at a time."""

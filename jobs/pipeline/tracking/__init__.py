@@ -1,0 +1,1 @@
+"""From group_events to the tables of the tracker."""

@@ -1,0 +1,217 @@
+"""Logs that several processes read side by side give the lines of one read in order, wherever stretches begin and whatever is damaged."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from itertools import pairwise
+
+import pyarrow.parquet as pq
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from jobs.logs import spool
+from jobs.logs.bytes import Fingerprint
+from jobs.logs.envelopes import Unwrapper
+from jobs.logs.jumps import LogEnd
+from jobs.logs.lines import LineLimits
+from jobs.logs.mark import KeptLines, Mark
+from jobs.logs.stretches.reading import LogPlace, Stretch, StretchReaders, foretold, log_read, read_stretch
+from tests.logs.any_log import logs
+from tests.logs.log_makers import coordinator, request, write
+from tests.logs.spooling import Consumer, at_ms, brokers, run
+from tests.logs.test_spool_crashes import CrashError, crash_after
+
+SMALL = LineLimits(block_bytes=2_000)
+
+
+def place(path, zone="UTC"):
+    fingerprint = Fingerprint.of(path.read_bytes()[:4096])
+    return LogPlace(path, fingerprint, "c", "b", "f", zone, 60_000, SMALL, Unwrapper())
+
+
+def starts_of_lines(path):
+    data = path.read_bytes()
+    return [0, *(index + 1 for index, byte in enumerate(data) if byte == ord(b"\n"))]
+
+
+def in_order(log, first, lines):
+    """What one read of so many lines keeps, from a mark on; None if it stops before a jump in time."""
+    kept, reader = KeptLines(), log.reader(first)
+    done = reader.read(kept, max_lines=lines, log_end=LogEnd.HOLD) == lines
+    seconds = reader.take_seconds()
+    reader.close()
+    rows = list(zip(kept.positions, kept.ats, kept.texts, map(kept.faults.get, range(len(kept))), strict=True))
+    return (rows, reader.mark, seconds) if done else None
+
+
+@given(logs(), st.integers(1, 6), st.sets(st.integers(0, 40), max_size=4), st.sampled_from(["UTC", "America/New_York"]))
+def test_any_log_in_stretches_is_as_read_in_order_or_not_taken(tmp_path_factory, lines, begun, cuts, zone):
+    path = write(tmp_path_factory.mktemp("log") / "kafka-request.log", [request(0), *lines])
+    log, starts = place(path, zone), starts_of_lines(path)
+    opened = in_order(log, Mark(), min(begun, len(starts) - 1))
+    if opened is None:
+        return
+    start = opened[1]
+    places = sorted({start.offset, starts[-1], *(starts[cut] for cut in cuts if cut < len(starts) and starts[cut] > start.offset)})
+    first = replace(start, line=0)
+    marks = [first, *(foretold(log, first, start.offset, offset) for offset in places[1:-1])]
+    if None in marks or len(places) < 2:
+        return
+    stretches = [Stretch(log, mark, end, path.with_name(f"part-{end}")) for mark, end in zip(marks, places[1:], strict=True)]
+    read = log_read(start, stretches, [read_stretch(stretch) for stretch in stretches])
+    if read is None:
+        return
+    rows, mark, seconds = in_order(log, start, len(starts) - 1 - start.line)
+    assert read.mark == mark
+    assert set(read.seconds) == {second for a, b in zip(seconds[::2], seconds[1::2], strict=True) for second in range(a, b + 1)}
+    found = [
+        (row["position"] + before, at_ms(row), row["text"].encode(), row["fault"])
+        for before, stretch, _ in read.places()
+        for row in pq.read_table(stretch.part).to_pylist()
+    ]
+    assert found == rows
+
+
+def test_a_plain_log_is_taken(tmp_path):
+    """The test above may pass over what is damaged, not over what is sound."""
+    path = write(tmp_path / "kafka-request.log", [request(second * 1_000) for second in range(50)])
+    log, starts = place(path), starts_of_lines(path)
+    start = in_order(log, Mark(), 10)[1]
+    first = replace(start, line=0)
+    marks = [first, foretold(log, first, starts[25], starts[30])]
+    ends = [starts[30], starts[50]]
+    stretches = [Stretch(log, mark, end, tmp_path / f"{end}") for mark, end in zip(marks, ends, strict=True)]
+    read = log_read(start, stretches, [read_stretch(stretch) for stretch in stretches])
+    assert (read.mark.line, read.mark.offset, read.kept) == (50, starts[50], 40)
+
+
+class Readers:
+    """Reads stretches in this process; does something before."""
+
+    def __init__(self, before=lambda: None):
+        self.count = 0
+        self.before = before
+
+    def __call__(self, stretches):
+        self.before()
+        self.count += len(stretches)
+        return [read_stretch(stretch) for stretch in stretches]
+
+
+SETTINGS = {"slice_lines": 60, "stretch_bytes": 3_000, "limits": SMALL, "fold": True}
+
+
+def in_stretches(inputs, out, consumer=None, before=lambda: None):
+    return run(inputs, out, consumer, StretchReaders(2, Readers(before)), **SETTINGS)
+
+
+def test_a_folder_in_stretches_gives_the_lines_of_one_read_in_order(tmp_path):
+    inputs = brokers(tmp_path / "in", lines=1_000)
+    whole, reports = run(inputs, tmp_path / "whole", slice_lines=240, fold=True)
+    consumer, found = in_stretches(inputs, tmp_path / "out")
+    assert consumer.parts > 20
+    assert consumer.lines() == whole.lines()
+    assert consumer.counts() == whole.counts()
+    for name in ("lines_read", "kept", "repeated", "skipped"):
+        assert sum(getattr(report, name) for report in found) == sum(getattr(report, name) for report in reports)
+    assert not list((tmp_path / "out/parts").iterdir()) or len(found) < len(reports)
+
+
+def test_a_clock_covers_all_lines_before_it_and_none_after_it(tmp_path):
+    consumer, _ = in_stretches(brokers(tmp_path / "in", lines=1_000), tmp_path / "out")
+    for before, after in pairwise(consumer.slices):
+        newest = {row["origin"]: row["at"] for row in before if row["record"] == "clock"}
+        late = [row for row in after if row["record"] == "line" and row["at"] < newest.get(row["origin"], row["at"])]
+        assert late == []
+
+
+def rotate(path):
+    """As log4j does: the file gets another name and a new one takes its place."""
+    path.rename(path.with_name(path.name + ".1"))
+    write(path, [request(10_000_000)])
+
+
+def shorten(path):
+    path.write_bytes(path.read_bytes()[: path.stat().st_size // 2])
+
+
+def grow(path):
+    with path.open("ab") as file:
+        file.write(b"".join(request(101_000 + number) + b"\n" for number in range(50)))
+
+
+@pytest.mark.parametrize("change", [rotate, grow])
+def test_a_log_that_changes_between_the_plan_and_the_reading_loses_no_line(tmp_path, change):
+    inputs = brokers(tmp_path / "in", lines=1_000)
+    done = []
+
+    def once():
+        if not done:
+            done.append(change(inputs / "b1/kafka-request.log"))
+
+    consumer, _ = in_stretches(inputs, tmp_path / "out", before=once)
+    in_stretches(inputs, tmp_path / "out", consumer)
+    whole, _ = run(inputs, tmp_path / "whole", slice_lines=240, fold=True)
+    assert done
+    texts = [sorted(row["text"] for row in found.of("line")) for found in (consumer, whole)]
+    assert texts[0] == texts[1]
+
+
+def test_a_log_that_shrinks_between_the_plan_and_the_reading_gives_what_is_left(tmp_path):
+    inputs = brokers(tmp_path / "in", lines=1_000)
+    log = inputs / "b1/kafka-request.log"
+    consumer, _ = in_stretches(inputs, tmp_path / "out", before=lambda: shorten(log) if log.stat().st_size > 100_000 else None)
+    read = {row["text"].encode() for row in consumer.of("line") if row["origin"] == "b1/kafka-request.log"}
+    left = {line for line in log.read_bytes().split(b"\n")[:-1] if b"HEARTBEAT" in line}
+    assert left <= read
+
+
+def test_readers_that_do_not_see_the_logs_are_not_asked_again(tmp_path):
+    inputs = brokers(tmp_path / "in", lines=1_000)
+    asked = []
+
+    def blind(stretches):
+        asked.append(len(stretches))
+        return [None for _ in stretches]
+
+    consumer, _ = run(inputs, tmp_path / "out", None, StretchReaders(2, blind), **SETTINGS)
+    whole, _ = run(inputs, tmp_path / "whole", slice_lines=240, fold=True)
+    assert len(asked) == 1
+    assert consumer.lines() == whole.lines()
+
+
+def test_damage_in_the_middle_of_a_log_changes_nothing(tmp_path):
+    """A cut line, an outlier in time and lines of another logger lie where stretches may begin."""
+    lines = [request(second * 1_000) for second in range(400)]
+    for number in range(20, 380, 7):
+        lines[number] = (lines[number][:90], request(90_000_000), coordinator(number * 1_000), b"\tat x.Y(Z.java:1)", b"")[number % 5]
+    inputs = tmp_path / "in"
+    write(inputs / "b0/kafka-request.log", lines)
+    write(inputs / "b1/kafka-request.log", [request(second * 1_000) for second in range(400)])
+    consumer, _ = in_stretches(inputs, tmp_path / "out")
+    whole, _ = run(inputs, tmp_path / "whole", fold=True)
+    assert consumer.lines() == whole.lines()
+    assert consumer.counts() == whole.counts()
+
+
+@pytest.mark.parametrize("where", [(spool, "write_whole"), (spool, "write_rows"), (spool, "log_read")])
+@pytest.mark.parametrize("calls", range(6))
+def test_a_crash_anywhere_loses_and_doubles_nothing(tmp_path, where, calls):
+    inputs = brokers(tmp_path / "in", lines=300)
+    whole, _ = run(inputs, tmp_path / "whole", fold=True)
+    consumer, out = Consumer(), tmp_path / "out"
+    for _ in range(3):
+        with pytest.MonkeyPatch.context() as patch:
+            crash_after(patch, *where, calls)
+            try:
+                in_stretches(inputs, out, consumer)
+            except CrashError:
+                consumer.take(out)
+    in_stretches(inputs, out, consumer)
+    consumer.take(out)
+    assert consumer.parts
+    assert consumer.lines() == whole.lines()
+    assert consumer.counts() == whole.counts()
+    in_stretches(inputs, out, consumer)
+    assert not list((out / "parts").iterdir())
