@@ -26,6 +26,7 @@ from typing import Any, Final
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from jobs.common.files import sync, write_whole
 from jobs.logs.beat_numbers import BeatNumbers
@@ -59,6 +60,7 @@ _ROOM_POLL_SECONDS: Final = 0.1
 class SpoolSettings(SlicerSettings):
     """How logs are read, cut and handed over."""
 
+    beats_apart: int = 5_000  # so many rows of heartbeats get a file of their own
     max_pending: int | None = None  # wait while slices/ has more files than this (Spark keeps the last one or two)
 
     def __post_init__(self) -> None:
@@ -225,8 +227,21 @@ class Spool(SurveyedSlicer):
         """The rows of a slice: lines, clocks, ends."""
         whose = (lambda stream, _: stream.cluster, lambda _, broker: broker, lambda stream, _: stream.origin)
         lines = line_rows(slice_.kept, *(_repeat(slice_.parts, value) for value in whose))
-        marks = [*_parts(slice_), *self._clocks(slice_), *(self._ends() if last else ())]
+        lines, parts = self._without_beats(lines)
+        marks = [*parts, *_parts(slice_), *self._clocks(slice_), *(self._ends() if last else ())]
         return pa.concat_tables([lines, pa.Table.from_pylist(marks, schema=ARROW_SCHEMA)])
+
+    def _without_beats(self, lines: pa.Table) -> tuple[pa.Table, list[dict[str, Any]]]:
+        """Moves many heartbeats to a part, whose lines pass no JVM; returns the other lines, and the PART."""
+        is_beat = pc.is_valid(lines["repeated"])
+        beats = lines.filter(is_beat)
+        if len(beats) < self.settings.beats_apart:
+            return lines, []
+        path = self.parts_folder / f"{_part_prefix(self._next_number)}beats.parquet"
+        write_rows(beats, path)
+        row = {name: beats[name][0].as_py() for name in ("cluster", "broker", "origin")}
+        part = row | {"record": PART, "position": 0, "text": path.name, "lines": pc.sum(beats["lines"]).as_py()}
+        return lines.filter(pc.invert(is_beat)), [part]
 
     def _clocks(self, slice_: Slice) -> Iterator[dict[str, Any]]:
         """A CLOCK for each broker of every log that was read: how far, and how many of its lines have no LINE."""
