@@ -63,6 +63,7 @@ def local_defaults(*, once: bool = False) -> dict[str, str]:
     settings = read_defaults(CONF / "spark-defaults.conf")
     # Spark repeats a task whose Python worker was killed before the query fails.
     settings["spark.master"] = "local[*, 3]"
+    settings["spark.python.daemon.module"] = "jobs.pipeline.python_daemon"
     # The name of this host need not resolve, and no other host should reach the driver.
     settings["spark.driver.bindAddress"] = settings["spark.driver.host"] = "127.0.0.1"
     partitions = min(2 * _cores(), int(settings["spark.sql.shuffle.partitions"]))

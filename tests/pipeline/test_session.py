@@ -9,11 +9,13 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import pyspark
 import pytest
 
 from jobs.common.java import java_program
 from jobs.common.places import PROJECT
 from jobs.pipeline import session
+from jobs.pipeline.python_daemon import without_zips
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -68,6 +70,19 @@ def test_only_a_run_that_ends_with_its_input_compiles_less(tmp_path: Path, monke
     assert session.local_defaults(once=True)["spark.driver.extraJavaOptions"].endswith(
         " -XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=256m"
     )
+
+
+def test_workers_do_without_the_zips_of_a_library_that_is_installed():
+    zips = ["/spark/python/lib/pyspark.zip", "/spark/python/lib/py4j-src.zip"]
+    installed = [str(Path(pyspark.__file__).parents[1])]
+    assert without_zips([*zips, *installed]) == installed
+    assert without_zips([*zips, "/nothing"]) == [*zips, "/nothing"]
+
+
+@pytest.mark.spark
+def test_workers_of_a_local_spark_have_no_zip_on_their_path(spark):
+    paths = spark.sparkContext.parallelize([0], 1).map(lambda _: list(sys.path)).first()
+    assert [path for path in paths if path.endswith(".zip")] == []
 
 
 @pytest.mark.spark

@@ -24,12 +24,15 @@ _WITNESSES: Final = 8  # lines before and after that must agree, so that no dama
 _LEAST_WITNESSES: Final = 4  # at the ends of the file
 _LEAST_FALLS: Final = 8  # of a file that lists its newest line first,
 _FALLS_TO_RISES: Final = 9  # and how many for each line whose time is later than that of the line before
-_BLOCK_BYTES: Final = 1 << 20
+_BLOCK_BYTES: Final = 256 << 10  # a processor keeps it at hand while it is looked at three times
+_LONGEST_LINE: Final = 64 << 20
 _OWN_TIME: Final = re.compile(rb"\n[^\n]{0,200}?\[(\d{4}-\d\d-\d\d[ T]\d\d:\d\d:\d\d)")
 _ANY_TIME: Final = re.compile(rb"\n[^\n]{0,200}?(\d{4}-\d\d-\d\d[ T]\d\d:\d\d:\d\d)")
 """In a log without times in brackets. Else that of the broker counts: the time of a collector may be of another zone."""
 TIME: Final = re.compile(rb"\d{4}-\d\d-\d\d[ T]\d\d:\d\d:\d\d")
 _TIME_LENGTH: Final = 19
+_MINUTE: Final = re.compile(rb"\[\d{4}-\d\d-\d\d[ T]\d\d:\d\d:")
+_MINUTE_LENGTH: Final = 18
 
 Block = tuple[int, bytes]
 
@@ -112,7 +115,7 @@ class _Search:
         """Looks at whole lines that begin at an offset; `block` has the line end before them too."""
         if not self._lines and _OWN_TIME.search(block) is None:
             self._time = _ANY_TIME
-        times = (_first_times(block) if self._time is _OWN_TIME else None) or self._time.findall(block)
+        times = (_times_of_a_minute(block) or _first_times(block) if self._time is _OWN_TIME else None) or self._time.findall(block)
         if times:
             if self._start is None and times[0] >= self._last and times == sorted(times):
                 self._recent.extend(filter(None, map(_seconds, times[-_WITNESSES:])))
@@ -170,6 +173,19 @@ class _Search:
         return local.utcoffset() != local.replace(fold=1).utcoffset()
 
 
+def _times_of_a_minute(block: bytes) -> list[bytes] | None:
+    """Some times of a block in order, the first and the last ones among them, if all its lines begin with times of one minute. Else None.
+
+    Most blocks of a large log are such, and within a minute time cannot fall back far enough.
+    """
+    lines = block.split(b"\n")[1:-1]
+    if len({line[:_MINUTE_LENGTH] for line in lines}) != 1 or _MINUTE.match(lines[0]) is None:
+        return None
+    first, *last = (line[1 : 1 + _TIME_LENGTH] for line in [lines[0], *lines[-_WITNESSES:]])
+    times = [first, *sorted(last)]
+    return times if first <= times[1] and all(map(TIME.fullmatch, times)) else None
+
+
 def _first_times(block: bytes) -> list[bytes] | None:
     """The times with which all lines of a block begin, if they are in order. Else None: then a pattern has to find them."""
     lines = block.split(b"\n[")
@@ -190,7 +206,7 @@ def blocks_of(log: LogBytes) -> Iterator[Block]:
             yield offset, text[: end + 1]
             offset += end
             text = text[end:]
-        elif len(text) > 64 * _BLOCK_BYTES:
+        elif len(text) > _LONGEST_LINE:
             return  # no log
         rest = text
     if len(rest) > 1:
