@@ -1,14 +1,13 @@
 """Data files that several processes write for one commit of a Delta table.
 
 A file counts from the commit on that names it. One that no commit names, because its writer or its batch did not come to an end, is deleted
-by `rebalance maintain` with the files that no version needs.
+by `rebalance maintain` with the files that no version needs. Executors have no deltalake: tables.py commits.
 """
 
 from __future__ import annotations
 
 import json
-import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
@@ -17,8 +16,6 @@ from uuid import uuid4
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
-from deltalake import CommitProperties, DeltaTable, Transaction
-from deltalake.transaction import AddAction
 
 from jobs.lakehouse.former_names import stored_name
 
@@ -72,15 +69,6 @@ class AddedFileWriter:
         self._writer.close()
         stats = {"numRecords": self._records, "minValues": self._least, "maxValues": self._most, "nullCount": self._nulls}
         return AddedFile(self._path.name, self._path.stat().st_size, json.dumps(stats))
-
-
-def commit(table: DeltaTable, files: Sequence[AddedFile], app_id: str, version: int) -> None:
-    """Adds the files to the table, in this order, as the version of an application."""
-    partitions: Mapping[str, str | None] = {}
-    now = time.time_ns() // 1_000_000  # says when the file was written
-    actions: list[Any] = [AddAction(file.name, file.size, partitions, now, True, file.stats) for file in files]
-    properties = CommitProperties(app_transactions=[Transaction(app_id, version)])
-    table.create_write_transaction(actions, mode="append", schema=table.schema(), commit_properties=properties)
 
 
 def _known(value: pa.Scalar, *, up: bool) -> Any:

@@ -9,10 +9,9 @@ from __future__ import annotations
 from collections.abc import Collection
 from typing import TYPE_CHECKING, Final
 
-from deltalake import DeltaTable
-
 if TYPE_CHECKING:
     import pyarrow as pa
+    from deltalake import DeltaTable
 
 FORMER: Final = {"occurred_at": "at"}
 """The former name of a column. `at` is a keyword of DuckDB."""

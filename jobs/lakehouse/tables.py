@@ -6,16 +6,18 @@ delta-rs commits in milliseconds; Spark takes most of a second.
 
 from __future__ import annotations
 
+import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 import pyarrow as pa
 from deltalake import CommitProperties, DeltaTable, Transaction, write_deltalake
 from deltalake.schema import Schema
+from deltalake.transaction import AddAction
 from pyspark.sql.types import StructType
 
-from jobs.lakehouse.added_files import AddedFile, AddedFileWriter, commit
+from jobs.lakehouse.added_files import AddedFile, AddedFileWriter
 from jobs.lakehouse.former_names import as_stored, column_names, stored_name
 
 _CONFIGURATION: Final = {
@@ -82,8 +84,16 @@ def append(path: Path, rows: pa.Table, app_id: str, version: int, files: Sequenc
         writer = AddedFileWriter(path, column_names(table))
         writer.write(rows)
         own = writer.close()
-        commit(table, [*files, *([own] if own is not None else [])], app_id, version)
+        _commit(table, [*files, *([own] if own is not None else [])], app_id, version)
         return True
     properties = CommitProperties(app_transactions=[Transaction(app_id, version)])
     write_deltalake(table, as_stored(rows, table), mode="append", commit_properties=properties, target_file_size=ONE_FILE)
     return True
+
+
+def _commit(table: DeltaTable, files: Sequence[AddedFile], app_id: str, version: int) -> None:
+    """Adds the files to the table, in this order, as the version of an application."""
+    now = time.time_ns() // 1_000_000  # says when the file was written
+    actions: list[Any] = [AddAction(file.name, file.size, {}, now, True, file.stats) for file in files]
+    properties = CommitProperties(app_transactions=[Transaction(app_id, version)])
+    table.create_write_transaction(actions, mode="append", schema=table.schema(), commit_properties=properties)

@@ -22,7 +22,8 @@ from jobs.health.batches import IngestedBatch
 from jobs.lakehouse import tables
 from jobs.lakehouse.added_files import AddedFile
 from jobs.parsing import batch, kinds
-from jobs.pipeline.parts import Part, Target, Written, write_parts
+from jobs.pipeline.part_tasks import Part
+from jobs.pipeline.parts import Written, target_of, write_parts
 from jobs.pipeline.prepared import PreparedTransform
 from jobs.pipeline.queries import AT_ONCE_MS, QueryEnd, ensure_tables, start_query
 from schemas import input_lines, names, raw_lines
@@ -94,7 +95,7 @@ class LineWriter:
     def _write_parts(self, spark: SparkSession, found: Sequence[tuple[str, int]], batch_id: int) -> Written:
         assert self._parts is not None
         parts = [Part(str(self._parts / name), before) for name, before in found]
-        return write_parts(spark, parts, Target.of(self._lakehouse, batch_id), _parse_records)
+        return write_parts(spark, parts, target_of(self._lakehouse, batch_id), _parse_records)
 
 
 def _parse_records(records: DataFrame) -> DataFrame:

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 
 import pyspark
 
-from jobs.pipeline.session import NO_CODEGEN, SHORT_RUN, archived_classes
+from jobs.pipeline.session import COMPILE_LESS, NO_CODEGEN, archived_classes
 
 if TYPE_CHECKING:
     from typing_extensions import Self
@@ -139,7 +139,7 @@ class Cluster:
 
 def _quick_start() -> str:
     """Options of JVMs that live for a minute."""
-    return " ".join([SHORT_RUN, "-XX:+UseSerialGC", *archived_classes()])
+    return " ".join([COMPILE_LESS, "-XX:+UseSerialGC", *archived_classes()])
 
 
 def plain_logs(recording: Path, target: Path) -> Path:
