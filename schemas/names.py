@@ -10,6 +10,7 @@ INPUT_LINES: Final = "input_lines"
 
 GROUP_TRANSITIONS: Final = "group_transitions"
 REBALANCES: Final = "rebalances"
+REBALANCES_PROVISIONAL: Final = "rebalances_provisional"
 MEMBER_SESSIONS: Final = "member_sessions"
 FINDINGS: Final = "findings"
 
@@ -17,6 +18,8 @@ PIPELINE_HEALTH: Final = "pipeline_health"
 
 TABLES: Final = (GROUP_EVENTS, QUARANTINE, INPUT_LINES, GROUP_TRANSITIONS, REBALANCES, MEMBER_SESSIONS, FINDINGS)
 """The tables that follow from the logs: written by ingest, then by track."""
+READABLE: Final = (*TABLES, REBALANCES_PROVISIONAL)
+"""The tables that questions read."""
 
 # Column `record` of raw_lines. What is no line keeps its kind in group_events, where coordinator_model/events.py knows it.
 LINE: Final = "line"  # one log line

@@ -7,6 +7,7 @@ from typing import Final
 from pyspark.sql.types import StructType
 
 from schemas import findings, group_events, group_transitions, input_lines, member_sessions, names, pipeline_health, quarantine, rebalances
+from schemas import rebalances_provisional as provisional
 
 INGEST_TABLES: Final[dict[str, StructType]] = {
     names.GROUP_EVENTS: group_events.SCHEMA,
@@ -19,6 +20,8 @@ TRACK_TABLES: Final[dict[str, StructType]] = {
     names.MEMBER_SESSIONS: member_sessions.SCHEMA,
     names.FINDINGS: findings.SCHEMA,
 }
+PROVISIONAL_TABLES: Final[dict[str, StructType]] = {names.REBALANCES_PROVISIONAL: provisional.SCHEMA}
+"""What track tells before it is certain: which rows there are depends on how the lines come in micro-batches."""
 TABLES: Final[dict[str, StructType]] = INGEST_TABLES | TRACK_TABLES
 """Tables that follow from the logs: the same lines make the same rows."""
 HEALTH_TABLES: Final[dict[str, StructType]] = {names.PIPELINE_HEALTH: pipeline_health.SCHEMA}

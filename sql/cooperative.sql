@@ -15,7 +15,7 @@
 
 WITH cooperative AS (
   SELECT r.cluster, r.group_id
-  FROM rebalances AS r
+  FROM rebalances_now AS r
   WHERE lower(r.protocol) LIKE '%cooperative%'
   GROUP BY r.cluster, r.group_id
 ),

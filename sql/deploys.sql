@@ -91,7 +91,7 @@ SELECT
   CAST(coalesce(sum(r.total_ms), 0) AS BIGINT) AS total_ms,
   CAST(sum(r.unavailable_partition_ms) AS BIGINT) AS unavailable_partition_ms
 FROM waves AS w
-LEFT JOIN rebalances AS r
+LEFT JOIN rebalances_now AS r
   ON r.cluster = w.cluster AND r.group_id = w.group_id AND r.started_at >= w.started_at AND r.started_at <= w.ended_at
 GROUP BY w.cluster, w.group_id, w.started_at, w.ended_at, w.clients, w.restarts, w.clean, w.expired, w.moved
 ORDER BY

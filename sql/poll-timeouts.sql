@@ -39,7 +39,7 @@ back AS (
 ),
 caused AS (
   SELECT r.cluster, r.group_id, r.member_id, max_by(r.total_ms, r.started_at) AS total_ms
-  FROM rebalances AS r
+  FROM rebalances_now AS r
   WHERE r.cause IN ('POLL_TIMEOUT', 'MEMBER_LEFT')
   GROUP BY r.cluster, r.group_id, r.member_id
 )

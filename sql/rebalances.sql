@@ -2,7 +2,8 @@
 --
 -- One row per rebalance, the newest first. `cause` and the client say what began it. `blamed` is there if a finding blames
 -- another: a broker that was lost or held up, or a client that timed out or joined late while all waited for it.
--- `rebalance evidence ID` shows the lines that prove it.
+-- `rebalance evidence ID` shows the lines that prove it. `waits_for` is there if the row is provisional: it says which lines are
+-- waited for, which may still correct the row.
 --
 -- :cluster     only this cluster
 -- :group       only this consumer group
@@ -33,7 +34,8 @@ SELECT
   r.members_after,
   r.partitions_moved,
   r.unavailable_partition_ms,
-  r.reason
+  r.reason,
+  r.waits_for
 FROM rebalances_with_culprit AS r
 WHERE (:cluster IS NULL OR r.cluster = :cluster)
   AND (:group IS NULL OR r.group_id = :group)

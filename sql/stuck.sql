@@ -36,7 +36,7 @@ slow AS (
     AND l.to_state IN ('PreparingRebalance', 'CompletingRebalance')
     AND l.occurred_at >= :since
     AND NOT EXISTS (
-      SELECT 1 FROM rebalances AS r
+      SELECT 1 FROM rebalances_now AS r
       WHERE r.cluster = l.cluster AND r.group_id = l.group_id
         AND r.started_at <= l.occurred_at AND r.ended_at >= l.occurred_at AND r.ended_at <= :until
     )

@@ -61,7 +61,7 @@ sets AS (
 ),
 rejoins AS (
   SELECT r.cluster, r.group_id, count(*) AS rejoins
-  FROM rebalances AS r
+  FROM rebalances_now AS r
   WHERE r.cause IN ('SUBSCRIPTION_CHANGED', 'METADATA_CHANGED', 'LEADER_REJOINED')
     AND r.started_at >= :since
     AND r.started_at <= :until

@@ -6,6 +6,7 @@ every answer that belongs to it was read.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Final
 
 from coordinator_model.diagnosis import causes, departures
@@ -27,6 +28,24 @@ STORED_WITHIN_MS: Final = 5_500
 """How long a broker tries to store an assignment (offsets.commit.timeout.ms, 5 s by default), and a little more."""
 START_PATIENCE_MS: Final = 30_000
 """How long after its end a rebalance waits for members that have not asked for offsets yet, in a group where others do."""
+
+ANSWERS: Final = "ANSWERS"
+STORAGE: Final = "STORAGE"
+MEMBERS_START: Final = "MEMBERS_START"
+REQUESTS: Final = "REQUESTS"
+DEPARTURE: Final = "DEPARTURE"
+NEXT_REBALANCE: Final = "NEXT_REBALANCE"
+EARLIER_REBALANCE: Final = "EARLIER_REBALANCE"
+WAITS: Final = {
+    ANSWERS: "Lines that follow its end, such as the answers with the assignment; 2 s.",
+    STORAGE: "A sign that its assignment was stored, without which it did not take effect; up to 5.5 s.",
+    MEMBERS_START: "Members that got partitions and have yet to ask for their offsets; up to 30 s.",
+    REQUESTS: "The order of the requests that led to it, where only requests show it; up to 15 s.",
+    DEPARTURE: "A sign of a client that left without a reason: it closed, or its poll loop stalled; up to 30 s.",
+    NEXT_REBALANCE: "The start of the rebalance that superseded it, which is known when that ends.",
+    EARLIER_REBALANCE: "The rebalance before it, which waits.",
+}
+"""What a rebalance that has ended may wait for before its row is written, and how long after its end."""
 
 
 def open_rebalance(
@@ -264,21 +283,35 @@ def close_due(g: Emitter, now_ms: int, *, flush: bool = False) -> None:
     view = g.view
     while view.closing:
         rebalance = view.closing[0]
-        if rebalance.ended_ms < 0:
-            if not _settle_end(g, rebalance, now_ms, flush=flush):
-                return
-        elif not flush and rebalance.ended_ms + g.settings.settle_ms >= now_ms:
+        if rebalance.ended_ms < 0 and not _settle_end(g, rebalance, now_ms, flush=flush):
             return
-        if not flush and (_unproven(rebalance, now_ms) or _members_still_start(g, rebalance, now_ms)):
+        if any(not flush or wait == DEPARTURE for wait in waits(g, rebalance, now_ms)):
             return
-        if not flush and not rebalance.exact and causes.specification_is_behind(g, rebalance.ended_ms, now_ms):
-            return
-        if departures.blocks(g, {trigger.member_id for trigger in rebalance.triggers}):
-            return
-        view.closing.pop(0)
-        prove(view, rebalance)
-        membership.give_up_lost(g, rebalance.ended_ms)
-        rebalance_rows.write(g, rebalance)
+        write_first(g)
+
+
+def write_first(g: Emitter) -> None:
+    """Writes the first of the rebalances that have ended."""
+    rebalance = g.view.closing.pop(0)
+    prove(g.view, rebalance)
+    membership.give_up_lost(g, rebalance.ended_ms)
+    rebalance_rows.write(g, rebalance)
+
+
+def waits(g: Emitter, rebalance: Rebalance, now_ms: int) -> Iterator[str]:
+    """What has yet to be read, at a time, before a rebalance that has ended is written."""
+    if rebalance.ended_ms < 0:
+        yield NEXT_REBALANCE
+    elif rebalance.ended_ms + g.settings.settle_ms >= now_ms:
+        yield ANSWERS
+    if _unproven(rebalance, now_ms):
+        yield STORAGE
+    if _members_still_start(g, rebalance, now_ms):
+        yield MEMBERS_START
+    if not rebalance.exact and causes.specification_is_behind(g, rebalance.ended_ms, now_ms):
+        yield REQUESTS
+    if departures.blocks(g, {trigger.member_id for trigger in rebalance.triggers}):
+        yield DEPARTURE
 
 
 def _settle_end(g: Emitter, rebalance: Rebalance, now_ms: int, *, flush: bool) -> bool:
@@ -292,9 +325,14 @@ def _settle_end(g: Emitter, rebalance: Rebalance, now_ms: int, *, flush: bool) -
             return False
         if not follower.exact and causes.specification_is_behind(g, followed_ms, now_ms):
             return False
+    end_with(g, rebalance, follower)
+    return True
+
+
+def end_with(g: Emitter, rebalance: Rebalance, follower: Rebalance) -> None:
+    """Ends a superseded rebalance with the start of the one that follows it."""
     causes.settle_start(g, follower)
     rebalance.ended_ms = max(rebalance_rows.started_ms(follower), rebalance.joined_ms)
-    return True
 
 
 def _members_still_start(g: Emitter, rebalance: Rebalance, now_ms: int) -> bool:

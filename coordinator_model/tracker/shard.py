@@ -23,7 +23,7 @@ from typing import Final
 from coordinator_model import events as kinds
 from coordinator_model.events import Event
 from coordinator_model.states import State
-from coordinator_model.tracker import codec, order, steady
+from coordinator_model.tracker import codec, order, provisional, steady
 from coordinator_model.tracker.codec import ShardState
 from coordinator_model.tracker.group import GroupTracker
 from coordinator_model.view.clock import SECOND_MS, BrokerClock
@@ -49,6 +49,8 @@ class Shard:
     def __init__(self, settings: TrackerSettings | None = None, state: ShardState | None = None) -> None:
         self.settings = settings or TrackerSettings()
         self._state = state or ShardState()
+        self.provisional: list[Row] = []
+        """What the last batch shows of rebalances that `observe` has not told yet."""
         self._waiting: dict[str, list[Event]] = {}
         for event in self._state.waiting:
             self._waiting.setdefault(event.group_id, []).append(event)
@@ -74,6 +76,7 @@ class Shard:
             self._take(event)
         self._place()
         rows: list[Row] = []
+        self.provisional = []
         for group_id in sorted({*self._waiting, *self._state.due}):
             rows += self._release(group_id)
         for clock in self._state.clocks.values():
@@ -207,12 +210,17 @@ class Shard:
             self._waiting.pop(group_id, None)
         view = View(group_id) if blob is None else codec.decode_view(blob, self.settings)
         tracker = GroupTracker(view, self.settings)
+        waited = provisional.waiting(tracker)
         tracker.follow(ready, state.clocks)
         tracker.advance(horizon, state.clocks)
         view.horizon_ms = max(view.horizon_ms, horizon)
         if self._all_ended(view.brokers):
             tracker.flush(state.clocks)
         self._store(view, tracker.next_ms(), max(map(steady.last_ms, ready), default=due))
+        waiting = provisional.waiting(tracker)
+        if (first := provisional.first_changed(waited, waiting)) < len(waiting):
+            copy = codec.decode_view(state.views[group_id], self.settings)
+            self.provisional += provisional.told_so_far(copy, self.settings)[first:]
         return tracker.rows if later is None else [*tracker.rows, *self._release(group_id)]
 
     def _store(self, view: View, next_ms: int | None, last_ms: int | None) -> None:

@@ -10,6 +10,7 @@ from coordinator_model.events import Event
 
 GROUP_TRANSITIONS: Final = "group_transitions"
 REBALANCES: Final = "rebalances"
+REBALANCES_PROVISIONAL: Final = "rebalances_provisional"
 MEMBER_SESSIONS: Final = "member_sessions"
 FINDINGS: Final = "findings"
 

@@ -35,6 +35,12 @@ _STARTUPS: Final = """
 """
 
 
+_PROVISIONAL: Final = """
+    SELECT count(*) FROM rebalances_now AS r
+    WHERE r.waits_for IS NOT NULL AND ($cluster IS NULL OR r.cluster = $cluster) AND ($group IS NULL OR r.group_id = $group)
+"""
+
+
 class BoundQuestion:
     """A question with a value for each of its parameters, and the lakehouse that answers it."""
 
@@ -52,6 +58,13 @@ class BoundQuestion:
         answer = self._reader.ask(self.question.for_duckdb(), self.values | {"limit": limit + 1})
         self.cut = len(answer.rows) > limit
         return Answer(answer.columns, answer.rows[:limit])
+
+    def provisional(self) -> int:
+        """How many of the rebalances that the answer is made of may still be corrected, at any time."""
+        if "rebalances_now" not in questions.views_of(self.question.text, questions.views()):
+            return 0
+        chosen = {name: self._given.get(name) for name in ("cluster", "group")}
+        return int(self._reader.ask(_PROVISIONAL, chosen).rows[0][0])
 
     def why_nothing(self) -> str:
         """A sentence with a possible reason for an answer without rows; empty if unknown."""

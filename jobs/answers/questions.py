@@ -25,6 +25,7 @@ from typing import Any, Final
 
 from jobs.common.errors import QuestionError
 from jobs.common.places import data_folder
+from schemas.names import REBALANCES_PROVISIONAL
 
 SQL: Final = data_folder("sql", "why.sql")
 """The folder of the questions."""
@@ -52,6 +53,9 @@ TEXTS: Final = frozenset({"cluster", "group", "member", "client", "code", "cause
 TIMES: Final = frozenset({"since", "until", "at"})
 CHOICES: Final = {"by": ("application", "client", "member", "group", "day")}
 SPANS: Final = frozenset({"around"})  # durations, passed as whole milliseconds
+
+STAND_INS: Final = {REBALANCES_PROVISIONAL: "SELECT CAST(NULL AS STRING) AS waits_for, r.* FROM rebalances AS r WHERE false"}
+"""What stands for a table that lakehouses of older versions lack."""
 
 _PARAMETER: Final = re.compile(r"-- :([a-z_]+)(?: = (\S+))?  +(\S.*)")
 

@@ -93,6 +93,9 @@ def _answer(question: Question, lakehouse: Path, given: Mapping[str, str], form:
         click.echo(f"Nothing found. {bound.why_nothing()}".rstrip(), err=form != "table")
     elif bound.cut:
         click.echo(f"Only the first {len(answer.rows)}; --limit N shows more.", err=True)
+    if count := bound.provisional():
+        those = "1 rebalance is" if count == 1 else f"{count} rebalances are"
+        click.echo(f"{those} provisional: lines that are still to come may correct their rows (`rebalance ask rebalances`).", err=True)
 
 
 def _assignments(texts: Sequence[str]) -> dict[str, str]:

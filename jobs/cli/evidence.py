@@ -99,7 +99,9 @@ def _sentences(proven: ProvenRow) -> list[str]:
         generation = "" if row["generation"] is None else f", generation {row['generation']}"
         after = "" if row["total_ms"] is None else f" after {duration(row['total_ms'])}"
         outcome = f"{row['outcome']}{after}{generation}"
-        return [outcome, f"Reason: {printable(row['reason'], 600)}"] if row["reason"] else [outcome]
+        reason = [f"Reason: {printable(row['reason'], 600)}"] if row["reason"] else []
+        waits = [f"Provisional: it waits for {row['waits_for']}, which may correct it"] if row["waits_for"] else []
+        return [outcome, *reason, *waits]
     if proven.kind == "transition":
         return [f"Trigger: {printable(row['trigger'], 60)}" + (f", {printable(row['reason'], 600)}" if row["reason"] else "")]
     return []

@@ -1,7 +1,8 @@
 """Keeps a lakehouse fast and small, beside the pipeline that writes to it.
 
-For each table it first deletes rows that are older than `keep`. Then it merges small files into larger ones, sorted as queries ask for
-rows. Then it deletes files that were replaced long ago. Last, the log gets a checkpoint, and loses the commits that it makes unnecessary.
+For each table it first deletes rows that are older than `keep`, and provisional rows that a newer or the final row replaces. Then it
+merges small files into larger ones, sorted as queries ask for rows. Then it deletes files that were replaced long ago. Last, the log gets
+a checkpoint, and loses the commits that it makes unnecessary.
 
 Each step is one commit, or deletes what no reader needs: it may be killed anywhere, and the next call continues. It adds no row, and
 removes none before the pipeline has read it: track reads the commits of group_events one after the other and skips those made here.
@@ -26,8 +27,8 @@ from jobs.lakehouse import delta_files, delta_log, locks
 from jobs.lakehouse.delta_files import FILE_BYTES, ROW_GROUP, STATISTICS_CUT, DataFile
 from jobs.lakehouse.folder import Lakehouse
 from jobs.lakehouse.former_names import FORMER, PRESENT, time_column
-from jobs.lakehouse.parquet import is_plain
-from schemas.names import GROUP_EVENTS
+from jobs.lakehouse.parquet import is_plain, rows_of_files
+from schemas.names import GROUP_EVENTS, REBALANCES, REBALANCES_PROVISIONAL
 
 LONGEST_GRACE: Final = timedelta(days=7)
 """Delta forgets after this time when a file was replaced."""
@@ -41,6 +42,8 @@ _TIMES: Final = ("ended_at", *FORMER, *PRESENT)
 """The column that says how old a row is: the first of these that a table has."""
 _KEYS: Final = (("cluster", "group_id"), ("cluster", "broker", "origin"), ("cluster",), ())
 """The columns that queries ask by: the first of these that a table has. Rows are sorted by them, then by time."""
+_REBALANCE: Final = "cluster, group_id, coalesce(generation, -1), coalesce(joined_at, ended_at)"
+"""What a rebalance is known by, as in sql/views/rebalances_now.sql."""
 
 
 @dataclass(frozen=True)
@@ -87,7 +90,8 @@ def maintain(
     with locks.held(house.maintain_lock, f"another `rebalance maintain` or a replay is working with the lakehouse {folder}: wait for it"):
         shutil.rmtree(house.scratch, ignore_errors=True)
         newest = _newest(folder / GROUP_EVENTS) or now
-        for name in sorted(path.parent.name for path in folder.glob(f"*/{delta_log.LOG}")):
+        names = {path.parent.name for path in folder.glob(f"*/{delta_log.LOG}")}
+        for name in sorted(names, key=lambda name: (name != REBALANCES_PROVISIONAL, name)):  # before final rows go
             show(name)
             keep = policy.of(name)
             yield _Table(house, name, policy, min(newest, now) - keep if keep is not None else None, dry_run=dry_run).work()
@@ -132,6 +136,8 @@ class _Table:
             return MaintainedTable(self._name, left_alone="another program changed how it is stored")
         before = self._files()
         removed = self._expire(before)
+        if self._name == REBALANCES_PROVISIONAL:
+            removed += self._thin()
         if not self._dry_run:
             for portion in _portions([file for file in self._files() if file.size < _SMALL]):
                 if len(portion) > 1:
@@ -173,6 +179,23 @@ class _Table:
         for portion in _portions(list(counts)):
             removed += self._rewrite(portion, f'coalesce("{self._time}" >= {limit}, true)')
         return removed
+
+    def _thin(self) -> int:
+        """Deletes provisional rows that a newer or the final row of their rebalance replaces; returns how many."""
+        final, provisional = (self._rows_of(self._folder.with_name(name)) for name in (REBALANCES, REBALANCES_PROVISIONAL))
+        replaced = (
+            f"(row({_REBALANCE}) IN (SELECT row({_REBALANCE}) FROM ({final})) OR row({_REBALANCE}, batch_id) NOT IN "  # noqa: S608
+            f"(SELECT row({_REBALANCE}, max(batch_id)) FROM ({provisional}) GROUP BY {_REBALANCE}))"
+        )
+        removed = 0
+        for portion in _portions(self._files()):
+            rows = delta_files.count(self._folder, portion, replaced, self._scratch)
+            removed += rows if self._dry_run or not rows else self._rewrite(portion, f"NOT {replaced}")
+        return removed
+
+    def _rows_of(self, folder: Path) -> str:
+        table = DeltaTable(str(folder))
+        return rows_of_files(table, folder, [file.path for file in delta_files.data_files(table)])
 
     def _vacuum(self) -> Iterator[int]:
         """Deletes files that no reader needs; yields the bytes of each."""

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from schemas.names import FINDINGS, GROUP_TRANSITIONS, MEMBER_SESSIONS, REBALANCES
+from schemas.names import FINDINGS, GROUP_TRANSITIONS, MEMBER_SESSIONS, REBALANCES, REBALANCES_PROVISIONAL
 
 Row = Mapping[str, Any]
 """A row by column name; times are epoch ms."""
@@ -39,6 +39,7 @@ class GroupRows:
     transitions: list[Row] = field(default_factory=list)
     sessions: list[Row] = field(default_factory=list)
     findings: list[Row] = field(default_factory=list)
+    provisional: list[Row] = field(default_factory=list)
 
     def breach(self, law: str, row: Row, at_ms: int, text: str) -> Breach:
         """A breach by one of the group's rows."""
@@ -46,9 +47,9 @@ class GroupRows:
 
 
 def by_group(tables: Mapping[str, Iterable[Row]]) -> list[GroupRows]:
-    """The rows of the four tables by group, in the order of cluster and group."""
+    """The rows of the tables by group, in the order of cluster and group."""
     groups: dict[tuple[str, str], GroupRows] = {}
-    for name in TABLES:
+    for name in _LISTS:
         for row in tables.get(name, ()):
             key = (row.get("cluster") or "", row["group_id"])
             group = groups.setdefault(key, GroupRows(*key))
@@ -66,6 +67,7 @@ _LISTS: Final = {
     GROUP_TRANSITIONS: lambda group: group.transitions,
     MEMBER_SESSIONS: lambda group: group.sessions,
     FINDINGS: lambda group: group.findings,
+    REBALANCES_PROVISIONAL: lambda group: group.provisional,
 }
 
 

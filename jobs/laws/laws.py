@@ -14,5 +14,5 @@ LAWS: Final[tuple[Law, ...]] = (*rebalance_laws.LAWS, *membership_laws.LAWS, *fi
 
 
 def breaches(tables: Mapping[str, Iterable[Row]]) -> list[Breach]:
-    """What breaks a law in rows of the four tables (names: schemas/names.py), group by group."""
+    """What breaks a law in rows of the tables (names: schemas/names.py), group by group."""
     return [breach for group in by_group(tables) for law in LAWS for breach in law(group)]

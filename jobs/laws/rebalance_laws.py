@@ -6,7 +6,7 @@ import itertools
 from collections.abc import Iterator
 from typing import Final
 
-from jobs.laws.group_rows import Breach, GroupRows, members
+from jobs.laws.group_rows import Breach, GroupRows, Row, members
 
 COUNTS_ADD_UP: Final = "COUNTS_ADD_UP"
 COUNTS_CARRY_OVER: Final = "COUNTS_CARRY_OVER"
@@ -15,6 +15,7 @@ NO_OVERLAP: Final = "NO_OVERLAP"
 COST_IN_BOUNDS: Final = "COST_IN_BOUNDS"
 TRANSITIONS_CHAIN: Final = "TRANSITIONS_CHAIN"
 ONE_DEPARTURE: Final = "ONE_DEPARTURE"
+PROVISIONAL_HAS_FINAL: Final = "PROVISIONAL_HAS_FINAL"
 
 
 def counts_add_up(group: GroupRows) -> Iterator[Breach]:
@@ -124,4 +125,23 @@ def one_departure(group: GroupRows) -> Iterator[Breach]:
         gone.update(row["left"])
 
 
-LAWS: Final = (counts_add_up, counts_carry_over, durations, no_overlap, cost_in_bounds, transitions_chain, one_departure)
+def provisional_has_final(group: GroupRows) -> Iterator[Breach]:
+    """A provisional row has its final one, or waits: then no later rebalance of the group has a final row."""
+    final = {rebalance_key(row) for row in group.rebalances}
+    last = max((row["ended_at"] for row in group.rebalances), default=-1)
+    for row in group.provisional:
+        if rebalance_key(row) not in final and row["ended_at"] < last:
+            text = f"it has no final row, but a later rebalance has one; it waited for {row['waits_for']}"
+            yield group.breach(PROVISIONAL_HAS_FINAL, row, row["started_at"], text)
+
+
+def rebalance_key(row: Row) -> tuple[int, int]:
+    """What a rebalance is known by in its group, as in sql/views/rebalances_now.sql: its start may be corrected, these are not."""
+    generation = row["generation"]
+    return -1 if generation is None else generation, row["ended_at"] if row["joined_at"] is None else row["joined_at"]
+
+
+LAWS: Final = (
+    *(counts_add_up, counts_carry_over, durations, no_overlap, cost_in_bounds, transitions_chain, one_departure),
+    provisional_has_final,
+)

@@ -12,7 +12,8 @@ from pyspark.sql.types import StructField, StructType
 PROJECT: Final = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(PROJECT))
 
-from schemas.tables import HEALTH_TABLES, INGEST_TABLES, TRACK_TABLES  # noqa: E402 - a script: the project is not on the path before
+from coordinator_model.tracker.phases import WAITS  # noqa: E402 - a script: the project is not on the path before
+from schemas.tables import HEALTH_TABLES, INGEST_TABLES, PROVISIONAL_TABLES, TRACK_TABLES  # noqa: E402
 
 TARGET: Final = PROJECT / "docs" / "tables.md"
 
@@ -87,7 +88,7 @@ CODES: Final = {
 def page() -> str:
     """The whole of docs/tables.md."""
     parts = [INTRO, "## Written by track\n"]
-    parts += [section(name, schema) for name, schema in TRACK_TABLES.items()]
+    parts += [section(name, schema) for name, schema in (TRACK_TABLES | PROVISIONAL_TABLES).items()]
     parts += ["## Written by ingest\n"]
     parts += [section(name, schema) for name, schema in INGEST_TABLES.items()]
     parts += ["## About the pipeline itself\n"]
@@ -96,6 +97,7 @@ def page() -> str:
         "## Values\n",
         values("rebalances.outcome", OUTCOMES),
         values("rebalances.cause", CAUSES),
+        values("rebalances_provisional.waits_for", WAITS),
         values("member_sessions.end_kind", END_KINDS),
         values("findings.code", CODES),
     ]

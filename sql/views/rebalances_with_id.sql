@@ -7,4 +7,4 @@ SELECT
   ), 11) AS id,
   coalesce(r.cause = 'MEMBER_JOINED' AND r.members_before = 0 AND r.outcome = 'COMPLETED', false) AS startup,
   r.*
-FROM rebalances AS r
+FROM rebalances_now AS r

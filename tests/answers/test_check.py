@@ -11,7 +11,7 @@ from jobs.answers.check import check
 from jobs.cli import entry
 from jobs.common.exit_codes import FAILED, UNUSABLE
 from jobs.lakehouse import folder as lakehouses
-from tests.lakehouse.rows import DAY, empty_lakehouse, line, rebalance, row, write
+from tests.lakehouse.rows import DAY, empty_lakehouse, line, provisional, rebalance, row, write
 
 ORIGIN = "c/b1/server.log"
 LINES = ["group payments, member a-1", "group orders", "a line of every group"]
@@ -53,8 +53,18 @@ def checked(lake, capsys, *arguments, code=0):
 
 def test_tables_that_keep_the_laws(lake, capsys):
     said = checked(lake, capsys)
-    assert said.out == "OK: 14 laws hold (2 rebalances, 0 group_transitions, 1 member_sessions, 0 findings, and 2 lines of evidence)\n"
+    assert said.out == "OK: 15 laws hold (2 rebalances, 0 group_transitions, 1 member_sessions, 0 findings, and 2 lines of evidence)\n"
     assert said.err == ""
+
+
+def test_only_final_rows_must_keep_the_laws_and_a_provisional_one_gets_its_final_one(lake, capsys):
+    wrong = provisional("STORAGE", start=9_000, generation=3, members_before=5, members_after=5, joined=["b-1"])
+    write(lake, provisional(generation=1, start=500, total=1_500), wrong, batch=1)
+    assert "2 rebalances" in checked(lake, capsys).out
+    write(lake, rebalance(start=12_000, generation=4, members_before=0, members_after=0), batch=2)
+    (breach,) = check(lake, []).breaches
+    told = "it has no final row, but a later rebalance has one; it waited for STORAGE"
+    assert (breach.law, breach.text) == ("PROVISIONAL_HAS_FINAL", told)
 
 
 def test_a_row_that_breaks_a_law_is_shown_with_its_id(lake, capsys):
@@ -64,7 +74,7 @@ def test_a_row_that_breaks_a_law_is_shown_with_its_id(lake, capsys):
     assert said[0] == "COUNTS_ADD_UP: 1 row"
     assert said[1].startswith(f"  {row_id}  c/payments  ")
     assert said[1].endswith(" UTC  5 members before, 1 joined, 0 left, but 5 after")
-    assert said[-1].startswith("2 of 14 laws broken (3 rebalances, ")
+    assert said[-1].startswith("2 of 15 laws broken (3 rebalances, ")
 
 
 def test_five_rows_of_a_law_are_shown_unless_all_are_asked_for(lake, capsys):
@@ -85,14 +95,14 @@ def test_evidence_must_name_what_the_row_is_about(lake, capsys):
 def test_lines_that_are_gone_are_counted_and_break_nothing(lake, logs, capsys):
     (logs / ORIGIN).write_text("another log\n")
     said = checked(lake, capsys)
-    assert said.out.startswith("OK: 14 laws hold")
+    assert said.out.startswith("OK: 15 laws hold")
     assert "2 of 2 lines were not found; give --input DIR with the logs that were read" in said.err
 
 
 def test_logs_whose_folder_is_gone_are_counted_too(lake, logs, capsys):
     shutil.rmtree(logs)
     said = checked(lake, capsys)
-    assert said.out.startswith("OK: 14 laws hold")
+    assert said.out.startswith("OK: 15 laws hold")
     assert "2 of 2 lines were not found" in said.err
 
 
@@ -105,7 +115,7 @@ def test_json(lake, capsys):
     write(lake, rebalance(start=9_000, generation=3, members_before=0, members_after=1), batch=1)
     told = json.loads(checked(lake, capsys, "--format", "json", code=FAILED).out)
     assert told["rows"]["rebalances"] == 3
-    assert (told["laws"], told["lines"], told["lines_gone"]) == (14, 2, 0)
+    assert (told["laws"], told["lines"], told["lines_gone"]) == (15, 2, 0)
     assert told["broken"] == {"COUNTS_ADD_UP": 1}
     (breach,) = told["breaches"]
     assert breach["law"] == "COUNTS_ADD_UP"
@@ -119,4 +129,4 @@ def test_a_folder_without_tables(tmp_path, capsys):
 
 def test_what_was_not_tracked_yet_breaks_no_law(tmp_path, capsys):
     folder = empty_lakehouse(tmp_path / "lake")
-    assert checked(folder, capsys).out.startswith("OK: 13 laws hold (0 rebalances, ")
+    assert checked(folder, capsys).out.startswith("OK: 14 laws hold (0 rebalances, ")

@@ -15,7 +15,7 @@ from jobs.common.settings import Settings
 from jobs.lakehouse import folder as lakehouses
 from jobs.pipeline import run
 from tests.answers.asking import asked
-from tests.lakehouse.rows import DAY, HOSTILE, MEMBER, empty_lakehouse, finding, line, rebalance, row, transition, write
+from tests.lakehouse.rows import DAY, HOSTILE, MEMBER, empty_lakehouse, finding, line, provisional, rebalance, row, transition, write
 
 LINES = [f"[2026-11-21 02:00:{second:02d},{second:03d}] INFO line {second + 1} (kafka.Log)" for second in range(10)]
 ORIGIN = "c/b1/server.log"
@@ -87,6 +87,13 @@ def test_the_lines_are_printed_under_their_places(lake, capsys):
     assert "  Advice: Look at it.\n" in out
     assert f"{ORIGIN}:3\n  {LINES[2]}\n" in out
     assert f"{ORIGIN}:7\n  {LINES[6]}\n" in out
+
+
+def test_a_provisional_row_says_what_it_waits_for(lake, capsys):
+    refs = json.dumps([{"source": "coordinator", "origin": ORIGIN, "position": 3}])
+    write(lake, provisional("STORAGE", start=3_000, generation=2, evidence=refs), batch=1)
+    out = shown(lake, capsys, row_id=id_of(lake, "rebalances")).out
+    assert "COMPLETED after 2.0 s, generation 2\n  Provisional: it waits for STORAGE, which may correct it\n" in out
 
 
 def test_rows_of_all_tables_have_their_lines(lake, capsys):

@@ -6,6 +6,7 @@ import csv
 import io
 import json
 import re
+import shutil
 import subprocess
 import sys
 from datetime import datetime, timedelta, timezone
@@ -18,7 +19,7 @@ from jobs.answers.duckdb_views import Answer
 from jobs.cli import entry
 from jobs.cli.output import answer_text
 from jobs.common.exit_codes import UNUSABLE
-from tests.lakehouse.rows import HOSTILE, line, rebalance, write
+from tests.lakehouse.rows import DAY, HOSTILE, line, provisional, rebalance, write
 
 
 def table(answer, width=None):
@@ -35,6 +36,39 @@ def test_more_rows_than_the_limit_are_said(lakehouse, capsys):
     assert "Only the first 3" in err
     assert entry.main(["ask", "rebalances", "--lakehouse", str(lakehouse), "--limit", "5"]) == 0
     assert capsys.readouterr().err == ""
+
+
+def test_a_provisional_row_is_shown_and_marked_until_its_final_one_is_there(lakehouse, capsys):
+    def asked(*arguments):
+        assert entry.main([*arguments, "--lakehouse", str(lakehouse)]) == 0
+        return capsys.readouterr()
+
+    joined = {"joined_at": DAY + 5_500, "client_id": "app"}
+    write(lakehouse, line(at=90_000), rebalance(generation=1), provisional(start=5_000, generation=2, cause="UNKNOWN", **joined), batch=0)
+    write(lakehouse, provisional("DEPARTURE, STORAGE", start=5_000, generation=2, cause="MEMBER_LEFT", members_before=3, **joined), batch=1)
+    shown, notes = asked("ask", "rebalances")
+    assert "waits for" in shown
+    assert "DEPARTURE, STORAGE" in shown
+    assert "1 rebalance is provisional: " in notes
+    assert "1 rebalance is provisional: " in asked("ask", "why").err
+    assert "provisional" not in asked("ask", "why", "--group", "other").err
+    assert "MEMBER_LEFT *" in (report := asked("report").out)
+    assert "* provisional: lines that are still to come may correct the row" in report
+    rows = json.loads(asked("report", "--format", "json").out)["rebalances"]
+    assert sorted(row["waits_for"] or "" for row in rows) == ["", "DEPARTURE, STORAGE"]
+    write(lakehouse, rebalance(start=4_000, total=3_000, generation=2, cause="POLL_TIMEOUT", members_before=3, **joined), batch=2)
+    shown, notes = asked("ask", "rebalances")
+    assert "POLL_TIMEOUT" in shown
+    assert "waits for" not in shown
+    assert "MEMBER_LEFT" not in shown
+    assert notes == ""
+
+
+def test_a_lakehouse_of_an_older_version_has_no_provisional_rows(lakehouse, capsys):
+    write(lakehouse, line(at=90_000), rebalance())
+    before = entry.main(["ask", "rebalances", "--lakehouse", str(lakehouse)]), capsys.readouterr()
+    shutil.rmtree(lakehouse / "rebalances_provisional")
+    assert (entry.main(["ask", "rebalances", "--lakehouse", str(lakehouse)]), capsys.readouterr()) == before
 
 
 def test_json_keeps_what_was_logged_and_times_are_iso(lakehouse, capsys):

@@ -11,8 +11,10 @@ from pyspark.sql.types import ArrayType, IntegerType, LongType, StringType, Time
 
 from jobs.lakehouse import tables
 from jobs.pipeline import track
-from schemas.tables import TABLES
+from schemas.tables import PROVISIONAL_TABLES
+from schemas.tables import TABLES as FINAL_TABLES
 
+TABLES = FINAL_TABLES | PROVISIONAL_TABLES
 DAY = 1_795_219_200_000  # 2026-11-21T00:00:00Z
 HOSTILE = "\x1b[31mred\x1b[0m\n\u202eevil[bold]\x9b1m" + "x" * 100_000
 MEMBER = "app-1-d5592b52-6ee4-419b-a462-b530fc595756"
@@ -61,6 +63,10 @@ def rebalance(group="payments", start=0, total=2_000, **values):
         "generation": 1, "cause": "MEMBER_JOINED", "outcome": "COMPLETED",
     }  # fmt: skip
     return row("rebalances", **known | values)
+
+
+def provisional(waits_for="ANSWERS", **values):
+    return {**rebalance(**values), "table": "rebalances_provisional", "waits_for": waits_for}
 
 
 def finding(**values):

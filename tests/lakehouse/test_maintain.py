@@ -27,7 +27,7 @@ from jobs.lakehouse.folder import Lakehouse
 from jobs.lakehouse.maintain import Policy, maintain, unread_from
 from jobs.lakehouse.reader import TableReader, table_rows
 from schemas.names import GROUP_EVENTS
-from tests.lakehouse.rows import DAY, empty_lakehouse, finding, line, rebalance, write
+from tests.lakehouse.rows import DAY, empty_lakehouse, finding, line, provisional, rebalance, write
 
 HOUR = 3_600_000
 NOW = datetime.fromtimestamp(DAY / 1_000, timezone.utc) + timedelta(days=1)
@@ -69,6 +69,22 @@ def test_small_files_become_one_with_the_same_rows(lake):
     assert done[GROUP_EVENTS].files == (20, 1)
     assert {name: rows(lake, name) for name in before} == before
     assert work(lake)[GROUP_EVENTS].files == (1, 1)
+
+
+def test_provisional_rows_go_that_a_newer_or_the_final_row_replaces(lake):
+    joined = {"joined_at": DAY + 1_000, "start": 500}
+    write(lake, provisional(**joined), provisional(generation=2, start=9_000, group="other"), batch=30)
+    write(lake, provisional("DEPARTURE", **joined), provisional(generation=2, start=9_000), batch=31)
+    write(lake, rebalance(**joined | {"start": 400}, total=2_100), provisional("STORAGE", generation=2, start=9_000), batch=32)
+    told = work(lake, dry_run=True)
+    done = work(lake)
+    assert told["rebalances_provisional"].rows_removed == done["rebalances_provisional"].rows_removed == 3
+    left = table_rows(lake / "rebalances_provisional", ["group_id", "generation", "waits_for"])
+    assert sorted(tuple(row.values()) for row in left) == [("other", 2, "ANSWERS"), ("payments", 2, "STORAGE")]
+    assert work(lake)["rebalances_provisional"].rows_removed == 0
+    write(lake, rebalance(generation=2, start=9_000), rebalance(generation=2, start=9_000, group="other"), batch=33)
+    assert work(lake, Policy(keep=timedelta(0), grace=timedelta(0)))["rebalances_provisional"].rows_removed == 2
+    assert table_rows(lake / "rebalances_provisional") == []
 
 
 def test_a_query_for_one_group_reads_little_of_what_there_is(lake):
@@ -250,7 +266,7 @@ def test_a_dry_run_touches_nothing(lake, capsys):
 
 def test_the_command_says_what_it_did(lake, capsys):
     assert entry.main(["maintain", "--lakehouse", str(lake), "--keep", "90d"]) == 0
-    told = next(text for text in capsys.readouterr().out.splitlines() if text.startswith("rebalances"))
+    told = next(text for text in capsys.readouterr().out.splitlines() if text.startswith("rebalances "))
     assert "20 → 1" in told
     assert entry.main(["maintain", "--lakehouse", str(lake), "--keep", "ninety"]) == UNUSABLE
     assert entry.main(["maintain", "--lakehouse", str(lake), "--grace", "30d"]) == UNUSABLE

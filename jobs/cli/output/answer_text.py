@@ -24,6 +24,7 @@ _CELL: Final = 60  # characters of a cell in a table
 _TEXT_CELL: Final = 32_767  # what a spreadsheet takes
 _PROSE: Final = frozenset({"message", "reason", "detail", "last_reason", "topics", "requests_of", "line"})
 _PROSE_CELL: Final = 200
+_RARE: Final = frozenset({"waits_for"})  # columns that are left out where no row has a value
 _COMMON: Final = ("cluster", "group_id")
 _SHORTER: Final = {"client_id": "client", "client_host": "host", "group_id": "group", "member_id": "member"}
 _FORMULA: Final = re.compile(r"\s*[=+\-@\uff1d\uff0b\uff0d\uff20]")  # wide ones too, which some take for the same
@@ -41,7 +42,8 @@ def render(answer: Answer, console: Console) -> None:
     heading += [f"{day.isoformat()} UTC"] if day is not None else []
     if heading:
         write(console, ", ".join(heading), "dim")
-    indices = [index for index, name in enumerate(answer.columns) if name not in common]
+    empty = {name for index, name in enumerate(answer.columns) if name in _RARE and all(row[index] is None for row in answer.rows)}
+    indices = [index for index, name in enumerate(answer.columns) if name not in common.keys() | empty]
     columns = Columns([_alignment(answer, index) + _title(answer.columns[index]) for index in indices], console)
     cells = [[_cell(answer.columns[index], row[index], day) for index in indices] for row in answer.rows]
     for row in cells:

@@ -161,6 +161,8 @@ class _View:
         if shown:
             write(self.console, title, "bold")
             _fitting([self._rebalance_columns(shown, names) for names in _LAYOUTS]).write()
+        if any(row["waits_for"] for row in shown):
+            write(self.console, "  * provisional: lines that are still to come may correct the row")
         if len(shown) < count:
             write(self.console, f"  … and {count - len(shown)} more: --limit {count} shows all, --group GROUP those of one group")
         if startups and not one_group:
@@ -191,7 +193,7 @@ class _View:
             "  Time": "  " + self.time(row["started_at"]),
             "  At": "  " + self.time(row["started_at"])[:-4],
             "Gen": _number(row["generation"]),
-            "Cause": "start-up" if row["startup"] else row["blamed"],
+            "Cause": ("start-up" if row["startup"] else row["blamed"]) + (" *" if row["waits_for"] else ""),
             "Culprit": broker or who(*client),
             "By whom": broker or who(client[0], client[1], None, client[3]),
             "Name": broker or who(client[0], None, *client[2:]),

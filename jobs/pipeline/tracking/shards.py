@@ -78,7 +78,7 @@ def shard_function(
         events = list(unpacked(frames))
         shard = _shard(state, settings)
         try:
-            rows = shard.observe(events)
+            rows = [*shard.observe(events), *shard.provisional]
             blob = compressed(shard.encode())
         except Exception as error:
             last = max(events, key=lambda event: event.at_ms)

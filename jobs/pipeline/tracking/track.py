@@ -1,5 +1,7 @@
 """Track: follows the coordinators through `group_events`, and writes what they did into four tables.
 
+What later lines may still correct goes into a fifth, `rebalances_provisional`.
+
     spark-submit --properties-file conf/spark-defaults.conf jobs/track.py --lakehouse DIR [--once]
 
 A later version of the model can run again over the events of a lakehouse, into a new folder: `rebalance replay`, or, if the tables were
@@ -36,7 +38,7 @@ from jobs.pipeline.queries import QueryEnd, ensure_tables, start_query
 from jobs.pipeline.tracking import shards
 from jobs.pipeline.tracking.packets import to_packets
 from schemas import group_events, names
-from schemas.tables import TRACK_TABLES
+from schemas.tables import PROVISIONAL_TABLES, TRACK_TABLES
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -52,6 +54,7 @@ They may cut through a commit. Within it the files with clocks are the last: a c
 
 
 Observer = Callable[[TrackedBatch], None]
+_WRITTEN: Final = TRACK_TABLES | PROVISIONAL_TABLES
 
 
 def start_track(
@@ -69,7 +72,7 @@ def start_track(
 
     `events_from`: the lakehouse that has the events, if it is another one.
     """
-    ensure_tables(lakehouse, TRACK_TABLES, checkpoint, APP_ID)
+    ensure_tables(lakehouse, _WRITTEN, checkpoint, APP_ID)
     # The source must exist before its first commit.
     source = tables.ensure_table(events_from or lakehouse, names.GROUP_EVENTS, group_events.SCHEMA)
     if not (checkpoint / "offsets").is_dir() and delta_log.versions(source)[0] > 0:
@@ -95,11 +98,11 @@ def read_group_events(spark: SparkSession, table: Path) -> DataFrame:
 
 def _batch_writer(lakehouse: Path, observer: Observer | None) -> Callable[[DataFrame, int], None]:
     def write_batch(batch: DataFrame, batch_id: int) -> None:
-        rows: dict[str, list[dict[str, Any]]] = {name: [] for name in (shards.SUMMARY, *TRACK_TABLES)}
+        rows: dict[str, list[dict[str, Any]]] = {name: [] for name in (shards.SUMMARY, *_WRITTEN)}
         # Collected once: the tracker's output is small, and another use of `batch` would run the tracker again.
         for row in batch.toArrow().to_pylist():
             rows[row["table"]].append({**json.loads(row["row"]), "cluster": row["cluster"]})
-        for name, schema in TRACK_TABLES.items():
+        for name, schema in _WRITTEN.items():
             if rows[name]:
                 tables.append(tables.table_path(lakehouse, name), to_arrow(rows[name], schema, batch_id), APP_ID, batch_id)
         if observer is not None:

@@ -24,6 +24,7 @@ class CountingShard:
     def __init__(self, settings=None, seen=0):
         self.settings = settings
         self.seen = seen
+        self.provisional = []
 
     def observe(self, events):
         from coordinator_model.view.rows import Row

@@ -1,0 +1,76 @@
+"""Rebalances that have ended and are still open to correction, as the tracker would write them if no further line came.
+
+A rebalance is told so when it has ended, and again when what it waits for changes. Its row names a cause and a culprit only if no line
+that is waited for can change them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from typing import Any, Final
+
+from coordinator_model.tracker import phases
+from coordinator_model.tracker.group import GroupTracker
+from coordinator_model.view import reasons
+from coordinator_model.view.emit import Emitter
+from coordinator_model.view.rows import REBALANCES, REBALANCES_PROVISIONAL, Row
+from coordinator_model.view.settings import TrackerSettings
+from coordinator_model.view.view import Rebalance, View
+
+_WHO: Final = ("member_id", "instance_id", "client_id", "client_host", "reason")
+_SHOWN_BY_ASSIGNMENTS: Final = frozenset(
+    {reasons.LEADER_REJOINED, reasons.MEMBER_REJOINED, reasons.METADATA_CHANGED, reasons.REVOCATION_FOLLOW_UP, reasons.SUBSCRIPTION_CHANGED}
+)
+"""Causes that the new assignment tells apart."""
+
+Waiting = list[tuple[Rebalance, tuple[str, ...]]]
+"""The rebalances of a group that have ended, oldest first, and what each waits for."""
+
+
+def waiting(g: Emitter) -> Waiting:
+    """What waits in a group at the time up to which its events were handled."""
+    closing = g.view.closing
+    return [(rebalance, tuple(phases.waits(g, rebalance, g.view.horizon_ms)) or (phases.EARLIER_REBALANCE,)) for rebalance in closing]
+
+
+def first_changed(before: Waiting, now: Waiting) -> int:
+    """The number in `now` of the first rebalance that is new or waits for something else than before; how many there are if none does."""
+    known = {id(rebalance): waits for rebalance, waits in before}
+    return next((number for number, (rebalance, waits) in enumerate(now) if known.get(id(rebalance)) != waits), len(now))
+
+
+def told_so_far(view: View, settings: TrackerSettings) -> list[Row]:
+    """The rows of all rebalances of a group that wait, oldest first. Uses the view up."""
+    g = GroupTracker(view, settings)
+    undecided = {departure.member_id for departure in view.undecided}
+    told: list[Row] = []
+    all_waits: set[str] = set()
+    for rebalance, waits in waiting(g):
+        if rebalance.ended_ms < 0:
+            if len(view.unfinished()) == 1:
+                break  # what seemed to supersede it was a damaged line
+            phases.end_with(g, rebalance, view.unfinished()[1])
+        all_waits.update(waits)
+        is_whose_open = _is_whose_open(rebalance, all_waits)
+        phases.write_first(g)
+        values: dict[str, Any] = next(row.values for row in reversed(g.rows) if row.table == REBALANCES)
+        if is_whose_open:
+            values = {**values, **dict.fromkeys(_WHO), "cause": reasons.UNKNOWN}
+        elif _is_why_open(values, all_waits, undecided):
+            values = {**values, "cause": reasons.UNKNOWN}
+        told.append(Row(REBALANCES_PROVISIONAL, {**values, "waits_for": ", ".join(waits)}))
+    return told
+
+
+def _is_whose_open(rebalance: Rebalance, waits: Collection[str]) -> bool:
+    """Whether a line may yet show that another member began it."""
+    if rebalance.exact and rebalance.cause and rebalance.named:
+        return False  # the coordinator says so
+    return not {phases.ANSWERS, phases.REQUESTS, phases.NEXT_REBALANCE}.isdisjoint(waits)
+
+
+def _is_why_open(values: dict[str, Any], waits: Collection[str], undecided: Collection[str]) -> bool:
+    """Whether a line may yet show another cause. `undecided`: members that left for a reason which is not known yet."""
+    if values["cause"] == reasons.SESSION_TIMEOUT and values["instance_id"]:
+        return True  # a static member whose poll loop stalled does not leave: it may be back
+    return values["member_id"] in undecided or (phases.ANSWERS in waits and values["cause"] in _SHOWN_BY_ASSIGNMENTS)
