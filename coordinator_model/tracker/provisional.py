@@ -73,4 +73,6 @@ def _is_why_open(values: dict[str, Any], waits: Collection[str], undecided: Coll
     """Whether a line may yet show another cause. `undecided`: members that left for a reason which is not known yet."""
     if values["cause"] == reasons.SESSION_TIMEOUT and values["instance_id"]:
         return True  # a static member whose poll loop stalled does not leave: it may be back
-    return values["member_id"] in undecided or (phases.ANSWERS in waits and values["cause"] in _SHOWN_BY_ASSIGNMENTS)
+    if values["cause"] == reasons.MEMBER_LEFT:
+        return values["member_id"] in undecided
+    return phases.ANSWERS in waits and values["cause"] in _SHOWN_BY_ASSIGNMENTS

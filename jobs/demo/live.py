@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from rich.text import Text
 
+from coordinator_model.view.reasons import UNKNOWN
 from jobs.common.errors import QueryFailedError, UserError
 from jobs.common.interrupts import Interrupts
 from jobs.common.places import KAFKA_VERSION
@@ -30,7 +31,6 @@ from jobs.demo.local_broker import LocalBroker
 from jobs.demo.real_consumer import JAVA, LIBRDKAFKA
 from jobs.demo.scenes import Scene, ScenePlayer, Stage
 from jobs.lakehouse import reader
-from jobs.lakehouse.folder import Lakehouse
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -55,12 +55,15 @@ _PROGRAM: Final[tuple[Part, ...]] = (
 )
 _APART_SECONDS: Final = 5.0
 """From the start of one scene to the next, so that a person can follow."""
-_WARM_BATCHES: Final = 2
+_FIRST: Final = "warm-up"
+"""The group whose first rebalance shows that the pipeline works. The JVM compiles what it runs meanwhile, which takes its time."""
 _STEP_SECONDS: Final = 0.1
 _LOOK_SECONDS: Final = 0.5
 _QUIET_SECONDS: Final = 45.0
 """After the scenes, nothing more comes when nothing came for so long. The row of a rebalance in which members left comes 30 s late."""
 _READ_SECONDS: Final = 300.0  # at most: a busy machine reads the last lines late
+_SHOWN: Final = ("started_at", "cause", "client_id", "total_ms", "members_before", "members_after")
+"""What a line about a rebalance says."""
 _STYLES: Final = {"ERROR": "bold red", "WARNING": "yellow", "INFO": "cyan"}
 
 
@@ -108,14 +111,18 @@ class _Screen:
         self.line(Text(f"{_clock(datetime.now(timezone.utc))}  {self._marks[0]} {text}", style="dim"))
 
     def rebalance(self, row: dict[str, Any]) -> None:
-        """Prints a row of rebalances."""
+        """Prints a row of rebalances, or a provisional one."""
         self.shown_at = time.monotonic()
         text = Text(f"{_clock(row['started_at'])}  ")
         text.append(f"{self._marks[1]} {printable(row['group_id'], 12):<12}", "bold")
-        text.append(f"{row['cause']:<18}", "green" if row["cause"] in {"MEMBER_JOINED", "MEMBER_LEFT"} else "bold red")
+        is_open = row["cause"] == UNKNOWN and "waits_for" in row
+        style = "green" if row["cause"] in {"MEMBER_JOINED", "MEMBER_LEFT"} else "bold red"
+        text.append(f"{row['cause']:<18}", "dim" if is_open else style)
         text.append(f"{printable(row['client_id'], 18) or '-':<18}")
         text.append(f"{duration(row['total_ms']):>8}")
         text.append(f"   {_count(row['members_before'])} -> {_count(row['members_after'])} members", "dim")
+        if is_open:
+            text.append(f"   (provisional: it waits for {row['waits_for']})", "dim")
         self.line(text)
 
     def finding(self, row: dict[str, Any]) -> None:
@@ -138,7 +145,10 @@ class _Demo:
         self._running = running
         self._lakehouse = folder / "lakehouse"
         self._state = folder / "ship.json"
-        self._tables = {name: NewRows(self._lakehouse, name) for name in ("rebalances", "findings", "input_lines")}
+        names = ("rebalances_provisional", "rebalances", "findings", "input_lines")
+        self._tables = {name: NewRows(self._lakehouse, name) for name in names}
+        self._shown: dict[tuple[Any, ...], tuple[Any, ...]] = {}  # rebalances: what the last line about each says
+        self._told = 0  # rebalances that have their final row
         self._commands: list[RebalanceCommand] = []
         self._read = 0
         self._looked = 0.0
@@ -171,10 +181,12 @@ class _Demo:
         self._commands.append(self._running.enter_context(command))
 
     def wait_for_spark(self) -> None:
-        """Waits for two batches of the pipeline: from then on the JVM is warm, and rows come soon after the events."""
-        self._screen.action("Spark starts ...")
-        commits = Lakehouse(self._lakehouse).track_checkpoint / "commits"
-        while not self._is_stopped() and len(list(commits.glob("[0-9]*"))) < _WARM_BATCHES:
+        """Waits until the pipeline has told a first rebalance: from then on rows come soon after the events."""
+        if self._is_stopped():
+            return
+        self._screen.action(f"Spark starts, and {_FIRST}-1 joins, which shows when it works ...")
+        self._consumers.start(LIBRDKAFKA, _FIRST, f"{_FIRST}-1", _TOPIC)
+        while not self._is_stopped() and all(group != _FIRST for group, *_ in self._shown):
             self._look()
             time.sleep(_STEP_SECONDS)
 
@@ -190,7 +202,7 @@ class _Demo:
         while not self._is_stopped() and time.monotonic() < began + seconds + (BEHIND_SECONDS if self._is_behind() else 0):
             if player.over and self._to_read < 0:
                 self._to_read = shipped_lines(self._state)
-            if len(self._delays) == rebalances:
+            if self._told == rebalances:
                 break
             if self._is_behind():
                 self._screen.shown_at = time.monotonic()
@@ -216,12 +228,23 @@ class _Demo:
             return
         self._looked = time.monotonic()
         now = datetime.now(timezone.utc)
-        for row in sorted(self._tables["rebalances"].take(), key=lambda row: row["ended_at"]):
-            self._screen.rebalance(row)
-            self._delays.append((now - row["ended_at"]).total_seconds())
+        for name in ("rebalances_provisional", "rebalances"):
+            for row in sorted(self._tables[name].take(), key=lambda row: (row["ended_at"], row["batch_id"])):
+                self._show(row, now)
+                self._told += name == "rebalances" and row["group_id"] != _FIRST
         for row in sorted(self._tables["findings"].take(), key=lambda row: row["occurred_at"]):
             self._screen.finding(row)
         self._read += sum(row["lines_read"] for row in self._tables["input_lines"].take())
+
+    def _show(self, row: dict[str, Any], now: datetime) -> None:
+        """Shows a row of a rebalance, provisional or final, unless the line about it says the same already."""
+        rebalance = row["group_id"], row["generation"], row["joined_at"] or row["ended_at"]
+        says = tuple(row[name] for name in _SHOWN)
+        if rebalance not in self._shown and row["group_id"] != _FIRST:
+            self._delays.append((now - row["ended_at"]).total_seconds())
+        if self._shown.get(rebalance) != says:
+            self._screen.rebalance(row)
+        self._shown[rebalance] = says
 
     def end(self) -> list[int]:
         """Stops all processes, the pipeline only when it has read all lines; returns exit codes."""
@@ -249,7 +272,7 @@ class _Demo:
         )
         if self._delays:
             delays = sorted(self._delays)
-            line(f"From the end of a rebalance to its row: {delays[len(delays) // 2]:.0f} s (median), {delays[-1]:.0f} s at most.")
+            line(f"From the end of a rebalance to its first row: {delays[len(delays) // 2]:.1f} s (median), {delays[-1]:.1f} s at most.")
         line(f"All of it:  rebalance report --lakehouse {_shown(self._lakehouse)}")
 
 
