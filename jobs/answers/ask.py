@@ -36,8 +36,8 @@ _STARTUPS: Final = """
 
 
 _PROVISIONAL: Final = """
-    SELECT count(*) FROM rebalances_now AS r
-    WHERE r.waits_for IS NOT NULL AND ($cluster IS NULL OR r.cluster = $cluster) AND ($group IS NULL OR r.group_id = $group)
+    SELECT count(*) FROM rebalances_waiting AS r
+    WHERE ($cluster IS NULL OR r.cluster = $cluster) AND ($group IS NULL OR r.group_id = $group)
 """
 
 

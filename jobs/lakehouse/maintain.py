@@ -43,7 +43,7 @@ _TIMES: Final = ("ended_at", *FORMER, *PRESENT)
 _KEYS: Final = (("cluster", "group_id"), ("cluster", "broker", "origin"), ("cluster",), ())
 """The columns that queries ask by: the first of these that a table has. Rows are sorted by them, then by time."""
 _REBALANCE: Final = "cluster, group_id, coalesce(generation, -1), coalesce(joined_at, ended_at)"
-"""What a rebalance is known by, as in sql/views/rebalances_now.sql."""
+"""What a rebalance is known by, as in sql/views/rebalances_waiting.sql."""
 
 
 @dataclass(frozen=True)

@@ -136,7 +136,7 @@ def provisional_has_final(group: GroupRows) -> Iterator[Breach]:
 
 
 def rebalance_key(row: Row) -> tuple[int, int]:
-    """What a rebalance is known by in its group, as in sql/views/rebalances_now.sql: its start may be corrected, these are not."""
+    """What a rebalance is known by in its group, as in sql/views/rebalances_waiting.sql: its start may be corrected, these are not."""
     generation = row["generation"]
     return -1 if generation is None else generation, row["ended_at"] if row["joined_at"] is None else row["joined_at"]
 
