@@ -228,10 +228,10 @@ class _Demo:
             return
         self._looked = time.monotonic()
         now = datetime.now(timezone.utc)
-        for name in ("rebalances_provisional", "rebalances"):
-            for row in sorted(self._tables[name].take(), key=lambda row: (row["ended_at"], row["batch_id"])):
-                self._show(row, now)
-                self._told += name == "rebalances" and row["group_id"] != _FIRST
+        rows = [*self._tables["rebalances_provisional"].take(), *self._tables["rebalances"].take()]
+        for row in sorted(rows, key=lambda row: (row["ended_at"], row["batch_id"])):
+            self._show(row, now)
+            self._told += "waits_for" not in row and row["group_id"] != _FIRST
         for row in sorted(self._tables["findings"].take(), key=lambda row: row["occurred_at"]):
             self._screen.finding(row)
         self._read += sum(row["lines_read"] for row in self._tables["input_lines"].take())
