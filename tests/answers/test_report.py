@@ -19,7 +19,7 @@ from jobs.common.times import duration, instant
 from jobs.health import status
 from jobs.lakehouse import locks, reader
 from jobs.lakehouse.folder import Lakehouse
-from jobs.pipeline import track
+from jobs.pipeline.tracking import track
 from schemas.tables import TABLES, TRACK_TABLES
 from tests.lakehouse.rows import DAY, HOSTILE, MEMBER, finding, line, rebalance, row, transition, write
 

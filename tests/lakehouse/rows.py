@@ -10,7 +10,7 @@ from pathlib import Path
 from pyspark.sql.types import ArrayType, IntegerType, LongType, StringType, TimestampType
 
 from jobs.lakehouse import tables
-from jobs.pipeline import track
+from jobs.pipeline.tracking import track
 from schemas.tables import PROVISIONAL_TABLES
 from schemas.tables import TABLES as FINAL_TABLES
 

@@ -22,9 +22,9 @@ from jobs.lakehouse.folder import Lakehouse
 from jobs.lakehouse.maintain import Policy, maintain, unread_from
 from jobs.lakehouse.reader import table_rows
 from jobs.pipeline import run as pipeline
-from jobs.pipeline import track
 from jobs.pipeline.alone import ingest_files
 from jobs.pipeline.replay import replay
+from jobs.pipeline.tracking import track
 from schemas.names import GROUP_EVENTS
 from schemas.tables import TABLES, TRACK_TABLES
 

@@ -9,7 +9,7 @@ from jobs.answers.duckdb_views import QuestionReader
 from jobs.answers.spark_views import create_views
 from jobs.common.settings import Settings
 from jobs.lakehouse.reader import table_rows
-from jobs.pipeline.track import start_track
+from jobs.pipeline.tracking.track import start_track
 from tests.lakehouse.rows import DAY, MEMBER, empty_lakehouse, line, write
 from tests.laws.kept import assert_laws_are_kept
 from tests.tracker.story import JOINED

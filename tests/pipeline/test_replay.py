@@ -23,8 +23,8 @@ from jobs.lakehouse.event_copy import CopyLimits, EventCopy
 from jobs.lakehouse.folder import Lakehouse
 from jobs.lakehouse.maintain import Policy, maintain
 from jobs.lakehouse.reader import table_rows
-from jobs.pipeline import track
 from jobs.pipeline.replay import replay
+from jobs.pipeline.tracking import track
 from schemas.names import GROUP_EVENTS
 from schemas.tables import TABLES, TRACK_TABLES
 from tests.lakehouse.rows import DAY, empty_lakehouse, line, new_lakehouse, rebalance, write

@@ -203,7 +203,7 @@ def test_following_ends_when_it_is_told_to(spark, logs, tmp_path):
 
 
 def test_a_stage_that_fails_says_why_in_one_line(spark, logs, tmp_path, monkeypatch):
-    from jobs.pipeline import track
+    from jobs.pipeline.tracking import track
 
     def fail(*_):
         raise ValueError("the disk\nis full")
