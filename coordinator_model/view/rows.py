@@ -1,4 +1,4 @@
-"""What the tracker writes: rows of four tables, each with its evidence."""
+"""What the tracker writes: rows of four tables, and of a fifth while they may be corrected, each with its evidence."""
 
 from __future__ import annotations
 
