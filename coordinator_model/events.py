@@ -51,6 +51,18 @@ COORDINATOR_RESIGNED: Final = "COORDINATOR_RESIGNED"
 CONSUMER_GROUP_LOG: Final = "CONSUMER_GROUP_LOG"  # a line about a KIP-848 group; reason: its text
 COORDINATOR_NOTE: Final = "COORDINATOR_NOTE"  # a known line that changes nothing; reason: its text
 
+# Kinds of lines that say how a broker comes and goes. They name no group; the tracker has no use for them. coordinator_id: the node they
+# are about, where they name it; reason: their text.
+BROKER_STARTED: Final = "BROKER_STARTED"
+BROKER_STOPPING: Final = "BROKER_STOPPING"  # it was told to stop
+BROKER_STOPPED: Final = "BROKER_STOPPED"  # its shutdown is complete
+BROKER_FAILED: Final = "BROKER_FAILED"  # it gave up by itself
+BROKER_EXPIRED: Final = "BROKER_EXPIRED"  # its session with ZooKeeper ended while it ran
+BROKER_CLEAN: Final = "BROKER_CLEAN"  # it starts, and had been shut down cleanly
+BROKER_UNCLEAN: Final = "BROKER_UNCLEAN"  # it starts, and had not
+BROKER_UNREACHABLE: Final = "BROKER_UNREACHABLE"  # another broker's follower lost its connection to the node
+BROKER_FENCED: Final = "BROKER_FENCED"  # the controller takes the node for lost
+
 # Kinds of lines in a client's log. The templates are in jobs/parsing/templates. connection: the client's name in librdkafka's log, or the
 # library that writes no name of a client.
 CLIENT_JOINED: Final = "CLIENT_JOINED"  # member_id, generation
@@ -62,6 +74,7 @@ CLIENT_SESSION_TIMEOUT: Final = "CLIENT_SESSION_TIMEOUT"  # librdkafka: session_
 # Values of the columns `source` and `broker`: the kind of log that an event comes from.
 REQUEST_SOURCE: Final = "request"
 COORDINATOR_SOURCE: Final = "coordinator"
+BROKER_SOURCE: Final = "broker"
 CLIENT_SOURCE: Final = "client"
 CLIENTS: Final = "clients"
 """The `broker` of events from clients' logs. The tracker does not wait for these logs."""

@@ -58,7 +58,7 @@ SCHEMA: Final = StructType(
     [
         CLUSTER,
         column("broker", StringType(), "Broker whose log this is; clients, offsets or poll where it is no broker's word.", nullable=False),
-        column("source", StringType(), "request, coordinator, client, offsets, poll or clock.", nullable=False),
+        column("source", StringType(), "request, coordinator, broker, client, offsets, poll or clock.", nullable=False),
         column("origin", StringType(), "File or topic-partition.", nullable=False),
         column("position", LongType(), "Line number or offset of the (first) line.", nullable=False),
         column("occurred_at", TimestampType(), "Time of the line, UTC. For a request: when it was answered.", nullable=False),
@@ -71,7 +71,7 @@ SCHEMA: Final = StructType(
         column(
             "kind",
             StringType(),
-            "Request: name of the API. Coordinator log: which template (coordinator_model/events.py). clock, followed, end.",
+            "Request: name of the API. Coordinator log and broker: which template (coordinator_model/events.py). clock, followed, end.",
             nullable=False,
         ),
         column("group_id", StringType(), "Consumer group; null where the line names none."),
@@ -83,7 +83,7 @@ SCHEMA: Final = StructType(
         column(
             "coordinator_id",
             IntegerType(),
-            "Node id of a coordinator: the one that FIND_COORDINATOR answered; in the coordinator log the broker's own, where the line has it.",
+            "Node id of a coordinator: the one that FIND_COORDINATOR answered; in the coordinator log the broker's own, where the line has it. Source broker: the node that the line is about.",
         ),
         column(
             "coordinator_address",

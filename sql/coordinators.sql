@@ -4,7 +4,9 @@
 -- group: since the last request that was served, or since the old coordinator gave the group up; null where no line shows
 -- either. `refused` counts the requests in that time and just after it that were answered COORDINATOR_LOAD_IN_PROGRESS,
 -- COORDINATOR_NOT_AVAILABLE or NOT_COORDINATOR (14, 15, 16); null without a request log. `rebalances` counts those that
--- began within a minute. A move alone needs no rebalance: members continue with their ids.
+-- began within a minute. A move alone needs no rebalance: members continue with their ids. `away_at` is when the first line
+-- within a minute before the move said that the former broker went away, `away_by` which one; `clean` says whether it had been
+-- shut down cleanly, and `back_at` when it was there again. They are null where no line says so.
 --
 -- :cluster     only this cluster
 -- :group       only this consumer group
@@ -59,6 +61,15 @@ refusals AS (
     AND e.kind <> 'FIND_COORDINATOR'
   GROUP BY m.cluster, m.group_id, m.moved_at
 ),
+away AS (
+  SELECT
+    m.cluster, m.group_id, m.moved_at, d.occurred_at AS away_at, d.kind AS away_by, d.clean, d.stopped_at, d.started_at,
+    row_number() OVER (PARTITION BY m.cluster, m.group_id, m.moved_at ORDER BY d.occurred_at, d.kind, d.origin, d.position) AS place
+  FROM moves AS m
+  JOIN broker_departures AS d ON d.cluster = m.cluster AND d.broker = m.from_broker
+    AND d.occurred_at >= m.moved_at - INTERVAL 60 SECONDS AND d.occurred_at <= m.moved_at
+    AND (d.started_at IS NULL OR d.started_at > m.moved_at)
+),
 after AS (
   SELECT
     m.cluster, m.group_id, m.moved_at,
@@ -77,6 +88,10 @@ SELECT
   m.moved_at,
   m.from_broker,
   m.to_broker,
+  w.away_at,
+  w.away_by,
+  coalesce(w.clean, w.stopped_at IS NOT NULL OR NULL) AS clean,
+  w.started_at AS back_at,
   unix_millis(m.moved_at) - unix_millis(CASE WHEN m.last_source = 'request' THEN m.last_at ELSE u.given_up_at END) AS silent_ms,
   CASE WHEN m.last_source = 'request' THEN coalesce(x.refused, 0) ELSE x.refused END AS refused,
   coalesce(a.rebalances, 0) AS rebalances,
@@ -84,6 +99,7 @@ SELECT
   a.first_id
 FROM moves AS m
 LEFT JOIN given_up AS u ON u.cluster = m.cluster AND u.group_id = m.group_id AND u.moved_at = m.moved_at
+LEFT JOIN away AS w ON w.cluster = m.cluster AND w.group_id = m.group_id AND w.moved_at = m.moved_at AND w.place = 1
 LEFT JOIN refusals AS x ON x.cluster = m.cluster AND x.group_id = m.group_id AND x.moved_at = m.moved_at
 LEFT JOIN after AS a ON a.cluster = m.cluster AND a.group_id = m.group_id AND a.moved_at = m.moved_at
 ORDER BY m.moved_at DESC, m.cluster, m.group_id

@@ -21,6 +21,7 @@ from typing import Final, NamedTuple
 from coordinator_model.diagnosis import catalogue
 from coordinator_model.diagnosis.incidents import SPAN_MS
 from coordinator_model.view.view import client_in
+from jobs.answers.departures import Departures
 from jobs.answers.duckdb_views import Row
 from jobs.answers.outages import Outage, outages
 from jobs.common.times import epoch_ms
@@ -87,6 +88,12 @@ class AttentionEntry:
             return figure or 0, epoch_ms(row["occurred_at"])
 
         return max(self.findings, key=grave)
+
+    @property
+    def first_at(self) -> datetime:
+        """When it began."""
+        at: datetime = self.outage.began_at if self.outage else self.findings[0]["occurred_at"]
+        return at
 
     @property
     def severity(self) -> str:
@@ -167,14 +174,16 @@ class RebalanceTimes:
         return Bill(len(found), sum(ms or 0 for ms, _ in found.values()), sum(unavailable) if unavailable else None)
 
 
-def attention(findings: Sequence[Row], times: RebalanceTimes, refused: Iterable[Row] = ()) -> list[AttentionEntry]:
+def attention(
+    findings: Sequence[Row], times: RebalanceTimes, refused: Iterable[Row] = (), departures: Departures | None = None
+) -> list[AttentionEntry]:
     """Entries for findings that are given in the order of time: errors first, then warnings; of each, what cost most first.
 
     `refused`: cluster, group, client and host of a client that may not join, the code of its finding, `requests` and `last_at`. Such a
     finding is written when the client is first refused; it may ask for hours.
     """
     rows = [{**row, "details": json.loads(row["details"] or "{}")} for row in findings]
-    entries = _folded(rows)
+    entries = _folded(rows, departures)
     refusals = {_asking(row): Refusals(row["requests"], row["last_at"]) for row in refused}
     for entry in entries:
         entry.bill = _bill(entry, times)
@@ -234,8 +243,8 @@ class _Folding:
         return entry
 
 
-def _folded(rows: Sequence[Row]) -> list[AttentionEntry]:
-    folding = _Folding(outages(rows))
+def _folded(rows: Sequence[Row], departures: Departures | None) -> list[AttentionEntry]:
+    folding = _Folding(outages(rows, departures))
     for row in rows:
         if row["code"] in _BURSTS:
             folding.burst(row)
@@ -318,7 +327,8 @@ def attention_as_rows(entries: Iterable[AttentionEntry]) -> list[Row]:
             "groups": entry.groups,
             "clients": [dict(zip(("client_id", "client_host", "findings"), client, strict=True)) for client in entry.clients],
             "broker": entry.outage.broker if entry.outage else None,
-            "first_at": entry.findings[0]["occurred_at"],
+            "departure": entry.outage.departure.as_row() if entry.outage and entry.outage.departure else None,
+            "first_at": entry.first_at,
             "last_at": entry.findings[-1]["occurred_at"],
             **entry.bill._asdict(),
             "refused": entry.refused._asdict() if entry.refused else None,

@@ -1,7 +1,7 @@
 """Folds findings about coordinators into outages: a broker is lost, and what that did to all groups is one matter.
 
 When a broker is lost, its groups move, and they come back when it does. Groups of other brokers are held up meanwhile: their coordinator
-cannot write until the lost replica leaves the ISR (coordinator_model/diagnosis/incidents.py).
+cannot write until the lost replica leaves the ISR (coordinator_model/diagnosis/incidents.py). Why the broker was lost is in departures.py.
 """
 
 from __future__ import annotations
@@ -10,10 +10,12 @@ from bisect import bisect
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
+from datetime import datetime
 from typing import Final
 
 from coordinator_model.diagnosis.catalogue import COORDINATOR_MOVED
 from coordinator_model.diagnosis.incidents import SPAN_MS
+from jobs.answers.departures import Departure, Departures
 from jobs.answers.duckdb_views import Row
 from jobs.common.times import duration, epoch_ms
 
@@ -28,6 +30,13 @@ class Outage:
     left: list[Row] = field(default_factory=list)
     held_up: list[Row] = field(default_factory=list)
     returned: list[Row] = field(default_factory=list)
+    departure: Departure | None = None
+
+    @property
+    def began_at(self) -> datetime:
+        """When the first line says that the broker goes away; where none says so, when the first group noticed."""
+        first: datetime = self.findings[0]["occurred_at"]
+        return min(first, self.departure.began_at) if self.departure is not None else first
 
     @property
     def findings(self) -> list[Row]:
@@ -43,18 +52,20 @@ class Outage:
             if self.returned:
                 back = _count(self.returned)
                 who = str(back) if back < _count(self.left) else "it" if back == 1 else "all"
-                parts[0] += f", and {who} came back within {duration(_at_ms(self.returned[-1]) - _at_ms(self.left[0]))}"
+                since = self.departure.began_at if self.departure is not None else self.left[0]["occurred_at"]
+                parts[0] += f", and {who} came back within {duration(_at_ms(self.returned[-1]) - epoch_ms(since))}"
         if self.held_up:
             others = Counter(row["details"].get("from_broker") for row in self.held_up)
             parts.append(f"{_groups(self.held_up, ' more' if self.left else '')} could not reach {_brokers(others)}, which was held up")
             if len(others) > 1:
                 parts[-1] = parts[-1].removesuffix("which was held up") + "which were held up"
         lost = {member for row in self.findings for member in row["details"].get("members_lost") or ()}
-        text = "; ".join(parts) + "."
+        why = f"{self.departure.sentence(broker_name(self.broker))} " if self.departure is not None else ""
+        text = why + "; ".join(parts) + "."
         return text + (f" {len(lost)} members were not heard in time and lost their place." if len(lost) > 1 else _lost_one(lost))
 
 
-def outages(findings: Iterable[Row]) -> list[Outage]:
+def outages(findings: Iterable[Row], departures: Departures | None = None) -> list[Outage]:
     """The outages behind the findings COORDINATOR_MOVED, in the order of time. Rows come in the order of time, with parsed details."""
     found: dict[str, list[Outage]] = {}  # by cluster
     away: dict[tuple[str, str], list[Outage]] = {}  # by group: outages whose broker it has left and not come back to
@@ -84,6 +95,10 @@ def outages(findings: Iterable[Row]) -> list[Outage]:
         of_cluster[number].held_up.append(row)
         if not of_cluster[number].left:
             near[number].append(_at_ms(row))
+    for cluster, known in found.items():
+        for outage in known:
+            if departures is not None and outage.left:
+                outage.departure = departures.before(cluster, outage.broker, _at_ms(outage.left[0]), _at_ms(outage.left[-1]))
     return [outage for cluster in sorted(found) for outage in found[cluster]]
 
 

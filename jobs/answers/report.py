@@ -9,10 +9,12 @@ from datetime import datetime, timezone
 from pathlib import Path
 from typing import Any, Final
 
+from coordinator_model.diagnosis.catalogue import COORDINATOR_MOVED
 from coordinator_model.diagnosis.refusals import REFUSED_JOINS
 from jobs.answers.as_json import as_json
 from jobs.answers.ask import MOST_ROWS, newest, outside_of, parse_instant, unknown_name
 from jobs.answers.attention import AttentionEntry, RebalanceTimes, attention, attention_as_rows
+from jobs.answers.departures import SIGNS, Departures
 from jobs.answers.duckdb_views import QuestionReader, Row
 from jobs.common.errors import MissingTableError
 from jobs.common.times import EPOCH
@@ -175,10 +177,12 @@ def read_report(lakehouse: Path, scope: Scope | None = None, *, limit: int | Non
     findings = rows(_FINDINGS)
     times = RebalanceTimes(tuples(_TIMES) if findings else ())
     refused = rows(_REFUSED) if any(row["code"] in REFUSED_JOINS.values() for row in findings) else []
+    moved = any(row["code"] == COORDINATOR_MOVED.code for row in findings)
+    departures = Departures(rows(SIGNS) if moved else ())
     groups = _groups(rows(_GROUPS), rows(_STATES), rows(_COSTS))
     hint = "" if groups else unknown_name(reader, {name: value for name in ("cluster", "group") if (value := getattr(scope, name))})
     return Report(
-        clusters, groups, rows(_REBALANCES), findings, attention(findings, times, refused), scope, since, until, lines, hint
+        clusters, groups, rows(_REBALANCES), findings, attention(findings, times, refused, departures), scope, since, until, lines, hint
     )  # fmt: skip
 
 

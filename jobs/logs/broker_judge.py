@@ -1,4 +1,4 @@
-"""Decides which lines of a broker's log are kept: those that may concern a consumer group, and damaged ones."""
+"""Decides which lines of a broker's log are kept: those that may concern a group or say how a broker comes and goes, and damaged ones."""
 
 from __future__ import annotations
 
@@ -48,6 +48,19 @@ _API_NAME_WITHIN: Final = 64
 _COORDINATOR_LOGGERS: Final = (b"kafka.coordinator.group.", b"org.apache.kafka.coordinator.group.", b"kafka.coordinator.Group")
 _STACK_TRACE: Final = re.compile(rb"\s*(?:at |Caused by: |Suppressed: |\.\.\. \d+ |[\w.$]+(?:Exception|Error)\b)")
 _LOG_LINE: Final = re.compile(rb".{24}Z?. ?(?:TRACE|DEBUG|INFO|WARN|ERROR|FATAL)\b.*\(([\w.$\-]+)\)\Z", re.DOTALL)
+_LIFE: Final = {
+    b"BrokerServer": re.compile(rb"\] Transition from (?:STARTING to STARTED|STARTED to SHUTTING_DOWN|SHUTTING_DOWN to SHUTDOWN) \("),
+    b"KafkaServer": re.compile(rb"\],? (?:started|shutting down|shut down completed) \("),
+    b"LogManager": re.compile(rb" since (?:no )?clean shutdown file was found \(| Shutdown broker because all log dirs in "),
+    b"LoggingSignalHandler": re.compile(rb" Terminating process due to signal "),
+    b"Kafka$": re.compile(rb" Terminating process due to signal "),
+    b"ZooKeeperClient": re.compile(rb"\] Session expired\. \("),
+    b"FetchSessionHandler": re.compile(rb" \[ReplicaFetcher [^\]]+\] Error sending fetch request \(sessionId=\d+, epoch=\d+\) to node "),
+    b"ReplicationControlManager": re.compile(rb" Fencing broker \d+ .*because its session has timed out"),
+    b"KafkaController": re.compile(rb" deleted brokers: \d"),
+    b"ReplicaStateMachine$BrokerChangeListener": re.compile(rb" deleted brokers: \d"),
+}
+"""How lines about a broker's coming and going look, by the last part of the logger's name (jobs/parsing/templates/broker.py)."""
 _REQUEST_LOGGER: Final = b"kafka.request.logger"
 _REQUEST_SIGNS: Final = (_REQUEST_LOGGER, b'"requestApi', b'"correlationId"', b'"errorCode"', b'"clientInformation"')
 
@@ -70,7 +83,7 @@ class BrokerJudge(LineJudge):
                 self.mark.requests += 1
             elif line.strip():
                 self.mark.others += 1
-                self.mark.other_loggers += _is_other_logger(line)
+                self.mark.other_loggers += bool(_other_logger(line))
 
     def timed(self, line: bytes, fault: str) -> str | None:
         """Keeps requests of group APIs, lines of the group coordinator, and damaged lines."""
@@ -93,11 +106,13 @@ class BrokerJudge(LineJudge):
     def _no_request(self, line: bytes) -> str | None:
         mark = self.mark
         is_coordinator = _is_coordinator(line)
-        if is_coordinator or _is_other_logger(line):
+        logger = b"" if is_coordinator else _other_logger(line)
+        if is_coordinator or logger:
             mark.others += 1
             mark.other_loggers += 1
             mark.after_other = True
-            return "" if is_coordinator else None
+            life = _LIFE.get(logger.rpartition(b".")[2])
+            return "" if is_coordinator or (life is not None and life.search(line)) else None
         # In a log of requests alone such a line is damage; where other loggers write too, it may be the first line
         # of a longer message.
         pure = mark.is_request_log and not mark.other_loggers
@@ -148,7 +163,7 @@ def _is_coordinator(line: bytes) -> bool:
     return line.endswith(b")") and line.startswith(_COORDINATOR_LOGGERS, line.rfind(b"(") + 1)
 
 
-def _is_other_logger(line: bytes) -> bool:
-    """Whether this is a complete line of a logger other than the request logger."""
+def _other_logger(line: bytes) -> bytes:
+    """The logger of a complete line of a logger other than the request logger; empty for other lines."""
     match = _LOG_LINE.match(line)
-    return match is not None and match[1] != _REQUEST_LOGGER
+    return match[1] if match is not None and match[1] != _REQUEST_LOGGER else b""

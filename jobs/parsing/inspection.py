@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
-from coordinator_model.events import CLIENTS
+from coordinator_model.events import BROKER_SOURCE, CLIENTS
 from jobs.answers.coverage import BROKER_SOURCES, missing
 from jobs.logs.files import LogFile, discover
 from jobs.logs.slices import Slice, SlicerSettings
@@ -42,6 +42,11 @@ class SeenLog:
     understood: bool = False  # some line is one of a broker, a client or a record
     kinds: Counter[tuple[str, str]] = field(default_factory=Counter)  # source and kind of kept lines
     unknown: Counter[str] = field(default_factory=Counter)  # lines that are not understood, by reason
+
+    @property
+    def about_groups(self) -> int:
+        """Lines about groups that are understood."""
+        return sum(count for (source, _), count in self.kinds.items() if source != BROKER_SOURCE)
 
     @property
     def sources(self) -> set[str]:
@@ -75,7 +80,7 @@ class Inspection:
     @property
     def about_groups(self) -> int:
         """Lines about groups that are understood."""
-        return sum(count for log in self.logs for count in log.kinds.values())
+        return sum(log.about_groups for log in self.logs)
 
     @property
     def not_understood(self) -> int:

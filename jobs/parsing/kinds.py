@@ -9,8 +9,8 @@ from typing import Final
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
-from coordinator_model.events import CLIENT_SOURCE, CLIENTS, COORDINATOR_SOURCE, PSEUDO_BROKERS, REQUEST_SOURCE
-from jobs.parsing import client_log, coordinator_log, group_records, heartbeat_lines, request_log
+from coordinator_model.events import BROKER_SOURCE, CLIENT_SOURCE, CLIENTS, COORDINATOR_SOURCE, PSEUDO_BROKERS, REQUEST_SOURCE
+from jobs.parsing import broker_log, client_log, coordinator_log, group_records, heartbeat_lines, request_log
 from jobs.parsing.rows import COMMON, QUARANTINE, RAW_CHARACTERS, SKIPPED, UNKNOWN_SOURCE, parsed_columns
 from schemas.names import CLOCK, LINE
 
@@ -33,6 +33,7 @@ def with_source(raw: DataFrame) -> DataFrame:
         .when(group_records.is_record_line(F.col("origin"), F.col("broker")), F.col("broker"))
         .when(request_log.is_request_line(text), REQUEST_SOURCE)
         .when(coordinator_log.is_coordinator_line(text), COORDINATOR_SOURCE)
+        .when(broker_log.is_broker_line(text), BROKER_SOURCE)
         .otherwise(UNKNOWN_SOURCE)
     )
     return placed.withColumnRenamed("at", "occurred_at").withColumn("source", source)
@@ -75,6 +76,7 @@ PARSERS: Final[Mapping[frozenset[str], Parser]] = {
         frozenset({BEAT}): heartbeat_lines.parse,
         frozenset({REQUEST_SOURCE}): request_log.parse,
         frozenset({COORDINATOR_SOURCE}): coordinator_log.parse,
+        frozenset({BROKER_SOURCE}): broker_log.parse,
         frozenset({CLIENT_SOURCE}): client_log.parse,
         PSEUDO_BROKERS: group_records.parse,
         frozenset({CLOCK, UNKNOWN_SOURCE, FAULTY}): _parse_rest,

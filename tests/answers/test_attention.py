@@ -18,7 +18,7 @@ def told(lakehouse):
     """Writes rows; returns the entries as programs get them, and the first part of the report as people do."""
 
     def tell(*rows, limit=LIMIT):
-        groups = {row["group_id"] for row in rows}
+        groups = {row["group_id"] for row in rows if row["group_id"]}
         write(lakehouse, *(line(group) for group in sorted(groups)), line(at=900_000), *rows)
         read = report.read_report(lakehouse)
         out = io.StringIO()
@@ -187,6 +187,89 @@ def test_a_brokers_outage_is_one_entry_whatever_it_did(told):
     assert " 1. ERROR    COORDINATOR_MOVED  broker-1, 10 groups  00:01:37 to 00:02:47" in shown
     assert "and 2 more" in shown
     assert "Then    GROUP_TOO_LARGE, ZOMBIE_COMMIT in these groups soon afterwards" in shown
+
+
+UNCLEAN = "it found no clean shutdown file when it started"
+
+
+def logged(kind, at, broker="broker-1", node=1):
+    """A line about a broker."""
+    return line(None, at * 1_000, broker=broker, source="broker", kind=kind, coordinator_id=node, origin=f"{broker}.log", position=at)
+
+
+def gone(told, *lines):
+    """The entry of a broker whose group moves away from it 100 s after the start and back 20 s later."""
+    entries, shown = told(
+        moved(100, "a"),
+        moved(120, "a", "broker-2", "broker-1"),
+        line("a", source="coordinator", broker="broker-1", coordinator_id=1),
+        *lines,
+    )
+    assert len(entries) == 1
+    return entries[0], " ".join(shown.split())
+
+
+def test_an_outage_begins_when_a_line_says_that_the_broker_went_away_and_says_how_it_ended(told):
+    entry, shown = gone(
+        told,
+        logged("BROKER_STARTED", 0),
+        logged("BROKER_UNREACHABLE", 20, "broker-2", 1),  # long before
+        logged("BROKER_UNREACHABLE", 94, "broker-2", 1),
+        logged("BROKER_UNREACHABLE", 95, "broker-3", 1),
+        logged("BROKER_UNREACHABLE", 93, "broker-3", 2),  # another one
+        logged("BROKER_UNCLEAN", 110, node=None),
+        logged("BROKER_STARTED", 114),
+    )
+    assert entry["message"] == (
+        "broker-1 crashed or was killed: it found no clean shutdown file when it started; it was there again 20.0 s later. "
+        "1 group moved from broker-1 to broker-2, and it came back within 26.0 s."
+    )
+    assert "COORDINATOR_MOVED broker-1, group a 00:01:34 to 00:02:00" in shown
+    known = {name: entry["departure"][name] for name in ("began_at", "stopped_at", "clean", "started_at")}
+    times = [entry["first_at"], known.pop("began_at"), known.pop("started_at")]
+    assert (times, known) == (
+        ["2026-11-21T00:01:34.000Z", "2026-11-21T00:01:34.000Z", "2026-11-21T00:01:54.000Z"],
+        {"stopped_at": None, "clean": False},
+    )
+    assert [(sign["origin"], sign["position"]) for sign in entry["departure"]["signs"]] == [("broker-2.log", 94), ("broker-3.log", 95)]
+
+
+@pytest.mark.parametrize(
+    ("lines", "how"),
+    [
+        (
+            [logged("BROKER_STOPPING", 98), logged("BROKER_STOPPED", 104), logged("BROKER_STARTED", 108)],
+            "broker-1 was shut down cleanly; it was there again 10.0 s later.",
+        ),
+        (
+            [logged("BROKER_STOPPING", 98), logged("BROKER_UNCLEAN", 107), logged("BROKER_STARTED", 108)],
+            f"broker-1 was told to stop and killed before it had: {UNCLEAN}; it was there again 10.0 s later.",
+        ),
+        ([logged("BROKER_STOPPING", 98)], "broker-1 was told to stop; no line says that it started again."),
+        ([logged("BROKER_FAILED", 98)], "broker-1 gave up: all its log directories had failed; no line says that it started again."),
+        ([logged("BROKER_EXPIRED", 98)], "broker-1 lost its session with ZooKeeper while it ran."),
+        (
+            [logged("BROKER_UNREACHABLE", 98, "broker-2", 1), logged("BROKER_STARTED", 108)],
+            "Other brokers lost their connection to broker-1; it was there again 10.0 s later.",
+        ),
+        ([logged("BROKER_FENCED", 98, "controller", 1)], "The controller heard no more of broker-1; no line says that it started again."),
+        ([logged("BROKER_STOPPING", 90), logged("BROKER_STARTED", 99)], ""),  # it was there when the group moved
+        ([logged("BROKER_STOPPING", 130), logged("BROKER_STOPPED", 131)], ""),  # later
+    ],
+)
+def test_how_a_broker_went_away_is_what_its_lines_say(told, lines, how):
+    entry, _ = gone(told, *lines)
+    moved_there = "1 group moved from broker-1 to broker-2, and it came back within"
+    assert entry["message"] == f"{how} {moved_there} {'22.0' if how else '20.0'} s.".strip()
+    assert (entry["departure"] is not None) == bool(how)
+
+
+def test_in_a_file_of_several_brokers_only_lines_with_the_id_of_a_node_count(told):
+    shared = {"broker": "broker-1", "origin": "all.log"}
+    other = line("a", source="coordinator", broker="broker-2", coordinator_id=2, origin="all.log")
+    signal = {**logged("BROKER_STOPPING", 90, node=None), **shared}
+    entry, _ = gone(told, other, signal, {**logged("BROKER_STOPPING", 98), **shared})
+    assert [sign["position"] for sign in entry["departure"]["signs"]] == [98]
 
 
 def test_brokers_that_are_restarted_in_turn_are_one_entry_each(told):

@@ -134,3 +134,26 @@ def test_one_file_for_all_loggers(tmp_path):
         b"junk",
     ]
     assert judged(tmp_path, lines) == [(10, ""), (11, ""), (len(lines), faults.NO_TIMESTAMP)]
+
+
+def test_lines_are_kept_that_say_how_a_broker_comes_and_goes_and_only_the_first_of_a_connection_that_stays_lost(tmp_path):
+    """As in the recording of 4.2.0 and in those of 0.9 to 2.7."""
+    lost = b"[ReplicaFetcher replicaId=1, leaderId=3, fetcherId=0] Error sending fetch request (sessionId=14, epoch=%s) to node 3:"
+    sentences = [
+        (b"kafka.server.BrokerServer", b"[BrokerServer id=3] Transition from SHUTDOWN to STARTING", False),
+        (b"kafka.log.LogManager", b"Recovering 74 logs from /var/lib/kafka since no clean shutdown file was found", True),
+        (b"kafka.log.LogManager", b"Loading logs from log dirs ArrayBuffer(/var/lib/kafka)", False),
+        (b"kafka.server.BrokerServer", b"[BrokerServer id=3] Transition from STARTING to STARTED", True),
+        (b"kafka.server.KafkaServer", b"starting", False),
+        (b"kafka.server.KafkaServer", b"[KafkaServer id=1] started", True),
+        (b"kafka.server.KafkaServer", b"[Kafka Server 1], shutting down", True),
+        (b"BrokerServer", b"[BrokerServer id=3] Transition from STARTED to SHUTTING_DOWN", True),
+        (b"org.apache.kafka.clients.FetchSessionHandler", lost % b"1891", True),
+        (b"org.apache.kafka.clients.FetchSessionHandler", lost % b"INITIAL", False),
+        (b"kafka.controller.KafkaController", b"[Controller id=1] Newly added brokers: 2, deleted brokers: , bounced brokers: ", False),
+        (b"kafka.controller.KafkaController", b"[Controller id=1] Newly added brokers: , deleted brokers: 3, bounced brokers: ", True),
+        (b"org.apache.kafka.controller.ReplicationControlManager",
+         b"[QuorumController id=9] Fencing broker 3 at epoch 12 because its session has timed out.", True),
+    ]  # fmt: skip
+    lines = [b"%s INFO %s (%s)" % (stamp(number).encode(), text, logger) for number, (logger, text, _) in enumerate(sentences)]
+    assert judged(tmp_path, lines) == [(number, "") for number, (_, _, kept) in enumerate(sentences, 1) if kept]

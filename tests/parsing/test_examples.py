@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from coordinator_model import events
 from jobs.parsing.coordinator_log import TEMPLATES
+from jobs.parsing.templates.broker import BROKER
 from jobs.parsing.templates.client import JAVA, LIBRDKAFKA
 from jobs.parsing.templates.other_clients import OTHERS
 from jobs.parsing.templates.reason import REASONS
@@ -22,10 +23,11 @@ VALUES = {
     "group": "orders", "member": MEMBER, "instance": "i-1", "client": "web-1", "host": "/10.0.0.1", "generation": "5", "new_member": OTHER,
     "leader": OTHER, "state": "Stable", "count": "3", "partition": "15", "session_timeout": "8000", "rebalance_timeout": "12000",
     "reason": "not provided", "members": f"Set({MEMBER})", "groups": "orders, billing", "number": "7", "word": "share", "text": "x",
+    "node": "3", "nodes": "3,4",
 }  # fmt: skip
 EXAMPLES = [
     (template, example)
-    for template in (*TEMPLATES, *REASONS, *CLIENTS)
+    for template in (*TEMPLATES, *BROKER, *REASONS, *CLIENTS)
     for example in (re.sub(r"\{(\w+)\}", lambda name: VALUES[name[1]], template.text), *template.examples)
 ]
 IDS = st.text(st.characters(codec="utf-8", exclude_categories=("Cc", "Cs")), min_size=1, max_size=24)
@@ -38,12 +40,12 @@ def first(templates, sentence):
 @pytest.mark.parametrize(("template", "example"), EXAMPLES, ids=[e[:60] for _, e in EXAMPLES])
 def test_an_example_is_read_as_what_it_is(template, example):
     assert re.match(template.pattern, example)
-    templates = next(all_ for all_ in (TEMPLATES, REASONS, CLIENTS) if template in all_)
+    templates = next(all_ for all_ in (TEMPLATES, BROKER, REASONS, CLIENTS) if template in all_)
     assert first(templates, example).kind == template.kind
 
 
 def test_every_template_has_a_kind_that_the_tracker_knows():
-    for template in (*TEMPLATES, *CLIENTS):
+    for template in (*TEMPLATES, *BROKER, *CLIENTS):
         assert template.kind in KINDS | {""}, template.kind
 
 

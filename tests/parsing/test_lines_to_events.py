@@ -198,3 +198,27 @@ def test_rows_are_what_the_schema_says(spark):
     rows = [("c", "b", "line", "f.log", 1, START, request("JOIN_GROUP", 11, 5, JOIN, JOINED), None, 1, None, None)]
     told = transform(spark.createDataFrame(rows, raw_lines.SCHEMA))
     assert batch.events(told.toArrow(), 1).schema == to_arrow_schema(group_events.SCHEMA)
+
+
+def test_lines_about_brokers_name_the_nodes_and_no_group(spark):
+    def logged(text):
+        return f"[2026-11-21 05:10:07,099] INFO {text}"
+
+    lost = "[ReplicaFetcher replicaId=1, leaderId=3, fetcherId=0] Error sending fetch request (sessionId=14, epoch=1891) to node 3:"
+    events, verdicts = parsed(
+        spark,
+        logged("[BrokerServer id=2] Transition from STARTING to STARTED (kafka.server.BrokerServer)"),
+        logged(f"{lost} (org.apache.kafka.clients.FetchSessionHandler)"),
+        logged("[Controller id=1] Newly added brokers: , deleted brokers: 3,4, all live brokers: 1,2 (kafka.controller.KafkaController)"),
+        logged("Recovering 71 logs from /data since no clean shutdown file was found (kafka.log.LogManager)"),
+        logged("[BrokerServer id=2] Something new (kafka.server.BrokerServer)"),
+    )
+    assert [(event["position"], event["kind"], event["coordinator_id"], event["lines"]) for event in events] == [
+        (1, "BROKER_STARTED", 2, 1),
+        (2, "BROKER_UNREACHABLE", 3, 1),
+        (4, "BROKER_UNCLEAN", None, 1),
+        (3, "BROKER_FENCED", 3, 1),
+        (3, "BROKER_FENCED", 4, 0),
+    ]
+    assert {(event["source"], event["group_id"], event["coordinator_partition"]) for event in events} == {("broker", None, None)}
+    assert verdicts[5] == ("skipped", None)

@@ -77,7 +77,7 @@ class AttentionText:
         return f"{self._name(row['cluster'], broker_name(entry.outage.broker))}, {groups}"
 
     def _when(self, entry: AttentionEntry) -> str:
-        first, last = (self._time(entry.findings[index]["occurred_at"])[:-4] for index in (0, -1))
+        first, last = (self._time(at)[:-4] for at in (entry.first_at, entry.findings[-1]["occurred_at"]))
         times = f"{len(entry.findings)} times, " if len(entry.findings) > 1 and entry.outage is None else ""
         return f"{times}{first}" + (f" to {last}" if first != last else "")
 

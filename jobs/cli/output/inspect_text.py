@@ -19,7 +19,12 @@ from jobs.parsing.inspection import Inspection, SeenLog
 
 _FILES_SHOWN: Final = 40
 _KINDS_SHOWN: Final = 12
-_SOURCES: Final = {"coordinator": "group coordinator", "request": "requests about groups", "client": "application logs"}
+_SOURCES: Final = {
+    "coordinator": "group coordinator",
+    "request": "requests about groups",
+    "broker": "brokers' starts and ends",
+    "client": "application logs",
+}
 _WIDTH: Final = 118
 
 
@@ -59,12 +64,12 @@ def _cluster(result: Inspection, cluster: str, line: Any) -> None:
     width = max((len(log.origin) for log in shown), default=0)
     for log in shown:
         place = log.origin if log.first_line == 1 else f"{log.origin} from line {log.first_line:,}"
-        about = sum(log.kinds.values())
+        about = log.about_groups
         line(f"  {place:{min(width, 50)}}  {', '.join(log.brokers)}: {log.lines:,} lines, {about:,} about groups, {_span([log])}")
     if len(others) > len(shown):
         line(f"  … and {len(others) - len(shown)} more files (--format json lists all)")
     if apart:
-        lines, about = sum(log.lines for log in apart), sum(sum(log.kinds.values()) for log in apart)
+        lines, about = sum(log.lines for log in apart), sum(log.about_groups for log in apart)
         line(f"  {_count(len(apart), 'application log')}: {lines:,} lines, {about:,} about groups, {_span(apart)}")
     kinds: dict[str, Counter[str]] = {}
     for log in logs:

@@ -49,6 +49,14 @@ _SHORT_NAMES: Final = {
     b"ClassicGroup": b"org.apache.kafka.coordinator.group.classic.ClassicGroup",
     b"ConsumerGroup": b"org.apache.kafka.coordinator.group.modern.consumer.ConsumerGroup",
     b"CoordinatorRuntime": b"org.apache.kafka.coordinator.common.runtime.CoordinatorRuntime",
+    b"BrokerServer": b"kafka.server.BrokerServer",
+    b"KafkaServer": b"kafka.server.KafkaServer",
+    b"LogManager": b"kafka.log.LogManager",
+    b"LoggingSignalHandler": b"org.apache.kafka.common.utils.LoggingSignalHandler",
+    b"ZooKeeperClient": b"kafka.zookeeper.ZooKeeperClient",
+    b"FetchSessionHandler": b"org.apache.kafka.clients.FetchSessionHandler",
+    b"ReplicationControlManager": b"org.apache.kafka.controller.ReplicationControlManager",
+    b"KafkaController": b"kafka.controller.KafkaController",
     b"logger": b"kafka.request.logger",
 }
 """The loggers that matter, by the last part of their names. Messages of kafka.coordinator.group.GroupMetadataManager show it."""
@@ -74,7 +82,10 @@ _LOGGER_FIRST: Final = tuple(
         _ANY_LOGGER + rb"[ \t]+" + _THREAD + rb"[ \t]*[-:]?",
     )
 )
-_THREAD_BEFORE: Final = re.compile(_THREAD + rb"[ \t]+(?=[^ \t])")
+_OF_MESSAGE: Final = (
+    rb"\[(?:BrokerServer|Kafka ?Server|ZooKeeperClient|ReplicaFetcher|QuorumController|Controller|BrokerChangeListener on Controller)[ \]]"
+)
+_THREAD_BEFORE: Final = re.compile(rb"(?!" + _OF_MESSAGE + rb")" + _THREAD + rb"[ \t]+(?=[^ \t])")
 
 
 def is_own(text: bytes) -> bool:
@@ -165,5 +176,5 @@ def _parts(rest: bytes) -> tuple[bytes, bytes]:
 
 
 def _matters(logger: bytes) -> bool:
-    is_known = logger.partition(b"$")[0] in _SHORT_NAMES
+    is_known = logger.rpartition(b".")[2].partition(b"$")[0] in _SHORT_NAMES
     return is_known or logger.startswith((b"kafka.coordinator.group.", b"org.apache.kafka.coordinator.", b"kafka.request."))

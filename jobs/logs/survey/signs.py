@@ -24,6 +24,9 @@ _MAJORITY: Final = 9  # to one: a group that was made anew has its first generat
 
 # In collectors' JSON every quote has a backslash.
 _NODE: Final = re.compile(rb"\[Group ?(?:Coordinator|Metadata ?Manager)(?: on Broker)? (?:id=|brokerId=)?(\d{1,10})[\] ]")
+_NODE_OF_LINE: Final = re.compile(
+    _NODE.pattern + rb"|\[(?:Broker|Kafka)Server id=(\d{1,10})\] |\[Kafka Server (\d{1,10})\], |\[ReplicaFetcher replicaId=(\d{1,10}), "
+)
 _SERVER: Final = re.compile(rb"\[(Kafka|Broker|Controller|Shared)Server id=(\d{1,10})\] ")
 _RELEASE: Final = re.compile(rb"Kafka version ?: (\d[\w.-]{0,30})")
 # Two patterns, because one that begins with a fixed text is found thirty times as fast.
@@ -129,9 +132,9 @@ def nodes_at(signs: Iterable[Signs]) -> dict[str, int]:
 
 
 def node_of(line: bytes) -> int | None:
-    """The node whose coordinator wrote a line."""
-    match = _NODE.search(line)
-    return int(match[1]) if match is not None else None
+    """The node that wrote a line, where its coordinator, its server or a follower did."""
+    match = _NODE_OF_LINE.search(line)
+    return int(match[match.lastindex or 1]) if match is not None else None
 
 
 def address_of(line: bytes) -> str:

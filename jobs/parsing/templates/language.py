@@ -36,6 +36,8 @@ FIELDS: Final[Mapping[str, str]] = MappingProxyType(
         "reason": r".*",
         "members": r".*",  # a printed collection
         "groups": r".*",  # comma separated
+        "node": r"\d{1,9}",
+        "nodes": r"\d[\d, ]*",  # comma separated
     }
 )
 """The fields that are kept, in the order of `fields_of`, with the text that each may hold."""

@@ -1,0 +1,85 @@
+"""How brokers went away and came back, as their own logs and those of the others say (sql/views/broker_departures.sql)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Final
+
+from coordinator_model import events as e
+from coordinator_model.diagnosis.incidents import SPAN_MS
+from jobs.answers.duckdb_views import Row
+from jobs.common.times import duration, epoch_ms
+
+SIGNS: Final = """
+    SELECT * FROM broker_departures WHERE $cluster IS NULL OR cluster = $cluster
+    ORDER BY occurred_at, cluster, broker, kind, origin, position
+"""
+
+
+@dataclass(frozen=True)
+class Departure:
+    """Why groups left a broker. `signs`: rows of broker_departures, in the order of time."""
+
+    signs: tuple[Row, ...]
+
+    @property
+    def began_at(self) -> datetime:
+        """When the first line said so."""
+        at: datetime = self.signs[0]["occurred_at"]
+        return at
+
+    def sentence(self, broker: str) -> str:
+        """What its lines say, for people. `broker`: its name in a sentence."""
+        text = self._how(broker)
+        started_at = self.signs[0]["started_at"]
+        if started_at is not None:
+            return f"{text}; it was there again {duration(epoch_ms(started_at) - epoch_ms(self.began_at))} later."
+        return f"{text}." if self._has(e.BROKER_EXPIRED) else f"{text}; no line says that it started again."
+
+    def as_row(self) -> Row:
+        """For programs."""
+        first = self.signs[0]
+        signs = [{name: sign[name] for name in ("kind", "occurred_at", "origin", "position")} for sign in self.signs]
+        return {"began_at": self.began_at, **{name: first[name] for name in ("stopped_at", "clean", "started_at")}, "signs": signs}
+
+    def _how(self, broker: str) -> str:
+        first, told = self.signs[0], self._has(e.BROKER_STOPPING)
+        unclean = "was told to stop and killed before it had" if told else "crashed or was killed"
+        texts = (
+            (self._has(e.BROKER_FAILED), f"{broker} gave up: all its log directories had failed"),
+            (first["clean"] is False, f"{broker} {unclean}: it found no clean shutdown file when it started"),
+            (first["clean"] or first["stopped_at"] is not None, f"{broker} was shut down cleanly"),
+            (told, f"{broker} was told to stop"),
+            (self._has(e.BROKER_EXPIRED), f"{broker} lost its session with ZooKeeper while it ran"),
+            (self._has(e.BROKER_UNREACHABLE), f"Other brokers lost their connection to {broker}"),
+            (True, f"The controller heard no more of {broker}"),
+        )
+        return next(text for holds, text in texts if holds)
+
+    def _has(self, kind: str) -> bool:
+        return any(sign["kind"] == kind for sign in self.signs)
+
+
+class Departures:
+    """The signs of a lakehouse."""
+
+    def __init__(self, signs: Iterable[Row] = ()) -> None:
+        """Rows of broker_departures, in the order of time."""
+        self._of: dict[tuple[str, str], list[Row]] = {}
+        for sign in signs:
+            self._of.setdefault((sign["cluster"], sign["broker"]), []).append(sign)
+
+    def before(self, cluster: str, broker: str, first_ms: int, last_ms: int) -> Departure | None:
+        """Why groups left a broker between two times, epoch ms. A sign counts if it came soon before the first of them left.
+
+        A broker that was there again before any left did not make them leave.
+        """
+        signs = [
+            sign
+            for sign in self._of.get((cluster, broker), ())
+            if first_ms - SPAN_MS <= epoch_ms(sign["occurred_at"]) <= last_ms
+            and (sign["started_at"] is None or epoch_ms(sign["started_at"]) > first_ms)
+        ]
+        return Departure(tuple(signs)) if signs and epoch_ms(signs[0]["occurred_at"]) <= first_ms else None

@@ -1,0 +1,58 @@
+"""What brokers and controllers log when a broker comes or goes.
+
+Sources: `kafka/server/KafkaServer.scala`, `BrokerServer.scala`, `kafka/log/LogManager.scala`, `kafka/controller/KafkaController.scala`,
+`kafka/zookeeper/ZooKeeperClient.scala`, `org/apache/kafka/common/utils/LoggingSignalHandler.java`,
+`org/apache/kafka/clients/FetchSessionHandler.java` and `org/apache/kafka/controller/ReplicationControlManager.java` of 0.9.0.1 to 4.2.0.
+
+A follower that cannot reach its leader tries again every second. Only its first error has the number of a fetch session: `epoch=1891`,
+then `epoch=INITIAL`.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from coordinator_model import events as e
+from jobs.parsing.templates.language import Template
+
+_FETCH: Final = "[ReplicaFetcher replicaId={number}, leaderId={number}, fetcherId={number}] Error sending fetch request"
+_CHANGED: Final = "Newly added brokers: {text}, deleted brokers: {nodes}"
+
+BROKER: Final = (
+    Template(e.BROKER_STARTED, "KRaft", "[BrokerServer id={node}] Transition from STARTING to STARTED"),
+    Template(e.BROKER_STARTED, "1.0-3.9", "[KafkaServer id={node}] started"),
+    Template(e.BROKER_STARTED, "0.9-0.11", "[Kafka Server {node}], started"),
+    Template(e.BROKER_STOPPING, "since 1.0", "Terminating process due to signal {word}", ("Terminating process due to signal SIGTERM",)),
+    Template(e.BROKER_STOPPING, "KRaft", "[BrokerServer id={node}] Transition from STARTED to SHUTTING_DOWN"),
+    Template(e.BROKER_STOPPING, "1.0-3.9", "[KafkaServer id={node}] shutting down"),
+    Template(e.BROKER_STOPPING, "0.9-0.11", "[Kafka Server {node}], shutting down"),
+    Template(e.BROKER_STOPPED, "KRaft", "[BrokerServer id={node}] Transition from SHUTTING_DOWN to SHUTDOWN"),
+    Template(e.BROKER_STOPPED, "1.0-3.9", "[KafkaServer id={node}] shut down completed"),
+    Template(e.BROKER_STOPPED, "0.9-0.11", "[Kafka Server {node}], shut down completed"),
+    Template(e.BROKER_FAILED, "since 1.0", "Shutdown broker because all log dirs in {text} have failed",
+             ("Shutdown broker because all log dirs in /var/lib/kafka have failed",)),
+    Template(e.BROKER_EXPIRED, "1.1-3.9", "[ZooKeeperClient Kafka server] Session expired."),
+    Template(e.BROKER_EXPIRED, "1.1-2.0", "[ZooKeeperClient] Session expired."),
+    Template(e.BROKER_CLEAN, "since 2.8", "Skipping recovery of {count} logs from {text} since clean shutdown file was found",
+             ("Skipping recovery of 71 logs from /var/lib/kafka since clean shutdown file was found",)),
+    Template(e.BROKER_CLEAN, "2.7", "Skipping recovery for all logs in {text} since clean shutdown file was found",
+             ("Skipping recovery for all logs in /var/lib/kafka since clean shutdown file was found",)),
+    Template(e.BROKER_UNCLEAN, "since 2.8", "Recovering {count} logs from {text} since no clean shutdown file was found",
+             ("Recovering 71 logs from /var/lib/kafka since no clean shutdown file was found",)),
+    Template(e.BROKER_UNCLEAN, "2.7", "Attempting recovery for all logs in {text} since no clean shutdown file was found",
+             ("Attempting recovery for all logs in /var/lib/kafka since no clean shutdown file was found",)),
+    Template(e.BROKER_UNREACHABLE, "since 1.1", _FETCH + " (sessionId={number}, epoch={number}) to node {node}:{text}",
+             ("[ReplicaFetcher replicaId=1, leaderId=3, fetcherId=0] Error sending fetch request (sessionId=1440, epoch=1891) to node 3:",
+              "[ReplicaFetcher replicaId=1, leaderId=3, fetcherId=0] Error sending fetch request (sessionId=7, epoch=9) to node 3: x.")),
+    Template(e.BROKER_FENCED, "KRaft", "[QuorumController id={number}] Fencing broker {node} because its session has timed out."),
+    Template(e.BROKER_FENCED, "4.x KRaft",
+             "[QuorumController id={number}] Fencing broker {node} at epoch {number} because its session has timed out."),
+    Template(e.BROKER_FENCED, "2.2-3.9", "[Controller id={number}] " + _CHANGED + ", bounced brokers: {text}",
+             ("[Controller id=1] Newly added brokers: , deleted brokers: 3, bounced brokers: , all live brokers: 1,2",)),
+    Template(e.BROKER_FENCED, "1.0-2.1", "[Controller id={number}] " + _CHANGED + ", all live brokers: {text}",
+             ("[Controller id=1] Newly added brokers: , deleted brokers: 3, all live brokers: 1,2",)),
+    Template(e.BROKER_FENCED, "0.11", "[Controller {number}]: " + _CHANGED + ", all live brokers: {text}",
+             ("[Controller 1]: Newly added brokers: , deleted brokers: 3, all live brokers: 1,2",)),
+    Template(e.BROKER_FENCED, "0.9-0.10", "[BrokerChangeListener on Controller {number}]: " + _CHANGED + ", all live brokers: {text}",
+             ("[BrokerChangeListener on Controller 1]: Newly added brokers: , deleted brokers: 3,4, all live brokers: 1,2",)),
+)  # fmt: skip
