@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Final
 
 from jobs.logs.bytes import LogBytes, open_log
+from jobs.logs.envelopes.pieces import join_pieces, may_have_pieces
 from jobs.logs.faults import MAX_FAULTY_TEXT, NOT_TEXT, TOO_LONG, is_clean, is_text
 from jobs.logs.mark import Mark
 
@@ -57,6 +58,8 @@ class LineBuffer:
         self._rest_dropped = 0  # bytes of it that were too many to keep
         self._dropped: dict[int, int] = {}  # the same for lines, by index
         self._taken_off: dict[int, int] = {}  # by index, bytes that stood around a line
+        self._inside: dict[int, str] = {}  # by index: as `Mark.inside_pieces` is before this line
+        self._pieces = self.mark.inside_pieces  # ... behind the last line
         self._ahead = 0  # bytes of the lines not handed out
         self._unended = False  # the last line has no \n
         self._at_end = False  # of what can be read
@@ -98,9 +101,9 @@ class LineBuffer:
             if self.final and self._rest:
                 if self._rest_dropped:
                     self._dropped[len(self.lines)] = self._rest_dropped
-                self._take(self._rest)
-                self._rest, self._rest_dropped = b"", 0
-                self._unended = True
+                rest, self._rest, self._rest_dropped = self._rest, b"", 0
+                self._take(rest.removesuffix(b"\n"), last=True)
+                self._unended = not rest.endswith(b"\n")
         return len(self.lines) > before
 
     def _take_block(self, block: bytes) -> None:
@@ -127,18 +130,38 @@ class LineBuffer:
         self._rest, self._rest_dropped = block[last + 1 :], 0
         self._take(whole)
 
-    def _take(self, whole: bytes) -> None:
-        """Appends the lines of a text, which does not include the end of the last one."""
+    def _take(self, whole: bytes, *, last: bool = False) -> None:
+        """Appends the lines of a text, which does not include the end of the last one. `last`: no lines follow."""
         self.odd = self.odd or bool(self._dropped) or not is_clean(whole)
-        taken = whole.split(b"\n")
+        taken, size = whole.split(b"\n"), len(whole) + 1
         if self._bare is not None:
-            self._take_off(self._bare, taken, range(len(taken)) if self._candidates is None else self._candidates(whole, taken))
+            candidates = range(len(taken)) if self._candidates is None else self._candidates(whole, taken)
+            first = next((taken[index] for index in candidates if taken[index]), b"")
+            lengths: dict[int, int] = {}
+            if self._pieces or may_have_pieces(first):
+                lengths, held = self._join(taken, last=last)
+                size -= held
+                candidates = range(len(taken))
+            self._take_off(self._bare, taken, candidates, lengths)
         self.lines += taken
-        self._ahead += len(whole) + 1
+        self._ahead += size
         self._unended = False
 
-    def _take_off(self, bare: Callable[[bytes], bytes], taken: list[bytes], candidates: Iterable[int]) -> None:
-        """Replaces each line by what is left of it."""
+    def _join(self, taken: list[bytes], *, last: bool) -> tuple[dict[int, int], int]:
+        """Joins lines that are stored in pieces. Returns what they had in bytes, and how many bytes at the end wait for more."""
+        joined = join_pieces(taken, self._pieces, room=0 if last else max(0, self._limits.line_bytes - len(self._rest)))
+        base, end, held = len(self.lines), len(taken), 0
+        if joined.held is not None:
+            end = joined.held
+            tail = b"\n".join(taken[end:]) + b"\n"
+            self._rest, held = tail + self._rest, len(tail)
+            del taken[end:]
+        self._inside |= {base + index: streams for index, streams in joined.inside.items() if index < end}
+        self._pieces = joined.inside.get(end, "")
+        return joined.lengths, held
+
+    def _take_off(self, bare: Callable[[bytes], bytes], taken: list[bytes], candidates: Iterable[int], lengths: Mapping[int, int]) -> None:
+        """Replaces each line by what is left of it. `lengths`: what lines had that were changed already."""
         first = len(self.lines)
         for index in candidates:
             line = taken[index]
@@ -146,6 +169,7 @@ class LineBuffer:
             if left is not line:
                 taken[index] = left
                 self._taken_off[first + index] = len(line) - len(left)
+        self._taken_off |= {first + index: length - len(taken[index]) for index, length in lengths.items()}
 
     def advance(self, count: int) -> None:
         """Moves the mark behind the next `count` lines."""
@@ -157,6 +181,7 @@ class LineBuffer:
         self._ahead -= size
         size += _between(self._dropped, start, end)
         self.mark.line += count
+        self.mark.inside_pieces = self._pieces if whole else self._inside.get(end, "")
         self.next = end
         if whole:
             if self._unended and count:
@@ -165,6 +190,7 @@ class LineBuffer:
             self.lines, self.next, self.odd, self._unended = [], 0, False, False
             self._dropped.clear()
             self._taken_off.clear()
+            self._inside.clear()
         self.mark.offset += size
 
     def forget(self) -> None:
@@ -173,6 +199,7 @@ class LineBuffer:
             del self.lines[: self.next]
             self._dropped = {index - self.next: size for index, size in self._dropped.items() if index >= self.next}
             self._taken_off = {index - self.next: size for index, size in self._taken_off.items() if index >= self.next}
+            self._inside = {index - self.next: streams for index, streams in self._inside.items() if index >= self.next}
             self.next = 0
 
     def inspect(self, index: int) -> tuple[bytes, str]:

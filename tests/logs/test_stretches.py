@@ -18,6 +18,7 @@ from jobs.logs.lines import LineLimits
 from jobs.logs.mark import KeptLines, Mark
 from jobs.logs.stretches.reading import LogPlace, Stretch, StretchReaders, foretold, log_read, read_stretch
 from tests.logs.any_log import logs
+from tests.logs.envelopes.test_pieces import cri
 from tests.logs.log_makers import coordinator, request, write
 from tests.logs.spooling import Consumer, at_ms, brokers, run
 from tests.logs.test_spool_crashes import CrashError, crash_after
@@ -71,6 +72,28 @@ def test_any_log_in_stretches_is_as_read_in_order_or_not_taken(tmp_path_factory,
         for row in pq.read_table(stretch.part).to_pylist()
     ]
     assert found == rows
+
+
+@pytest.mark.parametrize("size", [60, 150, 5_000])
+def test_a_stretch_may_begin_between_the_pieces_of_a_line(tmp_path, size):
+    """As a container's runtime stores long lines."""
+    path = write(tmp_path / "0.log", [piece for second in range(12) for piece in cri(request(second * 1_000), size)])
+    log, starts = place(path), starts_of_lines(path)
+    start = in_order(log, Mark(), 1)[1]
+    rows, mark, _ = in_order(log, start, len(starts) - 1 - start.line)
+    first = replace(start, line=0)
+    for middle in starts[2:-1]:
+        marks = [first, foretold(log, first, starts[max(1, starts.index(middle) - 20)], middle)]
+        ends = [middle, starts[-1]]
+        stretches = [Stretch(log, at, end, path.with_name(f"part-{end}")) for at, end in zip(marks, ends, strict=True)]
+        read = log_read(start, stretches, [read_stretch(stretch) for stretch in stretches])
+        assert read.mark == mark
+        found = [
+            (row["position"] + before, row["text"].encode())
+            for before, stretch, _ in read.places()
+            for row in pq.read_table(stretch.part).to_pylist()
+        ]
+        assert found == [(position, text) for position, _, text, _ in rows]
 
 
 def test_a_plain_log_is_taken(tmp_path):

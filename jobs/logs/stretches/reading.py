@@ -131,7 +131,7 @@ def _count_lines(log: LogPlace, start: int, end: int) -> int | None:
 def foretold(log: LogPlace, base: Mark, before: int, offset: int) -> Mark | None:
     """The mark at `offset`, by the lines since `before`, both behind a line end. `base`: a mark of the same log further up."""
     lines = _count_lines(log, before, offset)
-    reader = log.reader(replace(base, offset=before, line=0, first_line=0))
+    reader = log.reader(replace(base, offset=before, line=0, first_line=0, inside_pieces=""))
     try:
         if lines is None or reader.read(KeptLines(), max_lines=lines, log_end=LogEnd.HOLD) != lines:
             return None
@@ -139,7 +139,14 @@ def foretold(log: LogPlace, base: Mark, before: int, offset: int) -> Mark | None
         reader.close()
     mark = reader.mark
     return replace(
-        base, offset=mark.offset, line=0, first_line=0, newest_ms=mark.newest_ms, inside_line=mark.inside_line, after_other=mark.after_other
+        base,
+        offset=mark.offset,
+        line=0,
+        first_line=0,
+        newest_ms=mark.newest_ms,
+        inside_line=mark.inside_line,
+        inside_pieces=mark.inside_pieces,
+        after_other=mark.after_other,
     )
 
 
@@ -208,7 +215,7 @@ def joined(start: Mark, stretches: Sequence[Stretch], reads: Sequence[StretchRea
 
 def _decisive(mark: Mark) -> tuple[object, ...]:
     """What of a mark decides how reading goes on, apart from the numbers of lines by kind."""
-    return mark.offset, mark.newest_ms, mark.inside_line, mark.after_other
+    return mark.offset, mark.newest_ms, mark.inside_line, mark.inside_pieces, mark.after_other
 
 
 def _grown(start: Mark, marks: Iterable[Mark], name: str) -> int:

@@ -1,0 +1,122 @@
+r"""Joins the pieces in which a container runtime stores a long line.
+
+Docker's json-file driver and the runtimes of Kubernetes cut a line that is longer than their buffer, 16 kB as shipped:
+
+    2026-11-21T06:09:19.456789012Z stdout P [2026-11-21 06:09:19,456] DEBUG Completed request:{"isForwarded":…      (CRI; P: partial)
+    2026-11-21T06:09:19.456801234Z stdout F …} (kafka.request.logger)                                              (F: full, the last one)
+    {"log":"…","stream":"stdout","time":"2026-11-21T06:09:19.456789012Z"}            (json-file: only the last piece's text ends with \n)
+
+The line stands in the place of its first piece, and those of the others are empty: a log has as many lines as before.
+CRI: kubernetes/kubernetes, pkg/kubelet/kuberuntime/logs. json-file: moby/moby, daemon/logger/copier.go and jsonfilelog.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from typing import Final
+
+_CRI: Final = re.compile(rb"(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\S{1,32} (stdout|stderr) )([FP])(?::\S*)? ")
+_DOCKER: Final = re.compile(rb'"(,"stream":"(stdout|stderr)"(?:,"attrs":\{[^{}]*\})?,"time":"[^"]{1,40}"\})\s*\Z')
+_DOCKER_START: Final = b'{"log":"'
+_DOCKER_TAIL_BYTES: Final = 1024
+_DOCKER_PIECE_BYTES: Final = 16 << 10
+_NEWLINE: Final = b"\\n"
+
+
+@dataclass
+class Joined:
+    """What became of lines."""
+
+    lengths: dict[int, int] = field(default_factory=dict)  # that lines had, by index
+    inside: dict[int, str] = field(default_factory=dict)  # by index: streams of whose line this line, or one after it, is a later piece
+    held: int | None = None  # index from which on lines wait for the rest of one
+
+
+@dataclass
+class _Line:
+    """A line that is not whole yet."""
+
+    first: int  # index of its first piece; -1 if that was read before
+    texts: list[bytes]
+    others: list[int] = field(default_factory=list)
+
+
+def may_have_pieces(line: bytes) -> bool:
+    """Whether a line is one of a runtime that stores lines in pieces."""
+    return line.startswith(_DOCKER_START) or _CRI.match(line) is not None
+
+
+def join_pieces(lines: list[bytes], streams: str, *, room: int) -> Joined:
+    """Joins pieces in place. `streams`: those of which the line before is not whole, separated by blanks.
+
+    `room`: how many bytes at the end may wait for the rest of a line; 0 if no lines follow.
+    """
+    joined = Joined()
+    unfinished = {stream.encode(): _Line(-1, []) for stream in streams.split()}
+    whole: list[tuple[_Line, bytes]] = []
+    for index, line in enumerate(lines):
+        if unfinished:
+            joined.inside[index] = _names(unfinished)
+        piece = _piece(line)
+        if piece is None:
+            continue
+        stream, is_whole, start, text, end = piece
+        own = unfinished.get(stream)
+        if own is None:
+            if not is_whole:
+                unfinished[stream] = _Line(index, [start, text])
+            continue
+        own.texts.append(text)
+        own.others.append(index)
+        if is_whole:
+            whole.append((unfinished.pop(stream), end))
+    joined.held = _first_to_hold(lines, unfinished.values(), whole, room)
+    if joined.held is None:
+        whole += [(own, b"") for own in unfinished.values()]
+        if unfinished:
+            joined.inside[len(lines)] = _names(unfinished)
+    for own, end in whole:
+        if own.others and (joined.held is None or own.others[-1] < joined.held):
+            _put(lines, own, end, joined)
+    return joined
+
+
+def _first_to_hold(lines: list[bytes], unfinished: Iterable[_Line], whole: Iterable[tuple[_Line, bytes]], room: int) -> int | None:
+    """From where on lines have to wait: no line is cut there."""
+    waiting = [own.first for own in unfinished if own.first >= 0]
+    if not waiting or not room:
+        return None
+    held = min(waiting)
+    for own, _ in reversed(list(whole)):
+        if own.others[-1] >= held:
+            held = min(held, own.first if own.first >= 0 else own.others[0])
+    return held if sum(map(len, lines[held:])) + len(lines) - held <= room else None
+
+
+def _put(lines: list[bytes], own: _Line, end: bytes, joined: Joined) -> None:
+    for index in own.others:
+        joined.lengths[index] = len(lines[index])
+        lines[index] = b""
+    if own.first >= 0:
+        joined.lengths[own.first] = len(lines[own.first])
+        lines[own.first] = b"".join(own.texts) + end
+
+
+def _names(streams: Iterable[bytes]) -> str:
+    return " ".join(sorted(stream.decode() for stream in streams))
+
+
+def _piece(line: bytes) -> tuple[bytes, bool, bytes, bytes, bytes] | None:
+    """Stream, whether the line ends here, what stands before the text, the text, and what stands behind it; None: no line of a runtime."""
+    cri = _CRI.match(line)
+    if cri is not None:
+        return cri[2], cri[3] == b"F", cri[1] + b"F ", line[cri.end() :], b""
+    if not line.startswith(_DOCKER_START):
+        return None
+    tail = _DOCKER.search(line, max(0, len(line) - _DOCKER_TAIL_BYTES))
+    if tail is None:
+        return None
+    text = line[len(_DOCKER_START) : tail.start()]
+    return tail[2], len(text) < _DOCKER_PIECE_BYTES or text.endswith(_NEWLINE), _DOCKER_START, text, b'"' + tail[1]
