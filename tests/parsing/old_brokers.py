@@ -7,10 +7,11 @@ import re
 from datetime import datetime, timezone
 from pathlib import Path
 
-from coordinator_model.events import COORDINATOR_SOURCE, Event
+from coordinator_model.events import BROKER_SOURCE, COORDINATOR_SOURCE, Event
 from jobs.logs.broker_judge import BrokerJudge
 from jobs.logs.mark import Mark
 from jobs.parsing.coordinator_log import SHAPE, TEMPLATES
+from jobs.parsing.recognition import recognise
 
 FOLDER = Path(__file__).parents[1] / "data" / "old"
 RELEASES = sorted((path.name.removeprefix("kafka-") for path in FOLDER.glob("kafka-*")), key=lambda name: [int(n) for n in name.split(".")])
@@ -32,6 +33,11 @@ def lines(release, log):
             assert not kept, line
             if kept == "":
                 yield number, at_ms(line.decode()), line.decode()
+
+
+def coordinators_lines(release):
+    """Those of the coordinator alone: the others say how the broker comes and goes."""
+    return [line for line in lines(release, SERVER) if recognise(line[2], "broker-1").source != BROKER_SOURCE]
 
 
 def at_ms(line):

@@ -10,6 +10,7 @@ import pytest
 
 from coordinator_model import events as e
 from jobs.parsing import batch
+from jobs.parsing.recognition import recognise
 from jobs.parsing.rows import Refusal
 from jobs.pipeline.tracking.packets import to_packets, unpacked
 from schemas import raw_lines
@@ -20,6 +21,7 @@ from tests.parsing.old_brokers import (
     SERVER,
     WITH_ANSWERS,
     WITHOUT_REASONS,
+    coordinators_lines,
     event,
     lines,
     phases,
@@ -56,21 +58,29 @@ def logged(release, group="orders"):
 
 @pytest.mark.parametrize("release", RELEASES)
 def test_a_template_reads_every_line_of_the_coordinator(release):
-    texts = [text for _, _, text in lines(release, SERVER)]
+    texts = [text for _, _, text in coordinators_lines(release)]
     assert len(texts) > 50
     assert [text for text in texts if sentence(text) is None or event(0, 0, text) is None] == []
 
 
 @pytest.mark.parametrize("release", RELEASES)
+def test_what_the_recorded_broker_says_of_its_starts_and_ends(release):
+    """It was started three times and shut down twice before the recording ended. 1.0 and later name the signal first."""
+    kinds = [known.kind for _, _, text in lines(release, SERVER) if (known := recognise(text, "broker-1")).source == e.BROKER_SOURCE]
+    stopping = ["BROKER_STOPPING"] * (1 if release.startswith("0.") else 2)
+    assert kinds == [*["BROKER_STARTED", *stopping, "BROKER_STOPPED"] * 2, "BROKER_STARTED"]
+
+
+@pytest.mark.parametrize("release", RELEASES)
 def test_the_coordinators_log_alone_gives_the_true_durations(release):
-    found = rebalances([event(*line) for line in lines(release, SERVER)])
+    found = rebalances([event(*line) for line in coordinators_lines(release)])
     assert len(logged(release)) >= 10
     assert durations(found) == logged(release)
 
 
 @pytest.mark.parametrize("release", WITHOUT_REASONS)
 def test_without_a_reason_nobody_is_blamed_but_a_member_whose_session_ended(release):
-    found = rebalances([event(*line) for line in lines(release, SERVER)])
+    found = rebalances([event(*line) for line in coordinators_lines(release)])
     told = [(row["cause"], (row["member_id"] or "")[:8]) for row in found]
     expiries = 0 if release in ("0.9.0.1", "0.10.2.2") else 2  # logged since 0.11
     assert told.count(("UNKNOWN", "")) == len(found) - 1 - expiries
