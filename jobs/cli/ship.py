@@ -52,6 +52,12 @@ Examples:
     help="File that remembers how far each log was shipped. [default: ship-<cluster>-<broker>.json, ship-<cluster>-pods.json]",
 )
 @click.option("--timezone", default="UTC", metavar="ZONE", help="Time zone of the log timestamps, which carry none.")
+@click.option(
+    "--log-format",
+    metavar="NAME",
+    help="Pattern of the broker's log lines: kafka, strimzi, strimzi-log4j1, ttcc, or the pattern itself, such as '%d %p [%t] %c - %m%n'. "
+    "[default: auto]",
+)
 @options.once("Ship what the logs hold now, and stop.")
 def ship(
     inputs: Sequence[Path],
@@ -64,6 +70,7 @@ def ship(
     config: Path | None,
     state: Path | None,
     timezone: str,
+    log_format: str | None,
     once: bool,
 ) -> int:
     """Send the log lines about consumer groups to a Kafka topic.
@@ -75,7 +82,7 @@ def ship(
     from jobs.kafka.finder import Finder, Pods
     from jobs.kafka.outbox import Outbox
     from jobs.kafka.ship_state import ShipState, ShipTarget
-    from jobs.kafka.shipper import Shipper, settings_with_zone
+    from jobs.kafka.shipper import Shipper, settings_of
 
     if (broker is None) == (pods is None):
         raise UserError("give either --broker or --pods")
@@ -84,7 +91,7 @@ def ship(
     check_cluster_name("--cluster", cluster)
     if broker is not None and broker != "clients":
         check_cluster_name("--broker", broker)
-    settings = settings_with_zone(timezone)
+    settings = settings_of(timezone, log_format)
     path = state or Path(f"ship-{cluster}-{broker or 'pods'}.json")
     find = Finder(inputs, target, warn, pods=chosen)
     if chosen is not None and not find():

@@ -111,7 +111,8 @@ lateness = click.option("--lateness-ms", type=int, metavar="N", help="How far th
 log_format = click.option(
     "--log-format",
     metavar="NAME",
-    help="Pattern of the brokers' log lines: kafka, strimzi, strimzi-log4j1, ttcc, or a name of [log_formats] in --config. [default: auto]",
+    help="Pattern of the brokers' log lines: kafka, strimzi, strimzi-log4j1, ttcc, a name of [log_formats] in --config, or the pattern "
+    "itself, such as '%d %p [%t] %c - %m%n'. [default: auto]",
 )
 bootstrap = click.option("--bootstrap", metavar="HOST:PORT", required=True, help="Brokers to connect to first.")
 topic = click.option("--topic", default="group-protocol-logs", metavar="TOPIC", help="Topic of the log lines.")

@@ -21,7 +21,8 @@ from jobs.kafka.outbox import DeliveryError, Outbox, StoppedError
 from jobs.kafka.ship_state import ShipState
 from jobs.kafka.topic_records import clock_headers, line_headers, line_source, log_headers, record_key
 from jobs.logs.bytes import HEAD_BYTES
-from jobs.logs.envelopes import unwrapped
+from jobs.logs.envelopes import Unwrapper, layouts_named, unwrapped
+from jobs.logs.envelopes.patterns import AUTO
 from jobs.logs.faults import DAMAGED_FILE, TOO_LONG, faulty_text
 from jobs.logs.files import LogFile
 from jobs.logs.record_judge import is_record_file
@@ -268,10 +269,10 @@ def _unused(label: str, broker: str, taken: set[tuple[str, str]]) -> str:
     return free
 
 
-def settings_with_zone(zone: str) -> ShipSettings:
-    """The settings of a broker whose log timestamps are of this time zone. UserError: there is no such zone."""
+def settings_of(zone: str, log_format: str | None = None) -> ShipSettings:
+    """The settings of a broker with timestamps of this time zone and lines of this pattern. UserError: there is no such zone or pattern."""
     try:
         ZoneInfo(zone)
     except (OSError, ValueError, KeyError):
         raise UserError(f"--timezone {zone}: no such time zone; write one as Europe/Berlin") from None
-    return ShipSettings(timezone=zone)
+    return ShipSettings(timezone=zone, unwrap=Unwrapper(layouts_named(log_format or AUTO, ())))

@@ -11,7 +11,7 @@ import pytest
 
 from jobs.cli.entry import main
 from jobs.common.errors import UserError
-from jobs.kafka.shipper import settings_with_zone
+from jobs.kafka.shipper import settings_of
 from tests.kafka.shipments import AT_ONCE, Topic, kept, lines_of, ship
 from tests.logs.log_makers import START_MS, coordinator, fetch, other, request, write
 
@@ -184,7 +184,16 @@ def test_commands_that_cannot_work(tmp_path, capsys):
 
 
 def test_a_time_zone():
-    assert settings_with_zone("Europe/Berlin").timezone == "Europe/Berlin"
+    assert settings_of("Europe/Berlin").timezone == "Europe/Berlin"
+
+
+def test_a_pattern_of_the_brokers_lines(tmp_path):
+    """The shipper sends the lines as Kafka's own configuration writes them."""
+    own = coordinator(0)
+    write(tmp_path / "in/server.log", [own[1:20].replace(b"-", b"/") + b" ;; " + own.partition(b"INFO ")[2]])
+    topic = Topic()
+    ship(tmp_path, topic, settings=replace(AT_ONCE, unwrap=settings_of("UTC", "%d{yyyy/MM/dd HH:mm:ss} ;; %m (%c)%n").unwrap))
+    assert [record.text.encode() for _, _, record in topic.records if record.record == "line"] == [own]
 
 
 def test_a_shipper_in_another_time_zone_than_before_is_refused(tmp_path):

@@ -130,6 +130,7 @@ class Layout:
 def layouts_named(name: str, defined: Sequence[tuple[str, str]]) -> tuple[Layout, ...]:
     """The patterns to try before those that are found anyway. `defined`: names and patterns of the settings, all of which AUTO tries.
 
+    `name` may be a pattern itself: no name has a percent sign.
     SettingsError: there is no such name, or a pattern cannot be read.
     """
     layouts = {own: Layout(own, pattern) for own, pattern in defined}
@@ -139,8 +140,10 @@ def layouts_named(name: str, defined: Sequence[tuple[str, str]]) -> tuple[Layout
         return (layouts[name],)
     if name in BUILT_IN:
         return (Layout(name, BUILT_IN[name]),)
+    if "%" in name:
+        return (Layout(name, name),)
     known = ", ".join([AUTO, *BUILT_IN, *layouts])
-    raise SettingsError(f"there is no log format {name!r}: use one of {known}, or define it under [log_formats] in the settings")
+    raise SettingsError(f"there is no log format {name!r}: use one of {known}, or a pattern of log4j, such as '%d %p %m (%c)%n'")
 
 
 def _literal(text: str) -> bytes:

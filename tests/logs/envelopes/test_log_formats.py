@@ -97,6 +97,7 @@ def test_auto_tries_all_patterns_of_the_settings(tmp_path):
 
 
 @pytest.mark.parametrize(("name", "pattern", "said"), [
+    ("%d %p", "%d %m", "log format %d %p: the pattern has no %m"),
     ("theirs", "%d %m", "no log format 'theirs': use one of auto, kafka, strimzi-log4j1, strimzi, ttcc, ours"),
     ("ours", "%d %p", "no %m"), ("ours", "%d{HH:mm:ss,SSS} %m", "no year"), ("ours", "%d{ABSOLUTE} %m", "'ABSOLUTE'"),
     ("ours", "%d{yyyy-DDD HH:mm:ss} %m", "'DDD'"), ("ours", "%d{ISO8601}{Asia/Tokyo} %m", "--timezone Asia/Tokyo"),
