@@ -25,7 +25,7 @@ from typing import Any, Final
 import msgspec
 
 from jobs.logs.envelopes.instants import has_millis, stamp_of_value
-from jobs.logs.envelopes.layouts import REQUEST, guessed_logger, is_own, rebuilt
+from jobs.logs.envelopes.layouts import ANY_TIME_SIGN, REQUEST, begins_without_time, guessed_logger, is_own, rebuilt
 
 TEXT_FIELDS: Final = (
     "log", "message", "MESSAGE", "msg", "textPayload", "line", "_raw", "LogMessage", "LogEntry", "short_message", "@message",
@@ -65,6 +65,14 @@ class _Usual(msgspec.Struct):
 
 
 _decode_usual: Final = msgspec.json.Decoder(_Usual).decode
+_KNOWN_FIELDS: Final = tuple(dict.fromkeys((*TEXT_FIELDS, *_NESTING_FIELDS, *_LOGGER_FIELDS)))
+_Known: Final = msgspec.defstruct(
+    "_Known",
+    [(f"f{number}", Any, None) for number in range(len(_KNOWN_FIELDS))],
+    rename={f"f{number}": name for number, name in enumerate(_KNOWN_FIELDS)},
+)
+"""All fields in which a line, or its logger, may stand."""
+_decode_known: Final = msgspec.json.Decoder(_Known).decode
 
 
 def own_line_of_json(text: bytes) -> bytes | None:
@@ -74,11 +82,24 @@ def own_line_of_json(text: bytes) -> bytes | None:
     except (msgspec.DecodeError, ValueError, RecursionError):
         return None
     for value in (entry.log, entry.message):
-        if isinstance(value, str):
+        if value.__class__ is str:
             line = _first_line(value)
             if is_own(line):
-                return _unescaped(line)
+                return _unescaped(line) if b"\\" in line else line
     return None
+
+
+def holds_no_line(text: bytes) -> bool:
+    """Whether `line_of_json` would surely find nothing: JSON whose only text is one that no line begins with, as of a stack trace."""
+    try:
+        values = msgspec.structs.astuple(_decode_known(text))
+    except (msgspec.DecodeError, ValueError, RecursionError):
+        return False
+    value = values[0] if values[1] is None else values[1]
+    if not isinstance(value, str) or values.count(None) != len(values) - 1:
+        return False
+    line = _first_line(value)
+    return ANY_TIME_SIGN.search(line) is None and not begins_without_time(line) and b"\x1b" not in line
 
 
 def line_of_json(text: bytes, moment: Any, unwrap: Unwrap) -> bytes | None:
@@ -118,7 +139,9 @@ def _in_text(value: Any, moment: Any, unwrap: Unwrap) -> bytes | None:
 
 def _first_line(value: str) -> bytes:
     """A text without what follows its first line, which is no line of its own in the plain log either."""
-    text = value.encode("utf-8", "replace").rstrip(b"\r\n")
+    text = value.encode("utf-8", "replace")
+    if text[-1:] in b"\r\n":
+        text = text.rstrip(b"\r\n")
     return text.partition(b"\n")[0] if b"\n" in text else text
 
 
