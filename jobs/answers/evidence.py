@@ -26,6 +26,7 @@ from jobs.logs.envelopes import unwrapped
 from jobs.logs.files import LogFile, discover
 from jobs.logs.lines import numbered_lines
 from jobs.logs.record_judge import record_time
+from jobs.logs.survey.views import AS_IT_IS, View
 
 VIEWS: Final = {
     "f": "findings_with_id",
@@ -199,13 +200,14 @@ def find_lines(origin: str, wanted: dict[int, LineTime | None], files: Sequence[
     same = [file for file in files if file.origin == origin]
     moved = [file for file in files if file.origin != origin and _place(file.origin) == (folder, stem)]
     places: dict[int, tuple[Path, bytes]] = {}
-    for file in (*same, *moved):
+    as_they_are = [(file, AS_IT_IS) for file in (*same, *moved)]
+    for file, view in (*as_they_are, *((file, View(newest_first=True)) for file in same)):
         left = {number: clock for number, clock in wanted.items() if number not in places}
         if not left:
             break
-        for number, text in numbered_lines(file.path, left):
+        for number, text in numbered_lines(file.path, left, view=view):
             clock = left[number]
-            if clock.fits(text) if clock is not None else file.origin == origin:
+            if clock.fits(text) if clock is not None else file.origin == origin and view == AS_IT_IS:
                 places[number] = (file.path, text)
     return places
 

@@ -11,6 +11,7 @@ from jobs.logs.bytes import LogBytes, open_log
 from jobs.logs.envelopes.pieces import join_pieces, may_have_pieces
 from jobs.logs.faults import MAX_FAULTY_TEXT, NOT_TEXT, TOO_LONG, is_clean, is_text
 from jobs.logs.mark import Mark
+from jobs.logs.survey.views import AS_IT_IS, View, viewed
 
 _FORGET_AFTER: Final = 5_000  # lines handed out
 
@@ -138,7 +139,7 @@ class LineBuffer:
             candidates = range(len(taken)) if self._candidates is None else self._candidates(whole, taken)
             first = next((taken[index] for index in candidates if taken[index]), b"")
             lengths: dict[int, int] = {}
-            if self._pieces or may_have_pieces(first):
+            if self._pieces or may_have_pieces(whole, taken, first):
                 lengths, held = self._join(taken, last=last)
                 size -= held
                 candidates = range(len(taken))
@@ -216,12 +217,14 @@ def _between(lengths: Mapping[int, int], start: int, end: int) -> int:
     return sum(lengths.get(index, 0) for index in range(start, end)) if lengths else 0
 
 
-def numbered_lines(path: Path, numbers: Iterable[int], limits: LineLimits = _NUMBERED_LIMITS) -> Iterator[tuple[int, bytes]]:
+def numbered_lines(
+    path: Path, numbers: Iterable[int], limits: LineLimits = _NUMBERED_LIMITS, view: View = AS_IT_IS
+) -> Iterator[tuple[int, bytes]]:
     """These lines of a log, plain or gzip, without their ends, cut by `limits`. None if the file cannot be opened."""
     wanted = set(numbers)
     last = max(wanted, default=0)
     try:
-        log = open_log(path)
+        log = viewed(open_log(path), view)
     except OSError:
         return
     buffer = LineBuffer(lambda: log, Mark(), final=True, limits=limits)

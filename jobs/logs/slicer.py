@@ -48,7 +48,6 @@ class Slicer:
         self.troubles = Troubles()
         self.duplicates: list[LogFile] = []  # files that are skipped because another file has the same content
         self._find = find
-        self.refused: dict[Path, str] = {}  # files that are not read, with the reason
         self._times: dict[tuple[type[LocalTimes], str], LocalTimes] = {}  # by kind and zone
         self.looks: dict[Path, tuple[Signature, bytes]] = {}
         self.stop: Callable[[], bool] | None = None
@@ -69,9 +68,6 @@ class Slicer:
         unread: dict[Path, str] = {}
         candidates = []
         for file in self._find():
-            if file.path in self.refused:
-                unread[file.path] = self.refused[file.path]
-                continue
             try:
                 signature, head = self._look_at(file.path)
             except FileNotFoundError:
@@ -112,7 +108,7 @@ class Slicer:
             self._attach(stream, file, self.looks[file.path][0], heads[file.path])
         self._leave([(stream, path) for stream, path in former if stream.file is None], unread)
         self.streams.sort(key=lambda s: s.key)
-        self.troubles.at_scan(unread | self.refused)
+        self.troubles.at_scan(unread)
 
     @staticmethod
     def _leave(gone: Sequence[tuple[Stream, Path]], unread: dict[Path, str]) -> None:

@@ -14,6 +14,7 @@ from jobs.logs.mark import Mark
 from jobs.logs.reader import FOREVER, LogReader
 from jobs.logs.survey.owners import Folder, Owners
 from jobs.logs.survey.sections import WHOLE, Part, Section
+from jobs.logs.survey.views import AS_IT_IS, View, viewed
 from jobs.logs.times import NEVER
 
 StreamKey = tuple[str, str, str, int]
@@ -34,8 +35,10 @@ class Stream:
         owners: Owners | None = None,
         section: Section = WHOLE[0],
         end: int | None = None,
+        view: View = AS_IT_IS,
     ) -> None:
         """`owners`: whose lines they are, if its folder does not decide that. `section`, `end`: which bytes of the file are this log."""
+        self.view = view
         self.cluster = file.cluster
         self.folder: Folder = file.cluster, file.broker
         self.owners = owners
@@ -114,7 +117,7 @@ class Stream:
         if not self.fingerprint.fits(log.head()):
             log.close()
             return LogBytes()
-        return log if self.end is None else Part(log, self.end)
+        return viewed(log, self.view) if self.end is None else Part(log, self.end)
 
     def look_ahead(self, log_end: LogEnd = LogEnd.HOLD, witness_ms: int = NEVER) -> None:
         """Finds out the time of the next line."""
@@ -154,6 +157,8 @@ def _stream_state(stream: Stream) -> dict[str, Any]:
         state["owners"], state["speaker"] = stream.owners.stored(), stream.speaker
     if stream.section != WHOLE[0] or stream.end is not None:
         state["section"], state["end"] = stream.section, stream.end
+    if stream.view != AS_IT_IS:
+        state["view"] = stream.view
     return state | {"label": stream.label, "shipped": stream.shipped} if stream.label else state
 
 
@@ -169,6 +174,7 @@ def stream_of(entry: Mapping[str, Any]) -> Stream:
         owners=Owners.of_stored(entry["owners"]) if "owners" in entry else None,
         section=Section(*entry.get("section", WHOLE[0])),
         end=entry.get("end"),
+        view=View(*entry.get("view", AS_IT_IS)),
     )
     stream.speaker = entry.get("speaker", "")
     stream.zone = entry.get("zone", "")  # as is what follows: earlier versions did not write it

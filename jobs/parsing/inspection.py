@@ -164,7 +164,7 @@ class Inspector(SurveyedSlicer):
             lines += slice_.lines_read
             yield lines
         result.complete = not any(stream.has_more for stream in self.streams)
-        result.notes = [*self.notes, *(f"{path} is not read: {reason}" for path, reason in sorted(self.refused.items()))]
+        result.notes = list(self.notes)
         for stream in self.streams:
             log = self._logs[id(stream)]
             log.understood = stream.understood

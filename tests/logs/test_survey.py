@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 import gzip
+import json
 from collections import Counter
 from pathlib import Path
 
 import pytest
 
+from jobs.answers.evidence import LineTime, find_lines
+from jobs.logs.files import discover
+from jobs.logs.slices import SlicerSettings
 from jobs.logs.spool import Spool, SpoolSettings
+from jobs.logs.survey.surveyed import SurveyedSlicer
 from tests.logs.log_makers import START_MS, coordinator, other, request, write
 from tests.logs.spooling import Consumer, at_ms, run
 
@@ -141,15 +146,58 @@ def test_a_log_that_follows_keeps_the_name_of_its_broker(tmp_path):
     assert {row["broker"] for row in consumer.of("clock") if row["origin"] == "one.log" and row["lines"]} == {"broker-7"}
 
 
-def test_an_export_that_lists_the_newest_line_first_is_not_read(tmp_path):
-    write(tmp_path / "in/export.log", [node(1, i * 5_000) for i in reversed(range(200))])
-    write(tmp_path / "in/server.log", [node(1, i * 5_000) for i in range(150)])
-    spool = Spool(tmp_path / "in", tmp_path / "out")
-    assert sum(report.lines_read for report in spool.slices()) == 150
-    (said,) = spool.troubles.summary()
-    assert said.startswith("1 file not read: it lists the newest line first: turn it around (tac FILE > OTHER): ")
-    assert said.endswith("in/export.log")
-    assert list(spool.slices()) == []
+def told_once(consumer):
+    return [(row["broker"], at_ms(row), row["text"]) for row in consumer.of("line")]
+
+
+@pytest.mark.parametrize("form", ["lines", "csv", "json"])
+@pytest.mark.parametrize("slice_lines", [100_000, 37])
+def test_an_export_that_lists_the_newest_line_first_is_read_from_its_end(tmp_path, form, slice_lines):
+    """As CloudWatch's Logs Insights, Kibana and Datadog write it. A record may have several lines."""
+    lines = [node(1, i * 5_000) for i in range(400)]
+    wrap = {
+        "lines": lambda line: line + b"\njava.lang.RuntimeException: x\n\tat a.b.C.d(C.java:7)",
+        "csv": lambda line: b"2026-11-21T09:00:00Z,kafka-1," + b'"' + line.replace(b'"', b'""') + b'"',
+        "json": lambda line: json.dumps({"@timestamp": "2026-11-21T09:00:00.000Z", "message": line.decode()}).encode(),
+    }[form]
+    write(tmp_path / "plain/a.log", [wrap(line) for line in lines])
+    write(tmp_path / "in/export.log.gz" if form == "csv" else tmp_path / "in/export.log", [wrap(line) for line in reversed(lines)])
+    expected, _ = run(tmp_path / "plain", tmp_path / "out-plain")
+    consumer, reports = run(tmp_path / "in", tmp_path / "out", slice_lines=slice_lines)
+    assert told_once(consumer) == told_once(expected)
+    assert len(told_once(consumer)) == 400
+    assert sum(report.lines_read for report in reports) == len(lines) * (3 if form == "lines" else 1)
+    assert run(tmp_path / "in", tmp_path / "out", consumer)[1] == []
+    slicer = SurveyedSlicer(lambda: discover(tmp_path / "in"), SlicerSettings())
+    slicer.scan()
+    assert [note.partition(" ")[2] for note in slicer.notes if "newest" in note] == [
+        "lists the newest line first: it is read from its end, and its lines are numbered from there"
+    ]
+    origin, number = slicer.streams[0].origin, 4 if form == "lines" else 2
+    assert find_lines(origin, {number: LineTime(5_000)}, discover(tmp_path / "in"))[number][1] == wrap(lines[1]).split(b"\n")[0]
+
+
+def test_lines_that_a_terminal_has_wrapped_are_joined(tmp_path):
+    lines = [node(1, i * 5_000) for i in range(50)] + [other(300_000), b"java.lang.RuntimeException: x", b"\tat a.b.C.d(C.java:7)"]
+    wrapped = [line[at : at + 80] for line in lines for at in range(0, len(line), 80)]
+    write(tmp_path / "plain/a.log", lines)
+    write(tmp_path / "in/paste.txt", wrapped)
+    expected, _ = run(tmp_path / "plain", tmp_path / "out-plain")
+    for slice_lines in (100_000, 7):
+        consumer, reports = run(tmp_path / "in", tmp_path / f"out-{slice_lines}", slice_lines=slice_lines)
+        assert told_once(consumer) == told_once(expected)
+        assert sum(report.lines_read for report in reports) == len(wrapped)
+    assert [row["position"] for row in consumer.of("line")][:3] == [1, 3, 5]
+
+
+def test_lines_that_may_have_been_wrapped_are_said_and_read_as_they_are(tmp_path):
+    """Some other line without a time stands among them."""
+    wrapped = [line[at : at + 80] for i in range(50) for line in [node(1, i * 5_000)] for at in (0, 80) if line[at:]]
+    write(tmp_path / "paste.txt", [*wrapped, b"what is that?", b"and that?"])
+    slicer = SurveyedSlicer(lambda: discover(tmp_path), SlicerSettings())
+    slicer.scan()
+    (note,) = [note for note in slicer.notes if "terminal" in note]
+    assert note.startswith("a terminal of 80 columns may have wrapped the lines of paste.txt: it is read as it is")
 
 
 def test_a_time_that_is_damaged_makes_no_section(tmp_path):

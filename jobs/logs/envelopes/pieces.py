@@ -43,9 +43,11 @@ class _Line:
     others: list[int] = field(default_factory=list)
 
 
-def may_have_pieces(line: bytes) -> bool:
-    """Whether a line is one of a runtime that stores lines in pieces."""
-    return line.startswith(_DOCKER_START) or _CRI.match(line) is not None
+def may_have_pieces(whole: bytes, lines: list[bytes], example: bytes) -> bool:
+    """Whether some line may be a piece. `whole`: the lines as one text; `example`: one of them that is no broker's own line."""
+    if example.startswith(_DOCKER_START):
+        return max(map(len, lines)) > _DOCKER_PIECE_BYTES
+    return _CRI.match(example) is not None and (b"stdout P" in whole or b"stderr P" in whole)
 
 
 def join_pieces(lines: list[bytes], streams: str, *, room: int) -> Joined:

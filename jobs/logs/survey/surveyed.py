@@ -31,5 +31,4 @@ class SurveyedSlicer(Slicer):
         streams = surveyor.survey(files)
         self.notes += surveyor.notes
         self.signs = surveyor.signs
-        self.refused |= surveyor.refused
         return streams

@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import groupby
-from pathlib import Path
-from typing import Final
 
 from coordinator_model.events import CLIENTS
 from jobs.logs.bytes import Fingerprint, LogBytes, open_log
@@ -16,8 +14,7 @@ from jobs.logs.streams import Stream
 from jobs.logs.survey.owners import KnownNodes, Owners, UnnamedLog, clashing, owners_of
 from jobs.logs.survey.sections import WHOLE, Part, Section, blocks_of, sections
 from jobs.logs.survey.signs import Signs, signs_of
-
-NEWEST_FIRST: Final = "it lists the newest line first: turn it around (tac FILE > OTHER)"
+from jobs.logs.survey.views import AS_IT_IS, View, Wraps
 
 
 @dataclass(frozen=True)
@@ -29,6 +26,7 @@ class _Found:
     section: Section
     end: int | None
     signs: Signs
+    view: View = AS_IT_IS
 
 
 class Surveyor:
@@ -43,7 +41,6 @@ class Surveyor:
     ) -> None:
         """`streams`: the logs that are known. `owners`: of the logs by the place they had. `zone`: that of a cluster."""
         self.notes: list[str] = []
-        self.refused: dict[Path, str] = {}  # why files are not read
         self.signs: dict[str, list[Signs]] = {}  # by cluster
         self._streams = streams
         self._owners = owners
@@ -69,7 +66,7 @@ class Surveyor:
                 )
             owners = owners_of(unnamed, self._known.setdefault(cluster, KnownNodes()))
             for log, own in zip(logs, owners, strict=True):
-                stream = Stream(log.file, log.fingerprint, owners=own, section=log.section, end=log.end)
+                stream = Stream(log.file, log.fingerprint, owners=own, section=log.section, end=log.end, view=log.view)
                 streams.append((stream, log.file))
             for _, ones in groupby(zip(logs, owners, strict=True), key=lambda pair: pair[0].file):
                 self._note(list(ones))
@@ -81,19 +78,30 @@ class Surveyor:
         except OSError:  # the slicer says so where it reads the file
             yield _Found(file, fingerprint, WHOLE[0], None, Signs())
             return
-        signs = Signs()
+        signs, wraps = Signs(), Wraps()
         try:
-            starts = sections(signs.watch(blocks_of(log)), self._zone(file.cluster))
+            starts = sections(wraps.watch(signs.watch(blocks_of(log))), self._zone(file.cluster))
         finally:
             log.close()
-        if not starts:
-            self.refused[file.path] = NEWEST_FIRST
-        elif len(starts) == 1:
-            yield _Found(file, fingerprint, starts[0], None, signs)
+        view = self._view(file.origin, wraps, newest_first=not starts)
+        if len(starts) < 2 or view.width:
+            yield _Found(file, fingerprint, WHOLE[0], None, signs, view)
             return
         for number, start in enumerate(starts):
             end = starts[number + 1].offset if number + 1 < len(starts) else None
             yield _Found(file, fingerprint, start, end, _signs(file, start, end))
+
+    def _view(self, origin: str, wraps: Wraps, *, newest_first: bool) -> View:
+        """How a file is to be read. What is unusual is noted."""
+        width, sure = (0, False) if newest_first else wraps.width()
+        if newest_first:
+            self.notes.append(f"{origin} lists the newest line first: it is read from its end, and its lines are numbered from there")
+        elif sure:
+            self.notes.append(f"a terminal of {width} columns has wrapped the lines of {origin}: they are joined again")
+        elif width:
+            said = f"a terminal of {width} columns may have wrapped the lines of {origin}"
+            self.notes.append(f"{said}: it is read as it is, since they cannot be joined for sure")
+        return View(newest_first=newest_first, width=width if sure else 0)
 
     def _unnamed(self, log: _Found) -> UnnamedLog:
         file = log.file

@@ -1,0 +1,215 @@
+r"""Exports and pastes that are read in another order, or with other line ends, than they have.
+
+* An export that lists the newest line first is read from its end, record by record. A record begins with a line that has a time.
+* A terminal that wraps lines breaks each line that is longer than its width, and a paste keeps the breaks. They are joined again: the whole
+  line stands where its first piece did, and empty lines in the place of the others, so bytes and numbers of lines stay as they are.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, field
+from typing import Final, NamedTuple
+
+from jobs.logs.bytes import LogBytes, PlainBytes
+from jobs.logs.formats.unpacked import UnpackedSource
+
+_BLOCK_BYTES: Final = 1 << 20
+_RECORD_BYTES: Final = 16 << 20
+_WRAPPED_BYTES: Final = 16 << 20  # of a paste
+_NARROWEST: Final = 40  # characters of a terminal
+_WIDEST: Final = 1_000
+_UTF8_BYTES: Final = 4  # of a character, at most
+_LEAST_PIECES: Final = 3
+_RECORD: Final = re.compile(rb"^[^\n]{0,200}?\d{4}-\d\d-\d\d[ T]\d\d:\d\d:\d\d", re.MULTILINE)
+_WHOLE: Final = re.compile(rb"\([\w.$]+\)\s*\Z")
+_STACK_TRACE: Final = re.compile(rb"\s+at |\s*(?:Caused by: |Suppressed: |\.\.\. \d+ more|[\w.$]+(?:Exception|Error)\b|\Z)")
+
+
+class View(NamedTuple):
+    """How a file is to be read."""
+
+    newest_first: bool = False
+    width: int = 0  # of the terminal that wrapped its lines; 0: none did
+
+
+AS_IT_IS: Final = View()
+
+
+def viewed(log: LogBytes, view: View) -> LogBytes:
+    """A file as a view shows it."""
+    if view.newest_first:
+        return _Seen(log, _reversed_records)
+    return _Seen(log, lambda own: _joined_lines(own, view.width)) if view.width else log
+
+
+class _Seen(LogBytes):
+    """Bytes that a generator makes of those of a file."""
+
+    def __init__(self, log: LogBytes, make: Callable[[LogBytes], Iterator[bytes]]) -> None:
+        super().__init__(log.signature, log.close)
+        self._log = log
+        self._made = make(log)
+        self._rest = b""
+        self._position = 0
+
+    def head(self) -> bytes:
+        """That of the file, by which the file is recognised."""
+        return self._log.head()
+
+    def read(self, size: int) -> bytes:
+        """The next bytes."""
+        if not self._rest:
+            self._rest = next(filter(None, self._made), b"")
+            self.damage = "" if self._rest else self._log.damage
+        data, self._rest = self._rest[:size], self._rest[size:]
+        self._position += len(data)
+        return data
+
+    def skip(self, size: int) -> bool:
+        """Reads and forgets."""
+        while size > 0:
+            data = self.read(min(size, _BLOCK_BYTES))
+            if not data:
+                return False
+            size -= len(data)
+        return True
+
+    def file_position(self) -> int:
+        """About as much as was read."""
+        return self._position
+
+
+class _Bytes:
+    """A log as what is unpacked."""
+
+    def __init__(self, log: LogBytes) -> None:
+        self._log = log
+        self.damage = ""
+
+    def read(self, size: int) -> bytes:
+        """The next bytes."""
+        data = self._log.read(size)
+        self.damage = self._log.damage
+        return data
+
+    def position(self) -> int:
+        """That of the file."""
+        return self._log.file_position()
+
+
+def _reversed_records(log: LogBytes) -> Iterator[bytes]:
+    """The records of a log, the last one first. Memory is needed for a block and a record."""
+    read_at: Callable[[int, int], bytes]
+    if isinstance(log, PlainBytes):
+        read_at, end = log.at, log.length()
+    else:
+        source = UnpackedSource(_Bytes(log))
+        read_at, end = source.read_at, source.size()
+    later = b""  # the end of a record, whose beginning lies before
+    while end:
+        start = max(0, end - _BLOCK_BYTES)
+        block = _all_at(read_at, start, end - start)
+        text = block + later
+        first = 0 if start == 0 else text.find(b"\n") + 1  # the line before it may begin in the block before
+        starts = [match.start() for match in _RECORD.finditer(text, first)] if first or not start else []
+        cuts = [*starts, len(text)]
+        yield b"".join(_ended(text[begin:stop]) for begin, stop in zip(reversed(starts), reversed(cuts[1:]), strict=True))
+        later = text[: cuts[0]]
+        if len(later) > _RECORD_BYTES:
+            yield _ended(later)
+            later = b""
+        end = start
+    if later:
+        yield _ended(later)
+
+
+def _all_at(read_at: Callable[[int, int], bytes], position: int, size: int) -> bytes:
+    parts = []
+    while size > 0:
+        part = read_at(position, size)
+        if not part:
+            break
+        parts.append(part)
+        position, size = position + len(part), size - len(part)
+    return b"".join(parts)
+
+
+def _ended(text: bytes) -> bytes:
+    return text if not text or text.endswith(b"\n") else text + b"\n"
+
+
+def _joined_lines(log: LogBytes, width: int) -> Iterator[bytes]:
+    pieces: list[bytes] = []
+    for line in _lines(log):
+        if pieces and _continues(pieces[-1], line, width) and sum(map(len, pieces)) < _RECORD_BYTES:
+            pieces.append(line)
+            continue
+        if pieces:
+            yield b"".join(pieces) + b"\n" * len(pieces)
+        pieces = [line]
+    if pieces:
+        yield b"".join(pieces) + b"\n" * len(pieces)
+
+
+def _lines(log: LogBytes) -> Iterator[bytes]:
+    rest = b""
+    while block := log.read(_BLOCK_BYTES):
+        *lines, rest = (rest + block).split(b"\n")
+        yield from (line.removesuffix(b"\r") for line in lines)
+    if rest:
+        yield rest
+
+
+def _continues(before: bytes, line: bytes, width: int) -> bool:
+    return _characters(before) == width and _RECORD.match(line) is None
+
+
+def _characters(line: bytes) -> int:
+    return len(line) if line.isascii() else len(line.decode("utf-8", "replace"))
+
+
+@dataclass
+class Wraps:
+    """Finds out whether a terminal wrapped the lines of a file."""
+
+    _lines: list[bytes] = field(default_factory=list)
+    _size: int = 0
+
+    def watch(self, blocks: Iterable[tuple[int, bytes]]) -> Iterator[tuple[int, bytes]]:
+        """Looks at the blocks of a log as they pass."""
+        for block in blocks:
+            if self._size <= _WRAPPED_BYTES:
+                lines = block[1].split(b"\n")[1:-1]
+                is_wide = max(map(len, lines), default=0) > _UTF8_BYTES * _WIDEST
+                self._size += _WRAPPED_BYTES + 1 if is_wide else len(block[1])
+                self._lines = self._lines + lines if self._size <= _WRAPPED_BYTES else []
+            yield block
+
+    def width(self) -> tuple[int, bool]:
+        """The width of the terminal, and whether that is sure; 0 if none wrapped the lines.
+
+        It is sure if each line without a time, other than of a stack trace, follows one that has exactly the width, none is longer, and
+        the lines that are joined then end with their loggers.
+        """
+        lines = [line.removesuffix(b"\r") for line in self._lines]
+        self._lines = []
+        width = max(map(_characters, lines), default=0)
+        if not _NARROWEST <= width <= _WIDEST:
+            return 0, False
+        full = stray = 0
+        joined: list[bytes] = []
+        for before, line in zip([b"", *lines], lines, strict=False):
+            if _RECORD.match(line) is not None:
+                joined.append(line)
+            elif _characters(before) == width:
+                full += 1
+                joined[-1:] = [b"".join([*joined[-1:], line])]
+            elif _STACK_TRACE.match(line) is None:
+                stray += 1
+        long = [line for line in joined if _characters(line) > width]
+        whole = sum(1 for line in long if _WHOLE.search(line))
+        if full < _LEAST_PIECES or not whole:
+            return 0, False
+        return width, not stray and 2 * whole > len(long)
