@@ -36,10 +36,14 @@ class Stream:
         section: Section = WHOLE[0],
         end: int | None = None,
         view: View = AS_IT_IS,
+        cluster: str = "",
     ) -> None:
-        """`owners`: whose lines they are, if its folder does not decide that. `section`, `end`: which bytes of the file are this log."""
+        """`owners`: whose lines they are, if its folder does not decide that. `section`, `end`: which bytes of the file are this log.
+
+        `view`: how they are read. `cluster`: its name, if that is not the folder's.
+        """
         self.view = view
-        self.cluster = file.cluster
+        self.cluster = cluster or file.cluster
         self.folder: Folder = file.cluster, file.broker
         self.owners = owners
         self.broker = owners.broker if owners is not None else file.broker
@@ -157,6 +161,8 @@ def _stream_state(stream: Stream) -> dict[str, Any]:
         state["owners"], state["speaker"] = stream.owners.stored(), stream.speaker
     if stream.section != WHOLE[0] or stream.end is not None:
         state["section"], state["end"] = stream.section, stream.end
+    if stream.folder[0] != stream.cluster:
+        state["folder"] = stream.folder[0]
     if stream.view != AS_IT_IS:
         state["view"] = stream.view
     return state | {"label": stream.label, "shipped": stream.shipped} if stream.label else state
@@ -164,7 +170,7 @@ def _stream_state(stream: Stream) -> dict[str, Any]:
 
 def stream_of(entry: Mapping[str, Any]) -> Stream:
     """A log from its stored form."""
-    file = LogFile(entry["cluster"], entry["broker"], entry["origin"], Path())
+    file = LogFile(entry.get("folder", entry["cluster"]), entry["broker"], entry["origin"], Path())
     read_whole = Signature(*entry["seen"]) if entry["seen"] else None
     stream = Stream(
         file,
@@ -175,6 +181,7 @@ def stream_of(entry: Mapping[str, Any]) -> Stream:
         section=Section(*entry.get("section", WHOLE[0])),
         end=entry.get("end"),
         view=View(*entry.get("view", AS_IT_IS)),
+        cluster=entry["cluster"],
     )
     stream.speaker = entry.get("speaker", "")
     stream.zone = entry.get("zone", "")  # as is what follows: earlier versions did not write it

@@ -14,6 +14,7 @@ from jobs.logs.files import discover
 from jobs.logs.slices import SlicerSettings
 from jobs.logs.spool import Spool, SpoolSettings
 from jobs.logs.survey.surveyed import SurveyedSlicer
+from tests.logs.envelopes.wrapping import in_json
 from tests.logs.log_makers import START_MS, coordinator, other, request, write
 from tests.logs.spooling import Consumer, at_ms, run
 
@@ -198,6 +199,42 @@ def test_lines_that_may_have_been_wrapped_are_said_and_read_as_they_are(tmp_path
     slicer.scan()
     (note,) = [note for note in slicer.notes if "terminal" in note]
     assert note.startswith("a terminal of 80 columns may have wrapped the lines of paste.txt: it is read as it is")
+
+
+LOGGER = b"org.apache.kafka.clients.consumer.internals.ConsumerCoordinator"
+ENVELOPES = {
+    "kubectl": lambda line: b"[pod/my-cluster-kafka-1/kafka] " + line,
+    "stern": lambda line: b"my-cluster-kafka-1 kafka " + line,
+    "Fluent Bit": in_json("log", kubernetes={"pod_name": "my-cluster-dual-role-1", "labels": {"strimzi.io/cluster": "my-cluster"}}),
+    "Filebeat": in_json("message", kubernetes={"labels": {"strimzi_io/cluster": "my-cluster"}, "pod": {"name": "x-1"}}),
+    "JSON in a text of JSON": lambda line: in_json("log")(in_json("message", kubernetes={"pod": {"name": "my-cluster-kafka-1"}})(line)),
+}
+
+
+@pytest.mark.parametrize("name", ENVELOPES)
+def test_an_envelope_names_the_cluster_where_no_folder_does(tmp_path, name):
+    lines = [node(1, i * 5_000) for i in range(20)]
+    write(tmp_path / "in/pod.log", [ENVELOPES[name](line) for line in lines])
+    write(
+        tmp_path / "in/clients/app.log",
+        [b"[2026-11-21 06:00:00,000] INFO [Consumer clientId=c, groupId=g] (Re-)joining group (" + LOGGER + b")"],
+    )
+    consumer, _ = run(tmp_path / "in", tmp_path / "out")
+    assert {(row["cluster"], row["broker"]) for row in consumer.of("end")} == {("my-cluster", "broker-1"), ("my-cluster", "clients")}
+    write(tmp_path / "in/second.log", [node(2, i * 5_000) for i in range(100, 120)])  # without an envelope
+    run(tmp_path / "in", tmp_path / "out", consumer)
+    assert {row["cluster"] for row in consumer.of("line")} == {"my-cluster"}
+    write(tmp_path / "prod/orders/broker-1/server.log", [ENVELOPES[name](line) for line in lines])
+    consumer, _ = run(tmp_path / "prod", tmp_path / "out-2")
+    assert {row["cluster"] for row in consumer.of("line")} == {"orders"}
+
+
+def test_envelopes_that_name_several_clusters_name_none(tmp_path):
+    write(tmp_path / "in/all.log", [b"[pod/%s-kafka-1/kafka] %s" % (name, node(1, at)) for at in range(20) for name in (b"a", b"b")])
+    slicer = SurveyedSlicer(lambda: discover(tmp_path / "in"), SlicerSettings())
+    slicer.scan()
+    assert {stream.cluster for stream in slicer.streams} == {"default"}
+    assert "the lines name several clusters, a, b: lay them out as <cluster>/<broker>/" in slicer.notes
 
 
 def test_a_time_that_is_damaged_makes_no_section(tmp_path):

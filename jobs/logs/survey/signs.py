@@ -45,6 +45,18 @@ _JOINED: Final = re.compile(
     rb'"errorCode\\*":0,[^\n]{0,80}?"generationId\\*":(\d{1,10}),[^\n]*?"connection\\*":\\*"([^"\\\s;]{1,255}?:\d{1,5})-'
 )
 
+_POD: Final = rb"([a-z0-9][a-z0-9.-]{0,200}?)-kafka-\d{1,5}"
+_CLUSTERS: Final = (
+    # The label that Strimzi puts on pods, as Fluent Bit, Fluentd, Vector and Filebeat (which writes a low line for each dot) pass it on.
+    (b"strimzi", re.compile(rb'"strimzi[._]io[/_]cluster\\*": ?\\*"([a-z0-9][a-z0-9.-]{0,252})\\*"')),
+    # Its pods: kubectl logs --prefix, stern, and the fields of collectors.
+    (b"[pod/", re.compile(rb"\[pod/" + _POD + rb"/")),
+    (b'"pod', re.compile(rb'"pod(?:_?[nN]ame)?\\*": ?(?:\{ ?\\*"name\\*": ?)?\\*"' + _POD + rb'\\*"')),
+)
+"""What of an envelope names the cluster, with a text that is found fast: `my-cluster` of the label or of the pod my-cluster-kafka-0."""
+_STERN: Final = re.compile(rb"\n" + _POD + rb"[ \t]+[a-z0-9][a-z0-9-]{0,62}[ \t]+(?=[\[\d{])")
+_FIRST_LINES_BYTES: Final = 4096
+
 Generation = tuple[bytes, bytes]  # group and number, as the line has them
 
 
@@ -56,6 +68,7 @@ class Signs:
     spans: dict[int, tuple[bytes, bytes]] = field(default_factory=dict)  # first and last time of each node's coordinator, as the log has it
     servers: set[tuple[int, str]] = field(default_factory=set)  # nodes that started or stopped, as what
     releases: set[str] = field(default_factory=set)  # of Kafka, as a starting broker logs it
+    clusters: set[str] = field(default_factory=set)  # that envelopes name
     addresses: Counter[str] = field(default_factory=Counter)  # requests that arrived at each address
     coordinators: dict[str, set[int]] = field(default_factory=dict)  # nodes that clients were told to find at an address
     made: dict[Generation, set[int]] = field(default_factory=dict)  # nodes that made a generation
@@ -80,6 +93,9 @@ class Signs:
         self.releases.update(release.decode() for release in _RELEASE.findall(text))
         # What a pattern needs is found much faster than the pattern.
         self.servers.update((int(node), kind.decode()) for kind, node in (_SERVER.findall(text) if b"Server id=" in text else ()))
+        for word, pattern in _CLUSTERS:
+            self.clusters.update(name.decode() for name in (pattern.findall(text) if word in text else ()))
+        self.clusters.update(name.decode() for name in _STERN.findall(text, 0, _FIRST_LINES_BYTES))
         for pattern in _ADDRESSES:
             self.addresses.update(address.decode("utf-8", "replace") for address in pattern.findall(text))
         for node, host, port in _COORDINATOR.findall(text) if b"FIND_COORDINATOR" in text else ():

@@ -49,15 +49,18 @@ class Surveyor:
 
     def survey(self, files: Sequence[tuple[LogFile, Fingerprint]]) -> list[tuple[Stream, LogFile]]:
         """The logs of these files, each with its file."""
-        streams = []
         found: dict[str, list[_Found]] = {}
+        others = []
         for file, fingerprint in files:
             if file.broker == CLIENTS or holds_records(file.broker, file.path.name):
-                streams.append((Stream(file, fingerprint), file))
+                others.append((file, fingerprint))
             else:
                 found.setdefault(file.cluster, []).extend(self._logs_in(file, fingerprint))
-        for cluster, logs in sorted(found.items()):
-            self.signs[cluster] = [log.signs for log in logs]
+        names = {folder: self._cluster_of(folder, found.get(folder, ())) for folder in sorted({file.cluster for file, _ in files})}
+        streams = [(Stream(file, fingerprint, cluster=names[file.cluster]), file) for file, fingerprint in others]
+        for folder, logs in sorted(found.items()):
+            cluster = names[folder]
+            self.signs.setdefault(cluster, []).extend(log.signs for log in logs)
             unnamed = [self._unnamed(log) for log in logs]
             for node, folders in clashing(unnamed).items():
                 self.notes.append(
@@ -66,7 +69,7 @@ class Surveyor:
                 )
             owners = owners_of(unnamed, self._known.setdefault(cluster, KnownNodes()))
             for log, own in zip(logs, owners, strict=True):
-                stream = Stream(log.file, log.fingerprint, owners=own, section=log.section, end=log.end, view=log.view)
+                stream = Stream(log.file, log.fingerprint, owners=own, section=log.section, end=log.end, view=log.view, cluster=cluster)
                 streams.append((stream, log.file))
             for _, ones in groupby(zip(logs, owners, strict=True), key=lambda pair: pair[0].file):
                 self._note(list(ones))
@@ -90,6 +93,20 @@ class Surveyor:
         for number, start in enumerate(starts):
             end = starts[number + 1].offset if number + 1 < len(starts) else None
             yield _Found(file, fingerprint, start, end, _signs(file, start, end))
+
+    def _cluster_of(self, folder: str, logs: Sequence[_Found]) -> str:
+        """The name of a cluster by its folder: that on which its envelopes agree, unless a folder below the input bears its name."""
+        known = {stream.cluster for stream in self._streams if stream.folder[0] == folder}
+        if known:
+            return min(known)
+        named = sorted(set().union(*(log.signs.clusters for log in logs)))
+        if not named or any(log.file.origin.startswith(f"{folder}/") for log in logs):
+            return folder
+        if len(named) > 1:
+            self.notes.append(f"the lines name several clusters, {', '.join(named)}: lay them out as <cluster>/<broker>/")
+            return folder
+        self.notes.append(f"the cluster is called {named[0]}, as what stands around its lines says")
+        return named[0]
 
     def _view(self, origin: str, wraps: Wraps, *, newest_first: bool) -> View:
         """How a file is to be read. What is unusual is noted."""
