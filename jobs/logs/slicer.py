@@ -13,7 +13,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from coordinator_model.events import CLIENTS
 from jobs.common.errors import UserError
@@ -29,10 +29,12 @@ from jobs.logs.reader import FOREVER, LogReader
 from jobs.logs.record_judge import RecordJudge, RecordTimes, holds_records
 from jobs.logs.slices import Slice, SlicerSettings, parts_of
 from jobs.logs.streams import Stream, stem
-from jobs.logs.stretches.reading import LogRead
 from jobs.logs.survey.owners import Owners
 from jobs.logs.times import NEVER, LocalTimes
 from jobs.logs.troubles import DEAD_LINK, GONE, Troubles
+
+if TYPE_CHECKING:
+    from jobs.logs.stretches.reading import LogRead  # with PyArrow, which a shipper has not
 
 _OVERFULL: Final = 2  # times its size: how far a slice may grow so that all logs end in it at the same time
 _SHORT_HEAD: Final = 256  # bytes; shorter logs that begin alike are the same only under the same name

@@ -6,12 +6,15 @@ from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from itertools import groupby
+from typing import TYPE_CHECKING
 
 from jobs.logs.envelopes import Unwrapper, unwrapped
 from jobs.logs.lines import LINE_LIMITS, LineLimits
 from jobs.logs.mark import KeptLines
 from jobs.logs.streams import Stream, StreamKey
-from jobs.logs.stretches.reading import LogRead
+
+if TYPE_CHECKING:
+    from jobs.logs.stretches.reading import LogRead  # with PyArrow, which a shipper has not
 
 
 @dataclass(frozen=True)
