@@ -72,62 +72,70 @@ JOINED = {"throttleTimeMs": 0, "errorCode": 0, "generationId": 1, "protocolName"
           "members": [{"memberId": "m-1", "groupInstanceId": None, "metadata": "AAMAAAABAAZvcmRlcnMAAAAAAAAAAP////8AAA=="}]}  # fmt: skip
 
 
-def test_join_group_with_its_subscription_decoded(spark):
-    (event,), _ = parsed(spark, request("JOIN_GROUP", 11, 5, JOIN, JOINED))
-    assert (event["kind"], event["group_id"], event["member_id"], event["answer_member_id"]) == ("JOIN_GROUP", "g", "", "m-1")
-    assert (event["answer_generation"], event["leader_id"], event["protocol"], event["session_timeout_ms"]) == (1, "m-1", "range", 9000)
-    assert (event["client_id"], event["client_host"], event["software"]) == ("b1", "10.0.0.9", "apache-kafka-java 3.6.0")
-    assert event["protocols"][0]["topics"] == ["orders"]
-    assert event["members"][0]["topics"] == ["orders"]
-    assert event["occurred_at"] - event["received_at"] == timedelta(milliseconds=5.305)
-    assert event["batch_id"] == 7
+LEAVES = {
+    1: ({"groupId": "g", "memberId": "m-1"}, {"throttleTimeMs": 0, "errorCode": 0}),
+    4: (
+        {"groupId": "g", "members": [{"memberId": "m-1", "groupInstanceId": None}, {"memberId": "", "groupInstanceId": "i"}]},
+        {"throttleTimeMs": 0, "errorCode": 0, "members": [
+            {"memberId": "m-1", "groupInstanceId": None, "errorCode": 0}, {"memberId": "", "groupInstanceId": "i", "errorCode": 25},
+        ]},
+    ),
+}  # fmt: skip
+GENERATIONS = {8: "generationId", 9: "generationIdOrMemberEpoch"}
+HOSTS = {
+    "127.0.0.1:9092-10.1.2.3:5000-7": "10.1.2.3",
+    "127.0.0.1:9092-10.1.2.3:5000-0-7": "10.1.2.3",
+    "0:0:0:0:0:0:0:1:9092-2001:db8:0:0:0:0:0:5:5000-0-7": "2001:db8:0:0:0:0:0:5",
+}
 
 
-@pytest.mark.parametrize(
-    ("version", "body", "answer", "members"),
-    [
-        (1, {"groupId": "g", "memberId": "m-1"}, {"throttleTimeMs": 0, "errorCode": 0}, None),
-        (
-            4,
-            {"groupId": "g", "members": [{"memberId": "m-1", "groupInstanceId": None}, {"memberId": "", "groupInstanceId": "i"}]},
-            {"throttleTimeMs": 0, "errorCode": 0, "members": [
-                {"memberId": "m-1", "groupInstanceId": None, "errorCode": 0}, {"memberId": "", "groupInstanceId": "i", "errorCode": 25},
-            ]},
-            [("m-1", 0), ("", 25)],
-        ),
-    ],
-)  # fmt: skip
-def test_both_shapes_of_leave_group(spark, version, body, answer, members):
-    (event,), _ = parsed(spark, request("LEAVE_GROUP", 13, version, body, answer))
-    if members is None:
-        assert event["member_id"] == "m-1"
-    else:
-        assert [(m["member_id"] or "", m["error_code"]) for m in event["members"]] == members
-
-
-@pytest.mark.parametrize(("field", "version"), [("generationId", 8), ("generationIdOrMemberEpoch", 9)])
-def test_both_names_of_the_generation_and_errors_by_partition(spark, field, version):
+def commit(version, field):
     partitions = [{"partitionIndex": p, "committedOffset": 7, "committedLeaderEpoch": 0, "committedMetadata": ""} for p in (0, 1)]
     body = {"groupId": "g", field: 4, "memberId": "m-1", "groupInstanceId": None, "topics": [{"name": "t", "partitions": partitions}]}
     codes = [{"partitionIndex": 0, "errorCode": 0}, {"partitionIndex": 1, "errorCode": 22}]
-    (event,), _ = parsed(
-        spark,
-        request("OFFSET_COMMIT", 8, version, body, {"throttleTimeMs": 0, "topics": [{"name": "t", "partitions": codes}]}),
-    )
-    assert (event["generation"], event["error_code"], event["member_count"]) == (4, 22, 2)
+    return request("OFFSET_COMMIT", 8, version, body, {"throttleTimeMs": 0, "topics": [{"name": "t", "partitions": codes}]})
 
 
-@pytest.mark.parametrize(
-    ("connection", "host"),
-    [
-        ("127.0.0.1:9092-10.1.2.3:5000-7", "10.1.2.3"),
-        ("127.0.0.1:9092-10.1.2.3:5000-0-7", "10.1.2.3"),
-        ("0:0:0:0:0:0:0:1:9092-2001:db8:0:0:0:0:0:5:5000-0-7", "2001:db8:0:0:0:0:0:5"),
-    ],
-)
-def test_connection_ids_of_three_and_four_parts(spark, connection, host):
-    (event,), _ = parsed(spark, request("JOIN_GROUP", 11, 5, JOIN, JOINED, connection=connection))
-    assert event["client_host"] == host
+@pytest.fixture(scope="module")
+def event(spark):
+    """The event of each intact line. Spark gets all of them at once: each time takes it seconds."""
+    lines = {
+        "join": request("JOIN_GROUP", 11, 5, JOIN, JOINED),
+        **{("leave", version): request("LEAVE_GROUP", 13, version, *shape) for version, shape in LEAVES.items()},
+        **{("commit", version): commit(version, field) for version, field in GENERATIONS.items()},
+        **{connection: request("JOIN_GROUP", 11, 5, JOIN, JOINED, connection=connection) for connection in HOSTS},
+    }
+    events, _ = parsed(spark, *lines.values())
+    assert [event["position"] for event in sorted(events, key=lambda event: event["position"])] == list(range(1, len(lines) + 1))
+    found = {event["position"]: event for event in events}
+    return {name: found[position] for position, name in enumerate(lines, 1)}
+
+
+def test_join_group_with_its_subscription_decoded(event):
+    joined = event["join"]
+    assert (joined["kind"], joined["group_id"], joined["member_id"], joined["answer_member_id"]) == ("JOIN_GROUP", "g", "", "m-1")
+    assert (joined["answer_generation"], joined["leader_id"], joined["protocol"], joined["session_timeout_ms"]) == (1, "m-1", "range", 9000)
+    assert (joined["client_id"], joined["client_host"], joined["software"]) == ("b1", "10.0.0.9", "apache-kafka-java 3.6.0")
+    assert joined["protocols"][0]["topics"] == ["orders"]
+    assert joined["members"][0]["topics"] == ["orders"]
+    assert joined["occurred_at"] - joined["received_at"] == timedelta(milliseconds=5.305)
+    assert joined["batch_id"] == 7
+
+
+def test_both_shapes_of_leave_group(event):
+    assert event["leave", 1]["member_id"] == "m-1"
+    assert [(m["member_id"] or "", m["error_code"]) for m in event["leave", 4]["members"]] == [("m-1", 0), ("", 25)]
+
+
+@pytest.mark.parametrize("version", GENERATIONS)
+def test_both_names_of_the_generation_and_errors_by_partition(event, version):
+    committed = event["commit", version]
+    assert (committed["generation"], committed["error_code"], committed["member_count"]) == (4, 22, 2)
+
+
+@pytest.mark.parametrize("connection", HOSTS)
+def test_connection_ids_of_three_and_four_parts(event, connection):
+    assert event[connection]["client_host"] == HOSTS[connection]
 
 
 def test_what_is_wrong_with_a_line(spark):
