@@ -25,6 +25,7 @@ from coordinator_model.specification.requests import (
 )
 from coordinator_model.specification.timers import INITIAL_DELAY_KEY, JOIN_KEY, SESSION, SYNC_KEY
 from coordinator_model.states import State
+from tests.specification.choices import chosen
 
 RELEASES = (
     "0.9.0.1",
@@ -71,18 +72,18 @@ class Step(NamedTuple):
 
 def steps(min_size=20, max_size=60):
     return st.lists(
-        st.builds(
+        chosen(
             Step,
-            wait_ms=st.sampled_from((0, 0, 1, 10, 300, 1_000, 3_000, 7_000, 20_000)),
-            api=st.sampled_from((*["next"] * 8, *["join"] * 3, "sync", "sync", "heartbeat", "leave", "commit", "delete")),
-            who=st.integers(0, 6),
-            instance=st.sampled_from((0, 0, 0, 1, 2)),
-            protocols=st.integers(0, len(PROTOCOLS) - 1),
-            generation=st.sampled_from((0, 0, 0, 0, 0, -1, 1)),
-            session_ms=st.sampled_from((1_000, 6_000, 10_000, 400_000)),
-            rebalance_ms=st.sampled_from((500, 5_000, 60_000)),
-            api_version=st.sampled_from((0, 3, 4, 8, 9)),
-            append_error=st.sampled_from((*[Error.NONE] * 12, Error.NOT_ENOUGH_REPLICAS, Error.REQUEST_TIMED_OUT)),
+            wait_ms=(0, 0, 1, 10, 300, 1_000, 3_000, 7_000, 20_000),
+            api=(*["next"] * 8, *["join"] * 3, "sync", "sync", "heartbeat", "leave", "commit", "delete"),
+            who=range(7),
+            instance=(0, 0, 0, 1, 2),
+            protocols=range(len(PROTOCOLS)),
+            generation=(0, 0, 0, 0, 0, -1, 1),
+            session_ms=(1_000, 6_000, 10_000, 400_000),
+            rebalance_ms=(500, 5_000, 60_000),
+            api_version=(0, 3, 4, 8, 9),
+            append_error=(*[Error.NONE] * 12, Error.NOT_ENOUGH_REPLICAS, Error.REQUEST_TIMED_OUT),
         ),
         min_size=min_size,
         max_size=max_size,
