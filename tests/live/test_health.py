@@ -18,7 +18,7 @@ pytestmark = [pytest.mark.spark, pytest.mark.slow]
 
 LOGS = Path(__file__).parents[1] / "data" / "recordings" / "kafka-3.9.1" / "broker-2"
 TOPIC = "watched"
-MOST = 1_000  # records of a micro-batch
+MOST = 2_000  # records of a micro-batch
 
 
 @pytest.fixture(scope="module")
@@ -39,7 +39,7 @@ def test_a_row_says_how_many_records_wait_behind_its_batch(spark, broker, record
     outcome = run.run(
         None,
         lake,
-        settings=Settings(),
+        settings=Settings(shards=8),
         once=True,
         spark=spark,
         topic=TopicInput(broker.bootstrap, TOPIC, max_offsets=MOST),

@@ -45,7 +45,7 @@ def ship(broker, folder, cluster, name, topic, state):
 
 
 def run(spark, lakehouse, source=None, topic=None, **settings):
-    return pipeline.run(source, lakehouse, settings=Settings(**settings), once=True, spark=spark, topic=topic)
+    return pipeline.run(source, lakehouse, settings=Settings(shards=8, **settings), once=True, spark=spark, topic=topic)
 
 
 def tables(lakehouse, cluster):
