@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import re
 from collections.abc import Iterator
@@ -64,6 +65,13 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     assert all(_marks(path)[0] for path in marked), "a file with slow tests has to say mark.slow"
     slow = {item.path for item in items if item.get_closest_marker("slow")}
     items.sort(key=lambda item: (process_group(item.path) == str(item.path), item.path not in slow))
+
+
+def pytest_collection_finish() -> None:
+    """Spares the garbage collector what is there for the whole run: a tenth of the time of tests without Spark went into looking at it."""
+    gc.collect()
+    gc.freeze()
+    gc.set_threshold(100_000, 50, 100)
 
 
 @pytest.hookimpl(optionalhook=True)
