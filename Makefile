@@ -11,8 +11,9 @@ JARS := .jars/resolved.txt
 KAFKA_JARS := .jars-kafka/resolved.txt
 CLASSES := .jars/classes.txt
 SPARK := $(VENV) $(JARS)
-# Three processes keep two cores busy: many tests wait for brokers and consumers. tests/conftest.py says which tests stay together.
-SIDE_BY_SIDE := -n 3 --dist loadscope --no-loadscope-reorder
+# Three processes keep two cores busy where tests wait for brokers and consumers. The others wait for nothing, and each process imports
+# all of them first. tests/conftest.py says which tests stay together.
+SIDE_BY_SIDE := --dist loadscope --no-loadscope-reorder
 
 # Java is checked while make reads this file, so that a missing Java ends make with one line before anything slow begins.
 ifneq (,$(filter demo demo-live test docs conformance score bench archive chaos record,$(MAKECMDGOALS)))
@@ -36,11 +37,11 @@ demo-live: $(SPARK) $(KAFKA_JARS) ## start a real Kafka with failing consumers a
 
 .PHONY: test
 test: test-fast $(SPARK) $(CLASSES) $(KAFKA_JARS) ## run all tests, first those that need no Java
-	@$(BIN)/pytest $(SIDE_BY_SIDE) -m "spark or slow"
+	@$(BIN)/pytest -n 3 $(SIDE_BY_SIDE) -m "spark or slow"
 
 .PHONY: test-fast
 test-fast: $(VENV) ## run the tests that need no Java
-	@$(BIN)/pytest $(SIDE_BY_SIDE) -m "not spark and not slow"
+	@$(BIN)/pytest -n 2 $(SIDE_BY_SIDE) -m "not spark and not slow"
 
 .PHONY: lint
 lint: $(VENV) ## run ruff and mypy

@@ -22,16 +22,17 @@ from multiprocessing import connection, get_context
 from multiprocessing.process import BaseProcess
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Final, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
 
-from cosmic_ray.commands.init import init
-from cosmic_ray.work_db import WorkDB, use_db
 from cosmic_ray.work_item import MutationSpec, TestOutcome, WorkerOutcome, WorkItem, WorkResult
 
 from scripts.mutants import operators
 from scripts.mutants.explained import Explanation, Mutant, explanations
 from scripts.mutants.trial import mutate, try_mutant
 from scripts.truth.trace_files import load_traces
+
+if TYPE_CHECKING:
+    from cosmic_ray.work_db import WorkDB
 
 PROJECT: Final = Path(__file__).resolve().parents[2]
 WORK: Final = PROJECT / ".work" / "mutants"
@@ -94,6 +95,8 @@ def without_effect(path: Path) -> list[operators.Span]:
 def find_mutants(paths: Sequence[Path], db: WorkDB) -> list[WorkItem]:
     """Fill a session of cosmic-ray; the mutants that can make a difference, in the order of the code."""
     operators.install(MODEL)
+    from cosmic_ray.commands.init import init  # brings SQLAlchemy, which takes a second
+
     init(paths, db, {})
     ignored = {path: without_effect(path) for path in paths}
 
@@ -145,6 +148,8 @@ def run(names: Sequence[str], jobs: int, folder: Path) -> int:
     paths = [modules()[name] for name in names]
     copy_project(folder)
     load_traces()  # once for all processes
+    from cosmic_ray.work_db import use_db
+
     with use_db(folder / "session.sqlite") as db:
         items = find_mutants(paths, db)
         for _, _, killer in run_trials([None], 1):  # this also leaves the byte code of everything behind
