@@ -46,7 +46,7 @@ TOPIC: Final = "group-protocol-logs"
 PARTITIONS: Final = 3
 VICTIMS: Final = ("driver", "JVM", "Python worker", "shipper", "broker")
 
-_SIGNS: Final = {"JVM": "org.apache.spark.deploy.SparkSubmit", "Python worker": "pyspark.daemon"}
+_SIGNS: Final = {"JVM": "org.apache.spark.deploy.SparkSubmit", "Python worker": "pyspark.worker"}
 """In the command lines of the driver's children."""
 _REBALANCE: Final = (sys.executable, "-m", "jobs.cli")
 _STAMP: Final = "%Y-%m-%d %H:%M:%S,%f"
