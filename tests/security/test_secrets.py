@@ -231,7 +231,8 @@ def test_secrets_stay_where_they_are(broker, keys, work):
     assert list(folder.glob("ship-*.json"))
     strange = send_hostile_records(broker, keys)
     of_topic = ["--kafka", broker.bootstrap, "--topic", TOPIC, "--kafka-config", config.with_name("java.properties")]
-    reading = start(folder, "run", *of_topic, "--lakehouse", folder / "lake", "--once")
+    (folder / "pipeline.toml").write_text("[pipeline]\nshards = 8\n")
+    reading = start(folder, "run", *of_topic, "--lakehouse", folder / "lake", "--config", folder / "pipeline.toml", "--once")
     said.append(reading.communicate(timeout=300))
     watch.end()
     assert reading.returncode == 0, said[-1]
