@@ -157,7 +157,10 @@ def test_a_lakehouse_of_an_earlier_version_is_continued(spark, reference, logs, 
     outcome = run(spark, logs, lakehouse)
     assert outcome.before["lines_read"] == 1_474
     new = ("joined_unnamed", "left_unnamed", "start_seen")  # rows that the earlier version wrote have no values there
-    assert (outcome.after, tables(lakehouse, without=new)) == (reference[1].after, tables(reference[0], without=new))
+    # Earlier versions skipped one line of the first half: it is about the broker itself.
+    now = reference[1].after
+    expected = now | {"skipped": now["skipped"] + 1, "events": now["events"] - 1}
+    assert (outcome.after, tables(lakehouse, without=new)) == (expected, tables(reference[0], without=new))
     for name, rows in tables(lakehouse).items():
         assert len(rows) > len(half[name]) > 0
     # It keeps the columns that it was made with, until it is made anew.
@@ -167,7 +170,7 @@ def test_a_lakehouse_of_an_earlier_version_is_continued(spark, reference, logs, 
         assert set(PRESENT).isdisjoint(column_names(DeltaTable(str(table.parent)))), table
     assert tables(lakehouse) == tables(reference[0])
     again = run(spark, logs, lakehouse)
-    assert (again.after, tables(lakehouse)) == (reference[1].after, tables(reference[0]))
+    assert (again.after, tables(lakehouse)) == (expected, tables(reference[0]))
 
 
 def test_small_slices_give_the_same_tables(spark, reference, logs, tmp_path):

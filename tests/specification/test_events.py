@@ -9,7 +9,7 @@ KINDS = {name: value for name, value in vars(events).items() if name.isupper() a
 def test_a_kind_is_called_what_it_says():
     progress = {"FOLLOWED": "followed", "CLOCK": "clock", "END": "end"}
     sources = {"REQUEST_SOURCE": "request", "COORDINATOR_SOURCE": "coordinator", "CLIENT_SOURCE": "client", "CLIENTS": "clients"}
-    records = {"OFFSETS_SOURCE": "offsets", "POLL_SOURCE": "poll"}
+    records = {"BROKER_SOURCE": "broker", "OFFSETS_SOURCE": "offsets", "POLL_SOURCE": "poll"}
     others = progress | sources | records
     assert {name: others.get(name, name) for name in KINDS} == KINDS
     assert others.items() <= KINDS.items()
