@@ -1,28 +1,25 @@
 """Checks of a request line. A line with flipped or lost bytes often still parses; these checks find most of them.
 
 A line is refused where group, member, generation, answer or time are in doubt. Doubt about another number costs that number alone: a
-release that measures its requests in another way must not lose its whole log. `duration_ms` and `client_host` are such.
+release that measures its requests in another way must not lose its whole log. `duration_us` and `client_host` are such.
 
 Every rule holds for all lines of all recordings, and for the code that writes them.
 """
 
 from __future__ import annotations
 
-import functools
-import operator
-from collections.abc import Iterable, Mapping, Sequence
-from typing import Final, NamedTuple
-
-from pyspark.sql import Column
-from pyspark.sql import functions as F
+import re
+from collections.abc import Callable, Sequence
+from functools import cache
+from operator import attrgetter
+from typing import Any, Final, NamedTuple
 
 from coordinator_model import events
 from jobs.logs.beat_numbers import LONGEST_MS, TIMES_TOLERANCE_MS
+from jobs.parsing.request_json import Header, Logged, Request, Response
 from jobs.parsing.rows import Refusal
 
-CORRUPT: Final = "_corrupt"  # column that from_json fills when a value does not fit the schema
-
-CONNECTION: Final = r"^.+?:\d+-(.+):\d+-\d+(?:-\d+)?$"
+CONNECTION: Final = r"\S+?:\d+-(\S+):\d+-\d+(?:-\d+)?"
 """`localHost:port-remoteHost:port-index` (to 3.9) or `…-processor-index` (4.x). Group 1 is the client host. IPv6 hosts have no brackets."""
 
 MAX_CONNECTION: Final = 1_024
@@ -30,11 +27,10 @@ MAX_CONNECTION: Final = 1_024
 
 _LOWEST_ERROR: Final = -1
 _HIGHEST_ERROR: Final = 135  # 4.2 ends at 133; room for a release or two
-_PARTS: Final = ("requestQueueTimeMs", "localTimeMs", "remoteTimeMs", "responseQueueTimeMs", "sendTimeMs")
 
 
 class Api(NamedTuple):
-    """A group API: its key, versions, and what its lines must hold from or up to which version (paths below `j`)."""
+    """A group API: its key, versions, and what its lines must hold from or up to which version."""
 
     name: str
     key: int
@@ -42,6 +38,7 @@ class Api(NamedTuple):
     required: tuple[tuple[str, int], ...]  # (path, first version)
     until: tuple[tuple[str, int], ...] = ()  # (path, last version)
     elements: tuple[tuple[str, ...], ...] = ()  # (path of a list, fields of its elements): the last field is the one that is named
+    errors: str = ""  # path of a list whose elements have error codes of their own
 
 
 _GROUP: Final = ("request.groupId", 0)
@@ -50,7 +47,7 @@ _GENERATION: Final = ("request.generationId", 0)
 _ERROR: Final = ("response.errorCode", 0)
 
 # Kafka clients/src/main/resources/common/message/*.json; a converter writes every field of the request's version.
-APIS: Final = (
+_APIS: Final = (
     Api(
         events.JOIN_GROUP, 11, 9,
         (_GROUP, _MEMBER, _ERROR, ("request.protocolType", 0), ("request.protocols", 0), ("response.generationId", 0),
@@ -61,171 +58,184 @@ APIS: Final = (
         elements=(("request.assignments", "memberId", "assignment"),)),
     Api(events.HEARTBEAT, 12, 4, (_GROUP, _MEMBER, _GENERATION, _ERROR)),
     Api(events.LEAVE_GROUP, 13, 5, (_GROUP, _ERROR, ("request.members", 3), ("response.members", 3)), (("request.memberId", 2),),
-        (("request.members", "memberId"), ("response.members", "errorCode"))),
+        (("request.members", "memberId"), ("response.members", "errorCode")), "response.members"),
     Api(events.OFFSET_COMMIT, 8, 10, (_GROUP, ("request.memberId", 1), ("response.topics", 0))),
     Api(events.TXN_OFFSET_COMMIT, 28, 5, (_GROUP, ("request.memberId", 3), ("request.generationId", 3), ("response.topics", 0))),
     Api(events.OFFSET_FETCH, 9, 10, (("request.groups", 8), ("response.groups", 8)), (("request.groupId", 7), ("response.topics", 7)),
-        (("request.groups", "groupId"), ("response.groups", "groupId", "errorCode"))),
+        (("request.groups", "groupId"), ("response.groups", "groupId", "errorCode")), "response.groups"),
     Api(events.DELETE_GROUPS, 42, 2, (("request.groupsNames", 0), ("response.results", 0)),
-        elements=(("response.results", "groupId", "errorCode"),)),
+        elements=(("response.results", "groupId", "errorCode"),), errors="response.results"),
     Api(events.FIND_COORDINATOR, 10, 6,
         (("request.keyType", 1), ("request.coordinatorKeys", 4), ("response.coordinators", 4)),
         (("request.key", 3), ("response.errorCode", 3), ("response.nodeId", 3), ("response.host", 3), ("response.port", 3)),
         # Where there is no coordinator, the answer has node -1, port -1 and host "".
-        (("response.coordinators", "key", "host", "port", "errorCode", "nodeId"),)),
+        (("response.coordinators", "key", "host", "port", "errorCode", "nodeId"),), "response.coordinators"),
     Api(events.CONSUMER_GROUP_HEARTBEAT, 68, 1,
         (_GROUP, _MEMBER, _ERROR, ("request.memberEpoch", 0), ("response.memberEpoch", 0))),
 )  # fmt: skip
-API_KEYS: Final = {api.name: api.key for api in APIS}
-_COMMITS: Final = (events.OFFSET_COMMIT, events.TXN_OFFSET_COMMIT)
+APIS: Final = {api.name: api for api in _APIS}
+_WITH_BLOBS: Final = frozenset({events.JOIN_GROUP, events.SYNC_GROUP})
+COMMITS: Final = frozenset({events.OFFSET_COMMIT, events.TXN_OFFSET_COMMIT})
 
 _BYTES: Final = ("metadata", "assignment")
 """Fields whose bytes are not in a line that was printed as text (request_text.py)."""
-
-_WITHOUT_ANSWER: Final = r"Completed request:(?:\{api_key=|Name: ?)"
-"""Begins a request of Kafka 0.9 to 0.11."""
 
 _REQUIRED_ALWAYS: Final = (
     "requestHeader.requestApiKey", "requestHeader.requestApiVersion", "requestHeader.requestApiKeyName", "request", "response",
 )  # fmt: skip
 
-_TEXTS: Final = (
-    "groupId", "memberId", "groupInstanceId", "instanceId", "protocolType", "protocolName", "leader", "reason", "serverAssignor",
-    "clientId", "requestApiKeyName", "connection", "softwareName", "softwareVersion", "name", "metadata", "key", "host",
-)  # fmt: skip
-_NOT_TEXT: Final = rf'":(?![n"])(?<="(?:{"|".join(_TEXTS)})":)'
-"""A field that must be a text or null and is neither: from_json turns any value into a text.
-
-No id can fake it, because the quotes of ids are escaped.
-
-The pattern looks at the value first, then back at its name: most values are texts, and there are many names.
-"""
-
-_BASE64: Final = r"^(?:[A-Za-z0-9+/]{4})*(?:[A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]{3}=)?$"
+_WITHOUT_ANSWER: Final = re.compile(r"Completed request:(?:\{api_key=|Name: ?)")
+"""Begins a request of Kafka 0.9 to 0.11."""
+_LOGGER: Final = re.compile(r"\([\w.$]+\)\Z", re.ASCII)
+_is_base64: Final = re.compile(r"[A-Za-z0-9+/]*={0,2}").fullmatch
+_host_of: Final = re.compile(CONNECTION, re.ASCII).fullmatch
 
 
-def refusal() -> Column:
-    """The first thing that is wrong with a line (columns `text`, `printed`, `at`, `json`, `j`), or null.
+def misshapen(text: str, *, printed: bool) -> str:
+    """Why a line has not the shape of a request line. `printed`: its request is text, not JSON."""
+    if _WITHOUT_ANSWER.search(text):
+        return Refusal.OLD_FORMAT
+    if printed and ",response: from connection " in text:
+        return Refusal.LOGGED_WITHOUT_BODY
+    return Refusal.MALFORMED if _LOGGER.search(text) else Refusal.TRUNCATED
 
-    Cheap checks come first. Control characters that JSON escapes are no damage: a broker accepts any name of a client.
+
+def no_json(json: str) -> str:
+    """Why the JSON of a line is not what Kafka writes."""
+    return Refusal.LOGGED_WITHOUT_BODY if ',"request":"",' in json or ',"response":"",' in json else Refusal.INVALID_JSON
+
+
+def refusal(line: Logged, *, printed: bool) -> str | None:
+    """The first thing that is wrong with a request, or None. `printed`: it was logged as text, which has no bytes.
+
+    Control characters that JSON escapes are no damage: a broker accepts any name of a client.
     """
-    text, json = F.col("text"), F.col("json")
-    name, version = F.col("j.requestHeader.requestApiKeyName"), F.col("j.requestHeader.requestApiVersion")
-    unshaped = (
-        F.when(text.rlike(_WITHOUT_ANSWER), Refusal.OLD_FORMAT)
-        .when(F.col("printed") & text.contains(",response: from connection "), Refusal.LOGGED_WITHOUT_BODY)
-        .when(~text.rlike(r"\([\w.$]+\)$"), Refusal.TRUNCATED)
-        .otherwise(Refusal.MALFORMED)
+    header, request, response = line.request_header or Header(), line.request, line.response
+    key, version, name = header.request_api_key, header.request_api_version, header.request_api_key_name
+    if key is None or version is None or name is None or request is None or response is None:
+        return _missing(_REQUIRED_ALWAYS[(key, version, name, request, response).index(None)])
+    api = APIS.get(name)
+    if api is None or key != api.key:
+        return Refusal.API_MISMATCH
+    if not 0 <= version <= api.newest:
+        return f"{Refusal.UNSUPPORTED_VERSION}:{version}"
+    return (
+        _missing_field(line, _required(api, version, printed=printed))
+        or _missing_generation(api, version, request)
+        or _missing_in_list(line, api, _lists(api, printed=printed))
+        or _wrong_error(line, api, response)
+        or (Refusal.INVALID_BASE64 if api.name in _WITH_BLOBS and not _blobs_are_base64(request, response) else None)
     )
-    newest = _by_name({api.name: api.newest for api in APIS}, name)
-    judged = F.coalesce(
-        F.when(F.col(f"j.{CORRUPT}").isNotNull() | json.rlike(_NOT_TEXT), _not_json(json)),
-        _missing(_REQUIRED_ALWAYS),
-        F.when(~_by_name(API_KEYS, name).eqNullSafe(F.col("j.requestHeader.requestApiKey")), Refusal.API_MISMATCH),
-        F.when(~version.between(0, newest), F.concat_ws(":", F.lit(Refusal.UNSUPPORTED_VERSION), version.cast("string"))),
-        _of_api(name, version),
-        _wrong_error(name),
-        F.when(name.isin(events.JOIN_GROUP, events.SYNC_GROUP) & ~_blobs_are_base64(), Refusal.INVALID_BASE64),
-    )
-    return F.when(F.col("occurred_at").isNull(), Refusal.NO_TIME).when(json == "", unshaped).otherwise(judged)
 
 
-def duration_ms() -> Column:
-    """How long the broker had a request; null where `totalTimeMs` is missing or less than its parts, so that one of them is wrong.
+def duration_us(line: Logged) -> int:
+    """How long the broker had a request; 0 where `totalTimeMs` is missing or less than its parts, so that one of them is wrong.
 
     `totalTimeMs` is the sum of five parts (kafka RequestChannel.updateRequestMetrics; throttling is not in it). Where it is more, a
     release may measure a part that this code does not know. When the answer is complete before the handler returns, `remoteTimeMs`,
     which would be negative, is written as 0 while `localTimeMs` counts on: then the sum exceeds the total, by `localTimeMs` at most.
     """
-    total = F.col("j.totalTimeMs")
-    parts = [F.coalesce(f"j.{name}", F.lit(0.0)) for name in _PARTS]
-    overlap = F.when(F.coalesce("j.remoteTimeMs", F.lit(0.0)) == 0, F.coalesce("j.localTimeMs", F.lit(0.0))).otherwise(0.0)
-    in_range = functools.reduce(operator.and_, (part >= 0 for part in parts), total.between(0, LONGEST_MS))
-    return F.when(in_range & (functools.reduce(operator.add, parts) <= total + overlap + TIMES_TOLERANCE_MS), total)
+    total = line.total_time_ms
+    queued, local, remote = line.request_queue_time_ms or 0.0, line.local_time_ms or 0.0, line.remote_time_ms or 0.0
+    answered, sent = line.response_queue_time_ms or 0.0, line.send_time_ms or 0.0
+    if total is None or not 0 <= total <= LONGEST_MS or min(queued, local, remote, answered, sent) < 0:
+        return 0
+    overlap = local if remote == 0 else 0.0
+    believed = queued + local + remote + answered + sent <= total + overlap + TIMES_TOLERANCE_MS
+    return int(total * 1_000 + 0.5) if believed else 0
 
 
-def client_host() -> Column:
-    """The host of the client, from the connection; null where that is not what a broker writes."""
-    text = F.col("j.connection")
-    return F.when(F.length(text) <= MAX_CONNECTION, F.nullif(F.regexp_extract(text, CONNECTION, 1), F.lit("")))
+def client_host(connection: str | None) -> str | None:
+    """The host of the client, from the connection; None where that is not what a broker writes."""
+    match = _host_of(connection) if connection is not None and len(connection) <= MAX_CONNECTION else None
+    return match[1] if match is not None else None
 
 
-def commit_errors() -> Column:
-    """Error codes of a commit's partitions, in the answer's order. Commits have no other."""
-    return F.flatten(F.col("j.response.topics.partitions")).errorCode
+def commit_errors(response: Response) -> list[int | None] | None:
+    """Error codes of a commit's partitions, in the answer's order; None if a list is missing. Commits have no other."""
+    codes: list[int | None] = []
+    for topic in (None,) if response.topics is None else response.topics:
+        if topic is None or topic.partitions is None:
+            return None
+        codes += [None if partition is None else partition.error_code for partition in topic.partitions]
+    return codes
 
 
-def _not_json(json: Column) -> Column:
-    without_body = json.contains(',"request":"",') | json.contains(',"response":"",')
-    return F.when(without_body, Refusal.LOGGED_WITHOUT_BODY).otherwise(Refusal.INVALID_JSON)
+def _missing(path: str) -> str:
+    return f"{Refusal.MISSING_FIELD}:{path}"
 
 
-def _by_name(values: Mapping[str, int], name: Column) -> Column:
-    """The value for an API's name; null for other names."""
-    return F.try_element_at(F.create_map(*(F.lit(part) for pair in values.items() for part in pair)), name)
+class _Fields(NamedTuple):
+    """Fields of an object, and what takes their values from it."""
+
+    paths: Sequence[str]
+    values_of: Callable[[Any], tuple[Any, ...]]
+
+    @classmethod
+    def of(cls, paths: Sequence[str]) -> _Fields:
+        names = [re.sub("[A-Z]", lambda letter: f"_{letter[0].lower()}", path) for path in paths]
+        values_of = attrgetter(*names)
+        return cls(paths, values_of if len(names) > 1 else lambda holder: (values_of(holder),))
 
 
-def _missing(paths: Iterable[str]) -> Column:
-    return F.coalesce(*(_absent(path) for path in paths))
+def _missing_field(line: Logged, required: _Fields) -> str | None:
+    values = required.values_of(line)
+    return _missing(required.paths[values.index(None)]) if None in values else None
 
 
-def _absent(path: str, condition: Column | None = None) -> Column:
-    lacking = F.col(f"j.{path}").isNull() if condition is None else condition
-    return F.when(_unless_bytes(path.rpartition(".")[2], lacking), f"{Refusal.MISSING_FIELD}:{path}")
+@cache
+def _required(api: Api, version: int, *, printed: bool) -> _Fields:
+    """The fields that a line of this version must hold."""
+    paths = [path for path, first in api.required if first == 0]
+    paths += [path for path, first in api.required if 0 < first <= version]
+    paths += [path for path, last in api.until if version <= last]
+    return _Fields.of([path for path in paths if not (printed and path.endswith(_BYTES))])
 
 
-def _unless_bytes(field: str, lacking: Column) -> Column:
-    return lacking & ~F.col("printed") if field in _BYTES else lacking
+def _missing_generation(api: Api, version: int, request: Request) -> str | None:
+    # `generationId` until Kafka 3.5, `generationIdOrMemberEpoch` since, whatever the version; v0 has neither.
+    known = request.generation_id is not None or request.generation_id_or_member_epoch is not None
+    required = api.name == events.OFFSET_COMMIT and version >= 1
+    return _missing("request.generationIdOrMemberEpoch") if required and not known else None
 
 
-def _of_api(name: Column, version: Column) -> Column:
-    """The first field that a line of its API and version lacks."""
-    errors = commit_errors()
-    result = F.when(F.lit(False), F.lit(None).cast("string"))
-    for api in APIS:
-        checks = [_absent(path) for path, first in api.required if first == 0]
-        checks += [_absent(path, F.col(f"j.{path}").isNull() & (version >= first)) for path, first in api.required if first > 0]
-        checks += [_absent(path, F.col(f"j.{path}").isNull() & (version <= last)) for path, last in api.until]
-        if api.name == events.OFFSET_COMMIT:
-            # `generationId` until Kafka 3.5, `generationIdOrMemberEpoch` since, whatever the version; v0 has neither.
-            neither = F.col("j.request.generationId").isNull() & F.col("j.request.generationIdOrMemberEpoch").isNull()
-            checks.append(_absent("request.generationIdOrMemberEpoch", neither & (version >= 1)))
-        if api.name in _COMMITS:
-            checks.append(_absent("response.topics.partitions.errorCode", errors.isNull() | F.exists(errors, lambda code: code.isNull())))
-        checks += [_missing_in(path, fields) for path, *fields in api.elements]
-        result = result.when(name == api.name, F.coalesce(*checks))
-    return result
-
-
-def _missing_in(path: str, fields: Sequence[str]) -> Column:
+def _missing_in_list(line: Logged, api: Api, lists: Sequence[tuple[_Fields, _Fields]]) -> str | None:
     """The last of the fields if an element of a list lacks one of them."""
-    lacks = F.exists(F.col(f"j.{path}"), lambda e: functools.reduce(operator.or_, (_unless_bytes(f, e[f].isNull()) for f in fields)))
-    return F.when(lacks, f"{Refusal.MISSING_FIELD}:{path}.{fields[-1]}")
+    for (path, *fields), (list_of, required) in zip(api.elements, lists, strict=True):
+        if any(element is None or None in required.values_of(element) for element in list_of.values_of(line)[0] or ()):
+            return _missing(f"{path}.{fields[-1]}")
+    return None
 
 
-def _wrong_error(name: Column) -> Column:
-    """UNKNOWN_ERROR_CODE if an error code of the answer is outside Kafka's range."""
-
-    def wrong(code: Column) -> Column:
-        return ~code.between(_LOWEST_ERROR, _HIGHEST_ERROR)
-
-    response = F.col("j.response")
-    lists = {
-        events.LEAVE_GROUP: response.members.errorCode,
-        events.DELETE_GROUPS: response.results.errorCode,
-        events.OFFSET_FETCH: response.groups.errorCode,
-        events.FIND_COORDINATOR: response.coordinators.errorCode,
-    } | dict.fromkeys(_COMMITS, commit_errors())
-    result = F.when(wrong(response.errorCode), Refusal.UNKNOWN_ERROR_CODE)
-    for api, codes in lists.items():
-        result = result.when((name == api) & F.exists(codes, wrong), Refusal.UNKNOWN_ERROR_CODE)
-    return result
+@cache
+def _lists(api: Api, *, printed: bool) -> list[tuple[_Fields, _Fields]]:
+    """The lists whose elements are checked, and the fields that elements must hold."""
+    kept = [(path, [field for field in fields if not (printed and field in _BYTES)]) for path, *fields in api.elements]
+    return [(_Fields.of([path]), _Fields.of(fields)) for path, fields in kept]
 
 
-def _blobs_are_base64() -> Column:
-    request, response = F.col("j.request"), F.col("j.response")
-    lists = (request.protocols.metadata, request.assignments.assignment, response.members.metadata)
-    result = F.coalesce(response.assignment.rlike(_BASE64), F.lit(True))
-    for blobs in lists:
-        result = result & F.coalesce(F.forall(blobs, lambda blob: blob.rlike(_BASE64)), F.lit(True))
-    return result
+@cache
+def _errors_of(api: Api) -> _Fields:
+    return _Fields.of([api.errors])
+
+
+def _wrong_error(line: Logged, api: Api, response: Response) -> str | None:
+    """UNKNOWN_ERROR_CODE if an error code of the answer is outside Kafka's range, MISSING_FIELD if a partition of a commit has none."""
+    codes = [response.error_code]
+    if api.name in COMMITS:
+        errors = commit_errors(response)
+        if errors is None or None in errors:
+            return _missing("response.topics.partitions.errorCode")
+        codes += errors
+    elif api.errors:
+        codes += [element.error_code for element in _errors_of(api).values_of(line)[0] or ()]
+    wrong = [code for code in codes if code is not None and not _LOWEST_ERROR <= code <= _HIGHEST_ERROR]
+    return Refusal.UNKNOWN_ERROR_CODE if wrong else None
+
+
+def _blobs_are_base64(request: Request, response: Response) -> bool:
+    blobs = [response.assignment]
+    blobs += [offered.metadata for offered in request.protocols or () if offered is not None]
+    blobs += [assigned.assignment for assigned in request.assignments or () if assigned is not None]
+    blobs += [member.metadata for member in response.members or () if member is not None]
+    return all(blob is None or (isinstance(blob, str) and len(blob) % 4 == 0 and _is_base64(blob) is not None) for blob in blobs)

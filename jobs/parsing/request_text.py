@@ -14,18 +14,13 @@ then.
 
 from __future__ import annotations
 
-import functools
 import itertools
-import operator
 import re
-from collections.abc import Iterable, Sequence
+from functools import cache
 from typing import Final, NamedTuple
 
-from pyspark.sql import Column
-from pyspark.sql import functions as F
-
 from coordinator_model import events as e
-from jobs.parsing.request_checks import API_KEYS
+from jobs.parsing.request_checks import APIS
 
 SHAPES: Final = {
     e.JOIN_GROUP: (
@@ -105,30 +100,33 @@ _PASSED_OVER: Final = {
 _TAGS: Final = r"(?:,_tagged_fields=\{\})?"
 
 MARK: Final = "Completed request:RequestHeader("
-OF_GROUP_API: Final = (
+OF_GROUP_API: Final = re.compile(
     rf"Completed request:(?:RequestHeader\(apiKey=(?:{'|'.join(SHAPES)}), |\{{api_key=(?:8|9|1[0-4]|28|42),|"
     r"Name: ?Offset(?:Commit|Fetch)Request;)"
 )
-OF_ANY_API: Final = r"Completed request:(?:RequestHeader\(apiKey=[A-Z_]{1,99}, |\{api_key=\d{1,5},|Name: ?\w+;)"
+OF_ANY_API: Final = re.compile(r"Completed request:(?:RequestHeader\(apiKey=[A-Z_]{1,99}, |\{api_key=\d{1,5},|Name: ?\w+;)", re.ASCII)
 
 _TIMES: Final = ("totalTime", "requestQueueTime", "localTime", "remoteTime", "throttleTime", "responseQueueTime", "sendTime")
-_LINE: Final = (
-    r"(?s)^\[[^\]]*\] [A-Z]+ Completed request:RequestHeader\(apiKey=([A-Z_]+), apiVersion=(\d{1,5}), "
+_LINE: Final = re.compile(
+    r"\[[^\]]*\] [A-Z]+ Completed request:RequestHeader\(apiKey=([A-Z_]+), apiVersion=(\d{1,5}), "
     r"clientId=(.*?), correlationId=(-?\d{1,10})\) -- (\{.*\}),response:(\{.*\}) from connection (\S{1,1024});"
     + ",".join(rf"{name}:([\d.E]{{1,20}})" for name in _TIMES)
     + r",securityProtocol:.*?(?:,clientInformation:ClientInformation\(softwareName=([\w.-]+), softwareVersion=([\w.-]+)\))?"
-    r"(?:,\w+:[\d.E]+)* \([\w.$]+\)$"
+    r"(?:,\w+:[\d.E]+)* \([\w.$]+\)",
+    re.DOTALL | re.ASCII,
 )
 _ONCE: Final = (", correlationId=", ") -- {", "},response:{", "} from connection ", ";totalTime:")
 """A line that has one of these twice has a name that holds it: then its parts are in doubt, and finding them may take minutes."""
-_LEFT_OVER: Final = (
+_LEFT_OVER: Final = re.compile(
     r"[{,](?:group_id|generation_?id|member_id|group_instance_id|protocol_type|error_code|leader(?:_id)?|node_id|"
     r"key_type|coordinator_type)="
 )
 """A field inside of a name: then it is in doubt which of two readings is true."""
-_SEPARATOR: Final = "\x01"
-_NEVER: Final = "(?!)"
-_PARTS: Final = _SEPARATOR.join(f"${number}" for number in range(1, 17))
+_MARKED: Final = ((':""', ":null"), (':"=null"', ":null"), (':"=', ':"'), (':"#"', ":null"), (':"@"[', ":["), (':"@"', ":null"))
+_MARKED_NUMBER: Final = re.compile(r':"#(-?\d+)"', re.ASCII)
+# As printed until 2.1.
+_PARTITION: Final = re.compile(r"\{partition=(\d+)\}(?=[,\]])", re.ASCII)
+_COORDINATOR: Final = re.compile(r",coordinator=\{(node_id=-?\d+,host=.*,port=-?\d+)\}\}\Z", re.ASCII)
 
 
 class _Field(NamedTuple):
@@ -138,64 +136,58 @@ class _Field(NamedTuple):
     fields: tuple[_Field, ...]  # of the structs of a list
 
 
-def parts_of(text: Column) -> Column:
-    """The pieces of a line that has MARK, as `as_json` needs them; an array of one text if the line has another shape."""
-    is_plain = functools.reduce(operator.and_, (F.length(F.replace(text, F.lit(o), F.lit(""))) == F.length(text) - len(o) for o in _ONCE))
-    escaped = F.replace(F.replace(text, F.lit("\\"), F.lit("\\\\")), F.lit('"'), F.lit('\\"'))
-    return F.when(is_plain, F.split(F.regexp_replace(escaped, _LINE, _PARTS), _SEPARATOR)).otherwise(F.array(F.lit("")))
-
-
-def as_json(parts: Column) -> Column:
-    """The line as JSON of Kafka 2.8; "" if it has another shape. What is no JSON then is damaged."""
-    api = F.get(parts, F.lit(0))
-    # As printed until 2.1.
-    request = F.regexp_replace(F.get(parts, F.lit(4)), r"\{partition=(\d+)\}(?=[,\]])", "$1")
-    response = F.regexp_replace(F.get(parts, F.lit(5)), r",coordinator=\{(node_id=-?\d+,host=.*,port=-?\d+)\}\}$", ",$1}")
-    named = (',"requestApiKeyName":"', 0, '","requestApiVersion":', 1, ',"clientId":"=', 2, '","correlationId":', 3, "}")
-    times = [part for number, time in enumerate(_TIMES) for part in (f',"{time}Ms":', 7 + number)]
-    client = (',"clientInformation":{"softwareName":"', 14, '","softwareVersion":"', 15, '"}}')
-    json = F.concat(
-        F.lit('{"requestHeader":{"requestApiKey":'),
-        _by_api(api, [str(API_KEYS[name]) for name in SHAPES]),
-        *_joined(parts, named),
-        F.lit(',"request":'),
-        _converted(api, request, [_parsed(asked) for asked, _ in SHAPES.values()]),
-        F.lit(',"response":'),
-        _converted(api, response, [_parsed(answered) for _, answered in SHAPES.values()]),
-        *_joined(parts, (',"connection":"', 6, '"', *times, *client)),
+def as_json(text: str) -> str:
+    """A line that has MARK as JSON of Kafka 2.8; "" if it has another shape. What is no JSON then is damaged."""
+    if any(text.count(once) != 1 for once in _ONCE):
+        return ""
+    found = _LINE.fullmatch(text.replace("\\", "\\\\").replace('"', '\\"'))
+    if found is None or found[1] not in SHAPES:
+        return ""
+    api, version, client, correlation, request, response, connection, *times, name, release = found.groups("")
+    asked, answered = _bodies(api)
+    request = asked.converted(_PARTITION.sub(r"\1", request))
+    response = answered.converted(_COORDINATOR.sub(r",\1}", response))
+    header = f'{{"requestApiKey":{APIS[api].key},"requestApiKeyName":"{api}","requestApiVersion":{version},'
+    header += f'"clientId":"={client}","correlationId":{correlation}}}'
+    taken = ",".join(f'"{time}Ms":{value}' for time, value in zip(_TIMES, times, strict=True))
+    json = (
+        f'{{"requestHeader":{header},"request":{request},"response":{response},"connection":"{connection}",{taken},'
+        f'"clientInformation":{{"softwareName":"{name}","softwareVersion":"{release}"}}}}'
     )
-    return F.when((F.size(parts) == _PARTS.count("$")) & ~json.rlike(_LEFT_OVER), _finished(json)).otherwise("")
+    return "" if _LEFT_OVER.search(json) else _finished(json)
 
 
-def _joined(parts: Column, pieces: Iterable[str | int]) -> list[Column]:
-    return [F.lit(piece) if isinstance(piece, str) else F.get(parts, F.lit(piece)) for piece in pieces]
+class _Body(NamedTuple):
+    """How a printed struct becomes JSON: patterns, each with what replaces it. Lists in lists come first."""
+
+    steps: tuple[tuple[re.Pattern[str], str], ...]
+
+    @classmethod
+    def of(cls, shape: str) -> _Body:
+        fields = _parsed(shape)
+        steps = [(_pattern(struct) + r"\}(?=,\{|\])", _replacement(struct)) for struct in _elements(fields)]
+        steps.append((rf"\A{_pattern(fields)}\}}\Z", _replacement(fields)))
+        return cls(tuple((re.compile(pattern, re.DOTALL | re.ASCII), json) for pattern, json in steps))
+
+    def converted(self, text: str) -> str:
+        """The struct as JSON, with marks before values that may be missing (`_finished`)."""
+        for pattern, json in self.steps:
+            text = pattern.sub(json, text)
+        return text
 
 
-def _by_api(api: Column, values: Sequence[str]) -> Column:
-    """The value for an API, of those in the order of SHAPES."""
-    return F.get(F.array(*map(F.lit, values)), F.array_position(F.array(*map(F.lit, SHAPES)), api) - 1)
+@cache
+def _bodies(api: str) -> tuple[_Body, _Body]:
+    """Of a request and of its answer."""
+    request, response = SHAPES[api]
+    return _Body.of(request), _Body.of(response)
 
 
-def _converted(api: Column, body: Column, shapes: Sequence[tuple[_Field, ...]]) -> Column:
-    """A printed struct as JSON, with marks before values that may be missing (`_finished`).
-
-    Patterns are chosen by values: as branches they would be so much code that the JVM does not compile it.
-    """
-    elements = [_elements(fields) for fields in shapes]
-    for depth in range(max(map(len, elements))):
-        patterns = [f"(?s){_pattern(of[depth])}" + r"\}(?=,\{|\])" if depth < len(of) else _NEVER for of in elements]
-        body = F.regexp_replace(
-            body, _by_api(api, patterns), _by_api(api, [_replacement(of[depth]) if depth < len(of) else "" for of in elements])
-        )
-    patterns = [f"(?s)^{_pattern(fields)}" + r"\}$" for fields in shapes]
-    return F.regexp_replace(body, _by_api(api, patterns), _by_api(api, list(map(_replacement, shapes))))
-
-
-def _finished(json: Column) -> Column:
+def _finished(json: str) -> str:
     """Without the marks of `_value`. No id can hold one, because its quotes are escaped."""
-    for marked, plain in ((':""', ":null"), (':"=null"', ":null"), (':"=', ':"'), (':"#"', ":null"), (':"@"[', ":["), (':"@"', ":null")):
-        json = F.replace(json, F.lit(marked), F.lit(plain))
-    return F.regexp_replace(json, r':"#(-?\d+)"', ":$1")
+    for marked, plain in _MARKED:
+        json = json.replace(marked, plain)
+    return _MARKED_NUMBER.sub(r":\1", json)
 
 
 def _parsed(shape: str) -> tuple[_Field, ...]:
@@ -237,7 +229,7 @@ def _replacement(fields: tuple[_Field, ...]) -> str:
     """The JSON of a struct. Numbers of groups count the fields that are kept."""
     groups = itertools.count(1)
     kept = [(field, _value(field)[1]) for field in fields if field.name not in _PASSED_OVER]
-    values = [json.replace("$", f"${next(groups)}") if "$" in json else json for _, json in kept]
+    values = [json.replace("$", rf"\g<{next(groups)}>") if "$" in json else json for _, json in kept]
     return "{" + ",".join(f'"{_camel(field.name)}":{value}' for (field, _), value in zip(kept, values, strict=True)) + "}"
 
 

@@ -7,11 +7,13 @@ finish them (the verdict, encoded blobs, groups to spread) and to account for th
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
-from typing import Final
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
 
+import pyarrow as pa
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
+from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import ArrayType, BinaryType, IntegerType, LongType, StringType, StructField, StructType
 
 from schemas import group_events
@@ -126,14 +128,16 @@ PARSED: Final = StructType(
     ]
 )
 
+COMMON: Final = ("cluster", "broker", "origin", "position", "occurred_at", "lines", "place")
+"""Columns of a record that its row keeps."""
+
+_ARROW: Final = to_arrow_schema(PARSED)
+_OF_TEXT: Final = pa.struct([field for field in _ARROW if field.name not in COMMON])
 
 RAW_CHARACTERS: Final = 4096
 """Length of the text that is kept of a quarantined line."""
 
 _MAX_SECOND: Final = 253_402_300_799  # the year 9999: the last that a timestamp can hold
-
-COMMON: Final = ("cluster", "broker", "origin", "position", "occurred_at", "lines", "place")
-"""Columns of a record that its row keeps."""
 
 
 def judged(lines: DataFrame, source: str, is_event: Column, columns: Mapping[str, Column]) -> DataFrame:
@@ -153,6 +157,13 @@ def parsed_columns(columns: Mapping[str, Column]) -> list[Column]:
     if unknown:
         raise ValueError(f"not columns of PARSED: {sorted(unknown)}")
     return [columns.get(field.name, F.lit(None)).cast(field.dataType).alias(field.name) for field in PARSED]
+
+
+def parsed_batch(lines: pa.RecordBatch, rows: Sequence[Mapping[str, Any]]) -> pa.RecordBatch:
+    """Rows of PARSED as a parser in Python makes them, one for each line. `lines` have COMMON; columns that rows lack are null."""
+    made = pa.array(rows, _OF_TEXT)
+    arrays = [lines[name].cast(_ARROW.field(name).type) if name in COMMON else made.field(name) for name in _ARROW.names]
+    return pa.RecordBatch.from_arrays(arrays, schema=_ARROW)
 
 
 def solid(values: Column) -> Column:

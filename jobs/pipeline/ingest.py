@@ -119,7 +119,7 @@ def _parsed(lines: DataFrame, found: Collection[str]) -> DataFrame:
 
 @cache
 def prepared_parsers(_application: str) -> dict[frozenset[str], PreparedTransform]:
-    """The parsers, with expressions that are built once in a Spark application: that takes 2.6 s."""
+    """The parsers, with expressions that are built once in a Spark application: that takes a second."""
     return {sources: PreparedTransform(parser) for sources, parser in kinds.PARSERS.items()}
 
 

@@ -24,7 +24,7 @@ if __name__ == "__main__":
     import pandas as pd  # noqa: F401
     from pyspark.daemon import manager
 
-    from jobs.parsing import group_records, heartbeat_runs  # noqa: F401
+    from jobs.parsing import group_records, heartbeat_runs, request_log  # noqa: F401
     from jobs.pipeline.tracking import shards  # noqa: F401
 
     gc.freeze()

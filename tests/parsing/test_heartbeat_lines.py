@@ -6,16 +6,13 @@ import gzip
 from datetime import datetime, timedelta, timezone
 from pathlib import Path
 
-import pytest
+import pyarrow as pa
 
-from coordinator_model.events import REQUEST_SOURCE
 from jobs.logs.beats import SHAPE
 from jobs.logs.times import LENGTH
-from jobs.parsing import kinds
-from schemas import raw_lines
+from jobs.parsing import heartbeat_lines
 from tests.logs.test_beats import heartbeat
-
-pytestmark = pytest.mark.spark
+from tests.parsing.reading import raw_batch, read_requests
 
 RECORDINGS = Path(__file__).parents[1] / "data" / "recordings"
 START = datetime(2026, 11, 21, 6, tzinfo=timezone.utc)
@@ -40,15 +37,13 @@ def recorded() -> list[bytes]:
     return found
 
 
-def test_the_rows_are_those_of_the_parser_of_all_requests(spark):
+def test_the_rows_are_those_of_the_parser_of_all_requests():
     lines = [*recorded(), *ODD]
     assert all(SHAPE.fullmatch(line, LENGTH) for line in lines)
     rows = [
-        ("c", "b", "line", "f", n, START + timedelta(milliseconds=n), line.decode(), None, 1, None, None) for n, line in enumerate(lines)
+        ("c", "b", "line", "f", n, START + timedelta(milliseconds=n), line.decode(), None, 1, None, b"") for n, line in enumerate(lines)
     ]
-    frame = kinds.with_source(spark.createDataFrame(rows, raw_lines.SCHEMA).coalesce(1))
-    by_json = kinds.PARSERS[frozenset({REQUEST_SOURCE})](frame).toArrow().drop_columns(["repeated"]).sort_by("position")
-    recognised = frame.withColumn("repeated", frame.text.substr(1, 0).cast("binary"))
-    by_shape = kinds.PARSERS[frozenset({kinds.BEAT})](recognised).toArrow().drop_columns(["repeated"]).sort_by("position")
+    by_json = read_requests(rows).drop_columns(["repeated"])
+    by_shape = heartbeat_lines.parsed(pa.Table.from_batches([raw_batch(rows)])).drop_columns(["repeated"])
     assert len(by_json) == len(lines)
     assert by_json.to_pylist() == by_shape.to_pylist()

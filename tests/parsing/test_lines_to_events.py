@@ -1,4 +1,4 @@
-"""Lines in, rows of group_events out: real Spark, lines as brokers write them."""
+"""Lines in, rows of group_events out: lines as brokers write them, through real Spark where it matters."""
 
 from __future__ import annotations
 
@@ -14,9 +14,8 @@ from pyspark.sql.pandas.types import to_arrow_schema
 
 from jobs.parsing import batch
 from schemas import group_events, raw_lines
+from tests.parsing.reading import read_requests
 from tests.parsing.transforming import transform
-
-pytestmark = pytest.mark.spark
 
 RECORDINGS = Path(__file__).parents[1] / "data" / "recordings"
 PREFIX = "[2026-11-21 05:10:07,099] INFO [GroupCoordinator id=1 topic=__consumer_offsets partition=3]"
@@ -54,9 +53,19 @@ def request(api, key, version, body, answer, **overrides):
     return f"[2026-11-21 05:10:07,099] DEBUG Completed request:{text} (kafka.request.logger)"
 
 
+def records(lines, at=START):
+    return [("c", "b", "line", "f.log", n, at + timedelta(milliseconds=n), text, None, 1, None, None) for n, text in enumerate(lines, 1)]
+
+
+def read_one(line):
+    """The event of a request line, without Spark."""
+    (event,) = batch.events(read_requests(records([line])), 7).to_pylist()
+    return event
+
+
 def parsed(spark, *lines, at=START):
     """Each line through `transform` and `events`, as dicts; (events by position, verdicts by position)."""
-    rows = [("c", "b", "line", "f.log", n, at + timedelta(milliseconds=n), text, None, 1, None, None) for n, text in enumerate(lines, 1)]
+    rows = records(lines, at)
     told = transform(spark.createDataFrame(rows, raw_lines.SCHEMA)).persist()
     try:
         verdicts = {row["position"]: (row["verdict"], row["refusal"]) for row in told.select("position", "verdict", "refusal").collect()}
@@ -72,72 +81,62 @@ JOINED = {"throttleTimeMs": 0, "errorCode": 0, "generationId": 1, "protocolName"
           "members": [{"memberId": "m-1", "groupInstanceId": None, "metadata": "AAMAAAABAAZvcmRlcnMAAAAAAAAAAP////8AAA=="}]}  # fmt: skip
 
 
-LEAVES = {
-    1: ({"groupId": "g", "memberId": "m-1"}, {"throttleTimeMs": 0, "errorCode": 0}),
-    4: (
-        {"groupId": "g", "members": [{"memberId": "m-1", "groupInstanceId": None}, {"memberId": "", "groupInstanceId": "i"}]},
-        {"throttleTimeMs": 0, "errorCode": 0, "members": [
-            {"memberId": "m-1", "groupInstanceId": None, "errorCode": 0}, {"memberId": "", "groupInstanceId": "i", "errorCode": 25},
-        ]},
-    ),
-}  # fmt: skip
-GENERATIONS = {8: "generationId", 9: "generationIdOrMemberEpoch"}
-HOSTS = {
-    "127.0.0.1:9092-10.1.2.3:5000-7": "10.1.2.3",
-    "127.0.0.1:9092-10.1.2.3:5000-0-7": "10.1.2.3",
-    "0:0:0:0:0:0:0:1:9092-2001:db8:0:0:0:0:0:5:5000-0-7": "2001:db8:0:0:0:0:0:5",
-}
+def test_join_group_with_its_subscription_decoded():
+    event = read_one(request("JOIN_GROUP", 11, 5, JOIN, JOINED))
+    assert (event["kind"], event["group_id"], event["member_id"], event["answer_member_id"]) == ("JOIN_GROUP", "g", "", "m-1")
+    assert (event["answer_generation"], event["leader_id"], event["protocol"], event["session_timeout_ms"]) == (1, "m-1", "range", 9000)
+    assert (event["client_id"], event["client_host"], event["software"]) == ("b1", "10.0.0.9", "apache-kafka-java 3.6.0")
+    assert event["protocols"][0]["topics"] == ["orders"]
+    assert event["members"][0]["topics"] == ["orders"]
+    assert event["occurred_at"] - event["received_at"] == timedelta(milliseconds=5.305)
+    assert event["batch_id"] == 7
 
 
-def commit(version, field):
+@pytest.mark.parametrize(
+    ("version", "body", "answer", "members"),
+    [
+        (1, {"groupId": "g", "memberId": "m-1"}, {"throttleTimeMs": 0, "errorCode": 0}, None),
+        (
+            4,
+            {"groupId": "g", "members": [{"memberId": "m-1", "groupInstanceId": None}, {"memberId": "", "groupInstanceId": "i"}]},
+            {"throttleTimeMs": 0, "errorCode": 0, "members": [
+                {"memberId": "m-1", "groupInstanceId": None, "errorCode": 0}, {"memberId": "", "groupInstanceId": "i", "errorCode": 25},
+            ]},
+            [("m-1", 0), ("", 25)],
+        ),
+    ],
+)  # fmt: skip
+def test_both_shapes_of_leave_group(version, body, answer, members):
+    event = read_one(request("LEAVE_GROUP", 13, version, body, answer))
+    if members is None:
+        assert event["member_id"] == "m-1"
+    else:
+        assert [(m["member_id"] or "", m["error_code"]) for m in event["members"]] == members
+
+
+@pytest.mark.parametrize(("field", "version"), [("generationId", 8), ("generationIdOrMemberEpoch", 9)])
+def test_both_names_of_the_generation_and_errors_by_partition(field, version):
     partitions = [{"partitionIndex": p, "committedOffset": 7, "committedLeaderEpoch": 0, "committedMetadata": ""} for p in (0, 1)]
     body = {"groupId": "g", field: 4, "memberId": "m-1", "groupInstanceId": None, "topics": [{"name": "t", "partitions": partitions}]}
     codes = [{"partitionIndex": 0, "errorCode": 0}, {"partitionIndex": 1, "errorCode": 22}]
-    return request("OFFSET_COMMIT", 8, version, body, {"throttleTimeMs": 0, "topics": [{"name": "t", "partitions": codes}]})
+    event = read_one(request("OFFSET_COMMIT", 8, version, body, {"throttleTimeMs": 0, "topics": [{"name": "t", "partitions": codes}]}))
+    assert (event["generation"], event["error_code"], event["member_count"]) == (4, 22, 2)
 
 
-@pytest.fixture(scope="module")
-def event(spark):
-    """The event of each intact line. Spark gets all of them at once: each time takes it seconds."""
-    lines = {
-        "join": request("JOIN_GROUP", 11, 5, JOIN, JOINED),
-        **{("leave", version): request("LEAVE_GROUP", 13, version, *shape) for version, shape in LEAVES.items()},
-        **{("commit", version): commit(version, field) for version, field in GENERATIONS.items()},
-        **{connection: request("JOIN_GROUP", 11, 5, JOIN, JOINED, connection=connection) for connection in HOSTS},
-    }
-    events, _ = parsed(spark, *lines.values())
-    assert [event["position"] for event in sorted(events, key=lambda event: event["position"])] == list(range(1, len(lines) + 1))
-    found = {event["position"]: event for event in events}
-    return {name: found[position] for position, name in enumerate(lines, 1)}
+@pytest.mark.parametrize(
+    ("connection", "host"),
+    [
+        ("127.0.0.1:9092-10.1.2.3:5000-7", "10.1.2.3"),
+        ("127.0.0.1:9092-10.1.2.3:5000-0-7", "10.1.2.3"),
+        ("0:0:0:0:0:0:0:1:9092-2001:db8:0:0:0:0:0:5:5000-0-7", "2001:db8:0:0:0:0:0:5"),
+    ],
+)
+def test_connection_ids_of_three_and_four_parts(connection, host):
+    event = read_one(request("JOIN_GROUP", 11, 5, JOIN, JOINED, connection=connection))
+    assert event["client_host"] == host
 
 
-def test_join_group_with_its_subscription_decoded(event):
-    joined = event["join"]
-    assert (joined["kind"], joined["group_id"], joined["member_id"], joined["answer_member_id"]) == ("JOIN_GROUP", "g", "", "m-1")
-    assert (joined["answer_generation"], joined["leader_id"], joined["protocol"], joined["session_timeout_ms"]) == (1, "m-1", "range", 9000)
-    assert (joined["client_id"], joined["client_host"], joined["software"]) == ("b1", "10.0.0.9", "apache-kafka-java 3.6.0")
-    assert joined["protocols"][0]["topics"] == ["orders"]
-    assert joined["members"][0]["topics"] == ["orders"]
-    assert joined["occurred_at"] - joined["received_at"] == timedelta(milliseconds=5.305)
-    assert joined["batch_id"] == 7
-
-
-def test_both_shapes_of_leave_group(event):
-    assert event["leave", 1]["member_id"] == "m-1"
-    assert [(m["member_id"] or "", m["error_code"]) for m in event["leave", 4]["members"]] == [("m-1", 0), ("", 25)]
-
-
-@pytest.mark.parametrize("version", GENERATIONS)
-def test_both_names_of_the_generation_and_errors_by_partition(event, version):
-    committed = event["commit", version]
-    assert (committed["generation"], committed["error_code"], committed["member_count"]) == (4, 22, 2)
-
-
-@pytest.mark.parametrize("connection", HOSTS)
-def test_connection_ids_of_three_and_four_parts(event, connection):
-    assert event[connection]["client_host"] == HOSTS[connection]
-
-
+@pytest.mark.spark
 def test_what_is_wrong_with_a_line(spark):
     good = request("JOIN_GROUP", 11, 5, JOIN, JOINED)
     damaged = {
@@ -159,6 +158,7 @@ def test_what_is_wrong_with_a_line(spark):
     assert {name: verdicts[n][0] for n, name in enumerate(damaged, 2)} == dict.fromkeys(damaged, "quarantine")
 
 
+@pytest.mark.spark
 def test_lines_of_other_matters_are_skipped(spark):
     _, verdicts = parsed(
         spark,
@@ -175,6 +175,7 @@ def time_of(line):
     return datetime.strptime(line[1:24], "%Y-%m-%d %H:%M:%S,%f").replace(tzinfo=timezone.utc)
 
 
+@pytest.mark.spark
 def test_runs_of_any_batching_hold_the_same_heartbeats(spark):
     path = RECORDINGS / "kafka-3.9.1" / "broker-1" / "kafka-request.log.gz"
     with gzip.open(path, "rt", encoding="utf-8") as file:
@@ -202,6 +203,7 @@ def test_runs_of_any_batching_hold_the_same_heartbeats(spark):
     assert beats(0, 11, 400, 401, 1100, len(lines))[0] == whole
 
 
+@pytest.mark.spark
 def test_rows_are_what_the_schema_says(spark):
     rows = [("c", "b", "line", "f.log", 1, START, request("JOIN_GROUP", 11, 5, JOIN, JOINED), None, 1, None, None)]
     told = transform(spark.createDataFrame(rows, raw_lines.SCHEMA))

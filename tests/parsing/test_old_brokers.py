@@ -27,6 +27,7 @@ from tests.parsing.old_brokers import (
     phases,
     sentence,
 )
+from tests.parsing.reading import read_requests
 from tests.parsing.transforming import transform
 from tests.tracker.story import play
 
@@ -171,13 +172,11 @@ DOUBTFUL = [
 ]
 
 
-@pytest.mark.spark
-def test_names_may_hold_the_marks_of_the_text_but_not_its_fields(spark):
+def test_names_may_hold_the_marks_of_the_text_but_not_its_fields():
     texts = [heartbeat(**names) for names, _ in HOSTILE] + [text for _, text in DOUBTFUL]
     at = datetime(2026, 11, 22, tzinfo=timezone.utc)
     rows = [("c", "b", "line", "f", number, at, text, None, 1, None, None) for number, text in enumerate(texts)]
-    told = sorted(transform(spark.createDataFrame(rows, raw_lines.SCHEMA).coalesce(1)).collect(), key=lambda row: row.position)
-    assert [(row.group_id, row.generation, row.member_id, row.instance_id, row.client_id) for row in told[: len(HOSTILE)]] == [
-        expected for _, expected in HOSTILE
-    ]
-    assert [row.refusal for row in told[len(HOSTILE) :]] == [refusal for refusal, _ in DOUBTFUL]
+    told = read_requests(rows).to_pylist()
+    names = ("group_id", "generation", "member_id", "instance_id", "client_id")
+    assert [tuple(row[name] for name in names) for row in told[: len(HOSTILE)]] == [expected for _, expected in HOSTILE]
+    assert [row["refusal"] for row in told[len(HOSTILE) :]] == [refusal for refusal, _ in DOUBTFUL]

@@ -1,5 +1,5 @@
 # ruff: noqa: E501 - a line and what is read of it side by side
-"""Request lines of every API and version, and the damage that their checks find. All of them go through Spark once."""
+"""Request lines of every API and version, and the damage that their checks find."""
 
 from __future__ import annotations
 
@@ -8,13 +8,12 @@ import json
 from datetime import datetime, timedelta, timezone
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from coordinator_model import events as e
 from jobs.parsing import batch
-from schemas import raw_lines
-from tests.parsing.transforming import transform
-
-pytestmark = pytest.mark.spark
+from tests.parsing.reading import read_requests
 
 START = datetime(2026, 11, 21, 5, 10, 7, 99_000, tzinfo=timezone.utc)
 SUBSCRIPTION = "AAMAAAABAAZvcmRlcnMAAAAAAAAAAP////8AAA=="
@@ -156,6 +155,10 @@ GOOD = [
     ("KIP-848 beat", line(e.CONSUMER_GROUP_HEARTBEAT, 1, {"groupId": "g", "memberId": "m", "memberEpoch": 2, "subscribedTopicNames": None},
                           {**OK, "memberId": "m", "memberEpoch": 2, "assignment": None}),
      {"protocols": None, "assignments": None}, 1),
+    ("a field twice: the last counts", BEAT.replace('"generationId":4', '"generationId":3,"gener\\u0061tionId":4'), {"generation": 4}, 1),
+    ("escaped characters", BEAT.replace('"g"', r'"\u0000\n\/\ud83d\ude00"'), {"group_id": "\x00\n/😀"}, 1),
+    ("commit of no partition", line(e.OFFSET_COMMIT, 9, {"groupId": "g", "generationId": 1, "memberId": "m", "topics": []}, commit([])),
+     {"error_code": 0, "member_count": 0}, 1),
 ]  # fmt: skip
 
 JOIN = next(text for name, text, *_ in GOOD if name == "join v9 with a reason")
@@ -227,6 +230,21 @@ DAMAGED = [
     ("UNKNOWN_ERROR_CODE", line(e.HEARTBEAT, 4, MEMBER, {**OK, "errorCode": 4096})),
     ("UNKNOWN_ERROR_CODE", line(e.OFFSET_COMMIT, 9, {"groupId": "g", "memberId": "m", "generationId": 1}, commit([0, -7]))),
     ("INVALID_BASE64", line(e.SYNC_GROUP, 3, sync(3, []), {**OK, "assignment": ASSIGNMENT.replace("B", "*", 1)})),
+    ("INVALID_BASE64", line(e.SYNC_GROUP, 3, sync(3, []), {**OK, "assignment": {"topicPartitions": []}})),
+    ("INVALID_BASE64", JOIN.replace(SUBSCRIPTION, SUBSCRIPTION[:-2] + "\\n")),
+    ("INVALID_JSON", BEAT.replace("}} (", '}},"connection":"x"} (')),  # more after the end: the rest of a second line would be lost
+    ("INVALID_JSON", BEAT + BEAT),
+    ("INVALID_JSON", BEAT.replace('"g"', '"\\ud83d"')),  # half of a character
+    ("INVALID_JSON", BEAT.replace('"User:ANONYMOUS"', '"\\ud83d"')),
+    ("INVALID_JSON", BEAT.replace('"g"', '"\\q"')),
+    ("INVALID_JSON", BEAT.replace("5.305", "1e999")),
+    ("INVALID_JSON", BEAT.replace('"generationId":4', '"generationId":04')),
+    ("INVALID_JSON", BEAT.replace('"isForwarded":false', '"isForwarded":' + "[" * 100_000)),
+    ("INVALID_JSON", find_many(4, {"key": "g"}).replace('["g"]', '["g",5]')),
+    ("INVALID_JSON", BEAT.replace('"generationId":4', '"generationId":"4","generationId":4')),
+    ("MISSING_FIELD:request.generationId", BEAT.replace('"generationId":4', '"generationId":4,"generationId":null')),
+    ("MISSING_FIELD:request", BEAT.replace('"request":{', '"request":null,"r":{')),
+    ("MISSING_FIELD:requestHeader.requestApiKey", BEAT.replace('"requestApiKey":12,', "")),
 ]  # fmt: skip
 
 SKIPPED = [
@@ -244,19 +262,18 @@ FIRST_DAMAGED = len(GOOD) + len(DOUBTFUL)
 
 
 @pytest.fixture(scope="module")
-def read(spark):
+def read():
     """Rows of events by position, and (verdict, refusal) by position."""
     texts = [entry[1] for entry in (*GOOD, *DOUBTFUL)] + [text for _, text in DAMAGED] + SKIPPED
     # An hour apart and of files of their own: no two beats are one run.
     rows = [("c", "b", "line", f"f{n}", n, START + timedelta(hours=n), text, None, 1, None, None) for n, text in enumerate(texts)]
     no_time = FIRST_DAMAGED
     rows[no_time] = (*rows[no_time][:5], None, *rows[no_time][6:])
-    told = transform(spark.createDataFrame(rows, raw_lines.SCHEMA)).persist()
-    verdicts = {row["position"]: (row["verdict"], row["refusal"]) for row in told.collect()}
+    told = read_requests(rows)
+    verdicts = {row["position"]: (row["verdict"], row["refusal"]) for row in told.to_pylist()}
     events = {}
-    for row in batch.events(told.toArrow(), 0).to_pylist():
+    for row in batch.events(told, 0).to_pylist():
         events.setdefault(row["position"], []).append(row)
-    told.unpersist()
     return events, verdicts
 
 
@@ -306,6 +323,19 @@ def test_the_digest_tells_equal_metadata_by_its_bytes(read):
     (protocol,) = read[0][place][0]["protocols"]
     assert protocol["topics"] == ["orders"]
     assert len(base64.b64decode(SUBSCRIPTION)) > len(protocol["digest"]) == 16
+
+
+@given(st.data())
+def test_no_damage_stops_the_reader_or_hides_a_line(data):
+    """Pieces of lines are cut out, doubled, or replaced."""
+    text = data.draw(st.sampled_from([text for _, text, *_ in GOOD]))
+    for _ in range(data.draw(st.integers(1, 3))):
+        start, end = sorted(data.draw(st.tuples(*[st.integers(0, len(text))] * 2)))
+        text = text[:start] + data.draw(st.sampled_from(["", "{", '"', "\\", "0", text[start:end] * 2]) | st.text(max_size=9)) + text[end:]
+    (row,) = read_requests([("c", "b", "line", "f", 1, START, text, None, 1, None, None)]).to_pylist()
+    assert (row["verdict"], row["refusal"] is None, row["raw"] is None, row["kind"] in KEYS) in {
+        ("event", True, True, True), ("skipped", True, True, False), ("quarantine", False, False, False)
+    }  # fmt: skip
 
 
 def test_arrival_is_the_line_time_minus_the_total(read):

@@ -1,0 +1,221 @@
+"""The event columns of a request: what its line alone decides. Only lines without a refusal (request_checks.py) have them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any, Final, TypeVar
+
+from coordinator_model.events import (
+    CONSUMER_GROUP_HEARTBEAT,
+    DELETE_GROUPS,
+    FIND_COORDINATOR,
+    JOIN_GROUP,
+    LEAVE_GROUP,
+    OFFSET_COMMIT,
+    OFFSET_FETCH,
+    SYNC_GROUP,
+    TXN_OFFSET_COMMIT,
+)
+from jobs.parsing import request_checks as checks
+from jobs.parsing.request_json import AnsweredGroup, AskedGroup, Client, Coordinator, Header, Leaving, Logged, Request, Response, Target
+
+_GROUP_KEY: Final = 0  # keyType of FindCoordinator: CoordinatorType.GROUP
+_NO_HEADER: Final = Header()
+_NO_REQUEST: Final = Request()
+_NO_RESPONSE: Final = Response()
+_NO_CLIENT: Final = Client()
+_NO_GROUP: Final = AskedGroup()
+_NO_OFFSETS: Final = AnsweredGroup()
+_NO_ANSWER: Final = Coordinator()
+_NOBODY: Final = Leaving()
+_UNKNOWN_SOFTWARE: Final = frozenset({"", "unknown unknown"})
+_T = TypeVar("_T")
+
+
+def concerns_a_group(line: Logged) -> bool:
+    """Whether a request says something about a group.
+
+    FindCoordinator may ask for the coordinator of a transaction or a share group; v0 knows only groups. A request for offsets may come from
+    a tool: a member names its one group and the partitions that it was assigned. Tools that watch offsets ask for all partitions, or for
+    many groups at once, every few seconds, which says nothing about a group.
+    """
+    header, request = line.request_header or _NO_HEADER, line.request or _NO_REQUEST
+    if header.request_api_key_name == FIND_COORDINATOR:
+        return request.key_type is None or request.key_type == _GROUP_KEY
+    if header.request_api_key_name == OFFSET_FETCH:
+        if request.groups is not None and len(request.groups) != 1:
+            return False
+        return request.topics is not None or _asked_group(request).topics is not None
+    return True
+
+
+def event_columns(line: Logged, at_us: int) -> dict[str, Any]:
+    """Columns of PARSED by name; the others are null. `at_us`: time of the line, epoch µs; times are such numbers, too."""
+    header, request, response = line.request_header or _NO_HEADER, line.request or _NO_REQUEST, line.response or _NO_RESPONSE
+    api, host, client = header.request_api_key_name or "", checks.client_host(line.connection), line.client_information or _NO_CLIENT
+    software = " ".join([part for part in (client.software_name, client.software_version) if part is not None])
+    return {
+        "kind": api,
+        "received_at": at_us - checks.duration_us(line),
+        "api_version": header.request_api_version,
+        "connection": None if host is None else line.connection,
+        "correlation_id": header.correlation_id,
+        "client_id": header.client_id,
+        "client_host": host,
+        "software": None if software in _UNKNOWN_SOFTWARE else software,
+        "group_id": request.group_id,
+        "member_id": request.member_id,
+        "instance_id": request.group_instance_id,
+        "generation": request.generation_id,
+        "error_code": response.error_code,
+        **(_OF_API[api](request, response) if api in _OF_API else {}),
+    }
+
+
+def _either(value: _T | None, other: _T | None) -> _T | None:
+    return other if value is None else value
+
+
+def _asked_group(request: Request) -> AskedGroup:
+    """The first group of an OffsetFetch v8+."""
+    return (request.groups[0] if request.groups else None) or _NO_GROUP
+
+
+def _joined(request: Request, response: Response) -> dict[str, Any]:
+    """What a member asks for and is told, with encoded subscriptions."""
+    offered = [protocol and {"name": protocol.name, "metadata": protocol.metadata} for protocol in request.protocols or ()]
+    members = [
+        member and {"memberId": member.member_id, "groupInstanceId": member.group_instance_id, "metadata": member.metadata}
+        for member in response.members or ()
+    ]
+    return {
+        "answer_member_id": response.member_id,
+        "answer_generation": response.generation_id,
+        "leader_id": response.leader,
+        "protocol_type": request.protocol_type,
+        "protocol": response.protocol_name,
+        "skip_assignment": response.skip_assignment,
+        "session_timeout_ms": request.session_timeout_ms,
+        "rebalance_timeout_ms": request.rebalance_timeout_ms,
+        "reason": request.reason,
+        "blobs": {"protocols": offered, "members": members, "assignments": None},
+    }
+
+
+def _synced(request: Request, response: Response) -> dict[str, Any]:
+    """Encoded assignments: those of the leader, or else the one in the answer to the member."""
+    assignments: list[Any] | None = None
+    if request.assignments:
+        assignments = [entry and {"memberId": entry.member_id, "assignment": entry.assignment} for entry in request.assignments]
+    elif response.error_code == 0:
+        assignments = [{"memberId": request.member_id, "assignment": response.assignment}]
+    return {
+        "protocol_type": _either(request.protocol_type, response.protocol_type),
+        "protocol": _either(request.protocol_name, response.protocol_name),
+        "blobs": {"protocols": None, "members": None, "assignments": assignments},
+    }
+
+
+def _left(request: Request, response: Response) -> dict[str, Any]:
+    """The members that leave: one at the top (v0-2) or a list (v3+), each with its own answer."""
+    if request.members is None:
+        return {"members": [{"member_id": request.member_id, "error_code": response.error_code}]}
+    errors = [answer and answer.error_code for answer in response.members or ()]
+    leaving = [member or _NOBODY for member in request.members]
+    members = [
+        {"member_id": member.member_id, "instance_id": member.group_instance_id, "error_code": error, "reason": member.reason}
+        for member, error in zip(leaving, [*errors, *[None] * len(leaving)], strict=False)
+    ]
+    sole = leaving[0] if len(leaving) == 1 else _NOBODY
+    return {
+        "member_id": _either(request.member_id, sole.member_id),
+        "instance_id": sole.group_instance_id,
+        "reason": sole.reason,
+        "members": members,
+    }
+
+
+def _committed(request: Request, response: Response) -> dict[str, Any]:
+    """The number of partitions, and the first error of one. A commit has no other."""
+    errors = checks.commit_errors(response) or ()
+    return {
+        "generation": _either(request.generation_id, request.generation_id_or_member_epoch),
+        "error_code": next((code for code in errors if code), 0),
+        "member_count": len(errors),
+    }
+
+
+def _fetched(request: Request, response: Response) -> dict[str, Any]:
+    """The number of partitions that are asked for; null if it is not told."""
+    asked = _asked_group(request)
+    offsets = (response.groups[0] if response.groups else None) or _NO_OFFSETS  # v8+
+    topics = _either(request.topics, asked.topics)
+    indexes = [None if topic is None else topic.partition_indexes for topic in topics or ()]
+    count = None if topics is None or None in indexes else sum(len(part) for part in indexes if part is not None)
+    return {
+        "group_id": _either(request.group_id, asked.group_id),
+        "member_id": asked.member_id,
+        "generation": asked.member_epoch,
+        "error_code": _either(response.error_code, offsets.error_code),
+        "member_count": count,
+    }
+
+
+def _deleted(_: Request, response: Response) -> dict[str, Any]:
+    """The groups of a DeleteGroups, each with its own answer."""
+    return {"groups": [result and {"group_id": result.group_id, "error_code": result.error_code} for result in response.results or ()]}
+
+
+def _found(request: Request, response: Response) -> dict[str, Any]:
+    """The coordinator of one key (until v3), or of several groups, each with its own answer."""
+    if response.coordinators is None:
+        return {"group_id": request.key, **_coordinator(response)}
+    answers = [answer or _NO_ANSWER for answer in response.coordinators]
+    return {"groups": [{"group_id": answer.key, "error_code": answer.error_code, **_coordinator(answer)} for answer in answers]}
+
+
+def _coordinator(answer: Coordinator | Response) -> dict[str, Any]:
+    """Node id and address that an answer of FindCoordinator names; nothing where it names none, which is node -1."""
+    if answer.node_id is None or answer.node_id < 0:
+        return {}
+    address = ":".join(str(part) for part in (answer.host, answer.port) if part is not None)
+    return {"coordinator_id": answer.node_id, "coordinator_address": address}
+
+
+def _beat_of_consumer_group(request: Request, response: Response) -> dict[str, Any]:
+    """The subscription of a KIP-848 member, in the shape of a classic protocol, and what the answer assigns. Null when unchanged."""
+    topics, target = request.subscribed_topic_names, response.assignment
+    protocol = {"name": _either(request.server_assignor, "consumer"), "topics": [topic or "" for topic in topics or ()]}
+    assigned = {"member_id": response.member_id, "partitions": _partitions(target) if isinstance(target, Target) else None}
+    return {
+        "instance_id": request.instance_id,
+        "generation": request.member_epoch,
+        "answer_member_id": response.member_id,
+        "answer_generation": response.member_epoch,
+        "rebalance_timeout_ms": request.rebalance_timeout_ms,
+        "protocols": None if topics is None else [protocol],
+        "assignments": None if target is None else [assigned],
+    }
+
+
+def _partitions(target: Target) -> list[str] | None:
+    """Partitions as topic id and number, since no name of a topic is in the answer; None if a list is missing."""
+    topics = target.topic_partitions
+    if topics is None or any(topic is None or topic.partitions is None for topic in topics):
+        return None
+    pairs = [(topic.topic_id, partition) for topic in topics if topic is not None for partition in topic.partitions or ()]
+    return ["-".join(str(part) for part in pair if part is not None) for pair in pairs]
+
+
+_OF_API: Final[Mapping[str, Callable[[Request, Response], dict[str, Any]]]] = {
+    JOIN_GROUP: _joined,
+    SYNC_GROUP: _synced,
+    LEAVE_GROUP: _left,
+    OFFSET_COMMIT: _committed,
+    TXN_OFFSET_COMMIT: _committed,
+    OFFSET_FETCH: _fetched,
+    DELETE_GROUPS: _deleted,
+    FIND_COORDINATOR: _found,
+    CONSUMER_GROUP_HEARTBEAT: _beat_of_consumer_group,
+}
+"""What only requests of an API have."""

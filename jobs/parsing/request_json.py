@@ -1,0 +1,201 @@
+"""What is read of the JSON of a request line: one structure, the union of all versions of all group APIs.
+
+Shapes: kafka `RequestConvertToJson` and `clients/src/main/resources/common/message/*.json`. Any field may be missing or null: what a line
+of its API and version must hold, request_checks.py says. A field of another type than Kafka's is an error, and so is what is no
+strict JSON, wherever it stands. Fields that are not listed are passed over.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, Final, TypeAlias
+
+import msgspec
+from msgspec import Meta
+
+_Int32: TypeAlias = Annotated[int, Meta(ge=-(1 << 31), le=(1 << 31) - 1)]
+
+
+class _Struct(msgspec.Struct, rename="camel", gc=False):
+    """A JSON object."""
+
+
+class Header(_Struct):
+    """`requestHeader`."""
+
+    request_api_key: _Int32 | None = None
+    request_api_version: _Int32 | None = None
+    correlation_id: _Int32 | None = None
+    client_id: str | None = None
+    request_api_key_name: str | None = None
+
+
+class Protocol(_Struct):
+    """What a JoinGroup offers."""
+
+    name: str | None = None
+    metadata: str | None = None
+
+
+class Assigned(_Struct):
+    """What the leader's SyncGroup assigns to a member."""
+
+    member_id: str | None = None
+    assignment: str | None = None
+
+
+class Leaving(_Struct):
+    """A member of a LeaveGroup."""
+
+    member_id: str | None = None
+    group_instance_id: str | None = None
+    reason: str | None = None
+
+
+class AskedTopic(_Struct):
+    """A topic of an OffsetFetch."""
+
+    partition_indexes: list[_Int32 | None] | None = None
+
+
+class AskedGroup(_Struct):
+    """A group of an OffsetFetch v8+."""
+
+    group_id: str | None = None
+    member_id: str | None = None
+    member_epoch: _Int32 | None = None
+    topics: list[AskedTopic | None] | None = None
+
+
+class Request(_Struct):
+    """`request`."""
+
+    group_id: str | None = None
+    generation_id: _Int32 | None = None
+    generation_id_or_member_epoch: _Int32 | None = None
+    member_id: str | None = None
+    group_instance_id: str | None = None
+    session_timeout_ms: _Int32 | None = None
+    rebalance_timeout_ms: _Int32 | None = None
+    protocol_type: str | None = None
+    protocol_name: str | None = None
+    protocols: list[Protocol | None] | None = None
+    assignments: list[Assigned | None] | None = None
+    reason: str | None = None
+    members: list[Leaving | None] | None = None
+    member_epoch: _Int32 | None = None
+    instance_id: str | None = None
+    server_assignor: str | None = None
+    subscribed_topic_names: list[str | None] | None = None
+    groups_names: list[str | None] | None = None
+    key: str | None = None
+    key_type: _Int32 | None = None
+    coordinator_keys: list[str | None] | None = None
+    groups: list[AskedGroup | None] | None = None
+    topics: list[AskedTopic | None] | None = None
+
+
+class JoinedMember(_Struct):
+    """A member in the answer to a JoinGroup or a LeaveGroup."""
+
+    member_id: str | None = None
+    group_instance_id: str | None = None
+    metadata: str | None = None
+    error_code: _Int32 | None = None
+
+
+class AnsweredPartition(_Struct):
+    """A partition in the answer to a commit."""
+
+    error_code: _Int32 | None = None
+
+
+class AnsweredTopic(_Struct):
+    """A topic in the answer to a commit."""
+
+    partitions: list[AnsweredPartition | None] | None = None
+
+
+class AnsweredGroup(_Struct):
+    """A group in the answer to a DeleteGroups, or to an OffsetFetch v8+."""
+
+    group_id: str | None = None
+    error_code: _Int32 | None = None
+
+
+class Coordinator(_Struct):
+    """A group in the answer to a FindCoordinator v4+."""
+
+    key: str | None = None
+    node_id: _Int32 | None = None
+    host: str | None = None
+    port: _Int32 | None = None
+    error_code: _Int32 | None = None
+
+
+class TopicIdPartitions(_Struct):
+    """Partitions of a topic that a ConsumerGroupHeartbeat assigns."""
+
+    topic_id: str | None = None
+    partitions: list[_Int32 | None] | None = None
+
+
+class Target(_Struct):
+    """What a ConsumerGroupHeartbeat assigns."""
+
+    topic_partitions: list[TopicIdPartitions | None] | None = None
+
+
+class Response(_Struct):
+    """`response`. `assignment` is base64 in SyncGroup."""
+
+    error_code: _Int32 | None = None
+    generation_id: _Int32 | None = None
+    protocol_type: str | None = None
+    protocol_name: str | None = None
+    leader: str | None = None
+    skip_assignment: bool | None = None
+    member_id: str | None = None
+    members: list[JoinedMember | None] | None = None
+    member_epoch: _Int32 | None = None
+    assignment: str | Target | None = None
+    topics: list[AnsweredTopic | None] | None = None
+    results: list[AnsweredGroup | None] | None = None
+    groups: list[AnsweredGroup | None] | None = None
+    node_id: _Int32 | None = None
+    host: str | None = None
+    port: _Int32 | None = None
+    coordinators: list[Coordinator | None] | None = None
+
+
+class Client(_Struct):
+    """`clientInformation`."""
+
+    software_name: str | None = None
+    software_version: str | None = None
+
+
+class Logged(_Struct):
+    """A request with its answer, as logged."""
+
+    request_header: Header | None = None
+    request: Request | None = None
+    response: Response | None = None
+    connection: str | None = None
+    total_time_ms: float | None = None
+    request_queue_time_ms: float | None = None
+    local_time_ms: float | None = None
+    remote_time_ms: float | None = None
+    response_queue_time_ms: float | None = None
+    send_time_ms: float | None = None
+    client_information: Client | None = None
+
+
+_decode: Final = msgspec.json.Decoder(Logged).decode
+
+
+def decoded(json: str) -> Logged | None:
+    """The request; None if the text is not JSON, or a field has another type."""
+    try:
+        return _decode(json)
+    except (msgspec.MsgspecError, RecursionError):
+        return None
