@@ -18,6 +18,7 @@ from collections.abc import Iterable, Iterator
 from typing import Any, Final
 
 import pyarrow as pa
+import pyarrow.compute as pc
 from pyspark.sql import Column, DataFrame
 
 from coordinator_model.events import REQUEST_SOURCE
@@ -39,6 +40,12 @@ _OF_ANY_API: Final = re.compile(r'"requestApiKey(?:":\d{1,5}[,}]|Name":"[A-Z_]+"
 def is_request_line(text: Column) -> Column:
     """Whether a line has a mark of the request log. Damaged lines may have one, too."""
     return text.contains(_MARKS[0]) | text.contains(_MARKS[1])
+
+
+def are_request_lines(texts: pa.Array) -> pa.Array:
+    """The same of an array."""
+    found: pa.Array = pc.or_(*(pc.match_substring(texts, mark) for mark in _MARKS))
+    return found
 
 
 def parse(lines: DataFrame) -> DataFrame:

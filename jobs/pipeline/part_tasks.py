@@ -15,7 +15,7 @@ import pyarrow.parquet as pq
 from jobs.lakehouse.added_files import AddedFileWriter
 from jobs.logs.beat_numbers import moved
 from jobs.logs.slice_rows import ARROW_SCHEMA
-from jobs.parsing import batch, heartbeat_lines
+from jobs.parsing import batch, heartbeat_lines, request_log
 from schemas import names
 
 WRITTEN: Final = (names.GROUP_EVENTS, names.QUARANTINE)
@@ -40,13 +40,17 @@ class Target:
     columns: Mapping[str, Sequence[str]]
 
 
-def write_beats(target: Target, part: Part) -> str:
-    """Parses and writes the heartbeats of a part that the log reader recognised; returns a text for `Written.add`."""
+def write_requests(target: Target, part: Part) -> str:
+    """Parses and writes the request lines of a part, which need no Spark; returns a text for `Written.add`."""
 
     def pieces() -> Iterator[pa.Table]:
-        lines = pq.read_table(part.path, filters=pc.field("repeated").is_valid()).rename_columns(_PARSED_NAMES)
-        if len(lines):
-            yield heartbeat_lines.parsed(_placed(lines, part.before))
+        beats = pq.read_table(part.path, filters=pc.field("repeated").is_valid())
+        if len(beats):
+            yield heartbeat_lines.parsed(_named(_placed(beats, part.before)))
+        for rows in _others(part):
+            requests = _named(rows.filter(_are_requests(rows))).combine_chunks()
+            for lines in requests.to_batches():
+                yield pa.Table.from_batches([request_log.parsed(lines)])
 
     return _write(target, pieces())
 
@@ -55,10 +59,8 @@ def other_lines(parts: Sequence[Part], batches: Iterable[pa.RecordBatch]) -> Ite
     """The other lines of parts, as RAW rows. The rows that come in are numbers of parts."""
     for numbers in batches:
         for part in (parts[number] for number in numbers[0].to_pylist()):
-            file = pq.ParquetFile(part.path)
-            for found in file.iter_batches():
-                rows = pa.Table.from_batches([found]).filter(pc.is_null(found["repeated"]))
-                yield from _placed(rows, part.before).cast(ARROW_SCHEMA).to_batches()
+            for rows in _others(part):
+                yield from rows.filter(pc.invert(_are_requests(rows))).cast(ARROW_SCHEMA).to_batches()
 
 
 def write_parsed(target: Target, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -81,7 +83,23 @@ def _write(target: Target, pieces: Iterable[pa.Table]) -> str:
     return json.dumps({"files": files, "account": batch.summed(accounts).to_pylist()})
 
 
+def _others(part: Part) -> Iterator[pa.Table]:
+    """The lines of a part but for heartbeats that the log reader recognised."""
+    for found in pq.ParquetFile(part.path).iter_batches():
+        yield _placed(pa.Table.from_batches([found]).filter(pc.is_null(found["repeated"])), part.before)
+
+
+def _are_requests(rows: pa.Table) -> pa.ChunkedArray:
+    """Whether the parser of requests reads each row: as of `kinds.with_source` and `kinds.source_or_faulty`. Parts are logs of brokers."""
+    return pc.and_(pc.is_null(rows["fault"]), request_log.are_request_lines(rows["text"]))
+
+
 def _placed(lines: pa.Table, before: int) -> pa.Table:
     """RAW rows whose positions count from the start of the log."""
     placed = lines.set_column(lines.schema.get_field_index("position"), "position", pc.add(lines["position"], before))
     return placed.set_column(lines.schema.get_field_index("repeated"), "repeated", moved(lines["repeated"], before))
+
+
+def _named(lines: pa.Table) -> pa.Table:
+    """RAW rows as parsers take them: lines of files, which have no place in a topic."""
+    return lines.rename_columns(_PARSED_NAMES).append_column("place", pa.nulls(len(lines), pa.int64()))

@@ -1,7 +1,7 @@
 """Reads, parses and writes large slices in tasks: the driver plans and commits.
 
-    stretches of logs ──► parts (RAW rows) ─┬─ heartbeats ─────────────────────────► a file of group_events
-                                            └─ other lines ──► Spark's parsers ────► files of group_events and quarantine
+    stretches of logs ──► parts (RAW rows) ─┬─ requests ──────────────────────► files of group_events and quarantine
+                                            └─ other lines ──► Spark's parsers ──► files of group_events and quarantine
 
 part_tasks.py has the tasks. Each writes its own files, which count when the driver commits them with the batch.
 """
@@ -23,7 +23,7 @@ from jobs.lakehouse.added_files import AddedFile
 from jobs.lakehouse.former_names import column_names
 from jobs.logs.stretches.reading import StretchReaders, read_stretch
 from jobs.parsing import batch
-from jobs.pipeline.part_tasks import WRITTEN, Part, Target, other_lines, write_beats, write_parsed
+from jobs.pipeline.part_tasks import WRITTEN, Part, Target, other_lines, write_parsed, write_requests
 from schemas import raw_lines
 
 if TYPE_CHECKING:
@@ -66,13 +66,13 @@ def stretch_readers(spark: SparkSession) -> StretchReaders:
 def write_parts(spark: SparkSession, parts: Sequence[Part], target: Target, parse: Callable[[DataFrame], DataFrame]) -> Written:
     """Parses and writes the lines of parts. `parse`: makes rows of PARSED of RAW lines."""
     written = Written()
-    beats = spark.sparkContext.parallelize(parts, len(parts)).map(partial(write_beats, target)).collect()
+    requests = spark.sparkContext.parallelize(parts, len(parts)).map(partial(write_requests, target)).collect()
     numbers = spark.range(0, len(parts), 1, len(parts))
     others = numbers.mapInArrow(partial(other_lines, parts), raw_lines.SCHEMA).persist()
     try:
         results = parse(others).mapInArrow(partial(write_parsed, target), _RESULT).collect()
     finally:
         others.unpersist()
-    for result in [*beats, *(row["result"] for row in results)]:
+    for result in [*requests, *(row["result"] for row in results)]:
         written.add(result)
     return written
