@@ -43,8 +43,8 @@ def is_request_line(text: Column) -> Column:
 
 
 def are_request_lines(texts: pa.Array) -> pa.Array:
-    """The same of an array."""
-    found: pa.Array = pc.or_(*(pc.match_substring(texts, mark) for mark in _MARKS))
+    """The same of an array; not of a null."""
+    found: pa.Array = pc.fill_null(pc.or_(*(pc.match_substring(texts, mark) for mark in _MARKS)), False)
     return found
 
 

@@ -88,14 +88,22 @@ _VALUES: Final = {
 }
 """The pattern of a value, and what stands for it in JSON. All other fields that are read are texts."""
 
+_INNER: Final = (
+    r"(?:group_id|generation_?id|member_id|group_instance_id|protocol_type|error_code|leader(?:_id)?|node_id|key_type|coordinator_type)="
+)
+_LEFT_OVER: Final = re.compile(rf"[{{,]{_INNER}")
+"""A field inside of a name: then it is in doubt which of two readings is true."""
+_TEXT: Final = rf"(?:[^{{,]|[{{,](?!{_INNER}))*?"
+"""A text. It ends before such a field: else the time for a name of many fields grows with the third power of its length."""
+
 _PASSED_OVER: Final = {
     "throttle_time_ms": r"-?\d+",
     "retention_time_ms": r"-?\d+",
     "producer_id": r"-?\d+",
     "producer_epoch": r"-?\d+",
     "require_stable": r"(?:true|false)",
-    "error_message": ".*?",
-    "transactional_id": ".*?",
+    "error_message": _TEXT,
+    "transactional_id": _TEXT,
 }
 _TAGS: Final = r"(?:,_tagged_fields=\{\})?"
 
@@ -117,11 +125,6 @@ _LINE: Final = re.compile(
 )
 _ONCE: Final = (", correlationId=", ") -- {", "},response:{", "} from connection ", ";totalTime:")
 """A line that has one of these twice has a name that holds it: then its parts are in doubt, and finding them may take minutes."""
-_LEFT_OVER: Final = re.compile(
-    r"[{,](?:group_id|generation_?id|member_id|group_instance_id|protocol_type|error_code|leader(?:_id)?|node_id|"
-    r"key_type|coordinator_type)="
-)
-"""A field inside of a name: then it is in doubt which of two readings is true."""
 _MARKED: Final = ((':""', ":null"), (':"=null"', ":null"), (':"=', ':"'), (':"#"', ":null"), (':"@"[', ":["), (':"@"', ":null"))
 _MARKED_NUMBER: Final = re.compile(r':"#(-?\d+)"', re.ASCII)
 # As printed until 2.1.
@@ -244,7 +247,7 @@ def _value(field: _Field) -> tuple[str, str]:
     if field.name in _VALUES:
         pattern, json = _VALUES[field.name]
         return f"={pattern}", f'"#{json}"' if field.optional else json
-    return "(=.*?)", '"$"'  # nothing, if the version lacks the field
+    return f"(={_TEXT})", '"$"'  # nothing, if the version lacks the field
 
 
 def _camel(name: str) -> str:

@@ -132,7 +132,7 @@ def _by_cluster(accounted: pa.Table) -> dict[str, tuple[int, int, int]]:
 def own_session(spark: SparkSession) -> SparkSession:
     """A session of the same Spark with the settings that these plans need, and others do not."""
     session = spark.newSession()
-    # The checks of a request are too much for one method of generated code, which Spark would try, fail at, and log.
+    # Compiling whole stages of these plans takes as long as it saves.
     session.conf.set("spark.sql.codegen.wholeStage", "false")
     # Spark would derive what each of the many columns implies for the others, at every batch: most of a small batch's time, for nothing.
     session.conf.set("spark.sql.constraintPropagation.enabled", "false")
