@@ -32,6 +32,7 @@ from jobs.common.files import sync, write_whole
 from jobs.logs.beat_numbers import BeatNumbers
 from jobs.logs.files import LogFile, discover
 from jobs.logs.mark import KeptLines
+from jobs.logs.reader import FOREVER
 from jobs.logs.slice_rows import ARROW_SCHEMA, line_rows, write_rows
 from jobs.logs.slices import Slice, SlicerSettings
 from jobs.logs.streams import Stream, StreamKey, stream_of, streams_state
@@ -104,6 +105,7 @@ class Spool(SurveyedSlicer):
         self.slices_folder = folder / SLICES
         self.parts_folder = folder / PARTS
         self.readers: StretchReaders | None = None
+        self._in_order_until = NEVER  # up to where stretches were tried in vain
         self._pending = folder / PENDING
         self._next_number = 1
         self._ended = False
@@ -158,17 +160,24 @@ class Spool(SurveyedSlicer):
         readers = self.readers
         if readers is None or not self.settings.fold:
             return False
+        if min((stream.due_ms for stream in self.streams if stream.has_more), default=FOREVER) <= self._in_order_until:
+            return False
         names = (self.parts_folder / f"{_part_prefix(self._next_number)}{part:04d}.parquet" for part in count())
         plan = Planner(self.settings, readers.cores).plan(self.streams, self.most_lines * _STRETCHED, names)
         if plan is None:
             return False
-        results = iter(readers.read([stretch for _, stretches in plan.stretches for stretch in stretches]))
-        for stream, stretches in plan.stretches:
-            read = log_read(stream.reached, stretches, [next(results) for _ in stretches])
-            if read is not None:
-                self.take_read(slice_, stream, read)
-        if not slice_.stretches:
+        results = readers.read([stretch for _, stretches in plan.stretches for stretch in stretches])
+        if not any(results):
             self.readers = None  # perhaps they do not see the logs, and the next slice would be tried in vain, too
+            return False
+        found = iter(results)
+        reads = [(stream, log_read(stream.reached, stretches, [next(found) for _ in stretches])) for stream, stretches in plan.stretches]
+        if not all(read for _, read in reads):
+            self._in_order_until = plan.until_ms
+            return False
+        for stream, read in reads:
+            assert read is not None
+            self.take_read(slice_, stream, read)
         self.read_up_to(slice_, plan.until_ms)
         return True
 

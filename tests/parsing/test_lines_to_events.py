@@ -208,6 +208,7 @@ def test_rows_are_what_the_schema_says(spark):
     assert batch.events(told.toArrow(), 1).schema == to_arrow_schema(group_events.SCHEMA)
 
 
+@pytest.mark.spark
 def test_lines_about_brokers_name_the_nodes_and_no_group(spark):
     def logged(text):
         return f"[2026-11-21 05:10:07,099] INFO {text}"

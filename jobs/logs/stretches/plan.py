@@ -51,7 +51,8 @@ class Planner:
         try:
             planned = {id(log.stream) for log in logs}
             in_order = sum(stream.signature.size - stream.bytes_read() for stream in ready if id(stream) not in planned)
-            if not logs or in_order * _ORDERLY_PART > sum(log.size - log.start.offset for log in logs):
+            left = sum(log.size - log.start.offset for log in logs)
+            if not logs or in_order * _ORDERLY_PART > left:
                 return None
             until = _until(logs, lines)
             ends = [log.end_at(until) for log in logs]
@@ -59,12 +60,14 @@ class Planner:
                 return None
             found = [(log, end) for log, end in zip(logs, ends, strict=True) if end is not None and end - log.start.offset >= self._least]
             total = sum(end - log.start.offset for log, end in found)
+            if not found or in_order * total > self._settings.slice_bytes * left:
+                return None  # this process would have to hold more lines of the other logs than of a slice
             size = max(self._least, min(_MOST_STRETCH_BYTES, total // (_STRETCHES_PER_CORE * self._cores)))
             cut = [(log.stream, log.cut(end, size, parts)) for log, end in found]
         finally:
             for log in logs:
                 log.close()
-        return SlicePlan(until, [(stream, stretches) for stream, stretches in cut if stretches])
+        return SlicePlan(until, cut) if all(stretches for _, stretches in cut) else None
 
     def _log(self, stream: Stream) -> _PlannedLog | None:
         """A log that may be read in stretches: a plain one of one broker, of which enough is left, and whose kind is known."""
