@@ -6,6 +6,7 @@ lateness_ms = 5000
 shards = 50
 slice_lines = 1000000
 stretch_bytes = 33554432
+track_files = 64
 kafka_version = ""        # release of the brokers; empty: their answers show it
 log_format = "auto"       # pattern of the brokers' lines, by its name; auto: each line shows it
 
@@ -50,6 +51,9 @@ class Settings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     stretch_bytes: Annotated[int, Meta(ge=65_536, le=1 << 30)] = 32 << 20
     """Least bytes of a plain log that are worth a task of their own. Less is read by the driver."""
+
+    track_files: Annotated[int, Meta(ge=1, le=10_000)] = 64
+    """Most files of group_events per micro-batch of track, where it is behind: a slice is a file, or several that tasks wrote."""
 
     interval_ms: Annotated[int, Meta(ge=100, le=60_000)] = 1_000
     """Time between two looks at the input, while the pipeline follows it. Each micro-batch takes about a second of CPU."""

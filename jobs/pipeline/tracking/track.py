@@ -45,11 +45,10 @@ if TYPE_CHECKING:
     from pyspark.sql.streaming.query import StreamingQuery
 
 APP_ID: Final = "rebalance-track"
-FILES_PER_BATCH: Final = 64
 BYTES_PER_BATCH: Final = 64 << 20
-"""Of files, about. Both bound memory.
+"""Of files, about. It bounds memory, as `track_files` does.
 
-They may cut through a commit. Within it the files with clocks are the last: a clock that overtook events would turn them into late ones.
+Both may cut through a commit. Within it the files with clocks are the last: a clock that overtook events would turn them into late ones.
 """
 
 
@@ -78,20 +77,20 @@ def start_track(
     if not (checkpoint / "offsets").is_dir() and delta_log.versions(source)[0] > 0:
         kept = (events_from or lakehouse).resolve()
         raise UserError(f"the first commits of {kept} are gone (rebalance maintain): {replay_advice(kept)}")
-    packets = to_packets(read_group_events(spark, source), settings.shards)
+    packets = to_packets(read_group_events(spark, source, settings.track_files), settings.shards)
     finished = shards.follow(packets, TrackerSettings(lateness_ms=settings.lateness_ms, kafka_version=settings.kafka_version))
     write = _batch_writer(lakehouse, observer)
     # Without an interval an idle query would list the source's log a hundred times a second.
     return start_query("track", finished, write, checkpoint=checkpoint, once=once, interval_ms=settings.interval_ms // 2, ending=ending)
 
 
-def read_group_events(spark: SparkSession, table: Path) -> DataFrame:
-    """`group_events` in the order of its commits, which is the order of the slices.
+def read_group_events(spark: SparkSession, table: Path, files: int) -> DataFrame:
+    """`group_events` in the order of its commits, which is the order of the slices; so many files at a time.
 
     Without a starting version Delta would begin with a snapshot of the table, whose files have no order at all. Commits that take rows away
     are those of `rebalance maintain`, and add no event.
     """
-    limits = {"maxFilesPerTrigger": str(FILES_PER_BATCH), "maxBytesPerTrigger": str(BYTES_PER_BATCH)}
+    limits = {"maxFilesPerTrigger": str(files), "maxBytesPerTrigger": str(BYTES_PER_BATCH)}
     options = {"startingVersion": "0", "skipChangeCommits": "true", **limits}
     return spark.readStream.format("delta").options(**options).load(tables.for_spark(table)).withColumnsRenamed(PRESENT)
 
