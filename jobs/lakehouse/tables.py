@@ -17,14 +17,14 @@ from deltalake.schema import Schema
 from deltalake.transaction import AddAction
 from pyspark.sql.types import StructType
 
-from jobs.lakehouse.added_files import AddedFile, AddedFileWriter
+from jobs.lakehouse.added_files import INDEXED_COLUMNS, AddedFile, AddedFileWriter
 from jobs.lakehouse.former_names import as_stored, column_names, stored_name
 
 _CONFIGURATION: Final = {
     # Spark takes two seconds for a checkpoint of the log, and less to read a hundred small commits.
     "delta.checkpointInterval": "100",
     # Readers skip files by the statistics of the first columns: cluster, broker, time, group.
-    "delta.dataSkippingNumIndexedCols": "9",
+    "delta.dataSkippingNumIndexedCols": str(INDEXED_COLUMNS),
     # Only `rebalance maintain` deletes old commits: it knows which of them track has still to read.
     "delta.logRetentionDuration": "interval 3650 days",
 }

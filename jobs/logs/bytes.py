@@ -220,16 +220,21 @@ class StreamBytes(LogBytes):
 
     def skip(self, size: int) -> bool:
         """Reads and forgets."""
-        while size > 0:
-            data = self.read(min(size, _SKIP_BYTES))
-            if not data:
-                return False
-            size -= len(data)
-        return True
+        return read_past(self, size)
 
     def file_position(self) -> int:
         """How far the compressed bytes were read."""
         return self._stream.position()
+
+
+def read_past(log: LogBytes, size: int) -> bool:
+    """Reads bytes and forgets them; False if there are fewer."""
+    while size > 0:
+        data = log.read(min(size, _SKIP_BYTES))
+        if not data:
+            return False
+        size -= len(data)
+    return True
 
 
 class Fingerprint(NamedTuple):

@@ -58,7 +58,7 @@ def stretch_readers(spark: SparkSession) -> StretchReaders:
     context = spark.sparkContext
 
     def read(stretches: Sequence[Any]) -> Sequence[Any]:
-        return context.parallelize(stretches, max(1, len(stretches))).map(read_stretch).collect()
+        return context.parallelize(stretches, len(stretches)).map(read_stretch).collect()
 
     return StretchReaders(context.defaultParallelism, read)
 

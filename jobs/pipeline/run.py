@@ -77,9 +77,9 @@ def run(
 ) -> RunResult:
     """Processes the logs at `source` into the lakehouse at `folder`. Raises UserError and QueryFailedError.
 
-    `spark`: a session to use, and to leave running. `offsets`: a cluster whose
-    records are read as well, or alone. `topic`: a topic of log lines, as well or alone. `metrics`: host and port to serve metrics at.
-    `show` gets the progress several times a second, `warn` a problem that does not end the run.
+    `spark`: a session to use, and to leave running. `offsets`: a cluster whose records are read as well, or alone. `topic`: a topic of log
+    lines, as well or alone. `metrics`: host and port to serve metrics at. `show` gets the progress several times a second, `warn` a problem
+    that does not end the run.
     """
     started = time.monotonic()
     if source is not None:

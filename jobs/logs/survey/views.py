@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Final, NamedTuple
 
-from jobs.logs.bytes import LogBytes, PlainBytes
+from jobs.logs.bytes import LogBytes, PlainBytes, read_past
 from jobs.logs.formats.unpacked import UnpackedSource
 
 _BLOCK_BYTES: Final = 1 << 20
@@ -69,12 +69,7 @@ class _Seen(LogBytes):
 
     def skip(self, size: int) -> bool:
         """Reads and forgets."""
-        while size > 0:
-            data = self.read(min(size, _BLOCK_BYTES))
-            if not data:
-                return False
-            size -= len(data)
-        return True
+        return read_past(self, size)
 
     def file_position(self) -> int:
         """About as much as was read."""
