@@ -10,13 +10,17 @@ VENV := .venv/installed
 JARS := .jars/resolved.txt
 KAFKA_JARS := .jars-kafka/resolved.txt
 CLASSES := .jars/classes.txt
+KAFKA_CLASSES := .jars-kafka/classes.txt
 SPARK := $(VENV) $(JARS)
 # Three processes keep two cores busy where tests wait for brokers and consumers. The others wait for nothing, and each process imports
 # all of them first. tests/conftest.py says which tests stay together.
 SIDE_BY_SIDE := --dist loadscope --no-loadscope-reorder
 
+# Programs that some tests start where they are installed.
+DEBIAN_PACKAGES := chromium prometheus prometheus-alertmanager
+
 # Java is checked while make reads this file, so that a missing Java ends make with one line before anything slow begins.
-ifneq (,$(filter demo demo-live test docs conformance score bench archive chaos record,$(MAKECMDGOALS)))
+ifneq (,$(filter demo demo-live test docs screenshots conformance score bench archive chaos record,$(MAKECMDGOALS)))
   JAVA_PROBLEM := $(shell { python=$$(PYTHON='$(PYTHON)' scripts/build/find_python.sh) && JAVA_HOME='$(JAVA_HOME)' $$python -m jobs.common.java; } 2>&1)
   ifneq (,$(JAVA_PROBLEM))
     $(error $(JAVA_PROBLEM))
@@ -25,18 +29,18 @@ endif
 
 .PHONY: help
 help: ## list the targets
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-15s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
 
 .PHONY: demo
 demo: $(SPARK) ## run the pipeline on recorded logs of a real Kafka cluster and print the report
 	@$(BIN)/rebalance demo
 
 .PHONY: demo-live
-demo-live: $(SPARK) $(KAFKA_JARS) ## start a real Kafka with failing consumers and report their rebalances live (two minutes)
-	@$(BIN)/rebalance demo-live
+demo-live: $(SPARK) $(KAFKA_JARS) ## start a real Kafka with failing consumers and report their rebalances live (two minutes; ARGS=--keep keeps the dashboard)
+	@$(BIN)/rebalance demo-live $(ARGS)
 
 .PHONY: test
-test: test-fast $(SPARK) $(CLASSES) $(KAFKA_JARS) ## run all tests, first those that need no Java
+test: test-fast $(SPARK) $(CLASSES) $(KAFKA_CLASSES) | $(filter debian-packages,$(MAKECMDGOALS)) ## run all tests, first those that need no Java
 	@$(BIN)/pytest -n 3 $(SIDE_BY_SIDE) -m "spark or slow"
 
 .PHONY: test-fast
@@ -55,17 +59,23 @@ format: $(VENV) ## format the code
 	@$(BIN)/ruff format .
 
 .PHONY: docs
-docs: $(SPARK) $(CLASSES) ## generate docs/tables.md, claims.md, state-diagram.md, exit-codes.md, questions.md and the floors in architecture.md
+docs: $(SPARK) $(CLASSES) ## generate docs/tables.md, claims.md, state-diagram.md, exit-codes.md, questions.md, tour.ipynb and the floors in architecture.md
 	@$(BIN)/python scripts/docs/tables.py
 	@$(BIN)/python scripts/docs/claims.py
 	@$(BIN)/python scripts/docs/state_diagram.py
 	@$(BIN)/python scripts/docs/exit_codes.py
 	@$(BIN)/python scripts/docs/questions.py
+	@$(BIN)/python scripts/docs/tour.py
 	@$(BIN)/python scripts/docs/floors.py
+
+.PHONY: screenshots
+screenshots: $(SPARK) $(CLASSES) ## take the pictures of the docs from a recording, with the Chromium of this machine
+	@$(BIN)/python scripts/docs/screenshots.py
 
 .PHONY: conformance
 conformance: $(SPARK) $(CLASSES) ## compare recorded steps and rebalances with Kafka's own account (RECORDINGS="DIR ..." for other recordings)
 	@$(BIN)/python scripts/truth/traces.py
+	@$(BIN)/python scripts/truth/consumer_traces.py
 	@$(BIN)/python -m scripts.truth.conformance $(RECORDINGS)
 
 .PHONY: score
@@ -77,9 +87,10 @@ coverage: $(VENV) ## require 100 % branch coverage of coordinator_model by its o
 	@COVERAGE="$(BIN)/coverage" scripts/coverage.sh
 
 .PHONY: record
-record: $(VENV) $(KAFKA_JARS) ## record accidents staged on real brokers into tests/data/staged (two minutes for each of two releases)
+record: $(VENV) $(KAFKA_JARS) ## record accidents staged on real brokers into tests/data/staged (three recordings, eight minutes)
 	@$(BIN)/python -m jobs.common.jars kafka 3.9.1
 	@for release in 3.9.1 4.2.0; do $(BIN)/python -m scripts.truth.record $$release tests/data/staged/kafka-$$release || exit 1; done
+	@$(BIN)/python -m scripts.truth.record 4.2.0 tests/data/staged/kafka-4.2.0-consumer --protocol consumer
 
 .PHONY: mutants
 mutants: $(VENV) ## change the specification in one place at a time and check that a test fails (ONLY="sync join" for two modules)
@@ -89,19 +100,31 @@ mutants: $(VENV) ## change the specification in one place at a time and check th
 bench: $(SPARK) $(CLASSES) ## measure lines per second, processor time, memory and disk, beside rivals (ARGS="--quick")
 	@$(BIN)/python bench/bench.py $(ARGS)
 
+.PHONY: bench-state
+bench-state: $(VENV) ## measure what groups cost to which nothing happens, what age costs, and one group of 10,000 members
+	@$(BIN)/python bench/bench_state.py $(ARGS)
+
 .PHONY: bench-model
 bench-model: $(VENV) ## measure the specification alone: heartbeats per second, join and sync, snapshots
 	@$(BIN)/python bench/bench_model.py
 
+.PHONY: debian-packages
+debian-packages: ## install the programs that some tests start, if this is Debian and you are root (Chromium, Prometheus, Alertmanager)
+	@scripts/build/debian_packages.sh $(DEBIAN_PACKAGES)
+
+.PHONY: bench-dashboard
+bench-dashboard: $(VENV) ## measure the dashboard with 2,000 groups and 100,000 rebalances: first content, timeline, frames, memory
+	@$(BIN)/python bench/bench_dashboard.py $(ARGS)
+
 .PHONY: archive
-archive: $(SPARK) $(CLASSES) ## keep Spark's classes as the JVM holds them: later runs start 4 seconds sooner
+archive: $(SPARK) $(CLASSES) $(KAFKA_CLASSES) ## keep the classes of Spark and of a broker as the JVM holds them: later runs start in half the time
 
 .PHONY: package
 package: $(VENV) ## build the archives for a Spark cluster in dist/ (docs/cluster.md)
 	@$(BIN)/python scripts/build/package.py
 
 .PHONY: chaos
-chaos: $(SPARK) $(CLASSES) $(KAFKA_JARS) ## kill -9 shippers, broker and pipeline 50 times, then compare the tables (ARGS="--kills 10 --seed 2")
+chaos: $(SPARK) $(CLASSES) $(KAFKA_CLASSES) ## kill -9 shippers, broker and pipeline 50 times, then compare the tables (ARGS="--kills 10 --seed 2")
 	@$(BIN)/python -m scripts.chaos $(ARGS)
 
 .PHONY: lock
@@ -122,6 +145,10 @@ $(JARS): jobs/common/places.py conf/ivysettings.xml jobs/common/jars.py $(VENV)
 
 $(CLASSES): scripts/build/archive_classes.py $(JARS)
 	@$(BIN)/python -m scripts.build.archive_classes
+	@touch $@
+
+$(KAFKA_CLASSES): scripts/build/archive_classes.py $(KAFKA_JARS)
+	@$(BIN)/python -m scripts.build.archive_classes kafka
 	@touch $@
 
 $(KAFKA_JARS): jobs/common/places.py conf/ivysettings.xml jobs/common/jars.py $(VENV) | $(JARS)

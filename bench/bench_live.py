@@ -1,11 +1,12 @@
 """From event to visible row, live: a fleet's logs at a rate, `rebalance ship`, a real broker, `rebalance run --kafka`, Delta tables.
 
-    python bench/bench_live.py [--rate 5000] [--seconds 120] [--lateness-ms 0]
+    python bench/bench_live.py [--rate 5000] [--seconds 120] [--lateness-ms 0] [--raw]
     python bench/bench_live.py --seconds 1800       the soak: are memory, state and lag bounded?
 
 The fleet is bench/live_load.py. A row is visible when the table's log has the commit with it: the log's folder is looked at every
 50 ms. The time of an event is its line's; of a rebalance, the end that its row states. `rebalances_now` is the view: the first row of a
-rebalance counts, provisional or final. What happens in the first two minutes, while the JVM still compiles, is not counted.
+rebalance counts, provisional or final. What happens in the first two minutes, while the JVM still compiles, is not
+counted.
 
 Exit code 1 if the 95th percentile of one of them, but for the final rows of rebalances, is above 10 s.
 """
@@ -131,15 +132,22 @@ def state_bytes(checkpoint: Path) -> int:
     return sum(path.stat().st_size for path in (checkpoint / "state").rglob("*") if path.is_file())
 
 
-def main() -> int:
-    """Prints the figures."""
+def options() -> argparse.Namespace:
+    """Command line."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--rate", type=int, default=5_000, help="lines a second")
-    parser.add_argument("--seconds", type=float, default=120.0, help="how long, after the first two minutes")
+    parser.add_argument("--seconds", type=float, default=120.0, help="how long, after the first ones")
+    parser.add_argument("--warm", type=float, default=WARM_SECONDS, help="how many first seconds do not count: the JVM still compiles")
+    parser.add_argument("--raw", action="store_true", help="heartbeats as lines, not in bundles")
     parser.add_argument("--lateness-ms", type=int, default=0, help="what lines may be out of order by, which is waited for")
     parser.add_argument("--rebalances", type=float, default=4.0, help="that begin in a second, about")
     parser.add_argument("--keep", type=Path, help="folder to work in, and to keep; default: a temporary one")
-    wanted = parser.parse_args()
+    return parser.parse_args()
+
+
+def main() -> int:
+    """Prints the figures."""
+    wanted = options()
     with contextlib.ExitStack() as stack:
         folder = wanted.keep or Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="rebalance-bench-")))
         broker = stack.enter_context(LocalBroker(folder / "kafka"))
@@ -156,16 +164,16 @@ def main() -> int:
 
         ship = ("ship", "--input", str(logs), "--cluster", "fleet", "--broker", "broker-1", "--state", str(folder / "ship.json"))
         run = ("run", "--kafka", broker.bootstrap, "--lakehouse", str(lakehouse), "--lateness-ms", str(wanted.lateness_ms))
-        shipper = start("ship", "-m", "jobs.cli", *ship, "--bootstrap", broker.bootstrap)
+        shipper = start("ship", "-m", "jobs.cli", *ship, "--bootstrap", broker.bootstrap, *(["--raw"] if wanted.raw else []))
         pipeline = start("run", "-m", "jobs.cli", *run)
         until = time.monotonic() + 120
         while not (lakehouse / "group_events" / "_delta_log").exists() and time.monotonic() < until:
             time.sleep(0.2)
-        counted_from = time.time() + WARM_SECONDS
+        counted_from = time.time() + wanted.warm
         watchers = [Watcher(lakehouse, table, counted_from) for table in TIMES]
         for watcher in watchers:
             watcher.start()
-        length = WARM_SECONDS + wanted.seconds
+        length = wanted.warm + wanted.seconds
         pace = ("--rate", str(wanted.rate), "--seconds", str(length), "--rebalances", str(wanted.rebalances))
         load = start("load", "bench/live_load.py", str(logs), *pace)
         begin = time.monotonic()
@@ -183,6 +191,7 @@ def main() -> int:
         for watcher in watchers:
             watcher.ended = True
             watcher.join()
+        print(cores([sample for sample in samples if sample.seconds >= wanted.warm], wanted.rate))
         summary(watchers, samples, lakehouse, f"at {wanted.rate:,} a second, lateness {wanted.lateness_ms} ms")
         print(f"in the pipeline's own words: {(folder / 'run.txt').read_text(encoding='utf-8').splitlines()[-1]}")
         shipper.send_signal(signal.SIGTERM)
@@ -201,6 +210,13 @@ def summary(watchers: Sequence[Watcher], samples: Sequence[Sample], lakehouse: P
         f"Python {samples[-1].python:,.0f} MB ({slope(samples, 'python'):+.1f}); "
         f"state on disk {state_bytes(lakehouse / '_checkpoints' / 'track') / 2**20:.0f} MB"
     )
+
+
+def cores(samples: Sequence[Sample], rate: int) -> str:
+    """What the pipeline used of the machine."""
+    seconds = samples[-1].seconds - samples[0].seconds
+    jvm, python = ((getattr(samples[-1], name) - getattr(samples[0], name)) / seconds for name in ("jvm_cpu", "python_cpu"))
+    return f"{jvm + python:.2f} cores: JVM {jvm:.2f}, Python {python:.2f}; {(jvm + python) / rate * 1e6:.0f} µs a line"
 
 
 def told(watchers: Sequence[Watcher], last: Sample, state: int) -> None:

@@ -1,4 +1,4 @@
-"""Resident memory of a pipeline's processes over time."""
+"""Resident memory and processor time of a pipeline's processes over time."""
 
 from __future__ import annotations
 
@@ -12,26 +12,30 @@ import psutil
 
 
 class Sample(NamedTuple):
-    """Resident memory at one moment, in MB."""
+    """Resident memory at one moment, in MB, and processor time up to then, in seconds."""
 
     seconds: float
     jvm: float
     python: float
+    jvm_cpu: float
+    python_cpu: float
 
 
 def sample(pid: int, since: float) -> Sample:
-    """Memory of a process tree. Processes that end meanwhile count as nothing."""
-    jvm = python = 0.0
+    """Memory and time of a process tree. Processes that end meanwhile count as nothing."""
+    jvm = python = jvm_cpu = python_cpu = 0.0
     with contextlib.suppress(psutil.NoSuchProcess):
         root = psutil.Process(pid)
         for process in (root, *root.children(recursive=True)):
             with contextlib.suppress(psutil.NoSuchProcess, psutil.AccessDenied):
-                size = process.memory_info().rss / 2**20
+                size, times = process.memory_info().rss / 2**20, process.cpu_times()
                 if process.exe().endswith("/java"):
                     jvm = max(jvm, size)  # a child that the JVM has forked looks like a second JVM at first
+                    jvm_cpu = max(jvm_cpu, times.user + times.system)
                 else:
                     python += size
-    return Sample(time.monotonic() - since, jvm, python)
+                    python_cpu += times.user + times.system
+    return Sample(time.monotonic() - since, jvm, python, jvm_cpu, python_cpu)
 
 
 def slope(samples: Sequence[Sample], name: str) -> float:

@@ -48,8 +48,27 @@ SIMPLE_GROUP: Final = "SIMPLE_GROUP"  # offsets committed without membership
 GROUPS_CLEANED: Final = "GROUPS_CLEANED"  # no group: coordinator_partition lost expired offsets and groups; member_count: tombstones
 COORDINATOR_ELECTED: Final = "COORDINATOR_ELECTED"  # no group; coordinator_partition; generation: the leader epoch
 COORDINATOR_RESIGNED: Final = "COORDINATOR_RESIGNED"
-CONSUMER_GROUP_LOG: Final = "CONSUMER_GROUP_LOG"  # a line about a KIP-848 group; reason: its text
+CONSUMER_GROUP_LOG: Final = "CONSUMER_GROUP_LOG"  # a line about a KIP-848 group; reason: its text; state: what it tells, as below
 COORDINATOR_NOTE: Final = "COORDINATOR_NOTE"  # a known line that changes nothing; reason: its text
+
+# What a CONSUMER_GROUP_LOG line tells, where it tells a step of a group.
+JOINED: Final = "JOINED"  # member_id; static: instance_id
+RETURNED: Final = "RETURNED"  # a static member; member_id: the old one; answer_member_id: the new one
+DEPARTED: Final = "DEPARTED"
+AWAY: Final = "AWAY"  # a static member left for a while
+EXPIRED: Final = "EXPIRED"  # its session
+STUCK: Final = "STUCK"  # it did not give partitions up; generation: its epoch; rebalance_timeout_ms
+EPOCH_RAISED: Final = "EPOCH_RAISED"  # generation: the new one
+TARGET_COMPUTED: Final = "TARGET_COMPUTED"  # generation: the epoch
+REGEX_RESOLVED: Final = "REGEX_RESOLVED"
+ASSIGNMENT_STORED: Final = "ASSIGNMENT_STORED"  # generation: the member's epoch; reason has its partitions
+TOPICS_UPDATED: Final = "TOPICS_UPDATED"  # a member subscribes to other topics
+READ_BACK: Final = "READ_BACK"  # member_count
+GIVEN_UP: Final = "GIVEN_UP"  # generation: the epoch
+
+# Types of groups that have heartbeats of their own, as `Event.protocol_type` of a line that only they have.
+SHARE: Final = "share"  # KIP-932
+STREAMS: Final = "streams"  # KIP-1071
 
 # Kinds of lines that say how a broker comes and goes. They name no group; the tracker has no use for them. coordinator_id: the node they
 # are about, where they name it; reason: their text.
@@ -83,7 +102,22 @@ CLIENTS: Final = "clients"
 GROUP_STORED: Final = "GROUP_STORED"  # generation; leader_id; protocol; state: Stable, Empty, or Dead if the record removes the group
 GROUP_DESCRIBED: Final = "GROUP_DESCRIBED"  # state: Dead if the group is no longer listed; coordinator_id; coordinator_address
 GROUP_MEMBER: Final = "GROUP_MEMBER"  # a member of the group in the row before
-CONSUMER_GROUP_DESCRIBED: Final = "CONSUMER_GROUP_DESCRIBED"  # a KIP-848 group
+CONSUMER_GROUP_DESCRIBED: Final = "CONSUMER_GROUP_DESCRIBED"  # a KIP-848 group; its rows are like those of GROUP_DESCRIBED
+
+# Records of a KIP-848 group in __consumer_offsets, by their names in Kafka without `ConsumerGroup` in front. state: REMOVED for one without
+# a value, which says that what its key names is gone.
+EPOCH_STORED: Final = "EPOCH_STORED"  # Metadata: generation, the epoch of the group
+TOPICS_STORED: Final = "TOPICS_STORED"  # PartitionMetadata: member_count, the number of topics; only brokers before 4.1 write it
+MEMBER_STORED: Final = "MEMBER_STORED"  # MemberMetadata: member_id; subscribed_regex; protocols: its assignor, topics
+TARGET_STORED: Final = "TARGET_STORED"  # TargetAssignmentMetadata: generation, the epoch whose assignment is computed
+TARGET_MEMBER_STORED: Final = "TARGET_MEMBER_STORED"  # TargetAssignmentMember: member_id; assignments: its share
+CURRENT_STORED: Final = "CURRENT_STORED"  # CurrentMemberAssignment: member_id; state: that of the member
+# generation, answer_generation: its epoch before and now; assignments: what it has, then what it has to give up
+EXPRESSION_STORED: Final = "EXPRESSION_STORED"  # RegularExpression: reason: the expression; member_count: how many topics it matches
+REMOVED: Final = "REMOVED"
+CONSUMER_GROUP_RECORDS: Final = frozenset(
+    {EPOCH_STORED, TOPICS_STORED, MEMBER_STORED, TARGET_STORED, TARGET_MEMBER_STORED, CURRENT_STORED, EXPRESSION_STORED}
+)
 
 OFFSETS_SOURCE: Final = "offsets"
 POLL_SOURCE: Final = "poll"
@@ -168,3 +202,6 @@ class Event(NamedTuple):
     # Add new fields here, with a default, so that state stored without them can still be read.
     coordinator_id: int = -1  # a node id: that in the answer to FIND_COORDINATOR, or that of the broker that wrote the line
     coordinator_address: str = ""  # host:port in the answer to FIND_COORDINATOR
+    subscribed_regex: str | None = None  # of a KIP-848 member: "" if it has none; None: not told, so as before
+    owned: tuple[str, ...] | None = None  # what a KIP-848 member says it owns, as topic id and number; None: not told, so all of it
+    heartbeat_interval_ms: int = -1

@@ -1,7 +1,8 @@
 """The replayable record: one row per request or coordinator-log line that concerns a group.
 
 A new model version is re-run from this table. Successful heartbeats of one member in one batch share a row; `beats` keeps each of them, so
-that the tracker sees the same heartbeats wherever rows are cut.
+that the tracker sees the same heartbeats wherever rows are cut. `rebalance maintain --thin-after` merges old rows of quiet times, and keeps
+fewer `beats` and `positions` than `beat_count` says.
 """
 
 from __future__ import annotations
@@ -107,11 +108,16 @@ SCHEMA: Final = StructType(
         column("answer_member_id", StringType(), "Member id in the answer; or the new id of a replaced member."),
         column("answer_generation", IntegerType(), "Generation (or member epoch) in the answer."),
         column("leader_id", StringType(), "Leader in the JoinGroup answer or the line."),
-        column("protocol_type", StringType(), "Protocol type."),
-        column("protocol", StringType(), "Selected protocol (assignor)."),
+        column(
+            "protocol_type",
+            StringType(),
+            "Protocol type of a classic group: consumer, connect, sr and others; of a coordinator's line: share or streams, where only such a group has it.",
+        ),
+        column("protocol", StringType(), "Selected protocol (assignor). CONSUMER_GROUP_HEARTBEAT: the assignor that the member asks for."),
         column("skip_assignment", BooleanType(), "JoinGroup v9+: the returning static leader need not assign."),
         column("session_timeout_ms", IntegerType(), "session.timeout.ms of the member."),
         column("rebalance_timeout_ms", IntegerType(), "Rebalance timeout (max.poll.interval.ms) of the member."),
+        column("heartbeat_interval_ms", IntegerType(), "CONSUMER_GROUP_HEARTBEAT: the interval in the answer."),
         column("reason", StringType(), "Reason that the client gave, or the coordinator's reason text."),
         column("state", StringType(), "Group state that the line names."),
         column("member_count", IntegerType(), "Number of members that the line names; of partitions for a commit."),
@@ -120,7 +126,17 @@ SCHEMA: Final = StructType(
         column(
             "assignments",
             ASSIGNMENTS,
-            "SyncGroup: the leader's assignments; else the member's own, from the answer. GROUP_STORED, GROUP_DESCRIBED: those of all members.",
+            "SyncGroup: the leader's assignments; else the member's own, from the answer. GROUP_STORED, GROUP_DESCRIBED: those of all members. CURRENT_STORED: what the member has, then what it has to give up.",
+        ),
+        column(
+            "subscribed_regex",
+            StringType(),
+            "CONSUMER_GROUP_HEARTBEAT, MEMBER_STORED: regular expression (RE2) that the member subscribes to; empty if it has none, null if it says nothing, so that all is as before.",
+        ),
+        column(
+            "owned",
+            STRINGS,
+            "CONSUMER_GROUP_HEARTBEAT: partitions that the member says it owns, as topic id and number; null if it says nothing, so that it owns what it was assigned.",
         ),
         column("last_at", TimestampType(), "Heartbeats: arrival of the last of the row."),
         column("beat_count", IntegerType(), "Heartbeats: how many."),
@@ -128,9 +144,9 @@ SCHEMA: Final = StructType(
         column(
             "beats",
             ArrayType(IntegerType(), containsNull=False),
-            "Heartbeats: ms since received_at, ascending. Clock: seconds since received_at in which lines stand, as first, last, first, last, …",
+            "Heartbeats: ms since received_at, ascending; fewer than `beat_count` if they were thinned. Clock: seconds since received_at in which lines stand, as first, last, first, last, …",
         ),
-        column("positions", ArrayType(LongType(), containsNull=False), "Heartbeats: line or offset of each."),
+        column("positions", ArrayType(LongType(), containsNull=False), "Heartbeats: line or offset of each of `beats`."),
         column("lines", IntegerType(), "Input lines that the row stands for.", nullable=False),
         BATCH_ID,
     ]

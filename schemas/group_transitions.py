@@ -16,7 +16,7 @@ SCHEMA: Final = StructType(
         column(
             "from_state",
             StringType(),
-            "State before: Empty, PreparingRebalance, CompletingRebalance, Stable or Dead.",
+            "State before: Empty, PreparingRebalance, CompletingRebalance, Stable or Dead; Empty, Reconciling or Stable in the consumer protocol.",
             nullable=False,
         ),
         column("to_state", StringType(), "State after.", nullable=False),
@@ -24,7 +24,9 @@ SCHEMA: Final = StructType(
         column(
             "trigger",
             StringType(),
-            "What made it change: a cause of `rebalances`, or the step of the protocol.",
+            "What made it change: a cause of `rebalances`, or the step of the protocol. LINES_MISSING: the log does not show it. "
+            "CONVERTED_TO_CONSUMER and CONVERTED_TO_CLASSIC: the group follows another protocol from then on, and may be in the same state "
+            "(KIP-848).",
             nullable=False,
         ),
         column("member_id", StringType(), "Member that made it change."),

@@ -22,10 +22,12 @@ SCHEMA: Final = StructType(
         column(
             "end_kind",
             StringType(),
-            "LEFT, SESSION_TIMEOUT, POLL_TIMEOUT, JOIN_TIMEOUT, SYNC_TIMEOUT, REPLACED, GROUP_GONE or UNKNOWN.",
+            "LEFT, SESSION_TIMEOUT, POLL_TIMEOUT, JOIN_TIMEOUT, SYNC_TIMEOUT, REBALANCE_TIMEOUT, REPLACED, GROUP_GONE or UNKNOWN.",
             nullable=False,
         ),
-        column("session_timeout_ms", IntegerType(), "Its session.timeout.ms."),
+        column(
+            "session_timeout_ms", IntegerType(), "Its session.timeout.ms; null in the consumer protocol, where it is the broker's setting."
+        ),
         column("rebalance_timeout_ms", IntegerType(), "Its rebalance timeout (max.poll.interval.ms)."),
         column("heartbeats", LongType(), "Heartbeats seen; null without a request log."),
         column("longest_gap_ms", LongType(), "Longest time between two signs of life; null without a request log."),

@@ -11,12 +11,13 @@ INPUT_LINES: Final = "input_lines"
 GROUP_TRANSITIONS: Final = "group_transitions"
 REBALANCES: Final = "rebalances"
 REBALANCES_PROVISIONAL: Final = "rebalances_provisional"
+REBALANCE_ROUNDS: Final = "rebalance_rounds"
 MEMBER_SESSIONS: Final = "member_sessions"
 FINDINGS: Final = "findings"
 
 PIPELINE_HEALTH: Final = "pipeline_health"
 
-TABLES: Final = (GROUP_EVENTS, QUARANTINE, INPUT_LINES, GROUP_TRANSITIONS, REBALANCES, MEMBER_SESSIONS, FINDINGS)
+TABLES: Final = (GROUP_EVENTS, QUARANTINE, INPUT_LINES, GROUP_TRANSITIONS, REBALANCES, REBALANCE_ROUNDS, MEMBER_SESSIONS, FINDINGS)
 """The tables that follow from the logs: written by ingest, then by track."""
 READABLE: Final = (*TABLES, REBALANCES_PROVISIONAL)
 """The tables that questions read."""
@@ -24,5 +25,6 @@ READABLE: Final = (*TABLES, REBALANCES_PROVISIONAL)
 # Column `record` of raw_lines. What is no line keeps its kind in group_events, where coordinator_model/events.py knows it.
 LINE: Final = "line"  # one log line
 PART: Final = "part"  # more lines of a log, in the file that `text` names; their positions count from `position`
+HEARTBEATS: Final = "heartbeats"  # a bundle of many lines of heartbeats, from a topic
 CLOCK: Final = "clock"  # "this broker's logs were read up to `at`, and it wrote in these seconds"; counts skipped lines
 END: Final = "end"  # "the input ends here": what only waits for lateness may be decided

@@ -16,7 +16,7 @@ SCHEMA: Final = StructType(
     [
         CLUSTER,
         column("broker", StringType(), "Broker name: folder, header or setting.", nullable=False),
-        column("record", StringType(), "line, clock or end.", nullable=False),
+        column("record", StringType(), "line, heartbeats, clock or end.", nullable=False),
         column("origin", StringType(), "File (relative to the input) or topic-partition.", nullable=False),
         column("position", LongType(), "Line number in the file, from 1, or offset.", nullable=False),
         column("at", TimestampType(), "Time of the line, UTC; null if it has none. For clock: newest time read."),
@@ -33,6 +33,10 @@ SCHEMA: Final = StructType(
             nullable=False,
         ),
         column("context", StringType(), "What earlier lines say about this one: the group that a client line lacks. Null if nothing."),
-        column("repeated", BinaryType(), "Later lines that repeat this heartbeat: the numbers of each (jobs/logs/beats.py). Null if none."),
+        column(
+            "repeated",
+            BinaryType(),
+            "Later lines that repeat this heartbeat: the numbers of each (jobs/logs/beats.py). Of heartbeats: the bundle. Null if none.",
+        ),
     ]
 )

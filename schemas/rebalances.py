@@ -12,18 +12,18 @@ SCHEMA: Final = StructType(
     [
         CLUSTER,
         GROUP_ID,
-        column("generation", IntegerType(), "Generation it made; null if none."),
+        column("generation", IntegerType(), "Generation it made, or the group epoch that it ended with (consumer protocol); null if none."),
         column(
             "started_at",
             TimestampType(),
-            "The group entered PreparingRebalance; the first sign of the rebalance where `start_seen` is false.",
+            "The group entered PreparingRebalance, or its epoch was raised (consumer protocol); the first sign of it where `start_seen` is false.",
             nullable=False,
         ),
         column("joined_at", TimestampType(), "The join phase ended; null if it did not."),
         column(
             "ended_at",
             TimestampType(),
-            "The leader's assignment made the group Stable, or another event ended the rebalance.",
+            "The group was Stable again, or another event ended the rebalance.",
             nullable=False,
         ),
         column("join_ms", LongType(), "started_at to joined_at; null unless `start_seen`."),
@@ -77,6 +77,25 @@ SCHEMA: Final = StructType(
             BooleanType(),
             "Whether a line shows what began it. False where the log begins in its middle, and where only records or polls show it; "
             "null in rows of older versions.",
+        ),
+        column(
+            "group_protocol",
+            StringType(),
+            "classic, consumer (KIP-848), share (KIP-932) or streams (KIP-1071); null in rows of older versions, which are classic.",
+        ),
+        column(
+            "first_epoch",
+            IntegerType(),
+            "Consumer protocol: the group epoch with which it began; `generation` is the one with which it ended. Null if classic.",
+        ),
+        column(
+            "rounds", IntegerType(), "Consumer protocol: how often the epoch was raised (`rebalance_rounds` has each); null if classic."
+        ),
+        column(
+            "end_seen",
+            BooleanType(),
+            "Whether a line shows when it ended. False where the coordinator's log alone is there, which names no acknowledgement (consumer "
+            "protocol): `ended_at` is then its last line. Null in rows of older versions.",
         ),
     ]
 )

@@ -6,7 +6,18 @@ from typing import Final
 
 from pyspark.sql.types import StructType
 
-from schemas import findings, group_events, group_transitions, input_lines, member_sessions, names, pipeline_health, quarantine, rebalances
+from schemas import (
+    findings,
+    group_events,
+    group_transitions,
+    input_lines,
+    member_sessions,
+    names,
+    pipeline_health,
+    quarantine,
+    rebalance_rounds,
+    rebalances,
+)
 from schemas import rebalances_provisional as provisional
 
 INGEST_TABLES: Final[dict[str, StructType]] = {
@@ -17,6 +28,7 @@ INGEST_TABLES: Final[dict[str, StructType]] = {
 TRACK_TABLES: Final[dict[str, StructType]] = {
     names.GROUP_TRANSITIONS: group_transitions.SCHEMA,
     names.REBALANCES: rebalances.SCHEMA,
+    names.REBALANCE_ROUNDS: rebalance_rounds.SCHEMA,
     names.MEMBER_SESSIONS: member_sessions.SCHEMA,
     names.FINDINGS: findings.SCHEMA,
 }

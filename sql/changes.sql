@@ -1,8 +1,8 @@
 -- What changed around that time?
 --
 -- One row per change within `around` of `at`, the closest first: members that joined or left, client versions and
--- timeouts that differ from those of the same client.id before, rebalances, coordinators that moved, findings. Without
--- --at it shows the newest changes.
+-- timeouts that differ from those of the same client.id before, rebalances, changes of the group's protocol, coordinators
+-- that moved, findings. Without --at it shows the newest changes.
 --
 -- :cluster      only this cluster
 -- :group        only this consumer group, and its cluster's coordinators
@@ -53,6 +53,12 @@ changes AS (
   UNION ALL
   SELECT r.started_at, r.cluster, r.group_id, 'rebalance', r.client_id, r.client_host, r.member_id, r.cause, r.id
   FROM rebalances_with_id AS r
+  UNION ALL
+  SELECT
+    t.occurred_at, t.cluster, t.group_id, 'group.protocol', NULL, NULL, NULL,
+    CASE t.trigger WHEN 'CONVERTED_TO_CONSUMER' THEN 'classic > consumer' ELSE 'consumer > classic' END, t.id
+  FROM group_transitions_with_id AS t
+  WHERE t.trigger IN ('CONVERTED_TO_CONSUMER', 'CONVERTED_TO_CLASSIC')
   UNION ALL
   SELECT f.occurred_at, f.cluster, f.group_id, 'finding', f.client_id, f.client_host, f.member_id, f.code, f.id
   FROM findings_with_id AS f

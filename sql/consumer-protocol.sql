@@ -3,7 +3,7 @@
 -- One row per group and member, fenced members first, then the newest. `fenced` counts the coordinator's own log lines,
 -- and `last_reason` quotes the last of them. `refused` counts its answers 22, 25, 110, 111 and 113 (wrong epoch, removed
 -- member, instance id in use). `joins` and `leaves` are those of the member. A row without a member is about the whole
--- group: the `epochs` that it went through, and CONVERTED if it changed the protocol.
+-- group: the `epochs` that it went through, and CONVERTED to the protocol that it changed to last.
 --
 -- :cluster     only this cluster
 -- :group       only this consumer group
@@ -15,7 +15,8 @@
 WITH lines AS (
   SELECT
     e.cluster, e.group_id, nullif(e.member_id, '') AS member_id, nullif(e.client_id, '') AS client_id,
-    nullif(e.instance_id, '') AS instance_id, e.kind, e.error_code, e.generation, e.occurred_at, e.reason, e.state
+    nullif(e.instance_id, '') AS instance_id, e.kind, e.error_code, e.generation, e.occurred_at, e.reason, e.state,
+    greatest(e.occurred_at, coalesce(e.last_at, e.occurred_at)) AS last_at, coalesce(e.beat_count, 1) AS beats
   FROM group_events AS e
   WHERE e.kind IN ('CONSUMER_GROUP_HEARTBEAT', 'CONSUMER_GROUP_LOG', 'GROUP_CONVERTED')
     AND (:cluster IS NULL OR e.cluster = :cluster)
@@ -34,10 +35,10 @@ SELECT
   count(*) FILTER (WHERE n.error_code IN (22, 25, 110, 111, 113)) AS refused,
   count(*) FILTER (WHERE n.kind = 'CONSUMER_GROUP_HEARTBEAT' AND n.error_code = 0 AND n.generation = 0) AS joins,
   count(*) FILTER (WHERE n.kind = 'CONSUMER_GROUP_HEARTBEAT' AND n.error_code = 0 AND n.generation < 0) AS leaves,
-  count(*) FILTER (WHERE n.kind = 'CONSUMER_GROUP_HEARTBEAT') AS heartbeats,
+  CAST(sum(CASE WHEN n.kind = 'CONSUMER_GROUP_HEARTBEAT' THEN n.beats ELSE 0 END) AS BIGINT) AS heartbeats,
   nullif(count(DISTINCT CASE WHEN n.reason LIKE '%group epoch to%' THEN n.generation END), 0) AS epochs,
-  max(CASE WHEN n.kind = 'GROUP_CONVERTED' THEN 'CONVERTED to ' || n.state END) AS migration,
-  max(n.occurred_at) AS last_at,
+  max_by('CONVERTED to ' || n.state, n.occurred_at) FILTER (WHERE n.kind = 'GROUP_CONVERTED') AS migration,
+  max(n.last_at) AS last_at,
   max_by(
     n.reason,
     CASE WHEN n.reason LIKE '%fenced from the group%' THEN 2000000000000000 ELSE 0 END + unix_millis(n.occurred_at)

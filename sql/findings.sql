@@ -5,7 +5,9 @@
 -- :cluster     only this cluster
 -- :group       only this consumer group
 -- :client      only this client.id
+-- :severity    only this severity: ERROR, WARNING or INFO
 -- :code        only this code, such as SESSION_TIMEOUT
+-- :text        only findings with this in their message or advice, or in the name of their group, client, host or member
 -- :since       from this time on
 -- :until       up to this time
 -- :limit = 50  rows at most
@@ -26,7 +28,17 @@ FROM findings_with_id AS f
 WHERE (:cluster IS NULL OR f.cluster = :cluster)
   AND (:group IS NULL OR f.group_id = :group)
   AND (:client IS NULL OR f.client_id = :client)
+  AND (:severity IS NULL OR f.severity = :severity)
   AND (:code IS NULL OR f.code = :code)
+  AND (
+    :text IS NULL
+    OR position(lower(:text) IN lower(f.message)) > 0
+    OR position(lower(:text) IN lower(f.advice)) > 0
+    OR position(lower(:text) IN lower(f.group_id)) > 0
+    OR position(lower(:text) IN lower(f.client_id)) > 0
+    OR position(lower(:text) IN lower(f.client_host)) > 0
+    OR position(lower(:text) IN lower(f.member_id)) > 0
+  )
   AND f.occurred_at >= :since
   AND f.occurred_at <= :until
 ORDER BY f.occurred_at DESC, f.cluster, f.group_id, f.code, f.member_id NULLS LAST, f.id, f.message

@@ -2,8 +2,9 @@
 --
 -- One row per group as it was at `until`, groups in a rebalance first: its state and since when, generation, members,
 -- and how often and how long it has rebalanced so far, without start-ups (the first rebalance of a group that was new or
--- empty). `last_cause` is that of the last of these, as `why` tells it. A group of the new protocol (KIP-848) has none of
--- these states and shows as CONSUMER_PROTOCOL.
+-- empty). `last_cause` is that of the last of these, as `why` tells it. A group of the consumer protocol (KIP-848) is Empty,
+-- Reconciling or Stable, and its generation is the group epoch. UNKNOWN: no line shows a state. `group_protocol` is classic,
+-- consumer, share or streams; `protocol_type` says of what a classic group is if not of consumers, such as connect or sr.
 --
 -- :cluster       only this cluster
 -- :group         only this consumer group
@@ -17,6 +18,10 @@ WITH seen AS (
     max(
       CASE WHEN e.kind = 'CONSUMER_GROUP_HEARTBEAT' AND e.error_code = 0 OR e.kind = 'CONSUMER_GROUP_LOG' THEN e.occurred_at END
     ) AS epoch_at,
+    max_by(e.protocol_type, e.occurred_at)
+      FILTER (WHERE e.kind = 'CONSUMER_GROUP_LOG' AND e.protocol_type IN ('share', 'streams')) AS own_type,
+    max_by(e.protocol_type, e.occurred_at) FILTER (WHERE e.kind IN ('JOIN_GROUP', 'GROUP_STORED') AND e.protocol_type <> 'consumer')
+      AS protocol_type,
     max(CASE WHEN e.kind IN ('STABILIZED', 'JOIN_GROUP') AND coalesce(e.error_code, 0) = 0 THEN e.occurred_at END) AS classic_at
   FROM group_events AS e
   WHERE e.group_id <> ''
@@ -34,6 +39,8 @@ states AS (
     ) AS place
   FROM group_transitions_with_id AS t
   WHERE t.occurred_at <= :until
+    AND (:cluster IS NULL OR t.cluster = :cluster)
+    AND (:group IS NULL OR t.group_id = :group)
 ),
 history AS (
   SELECT
@@ -44,22 +51,27 @@ history AS (
     max_by(r.members_after, r.ended_at) FILTER (WHERE r.members_after IS NOT NULL) AS members
   FROM rebalances_with_culprit AS r
   WHERE r.ended_at <= :until
+    AND (:cluster IS NULL OR r.cluster = :cluster)
+    AND (:group IS NULL OR r.group_id = :group)
   GROUP BY r.cluster, r.group_id
 ),
 warned AS (
   SELECT f.cluster, f.group_id, count(*) AS findings
   FROM findings AS f
   WHERE f.occurred_at <= :until
+    AND (:cluster IS NULL OR f.cluster = :cluster)
+    AND (:group IS NULL OR f.group_id = :group)
   GROUP BY f.cluster, f.group_id
 ),
 told AS (
   SELECT
     s.cluster, s.group_id,
     CASE
-      WHEN s.epoch_at > coalesce(s.classic_at, s.epoch_at - INTERVAL 1 SECOND) THEN 'CONSUMER_PROTOCOL'
-      ELSE t.to_state
-    END AS state,
-    t.occurred_at, t.generation, h.members, h.rebalances, h.total_ms, h.last_cause, w.findings
+      WHEN s.epoch_at > coalesce(s.classic_at, s.epoch_at - INTERVAL 1 SECOND) THEN coalesce(s.own_type, 'consumer')
+      ELSE 'classic'
+    END AS group_protocol,
+    nullif(s.protocol_type, '') AS protocol_type, t.to_state AS state, t.occurred_at, t.generation,
+    h.members, h.rebalances, h.total_ms, h.last_cause, w.findings
   FROM seen AS s
   LEFT JOIN states AS t ON t.cluster = s.cluster AND t.group_id = s.group_id AND t.place = 1
   LEFT JOIN history AS h ON h.cluster = s.cluster AND h.group_id = s.group_id
@@ -68,16 +80,18 @@ told AS (
 SELECT
   g.cluster,
   g.group_id,
+  g.group_protocol,
   coalesce(g.state, 'UNKNOWN') AS state,
-  CASE WHEN g.state <> 'CONSUMER_PROTOCOL' THEN g.occurred_at END AS since,
-  CASE WHEN g.state <> 'CONSUMER_PROTOCOL' THEN g.generation END AS generation,
-  CASE WHEN g.state IN ('Empty', 'Dead') THEN 0 WHEN g.state <> 'CONSUMER_PROTOCOL' THEN g.members END AS members,
+  g.occurred_at AS since,
+  g.generation,
+  CASE WHEN g.state IN ('Empty', 'Dead') THEN 0 ELSE g.members END AS members,
   coalesce(g.rebalances, 0) AS rebalances,
   g.total_ms,
   g.last_cause,
-  coalesce(g.findings, 0) AS findings
+  coalesce(g.findings, 0) AS findings,
+  CASE WHEN g.group_protocol = 'classic' THEN g.protocol_type END AS protocol_type
 FROM told AS g
 ORDER BY
-  CASE g.state WHEN 'PreparingRebalance' THEN 0 WHEN 'CompletingRebalance' THEN 1 ELSE 2 END,
+  CASE g.state WHEN 'PreparingRebalance' THEN 0 WHEN 'CompletingRebalance' THEN 1 WHEN 'Reconciling' THEN 2 ELSE 3 END,
   g.cluster, g.group_id
 LIMIT :limit

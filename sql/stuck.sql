@@ -2,8 +2,9 @@
 --
 -- One row per rebalance that took `slow_ms` or more, first those that have not ended, then the longest. JOIN: the group
 -- waited for members to join again, longest for `waited_for`. SYNC: it waited for the leader's assignment. DELAY: the
--- group had been empty, and the broker waited for more members (group.initial.rebalance.delay.ms). `put_out` counts the
--- members that did not join in time and were removed.
+-- group had been empty, and the broker waited for more members (group.initial.rebalance.delay.ms). RECONCILE: a group of
+-- the consumer protocol waited until all members had the new assignment. `put_out` counts the members that did not join
+-- in time and were removed.
 --
 -- :cluster         only this cluster
 -- :group           only this consumer group
@@ -28,12 +29,12 @@ slow AS (
   SELECT
     l.cluster, l.group_id, l.occurred_at AS started_at, CAST(NULL AS TIMESTAMP) AS ended_at, 'OPEN' AS outcome, l.trigger AS cause,
     l.client_id AS client_id,
-    CASE l.to_state WHEN 'PreparingRebalance' THEN 'JOIN' ELSE 'SYNC' END AS phase,
+    CASE l.to_state WHEN 'PreparingRebalance' THEN 'JOIN' WHEN 'Reconciling' THEN 'RECONCILE' ELSE 'SYNC' END AS phase,
     unix_millis(:until) - unix_millis(l.occurred_at) AS total_ms,
     CAST(NULL AS STRING) AS waited_for, CAST(NULL AS STRING) AS leader_id, l.id
   FROM latest AS l
   WHERE l.place = 1
-    AND l.to_state IN ('PreparingRebalance', 'CompletingRebalance')
+    AND l.to_state IN ('PreparingRebalance', 'CompletingRebalance', 'Reconciling')
     AND l.occurred_at >= :since
     AND NOT EXISTS (
       SELECT 1 FROM rebalances_now AS r
@@ -45,6 +46,7 @@ slow AS (
     r.cluster, r.group_id, r.started_at, r.ended_at, r.outcome, r.cause,
     r.client_id,
     CASE
+      WHEN r.group_protocol <> 'classic' THEN 'RECONCILE'
       WHEN r.members_before = 0 THEN 'DELAY'
       WHEN coalesce(r.join_ms, r.total_ms, 0) >= coalesce(r.sync_ms, 0) THEN 'JOIN'
       ELSE 'SYNC'
@@ -74,7 +76,7 @@ SELECT
   w.phase,
   w.cause,
   w.client_id AS started_by,
-  CASE w.phase WHEN 'JOIN' THEN w.waited_for WHEN 'SYNC' THEN w.leader_id END AS waited_for,
+  CASE w.phase WHEN 'SYNC' THEN w.leader_id WHEN 'DELAY' THEN NULL ELSE w.waited_for END AS waited_for,
   coalesce(p.members, 0) AS put_out,
   w.id
 FROM slow AS w

@@ -51,12 +51,12 @@ def process_group(file: Path) -> str:
     """A name of the files that stay with this one in one process of `make test`.
 
     A file stays together, since its tests share what they start. So do the files that share Spark, which takes a minute to get fast. There
-    are two sessions of Spark, each for half of the work: one for the pipeline and for the tests with a broker, which wait most of the time,
-    and one for all others. tests/cluster has its own.
+    are two sessions of Spark, each for half of the work: one for the parsers, the pipeline and the tests with a broker, which wait most of
+    the time, and one for all others. tests/cluster has its own.
     """
     if file.parent.name == "cluster" or not re.search(r"def \w+\([^)]*\bspark\b", file.read_text(encoding="utf-8")):
         return str(file)
-    return "spark, live" if file.parent.name in {"live", "pipeline"} else "spark"
+    return "spark, live" if file.parent.name in {"live", "parsing", "pipeline"} else "spark"
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections import Counter
 from typing import Any, Final
 
-from coordinator_model.diagnosis import catalogue
+from coordinator_model.diagnosis import catalogue, consumer_catalogue
 from coordinator_model.diagnosis.cost import Cost
 from coordinator_model.diagnosis.findings import NOBODY, emit, seconds
+from coordinator_model.specification.timers import NEVER
 from coordinator_model.states import State
 from coordinator_model.view import reasons
 from coordinator_model.view.emit import Emitter
@@ -24,41 +25,46 @@ RESTARTED_AT_LEAST: Final = 3
 STORM_AT_LEAST: Final = 5
 """Rebalances of one client in one burst: restarts, rounds of a cooperative protocol and scale-outs have fewer."""
 
-_DEPARTURES: Final = frozenset({reasons.MEMBER_LEFT, reasons.SESSION_TIMEOUT, reasons.POLL_TIMEOUT})
+_DEPARTURES: Final = frozenset({reasons.MEMBER_LEFT, reasons.SESSION_TIMEOUT, reasons.POLL_TIMEOUT, reasons.REBALANCE_TIMEOUT})
 _NO_CLIENTS_DOING: Final = frozenset({reasons.COORDINATOR_MOVED, reasons.REVOCATION_FOLLOW_UP, reasons.UNKNOWN})
 
 
-def add(g: Emitter, rebalance: Rebalance, culprit: RebalanceTrigger, sign: Ref | None, price: Cost) -> None:
-    """Adds a rebalance that was written."""
+def add(g: Emitter, past: PastRebalance) -> None:
+    """Adds a rebalance that was written, or a round of one."""
     burst = g.view.burst
-    if burst and (rebalance.started_ms > burst[-1].started_ms + QUIET_MS or rebalance.started_ms > burst[0].started_ms + LONGEST_MS):
+    if burst and (past.started_ms > burst[-1].started_ms + QUIET_MS or past.started_ms > burst[0].started_ms + LONGEST_MS):
         _judge(g)
-    if culprit.cause not in _NO_CLIENTS_DOING:
-        g.view.burst.append(
-            PastRebalance(
-                rebalance.started_ms,
-                culprit.cause,
-                culprit.member_id,
-                culprit.client_id,
-                culprit.client_host,
-                sign,
-                rebalance.ended_ms - rebalance.started_ms,
-                -1 if price.unavailable_ms is None else price.unavailable_ms,
-                -1 if price.moved is None else price.moved,
-                rebalance.from_state is State.EMPTY,
-                rebalance.old_generation,
-            )
-        )
+    if past.cause not in _NO_CLIENTS_DOING:
+        g.view.burst.append(past)
 
 
-def next_ms(g: Emitter) -> int | None:
-    """When `close_due` has work next."""
-    return g.view.burst[-1].started_ms + QUIET_MS + 1 if g.view.burst else None
+def past_of(rebalance: Rebalance, culprit: RebalanceTrigger, sign: Ref | None, price: Cost) -> PastRebalance:
+    """What is kept of a classic rebalance."""
+    return PastRebalance(
+        rebalance.started_ms,
+        culprit.cause,
+        culprit.member_id,
+        culprit.client_id,
+        culprit.client_host,
+        sign,
+        rebalance.ended_ms - rebalance.started_ms,
+        -1 if price.unavailable_ms is None else price.unavailable_ms,
+        -1 if price.moved is None else price.moved,
+        rebalance.from_state is State.EMPTY,
+        rebalance.old_generation,
+    )
+
+
+def next_ms(g: Emitter) -> int:
+    """When `close_due` has work next; NEVER if it has none."""
+    return g.view.burst[-1].started_ms + QUIET_MS + 1 if g.view.burst else NEVER
 
 
 def close_due(g: Emitter, now_ms: int, *, flush: bool = False) -> None:
     """Judges a burst that is over. `flush`: nothing more will come."""
-    if g.view.burst and not g.view.closing and g.view.open is None and (flush or g.view.burst[-1].started_ms + QUIET_MS < now_ms):
+    view = g.view
+    written = not view.closing and view.open is None and (view.consumer is None or view.consumer.is_written())
+    if view.burst and written and (flush or view.burst[-1].started_ms + QUIET_MS < now_ms):
         _judge(g)
 
 
@@ -84,6 +90,10 @@ def _judge(g: Emitter) -> None:
         _report_storm(g, burst[own[0] :], burst[own[0]], len(own))
 
 
+def _texts(g: Emitter) -> Any:
+    return consumer_catalogue if g.view.consumer_protocol else catalogue
+
+
 def _client(past: PastRebalance) -> tuple[str, str]:
     return past.client_id, past.client_host if not past.client_id else ""
 
@@ -92,7 +102,7 @@ def _report_rolling_restart(g: Emitter, burst: list[PastRebalance], restarted: l
     """Members were restarted one after the other: many rebalances with one purpose."""
     longest = _longest_restart_ms(burst)
     words = {"count": len(restarted), "longest": f", which took up to {seconds(longest)} here" if longest >= 0 else ""}
-    _report(g, catalogue.ROLLING_RESTART, burst, NOBODY, words, restarted=restarted, longest_restart_ms=or_none(longest))
+    _report(g, _texts(g).ROLLING_RESTART, burst, NOBODY, words, restarted=restarted, longest_restart_ms=or_none(longest))
 
 
 def _report_storm(g: Emitter, burst: list[PastRebalance], culprit: PastRebalance, count: int) -> None:
@@ -107,7 +117,7 @@ def _report_storm(g: Emitter, burst: list[PastRebalance], culprit: PastRebalance
         "remedy": catalogue.AGAINST_STORMS.get(causes[0], catalogue.AGAINST_CRASH_LOOPS),
     }
     client = ("", culprit.client_id, culprit.client_host)
-    _report(g, catalogue.REBALANCE_STORM, burst, client, words, by_culprit=count, causes=dict(counted), common_causes=common)
+    _report(g, _texts(g).REBALANCE_STORM, burst, client, words, by_culprit=count, causes=dict(counted), common_causes=common)
 
 
 def _report(

@@ -44,6 +44,8 @@ def of(rebalance: Rebalance) -> Cost:
     if rebalance.assigned is None:
         return Cost(None, None, _until_superseded(rebalance))
     owner_after = {p: member for member, partitions in rebalance.assigned.items() for p in partitions}
+    if rebalance.owners_unknown:
+        return Cost(len(owner_after), None, None)
     moved = sum(1 for p, member in owner_after.items() if p in rebalance.owned_before and rebalance.owned_before[p] != member)
     unavailable = 0
     for partition, owner in sorted(rebalance.owned_before.items()):

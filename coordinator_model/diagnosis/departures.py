@@ -11,6 +11,7 @@ from typing import Any, Final
 
 from coordinator_model.diagnosis import refusals, removals
 from coordinator_model.events import Event
+from coordinator_model.specification.timers import NEVER
 from coordinator_model.view import reasons
 from coordinator_model.view.emit import Emitter
 from coordinator_model.view.rows import FINDINGS, MEMBER_SESSIONS, Ref, ref
@@ -79,10 +80,12 @@ def blocks(g: Emitter, member_ids: set[str]) -> bool:
     return any(departure.member_id in member_ids for departure in g.view.undecided)
 
 
-def next_ms(g: Emitter) -> int | None:
-    """When `close_due` has work next."""
-    since = [waiting[0].at_ms for waiting in (g.view.undecided, g.view.poll_stalls) if waiting]
-    return min(since) + DECIDED_MS + 1 if since else None
+def next_ms(g: Emitter) -> int:
+    """When `close_due` has work next; NEVER if it has none."""
+    undecided, stalls = g.view.undecided, g.view.poll_stalls
+    if not undecided and not stalls:
+        return NEVER
+    return min(waiting[0].at_ms for waiting in (undecided, stalls) if waiting) + DECIDED_MS + 1
 
 
 def close_due(g: Emitter, now_ms: int, *, flush: bool = False) -> None:

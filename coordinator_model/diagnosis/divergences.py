@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import base64
+from collections.abc import Collection, Sequence
 from typing import Any, Final
 
 from coordinator_model import events as kinds
@@ -10,11 +11,14 @@ from coordinator_model.diagnosis import catalogue
 from coordinator_model.diagnosis.findings import emit, first_time
 from coordinator_model.errors import Error
 from coordinator_model.events import Event
+from coordinator_model.specification.consumer.requests import ConsumerGroupHeartbeatAnswer
+from coordinator_model.specification.consumer.topics import TopicId
 from coordinator_model.specification.requests import Answer, JoinAnswer, LeaveAnswer
 from coordinator_model.view.emit import Emitter
+from coordinator_model.view.found_coordinator import FoundCoordinator, Suspect
 from coordinator_model.view.rows import Ref, ref
-from coordinator_model.view.view import FoundCoordinator, Suspect
 
+_IN_WORDS: Final = ("generation", "leader", "protocol", "entries", "epoch", "interval", "assignment")
 _NAMES: Final = {int(error): error.name for error in Error}
 
 
@@ -27,6 +31,32 @@ def model_divergence(g: Emitter, event: Event, answer: Answer | None, release: s
     words = {"answer": _in_words(observed), "instead": instead}
     details = {"api": event.kind, "release": release, "observed": observed, "predicted": predicted}
     emit(g, catalogue.MODEL_DIVERGENCE, event.at_ms, client, [ref(event)], words, **details)
+
+
+def consumer_divergence(g: Emitter, event: Event, answer: ConsumerGroupHeartbeatAnswer, release: str) -> None:
+    """Reports an answer to a ConsumerGroupHeartbeat that the specification does not give to the same request."""
+    assigned = next((one.partitions for one in event.assignments), None)
+    observed = _consumer_answer(event.error_code, event.answer_generation, event.heartbeat_interval_ms, assigned)
+    shares = answer.assignment
+    texts = None if shares is None else [f"{_id(own)}-{number}" for own, numbers in shares.items() for number in numbers]
+    predicted = _consumer_answer(answer.error, answer.epoch, answer.heartbeat_interval_ms, texts)
+    words = {"answer": _in_words(observed), "instead": _in_words(predicted)}
+    details = {"api": event.kind, "release": release, "observed": observed, "predicted": predicted}
+    client = (event.member_id or event.answer_member_id, event.client_id, event.client_host)
+    emit(g, catalogue.MODEL_DIVERGENCE, event.at_ms, client, [ref(event)], words, **details)
+
+
+def _consumer_answer(error: int, epoch: int, interval_ms: int, assigned: Collection[str] | None) -> dict[str, Any]:
+    if error != Error.NONE:
+        return {"error": _error_name(error)}
+    told = {} if assigned is None else {"assignment": sorted(assigned)}
+    return {"error": _error_name(error), "epoch": epoch, "interval": interval_ms, **told}
+
+
+def _id(topic_id: TopicId) -> str:
+    """A topic id as logs print it (`Uuid.toString`)."""
+    data = b"".join(half.to_bytes(8, "big", signed=True) for half in topic_id)
+    return base64.urlsafe_b64encode(data).decode().rstrip("=")
 
 
 def not_the_coordinator(g: Emitter, suspect: Suspect, found: FoundCoordinator, again: Ref) -> None:
@@ -72,7 +102,7 @@ def _error_name(code: int) -> str | int:
 
 def _in_words(answer: dict[str, Any]) -> str:
     """An answer in a sentence."""
-    rest = ", ".join(f"{name} {value}" for name, value in answer.items() if name in ("generation", "leader", "protocol", "entries"))
+    rest = ", ".join(f"{name} {value}" for name, value in answer.items() if name in _IN_WORDS)
     return f"{answer['error']} ({rest})" if rest else str(answer["error"])
 
 

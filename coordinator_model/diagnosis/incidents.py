@@ -15,6 +15,7 @@ from coordinator_model.diagnosis import catalogue, removals
 from coordinator_model.diagnosis.findings import NOBODY, emit
 from coordinator_model.errors import Error
 from coordinator_model.events import Event
+from coordinator_model.specification.timers import NEVER
 from coordinator_model.view import reasons
 from coordinator_model.view.clock import BrokerClock
 from coordinator_model.view.emit import Emitter
@@ -71,12 +72,11 @@ def lost_in_a_move(g: Emitter, ended: EndedMembership) -> bool:
     return ended.kind == reasons.SESSION_TIMEOUT and 0 <= moved_ms <= ended.at_ms <= moved_ms + SPAN_MS and ended.seen_ms <= moved_ms
 
 
-def next_ms(g: Emitter) -> int | None:
-    """When `close_due` has work next."""
-    due = [pending.at_ms + HINDSIGHT_MS + 1 for pending in g.view.pending_findings[:1]]
-    if g.view.incident is not None:
-        due.append(g.view.incident.last_ms + OVER_MS + 1)
-    return min(due, default=None)
+def next_ms(g: Emitter) -> int:
+    """When `close_due` has work next; NEVER if it has none."""
+    view = g.view
+    finding_ms = view.pending_findings[0].at_ms + HINDSIGHT_MS + 1 if view.pending_findings else NEVER
+    return finding_ms if view.incident is None else min(finding_ms, view.incident.last_ms + OVER_MS + 1)
 
 
 def close_due(g: Emitter, now_ms: int, clock: BrokerClock | None = None, *, flush: bool = False) -> None:

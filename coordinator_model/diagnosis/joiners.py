@@ -95,8 +95,8 @@ def _answered_last(g: Emitter, rebalance: Rebalance) -> str:
 
 
 def _absent_static(g: Emitter, rebalance: Rebalance, waited_ms: int) -> str:
-    """A static member that the phase waited for until its timeout; empty if there is none."""
-    timeouts = [m.rebalance_timeout_ms for m in g.view.members.values()]
+    """A static member that the phase waited for until its timeout; empty if there is none, or no member's timeout is known."""
+    timeouts = [m.rebalance_timeout_ms for m in g.view.members.values() if m.rebalance_timeout_ms >= 0]
     if not rebalance.joins or not rebalance.listed or not timeouts or waited_ms < max(timeouts):
         return ""
     return next((m.member_id for m in g.view.members.values() if m.instance_id and m.member_id not in rebalance.joins), "")

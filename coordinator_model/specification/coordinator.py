@@ -5,7 +5,7 @@ what they write to the log and when they committed, and runs the clean-up. Kafka
 `GroupCoordinatorShard` (4.x), `GroupCoordinator` and `GroupMetadataManager` (to 3.9).
 
 Not modelled: the offsets themselves (only whether a group has committed), transactions, authorization, and the consumer groups of
-KIP-848. Writes to the log take no time. Loading takes none either, unless `load_begin` starts it.
+KIP-848 (consumer/coordinator.py has them). Writes to the log take no time. Loading takes none either, unless `load_begin` starts it.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from coordinator_model.specification.config import CoordinatorConfig
 from coordinator_model.specification.effects import Effect, GroupWritten, Outcome, Transition
 from coordinator_model.specification.group import ClassicGroup
 from coordinator_model.specification.handlers.leave import absent_group_answer, leave_error
-from coordinator_model.specification.handlers.rebalance import check_orphans
+from coordinator_model.specification.handlers.rebalance import check_orphans, prepare_rebalance
 from coordinator_model.specification.loading import load_group, orphaned_join_phase, unload_group
 from coordinator_model.specification.member import StoredGroup
 from coordinator_model.specification.partition import coordinator_partition
@@ -81,7 +81,7 @@ class Coordinator:
     ) -> CoordinatorOutcome:
         """Handle a request to `group_id` that arrives at `now_ms`."""
         self._begin(now_ms)
-        answer = self._refuse(group_id, request)
+        answer = self.refusal(group_id, request)
         if answer is None:
             answer = self._to_group(group_id, request, now_ms, ticket, append_error)
         if answer is not None:
@@ -147,8 +147,11 @@ class Coordinator:
         """The partition of the group."""
         return coordinator_partition(group_id, self.config.offsets_topic_num_partitions)
 
-    def _refuse(self, group_id: str, request: Request) -> Answer | None:
-        """`validateGroupStatus` (to 3.9), the checks of `GroupCoordinatorService` and `CoordinatorRuntime` (4.x)."""
+    def refusal(self, group_id: str, request: Request) -> Answer | None:
+        """The answer that needs no group.
+
+        `validateGroupStatus` (to 3.9), the checks of `GroupCoordinatorService` and `CoordinatorRuntime` (4.x).
+        """
         version = self.version
         needs_group_id = version.group_id_checked_by_every_api and not isinstance(request, (OffsetCommit, DeleteGroup))
         if group_id == "" and (needs_group_id or isinstance(request, JoinGroup)):
@@ -248,6 +251,35 @@ class Coordinator:
         if all(reply.ticket != ticket for reply in self._replies):
             self._replies.append(Reply(ticket, group.now_ms, JoinAnswer(error, UNKNOWN_MEMBER_ID)))
         self._forget(group_id)
+
+    # Groups that change to the consumer protocol, and back.
+
+    def give_up(self, group_id: str, now_ms: int) -> CoordinatorOutcome:
+        """The group is a consumer group now. Whoever waits has to join again (`completeAllJoinFutures`, `completeAllSyncFutures`)."""
+        self._begin(now_ms)
+        group = self.groups[group_id]
+        group.replies = []
+        for member in group.members_in_map_order():
+            for parked, answer in ((group.awaiting_join, group.join_error), (group.awaiting_sync, None)):
+                ticket = parked.pop(member.member_id, None)
+                if ticket is not None:
+                    error = Error.REBALANCE_IN_PROGRESS
+                    group.reply(ticket, SyncAnswer(error) if answer is None else answer(error, member.member_id))
+        self._replies.extend(group.replies)
+        self.log.pop(group_id, None)
+        self.offsets.pop(group_id, None)
+        self._forget(group_id)
+        return self._outcome()
+
+    def take_over(self, group: ClassicGroup, now_ms: int) -> CoordinatorOutcome:
+        """A consumer group has become this classic group, whose members all have to join again (`convertToClassicGroup`)."""
+        self._begin(now_ms)
+        self.groups[group.group_id] = group
+        self.log[group.group_id] = group.stored()
+        group.replies, group.effects = [], []
+        prepare_rebalance(group, Trigger.DOWNGRADED)
+        self._note(group.group_id, Outcome(group.replies, group.effects))
+        return self._outcome()
 
     # Partitions come and go.
 

@@ -68,8 +68,8 @@ class ClassicGroup(GroupState):
         self.now_ms = max(self.now_ms, now_ms)
         return Outcome(self.replies, self.effects)
 
-    def take_heartbeats(self, last: Sequence[tuple[str, int]]) -> None:
-        """Handle many heartbeats of members of a Stable group, which are answered NONE: (member id, time of its last one), by time.
+    def renew_sessions(self, last: Sequence[tuple[str, int]]) -> None:
+        """Handle many heartbeats and commits of members of a Stable group, answered NONE: (member id, time of its last one), by time.
 
         This is what `handle` does for each of them if no timer ends meanwhile: the caller makes sure of that.
         """

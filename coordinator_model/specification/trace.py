@@ -2,7 +2,8 @@
 
 A trace is a list of requests and clock steps with the time of each, in the format of tests/data/traces/FORMAT.md. The result
 is the same object with the specification's `expect` in every step: the answer, its time, the step in which it came, and the
-group after the step. The release is the trace's `measured_on`, unless another one is given.
+group after the step. The release is the trace's `measured_on`, unless another one is given. Traces of consumer groups have a format of
+their own: consumer/trace.py.
 """
 
 from __future__ import annotations
@@ -14,6 +15,9 @@ from typing import Any, Final, TextIO
 
 from coordinator_model.errors import Error
 from coordinator_model.specification.config import CoordinatorConfig
+from coordinator_model.specification.consumer.traces.trace import FORMAT as CONSUMER_FORMAT
+from coordinator_model.specification.consumer.traces.trace import KAFKA as CONSUMER_KAFKA
+from coordinator_model.specification.consumer.traces.trace import episodes_of_trace, run_consumer_trace
 from coordinator_model.specification.coordinator import Coordinator, CoordinatorOutcome
 from coordinator_model.specification.effects import Effect, ExceptionThrown
 from coordinator_model.specification.group import ClassicGroup
@@ -51,7 +55,11 @@ _ONE_GROUP_PER_PARTITION: Final = 2**31 - 1
 
 
 def run_trace(trace: Json, kafka: str | None = None) -> Json:
-    """The trace with the specification's `expect` in every step."""
+    """The trace with the specification's `expect` in every step. ValueError: consumer groups follow one release only."""
+    if trace.get("format") == CONSUMER_FORMAT:
+        if kafka not in (None, CONSUMER_KAFKA):
+            raise ValueError(f"The specification of consumer groups follows Kafka {CONSUMER_KAFKA}, not {kafka}.")
+        return run_consumer_trace(trace)
     run = TraceRun(trace, kafka)
     run.run()
     steps = [{**step, "expect": expect} for step, expect in zip(trace["steps"], run.expects, strict=True)]
@@ -230,9 +238,10 @@ def _config(config: CoordinatorConfig, settings: Json) -> CoordinatorConfig:
     return replace(config, offsets_topic_num_partitions=_ONE_GROUP_PER_PARTITION, **known)
 
 
-def run_lines(lines: Iterable[str], out: TextIO, kafka: str | None) -> None:
-    """Run one trace for each line: the command `rebalance trace`."""
+def run_lines(lines: Iterable[str], out: TextIO, kafka: str | None, *, episodes: bool = False) -> None:
+    """Run one trace for each line: the command `rebalance trace`. `episodes`: only tell the rebalances of consumer groups."""
     for line in lines:
         if line.strip():
-            json.dump(run_trace(json.loads(line), kafka), out, separators=(",", ":"))
+            trace = json.loads(line)
+            json.dump(episodes_of_trace(trace) if episodes else run_trace(trace, kafka), out, separators=(",", ":"))
             out.write("\n")

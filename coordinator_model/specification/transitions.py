@@ -42,6 +42,8 @@ class Trigger(str, Enum):
     """A static member restarted before the group was Stable. "Updating metadata for static member ..." """
     OVER_CAPACITY_AFTER_LOAD = "over_capacity_after_load"
     """A loaded group is larger than group.max.size. "Freshly-loaded group ... is over capacity" """
+    DOWNGRADED = "downgraded"
+    """The last consumer left a group that members of both protocols shared. "Downgrade group ... from consumer to classic" """
     ASSIGNMENT_APPEND_FAILED = "assignment_append_failed"
     """The assignment could not be written. "Error ... when storing group assignment during SyncGroup" """
 
@@ -95,6 +97,7 @@ TRANSITIONS: Final[dict[State, dict[Trigger, State]]] = {
         Trigger.SYNC_EXPIRED: State.PREPARING_REBALANCE,
         Trigger.STATIC_PROTOCOL_CHANGE: State.PREPARING_REBALANCE,
         Trigger.OVER_CAPACITY_AFTER_LOAD: State.PREPARING_REBALANCE,
+        Trigger.DOWNGRADED: State.PREPARING_REBALANCE,
         Trigger.UNLOADED: State.DEAD,
     },
     State.DEAD: {},

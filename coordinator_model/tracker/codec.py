@@ -7,6 +7,7 @@ version wrote is read with the defaults of what it lacks.
 
 from __future__ import annotations
 
+import zlib
 from typing import Any, Final
 
 from msgspec import Raw, Struct, msgpack
@@ -19,12 +20,53 @@ from coordinator_model.view.clock import BrokerClock
 from coordinator_model.view.settings import TrackerSettings
 from coordinator_model.view.view import View
 
-MODEL_VERSION: Final = 6
-READABLE: Final = frozenset({1, 2, 3, 4, 5, 6})
+MODEL_VERSION: Final = 9
+READABLE: Final = frozenset({1, 2, 3, 4, 5, 6, 7, 8, 9})
 """1 lacks the fields of `View` from `nodes` on. 2 lacks `BrokerClock.followed`, `ShardState.since` and `ShardState.idle`.
 3 lacks `ObservedMember.busy_ms` and the generations of `Incident` and `PastRebalance`. 4 lacks what `View` has from `lost` on, what
 `Rebalance` has from `unnamed` on, and `alive_ms` and `overdue_ms` of members. Up to 5,
-each heartbeat that waits is an event; since then those of a run are one."""
+each heartbeat that waits is an event; since then those of a run are one. 6 lacks `View.consumer`. Up to 7, no group
+rests: `ShardState.resting` is missing. Up to 8, no group is in `ShardState.calm`. 8 lacks `Rebalance.next_state`, the regular expressions,
+the silences and the revocations of consumer groups, what records show of them, what migrations between the protocols left, what is
+predicted of them, and the last three fields of `Event`."""
+
+
+class RestingGroup(Struct, array_like=True):
+    """A group without members and without anything due (tracker/quiet/resting.py): what a shard else keeps of it in its tables."""
+
+    view: bytes
+    brokers: list[str]
+    horizon_ms: int
+    idle_ms: int
+    partition: int = -1
+    since_ms: int = -1
+
+
+class Bucket(Struct, array_like=True):
+    """Some of the groups that rest, and what can be known of them without unpacking them."""
+
+    groups: int  # how many
+    oldest_ms: int  # the least of their `idle_ms`
+    partitions: list[int]
+    packed: bytes  # group: RestingGroup
+
+
+class Hearing(Struct, array_like=True):
+    """A member of a calm group."""
+
+    instance_id: str
+    widest_ms: int  # of its signs, a longer gap is not calm
+    since_ms: int  # since when it is silent
+    newest_ms: int  # when its last sign came
+
+
+class Calm(Struct, array_like=True):
+    """A group in which nothing happens (tracker/quiet/calm.py): what a sign of life must be like to change nothing, and those that wait."""
+
+    broker: str
+    generation: int
+    members: dict[str, Hearing]
+    signs: list[Event] = []
 
 
 class ShardState(Struct, array_like=True):
@@ -42,6 +84,8 @@ class ShardState(Struct, array_like=True):
     late: int = 0  # events that came after their group's horizon
     since: dict[str, int] = {}  # group: when the coordinator logged its partition first
     idle: dict[str, int] = {}  # group without members and without anything due: its last event
+    resting: dict[int, Bucket] = {}  # groups that are in none of the tables above, but may be in `instances`
+    calm: dict[str, bytes] = {}  # group: its Calm
 
 
 def encode_view(view: View) -> bytes:
@@ -77,7 +121,30 @@ def decode_shard(blob: bytes) -> ShardState:
     return _SHARDS.decode(body)
 
 
+def pack_groups(groups: dict[str, RestingGroup]) -> bytes:
+    """The stored form of the groups of a bucket, which passes through most batches as it is."""
+    return zlib.compress(_ENCODER.encode(groups), _LEVEL)
+
+
+def unpack_groups(packed: bytes) -> dict[str, RestingGroup]:
+    """The groups that `pack_groups` stored."""
+    return _GROUPS.decode(zlib.decompress(packed))
+
+
+def encode_calm(calm: Calm) -> bytes:
+    """The stored form of a calm group."""
+    return _ENCODER.encode(calm)
+
+
+def decode_calm(blob: bytes) -> Calm:
+    """What `encode_calm` stored."""
+    return _CALM.decode(blob)
+
+
+_LEVEL: Final = 1
 _ENCODER: Final = msgpack.Encoder()
 _VIEWS: Final = msgpack.Decoder(View)
 _VERSIONED: Final = msgpack.Decoder(tuple[int, Raw])
 _SHARDS: Final = msgpack.Decoder(ShardState)
+_CALM: Final = msgpack.Decoder(Calm)
+_GROUPS: Final = msgpack.Decoder(dict[str, RestingGroup])

@@ -13,8 +13,8 @@ from coordinator_model.diagnosis import divergences
 from coordinator_model.errors import Error
 from coordinator_model.events import Event
 from coordinator_model.view.emit import Emitter
+from coordinator_model.view.found_coordinator import FoundCoordinator, Suspect
 from coordinator_model.view.rows import ref
-from coordinator_model.view.view import FoundCoordinator, Suspect
 
 GUARD_MS: Final = 5_000
 AMBIGUOUS: Final = -1

@@ -51,18 +51,6 @@ def group_removed(g: Emitter, event: Event, trigger: str = phases.GROUP_REMOVED)
     view.pending.clear()
 
 
-def became_consumer_group(g: Emitter, event: Event) -> None:
-    """From now on the group follows the consumer protocol; a classic rebalance ends without a result."""
-    view = g.view
-    if view.consumer_protocol:
-        return
-    view.consumer_protocol = True
-    phases.abandon(g, event.received_ms, [ref(event)])
-    view.members.clear()
-    view.state = None
-    view.complete = False
-
-
 def leave_group(g: Emitter, event: Event) -> None:
     """LEAVE_GROUP: each accepted entry ends a membership (v3+ has several entries, by instance id too: KIP-345)."""
     entries = event.members or (MemberEntry(event.member_id, event.instance_id, event.error_code, event.reason, None),)

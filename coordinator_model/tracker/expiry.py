@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Final
 
+from coordinator_model.specification.timers import NEVER
 from coordinator_model.states import State
 from coordinator_model.tracker import phases
 from coordinator_model.tracker.membership import remove, trigger_of
@@ -20,21 +21,21 @@ from coordinator_model.view.view import ObservedMember
 TIMER_SLACK_MS: Final = 500  # a broker's timer fires late by this much at most, unless the broker itself stalls
 
 
-def next_ms(g: Emitter) -> int | None:
-    """When `claim_due` has work next, as far as known."""
+def next_ms(g: Emitter) -> int:
+    """When `claim_due` has work next, as far as known; NEVER if it has none."""
     return next_of(g, g.view.members)
 
 
-def next_of(g: Emitter, member_ids: Iterable[str]) -> int | None:
+def next_of(g: Emitter, member_ids: Iterable[str]) -> int:
     """The same, if it has none because of other members."""
     view = g.view
     if view.logged or view.consumer_protocol:
-        return None
+        return NEVER
     members = (member for member_id in member_ids if (member := view.members.get(member_id)) is not None)
     due = [deadline for m in members if (deadline := m.deadline_ms()) >= 0]
     if view.open is not None and view.open.vacant_ms >= 0:
         due.append(view.open.vacant_ms)
-    return min(due) + g.settings.grace_ms + 1 if due else None
+    return min(due) + g.settings.grace_ms + 1 if due else NEVER
 
 
 def claim_due(g: Emitter, now_ms: int, clock: BrokerClock | None) -> None:

@@ -7,7 +7,7 @@ concludes from silence only once the silent broker writes lines again.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Iterator
 from itertools import islice
 from typing import Any, Final
 
@@ -16,9 +16,12 @@ from coordinator_model.diagnosis import bursts, departures, incidents
 from coordinator_model.events import Event
 from coordinator_model.specification.timers import NEVER
 from coordinator_model.states import State
-from coordinator_model.tracker import coordinators, expiry, failed_writes, hindsight, phases, prediction, steady
+from coordinator_model.tracker import coordinators, expiry, failed_writes, hindsight, phases, prediction
+from coordinator_model.tracker.consumer import calm, episodes, following, migrations
+from coordinator_model.tracker.consumer import prediction as consumer_prediction
 from coordinator_model.tracker.lines import client_lines, coordinator_lines, request_lines, stored
 from coordinator_model.tracker.order import same_line, sort_key
+from coordinator_model.tracker.quiet import steady
 from coordinator_model.view import reasons
 from coordinator_model.view.clock import BrokerClock
 from coordinator_model.view.emit import Emitter
@@ -44,10 +47,6 @@ _SAY_NOTHING_OF_THE_STATE: Final[dict[str, Callable[[Emitter, Event], None]]] = 
 }
 """Answers that neither renew a session nor show which broker coordinates the group."""
 
-_NEXT_MS: Final[tuple[Callable[[Emitter], int | None], ...]] = (
-    *(phases.next_ms, hindsight.next_ms, incidents.next_ms, departures.next_ms, bursts.next_ms),
-)
-
 
 class GroupTracker:
     """Follows one group. `observe` must be called in the order of order.sort_key."""
@@ -65,24 +64,25 @@ class GroupTracker:
         self.rows.append(Row(table, {"group_id": self.view.group_id, **values}))
 
     def follow(self, events: Collection[Event], clocks: dict[str, BrokerClock]) -> None:
-        """Takes events in the order of order.sort_key: runs of heartbeats at once where nothing happens in the group, else beat by beat."""
-        single = deque(event for event in events if not steady.is_run(event))
-        runs = [event for event in events if steady.is_run(event)]
+        """Takes events in the order of order.sort_key: signs of life at once where nothing happens in the group, else one by one."""
+        signs, others = deque[Event](), deque[Event]()
+        for event in events:
+            (signs if steady.is_sign(event) else others).append(event)
+        begun: list[Event] = []
         step_ms = _UNSTEADY_MS
-        while single or runs:
-            runs, last = steady.take(self, runs, single[0].at_ms if single else NEVER)
-            if last is not None:
-                self._last, step_ms = last, _UNSTEADY_MS
-                self._note_due()
-            starts = [run.at_ms for run in runs] + [event.at_ms for event in islice(single, 1)]
+        while others or signs or begun:
+            protocol, due_ms = (calm, self._due_ms()) if self.view.consumer_protocol else (steady, NEVER)
+            if protocol.is_calm(self):
+                until = min(others[0].at_ms if others else NEVER, due_ms)
+                begun, last = protocol.take(self, [*begun, *_before(signs, until)], until)
+                if last is not None:
+                    self._last, step_ms = last, _UNSTEADY_MS
+                    self._note_due()
+            starts = [event.at_ms for event in (*begun, *islice(signs, 1), *islice(others, 1))]
             until = min(starts, default=0) + step_ms
             step_ms = min(2 * step_ms, _UNSTEADY_AT_MOST_MS)
-            halves = [steady.split(run, until) for run in runs]
-            runs = [rest for _, rest in halves if rest is not None]
-            now = [steady.beat(run, number) for run, _ in halves if run is not None for number in range(len(run.beats))]
-            while single and single[0].at_ms < until:
-                now.append(single.popleft())
-            for event in sorted(now, key=sort_key):
+            now, begun = steady.one_by_one([*begun, *_before(signs, until)], until)
+            for event in sorted([*now, *_before(others, until)], key=sort_key):
                 self.observe(event, clocks)
 
     def observe(self, event: Event, clocks: dict[str, BrokerClock]) -> None:
@@ -106,12 +106,12 @@ class GroupTracker:
             incidents.watch(self, event)
             failed = failed_writes.not_stored(self, event)
             if event.error_code in failed_writes.NOT_IN_CHARGE and not failed:
-                if event.broker == view.broker and not view.consumer_protocol:
-                    failed_writes.take(self, event)
-                    prediction.drop(self, event.at_ms)
-                    self._note_due()
+                self._refused(event)
                 return
+        self._note_conversion(event)
         if view.consumer_protocol and event.kind != kinds.GROUP_CONVERTED:
+            following.observe(self, event)
+            self._note_due()
             return
         handler(self, event)
         if failed:
@@ -121,6 +121,24 @@ class GroupTracker:
         elif event.kind in _BEYOND_REQUESTS or (event.kind == kinds.GROUPS_CLEANED and view.state is State.DEAD):
             prediction.drop(self, event.at_ms)
         self._note_due(event if view.since_ms == since_ms and _concerns_one_session(event) else None)
+
+    def _note_conversion(self, event: Event) -> None:
+        """The group is classic again, as another line shows than the one that says so."""
+        if self.view.consumer_protocol and migrations.proves_classic(self.view, event):
+            migrations.become_classic_group(self, event)
+            prediction.drop(self, event.at_ms)
+
+    def _refused(self, event: Event) -> None:
+        """Takes an answer that the broker is not in charge of the group."""
+        view = self.view
+        if view.consumer is not None and event.broker == (view.broker or event.broker):
+            consumer_prediction.not_in_charge(view.consumer, event)
+        elif event.broker == view.broker and not view.consumer_protocol:
+            failed_writes.take(self, event)
+            prediction.drop(self, event.at_ms)
+        else:
+            return
+        self._note_due()
 
     def _observe_others(self, event: Event) -> bool:
         """Takes an event that does not come from the group's coordinator: it moves no broker and no timer."""
@@ -149,22 +167,24 @@ class GroupTracker:
             incidents.close_due(self, now_ms, clocks.get(self.view.broker))
             departures.close_due(self, now_ms)
             phases.close_due(self, now_ms)
+            episodes.close_due(self, now_ms)
+            consumer_prediction.advance(self, now_ms)
             bursts.close_due(self, now_ms)
             self._note_due()  # what was done may have made other things due
 
     def _is_due(self, now_ms: int) -> bool:
         """Whether something is due. Looks at all members only if a session may have run out: a group may have thousands."""
         if self._session_ms <= now_ms:
-            self._session_ms = _or_never(expiry.next_ms(self))
+            self._session_ms = expiry.next_ms(self)
         return self._next_ms <= now_ms or self._session_ms <= now_ms
 
     def _note_due(self, event: Event | None = None) -> None:
         """Notes what is due next. `event`: it moved no session but that of its sender."""
-        self._next_ms = _or_never(self._earliest(_NEXT_MS))
+        self._next_ms = self._due_ms()
         if event is None:
-            self._session_ms = _or_never(expiry.next_ms(self))
+            self._session_ms = expiry.next_ms(self)
         else:
-            self._session_ms = min(self._session_ms, _or_never(expiry.next_of(self, (event.member_id, event.answer_member_id))))
+            self._session_ms = min(self._session_ms, expiry.next_of(self, (event.member_id, event.answer_member_id)))
 
     def flush(self, clocks: dict[str, BrokerClock]) -> None:
         """Writes what still waits for more lines: the input ended."""
@@ -172,15 +192,20 @@ class GroupTracker:
         departures.close_due(self, self.view.horizon_ms, flush=True)
         phases.close_due(self, self.view.horizon_ms, flush=True)
         incidents.close_due(self, self.view.horizon_ms, clocks.get(self.view.broker), flush=True)
+        episodes.close_due(self, self.view.horizon_ms, flush=True)
+        consumer_prediction.advance(self, self.view.horizon_ms, flush=True)
         bursts.close_due(self, self.view.horizon_ms, flush=True)
         self._note_due()
 
     def next_ms(self) -> int | None:
         """When `advance` has work next, as far as known: None if only an event can change anything."""
-        return self._earliest((*_NEXT_MS, expiry.next_ms))
+        due_ms = min(self._due_ms(), expiry.next_ms(self))
+        return due_ms if due_ms < NEVER else None
 
-    def _earliest(self, whens: Collection[Callable[[Emitter], int | None]]) -> int | None:
-        return min([due for due in (when(self) for when in whens) if due is not None], default=None)
+    def _due_ms(self) -> int:
+        """When anything but a session is due next."""
+        classic = phases.next_ms(self), hindsight.next_ms(self), incidents.next_ms(self), departures.next_ms(self), bursts.next_ms(self)
+        return min(*classic, episodes.next_ms(self), consumer_prediction.next_ms(self))
 
     def _authorise(self, event: Event) -> bool:
         """Whether the event's broker coordinates the group; notes the move when another broker does from now on."""
@@ -195,7 +220,7 @@ class GroupTracker:
         if not view.broker:
             view.broker, view.since_ms = event.broker, event.at_ms
             return True
-        if event.kind in (kinds.GROUP_UNLOADED, kinds.MEMBER_LOADED):
+        if event.kind in (kinds.GROUP_UNLOADED, kinds.MEMBER_LOADED) or event.state == kinds.GIVEN_UP:
             return False  # another broker that gives the group up, or reads it back, does not coordinate it yet
         if event.kind != kinds.GROUP_LOADED and event.at_ms < view.since_ms + MOVE_GUARD_MS:
             return False
@@ -209,6 +234,8 @@ class GroupTracker:
         at_ms = max(event.received_ms, view.completed_ms)  # by then: the event itself may begin a rebalance
         phases.abandon(self, at_ms, signs)
         prediction.drop(self, at_ms)
+        if view.consumer is not None:
+            consumer_prediction.note_reload(view.consumer, event)
         incidents.coordinator_moved(self, at_ms, view.broker, event.broker, ref(event))
         view.moved_ms = at_ms
         recent = [old.client_id for old in view.ended if old.at_ms >= at_ms - incidents.SPAN_MS]
@@ -226,12 +253,14 @@ class GroupTracker:
             phases.change_state(self, at_ms, State.STABLE if populated else State.EMPTY, phases.GROUP_LOADED, signs)
 
 
+def _before(events: deque[Event], at_ms: int) -> Iterator[Event]:
+    """Takes out the events before a time; they are in the order of time."""
+    while events and events[0].at_ms < at_ms:
+        yield events.popleft()
+
+
 def _concerns_one_session(event: Event) -> bool:
     """Whether a request moves no other session than that of its sender."""
     if event.kind in (kinds.HEARTBEAT, kinds.OFFSET_COMMIT):
         return True
     return event.kind in (kinds.JOIN_GROUP, kinds.SYNC_GROUP) and not event.members and len(event.assignments) <= 1
-
-
-def _or_never(at_ms: int | None) -> int:
-    return NEVER if at_ms is None else at_ms

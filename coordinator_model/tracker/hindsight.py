@@ -48,11 +48,13 @@ def enqueue(p: Prediction, event: Event) -> bool:
     return len(p.queue) <= CAPACITY
 
 
-def next_ms(g: Emitter) -> int | None:
-    """When `take_ready` has something next, unless an event comes first."""
+def next_ms(g: Emitter) -> int:
+    """When `take_ready` has something next, unless an event comes first; NEVER if only an event can change that."""
     p = g.view.prediction
+    if not p.queue:
+        return NEVER
     step_ms = -(-p.ripe_ms // STEP_MS) * STEP_MS
-    return step_ms if p.queue and p.oldest_ms < _complete_until_ms(g, step_ms) else None
+    return step_ms if p.oldest_ms < _complete_until_ms(g, step_ms) else NEVER
 
 
 def step(now_ms: int) -> int:
@@ -75,15 +77,25 @@ def take_ready(g: Emitter, now_ms: int, *, flush: bool) -> list[tuple[int, Event
         if arrival_ms >= until or event.at_ms + HINDSIGHT_MS >= step_ms:
             break
         count += 1
-    p.queue = [event for _, event in queue[count:]]
-    p.ripe_ms = min((event.at_ms for event in p.queue), default=NEVER) + HINDSIGHT_MS + 1
-    p.oldest_ms = min((event.received_ms for event in p.queue), default=NEVER)
+    keep(p, [event for _, event in queue[count:]])
+    for arrival_ms, event in queue[count : count + 1]:  # the others wait behind it
+        p.oldest_ms, p.ripe_ms = arrival_ms, event.at_ms + HINDSIGHT_MS + 1
     return queue[:count]
 
 
+def keep(p: Prediction, queue: list[Event]) -> None:
+    """Lets only these requests wait."""
+    p.queue = queue
+    p.ripe_ms = min((event.at_ms for event in queue), default=NEVER) + HINDSIGHT_MS + 1
+    p.oldest_ms = min((event.received_ms for event in queue), default=NEVER)
+
+
 def _note_generation(p: Prediction, event: Event) -> None:
-    made = p.generations.setdefault(event.answer_generation, Generation(event.at_ms, event.leader_id))
-    made.joined_ms = min(made.joined_ms, event.at_ms)
+    made = p.generations.get(event.answer_generation)
+    if made is None or event.at_ms < made.joined_ms:
+        made = p.generations.setdefault(event.answer_generation, Generation(event.at_ms, event.leader_id))
+        made.joined_ms = min(made.joined_ms, event.at_ms)
+        keep(p, p.queue)  # the order of arrival may change
     if event.answer_member_id not in made.answered:
         made.answered.append(event.answer_member_id)
     if event.members:

@@ -22,9 +22,15 @@ _PHASE: Final[dict[str, int]] = {
 
 
 def sort_key(event: Event) -> tuple[Any, ...]:
-    """By line time; then lines of clients, the coordinator's own by generation and phase, requests by arrival, stored records."""
+    """By line time; then lines of clients, the coordinator's own by generation and phase, requests by arrival, stored records.
+
+    Records of KIP-848 groups come before requests: a heartbeat is answered after they are written.
+    """
     if event.source == kinds.CLIENT_SOURCE:
         return (event.at_ms, -1, event.kind, event.client_id, event.connection, event.member_id, event.reason, event.origin, event.position)
+    if event.kind == kinds.CONSUMER_GROUP_LOG:
+        # One operation writes a line with a cause and a line with the epoch, and two may fall into a millisecond: only the file tells.
+        return (event.at_ms, 0, -1, 0, "", "", "", "", "", 0, event.origin, event.position)
     if event.source == "coordinator":
         phase = _PHASE.get(event.kind, 0)
         # Lines without a generation are about members that join and depart: they come before the change of state that they cause.
@@ -32,13 +38,16 @@ def sort_key(event: Event) -> tuple[Any, ...]:
             event.at_ms, 0, event.generation if phase else -1, phase, event.kind, event.member_id, event.reason,
             event.instance_id, "", 0, event.origin, event.position,
         )  # fmt: skip
+    if event.kind in kinds.CONSUMER_GROUP_RECORDS:
+        # One operation writes several: only the file tells in which order. Its answer comes after them.
+        return (event.at_ms, 1, event.origin, event.position)
     if event.source in kinds.PSEUDO_BROKERS:
         return (
-            event.at_ms, 2, event.source, event.generation, event.kind == kinds.GROUP_MEMBER, event.kind, event.state, event.member_id,
+            event.at_ms, 3, event.source, event.generation, event.kind == kinds.GROUP_MEMBER, event.kind, event.state, event.member_id,
             event.origin, event.position,
         )  # fmt: skip
     return (
-        event.at_ms, 1, event.received_ms, 0, event.kind, event.connection, event.correlation_id, event.origin, event.position,
+        event.at_ms, 2, event.received_ms, 0, event.kind, event.connection, event.correlation_id, event.origin, event.position,
         event.member_id, event.client_id, event.instance_id,
     )  # fmt: skip
 

@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from typing import Final
 
 from coordinator_model.diagnosis import causes, departures
+from coordinator_model.specification.timers import NEVER
 from coordinator_model.states import State
 from coordinator_model.tracker import membership, rebalance_rows
 from coordinator_model.view import reasons
@@ -73,6 +74,8 @@ def open_rebalance(
     if from_state not in (State.EMPTY, State.STABLE, State.COMPLETING_REBALANCE):
         # A Dead group starts again as an empty one; of an unknown state, only generation 0 proves that it was Empty.
         from_state = State.EMPTY if old_generation == 0 or from_state is State.DEAD else State.STABLE
+    if running is not None and running.joined_ms < 0:
+        end_unseen(g, running, from_state)
     rebalance = Rebalance(
         at_ms,
         exact,
@@ -99,6 +102,7 @@ def open_rebalance(
         rebalance.count_before, view.stored, view.stored_generation = 0, [], max(rebalance.old_generation, 0)
     elif view.complete:
         rebalance.count_before = view.size() - len(rebalance.added) + len(rebalance.departed)
+    rebalance.owners_unknown = view.converted_ms > view.completed_ms  # consumer groups name partitions otherwise
     view.unclaimed, view.arrived, view.gone = [], [], []
     view.open = rebalance
     view.state = State.PREPARING_REBALANCE
@@ -218,6 +222,12 @@ def abandon(g: Emitter, at_ms: int, signs: list[Ref] | None = None) -> None:
     running.evidence += signs or []
     g.view.open = None
     g.view.closing.append(running)
+
+
+def end_unseen(g: Emitter, rebalance: Rebalance, state: State) -> None:
+    """Notes in which state the next line finds a group whose rebalance was abandoned, since the lines in between are missing."""
+    rebalance.next_state = state.value
+    rebalance_rows.write_transitions(g, rebalance)
 
 
 def change_state(g: Emitter, at_ms: int, to: State, trigger: str, signs: list[Ref]) -> None:
@@ -344,11 +354,13 @@ def _members_still_start(g: Emitter, rebalance: Rebalance, now_ms: int) -> bool:
     return not idle.isdisjoint(rebalance_rows.given_partitions(rebalance)) and now_ms <= rebalance.ended_ms + START_PATIENCE_MS
 
 
-def next_ms(g: Emitter) -> int | None:
-    """When `close_due` has work next, as far as known."""
+def next_ms(g: Emitter) -> int:
+    """When `close_due` has work next, as far as known; NEVER if it has none."""
+    if not g.view.closing:
+        return NEVER
     ends = [
         r.ended_ms + max(g.settings.settle_ms, STORED_WITHIN_MS if _unproven(r, r.ended_ms) else 0)
         for r in g.view.closing
         if r.ended_ms >= 0
     ]
-    return min(ends) + 1 if ends else None
+    return min(ends) + 1 if ends else NEVER

@@ -42,6 +42,7 @@ CROSSING_AT_MOST: Final = 16
 STALL_MS: Final = 5_000
 """A broker whose log is silent for so long, with clients that heartbeat every 3 s, had stalled."""
 
+_SIGNS_OF_LIFE: Final = frozenset({kinds.HEARTBEAT, kinds.OFFSET_COMMIT})
 _CHANGING: Final = frozenset({kinds.JOIN_GROUP, kinds.SYNC_GROUP, kinds.LEAVE_GROUP, kinds.DELETE_GROUPS})
 
 
@@ -53,7 +54,8 @@ class Step(NamedTuple):
     ticket: int
     before: ClassicGroup
     parked: dict[int, Event]  # by ticket: requests without an answer by then
-    crossing: Sequence[Event]  # requests that arrived so soon after it that they may have been handled before
+    following: Sequence[tuple[int, Event]]  # requests that were ready behind it
+    crossing_ms: int  # those that arrived by then may have been handled before it
 
 
 def observe(g: Emitter, event: Event) -> None:
@@ -71,10 +73,12 @@ def advance(g: Emitter, now_ms: int, clock: BrokerClock | None, *, flush: bool =
     """Lets the specification handle what has waited long enough. `flush`: the input ended, nothing more will come."""
     p = g.view.prediction
     ready = hindsight.take_ready(g, now_ms, flush=flush)
-    for number, (_, event) in enumerate(ready):
+    for number, (arrival_ms, event) in enumerate(ready):
         if p.group is None:
-            _begin(g, event, [e for _, e in ready[number:]])
-        if p.group is not None:
+            _begin(g, ready, number)
+        if p.group is not None and _is_routine(p, p.group, event, arrival_ms):
+            take_signs_of_life(p, p.group, [(event.member_id, arrival_ms)], 1)
+        elif p.group is not None:
             handle(g, ready, number, clock)
         if g.view.prediction is not p:  # the answers differ: the next beginning includes what waits
             return
@@ -85,15 +89,17 @@ def advance(g: Emitter, now_ms: int, clock: BrokerClock | None, *, flush: bool =
             p.based_ms = hindsight.step(now_ms)
 
 
-def _begin(g: Emitter, event: Event, following: list[Event]) -> None:
+def _begin(g: Emitter, ready: Sequence[tuple[int, Event]], number: int) -> None:
     """Follows a group from its first JoinGroup, if that leads to generation 1: then the group had no members before.
 
     The log must show all members of that generation, and how they got their ids.
     """
     p = g.view.prediction
+    event = ready[number][1]
     first = p.generations.get(1)
     if p.since_ms >= 0 or event.kind != kinds.JOIN_GROUP or first is None or event.received_ms > first.joined_ms:
         return
+    following = [e for _, e in ready[number:]]
     joins = [e for e in following if e.kind == kinds.JOIN_GROUP and e.error_code == Error.NONE and e.answer_generation == 1]
     listed = {m.member_id for e in joins for m in e.members}
     issued = {e.answer_member_id for e in following if e.error_code == Error.MEMBER_ID_REQUIRED or not e.member_id}
@@ -128,8 +134,8 @@ def handle(g: Emitter, ready: Sequence[tuple[int, Event]], number: int, clock: B
     p.parked[p.ticket] = event
     parked = dict(p.parked) if before is not group else {p.ticket: event}
     handled_ms = min(event.at_ms, now_ms + hindsight.HANDLED_MS)
-    crossing = _crossing(ready, number, p.queue, max(handled_ms, now_ms + hindsight.CROSSING_MS))
-    step = Step(event, now_ms, p.ticket, before, parked, crossing)
+    crossing_ms = max(handled_ms, now_ms + hindsight.CROSSING_MS)
+    step = Step(event, now_ms, p.ticket, before, parked, ready[number + 1 : number + 1 + CROSSING_AT_MOST], crossing_ms)
     outcome = group.handle(comparison.request_of(event), now_ms, p.ticket)
     p.handled_ms = now_ms
     _note_starts(p, outcome)
@@ -139,8 +145,9 @@ def handle(g: Emitter, ready: Sequence[tuple[int, Event]], number: int, clock: B
     _learn_initial_delay(p, group)
     if any(not _agrees(g, reply, step, clock) for reply in outcome.replies):
         return
+    moved = before is not group  # a sign of life gives no other request another answer
     for crossed in list(p.crossed):
-        if _answers_so(group, crossed, now_ms):
+        if (moved or crossed is event) and _answers_so(group, crossed, now_ms):
             p.crossed.remove(crossed)
         elif now_ms > crossed.at_ms + ROUNDING_MS:
             _differ(g, crossed, None, step, clock)
@@ -152,12 +159,28 @@ def handle(g: Emitter, ready: Sequence[tuple[int, Event]], number: int, clock: B
         drop(g, event.at_ms)  # it was deleted: a new group of the same name starts afresh
 
 
-def handle_heartbeats(p: Prediction, group: ClassicGroup, last: Sequence[tuple[str, int]], count: int) -> None:
-    """Lets the specification handle many heartbeats, which it answers as the broker did: (member id, time of its last one), by time."""
-    group.take_heartbeats(last)
+def take_signs_of_life(p: Prediction, group: ClassicGroup, last: Sequence[tuple[str, int]], count: int) -> None:
+    """Lets the specification handle many heartbeats and commits, which it accepts as the broker did: see `renew_sessions`."""
+    group.renew_sessions(last)
     p.ticket += count
     p.handled_ms = group.now_ms
     p.earlier = [(until, old) for until, old in p.earlier if until >= p.handled_ms]
+
+
+def _is_routine(p: Prediction, group: ClassicGroup, event: Event, arrival_ms: int) -> bool:
+    """Whether a request is a sign of life that the specification accepts as the broker did, while no timer is due and nothing waits."""
+    return (
+        event.kind in _SIGNS_OF_LIFE
+        and event.error_code == Error.NONE
+        and group.state is State.STABLE
+        and event.generation == group.generation
+        and arrival_ms < group.timers.earliest
+        and group.now_ms <= event.at_ms + LATE_MS
+        and not p.crossed
+        and not p.parked
+        and group.validate_member(event.member_id, event.instance_id or None) is Error.NONE
+        and group.version.one_session_timer_per_member
+    )
 
 
 def _has_unknown_id(g: Emitter, group: ClassicGroup, event: Event) -> bool:
@@ -181,9 +204,10 @@ def _note_starts(p: Prediction, outcome: Outcome) -> None:
         del p.starts[min(p.starts)]
 
 
-def _crossing(ready: Sequence[tuple[int, Event]], number: int, queue: Sequence[Event], until_ms: int) -> list[Event]:
-    soon = [event for _, event in ready[number + 1 : number + 1 + CROSSING_AT_MOST]]
-    return [event for event in (*soon, *queue[:CROSSING_AT_MOST]) if event.kind in _CHANGING and event.received_ms <= until_ms]
+def _crossing(p: Prediction, step: Step) -> list[Event]:
+    """Requests that arrived so soon after one that they may have been handled before it."""
+    soon = (*(event for _, event in step.following), *p.queue[:CROSSING_AT_MOST])
+    return [event for event in soon if event.kind in _CHANGING and event.received_ms <= step.crossing_ms]
 
 
 def _came_before(group: ClassicGroup, event: Event, now_ms: int) -> bool:
@@ -270,7 +294,7 @@ def _differ(g: Emitter, event: Event, answer: Answer | None, step: Step, clock: 
     p = g.view.prediction
     stalled = clock is not None and clock.longest_silence_ms(event.received_ms - 2 * STALL_MS, event.at_ms) >= STALL_MS
     release = "" if g.settings.kafka_version else _release_of(p, event, step)
-    if not (stalled or release or _request_is_missing(p, step.before) or _may_have_crossed(event, step)):
+    if not (stalled or release or _request_is_missing(p, step.before) or _may_have_crossed(p, event, step)):
         divergences.model_divergence(g, event, answer, step.before.version.name)
     drop(g, event.at_ms)
     g.view.prediction.release = release or p.release
@@ -287,9 +311,10 @@ def _release_of(p: Prediction, event: Event, step: Step) -> str:
     return ""
 
 
-def _may_have_crossed(event: Event, step: Step) -> bool:
+def _may_have_crossed(p: Prediction, event: Event, step: Step) -> bool:
     """Whether the broker's answer is right if one, or all, of the crossing requests were handled before the last one."""
-    for firsts in (*((first,) for first in step.crossing), step.crossing):
+    crossing = _crossing(p, step)
+    for firsts in (*([first] for first in crossing), crossing):
         group, parked = step.before.copy(), dict(step.parked)
         answers = []
         for ticket, first in enumerate(firsts, -len(firsts)):

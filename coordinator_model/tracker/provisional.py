@@ -10,8 +10,10 @@ from collections.abc import Collection
 from typing import Any, Final
 
 from coordinator_model.tracker import phases
+from coordinator_model.tracker.consumer import episode_rows
 from coordinator_model.tracker.group import GroupTracker
 from coordinator_model.view import reasons
+from coordinator_model.view.consumer_view import Episode
 from coordinator_model.view.emit import Emitter
 from coordinator_model.view.rows import REBALANCES, REBALANCES_PROVISIONAL, Row
 from coordinator_model.view.settings import TrackerSettings
@@ -23,14 +25,16 @@ _SHOWN_BY_ASSIGNMENTS: Final = frozenset(
 )
 """Causes that the new assignment tells apart."""
 
-Waiting = list[tuple[Rebalance, tuple[str, ...]]]
-"""The rebalances of a group that have ended, oldest first, and what each waits for."""
+Waiting = list[tuple[Rebalance | Episode, tuple[str, ...]]]
+"""The rebalances of a group that have ended, of the classic protocol before those of the other, and what each waits for."""
 
 
 def waiting(g: Emitter) -> Waiting:
     """What waits in a group at the time up to which its events were handled."""
     closing = g.view.closing
-    return [(rebalance, tuple(phases.waits(g, rebalance, g.view.horizon_ms)) or (phases.EARLIER_REBALANCE,)) for rebalance in closing]
+    waits: Waiting = [(one, tuple(phases.waits(g, one, g.view.horizon_ms)) or (phases.EARLIER_REBALANCE,)) for one in closing]
+    ended = g.view.consumer.ended if g.view.consumer is not None else []
+    return [*waits, *((episode, (phases.ANSWERS,)) for episode in ended)]
 
 
 def first_changed(before: Waiting, now: Waiting) -> int:
@@ -46,6 +50,9 @@ def told_so_far(view: View, settings: TrackerSettings) -> list[Row]:
     told: list[Row] = []
     all_waits: set[str] = set()
     for rebalance, waits in waiting(g):
+        if isinstance(rebalance, Episode):
+            told.append(_episode_so_far(g, rebalance, waits))
+            continue
         if rebalance.ended_ms < 0:
             if len(view.unfinished()) == 1:
                 break  # what seemed to supersede it was a damaged line
@@ -60,6 +67,14 @@ def told_so_far(view: View, settings: TrackerSettings) -> list[Row]:
             values = {**values, "cause": reasons.UNKNOWN}
         told.append(Row(REBALANCES_PROVISIONAL, {**values, "waits_for": ", ".join(waits)}))
     return told
+
+
+def _episode_so_far(g: GroupTracker, episode: Episode, waits: tuple[str, ...]) -> Row:
+    """A rebalance of the consumer protocol. Its cause is settled when it ends; lines that follow may name the client of a member."""
+    assert g.view.consumer is not None
+    episode_rows.write(g, g.view.consumer, episode)
+    values: dict[str, Any] = next(row.values for row in reversed(g.rows) if row.table == REBALANCES)
+    return Row(REBALANCES_PROVISIONAL, {**values, "waits_for": ", ".join(waits)})
 
 
 def _is_whose_open(rebalance: Rebalance, waits: Collection[str]) -> bool:

@@ -17,9 +17,13 @@ from coordinator_model.view.outcomes import COMPLETED, EMPTIED
 from coordinator_model.view.rows import GROUP_TRANSITIONS, REBALANCES, Ref, evidence_json, or_none
 from coordinator_model.view.view import Rebalance, RebalanceTrigger
 
+GROUP_PROTOCOL: Final = "classic"
+"""The value of `rebalances.group_protocol`."""
 JOIN_PHASE_ENDED: Final = "JOIN_PHASE_ENDED"
 ASSIGNMENT_RECEIVED: Final = "ASSIGNMENT_RECEIVED"
 ALL_MEMBERS_GONE: Final = "ALL_MEMBERS_GONE"
+LINES_MISSING: Final = "LINES_MISSING"
+"""How the group came into its state is not in the log."""
 
 
 def write(g: Emitter, rebalance: Rebalance) -> None:
@@ -46,7 +50,8 @@ def write(g: Emitter, rebalance: Rebalance) -> None:
     g.view.untold -= rebalance.missing
     g.view.unowned = cost.carry(g.view.unowned, rebalance)
     price = cost.of(rebalance)
-    bursts.add(g, rebalance, culprit, culprit.sign or (rebalance.evidence[0] if rebalance.evidence else None), price)
+    sign = culprit.sign or (rebalance.evidence[0] if rebalance.evidence else None)
+    bursts.add(g, bursts.past_of(rebalance, culprit, sign, price))
     first_fetch_ms, first_fetch_member_id = _last_to_start(rebalance)
     g.emit(
         REBALANCES,
@@ -81,6 +86,10 @@ def write(g: Emitter, rebalance: Rebalance) -> None:
         joined_unnamed=rebalance.unnamed,
         left_unnamed=rebalance.missing,
         start_seen=start_seen,
+        group_protocol=GROUP_PROTOCOL,
+        first_epoch=None,
+        rounds=None,
+        end_seen=True,
     )
 
 
@@ -97,6 +106,8 @@ def write_transitions(g: Emitter, rebalance: Rebalance, *, final: bool = False) 
         steps.append((rebalance.ended_ms, completing, State.STABLE, generation, ASSIGNMENT_RECEIVED))
     elif rebalance.outcome == EMPTIED:
         steps.append((rebalance.ended_ms, preparing, State.EMPTY, generation, ALL_MEMBERS_GONE))
+    elif rebalance.next_state:
+        steps.append((rebalance.ended_ms, steps[-1][2], State(rebalance.next_state), generation, LINES_MISSING))
     for number, step in enumerate(steps):
         if number >= rebalance.transitions_written:
             write_transition(g, *step, rebalance.evidence, culprit if number == 0 else None)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import cache
 from typing import Final
 
 from coordinator_model.specification.config import CoordinatorConfig
@@ -20,7 +21,12 @@ RELEASES: Final = ("4.2.0", "3.9.1")
 
 def rules(settings: TrackerSettings, p: Prediction) -> CoordinatorConfig:
     """The specification's settings: the release that the answers showed or the settings name, and the size limit that answers showed."""
-    return replace(CoordinatorConfig.of(p.release or settings.kafka_version or RELEASES[0]), group_max_size=p.max_size)
+    return _rules(p.release or settings.kafka_version or RELEASES[0], p.max_size)
+
+
+@cache
+def _rules(release: str, max_size: int) -> CoordinatorConfig:
+    return replace(CoordinatorConfig.of(release), group_max_size=max_size)
 
 
 def begun(g: Emitter) -> ClassicGroup | None:

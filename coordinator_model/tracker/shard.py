@@ -1,8 +1,9 @@
 """The groups of one coordinator shard: a reorder buffer, the brokers' clocks, and the stored view of each group.
 
 A batch brings events in any order. Each event waits until its broker's log was read `lateness_ms` past it. Then the events of a group
-go to its tracker in one total order. A group that has no event ready and nothing due is not decoded. The results depend on the set of
-events only, not on the batches:
+go to its tracker in one total order. A group that has no event ready and nothing due is not decoded. One that has no members either rests
+(quiet/resting.py), and in one that is calm signs of life wait on (quiet/calm.py). The results depend on the set of events only, not on
+the batches:
 
 * `order.sort_key` gives the order;
 * only clock rows move time: in a topic, lines of one partition may be read long before those of another;
@@ -17,15 +18,18 @@ events only, not on the batches:
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from typing import Final
 
 from coordinator_model import events as kinds
 from coordinator_model.events import Event
+from coordinator_model.specification.timers import NEVER
 from coordinator_model.states import State
-from coordinator_model.tracker import codec, order, provisional, steady
+from coordinator_model.tracker import codec, order, provisional
 from coordinator_model.tracker.codec import ShardState
 from coordinator_model.tracker.group import GroupTracker
+from coordinator_model.tracker.quiet import calm, steady
+from coordinator_model.tracker.quiet.resting import REST_MS, Resting
 from coordinator_model.view.clock import SECOND_MS, BrokerClock
 from coordinator_model.view.rows import Row, ref
 from coordinator_model.view.settings import TrackerSettings
@@ -51,7 +55,9 @@ class Shard:
         self._state = state or ShardState()
         self.provisional: list[Row] = []
         """What the last batch shows of rebalances that `observe` has not told yet."""
+        self._resting = Resting(self._state)
         self._waiting: dict[str, list[Event]] = {}
+        self._horizons: dict[frozenset[str], int] = {}  # of groups with these brokers, in this batch
         for event in self._state.waiting:
             self._waiting.setdefault(event.group_id, []).append(event)
 
@@ -62,13 +68,18 @@ class Shard:
 
     def encode(self) -> bytes:
         """The whole shard as bytes that every later version reads."""
+        newest = max((clock.newest_ms for clock in self._state.clocks.values()), default=-1)
+        idle = self._state.idle.items()
+        self._resting.put_away(
+            [g for g, at_ms in idle if at_ms + REST_MS < newest <= at_ms + FORGET_MS and g not in self._waiting and g in self._state.views]
+        )
         self._state.waiting = [event for events in self._waiting.values() for event in events]
         return codec.encode_shard(self._state)
 
     def summary(self) -> tuple[int, int, int]:
         """How many groups are known, how many events wait, and how many events have been late so far."""
         held = sum(len(event.beats) or 1 for events in self._waiting.values() for event in events)
-        return len(self._state.views), held, self._state.late
+        return len(self._state.views) + len(self._resting), held, self._state.late
 
     def observe(self, events: Iterable[Event]) -> list[Row]:
         """Takes a batch of events in any order; returns the rows that it completes."""
@@ -77,6 +88,7 @@ class Shard:
         self._place()
         rows: list[Row] = []
         self.provisional = []
+        self._horizons.clear()
         for group_id in sorted({*self._waiting, *self._state.due}):
             rows += self._release(group_id)
         for clock in self._state.clocks.values():
@@ -104,6 +116,7 @@ class Shard:
             elif event.kind == kinds.COORDINATOR_ELECTED and event.generation != 0:  # 0: the partition was just created
                 clock.take_over(event.at_ms, ref(event))
             return
+        self._resting.wake(group_id)
         if event.source == "coordinator" and event.coordinator_partition >= 0:
             state.partitions[group_id] = event.coordinator_partition
             state.since[group_id] = min(state.since.get(group_id, event.at_ms), event.at_ms)
@@ -112,7 +125,7 @@ class Shard:
             users[group_id] = min(users.get(group_id, event.at_ms), event.at_ms)
         is_late = event.received_ms < state.horizons.get(group_id, -1)
         beats_of = order.heartbeats if is_late else steady.as_runs
-        for one in beats_of(event) if event.kind == kinds.HEARTBEAT else (event,):
+        for one in beats_of(event) if steady.is_row_of_beats(event) else (event,):
             self._enqueue(one)
 
     def _enqueue(self, event: Event) -> None:
@@ -133,14 +146,22 @@ class Shard:
             if event.at_ms >= self._complete_ms([state.clocks[event.broker]]):
                 state.unplaced.append(event)
                 continue
-            users = state.since if event.kind == kinds.GROUPS_CLEANED else state.instances.get(event.instance_id, {})
-            groups = [
-                group_id
-                for group_id, since_ms in users.items()
-                if since_ms <= event.at_ms and state.partitions.get(group_id, -1) == event.coordinator_partition
-            ]
+            groups = [group_id for group_id, since_ms in self._may_be_about(event) if since_ms <= event.at_ms]
             if len(groups) == 1:
+                self._resting.wake(groups[0])
                 self._enqueue(event._replace(group_id=groups[0]))
+
+    def _may_be_about(self, event: Event) -> Iterator[tuple[str, int]]:
+        """The groups of the line's partition that it can be about, and since when."""
+        state, partition = self._state, event.coordinator_partition
+        users = state.since
+        if event.kind == kinds.GROUPS_CLEANED:
+            yield from self._resting.of_partition(partition)
+        else:
+            users = state.instances.get(event.instance_id, {})
+            for group_id in users:
+                self._resting.wake(group_id)
+        yield from ((group_id, since_ms) for group_id, since_ms in users.items() if state.partitions.get(group_id, -1) == partition)
 
     # How far the logs of a group are complete.
 
@@ -153,6 +174,13 @@ class Shard:
         brokers = set(_speaking(brokers or {e.broker for e in waiting}))
         if brokers <= kinds.PSEUDO_BROKERS and brokers:
             brokers |= clocks.keys() - _NO_BROKERS
+        speaking = frozenset(brokers)
+        if speaking not in self._horizons:
+            self._horizons[speaking] = self._horizon_of(speaking)
+        return self._horizons[speaking]
+
+    def _horizon_of(self, brokers: frozenset[str]) -> int:
+        clocks = self._state.clocks
         own = [clocks[broker] for broker in brokers if broker in clocks]
         if not own:
             return -1
@@ -177,7 +205,7 @@ class Shard:
     def _memory_ms(self) -> int:
         """How long before its newest time a broker's silence can still matter."""
         s = self.settings
-        return s.lateness_ms + s.grace_ms + 4 * s.max_silence_ms + s.max_absence_ms
+        return s.lateness_ms + s.grace_ms + 4 * s.max_silence_ms + s.max_absence_ms + calm.KEEP_MS
 
     def _all_ended(self, brokers: Collection[str]) -> bool:
         clocks = self._state.clocks
@@ -196,6 +224,12 @@ class Shard:
         due = state.due.get(group_id)
         if not ready and (due is None or (due > horizon and not self._all_ended(state.brokers.get(group_id, ())))):
             return []
+        if group_id in state.calm:
+            if self._stays_calm(group_id, ready, horizon):
+                self._wait(group_id, rest)
+                return []
+            signs = codec.decode_calm(state.calm.pop(group_id)).signs
+            ready, rest = _divided([*signs, *self._waiting.get(group_id, ())], horizon)
         blob = state.views.get(group_id)
         if ready and ready[0].at_ms > state.idle.get(group_id, ready[0].at_ms) + FORGET_MS:
             blob = None
@@ -204,10 +238,7 @@ class Shard:
             answers = [event for event in ready if event.kind == kinds.FIND_COORDINATOR]
             self._waiting[group_id] = [*answers[-1:], *rest]
             return []
-        if rest:
-            self._waiting[group_id] = rest
-        else:
-            self._waiting.pop(group_id, None)
+        self._wait(group_id, rest)
         view = View(group_id) if blob is None else codec.decode_view(blob, self.settings)
         tracker = GroupTracker(view, self.settings)
         waited = provisional.waiting(tracker)
@@ -216,16 +247,40 @@ class Shard:
         view.horizon_ms = max(view.horizon_ms, horizon)
         if self._all_ended(view.brokers):
             tracker.flush(state.clocks)
-        self._store(view, tracker.next_ms(), max(map(steady.last_ms, ready), default=due))
+        self._store(tracker, max(map(steady.last_ms, ready), default=due))
         waiting = provisional.waiting(tracker)
         if (first := provisional.first_changed(waited, waiting)) < len(waiting):
             copy = codec.decode_view(state.views[group_id], self.settings)
             self.provisional += provisional.told_so_far(copy, self.settings)[first:]
         return tracker.rows if later is None else [*tracker.rows, *self._release(group_id)]
 
-    def _store(self, view: View, next_ms: int | None, last_ms: int | None) -> None:
-        """Keeps a view until its next event. `next_ms`: when it has something due; `last_ms`: its last event, or what was due."""
-        state, group_id = self._state, view.group_id
+    def _stays_calm(self, group_id: str, ready: Sequence[Event], horizon: int) -> bool:
+        """Lets signs of life of a calm group wait, if it has no other event."""
+        state = self._state
+        due = state.due.get(group_id, NEVER)
+        if due <= horizon or self._all_ended(state.brokers[group_id]):
+            return False
+        found = codec.decode_calm(state.calm[group_id])
+        due = due if found.signs else min(due, calm.kept_until(group_id, horizon))
+        if not calm.keep(found, ready):
+            return False
+        state.calm[group_id], state.due[group_id], state.horizons[group_id] = codec.encode_calm(found), due, horizon
+        return True
+
+    def _wait(self, group_id: str, events: list[Event]) -> None:
+        if events:
+            self._waiting[group_id] = events
+        else:
+            self._waiting.pop(group_id, None)
+
+    def _store(self, tracker: GroupTracker, last_ms: int | None) -> None:
+        """Keeps a group until its next event. `last_ms`: its last event, or what was due."""
+        state, view, group_id = self._state, tracker.view, tracker.view.group_id
+        next_ms = tracker.next_ms()
+        if next_ms is not None and (found := calm.calm(tracker)) is not None:
+            next_ms = steady.next_ms(tracker)
+            next_ms = next_ms if next_ms < NEVER else None
+            state.calm[group_id] = codec.encode_calm(found)
         state.horizons[group_id] = view.horizon_ms
         state.brokers[group_id] = list(view.brokers)
         state.views[group_id] = codec.encode_view(view)
@@ -246,6 +301,7 @@ class Shard:
             group_id: steady.last_ms(events[-1]) for group_id, events in self._waiting.items() if events and group_id not in state.views
         }
         forgotten = set()
+        self._resting.wake_idle_before(newest - FORGET_MS)
         for group_id, at_ms in [*state.idle.items(), *unproven.items()]:
             if newest <= at_ms + FORGET_MS or self._horizon_ms(group_id) <= at_ms + FORGET_MS:
                 continue
@@ -263,11 +319,14 @@ def _divided(events: Iterable[Event], at_ms: int) -> tuple[list[Event], list[Eve
     """The events before a time in their order, and the others. Runs are cut."""
     before, since = [], []
     for event in events:
-        first, rest = steady.split(event, at_ms) if steady.is_run(event) else (event, None) if event.at_ms < at_ms else (None, event)
-        if first is not None:
-            before.append(first)
-        if rest is not None:
-            since.append(rest)
+        if event.at_ms >= at_ms:
+            since.append(event)
+        elif steady.last_ms(event) < at_ms or not steady.is_run(event):
+            before.append(event)
+        else:
+            first, rest = steady.split(event, at_ms)
+            before += [first] if first is not None else []
+            since += [rest] if rest is not None else []
     return sorted(before, key=order.sort_key), since
 
 

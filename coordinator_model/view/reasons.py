@@ -24,6 +24,8 @@ ADMIN_REMOVED: Final = "ADMIN_REMOVED"
 COORDINATOR_MOVED: Final = "COORDINATOR_MOVED"
 ASSIGNMENT_NOT_STORED: Final = "ASSIGNMENT_NOT_STORED"
 GROUP_OVER_CAPACITY: Final = "GROUP_OVER_CAPACITY"
+REBALANCE_TIMEOUT: Final = "REBALANCE_TIMEOUT"  # consumer protocol: partitions were not given up in time
+REGEX_RESOLVED: Final = "REGEX_RESOLVED"  # consumer protocol: a regular expression matches other topics than before
 UNKNOWN: Final = "UNKNOWN"
 
 # How a membership ends, where that is not one of the causes above.
@@ -75,6 +77,11 @@ def client_reason(text: str) -> str:
     """The client's reason inside a coordinator's reason; empty if the client gave none."""
     _, _, reason = text.partition(_CLIENT_REASON)
     return "" if reason in NO_REASON else reason
+
+
+def is_conversion(reason: str) -> bool:
+    """Whether a coordinator's reason says that a consumer group has become a classic one, which then rebalances (KIP-848)."""
+    return reason.startswith("Downgrade group ")
 
 
 def of_leave(reason: str, *, by_admin: bool) -> str:

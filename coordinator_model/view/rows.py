@@ -1,4 +1,4 @@
-"""What the tracker writes: rows of four tables, and of a fifth while they may be corrected, each with its evidence."""
+"""What the tracker writes: rows of five tables, and of a sixth while they may be corrected, each with its evidence."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from coordinator_model.events import Event
 
 GROUP_TRANSITIONS: Final = "group_transitions"
 REBALANCES: Final = "rebalances"
+REBALANCE_ROUNDS: Final = "rebalance_rounds"
 REBALANCES_PROVISIONAL: Final = "rebalances_provisional"
 MEMBER_SESSIONS: Final = "member_sessions"
 FINDINGS: Final = "findings"

@@ -18,6 +18,8 @@ from coordinator_model.specification.config import MAX_INT
 from coordinator_model.specification.timers import NEVER
 from coordinator_model.states import State
 from coordinator_model.view import reasons
+from coordinator_model.view.consumer_view import ConsumerView
+from coordinator_model.view.found_coordinator import FoundCoordinator, Suspect
 from coordinator_model.view.rows import Ref
 
 if TYPE_CHECKING:
@@ -133,10 +135,7 @@ class RebalanceTrigger(Struct, array_like=True):
 
 
 class Rebalance(Struct, array_like=True):
-    """One rebalance, from entering PreparingRebalance to its end.
-
-    `exact`: the coordinator's own line gave the start. Otherwise the start is the earliest trigger or sign of the rebalance.
-    """
+    """One rebalance, from PreparingRebalance to its end. `exact`: the coordinator's own line gave the start, else the earliest sign did."""
 
     started_ms: int
     exact: bool
@@ -178,29 +177,8 @@ class Rebalance(Struct, array_like=True):
     missing: int = 0  # members that the join phase lost, by the coordinator's count, and that no line has named yet
     proven: bool = False  # a later line shows that the assignment was stored: brokers log that it came before they store it
     vacant: list[str] = []  # partitions that the rebalance before left without an owner at work
-
-
-class FoundCoordinator(Struct, array_like=True):
-    """The coordinator that the last answer to FIND_COORDINATOR named."""
-
-    node: int
-    address: str
-    at_ms: int
-    sign: Ref
-
-
-class Suspect(Struct, array_like=True):
-    """The first answer of a broker for the group after FIND_COORDINATOR had named another broker."""
-
-    at_ms: int
-    node: int
-    broker: str
-    api: str
-    member_id: str
-    client_id: str
-    client_host: str
-    error_code: int
-    sign: Ref
+    next_state: str = ""  # of one whose end no line shows: the state in which the next line finds the group
+    owners_unknown: bool = False  # who had which partitions before it is not known
 
 
 class Incident(Struct, array_like=True):
@@ -351,6 +329,8 @@ class View(Struct, array_like=True):
     made: list[tuple[int, int]] = []  # the latest generations: when their join phase ended, or the group was empty, and their number
     untold: int = 0  # members that no line has named, less those of `members` that departed without a line that names them
     unnamed: dict[str, int] = {}  # group.instance.id of a static member whose new id no line has named yet: since when
+    consumer: ConsumerView | None = None  # while the group follows the consumer protocol
+    converted_ms: int = -1  # when the group last became classic
 
     def identity(self, member_id: str) -> tuple[str, str, str]:
         """Instance id, client id and host of a member, or of one that departed lately; empty where unknown."""

@@ -13,5 +13,10 @@ def as_json(value: object) -> str:
     return json.dumps(value, indent=2, default=_as_text)
 
 
+def as_json_line(value: object) -> str:
+    """The same in one line."""
+    return json.dumps(value, separators=(",", ":"), default=_as_text)
+
+
 def _as_text(value: object) -> str:
     return iso(value) if isinstance(value, datetime) else str(value)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta, timezone
 from difflib import get_close_matches
 from pathlib import Path
@@ -44,10 +44,10 @@ _PROVISIONAL: Final = """
 class BoundQuestion:
     """A question with a value for each of its parameters, and the lakehouse that answers it."""
 
-    def __init__(self, lakehouse: Path, question: Question, given: Mapping[str, str]) -> None:
-        """`given`: what was typed, by parameter."""
+    def __init__(self, lakehouse: Path | QuestionReader, question: Question, given: Mapping[str, str]) -> None:
+        """`lakehouse`: its folder, or a reader of it. `given`: what was typed, by parameter."""
         self.question = question
-        self._reader = QuestionReader(lakehouse)
+        self._reader = QuestionReader(lakehouse) if isinstance(lakehouse, Path) else lakehouse
         self._given = given
         self.values = values(question, given, newest(self._reader, given.get("cluster")))
         self.cut = False  # whether there are more rows than `limit`
@@ -139,6 +139,8 @@ def values(question: Question, given: Mapping[str, str], now: datetime) -> dict[
             typed[name] = until
         elif name in questions.TIMES and text is None:
             typed[name] = until if name == "at" else EPOCH
+        elif (choices := questions.CHOICES.get((question.name, name))) is not None:
+            typed[name] = text if text is None else _choice(name, text, choices)
         elif name in questions.TEXTS:
             typed[name] = text
         else:
@@ -146,15 +148,17 @@ def values(question: Question, given: Mapping[str, str], now: datetime) -> dict[
     return typed
 
 
+def _choice(name: str, text: str, choices: Sequence[str]) -> str:
+    if text not in choices:
+        raise QuestionError(f"{name}: must be one of {', '.join(choices)}, not {printable(text, 40)}")
+    return text
+
+
 def _value(name: str, text: str, until: datetime) -> Any:
     if name in questions.TIMES:
         return parse_instant(text, until, name=name)
     if name in questions.SPANS:
         return milliseconds(parse_span(text, name=name))
-    if name in questions.CHOICES:
-        if text not in questions.CHOICES[name]:
-            raise QuestionError(f"{name}: must be one of {', '.join(questions.CHOICES[name])}, not {printable(text, 40)}")
-        return text
     limit = f" from 1 to {MOST_ROWS}" if name == "limit" else ""
     if not re.fullmatch(r"\d{1,12}", text) or (limit and not 1 <= int(text) <= MOST_ROWS):
         raise QuestionError(f"{name}: must be a whole number{limit}, not {printable(text, 40)}")

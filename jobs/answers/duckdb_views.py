@@ -38,6 +38,7 @@ class QuestionReader(TableReader):
 
     def __init__(self, folder: Path) -> None:
         super().__init__(folder, tables=())
+        self._views: set[str] = set()
         self.connection.execute(questions.duckdb_macros())
 
     def ask(self, text: str, values: Mapping[str, Any]) -> Answer:
@@ -66,5 +67,6 @@ class QuestionReader(TableReader):
                 raise MissingTableError(f"no table {table} in {self.folder}: what was ingested there has not been tracked yet")
             self.tables += (table,)
         for name in named:
-            kept = "TEMP TABLE IF NOT EXISTS" if name in _FEW_ROWS else "OR REPLACE TEMP VIEW"
-            self.connection.execute(f"CREATE {kept} {name} AS {views[name]}")
+            if name not in self._views:
+                self.connection.execute(f"CREATE TEMP {'TABLE' if name in _FEW_ROWS else 'VIEW'} {name} AS {views[name]}")
+                self._views.add(name)

@@ -19,6 +19,7 @@ from jobs.answers.as_json import as_json
 from jobs.answers.attention import RebalanceTimes, attention
 from jobs.answers.duckdb_views import QuestionReader, Row
 from jobs.answers.report import Scope, read_findings
+from jobs.answers.rounds import rounds_of
 from jobs.common.errors import EvidenceError
 from jobs.logs.clients.envelopes import client_line
 from jobs.logs.clients.times import ClientTimes
@@ -68,6 +69,8 @@ class ProvenRow:
     id: str
     row: dict[str, Any]
     lines: list[Line]
+    rounds: Sequence[Row] = ()
+    """Of a rebalance of the consumer protocol: the rows of `rebalance_rounds`."""
 
     @property
     def kind(self) -> str:
@@ -85,7 +88,15 @@ def prove(lakehouse: Path, row_id: str, inputs: Sequence[Path], *, entry: bool =
     rows = _rows(reader, row_id)
     if entry:
         rows = _rows_of_entry(reader, rows[0])
-    files = _files(inputs)
+    return _proven(reader, rows, _files(inputs))
+
+
+def prove_rows(lakehouse: Path, rows: Sequence[Row], inputs: Sequence[Path]) -> list[ProvenRow]:
+    """Rows that have an id and evidence, each with its lines: each log is read once. EvidenceError: there are no logs."""
+    return _proven(QuestionReader(lakehouse), rows, _files(inputs)) if rows else []
+
+
+def _proven(reader: QuestionReader, rows: Sequence[Row], files: Sequence[LogFile]) -> list[ProvenRow]:
     refs_of = [[(ref["source"], ref["origin"], int(ref["position"])) for ref in json.loads(row["evidence"])] for row in rows]
     places = places_of(reader, {(origin, position) for refs in refs_of for _, origin, position in refs}, files)
     proofs = []
@@ -94,7 +105,7 @@ def prove(lakehouse: Path, row_id: str, inputs: Sequence[Path], *, entry: bool =
         for source, origin, position in refs:
             file, text = places.get((origin, position), (None, None))
             lines.append(Line(source, origin, position, file, None if text is None else text.decode("utf-8", "replace")))
-        proofs.append(ProvenRow(row["id"], row, lines))
+        proofs.append(ProvenRow(row["id"], row, lines, rounds_of(reader, row) if row["id"][0] == "r" else ()))
     return proofs
 
 
@@ -225,5 +236,16 @@ def to_json(rows: Sequence[ProvenRow]) -> str:
         row = {name: value for name, value in proven.row.items() if name not in {"evidence", "batch_id", "step"}}
         if "details" in row:
             row["details"] = json.loads(row["details"] or "{}")
+        if proven.rounds:
+            row["rounds"] = [_shown(one) for one in proven.rounds]
         shown.append({**row, "lines": [asdict(line) for line in proven.lines]})
     return as_json(shown)
+
+
+def _shown(one: Row) -> dict[str, Any]:
+    told = json.loads(one.get("revocations") or "[]")
+    return {name: value for name, value in one.items() if name not in _NOT_SHOWN} | {"revocations": told}
+
+
+_NOT_SHOWN: Final = frozenset({"cluster", "group_id", "generation", "evidence", "batch_id"})
+"""Columns of `rebalance_rounds` that the rebalance has, too."""

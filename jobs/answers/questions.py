@@ -49,10 +49,19 @@ FIFTEEN: Final = (
 )
 """What users ask most, in that order. All other questions are listed before them as `Every day`."""
 
-TEXTS: Final = frozenset({"cluster", "group", "member", "client", "code", "cause"})
+TEXTS: Final = frozenset({"cluster", "group", "member", "client", "code", "cause", "text"})
 TIMES: Final = frozenset({"since", "until", "at"})
-CHOICES: Final = {"by": ("application", "client", "member", "group", "day")}
-SPANS: Final = frozenset({"around"})  # durations, passed as whole milliseconds
+CHOICES: Final[Mapping[tuple[str, str], tuple[str, ...]]] = {
+    ("bill", "by"): ("application", "client", "member", "group", "day"),
+    ("culprits-by", "by"): ("application", "host", "software"),
+    ("findings", "severity"): ("ERROR", "WARNING", "INFO"),
+    ("silences", "session"): ("survived", "expired"),
+}
+"""The values of a parameter that takes no others, by question and parameter."""
+SPANS: Final = frozenset({"around", "step"})  # durations, passed as whole milliseconds
+
+OPTIONS: Final = ("cluster", "group", "since", "until", "client", "member", "at", "around", "limit")
+"""The parameters that `rebalance ask` has an option for; others are given with --set NAME=VALUE."""
 
 STAND_INS: Final = {REBALANCES_PROVISIONAL: "SELECT CAST(NULL AS STRING) AS waits_for, r.* FROM rebalances AS r WHERE false"}
 """What stands for a table that lakehouses of older versions lack."""

@@ -29,10 +29,12 @@ _LINES: Final = """
            sum(quarantined)::BIGINT quarantined
     FROM input_lines GROUP BY cluster ORDER BY cluster
 """
-# Groups that any line names, rebalanced or not. Groups of the new protocol (KIP-848) have no rebalances of this kind.
+# Groups that any line names, rebalanced or not, and whether they follow the consumer protocol (KIP-848) by now.
 _GROUPS: Final = """
-    SELECT cluster, group_id, bool_and(kind LIKE 'CONSUMER_GROUP%' OR kind = 'OFFSET_COMMIT') AND
-           bool_or(kind LIKE 'CONSUMER_GROUP%') consumer_protocol
+    SELECT cluster, group_id, coalesce(
+        max(occurred_at) FILTER (WHERE kind LIKE 'CONSUMER_GROUP%') >
+        coalesce(max(occurred_at) FILTER (WHERE kind IN ('STABILIZED', 'JOIN_GROUP', 'SYNC_GROUP', 'HEARTBEAT')), '-infinity'), false
+    ) consumer_protocol
     FROM group_events
     WHERE group_id <> '' AND ($cluster IS NULL OR cluster = $cluster) AND ($group IS NULL OR group_id = $group) AND occurred_at <= $until
     GROUP BY cluster, group_id
@@ -43,7 +45,7 @@ _STATES: Final = """
     FROM (
         SELECT *, struct_pack(
             occurred_at := epoch_ms(occurred_at), generation := coalesce(generation, -1),
-            rank := CASE to_state WHEN 'CompletingRebalance' THEN 0 WHEN 'Stable' THEN 1 WHEN 'Empty' THEN 1
+            rank := CASE to_state WHEN 'CompletingRebalance' THEN 0 WHEN 'Reconciling' THEN 0 WHEN 'Stable' THEN 1 WHEN 'Empty' THEN 1
                     WHEN 'PreparingRebalance' THEN 2 ELSE 3 END) o
         FROM group_transitions
         WHERE ($cluster IS NULL OR cluster = $cluster) AND ($group IS NULL OR group_id = $group) AND occurred_at <= $until
@@ -52,7 +54,9 @@ _STATES: Final = """
 # What rebalances cost each group since `since`; its members are known from before.
 _COSTS: Final = """
     WITH own AS (
-        SELECT *, started_at >= $since AS counts FROM rebalances_with_culprit
+        SELECT cluster, group_id, started_at, ended_at, generation, members_after, total_ms, startup, unavailable_partition_ms, blamed,
+               started_at >= $since AS counts
+        FROM rebalances_with_culprit
         WHERE ($cluster IS NULL OR cluster = $cluster) AND ($group IS NULL OR group_id = $group) AND started_at <= $until
     ),
     causes AS (
@@ -76,14 +80,12 @@ _CHOSEN: Final = """
     WHERE ($cluster IS NULL OR cluster = $cluster) AND ($group IS NULL OR group_id = $group) AND {at} BETWEEN $since AND $until
 """
 _REBALANCES: Final = f"""
-    SELECT * EXCLUDE (batch_id, place)
+    SELECT * EXCLUDE (batch_id)
     FROM (
-        SELECT *, row_number() OVER (
-            ORDER BY startup, unavailable_partition_ms DESC NULLS LAST, total_ms DESC NULLS LAST, cluster, group_id, started_at, id
-        ) AS place
-        FROM rebalances_with_culprit {_CHOSEN.format(at="started_at")}
+        SELECT * FROM rebalances_with_culprit {_CHOSEN.format(at="started_at")}
+        ORDER BY startup, unavailable_partition_ms DESC NULLS LAST, total_ms DESC NULLS LAST, cluster, group_id, started_at, id
+        LIMIT $limit
     )
-    WHERE place <= $limit
     ORDER BY cluster, group_id, started_at, ended_at, generation
 """  # noqa: S608 - no user's text
 _TIMES: Final = """
@@ -146,13 +148,13 @@ class Report:
         return outside_of(first, last, {name: time for name, time in (("since", since), ("until", until)) if time is not None})
 
 
-def read_report(lakehouse: Path, scope: Scope | None = None, *, limit: int | None = None) -> Report:
-    """Reads the lakehouse, as a whole or what `scope` says.
+def read_report(lakehouse: Path | QuestionReader, scope: Scope | None = None, *, limit: int | None = None) -> Report:
+    """Reads the lakehouse, as a whole or what `scope` says. `lakehouse`: its folder, or a reader of it.
 
     `limit`: only so many rebalances, those that cost most; start-ups come last. QuestionError: a time cannot be read.
     """
     scope = scope or Scope()
-    reader = QuestionReader(lakehouse)
+    reader = QuestionReader(lakehouse) if isinstance(lakehouse, Path) else lakehouse
     until = since = None
     if scope.since or scope.until:
         now = newest(reader, scope.cluster)
@@ -215,7 +217,7 @@ def _groups(named: Iterable[Row], states: Iterable[Row], costs: Iterable[Row]) -
             {
                 "cluster": key[0],
                 "group_id": key[1],
-                "protocol": "consumer" if consumer_protocol.get(key) and key not in cost_of else "classic",
+                "protocol": "consumer" if consumer_protocol.get(key) else "classic",
                 "state": last["state"],
                 "generation": last["generation"] if last["generation"] >= 0 else None,
                 "members": 0 if last["state"] in {"Empty", "Dead"} else cost["members"],
@@ -235,12 +237,12 @@ def to_json(report: Report, *, limit: int | None = None) -> str:
             "attention": attention_as_rows(report.attention[:limit]),
             "clusters": report.clusters[:limit],
             "groups": report.groups[:limit],
-            "rebalances": [_parsed(row) for row in report.rebalances[:limit]],
-            "findings": [_parsed(row) for row in (report.findings[-limit:] if limit else report.findings)],
+            "rebalances": [parsed(row) for row in report.rebalances[:limit]],
+            "findings": [parsed(row) for row in (report.findings[-limit:] if limit else report.findings)],
         }
     )
 
 
-def _parsed(row: Row) -> Row:
+def parsed(row: Row) -> Row:
     """A row with the JSON texts in it as objects."""
     return {name: json.loads(value) if name in {"evidence", "details"} and value else value for name, value in row.items()}

@@ -11,11 +11,12 @@ from rich.console import Console
 
 from jobs.cli.output.columns import Columns
 from jobs.cli.output.terminal import stdout, write
-from jobs.cli.without_effect import tell
+from jobs.cli.output.without_effect import tell
 from jobs.common import options
 from jobs.common.errors import QuestionError
 
 if TYPE_CHECKING:
+    from jobs.answers.duckdb_views import Answer
     from jobs.answers.questions import Question
 
 _PARAMETERS: Final = options.SCOPE | {
@@ -26,6 +27,8 @@ _PARAMETERS: Final = options.SCOPE | {
     "limit": ("N", "Rows at most."),
 }
 """Parameters of questions that are options: metavar and help text."""
+_TOLD_AT_MOST: Final = 3
+"""Rebalances of the consumer protocol that `ask why` tells round by round."""
 
 
 def _names(_: click.Context, __: click.Parameter, begun: str) -> list[str]:
@@ -77,6 +80,7 @@ def ask(name: str | None, *, lakehouse: Path | None, others: Sequence[str], form
 
 
 def _answer(question: Question, lakehouse: Path, given: Mapping[str, str], form: str) -> None:
+    from jobs.answers.as_csv import as_csv
     from jobs.answers.as_json import as_json
     from jobs.answers.ask import BoundQuestion  # with DuckDB, which the list does not need
     from jobs.cli.output import answer_text
@@ -86,9 +90,11 @@ def _answer(question: Question, lakehouse: Path, given: Mapping[str, str], form:
     if form == "json":
         click.echo(as_json(answer.by_name()))
     elif form == "csv":
-        click.echo(answer_text.to_csv(answer), nl=False)
+        click.echo(as_csv(answer), nl=False)
     elif answer.rows:
         answer_text.render(answer, stdout())
+    if form == "table" and question.name == "why":
+        _tell_rounds(lakehouse, answer)
     if not answer.rows:
         click.echo(f"Nothing found. {bound.why_nothing()}".rstrip(), err=form != "table")
     elif bound.cut:
@@ -96,6 +102,17 @@ def _answer(question: Question, lakehouse: Path, given: Mapping[str, str], form:
     if count := bound.provisional():
         those = "1 rebalance is" if count == 1 else f"{count} rebalances are"
         click.echo(f"{those} provisional: lines that are still to come may correct their rows (`rebalance ask rebalances`).", err=True)
+
+
+def _tell_rounds(lakehouse: Path, answer: Answer) -> None:
+    """Tells the last rebalance of the first rows round by round, where they are of the consumer protocol."""
+    from jobs.answers.rounds import in_words, last_rounds
+
+    for row_id, rounds in last_rounds(lakehouse, [row["last_id"] for row in answer.by_name()[:_TOLD_AT_MOST]]):
+        write(stdout())
+        write(stdout(), f"{row_id} round by round:")
+        for sentence in in_words(rounds):
+            write(stdout(), f"  {sentence}")
 
 
 def _assignments(texts: Sequence[str]) -> dict[str, str]:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import click
 
 from jobs.cli.output.terminal import warn
-from jobs.cli.without_effect import tell
+from jobs.cli.output.without_effect import tell
 from jobs.common import exit_codes, options
 from jobs.common.errors import UserError
 from jobs.common.text import printable

@@ -50,7 +50,8 @@ def demo() -> int:
 
 
 @click.command("demo-live")
-def demo_live() -> int:
+@click.option("--keep", is_flag=True, help="Keep the dashboard up at the end, until Ctrl-C.")
+def demo_live(*, keep: bool) -> int:
     """Run a real Kafka, disturb its consumers, show rebalances.
 
     The consumers stall, die and fence each other. Takes two minutes. The first time it downloads Kafka. Writes only in the checkout, or in
@@ -61,7 +62,7 @@ def demo_live() -> int:
 
     ensure_spark_jars(warn)
     ensure_broker_jars(warn)
-    return run_demo_live(stdout(), folder=kept_folder("demo-live"))
+    return run_demo_live(stdout(), folder=kept_folder("demo-live"), keep=keep)
 
 
 def _shown(path: Path) -> str:

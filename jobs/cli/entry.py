@@ -12,7 +12,26 @@ from collections.abc import Sequence
 
 import click
 
-from jobs.cli import ask, broker, capture, check, demo, evidence, generate, health, inspect, maintain, replay, report, run, ship, trace
+from jobs.cli import (
+    alert,
+    ask,
+    broker,
+    capture,
+    check,
+    dashboard,
+    demo,
+    evidence,
+    generate,
+    health,
+    inspect,
+    maintain,
+    replay,
+    report,
+    run,
+    ship,
+    trace,
+    watch,
+)
 from jobs.cli.output.terminal import warn
 from jobs.common import exit_codes
 from jobs.common.disks import is_full
@@ -28,6 +47,13 @@ class _Commands(click.Group):
 
     def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002 - Click's signature
         return list(self.commands)
+
+    def invoke(self, ctx: click.Context) -> object:
+        """The exit code where the reader of a pipe has ended: Click's own would be 1."""
+        try:
+            return super().invoke(ctx)
+        except BrokenPipeError as error:
+            return _no_output(error)
 
 
 def _show_version(context: click.Context, _: click.Parameter, wanted: bool) -> None:  # noqa: FBT001 - Click's signature
@@ -49,10 +75,13 @@ for _command in (
     run.run,
     inspect.inspect,
     report.report,
+    watch.watch,
+    dashboard.dashboard,
     ask.ask,
     evidence.evidence,
     check.check,
     health.health,
+    alert.alert,
     maintain.maintain,
     replay.replay,
     ship.ship,

@@ -10,7 +10,7 @@ import click
 from rich.console import Console
 
 from jobs.cli.output.terminal import stdout, warn, write
-from jobs.cli.without_effect import tell
+from jobs.cli.output.without_effect import tell
 from jobs.common import exit_codes, options
 from jobs.common.text import printable, who
 from jobs.common.times import duration, epoch_ms, instant
@@ -92,6 +92,8 @@ def _title(proven: ProvenRow) -> str:
 
 
 def _sentences(proven: ProvenRow) -> list[str]:
+    from jobs.answers.rounds import in_words  # with DuckDB
+
     row: dict[str, Any] = proven.row
     if proven.kind == "finding":
         return [printable(row["message"], 600), f"Advice: {printable(row['advice'], 600)}"]
@@ -101,7 +103,7 @@ def _sentences(proven: ProvenRow) -> list[str]:
         outcome = f"{row['outcome']}{after}{generation}"
         reason = [f"Reason: {printable(row['reason'], 600)}"] if row["reason"] else []
         waits = [f"Provisional: it waits for {row['waits_for']}, which may correct it"] if row["waits_for"] else []
-        return [outcome, *reason, *waits]
+        return [outcome, *reason, *waits, *in_words(proven.rounds)]
     if proven.kind == "transition":
         return [f"Trigger: {printable(row['trigger'], 60)}" + (f", {printable(row['reason'], 600)}" if row["reason"] else "")]
     return []

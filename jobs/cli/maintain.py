@@ -24,6 +24,7 @@ _COLUMNS: Final = ("table", ">rows removed", ">files", ">bytes", ">old files del
 Examples:
   rebalance maintain --lakehouse lake/
   rebalance maintain --lakehouse lake/ --keep 90d
+  rebalance maintain --lakehouse lake/ --keep 365d --thin-after 7d
   rebalance maintain --lakehouse lake/ --keep 365d --keep-events 30d --dry-run
 """,
 )
@@ -31,13 +32,21 @@ Examples:
 @click.option("--keep", type=options.SPAN, help="Delete rows that are older than this: 90d, 26w. [default: keep everything]")
 @click.option("--keep-events", type=options.SPAN, help="The same for group_events, which `rebalance replay` reads. [default: as --keep]")
 @click.option(
+    "--thin-after",
+    type=options.SPAN,
+    help="Keep only the first, the last, the number and the longest gap of heartbeats that are older than this and have nothing unusual "
+    "near. docs/operations.md says what that changes. [default: keep each heartbeat]",
+)
+@click.option(
     "--grace",
     type=options.SPAN,
     default="7d",
     help="Delete files that were replaced this long ago, when no query can be reading them any more. 7d at most.",
 )
 @click.option("--dry-run", is_flag=True, help="Only show what would be done.")
-def maintain(lakehouse: Path, *, keep: timedelta | None, keep_events: timedelta | None, grace: timedelta, dry_run: bool) -> int:
+def maintain(
+    lakehouse: Path, *, keep: timedelta | None, keep_events: timedelta | None, thin_after: timedelta | None, grace: timedelta, dry_run: bool
+) -> int:
     """Merge and sort the files of tables, delete outdated ones.
 
     It keeps a lakehouse fast and small. It may run at any time, also beside `rebalance run`, and may be stopped in any way. Once a day is
@@ -47,7 +56,7 @@ def maintain(lakehouse: Path, *, keep: timedelta | None, keep_events: timedelta 
     from jobs.lakehouse.maintain import maintain as maintain_tables
 
     console = stdout()
-    policy = Policy(keep, keep_events, grace)
+    policy = Policy(keep, keep_events, thin_after, grace)
     with told_if_full(lakehouse), console.status("") as status:
         done = list(maintain_tables(lakehouse, policy, now=datetime.now(timezone.utc), dry_run=dry_run, show=status.update))
     columns = Columns(_COLUMNS, console)
@@ -57,6 +66,8 @@ def maintain(lakehouse: Path, *, keep: timedelta | None, keep_events: timedelta 
     for table in done:
         if table.left_alone:
             write(console, f"{table.table} was left alone: {table.left_alone}")
+        if table.thinned is not None:
+            write(console, f"{table.table}: {table.thinned.beats:,} heartbeats were thinned, and {table.thinned.rows:,} rows merged.")
     if dry_run:
         write(console, "Nothing was done (--dry-run).")
     return 0

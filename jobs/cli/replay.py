@@ -59,6 +59,12 @@ def replay(old: Path, lakehouse: Path, *, swap: bool, config: Path | None, laten
             f"{outcome.without_events:,} rebalances of the old lakehouse are older than the oldest event that was kept: "
             "the new one lacks them.",
         )
+    if outcome.thinned:
+        write(
+            console,
+            f"{outcome.thinned:,} heartbeats of quiet times had been thinned (`rebalance maintain --thin-after`): "
+            "as many were tracked, evenly spaced.",
+        )
     if outcome.before is None:
         write(console, f"{lakehouse} is up to date with {old}. To use it: stop `rebalance run`, and repeat this command with --swap.")
     else:

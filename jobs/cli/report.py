@@ -8,38 +8,67 @@ from typing import TYPE_CHECKING
 import click
 
 from jobs.cli.output.terminal import stdout, warn, write
-from jobs.common import options
-from jobs.common.errors import LakehouseError
+from jobs.cli.output.without_effect import tell
+from jobs.common import exit_codes, options
+from jobs.common.errors import LakehouseError, UserError
 from jobs.common.text import printable
 
 if TYPE_CHECKING:
     from jobs.answers.report import Report
 
+PAGE_LIMIT = 200  # the page stays under 3 MB
+
 
 @click.command(
-    epilog="""\b
+    epilog=f"""\b
 Examples:
   rebalance report --lakehouse lake/
   rebalance report --lakehouse lake/ --since 24h
   rebalance report --lakehouse lake/ --group payments --since 2026-11-21T06:10 --until 06:20
   rebalance report --lakehouse lake/ --format json | jq '.attention[] | select(.severity == "ERROR")'
+  rebalance report --lakehouse lake/ --format html > out.html
+  rebalance report --lakehouse lake/ --since 1h --fail-on error
+
+{exit_codes.line("report")}
 """,
 )
 @options.lakehouse()
 @options.texts(options.SCOPE)
-@click.option("--limit", type=click.IntRange(1, 1_000_000), metavar="N", help="Rows of each list at most. [default: 20; for JSON all]")
-@options.output_format("text", "json")
-def report(lakehouse: Path, *, limit: int | None, form: str, **typed: str | None) -> int:
+@click.option(
+    "--limit",
+    type=click.IntRange(1, 1_000_000),
+    metavar="N",
+    help="Rows of each list at most. [default: 20; for HTML 200; for JSON all]",
+)
+@options.output_format("text", "json", "html", text="For people, for programs, or a page for a browser, with pictures and log lines.")
+@click.option(
+    "--input",
+    "source",
+    type=options.PATH,
+    metavar="PATH",
+    help="For HTML: the logs that `rebalance run` read. [default: where it read them]",
+)
+@click.option(
+    "--fail-on",
+    type=click.Choice(["error", "warning"]),
+    help="Exit with 6 if an entry has this severity or a graver one.",
+)
+def report(lakehouse: Path, *, limit: int | None, form: str, source: Path | None, fail_on: str | None, **typed: str | None) -> int:
     """Show what needs attention, and what rebalances cost.
 
     First errors, then warnings, an entry for each incident; then the groups and the rebalances that cost most. Times are UTC. Durations
     such as `--since 2h` count back from the newest time in the tables, so that the same logs give the same report on any day.
     """
+    from jobs.answers.attention import SEVERITIES
     from jobs.answers.report import Scope, read_report, to_json
     from jobs.cli.output.report_text import LIMIT, render
 
+    if form != "html":
+        tell(f"with --format {form}, which shows no log lines", "source")
+    if source is not None and not source.exists():
+        raise UserError(f"no such file or folder: {source}")
     try:
-        rows = read_report(lakehouse, Scope(**typed), limit=limit or (LIMIT if form == "text" else None))
+        rows = read_report(lakehouse, Scope(**typed), limit=limit or {"text": LIMIT, "html": PAGE_LIMIT}.get(form))
     except LakehouseError as error:
         if work := _work_under_way(lakehouse):
             raise LakehouseError(f"{error}; {work}") from None
@@ -51,11 +80,22 @@ def report(lakehouse: Path, *, limit: int | None, form: str, **typed: str | None
         click.echo(to_json(rows, limit=limit))
         if problem := reason or rows.outside:
             warn(problem)
+    elif form == "html":
+        _write_page(lakehouse, rows, source, limit or PAGE_LIMIT, reason)
     elif reason:
         write(stdout(), printable(reason, options.LINE_CHARS))
     else:
         render(rows, stdout(), limit=limit or LIMIT)
-    return 0
+    grave = SEVERITIES[: SEVERITIES.index(fail_on.upper()) + 1] if fail_on else ()
+    return exit_codes.NEEDS_ATTENTION if any(entry.severity in grave for entry in rows.attention) else exit_codes.DONE
+
+
+def _write_page(lakehouse: Path, rows: Report, source: Path | None, limit: int, why_empty: str) -> None:
+    from jobs.lakehouse.folder import known_inputs
+    from jobs.report_page.page import render_page
+
+    page = render_page(lakehouse, rows, [source] if source else known_inputs(lakehouse), limit=limit, why_empty=why_empty)
+    click.echo(page.encode("utf-8", "backslashreplace"), nl=False)
 
 
 def _why_empty(lakehouse: Path, rows: Report) -> str:

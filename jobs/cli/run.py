@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from jobs.cli.output.terminal import stdout, warn, warn_nothing_understood, write
-from jobs.cli.without_effect import tell
+from jobs.cli.output.without_effect import tell
 from jobs.common import exit_codes, options
 from jobs.common.disks import told_if_full
 from jobs.common.text import printable
@@ -60,6 +60,8 @@ Examples:
     "--metrics-port", type=click.IntRange(1, 65_535), metavar="N", help="Serve metrics for Prometheus at this port, such as 9404."
 )
 @click.option("--metrics-host", default="127.0.0.1", metavar="HOST", help="Address at which to serve them.")
+@options.alerts
+@options.dashboard_url
 def run(
     source: Path | None,
     lakehouse: Path,
@@ -75,6 +77,8 @@ def run(
     client_config: Path | None,
     metrics_port: int | None,
     metrics_host: str,
+    alerts: Sequence[str],
+    dashboard_url: str | None,
     kafka: str | None,
     kafka_config: Path | None,
     **topic_options: Any,
@@ -89,7 +93,10 @@ def run(
     _tell_without_effect(source, lakehouse, kafka=kafka is not None, offsets=offsets_from is not None, zones=timezones)
     if metrics_port is None:
         tell("without --metrics-port", "metrics_host")
-    settings = load(config, timezones=timezones, slice_lines=slice_lines, lateness_ms=lateness_ms, log_format=log_format)
+    told = {"slice_lines": slice_lines, "lateness_ms": lateness_ms, "log_format": log_format}
+    settings = load(config, timezones=timezones, alerts=alerts, dashboard_url=dashboard_url, **told)
+    if not settings.alerts.receivers:
+        tell("without --alert, or a receiver in --config", "dashboard_url")
     layouts_named(settings.log_format, settings.log_formats)  # says before the start what is wrong with them
     offsets = None
     if offsets_from is not None:

@@ -11,6 +11,7 @@ UNUSABLE: Final = 2
 NOTHING_UNDERSTOOD: Final = 3
 PARTLY_READ: Final = 4
 DISK_FULL: Final = 5
+NEEDS_ATTENTION: Final = 6
 ENDED_BY_SIGNAL: Final = 128
 """Added to the number of the signal."""
 
@@ -23,6 +24,7 @@ MEANINGS: Final[Mapping[int, str]] = {
     PARTLY_READ: "Done, but some files of the input could not be read. The last lines name them.",
     DISK_FULL: "A disk is full, or a quota is used up. The last line names the folder. With room on the disk, the same "
     "command goes on where it stopped.",
+    NEEDS_ATTENTION: "The report has an entry of the severity that --fail-on names, or a graver one. It is complete.",
     ENDED_BY_SIGNAL: "Signal N ended the command before it was done: 130 after Ctrl-C, 143 after SIGTERM.",
 }
 """What a code means to every command that has no other meaning for it."""
@@ -32,10 +34,15 @@ SPECIAL: Final[Mapping[str, Mapping[int, str]]] = {
         NOTHING_UNDERSTOOD: "with --once, no line of the input was understood",
         PARTLY_READ: "with --once, some files of the input could not be read",
     },
+    "report": {
+        DONE: "the report is complete",
+        NEEDS_ATTENTION: "with --fail-on, an entry has that severity or a graver one",
+    },
     "inspect": {DONE: "some line was understood", NOTHING_UNDERSTOOD: "none was"},
     "evidence": {DONE: "all lines were found", UNUSABLE: "a line was not found, or there is no such row"},
     "check": {DONE: "every law holds", FAILED: "a law is broken", UNUSABLE: "there is no lakehouse"},
     "generate": {DISK_FULL: "a disk is full: the lines written so far stay in the logs"},
+    "alert": {DONE: "done, or stopped by a signal", FAILED: "with --test, a receiver did not take the sample"},
     "health": {DONE: "all is well", FAILED: "something is wrong", UNUSABLE: "there is nothing to judge by"},
 }
 """By command, what codes mean to it alone."""

@@ -1,8 +1,9 @@
-"""Writes files that exist completely or not at all, whenever the process ends or the power fails."""
+"""Writes files that exist completely or not at all, whenever the process ends or the power fails; judges who else may read a file."""
 
 from __future__ import annotations
 
 import os
+import stat
 from pathlib import Path
 
 
@@ -24,3 +25,16 @@ def sync(path: Path) -> None:
         os.fsync(descriptor)
     finally:
         os.close(descriptor)
+
+
+def foreign_access(status: os.stat_result) -> str:
+    """Which users other than its owner may read or change a file; empty if none may.
+
+    The group may read a file that root owns: root hands secrets to services this way, and Kubernetes to containers.
+    """
+    mode = status.st_mode
+    if mode & (stat.S_IROTH | stat.S_IWOTH):
+        return f"{'read' if mode & stat.S_IROTH else 'changed'} by any user of this machine"
+    if mode & stat.S_IWGRP or (mode & stat.S_IRGRP and status.st_uid != 0):
+        return f"{'changed' if mode & stat.S_IWGRP else 'read'} by its whole group"
+    return ""

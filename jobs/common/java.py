@@ -44,6 +44,14 @@ def check_java() -> None:
         raise UserError(f"found Java {version[1]} (in {where}), which Spark 4.0 does not run on; {_ADVICE}")
 
 
+def archive_options(archive: Path) -> list[str]:
+    """Options of a JVM that starts in half the time, if the archive of its classes was made.
+
+    A JVM that cannot use the archive ignores it without a word.
+    """
+    return [f"-XX:SharedArchiveFile={archive}", "-Xlog:cds*=off"] if archive.is_file() else []
+
+
 if __name__ == "__main__":
     try:
         check_java()

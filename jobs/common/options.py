@@ -114,6 +114,15 @@ log_format = click.option(
     help="Pattern of the brokers' log lines: kafka, strimzi, strimzi-log4j1, ttcc, a name of [log_formats] in --config, or the pattern "
     "itself, such as '%d %p [%t] %c - %m%n'. [default: auto]",
 )
+alerts = click.option(
+    "--alert",
+    "alerts",
+    metavar="FORMAT=FILE",
+    multiple=True,
+    help="Post new findings (ERROR) to a webhook: slack, alertmanager or json, and the file that holds its URL (chmod 600). "
+    "Repeatable; [alerts] in --config says more (docs/alerts.md).",
+)
+dashboard_url = click.option("--dashboard-url", metavar="URL", help="Where people see `rebalance dashboard`: alerts link to it.")
 bootstrap = click.option("--bootstrap", metavar="HOST:PORT", required=True, help="Brokers to connect to first.")
 topic = click.option("--topic", default="group-protocol-logs", metavar="TOPIC", help="Topic of the log lines.")
 

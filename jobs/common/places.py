@@ -77,9 +77,9 @@ def jar_paths() -> list[str]:
     return sorted(str(path.resolve()) for path in jar_dir().glob("*.jar"))
 
 
-def class_archive() -> Path:
-    """Spark's classes as scripts/build/archive_classes.py keeps them for a quicker start. The file need not exist."""
-    return jar_dir().resolve() / "classes.jsa"
+def class_archive(jars: Path) -> Path:
+    """The classes of a folder of JARs as scripts/build/archive_classes.py keeps them for a quicker start. The file need not exist."""
+    return jars.resolve() / "classes.jsa"
 
 
 def kafka_jar_dir(version: str = KAFKA_VERSION) -> Path:

@@ -15,6 +15,8 @@ berlin = "Europe/Berlin"
 
 [log_formats]             # patterns of a log4j PatternLayout, by names for them
 ours = "%d{dd MMM yyyy HH:mm:ss.SSS} %p [%t] %c - %m%n"
+
+[alerts]                  # jobs/common/alert_settings.py
 """
 
 from __future__ import annotations
@@ -28,6 +30,7 @@ import msgspec
 from msgspec import Meta
 
 from coordinator_model.specification.releases import release_numbers
+from jobs.common.alert_settings import AlertSettings, add_receivers, alert_settings
 from jobs.common.errors import SettingsError
 
 
@@ -58,6 +61,9 @@ class Settings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     interval_ms: Annotated[int, Meta(ge=100, le=60_000)] = 1_000
     """Time between two looks at the input, while the pipeline follows it. Each micro-batch takes about a second of CPU."""
 
+    metric_groups: Annotated[int, Meta(ge=0, le=100_000)] = 1_000
+    """How many groups have metrics of their own (`--metrics-port`). 0: nothing is counted by group or by cause."""
+
     kafka_version: str = ""
     """Release of the brokers, such as 3.9.1, whose rules their answers are compared with. Empty: the answers tell the release."""
 
@@ -66,6 +72,8 @@ class Settings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     log_formats: tuple[tuple[str, str], ...] = msgspec.field(name="[log_formats]", default=())
     """(name, pattern), sorted. jobs/logs/envelopes/patterns.py reads them."""
+
+    alerts: AlertSettings = msgspec.field(name="[alerts]", default=AlertSettings())
 
     def __post_init__(self) -> None:
         for cluster, zone in (("", self.timezone), *self.timezones):
@@ -81,10 +89,18 @@ class _File(msgspec.Struct, forbid_unknown_fields=True):
     pipeline: dict[str, Any] = msgspec.field(default_factory=dict)
     timezones: dict[str, Any] = msgspec.field(default_factory=dict)
     log_formats: dict[str, Any] = msgspec.field(default_factory=dict)
+    alerts: dict[str, Any] = msgspec.field(default_factory=dict)
 
 
-def load(path: Path | None = None, *, timezones: Sequence[str] = (), **overrides: int | str | None) -> Settings:
-    """Settings from a TOML file, overridden by what the command line gives: zones as ZONE or CLUSTER=ZONE, and others."""
+def load(
+    path: Path | None = None,
+    *,
+    timezones: Sequence[str] = (),
+    alerts: Sequence[str] = (),
+    dashboard_url: str | None = None,
+    **overrides: int | str | None,
+) -> Settings:
+    """Settings from a TOML file, overridden by the command line: zones as ZONE or CLUSTER=ZONE, alerts as FORMAT=FILE, others."""
     file = _File()
     if path is not None:
         try:
@@ -105,6 +121,7 @@ def load(path: Path | None = None, *, timezones: Sequence[str] = (), **overrides
             file.timezones[cluster] = zone
         else:
             file.pipeline["timezone"] = zone
+    add_receivers(file.alerts, alerts, dashboard_url)
     return _settings(file)
 
 
@@ -113,9 +130,10 @@ def _settings(file: _File) -> Settings:
         _check_zone(cluster, zone)
     try:
         tables = {"[timezones]": sorted(file.timezones.items()), "[log_formats]": sorted(file.log_formats.items())}
-        return msgspec.convert({**file.pipeline, **tables}, Settings)
+        settings = msgspec.convert({**file.pipeline, **tables}, Settings)
     except msgspec.ValidationError as error:
         raise SettingsError(str(error).replace("`$.", "`")) from None
+    return msgspec.structs.replace(settings, alerts=alert_settings(file.alerts))
 
 
 def _check_zone(cluster: str, zone: object) -> None:

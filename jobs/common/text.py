@@ -53,3 +53,8 @@ def who(client_id: str | None, host: str | None, member_id: str | None, instance
     static = f"={printable(instance_id, 30)}" if instance_id and instance_id != client_id else ""
     member = short_member(member_id)
     return " ".join(part for part in (name + static + place, member) if part) or "-"
+
+
+def many(count: int, noun: str) -> str:
+    """A number of things: 1 finding, 1,200 findings."""
+    return f"{count:,} {noun}{'' if count == 1 else 's'}"

@@ -10,6 +10,8 @@ from jobs.common.errors import UserError
 from jobs.common.text import printable
 
 EPOCH: Final = datetime(1970, 1, 1, tzinfo=timezone.utc)
+LATEST_MS: Final = 253_402_300_799_999
+"""The end of the year 9999: the last time that a table can hold, epoch ms."""
 SPAN: Final = re.compile(r"(\d{1,9}(?:\.\d{1,3})?)(ms|s|m|h|d|w)")
 _UNITS: Final = {
     "ms": timedelta(milliseconds=1),

@@ -1,4 +1,4 @@
-"""Commands of `rebalance` as child processes, and new rows of the tables that they write."""
+"""Commands of `rebalance` as child processes."""
 
 from __future__ import annotations
 
@@ -7,11 +7,7 @@ import signal
 import subprocess
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
-
-import pyarrow.parquet as pq
-from deltalake import DeltaTable
-from deltalake.exceptions import TableNotFoundError
+from typing import TYPE_CHECKING, Final
 
 from jobs.common.places import PROJECT
 from jobs.demo.bound import bound
@@ -67,24 +63,6 @@ class RebalanceCommand:
         """The last line of its output."""
         lines = self.log.read_text(encoding="utf-8", errors="replace").replace("\r", "\n").split("\n")
         return next((line.strip() for line in reversed(lines) if line.strip()), "")
-
-
-class NewRows:
-    """The rows that were added to a table since the last look. The table may not exist yet; its files must not be compacted meanwhile."""
-
-    def __init__(self, lakehouse: Path, table: str) -> None:
-        self._folder = lakehouse / table
-        self._read: set[str] = set()
-
-    def take(self) -> list[dict[str, Any]]:
-        """New rows, each once."""
-        try:
-            names = {uri.rpartition("/")[2] for uri in DeltaTable(str(self._folder)).file_uris()}
-        except TableNotFoundError:
-            return []
-        new = sorted(names - self._read)
-        self._read |= names
-        return [row for name in new for row in pq.read_table(self._folder / name).to_pylist()]
 
 
 def shipped_lines(state: Path) -> int:

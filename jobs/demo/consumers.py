@@ -19,25 +19,38 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from jobs.common.places import PROJECT
+from jobs.demo.real_consumer import CLASSIC, CONSUMER
 
 if TYPE_CHECKING:
     from typing_extensions import Self
 
 SESSION_MS: Final = 6_000
 HEARTBEAT_MS: Final = 1_000
+CONSUMER_SESSION_MS: Final = 12_000  # outlives the search for a new coordinator
+CONSUMER_HEARTBEAT_MS: Final = 3_000
+"""Of the consumer protocol. librdkafka gives an answer up after one interval, and with it an assignment, which it is not told again until
+its rebalance timeout: a busy broker needs more than a second."""
 POLL_MS: Final = 300_000
+CONSUMER_GROUP_SETTINGS: Final = {
+    "group.consumer.session.timeout.ms": str(CONSUMER_SESSION_MS),
+    "group.consumer.min.session.timeout.ms": str(CONSUMER_SESSION_MS),
+    "group.consumer.heartbeat.interval.ms": str(CONSUMER_HEARTBEAT_MS),
+    "group.consumer.min.heartbeat.interval.ms": str(CONSUMER_HEARTBEAT_MS),
+    "group.consumer.migration.policy": "bidirectional",
+}
+"""Settings of a broker for members of the consumer protocol (KIP-848), whose timeouts are not the client's."""
 
 
 class ConsumerProcess:
     """A running consumer. `lines`: the output of its worker (worker.py) so far."""
 
-    def __init__(self, kind: str, topic: str, config: dict[str, str], log: Path | None) -> None:
+    def __init__(self, kind: str, topic: str, config: dict[str, str], revocation_seconds: float, log: Path | None) -> None:
         self.client_id = config["client.id"]
         self.lines: list[str] = []
         with (log or Path(os.devnull)).open("ab") as errors:
             # Its own session, and so its own process group: Ctrl-C does not reach it, and a signal to the group reaches its JVM too.
             self._process = subprocess.Popen(  # noqa: S603
-                [sys.executable, "-m", "jobs.demo.worker", kind, topic, json.dumps(config)],
+                [sys.executable, "-m", "jobs.demo.worker", kind, topic, json.dumps(config), str(revocation_seconds)],
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 stderr=errors,
@@ -69,6 +82,10 @@ class ConsumerProcess:
     def commit(self) -> None:
         """Commits offsets at the next poll."""
         self._command("commit")
+
+    def subscribe(self, *topics: str) -> None:
+        """Changes its subscription at the next poll."""
+        self._command(f"subscribe {','.join(topics)}")
 
     def leave(self) -> None:
         """Closes the consumer, which leaves its group unless the member is static."""
@@ -110,7 +127,7 @@ class Consumers:
 
     def __init__(self, bootstrap: str, logs: Path | None = None) -> None:
         """`logs`: the folder for what clients write to standard error."""
-        self._bootstrap = bootstrap
+        self.bootstrap = bootstrap
         self._logs = logs
         self._started: list[ConsumerProcess] = []
         if logs is not None:
@@ -129,22 +146,28 @@ class Consumers:
         client_id: str,
         topic: str,
         *,
+        protocol: str = CLASSIC,
         instance_id: str = "",
         session_ms: int = SESSION_MS,
         poll_ms: int = POLL_MS,
+        revocation_seconds: float = 0,
     ) -> ConsumerProcess:
-        """Starts a consumer that joins the group. `poll_ms`: its max.poll.interval.ms. Several consumers may have one client id."""
+        """Starts a consumer that joins the group. Several consumers may have one client id.
+
+        `protocol`: its group.protocol. `session_ms`: of the classic protocol alone. `poll_ms`: its max.poll.interval.ms.
+        `revocation_seconds`: how long its rebalance listener takes before it gives partitions up.
+        """
+        timeouts = {"session.timeout.ms": str(session_ms), "heartbeat.interval.ms": str(HEARTBEAT_MS)}
         config = {
-            "bootstrap.servers": self._bootstrap,
+            "bootstrap.servers": self.bootstrap,
             "group.id": group,
             "client.id": client_id,
-            "session.timeout.ms": str(session_ms),
-            "heartbeat.interval.ms": str(HEARTBEAT_MS),
+            **({"group.protocol": CONSUMER} if protocol == CONSUMER else timeouts),
             "max.poll.interval.ms": str(max(poll_ms, session_ms)),
             **({"group.instance.id": instance_id} if instance_id else {}),
         }
         log = self._logs / f"{group}.{client_id}.log" if self._logs is not None else None
-        consumer = ConsumerProcess(kind, topic, config, log)
+        consumer = ConsumerProcess(kind, topic, config, revocation_seconds, log)
         self._started.append(consumer)
         return consumer
 

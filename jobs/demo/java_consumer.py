@@ -11,33 +11,38 @@ import logging
 import subprocess
 import sys
 import threading
-from collections.abc import Mapping
+import time
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import IO, Any, Final
 
 import pyspark
-from py4j.java_gateway import GatewayParameters, JavaGateway  # type: ignore[import-untyped]
+from py4j.java_gateway import CallbackServerParameters, GatewayParameters, JavaGateway  # type: ignore[import-untyped]
 from py4j.protocol import Py4JJavaError  # type: ignore[import-untyped]
 
-from jobs.common.java import java_program
-from jobs.common.places import kafka_jar_dir
+from jobs.common.java import archive_options, java_program
+from jobs.common.places import class_archive, kafka_jar_dir
 from jobs.demo.bound import bound
 from jobs.demo.real_consumer import POLL_SECONDS, CommitRefusedError, ConsumerFailedError
 
 _HEAP: Final = "48m"
 _BYTES: Final = "org.apache.kafka.common.serialization.ByteArrayDeserializer"
-_FINAL: Final = frozenset({"FencedInstanceIdException", "InconsistentGroupProtocolException", "GroupMaxSizeReachedException"})
+_FINAL: Final = frozenset(
+    f"{error}Exception" for error in ("FencedInstanceId", "GroupMaxSizeReached", "InconsistentGroupProtocol", "UnreleasedInstanceId")
+)
 
 
 class JavaConsumer:
     """A RealConsumer."""
 
-    def __init__(self, topic: str, config: Mapping[str, str]) -> None:
+    def __init__(self, topic: str, config: Mapping[str, str], revocation_seconds: float) -> None:
         logging.getLogger("py4j").setLevel(logging.CRITICAL)  # its errors are raised as well
+        jars = kafka_jar_dir()  # first on the path, as when their classes were archived
         # It ends when its standard input is closed, as it is when this process ends.
         command = [
             *(java_program(), f"-Xmx{_HEAP}", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-Duser.timezone=UTC"),
-            *("-cp", f"{_gateway_jar()}:{kafka_jar_dir()}/*", "py4j.GatewayServer", "--die-on-broken-pipe", "--enable-auth", "0"),
+            *archive_options(class_archive(jars)),
+            *("-cp", f"{jars}/*:{_gateway_jar()}", "py4j.GatewayServer", "--die-on-broken-pipe", "--enable-auth", "0"),
         ]
         self._process = subprocess.Popen(bound(*command), stdin=subprocess.PIPE, stdout=subprocess.PIPE)  # noqa: S603
         output = self._process.stdout
@@ -53,7 +58,10 @@ class JavaConsumer:
             properties.setProperty(name, value)
         self._wait = jvm.java.time.Duration.ofMillis(int(POLL_SECONDS * 1000))
         self._consumer = jvm.org.apache.kafka.clients.consumer.KafkaConsumer(properties)
-        self._consumer.subscribe([topic])
+        self._listener = (_Listener(revocation_seconds),) if revocation_seconds else ()
+        if self._listener:
+            self._let_java_call()
+        self.subscribe([topic])
 
     def poll(self) -> None:
         """Polls."""
@@ -68,6 +76,10 @@ class JavaConsumer:
         """How many partitions it has."""
         return int(self._consumer.assignment().size())
 
+    def subscribe(self, topics: Sequence[str]) -> None:
+        """Subscribes."""
+        self._consumer.subscribe(list(topics), *self._listener)
+
     def commit(self) -> None:
         """Commits."""
         offset = self._gateway.jvm.org.apache.kafka.clients.consumer.OffsetAndMetadata
@@ -79,6 +91,34 @@ class JavaConsumer:
     def close(self) -> None:
         """Leaves."""
         self._consumer.close()
+
+    def _let_java_call(self) -> None:
+        """Lets the JVM call objects of this process, on a port of this machine that is free. Py4J's JVM sends no token there."""
+        self._gateway.start_callback_server(CallbackServerParameters(port=0, daemonize=True, daemonize_connections=True))
+        server = self._gateway.java_gateway_server
+        server.resetCallbackClient(server.getCallbackClient().getAddress(), self._gateway.get_callback_server().get_listening_port())
+
+
+class _Listener:
+    """A rebalance listener. The JVM calls it in the thread that polls."""
+
+    class Java:
+        """What it is to the JVM."""
+
+        implements: Final = ["org.apache.kafka.clients.consumer.ConsumerRebalanceListener"]
+
+    def __init__(self, revocation_seconds: float) -> None:
+        self._seconds = revocation_seconds
+
+    def onPartitionsRevoked(self, _partitions: object) -> None:  # noqa: N802 - Java's name
+        """Partitions are to be given up."""
+        time.sleep(self._seconds)
+
+    def onPartitionsAssigned(self, _partitions: object) -> None:  # noqa: N802
+        """Partitions were assigned."""
+
+    def onPartitionsLost(self, _partitions: object) -> None:  # noqa: N802
+        """Partitions have another owner by now."""
 
 
 def _gateway_jar() -> Path:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import time
+from collections.abc import Mapping, Sequence
 
 from confluent_kafka import Consumer, KafkaError, KafkaException, TopicPartition
 
@@ -12,10 +13,11 @@ from jobs.demo.real_consumer import POLL_SECONDS, CommitRefusedError, ConsumerFa
 class LibrdkafkaConsumer:
     """A RealConsumer."""
 
-    def __init__(self, topic: str, config: Mapping[str, str]) -> None:
+    def __init__(self, topic: str, config: Mapping[str, str], revocation_seconds: float) -> None:
+        self._revocation_seconds = revocation_seconds
         self._fatal: KafkaError | None = None
         self._consumer = Consumer({**config, "error_cb": self._on_error})
-        self._consumer.subscribe([topic])
+        self.subscribe([topic])
 
     def poll(self) -> None:
         """Polls."""
@@ -30,6 +32,10 @@ class LibrdkafkaConsumer:
         """How many partitions it has."""
         return len(self._consumer.assignment())
 
+    def subscribe(self, topics: Sequence[str]) -> None:
+        """Subscribes."""
+        self._consumer.subscribe(list(topics), on_revoke=self._on_revoke)
+
     def commit(self) -> None:
         """Commits."""
         beginnings = [TopicPartition(part.topic, part.partition, 0) for part in self._consumer.assignment()]
@@ -41,6 +47,9 @@ class LibrdkafkaConsumer:
     def close(self) -> None:
         """Leaves."""
         self._consumer.close()
+
+    def _on_revoke(self, _consumer: Consumer, _partitions: Sequence[TopicPartition]) -> None:
+        time.sleep(self._revocation_seconds)
 
     def _on_error(self, error: KafkaError) -> None:
         if error.fatal() or error.code() == KafkaError._FATAL:  # noqa: SLF001 - the name of a public code

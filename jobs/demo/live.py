@@ -7,30 +7,32 @@ broker, and the pipeline that follows the topic. All processes end with this one
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import time
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from datetime import datetime, timezone
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, TypeAlias
+from typing import TYPE_CHECKING, Final, TypeAlias
 
 from rich.text import Text
 
-from coordinator_model.view.reasons import UNKNOWN
+from jobs.answers.news import News, NewsItem
+from jobs.answers.news_text import NewsText, clock, is_open
 from jobs.common.errors import QueryFailedError, UserError
 from jobs.common.interrupts import Interrupts
 from jobs.common.places import KAFKA_VERSION
-from jobs.common.text import printable
-from jobs.common.times import duration
 from jobs.demo import scenes
-from jobs.demo.children import NewRows, RebalanceCommand, shipped_lines
+from jobs.demo.children import RebalanceCommand, shipped_lines
 from jobs.demo.cluster import brokers_of
-from jobs.demo.consumers import Consumers
+from jobs.demo.consumers import CONSUMER_GROUP_SETTINGS, Consumers
 from jobs.demo.local_broker import LocalBroker
-from jobs.demo.real_consumer import JAVA, LIBRDKAFKA
+from jobs.demo.real_consumer import CLASSIC, CONSUMER, JAVA, LIBRDKAFKA
 from jobs.demo.scenes import Scene, ScenePlayer, Stage
 from jobs.lakehouse import reader
+from jobs.lakehouse.growth import GrowingTable
+from schemas.names import INPUT_LINES, REBALANCES
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -42,35 +44,44 @@ BEHIND_SECONDS: Final = 200
 
 _TOPIC: Final = "orders"
 _LOGS: Final = "group-protocol-logs"
-_SETTINGS: Final = {"group.initial.rebalance.delay.ms": "1000"}
+_SETTINGS: Final = {"group.initial.rebalance.delay.ms": "1000", **CONSUMER_GROUP_SETTINGS}
 _LATENESS_MS: Final = "1000"  # the two logs of one broker are seldom further apart
-Part: TypeAlias = tuple[str, str, Callable[[Stage], Scene]]
-"""A group, the kind of its second consumer, and what happens to it."""
+Part: TypeAlias = tuple[str, str, str, Callable[[Stage], Scene]]
+"""A group, the kind of its second consumer, the group.protocol of both, and what happens to it."""
 _PROGRAM: Final[tuple[Part, ...]] = (
-    ("checkout", LIBRDKAFKA, scenes.leaves),
-    ("billing", JAVA, scenes.is_killed),
-    ("search", LIBRDKAFKA, scenes.stalls),
-    ("pricing", JAVA, scenes.is_frozen),
-    ("refunds", JAVA, scenes.is_fenced),
+    ("checkout", LIBRDKAFKA, CLASSIC, scenes.leaves),
+    ("billing", JAVA, CLASSIC, scenes.is_killed),
+    ("shipping", JAVA, CONSUMER, scenes.revokes_slowly),
+    ("search", LIBRDKAFKA, CLASSIC, scenes.stalls),
+    ("pricing", JAVA, CLASSIC, scenes.is_frozen),
+    ("refunds", JAVA, CLASSIC, scenes.is_fenced),
+    ("parcels", LIBRDKAFKA, CONSUMER, scenes.is_killed),
+    ("catalog", LIBRDKAFKA, CLASSIC, scenes.becomes_a_consumer_group),
 )
 _APART_SECONDS: Final = 5.0
 """From the start of one scene to the next, so that a person can follow."""
 _FIRST: Final = "warm-up"
 """The group whose first rebalance shows that the pipeline works. The JVM compiles what it runs meanwhile, which takes its time."""
+_ADDRESS: Final = re.compile(r"http://\S+/")
 _STEP_SECONDS: Final = 0.1
 _LOOK_SECONDS: Final = 0.5
 _QUIET_SECONDS: Final = 45.0
 """After the scenes, nothing more comes when nothing came for so long. The row of a rebalance in which members left comes 30 s late."""
 _READ_SECONDS: Final = 300.0  # at most: a busy machine reads the last lines late
-_SHOWN: Final = ("started_at", "cause", "client_id", "total_ms", "members_before", "members_after")
-"""What a line about a rebalance says."""
-_STYLES: Final = {"ERROR": "bold red", "WARNING": "yellow", "INFO": "cyan"}
 
 
 def run_demo_live(
-    console: Console, *, folder: Path, seconds: float = SECONDS, groups: Sequence[str] | None = None, rebalances: int | None = None
+    console: Console,
+    *,
+    folder: Path,
+    seconds: float = SECONDS,
+    groups: Sequence[str] | None = None,
+    rebalances: int | None = None,
+    keep: bool = False,
 ) -> int:
-    """Plays all scenes, or those of these groups; returns the exit code. `rebalances`: it ends early when it has shown so many.
+    """Plays all scenes, or those of these groups; returns the exit code.
+
+    `rebalances`: it ends early when it has shown so many. `keep`: the dashboard stays until a signal comes.
 
     UserError: it cannot start. QueryFailedError: the shipper or the pipeline ended by itself.
     """
@@ -91,6 +102,8 @@ def run_demo_live(
             screen.line("Stopped; nothing is left running.")
             return 0
         demo.account()
+        if keep:
+            demo.keep_dashboard()
     return 1 if any(codes) else 0
 
 
@@ -99,7 +112,8 @@ class _Screen:
 
     def __init__(self, console: Console) -> None:
         self._console = console
-        self._marks = "oO!" if console.options.ascii_only else "·●▲"
+        self._news = NewsText(ascii_only=console.options.ascii_only)
+        self._mark = "." if console.options.ascii_only else "·"
         self.shown_at = time.monotonic()
 
     def line(self, text: str | Text = "") -> None:
@@ -108,31 +122,12 @@ class _Screen:
 
     def action(self, text: str) -> None:
         """Prints what the demo does."""
-        self.line(Text(f"{_clock(datetime.now(timezone.utc))}  {self._marks[0]} {text}", style="dim"))
+        self.line(Text(f"{clock(datetime.now(timezone.utc))}  {self._mark} {text}", style="dim"))
 
-    def rebalance(self, row: dict[str, Any]) -> None:
-        """Prints a row of rebalances, or a provisional one."""
+    def item(self, item: NewsItem) -> None:
+        """Prints a rebalance or a finding."""
         self.shown_at = time.monotonic()
-        text = Text(f"{_clock(row['started_at'])}  ")
-        text.append(f"{self._marks[1]} {printable(row['group_id'], 12):<12}", "bold")
-        is_open = row["cause"] == UNKNOWN and "waits_for" in row
-        style = "green" if row["cause"] in {"MEMBER_JOINED", "MEMBER_LEFT"} else "bold red"
-        text.append(f"{row['cause']:<18}", "dim" if is_open else style)
-        text.append(f"{printable(row['client_id'], 18) or '-':<18}")
-        text.append(f"{duration(row['total_ms']):>8}")
-        text.append(f"   {_count(row['members_before'])} -> {_count(row['members_after'])} members", "dim")
-        if is_open:
-            text.append(f"   (provisional: it waits for {row['waits_for']})", "dim")
-        self.line(text)
-
-    def finding(self, row: dict[str, Any]) -> None:
-        """Prints a row of findings."""
-        self.shown_at = time.monotonic()
-        text = Text(f"{_clock(row['occurred_at'])}  ")
-        text.append(f"{self._marks[2]} {printable(row['group_id'], 12):<12}", "bold")
-        text.append(f"{row['code']:<18}", _STYLES.get(row["severity"], ""))
-        text.append(f"{printable(row['client_id'], 18) or '-'}")
-        self.line(text)
+        self.line(self._news.line(item, f"provisional: it waits for {item.waits_for}" if is_open(item) else ""))
 
 
 class _Demo:
@@ -145,12 +140,13 @@ class _Demo:
         self._running = running
         self._lakehouse = folder / "lakehouse"
         self._state = folder / "ship.json"
-        names = ("rebalances_provisional", "rebalances", "findings", "input_lines")
-        self._tables = {name: NewRows(self._lakehouse, name) for name in names}
-        self._shown: dict[tuple[Any, ...], tuple[Any, ...]] = {}  # rebalances: what the last line about each says
+        self._news = News(self._lakehouse)
+        self._input = GrowingTable(self._lakehouse / INPUT_LINES)
+        self._works = False  # whether the pipeline has told a first rebalance
         self._told = 0  # rebalances that have their final row
         self._commands: list[RebalanceCommand] = []
         self._read = 0
+        self._dashboard = ""  # its address
         self._looked = 0.0
         self._to_read = -1  # lines of the scenes, once these are over
         self._delays: list[float] = []
@@ -173,7 +169,21 @@ class _Demo:
         self._command(broker, "ship", "--input", str(broker.logs), "--cluster", "demo", "--broker", "broker-1", "--state", str(self._state))
         self._screen.action(f"rebalance run --kafka {broker.bootstrap} --lakehouse {_shown(self._lakehouse)} --lateness-ms {_LATENESS_MS}")
         self._command(broker, "run", "--lakehouse", str(self._lakehouse), "--lateness-ms", _LATENESS_MS)
+        self._start_dashboard()
         self._consumers = self._running.enter_context(Consumers(broker.bootstrap, self._folder / "clients"))
+
+    def _start_dashboard(self) -> None:
+        """Starts it, and waits for its address. QueryFailedError: it has ended."""
+        arguments = ("dashboard", "--lakehouse", str(self._lakehouse), "--port", "0")
+        command = self._running.enter_context(RebalanceCommand(*arguments, log=self._folder / "dashboard.txt"))
+        while not self._is_stopped():
+            if address := _ADDRESS.search(command.log.read_text(encoding="utf-8")):
+                self._dashboard = address.group()
+                self._screen.action(f"rebalance dashboard --lakehouse {_shown(self._lakehouse)} --port 0, for a browser: {self._dashboard}")
+                return
+            if not command.running:
+                raise QueryFailedError("rebalance dashboard", command.last_line(), command.log)
+            time.sleep(_STEP_SECONDS)
 
     def _command(self, broker: LocalBroker, name: str, *arguments: str) -> None:
         address = "--bootstrap" if name == "ship" else "--kafka"
@@ -186,7 +196,7 @@ class _Demo:
             return
         self._screen.action(f"Spark starts, and {_FIRST}-1 joins, which shows when it works ...")
         self._consumers.start(LIBRDKAFKA, _FIRST, f"{_FIRST}-1", _TOPIC)
-        while not self._is_stopped() and all(group != _FIRST for group, *_ in self._shown):
+        while not self._is_stopped() and not self._works:
             self._look()
             time.sleep(_STEP_SECONDS)
 
@@ -195,7 +205,10 @@ class _Demo:
         if self._is_stopped():
             return
         began = time.monotonic()
-        stages = [(Stage(self._consumers, group, _TOPIC, kind, say=self._screen.action), scene) for group, kind, scene in parts]
+        stages = [
+            (Stage(self._consumers, group, _TOPIC, kind, protocol=protocol, say=self._screen.action), scene)
+            for group, kind, protocol, scene in parts
+        ]
         player = ScenePlayer(
             (stage.group, _later(began + number * _APART_SECONDS, scene, stage)) for number, (stage, scene) in enumerate(stages)
         )
@@ -227,24 +240,22 @@ class _Demo:
         if time.monotonic() - self._looked < _LOOK_SECONDS:
             return
         self._looked = time.monotonic()
-        now = datetime.now(timezone.utc)
-        rows = [*self._tables["rebalances_provisional"].take(), *self._tables["rebalances"].take()]
-        for row in sorted(rows, key=lambda row: (row["ended_at"], row["batch_id"])):
-            self._show(row, now)
-            self._told += "waits_for" not in row and row["group_id"] != _FIRST
-        for row in sorted(self._tables["findings"].take(), key=lambda row: row["occurred_at"]):
-            self._screen.finding(row)
-        self._read += sum(row["lines_read"] for row in self._tables["input_lines"].take())
+        for item in self._news.take():
+            self._show(item)
+        if (growth := self._input.look()) is not None:
+            lines = reader.table_rows(self._lakehouse / INPUT_LINES, ["lines_read"], files=growth.files)
+            self._read = sum(row["lines_read"] for row in lines) + (self._read if growth.files is not None else 0)
 
-    def _show(self, row: dict[str, Any], now: datetime) -> None:
-        """Shows a row of a rebalance, provisional or final, unless the line about it says the same already."""
-        rebalance = row["group_id"], row["generation"], row["joined_at"] or row["ended_at"]
-        says = tuple(row[name] for name in _SHOWN)
-        if rebalance not in self._shown and row["group_id"] != _FIRST:
-            self._delays.append((now - row["ended_at"]).total_seconds())
-        if self._shown.get(rebalance) != says:
-            self._screen.rebalance(row)
-        self._shown[rebalance] = says
+    def _show(self, item: NewsItem) -> None:
+        """Shows what is new, unless the last line about it says the same already."""
+        if item.table == REBALANCES:
+            is_first = item.row["group_id"] == _FIRST
+            self._works = self._works or is_first
+            self._told += item.waits_for is None and not is_first
+            if item.replaced is None and not is_first:
+                self._delays.append((datetime.now(timezone.utc) - item.at).total_seconds())
+        if item.replaced is None or item.is_correction:
+            self._screen.item(item)
 
     def end(self) -> list[int]:
         """Stops all processes, the pipeline only when it has read all lines; returns exit codes."""
@@ -275,18 +286,16 @@ class _Demo:
             line(f"From the end of a rebalance to its first row: {delays[len(delays) // 2]:.1f} s (median), {delays[-1]:.1f} s at most.")
         line(f"All of it:  rebalance report --lakehouse {_shown(self._lakehouse)}")
 
+    def keep_dashboard(self) -> None:
+        """Waits for a signal."""
+        self._screen.line(f"In a browser:  {self._dashboard}   (Ctrl-C ends it)")
+        while not self._is_stopped():
+            time.sleep(_STEP_SECONDS)
+
 
 def _later(at: float, scene: Callable[[Stage], Scene], stage: Stage) -> Scene:
     yield lambda: time.monotonic() >= at
     yield from scene(stage)
-
-
-def _clock(at: datetime) -> str:
-    return f"{at.astimezone(timezone.utc):%H:%M:%S}"
-
-
-def _count(members: int | None) -> str:
-    return "?" if members is None else str(members)
 
 
 def _shown(path: Path) -> str:

@@ -20,7 +20,7 @@ import socket
 import subprocess
 import time
 import uuid
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -29,8 +29,8 @@ from confluent_kafka.admin import AdminClient
 from confluent_kafka.cimpl import NewTopic
 
 from jobs.common.errors import UserError
-from jobs.common.java import check_java, java_program
-from jobs.common.places import KAFKA_VERSION, kafka_jar_dir
+from jobs.common.java import archive_options, check_java, java_program
+from jobs.common.places import KAFKA_VERSION, class_archive, kafka_jar_dir
 from jobs.demo.bound import bound
 from jobs.logs.broker_judge import GROUP_APIS
 
@@ -103,12 +103,13 @@ class LocalBroker:
         join: LocalBroker | None = None,
         replicas: int = 1,
         client: Mapping[str, str] | None = None,
+        java_options: Sequence[str] = (),
     ) -> None:
         """`settings`: broker properties, which override those of this module. `request_log`: log the requests of consumer groups.
 
         `port`: 0 takes a free one at each start. `logs`: the folder of the logs, if not `folder/logs`. `join`: a running broker whose
         cluster this one joins. `replicas`: of every topic. `client`: settings of librdkafka for the connection, where `settings` ask for a
-        login or TLS.
+        login or TLS. `java_options`: more options of the JVM of the broker.
         """
         self.folder = folder
         self.logs = logs or folder / "logs"
@@ -116,6 +117,7 @@ class LocalBroker:
         self.version = version
         self._settings = dict(settings or {})
         self._client = dict(client or {})
+        self._java_options = java_options
         self._request_log = request_log
         self._wanted_port = port
         self._join = join
@@ -245,7 +247,7 @@ class LocalBroker:
         """Starts the process; False if it does not answer."""
         with self._output.open("wb") as output:
             self._process = subprocess.Popen(  # noqa: S603
-                bound(*self._java("kafka.Kafka", str(self.folder / "server.properties"))),
+                bound(*self._java(*self._java_options, "kafka.Kafka", str(self.folder / "server.properties"))),
                 stdin=subprocess.DEVNULL,
                 stdout=output,
                 stderr=subprocess.STDOUT,
@@ -267,8 +269,9 @@ class LocalBroker:
         return AdminClient({**self._client, "bootstrap.servers": self.bootstrap, "log_level": 0})
 
     def _java(self, *arguments: str) -> list[str]:
+        jars = kafka_jar_dir(self.version)
         log4j = f"-Dlog4j2.configurationFile={self.folder / 'log4j2.properties'}"
-        return [java_program(), *_JAVA_OPTIONS, log4j, "-cp", str(kafka_jar_dir(self.version) / "*"), *arguments]
+        return [java_program(), *_JAVA_OPTIONS, *archive_options(class_archive(jars)), log4j, "-cp", str(jars / "*"), *arguments]
 
     def _port_was_taken(self) -> bool:
         return any("Address already in use" in _tail(path) for path in (self._output, self.logs / "server.log"))

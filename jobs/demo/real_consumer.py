@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Final, Protocol
 
 LIBRDKAFKA: Final = "librdkafka"
 JAVA: Final = "java"
+CLASSIC: Final = "classic"
+CONSUMER: Final = "consumer"
+"""Values of group.protocol (KIP-848)."""
 POLL_SECONDS: Final = 0.1
 
 
@@ -25,6 +29,9 @@ class RealConsumer(Protocol):
 
     def assigned(self) -> int:
         """How many partitions it has."""
+
+    def subscribe(self, topics: Sequence[str]) -> None:
+        """Subscribes to these topics in the place of the former ones."""
 
     def commit(self) -> None:
         """Commits offset 0 of each of its partitions. CommitRefusedError: the coordinator did not accept it."""

@@ -10,8 +10,11 @@ import time
 from collections.abc import Callable, Generator, Iterable
 from typing import Any, Final, TypeAlias
 
+from confluent_kafka.admin import AdminClient
+from confluent_kafka.cimpl import NewPartitions, NewTopic
+
 from jobs.demo.consumers import ConsumerProcess, Consumers
-from jobs.demo.real_consumer import LIBRDKAFKA
+from jobs.demo.real_consumer import CLASSIC, CONSUMER, LIBRDKAFKA
 
 Condition: TypeAlias = Callable[[], bool]
 Scene: TypeAlias = Generator[Condition, None, None]
@@ -21,6 +24,8 @@ STALL_SECONDS: Final = 12
 """Longer than POLL_MS."""
 STATIC_STALL_SECONDS: Final = 20
 """Longer than POLL_MS and the session after it: a static member does not leave, it only stops its heartbeats."""
+REVOCATION_SECONDS: Final = 17
+"""Longer than what the tables report as STUCK_RECONCILING."""
 GOES_ON_SECONDS: Final = 600
 
 
@@ -31,20 +36,45 @@ class Stage:
     """
 
     def __init__(
-        self, consumers: Consumers, group: str, topic: str, kind: str, *, partitions: int = 6, say: Callable[[str], None] = lambda _: None
+        self,
+        consumers: Consumers,
+        group: str,
+        topic: str,
+        kind: str,
+        *,
+        protocol: str = CLASSIC,
+        partitions: int = 6,
+        say: Callable[[str], None] = lambda _: None,
     ) -> None:
-        """`say` is called with a line about each action."""
+        """`protocol`: group.protocol of its consumers. `say` is called with a line about each action."""
         self.group = group
         self.say = say
+        self.topic = topic
         self.partitions = partitions
-        self._consumers, self._topic, self._kind = consumers, topic, kind
+        self._consumers, self._kind, self._protocol = consumers, kind, protocol
 
     def enter(self, name: str, **settings: Any) -> ConsumerProcess:
         """Starts a consumer; `settings`: those of Consumers.start."""
         kind = LIBRDKAFKA if name == "1" else self._kind
-        consumer = self._consumers.start(kind, self.group, f"{self.group}-{name}", self._topic, **settings)
-        self.say(f"{consumer.client_id} joins")
+        named = "protocol" in settings
+        settings = {"protocol": self._protocol, **settings}
+        consumer = self._consumers.start(kind, self.group, f"{self.group}-{name}", self.topic, **settings)
+        self.say(f"{consumer.client_id} joins{' with group.protocol=' + settings['protocol'] if named else ''}")
         return consumer
+
+    def own_topic(self, suffix: str = "") -> Generator[Condition, None, str]:
+        """Creates a topic for this group alone and waits until brokers know it; returns its name."""
+        admin, name = AdminClient({"bootstrap.servers": self._consumers.bootstrap}), f"{self.group}{suffix}"
+        admin.create_topics([NewTopic(name, self.partitions)])[name].result(30)
+        yield lambda: len(admin.list_topics(name, timeout=10).topics[name].partitions) == self.partitions
+        return name
+
+    def grow(self, partitions: int) -> None:
+        """Adds partitions to its topic, so that there are so many."""
+        self.say(f"{self.topic} gets {partitions - self.partitions} more partitions")
+        admin = AdminClient({"bootstrap.servers": self._consumers.bootstrap})
+        admin.create_partitions([NewPartitions(self.topic, partitions)])[self.topic].result(30)
+        self.partitions = partitions
 
     def two(self, *, static: bool = False, **settings: Any) -> Generator[Condition, None, tuple[ConsumerProcess, ConsumerProcess]]:
         """Starts 1 and waits until it has all partitions, then 2 and waits until both share them. Returns both."""
@@ -115,6 +145,84 @@ def is_fenced(stage: Stage) -> Scene:
     double = stage.enter("double", instance_id=instance)
     stage.say(f"{double.client_id} has group.instance.id {instance}, too")
     yield lambda: stage.share(one, double)() and two.failure is not None
+
+
+def revokes_slowly(stage: Stage) -> Scene:
+    """A third consumer joins, and the rebalance listener of the second one takes its time."""
+    one = stage.enter("1")
+    yield stage.has_all(one)
+    two = stage.enter("2", revocation_seconds=REVOCATION_SECONDS)
+    yield stage.share(one, two)
+    stage.say(f"{two.client_id} takes {REVOCATION_SECONDS} s to give partitions up")
+    three = stage.enter("3")
+    yield stage.share(one, two, three)
+
+
+def rolls(stage: Stage) -> Scene:
+    """Three consumers are restarted, one after the other."""
+    running = dict(zip("12", (yield from stage.two()), strict=True))
+    running["3"] = stage.enter("3")
+    yield stage.share(*running.values())
+    yield from come_back(stage, running, CONSUMER)
+
+
+def changes_subscription(stage: Stage) -> Scene:
+    """One consumer subscribes to a second topic."""
+    other = yield from stage.own_topic("-returns")
+    one, two = yield from stage.two()
+    stage.say(f"{two.client_id} subscribes to {other}, too")
+    two.subscribe(stage.topic, other)
+    yield lambda: one.partitions == two.partitions == stage.partitions
+
+
+def has_a_growing_topic(stage: Stage) -> Scene:
+    """Partitions are added to the topic."""
+    stage.topic = yield from stage.own_topic()
+    one, two = yield from stage.two()
+    stage.grow(2 * stage.partitions)
+    yield stage.share(one, two)
+
+
+def comes_back_static(stage: Stage) -> Scene:
+    """A static consumer is closed, which is no leaving, and comes back within its session."""
+    one, two = yield from stage.two(static=True)
+    stage.say(f"{two.client_id}, static, is restarted")
+    two.leave()
+    yield lambda: not two.running
+    again = stage.enter("2", instance_id=f"{stage.group}-2")
+    yield stage.share(one, again)
+
+
+def is_refused(stage: Stage) -> Scene:
+    """A third consumer takes the group.instance.id of the second one, which the consumer protocol refuses."""
+    one, two = yield from stage.two(static=True)
+    instance = f"{stage.group}-2"
+    double = stage.enter("double", instance_id=instance)
+    stage.say(f"{double.client_id} has group.instance.id {instance}, too")
+    yield lambda: double.failure is not None
+    yield stage.share(one, two)
+
+
+def becomes_a_consumer_group(stage: Stage) -> Scene:
+    """The consumers of a classic group come back with the consumer protocol, one after the other."""
+    running = dict(zip("12", (yield from stage.two(protocol=CLASSIC)), strict=True))
+    yield from come_back(stage, running, CONSUMER)
+
+
+def becomes_a_classic_group(stage: Stage) -> Scene:
+    """The consumers of a consumer group come back with the classic protocol, one after the other."""
+    running = dict(zip("12", (yield from stage.two(protocol=CONSUMER)), strict=True))
+    yield from come_back(stage, running, CLASSIC)
+
+
+def come_back(stage: Stage, running: dict[str, ConsumerProcess], protocol: str) -> Scene:
+    """Restarts consumers, each with this group.protocol, and waits each time until the group has settled."""
+    for name in sorted(running):
+        stage.say(f"{running[name].client_id} is closed")
+        running.pop(name).leave()
+        yield stage.share(*running.values())
+        running[name] = stage.enter(name, protocol=protocol)
+        yield stage.share(*running.values())
 
 
 class ScenePlayer:

@@ -1,8 +1,9 @@
 """One real consumer in its own process, which polls and obeys its standard input (consumers.py is the other end).
 
-    python -m jobs.demo.worker java orders '{"bootstrap.servers": "127.0.0.1:9092", "group.id": "orders-app"}'
+    python -m jobs.demo.worker java orders '{"bootstrap.servers": "127.0.0.1:9092", "group.id": "orders-app"}' 0
 
-Commands, one a line: `stall SECONDS` (does not poll, but sends heartbeats), `commit`, `leave`. It ends at once when its input is closed.
+The last argument is how many seconds its rebalance listener takes before it gives partitions up. Commands, one a line: `stall SECONDS`
+(does not poll, but sends heartbeats), `subscribe TOPIC,TOPIC`, `commit`, `leave`. It ends at once when its input is closed.
 It writes `assigned N` when the number of its partitions changes, `committed` or `refused REASON` after a commit, and `left` or `failed
 REASON` before it ends.
 """
@@ -32,6 +33,8 @@ def _work(consumer: RealConsumer, commands: queue.SimpleQueue[str]) -> None:
                 return
             if command == "stall":
                 time.sleep(float(argument))
+            elif command == "subscribe":
+                consumer.subscribe(argument.split(","))
             elif command == "commit":
                 try:
                     consumer.commit()
@@ -54,24 +57,24 @@ def _listen(commands: queue.SimpleQueue[str]) -> None:
     os._exit(1)  # does not leave the group: to its coordinator it was killed
 
 
-def _consumer(kind: str, topic: str, config: Mapping[str, str]) -> RealConsumer:
+def _consumer(kind: str, topic: str, config: Mapping[str, str], revocation_seconds: float) -> RealConsumer:
     if kind == JAVA:
         from jobs.demo.java_consumer import JavaConsumer
 
-        return JavaConsumer(topic, config)
+        return JavaConsumer(topic, config, revocation_seconds)
     from jobs.demo.librdkafka_consumer import LibrdkafkaConsumer
 
-    return LibrdkafkaConsumer(topic, config)
+    return LibrdkafkaConsumer(topic, config, revocation_seconds)
 
 
 def main() -> int:
     """Runs the consumer; returns the exit code."""
     end_with_parent()
-    kind, topic, config = sys.argv[1:]
+    kind, topic, config, revocation_seconds = sys.argv[1:]
     commands: queue.SimpleQueue[str] = queue.SimpleQueue()
     threading.Thread(target=_listen, args=(commands,), daemon=True).start()
     try:
-        _work(_consumer(kind, topic, json.loads(config)), commands)
+        _work(_consumer(kind, topic, json.loads(config), float(revocation_seconds)), commands)
     except ConsumerFailedError as error:
         _report(f"failed {error}")
         return 1

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
 
 
 @dataclass(frozen=True)
@@ -22,9 +23,13 @@ class IngestedBatch:
 
 @dataclass(frozen=True)
 class TrackedBatch:
-    """A micro-batch of track: rows per table, a summary per (cluster, shard) that it touched, MODEL_DIVERGENCE findings by cluster."""
+    """A micro-batch of track: rows per table, a summary per (cluster, shard) that it touched, MODEL_DIVERGENCE findings by cluster.
+
+    `of_groups`: rows of the tables that the metrics of groups are made of, with times in epoch ms.
+    """
 
     batch_id: int
     rows: Mapping[str, int]
     summaries: Mapping[tuple[str, int], Mapping[str, int]]
     divergences: Mapping[str, int]
+    of_groups: Mapping[str, Sequence[Mapping[str, Any]]] = field(default_factory=dict)

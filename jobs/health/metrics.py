@@ -32,7 +32,22 @@ COUNTERS: Final[Mapping[str, tuple[str, tuple[str, ...]]]] = {
     "rebalance_rows_written_total": ("Rows that track wrote, by table.", ("table",)),
     "rebalance_late_events_total": ("Events that came too late to be put in order.", ("cluster",)),
     "rebalance_divergences_total": ("Findings MODEL_DIVERGENCE.", ("cluster",)),
+    "rebalance_rebalances_total": ("Rebalances that ended.", ("cluster", "cause")),
+    "rebalance_rebalance_seconds_total": ("Time that rebalances took whose start was seen.", ("cluster",)),
+    "rebalance_unavailable_partition_seconds_total": ("Sum over partitions of the time without an owner at work.", ("cluster",)),
+    "rebalance_findings_total": ("Findings.", ("cluster", "code", "severity")),
+    "rebalance_group_rebalances_total": ("Rebalances that ended.", ("cluster", "group", "cause")),
+    "rebalance_group_rebalance_seconds_total": ("Time that rebalances took whose start was seen.", ("cluster", "group")),
+    "rebalance_group_unavailable_partition_seconds_total": (
+        "Sum over partitions of the time without an owner at work.",
+        ("cluster", "group"),
+    ),
+    "rebalance_group_findings_total": ("Findings.", ("cluster", "group", "code", "severity")),
+    "rebalance_group_rows_left_out_total": ("Rebalances and findings of groups that have no metrics of their own.", ("cluster",)),
     "rebalance_health_write_failures_total": ("Failed attempts to write pipeline_health.", ()),
+    "rebalance_alerts_sent_total": ("Findings that a receiver of alerts got.", ("receiver",)),
+    "rebalance_alerts_failed_total": ("Posts of alerts that failed.", ("receiver", "reason")),
+    "rebalance_alerts_left_out_total": ("Findings that were not sent.", ("receiver", "reason")),
 }
 GAUGES: Final[Mapping[str, tuple[str, tuple[str, ...]]]] = {
     "rebalance_build_info": ("Always 1; the version that runs.", ("version",)),
@@ -48,6 +63,10 @@ GAUGES: Final[Mapping[str, tuple[str, tuple[str, ...]]]] = {
     "rebalance_groups": ("Groups that the tracker follows.", ("cluster",)),
     "rebalance_held_events": ("Events in the reorder buffer.", ("cluster",)),
     "rebalance_state_bytes": ("The tracker's state, encoded.", ("cluster",)),
+    "rebalance_group_members": ("Members of the group.", ("cluster", "group")),
+    "rebalance_group_state": ("1 for the state that the group is in.", ("cluster", "group", "state")),
+    "rebalance_group_last_rebalance_timestamp_seconds": ("When the newest rebalance ended.", ("cluster", "group")),
+    "rebalance_alerts_waiting": ("Findings that a receiver of alerts has not got yet.", ("receiver",)),
 }
 
 
@@ -71,7 +90,7 @@ def _family(name: str) -> CounterMetricFamily | GaugeMetricFamily:
 
 
 @contextmanager
-def serving(host: str, port: int, collector: Collector) -> Iterator[int]:
+def serving(host: str, port: int, *collectors: Collector) -> Iterator[int]:
     """Answers GET /metrics for as long as this lasts; yields the port, a free one if `port` is 0. UserError: the port cannot be used.
 
     Always in the text format 0.0.4, in which counters have no `_created` series beside them.
@@ -86,7 +105,7 @@ def serving(host: str, port: int, collector: Collector) -> Iterator[int]:
             if self.path.partition("?")[0] != PATH:
                 self.send_error(HTTPStatus.NOT_FOUND, explain=f"the metrics are at {PATH}")
                 return
-            body = generate_latest(collector)
+            body = b"".join(map(generate_latest, collectors))
             self.send_response(HTTPStatus.OK)
             self.send_header("Content-Type", CONTENT_TYPE)
             self.send_header("Content-Length", str(len(body)))

@@ -24,6 +24,7 @@ from jobs.common.places import version
 from jobs.common.text import printable
 from jobs.health import status
 from jobs.health.batch_health import batch_health
+from jobs.health.group_tally import GroupTally
 from jobs.health.health_table import HealthTable
 from jobs.health.lag import Backlog
 from jobs.health.memory import Memory, measured
@@ -45,9 +46,14 @@ _PATIENCE_SECONDS: Final = 5.0
 
 
 @contextmanager
-def watching(house: Lakehouse, *, once: bool, warn: Callable[[str], None], interrupted: Callable[[], bool]) -> Iterator[Watch]:
-    """A watch for as long as this lasts. At its end it writes how the process ended. `interrupted`: whether a signal stopped it."""
-    watch = Watch(house, once=once, warn=warn, interrupted=interrupted)
+def watching(
+    house: Lakehouse, *, once: bool, warn: Callable[[str], None], interrupted: Callable[[], bool], groups: int = 0
+) -> Iterator[Watch]:
+    """A watch for as long as this lasts. At its end it writes how the process ended.
+
+    `interrupted`: whether a signal stopped it. `groups`: how many groups have metrics of their own; 0: there are no metrics of groups.
+    """
+    watch = Watch(house, once=once, warn=warn, interrupted=interrupted, groups=groups)
     watch.start()
     try:
         yield watch
@@ -76,7 +82,9 @@ class _QueryState:
 class Watch(Collector):
     """The watch over one process that works in a lakehouse. `warn` gets one line at the first failure of the watch."""
 
-    def __init__(self, house: Lakehouse, *, once: bool, warn: Callable[[str], None], interrupted: Callable[[], bool]) -> None:
+    def __init__(
+        self, house: Lakehouse, *, once: bool, warn: Callable[[str], None], interrupted: Callable[[], bool], groups: int = 0
+    ) -> None:
         self._house = house
         self._interrupted = interrupted
         self._once = once
@@ -96,6 +104,7 @@ class Watch(Collector):
         self._end = threading.Event()
         self._thread = threading.Thread(target=self._work, name="watch", daemon=True)
         self.tally = Tally()
+        self.groups = GroupTally(groups) if groups else None
 
     def ingested(self, query: str) -> Callable[[IngestedBatch], None]:
         """Observer of an ingest query."""
@@ -104,6 +113,8 @@ class Watch(Collector):
     def tracked(self, batch: TrackedBatch) -> None:
         """Observer of the tracker."""
         self.tally.tracked("track", batch)
+        if self.groups is not None:
+            self.groups.tracked(batch.of_groups)
 
     def start(self) -> None:
         """Writes that the process runs, and starts the thread."""
@@ -137,6 +148,11 @@ class Watch(Collector):
             self._write_status(state, reason)
 
     def _work(self) -> None:
+        try:
+            if self.groups is not None:
+                self.groups.seed(self._house.folder)
+        except Exception as error:  # noqa: BLE001 - the thread must live on
+            self._complain(f"{type(error).__name__}: {error}")
         while not self._end.wait(_LOOK_SECONDS):
             try:
                 self._look()
@@ -240,6 +256,8 @@ class Watch(Collector):
         }
         yield from families(samples)
         yield from self.tally.metrics()
+        if self.groups is not None:
+            yield from self.groups.metrics()
 
 
 def finished_progress(query: StreamingQuery, batch_id: int) -> list[dict[str, Any]]:

@@ -30,23 +30,27 @@ class FieldReader:
         """Bytes not read yet."""
         return len(self._data) - self._at
 
+    def int8(self) -> int:
+        """One byte."""
+        return int.from_bytes(self.take(1), "big", signed=True)
+
     def int16(self) -> int:
         """Two bytes."""
-        return int.from_bytes(self._take(2), "big", signed=True)
+        return int.from_bytes(self.take(2), "big", signed=True)
 
     def int32(self) -> int:
         """Four bytes."""
-        return int.from_bytes(self._take(4), "big", signed=True)
+        return int.from_bytes(self.take(4), "big", signed=True)
 
     def int64(self) -> int:
         """Eight bytes."""
-        return int.from_bytes(self._take(8), "big", signed=True)
+        return int.from_bytes(self.take(8), "big", signed=True)
 
     def unsigned_varint(self) -> int:
         """Seven bits a byte, the lowest first."""
         value = 0
         for place in range(_MAX_VARINT_BYTES):
-            byte = self._take(1)[0]
+            byte = self.take(1)[0]
             value |= (byte & 0x7F) << (7 * place)
             if byte < 0x80:
                 return value
@@ -62,7 +66,7 @@ class FieldReader:
         if length == -1:
             return None
         try:
-            return self._take(_length(length)).decode("utf-8")
+            return self.take(_length(length)).decode("utf-8")
         except UnicodeDecodeError:
             raise UnreadableError("a name is not UTF-8") from None
 
@@ -73,7 +77,7 @@ class FieldReader:
     def nullable_bytes(self) -> bytes | None:
         """Bytes, or None for null."""
         length = self.unsigned_varint() - 1 if self.compact else self.int32()
-        return None if length == -1 else self._take(_length(length))
+        return None if length == -1 else self.take(_length(length))
 
     def array(self, element: Callable[[], _T], smallest: int) -> list[_T]:
         """Elements that take at least `smallest` bytes each, so that a wrong count costs no memory."""
@@ -82,14 +86,16 @@ class FieldReader:
             raise UnreadableError("ends too early")
         return [element() for _ in range(count)]
 
-    def tagged_fields(self) -> None:
-        """Skips the fields that a later version may have added to a flexible record."""
-        if self.compact:
-            for _ in range(self.unsigned_varint()):
-                self.unsigned_varint()  # the tag
-                self._take(self.unsigned_varint())
+    def tagged_fields(self) -> dict[int, bytes]:
+        """The fields at the end of a flexible record by their tags. A later version may have added some."""
+        fields = {}
+        for _ in range(self.unsigned_varint() if self.compact else 0):
+            tag = self.unsigned_varint()
+            fields[tag] = self.take(self.unsigned_varint())
+        return fields
 
-    def _take(self, size: int) -> bytes:
+    def take(self, size: int) -> bytes:
+        """So many bytes as they are."""
         if size > self.left:
             raise UnreadableError("ends too early")
         self._at += size

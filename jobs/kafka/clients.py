@@ -5,7 +5,6 @@ from __future__ import annotations
 import logging
 import os
 import re
-import stat
 import time
 from collections.abc import Mapping
 from pathlib import Path
@@ -15,6 +14,7 @@ from confluent_kafka import Consumer, KafkaError, KafkaException, Producer
 from confluent_kafka.admin import AdminClient
 
 from jobs.common.errors import UserError
+from jobs.common.files import foreign_access
 
 CONNECT_SECONDS: Final = 15.0
 
@@ -49,19 +49,6 @@ def read_config(path: Path | None) -> dict[str, str]:
     if secret is not None and os.name == "posix" and (access := foreign_access(status)):
         raise UserError(f"{path} holds {secret} and can be {access}: chmod 600 {path}")
     return settings
-
-
-def foreign_access(status: os.stat_result) -> str:
-    """Which users other than its owner may read or change a file; empty if none may.
-
-    The group may read a file that root owns: root hands secrets to services this way, and Kubernetes to containers.
-    """
-    mode = status.st_mode
-    if mode & (stat.S_IROTH | stat.S_IWOTH):
-        return f"{'read' if mode & stat.S_IROTH else 'changed'} by any user of this machine"
-    if mode & stat.S_IWGRP or (mode & stat.S_IRGRP and status.st_uid != 0):
-        return f"{'changed' if mode & stat.S_IWGRP else 'read'} by its whole group"
-    return ""
 
 
 def check_cluster_name(option: str, name: str) -> None:

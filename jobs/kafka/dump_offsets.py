@@ -27,6 +27,7 @@ from confluent_kafka import Consumer, KafkaError, KafkaException, Message, Topic
 
 from jobs.common.errors import UserError
 from jobs.kafka.clients import CONNECT_SECONDS, Cluster, reason
+from jobs.kafka.consumer_group_records import CONSUMER_GROUP_KEYS
 from jobs.kafka.group_metadata import GROUP_KEY
 
 FORMAT: Final = "rebalance-offsets-1"
@@ -38,7 +39,7 @@ _BATCH: Final = 500
 _WAIT_SECONDS: Final = 0.5
 _PLACE: Final = re.compile(rb'"partition":(\d+),"offset":(\d+)')
 _TIME: Final = re.compile(rb'"timestamp":(-?\d+)')
-_GROUP_KEY: Final = GROUP_KEY.to_bytes(2, "big")
+_GROUP_KEYS: Final = tuple(kind.to_bytes(2, "big") for kind in sorted({GROUP_KEY, *CONSUMER_GROUP_KEYS}))
 
 
 @dataclass
@@ -86,7 +87,7 @@ def dump_to_file(
 ) -> DumpCounts:
     """Writes a dump, or continues the one in the file; without a path, writes to standard output.
 
-    `everything` includes commits and other kinds of groups. With `follow`, a topic that does not exist yet is waited for.
+    `everything` includes commits, share groups and streams groups. With `follow`, a topic that does not exist yet is waited for.
     UserError: the topic cannot be read, or the file cannot be written.
     """
     try:
@@ -189,7 +190,7 @@ class _Dump:
             if error is None:
                 self._counts.read += 1
                 self._clock.advance(message.timestamp()[1])
-                if self._everything or (message.key() or b"").startswith(_GROUP_KEY):
+                if self._everything or (message.key() or b"").startswith(_GROUP_KEYS):
                     records.append(message)
             elif error.code() == KafkaError._PARTITION_EOF:  # noqa: SLF001 - the name of a public code
                 self._unread.discard(message.partition())

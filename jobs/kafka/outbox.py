@@ -26,7 +26,6 @@ _STEP_SECONDS: Final = 0.2
 _AWAY_SECONDS: Final = 5.0
 _DEFAULTS: Final[dict[str, Any]] = {
     "client.id": "rebalance-ship",
-    "compression.type": "lz4",
     "linger.ms": 20,
     "queue.buffering.max.kbytes": 32 * 1024,
     "reconnect.backoff.max.ms": 2_000,
@@ -54,9 +53,13 @@ class Outbox:
         stopped: Callable[[], bool],
         complain: Callable[[str], None],
         once: bool = False,
+        compression: str = "lz4",
         metadata_seconds: float = METADATA_SECONDS,
     ) -> None:
-        """`once`: a cluster that is away is an error, after `metadata_seconds`. Otherwise the outbox waits for it."""
+        """`once`: a cluster that is away is an error, after `metadata_seconds`. Otherwise the outbox waits for it.
+
+        `compression`: as of Kafka's `compression.type`, unless the cluster's settings have one.
+        """
         self.topic = topic
         self.partitions = 0
         self.max_bytes = int(cluster.setting("message.max.bytes") or 1_000_000) - _OVERHEAD_BYTES
@@ -64,6 +67,7 @@ class Outbox:
         self._stopped = stopped
         self._complain = complain
         self._once = once
+        self._compression = compression
         self._metadata_seconds = metadata_seconds
         self._refused: KafkaError | None = None
         self._away_since: float | None = None
@@ -161,4 +165,5 @@ class Outbox:
 
     def _new_producer(self) -> Any:
         timeout_ms = int(ONCE_SECONDS * 1000) if self._once else 0
-        return self._cluster.producer(_DEFAULTS, {"enable.idempotence": True, "acks": "all", "message.timeout.ms": timeout_ms})
+        defaults = _DEFAULTS | {"compression.type": self._compression}
+        return self._cluster.producer(defaults, {"enable.idempotence": True, "acks": "all", "message.timeout.ms": timeout_ms})

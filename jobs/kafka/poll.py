@@ -62,7 +62,7 @@ class Poller:
     def _list(self) -> set[str]:
         answer = _result(self._admin.list_consumer_groups(request_timeout=TIMEOUT_SECONDS))
         if answer.errors and not answer.valid:
-            raise answer.errors[0]
+            raise KafkaException(answer.errors[0])  # a KafkaError is no exception, although it can be raised
         listed = {group.group_id for group in answer.valid}
         return listed & self._groups if self._groups else listed
 

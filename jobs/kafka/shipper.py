@@ -17,20 +17,22 @@ from typing import Final
 from zoneinfo import ZoneInfo
 
 from jobs.common.errors import UserError
+from jobs.kafka.folding import FoldedBeats, Senders
 from jobs.kafka.outbox import DeliveryError, Outbox, StoppedError
 from jobs.kafka.ship_state import ShipState
-from jobs.kafka.topic_records import clock_headers, line_headers, line_source, log_headers, record_key
+from jobs.kafka.topic_records import bundle_headers, clock_headers, line_headers, line_source, log_headers, record_key
 from jobs.logs.bytes import HEAD_BYTES
 from jobs.logs.envelopes import Unwrapper, layouts_named, unwrapped
 from jobs.logs.envelopes.patterns import AUTO
 from jobs.logs.faults import DAMAGED_FILE, TOO_LONG, faulty_text
 from jobs.logs.files import LogFile
+from jobs.logs.mark import KeptLines
 from jobs.logs.record_judge import is_record_file
 from jobs.logs.slicer import Slicer
 from jobs.logs.slices import Slice, SlicerSettings
 from jobs.logs.streams import Stream, stem
 from jobs.logs.times import NEVER, looks_like_time
-from schemas.names import CLOCK, LINE
+from schemas.names import CLOCK, HEARTBEATS, LINE
 
 _STEP_SECONDS: Final = 0.1
 
@@ -40,6 +42,7 @@ class ShipSettings(SlicerSettings):
     """How a shipper reads and sends. Times are in the unit of their name."""
 
     slice_lines: int = 10_000
+    fold: bool = True  # heartbeats go into bundles
     slice_bytes: int = 8 << 20
     poll_seconds: float = 0.5
     patience_seconds: float = 3.0
@@ -75,6 +78,7 @@ class Shipper(Slicer):
         self._state = state
         self._outbox = outbox
         self._scanned_ms = 0
+        self._senders = Senders()
         self._ticked: dict[tuple[str, str], float] = {}  # monotonic seconds, by broker and label
         self.streams = state.load()
         self.check_zones("give another --state and another topic")
@@ -157,11 +161,14 @@ class Shipper(Slicer):
 
     def _ship_slice(self) -> bool:
         """Ships one slice; False if there is nothing more for now."""
-        slice_ = Slice()
+        beats = FoldedBeats(self._senders)
+        slice_ = Slice(KeptLines(beats=beats))
         self.fill(slice_)
         if not slice_.parts:
             return False
         counts = self._send_lines(slice_)
+        for stream in counts:
+            counts[stream] += self._send_bundles(stream, beats)
         self._outbox.settle()
         for stream, count in counts.items():
             stream.shipped += count
@@ -191,6 +198,15 @@ class Shipper(Slicer):
                 send(text, key, line_headers(shared, source, position, kept.ats[row], fault, context))
             index += rows
         return counts
+
+    def _send_bundles(self, stream: Stream, beats: FoldedBeats) -> int:
+        """Sends the heartbeats of a log that were taken out of its lines; returns how many."""
+        count = 0
+        shared = log_headers(stream.cluster, stream.broker, HEARTBEATS, stream.label)
+        for bundle in beats.bundles(stream.reader, self._outbox.max_bytes):
+            self._outbox.send(bundle.value, stream.label.encode(), bundle_headers(shared, *bundle))
+            count += bundle.lines
+        return count
 
     def _send_tick(self, stream: Stream) -> None:
         """Sends to all partitions how far a log was read. All of its lines up to there have arrived."""
@@ -269,10 +285,13 @@ def _unused(label: str, broker: str, taken: set[tuple[str, str]]) -> str:
     return free
 
 
-def settings_of(zone: str, log_format: str | None = None) -> ShipSettings:
-    """The settings of a broker with timestamps of this time zone and lines of this pattern. UserError: there is no such zone or pattern."""
+def settings_of(zone: str, log_format: str | None = None, *, fold: bool = True) -> ShipSettings:
+    """The settings of a broker with timestamps of this time zone and lines of this pattern. UserError: there is no such zone or pattern.
+
+    `fold`: heartbeats go into bundles.
+    """
     try:
         ZoneInfo(zone)
     except (OSError, ValueError, KeyError):
         raise UserError(f"--timezone {zone}: no such time zone; write one as Europe/Berlin") from None
-    return ShipSettings(timezone=zone, unwrap=Unwrapper(layouts_named(log_format or AUTO, ())))
+    return ShipSettings(timezone=zone, fold=fold, unwrap=Unwrapper(layouts_named(log_format or AUTO, ())))

@@ -1,8 +1,9 @@
 """Log lines as records of a Kafka topic, as `rebalance ship` writes them (docs/shipping.md).
 
-The value is the line. The headers hold the rest, as texts in UTF-8 with numbers in decimal: cluster, broker, record (line or clock),
-origin, position, and where there is one: source, at (epoch ms, UTC), fault and context. They mean the same as in schemas/raw_lines.py. A
-clock also has lines and read. Readers ignore other headers, so that later versions may add some.
+The value is the line. The headers hold the rest, as texts in UTF-8 with numbers in decimal: cluster, broker, record (line, heartbeats or
+clock), origin, position, and where there is one: source, at (epoch ms, UTC), fault and context. They mean the same as in
+schemas/raw_lines.py. A clock also has lines and read; heartbeats (bundles.py) have version, lines and crc. Readers ignore other headers, so
+that later versions may add some.
 
 This module does not import Spark: the agent beside a broker has to be small.
 """
@@ -10,13 +11,17 @@ This module does not import Spark: the agent beside a broker has to be small.
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from typing import Final
 
 from coordinator_model.events import CLIENT_SOURCE, CLIENTS, COORDINATOR_SOURCE, PSEUDO_BROKERS, REQUEST_SOURCE
+from jobs.kafka import bundles
+from schemas.names import CLOCK, HEARTBEATS
 
 Header = tuple[str, bytes]
 
 MAX_KEY_BYTES: Final = 256
+_DIGITS: Final = 9
 _GROUP_WITHIN: Final = 4_096  # bytes of a client's line that are searched for its group: the cost grows with their square
 
 _REQUEST_SIGNS: Final = (b"Completed request:", b"(kafka.request.logger)")
@@ -45,6 +50,27 @@ def line_headers(shared: list[Header], source: str, position: int, at_ms: int | 
     if context:
         headers.append(("context", context.encode()))
     return headers
+
+
+def bundle_headers(shared: list[Header], position: int, lines: int, version: int, value: bytes) -> list[Header]:
+    """The headers of a bundle. `position`: of its first line; `version`: of its layout."""
+    return [
+        *shared,
+        ("source", REQUEST_SOURCE.encode()),
+        ("position", b"%d" % position),
+        ("lines", b"%d" % lines),
+        ("version", b"%d" % version),
+        ("crc", b"%d" % bundles.checksum(value)),
+    ]
+
+
+def lines_in(headers: Iterable[Header]) -> int:
+    """How many lines a record holds, by its headers."""
+    named = dict(headers)
+    if named.get("record") != HEARTBEATS.encode():
+        return int(named.get("record") != CLOCK.encode())
+    count = named.get("lines") or b""
+    return int(count) if count.isdigit() and len(count) < _DIGITS else 1
 
 
 def clock_headers(shared: list[Header], position: int, at_ms: int | None, lines: int, read_ms: int | None) -> list[Header]:

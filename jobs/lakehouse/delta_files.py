@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 import shutil
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from pathlib import Path
@@ -19,7 +19,15 @@ from urllib.parse import unquote
 
 import duckdb
 import pyarrow as pa
-from deltalake import CommitProperties, DeltaTable, PostCommitHookProperties, WriterProperties, write_deltalake
+import pyarrow.parquet as pq
+from deltalake import (
+    CommitProperties,
+    DeltaTable,
+    PostCommitHookProperties,
+    Transaction,
+    WriterProperties,
+    write_deltalake,
+)
 from deltalake.exceptions import CommitFailedError
 from deltalake.transaction import AddAction, RemoveAction
 
@@ -34,6 +42,12 @@ ROW_GROUP: Final = 20_000
 """Rows that a reader takes of a file at least. A group's rows lie in few row groups, since the rows are sorted."""
 STATISTICS_CUT: Final = timedelta(milliseconds=1)
 """Delta cuts the statistics of times to milliseconds."""
+_ASCENDING: Final = ("position", "correlation_id", "received_at", "occurred_at", "last_at", "positions.list.element")
+"""Columns of group_events whose numbers grow, or nearly: their differences take half the bytes of the numbers."""
+_IDS: Final = ("member_id", "connection")
+"""Columns of group_events with long values of which one is like the one before."""
+_LEVEL: Final = 9
+"""Of compression, for rows that are written once and kept for months."""
 _MEMORY: Final = "512MB"
 _BATCH_ROWS: Final = 10_000
 
@@ -106,29 +120,73 @@ def rewrite(
 
     `keep`: a condition; rows that do not meet it are dropped. ChangedError: the files left the table meanwhile; nothing was changed.
     """
+    table = DeltaTable(str(folder))
+    before = sum(file.rows if file.rows is not None else count(folder, [file], "true", scratch / "_spill") for file in files)
+
+    def changed(after: int) -> bool:
+        if after > before or (keep is None and after != before):
+            raise RuntimeError(f"{folder}: {before} rows became {after}; the table was not changed")
+        return after != before
+
+    rest = f"{f'WHERE {keep}' if keep else ''} ORDER BY {order}"
+    rows = read(table, folder, [file.path for file in files], scratch / "_spill", rest=rest)
+    return before - substitute(folder, files, rows, scratch, changed=changed, row_group=row_group)
+
+
+def substitute(
+    folder: Path,
+    files: Sequence[DataFile],
+    rows: Iterator[pa.RecordBatch],
+    scratch: Path,
+    *,
+    changed: Callable[[int], bool],
+    row_group: int = ROW_GROUP,
+) -> int:
+    """Writes rows beside a table, and replaces some of its files by them in one commit; returns how many rows there are.
+
+    `changed` gets that number, and says whether they are other rows than before; it may raise: then the table stays as it was.
+    ChangedError: the files left the table meanwhile; nothing was changed.
+    """
     shutil.rmtree(scratch, ignore_errors=True)
     table = DeltaTable(str(folder))
     copy = DeltaTable.create(str(scratch), schema=table.schema(), configuration=table.metadata().configuration)
-    rest = f"{f'WHERE {keep}' if keep else ''} ORDER BY {order}"
-    rows = read(table, folder, [file.path for file in files], scratch / "_spill", rest=rest)
     properties = WriterProperties(compression="ZSTD", max_row_group_size=row_group)
     reader = pa.RecordBatchReader.from_batches(arrow_schema(table), rows)
     write_deltalake(copy, reader, mode="append", target_file_size=FILE_BYTES, writer_properties=properties)
     added = [action["add"] for commit in commits(scratch, 1) for action in commit.actions if "add" in action]
-    before = sum(file.rows if file.rows is not None else count(folder, [file], "true", scratch / "_spill") for file in files)
     after: int = sum(json.loads(add["stats"])["numRecords"] for add in added)
-    if after > before or (keep is None and after != before):
-        raise RuntimeError(f"{folder}: {before} rows became {after}; the table was not changed")
+    changes = changed(after)
     for add in added:
         written = scratch / unquote(add["path"])
+        _pack(written, row_group)
         sync(written)
         written.rename(folder / written.name)
+        add["size"] = (folder / written.name).stat().st_size
     sync(folder)
-    changes = after != before
     actions = [AddAction(add["path"], add["size"], {}, add["modificationTime"], changes, add["stats"]) for add in added]
     replace(folder, files, actions, changes=changes)
     shutil.rmtree(scratch, ignore_errors=True)
-    return before - after
+    return after
+
+
+def _pack(file: Path, row_group: int) -> None:
+    """Writes a file of group_events again, with differences in place of values. delta-rs cannot do so in lists."""
+    rows = pq.ParquetFile(file)
+    columns = [rows.metadata.schema.column(number).path for number in range(rows.metadata.num_columns)]
+    if not {*_ASCENDING, *_IDS} <= set(columns):
+        return
+    packed = file.with_suffix(".packed")
+    with pq.ParquetWriter(
+        packed,
+        rows.schema_arrow,
+        compression="zstd",
+        compression_level=_LEVEL,
+        use_dictionary=[column for column in columns if column not in (*_ASCENDING, *_IDS)],
+        column_encoding={**dict.fromkeys(_ASCENDING, "DELTA_BINARY_PACKED"), **dict.fromkeys(_IDS, "DELTA_BYTE_ARRAY")},
+    ) as writer:
+        for number in range(rows.num_row_groups):
+            writer.write_table(rows.read_row_group(number, use_threads=False), row_group_size=row_group)
+    packed.replace(file)
 
 
 def replace(folder: Path, removed: Sequence[DataFile], added: list[AddAction], *, changes: bool) -> None:
@@ -140,15 +198,24 @@ def replace(folder: Path, removed: Sequence[DataFile], added: list[AddAction], *
     now = int(time.time() * 1_000)
     out = [RemoveAction(path=f.path, data_change=changes, deletion_timestamp=now, size=f.size, partition_values={}) for f in removed]
     try:
-        table.create_write_transaction(
-            [*out, *added],
-            mode="append",
-            schema=table.schema(),
-            commit_properties=CommitProperties(custom_metadata={"isBlindAppend": False}),
-            post_commithook_properties=PostCommitHookProperties(create_checkpoint=False, cleanup_expired_logs=False),
-        )
+        _commit(table, [*out, *added], CommitProperties(custom_metadata={"isBlindAppend": False}))
     except CommitFailedError:
         raise changed from None
+
+
+def mark(folder: Path, marks: Mapping[str, int]) -> None:
+    """A commit without files that keeps numbers by name: `DeltaTable.transaction_version` reads them."""
+    _commit(DeltaTable(str(folder)), [], CommitProperties(app_transactions=[Transaction(name, number) for name, number in marks.items()]))
+
+
+def _commit(table: DeltaTable, actions: list[AddAction | RemoveAction], properties: CommitProperties) -> None:
+    table.create_write_transaction(
+        actions,
+        mode="append",
+        schema=table.schema(),
+        commit_properties=properties,
+        post_commithook_properties=PostCommitHookProperties(create_checkpoint=False, cleanup_expired_logs=False),
+    )
 
 
 def unneeded(folder: Path, *, hours: int, orphan_hours: int, needed: set[str]) -> list[Path]:

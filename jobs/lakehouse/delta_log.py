@@ -38,6 +38,12 @@ class Commit:
         return [] if any("remove" in action for action in changes) else [action["add"]["path"] for action in changes]
 
     @property
+    def appended_at(self) -> list[tuple[str, int]]:
+        """Those files with the times at which they were written, epoch ms."""
+        times = {action["add"]["path"]: int(action["add"]["modificationTime"]) for action in self.actions if "add" in action}
+        return [(path, times[path]) for path in self.appended]
+
+    @property
     def added(self) -> list[str]:
         """Paths of all files that it put into the table."""
         return [action["add"]["path"] for action in self.actions if "add" in action]
@@ -67,7 +73,16 @@ def commits(table: Path, first: int) -> Iterator[Commit]:
     """The commits from this version on that are there, in order."""
     for version, path, _ in _numbered(table, _COMMIT):
         if version >= first:
-            yield Commit(version, tuple(json.loads(line) for line in path.read_bytes().split(b"\n") if line.strip()))
+            yield _commit_of(version, path)
+
+
+def commit_of(table: Path, version: int) -> Commit:
+    """The commit that made a version. FileNotFoundError: it is not there."""
+    return _commit_of(version, table / LOG / f"{version:020d}.json")
+
+
+def _commit_of(version: int, path: Path) -> Commit:
+    return Commit(version, tuple(json.loads(line) for line in path.read_bytes().split(b"\n") if line.strip()))
 
 
 def checkpoints(table: Path) -> dict[int, list[Path]]:

@@ -54,6 +54,7 @@ class Lakehouse:
         self.complete = checkpoints / "complete"  # exists if the last run processed all of its input
         self.inputs = checkpoints / "inputs.json"  # where the logs were read from
         self.replay = checkpoints / "replay.json"  # there while `rebalance replay` makes the lakehouse: its source, and how far the swap is
+        self.alerts = checkpoints / "alerts"  # how far the alerts of each receiver are: NAME.json, and NAME.lock
         self.captured = folder / "_captured"  # what was read from clusters (--offsets-from)
         self.spool = folder / "_spool"  # slices of the input that wait for ingest
         self.log = folder / "_logs" / "spark.log"  # Spark's log, warnings and errors

@@ -1,6 +1,7 @@
 """Keeps a lakehouse fast and small, beside the pipeline that writes to it.
 
-For each table it first deletes rows that are older than `keep`, and provisional rows that a newer or the final row replaces. Then it
+For each table it first deletes rows that are older than `keep`, and provisional rows that a newer or the final row replaces. In
+group_events it thins heartbeats that are older than `thin_after` (jobs/lakehouse/thinning.py). Then it
 merges small files into larger ones, sorted as queries ask for rows. Then it deletes files that were replaced long ago. Last, the log gets
 a checkpoint, and loses the commits that it makes unnecessary.
 
@@ -14,6 +15,7 @@ from __future__ import annotations
 import json
 import shutil
 import sys
+import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -23,12 +25,13 @@ from typing import Final
 from deltalake import DeltaTable
 
 from jobs.common.errors import LakehouseError, UserError
-from jobs.lakehouse import delta_files, delta_log, locks
+from jobs.lakehouse import delta_files, delta_log, locks, thinning
 from jobs.lakehouse.delta_files import FILE_BYTES, ROW_GROUP, STATISTICS_CUT, DataFile
 from jobs.lakehouse.folder import Lakehouse
 from jobs.lakehouse.former_names import FORMER, PRESENT, time_column
 from jobs.lakehouse.parquet import is_plain, rows_of_files
-from schemas.names import GROUP_EVENTS, REBALANCES, REBALANCES_PROVISIONAL
+from jobs.lakehouse.thinning import Thinned
+from schemas.names import FINDINGS, GROUP_EVENTS, REBALANCES, REBALANCES_PROVISIONAL
 
 LONGEST_GRACE: Final = timedelta(days=7)
 """Delta forgets after this time when a file was replaced."""
@@ -42,6 +45,8 @@ _TIMES: Final = ("ended_at", *FORMER, *PRESENT)
 """The column that says how old a row is: the first of these that a table has."""
 _KEYS: Final = (("cluster", "group_id"), ("cluster", "broker", "origin"), ("cluster",), ())
 """The columns that queries ask by: the first of these that a table has. Rows are sorted by them, then by time."""
+_THINNED_UNTIL: Final = "rebalance-thinned-until"
+_THINNED_AT: Final = "rebalance-thinned-at"
 _REBALANCE: Final = "cluster, group_id, coalesce(generation, -1), coalesce(joined_at, ended_at)"
 """What a rebalance is known by, as in sql/views/rebalances_waiting.sql."""
 
@@ -52,6 +57,7 @@ class Policy:
 
     keep: timedelta | None = None
     keep_events: timedelta | None = None  # of group_events, if it differs
+    thin_after: timedelta | None = None  # heartbeats of quiet times lose their single times and lines
     grace: timedelta = LONGEST_GRACE  # for which replaced files stay, for readers that began before
     log_grace: timedelta = timedelta(days=1)  # for which commits stay that a checkpoint made unnecessary
     row_group: int = ROW_GROUP
@@ -67,6 +73,7 @@ class MaintainedTable:
 
     table: str
     rows_removed: int = 0
+    thinned: Thinned | None = None
     files: tuple[int, int] = (0, 0)  # before and after
     size: tuple[int, int] = (0, 0)  # bytes, before and after
     deleted: int = 0  # files that were replaced earlier
@@ -93,8 +100,7 @@ def maintain(
         names = {path.parent.name for path in folder.glob(f"*/{delta_log.LOG}")}
         for name in sorted(names, key=lambda name: (name != REBALANCES_PROVISIONAL, name)):  # before final rows go
             show(name)
-            keep = policy.of(name)
-            yield _Table(house, name, policy, min(newest, now) - keep if keep is not None else None, dry_run=dry_run).work()
+            yield _Table(house, name, policy, min(newest, now), dry_run=dry_run).work()
 
 
 def unread_from(checkpoint: Path) -> int:
@@ -102,11 +108,25 @@ def unread_from(checkpoint: Path) -> int:
 
     When a query restarts, Spark plans its last batch again, and so reads from the end of the batch before it.
     """
+    return _end_of_batch(checkpoint, 1)
+
+
+def untracked_from(checkpoint: Path) -> int:
+    """The first commit of group_events of which track may not have written all rows yet: 0 if it has read none."""
+    return _end_of_batch(checkpoint, 0)
+
+
+def unsent_from(alerts: Path) -> int:
+    """The first commit of findings that some receiver of alerts has not got yet; the greatest number if there is no receiver."""
+    places = (json.loads(path.read_bytes()) for path in alerts.glob("*.json"))
+    return min((int(place["done"]["commit"]) for place in places), default=sys.maxsize)
+
+
+def _end_of_batch(checkpoint: Path, back: int) -> int:
+    """The commit in which the last finished batch of track ended, or one so many batches before it; 0 if there are not so many."""
     done = sorted((int(path.name) for path in (checkpoint / "commits").glob("[0-9]*") if path.name.isdigit()), reverse=True)
-    if len(done) < 2:
-        return 0
     try:
-        lines = (checkpoint / "offsets" / str(done[1])).read_text(encoding="utf-8").splitlines()
+        lines = (checkpoint / "offsets" / str(done[back])).read_text(encoding="utf-8").splitlines()
         return int(json.loads(lines[-1])["reservoirVersion"])
     except (OSError, ValueError, KeyError, IndexError, TypeError):
         return 0
@@ -115,7 +135,7 @@ def unread_from(checkpoint: Path) -> int:
 class _Table:
     """Maintains one table."""
 
-    def __init__(self, house: Lakehouse, name: str, policy: Policy, oldest: datetime | None, *, dry_run: bool) -> None:
+    def __init__(self, house: Lakehouse, name: str, policy: Policy, newest: datetime, *, dry_run: bool) -> None:
         self._name = name
         self._folder = house.folder / name
         self._policy = policy
@@ -125,11 +145,14 @@ class _Table:
         self._time = next((column for column in _TIMES if column in nullable), None)
         # A row without a time is kept, and the bounds of a file say nothing about it.
         self._bounded = self._time is not None and not nullable[self._time]
-        self._oldest = oldest if self._time is not None else None
+        keep = policy.of(name)
+        self._oldest = newest - keep if keep is not None and self._time is not None else None
+        thins = policy.thin_after is not None and name == GROUP_EVENTS and self._time in PRESENT.values()
+        self._thin_before = newest - policy.thin_after if thins and policy.thin_after is not None else None
         keys = next(keys for keys in _KEYS if set(keys) <= set(nullable))
         self._order = ", ".join(f'"{column}"' for column in (*keys, self._time or "batch_id") if column in nullable) or "ALL"
-        # The pipeline follows the commits of no other table.
-        self._unread_from = unread_from(house.track_checkpoint) if name == GROUP_EVENTS else sys.maxsize
+        self._unread_from = {GROUP_EVENTS: unread_from(house.track_checkpoint), FINDINGS: unsent_from(house.alerts)}.get(name, sys.maxsize)
+        self._untracked_from = untracked_from(house.track_checkpoint)
 
     def work(self) -> MaintainedTable:
         if not is_plain(DeltaTable(str(self._folder))):
@@ -137,7 +160,8 @@ class _Table:
         before = self._files()
         removed = self._expire(before)
         if self._name == REBALANCES_PROVISIONAL:
-            removed += self._thin()
+            removed += self._drop_replaced()
+        thinned = self._thin(self._thin_before) if self._thin_before is not None else None
         if not self._dry_run:
             for portion in _portions([file for file in self._files() if file.size < _SMALL]):
                 if len(portion) > 1:
@@ -148,6 +172,7 @@ class _Table:
         return MaintainedTable(
             self._name,
             removed,
+            thinned,
             (len(before), len(after)),
             (sum(file.size for file in before), sum(file.size for file in after)),
             len(deleted),
@@ -180,7 +205,32 @@ class _Table:
             removed += self._rewrite(portion, f'coalesce("{self._time}" >= {limit}, true)')
         return removed
 
-    def _thin(self) -> int:
+    def _thin(self, before: datetime) -> Thinned:
+        """Thins heartbeats that are older than a time, in files that track has read; says how many.
+
+        Two marks tell which files another call need not read again: up to when rows were thinned, and when that was.
+        """
+        table = DeltaTable(str(self._folder))
+        until, at = (table.transaction_version(mark) or 0 for mark in (_THINNED_UNTIL, _THINNED_AT))
+        # Rows that track has still to write may name any heartbeat that they are made of.
+        untracked = {path for commit in delta_log.commits(self._folder, self._untracked_from) for path in commit.added}
+        files = [
+            file
+            for file in self._files()
+            if file.path not in untracked
+            and (file.oldest is None or file.oldest < before)
+            and (file.newest is None or _ms(file.newest) >= until or file.written_ms > at)
+        ]
+        done = Thinned()
+        for portion in _portions(sorted(files, key=lambda file: (file.oldest is not None, file.oldest, file.path))):
+            done = done + thinning.thin(
+                self._folder, portion, before, self._scratch, row_group=self._policy.row_group, dry_run=self._dry_run
+            )
+        if files and not self._dry_run:
+            delta_files.mark(self._folder, {_THINNED_UNTIL: _ms(before), _THINNED_AT: int(time.time() * 1_000)})
+        return done
+
+    def _drop_replaced(self) -> int:
         """Deletes provisional rows that a newer or the final row of their rebalance replaces; returns how many."""
         final, provisional = (self._rows_of(self._folder.with_name(name)) for name in (REBALANCES, REBALANCES_PROVISIONAL))
         replaced = (
@@ -200,7 +250,7 @@ class _Table:
     def _vacuum(self) -> Iterator[int]:
         """Deletes files that no reader needs; yields the bytes of each."""
         needed: set[str] = set()
-        if self._name == GROUP_EVENTS:
+        if self._unread_from < sys.maxsize:  # somebody follows the commits of this table
             needed = {path for commit in delta_log.commits(self._folder, self._unread_from) for path in commit.added}
         hours = _hours(self._policy.grace)
         for path in delta_files.unneeded(self._folder, hours=hours, orphan_hours=max(hours, _hours(_ORPHAN_AGE)), needed=needed):
@@ -227,6 +277,10 @@ def _newest(events: Path) -> datetime | None:
     table = DeltaTable(str(events))
     bounds = [file.newest for file in delta_files.data_files(table, time_column(table)) if file.newest is not None]
     return max(bounds) - STATISTICS_CUT if bounds else None
+
+
+def _ms(time_: datetime) -> int:
+    return int(time_.timestamp() * 1_000)
 
 
 def _hours(span: timedelta) -> int:

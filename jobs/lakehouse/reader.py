@@ -56,10 +56,15 @@ class TableReader:
         return _by_name(self.execute(query, parameters))
 
 
-def table_rows(folder: Path, columns: Sequence[str] = (), *, since: tuple[str, datetime] | None = None) -> list[dict[str, Any]]:
-    """Rows of one Delta table, in no particular order, with aware times in UTC. `columns`: only these. `since`: (column, earliest time)."""
+def table_rows(
+    folder: Path, columns: Sequence[str] = (), *, since: tuple[str, datetime] | None = None, files: Sequence[str] | None = None
+) -> list[dict[str, Any]]:
+    """Rows of one Delta table, in no particular order, with aware times in UTC.
+
+    `columns`: only these. `since`: (column, earliest time). `files`: only rows of these files, as the log names them.
+    """
     connection = _connect()
-    create_view(connection, folder)
+    create_view(connection, folder, files=files)
     selected = ", ".join(map(quoted, columns)) or "*"
     where, parameters = (f" WHERE {quoted(since[0])} >= ?", [without_zone(since[1])]) if since else ("", [])
     with _without_pandas():
@@ -67,10 +72,17 @@ def table_rows(folder: Path, columns: Sequence[str] = (), *, since: tuple[str, d
     return [{name: with_zone(value) for name, value in row.items()} for row in _by_name(cursor)]
 
 
-def create_view(connection: duckdb.DuckDBPyConnection, folder: Path) -> None:
-    """Makes a view named like the folder of a Delta table. TableNotFoundError: the folder has no table."""
-    table = DeltaTable(str(folder))
-    if is_plain(table):
+def create_view(
+    connection: duckdb.DuckDBPyConnection, folder: Path, table: DeltaTable | None = None, files: Sequence[str] | None = None
+) -> None:
+    """Makes a view named like the folder of a Delta table. TableNotFoundError: the folder has no table.
+
+    `table`: the version to show, by default the newest. `files`: only rows of these files, as the log names them.
+    """
+    table = table or DeltaTable(str(folder))
+    if files is not None:
+        source = rows_of_files(table, folder, files)
+    elif is_plain(table):
         # Only the names of the files: delta-rs gives the path of the folder as a URL.
         source = rows_of_files(table, folder, [uri.rpartition("/")[2] for uri in table.file_uris()])
     else:

@@ -17,20 +17,28 @@ _WITHOUT_REBALANCE: Final = frozenset({"REPLACED", "GROUP_GONE", "UNKNOWN"})
 
 
 def one_membership(group: GroupRows) -> Iterator[Breach]:
-    """A member has one row, and ends no sooner than it began."""
+    """A member has one row, and ends no sooner than it began.
+
+    In the consumer protocol a client makes its member id itself, and comes back with it: then it has a row for each time.
+    """
     rows = Counter(row["member_id"] for row in group.sessions)
+    ended_at: dict[str, int] = {}
+    comes_back = any(row.get("group_protocol") == "consumer" for row in group.rebalances)
     for row in group.sessions:
         member_id, joined, ended = row["member_id"], row["joined_at"], row["ended_at"]
-        if rows[member_id] > 1:
+        before = ended_at.get(member_id)
+        is_next = before is None or (joined is not None and joined >= before)
+        if rows[member_id] > 1 and not (comes_back and is_next):
             yield group.breach(ONE_MEMBERSHIP, row, ended, f"{member_id} has {rows[member_id]} rows in member_sessions")
             rows[member_id] = 0
+        ended_at[member_id] = ended
         if joined is not None and joined > ended:
             yield group.breach(ONE_MEMBERSHIP, row, ended, f"{member_id} ended {joined - ended} ms before it began")
 
 
 def departure_has_session(group: GroupRows) -> Iterator[Breach]:
     """A member that left in a rebalance has a row that says how, and ended before the rebalance did."""
-    sessions = {row["member_id"]: row for row in group.sessions}
+    sessions = {row["member_id"]: row for row in reversed(group.sessions)}  # of one that came back: its first
     for row in group.rebalances:
         for member_id in row["left"]:
             session = sessions.get(member_id)

@@ -100,12 +100,13 @@ def transitions_chain(group: GroupRows) -> Iterator[Breach]:
 def one_departure(group: GroupRows) -> Iterator[Breach]:
     """A member comes in one rebalance at most and goes in one at most, and it does not go before it came.
 
-    A coordinator that takes the group over has forgotten what was not written since: who left may be back, and leave again.
+    A coordinator that takes the group over has forgotten what was not written since: who left may be back, and leave again. In the consumer
+    protocol a client makes its member id itself, and comes back with it.
     """
     came: set[str] = set()
     gone: set[str] = set()
     ends = [row["occurred_at"] for row in group.transitions if row["to_state"] == "Dead"]
-    for row in group.rebalances:
+    for row in (row for row in group.rebalances if row.get("group_protocol") in (None, "classic")):
         if any(end <= row["started_at"] for end in ends):
             ends = [end for end in ends if end > row["started_at"]]
             came, gone = set(), set()

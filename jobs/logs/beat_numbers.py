@@ -10,17 +10,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.csv as pa_csv
 
-from jobs.logs.beats import Beats
+from jobs.logs.beats import LONGEST_MS, NAMES, TIMES_TOLERANCE_MS, Beats
 
 WIDTH: Final = 4
 """Numbers of one beat, 8 bytes each, little-endian: position, time (epoch ms), arrival (epoch µs), correlation id."""
-
-LONGEST_MS: Final = 1_000_000_000
-"""Longest duration that is believed: 11 days. A JoinGroup waits for max.poll.interval.ms at most."""
-TIMES_TOLERANCE_MS: Final = 0.01
-"""Each of five parts and their sum is cut to microseconds: `totalTimeMs` exceeds the sum of its parts by 0 to 0.005."""
-
-_NAMES: Final = bytes(set(b'"requestQueueTimeMs":"localTimeMs":"remoteTimeMs":"throttleTimeMs":"responseQueueTimeMs":"sendTimeMs":'))
 
 
 class BeatNumbers(Beats):
@@ -62,7 +55,7 @@ class BeatNumbers(Beats):
 
 def durations_us(times: list[bytes]) -> npt.NDArray[np.int64]:
     """How long the broker had each request; 0 where the numbers contradict each other (request_checks.duration_ms of jobs/parsing)."""
-    text = b"\n".join(times).translate(None, _NAMES)  # leaves digits, dots and commas
+    text = b"\n".join(times).translate(None, NAMES)  # leaves digits, dots and commas
     names = ["total", "request_queue", "local", "remote", "throttle", "response_queue", "send"]
     read = pa_csv.ReadOptions(column_names=names, use_threads=False, block_size=max(1, len(text)) + 1)
     types = dict.fromkeys(names, pa.float64())

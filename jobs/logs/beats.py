@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from typing import Final
+from typing import Final, NamedTuple
 
 from jobs.logs.times import LENGTH
 
@@ -36,28 +36,98 @@ _TIMES: Final = (
     rf',"responseQueueTimeMs":{_TIME},"sendTimeMs":{_TIME}'
 )
 _HEADER: Final = (
-    r'\]? [A-Z]+ Completed request:\{(?:"isForwarded":(?:true|false),)?"requestHeader":\{"requestApiKey":12,"requestApiVersion":'
-    rf'(?P<api_version>[0-4]),"correlationId":(?P<correlation_id>{_NUMBER}),"clientId":(?:null|{_NAME.format("client_id")})'
-    r',"requestApiKeyName":"HEARTBEAT"\}'
+    r'\]? [A-Z]+ Completed request:\{(?:"isForwarded":(?:true|false),)?"requestHeader":\{"requestApiKey":(?:12|(?P<consumer>68))'
+    rf',"requestApiVersion":(?P<api_version>(?(consumer)[01]|[0-4])),"correlationId":(?P<correlation_id>{_NUMBER})'
+    rf',"clientId":(?:null|{_NAME.format("client_id")}),"requestApiKeyName":"(?(consumer)CONSUMER_GROUP_)HEARTBEAT"\}}'
 )
-_REQUEST: Final = (
-    rf',"request":\{{"groupId":{_NAME.format("group_id")},"generationId":(?P<generation>-?{_NUMBER})'
-    rf',"memberId":{_NAME.format("member_id")}(?:,"groupInstanceId":(?:null|{_NAME.format("instance_id")}))?\}}'
+_CLASSIC: Final = (
+    rf'"generationId":(?P<generation>-?{_NUMBER}),"memberId":{_NAME.format("member_id")}'
+    rf'(?:,"groupInstanceId":(?:null|{_NAME.format("instance_id")}))?\}}'
+    rf',"response":\{{(?:"throttleTimeMs":{_NUMBER},)?"errorCode":(?P<error_code>-1|0|[1-9]\d?)\}}'
 )
-_RESPONSE: Final = rf',"response":\{{(?:"throttleTimeMs":{_NUMBER},)?"errorCode":(?P<error_code>-1|0|[1-9]\d?)\}}'
+# Nothing changes: the request says nothing new, and the answer gives the same epoch and no assignment.
+_STEADY: Final = (
+    rf'"memberId":{_NAME.format("id")},"memberEpoch":(?P<epoch>[1-9]\d{{0,8}}),"instanceId":(?:null|{_NAME.format("static_id")})'
+    r',"rackId":null,"rebalanceTimeoutMs":-1,"subscribedTopicNames":null(?:,"subscribedTopicRegex":null)?,"serverAssignor":null'
+    rf',"topicPartitions":null\}},"response":\{{"throttleTimeMs":{_NUMBER},"errorCode":0,"errorMessage":null,"memberId":"(?P=id)"'
+    rf',"memberEpoch":(?P=epoch),"heartbeatIntervalMs":(?P<interval>{_NUMBER}),"assignment":null\}}'
+)
+_BODY: Final = rf',"request":\{{"groupId":{_NAME.format("group_id")},(?(consumer){_STEADY}|{_CLASSIC})'
 _REST: Final = (
     rf',"connection":{_NAME.format("connection")},"totalTimeMs":(?P<times>{_TIMES}),"securityProtocol":{_TEXT},"principal":{_TEXT}'
     rf',"listener":{_TEXT},"clientInformation":\{{"softwareName":{_NAME.format("software_name")}'
     rf',"softwareVersion":{_NAME.format("software_version")}\}}(?:,"privilegedListener":(?:true|false))?\}} \([\w.$]+\)'
 )
-# kafka RequestConvertToJson, and HeartbeatRequest.json and HeartbeatResponse.json of Kafka's clients.
-SHAPE: Final = re.compile(f"{_HEADER}{_REQUEST}{_RESPONSE}{_REST}".encode(), re.ASCII)
-"""A heartbeat as brokers of Kafka 2.8 to 4.2 log it, from LENGTH on, with its fields: read without a JSON parser."""
+# kafka RequestConvertToJson, and (ConsumerGroup)HeartbeatRequest.json and (ConsumerGroup)HeartbeatResponse.json of Kafka's clients.
+SHAPE: Final = re.compile(f"{_HEADER}{_BODY}{_REST}".encode(), re.ASCII)
+"""A heartbeat as brokers of Kafka 2.8 to 4.2 log it, from LENGTH on: read without a JSON parser, by `fields_of`.
+
+Of the consumer protocol (KIP-848) only a steady one: an accepted heartbeat that changes nothing.
+"""
 _are_times: Final = re.compile(_TIMES.encode(), re.ASCII).fullmatch
 _PENDING: Final = 32_768  # beats whose durations are texts
 
+LONGEST_MS: Final = 1_000_000_000
+"""Longest duration that is believed: 11 days. A JoinGroup waits for max.poll.interval.ms at most."""
+TIMES_TOLERANCE_MS: Final = 0.01
+"""Each of five parts and their sum is cut to microseconds: `totalTimeMs` exceeds the sum of its parts by 0 to 0.005."""
+NAMES: Final = bytes(set(b'"requestQueueTimeMs":"localTimeMs":"remoteTimeMs":"throttleTimeMs":"responseQueueTimeMs":"sendTimeMs":'))
+"""The bytes of the durations that are not of their numbers: without them digits, dots and commas are left."""
+
+
+class BeatFields(NamedTuple):
+    """The fields of a heartbeat, as logged. None: null, or of the other protocol."""
+
+    group_id: bytes
+    generation: bytes  # or the member epoch
+    api_version: bytes
+    error_code: bytes
+    interval_ms: bytes | None  # that the answer asks for; None: a heartbeat of the classic protocol
+    software_name: bytes
+    software_version: bytes
+    member_id: bytes
+    client_id: bytes | None
+    instance_id: bytes | None
+    connection: bytes
+
+
+def fields_of(found: re.Match[bytes]) -> BeatFields:
+    """The fields of a heartbeat that has SHAPE."""
+    if found["consumer"] is None:
+        return BeatFields(*found.group(*_OF_CLASSIC))
+    return BeatFields(*found.group(*_OF_CONSUMER))._replace(error_code=b"0")
+
+
+_OF_BOTH: Final = {name: name for name in BeatFields._fields} | {"interval_ms": "interval"}
+_OF_CLASSIC: Final = tuple(_OF_BOTH.values())
+_OF_CONSUMER: Final = tuple((_OF_BOTH | {"generation": "epoch", "member_id": "id", "instance_id": "static_id"}).values())
+
 Repeats = Callable[[bytes, int, int], bool]
 """Takes a line with its position and its time (epoch ms). Returns whether it repeats another; if so, it is not kept as text."""
+
+
+def places_in(line: bytes) -> tuple[int, int, int]:
+    """Where a heartbeat's correlation id begins with its name, where it ends, and where the durations begin.
+
+    What names the member stands between the last two.
+    """
+    correlation = line.find(_CORRELATION, LENGTH, _HEAD_WITHIN)
+    number_end = line.find(b",", correlation + _CORRELATION_LENGTH)
+    return correlation, number_end, line.find(_TOTAL, number_end)
+
+
+def numbers_in(line: bytes, places: tuple[int, int, int], before: bytes, after: bytes) -> tuple[bytes, bytes] | None:
+    """Correlation id and durations of a line that names the same member as another; None if it does not repeat that one.
+
+    `before`, `after`: what stands between the time and the correlation id there, and after the durations.
+    """
+    correlation, number_end, body_end = places
+    number, times = line[correlation + _CORRELATION_LENGTH : number_end], line[body_end + _TOTAL_LENGTH : -len(after)]
+    if line[LENGTH:correlation] != before or not line.endswith(after) or _are_times(times) is None:
+        return None
+    if not number.isdigit() or len(number) > _MOST_DIGITS or number[0] == _ZERO:
+        return None
+    return number, times
 
 
 class Beats:
@@ -86,27 +156,23 @@ class Beats:
         add_number, add_times = self.numbers.append, self.times.append
 
         def take(line: bytes, position: int, at_ms: int) -> bool:
-            correlation = line.find(_CORRELATION, LENGTH, _HEAD_WITHIN)
-            number_end = line.find(b",", correlation + _CORRELATION_LENGTH)
-            body_end = line.find(_TOTAL, number_end)
-            first = find(line[number_end:body_end])
+            places = places_in(line)
+            first = find(line[places[1] : places[2]])
             if first is None:
                 if SHAPE.fullmatch(line, LENGTH):
-                    after = line[line.index(_AFTER_TIMES, body_end) :]
-                    known[line[number_end:body_end]] = next_row(), line[LENGTH:correlation], after
+                    after = line[line.index(_AFTER_TIMES, places[2]) :]
+                    known[line[places[1] : places[2]]] = next_row(), line[LENGTH : places[0]], after
                     self.firsts.append(next_row())
                 return False
             row, before, after = first
-            number, times = line[correlation + _CORRELATION_LENGTH : number_end], line[body_end + _TOTAL_LENGTH : -len(after)]
-            if line[LENGTH:correlation] != before or not line.endswith(after) or _are_times(times) is None:
-                return False
-            if not number.isdigit() or len(number) > _MOST_DIGITS or number[0] == _ZERO:
+            own = numbers_in(line, places, before, after)
+            if own is None:
                 return False
             add_row(row)
             add_position(position)
             add_at(at_ms)
-            add_number(number)
-            add_times(times)
+            add_number(own[0])
+            add_times(own[1])
             self.count += 1
             if len(self.times) >= _PENDING:
                 self.settle()

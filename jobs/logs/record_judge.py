@@ -24,8 +24,8 @@ _FILE: Final = re.compile(r"\.jsonl(?:\.gz)?$")
 _TIME: Final = re.compile(rb'"timestamp": ?(\d{1,17})[,}]')  # a quote inside of a text has a backslash before it
 _ANY_TIME: Final = re.compile(rb'"timestamp":')
 _HEADER: Final = re.compile(rb'\{"format": ?"')
-_OTHER_KEY: Final = re.compile(rb'"key": ?"(?:[B-Za-z0-9+/]|A[B-Za-z0-9+/]|AA[A-HM-Za-z0-9+/])')
-"""A record's key, in base64, whose first two bytes are not 0 and 2: not of a group's metadata."""
+_OTHER_KEY: Final = re.compile(rb'"key": ?"(?:[B-Za-z0-9+/]|A[C-Za-z0-9+/]|AA[A-Hk-z0-9+/]|AB[E-Za-z0-9+/])')
+"""A record's key, in base64, whose first two bytes are not a number from 2 to 8, nor 16: of no classic group, and none of KIP-848."""
 _GROUP: Final = b'"group":'
 _KEY: Final = b'"key":'
 
@@ -75,7 +75,7 @@ class RecordJudge(LineJudge):
     """Judges the lines of a file of records."""
 
     def timed(self, line: bytes, fault: str) -> str | None:
-        """Skips what concerns no classic group: commits, other kinds of groups, and signs of life of a poll."""
+        """Skips what concerns no consumer group: commits, other kinds of groups, and signs of life of a poll."""
         if fault:
             return fault
         if _KEY in line:

@@ -28,6 +28,7 @@ class SlicerSettings:
     tolerance_ms: int = 60_000  # lines must confirm one that is further ahead of its log than this
     delays: Mapping[str, int] = field(default_factory=dict)  # ms by broker: its lines come this much later than those of others
     stretch_bytes: int = 32 << 20  # least of a log that is worth a task of its own, and least of a stretch
+    survey_bytes: int = 64 << 20  # of a new log: signs of whose it is are looked for in so much of it
     poll_seconds: float = 1.0  # following: how often to look for more
     patience_seconds: float = 10.0  # following: how long to wait for lines that confirm a jump
     limits: LineLimits = LINE_LIMITS

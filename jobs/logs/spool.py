@@ -37,7 +37,7 @@ from jobs.logs.slice_rows import ARROW_SCHEMA, line_rows, write_rows
 from jobs.logs.slices import Slice, SlicerSettings
 from jobs.logs.streams import Stream, StreamKey, stream_of, streams_state
 from jobs.logs.stretches.plan import Planner
-from jobs.logs.stretches.reading import StretchReaders, log_read
+from jobs.logs.stretches.reading import log_read, read_stretch
 from jobs.logs.survey.owners import KnownNodes
 from jobs.logs.survey.surveyed import SurveyedSlicer
 from jobs.logs.times import NEVER
@@ -104,7 +104,6 @@ class Spool(SurveyedSlicer):
         self.folder = folder
         self.slices_folder = folder / SLICES
         self.parts_folder = folder / PARTS
-        self.readers: StretchReaders | None = None
         self._in_order_until = NEVER  # up to where stretches were tried in vain
         self._pending = folder / PENDING
         self._next_number = 1
@@ -157,18 +156,18 @@ class Spool(SurveyedSlicer):
 
     def _fill_in_stretches(self, slice_: Slice) -> bool:
         """Lets other processes read most of the next slice; False if the logs are not such, or too little of them is left."""
-        readers = self.readers
-        if readers is None or not self.settings.fold:
+        workers = self.workers
+        if workers is None or not self.settings.fold:
             return False
         if min((stream.due_ms for stream in self.streams if stream.has_more), default=FOREVER) <= self._in_order_until:
             return False
         names = (self.parts_folder / f"{_part_prefix(self._next_number)}{part:04d}.parquet" for part in count())
-        plan = Planner(self.settings, readers.cores).plan(self.streams, self.most_lines * _STRETCHED, names)
+        plan = Planner(self.settings, workers.cores).plan(self.streams, self.most_lines * _STRETCHED, names)
         if plan is None:
             return False
-        results = readers.read([stretch for _, stretches in plan.stretches for stretch in stretches])
+        results = workers.map(read_stretch, [stretch for _, stretches in plan.stretches for stretch in stretches])
         if not any(results):
-            self.readers = None  # perhaps they do not see the logs, and the next slice would be tried in vain, too
+            self.workers = None  # perhaps they do not see the logs, and the next slice would be tried in vain, too
             return False
         found = iter(results)
         reads = [(stream, log_read(stream.reached, stretches, [next(found) for _ in stretches])) for stream, stretches in plan.stretches]

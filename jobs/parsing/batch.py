@@ -11,13 +11,14 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 from pyspark.sql.pandas.types import to_arrow_schema
 
-from coordinator_model.events import HEARTBEAT
 from jobs.common.text import printable
 from jobs.parsing.event_rows import beat_rows, event_rows, finished
+from jobs.parsing.heartbeat_runs import are_beats
 from jobs.parsing.rows import EVENT, QUARANTINE, RAW_CHARACTERS, SKIPPED
 from schemas import input_lines, names
 from schemas.names import CLOCK
@@ -32,13 +33,15 @@ NOTE_CHARACTERS: Final = 1 << 20
 class Admission:
     """What a gate lets through of a micro-batch."""
 
-    repeated: Sequence[int] = ()  # places of lines that an earlier batch had
+    repeated: Sequence[int] = ()  # rows of lines that an earlier batch had, by their numbers
     repeated_counts: pa.Table | None = None  # the number of those lines by log: the columns LOG and `repeated`
     clocks: Sequence[Mapping[str, Any]] | None = None  # rows of PARSED that replace the batch's own clocks
 
     def admitted(self, rows: pa.Table) -> pa.ChunkedArray:
         """Whether each row stays: a mask."""
-        return pc.invert(pc.is_in(rows["place"], pa.array(self.repeated, pa.int64())))
+        mask = np.ones(len(rows), np.bool_)
+        mask[np.array(self.repeated, np.int64)] = False
+        return pa.chunked_array([pa.array(mask)])
 
 
 ACCOUNT: Final = to_arrow_schema(input_lines.SCHEMA)
@@ -46,11 +49,12 @@ EVERYTHING: Final = Admission()
 
 
 def line_summaries(rows: pa.Table) -> pa.Table:
-    """The columns by which a gate decides about each row of PARSED. `at` is in milliseconds."""
+    """The columns by which a gate decides about each row of PARSED. `at` is in milliseconds, `row` the number of the row."""
     noted = pc.or_(pc.equal(rows["verdict"], CLOCK), pc.equal(rows["position"], 0))
     note = pc.if_else(noted, pc.utf8_slice_codeunits(rows["raw"], 0, NOTE_CHARACTERS), None)
     at_ms = pc.divide(rows["occurred_at"].cast(pa.int64()), 1_000)
-    return rows.select([*LOG, "position", "verdict", "place"]).append_column("at", at_ms).append_column("note", note)
+    named = rows.select([*LOG, "position", "verdict", "place", "lines"]).append_column("at", at_ms).append_column("note", note)
+    return named.append_column("row", pa.array(np.arange(len(rows))))
 
 
 def rows_by_table(rows: pa.Table, batch_id: int, admission: Admission = EVERYTHING) -> dict[str, pa.Table]:
@@ -65,7 +69,7 @@ def events(rows: pa.Table, batch_id: int, admission: Admission = EVERYTHING) -> 
     """Rows of group_events."""
     verdicts = [EVENT, CLOCK] if admission.clocks is None else [EVENT]
     wanted = rows.filter(pc.and_(pc.is_in(rows["verdict"], pa.array(verdicts)), admission.admitted(rows)))
-    is_beat = pc.fill_null(pc.and_(pc.equal(wanted["verdict"], EVENT), pc.equal(wanted["kind"], HEARTBEAT)), False)
+    is_beat = pc.fill_null(pc.and_(pc.equal(wanted["verdict"], EVENT), are_beats(wanted)), False)
     beats = beat_rows(wanted.filter(is_beat))
     others = event_rows(wanted.filter(pc.invert(is_beat)), clocks=admission.clocks or ())
     return finished(pa.concat_tables([beats, others]), batch_id)

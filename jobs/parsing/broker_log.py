@@ -2,45 +2,44 @@
 
 from __future__ import annotations
 
-from typing import Final
-
-from pyspark.sql import Column, DataFrame
-from pyspark.sql import functions as F
+import re
+from typing import Any, Final
 
 from coordinator_model.events import BROKER_SOURCE
-from jobs.parsing.rows import COMMON, GROUPS, judged
+from jobs.parsing.rows import EVENT, int32, skipped
 from jobs.parsing.templates.broker import BROKER
-from jobs.parsing.templates.language import fields_of, sentence_field, sentence_kind, template_number
+from jobs.parsing.templates.language import Templates
 
-BROKER_LOGGERS: Final = (
+_LOGGERS: Final = (
     r"(?:[\w.]*\.)?(?:BrokerServer|KafkaServer|LogManager|LoggingSignalHandler|Kafka\$|ZooKeeperClient|FetchSessionHandler"
     r"|ReplicationControlManager|KafkaController|ReplicaStateMachine\$BrokerChangeListener)"
 )
-BROKER_SHAPE: Final = rf"(?s)^\[[^\]]*\] [A-Z]+ (.*) \({BROKER_LOGGERS}\)$"
+BROKER_SHAPE: Final = re.compile(rf"(?as)\[[^\]]*\] [A-Z]+ (.*) \({_LOGGERS}\)\Z")
+"""Group: the sentence."""
+_LOGGER: Final = re.compile(rf"(?a)\({_LOGGERS}\)\Z")
 _MOST: Final = 1 << 10  # characters of a line
 
+BROKER_SENTENCES: Final = Templates(BROKER)
 
-def is_broker_line(text: Column) -> Column:
+
+def is_broker_line(text: str) -> bool:
     """Whether a line is of a logger that says how brokers come and go."""
-    return (F.length(text) <= _MOST) & text.rlike(rf"\({BROKER_LOGGERS}\)$")
+    return len(text) <= _MOST and text.endswith(")") and _LOGGER.match(text, text.rfind("(")) is not None
 
 
-def parse(lines: DataFrame) -> DataFrame:
-    """RAW lines for which `is_broker_line` holds, as rows of PARSED. A sentence that no template fits is skipped."""
-    sentences = lines.select(*COMMON, "text", F.regexp_extract("text", BROKER_SHAPE, 1).alias("sentence"))
-    numbered = sentences.withColumn("template", template_number(BROKER, F.col("sentence")))
-    read = numbered.withColumns({"fields": fields_of(BROKER, F.col("sentence"), F.col("template")), "refusal": F.lit(None).cast("string")})
-    is_event = F.col("template").isNotNull() & F.col("occurred_at").isNotNull()
-    nodes = F.split(sentence_field("nodes"), ", ?")
-    return judged(
-        read,
-        BROKER_SOURCE,
-        is_event,
-        {
-            "kind": sentence_kind(),
-            "received_at": F.col("occurred_at"),
-            "coordinator_id": sentence_field("node").try_cast("int"),
-            "reason": F.col("sentence"),
-            "groups": F.transform(nodes, lambda node: F.struct(F.lit(None), F.lit(None), node.try_cast("int"), F.lit(None))).cast(GROUPS),
-        },
-    )
+def row(text: str, at_us: int | None) -> dict[str, Any]:
+    """The columns of PARSED that the text and the time (epoch µs) of a line decide. A sentence that no template fits is skipped."""
+    shape = BROKER_SHAPE.match(text)
+    reading = None if shape is None else BROKER_SENTENCES.read(shape[1])
+    if reading is None or shape is None or at_us is None:
+        return skipped(BROKER_SOURCE)
+    nodes = reading.fields.get("nodes")
+    return {
+        "source": BROKER_SOURCE,
+        "verdict": EVENT,
+        "kind": reading.template.kind,
+        "received_at": at_us,
+        "coordinator_id": int32(reading.fields.get("node")),
+        "reason": shape[1],
+        "groups": None if nodes is None else [{"coordinator_id": int32(node)} for node in re.split(", ?", nodes)],
+    }

@@ -10,83 +10,91 @@ All have many more sentences. Those that say neither why a member joins nor why 
 
 from __future__ import annotations
 
-from typing import Final
-
-from pyspark.sql import Column, DataFrame
-from pyspark.sql import functions as F
+import re
+from typing import Any, Final, NamedTuple
 
 from coordinator_model.events import CLIENT_SOURCE
-from jobs.parsing.rows import COMMON, Refusal, judged
+from jobs.parsing.rows import EVENT, Refusal, int32, refused, skipped
 from jobs.parsing.templates.client import JAVA, LIBRDKAFKA
-from jobs.parsing.templates.language import LONG_WORD, fields_of, sentence_field, sentence_kind, template_number
+from jobs.parsing.templates.language import CONTROLS, LONG_WORD, Templates
 from jobs.parsing.templates.other_clients import OTHERS
 
-_TEMPLATES: Final = (*JAVA, *LIBRDKAFKA, *OTHERS)
 _MAX_LENGTH: Final = 1 << 16
 _MAX_WORDS: Final = 1 << 12  # characters besides long words
-_SIGNED: Final = r"^(?:%\d\|[\d.]+|(?:\d[\d:./, TUZC+-]{17,46} )?%)\|"
+_SIGNED: Final = r"(?:%\d\|[\d.]+|(?:\d[\d:./, TUZC+-]{17,46} )?%)\|"
+_IS_SIGNED: Final = re.compile(rf"(?a){_SIGNED}")
 # What stands behind the sentence is the logger: Connect's pattern adds the line number (`%m (%c:%L)`). A class without a package is none.
-_JAVA: Final = (
-    r"(?s)^.*?\[(?:Consumer|Worker) (?:instanceId=(.*?), )?clientId=(.*?), groupId=(.*?)\] (.*?)(?: \([\w$]+(?:\.[\w$]+)+(?::\d+)?\))?$"
+_JAVA_BEGINS: Final = re.compile(r"(?as)\[(?:Consumer|Worker) (?:instanceId=.*?, )?clientId=")
+_JAVA: Final = re.compile(
+    r"(?as).*?\[(?:Consumer|Worker) (?:instanceId=(.*?), )?clientId=(.*?), groupId=(.*?)\] (.*?)(?: \([\w$]+(?:\.[\w$]+)+(?::\d+)?\))?\Z"
 )
-_OTHER: Final = rf"(?s){_SIGNED}([A-Z_]*)\|((.*)#(?:consumer|producer)-\d+|[a-z-]*)\| (?:\[thrd:[^\]]*\]: )?(.*)$"
+_OTHER: Final = re.compile(rf"(?as){_SIGNED}[A-Z_]*\|((.*)#(?:consumer|producer)-\d+|[a-z-]*)\| (?:\[thrd:[^\]]*\]: )?(.*)\Z")
 # Facilities with one sentence; and another one, about brokers before 0.10.1.
-_WHOLE: Final = r"\|(?:MAXPOLL|SESSTMOUT)\|(?!.*Broker does not support KIP-62)"
+_WHOLE: Final = re.compile(r"\|(?:MAXPOLL|SESSTMOUT)\|(?!.*Broker does not support KIP-62)", re.DOTALL)
+_NOTHING: Final = frozenset({"", "null"})
+
+_sentences: Final = Templates((*JAVA, *LIBRDKAFKA, *OTHERS))
 
 
-def parse(lines: DataFrame) -> DataFrame:
-    """RAW lines of client logs as rows of PARSED."""
-    text = F.col("text")
-    short, is_java = F.col("short"), ~text.rlike(_SIGNED)
+class _Parts(NamedTuple):
+    """A line of a client: who says what. Names are None where the line has none."""
 
-    def part(java: int, other: int) -> Column:
-        value = F.when(is_java, F.regexp_extract(text, _JAVA, java) if java else F.lit(""))
-        return F.when(short, value.otherwise(F.regexp_extract(text, _OTHER, other) if other else F.lit("")))
+    instance: str | None
+    client: str | None
+    group: str | None
+    name: str | None  # of librdkafka's client, or of the library
+    sentence: str
 
-    few_words = F.length(F.regexp_replace(text, LONG_WORD, "")) <= _MAX_WORDS
-    lines = lines.select(*COMMON, "text", "context", ((F.length(text) <= _MAX_LENGTH) & few_words).alias("short"))
-    shaped = lines.select(
-        *lines.columns,
-        part(1, 0).alias("instance"),
-        part(2, 3).alias("client"),
-        part(3, 0).alias("group"),
-        part(0, 2).alias("name"),
-        part(4, 4).alias("sentence"),
-    )
-    matched = shaped.withColumn("template", template_number(_TEMPLATES, F.col("sentence")))
-    split = matched.withColumn("fields", fields_of(_TEMPLATES, F.col("sentence"), F.col("template")))
-    group = F.coalesce(_value("group"), sentence_field("group"), _value("context"))
-    read = split.withColumn("group_id", group).withColumn("refusal", _refusal())
-    columns = {
-        "kind": sentence_kind(),
-        "received_at": F.col("occurred_at"),
-        "group_id": F.col("group_id"),
-        "client_id": _value("client"),
-        "instance_id": _value("instance"),
-        "connection": _value("name"),
-        "member_id": sentence_field("member"),
-        "generation": _number("generation"),
-        "session_timeout_ms": _number("session_timeout"),
-        "rebalance_timeout_ms": _number("rebalance_timeout"),
-        "reason": sentence_field("reason"),
+
+def row(text: str, at_us: int | None, context: str | None) -> dict[str, Any]:
+    """The columns of PARSED that a line decides. `at_us`: its time, epoch µs. `context`: the group that earlier lines name."""
+    if len(text) > _MAX_LENGTH or (len(text) > _MAX_WORDS and len(LONG_WORD.sub("", text)) > _MAX_WORDS):
+        return refused(CLIENT_SOURCE, Refusal.TOO_LONG, text)
+    parts = _parts(text)
+    reading = _sentences.read(parts.sentence)
+    if reading is None:
+        return refused(CLIENT_SOURCE, Refusal.UNKNOWN_TEMPLATE, text) if _WHOLE.search(text) else skipped(CLIENT_SOURCE)
+    fields = reading.fields
+    group = parts.group or fields.get("group") or (None if context in _NOTHING else context)
+    refusal = _refusal(parts.sentence, at_us, group)
+    if refusal is not None:
+        return refused(CLIENT_SOURCE, refusal, text)
+    return {
+        "source": CLIENT_SOURCE,
+        "verdict": EVENT,
+        "kind": reading.template.kind,
+        "received_at": at_us,
+        "group_id": group,
+        "client_id": parts.client,
+        "instance_id": parts.instance,
+        "connection": parts.name,
+        "member_id": fields.get("member"),
+        "generation": int32(fields.get("generation")),
+        "session_timeout_ms": int32(fields.get("session_timeout")),
+        "rebalance_timeout_ms": int32(fields.get("rebalance_timeout")),
+        "reason": fields.get("reason"),
     }
-    return judged(read, CLIENT_SOURCE, sentence_kind().isNotNull(), columns)
 
 
-def _refusal() -> Column:
-    text, matches = F.col("text"), F.col("template").isNotNull()
-    return (
-        F.when(~F.col("short"), Refusal.TOO_LONG)
-        .when(matches & F.col("occurred_at").isNull(), Refusal.NO_TIME)
-        .when(matches & F.col("sentence").rlike(r"[\x00-\x08\x0b-\x1f\x7f]"), Refusal.CONTROL_CHARACTERS)
-        .when(matches & F.col("group_id").isNull(), Refusal.NO_GROUP)
-        .when(~matches & text.rlike(_WHOLE), Refusal.UNKNOWN_TEMPLATE)
-    )
+def _refusal(sentence: str, at_us: int | None, group: str | None) -> str | None:
+    if at_us is None:
+        return Refusal.NO_TIME
+    if CONTROLS.search(sentence):
+        return Refusal.CONTROL_CHARACTERS
+    return Refusal.NO_GROUP if group is None else None
 
 
-def _value(name: str) -> Column:
-    return F.when(~F.col(name).isin("", "null"), F.col(name))
+def _parts(text: str) -> _Parts:
+    if _IS_SIGNED.match(text):
+        found = _OTHER.match(text)
+        name, client, sentence = ("", "", "") if found is None else found.groups("")
+        return _Parts(None, _known(client), None, _known(name), sentence)
+    # Where this fails, the pattern would fail at the end of the line, for each of the names that it may begin with: that takes seconds.
+    fits = _JAVA_BEGINS.search(text, 0, max(text.rfind(", groupId=", 0, text.rfind("] ") + 1), 0))
+    found = _JAVA.match(text) if fits else None
+    instance, client, group, sentence = ("", "", "", "") if found is None else found.groups("")
+    return _Parts(_known(instance), _known(client), _known(group), None, sentence)
 
 
-def _number(name: str) -> Column:
-    return sentence_field(name).try_cast("int")
+def _known(name: str) -> str | None:
+    return None if name in _NOTHING else name

@@ -10,33 +10,28 @@ Broker <broker>]: ` (GroupMetadata has none), Java
 
 from __future__ import annotations
 
-import functools
-import operator
-from typing import Final
-
-from pyspark.sql import Column, DataFrame
-from pyspark.sql import functions as F
+import re
+from collections.abc import Mapping
+from typing import Any, Final
 
 from coordinator_model import events as e
-from jobs.parsing.rows import COMMON, GROUPS, Refusal, judged
-from jobs.parsing.templates.classic import MEMBERS as MEMBER_LINES
-from jobs.parsing.templates.classic import REBALANCE
+from jobs.parsing.rows import EVENT, Refusal, int32, refused, skipped
+from jobs.parsing.templates.classic import MEMBERS, REBALANCE
 from jobs.parsing.templates.consumer import CONSUMER
-from jobs.parsing.templates.language import LONG_WORD, fields_of, sentence_field, sentence_kind, template_number
+from jobs.parsing.templates.language import CONTROLS, LONG_WORD, Reading, Templates
 from jobs.parsing.templates.reason import REASONS
 from jobs.parsing.templates.service import COMMITS, HARMLESS, NOTES, OWNERSHIP
-from schemas.group_events import MEMBERS
 
-TEMPLATES: Final = (*REBALANCE, *MEMBER_LINES, *OWNERSHIP, *COMMITS, *CONSUMER, *NOTES, *HARMLESS)
+TEMPLATES: Final = (*REBALANCE, *MEMBERS, *OWNERSHIP, *COMMITS, *CONSUMER, *NOTES, *HARMLESS)
 """A general wording comes after the special ones that it includes."""
 
 _MAX_LENGTH: Final = 1 << 18  # a list of 4,000 members; Kafka writes no longer line
 _MAX_WORDS: Final = 1 << 11  # characters besides long words
 
 _MARKS: Final = (
+    " [GroupCoordinator ",
     "coordinator.group.",
     "kafka.coordinator.Group",
-    " [GroupCoordinator ",
     " [GroupMetadataManager brokerId=",
     " [Group Metadata Manager on Broker ",
 )
@@ -49,114 +44,124 @@ _LOGGER: Final = (
     r"|org\.apache\.kafka\.coordinator\.group\.[\w.$]+"
     r"|org\.apache\.kafka\.coordinator\.common\.runtime\.[\w.$]+"
 )
-SHAPE: Final = rf"(?s)^\[[^\]]*\] [A-Z]+ ({_PREFIX})?(.*) \(({_LOGGER})\)$"  # groups: prefix, node, partition, sentence, logger
-_ANY_SHAPE: Final = r"(?s)^\[[^\]]*\] [A-Z]+ .* \([\w.$]+\)$"
-_PREFIXED: Final = rf"^\[[^\]]*\] [A-Z]+ (?:{_PREFIX})"
-_ENDS_WITH_LOGGER: Final = rf" \((?:{_LOGGER})\)$"
-_GROUPS_LISTED: Final = r"^\[[^\]]*\] [A-Z]+ .{0,99}The following groups were deleted: "  # of any length: one field costs little
-_MEMBER_SEPARATOR: Final = r", (?=.*-[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12})"
+SHAPE: Final = re.compile(rf"(?as)\[[^\]]*\] [A-Z]+ ({_PREFIX})?(.*) \(({_LOGGER})\)\Z")
+"""Groups: prefix, node, partition, sentence, logger."""
+_ANY_SHAPE: Final = re.compile(r"(?as)\[[^\]]*\] [A-Z]+ .* \([\w.$]+\)\Z")
+_PREFIXED: Final = re.compile(rf"(?a)\[[^\]]*\] [A-Z]+ (?:{_PREFIX})")
+_ENDS_WITH_LOGGER: Final = re.compile(rf"(?a) \((?:{_LOGGER})\)\Z")
+_GROUPS_LISTED: Final = re.compile(r"\[[^\]]*\] [A-Z]+ .{0,99}The following groups were deleted: ")  # of any length: one field costs little
+_COLLECTION: Final = re.compile(r"(?as)\w*\((.*)\)\Z|\[(.*)\]\Z")
+_MEMBER_SEPARATOR: Final = re.compile(r"(?s), (?=.*-[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12})")
+_WHOLE: Final = frozenset({e.COORDINATOR_NOTE, e.CONSUMER_GROUP_LOG})
+"""Kinds whose reason is the sentence."""
+_NO_INSTANCE: Final = frozenset({"", "None", "null"})
+
+SENTENCES: Final = Templates(TEMPLATES)
+_reasons: Final = Templates(REASONS)
 
 
-def is_coordinator_line(text: Column) -> Column:
+def is_coordinator_line(text: str) -> bool:
     """Whether a line has a mark of the group coordinator. Stack traces and damaged lines may have one, too."""
-    return functools.reduce(operator.or_, (text.contains(mark) for mark in _MARKS))
+    return any(mark in text for mark in _MARKS)
 
 
-def parse(lines: DataFrame) -> DataFrame:
-    """RAW lines for which `is_coordinator_line` holds, as rows of PARSED."""
-    text, sentence = F.col("text"), F.col("sentence")
-    parts = ("prefix", "node", "prefix_partition", "sentence", "logger")
-    lines = lines.select(*COMMON, "text", is_readable(text).alias("short"))
-    shaped = lines.select(
-        *lines.columns, *(F.when(F.col("short"), F.regexp_extract(text, SHAPE, 1 + index)).alias(name) for index, name in enumerate(parts))
-    )
+def row(text: str, at_us: int | None) -> dict[str, Any]:
+    """The columns of PARSED that the text and the time (epoch µs) of a line decide for which `is_coordinator_line` holds."""
+    shape = SHAPE.match(text) if is_readable(text) else None
     # A runtime serves coordinators of other kinds, too: only the prefix shows the kind of a line.
-    is_own = (F.col("logger") != "") & ((F.col("prefix") != "") | ~F.col("logger").contains(".common.runtime."))
-    marked = shaped.withColumn("is_own", F.coalesce(is_own, F.lit(False)))
-    matched = marked.withColumn("template", F.when(F.col("is_own"), template_number(TEMPLATES, sentence)))
-    split = matched.withColumn("fields", fields_of(TEMPLATES, sentence, F.col("template")))
-    is_preparing, reason = sentence_kind() == e.PREPARING_REBALANCE, sentence_field("reason")
-    reasoned = split.withColumn("reason_template", F.when(is_preparing, template_number(REASONS, reason)))
-    read = reasoned.withColumns({"reason_fields": fields_of(REASONS, reason, F.col("reason_template")), "refusal": _refusal()})
-    return judged(read, e.COORDINATOR_SOURCE, sentence_kind() != "", _event_columns())
+    if shape is None or (shape[1] is None and ".common.runtime." in shape[5]):
+        refusal = _foreign(text, shaped=shape is not None)
+        return skipped(e.COORDINATOR_SOURCE) if refusal is None else refused(e.COORDINATOR_SOURCE, refusal, text)
+    _, node, partition, sentence, _ = shape.groups()
+    reading = SENTENCES.read(sentence)
+    refusal = _refusal(reading, sentence, at_us)
+    if refusal is not None or reading is None:
+        return refused(e.COORDINATOR_SOURCE, refusal, text)
+    if not reading.template.kind:
+        return skipped(e.COORDINATOR_SOURCE)
+    columns = _event_columns(reading, sentence)
+    if columns["coordinator_partition"] is None:
+        columns["coordinator_partition"] = int32(partition)
+    return columns | {"source": e.COORDINATOR_SOURCE, "verdict": EVENT, "received_at": at_us, "coordinator_id": int32(node)}
 
 
-def is_readable(text: Column) -> Column:
+def is_readable(text: str) -> bool:
     """Whether a line is short enough to be Kafka's, and to be matched in little time."""
-    few_words = F.length(F.regexp_replace(text, LONG_WORD, "")) <= _MAX_WORDS
-    return F.when(F.length(text) <= _MAX_WORDS, F.lit(True)).otherwise(
-        (F.length(text) <= _MAX_LENGTH) & (few_words | text.rlike(_GROUPS_LISTED))
-    )
+    if len(text) <= _MAX_WORDS:
+        return True
+    return len(text) <= _MAX_LENGTH and (len(LONG_WORD.sub("", text)) <= _MAX_WORDS or _GROUPS_LISTED.match(text) is not None)
 
 
-def _refusal() -> Column:
-    text, sentence = F.col("text"), F.col("sentence")
-    prefixed, ends_with_logger = text.rlike(_PREFIXED), text.rlike(_ENDS_WITH_LOGGER)
-    strange = prefixed & ~F.col("is_own")
-    return (
-        F.when(~F.col("short") & (prefixed | ends_with_logger), Refusal.TOO_LONG)
-        .when(F.col("is_own") & F.col("occurred_at").isNull(), Refusal.NO_TIME)
-        .when(F.col("is_own") & sentence.rlike(r"[\x00-\x08\x0b-\x1f\x7f]"), Refusal.CONTROL_CHARACTERS)
-        .when(F.col("is_own") & F.col("fields").isNull(), Refusal.UNKNOWN_TEMPLATE)
-        .when(strange & ~text.rlike(_ANY_SHAPE), Refusal.TRUNCATED)
-        .when(strange, Refusal.UNKNOWN_TEMPLATE)  # no other logger writes this prefix
-        .when(ends_with_logger & (F.col("logger") == ""), Refusal.MALFORMED)
-    )
+def _foreign(text: str, *, shaped: bool) -> str | None:
+    """What is wrong with a line that is not the coordinator's by its shape; None if it is of another logger."""
+    prefixed = _PREFIXED.match(text) is not None  # no other logger writes this prefix
+    if not prefixed and (shaped or not _ENDS_WITH_LOGGER.search(text)):
+        return None
+    if not is_readable(text):
+        return Refusal.TOO_LONG
+    if not prefixed:
+        return Refusal.MALFORMED
+    return Refusal.UNKNOWN_TEMPLATE if _ANY_SHAPE.match(text) else Refusal.TRUNCATED
 
 
-def _event_columns() -> dict[str, Column]:
-    """The event columns of a line that a template reads."""
-    reason, in_reason = sentence_field("reason"), _listed(sentence_field("members", "reason_fields"))
-    # A broker ends the sentence after the reason, and some reasons end one themselves.
-    bare = F.when(sentence_kind() == e.PREPARING_REBALANCE, F.regexp_replace(reason, r"\.$", "")).otherwise(reason)
-    whole = sentence_kind().isin(e.COORDINATOR_NOTE, e.CONSUMER_GROUP_LOG)
-    groups = F.when(sentence_kind() == e.GROUPS_DELETED, F.split(F.coalesce(sentence_field("groups"), F.lit("")), ", "))
+def _refusal(reading: Reading | None, sentence: str, at_us: int | None) -> str | None:
+    if at_us is None:
+        return Refusal.NO_TIME
+    if CONTROLS.search(sentence):
+        return Refusal.CONTROL_CHARACTERS
+    return Refusal.UNKNOWN_TEMPLATE if reading is None else None
+
+
+def _event_columns(reading: Reading, sentence: str) -> dict[str, Any]:
+    """The event columns of a sentence."""
+    kind, fields = reading.template.kind, reading.fields
+    reason = fields.get("reason")
+    why: Mapping[str, str] = {}
+    if kind == e.PREPARING_REBALANCE and reason is not None:
+        found = _reasons.read(reason)
+        why = {} if found is None else found.fields
+        reason = reason.removesuffix(".")  # a broker ends the sentence after the reason, and some reasons end one themselves
+    in_reason = _listed(why.get("members"))
+    member = fields.get("member") or why.get("member")
+    members = _listed(fields.get("members"))
+    host = fields.get("host")
     return {
-        "kind": sentence_kind(),
-        "received_at": F.col("occurred_at"),
-        "group_id": sentence_field("group"),
-        "coordinator_partition": _number(
-            F.coalesce(sentence_field("partition"), F.when(F.col("prefix_partition") != "", F.col("prefix_partition")))
-        ),
-        "coordinator_id": _number(F.col("node")),
-        "client_id": sentence_field("client"),
-        "client_host": F.substring_index(sentence_field("host"), "/", -1),  # java.net.InetAddress prints name/address
-        "member_id": F.coalesce(sentence_field("member"), sentence_field("member", "reason_fields"), F.get(in_reason, F.lit(0)).member_id),
-        "instance_id": F.coalesce(_instance("fields"), _instance("reason_fields")),
-        "generation": _number(sentence_field("generation")),
-        "answer_member_id": sentence_field("new_member"),
-        "leader_id": sentence_field("leader"),
-        "session_timeout_ms": _number(sentence_field("session_timeout")),
-        "rebalance_timeout_ms": _number(sentence_field("rebalance_timeout")),
-        "reason": F.when(whole, F.col("sentence")).otherwise(bare),
-        "state": sentence_field("state"),
-        "member_count": _number(sentence_field("count")),
-        "members": F.coalesce(_listed(sentence_field("members")), in_reason),
-        "groups": F.transform(F.filter(groups, lambda group: group != ""), lambda group: F.struct(group, *[F.lit(None)] * 3)).cast(GROUPS),
+        "kind": kind,
+        "group_id": fields.get("group"),
+        "coordinator_partition": int32(fields.get("partition")),
+        "client_id": fields.get("client"),
+        "client_host": host and host.rpartition("/")[2],  # java.net.InetAddress prints name/address
+        "member_id": member or (in_reason[0]["member_id"] if in_reason else None),
+        "instance_id": _instance(fields.get("instance")) or _instance(why.get("instance")),
+        "generation": int32(fields.get("generation")),
+        "answer_member_id": fields.get("new_member"),
+        "leader_id": fields.get("leader"),
+        "protocol_type": fields.get("protocol_type"),
+        "session_timeout_ms": int32(fields.get("session_timeout")),
+        "rebalance_timeout_ms": int32(fields.get("rebalance_timeout")),
+        "reason": sentence if kind in _WHOLE else reason,
+        "state": fields.get("state"),
+        "member_count": int32(fields.get("count")),
+        "members": in_reason if members is None else members,
+        "groups": _groups(fields.get("groups")) if kind == e.GROUPS_DELETED else None,
     }
 
 
-def _instance(of: str) -> Column:
-    """The group.instance.id of a sentence; null where the sentence says that there is none."""
-    value = F.regexp_replace(sentence_field("instance", of), r"(?s)^Some\((.*)\)$", "$1")
-    return F.when(~value.isin("", "None", "null"), value)
+def _instance(value: str | None) -> str | None:
+    """The group.instance.id of a sentence; None where the sentence says that there is none."""
+    if value is not None and value.startswith("Some(") and value.endswith(")"):
+        value = value[len("Some(") : -1]
+    return None if value in _NO_INSTANCE else value
 
 
-def _number(digits: Column) -> Column:
-    return digits.try_cast("int")
-
-
-def _listed(collection: Column) -> Column:
+def _listed(collection: str | None) -> list[dict[str, str]] | None:
     """Members of a printed collection: Scala `Set(a, b)`, `HashSet(a, b)`, Java `[a, b]`, or `a, b`."""
-    inner = F.regexp_replace(collection, r"(?s)^(?:\w*\((.*)\)|\[(.*)\])$", "$1$2")
-    ids = F.filter(F.split(inner, _MEMBER_SEPARATOR), lambda member: member != "")
-    return F.transform(
-        ids,
-        lambda member: F.struct(
-            member.alias("member_id"),
-            F.lit(None).alias("instance_id"),
-            F.lit(None).alias("error_code"),
-            F.lit(None).alias("reason"),
-            F.lit(None).alias("topics"),
-        ),
-    ).cast(MEMBERS)
+    if collection is None:
+        return None
+    found = _COLLECTION.match(collection)
+    inner = collection if found is None else next(part for part in found.groups() if part is not None)
+    return [{"member_id": member} for member in _MEMBER_SEPARATOR.split(inner) if member]
+
+
+def _groups(listed: str | None) -> list[dict[str, str]]:
+    return [{"group_id": group} for group in (listed or "").split(", ") if group]

@@ -27,7 +27,7 @@ _INT_MAX: Final = (1 << 31) - 1
 
 
 def beat_rows(beats: pa.Table) -> pa.Table:
-    """All HEARTBEAT rows of a micro-batch (PARSED) as rows of group_events, without what `finished` adds."""
+    """All heartbeats (`are_beats`) of a micro-batch (PARSED) as rows of group_events, without what `finished` adds."""
     return _laid_out(heartbeat_runs(beats))
 
 

@@ -8,27 +8,26 @@ from __future__ import annotations
 
 import base64
 import json
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from datetime import datetime, timedelta
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 import pyarrow as pa
-from pyspark.sql import functions as F
 from pyspark.sql.pandas.types import to_arrow_schema
 
 from coordinator_model import events as e
 from coordinator_model.states import State
 from jobs.common.times import EPOCH, epoch_ms
 from jobs.kafka.bytes import UnreadableError
+from jobs.kafka.consumer_group_records import decode_consumer_group_record
 from jobs.kafka.group_metadata import UnsupportedVersionError, decode
+from jobs.parsing.consumer_group_columns import record_columns
 from jobs.parsing.consumer_protocol import assignment_entry, digest, member_entry, subscription
 from jobs.parsing.rows import COMMON, EVENT, PARSED, QUARANTINE, RAW_CHARACTERS, SKIPPED, Refusal
 
-if TYPE_CHECKING:
-    from pyspark.sql import Column, DataFrame
-
 CLASSIC_STATES: Final = frozenset(state.value for state in State)
 CONSUMER_STATES: Final = frozenset({"Empty", "Assigning", "Reconciling", "Stable", "Dead"})
+_ARROW: Final = to_arrow_schema(PARSED)
 
 _Rows = list[dict[str, Any]]
 
@@ -37,21 +36,15 @@ class RefusedError(ValueError):
     """The line cannot be read. The message is a code of Refusal, and the detail after a colon."""
 
 
-def is_record_line(origin: Column, broker: Column) -> Column:
+def is_record_line(origin: str, broker: str) -> bool:
     """Whether a line comes from a file of records. No log line has such an origin."""
-    return origin.rlike(r"\.jsonl(\.gz)?$") & broker.isin(*e.PSEUDO_BROKERS)
+    return broker in e.PSEUDO_BROKERS and origin.endswith((".jsonl", ".jsonl.gz"))
 
 
-def parse(lines: DataFrame) -> DataFrame:
-    """Turns RAW lines of files of records, with `source`, into rows of PARSED. One task: it is faster for small batches."""
-    return lines.select(*COMMON, "source", F.col("text")).coalesce(1).mapInArrow(_parse_batches, PARSED)
-
-
-def _parse_batches(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    schema = to_arrow_schema(PARSED)
-    for batch in batches:
-        rows = [row for line in batch.to_pylist() for row in line_rows(line)]
-        yield pa.RecordBatch.from_pylist([{name: row.get(name) for name in schema.names} for row in rows], schema=schema)
+def parsed(lines: pa.RecordBatch) -> pa.RecordBatch:
+    """Lines of files of records, with `occurred_at` for `at`, as rows of PARSED."""
+    rows = [row for line in lines.select([*COMMON, "text"]).to_pylist() for row in line_rows({**line, "source": line["broker"]})]
+    return pa.RecordBatch.from_pylist([{name: row.get(name) for name in _ARROW.names} for row in rows], schema=_ARROW)
 
 
 def line_rows(line: Mapping[str, Any]) -> _Rows:
@@ -89,13 +82,15 @@ def _stored(record: Mapping[str, Any], at: datetime) -> _Rows:
 
 
 def stored_rows(key: bytes, value: bytes | None, partition: int | None, at: datetime) -> _Rows:
-    """The rows of one record; none if it is not about a classic group. RefusedError: it cannot be read."""
+    """The rows of one record; none if it is not about a consumer group. RefusedError: it cannot be read."""
     try:
-        group = decode(key, value)
+        group, record = decode(key, value), decode_consumer_group_record(key, value)
     except UnsupportedVersionError as error:
         raise RefusedError(f"{Refusal.UNSUPPORTED_VERSION}: {error}") from None
     except UnreadableError as error:
         raise RefusedError(f"{Refusal.UNREADABLE_RECORD}: {error}") from None
+    if record is not None:
+        return [{"coordinator_partition": partition, "received_at": at, **record_columns(record)}]
     if group is None:
         return []
     for name in (group.group_id, group.leader_id, group.protocol, group.protocol_type):

@@ -15,23 +15,43 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from coordinator_model.events import PROMPT_MS
+from coordinator_model.events import CONSUMER_GROUP_HEARTBEAT, HEARTBEAT, PROMPT_MS
 from jobs.logs.beat_numbers import counts_of, numbers_of
 
 _KEY: Final = (
     "cluster", "broker", "source", "origin", "kind", "group_id", "api_version", "connection", "client_id", "software", "member_id",
-    "instance_id", "generation", "error_code",
+    "instance_id", "generation", "error_code", "answer_member_id", "answer_generation", "rebalance_timeout_ms", "heartbeat_interval_ms",
 )  # fmt: skip
 KEPT: Final = frozenset({*_KEY, "client_host", "position", "occurred_at", "received_at", "correlation_id"})
 """Columns that a row has from its first beat."""
 _OF_BEAT: Final = {"position": "position", "occurred_at": "at", "received_at": "received", "correlation_id": "correlation"}
 """Columns whose values are those of the beat, not of the line that it repeats, and their names in _Beats."""
+_SAYS_MORE: Final = ("protocols", "subscribed_regex", "owned", "protocol", "assignments")
+"""Columns that are null in a steady heartbeat of the consumer protocol."""
 _UNKNOWN: Final = -1 << 62
 _MS: Final = 1_000  # microseconds
 
 
+def are_beats(events: pa.Table) -> pa.ChunkedArray:
+    """A mask of the rows of PARSED that belong in runs: heartbeats, and steady ones of the consumer protocol.
+
+    Those are accepted, and nothing changes: the member says nothing new, and the answer has the same epoch and no assignment.
+    """
+    steady = pc.equal(events["kind"], CONSUMER_GROUP_HEARTBEAT)
+    for holds in (
+        pc.equal(events["error_code"], 0),
+        pc.greater(events["generation"], 0),
+        pc.equal(events["answer_generation"], events["generation"]),
+        pc.equal(events["answer_member_id"], events["member_id"]),
+        pc.equal(events["rebalance_timeout_ms"], -1),
+        *(pc.is_null(events[name]) for name in _SAYS_MORE),
+    ):
+        steady = pc.and_kleene(steady, holds)
+    return pc.fill_null(pc.or_kleene(pc.equal(events["kind"], HEARTBEAT), steady), False)
+
+
 def heartbeat_runs(beats: pa.Table) -> pa.Table:
-    """HEARTBEAT rows of PARSED as rows of runs: the columns KEPT and those of `rows.LATER`, and `lines`.
+    """Heartbeats (`are_beats`) of PARSED as rows of runs: the columns KEPT and those of `rows.LATER`, and `lines`.
 
     A row is a line with those that repeat it (jobs/logs/beats.py). `at` and `received_at` of a run are those of its first beat, `last_at`
     is the arrival of the last. `beats` counts from `received_at`, both cut to the millisecond: their sum is the arrival of each beat,
@@ -73,7 +93,8 @@ class _Beats:
     def of(cls, beats: pa.Table) -> _Beats:
         repeats, counts = numbers_of(beats["repeated"]), counts_of(beats["repeated"]).to_numpy()
         members: dict[tuple[object, ...], int] = {}
-        keys = zip(*(beats[name].to_pylist() for name in _KEY), strict=True)
+        told = [name for name in _KEY if beats[name].null_count < len(beats)] or _KEY[:1]  # in most logs no group has the others
+        keys = zip(*(beats[name].to_pylist() for name in told), strict=True)
         member = np.array([members.setdefault(key, len(members)) for key in keys], np.int64)
         rows = np.arange(len(beats))
         row = np.concatenate([rows, np.repeat(rows, counts)])

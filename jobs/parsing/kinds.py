@@ -1,85 +1,89 @@
-"""Decides which parser reads which line: every raw record has a source, and every source has one parser."""
+"""Turns raw records into rows of PARSED: decides what each record is, and lets its parser read it.
+
+The parsers are Python on Arrow batches. Expressions of Spark would be planned anew for every micro-batch (docs/decisions.md).
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
-from functools import reduce
-from typing import Final
+from collections.abc import Callable, Mapping
+from typing import Any, Final
 
-from pyspark.sql import Column, DataFrame
-from pyspark.sql import functions as F
+import pyarrow as pa
+import pyarrow.compute as pc
 
 from coordinator_model.events import BROKER_SOURCE, CLIENT_SOURCE, CLIENTS, COORDINATOR_SOURCE, PSEUDO_BROKERS, REQUEST_SOURCE
-from jobs.parsing import broker_log, client_log, coordinator_log, group_records, heartbeat_lines, request_log
-from jobs.parsing.rows import COMMON, QUARANTINE, RAW_CHARACTERS, SKIPPED, UNKNOWN_SOURCE, parsed_columns
-from schemas.names import CLOCK, LINE
+from jobs.parsing import broker_log, client_log, coordinator_log, group_records, heartbeat_bundles, heartbeat_lines, request_log
+from jobs.parsing.rows import UNKNOWN_SOURCE, parsed_batch, refused, skipped
+from schemas.names import CLOCK, HEARTBEATS, LINE, PART
 
-Parser = Callable[[DataFrame], DataFrame]
-"""Turns raw records with their source (`with_source`) into rows of PARSED."""
-
-BEAT: Final = "beat"
-"""Stands for the source of heartbeats that the log reader recognised by their shape."""
-FAULTY: Final = "faulty"
-"""Stands for the source of lines that the log reader found faulty: no parser looks into them."""
-
-
-def with_source(raw: DataFrame) -> DataFrame:
-    """Adds the column `source`, the kind of evidence that a record is. Records of files get a null `place`; `at` becomes `occurred_at`."""
-    placed = raw if "place" in raw.columns else raw.withColumn("place", F.lit(None).cast("bigint"))
-    text = F.coalesce("text", F.lit(""))
-    source = (
-        F.when(F.col("record") != LINE, CLOCK)
-        .when(F.col("broker") == CLIENTS, CLIENT_SOURCE)
-        .when(group_records.is_record_line(F.col("origin"), F.col("broker")), F.col("broker"))
-        .when(request_log.is_request_line(text), REQUEST_SOURCE)
-        .when(coordinator_log.is_coordinator_line(text), COORDINATOR_SOURCE)
-        .when(broker_log.is_broker_line(text), BROKER_SOURCE)
-        .otherwise(UNKNOWN_SOURCE)
-    )
-    return placed.withColumnRenamed("at", "occurred_at").withColumn("source", source)
-
-
-def source_or_faulty() -> Column:
-    """The key that selects the parser of a record: FAULTY if the record has a fault, BEAT if it was recognised, else its source."""
-    return F.when(F.col("fault").isNotNull(), FAULTY).when(F.col("repeated").isNotNull(), BEAT).otherwise(F.col("source"))
-
-
-def parse_with(records: DataFrame, parsers: Iterable[Parser]) -> DataFrame:
-    """Unites the rows that several parsers make of the same records."""
-    return reduce(DataFrame.unionByName, (parser(records) for parser in parsers))
-
-
-def _parse_rest(records: DataFrame) -> DataFrame:
-    """Rows of lines that concern no group, of faulty lines, and of clocks."""
-    is_clock, is_faulty = F.col("source") == CLOCK, F.col("fault").isNotNull()
-    return records.select(
-        *parsed_columns(
-            {name: F.col(name) for name in (*COMMON, "source")}
-            | {
-                "kind": F.when(is_clock, F.col("record")),
-                "verdict": F.when(is_clock, CLOCK).when(is_faulty, QUARANTINE).otherwise(SKIPPED),
-                "refusal": F.when(~is_clock, F.col("fault")),
-                # A clock's text lists the seconds in which its log was written.
-                "raw": F.when(is_clock, F.col("text")).when(is_faulty, F.substring("text", 1, RAW_CHARACTERS)),
-            }
-        )
-    )
-
-
-def _for_sources(sources: frozenset[str], parser: Parser) -> Parser:
-    return lambda records: parser(records.filter(source_or_faulty().isin(*sorted(sources))))
-
-
-PARSERS: Final[Mapping[frozenset[str], Parser]] = {
-    sources: _for_sources(sources, parser)
-    for sources, parser in {
-        frozenset({BEAT}): heartbeat_lines.parse,
-        frozenset({REQUEST_SOURCE}): request_log.parse,
-        frozenset({COORDINATOR_SOURCE}): coordinator_log.parse,
-        frozenset({BROKER_SOURCE}): broker_log.parse,
-        frozenset({CLIENT_SOURCE}): client_log.parse,
-        PSEUDO_BROKERS: group_records.parse,
-        frozenset({CLOCK, UNKNOWN_SOURCE, FAULTY}): _parse_rest,
-    }.items()
+_PARSERS: Final[Mapping[str, Callable[[str, int | None], dict[str, Any]]]] = {
+    REQUEST_SOURCE: request_log.row,
+    COORDINATOR_SOURCE: coordinator_log.row,
+    BROKER_SOURCE: broker_log.row,
+    UNKNOWN_SOURCE: lambda *_: skipped(UNKNOWN_SOURCE),
 }
-"""The parsers by the sources that each reads. A parser passes over records of other sources."""
+"""What reads a line of each source: by its text and its time (epoch µs). Others take more than that."""
+
+
+def parsed(raw: pa.RecordBatch) -> pa.Table:
+    """Rows of PARSED of rows of raw_lines. Those of a topic have a `place`, too."""
+    lines = _named(raw)
+    whose = [lines[name].to_pylist() for name in ("record", "broker", "origin", "text", "fault", "context")]
+    times = lines["occurred_at"].cast(pa.int64()).to_pylist()
+    is_beat = pc.and_(pc.is_valid(lines["repeated"]), pc.is_null(lines["fault"])).to_pylist()
+    bundles, beats, stored, others, rows = [], [], [], [], []
+    for place, (record, broker, origin, text, fault, context) in enumerate(zip(*whose, strict=True)):
+        if record == HEARTBEATS:
+            bundles.append(place)
+            continue
+        if is_beat[place]:
+            beats.append(place)
+            continue
+        source = _source(record, broker, origin, text or "")
+        if source in PSEUDO_BROKERS and fault is None:
+            stored.append(place)
+            continue
+        others.append(place)
+        if source == CLOCK:
+            # A clock's text lists the seconds in which its log was written, a part's names a file.
+            rows.append({"source": CLOCK, "kind": record, "verdict": PART if record == PART else CLOCK, "raw": text})
+        elif fault is not None:
+            rows.append(refused(source, fault, text))
+        elif source == CLIENT_SOURCE:
+            rows.append(client_log.row(text or "", times[place], context))
+        else:
+            rows.append(_PARSERS[source](text or "", times[place]))
+    pieces = [parsed_batch(_taken(lines, others), rows)]
+    if bundles:
+        pieces += heartbeat_bundles.parsed(_taken(lines, bundles))
+    if beats:
+        pieces.append(heartbeat_lines.parsed(_taken(lines, beats)))
+    if stored:
+        pieces.append(group_records.parsed(_taken(lines, stored)))
+    return pa.Table.from_batches(pieces)
+
+
+def _source(record: str, broker: str, origin: str, text: str) -> str:
+    """The kind of evidence that a record is."""
+    if record != LINE:
+        return CLOCK
+    if broker == CLIENTS:
+        return CLIENT_SOURCE
+    if group_records.is_record_line(origin, broker):
+        return broker
+    if request_log.is_request_line(text):
+        return REQUEST_SOURCE
+    if coordinator_log.is_coordinator_line(text):
+        return COORDINATOR_SOURCE
+    return BROKER_SOURCE if broker_log.is_broker_line(text) else UNKNOWN_SOURCE
+
+
+def _named(raw: pa.RecordBatch) -> pa.RecordBatch:
+    """The records as parsers take them. Records of files have no place in a topic."""
+    columns = dict(zip(raw.schema.names, raw.columns, strict=True))
+    columns["occurred_at"] = columns.pop("at")
+    return pa.RecordBatch.from_pydict({"place": pa.nulls(len(raw), pa.int64()), **columns})
+
+
+def _taken(lines: pa.RecordBatch, places: list[int]) -> pa.RecordBatch:
+    return lines if len(places) == len(lines) else lines.take(pa.array(places, pa.int64()))

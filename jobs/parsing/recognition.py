@@ -4,19 +4,14 @@ from __future__ import annotations
 
 import json
 import re
-from functools import cache
 from typing import Any, Final, NamedTuple
 
 from coordinator_model.events import BROKER_SOURCE, CLIENT_SOURCE, CLIENTS, COORDINATOR_SOURCE, PSEUDO_BROKERS, REQUEST_SOURCE
-from jobs.parsing.broker_log import BROKER_SHAPE
-from jobs.parsing.coordinator_log import SHAPE, TEMPLATES
+from jobs.parsing.broker_log import BROKER_SENTENCES, BROKER_SHAPE
+from jobs.parsing.coordinator_log import SENTENCES, SHAPE
 from jobs.parsing.rows import Refusal
-from jobs.parsing.templates.broker import BROKER
-from jobs.parsing.templates.language import Template
 
 _MAX_LENGTH: Final = 1 << 12  # of a sentence: those of longer ones take long to match
-_SHAPE: Final = re.compile(SHAPE)
-_BROKER_SHAPE: Final = re.compile(BROKER_SHAPE)
 _REQUEST: Final = "Completed request:"
 _OLD_REQUEST: Final = re.compile(r"Completed request:RequestHeader\(apiKey=([A-Z_0-9]+)")
 
@@ -40,7 +35,7 @@ def recognise(line: str, broker: str) -> Recognised:
     place = line.find(_REQUEST)
     if place >= 0:
         return _request(line, place + len(_REQUEST))
-    shape = _SHAPE.match(line)
+    shape = SHAPE.match(line)
     if shape is None:
         return _of_broker(line)
     return _sentence(shape[4])
@@ -64,23 +59,13 @@ def _request(line: str, start: int) -> Recognised:
 def _sentence(sentence: str) -> Recognised:
     if len(sentence) > _MAX_LENGTH:
         return Recognised(COORDINATOR_SOURCE, "LONG")
-    template = _fitting(sentence, COORDINATOR_SOURCE)
-    if template is None:
+    reading = SENTENCES.read(sentence)
+    if reading is None:
         return Recognised(COORDINATOR_SOURCE, unknown=Refusal.UNKNOWN_TEMPLATE)
-    return Recognised(COORDINATOR_SOURCE, template.kind, versions=template.versions)
+    return Recognised(COORDINATOR_SOURCE, reading.template.kind, versions=reading.template.versions)
 
 
 def _of_broker(line: str) -> Recognised:
-    shape = _BROKER_SHAPE.match(line) if len(line) <= _MAX_LENGTH else None
-    template = _fitting(shape[1], BROKER_SOURCE) if shape is not None else None
-    return Recognised("") if template is None else Recognised(BROKER_SOURCE, template.kind, versions=template.versions)
-
-
-def _fitting(sentence: str, source: str) -> Template | None:
-    tried = (pair for pair in _patterns(source) if sentence.startswith(pair[0].first_word))
-    return next((template for template, pattern in tried if pattern.match(sentence)), None)
-
-
-@cache
-def _patterns(source: str) -> list[tuple[Template, re.Pattern[str]]]:
-    return [(template, re.compile(template.pattern)) for template in (BROKER if source == BROKER_SOURCE else TEMPLATES)]
+    shape = BROKER_SHAPE.match(line) if len(line) <= _MAX_LENGTH else None
+    reading = BROKER_SENTENCES.read(shape[1]) if shape is not None else None
+    return Recognised("") if reading is None else Recognised(BROKER_SOURCE, reading.template.kind, versions=reading.template.versions)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final, TypeVar
 
 from coordinator_model.events import (
@@ -17,7 +17,19 @@ from coordinator_model.events import (
     TXN_OFFSET_COMMIT,
 )
 from jobs.parsing import request_checks as checks
-from jobs.parsing.request_json import AnsweredGroup, AskedGroup, Client, Coordinator, Header, Leaving, Logged, Request, Response, Target
+from jobs.parsing.request_json import (
+    AnsweredGroup,
+    AskedGroup,
+    Client,
+    Coordinator,
+    Header,
+    Leaving,
+    Logged,
+    Request,
+    Response,
+    Target,
+    TopicIdPartitions,
+)
 
 _GROUP_KEY: Final = 0  # keyType of FindCoordinator: CoordinatorType.GROUP
 _NO_HEADER: Final = Header()
@@ -183,24 +195,27 @@ def _coordinator(answer: Coordinator | Response) -> dict[str, Any]:
 
 
 def _beat_of_consumer_group(request: Request, response: Response) -> dict[str, Any]:
-    """The subscription of a KIP-848 member, in the shape of a classic protocol, and what the answer assigns. Null when unchanged."""
+    """The subscription of a KIP-848 member, in the shape of a classic protocol, what it owns and is assigned. Null when unchanged."""
     topics, target = request.subscribed_topic_names, response.assignment
     protocol = {"name": _either(request.server_assignor, "consumer"), "topics": [topic or "" for topic in topics or ()]}
-    assigned = {"member_id": response.member_id, "partitions": _partitions(target) if isinstance(target, Target) else None}
+    assigned = {"member_id": response.member_id, "partitions": _partitions(target.topic_partitions) if isinstance(target, Target) else None}
     return {
         "instance_id": request.instance_id,
         "generation": request.member_epoch,
         "answer_member_id": response.member_id,
         "answer_generation": response.member_epoch,
         "rebalance_timeout_ms": request.rebalance_timeout_ms,
+        "heartbeat_interval_ms": response.heartbeat_interval_ms,
+        "protocol": request.server_assignor,
         "protocols": None if topics is None else [protocol],
         "assignments": None if target is None else [assigned],
+        "subscribed_regex": request.subscribed_topic_regex,
+        "owned": _partitions(request.topic_partitions),
     }
 
 
-def _partitions(target: Target) -> list[str] | None:
-    """Partitions as topic id and number, since no name of a topic is in the answer; None if a list is missing."""
-    topics = target.topic_partitions
+def _partitions(topics: Sequence[TopicIdPartitions | None] | None) -> list[str] | None:
+    """Partitions as topic id and number, since no name of a topic is in the line; None if a list is missing."""
     if topics is None or any(topic is None or topic.partitions is None for topic in topics):
         return None
     pairs = [(topic.topic_id, partition) for topic in topics if topic is not None for partition in topic.partitions or ()]

@@ -66,6 +66,13 @@ class AskedGroup(_Struct):
     topics: list[AskedTopic | None] | None = None
 
 
+class TopicIdPartitions(_Struct):
+    """Partitions of a topic that a ConsumerGroupHeartbeat reports or assigns."""
+
+    topic_id: str | None = None
+    partitions: list[_Int32 | None] | None = None
+
+
 class Request(_Struct):
     """`request`."""
 
@@ -86,6 +93,8 @@ class Request(_Struct):
     instance_id: str | None = None
     server_assignor: str | None = None
     subscribed_topic_names: list[str | None] | None = None
+    subscribed_topic_regex: str | None = None
+    topic_partitions: list[TopicIdPartitions | None] | None = None
     groups_names: list[str | None] | None = None
     key: str | None = None
     key_type: _Int32 | None = None
@@ -132,13 +141,6 @@ class Coordinator(_Struct):
     error_code: _Int32 | None = None
 
 
-class TopicIdPartitions(_Struct):
-    """Partitions of a topic that a ConsumerGroupHeartbeat assigns."""
-
-    topic_id: str | None = None
-    partitions: list[_Int32 | None] | None = None
-
-
 class Target(_Struct):
     """What a ConsumerGroupHeartbeat assigns."""
 
@@ -157,6 +159,7 @@ class Response(_Struct):
     member_id: str | None = None
     members: list[JoinedMember | None] | None = None
     member_epoch: _Int32 | None = None
+    heartbeat_interval_ms: _Int32 | None = None
     assignment: str | Target | None = None
     topics: list[AnsweredTopic | None] | None = None
     results: list[AnsweredGroup | None] | None = None

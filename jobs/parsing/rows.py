@@ -1,7 +1,7 @@
 """The row that every parser produces, and the reasons to refuse a line.
 
 A parser turns lines into rows of `PARSED`: the columns of `group_events` that one line alone decides, plus what ingest needs to
-finish them (the verdict, encoded blobs, groups to spread) and to account for them.
+finish them (the verdict, encoded blobs, groups to spread) and to account for them. Rows that are no events have nothing else.
 """
 
 from __future__ import annotations
@@ -11,8 +11,6 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 import pyarrow as pa
-from pyspark.sql import Column, DataFrame
-from pyspark.sql import functions as F
 from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import ArrayType, BinaryType, IntegerType, LongType, StringType, StructField, StructType
 
@@ -137,26 +135,29 @@ _OF_TEXT: Final = pa.struct([field for field in _ARROW if field.name not in COMM
 RAW_CHARACTERS: Final = 4096
 """Length of the text that is kept of a quarantined line."""
 
+_MAX_DIGITS: Final = 32  # a broker may write zeros in front
 _MAX_SECOND: Final = 253_402_300_799  # the year 9999: the last that a timestamp can hold
 
 
-def judged(lines: DataFrame, source: str, is_event: Column, columns: Mapping[str, Column]) -> DataFrame:
-    """Rows of PARSED. `lines` have COMMON, `text` and `refusal`; a refused line is quarantined, others are events or skipped."""
-    refused = F.col("refusal").isNotNull()
-    common = {name: F.col(name) for name in (*COMMON, "refusal")} | {
-        "source": F.lit(source),
-        "verdict": F.when(refused, QUARANTINE).when(is_event, EVENT).otherwise(SKIPPED),
-        "raw": F.when(refused, F.substring("text", 1, RAW_CHARACTERS)),
-    }
-    return lines.select(*parsed_columns({**columns, **common}))
+def skipped(source: str) -> dict[str, Any]:
+    """The columns of a line that concerns no group."""
+    return {"source": source, "verdict": SKIPPED}
 
 
-def parsed_columns(columns: Mapping[str, Column]) -> list[Column]:
-    """The columns of PARSED, in order and typed; those not given are null."""
-    unknown = columns.keys() - set(PARSED.names)
-    if unknown:
-        raise ValueError(f"not columns of PARSED: {sorted(unknown)}")
-    return [columns.get(field.name, F.lit(None)).cast(field.dataType).alias(field.name) for field in PARSED]
+def refused(source: str, refusal: str | None, text: str | None) -> dict[str, Any]:
+    """The columns of a line that goes to quarantine. `refusal`: a code of Refusal or of a fault, and a detail."""
+    return {"source": source, "verdict": QUARANTINE, "refusal": refusal, "raw": text and text[:RAW_CHARACTERS]}
+
+
+def int32(digits: str | None) -> int | None:
+    """A number as printed; None if it is none, or needs more than 32 bits."""
+    if digits is None or len(digits) > _MAX_DIGITS:
+        return None
+    try:
+        value = int(digits)
+    except ValueError:
+        return None
+    return value if -(1 << 31) <= value < 1 << 31 else None
 
 
 def parsed_batch(lines: pa.RecordBatch, rows: Sequence[Mapping[str, Any]]) -> pa.RecordBatch:
@@ -164,11 +165,6 @@ def parsed_batch(lines: pa.RecordBatch, rows: Sequence[Mapping[str, Any]]) -> pa
     made = pa.array(rows, _OF_TEXT)
     arrays = [lines[name].cast(_ARROW.field(name).type) if name in COMMON else made.field(name) for name in _ARROW.names]
     return pa.RecordBatch.from_arrays(arrays, schema=_ARROW)
-
-
-def solid(values: Column) -> Column:
-    """An array of texts without nulls. Its type says so too, because the tables require it."""
-    return F.transform(values, lambda value: F.coalesce(value, F.lit("")))
 
 
 def clock_seconds(text: str | None) -> list[int]:

@@ -17,7 +17,7 @@ from jobs.pipeline.executors import check_executors
 from jobs.pipeline.feeder import check_source, feeding
 from jobs.pipeline.ingest import start_ingest
 from jobs.pipeline.ingest_topic import start_ingest_topic
-from jobs.pipeline.parts import stretch_readers
+from jobs.pipeline.parts import tasks_as_workers
 from jobs.pipeline.queries import AT_ONCE_MS
 from jobs.pipeline.session import spark_session
 from jobs.pipeline.topic_input import TopicInput
@@ -36,7 +36,7 @@ def ingest_files(source: Path, folder: Path, *, settings: Settings, once: bool, 
         assert feeder is not None
         spark = spark or spark_session("rebalance-ingest")
         check_executors(spark, [folder])
-        feeder.share_with(stretch_readers(spark))
+        feeder.share_with(tasks_as_workers(spark))
         query = start_ingest(
             spark,
             spool_slices=feeder.slices_folder,
@@ -63,7 +63,7 @@ def ingest_topic(chosen: TopicInput, folder: Path, *, settings: Settings, once: 
     query = start_ingest_topic(
         spark,
         chosen,
-        max_offsets=settings.slice_lines,
+        most_lines=settings.slice_lines,
         lakehouse=folder,
         checkpoint=house.topic_checkpoint,
         once=once,

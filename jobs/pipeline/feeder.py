@@ -15,8 +15,8 @@ from jobs.lakehouse.folder import Lakehouse
 from jobs.logs.envelopes import Unwrapper, layouts_named
 from jobs.logs.files import LogFile, discover, left_out_in
 from jobs.logs.spool import SliceReport, Spool, SpoolSettings
-from jobs.logs.stretches.reading import StretchReaders
 from jobs.logs.troubles import Troubles
+from jobs.logs.workers import Workers
 
 _LEAST_TOLERANCE_MS: Final = 1_000
 _PENDING: Final = 4
@@ -78,9 +78,9 @@ class Feeder:
         """Starts the thread."""
         self._thread.start()
 
-    def share_with(self, readers: StretchReaders) -> None:
+    def share_with(self, workers: Workers) -> None:
         """Lets other processes read from now on, where enough of the logs is left."""
-        self._spool.readers = readers
+        self._spool.workers = workers
 
     def stop(self) -> None:
         """Asks the thread to end; waits for it up to two seconds."""

@@ -8,23 +8,22 @@ APP_ID is the same for every run because a lakehouse has one ingest and one chec
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping, Sequence
-from functools import cache
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow as pa
 import pyarrow.compute as pc
 from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql import functions as F
+from pyspark.sql.pandas.types import to_arrow_schema
 
 from jobs.health.batches import IngestedBatch
 from jobs.lakehouse import tables
 from jobs.lakehouse.added_files import AddedFile
-from jobs.parsing import batch, kinds
-from jobs.pipeline.part_tasks import Part
+from jobs.parsing import batch
+from jobs.parsing.rows import PARSED
+from jobs.pipeline.part_tasks import Part, parsed_packets
 from jobs.pipeline.parts import Written, target_of, write_parts
-from jobs.pipeline.prepared import PreparedTransform
 from jobs.pipeline.queries import AT_ONCE_MS, QueryEnd, ensure_tables, start_query
 from schemas import input_lines, names, raw_lines
 from schemas.tables import INGEST_TABLES
@@ -33,6 +32,7 @@ if TYPE_CHECKING:
     from pyspark.sql.streaming.query import StreamingQuery
 
 APP_ID: Final = "rebalance-ingest"
+_PACKETS: Final = "packet binary"
 _SPLIT_BYTES: Final = 128 << 10  # of a slice: about 3,000 lines
 
 Observer = Callable[[IngestedBatch], None]
@@ -72,8 +72,19 @@ def write_batch(
         observer(IngestedBatch(batch_id, _by_cluster(account), repeated=pc.sum(account[input_lines.REPEATED]).as_py() or 0))
 
 
+def as_parsed(lines: DataFrame) -> DataFrame:
+    """Rows of raw_lines as packets of rows of PARSED: a packet is one binary value, where a row would cost Spark 60 columns."""
+    return lines.mapInArrow(parsed_packets, _PACKETS)
+
+
+def _unpacked(packets: pa.Table) -> pa.Table:
+    tables = [pa.ipc.open_stream(packet.as_buffer()).read_all() for packet in packets["packet"]]
+    every = to_arrow_schema(PARSED).empty_table()
+    return pa.concat_tables([every, *tables], promote_options="default").select(every.column_names)
+
+
 class LineWriter:
-    """Writes micro-batches of RAW records with their source (`kinds.with_source`)."""
+    """Writes micro-batches of packets (`as_parsed`)."""
 
     def __init__(self, lakehouse: Path, parts: Path | None = None, **options: Any) -> None:
         """`parts`: the folder of parts, if batches may have them. `options`: further arguments of `write_batch`."""
@@ -81,46 +92,13 @@ class LineWriter:
         self._parts = parts
         self._options = options
 
-    def __call__(self, lines: DataFrame, batch_id: int, **options: Any) -> None:
-        """Parses a batch and writes it, as Spark calls it. `options`: further arguments of `write_batch`."""
-        lines.persist()  # else every parser would read the input
-        try:
-            sources, parts = _sources_and_parts(lines)
-            more = self._write_parts(lines.sparkSession, parts, batch_id) if parts else None
-            rows = _parsed(lines.filter(F.col("record") != names.PART) if parts else lines, sources).toArrow()
-        finally:
-            lines.unpersist()
-        write_batch(rows, batch_id, lakehouse=self._lakehouse, more=more, **self._options, **options)
-
-    def _write_parts(self, spark: SparkSession, found: Sequence[tuple[str, int]], batch_id: int) -> Written:
-        assert self._parts is not None
-        parts = [Part(str(self._parts / name), before) for name, before in found]
-        return write_parts(spark, parts, target_of(self._lakehouse, batch_id), _parse_records)
-
-
-def _parse_records(records: DataFrame) -> DataFrame:
-    lines = kinds.with_source(records)
-    return _parsed(lines, _sources_and_parts(lines)[0])
-
-
-def _sources_and_parts(lines: DataFrame) -> tuple[set[str], list[tuple[str, int]]]:
-    """The sources of a batch's lines, and the files that have more lines: their names, and the lines before theirs."""
-    part = F.when(F.col("record") == names.PART, F.struct("text", "position"))
-    (found,) = lines.agg(F.collect_set(kinds.source_or_faulty()), F.collect_list(part)).collect()
-    return set(found[0]), sorted((row.text, row.position) for row in found[1])
-
-
-def _parsed(lines: DataFrame, found: Collection[str]) -> DataFrame:
-    """Parses with those parsers that find lines in the batch: each costs a batch at least 50 ms."""
-    parsers = prepared_parsers(lines.sparkSession.sparkContext.applicationId)
-    wanted = [parser for sources, parser in parsers.items() if sources & set(found)]
-    return kinds.parse_with(lines, wanted or parsers.values())
-
-
-@cache
-def prepared_parsers(_application: str) -> dict[frozenset[str], PreparedTransform]:
-    """The parsers, with expressions that are built once in a Spark application: that takes a second."""
-    return {sources: PreparedTransform(parser) for sources, parser in kinds.PARSERS.items()}
+    def __call__(self, packets: DataFrame, batch_id: int, **options: Any) -> None:
+        """Writes a batch, as Spark calls it. `options`: further arguments of `write_batch`."""
+        rows = _unpacked(packets.toArrow())
+        is_part = pc.equal(rows["verdict"], names.PART)
+        parts = [Part(str(self._parts / row["raw"]), row["position"]) for row in rows.filter(is_part).to_pylist() if self._parts]
+        more = write_parts(packets.sparkSession, parts, target_of(self._lakehouse, batch_id)) if parts else None
+        write_batch(rows.filter(pc.invert(is_part)), batch_id, lakehouse=self._lakehouse, more=more, **self._options, **options)
 
 
 def _by_cluster(accounted: pa.Table) -> dict[str, tuple[int, int, int]]:
@@ -134,10 +112,6 @@ def own_session(spark: SparkSession) -> SparkSession:
     session = spark.newSession()
     # Compiling whole stages of these plans takes as long as it saves.
     session.conf.set("spark.sql.codegen.wholeStage", "false")
-    # Spark would derive what each of the many columns implies for the others, at every batch: most of a small batch's time, for nothing.
-    session.conf.set("spark.sql.constraintPropagation.enabled", "false")
-    # What is cached for a moment is not worth compressing.
-    session.conf.set("spark.sql.inMemoryColumnarStorage.compressed", "false")
     # A slice is a few compressed MB, which Spark would give to one task: parsing it is worth one per core.
     session.conf.set("spark.sql.files.openCostInBytes", str(_SPLIT_BYTES))
     return session
@@ -156,6 +130,6 @@ def start_ingest(
 ) -> StreamingQuery:
     """Starts the query, which follows the folder of slices. `interval_ms`: time between two looks at it."""
     ensure_tables(lakehouse, INGEST_TABLES, checkpoint, APP_ID)
-    lines = kinds.with_source(read_slices(own_session(spark), spool_slices))
+    packets = as_parsed(read_slices(own_session(spark), spool_slices))
     write = LineWriter(lakehouse, spool_parts, observer=observer)
-    return start_query("ingest", lines, write, checkpoint=checkpoint, once=False, ending=ending, interval_ms=interval_ms)
+    return start_query("ingest", packets, write, checkpoint=checkpoint, once=False, ending=ending, interval_ms=interval_ms)

@@ -20,7 +20,6 @@ from pyspark.sql import DataFrame
 
 from coordinator_model.events import FOLLOWED
 from jobs.common.files import write_whole
-from jobs.parsing import kinds
 from jobs.parsing.batch import LOG, Admission
 from jobs.pipeline import ingest
 from jobs.pipeline import topic as topics
@@ -45,7 +44,7 @@ def start_ingest_topic(
     spark: SparkSession,
     topic: TopicInput,
     *,
-    max_offsets: int,
+    most_lines: int,
     lakehouse: Path,
     checkpoint: Path,
     once: bool,
@@ -53,7 +52,7 @@ def start_ingest_topic(
     ending: QueryEnd | None = None,
     interval_ms: int = AT_ONCE_MS,
 ) -> StreamingQuery:
-    """Starts the query. `once`: it ends when it has read what the topic holds now. `max_offsets`: see `topic.read_records`.
+    """Starts the query. `once`: it ends when it has read what the topic holds now. `most_lines`: of a micro-batch, about.
 
     `interval_ms`: time between two looks at the topic.
     """
@@ -61,15 +60,15 @@ def start_ingest_topic(
     session = ingest.own_session(spark)
     # Headers may repeat a name; then the last one counts, as for every reader of this project.
     session.conf.set("spark.sql.mapKeyDedupPolicy", "LAST_WIN")
-    lines = kinds.with_source(topics.as_lines(topics.read_records(session, topic, max_offsets)))
+    lines = topics.as_lines(topics.read_records(session, topic, most_lines))
     # A task costs Spark most of 0.1 s, to be read and its code to be found, however few its lines: one a core, not one a partition.
-    lines = lines.coalesce(session.sparkContext.defaultParallelism)
+    packets = ingest.as_parsed(lines.coalesce(session.sparkContext.defaultParallelism))
     write = TopicWriter(lakehouse, checkpoint, observer)
-    return start_query("ingest-topic", lines, write, checkpoint=checkpoint, once=once, ending=ending, interval_ms=interval_ms)
+    return start_query("ingest-topic", packets, write, checkpoint=checkpoint, once=once, ending=ending, interval_ms=interval_ms)
 
 
 class TopicWriter:
-    """Writes micro-batches of lines. Keeps the gate between them; reads it from its file where a batch does not follow the last one."""
+    """Writes micro-batches of packets. Keeps the gate between them; reads it from its file where a batch does not follow the last one."""
 
     def __init__(self, lakehouse: Path, checkpoint: Path, observer: ingest.Observer | None = None) -> None:
         self._write = ingest.LineWriter(lakehouse=lakehouse, app_id=APP_ID, observer=observer)
@@ -77,11 +76,11 @@ class TopicWriter:
         self._states = checkpoint / GATE
         self._last: tuple[int, Gate] | None = None
 
-    def __call__(self, records: DataFrame, batch_id: int) -> None:
+    def __call__(self, packets: DataFrame, batch_id: int) -> None:
         """Writes a batch, as Spark calls it."""
         gate = self._gate(batch_id - 1)
         partitions = partitions_of(self._checkpoint, batch_id)
-        self._write(records, batch_id, gatekeeper=lambda summary: _admit(gate, summary, partitions))
+        self._write(packets, batch_id, gatekeeper=lambda summary: admit(gate, summary, partitions))
         self._keep(gate, batch_id)
 
     def _gate(self, batch_id: int) -> Gate:
@@ -108,15 +107,22 @@ def partitions_of(checkpoint: Path, batch_id: int) -> int:
     return max((int(number) + 1 for partitions in offsets.values() for number in partitions), default=0)
 
 
-def _admit(gate: Gate, summary: pa.Table, partitions: int) -> Admission:
+def admit(gate: Gate, summary: pa.Table, partitions: int) -> Admission:
     """What the gate admits of a batch, given as its `batch.line_summaries`."""
     ordered = summary.filter(pc.not_equal(summary["broker"], "")).sort_by("place")
     of_clocks = pc.equal(ordered["verdict"], CLOCK)
-    lines, clocks = ordered.filter(pc.invert(of_clocks)), ordered.filter(of_clocks)
+    # The first row of a line accounts for it.
+    lines, clocks = ordered.filter(pc.and_(pc.invert(of_clocks), pc.greater(ordered["lines"], 0))), ordered.filter(of_clocks)
     repeated = pa.concat_tables([lines.slice(0, 0), *(_repeated(gate, log, part) for log, part in _by_log(lines))])
     times = gate.clocks([_clock(row) for row in clocks.to_pylist()], partitions)
     counted = repeated.group_by(list(LOG)).aggregate([([], "count_all")]).rename_columns([*LOG, input_lines.REPEATED])
-    return Admission(repeated["place"].to_pylist(), counted, list(map(_clock_row, times)))
+    return Admission(_with_later_rows(ordered, repeated), counted, list(map(_clock_row, times)))
+
+
+def _with_later_rows(rows: pa.Table, repeated: pa.Table) -> list[int]:
+    """The numbers of these rows, and of further rows of the same lines."""
+    later = rows.filter(pc.and_(pc.equal(rows["lines"], 0), pc.is_in(rows["place"], repeated["place"].combine_chunks())))
+    return [*repeated["row"].to_pylist(), *later["row"].to_pylist()]
 
 
 def _by_log(lines: pa.Table) -> list[tuple[LogName, pa.Table]]:

@@ -1,7 +1,6 @@
 """Reads, parses and writes large slices in tasks: the driver plans and commits.
 
-    stretches of logs ──► parts (RAW rows) ─┬─ requests ──────────────────────► files of group_events and quarantine
-                                            └─ other lines ──► Spark's parsers ──► files of group_events and quarantine
+    stretches of logs ──► parts (RAW rows) ──► files of group_events and quarantine
 
 part_tasks.py has the tasks. Each writes its own files, which count when the driver commits them with the batch.
 """
@@ -13,7 +12,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING
 
 import pyarrow as pa
 from deltalake import DeltaTable
@@ -21,15 +20,12 @@ from deltalake import DeltaTable
 from jobs.lakehouse import tables
 from jobs.lakehouse.added_files import AddedFile
 from jobs.lakehouse.former_names import column_names
-from jobs.logs.stretches.reading import StretchReaders, read_stretch
+from jobs.logs.workers import Result, Work, Workers
 from jobs.parsing import batch
-from jobs.pipeline.part_tasks import WRITTEN, Part, Target, other_lines, write_parsed, write_requests
-from schemas import raw_lines
+from jobs.pipeline.part_tasks import WRITTEN, Part, Target, write_part
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
-
-_RESULT: Final = "result string"
+    from pyspark.sql import SparkSession
 
 
 @dataclass
@@ -53,26 +49,19 @@ def target_of(lakehouse: Path, batch_id: int) -> Target:
     return Target(batch_id, folders, {name: column_names(DeltaTable(str(path))) for name, path in folders.items()})
 
 
-def stretch_readers(spark: SparkSession) -> StretchReaders:
-    """Lets tasks read stretches, one each."""
+def tasks_as_workers(spark: SparkSession) -> Workers:
+    """Lets tasks work on logs, one for each piece of work."""
     context = spark.sparkContext
 
-    def read(stretches: Sequence[Any]) -> Sequence[Any]:
-        return context.parallelize(stretches, len(stretches)).map(read_stretch).collect()
+    def distribute(function: Callable[[Work], Result], work: Sequence[Work]) -> Sequence[Result]:
+        return context.parallelize(work, len(work)).map(function).collect() if work else []
 
-    return StretchReaders(context.defaultParallelism, read)
+    return Workers(context.defaultParallelism, distribute)
 
 
-def write_parts(spark: SparkSession, parts: Sequence[Part], target: Target, parse: Callable[[DataFrame], DataFrame]) -> Written:
-    """Parses and writes the lines of parts. `parse`: makes rows of PARSED of RAW lines."""
+def write_parts(spark: SparkSession, parts: Sequence[Part], target: Target) -> Written:
+    """Parses and writes the lines of parts."""
     written = Written()
-    requests = spark.sparkContext.parallelize(parts, len(parts)).map(partial(write_requests, target)).collect()
-    numbers = spark.range(0, len(parts), 1, len(parts))
-    others = numbers.mapInArrow(partial(other_lines, parts), raw_lines.SCHEMA).persist()
-    try:
-        results = parse(others).mapInArrow(partial(write_parsed, target), _RESULT).collect()
-    finally:
-        others.unpersist()
-    for result in [*requests, *(row["result"] for row in results)]:
+    for result in spark.sparkContext.parallelize(parts, len(parts)).map(partial(write_part, target)).collect():
         written.add(result)
     return written

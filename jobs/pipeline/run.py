@@ -17,6 +17,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from jobs.alerts.alerting import alerting
 from jobs.common.errors import UserError
 from jobs.common.interrupts import Interrupts
 from jobs.common.jars import ensure_spark_jars
@@ -93,8 +94,9 @@ def run(
     with (
         opened(folder, settings) as house,
         Interrupts() as interrupts,
-        watching(house, once=once, warn=warn, interrupted=interrupts.happened) as watch,
-        serving(*metrics, watch) if metrics else nullcontext(),
+        watching(house, once=once, warn=warn, interrupted=interrupts.happened, groups=settings.metric_groups if metrics else 0) as watch,
+        alerting(house, settings.alerts, warn) as alerts,
+        serving(*metrics, watch, alerts) if metrics else nullcontext(),
         watching_topic(None if once else topic, warn) as topic_watch,
     ):
         before = reader.account(folder)

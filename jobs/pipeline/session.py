@@ -15,7 +15,8 @@ from typing import Final
 from pyspark import SparkConf, SparkContext
 from pyspark.sql import SparkSession
 
-from jobs.common.places import COORDINATES, class_archive, data_folder, jar_paths, kept_folder
+from jobs.common.java import archive_options
+from jobs.common.places import COORDINATES, class_archive, data_folder, jar_dir, jar_paths, kept_folder
 
 CONF: Final = data_folder("conf", "spark-defaults.conf")
 """The folder of the settings files."""
@@ -23,9 +24,9 @@ CONF: Final = data_folder("conf", "spark-defaults.conf")
 _LOG4J: Final = "-Dlog4j2.configurationFile="
 # In a run of minutes each query runs a few times: generating code for it takes longer than doing without (demo: 16.0 s and 14.5 s).
 NO_CODEGEN: Final = {"spark.sql.codegen.wholeStage": "false", "spark.sql.codegen.factoryMode": "NO_CODEGEN"}
-# Compiles less eagerly: a run of minutes ends sooner, one of hours is slower. With 1,500,000 lines the second compiler took 38 of 93 s
-# of the JVM; without it the rest took 6 s more. With this option the JVM keeps 48 MB of compiled code by default,
-# which a dozen micro-batches fill; then it stops compiling for good and everything runs interpreted (measured: 7 s a batch for 2).
+# The JVM only plans and moves bytes, so its second compiler does not pay: with 1,500,000 lines it took 38 of 93 s of the JVM, and half of
+# its time in the third minute of a run that followed 75 lines per second. With this option the JVM keeps 48 MB of compiled code by
+# default, which a dozen micro-batches fill; then it stops compiling for good and everything runs interpreted (7 s a batch instead of 2).
 COMPILE_LESS: Final = "-XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=256m"
 
 
@@ -71,7 +72,7 @@ def local_defaults(*, once: bool = False) -> dict[str, str]:
     if once:
         settings |= NO_CODEGEN
     log4j = f"{_LOG4J}{(CONF / 'log4j2.properties').as_uri()}"
-    options = settings["spark.driver.extraJavaOptions"].split() + ([COMPILE_LESS] if once else []) + archived_classes()
+    options = [*settings["spark.driver.extraJavaOptions"].split(), COMPILE_LESS, *archived_classes()]
     settings["spark.driver.extraJavaOptions"] = " ".join(log4j if text.startswith(_LOG4J) else text for text in options)
     del settings["spark.jars"]
     if jars := jar_paths():
@@ -84,9 +85,8 @@ def local_defaults(*, once: bool = False) -> dict[str, str]:
 
 
 def archived_classes() -> list[str]:
-    """Options of a JVM that starts in half the time, if the archive was made. A JVM that cannot use it ignores it without a word."""
-    archive = class_archive()
-    return [f'"-XX:SharedArchiveFile={archive}"', "-Xlog:cds*=off"] if archive.is_file() else []
+    """Options of Spark's JVM, each in quotes, if the archive of its classes was made."""
+    return [f'"{option}"' for option in archive_options(class_archive(jar_dir()))]
 
 
 def _cores() -> int:

@@ -22,7 +22,7 @@ from jobs.pipeline.feeder import Feeder
 from jobs.pipeline.ingest import start_ingest
 from jobs.pipeline.ingest_topic import start_ingest_topic
 from jobs.pipeline.jvm import jvm_end
-from jobs.pipeline.parts import stretch_readers
+from jobs.pipeline.parts import tasks_as_workers
 from jobs.pipeline.queries import AT_ONCE_MS, QueryEnd
 from jobs.pipeline.run_progress import RunProgress, run_progress
 from jobs.pipeline.topic_input import TopicInput
@@ -88,7 +88,7 @@ class Stages:
     def _start(self, topic: TopicInput | None) -> None:
         house, watch, settings = self._house, self._watch, self._settings
         if self._feeder is not None:
-            self._feeder.share_with(stretch_readers(self._spark))
+            self._feeder.share_with(tasks_as_workers(self._spark))
             self.queries["ingest"] = start_ingest(
                 self._spark,
                 spool_slices=self._feeder.slices_folder,
@@ -104,7 +104,7 @@ class Stages:
                 start_ingest_topic,
                 self._spark,
                 topic,
-                max_offsets=settings.slice_lines,
+                most_lines=settings.slice_lines,
                 lakehouse=house.folder,
                 checkpoint=house.topic_checkpoint,
                 once=self._once,

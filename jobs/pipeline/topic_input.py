@@ -11,19 +11,25 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, cast
 
-from confluent_kafka import KafkaException, TopicCollection
+from confluent_kafka import KafkaException, TopicCollection, TopicPartition
 
 from jobs.common.errors import UserError
 from jobs.common.files import write_whole
 from jobs.kafka.clients import CONNECT_SECONDS, Cluster, read_config, reason
+from jobs.kafka.topic_records import Header, lines_in
 from jobs.lakehouse.folder import Lakehouse
 
 _JAVA_ALONE: Final = re.compile(r"sasl\.jaas\.config|ssl\.(truststore|keystore)\.|sasl\.(login|client)\.")
 _SAME: Final = frozenset(
     {"security.protocol", "sasl.kerberos.service.name", "ssl.endpoint.identification.algorithm", "client.id", "client.dns.lookup"}
 )
+_MOST_RECORDS: Final = 100_000  # of a micro-batch, where each is a line
+_MOST_LINES: Final = 500_000  # of a micro-batch: each is a row in the memory of the driver
+_FEW_RECORDS: Final = 20_000  # where nobody can look at them
+_LEAST_RECORDS: Final = 500
+_SAMPLE: Final = 500  # records of each partition
 _TOPIC: Final = re.compile(r"[A-Za-z0-9._-]{1,249}")
 _LOGIN_MODULES: Final = {
     "PLAIN": "org.apache.kafka.common.security.plain.PlainLoginModule",
@@ -112,6 +118,46 @@ def check(chosen: TopicInput, house: Lakehouse) -> None:
         same = before.get("topic") == chosen.topic and before.get("cluster_id") == identity["cluster_id"]
         what = "was deleted and made again" if same else f"is not the topic ({before.get('topic')}) that {house.folder} was fed from"
         raise UserError(f"topic {chosen.topic} of {chosen.bootstrap} {what}: give a new lakehouse")
+
+
+def records_at_once(chosen: TopicInput, most_lines: int) -> int:
+    """How many records a micro-batch may have: the user's number, or so many that they hold about `most_lines` lines.
+
+    Spark can limit the records of a micro-batch and nothing else, and a bundle has thousands of lines. The newest records show how many a
+    record has on average.
+    """
+    if chosen.max_offsets is not None:
+        return chosen.max_offsets
+    if is_for_java_alone(chosen):
+        return _FEW_RECORDS
+    records, lines = _newest(chosen)
+    return max(min(_MOST_RECORDS, min(most_lines, _MOST_LINES) * records // lines if lines else _MOST_RECORDS), _LEAST_RECORDS)
+
+
+def _newest(chosen: TopicInput) -> tuple[int, int]:
+    """The number of the newest records, and of the lines in them."""
+    consumer = Cluster(chosen.bootstrap, chosen.config).consumer()
+    records = lines = 0
+    try:
+        partitions = consumer.list_topics(chosen.topic, timeout=CONNECT_SECONDS).topics[chosen.topic].partitions
+        ends = {number: consumer.get_watermark_offsets(TopicPartition(chosen.topic, number), CONNECT_SECONDS) for number in partitions}
+        consumer.assign([TopicPartition(chosen.topic, number, max(low, high - _SAMPLE)) for number, (low, high) in ends.items()])
+        left = {number for number, (low, high) in ends.items() if high > low}
+        while left:
+            messages = consumer.consume(_SAMPLE, CONNECT_SECONDS)
+            for message in messages:
+                if message.error() is None:
+                    records += 1
+                    lines += lines_in(cast("list[Header]", message.headers() or []))
+                else:  # the end of the partition
+                    left.discard(message.partition())
+            if not messages:
+                break
+    except KafkaException:
+        return 0, 0  # Spark says what is wrong
+    finally:
+        consumer.close()
+    return records, lines
 
 
 def is_for_java_alone(chosen: TopicInput) -> bool:

@@ -122,6 +122,8 @@ worst --limit 5
   Start here: `without owner` is the sum over partitions of the time without an owner at work.
 culprits --limit 5
   Which clients start rebalances, in all groups.
+culprits-by --set by=software
+  The same by the software of the clients; `by=host` and `by=application` work too. A version that stands out is worth a look.
 timeline --group refund-processor --until 06:13
   A member freezes; 6 s after its last heartbeat its session runs out. It thaws 12 s later, is refused, and joins again.
 changes --at 06:12:24 --around 1s
@@ -142,6 +144,16 @@ quarantine
   The recording has no damaged line. Otherwise a row for each reason, with the first line that was refused for it.
 rebalances --group order-intake
   Every rebalance of a group.
+assignments --group stock-sync --limit 5
+  The three members share six partitions evenly; the third one came with generation 2.
+silences --group pdf-maker
+  A pause of 4.3 s used half of the session timeout; nobody noticed it.
+states
+  All but a few groups are stable; two were deleted. `search-ingest`, `telemetry-static` and `telemetry-v2` follow the consumer protocol.
+activity --set step=1m --limit 9
+  In the first minutes groups started up; then members were restarted, and some lost their sessions.
+members --group telemetry-v2
+  Two members now. The session of `telemetry-v2-3` had expired, and it came back under its old member id.
 """
 EXAMPLES: Final = tuple(
     Example(*command.partition(" ")[::2], " ".join(text.split()))

@@ -27,7 +27,7 @@ durations are `_ms`, whole milliseconds. Any engine that reads Delta reads them:
 """
 
 OUTCOMES: Final = {
-    "COMPLETED": "The leader's assignment arrived and the group is Stable.",
+    "COMPLETED": "The group is Stable: the leader's assignment arrived, or all members have theirs (consumer protocol).",
     "SUPERSEDED": "Another rebalance began before this one was done.",
     "EMPTIED": "The last member went.",
     "ABANDONED": "The coordinator went away with it: moved, restarted, or its log ends.",
@@ -40,7 +40,7 @@ CAUSES: Final = {
     "POLL_TIMEOUT": "A member left because the application did not poll for max.poll.interval.ms.",
     "SYNC_TIMEOUT": "Members that had joined did not ask for their assignment in time.",
     "SUBSCRIPTION_CHANGED": "A member subscribes to other topics than before.",
-    "METADATA_CHANGED": "Topics or their partitions changed, and the leader asked for a new assignment.",
+    "METADATA_CHANGED": "Topics or their partitions changed, and the leader, or the coordinator, made a new assignment.",
     "LEADER_REJOINED": "The leader joined again, and did not say why.",
     "MEMBER_REJOINED": "A member asked again: enforced by the application, or its protocols changed.",
     "STATIC_MEMBER_REPLACED": "A static member came back under a new member id, and its protocols differ.",
@@ -49,6 +49,8 @@ CAUSES: Final = {
     "COORDINATOR_MOVED": "The group's coordinator moved to another broker, or restarted.",
     "ASSIGNMENT_NOT_STORED": "The coordinator could not store the leader's assignment.",
     "GROUP_OVER_CAPACITY": "The group was loaded with more members than group.max.size.",
+    "REBALANCE_TIMEOUT": "Consumer protocol: a member did not give partitions up within its rebalance timeout, and was removed.",
+    "REGEX_RESOLVED": "Consumer protocol: a regular expression matches other topics than before.",
     "UNKNOWN": "The evidence at hand does not tell.",
 }
 
@@ -58,6 +60,7 @@ END_KINDS: Final = {
     "POLL_TIMEOUT": "Left because the application did not poll for max.poll.interval.ms.",
     "JOIN_TIMEOUT": "Did not join again before the join phase timed out.",
     "SYNC_TIMEOUT": "Joined, but did not ask for its assignment in time.",
+    "REBALANCE_TIMEOUT": "Consumer protocol: did not give partitions up within its rebalance timeout.",
     "REPLACED": "A static member's old member id, replaced by its new one.",
     "GROUP_GONE": "The group was deleted, or its coordinator is gone.",
     "UNKNOWN": "It is no longer a member; records and polls do not tell how it went.",
@@ -81,6 +84,15 @@ CODES: Final = {
     "HEARTBEAT_NEAR_MISS": "A member's heartbeat came shortly before its session would have expired.",
     "IDLE_MEMBERS": "More members than partitions: some have nothing to do.",
     "ASSIGNMENT_SKEW": "Some members have many more partitions than others.",
+    "REBALANCE_TIMEOUT": "Consumer protocol: a member did not give partitions up in time, and was removed.",
+    "STUCK_RECONCILING": "Consumer protocol: the group waited long for one member to give partitions up, or to send a heartbeat.",
+    "UNRELEASED_INSTANCE_ID": "Consumer protocol: a client was refused, because another one uses its group.instance.id (error 111).",
+    "FENCED_MEMBER_EPOCH": "Consumer protocol: a heartbeat had another epoch than the coordinator knows (error 110).",
+    "STATIC_MEMBER_AWAY": "Consumer protocol: a static member left for a while (epoch -2), and came back late or not at all.",
+    "STALE_COMMIT": "Consumer protocol: a member committed with an epoch that it had given up long before (error 113).",
+    "REGEX_WITHOUT_TOPICS": "Consumer protocol: the regular expressions of all members match no topic.",
+    "INVALID_REGEX": "Consumer protocol: a client was refused because of its regular expression (error 128).",
+    "UNSUPPORTED_ASSIGNOR": "Consumer protocol: a client was refused because the brokers do not have its assignor (error 112).",
     "MODEL_DIVERGENCE": "A broker's answer differed from Kafka's rules, as far as the evidence shows.",
 }
 

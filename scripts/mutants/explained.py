@@ -4,7 +4,16 @@ from __future__ import annotations
 
 import difflib
 import re
-from typing import NamedTuple
+from pathlib import Path
+from typing import Final, NamedTuple
+
+CONSUMER: Final = "consumer"
+"""The folder of the specification of consumer groups. Some of its modules have the names of modules for classic groups."""
+
+
+def module_label(path: Path) -> str:
+    """What a module is called in docs/mutants.md: sync.py, consumer/heartbeat.py."""
+    return f"{CONSUMER}/{path.name}" if CONSUMER in path.parts else path.name
 
 
 class Mutant(NamedTuple):
@@ -50,7 +59,7 @@ def explanations(text: str) -> list[Explanation]:
     """All explanations in docs/mutants.md: a heading with module and function, and a difference for each mutant."""
     return [
         Explanation(module, definition, *_sides(block.splitlines()))
-        for module, definition, section in re.findall(r"^### (\w+\.py), `(\w+)`\n(.*?)(?=^#|\Z)", text, re.MULTILINE | re.DOTALL)
+        for module, definition, section in re.findall(r"^### ([\w/]+\.py), `(\w+)`\n(.*?)(?=^#|\Z)", text, re.MULTILINE | re.DOTALL)
         for block in re.findall(r"^```diff\n(.*?)^```", section, re.MULTILINE | re.DOTALL)
     ]
 

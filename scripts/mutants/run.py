@@ -27,9 +27,9 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 from cosmic_ray.work_item import MutationSpec, TestOutcome, WorkerOutcome, WorkItem, WorkResult
 
 from scripts.mutants import operators
-from scripts.mutants.explained import Explanation, Mutant, explanations
+from scripts.mutants.explained import CONSUMER, Explanation, Mutant, explanations, module_label
 from scripts.mutants.trial import mutate, try_mutant
-from scripts.truth.trace_files import load_traces
+from scripts.truth.trace_files import load_consumer_traces, load_traces
 
 if TYPE_CHECKING:
     from cosmic_ray.work_db import WorkDB
@@ -38,8 +38,14 @@ PROJECT: Final = Path(__file__).resolve().parents[2]
 WORK: Final = PROJECT / ".work" / "mutants"
 EXPLAINED: Final = Path("docs/mutants.md")
 MODEL: Final = Path("coordinator_model")
-FOLDERS: Final = (MODEL, MODEL / "specification", MODEL / "specification" / "handlers")
-NOT_MUTATED: Final = frozenset({"__init__", "codec", "effects", "events", "trace"})
+SPECIFICATION: Final = MODEL / "specification"
+FOLDERS: Final = (
+    MODEL,
+    SPECIFICATION,
+    SPECIFICATION / "handlers",
+    *(SPECIFICATION / CONSUMER / name for name in ("", "assignors", "handlers", "traces")),
+)
+NOT_MUTATED: Final = frozenset({"__init__", "codec", "effects", "events", "trace", "trace_json"})
 COPIED: Final = (
     "coordinator_model",
     "docs",
@@ -48,6 +54,7 @@ COPIED: Final = (
     "tests/specification",
     "tests/clients",
     "tests/data/traces",
+    "tests/data/traces-consumer",
     "tests/data/codec",
     "pyproject.toml",
 )
@@ -69,7 +76,7 @@ class Trial(NamedTuple):
 def modules() -> dict[str, Path]:
     """The modules that are mutated, by name, each with its path in the project."""
     paths = (path for folder in FOLDERS for path in sorted((PROJECT / folder).glob("*.py")) if path.stem not in NOT_MUTATED)
-    return {path.stem: path.relative_to(PROJECT) for path in paths}
+    return {module_label(path.relative_to(PROJECT)).removesuffix(".py"): path.relative_to(PROJECT) for path in paths}
 
 
 def copy_project(target: Path) -> None:
@@ -139,7 +146,7 @@ def run_trials(items: Iterable[WorkItem | None], jobs: int) -> Iterator[tuple[Wo
 
 def place_of(item: WorkItem | None) -> tuple[str, str]:
     """The module and the function that are changed."""
-    return (item.mutations[0].module_path.name, item.mutations[0].definition_name) if item else ("", "")
+    return (module_label(item.mutations[0].module_path), item.mutations[0].definition_name) if item else ("", "")
 
 
 def run(names: Sequence[str], jobs: int, folder: Path) -> int:
@@ -148,6 +155,7 @@ def run(names: Sequence[str], jobs: int, folder: Path) -> int:
     paths = [modules()[name] for name in names]
     copy_project(folder)
     load_traces()  # once for all processes
+    load_consumer_traces()
     from cosmic_ray.work_db import use_db
 
     with use_db(folder / "session.sqlite") as db:

@@ -23,16 +23,18 @@ from cosmic_ray.mutating import mutate_code
 from cosmic_ray.plugins import get_operator
 from cosmic_ray.work_item import MutationSpec
 
-from scripts.mutants.explained import Mutant
+from scripts.mutants.explained import CONSUMER, Mutant, module_label
 
 TESTS: Final = (
-    ("tests/specification", "tests/clients", "--ignore-glob=*/test_claims*"),
+    ("tests/specification", "tests/clients", "--ignore-glob=*/test_claims*", "--ignore=tests/specification/consumer"),
     (
+        "tests/specification/consumer",
         *(f"tests/specification/claims/test_claims_{name}.py" for name in ("coordinator", "group", "join", "rebalance", "sessions")),
         "tests/clients/test_claims_client.py",
     ),
 )
 """The second set is for the survivors of the first: collecting it takes longer than most trials."""
+CONSUMER_TESTS: Final = (("tests/specification/consumer",),)
 OPTIONS: Final = (
     "-x",
     "-q",
@@ -62,7 +64,8 @@ def try_mutant(mutation: MutationSpec | None, killers: Sequence[str], results: C
     silence = os.open(os.devnull, os.O_RDWR)
     for descriptor in range(3):
         os.dup2(silence, descriptor)
-    for tests in TESTS:
+    in_consumer = mutation is not None and CONSUMER in mutation.module_path.parts
+    for tests in CONSUMER_TESTS if in_consumer else TESTS:
         code = pytest.main([*tests, *OPTIONS], plugins=[_TrialPlugin(mutant, killers, results)])
         if code:
             results.send((mutant, f"pytest ended with {code}"))
@@ -75,7 +78,7 @@ def mutate(mutation: MutationSpec) -> tuple[str, Mutant]:
     source = mutation.module_path.read_text(encoding="utf-8")
     code = mutate_code(source, get_operator(mutation.operator_name)(**mutation.operator_args), mutation.occurrence)
     definition = mutation.definition_name or "module"
-    return code, Mutant.between(source, code, mutation.module_path.name, definition, mutation.start_pos[0])
+    return code, Mutant.between(source, code, module_label(mutation.module_path), definition, mutation.start_pos[0])
 
 
 class _MutantFinder(MetaPathFinder, InspectLoader):
@@ -102,7 +105,7 @@ class _TrialPlugin:
 
     @pytest.hookimpl(trylast=True)
     def pytest_collection_modifyitems(self, items: list[Any]) -> None:
-        slow = ("test_simulation", "test_conformance")
+        slow = ("test_simulation", "test_conformance", "test_consumer_codec", "test_consumer_conformance")
         items.sort(key=lambda item: (self.rank.get(item.nodeid, 0), Path(item.path).stem in slow))
 
     def pytest_collectreport(self, report: Any) -> None:

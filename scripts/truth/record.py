@@ -1,9 +1,9 @@
 """Records real brokers while real consumers suffer the accidents of scripts/truth/staged.py, with what the tables must say of it.
 
-    python -m scripts.truth.record VERSION FOLDER
+    python -m scripts.truth.record VERSION FOLDER [--protocol consumer]
 
 It writes to FOLDER what tests/acceptance/test_staged.py reads: the logs of one broker, and truth.jsonl with a line for each group. One
-recording takes two minutes. The logs are those of a real run and are not edited.
+recording takes two minutes, that of the consumer protocol and of migrations four. The logs are those of a real run and are not edited.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ import json
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any, Final
@@ -23,14 +23,15 @@ from confluent_kafka.admin import AdminClient, AlterConfigOpType, ConfigEntry, C
 
 from jobs.common.places import KAFKA_VERSION, OTHER_KAFKA
 from jobs.demo.cluster import brokers_of
-from jobs.demo.consumers import Consumers
+from jobs.demo.consumers import CONSUMER_GROUP_SETTINGS, Consumers
 from jobs.demo.local_broker import LocalBroker, free_port
-from jobs.demo.real_consumer import JAVA, LIBRDKAFKA
+from jobs.demo.real_consumer import CLASSIC, CONSUMER, JAVA, LIBRDKAFKA
 from jobs.demo.scenes import Scene, ScenePlayer, Stage
 from scripts.truth import staged
 from scripts.truth.staged import Expected
 
 TOPIC: Final = "orders"
+PARTITIONS: Final = 6
 SETTINGS: Final = {"group.initial.rebalance.delay.ms": "500", "group.min.session.timeout.ms": "1000", "group.max.size": "3"}
 PATIENT_MS: Final = 15_000
 """A session that outlives the start of a broker."""
@@ -59,6 +60,11 @@ def play(parts: Sequence[tuple[str, Scene]]) -> None:
         time.sleep(_STEP_SECONDS)
 
 
+def _wait(condition: Callable[[], bool]) -> None:
+    while not condition():
+        time.sleep(_STEP_SECONDS)
+
+
 def unstored(stage: Stage, broker: LocalBroker) -> Scene:
     """A third member joins while a group with its members is too large a record for `__consumer_offsets`."""
     one, two = yield from stage.two()
@@ -71,6 +77,11 @@ def unstored(stage: Stage, broker: LocalBroker) -> Scene:
     yield stage.share(one, two, three)
 
 
+def migrates(stage: Stage, _: LocalBroker) -> Scene:
+    """Members come back with the other protocol."""
+    return staged.migrates_there_and_back(stage)
+
+
 def orphaned(stage: Stage, broker: LocalBroker) -> Scene:
     """A member dies while the broker starts again."""
     one, two = yield from stage.two(session_ms=PATIENT_MS)
@@ -78,6 +89,13 @@ def orphaned(stage: Stage, broker: LocalBroker) -> Scene:
     two.kill()
     broker.start()
     yield stage.has_all(one)
+
+
+ACTS: Final[dict[str, tuple[tuple[str, str, Callable[[Stage, LocalBroker], Scene], Expected], ...]]] = {
+    CLASSIC: (("unstored", LIBRDKAFKA, unstored, staged.UNSTORED), ("orphaned", JAVA, orphaned, staged.ORPHANED)),
+    CONSUMER: (("migrates", JAVA, migrates, staged.THERE_AND_BACK),),
+}
+"""What needs the broker for itself, by protocol: group, kind of its second consumer, the act, and what must be told."""
 
 
 def _allow_bytes(broker: LocalBroker, count: int) -> None:
@@ -93,28 +111,28 @@ def _failures(broker: LocalBroker, group: str) -> int:
     return sum("when storing group assignment" in line and f"group {group} " in line for line in text.splitlines())
 
 
-def record(version: str, folder: Path) -> Iterator[str]:
-    """Plays all scenes and writes the recording; yields what it does."""
+def record(version: str, folder: Path, protocol: str) -> Iterator[str]:
+    """Plays all scenes of a protocol and writes the recording; yields what it does."""
     truth: list[dict[str, Any]] = []
+    settings = SETTINGS if protocol == CLASSIC else SETTINGS | CONSUMER_GROUP_SETTINGS
     with tempfile.TemporaryDirectory(prefix="record-") as name:
-        (broker,) = brokers_of(Path(name) / "kafka", 1, version=version, settings=SETTINGS, port=free_port())
+        (broker,) = brokers_of(Path(name) / "kafka", 1, version=version, settings=settings, port=free_port())
         broker.start()
         try:
-            broker.create_topic(TOPIC, 6)
+            broker.create_topic(TOPIC, PARTITIONS)
             with Consumers(broker.bootstrap, Path(name) / "clients") as consumers:
+                if protocol == CONSUMER:  # of a topic that a broker does not know yet the members would be told later
+                    first = consumers.start(LIBRDKAFKA, "first", "first-1", TOPIC)
+                    _wait(lambda: first.partitions == PARTITIONS)
                 stages = [
-                    (Stage(consumers, f"{scene.__name__}-{kind}".replace("_", "-"), TOPIC, kind), scene, expected)
-                    for scene, (kinds, expected) in staged.RECORDED.items()
+                    (Stage(consumers, f"{scene.__name__}-{kind}".replace("_", "-"), TOPIC, kind, protocol=protocol), scene, expected)
+                    for scene, kinds, expected in _scenes(protocol)
                     for kind in kinds
                 ]
                 yield f"{len(stages)} scenes side by side"
                 play([(stage.group, scene(stage)) for stage, scene, _ in stages])
                 truth += [_line(stage.group, expected) for stage, _, expected in stages]
-            acts: list[tuple[str, str, Callable[[Stage, LocalBroker], Scene], Expected]] = [
-                ("unstored", LIBRDKAFKA, unstored, staged.UNSTORED),
-                ("orphaned", JAVA, orphaned, staged.ORPHANED),
-            ]
-            for group, kind, act, expected in acts:
+            for group, kind, act, expected in ACTS[protocol]:
                 yield group
                 with Consumers(broker.bootstrap, Path(name) / "clients") as consumers:
                     stage = Stage(consumers, group, TOPIC, kind)
@@ -123,7 +141,7 @@ def record(version: str, folder: Path) -> Iterator[str]:
                     time.sleep(_TAIL_SECONDS)  # heartbeats show that the group is well
         finally:
             broker.kill()
-        _write(broker.logs, folder, version, truth)
+        _write(broker.logs, folder, version, settings, truth)
     yield f"wrote {folder}"
 
 
@@ -132,14 +150,21 @@ def _line(group: str, expected: Expected) -> dict[str, Any]:
     return {"group": group, "until": time.time_ns() // 1_000_000, **asdict(expected)}
 
 
-def _write(logs: Path, folder: Path, version: str, truth: Sequence[dict[str, Any]]) -> None:
+def _scenes(protocol: str) -> Iterator[tuple[Callable[[Stage], Scene], Sequence[str], Expected]]:
+    if protocol == CLASSIC:
+        yield from ((scene, kinds, expected) for scene, (kinds, expected) in staged.RECORDED.items())
+    else:
+        yield from ((scene, kinds, staged.OF_CONSUMER_PROTOCOL[scene]) for scene, kinds in staged.CONSUMER_RECORDED.items())
+
+
+def _write(logs: Path, folder: Path, version: str, settings: Mapping[str, str], truth: Sequence[dict[str, Any]]) -> None:
     target = folder / "broker-1"
     target.mkdir(parents=True, exist_ok=True)
     for name in ("server.log", "kafka-request.log"):
         (target / f"{name}.gz").write_bytes(gzip.compress((logs / name).read_bytes(), mtime=0))
     (folder / "truth.jsonl").write_text("".join(f"{json.dumps(line)}\n" for line in truth), encoding="utf-8")
-    settings = ", ".join(f"{name}={value}" for name, value in SETTINGS.items())
-    (folder / "README.md").write_text(README.format(version=version, settings=settings), encoding="utf-8")
+    text = ", ".join(f"{name}={value}" for name, value in settings.items())
+    (folder / "README.md").write_text(README.format(version=version, settings=text), encoding="utf-8")
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -147,8 +172,9 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("version", choices=sorted((KAFKA_VERSION, *OTHER_KAFKA)))
     parser.add_argument("folder", type=Path)
+    parser.add_argument("--protocol", choices=(CLASSIC, CONSUMER), default=CLASSIC, help="group.protocol of the consumers")
     chosen = parser.parse_args(argv)
-    for said in record(chosen.version, chosen.folder):
+    for said in record(chosen.version, chosen.folder, chosen.protocol):
         print(said, flush=True)
     return 0
 

@@ -37,7 +37,7 @@ EVIDENCE: Final = {
     ALL: ("server", "kafka-request", CLIENTS),
 }
 """The first parts of their file names; client logs are in a separate folder."""
-TABLES: Final = ("rebalances", "group_transitions", "member_sessions", "findings")
+TABLES: Final = ("rebalances", "rebalance_rounds", "group_transitions", "member_sessions", "findings")
 _DEPARTURE: Final = re.compile(
     r"Member (?:MemberMetadata\(memberId=([^,]+),.*|(\S+) )has left group .*LeaveGroup`.*client reason: (.*) \([\w.]+\)$"
 )
@@ -147,8 +147,8 @@ def track(recordings: Sequence[Recording], folder: Path) -> Path:
     return lakehouse
 
 
-def tables(lakehouse: Path, cluster_name: str) -> dict[str, list[Row]]:
-    """The rows of one cluster, by table."""
+def tables(lakehouse: Path, cluster_name: str, *, every_protocol: bool = False) -> dict[str, list[Row]]:
+    """The rows of one cluster, by table. Of `rebalances`: those of the classic protocol, or of every one."""
     from jobs.common.times import epoch_ms
     from jobs.lakehouse.reader import table_rows
 
@@ -156,7 +156,7 @@ def tables(lakehouse: Path, cluster_name: str) -> dict[str, list[Row]]:
         name: [
             {k: epoch_ms(v) if isinstance(v, datetime) else v for k, v in row.items()}
             for row in table_rows(lakehouse / name)
-            if row["cluster"] == cluster_name
+            if row["cluster"] == cluster_name and (every_protocol or row.get("group_protocol") != "consumer")
         ]
         for name in TABLES
     }

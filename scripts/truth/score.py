@@ -17,7 +17,7 @@ from datetime import datetime, timezone
 from pathlib import Path
 from typing import Final
 
-from scripts.truth import second_opinion, truth
+from scripts.truth import rounds, second_opinion, truth
 from scripts.truth.recordings import (
     ALL,
     BOTH,
@@ -130,7 +130,9 @@ def compare(recording: Recording, evidence: str, rows: dict[str, list[Row]]) -> 
     true_causes = truth.causes(recording)
     _compare_causes(card, true_causes, recording, evidence, rows["rebalances"])
     facts, card.skipped = truth.facts(recording)
-    pending = _compare_findings(card, recording, facts, true_causes, rows)
+    since = truth.consumer_protocol_since(recording)
+    classic = [row for row in rows["findings"] if row["occurred_at"] < since.get(row["group_id"], row["occurred_at"] + 1)]
+    pending = _compare_findings(card, recording, facts, true_causes, {**rows, "findings": classic})
     for fact in pending:
         shown = _shown(fact, rows, card)
         card.expected[fact.label] += 1
@@ -385,6 +387,8 @@ def main(argv: Sequence[str] | None = None) -> int:
         for recording in recordings:
             rows = {e: tables(lakehouse, cluster(recording, e))["rebalances"] for e in EVIDENCE}
             results.append(second_opinion.print_opinions(recording, rows))
+            of_consumers = {e: tables(lakehouse, cluster(recording, e))["rebalance_rounds"] for e in EVIDENCE}
+            results.append(rounds.print_rounds(recording, of_consumers))
     return 0 if all(results) else 1
 
 

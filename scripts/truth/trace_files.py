@@ -1,15 +1,20 @@
-"""Reads the recorded traces of Kafka's own coordinators: tests/data/traces."""
+"""Reads the recorded traces of Kafka's own coordinators: tests/data/traces and tests/data/traces-consumer.
+
+It imports nothing of the specification: the mutants of its modules are imported after the traces are read.
+"""
 
 from __future__ import annotations
 
 import gzip
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from functools import cache
 from pathlib import Path
 from typing import Any
 
-TRACES = Path(__file__).resolve().parents[2] / "tests" / "data" / "traces"
+DATA = Path(__file__).resolve().parents[2] / "tests" / "data"
+TRACES = DATA / "traces"
+CONSUMER_TRACES = DATA / "traces-consumer"
 
 
 @cache
@@ -53,3 +58,15 @@ def _apply(expect: dict[str, Any], path: list[str], value: Any) -> None:
     for name in path[:-1]:
         expect = expect[name]
     expect[path[-1]] = value
+
+
+@cache
+def load_consumer_traces() -> Mapping[str, tuple[dict[str, Any], ...]]:
+    """The recorded traces of consumer groups by the name of their file: "cases" and "random-4.2.0"."""
+    return {name: tuple(read_consumer_lines(name)) for name in ("cases", "random-4.2.0")}
+
+
+def read_consumer_lines(name: str) -> Iterator[dict[str, Any]]:
+    """The objects of a file in tests/data/traces-consumer."""
+    with gzip.open(CONSUMER_TRACES / f"{name}.jsonl.gz", "rt", encoding="utf-8") as lines:
+        yield from map(json.loads, lines)

@@ -6,7 +6,7 @@ SELECT
     || '|' || coalesce(CAST(t.generation AS STRING), '')
   ), 11) AS id,
   CASE
-    WHEN t.to_state = 'CompletingRebalance' THEN 0
+    WHEN t.to_state IN ('CompletingRebalance', 'Reconciling') THEN 0
     WHEN t.to_state = 'Dead' THEN 2
     WHEN t.from_state = 'Dead' THEN 3
     WHEN t.to_state = 'PreparingRebalance' THEN 4

@@ -17,9 +17,11 @@ from jobs.common.places import PROJECT
 from jobs.common.settings import Settings
 from jobs.laws.laws import breaches
 from jobs.pipeline.run import run
-from scripts.truth import recordings, second_opinion
+from jobs.report_page.page import render_page
+from scripts.truth import recordings, second_opinion, truth
 from scripts.truth.recordings import ALL, BOTH, COORDINATOR_LOG, EVIDENCE, LOG_AND_CLIENTS, REQUEST_LOG
 from tests.acceptance.sharper import as_sharp
+from tests.report_page.page import Page, told
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow]
 
@@ -69,6 +71,28 @@ def test_the_readme_shows_the_report_of_the_demo(tracked):
     )
     rest = iter(shown)
     assert [line for line in told if line != "..." and line not in rest] == []
+
+
+@pytest.mark.parametrize("name", sorted(RECORDINGS))
+def test_a_page_names_cause_and_culprit_of_all_that_was_done_and_that_the_tables_show(tracked, name):
+    recording = RECORDINGS[name]
+    report = read_report(tracked / "lake", Scope(cluster=recordings.cluster(recording, ALL)), limit=200)
+    page = render_page(tracked / "lake", report, [tracked / "input"], limit=200)
+    assert len(Page(page).source.encode()) < 3_000_000
+    assert "Not found" not in page
+    texts = told(page)
+    shown = [(row["code"], row["group_id"], row["client_id"]) for row in report.findings]
+    shown += [(row["blamed"], row["group_id"], row["culprit_client_id"]) for row in report.rebalances]
+    checked = set()
+    for row in recording.truth:
+        labels = truth.labels(row)
+        codes = {code for label in labels for code in (*truth.FINDING_CODES.get(label, ()), truth.REBALANCE_CAUSES.get(label))}
+        client = "" if truth.OF_GROUPS & set(labels) else row["client_id"] or ""
+        for code, group, culprit in shown:
+            if code in codes and group == row["group"] and client in ("", culprit):
+                assert any(code in text and group in text and client in text for text in texts), (code, group, client)
+                checked.add((code, group, client))
+    assert len(checked) >= 12
 
 
 def test_the_laws_can_be_broken_by_these_rows(tables):

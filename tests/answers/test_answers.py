@@ -7,9 +7,12 @@ from datetime import datetime, timezone
 import pytest
 
 from jobs.answers import ask, questions
+from jobs.answers.report import read_report
 from jobs.common.errors import QuestionError
 from tests.answers.asking import asked
 from tests.lakehouse.rows import DAY, MEMBER, line, rebalance, row, write
+
+pytestmark = pytest.mark.slow
 
 
 def session(**values):
@@ -26,6 +29,16 @@ def test_a_group_that_is_still_in_a_rebalance_is_stuck(lakehouse):
     assert (found["outcome"], found["phase"], found["total_ms"]) == ("COMPLETED", "JOIN", 7_000)
 
 
+def test_a_consumer_group_that_is_still_in_a_rebalance_is_stuck(lakehouse):
+    step = {"group_id": "payments", "from_state": "Stable", "to_state": "Reconciling", "trigger": "MEMBER_JOINED", "generation": 4}
+    write(lakehouse, line(at=90_000), row("group_transitions", occurred_at=DAY + 60_000, **step))
+    (found,) = asked(lakehouse, "stuck")
+    assert (found["outcome"], found["phase"], found["total_ms"]) == ("OPEN", "RECONCILE", 30_000)
+    write(lakehouse, rebalance(start=60_000, total=7_000, group_protocol="consumer", slowest_member_id=MEMBER), batch=1)
+    (found,) = asked(lakehouse, "stuck")
+    assert (found["outcome"], found["phase"], found["waited_for"]) == ("COMPLETED", "RECONCILE", MEMBER)
+
+
 def test_the_state_of_a_group_that_moved_within_a_millisecond(lakehouse):
     def step(from_state, to_state, generation):
         known = {"group_id": "payments", "occurred_at": DAY + 5, "trigger": "x"}
@@ -33,6 +46,45 @@ def test_the_state_of_a_group_that_moved_within_a_millisecond(lakehouse):
 
     write(lakehouse, line(at=90_000), step("Dead", "Stable", 2), step("Stable", "Dead", 2))
     assert asked(lakehouse, "groups")[0]["state"] == "Stable"
+
+
+def test_a_consumer_group_that_lost_its_last_member_within_a_millisecond_is_empty(lakehouse):
+    def step(group, from_state, to_state):
+        known = {"group_id": group, "occurred_at": DAY + 5, "trigger": "x", "generation": 6}
+        return row("group_transitions", **known, from_state=from_state, to_state=to_state)
+
+    groups = [f"g{number}" for number in range(8)]
+    write(lakehouse, *(line(group, at=90_000) for group in groups), *(step(group, "Reconciling", "Empty") for group in groups))
+    write(lakehouse, *(step(group, "Stable", "Reconciling") for group in groups), batch=1)
+    assert [found["state"] for found in asked(lakehouse, "groups")] == ["Empty"] * 8
+    assert [found["state"] for found in read_report(lakehouse).groups] == ["Empty"] * 8
+
+
+def test_groups_are_named_by_what_they_are(lakehouse):
+    def logged(group, **values):
+        return line(group, source="coordinator", kind="CONSUMER_GROUP_LOG", state="JOINED", **values)
+
+    def joined(group, protocol_type):
+        return line(group, source="request", kind="JOIN_GROUP", error_code=0, protocol_type=protocol_type)
+
+    write(
+        lakehouse,
+        *(logged(group, protocol_type=group) for group in ("share", "streams")),
+        logged("share", position=2),
+        logged("telemetry"),
+        *(joined(group, group) for group in ("connect", "consumer")),
+    )
+    found = {one["group_id"]: (one["group_protocol"], one["protocol_type"]) for one in asked(lakehouse, "groups")}
+    assert found == {
+        "share": ("share", None), "streams": ("streams", None), "telemetry": ("consumer", None),
+        "connect": ("classic", "connect"), "consumer": ("classic", None),
+    }  # fmt: skip
+    assert {one["group_protocol"]: one["groups"] for one in asked(lakehouse, "states")} == {
+        "classic": 2,
+        "consumer": 1,
+        "share": 1,
+        "streams": 1,
+    }
 
 
 def test_a_version_that_changed_is_a_change(lakehouse):

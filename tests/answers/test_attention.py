@@ -12,6 +12,8 @@ from jobs.answers import report
 from jobs.cli.output.report_text import LIMIT, render
 from tests.lakehouse.rows import DAY, finding, line, rebalance, write
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture
 def told(lakehouse):

@@ -10,6 +10,8 @@ from jobs.answers.report import read_report
 from tests.answers.asking import asked
 from tests.lakehouse.rows import DAY, finding, line, rebalance, write
 
+pytestmark = pytest.mark.slow
+
 OLD = [f"app-{n}-00000000-0000-0000-0000-00000000000{n}" for n in (1, 2)]
 
 
@@ -113,3 +115,23 @@ def test_what_a_broker_caused_is_no_part_of_a_storm(lakehouse):
     assert [storm["rebalances"] for storm in asked(lakehouse, "storms")] == [5]
     write(lakehouse, moved(18_000, OLD), batch=1)
     assert asked(lakehouse, "storms") == []
+
+
+def test_culprits_by_what_they_are(lakehouse):
+    """Two clients of one application on one host, and one of another version. Who joined at a start-up is nobody's culprit."""
+    members = [("app-1", "h", "java 4.0"), ("app-2", "h", "java 4.0"), ("other-7d9f8b6c5d-x2x4z", "i", "java 3.9")]
+    joined = [line(kind="JOIN_GROUP", error_code=0, member_id=client, client_id=client, software=name) for client, _, name in members]
+    causes = ("MEMBER_LEFT", "SESSION_TIMEOUT", "MEMBER_LEFT")
+    caused = [
+        rebalance(start=1_000 * n, total=100 * n, members_before=2, client_id=client, client_host=host, member_id=client, cause=cause)
+        for n, ((client, host, _), cause) in enumerate(zip(members, causes, strict=True), 1)
+    ]
+    write(lakehouse, *joined, line(at=90_000), *caused, rebalance(start=50_000, members_before=0, startup=True, client_id="app-1"))
+
+    def led(by):
+        rows = asked(lakehouse, "culprits-by", **({"by": by} if by else {}))
+        return [(row["culprit"], row["clients"], row["rebalances"], row["failures"], row["total_ms"], row["cause"]) for row in rows]
+
+    assert led("") == [("app", 2, 2, 1, 300, "MEMBER_LEFT"), ("other", 1, 1, 0, 300, "MEMBER_LEFT")]
+    assert led("host") == [("h", 2, 2, 1, 300, "MEMBER_LEFT"), ("i", 1, 1, 0, 300, "MEMBER_LEFT")]
+    assert led("software") == [("java 4.0", 2, 2, 1, 300, "MEMBER_LEFT"), ("java 3.9", 1, 1, 0, 300, "MEMBER_LEFT")]

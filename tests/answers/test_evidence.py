@@ -17,6 +17,8 @@ from jobs.pipeline import run
 from tests.answers.asking import asked
 from tests.lakehouse.rows import DAY, HOSTILE, MEMBER, empty_lakehouse, finding, line, provisional, rebalance, row, transition, write
 
+pytestmark = pytest.mark.slow
+
 LINES = [f"[2026-11-21 02:00:{second:02d},{second:03d}] INFO line {second + 1} (kafka.Log)" for second in range(10)]
 ORIGIN = "c/b1/server.log"
 

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from jobs.answers import ask, questions
+from jobs.cli.ask import ask as command
 from jobs.common.errors import QuestionError, UserError
 from jobs.common.times import EPOCH
 from tests.answers.asking import asked
@@ -133,6 +134,9 @@ def test_spark_collects_local_times():
         ("why", {"limit": "1; DROP TABLE x"}, "whole number"),
         ("storms", {"least": "many"}, "least: must be a whole number"),
         ("changes", {"around": "wide"}, "not a duration"),
+        ("bill", {"by": "software"}, "by: must be one of application, client, member, group, day, not software"),
+        ("culprits-by", {"by": "day"}, "by: must be one of application, host, software, not day"),
+        ("findings", {"severity": "error"}, "severity: must be one of ERROR, WARNING, INFO, not error"),
     ],
 )
 def test_values_of_no_use(name, given, said):
@@ -150,6 +154,26 @@ def test_values_are_bound_not_pasted(lakehouse):
     write(lakehouse, line(group), rebalance(group), rebalance("other"))
     assert [found["group_id"] for found in asked(lakehouse, "rebalances", group=group)] == [group]
     assert asked(lakehouse, "rebalances", group="x' OR '1'='1") == []
+
+
+def test_findings_of_a_severity_and_with_words_in_them(lakehouse):
+    write(
+        lakehouse, line(), finding(message="Silent."), finding(code="X", severity="INFO", advice="Be QUIET 100%."), finding(client_id="A_b")
+    )
+
+    def found(**given):
+        return sorted(row["code"] + row["message"] for row in asked(lakehouse, "findings", **given))
+
+    assert found(severity="INFO") == found(text="quiet 100%") == ["XIt went silent."]
+    assert found(severity="ERROR", text="SILENT.") == ["SESSION_TIMEOUTIt went silent.", "SESSION_TIMEOUTSilent."]
+    assert found(text="a_B") == ["SESSION_TIMEOUTIt went silent."]
+    assert found(text="a%b") == []
+
+
+def test_the_command_line_has_an_option_for_each_parameter_that_is_said_to_have_one():
+    options = {name for parameter in command.params for name in parameter.opts}
+    declared = {parameter.name for name in questions.names() for parameter in questions.load(name).parameters}
+    assert {name for name in declared if f"--{name}" in options} == set(questions.OPTIONS)
 
 
 def test_ids_follow_from_the_content_alone(tmp_path):

@@ -23,6 +23,8 @@ from jobs.pipeline.tracking import track
 from schemas.tables import TABLES, TRACK_TABLES
 from tests.lakehouse.rows import DAY, HOSTILE, MEMBER, finding, line, rebalance, row, transition, write
 
+pytestmark = pytest.mark.slow
+
 CULPRIT = {"blamed", "culprit_broker", "culprit_client_id", "culprit_client_host", "culprit_member_id", "finding_id"}
 
 
@@ -140,6 +142,16 @@ def test_the_costliest_rebalances_are_kept_in_time_order(lakehouse):
     assert re.findall(r"00:0\d:\d\d\.000 +(\d)", shown) == ["5", "6"]
     assert "Rebalances (2 of 6: those that cost most)" in shown
     assert "… and 4 more: --limit 6 shows all" in shown
+
+
+def test_a_change_of_protocol_stands_between_the_rebalances_of_one_group(lakehouse):
+    old = rebalance(start=0, generation=1)  # of a version that did not write the column
+    later = [rebalance(start=9_000 * n, generation=n, group_protocol=protocol) for n, protocol in ((2, "classic"), (3, "consumer"))]
+    write(lakehouse, line(), old, *later)
+    lines = text(lakehouse, group="payments").splitlines()
+    number = lines.index("  from here on: consumer protocol")
+    assert [re.split(" +", lines[number + step])[2] for step in (-2, -1, 1)] == ["1", "2", "3"]
+    assert "from here on" not in text(lakehouse)
 
 
 def test_groups_come_by_what_they_cost_and_quiet_ones_share_a_line(lakehouse):

@@ -15,11 +15,14 @@ import pytest
 from rich.console import Console
 
 from jobs.answers import ask, questions
+from jobs.answers.as_csv import as_csv
 from jobs.answers.duckdb_views import Answer
 from jobs.cli import entry
 from jobs.cli.output import answer_text
 from jobs.common.exit_codes import UNUSABLE
 from tests.lakehouse.rows import DAY, HOSTILE, line, provisional, rebalance, write
+
+pytestmark = pytest.mark.slow
 
 
 def table(answer, width=None):
@@ -101,7 +104,7 @@ def test_a_table_escapes_and_cuts_what_a_client_sent(lakehouse, width):
 
 def test_a_spreadsheet_takes_nothing_for_a_formula():
     cells = ["=HYPERLINK(1)", "+1", "-1", "@x", "\t=1", HOSTILE, 'a "b", c', "a\r\nb", None]
-    text = answer_text.to_csv(Answer(("text", "n"), [(cell, -5) for cell in cells]))
+    text = as_csv(Answer(("text", "n"), [(cell, -5) for cell in cells]))
     rows = list(csv.reader(io.StringIO(text)))
     assert rows[0] == ["text", "n"]
     shown = [cell for cell, _ in rows[1:]]

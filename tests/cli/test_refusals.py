@@ -21,6 +21,7 @@ from jobs.lakehouse.folder import Lakehouse, opened
 from jobs.logs.spool import Spool, SpoolSettings
 from jobs.pipeline import run as pipeline
 from scripts.docs import exit_codes as page
+from tests.cli.saying import lines_of_the_command
 from tests.logs.log_makers import other, write
 
 COUNTS = {"lines_read": 0, "skipped": 0, "events": 0, "quarantined": 0, "rebalances": 0, "findings": 0}
@@ -35,7 +36,7 @@ def logs(tmp_path):
 def ended(capsys, *arguments):
     """The exit code of a command, and its lines on stderr."""
     code = entry.main([str(argument) for argument in arguments])
-    return code, [line.removeprefix("rebalance: ") for line in capsys.readouterr().err.splitlines()]
+    return code, [line.removeprefix("rebalance: ") for line in lines_of_the_command(capsys.readouterr().err)]
 
 
 def content(folder):
@@ -52,6 +53,7 @@ def content(folder):
         ["run", "--once", "--input", "LOGS", "--lakehouse", "LAKE"],
         ["run", "--kafka", "127.0.0.1:1", "--lakehouse", "LAKE"],
         ["report", "--lakehouse", "LAKE"],
+        ["watch", "--lakehouse", "LAKE"],
         ["ask", "why", "--lakehouse", "LAKE"],
         ["evidence", "f1", "--lakehouse", "LAKE"],
         ["check", "--lakehouse", "LAKE"],

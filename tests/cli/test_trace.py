@@ -26,3 +26,18 @@ def test_the_model_answers_what_kafka_answered(monkeypatch, capsys):
         for step, expected in zip(mine["steps"], theirs["steps"], strict=True):
             assert step["expect"]["group_after"]["state"] == expected["expect"]["group_after"]["state"]
             assert step["expect"]["group_after"]["generation"] == expected["expect"]["group_after"]["generation"]
+
+
+def test_consumer_groups_are_answered_too_and_other_releases_are_refused(monkeypatch, capsys):
+    with gzip.open(TRACES.parent / "traces-consumer" / "cases.jsonl.gz", "rt", encoding="utf-8") as file:
+        recorded = json.loads(next(file))
+    monkeypatch.setattr("sys.stdin", io.StringIO(json.dumps(recorded)))
+    assert entry.main(["trace"]) == 0
+    for step, expected in zip(json.loads(capsys.readouterr().out)["steps"], recorded["steps"], strict=True):
+        assert step["expect"]["group_after"] == expected["expect"]["group_after"]
+    monkeypatch.setattr("sys.stdin", io.StringIO(json.dumps(recorded)))
+    assert entry.main(["trace", "--episodes"]) == 0
+    assert json.loads(capsys.readouterr().out)["episodes"][0]["rounds"][0]["cause"] == "join"
+    monkeypatch.setattr("sys.stdin", io.StringIO(json.dumps(recorded)))
+    assert entry.main(["trace", "--kafka", "3.9.1"]) == 2
+    assert "follows Kafka 4.2.0, not 3.9.1" in capsys.readouterr().err

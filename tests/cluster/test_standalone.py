@@ -182,14 +182,17 @@ def topic(logs, tmp_path_factory):
     with LocalBroker(folder) as broker:
         broker.create_topic("lines", 3)
         place = ["--input", str(logs / "c" / "broker-2"), "--cluster", "c", "--broker", "broker-2", "--state", str(folder / "state.json")]
-        assert main(["ship", *place, "--topic", "lines", "--bootstrap", broker.bootstrap, "--timezone", "America/New_York", "--once"]) == 0
+        assert (
+            main(["ship", *place, "--topic", "lines", "--bootstrap", broker.bootstrap, "--timezone", "America/New_York", "--raw", "--once"])
+            == 0
+        )
         yield TopicInput(broker.bootstrap, "lines", max_offsets=600)
 
 
 def test_a_topic_is_read_by_executors_one_of_which_is_killed(spark, cluster, topic, settings, tmp_path):
     alone, house = Lakehouse(tmp_path / "alone"), Lakehouse(tmp_path / "lake")
     places = {"lakehouse": alone.folder, "checkpoint": alone.topic_checkpoint}
-    start_ingest_topic(spark, topic, max_offsets=load(settings).slice_lines, **places, once=True).awaitTermination()
+    start_ingest_topic(spark, topic, most_lines=load(settings).slice_lines, **places, once=True).awaitTermination()
 
     worker = cluster.start_worker("worker-of-topic")
     arguments = ("--kafka", topic.bootstrap, "--topic", topic.topic, "--max-offsets", topic.max_offsets, "--config", settings, "--once")

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import io
+import json
 import os
 import re
 import signal
 import subprocess
 import sys
+import urllib.request
 from pathlib import Path
 
 import pytest
@@ -24,10 +26,23 @@ DEMO = "import sys; from pathlib import Path; from rich.console import Console; 
 sys.exit(run_demo_live(Console(), folder=Path(sys.argv[1])))"
 
 
+class Visitor(io.StringIO):
+    """Opens the dashboard when it reads at the end where it is, then presses Ctrl-C."""
+
+    def write(self, text):
+        if address := re.search(r"^In a browser: +(\S+) ", text, re.MULTILINE):
+            with urllib.request.urlopen(f"{address[1]}api/rows/rebalances?cluster=demo&group=checkout", timeout=60) as answer:
+                self.rebalances = len(json.load(answer)["rows"])
+            signal.raise_signal(signal.SIGINT)
+        return super().write(text)
+
+
 def test_what_is_done_is_told_and_accounted_for(tmp_path):
-    said = io.StringIO()
-    assert run_demo_live(Console(file=said, width=120), folder=tmp_path / "demo", seconds=900, groups=["checkout"], rebalances=4) == 0
+    said = Visitor()
+    console = Console(file=said, width=120)
+    assert run_demo_live(console, folder=tmp_path / "demo", seconds=900, groups=["checkout"], rebalances=4, keep=True) == 0
     text = said.getvalue()
+    assert said.rebalances == 4
     assert re.search(r"^From the end of a rebalance to its first row: [\d.]+ s \(median\), [\d.]+ s at most\.$", text, re.MULTILINE)
     told = re.findall(r"^\S+  . checkout +(\w+) +(\S+) +\S+ m?s +(\d) -> (\d) members$", text, re.MULTILINE)
     assert told == [

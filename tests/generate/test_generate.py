@@ -18,6 +18,8 @@ from jobs.generate.cluster import Cluster
 from jobs.generate.output import Folder
 from jobs.generate.sizes import SIZES, Size
 
+pytestmark = pytest.mark.slow
+
 PROJECT = Path(__file__).parents[2]
 FIELDS = re.compile(
     r'"correlationId":(\d+),"clientId":"([^"]*)","requestApiKeyName":"HEARTBEAT"\},"request":\{"groupId":"([^"]*)","generationId":(\d+),'

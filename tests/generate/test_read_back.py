@@ -16,13 +16,12 @@ from jobs.generate.logged_group import LoggedGroup
 from jobs.generate.pen import TextPen
 from jobs.generate.sentences import words_of
 from jobs.generate.site import Site
-from schemas import raw_lines
-from tests.parsing.transforming import transform
+from tests.parsing.reading import read_lines
 from tests.tracker.simulated.acted_out import GROUP, EventPen
 from tests.tracker.simulated.scripts import LENGTH_MS, script
 from tests.tracker.story import START_MS
 
-pytestmark = [pytest.mark.spark, pytest.mark.slow]
+pytestmark = pytest.mark.slow
 
 SEEDS = 8
 NOT_AT_INFO = {"3.9.1": {kinds.MEMBER_ADDED, kinds.MEMBERS_NOT_SYNCED}, "4.2.0": {kinds.MEMBERS_NOT_SYNCED}}
@@ -97,7 +96,7 @@ def expected(release, events):
     return found
 
 
-def test_the_parsers_read_what_was_acted_out(spark):
+def test_the_parsers_read_what_was_acted_out():
     raw, wanted = [], {}
     for seed in range(SEEDS):
         release, taken, events = acted(seed)
@@ -107,7 +106,7 @@ def test_the_parsers_read_what_was_acted_out(spark):
             for number, line in enumerate(lines, 1):
                 at = datetime.strptime(line[1:24], "%Y-%m-%d %H:%M:%S,%f").replace(tzinfo=timezone.utc)
                 raw.append((f"{seed}", f"broker-{broker + 1}", "line", origin, number, at, line.rstrip("\n"), None, 1, None, None))
-    rows = transform(spark.createDataFrame(raw, raw_lines.SCHEMA).coalesce(2)).toArrow().to_pylist()
+    rows = read_lines(raw).to_pylist()
     assert {row["refusal"] for row in rows} == {None}
     found: dict = {}
     epoch = datetime(1970, 1, 1, tzinfo=timezone.utc)

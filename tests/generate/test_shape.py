@@ -20,7 +20,6 @@ DATA = Path(__file__).parents[1] / "data"
 RELEASES = ("3.9.1", "4.2.0")
 BUSY = Size(30, 4, 2.0, commits=True)
 REQUEST = re.compile(r"\[\d{4}-\d\d-\d\d \d\d:\d\d:\d\d,\d{3}\] (?:DEBUG|INFO) Completed request:(\{.*\}) \(kafka\.request\.logger\)")
-SHAPED = re.compile(SHAPE)
 SENTENCES = [(template, re.compile(template.pattern)) for template in TEMPLATES]
 WHY = [(template, re.compile(template.pattern)) for template in REASONS]
 
@@ -119,7 +118,7 @@ def test_the_lines_begin_and_end_like_recorded_ones(release):
 
 def sentence(line):
     """The template of a coordinator's line, its level and prefix, its logger, and the template of its reason."""
-    shaped = SHAPED.match(line)
+    shaped = SHAPE.match(line)
     if shaped is None:
         return None
     prefix, _, _, text, logger = shaped.groups()

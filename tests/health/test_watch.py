@@ -9,18 +9,22 @@ import socket
 import time
 import urllib.request
 from collections import Counter, defaultdict
+from functools import partial
 from pathlib import Path
 
 import pytest
 
 from jobs.cli import health as health_command
+from jobs.common.alert_settings import AlertSettings, ReceiverSettings
 from jobs.common.settings import Settings
-from jobs.health import reading
+from jobs.health import reading, watch
+from jobs.health.group_tally import GroupTally
 from jobs.health.metrics import CONTENT_TYPE
 from jobs.health.verdict import Limits
 from jobs.lakehouse.reader import table_rows
 from jobs.pipeline import run as pipeline
 from schemas.tables import TRACK_TABLES
+from tests.alerts.webhooks import hook, secret_file
 from tests.health.metrics_text import read_metrics
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow]
@@ -42,8 +46,8 @@ def logs(tmp_path_factory):
     return folder
 
 
-def run(spark, logs, lake, **options):
-    settings = Settings(timezone="America/New_York", slice_lines=2_500, shards=8)
+def run(spark, logs, lake, *, alerts=AlertSettings(), **options):  # noqa: B008 - it never changes
+    settings = Settings(timezone="America/New_York", slice_lines=2_500, shards=8, alerts=alerts)
     return pipeline.run(logs, lake, settings=settings, spark=spark, **options)
 
 
@@ -76,6 +80,7 @@ def watched(spark, logs, tmp_path_factory):
         port = free.getsockname()[1]
     seen = {}
     deadline = time.monotonic() + 300
+    folder = tmp_path_factory.mktemp("receivers")
 
     def show(reached):
         if not reached.tracked or seen.get("stopped"):
@@ -84,9 +89,19 @@ def watched(spark, logs, tmp_path_factory):
         seen["judged"] = judge(lake)
         if (_everything_is_tracked(lake, seen["metrics"]) and ", 0 rows wait" in seen["judged"][1][0]) or time.monotonic() > deadline:
             seen["stopped"] = True
+            hangs.release.set()
             os.kill(os.getpid(), signal.SIGTERM)
 
-    run(spark, logs, lake, once=False, metrics=("127.0.0.1", port), show=show)
+    with hook() as takes, hook() as hangs, pytest.MonkeyPatch.context() as patch:
+        patch.setattr(watch, "GroupTally", partial(GroupTally, first_seconds=0))
+        hangs.answers = [(0,)] * 100
+        urls = [secret_file(folder, each.url, name) for name, each in (("takes", takes), ("hangs", hangs))]
+        receivers = tuple(ReceiverSettings(url.name, "json", str(url), severity="INFO", timeout_ms=300_000) for url in urls)
+        alerts = AlertSettings(receivers=receivers, max_age_ms=31_536_000_000)
+        seen["told"] = []
+        run(spark, logs, lake, once=False, metrics=("127.0.0.1", port), show=show, warn=seen["told"].append, alerts=alerts)
+        seen["alerts"] = takes.findings()
+        seen["hung"] = len(hangs.got)
     return lake, seen
 
 
@@ -147,6 +162,34 @@ def test_metrics_say_the_same_while_it_runs(watched):
     assert metrics.value("rebalance_groups", cluster="c") == max(row.groups for row in rows if row.groups)
     assert metrics.value("rebalance_lag_bytes") == 0
     assert metrics.value("rebalance_resident_memory_bytes", process="jvm") > 1 << 20
+
+
+def test_metrics_of_groups_are_those_of_the_tables(watched):
+    lake, seen = watched
+    metrics = seen["metrics"]
+    rebalances = Counter((row["group_id"], row["cause"]) for row in table(lake, "rebalances"))
+    findings = Counter((row["group_id"], row["code"]) for row in table(lake, "findings"))
+    assert counted(metrics, "rebalance_group_rebalances_total", "group", "cause") == rebalances
+    assert counted(metrics, "rebalance_group_findings_total", "group", "code") == findings
+    changes = sorted(table(lake, "group_transitions"), key=lambda row: row["occurred_at"])
+    states = {row["group_id"]: row["to_state"] for row in changes}
+    alive = {(group, state): 1 for group, state in states.items() if state != "Dead"}
+    assert alive
+    assert counted(metrics, "rebalance_group_state", "group", "state") == alive
+    assert set(metrics.labelled("rebalance_group_members", "group")) <= {group for group, _ in alive}
+
+
+def counted(metrics, name, *labels):
+    return {tuple(dict(given)[label] for label in labels): value for (sample, given), value in metrics.samples.items() if sample == name}
+
+
+def test_every_finding_is_posted_once_while_another_receiver_hangs(watched):
+    lake, seen = watched
+    posted = Counter((one["group"], one["code"], one["message"], one["member_id"]) for one in seen["alerts"])
+    assert posted
+    assert posted == Counter((row["group_id"], row["code"], row["message"], row["member_id"]) for row in table(lake, "findings"))
+    assert seen["hung"] == 1
+    assert f"alerts: {len(seen['alerts'])} findings not sent to hangs yet: the next run sends what waits" in seen["told"]
 
 
 def test_health_speaks_of_what_runs_and_of_what_was_stopped(watched):

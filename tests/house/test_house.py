@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from jobs.common import settings
-from scripts.docs import tables
+from scripts.docs import screenshots, tables
 
 PROJECT = Path(__file__).resolve().parents[2]
 
@@ -45,6 +45,19 @@ def test_no_file_names_a_machine_or_a_registry() -> None:
         text = path.read_bytes().decode("utf-8", errors="replace")
         found += [f"{path.relative_to(PROJECT)}: {m.group()}" for m in (forbidden.search(text), hosts.search(text)) if m]
     assert found == []
+
+
+def test_the_readme_stays_short() -> None:
+    assert len((PROJECT / "README.md").read_text(encoding="utf-8").splitlines()) <= 150
+
+
+def test_every_picture_is_shown_and_small() -> None:
+    pictures = {path.name: path for path in (PROJECT / "docs" / "pictures").iterdir()}
+    assert set(pictures) == {f"{picture.name}.png" for picture in screenshots.PICTURES}
+    pages = [PROJECT / "README.md", *(PROJECT / "docs").glob("*.md")]
+    shown = {name for page in pages for name in re.findall(r"!\[[^\]]+\]\((?:docs/)?pictures/([^)]+)\)", page.read_text(encoding="utf-8"))}
+    assert shown == set(pictures)
+    assert max(path.stat().st_size for path in pictures.values()) < screenshots.MOST_BYTES
 
 
 def test_docs_of_tables_are_up_to_date() -> None:

@@ -7,7 +7,7 @@ from jobs.kafka.outbox import DeliveryError, StoppedError
 from jobs.kafka.ship_state import ShipState, ShipTarget
 from jobs.kafka.shipper import Shipper, ShipSettings
 from schemas import names
-from tests.kafka.topic_reader import read_record
+from tests.kafka.topic_reader import each_line, read_record
 from tests.logs.reading import read, rows
 
 TARGET = ShipTarget("c", "b", "t")
@@ -23,7 +23,7 @@ class Topic:
         self.partitions, self.max_bytes = partitions, 1_000
         self.records, self.refuse = [], set(refuse)
         self.sent, self._pending, self._bad, self.renewed = 0, [], False, 0
-        self.stop_at = None
+        self.stop_at = self.killed_at = None
 
     def send(self, value, key, headers, partition=-1):
         self.sent += 1
@@ -39,6 +39,8 @@ class Topic:
         self._pending = []
         if self._bad:
             raise DeliveryError("no")
+        if self.killed_at is not None and self.sent >= self.killed_at:
+            raise StoppedError  # what was sent has arrived, and the shipper does not know
 
     def renew(self):
         self.renewed += 1
@@ -48,7 +50,11 @@ class Topic:
         pass
 
     def lines(self):
-        return [r for _, _, r in self.records if r.record == names.LINE]
+        """Each line, those of bundles among them."""
+        return [line for _, _, r in self.records if r.record != names.CLOCK for line in each_line(r)]
+
+    def bundles(self):
+        return [r for _, _, r in self.records if r.record == names.HEARTBEATS]
 
     def clocks(self):
         return [(p, r) for p, _, r in self.records if r.record == names.CLOCK]

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from jobs.kafka.topic_records import clock_headers, line_headers, line_source, log_headers, record_key
+from jobs.kafka.topic_records import bundle_headers, clock_headers, line_headers, line_source, lines_in, log_headers, record_key
 from tests.kafka.topic_reader import RecordError, read_record
 from tests.logs.log_makers import coordinator, request
 
@@ -34,6 +34,16 @@ def test_a_clock_is_read_as_it_was_written():
     record = read_record(clock_headers(log_headers("c", "b", "clock", "o"), 7, None, 3, None), b"[]")
     assert (record.record, record.position, record.at_ms, record.lines, record.read_ms, record.text) == ("clock", 7, None, 3, None, "[]")
     assert read_record([*clock_headers(log_headers("c", "b", "clock", "o"), 7, 5, 3, 6), ("new", b"\xff")], b"[]").read_ms == 6
+
+
+def test_headers_tell_how_many_lines_a_record_holds():
+    bundle = bundle_headers(log_headers("c", "b", "heartbeats", "o"), 7, 950, 1, b"value")
+    line, clock = (
+        line_headers(log_headers("c", "b", "line", "o"), "request", 1, 2),
+        clock_headers(log_headers("c", "b", "clock", "o"), 7, 1, 9, 1),
+    )
+    assert [lines_in(headers) for headers in (bundle, line, clock, [])] == [950, 1, 0, 1]
+    assert [lines_in([*bundle, ("lines", value)]) for value in (b"", b"x", b"1" * 30, b"-5")] == [1] * 4
 
 
 @pytest.mark.parametrize(

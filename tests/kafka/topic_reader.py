@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from confluent_kafka import Consumer, KafkaError, KafkaException, Message, TopicPartition
 
+from jobs.kafka.bundles import VERSIONS, decoded
 from jobs.kafka.topic_records import Header
-from schemas.names import CLOCK, LINE
+from schemas.names import CLOCK, HEARTBEATS, LINE
 
 
 class RecordError(ValueError):
@@ -30,8 +31,11 @@ class TopicRecord:
     at_ms: int | None = None
     fault: str | None = None
     context: str | None = None
-    lines: int | None = None  # of a clock: lines of this log, up to its position, that were kept and shipped
+    lines: int | None = None  # of a clock: lines of this log, up to its position, that were kept and shipped; of a bundle: its lines
     read_ms: int | None = None  # of a clock: when all logs of the broker were found read to their ends; None if there was more
+    value: bytes = b""
+    crc: str | None = None  # of a bundle
+    version: int | None = None  # of its layout
 
 
 def read_record(headers: Iterable[Header] | None, value: bytes | None) -> TopicRecord:
@@ -40,10 +44,12 @@ def read_record(headers: Iterable[Header] | None, value: bytes | None) -> TopicR
     for name in ("cluster", "broker", "record", "origin", "position"):
         if name not in found:
             raise RecordError(f"no header {name}")
-    if found["record"] not in {LINE, CLOCK}:
+    if found["record"] not in {LINE, HEARTBEATS, CLOCK}:
         raise RecordError(f"header record is {found['record'][:40]}")
     position = _number(found, "position")
     assert position is not None
+    if found["record"] == HEARTBEATS and found.get("version") not in map(str, VERSIONS):
+        raise RecordError(f"heartbeats of version {found.get('version')}")
     return TopicRecord(
         cluster=found["cluster"],
         broker=found["broker"],
@@ -57,6 +63,9 @@ def read_record(headers: Iterable[Header] | None, value: bytes | None) -> TopicR
         context=found.get("context"),
         lines=_number(found, "lines"),
         read_ms=_number(found, "read"),
+        value=value or b"",
+        crc=found.get("crc"),
+        version=_number(found, "version"),
     )
 
 
@@ -67,6 +76,17 @@ def _number(found: dict[str, str], name: str) -> int | None:
     if re.fullmatch(r"-?[0-9]{1,18}", text) is None:
         raise RecordError(f"header {name} is no number: {text[:40]}")
     return int(text)
+
+
+def each_line(record: TopicRecord) -> Iterator[TopicRecord]:
+    """A record itself, or a record for each heartbeat of a bundle. Of their text only the correlation id is left."""
+    if record.record != HEARTBEATS:
+        yield record
+        return
+    beats = decoded(record.value, record.crc)
+    assert (len(beats), min(beats.positions)) == (record.lines, record.position)
+    for position, at_ms, number in zip(beats.positions, beats.ats, beats.correlation_ids, strict=True):
+        yield replace(record, record=LINE, position=position, at_ms=at_ms, text=f'"correlationId":{number}', lines=None)
 
 
 def topic_records(bootstrap: str, topic: str) -> Iterator[tuple[Message, TopicRecord]]:

@@ -7,7 +7,7 @@ import tempfile
 from functools import cache
 from pathlib import Path
 
-from pyspark.sql.types import ArrayType, IntegerType, LongType, StringType, TimestampType
+from pyspark.sql.types import ArrayType, BooleanType, IntegerType, LongType, StringType, TimestampType
 
 from jobs.lakehouse import tables
 from jobs.pipeline.tracking import track
@@ -22,7 +22,7 @@ MEMBER = "app-1-d5592b52-6ee4-419b-a462-b530fc595756"
 
 def row(table, **values):
     """A row of the tracker: what the test does not say is null, or empty where null is not allowed."""
-    empty = {StringType: "", IntegerType: 0, LongType: 0, TimestampType: DAY}
+    empty = {StringType: "", BooleanType: False, IntegerType: 0, LongType: 0, TimestampType: DAY}
     fields = [field for field in TABLES[table] if field.name not in {"cluster", "batch_id"}]
     full = {field.name: None if field.nullable else empty[type(field.dataType)] for field in fields}
     full |= {field.name: [] for field in fields if isinstance(field.dataType, ArrayType)}

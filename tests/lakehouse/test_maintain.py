@@ -29,6 +29,8 @@ from jobs.lakehouse.reader import TableReader, table_rows
 from schemas.names import GROUP_EVENTS
 from tests.lakehouse.rows import DAY, empty_lakehouse, finding, line, provisional, rebalance, write
 
+pytestmark = pytest.mark.slow
+
 HOUR = 3_600_000
 NOW = datetime.fromtimestamp(DAY / 1_000, timezone.utc) + timedelta(days=1)
 AT_ONCE = Policy(grace=timedelta(0))

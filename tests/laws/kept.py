@@ -10,6 +10,7 @@ from jobs.answers.check import check
 def assert_laws_are_kept(lakehouse: Path, *inputs: Path) -> None:
     """Fails with the rows that break a law. `inputs`: its logs, whose lines of evidence are opened too."""
     found = check(lakehouse, inputs)
-    assert [(breach.law, breach.group_id, breach.text) for breach in found.breaches] == []
+    breaches = [(breach.law, breach.group_id, breach.text) for breach in found.breaches]
+    assert not breaches, breaches
     assert found.rows["rebalances"] > 0
     assert not inputs or 0 == found.lines_gone < found.lines

@@ -149,6 +149,17 @@ def test_a_row_that_stands_twice_breaks_a_law(table, law):
     assert law in broken(tables)
 
 
+def test_a_member_of_the_consumer_protocol_comes_back_with_its_id():
+    tables = story()
+    first = tables["member_sessions"][0]
+    tables["member_sessions"].append(first | {"joined_at": first["ended_at"] + 5, "ended_at": first["ended_at"] + 50})
+    assert broken(tables) == {"ONE_MEMBERSHIP"}
+    tables["rebalances"][0]["group_protocol"] = "consumer"
+    assert broken(tables) == set()
+    tables["member_sessions"][-1]["joined_at"] = first["ended_at"] - 5
+    assert broken(tables) == {"ONE_MEMBERSHIP"}
+
+
 def test_a_group_that_was_removed_starts_anew():
     tables = story()
     tables["group_transitions"].append(transition(70_000, "Stable", "Dead", 3))

@@ -14,8 +14,8 @@ from pathlib import Path
 from jobs.demo.bound import bound
 from jobs.demo.children import shipped_lines
 from schemas.names import CLOCK, LINE
-from tests.kafka.topic_reader import topic_records
-from tests.logs.log_makers import coordinator, other, request
+from tests.kafka.topic_reader import each_line, topic_records
+from tests.logs.log_makers import coordinator, heartbeat, other, request
 
 PROJECT = Path(__file__).parents[2]
 PATIENCE_SECONDS = 240  # for what takes seconds on a machine that has nothing else to do
@@ -58,8 +58,9 @@ class ShipProcess:
 
 
 def read_back(bootstrap, topic):
-    """All records, as (partition, offset, record), each partition in its order."""
-    found = [(message.partition(), message.offset(), record) for message, record in topic_records(bootstrap, topic)]
+    """All records, as (partition, offset, record), each partition in its order. Each heartbeat of a bundle is a record."""
+    records = topic_records(bootstrap, topic)
+    found = [(message.partition(), message.offset(), line) for message, record in records for line in each_line(record)]
     return sorted(found, key=lambda row: row[:2])
 
 
@@ -130,6 +131,8 @@ class LogWriter(threading.Thread):
                 group = f"g{self.written % 7}"
                 if self.written % 2:
                     batch.append(coordinator(at, f"Stabilized group {group} generation {self.written} with 3 members."))
+                elif self.written % 4:
+                    batch.append(heartbeat(at, f"member-{self.written % 7}", str(self.written)))
                 else:
                     batch.append(request(at, group=group).replace(b'"errorCode":0', b'"n":%d' % self.written))
                 self.written += 1
@@ -171,7 +174,7 @@ def numbers(lines):
     """The numbers of the lines that arrived, one for each, sorted."""
     found = []
     for text in lines.values():
-        mark = '"n":' if '"n":' in text else "generation "
+        mark = next(mark for mark in ('"n":', "generation ", '"correlationId":') if mark in text)
         found.append(int(text.partition(mark)[2].partition("}")[0].split()[0]))
     return sorted(found)
 

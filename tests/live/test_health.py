@@ -27,7 +27,7 @@ def records(broker, tmp_path_factory):
     broker.create_topic(TOPIC, 1)
     state = tmp_path_factory.mktemp("ship") / "state.json"
     place = ["--cluster", "c", "--broker", "b2", "--bootstrap", broker.bootstrap, "--topic", TOPIC, "--state", str(state)]
-    assert main(["ship", "--input", str(LOGS), *place, "--timezone", "America/New_York", "--once"]) == 0
+    assert main(["ship", "--input", str(LOGS), *place, "--timezone", "America/New_York", "--raw", "--once"]) == 0
     reader = Consumer({"bootstrap.servers": broker.bootstrap, "group.id": "reader"})
     _, end = reader.get_watermark_offsets(TopicPartition(TOPIC, 0), timeout=30)
     reader.close()

@@ -12,13 +12,14 @@ from confluent_kafka.admin import AdminClient
 
 from coordinator_model.specification.partition import coordinator_partition
 from jobs.demo import scenes
-from jobs.demo.children import NewRows, RebalanceCommand, shipped_lines
+from jobs.demo.children import RebalanceCommand, shipped_lines
 from jobs.demo.cluster import brokers_of
-from jobs.demo.consumers import Consumers
-from jobs.demo.real_consumer import JAVA, LIBRDKAFKA
+from jobs.demo.consumers import CONSUMER_GROUP_SETTINGS, Consumers
+from jobs.demo.real_consumer import CLASSIC, CONSUMER, JAVA, LIBRDKAFKA
 from jobs.demo.scenes import ScenePlayer, Stage
-from scripts.truth.staged import LEFT, PLAYED_LIVE, TWO, ZOMBIE
+from scripts.truth.staged import CONSUMER_PLAYED_LIVE, LEFT, OF_CONSUMER_PROTOCOL, PLAYED_LIVE, RETURNED, TWO, ZOMBIE
 from tests.laws.kept import assert_laws_are_kept
+from tests.live.new_rows import NewRows
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow]
 
@@ -29,13 +30,20 @@ SETTINGS = {
     "group.min.session.timeout.ms": "1000",
     "broker.session.timeout.ms": "4000",
     "broker.heartbeat.interval.ms": "1000",
+    **CONSUMER_GROUP_SETTINGS,
 }
 PATIENT_MS = 30_000  # a session that outlives the search for a new coordinator
 DEADLINE_SECONDS = 1_200
 # Most of a scene is waiting. A pipeline that looks for lines as often as it can would take the cores from other tests.
 PIPELINE = "[pipeline]\ninterval_ms = 5000\nshards = 8\n"
 
-PLAYED = [(scene, kind) for scene in PLAYED_LIVE for kind in (LIBRDKAFKA, JAVA)]
+PLAYED = [
+    *((scene, kind, CLASSIC) for scene in PLAYED_LIVE for kind in (LIBRDKAFKA, JAVA)),
+    *((scene, kind, CONSUMER) for scene, kinds in CONSUMER_PLAYED_LIVE.items() for kind in kinds),
+]
+EXPECTED = {CLASSIC: PLAYED_LIVE, CONSUMER: OF_CONSUMER_PROTOCOL}
+MOVED = [(LIBRDKAFKA, CLASSIC), (JAVA, CLASSIC), (LIBRDKAFKA, CONSUMER)]
+"""Kinds of consumers and protocols of the groups whose coordinator is killed."""
 
 
 @dataclass
@@ -74,7 +82,7 @@ class Watch:
         return len(self.groups[group].rebalances) if group in self.groups else 0
 
     def codes(self, group):
-        return {row["code"] for row in self.groups[group].findings}
+        return {row["code"] for row in self.groups[group].findings} if group in self.groups else set()
 
 
 class Cluster:
@@ -147,9 +155,9 @@ class Cluster:
         self.until(lambda: all(self.watch.rebalances(group) >= count for group, count in groups.items()), "rebalances are missing")
 
 
-def named(scene, kind, leaders, brokers):
+def named(scene, kind, protocol, leaders, brokers):
     """A name for the group of a scene, so that one of these brokers coordinates it."""
-    names = (f"{scene}-{kind}-{number}" for number in range(1000))
+    names = (f"{scene}-{kind}-{protocol}-{number}" for number in range(1000))
     return next(name for name in names if leaders[coordinator_partition(name)] in brokers)
 
 
@@ -163,7 +171,7 @@ def commits(consumer):
 
 @pytest.fixture(scope="module")
 def played(kafka_jars, tmp_path_factory):  # noqa: ARG001
-    """All scenes at once. Meanwhile the third broker, which coordinates two other groups, is killed."""
+    """All scenes at once. Meanwhile the third broker, which coordinates other groups, is killed."""
     cluster = Cluster(tmp_path_factory.mktemp("scenes"))
     settled = set()
 
@@ -171,7 +179,7 @@ def played(kafka_jars, tmp_path_factory):  # noqa: ARG001
         one, two = yield from stage.two(session_ms=PATIENT_MS)
         yield lambda: cluster.watch.rebalances(stage.group) == 2
         settled.add(stage.group)
-        yield lambda: len(settled) == 2
+        yield lambda: len(settled) == len(MOVED)
         cluster.brokers[2].kill()
         yield lambda: 3 not in cluster.coordinators().values()
         yield from commits(one)
@@ -185,15 +193,21 @@ def played(kafka_jars, tmp_path_factory):  # noqa: ARG001
             first = consumers.start(LIBRDKAFKA, "first", "first-1", TOPIC)  # the cluster makes __consumer_offsets for it
             cluster.until(lambda: first.partitions == 6, "nobody can join")
             leaders = cluster.coordinators()
-            groups = {(scene, kind): named(scene.__name__, kind, leaders, {1, 2}) for scene, kind in PLAYED}
-            moving = {kind: Stage(consumers, named("moves", kind, leaders, {3}), TOPIC, kind) for kind in (LIBRDKAFKA, JAVA)}
-            parts = [(group, scene(Stage(consumers, group, TOPIC, kind))) for (scene, kind), group in groups.items()]
+            groups = {played: named(played[0].__name__, *played[1:], leaders, {1, 2}) for played in PLAYED}
+            moving = {
+                (kind, protocol): Stage(consumers, named("moves", kind, protocol, leaders, {3}), TOPIC, kind, protocol=protocol)
+                for kind, protocol in MOVED
+            }
+            parts = [
+                (group, scene(Stage(consumers, group, TOPIC, kind, protocol=protocol))) for (scene, kind, protocol), group in groups.items()
+            ]
             cluster.play([*parts, *((stage.group, moves(stage)) for stage in moving.values())])
-            expected = {group: len(PLAYED_LIVE[scene].rebalances) for (scene, _), group in groups.items()}
+            expected = {group: len(EXPECTED[protocol][scene].rebalances) for (scene, _, protocol), group in groups.items()}
             cluster.until_told(expected | {stage.group: 3 for stage in moving.values()})
             # It comes last, a minute after the move: by then all else was told.
             cluster.until(
-                lambda: all("COORDINATOR_MOVED" in cluster.watch.codes(s.group) for s in moving.values()), "nobody tells of the move"
+                lambda: all("COORDINATOR_MOVED" in cluster.watch.codes(moving[one].group) for one in MOVED if one[1] == CLASSIC),
+                "nobody tells of the move",
             )
         codes = [ship.stop() for ship in cluster.ships]
         cluster.until(lambda: cluster.watch.lines_read() >= cluster.shipped(), "lines that were shipped are not read")
@@ -201,7 +215,7 @@ def played(kafka_jars, tmp_path_factory):  # noqa: ARG001
         cluster.watch.look()
         delays = sorted(cluster.watch.delays)
         sys.stdout.write(f"from the end of a rebalance to its row: median {delays[len(delays) // 2]:.1f} s, at most {delays[-1]:.1f} s\n")
-        yield cluster, groups, {kind: stage.group for kind, stage in moving.items()}, codes
+        yield cluster, groups, {one: stage.group for one, stage in moving.items()}, codes
     finally:
         cluster.kill()
 
@@ -215,12 +229,12 @@ def rebalances(told):
     return [(row["cause"], short(told, row["client_id"]), row["members_before"], row["members_after"]) for row in rows]
 
 
-def heartbeat_refused(cluster, client):
-    """Whether a coordinator refused a heartbeat of this client as one of an unknown member.
+def heartbeat_refused(cluster, told):
+    """Whether a coordinator refused a heartbeat of client 2 as one of an unknown member.
 
     librdkafka notices itself that its session is over, and on a busy machine it joins again before it sends a heartbeat.
     """
-    signs = (f'"clientId":"{client}"', '"requestApiKeyName":"HEARTBEAT"', '"errorCode":25')
+    signs = (f'"clientId":"{told.rebalances[0]["group_id"]}-2"', 'HEARTBEAT"}', '"errorCode":25')
     logs = (broker.logs / "kafka-request.log" for broker in cluster.brokers)
     return any(all(sign in line for sign in signs) for log in logs for line in log.read_text().splitlines())
 
@@ -229,29 +243,35 @@ def ends(told):
     return [(short(told, row["client_id"]), row["end_kind"]) for row in sorted(told.member_sessions, key=lambda row: row["ended_at"])]
 
 
-@pytest.mark.parametrize(("scene", "kind"), PLAYED, ids=lambda value: value if isinstance(value, str) else value.__name__)
-def test_what_was_done_is_what_is_told(played, scene, kind):
+def protocols(told):
+    return [row["group_protocol"] for row in sorted(told.rebalances, key=lambda row: row["ended_at"])]
+
+
+@pytest.mark.parametrize(("scene", "kind", "protocol"), PLAYED, ids=lambda value: value if isinstance(value, str) else value.__name__)
+def test_what_was_done_is_what_is_told(played, scene, kind, protocol):
     cluster, groups, _, _ = played
-    told, expected = cluster.watch.groups[groups[scene, kind]], PLAYED_LIVE[scene]
+    told, expected = cluster.watch.groups[groups[scene, kind, protocol]], EXPECTED[protocol][scene]
     assert rebalances(told) == expected.rebalances
+    assert protocols(told) == (expected.protocols or [protocol] * len(expected.rebalances))
     assert [row["generation"] for row in sorted(told.rebalances, key=lambda row: row["ended_at"])] == [*range(1, len(told.rebalances) + 1)]
     found = {(row["code"], short(told, row["client_id"])) for row in told.findings}
     findings = expected.findings
-    if scene is scenes.is_frozen and kind == LIBRDKAFKA and not heartbeat_refused(cluster, f"{groups[scene, kind]}-2"):
-        findings = [finding for finding in findings if finding[0] is not ZOMBIE]
+    if scene is scenes.is_frozen and kind == LIBRDKAFKA and not heartbeat_refused(cluster, told):
+        findings = [finding for finding in findings if finding[0] not in {ZOMBIE, RETURNED}]
     possible = [{(one, client) for one in ([code] if isinstance(code, str) else code)} for code, client in findings]
     assert all(found & some for some in possible), found
     # On a busy machine a heartbeat may really come late, and then it is right to say so.
-    assert {finding for finding in found if finding[0] != "HEARTBEAT_NEAR_MISS"} <= set().union(*possible)
+    assert {one for one in found if one[0] not in {"HEARTBEAT_NEAR_MISS", *expected.besides}} <= set().union(*possible)
     assert ends(told) == expected.ends
 
 
-@pytest.mark.parametrize("kind", [LIBRDKAFKA, JAVA])
-def test_a_coordinator_that_is_killed_loses_nobody(played, kind):
+@pytest.mark.parametrize(("kind", "protocol"), MOVED)
+def test_a_coordinator_that_is_killed_loses_nobody(played, kind, protocol):
     cluster, _, moved, _ = played
-    told = cluster.watch.groups[moved[kind]]
+    told = cluster.watch.groups[moved[kind, protocol]]
     assert rebalances(told) == [*TWO, (LEFT, "2", 2, 1)]
-    assert Counter(row["code"] for row in told.findings) == {"COORDINATOR_MOVED": 1}
+    # Members of the consumer protocol need not join again: nothing is told of a move that cost none of them its place.
+    assert Counter(row["code"] for row in told.findings) == ({"COORDINATOR_MOVED": 1} if protocol == CLASSIC else {})
     assert ends(told) == [("2", "LEFT")]
 
 

@@ -27,7 +27,7 @@ RECORDING = PROJECT / "tests" / "data" / "recordings" / "kafka-4.2.0" / "broker-
 def test_a_recording_arrives_as_log_reader_keeps_it(broker, tmp_path):
     broker.create_topic("recording", 3)
     shutil.copytree(RECORDING, tmp_path / "logs")
-    assert main([*arguments(broker.bootstrap, "recording", tmp_path), "--once"]) == 0
+    assert main([*arguments(broker.bootstrap, "recording", tmp_path), "--once", "--raw"]) == 0
     records = read_back(broker.bootstrap, "recording")
     found = {}
     for partition, _, record in records:

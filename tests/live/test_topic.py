@@ -21,10 +21,13 @@ from jobs.common.settings import Settings
 from jobs.kafka.topic_records import line_headers, log_headers
 from jobs.lakehouse.reader import account, table_rows
 from jobs.pipeline import run as pipeline
-from jobs.pipeline.topic_input import TopicInput
+from jobs.pipeline.topic_input import TopicInput, records_at_once
 from schemas.tables import TRACK_TABLES
 from tests.laws.kept import assert_laws_are_kept
 from tests.live.shipping import PROJECT, wait_until
+
+OTHER_VERSION = ", this program reads 1 and 2: update it and read the topic into a new lakehouse, or ship with --raw"
+
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow, pytest.mark.usefixtures("unreachable")]
 
@@ -39,9 +42,9 @@ def make_topic(broker, name):
     return name
 
 
-def ship(broker, folder, cluster, name, topic, state):
+def ship(broker, folder, cluster, name, topic, state, *more):
     place = ["--input", str(folder), "--cluster", cluster, "--broker", name, "--timezone", ZONE, "--state", str(state)]
-    assert main(["ship", *place, "--topic", topic, "--bootstrap", broker.bootstrap, "--once"]) == 0
+    assert main(["ship", *place, "--topic", topic, "--bootstrap", broker.bootstrap, "--once", *more]) == 0
 
 
 def run(spark, lakehouse, source=None, topic=None, **settings):
@@ -92,20 +95,21 @@ def reference(spark, logs, tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def shipped(broker, logs, tmp_path_factory):
-    """A topic with two clusters that have the same logs, one of which was shipped twice, and with what no shipper wrote."""
+    """A topic with two clusters that have the same logs, one of which was shipped twice: with its heartbeats in bundles, then as lines."""
     topic = make_topic(broker, "shipped")
     states = tmp_path_factory.mktemp("states")
     for round_ in ("first", "again"):
+        more = () if round_ == "first" else ("--raw",)
         for cluster in ("one", "two") if round_ == "first" else ("one",):
             for name in ("broker-1", "broker-2"):
-                ship(broker, logs / "one" / name, cluster, name, topic, states / f"{round_}-{cluster}-{name}.json")
+                ship(broker, logs / "one" / name, cluster, name, topic, states / f"{round_}-{cluster}-{name}.json", *more)
     return topic
 
 
 def test_a_topic_gives_the_tables_of_its_logs(spark, broker, shipped, reference, tmp_path):
     """Several clusters, every partition at a pace of its own, and half of the lines twice."""
     lakehouse = tmp_path / "lake"
-    topic = TopicInput(broker.bootstrap, shipped, max_offsets=4_000)
+    topic = TopicInput(broker.bootstrap, shipped, max_offsets=1_500)
     outcome = run(spark, lakehouse, topic=topic)
     batches = {row["batch_id"] for row in table_rows(lakehouse / "group_events")}
     assert len(batches) > 3
@@ -139,27 +143,31 @@ def test_what_no_shipper_wrote_goes_to_quarantine(spark, broker, tmp_path):
         ([*good, ("cluster", b"\xff<script>"), ("position", b"")], b"\xff\x00\x1b[31m" + line),
         ([("record", b"clock"), *good[:2], ("origin", b"x"), ("position", b"1"), ("read", b"tomorrow")], b"[1"),
         ([("record", None), *good], None),
+        ([*good, ("record", b"heartbeats"), ("version", b"3")], b"\x90"),
+        ([*good, ("record", b"heartbeats"), ("version", b"1")], b"\x90"),
     ]
     for headers, value in [*strange, (good, line)]:
         producer.produce(topic, value, b"k", 0, headers=headers)
     producer.flush(30)
     outcome = run(spark, tmp_path / "lake", topic=TopicInput(broker.bootstrap, topic))
     found = sorted(table_rows(tmp_path / "lake" / "quarantine"), key=lambda row: row["position"])
-    assert [row["position"] for row in found] == list(range(9))  # an absent value is an empty line
+    assert [row["position"] for row in found] == [*range(9), 10, 11]  # an absent value is an empty line
     assert {(row["cluster"], row["broker"], row["origin"]) for row in found} == {("", "", f"{topic}-0")}
     assert [row["reason"] for row in found] == [
         "NOT_SHIPPED: no header cluster",
         "NOT_SHIPPED: no header cluster",
-        "NOT_SHIPPED: header record is neither line nor clock",
+        "NOT_SHIPPED: header record is neither line, heartbeats nor clock",
         "NOT_SHIPPED: header position is no number that can be",
         "NOT_SHIPPED: header position is no number that can be",
         "NOT_SHIPPED: header at is no number that can be",
         "NOT_SHIPPED: header cluster is longer than 249",
         "NOT_SHIPPED: no header position",
         "NOT_SHIPPED: header read is no number that can be",
+        f"NOT_SHIPPED: heartbeats of version 3{OTHER_VERSION}",
+        "NOT_SHIPPED: no heartbeats: its bytes are not those that were sent",
     ]
     assert "\\x1b[31m" in found[7]["raw"]
-    assert outcome.added["quarantined"] == 9
+    assert outcome.added["quarantined"] == 11
 
 
 def test_a_topic_that_cannot_be_read_is_refused_before_spark_starts(broker, unreachable, tmp_path, capsys):
@@ -187,6 +195,8 @@ def test_records_that_the_topic_dropped_before_they_were_read(spark, broker, log
     """Nothing is passed over in silence: the run ends, unless the user knows."""
     topic = make_topic(broker, "short-lived")
     ship(broker, logs / "one" / "broker-1", "one", "broker-1", topic, tmp_path / "state.json")
+    assert records_at_once(TopicInput(broker.bootstrap, topic), 10_000) < 5_000  # a bundle has many lines
+    assert records_at_once(TopicInput(broker.bootstrap, topic, max_offsets=7), 10_000) == 7
     assert run(spark, tmp_path / "lake", topic=TopicInput(broker.bootstrap, topic)).added["events"] > 1_000
     ship(broker, logs / "one" / "broker-2", "one", "broker-2", topic, tmp_path / "state-2.json")
     admin = AdminClient({"bootstrap.servers": broker.bootstrap})

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from datetime import datetime, timedelta
 from pathlib import Path
 
 START = datetime(2026, 11, 21, 6, 0, 0)  # noqa: DTZ001 - as in a log
 START_MS = 1_795_240_800_000  # the same in UTC
+PROMPT = (0.4, 0.1, 0.2, 0.0, 0.05, 0.05)  # total, request queue, local, remote, response queue, send
 
 
 def stamp(ms: int) -> str:
@@ -20,6 +22,63 @@ def request(ms: int, api: str = "HEARTBEAT", key: int = 12, group: str = "g") ->
         f'{stamp(ms)} DEBUG Completed request:{{"isForwarded":false,"requestHeader":{{"requestApiKey":{key},'
         f'"requestApiVersion":3,"correlationId":{ms},"clientId":"c","requestApiKeyName":"{api}"}},'
         f'"request":{{"groupId":"{group}"}},"response":{{"errorCode":0}}}} (kafka.request.logger)'
+    ).encode()
+
+
+def heartbeat(
+    ms: int,
+    member: str = "a",
+    number: str = "7",
+    times: Sequence[object] = PROMPT,
+    error: int = 0,
+    *,
+    member_id: str | None = None,
+    connection: str = "10.0.0.1:9092-10.0.0.9:53676-0-2",
+    generation: int = 3,
+) -> bytes:
+    """A line as Kafka 4 writes it. `member`: the client id."""
+    total, queue, local, remote, answer, send = times
+    return (
+        f'{stamp(ms)} DEBUG Completed request:{{"isForwarded":false,"requestHeader":{{"requestApiKey":12,"requestApiVersion":4,'
+        f'"correlationId":{number},"clientId":"{member}","requestApiKeyName":"HEARTBEAT"}},"request":{{"groupId":"g","generationId":'
+        f'{generation},"memberId":"{member_id or f"{member}-1"}","groupInstanceId":null}},'
+        f'"response":{{"throttleTimeMs":0,"errorCode":{error}}},'
+        f'"connection":"{connection}","totalTimeMs":{total},"requestQueueTimeMs":{queue},"localTimeMs":{local},'
+        f'"remoteTimeMs":{remote},"throttleTimeMs":0,"responseQueueTimeMs":{answer},"sendTimeMs":{send},"securityProtocol":"PLAINTEXT",'
+        f'"principal":"User:ANONYMOUS","listener":"PLAINTEXT","clientInformation":{{"softwareName":"apache-kafka-java",'
+        f'"softwareVersion":"4.2.0"}},"privilegedListener":false}} (kafka.request.logger)'
+    ).encode()
+
+
+def consumer_heartbeat(
+    ms: int,
+    member: str = "a",
+    number: str = "7",
+    times: Sequence[object] = PROMPT,
+    *,
+    member_id: str = "WR0lBCwrTxSoqM5Yd3xUww",
+    connection: str = "10.0.0.1:9092-10.0.0.9:53676-0-2",
+    epoch: int = 3,
+    answer_epoch: int | None = None,
+    interval_ms: int = 5_000,
+) -> bytes:
+    """A heartbeat of the consumer protocol as Kafka 4.2 writes it, steady unless told otherwise."""
+    total, queue, local, remote, send_queue, send = times
+    request = (
+        f'"groupId":"g8","memberId":"{member_id}","memberEpoch":{epoch},"instanceId":null,"rackId":null,"rebalanceTimeoutMs":-1,'
+        '"subscribedTopicNames":null,"subscribedTopicRegex":null,"serverAssignor":null,"topicPartitions":null'
+    )
+    answer = (
+        f'"throttleTimeMs":0,"errorCode":0,"errorMessage":null,"memberId":"{member_id}","memberEpoch":{answer_epoch or epoch},'
+        f'"heartbeatIntervalMs":{interval_ms},"assignment":null'
+    )
+    return (
+        f'{stamp(ms)} DEBUG Completed request:{{"isForwarded":false,"requestHeader":{{"requestApiKey":68,"requestApiVersion":1,'
+        f'"correlationId":{number},"clientId":"{member}","requestApiKeyName":"CONSUMER_GROUP_HEARTBEAT"}},"request":{{{request}}},'
+        f'"response":{{{answer}}},"connection":"{connection}","totalTimeMs":{total},"requestQueueTimeMs":{queue},"localTimeMs":{local},'
+        f'"remoteTimeMs":{remote},"throttleTimeMs":0,"responseQueueTimeMs":{send_queue},"sendTimeMs":{send},"securityProtocol":"PLAINTEXT",'
+        f'"principal":"User:ANONYMOUS","listener":"PLAINTEXT","clientInformation":{{"softwareName":"apache-kafka-java",'
+        f'"softwareVersion":"4.2.0"}}}} (kafka.request.logger)'
     ).encode()
 
 

@@ -56,11 +56,11 @@ class Consumer:
         return {origin: n for origin, n in counts.items() if n}
 
 
-def run(inputs, folder, consumer=None, readers=None, **settings):
+def run(inputs, folder, consumer=None, workers=None, **settings):
     consumer = consumer or Consumer()
     reports = []
     spool = Spool(inputs, folder, settings=SpoolSettings(**settings))
-    spool.readers = readers
+    spool.workers = workers
     for report in spool.slices():
         reports.append(report)
         consumer.take(folder)

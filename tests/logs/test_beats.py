@@ -11,25 +11,26 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from jobs.logs.beat_numbers import WIDTH
-from tests.logs.log_makers import coordinator, fetch, request, stamp, write
+from tests.logs.log_makers import PROMPT, consumer_heartbeat, coordinator, fetch, heartbeat, request, write
 from tests.logs.spooling import run
 
-_PROMPT = (0.4, 0.1, 0.2, 0.0, 0.05, 0.05)  # total, request queue, local, remote, response queue, send
+STEADY = consumer_heartbeat(0)
+UNSTEADY = (
+    consumer_heartbeat(0, answer_epoch=4),
+    consumer_heartbeat(0, epoch=0, answer_epoch=3),
+    consumer_heartbeat(0, epoch=-1),
+    STEADY.replace(b'"rackId":null', b'"rackId":"r1"'),
+    STEADY.replace(b'"rebalanceTimeoutMs":-1', b'"rebalanceTimeoutMs":300000'),
+    STEADY.replace(b'"subscribedTopicNames":null', b'"subscribedTopicNames":["a"]'),
+    STEADY.replace(b'"subscribedTopicRegex":null', b'"subscribedTopicRegex":""'),
+    STEADY.replace(b'"serverAssignor":null', b'"serverAssignor":"range"'),
+    STEADY.replace(b'"topicPartitions":null}', b'"topicPartitions":[]}'),
+    STEADY.replace(b'"errorCode":0,"errorMessage":null', b'"errorCode":110,"errorMessage":"fenced"'),
+    STEADY.replace(b'"assignment":null', b'"assignment":{"topicPartitions":[]}'),
+    STEADY.replace(b'"memberId":"WR0lBCwrTxSoqM5Yd3xUww","memberEpoch":3,"heartbeat', b'"memberId":"other","memberEpoch":3,"heartbeat'),
+)
+"""Each says something new, in the request or in the answer."""
 _VARIES = re.compile(rb'^\[[^\]]*\]|(?<="correlationId":)\d+|(?<=TimeMs":)[\d.]+(?=,"[a-zA-Z]+(?:TimeMs|Protocol)")')
-
-
-def heartbeat(ms, member="a", number="7", times=_PROMPT, error=0):
-    """A line as Kafka 4 writes it."""
-    total, queue, local, remote, answer, send = times
-    return (
-        f'{stamp(ms)} DEBUG Completed request:{{"isForwarded":false,"requestHeader":{{"requestApiKey":12,"requestApiVersion":4,'
-        f'"correlationId":{number},"clientId":"{member}","requestApiKeyName":"HEARTBEAT"}},"request":{{"groupId":"g","generationId":'
-        f'3,"memberId":"{member}-1","groupInstanceId":null}},"response":{{"throttleTimeMs":0,"errorCode":{error}}},'
-        f'"connection":"10.0.0.1:9092-10.0.0.9:53676-0-2","totalTimeMs":{total},"requestQueueTimeMs":{queue},"localTimeMs":{local},'
-        f'"remoteTimeMs":{remote},"throttleTimeMs":0,"responseQueueTimeMs":{answer},"sendTimeMs":{send},"securityProtocol":"PLAINTEXT",'
-        f'"principal":"User:ANONYMOUS","listener":"PLAINTEXT","clientInformation":{{"softwareName":"apache-kafka-java",'
-        f'"softwareVersion":"4.2.0"}},"privilegedListener":false}} (kafka.request.logger)'
-    ).encode()
 
 
 def rows_of(tmp_path, lines, **settings):
@@ -90,11 +91,21 @@ def test_another_answer_or_member_is_another_line(tmp_path):
     assert same(plain, folded) == 0
 
 
+def test_only_steady_heartbeats_of_the_consumer_protocol_become_numbers(tmp_path):
+    steady = [consumer_heartbeat(0), consumer_heartbeat(5, "b"), consumer_heartbeat(5_000, number="8"), consumer_heartbeat(5_005, "b")]
+    plain, folded = rows_of(tmp_path / "steady", steady)
+    assert same(plain, folded) == 2
+    for number, differs in enumerate(UNSTEADY):
+        lines = [consumer_heartbeat(0), differs, differs.replace(b"06:00:00,000", b"06:00:01,000")]
+        plain, folded = rows_of(tmp_path / str(number), lines)
+        assert same(plain, folded) == 0, differs
+
+
 def test_numbers_that_java_does_not_write_stay_text(tmp_path):
     odd = [
         heartbeat(1, number="007"), heartbeat(2, number="-1"), heartbeat(3, number="1e3"), heartbeat(4, number="12345678901"),
-        heartbeat(5, times=("", *_PROMPT[1:])), heartbeat(6, times=("00.4", *_PROMPT[1:])), heartbeat(7, times=(".4", *_PROMPT[1:])),
-        heartbeat(8, times=("1.0E7", *_PROMPT[1:])), heartbeat(9, times=("-0.4", *_PROMPT[1:])), heartbeat(10)[:-9], heartbeat(11) + b"x",
+        heartbeat(5, times=("", *PROMPT[1:])), heartbeat(6, times=("00.4", *PROMPT[1:])), heartbeat(7, times=(".4", *PROMPT[1:])),
+        heartbeat(8, times=("1.0E7", *PROMPT[1:])), heartbeat(9, times=("-0.4", *PROMPT[1:])), heartbeat(10)[:-9], heartbeat(11) + b"x",
     ]  # fmt: skip
     plain, folded = rows_of(tmp_path, [heartbeat(0), *odd])
     assert same(plain, folded) == 0
@@ -118,8 +129,17 @@ _LINES = st.one_of(
         st.integers(0, 50),
         st.sampled_from("ab"),
         st.sampled_from(["0", "7", "123456789", "2147483647"]),
-        st.just(_PROMPT) | _TIMES,
+        st.just(PROMPT) | _TIMES,
         st.sampled_from([0, 27]),
+    ),
+    st.builds(
+        consumer_heartbeat,
+        st.integers(0, 50),
+        st.sampled_from("ab"),
+        st.sampled_from(["0", "7", "123456789"]),
+        st.just(PROMPT) | _TIMES,
+        epoch=st.sampled_from([0, 3]),
+        answer_epoch=st.sampled_from([None, 4]),
     ),
     st.builds(request, st.integers(0, 50)),
     st.builds(fetch, st.integers(0, 50)),

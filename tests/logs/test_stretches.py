@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import replace
 from itertools import pairwise
 
@@ -16,12 +17,15 @@ from jobs.logs.envelopes import Unwrapper
 from jobs.logs.jumps import LogEnd
 from jobs.logs.lines import LineLimits
 from jobs.logs.mark import KeptLines, Mark
-from jobs.logs.stretches.reading import LogPlace, Stretch, StretchReaders, foretold, log_read, read_stretch
+from jobs.logs.stretches.reading import LogPlace, Stretch, foretold, log_read, read_stretch
+from jobs.logs.workers import Workers
 from tests.logs.any_log import logs
 from tests.logs.envelopes.test_pieces import cri
 from tests.logs.log_makers import coordinator, request, write
 from tests.logs.spooling import Consumer, at_ms, brokers, run
 from tests.logs.test_spool_crashes import CrashError, crash_after
+
+pytestmark = pytest.mark.slow
 
 SMALL = LineLimits(block_bytes=2_000)
 
@@ -109,24 +113,24 @@ def test_a_plain_log_is_taken(tmp_path):
     assert (read.mark.line, read.mark.offset, read.kept) == (50, starts[50], 40)
 
 
-class Readers:
-    """Reads stretches in this process; does something before."""
+class OwnProcess:
+    """Does the work of others in this process; something else before."""
 
     def __init__(self, before=lambda: None):
-        self.count = 0
+        self.count = Counter()
         self.before = before
 
-    def __call__(self, stretches):
+    def __call__(self, function, work):
         self.before()
-        self.count += len(stretches)
-        return [read_stretch(stretch) for stretch in stretches]
+        self.count[function] += len(work)
+        return [function(piece) for piece in work]
 
 
 SETTINGS = {"slice_lines": 60, "stretch_bytes": 3_000, "limits": SMALL, "fold": True}
 
 
 def in_stretches(inputs, out, consumer=None, before=lambda: None):
-    return run(inputs, out, consumer, StretchReaders(2, Readers(before)), **SETTINGS)
+    return run(inputs, out, consumer, Workers(2, OwnProcess(before)), **SETTINGS)
 
 
 def test_a_folder_in_stretches_gives_the_lines_of_one_read_in_order(tmp_path):
@@ -190,15 +194,15 @@ def test_a_log_that_shrinks_between_the_plan_and_the_reading_gives_what_is_left(
     assert left <= read
 
 
-def test_readers_that_do_not_see_the_logs_are_not_asked_again(tmp_path):
+def test_workers_that_do_not_see_the_logs_are_not_asked_again(tmp_path):
     inputs = brokers(tmp_path / "in", lines=1_000)
     asked = []
 
-    def blind(stretches):
-        asked.append(len(stretches))
-        return [None for _ in stretches]
+    def blind(_, work):
+        asked.append(len(work))
+        return [None for _ in work]
 
-    consumer, _ = run(inputs, tmp_path / "out", None, StretchReaders(2, blind), **SETTINGS)
+    consumer, _ = run(inputs, tmp_path / "out", None, Workers(2, blind), **SETTINGS)
     whole, _ = run(inputs, tmp_path / "whole", slice_lines=240, fold=True)
     assert len(asked) == 1
     assert consumer.lines() == whole.lines()

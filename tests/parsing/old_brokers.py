@@ -18,7 +18,6 @@ RELEASES = sorted((path.name.removeprefix("kafka-") for path in FOLDER.glob("kaf
 WITH_ANSWERS = [release for release in RELEASES if not release.startswith("0.")]
 WITHOUT_REASONS = [release for release in RELEASES if release < "2.1"]
 SERVER, REQUESTS = "server.log", "kafka-request.log"
-_SHAPED = re.compile(SHAPE)
 _PATTERNS = [(template, re.compile(template.pattern)) for template in TEMPLATES]
 _FIELDS = {"group": "group_id", "member": "member_id", "client": "client_id", "leader": "leader_id", "reason": "reason", "state": "state"}
 _NUMBERS = {"generation": "generation", "count": "member_count", "partition": "coordinator_partition"}
@@ -47,7 +46,7 @@ def at_ms(line):
 
 def sentence(text):
     """The sentence of a coordinator's line, or None."""
-    shaped = _SHAPED.match(text)
+    shaped = SHAPE.match(text)
     return shaped and shaped[4]
 
 

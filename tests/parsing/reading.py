@@ -1,4 +1,4 @@
-"""Request lines as rows, without a JVM."""
+"""Records as rows of the parsers, without a JVM."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 from pyspark.sql.pandas.types import to_arrow_schema
 
-from jobs.parsing import request_log
+from jobs.parsing import kinds
 from schemas import raw_lines
 
 if TYPE_CHECKING:
@@ -16,13 +16,8 @@ if TYPE_CHECKING:
 _RAW = to_arrow_schema(raw_lines.SCHEMA)
 
 
-def raw_batch(rows: Sequence[tuple[object, ...]]) -> pa.RecordBatch:
-    """Records, as tuples of raw_lines.SCHEMA, as parsers get them."""
+def read_lines(rows: Sequence[tuple[object, ...]], places: Sequence[int] | None = None) -> pa.Table:
+    """Rows of PARSED of records, given as tuples of raw_lines.SCHEMA. `places`: of records of a topic."""
     columns = [pa.array(values, field.type) for values, field in zip(zip(*rows, strict=True), _RAW, strict=True)]
-    names = ["occurred_at" if name == "at" else name for name in _RAW.names]
-    return pa.RecordBatch.from_arrays([*columns, pa.nulls(len(rows), pa.int64())], [*names, "place"])
-
-
-def read_requests(rows: Sequence[tuple[object, ...]]) -> pa.Table:
-    """Rows of PARSED of records that are request lines."""
-    return pa.Table.from_batches([request_log.parsed(raw_batch(rows))])
+    lines = pa.RecordBatch.from_arrays(columns, schema=_RAW)
+    return kinds.parsed(lines if places is None else lines.append_column("place", pa.array(places, pa.int64())))

@@ -1,5 +1,5 @@
 # ruff: noqa: E501 - lines are as long as clients write them
-"""Lines of client logs as Spark reads them: what becomes an event, what is passed over, what is refused."""
+"""Lines of client logs as they are read: what becomes an event, what is passed over, what is refused."""
 
 from __future__ import annotations
 
@@ -7,10 +7,7 @@ from datetime import datetime, timedelta, timezone
 
 import pytest
 
-from schemas import raw_lines
-from tests.parsing.transforming import transform
-
-pytestmark = pytest.mark.spark
+from tests.parsing.reading import read_lines
 
 START = datetime(2026, 11, 21, 6, tzinfo=timezone.utc)
 MEMBER = "pay-1-0a1b2c3d-0000-4000-8000-00000000abcd"
@@ -89,13 +86,13 @@ REFUSED = [
 
 
 @pytest.fixture(scope="module")
-def told(spark):
+def told():
     lines = [*EVENTS, *((text, "payments") for text in SKIPPED), *((text, None) for text, _ in REFUSED)]
     rows = [
         ("c", "clients", "line", "clients/app.log", n, START + timedelta(milliseconds=n), text, None, 1, context, None)
         for n, (text, context, *_) in enumerate(lines)
     ]
-    return transform(spark.createDataFrame(rows, raw_lines.SCHEMA)).orderBy("position").collect()
+    return read_lines(rows).to_pylist()
 
 
 @pytest.mark.parametrize("place", range(len(EVENTS)), ids=[f"{e[2]['kind']} {e[0][:12]}" for e in EVENTS])

@@ -9,10 +9,7 @@ import pytest
 
 from coordinator_model import events as e
 from jobs.parsing import batch
-from schemas import raw_lines
-from tests.parsing.transforming import transform
-
-pytestmark = pytest.mark.spark
+from tests.parsing.reading import read_lines
 
 M = "web-1-0ec6e36b-3898-4595-96dd-e3531f8ddea7"
 N = "web-2-827e3983-da7d-4c5e-980f-c42b6caf6699"
@@ -108,6 +105,7 @@ LINES = [
      {"kind": e.CONSUMER_GROUP_LOG, "member_id": U,
       "reason": f"[GroupId telemetry] Member {U} fenced from the group because the member session expired."}),
     (java("[GroupId search] Converted the classic group to a consumer group."), {"kind": e.GROUP_CONVERTED, "state": "consumer"}),
+    (java("Cannot upgrade classic group search to consumer group because the online upgrade is disabled."), {"kind": e.COORDINATOR_NOTE}),
     (f"{TIME} INFO [GroupCoordinator id=2] Scheduling loading of metadata from __consumer_offsets-15 with epoch 0 (org.apache.kafka.coordinator.common.runtime.CoordinatorRuntime)",
      {"kind": e.COORDINATOR_ELECTED, "coordinator_partition": 15, "coordinator_id": 2}),
     (f"{TIME} INFO [GroupMetadataManager brokerId=12] Group orders transitioned to Dead in generation 5 (kafka.coordinator.group.GroupMetadataManager)",
@@ -150,15 +148,13 @@ NOT_EVENTS = {
 
 
 @pytest.fixture(scope="module")
-def read(spark):
+def read():
     """Events by position, and (verdict, refusal) by position."""
     texts = [line for line, _ in LINES] + list(NOT_EVENTS)
     rows = [("c", "b", "line", "f", n, START + timedelta(milliseconds=n), text, None, 1, None, None) for n, text in enumerate(texts)]
-    told = transform(spark.createDataFrame(rows, raw_lines.SCHEMA)).persist()
-    verdicts = {row["position"]: (row["verdict"], row["refusal"]) for row in told.collect()}
-    events = {row["position"]: row for row in batch.events(told.toArrow(), 0).to_pylist()}
-    told.unpersist()
-    return events, verdicts
+    told = read_lines(rows)
+    verdicts = {row["position"]: (row["verdict"], row["refusal"]) for row in told.to_pylist()}
+    return {row["position"]: row for row in batch.events(told, 0).to_pylist()}, verdicts
 
 
 @pytest.mark.parametrize("place", range(len(LINES)), ids=[line[25:110] for line, _ in LINES])

@@ -17,10 +17,7 @@ from coordinator_model import events as e
 from coordinator_model.errors import Error
 from coordinator_model.specification.partition import coordinator_partition
 from jobs.parsing import batch
-from schemas import raw_lines
-from tests.parsing.transforming import transform
-
-pytestmark = pytest.mark.spark
+from tests.parsing.reading import read_lines
 
 RECORDINGS = Path(__file__).parents[1] / "data" / "recordings"
 MOVE = timedelta(seconds=1)
@@ -44,16 +41,15 @@ def lines(recording):
 
 
 @pytest.fixture(scope="module", params=sorted(EXPECTED))
-def recorded(spark, request):
+def recorded(request):
     """The recording's name, rows of group_events by kind, number of lines skipped."""
-    told = transform(spark.createDataFrame(lines(request.param), raw_lines.SCHEMA).coalesce(2)).persist()
-    assert told.filter("verdict = 'quarantine'").count() == 0
-    skipped = told.filter("verdict = 'skipped' AND source = 'request'").count()
+    told = read_lines(lines(request.param))
+    verdicts = Counter(zip(told["verdict"].to_pylist(), told["source"].to_pylist(), strict=True))
+    assert not any(verdict == "quarantine" for verdict, _ in verdicts)
     rows = defaultdict(list)
-    for row in batch.events(told.toArrow(), 0).sort_by([("occurred_at", "ascending"), ("position", "ascending")]).to_pylist():
+    for row in batch.events(told, 0).sort_by([("occurred_at", "ascending"), ("position", "ascending")]).to_pylist():
         rows[row["kind"]].append(row)
-    told.unpersist()
-    return request.param, rows, skipped
+    return request.param, rows, verdicts["skipped", "request"]
 
 
 def elections(rows):

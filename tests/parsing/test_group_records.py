@@ -22,6 +22,7 @@ from jobs.parsing.group_records import line_rows
 from jobs.parsing.rows import PARSED
 
 REAL = Path(__file__).parents[1] / "data" / "offsets" / "kafka-4.2.0.jsonl"
+CONSUMER = REAL.with_name("kafka-4.2.0-consumer.jsonl")
 AT = datetime(2026, 11, 21, 15, 10, 1, tzinfo=timezone.utc)
 ANSWER = {
     "timestamp": 1_795_273_798_131,
@@ -70,6 +71,51 @@ def test_a_stored_group_is_a_row_and_one_for_each_member():
 def test_a_record_without_a_value_is_a_dead_group():
     (row,) = rows({"timestamp": 1, "partition": 3, "offset": 9, "key": "AAIAAWc=", "value": None})
     assert (row["kind"], row["state"], row["group_id"]) == ("GROUP_STORED", "Dead", "g")
+
+
+def of_consumer_group():
+    """The rows of a real dump, one for each record."""
+    return [row for text in CONSUMER.read_text().splitlines()[1:] for row in rows(text)]
+
+
+def test_each_record_of_a_consumer_group_is_a_row():
+    found = of_consumer_group()
+    assert {row["verdict"] for row in found} == {"event"}
+    assert {(row["group_id"], row["coordinator_partition"]) for row in found} == {("telemetry", 1)}
+    first = found[:5]
+    assert [row["kind"] for row in first] == ["MEMBER_STORED", "EPOCH_STORED", "TARGET_MEMBER_STORED", "TARGET_STORED", "CURRENT_STORED"]
+    member, epoch, share, target, assignment = first
+    assert (member["client_id"], member["client_host"], member["rebalance_timeout_ms"]) == ("c1", "127.0.0.1", 300_000)
+    assert (member["protocols"][0]["topics"], member["subscribed_regex"], member["session_timeout_ms"]) == (["orders"], "", None)
+    assert (epoch["generation"], target["generation"]) == (1, 1)
+    assert (assignment["generation"], assignment["answer_generation"], assignment["state"]) == (0, 1, "STABLE")
+    assert [len(entry["partitions"]) for entry in assignment["assignments"]] == [4, 0]
+    assert assignment["assignments"][0]["partitions"] == share["assignments"][0]["partitions"]
+    assert {row["member_id"] for row in (member, share, assignment)} == {member["member_id"]}
+
+
+def test_tombstones_and_expressions_of_a_consumer_group_are_rows():
+    found = of_consumer_group()
+    removed = [row["kind"] for row in found if row.get("state") == "REMOVED"]
+    assert {"EPOCH_STORED", "TOPICS_STORED", "TARGET_STORED", "MEMBER_STORED", "TARGET_MEMBER_STORED", "CURRENT_STORED"} <= set(removed)
+    expressions = [(row["reason"], row.get("member_count"), row.get("state")) for row in found if row["kind"] == "EXPRESSION_STORED"]
+    assert expressions == [("(^ref.*)", 1, None), ("(^ref.*)", 2, None), ("(^ref.*)", None, "REMOVED")]
+
+
+@pytest.mark.parametrize(
+    ("key", "value", "reason"),
+    [
+        (b"\x00\x03\x00\x01g", b"\x00\x00\x00", "UNREADABLE_RECORD: ends too early"),
+        (b"\x00\x03\x00\x01g", b"\x00\x01\x00\x00\x00\x01\x00", "UNSUPPORTED_VERSION: 1"),
+        (b"\x00\x08\x00\x01g", None, "UNREADABLE_RECORD: ends too early"),
+        (b"\x00\x05\x00\x01g\x00\x01\xff", None, "UNREADABLE_RECORD: a name is not UTF-8"),
+        (b"\x00\x10\x00\x01g\x00\x01aa", None, "UNREADABLE_RECORD: bytes are left over in the key"),
+    ],
+)
+def test_a_damaged_record_of_a_consumer_group_is_refused_with_a_reason(key, value, reason):
+    (row,) = rows({"key": base64.b64encode(key).decode(), "value": None if value is None else base64.b64encode(value).decode()})
+    assert (row["verdict"], row["refusal"]) == ("quarantine", reason)
+    assert row["raw"]
 
 
 def test_a_commit_is_skipped():
@@ -150,10 +196,10 @@ def test_no_value_of_any_field_is_too_much(name, some):
     rows(ANSWER | {name: some}, "poll")
 
 
-@given(st.binary(max_size=80), st.none() | st.binary(max_size=200))
-def test_no_bytes_are_too_much(key, value):
+@given(st.sampled_from([2, 3, 5, 8, 16]), st.binary(max_size=80), st.none() | st.binary(max_size=200))
+def test_no_bytes_are_too_much(kind, key, value):
     encoded = None if value is None else base64.b64encode(value).decode()
-    rows({"key": base64.b64encode(b"\x00\x02" + key).decode(), "value": encoded})
+    rows({"key": base64.b64encode(bytes([0, kind]) + key).decode(), "value": encoded})
 
 
 def read(path):
@@ -170,18 +216,23 @@ def test_the_reader_keeps_records_of_groups_and_hears_the_rest(tmp_path):
         '{"format":"rebalance-offsets-1","from":"b:1","began":"2026"}',
         '{"timestamp":1795273794875,"partition":3,"offset":0,"key":"AAIAAWc=","value":null}',
         '{"timestamp":1795283794875,"partition":3,"offset":1,"key":"AAEAAWc=","value":null}',
-        '{"timestamp":1795293794875,"partition":3,"offset":2,"key":"AAMAAWc=","value":null}',
+        '{"timestamp":1795293794875,"partition":3,"offset":2,"key":"AAsAAWc=","value":null}',
         '{"timestamp": 1795273794000, "partition": 4, "offset": 0, "key": "AAIAAWc=", "value": null}',
         "",
         '{"timestamp":-1,"partition":3,"offset":2,"key":"AAIAAWc=","value":null}',
         '{"partition":3,"offset":2,"key":"AAIAAWc=","value":null}',
         '{"timestamp":1795303794875,"read":9}',
+        '{"timestamp":1795303794876,"partition":3,"offset":3,"key":"AAMAAWc=","value":null}',
+        '{"timestamp":1795303794877,"partition":3,"offset":4,"key":"ABAAAWcAAWE=","value":null}',
     ]
     path.write_text("\n".join(lines) + "\n")
     kept, reader = read(path)
-    assert list(zip(kept.positions, kept.ats, strict=True)) == [(2, 1795273794875), (5, 1795273794000), (7, None), (8, None)]
-    assert [kept.faults.get(index) for index in range(4)] == [None, None, "BAD_TIMESTAMP", "NO_TIMESTAMP"]
-    assert reader.mark.newest_ms == 1795303794875
+    assert list(zip(kept.positions, kept.ats, strict=True)) == [
+        *((2, 1795273794875), (5, 1795273794000), (7, None), (8, None)),
+        *((10, 1795303794876), (11, 1795303794877)),  # of groups of the consumer protocol
+    ]
+    assert [kept.faults.get(index) for index in range(6)] == [None, None, "BAD_TIMESTAMP", "NO_TIMESTAMP", None, None]
+    assert reader.mark.newest_ms == 1795303794877
 
 
 def test_the_reader_of_a_poll_keeps_groups(tmp_path):

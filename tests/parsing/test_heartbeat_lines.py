@@ -6,13 +6,10 @@ import gzip
 from datetime import datetime, timedelta, timezone
 from pathlib import Path
 
-import pyarrow as pa
-
 from jobs.logs.beats import SHAPE
 from jobs.logs.times import LENGTH
-from jobs.parsing import heartbeat_lines
-from tests.logs.test_beats import heartbeat
-from tests.parsing.reading import raw_batch, read_requests
+from tests.logs.log_makers import consumer_heartbeat, heartbeat
+from tests.parsing.reading import read_lines
 
 RECORDINGS = Path(__file__).parents[1] / "data" / "recordings"
 START = datetime(2026, 11, 21, 6, tzinfo=timezone.utc)
@@ -28,22 +25,34 @@ ODD = (
 )  # fmt: skip
 
 
+STEADY = consumer_heartbeat(0)
+OF_CONSUMER_GROUPS = (
+    STEADY, consumer_heartbeat(0, epoch=999_999_999), STEADY.replace(b'"instanceId":null', b'"instanceId":"instance-1"'),
+    STEADY.replace(b',"subscribedTopicRegex":null', b"").replace(b'"requestApiVersion":1', b'"requestApiVersion":0'),
+    STEADY.replace(b'"clientId":"a"', b'"clientId":null'), consumer_heartbeat(0, interval_ms=0),
+)  # fmt: skip
+
+
 def recorded() -> list[bytes]:
-    """The first heartbeats of each recorded broker."""
+    """The first heartbeats of each recorded broker, and all of the consumer protocol that are steady."""
     found = []
     for path in sorted(RECORDINGS.glob("*/broker-*/kafka-request.log.gz")):
         lines = gzip.decompress(path.read_bytes()).splitlines()
         found += [line for line in lines if b'"requestApiKey":12,' in line][:200]
+        found += [line for line in lines if b'"requestApiKey":68,' in line and SHAPE.fullmatch(line, LENGTH)]
     return found
 
 
 def test_the_rows_are_those_of_the_parser_of_all_requests():
-    lines = [*recorded(), *ODD]
+    lines = [*recorded(), *ODD, *OF_CONSUMER_GROUPS]
+    assert sum(b'"requestApiKey":68,' in line for line in lines) > 700
     assert all(SHAPE.fullmatch(line, LENGTH) for line in lines)
-    rows = [
-        ("c", "b", "line", "f", n, START + timedelta(milliseconds=n), line.decode(), None, 1, None, b"") for n, line in enumerate(lines)
-    ]
-    by_json = read_requests(rows).drop_columns(["repeated"])
-    by_shape = heartbeat_lines.parsed(pa.Table.from_batches([raw_batch(rows)])).drop_columns(["repeated"])
+
+    def read(beats):
+        told = read_lines([("c", "b", "line", "f", n, times[n], line.decode(), None, 1, None, beats) for n, line in enumerate(lines)])
+        return told.drop_columns(["repeated"])
+
+    times = [START + timedelta(milliseconds=number) for number in range(len(lines))]
+    by_json, by_shape = read(None), read(b"")
     assert len(by_json) == len(lines)
     assert by_json.to_pylist() == by_shape.to_pylist()

@@ -1,4 +1,4 @@
-"""Lines in, rows of group_events out: lines as brokers write them, through real Spark where it matters."""
+"""Lines in, rows of group_events out: lines as brokers write them."""
 
 from __future__ import annotations
 
@@ -13,9 +13,8 @@ import pytest
 from pyspark.sql.pandas.types import to_arrow_schema
 
 from jobs.parsing import batch
-from schemas import group_events, raw_lines
-from tests.parsing.reading import read_requests
-from tests.parsing.transforming import transform
+from schemas import group_events
+from tests.parsing.reading import read_lines
 
 RECORDINGS = Path(__file__).parents[1] / "data" / "recordings"
 PREFIX = "[2026-11-21 05:10:07,099] INFO [GroupCoordinator id=1 topic=__consumer_offsets partition=3]"
@@ -53,26 +52,20 @@ def request(api, key, version, body, answer, **overrides):
     return f"[2026-11-21 05:10:07,099] DEBUG Completed request:{text} (kafka.request.logger)"
 
 
-def records(lines, at=START):
-    return [("c", "b", "line", "f.log", n, at + timedelta(milliseconds=n), text, None, 1, None, None) for n, text in enumerate(lines, 1)]
+def records(lines):
+    return [("c", "b", "line", "f.log", n, START + timedelta(milliseconds=n), text, None, 1, None, None) for n, text in enumerate(lines, 1)]
 
 
 def read_one(line):
-    """The event of a request line, without Spark."""
-    (event,) = batch.events(read_requests(records([line])), 7).to_pylist()
+    """The event of a request line."""
+    (event,) = batch.events(read_lines(records([line])), 7).to_pylist()
     return event
 
 
-def parsed(spark, *lines, at=START):
-    """Each line through `transform` and `events`, as dicts; (events by position, verdicts by position)."""
-    rows = records(lines, at)
-    told = transform(spark.createDataFrame(rows, raw_lines.SCHEMA)).persist()
-    try:
-        verdicts = {row["position"]: (row["verdict"], row["refusal"]) for row in told.select("position", "verdict", "refusal").collect()}
-        events = batch.events(told.toArrow(), 7).to_pylist()
-    finally:
-        told.unpersist()
-    return events, verdicts
+def parsed(*lines):
+    """Events of lines, as dicts, and the verdicts by position."""
+    told = read_lines(records(lines))
+    return batch.events(told, 7).to_pylist(), {row["position"]: (row["verdict"], row["refusal"]) for row in told.to_pylist()}
 
 
 JOIN = {"groupId": "g", "sessionTimeoutMs": 9000, "rebalanceTimeoutMs": 12000, "memberId": "", "groupInstanceId": None,
@@ -136,8 +129,7 @@ def test_connection_ids_of_three_and_four_parts(connection, host):
     assert event["client_host"] == host
 
 
-@pytest.mark.spark
-def test_what_is_wrong_with_a_line(spark):
+def test_what_is_wrong_with_a_line():
     good = request("JOIN_GROUP", 11, 5, JOIN, JOINED)
     damaged = {
         "cut": good[:400],
@@ -153,15 +145,13 @@ def test_what_is_wrong_with_a_line(spark):
         "a coordinator line nobody writes": f"{PREFIX} Stabilised grüp x. (org.apache.kafka.coordinator.group.GroupMetadataManager)",
     }
     assert len(set(damaged.values()) | {good}) == len(damaged) + 1
-    events, verdicts = parsed(spark, good, *damaged.values())
+    events, verdicts = parsed(good, *damaged.values())
     assert [event["position"] for event in events] == [1]
     assert {name: verdicts[n][0] for n, name in enumerate(damaged, 2)} == dict.fromkeys(damaged, "quarantine")
 
 
-@pytest.mark.spark
-def test_lines_of_other_matters_are_skipped(spark):
+def test_lines_of_other_matters_are_skipped():
     _, verdicts = parsed(
-        spark,
         request("FETCH", 1, 18, {"replicaId": -1}, {"errorCode": 0}),
         "[2026-11-21 05:10:07,099] INFO [UnifiedLog partition=orders-0, dir=/data] Deleting segments (kafka.log.UnifiedLog)",
         "\tat kafka.coordinator.group.GroupCoordinator.onCompleteJoin(GroupCoordinator.scala:1)",
@@ -187,7 +177,7 @@ def test_runs_of_any_batching_hold_the_same_heartbeats():
             rows = [
                 ("c", "b", "line", "f", n, time_of(line), line, None, 1, None, None) for n, line in enumerate(lines[start:end], start + 1)
             ]
-            for row in batch.events(read_requests(rows), 0).to_pylist():
+            for row in batch.events(read_lines(rows), 0).to_pylist():
                 made += 1
                 assert row["lines"] == row["beat_count"] == len(row["beats"]) == len(row["positions"])
                 first = row["received_at"].timestamp() * 1000 // 1
@@ -201,21 +191,17 @@ def test_runs_of_any_batching_hold_the_same_heartbeats():
     assert beats(0, 11, 400, 401, 1100, len(lines))[0] == whole
 
 
-@pytest.mark.spark
-def test_rows_are_what_the_schema_says(spark):
+def test_rows_are_what_the_schema_says():
     rows = [("c", "b", "line", "f.log", 1, START, request("JOIN_GROUP", 11, 5, JOIN, JOINED), None, 1, None, None)]
-    told = transform(spark.createDataFrame(rows, raw_lines.SCHEMA))
-    assert batch.events(told.toArrow(), 1).schema == to_arrow_schema(group_events.SCHEMA)
+    assert batch.events(read_lines(rows), 1).schema == to_arrow_schema(group_events.SCHEMA)
 
 
-@pytest.mark.spark
-def test_lines_about_brokers_name_the_nodes_and_no_group(spark):
+def test_lines_about_brokers_name_the_nodes_and_no_group():
     def logged(text):
         return f"[2026-11-21 05:10:07,099] INFO {text}"
 
     lost = "[ReplicaFetcher replicaId=1, leaderId=3, fetcherId=0] Error sending fetch request (sessionId=14, epoch=1891) to node 3:"
     events, verdicts = parsed(
-        spark,
         logged("[BrokerServer id=2] Transition from STARTING to STARTED (kafka.server.BrokerServer)"),
         logged(f"{lost} (org.apache.kafka.clients.FetchSessionHandler)"),
         logged("[Controller id=1] Newly added brokers: , deleted brokers: 3,4, all live brokers: 1,2 (kafka.controller.KafkaController)"),

@@ -6,6 +6,7 @@ import json
 from collections import Counter
 from datetime import datetime, timezone
 
+import pyarrow as pa
 import pytest
 
 from coordinator_model import events as e
@@ -13,8 +14,7 @@ from jobs.parsing import batch
 from jobs.parsing.recognition import recognise
 from jobs.parsing.request_text import as_json
 from jobs.parsing.rows import Refusal
-from jobs.pipeline.tracking.packets import to_packets, unpacked
-from schemas import raw_lines
+from jobs.pipeline.tracking.packets import packed, unpacked
 from tests.parsing.old_brokers import (
     FOLDER,
     RELEASES,
@@ -28,8 +28,7 @@ from tests.parsing.old_brokers import (
     phases,
     sentence,
 )
-from tests.parsing.reading import read_requests
-from tests.parsing.transforming import transform
+from tests.parsing.reading import read_lines
 from tests.tracker.story import play
 
 STORY = [
@@ -95,7 +94,7 @@ def test_without_a_reason_nobody_is_blamed_but_a_member_whose_session_ended(rele
 
 
 @pytest.fixture(scope="module")
-def read(spark):
+def read():
     """Of both logs of each release: the tracker's events by release and source, and the reasons for which lines were refused."""
     rows = [
         (release, "broker-1", "line", log, number, datetime.fromtimestamp(at / 1_000, timezone.utc), text, None, 1, None, None)
@@ -103,14 +102,12 @@ def read(spark):
         for log in (SERVER, REQUESTS)
         for number, at, text in lines(release, log)
     ]
-    told = transform(spark.createDataFrame(rows, raw_lines.SCHEMA).coalesce(1)).persist()
-    verdicts = Counter((row.cluster, row.origin, row.verdict, row.refusal) for row in told.collect())
-    rows = to_packets(spark.createDataFrame(batch.events(told.toArrow(), 0)), 1).toPandas()
-    told.unpersist()
-    return {release: list(unpacked([rows[rows["cluster"] == release]])) for release in RELEASES}, verdicts
+    told = read_lines(rows)
+    verdicts = Counter((row["cluster"], row["origin"], row["verdict"], row["refusal"]) for row in told.to_pylist())
+    packets = pa.Table.from_batches(packed(1, batch.events(told, 0).combine_chunks().to_batches())).to_pandas()
+    return {release: list(unpacked([packets[packets["cluster"] == release]])) for release in RELEASES}, verdicts
 
 
-@pytest.mark.spark
 @pytest.mark.parametrize("release", RELEASES)
 def test_requests_are_read_if_their_answers_are_logged_and_refused_aloud_otherwise(read, release):
     events, verdicts = read
@@ -123,7 +120,6 @@ def test_requests_are_read_if_their_answers_are_logged_and_refused_aloud_otherwi
     assert kinds == (members if whole else set())
 
 
-@pytest.mark.spark
 @pytest.mark.parametrize("release", WITH_ANSWERS)
 def test_both_logs_tell_what_was_done_and_when(read, release):
     found = rebalances(read[0][release])
@@ -138,7 +134,6 @@ def test_both_logs_tell_what_was_done_and_when(read, release):
     assert all(0 <= started - acted <= 10_000 for started, acted in zip(at_once[: len(STORY) - 2], began, strict=False))
 
 
-@pytest.mark.spark
 @pytest.mark.parametrize("release", WITH_ANSWERS)
 def test_the_request_log_alone_names_the_same_culprits(read, release):
     found = rebalances([event for event in read[0][release] if event.source == e.REQUEST_SOURCE])
@@ -187,7 +182,7 @@ def test_names_may_hold_the_marks_of_the_text_but_not_its_fields():
     texts = [heartbeat(**names) for names, _ in HOSTILE] + [text for _, text in DOUBTFUL]
     at = datetime(2026, 11, 22, tzinfo=timezone.utc)
     rows = [("c", "b", "line", "f", number, at, text, None, 1, None, None) for number, text in enumerate(texts)]
-    told = read_requests(rows).to_pylist()
+    told = read_lines(rows).to_pylist()
     names = ("group_id", "generation", "member_id", "instance_id", "client_id")
     assert [tuple(row[name] for name in names) for row in told[: len(HOSTILE)]] == [expected for _, expected in HOSTILE]
     assert [row["refusal"] for row in told[len(HOSTILE) :]] == [refusal for refusal, _ in DOUBTFUL]

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from coordinator_model import events as e
 from jobs.parsing import batch
-from tests.parsing.reading import read_requests
+from tests.parsing.reading import read_lines
 
 START = datetime(2026, 11, 21, 5, 10, 7, 99_000, tzinfo=timezone.utc)
 SUBSCRIPTION = "AAMAAAABAAZvcmRlcnMAAAAAAAAAAP////8AAA=="
@@ -151,10 +151,15 @@ GOOD = [
                           {**OK, "errorMessage": None, "memberId": "WR0lBCwrTxSoqM5Yd3xUww", "memberEpoch": 2, "heartbeatIntervalMs": 2000,
                            "assignment": {"topicPartitions": [{"topicId": "ZiI", "partitions": [0, 1]}]}}),
      {"generation": 0, "answer_generation": 2, "instance_id": "i", "rebalance_timeout_ms": 12000,
-      "assignments": [("WR0lBCwrTxSoqM5Yd3xUww", ["ZiI-0", "ZiI-1"])]}, 1),
+      "assignments": [("WR0lBCwrTxSoqM5Yd3xUww", ["ZiI-0", "ZiI-1"])], "subscribed_regex": "", "owned": []}, 1),
+    ("KIP-848 expression", line(e.CONSUMER_GROUP_HEARTBEAT, 1,
+                                {"groupId": "g", "memberId": "m", "memberEpoch": 2, "subscribedTopicNames": None, "subscribedTopicRegex": "orders.*",
+                                 "topicPartitions": [{"topicId": "ZiI", "partitions": [0, 2]}, {"topicId": "PoX", "partitions": [1]}]},
+                                {**OK, "memberId": "m", "memberEpoch": 2, "assignment": None}),
+     {"protocols": None, "subscribed_regex": "orders.*", "owned": ["ZiI-0", "ZiI-2", "PoX-1"]}, 1),
     ("KIP-848 beat", line(e.CONSUMER_GROUP_HEARTBEAT, 1, {"groupId": "g", "memberId": "m", "memberEpoch": 2, "subscribedTopicNames": None},
                           {**OK, "memberId": "m", "memberEpoch": 2, "assignment": None}),
-     {"protocols": None, "assignments": None}, 1),
+     {"protocols": None, "assignments": None, "subscribed_regex": None, "owned": None}, 1),
     ("a field twice: the last counts", BEAT.replace('"generationId":4', '"generationId":3,"gener\\u0061tionId":4'), {"generation": 4}, 1),
     ("escaped characters", BEAT.replace('"g"', r'"\u0000\n\/\ud83d\ude00"'), {"group_id": "\x00\n/😀"}, 1),
     ("commit of no partition", line(e.OFFSET_COMMIT, 9, {"groupId": "g", "generationId": 1, "memberId": "m", "topics": []}, commit([])),
@@ -269,7 +274,7 @@ def read():
     rows = [("c", "b", "line", f"f{n}", n, START + timedelta(hours=n), text, None, 1, None, None) for n, text in enumerate(texts)]
     no_time = FIRST_DAMAGED
     rows[no_time] = (*rows[no_time][:5], None, *rows[no_time][6:])
-    told = read_requests(rows)
+    told = read_lines(rows)
     verdicts = {row["position"]: (row["verdict"], row["refusal"]) for row in told.to_pylist()}
     events = {}
     for row in batch.events(told, 0).to_pylist():
@@ -332,7 +337,7 @@ def test_no_damage_stops_the_reader_or_hides_a_line(data):
     for _ in range(data.draw(st.integers(1, 3))):
         start, end = sorted(data.draw(st.tuples(*[st.integers(0, len(text))] * 2)))
         text = text[:start] + data.draw(st.sampled_from(["", "{", '"', "\\", "0", text[start:end] * 2]) | st.text(max_size=9)) + text[end:]
-    (row,) = read_requests([("c", "b", "line", "f", 1, START, text, None, 1, None, None)]).to_pylist()
+    (row,) = read_lines([("c", "b", "line", "f", 1, START, text, None, 1, None, None)]).to_pylist()
     assert (row["verdict"], row["refusal"] is None, row["raw"] is None, row["kind"] in KEYS) in {
         ("event", True, True, True), ("skipped", True, True, False), ("quarantine", False, False, False)
     }  # fmt: skip

@@ -18,11 +18,9 @@ from jobs.lakehouse import tables
 from jobs.parsing.heartbeat_runs import heartbeat_runs
 from jobs.parsing.rows import PARSED
 from jobs.pipeline import ingest
-from schemas import group_events, names, raw_lines
+from schemas import group_events, names
 from schemas.tables import INGEST_TABLES
-from tests.parsing.transforming import transform
-
-pytestmark = pytest.mark.spark
+from tests.parsing.reading import read_lines
 
 MEASURED = json.loads((Path(__file__).parents[1] / "data" / "traces" / "group_partition.json").read_text("utf-8"))
 START = datetime(2026, 11, 21, 5, 0, tzinfo=timezone.utc)
@@ -95,12 +93,11 @@ def table(lakehouse, name):
 
 
 @pytest.fixture(scope="module")
-def rows(spark):
+def rows():
     """Rows of PARSED: an event, a line that is refused, one that is skipped. Parsed once."""
     texts = (REQUEST, "\x1b[31m Completed request:{", "something else")
     raw = [("c", "b", "line", "f", n, START, text, None, 1, None, None) for n, text in enumerate(texts)]
-    told = transform(spark.createDataFrame(raw, raw_lines.SCHEMA).coalesce(1))
-    return told.toArrow()
+    return read_lines(raw)
 
 
 def test_a_batch_that_is_run_again_changes_nothing(rows, lakehouse):
@@ -130,6 +127,7 @@ def test_after_a_crash_between_two_tables_the_rest_is_written(rows, lakehouse, m
     assert [len(table(lakehouse, name)) for name in INGEST_TABLES] == [1, 1, 1]
 
 
+@pytest.mark.spark
 def test_a_lakehouse_and_its_checkpoint_belong_together(spark, rows, lakehouse, tmp_path):
     ingest.write_batch(rows, 0, lakehouse=lakehouse)
     with pytest.raises(UserError, match="keep or delete both"):

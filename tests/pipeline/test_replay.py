@@ -29,6 +29,8 @@ from schemas.names import GROUP_EVENTS
 from schemas.tables import TABLES, TRACK_TABLES
 from tests.lakehouse.rows import DAY, empty_lakehouse, line, new_lakehouse, rebalance, write
 
+pytestmark = pytest.mark.slow
+
 NOW = datetime.fromtimestamp(DAY / 1_000, timezone.utc) + timedelta(days=1)
 SHIPPED = "server@0123456789ab.log"
 

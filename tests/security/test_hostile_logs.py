@@ -14,6 +14,7 @@ from jobs.cli.entry import main
 from jobs.common.settings import Settings
 from jobs.lakehouse import reader
 from jobs.pipeline import run
+from schemas.names import REBALANCE_ROUNDS
 from schemas.tables import TRACK_TABLES
 from tests.laws.kept import assert_laws_are_kept
 from tests.security import hostile
@@ -56,7 +57,7 @@ def rows_with_lines(source, lakehouse, name):
     return Counter(found)
 
 
-@pytest.mark.parametrize("name", list(TRACK_TABLES))
+@pytest.mark.parametrize("name", sorted(TRACK_TABLES.keys() - {REBALANCE_ROUNDS}))  # the recording has no group of the consumer protocol
 def test_the_rows_of_the_others_are_as_without_them(told, name):
     alone, among = (rows_with_lines(*told[what], name) for what in ("alone", "among"))
     assert sum(alone.values()) >= 4

@@ -11,9 +11,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from coordinator_model.events import CLIENT_SOURCE
+from jobs.answers.as_csv import as_csv
 from jobs.answers.duckdb_views import Answer
 from jobs.cli.entry import cli, main
-from jobs.cli.output import answer_text
 from jobs.common.text import printable
 from jobs.kafka.topic_records import line_headers, log_headers, record_key
 from jobs.logs.bytes import open_log
@@ -52,6 +52,8 @@ def test_marks_are_shown_as_far_as_a_script_needs_them():
     "command",
     [
         ["report", "--lakehouse", "NAME"],
+        ["watch", "--lakehouse", "NAME"],
+        ["watch", "--lakehouse", "lake", "--since", "NAME"],
         ["run", "--input", "NAME", "--lakehouse", "NAME", "--once"],
         ["run", "--input", ".", "--lakehouse", "lake", "--config", "NAME"],
         ["ask", "NAME"],
@@ -101,7 +103,7 @@ def test_a_clock_of_a_topic_may_hold_anything():
 
 def test_no_cell_of_csv_begins_a_formula_whatever_separates_cells():
     cells = ["=1+1", " =1", "\uff1d1", "a;=cmd|x", 'a";"=1', "a\t=1", -5, None, True]
-    text = answer_text.to_csv(Answer(("cell",), [(cell,) for cell in cells]))
+    text = as_csv(Answer(("cell",), [(cell,) for cell in cells]))
     assert text.splitlines() == [
         "cell", '"\'=1+1"', '"\' =1"', '"\'\uff1d1"', '"a;=cmd|x"', '"a"";""=1"', '"a\\t=1"', "-5", "", "True",
     ]  # fmt: skip
@@ -184,7 +186,7 @@ def test_a_secret_is_known_by_its_name(tmp_path, name):
 def test_a_group_may_read_what_root_gave_it(tmp_path):
     import os
 
-    from jobs.kafka.clients import foreign_access
+    from jobs.common.files import foreign_access
 
     file = settings_file(tmp_path, 0o640)
     status = list(os.stat(file))  # noqa: PTH116 - its parts

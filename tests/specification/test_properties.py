@@ -1,5 +1,6 @@
 """What holds for every life of a group, on every release."""
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -8,6 +9,8 @@ from coordinator_model.specification.codec import decode, encode
 from coordinator_model.specification.transitions import Trigger
 from coordinator_model.states import State
 from tests.specification.play import Player, check_books, check_timers, configs, steps
+
+pytestmark = pytest.mark.slow
 
 
 @given(config=configs(), script=steps())
@@ -39,6 +42,23 @@ def test_storing_and_restoring_a_group_at_any_step_changes_nothing(config, scrip
     for player in (straight, stored):
         player.advance(player.now_ms + 1_000_000)
     assert stored.replies == straight.replies
+
+
+@given(config=configs(), script=steps(), rest=steps(), cut=st.integers(0, 20))
+def test_a_copy_goes_on_alike_and_leaves_the_original_as_it_was(config, script, rest, cut):
+    original, copied = Player(config), Player(config)
+    for step in script[:cut]:
+        original.step(step)
+        copied.step(step)
+    copied.group = original.group.copy()
+    stored = encode(original.group)
+    assert encode(copied.group) == stored
+    for step in rest:
+        copied.step(step)
+    assert encode(original.group) == stored
+    for step in rest:
+        original.step(step)
+    assert encode(copied.group) == encode(original.group)
 
 
 @given(config=configs(), script=steps(), cuts=st.lists(st.integers(0, 500_000), max_size=30))

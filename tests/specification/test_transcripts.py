@@ -16,7 +16,6 @@ Options of join: `static`, `session=10000`, `rebalance=60000`, `range=v1 rr=v1` 
 metadata).
 """
 
-import os
 from dataclasses import replace
 from pathlib import Path
 
@@ -37,6 +36,7 @@ from coordinator_model.specification.requests import (
     SyncAnswer,
     SyncGroup,
 )
+from tests.specification.retelling import assert_goes_as_it_is_told
 
 FOLDER = Path(__file__).parent / "transcripts"
 
@@ -158,26 +158,12 @@ class Story:
         return f"{name}: {answer.error.name}"
 
 
-def replay(text):
-    """The transcript with the coordinator's lines written anew."""
-    story, out = None, []
-    for line in text.splitlines():
-        if line.startswith("kafka "):
-            _, release, _, delay = line.split()
-            story = Story(release, int(delay))
-            out.append(line)
-        elif line.startswith("> "):
-            out.append(line)
-            out.extend(story.tell(line[2:]))
-        elif not line.strip() or line.startswith("#"):
-            out.append(line)
-    return "\n".join(out) + "\n"
+def begin(line):
+    """The story of a line `kafka <release> … <delay>`."""
+    _, release, _, delay = line.split()
+    return Story(release, int(delay))
 
 
 @pytest.mark.parametrize("path", sorted(FOLDER.glob("*.txt")), ids=lambda path: path.stem)
 def test_the_story_goes_as_it_is_told(path):
-    told = path.read_text(encoding="utf-8")
-    retold = replay(told)
-    if os.environ.get("REWRITE_TRANSCRIPTS"):
-        path.write_text(retold, encoding="utf-8")
-    assert retold == told
+    assert_goes_as_it_is_told(path, begin)

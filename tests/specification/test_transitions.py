@@ -33,6 +33,7 @@ EXPECTED = {
     "static_protocol_change": (None, None, None, P, None),
     "static_replaced_during_completing": (None, None, P, None, None),
     "over_capacity_after_load": (None, None, None, P, None),
+    "downgraded": (None, None, None, P, None),
     "assignment_append_failed": (None, None, P, None, None),
     "join_phase_ended": (None, C, None, None, None),
     "join_phase_ended_empty": (None, E, None, None, None),

@@ -8,6 +8,7 @@ import pytest
 from msgspec import msgpack
 
 from coordinator_model.tracker import codec
+from coordinator_model.tracker.quiet.resting import Resting
 from coordinator_model.tracker.shard import Shard
 from tests.tracker.story import START_MS, Story, play, table
 
@@ -58,12 +59,21 @@ def test_the_examples_are_what_this_version_writes() -> None:
 
 def test_no_field_of_any_record_is_lost() -> None:
     """In this example every record occurs and every field is filled."""
-    example = (STORED / "tracker-v6-full.msgpack").read_bytes()
+    example = (STORED / "tracker-v9-full.msgpack").read_bytes()
     shard = Shard.decode(example)
     assert shard.encode() == example
-    views = codec.decode_shard(example).views
-    assert sorted(views) == ["orders", "payments"]
-    assert all(codec.encode_view(codec.decode_view(blob, shard.settings)) == blob for blob in views.values())
+    state = codec.decode_shard(example)
+    assert sorted(state.views) == ["orders", "payments", "telemetry"]
+    assert all(codec.encode_view(codec.decode_view(blob, shard.settings)) == blob for blob in state.views.values())
+    calm = codec.decode_calm(state.calm["orders"])
+    assert (calm.broker, calm.generation, calm.members, calm.signs) == (
+        "broker-1", 3, {"a-1": codec.Hearing("i-1", 20_000, START_MS, START_MS + 1)}, [told().events[-1]],
+    )  # fmt: skip
+    (bucket,) = state.resting.values()
+    assert (bucket.groups, bucket.oldest_ms, bucket.partitions) == (1, START_MS, [7])
+    Resting(state).wake("console-1")
+    assert (state.views["console-1"], state.brokers["console-1"], state.horizons["console-1"]) == (b"view", ["broker-1"], START_MS + 5)
+    assert (state.idle["console-1"], state.partitions["console-1"], state.since["console-1"]) == (START_MS, 7, START_MS - 9)
 
 
 def test_a_shard_of_a_later_version_is_refused() -> None:

@@ -12,32 +12,36 @@ from hypothesis import strategies as st
 from coordinator_model.diagnosis import cost
 from coordinator_model.states import State
 from coordinator_model.view.view import Rebalance
+from tests.specification.choices import chosen
 from tests.tracker.story import Story, table
 
 PARTITIONS = [f"t-{number}" for number in range(8)]
 MEMBERS = ["a", "b", "c"]
-times = st.integers(0, 20_000)
+TIMES = range(4_000)
+SOMETIMES = ("joins", "synced", "stopped")
 
 
-@st.composite
-def shared(draw: st.DrawFn) -> dict[str, str]:
+def shared() -> st.SearchStrategy[dict[str, str]]:
     """Some partitions, each with an owner."""
-    return {p: draw(st.sampled_from(MEMBERS)) for p in draw(st.sets(st.sampled_from(PARTITIONS)))}
+    return chosen(lambda **owners: {p: owner for p, owner in owners.items() if owner}, **dict.fromkeys(PARTITIONS, ("", *MEMBERS)))
 
 
-@st.composite
-def rebalances(draw: st.DrawFn) -> Rebalance:
+def rebalances() -> st.SearchStrategy[Rebalance]:
     """Any rebalance of up to three members and eight partitions, with what is known of it."""
-    start = draw(times)
-    before, after = draw(shared()), draw(shared())
-    rebalance = Rebalance(start, exact=True, from_state=State.STABLE, old_generation=1)
-    rebalance.ended_ms = start + draw(times)
+    known = {f"{name} {member}": [False, True] for name in SOMETIMES for member in MEMBERS}
+    when = {f"{name} {member} at": TIMES for name in SOMETIMES for member in MEMBERS}
+    kept = dict.fromkeys(PARTITIONS, (False, True))
+    return st.builds(_rebalance, shared(), shared(), chosen(dict, start=TIMES, length=TIMES, **when, **known, **kept))
+
+
+def _rebalance(before: dict[str, str], after: dict[str, str], more: dict[str, int]) -> Rebalance:
+    rebalance = Rebalance(more["start"], exact=True, from_state=State.STABLE, old_generation=1)
+    rebalance.ended_ms = more["start"] + more["length"]
     rebalance.owned_before = before
     rebalance.assigned = {m: tuple(sorted(p for p, owner in after.items() if owner == m)) for m in MEMBERS}
-    for name in ("joins", "synced", "stopped"):
-        setattr(rebalance, name, {m: draw(times) for m in draw(st.sets(st.sampled_from(MEMBERS)))})
-    kept = draw(st.sets(st.sampled_from(PARTITIONS)))
-    rebalance.kept = {m: tuple(sorted(p for p in kept if before.get(p) == m)) for m in MEMBERS}
+    for name in SOMETIMES:
+        setattr(rebalance, name, {m: more[f"{name} {m} at"] for m in MEMBERS if more[f"{name} {m}"]})
+    rebalance.kept = {m: tuple(sorted(p for p in before if more[p] and before[p] == m)) for m in MEMBERS}
     return rebalance
 
 

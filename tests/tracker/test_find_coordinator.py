@@ -12,7 +12,9 @@ from tests.tracker.batching import clocks
 from tests.tracker.story import START_MS, Story, play, table
 
 DIVERGED = "MODEL_DIVERGENCE"
-ADDED = ("coordinator_id", "coordinator_address")  # to Event, since state was first stored
+# To Event, since state was first stored.
+# To Event, since state was first stored.
+ADDED = ("coordinator_id", "coordinator_address", "subscribed_regex", "owned", "heartbeat_interval_ms")
 
 
 def asked(broker: str, at_ms: int, node: int = 1) -> Event:
@@ -91,4 +93,5 @@ def test_an_event_that_was_stored_before_its_newest_fields_is_read() -> None:
     event = asked("broker-1", START_MS)
     assert Event._fields[-len(ADDED) :] == ADDED
     old = msgpack.encode(event[: -len(ADDED)])
-    assert msgpack.decode(old, type=Event) == event._replace(coordinator_id=-1, coordinator_address="")
+    newest = {"coordinator_id": -1, "coordinator_address": "", "subscribed_regex": None, "owned": None, "heartbeat_interval_ms": -1}
+    assert msgpack.decode(old, type=Event) == event._replace(**newest)

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import json
 
+import pytest
+
 from coordinator_model import events as kinds
 from coordinator_model.errors import Error
 from coordinator_model.events import MemberEntry
+from coordinator_model.tracker import prediction
 from tests.tracker.story import JOINED, Story, table
 
 
@@ -98,3 +101,22 @@ def test_who_went_long_ago_is_forgotten_and_who_went_lately_is_not() -> None:
         story.at(200_000).heartbeat(member, 1, Error.UNKNOWN_MEMBER_ID)
     told = [row for row in table(story.rows(), "findings") if row["code"] == "UNKNOWN_MEMBER"]
     assert [(row["member_id"], json.loads(row["details"])["removed"]) for row in told] == [("m001-1", None), ("m069-1", "SESSION_TIMEOUT")]
+
+
+def test_refused_heartbeats_of_one_moment_are_compared_once_each(monkeypatch: pytest.MonkeyPatch) -> None:
+    """They arrive with the JoinGroup that explains them, in an order that no line shows."""
+    count, story = 60, requested(60)
+    everybody = members(count)
+    story.beats(everybody, 1, 23_000, 29_500)
+    story.at(29_900).id_issued("x-1").at(30_000)
+    for member in everybody:
+        story.heartbeat(member, 1, error=Error.REBALANCE_IN_PROGRESS)
+    story.at(31_000).join(everybody[0], 2, everybody[0], (*everybody, "x-1"), waited=500)
+    for member in everybody[1:]:
+        story.join(member, 2, everybody[0], waited=400)
+    story.join("x-1", 2, everybody[0], waited=1_000)
+    compared = []
+    agrees = prediction._answers_so
+    monkeypatch.setattr(prediction, "_answers_so", lambda *given: compared.append(given) or agrees(*given))
+    assert not table(story.rows(), "findings")
+    assert len(compared) == 2 * count  # as it comes, and once the group has moved

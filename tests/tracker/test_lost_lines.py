@@ -33,6 +33,11 @@ def told(story: Story) -> list[tuple[int | None, str, str]]:
     return [(row["generation"], row["outcome"], row["cause"]) for row in table(story.rows(), "rebalances")]
 
 
+def states(story: Story) -> list[str]:
+    """Every change of state."""
+    return [f"{row['from_state']} > {row['to_state']}" for row in table(story.rows(), "group_transitions")]
+
+
 # the coordinator's log
 
 
@@ -43,6 +48,20 @@ def test_a_rebalance_whose_end_is_missing_is_abandoned_when_the_next_begins() ->
     story.at(41_000).log_stabilized(3, 4).at(41_010).log_assignment(3, "a-1", 4)
     assert told(story) == [(1, "COMPLETED", "MEMBER_JOINED"), (None, "ABANDONED", "MEMBER_JOINED"), (3, "COMPLETED", "MEMBER_JOINED")]
     assert table(story.rows(), "rebalances")[1]["ended_at"] == 40_000
+    assert states(story)[3:6] == ["Stable > PreparingRebalance", "PreparingRebalance > Stable", "Stable > PreparingRebalance"]
+
+
+def test_a_group_that_is_found_in_the_next_generation_had_become_stable() -> None:
+    story = logged()
+    story.at(20_000).log_preparing(1, JOINED.format("c-1"), "c-1")
+    story.at(40_000).heartbeat("a-1", 2)
+    story.at(60_000).log(kinds.GROUP_UNLOADED, generation=2)
+    assert states(story)[3:] == ["Stable > PreparingRebalance", "PreparingRebalance > Stable", "Stable > Dead"]
+    assert [row["trigger"] for row in table(story.rows(), "group_transitions")][3:] == [
+        "MEMBER_JOINED",
+        "LINES_MISSING",
+        "COORDINATOR_MOVED",
+    ]
 
 
 def test_the_end_of_a_join_phase_whose_beginning_is_missing_supersedes_the_one_before() -> None:

@@ -294,8 +294,8 @@ def test_whatever_kafka_does_is_no_finding_when_seen_through_a_log(release: str,
     compared, differing = Counter[str](), []
     handle = prediction.handle
     monkeypatch.setattr(prediction, "handle", lambda *arguments: (compared.update(["handled"]), handle(*arguments)))
-    at_once = prediction.handle_heartbeats
-    monkeypatch.setattr(prediction, "handle_heartbeats", lambda *a: (compared.update(handled=a[-1]), at_once(*a)))
+    at_once = prediction.take_signs_of_life
+    monkeypatch.setattr(prediction, "take_signs_of_life", lambda *a: (compared.update(handled=a[-1]), at_once(*a)))
     for seed in range(60):
         story = Story()
         story.events = life(release, seed).log

@@ -10,6 +10,7 @@ import json
 from collections import Counter
 from typing import Any
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -17,12 +18,16 @@ from coordinator_model import events as kinds
 from coordinator_model.events import Assignment, Event, MemberEntry, Protocol
 from coordinator_model.specification.transitions import TRANSITIONS
 from coordinator_model.states import State
+from coordinator_model.tracker.consumer.migrations import TO_CLASSIC, TO_CONSUMER
 from coordinator_model.tracker.lines.coordinator_lines import HANDLERS as LINES
 from coordinator_model.tracker.lines.stored import HANDLERS as STORED
 from coordinator_model.view.rows import Row
 from coordinator_model.view.settings import TrackerSettings
+from tests.specification.choices import chosen
 from tests.tracker.batching import batches, clocks, followed
 from tests.tracker.story import START_MS, play
+
+pytestmark = pytest.mark.slow
 
 REQUESTS = [
     "JOIN_GROUP",
@@ -49,78 +54,103 @@ REASONS = [
     "Leader a-1 re-joining group during Stable; client reason: need to revoke partitions and re-join",
     "something no broker has said yet",
 ]
-members = st.sampled_from(MEMBERS)
-entries = st.lists(
-    st.builds(MemberEntry, members, st.sampled_from(["", "i"]), st.sampled_from([0, 0, 25]), st.sampled_from(REASONS), st.none()),
-    max_size=3,
-).map(tuple)
+KINDS = [*REQUESTS, *sorted(LINES), kinds.COORDINATOR_NOTE]
+TOLD_KINDS = [kinds.GROUP_STORED, kinds.GROUP_STORED, *sorted(STORED)]
+ENTRIES = chosen(
+    lambda member, instance, error, reason: MemberEntry(member, instance, error, reason, None),
+    member=MEMBERS,
+    instance=["", "i"],
+    error=[0, 0, 25],
+    reason=REASONS,
+)
+TOLD_ENTRIES = chosen(
+    lambda member, instance, topics, partitions: (MemberEntry(member, instance, 0, "", topics), Assignment(member, partitions, "x")),
+    member=MEMBERS,
+    instance=["", "i"],
+    topics=[None, ("t",), ("u",)],
+    partitions=[None, (), ("t-0",), ("t-0", "t-1")],
+)
+MEANWHILE_MS = st.integers(0, 120_000)
+PLACES = st.integers(1, 10**6)
 
 
-@st.composite
-def events(draw: st.DrawFn, brokers: tuple[str, ...] = ("b1",)) -> Event:
+def events(brokers: tuple[str, ...] = ("b1",)) -> st.SearchStrategy[Event]:
     """Any request or coordinator line about one of two groups, within two minutes."""
-    at_ms = START_MS + draw(st.integers(0, 120_000))
-    kind = draw(st.sampled_from([*REQUESTS, *sorted(LINES), kinds.COORDINATOR_NOTE]))
-    request = kind in REQUESTS
-    member = draw(members)
-    return Event(
-        draw(st.sampled_from(brokers)),
-        "request" if request else "coordinator",
-        "file",
-        draw(st.integers(1, 10**6)),
-        at_ms,
-        at_ms - (draw(st.sampled_from([0, 1, 5, 3_000, 40_000])) if request and kind != kinds.HEARTBEAT else 0),
-        kind,
-        group_id="" if kind == kinds.INSTANCE_FENCED else draw(st.sampled_from(["g", "g", "h"])),
-        correlation_id=draw(st.integers(0, 10**6)),
-        member_id=member,
-        instance_id=draw(st.sampled_from(["", "", "i"])),
-        generation=draw(st.integers(-1, 4)),
-        error_code=draw(st.sampled_from(ERRORS)) if request else 0,
-        coordinator_id=draw(st.integers(-1, 3)),
-        answer_member_id=draw(members),
-        answer_generation=draw(st.integers(-1, 4)),
-        leader_id=draw(members),
-        protocol="range",
-        session_timeout_ms=draw(st.sampled_from([-1, 6_000, 10_000, 45_000])),
-        rebalance_timeout_ms=30_000,
-        reason=draw(st.sampled_from(REASONS)),
-        state=draw(st.sampled_from(["", "Empty", "Stable", "PreparingRebalance", "consumer", "classic"])),
-        member_count=draw(st.integers(-1, 3)),
-        protocols=draw(st.sampled_from([(), (Protocol("range", ("t",), ("t-0",), "x"),), (Protocol("range", None, (), "y"),)])),
-        members=draw(entries),
-        assignments=draw(st.sampled_from([(), (Assignment("a-1", ("t-0", "t-1"), "x"),), (Assignment("b-1", None, "y"),)])),
-        beats=(0,) if kind == kinds.HEARTBEAT else (),
-        positions=(1,) if kind == kinds.HEARTBEAT else (),
+
+    def event(kind: str, handled_ms: int, group_id: str, error_code: int, **fields: Any) -> Event:
+        request = kind in REQUESTS
+        return Event(
+            source="request" if request else "coordinator",
+            origin="file",
+            position=0,
+            at_ms=0,
+            received_ms=-(handled_ms if request and kind != kinds.HEARTBEAT else 0),
+            kind=kind,
+            group_id="" if kind == kinds.INSTANCE_FENCED else group_id,
+            error_code=error_code if request else 0,
+            protocol="range",
+            rebalance_timeout_ms=30_000,
+            beats=(0,) if kind == kinds.HEARTBEAT else (),
+            positions=(1,) if kind == kinds.HEARTBEAT else (),
+            **fields,
+        )
+
+    fields = chosen(
+        event,
+        broker=brokers,
+        kind=KINDS,
+        handled_ms=[0, 1, 5, 3_000, 40_000],
+        group_id=["g", "g", "h"],
+        member_id=MEMBERS,
+        instance_id=["", "", "i"],
+        generation=range(-1, 5),
+        error_code=ERRORS,
+        coordinator_id=range(-1, 4),
+        answer_member_id=MEMBERS,
+        answer_generation=range(-1, 5),
+        leader_id=MEMBERS,
+        session_timeout_ms=[-1, 6_000, 10_000, 45_000],
+        reason=REASONS,
+        state=["", "Empty", "Stable", "PreparingRebalance", "consumer", "classic"],
+        member_count=range(-1, 4),
+        protocols=[(), (Protocol("range", ("t",), ("t-0",), "x"),), (Protocol("range", None, (), "y"),)],
+        assignments=[(), (Assignment("a-1", ("t-0", "t-1"), "x"),), (Assignment("b-1", None, "y"),)],
     )
+    return st.builds(_placed, fields, MEANWHILE_MS, PLACES, PLACES, st.lists(ENTRIES, max_size=3))
 
 
-@st.composite
-def told(draw: st.DrawFn) -> Event:
+def _placed(event: Event, after_ms: int, position: int, correlation_id: int, entries: list[MemberEntry]) -> Event:
+    at_ms = START_MS + after_ms
+    received_ms = at_ms + event.received_ms
+    return event._replace(at_ms=at_ms, received_ms=received_ms, position=position, correlation_id=correlation_id, members=tuple(entries))
+
+
+def told() -> st.SearchStrategy[Event]:
     """Any record or answer to a poll about one of the groups."""
-    at_ms = START_MS + draw(st.integers(0, 120_000))
-    kind = draw(st.sampled_from([kinds.GROUP_STORED, kinds.GROUP_STORED, *sorted(STORED)]))
-    source = draw(st.sampled_from(sorted(kinds.PSEUDO_BROKERS)))
-    ids = draw(st.lists(members, max_size=3))
-    return Event(
-        source,
-        source,
-        "file",
-        draw(st.integers(1, 10**6)),
-        at_ms,
-        at_ms - draw(st.sampled_from([0, 5, 700])),
-        kind,
-        group_id=draw(st.sampled_from(["g", "h"])),
-        member_id=draw(members),
-        client_id=draw(st.sampled_from(["", "app"])),
-        generation=draw(st.integers(-1, 4)),
-        leader_id=draw(members),
-        protocol=draw(st.sampled_from(["", "range", "cooperative-sticky"])),
-        session_timeout_ms=draw(st.sampled_from([-1, 6_000])),
-        state=draw(st.sampled_from([state.value for state in State])),
-        member_count=len(ids),
-        members=tuple(MemberEntry(m, draw(st.sampled_from(["", "i"])), 0, "", draw(st.sampled_from([None, ("t",), ("u",)]))) for m in ids),
-        assignments=tuple(Assignment(m, draw(st.sampled_from([None, (), ("t-0",), ("t-0", "t-1")])), "x") for m in ids),
+
+    def event(source: str, handled_ms: int, **fields: Any) -> Event:
+        return Event(broker=source, source=source, origin="file", position=0, at_ms=0, received_ms=-handled_ms, **fields)
+
+    fields = chosen(
+        event,
+        source=sorted(kinds.PSEUDO_BROKERS),
+        kind=TOLD_KINDS,
+        handled_ms=[0, 5, 700],
+        group_id=["g", "h"],
+        member_id=MEMBERS,
+        client_id=["", "app"],
+        generation=range(-1, 5),
+        leader_id=MEMBERS,
+        protocol=["", "range", "cooperative-sticky"],
+        session_timeout_ms=[-1, 6_000],
+        state=[state.value for state in State],
+    )
+    return st.builds(_told, fields, MEANWHILE_MS, PLACES, st.lists(TOLD_ENTRIES, max_size=3))
+
+
+def _told(event: Event, after_ms: int, position: int, entries: list[tuple[MemberEntry, Assignment]]) -> Event:
+    return _placed(event, after_ms, position, event.correlation_id, [entry for entry, _ in entries])._replace(
+        member_count=len(entries), assignments=tuple(assignment for _, assignment in entries)
     )
 
 
@@ -138,6 +168,13 @@ def as_set(rows: list[Row]) -> Counter[str]:
     return Counter(json.dumps([row.table, row.values], sort_keys=True) for row in rows)
 
 
+def is_a_change(before: str, after: str) -> bool:
+    """Whether a group can change so: by the specification of classic groups, or between Reconciling and another state."""
+    if "Reconciling" in (before, after):
+        return before != after and (after == "Reconciling" or after in ("Stable", "Empty"))
+    return State(after) in {State.DEAD, *TRANSITIONS[State(before)].values()}
+
+
 @given(of_events(80, ("b1", "b2", "b3")))
 def test_any_event_is_taken_in_any_state(stream: list[Event]) -> None:
     for row in play([[*stream, *clocks(stream)]]):
@@ -145,8 +182,8 @@ def test_any_event_is_taken_in_any_state(stream: list[Event]) -> None:
         if row.table == "rebalances":
             assert row.values["started_at"] <= (row.values["joined_at"] or row.values["ended_at"]) <= row.values["ended_at"]
             assert len({*row.values["joined"], *row.values["left"]}) == len(row.values["joined"]) + len(row.values["left"])
-        if row.table == "group_transitions" and row.values["trigger"] != "GROUP_LOADED":
-            assert State(row.values["to_state"]) in {State.DEAD, *TRANSITIONS[State(row.values["from_state"])].values()}
+        if row.table == "group_transitions" and row.values["trigger"] not in {"GROUP_LOADED", "LINES_MISSING", TO_CONSUMER, TO_CLASSIC}:
+            assert is_a_change(row.values["from_state"], row.values["to_state"])
 
 
 @given(streams, st.integers(1, 30), st.integers(0, 4_900), st.integers(0, 3))
@@ -164,8 +201,8 @@ def test_any_record_is_taken_in_any_state(stream: list[Event]) -> None:
         if row.table == "rebalances":
             assert row.values["started_at"] <= (row.values["joined_at"] or row.values["ended_at"]) <= row.values["ended_at"]
             assert len({*row.values["joined"], *row.values["left"]}) == len(row.values["joined"]) + len(row.values["left"])
-        if row.table == "group_transitions" and row.values["trigger"] != "GROUP_LOADED":
-            assert State(row.values["to_state"]) in {State.DEAD, *TRANSITIONS[State(row.values["from_state"])].values()}
+        if row.table == "group_transitions" and row.values["trigger"] not in {"GROUP_LOADED", "LINES_MISSING", TO_CONSUMER, TO_CLASSIC}:
+            assert is_a_change(row.values["from_state"], row.values["to_state"])
 
 
 @given(mixed_streams, st.integers(1, 30), st.integers(0, 4_900), st.integers(0, 3))
@@ -230,3 +267,14 @@ def test_a_session_that_ends_a_minute_after_a_move_is_told_in_the_same_way_whene
     whole, stepwise = (play(followed(story, step_ms, START_MS + 250_000, {})) for step_ms in (250_000, 300))
     assert as_set(stepwise) == as_set(whole)
     assert [row.values["code"] for row in whole if row.table == "findings"] == ["COORDINATOR_MOVED"]
+
+
+def test_a_timeout_that_no_line_says_has_not_passed() -> None:
+    """The only member that the answer names is static, and nobody said how long the group waits for it."""
+    named = (MemberEntry("a-1", "i", 0, "", None),)
+    stream = [Event("b1", "request", "file", 1, START_MS, START_MS, "JOIN_GROUP", "g", answer_generation=0, members=named)]
+    for kind, after_ms in (("ASSIGNMENT_RECEIVED", 2_075), ("JOIN_GROUP", 7_076), ("JOIN_GROUP", 14_161)):
+        at_ms, source = START_MS + after_ms, "request" if kind in REQUESTS else "coordinator"
+        stream.append(Event("b1", source, "file", after_ms, at_ms, at_ms, kind, "g"))
+    for count in (1, 2):
+        assert {row.values["slowest_member_id"] for row in play(batches(stream, count)) if row.table == "rebalances"} == {None}

@@ -10,6 +10,7 @@ from coordinator_model.diagnosis import refusals
 from coordinator_model.events import Event, MemberEntry
 from coordinator_model.states import State
 from coordinator_model.tracker import endings, membership, phases, rebalance_rows
+from coordinator_model.tracker.consumer import following, migrations
 from coordinator_model.view import reasons
 from coordinator_model.view.emit import Emitter
 from coordinator_model.view.rows import ref
@@ -200,9 +201,15 @@ def groups_cleaned(g: Emitter, event: Event) -> None:
 def group_converted(g: Emitter, event: Event) -> None:
     """Online migration between the classic and the consumer protocol (KIP-848)."""
     if event.state == "classic":
-        g.view.consumer_protocol = False
+        migrations.become_classic_group(g, event)
     else:
-        endings.became_consumer_group(g, event)
+        migrations.become_consumer_group(g, event)
+
+
+def consumer_group_line(g: Emitter, event: Event) -> None:
+    """The first line about a group that shows that it follows the consumer protocol (KIP-848)."""
+    migrations.become_consumer_group(g, event)
+    following.observe(g, event)
 
 
 HANDLERS: Final[dict[str, Callable[[Emitter, Event], None]]] = {
@@ -227,7 +234,7 @@ HANDLERS: Final[dict[str, Callable[[Emitter, Event], None]]] = {
     kinds.GROUP_DEAD: endings.group_removed,
     kinds.GROUPS_DELETED: endings.group_removed,
     kinds.GROUP_CONVERTED: group_converted,
-    kinds.CONSUMER_GROUP_LOG: endings.became_consumer_group,
+    kinds.CONSUMER_GROUP_LOG: consumer_group_line,
 }
 """Other kinds of lines change nothing."""
 
@@ -251,7 +258,8 @@ def _named_by_reason(g: Emitter, event: Event, cause: str) -> RebalanceTrigger:
     view, member_id = g.view, event.member_id
     trigger = next((t for t in reversed(view.unclaimed) if t.member_id == member_id and t.member_id), None)
     if trigger is None and not member_id and cause == reasons.MEMBER_LEFT:  # 4.x names no member that was removed by instance id
-        trigger = next((t for t in reversed(view.unclaimed) if t.cause in (reasons.MEMBER_LEFT, reasons.ADMIN_REMOVED)), None)
+        converted = reasons.is_conversion(event.reason)  # the departure of the last member of the consumer protocol, also by its silence
+        trigger = next((t for t in reversed(view.unclaimed) if converted or t.cause in (reasons.MEMBER_LEFT, reasons.ADMIN_REMOVED)), None)
     if trigger is not None:
         if cause != reasons.MEMBER_LEFT:  # Java writes the client's reason for leaving only on the member's own line
             trigger.cause = cause

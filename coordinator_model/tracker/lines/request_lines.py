@@ -15,6 +15,7 @@ from coordinator_model.errors import Error
 from coordinator_model.events import Event
 from coordinator_model.states import State
 from coordinator_model.tracker import endings, failed_writes, membership, phases, rebalance_rows
+from coordinator_model.tracker.consumer import following, migrations
 from coordinator_model.tracker.lines.join_requests import join_group
 from coordinator_model.view import reasons
 from coordinator_model.view.emit import Emitter
@@ -133,9 +134,10 @@ def delete_groups(g: Emitter, event: Event) -> None:
 
 
 def consumer_group_heartbeat(g: Emitter, event: Event) -> None:
-    """CONSUMER_GROUP_HEARTBEAT: an accepted one proves a KIP-848 group, which has no classic phases."""
-    if event.error_code == Error.NONE:
-        endings.became_consumer_group(g, event)
+    """CONSUMER_GROUP_HEARTBEAT: an accepted one proves a KIP-848 group, unless it came before the group became classic."""
+    if event.error_code == Error.NONE and event.received_ms > g.view.converted_ms:
+        migrations.become_consumer_group(g, event)
+        following.observe(g, event)
 
 
 HANDLERS: Final[dict[str, Callable[[Emitter, Event], None]]] = {
@@ -161,8 +163,10 @@ def _follow_generation(g: Emitter, event: Event) -> None:
     """Follows an accepted generation whose start the log does not show: the log began late, or has a hole."""
     view = g.view
     if event.generation > view.generation or view.state in (None, State.EMPTY, State.DEAD):
-        if view.open is not None:
+        running = view.open
+        if running is not None:
             phases.abandon(g, event.received_ms, [ref(event)])
+            phases.end_unseen(g, running, State.STABLE)
         view.complete = False
         view.make_generation(event.received_ms, event.generation)
         view.state = State.STABLE

@@ -18,6 +18,7 @@ from coordinator_model import events as kinds
 from coordinator_model.events import Event
 from coordinator_model.states import State
 from coordinator_model.tracker import endings, membership, phases
+from coordinator_model.tracker.consumer import following, migrations, stored_records
 from coordinator_model.view import reasons
 from coordinator_model.view.emit import Emitter
 from coordinator_model.view.rows import ref
@@ -35,7 +36,7 @@ def group_stored(g: Emitter, event: Event) -> None:
     elif view.broker:
         _confirm(g, event)
     else:
-        view.consumer_protocol = False
+        migrations.become_classic_group(g, event)
         if event.members:
             _stored_stable(g, event)
         else:
@@ -83,7 +84,14 @@ def group_member(g: Emitter, event: Event) -> None:
 def consumer_group_described(g: Emitter, event: Event) -> None:
     """A KIP-848 group."""
     if not g.view.broker:
-        endings.became_consumer_group(g, event)
+        migrations.become_consumer_group(g, event)
+
+
+def consumer_group_record(g: Emitter, event: Event) -> None:
+    """A record of a KIP-848 group. A group has such records only while it follows that protocol; tombstones end them."""
+    if g.view.consumer_protocol or event.state != kinds.REMOVED:
+        migrations.become_consumer_group(g, event)
+        stored_records.take(g, following.view_of(g), event)
 
 
 HANDLERS: Final[dict[str, Callable[[Emitter, Event], None]]] = {
@@ -91,16 +99,19 @@ HANDLERS: Final[dict[str, Callable[[Emitter, Event], None]]] = {
     kinds.GROUP_DESCRIBED: group_described,
     kinds.GROUP_MEMBER: group_member,
     kinds.CONSUMER_GROUP_DESCRIBED: consumer_group_described,
+    **dict.fromkeys(kinds.CONSUMER_GROUP_RECORDS, consumer_group_record),
 }
 
 
 def _record_removed(g: Emitter, event: Event) -> None:
     """The record was deleted: the group was deleted, or its offsets expired. A group with members was converted instead (KIP-848)."""
     view = g.view
+    if view.consumer_protocol:
+        return
     if view.state is State.EMPTY or not (view.broker or view.members or view.open):
         endings.group_removed(g, event)
     elif not view.broker:
-        endings.became_consumer_group(g, event)
+        migrations.become_consumer_group(g, event)
 
 
 def _confirm(g: Emitter, event: Event) -> None:

@@ -1,14 +1,7 @@
-"""Answers as text: a table for people, CSV for spreadsheets.
-
-What comes from a log may hold anything. In a table and in CSV every cell is made printable (jobs/common/text.py); in a
-table it is cut as well. In CSV a text that a spreadsheet would take for a formula gets a ' before it, and every text stands in
-quotes: where a spreadsheet takes ; for the separator, a formula could hide behind one. JSON has the values as they were logged,
-escaped to ASCII.
-"""
+"""Answers as a table for people. What comes from a log may hold anything: every cell is made printable (jobs/common/text.py) and cut."""
 
 from __future__ import annotations
 
-import re
 from datetime import datetime
 from typing import Any, Final
 
@@ -18,16 +11,14 @@ from jobs.answers.duckdb_views import Answer
 from jobs.cli.output.columns import Columns
 from jobs.cli.output.terminal import write
 from jobs.common.text import printable, short_member
-from jobs.common.times import duration, epoch_ms, instant, iso
+from jobs.common.times import duration, epoch_ms, instant
 
 _CELL: Final = 60  # characters of a cell in a table
-_TEXT_CELL: Final = 32_767  # what a spreadsheet takes
 _PROSE: Final = frozenset({"message", "reason", "detail", "last_reason", "topics", "requests_of", "line"})
 _PROSE_CELL: Final = 200
-_RARE: Final = frozenset({"waits_for"})  # columns that are left out where no row has a value
+_RARE: Final = frozenset({"waits_for", "protocol_type"})  # columns that are left out where no row has a value
 _COMMON: Final = ("cluster", "group_id")
 _SHORTER: Final = {"client_id": "client", "client_host": "host", "group_id": "group", "member_id": "member"}
-_FORMULA: Final = re.compile(r"\s*[=+\-@\uff1d\uff0b\uff0d\uff20]")  # wide ones too, which some take for the same
 
 
 def render(answer: Answer, console: Console) -> None:
@@ -57,24 +48,6 @@ def render(answer: Answer, console: Console) -> None:
         for title, cell in zip(columns.names, row, strict=True):
             if cell != "-":
                 write(console, f"  {title:<{width}}  {cell}")
-
-
-def to_csv(answer: Answer) -> str:
-    """Names, then rows. No cell is read as a formula, and none moves a terminal's cursor."""
-    lines = [",".join(answer.columns), *(",".join(map(_csv_cell, row)) for row in answer.rows)]
-    return "".join(f"{line}\n" for line in lines)
-
-
-def _csv_cell(value: Any) -> str:
-    if value is None:
-        return ""
-    if isinstance(value, datetime):
-        return iso(value)
-    if isinstance(value, (bool, int, float)):
-        return str(value)
-    shown = printable(str(value), _TEXT_CELL - 1)
-    harmless = "'" + shown if _FORMULA.match(shown) else shown
-    return '"' + harmless.replace('"', '""') + '"'
 
 
 def _one_day(answer: Answer) -> Any:

@@ -13,9 +13,15 @@ from jobs.common.options import LINE_CHARS
 from jobs.common.text import printable
 
 
+class _Console(Console):
+    def on_broken_pipe(self) -> None:
+        """Leaves it to the command line to end: Rich would end the process with 1."""
+        raise  # noqa: PLE0704 - Rich calls this while it handles the error
+
+
 def stdout() -> Console:
     """A console on the current standard output, which a test or a pipe may have replaced."""
-    return Console(file=sys.stdout, highlight=False, markup=False, emoji=False)
+    return _Console(file=sys.stdout, highlight=False, markup=False, emoji=False)
 
 
 def write(console: Console, text: str | Text = "", style: str = "") -> None:

@@ -8,7 +8,7 @@ damage at that very place decides how reading goes on, and the log is read in or
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import pairwise
@@ -83,14 +83,6 @@ class StretchRead:
     repeated: int
     faults: Mapping[str, int]
     seconds: Sequence[int]  # as of LogReader.take_seconds
-
-
-@dataclass(frozen=True)
-class StretchReaders:
-    """Processes that read stretches. `read` gives the result of `read_stretch` for each."""
-
-    cores: int
-    read: Callable[[Sequence[Stretch]], Sequence[StretchRead | None]]
 
 
 def read_stretch(stretch: Stretch) -> StretchRead | None:

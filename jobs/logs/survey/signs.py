@@ -15,10 +15,8 @@ from itertools import takewhile
 from typing import Final
 
 from jobs.logs.bytes import LogBytes
-from jobs.logs.survey.sections import TIME, Block, blocks_of
+from jobs.logs.survey.block_times import TIME, Block, blocks_of
 
-_READ_BYTES: Final = 64 << 20
-"""Signs are looked for in this much of a log."""
 _KEPT: Final = 20_000  # generations of a log
 _MAJORITY: Final = 9  # to one: a group that was made anew has its first generations twice
 
@@ -74,10 +72,10 @@ class Signs:
     made: dict[Generation, set[int]] = field(default_factory=dict)  # nodes that made a generation
     joined: dict[Generation, set[str]] = field(default_factory=dict)  # addresses from which a generation was joined
 
-    def watch(self, blocks: Iterable[Block]) -> Iterator[Block]:
-        """Takes the signs of the first blocks of a log as they pass."""
+    def watch(self, blocks: Iterable[Block], most_bytes: int) -> Iterator[Block]:
+        """Takes the signs of the first blocks of a log as they pass, up to about so many bytes."""
         for block in blocks:
-            if _is_near(block):
+            if block[0] < most_bytes:
                 self.look_at(block[1])
             yield block
 
@@ -108,16 +106,12 @@ class Signs:
                 self.joined.setdefault((group, generation), set()).add(address.decode("utf-8", "replace"))
 
 
-def signs_of(log: LogBytes) -> Signs:
-    """The signs in the beginning of a log."""
+def signs_of(log: LogBytes, most_bytes: int) -> Signs:
+    """The signs in the first bytes of a log, from where it stands."""
     signs = Signs()
-    for _ in signs.watch(takewhile(_is_near, blocks_of(log))):
-        pass
+    for _, block in takewhile(lambda block: block[0] < most_bytes, blocks_of(log)):
+        signs.look_at(block)
     return signs
-
-
-def _is_near(block: Block) -> bool:
-    return block[0] < _READ_BYTES
 
 
 def nodes_at(signs: Iterable[Signs]) -> dict[str, int]:

@@ -12,6 +12,7 @@ from jobs.logs.streams import Stream
 from jobs.logs.survey.owners import KnownNodes, Owners
 from jobs.logs.survey.signs import Signs
 from jobs.logs.survey.surveyor import Surveyor
+from jobs.logs.workers import Workers
 
 
 class SurveyedSlicer(Slicer):
@@ -19,6 +20,7 @@ class SurveyedSlicer(Slicer):
 
     def __init__(self, find: Callable[[], list[LogFile]], settings: SlicerSettings) -> None:
         super().__init__(find, settings)
+        self.workers: Workers | None = None  # may come at any time
         self.known: dict[str, KnownNodes] = {}  # by cluster
         self.notes: list[str] = []  # what a reader should know about whose logs these are
         self.signs: dict[str, list[Signs]] = {}  # of the logs found in the last scan, by cluster
@@ -27,7 +29,7 @@ class SurveyedSlicer(Slicer):
         self, files: Sequence[tuple[LogFile, Fingerprint]], owners: Mapping[tuple[str, str, str], Owners]
     ) -> list[tuple[Stream, LogFile]]:
         """The logs in new files, with their brokers."""
-        surveyor = Surveyor(self.streams, owners, self.known, self.settings.zone)
+        surveyor = Surveyor(self.streams, owners, self.known, self.settings, lambda: self.workers)
         streams = surveyor.survey(files)
         self.notes += surveyor.notes
         self.signs = surveyor.signs

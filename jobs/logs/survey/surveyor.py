@@ -5,16 +5,21 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import groupby
+from pathlib import Path
 
 from coordinator_model.events import CLIENTS
-from jobs.logs.bytes import Fingerprint, LogBytes, open_log
+from jobs.logs.bytes import Fingerprint, LogBytes, PlainBytes, open_log
 from jobs.logs.files import LogFile
 from jobs.logs.record_judge import holds_records
+from jobs.logs.slices import SlicerSettings
 from jobs.logs.streams import Stream
+from jobs.logs.survey.block_times import blocks_of
 from jobs.logs.survey.owners import KnownNodes, Owners, UnnamedLog, clashing, owners_of
-from jobs.logs.survey.sections import WHOLE, Part, Section, blocks_of, sections
+from jobs.logs.survey.ranges import blocks_within, ordered_times_of, ranges_of
+from jobs.logs.survey.sections import WHOLE, Part, Section, SectionSearch
 from jobs.logs.survey.signs import Signs, signs_of
 from jobs.logs.survey.views import AS_IT_IS, View, Wraps
+from jobs.logs.workers import Workers
 
 
 @dataclass(frozen=True)
@@ -37,15 +42,17 @@ class Surveyor:
         streams: Sequence[Stream],
         owners: Mapping[tuple[str, str, str], Owners],
         known: dict[str, KnownNodes],
-        zone: Callable[[str], str],
+        settings: SlicerSettings,
+        workers: Callable[[], Workers | None],
     ) -> None:
-        """`streams`: the logs that are known. `owners`: of the logs by the place they had. `zone`: that of a cluster."""
+        """`streams`: the logs that are known. `owners`: of the logs by the place they had. `workers`: those that there are by then."""
         self.notes: list[str] = []
         self.signs: dict[str, list[Signs]] = {}  # by cluster
         self._streams = streams
         self._owners = owners
         self._known = known
-        self._zone = zone
+        self._settings = settings
+        self._workers = workers
 
     def survey(self, files: Sequence[tuple[LogFile, Fingerprint]]) -> list[tuple[Stream, LogFile]]:
         """The logs of these files, each with its file."""
@@ -82,17 +89,41 @@ class Surveyor:
             yield _Found(file, fingerprint, WHOLE[0], None, Signs())
             return
         signs, wraps = Signs(), Wraps()
+        most_bytes = self._settings.survey_bytes
+        search = SectionSearch(self._settings.zone(file.cluster))
         try:
-            starts = sections(wraps.watch(signs.watch(blocks_of(log))), self._zone(file.cluster))
+            for offset, block in wraps.watch(signs.watch(blocks_of(log), most_bytes)):
+                search.take(offset, block)
+                line_end = offset + len(block) - 1
+                if search.has_ended or (line_end > most_bytes and self._look_over(file.path, fingerprint, log, line_end, search)):
+                    break
         finally:
             log.close()
+        starts = search.end()
         view = self._view(file.origin, wraps, newest_first=not starts)
         if len(starts) < 2 or view.width:
             yield _Found(file, fingerprint, WHOLE[0], None, signs, view)
             return
         for number, start in enumerate(starts):
             end = starts[number + 1].offset if number + 1 < len(starts) else None
-            yield _Found(file, fingerprint, start, end, _signs(file, start, end))
+            yield _Found(file, fingerprint, start, end, _signs(file, start, end, most_bytes))
+
+    def _look_over(self, path: Path, fingerprint: Fingerprint, log: LogBytes, line_end: int, search: SectionSearch) -> bool:
+        """Looks at the times of a log from a line end on, with the help of the workers; False if they cannot help.
+
+        Where a range is not in order, or not seen by a worker, this process looks at its blocks.
+        """
+        workers = self._workers()
+        if workers is None or not isinstance(log, PlainBytes):
+            return False
+        ranges = ranges_of(path, fingerprint, log, line_end, self._settings.stretch_bytes, own_times=search.own_times)
+        for one, ordered in zip(ranges, workers.map(ordered_times_of, ranges) if ranges else (), strict=True):
+            if search.has_ended:
+                break
+            if not search.take_ordered(ordered):
+                for offset, block in blocks_within(one) or ():
+                    search.take(offset, block)
+        return True
 
     def _cluster_of(self, folder: str, logs: Sequence[_Found]) -> str:
         """The name of a cluster by its folder: that on which its envelopes agree, unless a folder below the input bears its name."""
@@ -154,7 +185,7 @@ class Surveyor:
                 )
 
 
-def _signs(file: LogFile, start: Section, end: int | None) -> Signs:
+def _signs(file: LogFile, start: Section, end: int | None, most_bytes: int) -> Signs:
     try:
         log: LogBytes = open_log(file.path)
     except OSError:  # it went away a moment ago; the slicer says so where it reads the file
@@ -162,6 +193,6 @@ def _signs(file: LogFile, start: Section, end: int | None) -> Signs:
     try:
         if end is not None:
             log = Part(log, end)
-        return signs_of(log) if log.skip(start.offset) else Signs()
+        return signs_of(log, most_bytes) if log.skip(start.offset) else Signs()
     finally:
         log.close()

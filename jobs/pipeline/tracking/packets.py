@@ -28,6 +28,7 @@ from coordinator_model.events import (
     Protocol,
 )
 from coordinator_model.specification.partition import coordinator_partition
+from jobs.lakehouse.restored_beats import restored
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -63,8 +64,8 @@ def to_packets(rows: DataFrame, shards: int) -> DataFrame:
     clocks, since silence is evidence only for a shard that knows the time, and its fencing lines, elections and clean-ups, which name no
     group. The tracker has no use for other rows without a group.
     """
-    columns = [COLUMN_OF.get(name, name) for name in Event._fields]
-    return rows.select("cluster", *columns).mapInArrow(partial(_packed, shards), PACKETS)
+    columns = [*(COLUMN_OF.get(name, name) for name in Event._fields), "beat_count", "longest_gap_ms"]
+    return rows.select("cluster", *columns).mapInArrow(partial(packed, shards), PACKETS)
 
 
 def unpacked(frames: Iterable[pd.DataFrame]) -> Iterator[Event]:
@@ -74,12 +75,14 @@ def unpacked(frames: Iterable[pd.DataFrame]) -> Iterator[Event]:
             yield from _EVENTS.decode(packet)
 
 
-def _packed(shards: int, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+def packed(shards: int, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """The same without Spark: a batch of packets for each batch of rows."""
+
     @cache
     def shard_of(group_id: str) -> int:
         return coordinator_partition(group_id, shards)
 
-    for batch in batches:
+    for batch in map(restored, batches):
         packets: dict[tuple[str, int], list[tuple[Any, ...]]] = {}
         names = zip(batch["cluster"].to_pylist(), batch["group_id"].to_pylist(), batch["kind"].to_pylist(), strict=True)
         for (cluster, group_id, kind), event in zip(names, _fields(batch), strict=True):
@@ -113,7 +116,7 @@ def _values(name: str, column: pa.Array) -> list[Any]:
         return [() if items is None else tuple(_entry(_EMPTY[name], item) for item in items) for items in column.to_pylist()]
     if column.null_count and default is not None and default != ():
         column = pc.fill_null(column, default)
-    return [() if value is None else value for value in column.to_pylist()]
+    return [default if value is None else value for value in column.to_pylist()]
 
 
 def _entry(empty: Any, item: Mapping[str, Any]) -> Any:

@@ -108,7 +108,7 @@ def _batch_writer(lakehouse: Path, observer: Observer | None) -> Callable[[DataF
             counts = {name: len(rows[name]) for name in TRACK_TABLES}
             summaries = {(summary["cluster"], summary["shard"]): summary for summary in rows[shards.SUMMARY]}
             divergences = Counter(row["cluster"] for row in rows[names.FINDINGS] if row["code"] == MODEL_DIVERGENCE.code)
-            observer(TrackedBatch(batch_id, counts, summaries, divergences))
+            observer(TrackedBatch(batch_id, counts, summaries, divergences, rows))
 
     return write_batch
 

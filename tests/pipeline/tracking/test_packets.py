@@ -29,7 +29,7 @@ def arrow(*rows):
 def events(*rows):
     """By cluster and shard."""
     found = {}
-    for batch in packets._packed(SHARDS, [arrow(*rows)]):
+    for batch in packets.packed(SHARDS, [arrow(*rows)]):
         for cluster, shard, packet in zip(*(batch[name].to_pylist() for name in batch.schema.names), strict=True):
             found[cluster, shard] = list(packets.unpacked([pd.DataFrame({"events": [packet]})]))
     return found
@@ -51,7 +51,7 @@ def test_a_field_without_a_default_is_never_null_in_the_table():
 def test_numbers_arrive_as_pythons_own_and_times_in_whole_milliseconds():
     ((event,),) = events({}).values()
     assert event == EVENT
-    assert {type(value) for value in event} == {str, int, bool, tuple}
+    assert {type(value) for value in event} == {str, int, bool, tuple, type(None)}
 
 
 def test_what_is_absent_gets_the_default_of_event_and_lists_become_tuples():
@@ -63,8 +63,10 @@ def test_what_is_absent_gets_the_default_of_event_and_lists_become_tuples():
         "assignments": [{"member_id": "m", "partitions": ["t-0"]}, {"member_id": "n"}],
         "beats": [0, 5],
         "positions": [7, 9],
+        "subscribed_regex": "",
+        "owned": [],
     }
-    found = events(full, {}, {"client_id": "x"})[own()]
+    found = events(full, {"owned": []}, {}, {"client_id": "x"})[own()]
     assert found == [
         EVENT._replace(
             answer_generation=4,
@@ -74,7 +76,10 @@ def test_what_is_absent_gets_the_default_of_event_and_lists_become_tuples():
             assignments=(Assignment("m", ("t-0",), ""), Assignment("n", None, "")),
             beats=(0, 5),
             positions=(7, 9),
+            subscribed_regex="",
+            owned=(),
         ),
+        EVENT._replace(owned=()),
         EVENT,
         EVENT._replace(client_id="x"),
     ]

@@ -98,7 +98,7 @@ def test_a_record_that_goes_while_the_group_has_members_means_another_protocol()
     story = joined_by_two()
     story.at(90_000).deleted()
     rows = story.rows()
-    assert [t["to_state"] for t in table(rows, "group_transitions") if t["occurred_at"] >= 90_000] == []
+    assert [t["trigger"] for t in table(rows, "group_transitions") if t["occurred_at"] >= 90_000] == ["CONVERTED_TO_CONSUMER"]
     assert len(table(rows, "rebalances")) == 2
 
 

@@ -1,7 +1,8 @@
-"""Runs of heartbeats that are taken at once: the same rows as beat by beat, whatever happens to the group between them."""
+"""Signs of life that are taken at once: the same rows as one by one, whatever happens to the group between them."""
 
 from __future__ import annotations
 
+import random
 from itertools import groupby
 from typing import Any
 
@@ -9,11 +10,13 @@ import pytest
 
 from coordinator_model import events as kinds
 from coordinator_model.events import Event
-from coordinator_model.tracker import steady
+from coordinator_model.tracker import hindsight
+from coordinator_model.tracker.quiet import steady
 from tests.tracker.batching import batches
-from tests.tracker.simulated.acted_out import BROKER, OTHER, Broker
+from tests.tracker.simulated.acted_out import BROKER, OTHER
 from tests.tracker.simulated.test_simulated import BOTH, END_MS, REQUEST_LOG, act_out
-from tests.tracker.story import START_MS, play
+from tests.tracker.story import START_MS, Story, play
+from tests.tracker.test_large_groups import requested
 
 
 def in_runs(events: list[Event], slice_ms: int) -> list[Event]:
@@ -34,28 +37,60 @@ def in_runs(events: list[Event], slice_ms: int) -> list[Event]:
     return sorted(rows, key=lambda event: event.at_ms)
 
 
-def rows_of(broker: Broker, sources: tuple[str, ...], slice_ms: int, count: int) -> list[str]:
-    told = in_runs([event for event in broker.events if event.source in sources], slice_ms)
+def with_commits(events: list[Event], seed: int) -> list[Event]:
+    """The events, and commits of members near their heartbeats: answered at once, soon or late, and now and then on another connection."""
+    chance = random.Random(seed)
+    commits = []
+    for number, event in enumerate(events):
+        if event.kind == kinds.HEARTBEAT and event.error_code == 0 and chance.random() < 0.4:
+            received_ms, took_ms = event.received_ms + chance.randrange(-3, 900), chance.choice((0, 1, 5, 40, 700))
+            other = f"{event.connection}-other" if chance.random() < 0.1 else event.connection
+            line = {"position": 1_000_000 + number, "correlation_id": 1_000_000 + number, "connection": other, "beats": (), "positions": ()}
+            commits.append(event._replace(kind=kinds.OFFSET_COMMIT, received_ms=received_ms, at_ms=received_ms + took_ms, **line))
+    return [*events, *commits]
+
+
+def rows_of(events: list[Event], sources: tuple[str, ...], slice_ms: int, count: int) -> list[str]:
+    told = in_runs([event for event in events if event.source in sources], slice_ms)
     heard = [Event(b, "clock", "", 0, START_MS + END_MS, START_MS, kinds.CLOCK, beats=(0, END_MS // 1_000)) for b in (BROKER, OTHER)]
     *before, last = batches(told, count)
     return sorted(repr(row) for row in play([*before, [*last, *heard]], snapshot=True))
 
 
 @pytest.mark.parametrize("seed", range(60))
-def test_runs_taken_at_once_give_the_rows_of_their_beats(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    broker = act_out(seed)
+def test_signs_taken_at_once_give_the_rows_of_each(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    events = with_commits(act_out(seed).events, seed)
     sources, slice_ms, count = (REQUEST_LOG, BOTH)[seed % 2], (10_000, 60_000)[seed // 2 % 2], (1, 7)[seed // 4 % 2]
-    at_once = rows_of(broker, sources, slice_ms, count)
+    at_once = rows_of(events, sources, slice_ms, count)
     monkeypatch.setattr(steady, "take", lambda _, runs, __: (runs, None))
-    assert at_once == rows_of(broker, sources, slice_ms, count)
+    assert at_once == rows_of(events, sources, slice_ms, count)
 
 
-def test_many_beats_of_these_scripts_are_taken_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_many_signs_of_these_scripts_are_taken_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     taken, offered = [], 0
     renew = steady._renew
-    monkeypatch.setattr(steady, "_renew", lambda member, run, count: (taken.append(count), renew(member, run, count)))
+    monkeypatch.setattr(steady, "_renew", lambda member, series: (taken.append(len(series.times)), renew(member, series)))
     for seed in range(20):
-        broker = act_out(seed)
-        offered += sum(event.kind == kinds.HEARTBEAT and event.error_code == 0 for event in broker.events)
-        rows_of(broker, REQUEST_LOG, 60_000, 1)
-    assert sum(taken) > offered / 5
+        events = with_commits(act_out(seed).events, seed)
+        offered += sum(event.kind in (kinds.HEARTBEAT, kinds.OFFSET_COMMIT) and event.error_code == 0 for event in events)
+        rows_of(events, REQUEST_LOG, 60_000, 1)
+    assert sum(taken) > offered / 10
+
+
+def test_heartbeats_of_one_millisecond_are_no_run() -> None:
+    (event,) = Story().heartbeat("a-1", 1).events
+    row = event._replace(beats=(0, 0, 5), positions=(1, 2, 3))
+    assert [(one.position, one.beats) for one in steady.as_runs(row)] == [(1, (0,)), (2, (0,)), (3, (0,))]
+
+
+def test_more_signs_than_may_wait_for_the_specification_are_taken_one_by_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    rows = requested(5).rows()
+    took = []
+    renew = steady._renew
+    monkeypatch.setattr(steady, "_renew", lambda member, series: (took.append(series), renew(member, series)))
+    assert requested(5).rows() == rows
+    assert took
+    took.clear()
+    monkeypatch.setattr(hindsight, "CAPACITY", 0)
+    requested(5).rows()
+    assert not took

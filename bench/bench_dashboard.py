@@ -1,0 +1,176 @@
+"""How fast the dashboard is, and how large: 2,000 groups with 100,000 rebalances, one of them with 1,000 members and 500 rebalances.
+
+Measures in Chromium: first content, the timeline, the time of a frame while it is panned, and the memory of the process. With `--plotly`
+(`pip install plotly`) the same lanes and rebalances are drawn by Plotly too.
+
+    python bench/bench_dashboard.py [--groups N] [--rebalances N] [--members N] [--own N] [--plotly] [--lakehouse DIR]
+"""
+
+from __future__ import annotations
+
+import argparse
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlencode
+
+import duckdb
+import psutil
+import pyarrow as pa
+from deltalake import DeltaTable, write_deltalake
+
+PROJECT = Path(__file__).resolve().parents[1]
+sys.path.insert(0, str(PROJECT))
+
+from jobs.lakehouse import tables  # noqa: E402 - a script: the project is not on the path before
+from schemas.tables import PROVISIONAL_TABLES  # noqa: E402
+from schemas.tables import TABLES as FINAL_TABLES  # noqa: E402
+from tests.dashboard.browsing import CHROMIUM  # noqa: E402
+
+BIG = "group-0"
+
+
+def make(lakehouse: Path, numbers: dict[str, int]) -> None:
+    """Writes the lakehouse."""
+    schemas = FINAL_TABLES | PROVISIONAL_TABLES
+    connection = duckdb.connect()
+    connection.execute("SET TimeZone = 'UTC'")
+    for name, number in numbers.items():
+        connection.execute(f"SET VARIABLE {name} = {number}")
+    connection.execute((PROJECT / "bench" / "dashboard.sql").read_text(encoding="utf-8"))
+    for name, schema in schemas.items():
+        tables.ensure_table(lakehouse, name, schema)
+    for (name,) in connection.execute("SELECT table_name FROM duckdb_tables()").fetchall():
+        fields = pa.schema(DeltaTable(str(lakehouse / name)).schema().to_arrow())
+        rows = connection.execute(f"SELECT * FROM {name} ORDER BY group_id").to_arrow_table()  # noqa: S608 - a name from above
+        columns = [
+            rows[field.name].cast(field.type) if field.name in rows.column_names else pa.nulls(len(rows), field.type) for field in fields
+        ]
+        write_deltalake(str(lakehouse / name), pa.table(columns, schema=fields), mode="append")
+
+
+def browse(url: str, own: int) -> dict[str, Any]:
+    """What a reader waits for."""
+    from playwright.sync_api import sync_playwright
+
+    found: dict[str, Any] = {}
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
+        page = browser.new_page(viewport={"width": 1280, "height": 900})
+        for name, address in (("at a glance", "/"), ("again", "/"), ("groups", "/groups")):
+            began = time.perf_counter()
+            page.goto(url + address)
+            page.wait_for_selector("main[data-drawn]", timeout=120_000)
+            found[f"{name}, s"] = round(time.perf_counter() - began, 2)
+        found["first content, s"] = round(page.evaluate("performance.getEntriesByName('first-contentful-paint')[0].startTime") / 1000, 2)
+        group = "/group?" + urlencode({"cluster": "production", "group": BIG})
+        for name in ("timeline", "timeline again"):
+            began = time.perf_counter()
+            page.goto(url + group)
+            page.wait_for_selector(".timeline-canvas[data-frames]", timeout=120_000)
+            found[f"{name}, s"] = round(time.perf_counter() - began, 2)
+        page.wait_for_selector("main[aria-busy=false]")
+        found |= frames(page, ".timeline-canvas")
+        page.click(".timeline-tools button:has-text('+')")
+        page.click(".timeline-tools button:has-text('+')")
+        found["rebalances drawn"] = own
+        browser.close()
+    return found
+
+
+def frames(page: Any, selector: str) -> dict[str, Any]:
+    """Pans by pointer and takes the time between frames as the browser gives them."""
+    page.evaluate("""() => { window.__gaps = []; let last = 0; const next = (now) => { if (last) window.__gaps.push(now - last); last = now;
+        if (window.__gaps.length < 400) requestAnimationFrame(next); }; requestAnimationFrame(next); }""")
+    box = page.locator(selector).first.bounding_box()
+    x, y = box["x"] + box["width"] * 0.6, box["y"] + min(box["height"] / 2, 300)
+    page.keyboard.press("Escape")
+    page.mouse.move(x, y)
+    page.mouse.wheel(0, 0)
+    for _ in range(3):
+        page.mouse.down()
+        for step in range(60):
+            page.mouse.move(x - 6 * step, y)
+        page.mouse.up()
+        page.mouse.move(x, y)
+    gaps = sorted(page.evaluate("window.__gaps"))
+    return {
+        "frames": len(gaps),
+        "median frame, ms": round(statistics.median(gaps), 1),
+        "p95 frame, ms": round(gaps[int(len(gaps) * 0.95)], 1),
+    }
+
+
+def plotly_page(lakehouse: Path, folder: Path) -> Path:
+    """The same lanes and rebalances, as Plotly draws them: a bar for each membership and each rebalance."""
+    import plotly.graph_objects as go
+
+    def rows_of(table: str, columns: str) -> list[tuple[Any, ...]]:
+        text = f"SELECT {columns} FROM read_parquet('{lakehouse / table}/*.parquet') WHERE group_id = ?"  # noqa: S608 - texts from below
+        return duckdb.connect().execute(text, [BIG]).fetchall()
+
+    sessions = rows_of("member_sessions", "member_id, epoch_ms(joined_at), epoch_ms(ended_at)")
+    joins = rows_of("group_events", "DISTINCT member_id")
+    rows = sorted(rows_of("rebalances", "epoch_ms(started_at), epoch_ms(ended_at), cause"))
+    figure = go.Figure()
+    left = {row[0] for row in sessions}
+    spans = [*sessions, *((member, rows[0][0], rows[-1][1]) for (member,) in joins if member not in left)]
+    figure.add_trace(go.Bar(base=[s[1] for s in spans], x=[s[2] - s[1] for s in spans], y=[s[0] for s in spans], orientation="h"))
+    shade = {"type": "rect", "yref": "paper", "y0": 0, "y1": 1, "fillcolor": "gray", "opacity": 0.2, "line": {"width": 0}}
+    shapes = [{**shade, "x0": begin, "x1": end} for begin, end, _ in rows]
+    figure.update_layout(height=800, dragmode="pan", xaxis={"type": "date"}, shapes=shapes)
+    path = folder / "plotly.html"
+    figure.write_html(path, include_plotlyjs=True)
+    return path
+
+
+def browse_plotly(path: Path) -> dict[str, Any]:
+    """First paint and frames of the page."""
+    from playwright.sync_api import sync_playwright
+
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
+        page = browser.new_page(viewport={"width": 1280, "height": 900})
+        began = time.perf_counter()
+        page.goto(path.as_uri())
+        page.wait_for_selector(".plot-container .barlayer path", timeout=300_000)
+        page.evaluate("() => new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)))")
+        found = {"drawn, s": round(time.perf_counter() - began, 2), "size, MB": round(path.stat().st_size / 1e6, 1)}
+        page.set_default_timeout(300_000)
+        found |= frames(page, ".nsewdrag")
+        browser.close()
+    return found
+
+
+def main() -> None:
+    """Makes the lakehouse, serves it, and prints what was measured."""
+    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
+    for name, default in (("groups", 2_000), ("rebalances", 100_000), ("members", 1_000), ("own", 500)):
+        parser.add_argument(f"--{name}", type=int, default=default)
+    parser.add_argument("--lakehouse", type=Path)
+    parser.add_argument("--plotly", action="store_true")
+    given = parser.parse_args()
+    with tempfile.TemporaryDirectory() as folder:
+        lakehouse = given.lakehouse or Path(folder) / "lake"
+        if not lakehouse.exists():
+            each = max((given.rebalances - given.own) // max(given.groups - 1, 1), 1)
+            make(lakehouse, {"groups": given.groups, "members": given.members, "own": given.own, "each": each})
+        command = [sys.executable, "-m", "jobs.cli", "dashboard", "--lakehouse", str(lakehouse), "--port", "0"]
+        with subprocess.Popen(command, cwd=PROJECT, stdout=subprocess.PIPE, text=True) as process:
+            line = process.stdout.readline() if process.stdout else ""
+            url = line.partition("http://")[2].partition("/ ")[0]
+            found = browse(f"http://{url}", given.own)
+            own = psutil.Process(process.pid)
+            found |= {"RSS, MB": round(own.memory_info().rss / 1e6), "processor, s": round(sum(own.cpu_times()[:2]), 1)}
+            process.terminate()
+        print("dashboard:", found)
+        if given.plotly:
+            print("plotly:", browse_plotly(plotly_page(lakehouse, Path(folder))))
+
+
+if __name__ == "__main__":
+    main()

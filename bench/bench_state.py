@@ -1,0 +1,296 @@
+"""What tracking costs that is not an event: groups that nothing happens to, members of a group, and age of the state.
+
+    python bench/bench_state.py [--groups 10000] [--members 5] [--idle 100000] [--sample 5] [--large 10000] [--json FILE]
+
+Events go to the function that Spark calls for each shard, without Spark, and the state passes through its stored form after each batch.
+All figures are processor time. Shards are independent and alike: `--sample` of the 50 are measured, and the figures are those of all.
+
+The first table has batches of three seconds in which none, a hundredth or all of the groups have a heartbeat of each member, without and
+with groups that have no members. The second has groups that had more and more rebalances, the third one group whose members all join again.
+"""
+
+from __future__ import annotations
+
+import argparse
+import gc
+import json
+import resource
+import subprocess
+import sys
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, Final
+
+import pandas as pd
+from msgspec import msgpack
+
+PROJECT: Final = Path(__file__).resolve().parents[1]
+sys.path.insert(0, str(PROJECT))
+
+from machine import machine  # noqa: E402 - a script: the project is not on the path before
+
+from coordinator_model.events import CLOCK, Event  # noqa: E402
+from coordinator_model.specification.partition import coordinator_partition  # noqa: E402
+from coordinator_model.view.settings import TrackerSettings  # noqa: E402
+from jobs.pipeline.tracking.shards import expanded, shard_function  # noqa: E402
+from tests.tracker.story import START_MS, Story  # noqa: E402
+
+SHARDS: Final = 50
+STEP_MS: Final = 3_000
+JOIN_MS: Final = 2_000
+WARM, MEASURED = 4, 8
+"""Batches: before the measurement, until every event of the beginning is handled; and of it. Sessions last longer than both."""
+TURNS: Final = 5
+SESSION_MS: Final = 45_000
+BROKER: Final = "broker-1"
+
+
+class State:
+    """Spark's GroupState, as far as the tracker uses it."""
+
+    def __init__(self, value: tuple[Any, ...] | None = None) -> None:
+        self.value = value
+
+    @property
+    def exists(self) -> bool:
+        """Whether there was a batch before."""
+        return self.value is not None
+
+    @property
+    def get(self) -> tuple[Any, ...]:
+        """What the batch before left."""
+        assert self.value is not None
+        return self.value
+
+    def update(self, value: tuple[Any, ...]) -> None:
+        """Keeps what this batch leaves."""
+        self.value = value
+
+
+FOLLOW: Final = shard_function(TrackerSettings())
+
+
+def batch(shard: int, state: State, events: Sequence[Event], until_ms: int) -> float:
+    """Processor seconds of one shard in one batch, whose lines were read up to a time."""
+    base = until_ms - STEP_MS
+    clock = Event(BROKER, "clock", "", 0, until_ms, base, CLOCK, beats=(0, STEP_MS // 1_000))
+    frame = pd.DataFrame({"cluster": ["c"], "shard": [shard], "events": [msgpack.encode([*events, clock])]})
+    begun = time.process_time()
+    for _ in FOLLOW(("c", shard), iter([frame]), state):  # type: ignore[arg-type]
+        pass
+    return time.process_time() - begun
+
+
+def members_of(group: str, count: int) -> list[str]:
+    """Ids as long as Kafka's."""
+    return [f"consumer-{group}-{number}-6f3a{number:08x}-1d2c-4b7e-9a51-0c8e7f64{number:04x}" for number in range(count)]
+
+
+def joined(group: str, count: int, at_ms: int = 0, generation: int = 1) -> Story:
+    """All members of a group join, and get a partition each."""
+    story, everybody = Story(group, BROKER), members_of(group, count)
+    join(story, everybody, at_ms, generation)
+    return story
+
+
+def join(story: Story, everybody: Sequence[str], at_ms: int, generation: int) -> None:
+    """All members of a group join within JOIN_MS, and get a partition each: the first of them is the leader, and asks first."""
+    leader, end_ms = everybody[0], at_ms + JOIN_MS
+    for number, member in enumerate(everybody):
+        waited = JOIN_MS - 700 - number % 1_000 if number else JOIN_MS
+        story.at(end_ms).join(member, generation, leader, () if number else everybody, waited=waited, session_timeout_ms=SESSION_MS)
+    given = {member: (f"orders-{place}",) for place, member in enumerate(everybody)}
+    for number, member in enumerate(everybody):
+        story.at(end_ms + 10).sync(member, generation, {member: given[member]} if number else given)
+
+
+def beats(groups: Sequence[str], members: int, at_ms: int, generation: int = 1) -> list[Event]:
+    """A heartbeat of each member."""
+    made = []
+    for place, group in enumerate(groups):
+        story = Story(group, BROKER)
+        for number, member in enumerate(members_of(group, members)):
+            story.at(at_ms + (37 * place + 11 * number) % STEP_MS).heartbeat(member, generation)
+        made += [event._replace(positions=(event.position,)) for event in story.events]
+    return made
+
+
+def names(prefix: str, count: int, shard: int) -> list[str]:
+    """The groups of one shard, of so many groups."""
+    return [name for number in range(count) if coordinator_partition(name := f"{prefix}-{number}", SHARDS) == shard]
+
+
+def states(shard: int, busy: Sequence[str], members: int, idle: Sequence[str]) -> State:
+    """A shard some seconds after its groups began. The idle ones came and went before."""
+    state = State()
+    for first in range(0, len(idle), 500):
+        events = []
+        for group in idle[first : first + 500]:
+            story = joined(group, 1, -600_000)
+            events += story.at(-590_000).leave(members_of(group, 1)[0]).events
+        batch(shard, state, events, START_MS - 580_000)
+    batch(shard, state, [event for group in busy for event in joined(group, members).events], START_MS + STEP_MS)
+    for number in range(1, WARM):
+        batch(shard, state, beats(busy, members, number * STEP_MS), START_MS + (number + 1) * STEP_MS)
+    return state
+
+
+def cost(shard: int, state: State, active: Sequence[str], members: int, generation: int = 1) -> float:
+    """Processor seconds of a batch: the mean of some, in the best of some turns."""
+    made = [beats(active, members, number * STEP_MS, generation) for number in range(WARM, WARM + MEASURED)]
+    gc.collect()
+    gc.freeze()  # what the benchmark itself holds is not searched for garbage
+    turns = []
+    for _ in range(TURNS):
+        own = State(state.value)
+        untils = range(START_MS + (WARM + 1) * STEP_MS, START_MS + (WARM + MEASURED + 1) * STEP_MS, STEP_MS)
+        turns.append(sum(batch(shard, own, events, until_ms) for events, until_ms in zip(made, untils, strict=True)))
+    gc.unfreeze()
+    return min(turns) / MEASURED
+
+
+def by_activity(groups: int, members: int, idle: int, sample: int) -> dict[str, float]:
+    """Core seconds of a batch of all shards, and the bytes of the state."""
+    found = dict.fromkeys(["none", "hundredth", "all", "all_and_idle", "none_and_idle"], 0.0)
+    size = dict.fromkeys(["state_bytes", "state_bytes_and_idle"], 0.0)
+    scale = SHARDS / sample
+    for shard in range(sample):
+        busy = names("busy", groups, shard)
+        few = busy[:: max(1, 100)]
+        state = states(shard, busy, members, ())
+        for name, active in (("none", []), ("hundredth", few), ("all", busy)):
+            found[name] += scale * cost(shard, state, active, members)
+        size["state_bytes"] += scale * len(state.get[1])
+        state = states(shard, busy, members, names("idle", idle, shard))
+        for name, active in (("none_and_idle", []), ("all_and_idle", busy)):
+            found[name] += scale * cost(shard, state, active, members)
+        size["state_bytes_and_idle"] += scale * len(state.get[1])
+    return found | size
+
+
+def aged(rebalances: int) -> dict[str, float]:
+    """Twenty groups of one shard, each after so many rebalances, one a minute."""
+    state, members = State(), 5
+    groups = names("aged", 20 * SHARDS, 0)
+    for number in range(rebalances):
+        at_ms = (number - rebalances) * 60_000
+        events = [event for group in groups for event in joined(group, members, at_ms, number + 1).events]
+        batch(0, state, events, START_MS + at_ms + STEP_MS)
+    for number in range(WARM):
+        batch(0, state, beats(groups, members, number * STEP_MS, rebalances), START_MS + (number + 1) * STEP_MS)
+    return {
+        "rebalances": rebalances,
+        "groups": len(groups),
+        "seconds": cost(0, state, groups, members, rebalances),
+        "state_bytes": len(expanded(state.get[1])),
+    }
+
+
+def large(members: int) -> dict[str, float]:
+    """One group: its members join, heartbeat, are told to join again, and do."""
+    story, everybody = joined("orders", members), members_of("orders", members)
+    state = State()
+    batch(0, state, story.events, START_MS + STEP_MS)
+    for number in range(1, WARM):
+        batch(0, state, beats(["orders"], members, number * STEP_MS), START_MS + (number + 1) * STEP_MS)
+    at_ms = WARM * STEP_MS
+    again = Story("orders", BROKER).at(at_ms)
+    again.log_preparing(1, f"Leader {everybody[0]} re-joining group during Stable; client reason: rebalance", everybody[0])
+    for member in everybody[1:]:
+        again.at(at_ms + 500).heartbeat(member, 1, error=27)
+    again.at(at_ms + JOIN_MS).log_stabilized(2, members)
+    join(again, everybody, at_ms, 2)
+    begun = time.process_time()
+    batch(0, state, again.events, START_MS + at_ms + STEP_MS)
+    for number in range(WARM + 1, WARM + 5):  # until it is told
+        batch(0, state, (), START_MS + (number + 1) * STEP_MS)
+    return {
+        "members": members,
+        "seconds": time.process_time() - begun,
+        "state_bytes": len(state.get[1]),
+        "peak_mb": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024,
+    }
+
+
+def of_own_process(members: int) -> dict[str, float]:
+    """`large` in a process of its own, whose memory is its own."""
+    command = [sys.executable, __file__, "--only-large", str(members)]
+    found: dict[str, float] = json.loads(subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True).stdout)
+    return found
+
+
+def table(report: dict[str, Any]) -> str:
+    """The figures for a person."""
+    of, on = report["activity"], report["machine"]
+    idle, none = report["idle"], of["none"]
+    rows = [
+        f"{report['groups']:,} groups of {report['members']} members in {SHARDS} shards; Python {on['python']}; commit {on['commit']}",
+        "",
+        f"{'a batch of 3 s in which heartbeats come from':60} {'core s':>8} {'above none':>11}",
+        *(
+            f"{text:60} {of[name]:8.2f} {of[name] - none:11.2f}"
+            for name, text in (
+                ("none", "no group"),
+                ("hundredth", "a hundredth of the groups"),
+                ("all", "all groups"),
+                ("none_and_idle", f"no group, and {idle:,} more have no members"),
+                ("all_and_idle", f"all groups, and {idle:,} more have no members"),
+            )
+        ),
+        "",
+        f"a hundredth / all, above none: {report['hundredth_of_all']:.1%}",
+        f"{idle:,} idle groups add {report['idle_adds']:.1%} to a batch of all groups",
+        f"state: {of['state_bytes'] / 1e6:.1f} MB; with the idle groups {of['state_bytes_and_idle'] / 1e6:.1f} MB",
+        "",
+        f"{'a group after':30} {'ms a batch':>11} {'state kB':>9}",
+        *(
+            f"{one['rebalances']:>19,} rebalances {1e3 * one['seconds'] / one['groups']:11.2f} "
+            f"{one['state_bytes'] / one['groups'] / 1e3:9.1f}"
+            for one in report["aged"]
+        ),
+        "",
+        f"{'one group, a full rebalance':30} {'core s':>8} {'peak MB':>9} {'state MB':>9}",
+        *(
+            f"{one['members']:>22,} members {one['seconds']:8.2f} {one['peak_mb']:9.0f} {one['state_bytes'] / 1e6:9.2f}"
+            for one in report["large"]
+        ),
+    ]
+    return "\n".join(rows)
+
+
+def main() -> int:
+    """Prints the tables."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--groups", type=int, default=10_000)
+    parser.add_argument("--members", type=int, default=5, help="of each group")
+    parser.add_argument("--idle", type=int, default=100_000, help="groups without members")
+    parser.add_argument("--sample", type=int, default=5, help=f"shards that are measured, of {SHARDS}")
+    parser.add_argument("--large", type=int, default=10_000, help="members of the large group")
+    parser.add_argument("--json", type=Path, default=PROJECT / ".bench" / "state.json", help="write the figures here")
+    parser.add_argument("--only-large", type=int, help=argparse.SUPPRESS)
+    options = parser.parse_args()
+    if options.only_large is not None:
+        print(json.dumps(large(options.only_large)))
+        return 0
+    on = machine()
+    of = by_activity(options.groups, options.members, options.idle, options.sample)
+    report = {
+        "machine": on,
+        "groups": options.groups,
+        "members": options.members,
+        "idle": options.idle,
+        "activity": of,
+        "hundredth_of_all": (of["hundredth"] - of["none"]) / (of["all"] - of["none"]),
+        "idle_adds": of["all_and_idle"] / of["all"] - 1,
+        "aged": [aged(rebalances) for rebalances in (1, 10, 100)],
+        "large": [of_own_process(members) for members in (options.large // 100, options.large // 10, options.large)],
+    }
+    options.json.parent.mkdir(parents=True, exist_ok=True)
+    options.json.write_text(json.dumps(report, indent=2) + "\n", encoding="utf-8")
+    print(table(report))
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

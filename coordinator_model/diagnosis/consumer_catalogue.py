@@ -1,0 +1,139 @@
+"""The texts of findings about groups of the consumer protocol (KIP-848). Their settings are mostly those of the group or of the brokers."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from coordinator_model.diagnosis.catalogue import Text
+
+_SESSION_SETTING: Final = (
+    "it is consumer.session.timeout.ms of the group (kafka-configs.sh --entity-type groups), else group.consumer.session.timeout.ms of the "
+    "brokers."
+)
+
+SESSION_TIMEOUT: Final = Text(
+    "SESSION_TIMEOUT",
+    "ERROR",
+    "The coordinator removed the member because it heard no heartbeat within the session timeout of the group{silence}.",
+    "Find out what stopped the process or its network at that time (crash, SIGKILL, long pause of the JVM or the container, CPU limit)."
+    " Let a planned stop call close(), so that the member leaves at once. If it only paused, raise the session timeout above the "
+    "pause{usual}: it is {kind}.session.timeout.ms of the group (kafka-configs.sh --entity-type groups), else "
+    "group.{kind}.session.timeout.ms of the brokers.",
+)
+REBALANCE_TIMEOUT: Final = Text(
+    "REBALANCE_TIMEOUT",
+    "ERROR",
+    "The coordinator removed the member because it did not give partitions up within its rebalance timeout{limit}.",
+    "The application did not call poll() in that time, or its rebalance listener took so long: make the work between two polls shorter "
+    "(lower max.poll.records, move slow calls off the polling thread) or raise max.poll.interval.ms{current}.",
+)
+STUCK_RECONCILING: Final = Text(
+    "STUCK_RECONCILING",
+    "WARNING",
+    "The group waited {waited} for the member: {what}.",
+    "Partitions move only once their owner has given them up, which it does when it polls. Make the work between two polls shorter, and"
+    " lower max.poll.interval.ms{current} to what it really needs: the group waits no longer than that.",
+)
+UNRELEASED_INSTANCE_ID: Final = Text(
+    "UNRELEASED_INSTANCE_ID",
+    "ERROR",
+    "group.instance.id {instance_id} is in use by another member{owner}: this one was refused.",
+    "Give every running consumer its own group.instance.id, and stop the old process before its replacement starts. A process that was "
+    "killed keeps the id until its session ends.",
+)
+FENCED_MEMBER_EPOCH: Final = Text(
+    "FENCED_MEMBER_EPOCH",
+    "WARNING",
+    "A heartbeat with epoch {sent_epoch} was refused: the coordinator knows the member with another one (FENCED_MEMBER_EPOCH).",
+    "The client gives its partitions up and joins again by itself. If it happens often, look for a client that was paused or restored "
+    "from a snapshot, or for two that use one member id.",
+)
+CAME_BACK: Final = "The client joins again by itself. If it only paused, the session timeout of the group must be longer than the pause."
+"""The remedy of UNKNOWN_MEMBER."""
+HEARTBEAT_NEAR_MISS: Final = Text(
+    "HEARTBEAT_NEAR_MISS",
+    "WARNING",
+    "The member was silent for {silence}; {limit}: {left} more, and it would have been removed.",
+    "Find out what stopped the process (a pause of the JVM or the container, CPU limit, network), or raise the session timeout well above "
+    "{silent_ms} ms: " + _SESSION_SETTING + " The heartbeat interval (consumer.heartbeat.interval.ms) should be a third of it or less.",
+)
+_LEFT_SO: Final = (
+    "It was stopped, or its application did not call poll() within max.poll.interval.ms: a static member leaves in the same way then. "
+)
+STATIC_MEMBER_AWAY: Final = Text(
+    "STATIC_MEMBER_AWAY",
+    "WARNING",
+    "The static member {instance_id} left for a while (epoch -2) and came back after {away}. {meanwhile}",
+    _LEFT_SO
+    + "A static member keeps its partitions while it is away, so they stand still. Restart it faster, or, if it goes for longer, let"
+    " it leave for good: CloseOptions.groupMembershipOperation(LEAVE_GROUP) in Java since 4.1, or no group.instance.id. A lower session "
+    "timeout of the group limits such times: " + _SESSION_SETTING,
+)
+STATIC_MEMBER_GONE: Final = Text(
+    "STATIC_MEMBER_AWAY",
+    "WARNING",
+    "The static member {instance_id} left for a while (epoch -2) and did not come back: after {away} its session ended, and the "
+    "others got its partitions. {meanwhile}",
+    _LEFT_SO + "If it was meant to go for good, let it leave so: CloseOptions.groupMembershipOperation(LEAVE_GROUP) in Java since 4.1. If "
+    "its restart takes so long, the session timeout of the group must be longer than the restart: " + _SESSION_SETTING,
+)
+"""STATIC_MEMBER_AWAY of one that never came back."""
+ZOMBIE_COMMIT: Final = Text(
+    "ZOMBIE_COMMIT",
+    "ERROR",
+    "The member tried to commit offsets with epoch {sent_epoch}{after}: refused, because it is no member any more. What it processed "
+    "will be processed again by the new owner.",
+    "The application continued to work after it had lost its partitions: make its processing idempotent. {remedy}",
+)
+STALE_COMMIT: Final = Text(
+    "STALE_COMMIT",
+    "WARNING",
+    "The member committed offsets with epoch {sent_epoch} and was refused: {why}. What it processed may be processed again.",
+    "{remedy} Make the processing idempotent.",
+)
+KEPT_EPOCH: Final = (
+    "A client takes a new epoch at once, so something kept the old one: a paused process, a second process or thread that commits for this "
+    "member, or a transactional producer that was given consumer.groupMetadata() once. Call it anew for each transaction."
+)
+COMMITS_WHILE_AWAY: Final = "The process went on after it had left the group: end all work before close()."
+REGEX_WITHOUT_TOPICS: Final = Text(
+    "REGEX_WITHOUT_TOPICS",
+    "WARNING",
+    "All members subscribe to regular expressions alone ({expressions}), and nobody has had a partition for {span}: they match no "
+    "topic that the clients may see.",
+    "Compare the expression with the names of the topics: it must match a whole name, in the syntax of RE2/J, and the client needs "
+    "the right to DESCRIBE the topics.",
+)
+INVALID_REGEX: Final = Text(
+    "INVALID_REGEX",
+    "ERROR",
+    "The client cannot subscribe to the regular expression {regex}: it is not valid (INVALID_REGULAR_EXPRESSION).",
+    "The brokers use RE2/J, which has no look-ahead and no back-references. Correct the expression, or subscribe with "
+    "java.util.regex.Pattern, which the client resolves itself.",
+)
+UNSUPPORTED_ASSIGNOR: Final = Text(
+    "UNSUPPORTED_ASSIGNOR",
+    "ERROR",
+    "The client cannot join: it asks for the assignor {assignor}, which the brokers do not have (UNSUPPORTED_ASSIGNOR).",
+    "Set group.remote.assignor to one of group.consumer.assignors of the brokers (uniform or range unless it was changed), or leave "
+    "it out.",
+)
+GROUP_TOO_LARGE: Final = Text(
+    "GROUP_TOO_LARGE",
+    "ERROR",
+    "The client cannot join: the group has as many members as group.consumer.max.size allows{limit} (GROUP_MAX_SIZE_REACHED).",
+    "Run no more consumers than group.consumer.max.size allows, or raise it on the brokers.",
+)
+ROLLING_RESTART: Final = Text(
+    "ROLLING_RESTART",
+    "WARNING",
+    "{count} members were restarted one after the other: {rebalances} rebalances in {span}{bill}.",
+    "Give every consumer a group.instance.id: then close() leaves for a while only (epoch -2), and a restart causes no rebalance if it is "
+    "shorter than the session timeout of the group{longest}: " + _SESSION_SETTING,
+)
+REBALANCE_STORM: Final = Text(
+    "REBALANCE_STORM",
+    "ERROR",
+    "{rebalances} rebalances in {span}, {by_culprit} of them by {culprit}, {common}{bill}.",
+    "{remedy} Until then partitions move again and again, and stand still each time.",
+)

@@ -1,0 +1,174 @@
+"""Findings about groups of the consumer protocol (KIP-848)."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from coordinator_model import events as kinds
+from coordinator_model.diagnosis import catalogue, consumer_catalogue, consumer_margins
+from coordinator_model.diagnosis.findings import Client, current, emit, first_time, seconds
+from coordinator_model.errors import Error
+from coordinator_model.events import Event
+from coordinator_model.view import reasons
+from coordinator_model.view.consumer_view import Change, ConsumerMember, ConsumerView, Episode
+from coordinator_model.view.emit import Emitter
+from coordinator_model.view.rows import or_none, ref
+
+STUCK_MS: Final = 15_000
+"""Three heartbeat intervals: a member that polls has answered by then."""
+STALE_MS: Final = 5_000
+"""A heartbeat interval: after it, a client that lives has used the epoch that it was told."""
+_CANNOT_JOIN: Final = {
+    Error.GROUP_MAX_SIZE_REACHED: consumer_catalogue.GROUP_TOO_LARGE,
+    Error.UNSUPPORTED_ASSIGNOR: consumer_catalogue.UNSUPPORTED_ASSIGNOR,
+    Error.INVALID_REGULAR_EXPRESSION: consumer_catalogue.INVALID_REGEX,
+}
+OWN_LEAVE_MS: Final = 10_000
+"""A client's last heartbeats can cross its own leave: that they are refused is no finding."""
+
+
+def removed(g: Emitter, view: ConsumerView, member: ConsumerMember, change: Change) -> None:
+    """Reports a member that the coordinator removed: it was silent, or did not give partitions up."""
+    signs = [change.sign, *([member.last_sign] if member.last_sign is not None else [])]
+    limit_ms, gap_ms = member.rebalance_timeout_ms, member.longest_gap_ms
+    epoch = member.epoch if member.epoch >= 0 else view.epoch - 1  # its removal raised the epoch
+    if change.cause == reasons.SESSION_TIMEOUT and member.away_ms >= 0:
+        consumer_margins.long_away(g, view, member, change.at_ms, signs, came_back=False)
+    elif change.cause == reasons.SESSION_TIMEOUT:
+        silent_ms = change.at_ms - member.heard_ms if member.heard_ms >= 0 else None
+        words = {
+            "silence": f"; last heard {seconds(silent_ms)} before" if silent_ms is not None else "",
+            "kind": view.group_type or "consumer",
+            "usual": f" (before, it was never silent for more than {seconds(gap_ms)})" if gap_ms >= 0 else "",
+        }
+        details = {"silent_ms": silent_ms, "longest_gap_before_ms": or_none(gap_ms)}
+        emit(g, consumer_catalogue.SESSION_TIMEOUT, change.at_ms, _client(member), signs, words, generation=epoch, **details)
+    elif change.cause == reasons.REBALANCE_TIMEOUT:
+        words = {"limit": f" ({seconds(limit_ms)})" if limit_ms >= 0 else "", "current": current(limit_ms)}
+        details = {"rebalance_timeout_ms": or_none(limit_ms)}
+        emit(g, consumer_catalogue.REBALANCE_TIMEOUT, change.at_ms, _client(member), signs, words, generation=epoch, **details)
+
+
+def waited(g: Emitter, episode: Episode, member: ConsumerMember | None, waited_ms: int) -> None:
+    """Reports the member that a rebalance waited for, if that was long."""
+    if member is None or waited_ms < STUCK_MS:
+        return
+    held = sorted(partition for partition, owner in episode.owners_before.items() if owner == member.member_id)
+    what = "it had to give partitions up first" if held else "it sent no heartbeat"
+    words = {"waited": seconds(waited_ms), "what": what, "current": current(member.rebalance_timeout_ms)}
+    signs = [sign for one in episode.rounds for sign in one.signs]
+    epoch = episode.rounds[-1].epoch
+    details = {"waited_ms": waited_ms, "rebalance_timeout_ms": or_none(member.rebalance_timeout_ms)}
+    text = consumer_catalogue.STUCK_RECONCILING
+    emit(g, text, episode.ended_ms, _client(member), signs, words, generation=epoch, **details)
+
+
+def refused(g: Emitter, view: ConsumerView, event: Event) -> None:
+    """Reports a heartbeat that the coordinator refused, once for each member and epoch."""
+    client = (event.member_id, event.client_id, event.client_host)
+    if event.error_code in _CANNOT_JOIN:
+        _cannot_join(g, view, event)
+    elif event.error_code == Error.UNKNOWN_MEMBER_ID:
+        _unknown_member(g, view, event, client)
+    elif event.error_code == Error.FENCED_MEMBER_EPOCH:
+        text = consumer_catalogue.FENCED_MEMBER_EPOCH
+        if first_time(g, text, event.member_id, event.generation):
+            emit(g, text, event.at_ms, client, [ref(event)], {}, generation=view.epoch, sent_epoch=event.generation)
+    elif event.error_code in (Error.UNRELEASED_INSTANCE_ID, Error.FENCED_INSTANCE_ID):
+        owner = next((m for m in view.members.values() if m.instance_id == event.instance_id and m.member_id != event.member_id), None)
+        unreleased = event.error_code == Error.UNRELEASED_INSTANCE_ID
+        text = consumer_catalogue.UNRELEASED_INSTANCE_ID if unreleased else catalogue.FENCED_INSTANCE
+        words = {"owner": f" ({owner.client_id or owner.member_id})" if owner is not None else ""}
+        if first_time(g, text, event.member_id, view.epoch):
+            emit(g, text, event.at_ms, client, [ref(event)], words, generation=view.epoch, instance_id=event.instance_id)
+
+
+def _cannot_join(g: Emitter, view: ConsumerView, event: Event) -> None:
+    """Once for each client: it tries again and again."""
+    text = _CANNOT_JOIN[Error(event.error_code)]
+    if not first_time(g, text, event.client_id or event.client_host, -1):
+        return
+    assignor = next((protocol.name for protocol in event.protocols), "")
+    members = len(view.members) if view.complete else None
+    words = {
+        "regex": event.subscribed_regex or "",
+        "assignor": assignor or "that it names",
+        "limit": f": {members}" if members is not None else "",
+    }
+    client = ("", event.client_id, event.client_host)
+    details = {"regex": event.subscribed_regex, "assignor": assignor or None, "members": members}
+    emit(g, text, event.at_ms, client, [ref(event)], words, generation=view.epoch, **details)
+
+
+def refused_commit(g: Emitter, view: ConsumerView, event: Event) -> None:
+    """Reports a refused commit that shows a zombie: of a member that was removed, or with an epoch that it gave up long before.
+
+    A commit that crosses an answer with a new epoch is refused too; the client repeats it with that epoch. It is no finding.
+    Source: org.apache.kafka.coordinator.group.modern.consumer.ConsumerGroup.validateOffsetCommit, validateMemberEpoch (4.x).
+    """
+    member = view.members.get(event.member_id)
+    is_stale = event.error_code == Error.STALE_MEMBER_EPOCH or (
+        event.error_code == Error.ILLEGAL_GENERATION and event.kind == kinds.TXN_OFFSET_COMMIT
+    )
+    if event.error_code == Error.UNKNOWN_MEMBER_ID and event.member_id:
+        _commit_of_removed(g, view, event)
+    elif is_stale and member is not None:
+        _commit_with_old_epoch(g, view, event, member)
+
+
+def _commit_of_removed(g: Emitter, view: ConsumerView, event: Event) -> None:
+    gone = next((member for member in reversed(view.gone) if member.member_id == event.member_id), None)
+    after_ms = event.received_ms - gone.gone_ms if gone is not None and gone.gone_ms >= 0 else None
+    if gone is not None and gone.end_kind == reasons.LEFT and after_ms is not None and after_ms < OWN_LEAVE_MS:
+        return
+    text = consumer_catalogue.ZOMBIE_COMMIT
+    if first_time(g, text, event.member_id, event.generation):
+        words = {
+            "after": f" {seconds(after_ms)} after it had been removed" if after_ms is not None and after_ms >= 0 else "",
+            "remedy": consumer_catalogue.CAME_BACK,
+        }
+        details = {"removed_before_ms": after_ms, "sent_epoch": event.generation}
+        emit(
+            g,
+            text,
+            event.at_ms,
+            (event.member_id, event.client_id, event.client_host),
+            [ref(event)],
+            words,
+            generation=view.epoch,
+            **details,
+        )
+
+
+def _commit_with_old_epoch(g: Emitter, view: ConsumerView, event: Event, member: ConsumerMember) -> None:
+    since_ms = member.away_ms if member.away_ms >= 0 else member.epoch_ms
+    after_ms = event.received_ms - since_ms
+    if since_ms < 0 or after_ms < STALE_MS or event.generation >= member.epoch + (member.away_ms >= 0):
+        return
+    if not first_time(g, consumer_catalogue.STALE_COMMIT, member.member_id, event.generation):
+        return
+    if member.away_ms >= 0:
+        why, remedy = f"it had left for a while (epoch -2) {seconds(after_ms)} before", consumer_catalogue.COMMITS_WHILE_AWAY
+    else:
+        why, remedy = f"it had been told of epoch {member.epoch} {seconds(after_ms)} before", consumer_catalogue.KEPT_EPOCH
+    signs = [ref(event), *([member.last_sign] if member.last_sign is not None else [])]
+    details = {"sent_epoch": event.generation, "epoch": member.epoch, "after_ms": after_ms}
+    text = consumer_catalogue.STALE_COMMIT
+    emit(g, text, event.at_ms, _client(member), signs, {"why": why, "remedy": remedy}, generation=view.epoch, **details)
+
+
+def _unknown_member(g: Emitter, view: ConsumerView, event: Event, client: Client) -> None:
+    gone = next((member for member in reversed(view.gone) if member.member_id == event.member_id), None)
+    after_ms = event.received_ms - gone.gone_ms if gone is not None and gone.gone_ms >= 0 else None
+    if after_ms is not None and after_ms < OWN_LEAVE_MS and gone is not None and gone.end_kind == reasons.LEFT:
+        return
+    if not first_time(g, catalogue.UNKNOWN_MEMBER, event.member_id, view.epoch):
+        return
+    removal = f" It had been removed {seconds(after_ms)} before." if after_ms is not None and after_ms >= 0 else ""
+    words = {"api": event.kind, "removal": removal, "remedy": consumer_catalogue.CAME_BACK}
+    details = {"removed_before_ms": after_ms}
+    emit(g, catalogue.UNKNOWN_MEMBER, event.at_ms, client, [ref(event)], words, generation=view.epoch, **details)
+
+
+def _client(member: ConsumerMember) -> Client:
+    return member.member_id, member.client_id, member.client_host

@@ -1,0 +1,1 @@
+"""The assignors that a broker ships: `uniform` and `range`."""

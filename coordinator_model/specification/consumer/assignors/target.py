@@ -1,0 +1,103 @@
+"""The target assignment: which partitions each member shall have. Kafka: `TargetAssignmentBuilder`, `updateTargetAssignment`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Final, NamedTuple
+
+from coordinator_model.specification.consumer.assignors.group_spec import GroupSpec, MemberSpec, each_partition
+from coordinator_model.specification.consumer.assignors.range_assignor import assign_ranges
+from coordinator_model.specification.consumer.assignors.uniform_heterogeneous import assign_evenly
+from coordinator_model.specification.consumer.assignors.uniform_homogeneous import assign_uniformly
+from coordinator_model.specification.consumer.group_state import ConsumerGroupState
+from coordinator_model.specification.consumer.java_maps import JavaHashMap
+from coordinator_model.specification.consumer.member import ConsumerGroupMember, OrderedPartitions, as_sets
+from coordinator_model.specification.consumer.records import ConsumerGroupRecord, TargetAssignmentMember, TargetAssignmentMetadata
+from coordinator_model.specification.consumer.subscriptions import SubscriptionType
+from coordinator_model.specification.consumer.topics import TopicImage
+
+Assignor = Callable[[GroupSpec], dict[str, OrderedPartitions]]
+
+
+class ComputedTarget(NamedTuple):
+    """A new target, for the epoch of the group."""
+
+    assignor: str
+    records: list[ConsumerGroupRecord]
+    share: OrderedPartitions
+    """That of the member whose heartbeat computed it."""
+
+
+def uniform(spec: GroupSpec) -> dict[str, OrderedPartitions]:
+    """`UniformAssignor`: as evenly as possible, and as little moved as possible."""
+    return assign_uniformly(spec) if spec.subscription is SubscriptionType.HOMOGENEOUS else assign_evenly(spec)
+
+
+ASSIGNORS: Final[dict[str, Assignor]] = {"uniform": uniform, "range": assign_ranges}
+
+
+def subscribed_names(state: ConsumerGroupState, member: ConsumerGroupMember) -> tuple[str, ...]:
+    """The topics that a member subscribes to by name or by a resolved expression, in the order of `UnionSet`."""
+    resolved = state.resolved.get(member.regex) if member.regex else None
+    if resolved is None or not resolved.topics:
+        return member.topics
+    named, matched = member.topics, resolved.topics
+    large, small = (named, matched) if len(named) > len(matched) else (matched, named)
+    return (*large, *(name for name in small if name not in large))
+
+
+def preferred_assignor(state: ConsumerGroupState, old: ConsumerGroupMember, new: ConsumerGroupMember, default: str) -> str:
+    """`computePreferredServerAssignor`: the one that most members prefer; of equals, the first in the iteration order."""
+    counts: JavaHashMap[str, int] = JavaHashMap.copy_of(state.assignors.items(), len(state.assignors))
+    for name, change in ((old.assignor, -1), (new.assignor, 1)):
+        if name is not None:
+            counts.compute(name, lambda count, change=change: ((count or 0) + change) or None)  # type: ignore[misc]
+    return max(counts, key=counts.__getitem__, default=default)
+
+
+def compute_target(
+    state: ConsumerGroupState,
+    image: TopicImage,
+    epoch: int,
+    members: tuple[ConsumerGroupMember, ConsumerGroupMember],
+    subscription: SubscriptionType,
+    default_assignor: str,
+) -> ComputedTarget:
+    """`updateTargetAssignment`. `members` is the member of the request, before and after its changes."""
+    _, updated = members
+    assignor = preferred_assignor(state, *members, default_assignor)
+    specs = _member_specs(state, updated)
+    spec = GroupSpec(specs, subscription, each_partition(state.target.values()), image)
+    shares = ASSIGNORS[assignor](spec)
+    records: list[ConsumerGroupRecord] = []
+    for member_id in specs:
+        share = shares.get(member_id, ())
+        old = state.target.get(member_id)
+        if old is None or as_sets(old) != as_sets(share):
+            records.append(TargetAssignmentMember(member_id, share))
+    records.append(TargetAssignmentMetadata(epoch))
+    return ComputedTarget(assignor, records, shares.get(updated.member_id, ()))
+
+
+def _member_specs(state: ConsumerGroupState, updated: ConsumerGroupMember) -> JavaHashMap[str, MemberSpec]:
+    """All members with their old shares. A static member that returned takes the place and the share of the one before it."""
+    specs: JavaHashMap[str, MemberSpec] = JavaHashMap()
+    for member_id, member in state.members.items():
+        specs.put(member_id, _member_spec(state, member, state.target.get(member_id, ())))
+    changes: JavaHashMap[str, MemberSpec | None] = JavaHashMap()
+    before = None if updated.instance_id is None else state.static_members.get(updated.instance_id)
+    replaced = before is not None and before != updated.member_id
+    share_of = before if before is not None and replaced else updated.member_id
+    changes.put(updated.member_id, _member_spec(state, updated, state.target.get(share_of, ())))
+    if before is not None and replaced:
+        changes.put(before, None)
+    for member_id, spec in changes.items():
+        if spec is None:
+            specs.remove(member_id)
+        else:
+            specs.put(member_id, spec)
+    return specs
+
+
+def _member_spec(state: ConsumerGroupState, member: ConsumerGroupMember, share: OrderedPartitions) -> MemberSpec:
+    return MemberSpec(member.instance_id, subscribed_names(state, member), share)

@@ -1,0 +1,352 @@
+"""The state of one consumer group, and what each record changes in it.
+
+Handlers read the state and return records; nothing else changes it. So a group that was loaded from the log is the group that wrote
+it, up to the order of members within a bucket of its hash map. Kafka: `ConsumerGroup`, `ModernGroup`, and `GroupMetadataManager.replay`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+from enum import Enum
+from typing import Any, Final, NamedTuple
+
+from coordinator_model.errors import ServerError
+from coordinator_model.specification.consumer.java_maps import JavaHashMap, TimelineHashMap, hash_set_of
+from coordinator_model.specification.consumer.member import (
+    LEAVE_EPOCH,
+    NO_PARTITIONS,
+    ConsumerGroupMember,
+    OrderedPartitions,
+    Partitions,
+)
+from coordinator_model.specification.consumer.records import (
+    ConsumerGroupMemberMetadata,
+    ConsumerGroupMetadata,
+    ConsumerGroupRecord,
+    CurrentMemberAssignment,
+    CurrentMemberAssignmentTombstone,
+    MemberMetadataTombstone,
+    MetadataHash,
+    PartitionMetadata,
+    RegularExpression,
+    TargetAssignmentMember,
+    TargetAssignmentMetadata,
+)
+from coordinator_model.specification.consumer.subscriptions import (
+    SubscriptionCount,
+    SubscriptionType,
+    count_name,
+    count_regex,
+    subscription_type,
+)
+from coordinator_model.specification.consumer.topics import TopicId
+
+FREE: Final = -1
+"""The owner epoch of a partition that nobody owns (`ConsumerGroup.currentPartitionEpoch`)."""
+
+
+class ConsumerGroupPhase(str, Enum):
+    """State of a consumer group. Values are Kafka's names (`ConsumerGroupState`). Dead is never set."""
+
+    EMPTY = "Empty"
+    """No members."""
+    ASSIGNING = "Assigning"
+    """The group epoch moved, and the target was not computed for it yet."""
+    RECONCILING = "Reconciling"
+    """Some member has not reached the target."""
+    STABLE = "Stable"
+    """All members have what the target says."""
+
+
+class ResolvedRegularExpression(NamedTuple):
+    """The topics that an expression matched."""
+
+    topics: tuple[str, ...]
+    """In the order of a HashSet."""
+    version: int
+    at_ms: int
+
+
+@dataclass(slots=True, eq=False)
+class ConsumerGroupState:
+    """What a group keeps in its log, and what follows from that."""
+
+    group_epoch: int = 0
+    target_epoch: int = 0
+    """`assignmentEpoch`: the group epoch for which the target was last computed."""
+    metadata_hash: MetadataHash = ()
+    members: TimelineHashMap[str, ConsumerGroupMember] = field(default_factory=TimelineHashMap)
+    target: dict[str, OrderedPartitions] = field(default_factory=dict)
+    static_members: dict[str, str] = field(default_factory=dict)
+    """Instance id => member id. An entry can outlive its member: `remove_member`."""
+    names: dict[str, SubscriptionCount] = field(default_factory=dict)
+    """`subscribedTopicNames`."""
+    regexes: TimelineHashMap[str, int] = field(default_factory=TimelineHashMap)
+    """`subscribedRegularExpressions`: expression => number of members."""
+    resolved: TimelineHashMap[str, ResolvedRegularExpression] = field(default_factory=TimelineHashMap)
+    assignors: TimelineHashMap[str, int] = field(default_factory=TimelineHashMap)
+    """`serverAssignors`: assignor => number of members that prefer it."""
+    owner_epochs: dict[tuple[TopicId, int], int] = field(default_factory=dict)
+    """`currentPartitionEpoch`: partition => epoch of the member that has it."""
+    classic_members: int = 0
+    classic_protocols: dict[str, int] = field(default_factory=dict)
+    """How many members of the classic protocol support each of its protocols."""
+    subscription: SubscriptionType = SubscriptionType.HOMOGENEOUS
+    """Changes with a member only, not when an expression is resolved."""
+    refresh_at_ms: int = 0
+    """When a heartbeat has to look at the topics again (`metadataRefreshDeadline`). Neither in the log nor reverted."""
+    refresh_epoch: int = 0
+    """A group below this epoch looks at them at once: the write of its bump failed."""
+
+    # Questions.
+
+    @property
+    def phase(self) -> ConsumerGroupPhase:
+        """`ConsumerGroup.maybeUpdateGroupState`."""
+        if not self.members:
+            return ConsumerGroupPhase.EMPTY
+        if self.group_epoch > self.target_epoch:
+            return ConsumerGroupPhase.ASSIGNING
+        if all(member.is_reconciled_to(self.target_epoch) for member in self.members.values()):
+            return ConsumerGroupPhase.STABLE
+        return ConsumerGroupPhase.RECONCILING
+
+    def owner_epoch(self, topic_id: TopicId, partition: int) -> int:
+        """`currentPartitionEpoch`: the epoch of the member that has the partition, or FREE."""
+        return self.owner_epochs.get((topic_id, partition), FREE)
+
+    def target_of(self, member_id: str, instance_id: str | None) -> OrderedPartitions:
+        """`targetAssignment`: of a static member, that of the member which has its instance id."""
+        if instance_id is None:
+            return self.target.get(member_id, ())
+        owner = self.static_members.get(instance_id)
+        return () if owner is None else self.target.get(owner, ())
+
+    # Records.
+
+    def replay(self, record: ConsumerGroupRecord) -> None:
+        """`GroupMetadataManager.replay`."""
+        _REPLAYS[type(record)](self, record)
+
+    def commit(self) -> None:
+        """The records since the last commit are in the log."""
+        for table in (self.members, self.regexes, self.resolved, self.assignors):
+            table.commit()
+
+    def replay_in_vain(self, records: Iterable[ConsumerGroupRecord]) -> None:
+        """Take `records` and revert them, because they could not be written. The order of members may be another one afterwards."""
+        before = {name: getattr(self, name) for name in _REVERTED}
+        copies = {name: value.copy() if isinstance(value, dict) else value for name, value in before.items()}
+        for record in records:
+            self.replay(record)
+        for table in (self.members, self.regexes, self.resolved, self.assignors):
+            table.revert()
+        for name, value in copies.items():
+            setattr(self, name, value)
+
+    def group_metadata(self, record: ConsumerGroupMetadata) -> None:
+        """The epoch and the hash. A tombstone ends the group; its owner forgets this state."""
+        if record.epoch is not None:
+            self.group_epoch = record.epoch
+            self.metadata_hash = record.metadata_hash
+
+    def target_metadata(self, record: TargetAssignmentMetadata) -> None:
+        """The target epoch."""
+        self.target_epoch = -1 if record.epoch is None else record.epoch
+
+    def target_member(self, record: TargetAssignmentMember) -> None:
+        """The share of a member, in the order of new hash maps (`Assignment.fromRecord`)."""
+        if record.partitions is None:
+            self.target.pop(record.member_id, None)
+            return
+        topics: JavaHashMap[TopicId, tuple[int, ...]] = JavaHashMap()
+        for topic_id, partitions in record.partitions:
+            topics.put(topic_id, tuple(hash_set_of(partitions)))
+        self.target[record.member_id] = tuple(topics.items())
+
+    def member_metadata(self, record: ConsumerGroupMemberMetadata) -> None:
+        """What a member says about itself (`Builder.updateWith`)."""
+        member = self.members.get(record.member_id) or ConsumerGroupMember(record.member_id)
+        self.update_member(
+            member._replace(
+                instance_id=record.instance_id,
+                rack_id=record.rack_id,
+                client_id=record.client_id,
+                client_host=record.client_host,
+                topics=tuple(hash_set_of(record.topics)),
+                regex=record.regex,
+                rebalance_timeout_ms=record.rebalance_timeout_ms,
+                assignor=record.assignor,
+                classic=record.classic,
+            )
+        )
+
+    def member_gone(self, record: MemberMetadataTombstone) -> None:
+        """The member is removed, unless there is none."""
+        if record.member_id in self.members:
+            self.remove_member(record.member_id)
+
+    def current_assignment(self, record: CurrentMemberAssignment) -> None:
+        """How far a member is."""
+        member = self.members.get(record.member_id) or ConsumerGroupMember(record.member_id)
+        self.update_member(
+            member._replace(
+                epoch=record.epoch,
+                previous_epoch=record.previous_epoch,
+                state=record.state,
+                assigned=record.assigned,
+                pending=record.pending,
+            )
+        )
+
+    def nothing_owned(self, record: CurrentMemberAssignmentTombstone) -> None:
+        """The partitions of the member are free."""
+        member = self.members.get(record.member_id)
+        if member is not None:
+            left = member._replace(epoch=LEAVE_EPOCH, previous_epoch=LEAVE_EPOCH, assigned=NO_PARTITIONS, pending=NO_PARTITIONS)
+            self.update_member(left)
+
+    def regular_expression(self, record: RegularExpression) -> None:
+        """`updateResolvedRegularExpression`, `removeResolvedRegularExpression`."""
+        old = self.resolved.get(record.regex)
+        if old is not None:
+            self.resolved.remove(record.regex)
+            for topic in old.topics:
+                count_regex(self.names, topic, -1)
+        if record.topics is not None:
+            topics = tuple(hash_set_of(record.topics))
+            self.resolved.put(record.regex, ResolvedRegularExpression(topics, record.version, record.at_ms))
+            for topic in topics:
+                count_regex(self.names, topic, 1)
+
+    def partition_metadata(self, record: PartitionMetadata) -> None:
+        """Nothing is kept of it."""
+
+    # Members.
+
+    def update_member(self, member: ConsumerGroupMember) -> None:
+        """`ConsumerGroup.updateMember`."""
+        old = self.members.get(member.member_id)
+        self.members.put(member.member_id, member)
+        self._count(old, member)
+        if old is not None:
+            self._release(old)
+        self._own(member.assigned, member.epoch)
+        self._own(member.pending, member.epoch)
+        if member.instance_id is not None:
+            self.static_members[member.instance_id] = member.member_id
+        self._update_subscription_type()
+
+    def remove_member(self, member_id: str) -> None:
+        """`ConsumerGroup.removeMember`. An instance id that the member gave up before keeps pointing to it."""
+        old = self.members[member_id]
+        self.members.remove(member_id)
+        self._count(old, None)
+        self._release(old)
+        if old.instance_id is not None:
+            self.static_members.pop(old.instance_id, None)
+        self._update_subscription_type()
+
+    def _update_subscription_type(self) -> None:
+        self.subscription = subscription_type(self.regexes.values(), self.names, len(self.members))
+
+    def _count(self, old: ConsumerGroupMember | None, new: ConsumerGroupMember | None) -> None:
+        """`maybeUpdateSubscribedTopicNames`, `maybeUpdateServerAssignors`, `maybeUpdateSubscribedRegularExpression` and more."""
+        for member, change in ((old, -1), (new, 1)):
+            if member is None:
+                continue
+            for topic in member.topics:
+                count_name(self.names, topic, change)
+            if member.assignor is not None:
+                _count_in_table(self.assignors, member.assignor, change)
+            if member.regex:
+                _count_in_table(self.regexes, member.regex, change)
+            if member.classic is not None:
+                self.classic_members += change
+                for name, _ in member.classic.protocols:
+                    self.classic_protocols[name] = self.classic_protocols.get(name, 0) + change
+
+    def _release(self, member: ConsumerGroupMember) -> None:
+        """`removePartitionEpochs`: what another epoch took over meanwhile stays."""
+        for owned in (member.assigned, member.pending):
+            for partition in _each(owned):
+                if self.owner_epochs.get(partition) == member.epoch:
+                    del self.owner_epochs[partition]
+
+    def _own(self, owned: Partitions, epoch: int) -> None:
+        """`addPartitionEpochs`: a partition has one owner."""
+        for partition in _each(owned):
+            if self.owner_epochs.get(partition, epoch - 1) >= epoch:
+                raise ServerError("IllegalStateException")
+            self.owner_epochs[partition] = epoch
+
+    def count_resolved(self) -> None:
+        """Count the topics of all resolved expressions, where only members are counted yet."""
+        for resolved in self.resolved.values():
+            for topic in resolved.topics:
+                count_regex(self.names, topic, 1)
+
+    def copy(self) -> ConsumerGroupState:
+        """An independent state with the same contents."""
+        other = ConsumerGroupState()
+        for name in _STATE_FIELDS:
+            value = getattr(self, name)
+            setattr(other, name, value.copy() if isinstance(value, (dict, TimelineHashMap)) else value)
+        return other
+
+
+def _each(owned: Partitions) -> Iterable[tuple[TopicId, int]]:
+    return ((topic_id, partition) for topic_id, partitions in owned.items() for partition in partitions)
+
+
+def _count_in_table(table: TimelineHashMap[str, int], key: str, change: int) -> None:
+    """`compute` with `Utils.incValue` or `decValue`: the last one takes the entry away."""
+    count = (table.get(key) or 0) + change
+    if count == 0:
+        table.remove(key)
+    else:
+        table.put(key, count)
+
+
+_STATE_FIELDS: Final = tuple(ConsumerGroupState.__dataclass_fields__)
+_NOT_REVERTED: Final = frozenset({"members", "regexes", "resolved", "assignors", "refresh_at_ms", "refresh_epoch"})
+_REVERTED: Final = tuple(name for name in _STATE_FIELDS if name not in _NOT_REVERTED)
+
+_REPLAYS: Final[dict[type, Callable[[ConsumerGroupState, Any], None]]] = {
+    ConsumerGroupMetadata: ConsumerGroupState.group_metadata,
+    PartitionMetadata: ConsumerGroupState.partition_metadata,
+    ConsumerGroupMemberMetadata: ConsumerGroupState.member_metadata,
+    MemberMetadataTombstone: ConsumerGroupState.member_gone,
+    TargetAssignmentMetadata: ConsumerGroupState.target_metadata,
+    TargetAssignmentMember: ConsumerGroupState.target_member,
+    CurrentMemberAssignment: ConsumerGroupState.current_assignment,
+    CurrentMemberAssignmentTombstone: ConsumerGroupState.nothing_owned,
+    RegularExpression: ConsumerGroupState.regular_expression,
+}
+
+
+def replay_all(state: ConsumerGroupState | None, records: Iterable[ConsumerGroupRecord]) -> ConsumerGroupState | None:
+    """The state of a group after its `records`; None: there is no group. Tombstones without a group are passed over."""
+    for record in records:
+        if state is None:
+            if is_tombstone(record):
+                continue
+            state = ConsumerGroupState()
+        state.replay(record)
+        if isinstance(record, ConsumerGroupMetadata) and record.epoch is None:
+            state = None
+    if state is not None:
+        state.commit()
+    return state
+
+
+def is_tombstone(record: ConsumerGroupRecord) -> bool:
+    """Whether the record takes away what earlier records of its key said."""
+    if isinstance(record, (ConsumerGroupMetadata, TargetAssignmentMetadata)):
+        return record.epoch is None
+    if isinstance(record, TargetAssignmentMember):
+        return record.partitions is None
+    if isinstance(record, RegularExpression):
+        return record.topics is None
+    return isinstance(record, (PartitionMetadata, MemberMetadataTombstone, CurrentMemberAssignmentTombstone))

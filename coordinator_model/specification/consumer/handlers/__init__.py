@@ -1,0 +1,1 @@
+"""The decisions of a consumer group: one module for each request, and what they share."""

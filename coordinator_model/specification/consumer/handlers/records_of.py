@@ -1,0 +1,58 @@
+"""Records that say what a member is, and those that end it or its group. Kafka: `GroupCoordinatorRecordHelpers`."""
+
+from __future__ import annotations
+
+from coordinator_model.specification.consumer.group_state import ConsumerGroupState
+from coordinator_model.specification.consumer.member import ConsumerGroupMember
+from coordinator_model.specification.consumer.records import (
+    ConsumerGroupMemberMetadata,
+    ConsumerGroupMetadata,
+    CurrentMemberAssignment,
+    CurrentMemberAssignmentTombstone,
+    LogRecord,
+    MemberMetadataTombstone,
+    PartitionMetadata,
+    RegularExpression,
+    TargetAssignmentMember,
+    TargetAssignmentMetadata,
+)
+
+
+def subscription_record(member: ConsumerGroupMember) -> ConsumerGroupMemberMetadata:
+    """`newConsumerGroupMemberSubscriptionRecord`."""
+    return ConsumerGroupMemberMetadata(
+        member.member_id,
+        member.instance_id,
+        member.rack_id,
+        member.client_id,
+        member.client_host,
+        tuple(sorted(member.topics)),
+        member.regex,
+        member.rebalance_timeout_ms,
+        member.assignor,
+        member.classic,
+    )
+
+
+def assignment_record(member: ConsumerGroupMember) -> CurrentMemberAssignment:
+    """`newConsumerGroupCurrentAssignmentRecord`."""
+    return CurrentMemberAssignment(member.member_id, member.epoch, member.previous_epoch, member.state, member.assigned, member.pending)
+
+
+def removal_records(member_id: str) -> list[LogRecord]:
+    """`GroupMetadataManager.removeMember`: first what it owns, then its target, then the member."""
+    return [CurrentMemberAssignmentTombstone(member_id), TargetAssignmentMember(member_id, None), MemberMetadataTombstone(member_id)]
+
+
+def group_tombstones(state: ConsumerGroupState) -> list[LogRecord]:
+    """`ConsumerGroup.createGroupTombstoneRecords`: the end of a group and of the members that it has."""
+    members = list(state.members)
+    return [
+        *map(CurrentMemberAssignmentTombstone, members),
+        *(TargetAssignmentMember(member_id, None) for member_id in members),
+        TargetAssignmentMetadata(None),
+        *map(MemberMetadataTombstone, members),
+        *(RegularExpression(regex, None) for regex in state.resolved),
+        PartitionMetadata(),
+        ConsumerGroupMetadata(None),
+    ]

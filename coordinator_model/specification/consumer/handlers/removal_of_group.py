@@ -1,0 +1,47 @@
+"""The end of a group: DeleteGroups, and the regular clean-up. Kafka: `deleteGroups`, `cleanupGroupMetadata`."""
+
+from __future__ import annotations
+
+from coordinator_model.errors import Error
+from coordinator_model.specification.consumer.core import ConsumerGroupCore, Operation
+from coordinator_model.specification.consumer.handlers.records_of import group_tombstones
+from coordinator_model.specification.consumer.records import LogRecord, OffsetCommitted
+from coordinator_model.specification.consumer.refusals import RefusedRequestError, no_consumer_group
+from coordinator_model.specification.requests import DeleteAnswer, DeleteGroup
+
+
+def delete_consumer_group(group: ConsumerGroupCore, request: DeleteGroup, operation: Operation) -> DeleteAnswer:  # noqa: ARG001 (as others)
+    """DeleteGroups: the group and its offsets, unless it has members."""
+    if group.state is None:
+        raise no_consumer_group(group.group_id, exists=False)
+    if group.state.members:
+        raise RefusedRequestError(Error.NON_EMPTY_GROUP)
+    operation.records += offset_tombstones(group)
+    operation.records += group_tombstones(group.state)
+    return DeleteAnswer(Error.NONE)
+
+
+def clean_up(group: ConsumerGroupCore) -> Operation:
+    """`cleanupExpiredOffsets`, `maybeDeleteGroup`: offsets that are too old, then the group if nothing is left of it."""
+    operation = Operation()
+    if group.state is None:
+        return operation
+    retention_ms = group.config.classic.offsets_retention_minutes * 60_000
+    left = 0
+    for offset in _offsets(group):
+        if offset.topic not in group.state.names and group.now_ms - offset.committed_ms >= retention_ms:
+            operation.records.append(offset._replace(offset=None))
+        else:
+            left += 1
+    if not left and not group.state.members:
+        operation.records += group_tombstones(group.state)
+    return operation
+
+
+def offset_tombstones(group: ConsumerGroupCore) -> list[LogRecord]:
+    """`deleteAllOffsets`."""
+    return [offset._replace(offset=None) for offset in _offsets(group)]
+
+
+def _offsets(group: ConsumerGroupCore) -> list[OffsetCommitted]:
+    return [offset for partitions in group.offsets.values() for offset in partitions.values()]

@@ -1,0 +1,272 @@
+"""The hash maps of Kafka's coordinator, with their iteration orders.
+
+The order of members in a hash map decides who gets the odd partition, in which order records are written, and in which order timers
+are set. Kafka does not specify it, but it is exact: it depends on the keys, on the order of insertion, and on how large a map once was.
+
+* `JavaHashMap`: java.util.HashMap. Buckets ascending; within a bucket, `put` appends and `compute` prepends. It doubles when more than
+  3/4 is used.
+* `TimelineHashMap`: org.apache.kafka.timeline.TimelineHashMap, which keeps the state of a group. Buckets ascending; within a bucket,
+  newest first. It can be reverted to its last commit.
+
+Trees are not modelled: HashMap makes one of a bucket with more than 8 keys, which takes keys that were chosen for it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from typing import Final, Generic, TypeVar
+
+from coordinator_model.specification.consumer.topics import TopicId
+from coordinator_model.specification.map_order import string_hash
+
+K = TypeVar("K", str, int, TopicId)
+V = TypeVar("V")
+
+_MASK: Final = 0xFFFFFFFF
+_MASK_64: Final = 0xFFFFFFFFFFFFFFFF
+_GOLDEN: Final = -7046029254386353131  # 2^64 divided by the golden ratio, signed: Fibonacci hashing
+
+
+def java_hash(key: str | int | TopicId) -> int:
+    """`hashCode` of a String, an Integer that is not negative, or a Uuid, as an unsigned 32 bit number."""
+    if isinstance(key, str):
+        return string_hash(key)
+    if isinstance(key, int):
+        return key
+    both = (key.most_significant ^ key.least_significant) & _MASK_64
+    return (both >> 32) ^ (both & _MASK)
+
+
+def table_size_for(capacity: int) -> int:
+    """`HashMap.tableSizeFor`: the smallest power of two that is not below `capacity`."""
+    return 1 << (capacity - 1).bit_length() if capacity > 1 else 1
+
+
+def capacity_of_copy(size: int) -> int:
+    """The capacity that `new HashMap(map)` asks for, to hold `size` keys without growing. Java up to 18."""
+    return int(size / 0.75 + 1)
+
+
+class JavaHashMap(Generic[K, V]):
+    """java.util.HashMap. Iteration gives the keys in Java's order."""
+
+    __slots__ = ("_first", "_last", "_places", "capacity", "entries")
+
+    def __init__(self, initial_capacity: int = 16) -> None:
+        self.entries: dict[K, V] = {}
+        self._places: dict[K, int] = {}
+        """Orders the keys within a bucket."""
+        self._first = self._last = 0
+        self.capacity = table_size_for(initial_capacity)
+
+    @classmethod
+    def copy_of(cls, entries: Iterable[tuple[K, V]], size: int) -> JavaHashMap[K, V]:
+        """`new HashMap(map)`, where the iteration of `map` gives `entries`."""
+        made = cls(capacity_of_copy(size)) if size else cls()
+        for key, value in entries:
+            made.put(key, value)
+        return made
+
+    def __len__(self) -> int:
+        return len(self.entries)
+
+    def __contains__(self, key: K) -> bool:
+        return key in self.entries
+
+    def __getitem__(self, key: K) -> V:
+        return self.entries[key]
+
+    def __iter__(self) -> Iterator[K]:
+        mask = self.capacity - 1
+
+        def bucket(key: K) -> tuple[int, int]:
+            h = java_hash(key)
+            return (h ^ (h >> 16)) & mask, self._places[key]
+
+        return iter(sorted(self.entries, key=bucket))
+
+    def items(self) -> list[tuple[K, V]]:
+        """Keys and values in the order of iteration."""
+        return [(key, self.entries[key]) for key in self]
+
+    def put(self, key: K, value: V) -> None:
+        """`put`: appends a new key to its bucket, and grows after that."""
+        if key not in self.entries:
+            self._last += 1
+            self._places[key] = self._last
+        self.entries[key] = value
+        self._grow()
+
+    def compute(self, key: K, change: Callable[[V | None], V | None]) -> None:
+        """`compute` and `computeIfAbsent`: grow before anything else, and put a new key at the head of its bucket."""
+        self._grow()
+        value = change(self.entries.get(key))
+        if value is None:
+            self.remove(key)
+            return
+        if key not in self.entries:
+            self._first -= 1
+            self._places[key] = self._first
+        self.entries[key] = value
+
+    def remove(self, key: K) -> None:
+        """`remove`."""
+        self.entries.pop(key, None)
+        self._places.pop(key, None)
+
+    def _grow(self) -> None:
+        if len(self.entries) > 0.75 * self.capacity:
+            self.capacity *= 2
+
+
+def hash_set(elements: Iterable[K], initial_capacity: int = 16) -> JavaHashMap[K, bool]:
+    """`new HashSet(initialCapacity)`, with `elements` added one by one."""
+    made: JavaHashMap[K, bool] = JavaHashMap(initial_capacity)
+    for element in elements:
+        made.put(element, True)
+    return made
+
+
+def hash_set_of(elements: Iterable[K]) -> JavaHashMap[K, bool]:
+    """`new HashSet(collection)`."""
+    listed = list(elements)
+    return hash_set(listed, max(capacity_of_copy(len(listed)), 16))
+
+
+class _Table(Generic[K]):
+    """`BaseHashTable`: which keys are in which bucket, oldest first."""
+
+    __slots__ = ("buckets", "size")
+
+    def __init__(self) -> None:
+        self.buckets: list[list[K]] = [[], []]
+        self.size = 0
+
+    def bucket(self, key: K) -> list[K]:
+        """The bucket of a key."""
+        h = java_hash(key)
+        signed = h - (1 << 32) if h & 0x80000000 else h
+        product = signed * _GOLDEN & _MASK_64
+        return self.buckets[product >> (65 - len(self.buckets).bit_length())]
+
+    def add(self, key: K) -> None:
+        """`baseAddOrReplace`: grows before, also where the key is there already."""
+        if (self.size + 1) * 0.75 > len(self.buckets):
+            keys = [key for bucket in self.buckets for key in bucket]
+            self.buckets = [[] for _ in range(2 * len(self.buckets))]
+            for other in keys:
+                self.bucket(other).append(other)
+        bucket = self.bucket(key)
+        if key not in bucket:
+            bucket.append(key)
+            self.size += 1
+
+    def remove(self, key: K) -> None:
+        """`baseRemove`."""
+        self.bucket(key).remove(key)
+        self.size -= 1
+
+
+class TimelineHashMap(Generic[K, V]):
+    """A map that can be reverted to its last commit. Iteration gives the keys in Kafka's order.
+
+    `SnapshottableHashTable`: a revert takes out what came since the commit, then puts back what was there, so that these keys may
+    change places within their buckets. A table that has grown stays as it is.
+    """
+
+    __slots__ = ("_displaced", "_displaced_values", "_fresh", "_table", "_values")
+
+    def __init__(self) -> None:
+        self._table: _Table[K] = _Table()
+        self._values: dict[K, V] = {}
+        self._fresh: set[K] = set()
+        self._displaced: _Table[K] | None = None
+        self._displaced_values: dict[K, V] = {}
+
+    def __len__(self) -> int:
+        return len(self._values)
+
+    def __contains__(self, key: K) -> bool:
+        return key in self._values
+
+    def __getitem__(self, key: K) -> V:
+        return self._values[key]
+
+    def __iter__(self) -> Iterator[K]:
+        return iter([key for bucket in self._table.buckets for key in reversed(bucket)])
+
+    def get(self, key: K) -> V | None:
+        """The value of a key, if it is there."""
+        return self._values.get(key)
+
+    def items(self) -> list[tuple[K, V]]:
+        """Keys and values in the order of iteration."""
+        return [(key, self._values[key]) for key in self]
+
+    def values(self) -> list[V]:
+        """The values in the order of iteration."""
+        return [self._values[key] for key in self]
+
+    def put(self, key: K, value: V) -> None:
+        """`put`."""
+        self._displace(key)
+        self._table.add(key)
+        self._values[key] = value
+        self._fresh.add(key)
+
+    def remove(self, key: K) -> None:
+        """`remove`."""
+        if key in self._values:
+            self._displace(key)
+            self._table.remove(key)
+            del self._values[key]
+            self._fresh.discard(key)
+
+    def _displace(self, key: K) -> None:
+        if key in self._values and key not in self._fresh:
+            if self._displaced is None:
+                self._displaced = _Table[K]()
+            self._displaced.add(key)
+            self._displaced_values[key] = self._values[key]
+
+    def commit(self) -> None:
+        """Keep what there is: it is in the log."""
+        self._fresh.clear()
+        self._displaced = None
+        self._displaced_values = {}
+
+    def revert(self) -> None:
+        """Go back to the last commit (`executeRevert`): the log did not take the records."""
+        for key in list(self):
+            if key in self._fresh:
+                self._table.remove(key)
+                del self._values[key]
+        if self._displaced is not None:
+            for bucket in self._displaced.buckets:
+                for key in bucket:
+                    self._table.add(key)
+                    self._values[key] = self._displaced_values[key]
+        self.commit()
+
+    def copy(self) -> TimelineHashMap[K, V]:
+        """An independent map with the same entries, committed."""
+        return TimelineHashMap.restored(len(self._table.buckets), self.stored())
+
+    def capacity(self) -> int:
+        """The number of buckets."""
+        return len(self._table.buckets)
+
+    def stored(self) -> list[tuple[K, V]]:
+        """Keys and values, each bucket oldest first: with `capacity`, all that there is to know."""
+        return [(key, self._values[key]) for bucket in self._table.buckets for key in bucket]
+
+    @classmethod
+    def restored(cls, capacity: int, entries: Iterable[tuple[K, V]]) -> TimelineHashMap[K, V]:
+        """The map of which `capacity` and `stored` were taken."""
+        made: TimelineHashMap[K, V] = cls()
+        made._table.buckets = [[] for _ in range(capacity)]
+        for key, value in entries:
+            made._table.bucket(key).append(key)
+            made._table.size += 1
+            made._values[key] = value
+        return made

@@ -1,0 +1,117 @@
+"""What a consumer group writes to `__consumer_offsets`, and how the log keeps it.
+
+The state of a group changes through these records only: whoever reads them has the group. Kafka: the records of
+`GroupCoordinatorRecordHelpers`, with the names of their schemas.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from coordinator_model.specification.consumer.member import ClassicMetadata, MemberState, OrderedPartitions, Partitions
+from coordinator_model.specification.member import StoredGroup
+
+MetadataHash = tuple[tuple[str, int, int, int], ...]
+"""Name, both halves of the id, and number of partitions of each subscribed topic that exists. Kafka hashes this; () is its 0."""
+
+
+class ConsumerGroupMetadata(NamedTuple):
+    """ConsumerGroupMetadata: the group epoch moved. Without an epoch: a tombstone."""
+
+    epoch: int | None
+    metadata_hash: MetadataHash = ()
+
+
+class PartitionMetadata(NamedTuple):
+    """ConsumerGroupPartitionMetadata: always a tombstone. Kafka up to 4.0 wrote values."""
+
+
+class ConsumerGroupMemberMetadata(NamedTuple):
+    """ConsumerGroupMemberMetadata: what a member said about itself."""
+
+    member_id: str
+    instance_id: str | None
+    rack_id: str | None
+    client_id: str
+    client_host: str
+    topics: tuple[str, ...]
+    """Sorted."""
+    regex: str
+    rebalance_timeout_ms: int
+    assignor: str | None
+    classic: ClassicMetadata | None
+
+
+class MemberMetadataTombstone(NamedTuple):
+    """The member is gone."""
+
+    member_id: str
+
+
+class TargetAssignmentMetadata(NamedTuple):
+    """ConsumerGroupTargetAssignmentMetadata: the target was computed for this epoch. Without an epoch: a tombstone."""
+
+    epoch: int | None
+
+
+class TargetAssignmentMember(NamedTuple):
+    """ConsumerGroupTargetAssignmentMember: the share of a member. Without partitions: a tombstone."""
+
+    member_id: str
+    partitions: OrderedPartitions | None
+
+
+class CurrentMemberAssignment(NamedTuple):
+    """ConsumerGroupCurrentMemberAssignment: how far a member is."""
+
+    member_id: str
+    epoch: int
+    previous_epoch: int
+    state: MemberState
+    assigned: Partitions
+    pending: Partitions
+
+
+class CurrentMemberAssignmentTombstone(NamedTuple):
+    """The member owns nothing any more."""
+
+    member_id: str
+
+
+class RegularExpression(NamedTuple):
+    """ConsumerGroupRegularExpression: the topics whose names an expression matches, sorted. Without topics: a tombstone."""
+
+    regex: str
+    topics: tuple[str, ...] | None
+    version: int = -1
+    """Of the topic image."""
+    at_ms: int = -1
+
+
+class OffsetCommitted(NamedTuple):
+    """OffsetCommit. Without an offset: a tombstone."""
+
+    topic: str
+    partition: int
+    offset: int | None
+    committed_ms: int = -1
+
+
+class ClassicGroupWritten(NamedTuple):
+    """GroupMetadata of a classic group; None: a tombstone."""
+
+    stored: StoredGroup | None
+
+
+ConsumerGroupRecord = (
+    ConsumerGroupMetadata
+    | PartitionMetadata
+    | ConsumerGroupMemberMetadata
+    | MemberMetadataTombstone
+    | TargetAssignmentMetadata
+    | TargetAssignmentMember
+    | CurrentMemberAssignment
+    | CurrentMemberAssignmentTombstone
+    | RegularExpression
+)
+LogRecord = ConsumerGroupRecord | OffsetCommitted | ClassicGroupWritten

@@ -1,0 +1,274 @@
+"""What traces of consumer groups say, with the symbols of the trace for members and topics."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Final
+
+from coordinator_model.specification.consumer.consumer_protocol import read_assignment
+from coordinator_model.specification.consumer.coordinator import ConsumerCoordinator
+from coordinator_model.specification.consumer.group_state import ConsumerGroupState
+from coordinator_model.specification.consumer.member import ConsumerGroupMember, OrderedPartitions, Partitions, as_sets
+from coordinator_model.specification.consumer.migration import partitions_by_id
+from coordinator_model.specification.consumer.records import (
+    ClassicGroupWritten,
+    ConsumerGroupMemberMetadata,
+    ConsumerGroupMetadata,
+    CurrentMemberAssignment,
+    CurrentMemberAssignmentTombstone,
+    LogRecord,
+    MemberMetadataTombstone,
+    OffsetCommitted,
+    PartitionMetadata,
+    RegularExpression,
+    TargetAssignmentMember,
+    TargetAssignmentMetadata,
+)
+from coordinator_model.specification.consumer.requests import ConsumerGroupHeartbeatAnswer, OffsetFetchAnswer
+from coordinator_model.specification.consumer.topics import TopicId, TopicImage
+from coordinator_model.specification.consumer.traces.episodes import GroupEpisode
+from coordinator_model.specification.requests import JoinAnswer, LeaveAnswer, SyncAnswer
+
+Json = dict[str, Any]
+_TOMBSTONE: Final = {"tombstone": True}
+
+
+class TraceSymbols:
+    """The symbols that stand for member ids and topic ids."""
+
+    def __init__(self, ids: dict[str, str], topic_ids: dict[str, list[int]]) -> None:
+        self._ids = ids
+        self._symbols = {member_id: symbol for symbol, member_id in ids.items()}
+        self._topics = {label: TopicId(*halves) for label, halves in topic_ids.items()}
+        self._labels = {topic_id: label for label, topic_id in self._topics.items()}
+
+    def member_id(self, symbol: str) -> str:
+        """The id that a symbol stands for. What is no symbol is an id."""
+        return self._ids.get(symbol, symbol)
+
+    def member(self, member_id: str) -> str:
+        """The symbol of a member id."""
+        return self._symbols.get(member_id, member_id)
+
+    def text(self, text: str | None) -> str | None:
+        """A text with symbols in the place of member ids."""
+        if text is not None:
+            for member_id, symbol in self._symbols.items():
+                text = text.replace(member_id, symbol)
+        return text
+
+    def label(self, topic_id: TopicId) -> str:
+        """The label of a topic."""
+        return self._labels[topic_id]
+
+    def topic_id(self, label: str) -> TopicId:
+        """The topic that a label stands for. ValueError: the trace does not say."""
+        if label not in self._topics:
+            raise ValueError(f"topic_ids has no {label!r}")
+        return self._topics[label]
+
+    def partitions(self, by_label: dict[str, list[int]]) -> Partitions:
+        """Partitions by topic id. A topic without partitions counts too."""
+        return {self.topic_id(label): frozenset(partitions) for label, partitions in by_label.items()}
+
+    def by_label(self, partitions: Partitions) -> dict[str, list[int]]:
+        """Partitions by label, sorted."""
+        return {label: sorted(some) for label, some in sorted((self._labels[topic_id], some) for topic_id, some in partitions.items())}
+
+    def ordered(self, partitions: OrderedPartitions) -> dict[str, list[int]]:
+        """The same for partitions in an order."""
+        return self.by_label(as_sets(partitions))
+
+
+def answer_json(answer: Any, symbols: TraceSymbols, image: TopicImage) -> Json:
+    """An answer."""
+    error = answer.error.name
+    if isinstance(answer, JoinAnswer):
+        member, leader = symbols.member(answer.member_id), symbols.member(answer.leader)
+        return {"error": error, "member": member, "generation": answer.generation, "leader": leader, "protocol": answer.protocol}
+    if isinstance(answer, SyncAnswer):
+        assigned = partitions_by_id(read_assignment(answer.assignment).partitions, image)
+        return {"error": error, "assignment": symbols.by_label(assigned)}
+    if isinstance(answer, LeaveAnswer):
+        return {"error": error, "member_error": answer.members[0].error.name if answer.members else error}
+    if isinstance(answer, ConsumerGroupHeartbeatAnswer):
+        return {
+            "error": error,
+            "member": None if answer.member_id is None else symbols.member(answer.member_id),
+            "epoch": answer.epoch,
+            "heartbeat_interval_ms": answer.heartbeat_interval_ms,
+            "assignment": None if answer.assignment is None else symbols.by_label(answer.assignment),
+            "message": symbols.text(answer.message),
+        }
+    if isinstance(answer, OffsetFetchAnswer) and error == "NONE":
+        return {"error": error, "offset": answer.offset}
+    return {"error": error}
+
+
+def snapshot_json(coordinator: ConsumerCoordinator, group_id: str, symbols: TraceSymbols) -> Json:
+    """A group as it is."""
+    classic = coordinator.classic.groups.get(group_id)
+    if classic is not None:
+        members_of_it = sorted((symbols.member(member_id) for member_id in classic.members), key=by_number)
+        return {"type": "classic", "state": classic.state.value, "generation": classic.generation, "members": members_of_it}
+    group = coordinator.groups.get(group_id)
+    if group is None or group.state is None:
+        return {"type": "none"}
+    state = group.state
+    members = sorted(state.members.values(), key=lambda member: by_number(symbols.member(member.member_id)))
+    return {
+        "type": "consumer",
+        "state": state.phase.value,
+        "group_epoch": state.group_epoch,
+        "target_epoch": state.target_epoch,
+        "subscription": state.subscription.value,
+        "static": {instance: symbols.member(member_id) for instance, member_id in sorted(state.static_members.items())},
+        "resolved_regex": {regex: sorted(resolved.topics) for regex, resolved in sorted(state.resolved.items())},
+        "members": [_member_json(state, member, symbols) for member in members],
+    }
+
+
+def _member_json(state: ConsumerGroupState, member: ConsumerGroupMember, symbols: TraceSymbols) -> Json:
+    return {
+        "member": symbols.member(member.member_id),
+        "instance": member.instance_id,
+        "epoch": member.epoch,
+        "prev_epoch": member.previous_epoch,
+        "state": member.state.value,
+        "assigned": symbols.by_label(member.assigned),
+        "pending_revocation": symbols.by_label(member.pending),
+        "target": symbols.ordered(state.target.get(member.member_id, ())),
+        "topics": sorted(member.topics),
+        "regex": member.regex,
+        "assignor": member.assignor,
+        "rebalance_timeout_ms": member.rebalance_timeout_ms,
+        "rack": member.rack_id,
+        "classic": member.classic is not None,
+    }
+
+
+def by_number(symbol: str) -> tuple[bool, int, str]:
+    """The order of symbols: $m2 comes before $m10, and $m... before others such as $c1."""
+    return not symbol.startswith("$m"), len(symbol), symbol
+
+
+def record_json(record: LogRecord, symbols: TraceSymbols) -> Json:
+    """A record."""
+    return _RECORDS[type(record)](record, symbols)
+
+
+def _group_metadata(record: ConsumerGroupMetadata, _: TraceSymbols) -> Json:
+    values = _TOMBSTONE if record.epoch is None else {"epoch": record.epoch, "hash_zero": not record.metadata_hash}
+    return {"rec": "GroupMetadata", **values}
+
+
+def _target_metadata(record: TargetAssignmentMetadata, _: TraceSymbols) -> Json:
+    return {"rec": "TargetAssignmentMetadata", **(_TOMBSTONE if record.epoch is None else {"epoch": record.epoch})}
+
+
+def _target_member(record: TargetAssignmentMember, symbols: TraceSymbols) -> Json:
+    values = _TOMBSTONE if record.partitions is None else {"partitions": symbols.ordered(record.partitions)}
+    return {"rec": "TargetAssignmentMember", "member": symbols.member(record.member_id), **values}
+
+
+def _member_metadata(record: ConsumerGroupMemberMetadata, symbols: TraceSymbols) -> Json:
+    return {
+        "rec": "MemberMetadata",
+        "member": symbols.member(record.member_id),
+        "instance": record.instance_id,
+        "topics": list(record.topics),
+        "regex": record.regex,
+        "assignor": record.assignor,
+        "rebalance_timeout_ms": record.rebalance_timeout_ms,
+        "rack": record.rack_id,
+        "client_id": record.client_id,
+        "classic": record.classic is not None,
+    }
+
+
+def _current_assignment(record: CurrentMemberAssignment, symbols: TraceSymbols) -> Json:
+    return {
+        "rec": "CurrentMemberAssignment",
+        "member": symbols.member(record.member_id),
+        "epoch": record.epoch,
+        "prev_epoch": record.previous_epoch,
+        "state": record.state.value,
+        "assigned": symbols.by_label(record.assigned),
+        "pending_revocation": symbols.by_label(record.pending),
+    }
+
+
+def _expression(record: RegularExpression, _: TraceSymbols) -> Json:
+    return {"rec": "RegularExpression", "regex": record.regex, **(_TOMBSTONE if record.topics is None else {"topics": list(record.topics)})}
+
+
+def _offset(record: OffsetCommitted, _: TraceSymbols) -> Json:
+    values = _TOMBSTONE if record.offset is None else {"offset": record.offset}
+    return {"rec": "OffsetCommit", "topic": record.topic, "partition": record.partition, **values}
+
+
+def _classic(record: ClassicGroupWritten, _: TraceSymbols) -> Json:
+    return {"rec": "ClassicGroupMetadata", **(_TOMBSTONE if record.stored is None else {"generation": record.stored.generation})}
+
+
+def _member_tombstone(record: MemberMetadataTombstone, symbols: TraceSymbols) -> Json:
+    return {"rec": "MemberMetadata", "member": symbols.member(record.member_id), **_TOMBSTONE}
+
+
+def _assignment_tombstone(record: CurrentMemberAssignmentTombstone, symbols: TraceSymbols) -> Json:
+    return {"rec": "CurrentMemberAssignment", "member": symbols.member(record.member_id), **_TOMBSTONE}
+
+
+def _partition_metadata(_: PartitionMetadata, __: TraceSymbols) -> Json:
+    return {"rec": "ConsumerGroupPartitionMetadataKey", **_TOMBSTONE}
+
+
+_RECORDS: Final[dict[type, Callable[[Any, TraceSymbols], Json]]] = {
+    ConsumerGroupMetadata: _group_metadata,
+    PartitionMetadata: _partition_metadata,
+    ConsumerGroupMemberMetadata: _member_metadata,
+    MemberMetadataTombstone: _member_tombstone,
+    TargetAssignmentMetadata: _target_metadata,
+    TargetAssignmentMember: _target_member,
+    CurrentMemberAssignment: _current_assignment,
+    CurrentMemberAssignmentTombstone: _assignment_tombstone,
+    RegularExpression: _expression,
+    OffsetCommitted: _offset,
+    ClassicGroupWritten: _classic,
+}
+
+
+def episode_json(episode: GroupEpisode, symbols: TraceSymbols) -> Json:
+    """A rebalance."""
+    return {
+        "first_epoch": episode.rounds[0].epoch,
+        "last_epoch": episode.rounds[-1].epoch,
+        "start_ms": episode.start_ms,
+        "end_ms": episode.end_ms,
+        "end_state": None if episode.end_phase is None else episode.end_phase.value,
+        "rounds": [
+            {
+                "epoch": one.epoch,
+                "at_ms": one.at_ms,
+                "cause": one.cause.value,
+                "member": None if one.member_id is None else symbols.member(one.member_id),
+                "reached_ms": one.reached_ms,
+                "superseded": one.superseded,
+            }
+            for one in episode.rounds
+        ],
+        "holders": [
+            {
+                "member": symbols.member(holder.member_id),
+                "from_ms": holder.from_ms,
+                "until_ms": holder.until_ms,
+                "ended": holder.ended,
+                "partitions": symbols.by_label(holder.partitions),
+            }
+            for holder in episode.holders
+        ],
+        "unowned": [
+            {"topic": symbols.label(one.topic_id), "partition": one.partition, "from_ms": one.from_ms, "until_ms": one.until_ms}
+            for one in episode.unowned
+        ],
+    }

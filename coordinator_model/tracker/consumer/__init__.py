@@ -1,0 +1,1 @@
+"""Follows groups of the consumer protocol (KIP-848)."""

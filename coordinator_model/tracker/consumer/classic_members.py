@@ -1,0 +1,67 @@
+"""Members of a consumer group that still speak the classic protocol: their answers have the group's epoch as generation.
+
+Source: org.apache.kafka.coordinator.group.GroupMetadataManager.classicGroupJoinToConsumerGroup (KIP-848, online migration).
+"""
+
+from __future__ import annotations
+
+from coordinator_model import events as kinds
+from coordinator_model.errors import Error
+from coordinator_model.events import Event
+from coordinator_model.tracker.consumer import episodes, members
+from coordinator_model.view import reasons
+from coordinator_model.view.consumer_view import ConsumerMember, ConsumerView
+from coordinator_model.view.emit import Emitter
+from coordinator_model.view.rows import ref
+
+
+def take(g: Emitter, view: ConsumerView, event: Event) -> None:
+    """Takes a request of the classic protocol."""
+    if event.error_code != Error.NONE:
+        return
+    if event.kind == kinds.JOIN_GROUP:
+        _joined(g, view, event)
+    elif event.kind == kinds.SYNC_GROUP:
+        _synced(view, event)
+    elif event.kind == kinds.LEAVE_GROUP:
+        for member_id in (entry.member_id for entry in event.members if entry.error_code == Error.NONE):
+            if member_id in view.members:
+                episodes.note(g, view, event, reasons.MEMBER_LEFT, member_id)
+            else:
+                members.explain_departure(g, view, member_id, reasons.MEMBER_LEFT, ref(event))
+
+
+def _joined(g: Emitter, view: ConsumerView, event: Event) -> None:
+    member_id, epoch = event.answer_member_id or event.member_id, event.answer_generation
+    returned = next((one for one in view.members.values() if event.instance_id and one.instance_id == event.instance_id), None)
+    if returned is not None:
+        members.rename(g, view, returned, member_id, event.received_ms, ref(event))
+    member = view.members.get(member_id)
+    if member is None:
+        member = ConsumerMember(member_id, joined_ms=event.received_ms)
+        if epoch > view.epoch:
+            episodes.note(g, view, event, reasons.MEMBER_JOINED, member_id, member)
+    episodes.seen(g, view, event, epoch)
+    member = view.members.setdefault(member_id, member)
+    members.learn(member, event)
+    episode = view.episode
+    if episode is not None and (epoch > member.epoch or member.caught_up < view.frees):
+        episode.changed_ms = episode.last_ms = max(episode.changed_ms, event.at_ms)
+    view.heard, member.heard_ms, member.epoch = True, event.at_ms, max(member.epoch, epoch)
+    member.classic, member.caught_up = True, view.frees
+    episodes.end_if_reconciled(view, event.at_ms)
+
+
+def _synced(view: ConsumerView, event: Event) -> None:
+    """A member takes partitions, as many as it has more of than before. Which ones is not known: it is told their topics by name."""
+    member, episode = view.members.get(event.member_id), view.episode
+    partitions = next((one.partitions for one in event.assignments if one.member_id == event.member_id), None)
+    if member is None or partitions is None:
+        return
+    gained, member.synced = len(partitions) - member.synced, len(partitions)
+    if episode is None or gained <= 0:
+        return
+    for partition in sorted(episode.unowned, key=lambda one: (episode.unowned[one], one))[:gained]:
+        del episode.unowned[partition]
+    episode.changed_ms = episode.last_ms = max(episode.changed_ms, event.at_ms)
+    episodes.end_if_reconciled(view, event.at_ms)

@@ -1,0 +1,184 @@
+"""Rows of an episode: one of `rebalances`, one of `rebalance_rounds` for each round, and two of `group_transitions`."""
+
+from __future__ import annotations
+
+import json
+from typing import Any, Final
+
+from coordinator_model import events
+from coordinator_model.diagnosis import bursts, consumer_findings
+from coordinator_model.tracker.consumer import members
+from coordinator_model.view import reasons
+from coordinator_model.view.consumer_view import ConsumerView, Episode, Round
+from coordinator_model.view.emit import Emitter
+from coordinator_model.view.outcomes import ABANDONED, COMPLETED, EMPTIED
+from coordinator_model.view.rows import GROUP_TRANSITIONS, REBALANCE_ROUNDS, REBALANCES, Ref, evidence_json, or_none
+from coordinator_model.view.view import PastRebalance
+
+PROTOCOL: Final = "consumer"
+"""Of groups of KIP-848: the value of `rebalances.group_protocol`. Groups of other types have their own."""
+EMPTY, STABLE, RECONCILING, DEAD = "Empty", "Stable", "Reconciling", "Dead"
+ALL_RECONCILED: Final = "ALL_MEMBERS_RECONCILED"
+ALL_MEMBERS_GONE: Final = "ALL_MEMBERS_GONE"
+GROUP_REMOVED: Final = "GROUP_REMOVED"
+
+
+def write(g: Emitter, view: ConsumerView, episode: Episode) -> None:
+    """Writes an episode that has ended."""
+    first, last = episode.rounds[0], episode.rounds[-1]
+    owners_known = episode.partitions >= 0 and not episode.unheard
+    moved = sum(1 for p, owner in episode.owners.items() if episode.owners_before.get(p, owner) != owner)
+    g.emit(
+        REBALANCES,
+        generation=last.epoch,
+        started_at=first.at_ms,
+        joined_at=None,
+        ended_at=episode.ended_ms,
+        join_ms=None,
+        sync_ms=None,
+        total_ms=episode.ended_ms - first.at_ms if episode.end_seen else None,
+        outcome=ABANDONED if episode.cut_off else EMPTIED if episode.is_empty else COMPLETED,
+        **_culprit(view, first),
+        reason=None,
+        members_before=or_none(episode.members_before),
+        members_after=or_none(episode.members_after),
+        joined=sorted(episode.joined),
+        left=sorted(episode.left),
+        slowest_member_id=_slowest(episode),
+        leader_id=None,
+        protocol=episode.assignor or None,
+        partitions=or_none(episode.partitions),
+        partitions_moved=moved if owners_known else None,
+        unavailable_partition_ms=episode.unavailable_ms if owners_known and episode.end_seen else None,
+        evidence=evidence_json(sign for one in episode.rounds for sign in one.signs),
+        assignment_ms=None,
+        first_fetch_ms=None,
+        first_fetch_member_id=None,
+        joined_unnamed=0,
+        left_unnamed=0,
+        start_seen=True,
+        group_protocol=view.group_type or PROTOCOL,
+        first_epoch=first.epoch,
+        rounds=len(episode.rounds),
+        end_seen=episode.end_seen,
+    )
+    slowest = _slowest(episode)
+    if slowest is not None:
+        consumer_findings.waited(g, episode, members.known(view, slowest), episode.shares[slowest])
+    for number, one in enumerate(episode.rounds):
+        _write_round(g, view, episode, one)
+        _add_to_burst(g, view, episode, number)
+    write_start(g, view, episode)
+    if episode.cut_off:
+        return
+    to_state, trigger = (EMPTY, ALL_MEMBERS_GONE) if episode.is_empty else (STABLE, ALL_RECONCILED)
+    _write_transition(g, view, episode.ended_ms, RECONCILING, to_state, last.epoch, last.signs, {"cause": trigger})
+    view.state = to_state
+
+
+def write_start(g: Emitter, view: ConsumerView, episode: Episode) -> None:
+    """Writes once that the group began to change."""
+    first = episode.rounds[0]
+    if not episode.start_written:
+        from_state = view.state if view.state not in ("", DEAD) else EMPTY if episode.from_empty else STABLE
+        _write_transition(g, view, first.at_ms, from_state, RECONCILING, first.epoch, first.signs, _culprit(view, first))
+    episode.start_written, view.state = True, RECONCILING
+
+
+def _culprit(view: ConsumerView, one: Round) -> dict[str, Any]:
+    """The cause of a round, and the member that it is about."""
+    cause = one.cause or reasons.UNKNOWN
+    member_id = one.member_id if cause != reasons.UNKNOWN else ""
+    member = members.known(view, member_id)
+    return {
+        "cause": cause,
+        "member_id": member_id or None,
+        "instance_id": (member.instance_id or None) if member is not None else None,
+        "client_id": (member.client_id or None) if member is not None else None,
+        "client_host": (member.client_host or None) if member is not None else None,
+    }
+
+
+def _slowest(episode: Episode) -> str | None:
+    """The member that the group waited for longest: for its next heartbeat, or until it had given partitions up."""
+    return min(episode.shares, key=lambda member_id: (-episode.shares[member_id], member_id), default=None)
+
+
+def _write_round(g: Emitter, view: ConsumerView, episode: Episode, one: Round) -> None:
+    last = episode.rounds[-1]
+    g.emit(
+        REBALANCE_ROUNDS,
+        generation=last.epoch,
+        epoch=one.epoch,
+        started_at=one.at_ms,
+        start_exact=one.logged,
+        computed_at=or_none(one.computed_ms),
+        reconciled_at=or_none(one.reached_ms),
+        superseded=one is not last,
+        **_culprit(view, one),
+        revocations=_revocations(episode, one) if view.heard or one.stored else None,
+        evidence=evidence_json(one.signs),
+    )
+
+
+def _revocations(episode: Episode, one: Round) -> str:
+    """Who was told to give partitions up in a round, as JSON, in the order of time."""
+    told = [
+        {
+            "member_id": member.member_id,
+            "client_id": member.client_id or None,
+            "partitions": member.partitions,
+            "told_at": member.told_ms,
+            "ended_at": or_none(member.ended_ms),
+            "end": member.end or None,
+        }
+        for member in episode.revocations
+        if member.epoch == one.epoch
+    ]
+    return json.dumps(told, separators=(",", ":"), ensure_ascii=False)
+
+
+def _add_to_burst(g: Emitter, view: ConsumerView, episode: Episode, number: int) -> None:
+    """Each round counts in the search for storms and rolling restarts, if a member is behind it. The cost counts with the last one."""
+    one, culprit = episode.rounds[number], _culprit(view, episode.rounds[number])
+    if culprit["member_id"] is None or view.group_type:
+        return  # advice on storms and restarts is about consumers
+    is_last = number + 1 == len(episode.rounds)
+    past = PastRebalance(
+        one.at_ms,
+        culprit["cause"],
+        culprit["member_id"],
+        culprit["client_id"] or culprit["member_id"],  # the coordinator's log names no client
+        culprit["client_host"] or "",
+        one.signs[0],
+        (episode.ended_ms if is_last else episode.rounds[number + 1].at_ms) - one.at_ms,
+        episode.unavailable_ms if is_last and episode.partitions >= 0 else -1,
+        first=episode.from_empty and number == 0,
+        generation=one.epoch - 1,
+    )
+    bursts.add(g, past)
+
+
+def write_removal(g: Emitter, view: ConsumerView, at_ms: int, sign: Ref) -> None:
+    """Writes that the group was removed, which only an Empty one can be."""
+    _write_transition(g, view, at_ms, view.state or EMPTY, DEAD, view.epoch, [sign], {"cause": GROUP_REMOVED})
+
+
+def _write_transition(
+    g: Emitter, view: ConsumerView, at_ms: int, from_state: str, to_state: str, epoch: int, signs: list[Ref], culprit: dict[str, Any]
+) -> None:
+    if view.group_type == events.SHARE:
+        return  # it has no state Reconciling: nobody gives partitions up
+    g.emit(
+        GROUP_TRANSITIONS,
+        occurred_at=at_ms,
+        from_state=from_state,
+        to_state=to_state,
+        generation=or_none(epoch),
+        trigger=culprit["cause"],
+        member_id=culprit.get("member_id"),
+        client_id=culprit.get("client_id"),
+        client_host=culprit.get("client_host"),
+        reason=None,
+        evidence=evidence_json(signs),
+    )

@@ -1,0 +1,394 @@
+"""Rebalances of groups of the consumer protocol: episodes of rounds, from the first raised epoch until the group is Stable again.
+
+The coordinator logs each epoch that it begins, not what members acknowledge; answers to ConsumerGroupHeartbeat show that. So
+
+* with a request log an episode ends with the answer that reconciled its last member;
+* without one its end is known only where it follows at once: the last member is gone, or there is one member alone, which is reconciled by
+  the heartbeat that computes the assignment. Otherwise the episode is taken for ended when nothing has followed for a heartbeat interval.
+
+Source: org.apache.kafka.coordinator.group.modern.consumer.ConsumerGroup.maybeUpdateGroupState, CurrentAssignmentBuilder (4.x).
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Final
+
+from coordinator_model.diagnosis import consumer_margins
+from coordinator_model.events import COORDINATOR_SOURCE, OFFSETS_SOURCE, Event
+from coordinator_model.specification.timers import NEVER
+from coordinator_model.tracker.consumer import episode_rows, members, ownership
+from coordinator_model.tracker.consumer.members import HEARTBEAT_INTERVAL_MS
+from coordinator_model.view import reasons
+from coordinator_model.view.consumer_view import Change, ConsumerMember, ConsumerView, Episode, Round
+from coordinator_model.view.emit import Emitter
+from coordinator_model.view.rows import ref
+
+SILENT_MS: Final = 120_000
+"""Members that live send a heartbeat in that time, others lose their sessions: the log that had shown them no longer does."""
+_SAME_OPERATION_MS: Final = 1_000
+"""The line with the cause and the line with the epoch are written by one operation of the coordinator."""
+_REJOIN_MS: Final = 100
+"""A member that joins again seldom raises the epoch, so its line counts for a shorter time."""
+_METADATA_HASH: Final = re.compile(r"with metadata hash (-?\d+)")
+_OWN_WORDS: Final = frozenset({COORDINATOR_SOURCE, OFFSETS_SOURCE})
+"""Sources of what the coordinator itself writes."""
+_ANSWERED_MS: Final = 10_000
+"""A busy broker answers, and logs, a first heartbeat so long after the line about the new member. Only the request log names its client."""
+_SILENT_GAPS: Final = 2  # a member is silent once it has sent nothing for so many times its longest gap
+
+
+def note(
+    g: Emitter,
+    view: ConsumerView,
+    event: Event,
+    cause: str,
+    member_id: str,
+    comer: ConsumerMember | None = None,
+    *,
+    doubtful: bool = False,
+) -> None:
+    """Notes what raises the epoch. A line of the coordinator counts for the next line about an epoch only.
+
+    So do records. One operation writes all of them at one time, and may remove several members.
+    """
+    if event.source == COORDINATOR_SOURCE:
+        forget_logged(g, view)
+    view.changes.append(Change(event.at_ms, cause, member_id, ref(event), event.source in _OWN_WORDS, comer, doubtful))
+
+
+def note_last_departure(g: Emitter, view: ConsumerView, event: Event) -> None:
+    """Begins the rounds of departures once the last member has left: no answer will show the epochs that they raised."""
+    leaving = [one for one in view.changes if not one.logged and one.cause in members.END_KINDS]
+    if view.complete and view.epoch >= 0 and view.members.keys() == {one.member_id for one in leaving}:
+        seen(g, view, event, view.epoch + len([one for one in view.changes if not one.logged]))
+
+
+def forget_logged(g: Emitter, view: ConsumerView, member_id: str = "") -> None:
+    """No epoch followed what the coordinator logged (of a member): it needed none, or the line is lost."""
+    for change in [one for one in view.changes if one.logged and member_id in ("", one.member_id)]:
+        view.changes.remove(change)
+        members.take_effect(g, view, change)
+
+
+def raised(g: Emitter, view: ConsumerView, event: Event) -> None:
+    """The coordinator logged or stored that it raised the epoch of the group."""
+    changes = [one for one in view.changes if one.logged and _may_raise(one, event.at_ms)]
+    one = round_of(view, event.generation)
+    view.changes = [change for change in view.changes if change not in changes]
+    forget_logged(g, view)
+    if one is None and event.generation <= view.epoch:
+        return  # a copy of a line
+    if one is None:
+        one = _begin_round(view, event.at_ms, event.generation, logged=True)
+    one.at_ms, one.logged = min(one.at_ms, event.at_ms), True  # a request may have shown it before
+    one.signs.append(ref(event))
+    if event.source == OFFSETS_SOURCE:
+        one.stored = True
+    else:
+        found = _METADATA_HASH.search(event.reason)
+        one.same_metadata = found is not None and found[1] == view.metadata_hash and not view.group_type
+        view.metadata_hash = found[1] if found is not None else ""
+        for change in [change for change in changes if change.doubtful and not one.same_metadata]:
+            one.signs.append(change.sign)  # the member joined again: it may have another subscription, or topics are others than before
+            changes.remove(change)
+            member = view.members.get(change.member_id)
+            one.returned = change.member_id if member is not None and member.instance_id else ""
+    if changes:
+        _explain(g, view, one, *changes)
+    end_if_reconciled(view, event.at_ms)
+
+
+def raised_silently(g: Emitter, view: ConsumerView, event: Event) -> None:
+    """A departure from a share or streams group raises the epoch too, but the coordinator does not log that epoch."""
+    change = next((one for one in view.changes if one.logged), None)
+    if view.epoch >= 0 and change is not None:
+        view.changes.remove(change)
+        _explain(g, view, _begin_round(view, event.at_ms, view.epoch + 1, logged=True), change)
+        end_if_reconciled(view, event.at_ms)
+
+
+def seen(g: Emitter, view: ConsumerView, event: Event, epoch: int) -> None:
+    """An answer shows an epoch of the group, which the coordinator's log may have shown before.
+
+    Each departure, each arrival and each change of a subscription raises the epoch by one, in the order of the answers to them. What the
+    answer itself shows comes last.
+    """
+    if view.epoch < 0:
+        view.epoch = epoch - 1 if event.generation == 0 else epoch
+        view.complete = view.epoch == 0
+    if view.epoch >= epoch:
+        return
+    waiting = [one for one in view.changes if not one.logged and one.sign != ref(event)]
+    own = next((one for one in view.changes if one.sign == ref(event)), None)
+    silent = _silent(view, event)
+    if len(silent) + len(waiting) + (own is not None) == epoch - view.epoch:
+        waiting = [*silent, *waiting]
+    while view.epoch < epoch:
+        change = own if own is not None and view.epoch + 1 == epoch else waiting.pop(0) if waiting else None
+        if change is not None and change in view.changes:
+            view.changes.remove(change)
+        one = _begin_round(view, change.at_ms if change is not None else event.at_ms, view.epoch + 1, logged=False)
+        one.signs.append(ref(event))
+        if change is not None:
+            _explain(g, view, one, change)
+        if not view.members:
+            end_if_reconciled(view, one.at_ms)
+
+
+def explain(g: Emitter, view: ConsumerView, change: Change, since_ms: int = -1, epoch: int = -1) -> bool:
+    """A line shows what raised an epoch, after `since_ms`, for which no cause is known; False if there is none. `epoch`: this one."""
+    rounds = [one for one in (view.episode.rounds if view.episode is not None else ()) if epoch in (-1, one.epoch)]
+    one = next((one for one in reversed(rounds) if not one.cause and since_ms <= one.at_ms <= change.at_ms), None)
+    if one is None:
+        return False
+    _explain(g, view, one, change)
+    return True
+
+
+def removed_unseen(g: Emitter, view: ConsumerView, event: Event) -> None:
+    """An answer assigns partitions of a silent member, so that member was removed: a partition has one owner at a time."""
+    rounds = view.episode.rounds if view.episode is not None else []
+    one = next((one for one in reversed(rounds) if not one.cause and not one.logged), None)
+    if one is None:
+        return
+    silent = [change for change in _silent(view, event) if view.members[change.member_id].partitions]
+    if silent:
+        _explain(g, view, one, silent[0])
+
+
+def computed(g: Emitter, view: ConsumerView, event: Event, assignor: str) -> None:
+    """The coordinator logged that it computed the target assignment for an epoch, within the heartbeat of a member."""
+    forget_logged(g, view)
+    episode, one = view.episode, round_of(view, event.generation)
+    if episode is None or one is None:
+        return
+    one.computed_ms = event.at_ms
+    one.signs.append(ref(event))
+    episode.assignor = assignor or episode.assignor
+    episode.changed_ms = episode.last_ms = max(episode.last_ms, event.at_ms)
+    if not view.heard and view.stored_epoch < 0 and _is_alone(view):
+        _end(view, event.at_ms, end_seen=True)
+
+
+def round_of(view: ConsumerView, epoch: int) -> Round | None:
+    """The round of an epoch, if it belongs to the episode that has not ended."""
+    rounds = view.episode.rounds if view.episode is not None else []
+    return next((one for one in rounds if one.epoch == epoch), None)
+
+
+def end_if_reconciled(view: ConsumerView, at_ms: int) -> None:
+    """Ends the episode if the group is Empty, or all its members are reconciled to its epoch."""
+    episode = view.episode
+    if episode is None:
+        return
+    if not view.members:
+        if view.complete:
+            _end(view, at_ms, end_seen=True)
+        return
+    if not _is_shown(view) or any(not _is_reconciled(member, view.epoch) for member in view.members.values()):
+        return
+    if episode.unowned and any(_may_wait(episode, member) for member in view.members.values()):
+        return
+    _end(view, max(episode.changed_ms, episode.rounds[-1].at_ms), end_seen=True)
+
+
+def next_ms(g: Emitter) -> int:
+    """When an episode is written, or taken for ended if no line follows; NEVER if only a line can change anything."""
+    view = g.view.consumer
+    if view is None:
+        return NEVER
+    due = [_written_ms(g, view, episode) for episode in view.ended[:1]]
+    if view.episode is not None and not view.episode.start_written:
+        due.append(_start_ms(g, view, view.episode))
+    if view.episode is not None:
+        due.append(view.episode.last_ms + _patience_ms(view))
+    return min([*due, members.departures_ms(g, view)])
+
+
+def close_due(g: Emitter, now_ms: int, *, flush: bool = False) -> None:
+    """Writes episodes that have ended, and ends one that nothing continued: for a heartbeat interval, if nothing shows when it ends.
+
+    `flush`: no line follows.
+    """
+    view = g.view.consumer
+    if view is None:
+        return
+    members.settle_departures(g, view, now_ms, flush=flush)
+    episode = view.episode
+    if episode is not None and ((flush and not _is_shown(view)) or episode.last_ms + _patience_ms(view) <= now_ms):
+        alone = not _is_shown(view) and _is_alone(view)
+        _end(view, episode.rounds[-1].computed_ms if alone else episode.last_ms, end_seen=alone)
+    while view.ended and (flush or _written_ms(g, view, view.ended[0]) <= now_ms):
+        episode_rows.write(g, view, view.ended.pop(0))
+    running = view.episode
+    if running is not None and not view.ended and (flush or _start_ms(g, view, running) <= now_ms):
+        _settle_causes(view, running)
+        episode_rows.write_start(g, view, running)
+
+
+def _written_ms(g: Emitter, view: ConsumerView, episode: Episode) -> int:
+    """When an episode that has ended is written: lines that come until then name its members."""
+    came = (members.known(view, member_id) for member_id in episode.joined)
+    is_asked = g.view.found_coordinator is not None  # requests of this group are logged
+    waits = is_asked and any(member is not None and not member.client_id for member in came)
+    return episode.ended_ms + (max(g.settings.settle_ms, _ANSWERED_MS) if waits else g.settings.settle_ms)
+
+
+def _patience_ms(view: ConsumerView) -> int:
+    """How long after the last line about an episode it is taken for ended. Records come only when a member acts, or has to be removed."""
+    if not _is_shown(view):
+        return HEARTBEAT_INTERVAL_MS
+    stored = view.episode is not None and view.episode.rounds[-1].stored
+    return SILENT_MS + max((member.rebalance_timeout_ms for member in view.members.values() if stored), default=0)
+
+
+def cut_off(g: Emitter, at_ms: int) -> None:
+    """The group follows the classic protocol from now on, which ends an episode."""
+    view = g.view.consumer
+    if view is None:
+        return
+    if view.episode is not None and _is_shown(view):
+        view.episode.cut_off = True
+        _end(view, at_ms, end_seen=True)
+        view.ended[-1].rounds[-1].reached_ms = -1
+    elif view.episode is not None:
+        _end(view, view.episode.last_ms, end_seen=False)
+    while view.ended:
+        episode_rows.write(g, view, view.ended.pop(0))
+    members.settle_departures(g, view, at_ms, flush=True)
+
+
+def _may_raise(change: Change, at_ms: int) -> bool:
+    """Whether an epoch that was raised at a time may be due to what the coordinator wrote before."""
+    return change.at_ms >= at_ms - (_REJOIN_MS if change.doubtful else _SAME_OPERATION_MS)
+
+
+def _start_ms(g: Emitter, view: ConsumerView, episode: Episode) -> int:
+    """When it is written that an episode began: where a record shows that a member departed, heartbeats may yet show why."""
+    first = episode.rounds[0]
+    return first.at_ms + g.settings.settle_ms + (HEARTBEAT_INTERVAL_MS if view.heard and first.cause == reasons.UNKNOWN else 0)
+
+
+def _is_shown(view: ConsumerView) -> bool:
+    """Whether requests or records show what the members acknowledge."""
+    return view.heard or (view.complete and view.episode is not None and view.episode.rounds[-1].stored)
+
+
+def _is_alone(view: ConsumerView) -> bool:
+    """Whether the last epoch was computed for one member: the heartbeat that computes an assignment reconciles its sender."""
+    last = view.episode.rounds[-1] if view.episode is not None else None
+    return last is not None and last.computed_ms >= 0 and last.epoch == view.epoch and view.complete and len(view.members) == 1
+
+
+def _is_reconciled(member: ConsumerMember, epoch: int) -> bool:
+    """Whether a member is known to have the partitions of an epoch. One that is away holds its group in Reconciling."""
+    return member.epoch >= epoch and member.told_ms < 0 and member.away_ms < 0 and member.waits <= 0
+
+
+def _may_wait(episode: Episode, member: ConsumerMember) -> bool:
+    """Whether a member may still get partitions that another one gave up: it is told with its next heartbeat."""
+    return member.waits < 0 and any(number > member.caught_up for other, number in episode.freed.items() if other != member.member_id)
+
+
+def _begin_round(view: ConsumerView, at_ms: int, epoch: int, *, logged: bool) -> Round:
+    if view.episode is None:
+        owners = {p: member.member_id for member in view.members.values() for p in (*(member.partitions or ()), *member.giving)}
+        view.complete = view.complete or epoch == 1
+        unheard = [member.member_id for member in view.members.values() if member.partitions is None]
+        from_empty, count = view.complete and not view.members, len(view.members) if view.complete else -1
+        view.episode = Episode(from_empty, count, owners_before=owners, unheard=unheard)
+    episode = view.episode
+    if episode.rounds:
+        at_ms = max(at_ms, episode.rounds[-1].at_ms)
+    episode.rounds.append(Round(epoch, at_ms, logged))
+    episode.changed_ms, episode.last_ms = max(episode.changed_ms, at_ms), max(episode.last_ms, at_ms)
+    view.epoch = max(view.epoch, epoch)
+    return episode.rounds[-1]
+
+
+def _explain(g: Emitter, view: ConsumerView, one: Round, *changes: Change) -> None:
+    """A round has a cause, the first of these: who comes, comes with it, and who goes, goes."""
+    if one.cause:
+        return
+    one.cause, one.member_id = changes[0].cause, changes[0].member_id
+    for change in changes:
+        one.signs.append(change.sign)
+        if view.episode is not None:
+            _take_part(g, view, view.episode, one, change)
+
+
+def _take_part(g: Emitter, view: ConsumerView, episode: Episode, one: Round, change: Change) -> None:
+    member_id = change.member_id
+    present = view.members.get(member_id)
+    if change.comer is not None and present is None:
+        episode.joined += [member_id] if change.cause else []
+    elif present is not None and change.cause in members.END_KINDS:
+        ownership.free(view, episode, present, present.partitions or (), one.at_ms)
+        ownership.revoked(view, present, one.at_ms, members.END_KINDS[change.cause])
+        if member_id in episode.joined:
+            episode.joined.remove(member_id)
+        else:
+            episode.left.append(member_id)
+    members.take_effect(g, view, change)
+
+
+def is_silent(member: ConsumerMember, at_ms: int) -> bool:
+    """Whether a member has sent nothing for much longer than it ever paused."""
+    return member.longest_gap_ms >= 0 and at_ms - member.heard_ms > max(_SILENT_GAPS * member.longest_gap_ms, HEARTBEAT_INTERVAL_MS)
+
+
+def _silent(view: ConsumerView, event: Event) -> list[Change]:
+    """What explains that the epoch was raised as often as members have sent nothing for long: their sessions expired.
+
+    One that had partitions counts only if the answer assigns some of them to its receiver, another one only after the usual timeout.
+    """
+    leaving = {change.member_id for change in view.changes}
+    assigned = {partition for one in event.assignments for partition in one.partitions or ()}
+
+    def is_gone(member: ConsumerMember) -> bool:
+        if not is_silent(member, event.at_ms) or member.member_id in leaving:
+            return False
+        if member.partitions:
+            return not assigned.isdisjoint(member.partitions)
+        return event.at_ms - member.heard_ms >= consumer_margins.SESSION_TIMEOUT_MS
+
+    return [
+        Change(event.at_ms, reasons.SESSION_TIMEOUT, member.member_id, member.last_sign, logged=False)
+        for member in sorted(view.members.values(), key=lambda member: (member.heard_ms, member.member_id))
+        if is_gone(member) and member.last_sign is not None
+    ]
+
+
+def _settle_causes(view: ConsumerView, episode: Episode) -> None:
+    """What raised the epoch though no line names a cause: the partitions or the topics are others than before, or a subscription is.
+
+    Which member changed its subscription is not known then.
+    Source: org.apache.kafka.coordinator.group.GroupMetadataManager.consumerGroupHeartbeat (4.1, KIP-1101): nothing else raises it.
+    """
+    is_known = view.heard and not view.group_type and all(member.topics is not None for member in view.members.values())
+    for one in episode.rounds:
+        if one.cause or one.member_id or not one.logged:
+            continue
+        if one.same_metadata:
+            one.cause = reasons.SUBSCRIPTION_CHANGED
+        elif is_known:
+            one.cause = reasons.METADATA_CHANGED
+        elif one.returned and not view.heard:  # a restart with another subscription, most likely
+            one.cause, one.member_id = reasons.SUBSCRIPTION_CHANGED, one.returned
+
+
+def _end(view: ConsumerView, at_ms: int, *, end_seen: bool) -> None:
+    episode = view.episode
+    assert episode is not None
+    last, members_now = episode.rounds[-1], view.members.values()
+    _settle_causes(view, episode)
+    episode.ended_ms, episode.end_seen = max(at_ms, last.at_ms), end_seen
+    if end_seen:
+        last.reached_ms = episode.ended_ms
+    if view.complete:
+        episode.members_after, episode.is_empty = len(members_now), not members_now
+    if (view.heard or last.stored) and all(member.partitions is not None for member in members_now):
+        episode.partitions = sum(len(member.partitions or ()) for member in members_now)
+    view.ended = [*view.ended, episode]
+    view.episode = None

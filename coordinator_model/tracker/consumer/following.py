@@ -1,0 +1,66 @@
+"""A group of the consumer protocol under observation: which of its events say something, and what they say."""
+
+from __future__ import annotations
+
+from coordinator_model import events as kinds
+from coordinator_model.diagnosis import consumer_findings
+from coordinator_model.errors import Error
+from coordinator_model.events import Event
+from coordinator_model.tracker.consumer import (
+    classic_members,
+    episode_rows,
+    episodes,
+    heartbeats,
+    log_lines,
+    members,
+    prediction,
+    undecided,
+)
+from coordinator_model.view import reasons
+from coordinator_model.view.consumer_view import ConsumerView
+from coordinator_model.view.emit import Emitter
+from coordinator_model.view.rows import ref
+
+
+def observe(g: Emitter, event: Event) -> None:
+    """Takes an event of a group that follows the consumer protocol."""
+    view = view_of(g)
+    prediction.observe(view, event)
+    if event.kind == kinds.CONSUMER_GROUP_HEARTBEAT:
+        heartbeats.take(g, view, event)
+        _note_silent(g, view, event)
+    elif event.kind == kinds.CONSUMER_GROUP_LOG and event.state in log_lines.HANDLERS:
+        view.group_type = event.protocol_type or view.group_type
+        log_lines.HANDLERS[event.state](g, view, event)
+    elif event.kind in (kinds.OFFSET_COMMIT, kinds.TXN_OFFSET_COMMIT):
+        consumer_findings.refused_commit(g, view, event)
+    elif event.kind == kinds.DELETE_GROUPS and event.error_code == Error.NONE:
+        group_removed(g, view, event)
+    elif event.source == "request":
+        classic_members.take(g, view, event)
+    elif event.kind in (kinds.GROUPS_DELETED, kinds.GROUP_DEAD):
+        prediction.drop(view, undecided.NOT_FOLLOWED)
+        group_removed(g, view, event)
+    prediction.note_end(view, event)
+
+
+def view_of(g: Emitter) -> ConsumerView:
+    """The estimate of a group that follows the protocol."""
+    if g.view.consumer is None:  # an earlier version stored the state
+        g.view.consumer = ConsumerView()
+    return g.view.consumer
+
+
+def group_removed(g: Emitter, view: ConsumerView, event: Event) -> None:
+    """The group was deleted, or its offsets expired: a new one of its name begins at epoch 1."""
+    episodes.cut_off(g, event.at_ms)
+    if view.state != episode_rows.DEAD:
+        episode_rows.write_removal(g, view, event.at_ms, ref(event))
+    stored_epoch = min(view.stored_epoch, 0)
+    g.view.consumer = ConsumerView(epoch=0, complete=True, state=episode_rows.DEAD, stored_epoch=stored_epoch, prediction=view.prediction)
+
+
+def _note_silent(g: Emitter, view: ConsumerView, event: Event) -> None:
+    """The request log goes on, so members that records show to be gone, and that had fallen silent, are gone because of that."""
+    for member in [one for one in view.gone if one.gone_signs and one.revoke_by_ms < 0 and episodes.is_silent(one, event.at_ms)]:
+        members.explain_departure(g, view, member.member_id, reasons.SESSION_TIMEOUT, ref(event))

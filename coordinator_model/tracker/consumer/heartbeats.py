@@ -1,0 +1,202 @@
+"""Answers to ConsumerGroupHeartbeat: what a member was told, and what it has done since.
+
+* An answer with fewer partitions and the epoch of the request tells the member to give partitions up.
+* The answer that raises a member's epoch says that it has given them up, and so does a request that lists what it owns without them.
+* The epoch of any other answer is the group's.
+
+Source: org.apache.kafka.coordinator.group.GroupMetadataManager.consumerGroupHeartbeat, CurrentAssignmentBuilder (4.x); KIP-848.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from coordinator_model.diagnosis import consumer_findings, consumer_margins
+from coordinator_model.errors import Error
+from coordinator_model.events import Event
+from coordinator_model.tracker.consumer import episodes, members, ownership
+from coordinator_model.tracker.consumer.ownership import note_partitions, note_share, take_partitions
+from coordinator_model.view import reasons
+from coordinator_model.view.consumer_view import Change, ConsumerMember, ConsumerView
+from coordinator_model.view.emit import Emitter
+from coordinator_model.view.rows import ref
+
+LEAVES: Final = -1
+LEAVES_FOR_A_WHILE: Final = -2
+"""Member epochs in requests (KIP-848): the second is of static members."""
+
+
+def take(g: Emitter, view: ConsumerView, event: Event) -> None:
+    """Takes the answer to a heartbeat."""
+    if event.error_code != Error.NONE:
+        consumer_findings.refused(g, view, event)
+        _refused(view, event)
+        return
+    view.heard = True
+    if event.generation == LEAVES:
+        member = view.members.get(event.member_id)
+        if member is not None:
+            members.learn(member, event)
+            episodes.note(g, view, event, reasons.MEMBER_LEFT, member.member_id)
+            episodes.note_last_departure(g, view, event)
+        else:
+            members.explain_departure(g, view, event.member_id, reasons.MEMBER_LEFT, ref(event))
+    elif event.generation == LEAVES_FOR_A_WHILE:
+        member = view.members.get(event.member_id)
+        if member is not None:
+            ownership.left_for_a_while(view, member, event.at_ms)
+    else:
+        _accepted(g, view, event)
+
+
+def _accepted(g: Emitter, view: ConsumerView, event: Event) -> None:
+    if event.generation > 0 and any(gone.member_id == event.member_id and gone.gone_ms >= event.received_ms > 0 for gone in view.gone):
+        return  # it was answered before the member departed, and is logged after
+    member = _member(g, view, event)
+    _note_subscription(g, view, member, event)
+    at_ms, epoch = event.at_ms, event.answer_generation
+    if member.partitions is None and event.owned is not None and event.generation > 0:
+        _learn_owned(view, member, event.owned)
+    partitions = next((assigned.partitions for assigned in event.assignments), None)
+    lost = tuple(p for p in member.partitions or () if partitions is not None and p not in partitions)
+    is_told = bool(lost) and epoch == member.epoch
+    gave_up = epoch > member.epoch or (event.owned is not None and member.told_ms >= 0 and set(event.owned).isdisjoint(member.giving))
+    if epoch > member.epoch or not (is_told or member.told_ms >= 0):
+        episodes.seen(g, view, event, epoch)
+    episodes.removed_unseen(g, view, event)
+    note_progress(view, member, event, partitions, is_told=is_told, gave_up=gave_up)
+    if epoch > member.epoch or lost or set(partitions or ()) - set(member.partitions or ()):
+        member.waits = -1  # no record showed this before
+    if epoch > member.epoch:
+        member.epoch, member.epoch_ms = epoch, at_ms
+    if is_told:
+        ownership.told_to_revoke(view, member, lost, at_ms)
+    if partitions is not None:
+        member.partitions = partitions
+        note_partitions(view, epoch, len(partitions))
+    consumer_margins.check_silence(g, view, member, event)
+    _note_heard(member, event)
+    member.caught_up = view.frees
+    episodes.end_if_reconciled(view, at_ms)
+    consumer_margins.check_expressions(g, view, event)
+
+
+def note_progress(
+    view: ConsumerView, member: ConsumerMember, event: Event, partitions: tuple[str, ...] | None, *, is_told: bool, gave_up: bool
+) -> None:
+    """Takes what an answer shows of the episode: who was waited for, and which partitions lost or found an owner."""
+    at_ms, epoch, episode = event.at_ms, event.answer_generation, view.episode
+    if episode is not None:
+        one = episode.rounds[-1]
+        if member.told_ms >= 0 and gave_up:
+            note_share(episode, member, at_ms - max(member.told_ms, one.at_ms))
+        elif 0 <= member.epoch < one.epoch and (is_told or epoch >= one.epoch):
+            note_share(episode, member, at_ms - one.at_ms)
+    if gave_up:
+        ownership.revoked(view, member, at_ms, ownership.ACKNOWLEDGED)
+    if episode is None:
+        return
+    lost = tuple(p for p in member.partitions or () if partitions is not None and p not in partitions)
+    ownership.free(view, episode, member, () if is_told else lost, at_ms)
+    take_partitions(episode, member, partitions, at_ms)
+    if epoch < episode.rounds[0].epoch:  # the answer is logged after the line about the next epoch
+        episode.owners_before.update(dict.fromkeys(partitions or (), member.member_id))
+        episode.unheard = [one for one in episode.unheard if one != member.member_id]
+    episode.last_ms = max(episode.last_ms, at_ms)
+    if gave_up or (partitions is not None and set(partitions) - set(member.partitions or ())):
+        episode.changed_ms = max(episode.changed_ms, at_ms)
+
+
+def _learn_owned(view: ConsumerView, member: ConsumerMember, owned: tuple[str, ...]) -> None:
+    """Takes the partitions of a member whose answers before are not known."""
+    member.partitions = owned
+    if view.episode is not None and member.member_id in view.episode.unheard:
+        view.episode.unheard.remove(member.member_id)
+        view.episode.owners_before.update(dict.fromkeys(owned, member.member_id))
+
+
+def _note_subscription(g: Emitter, view: ConsumerView, member: ConsumerMember, event: Event) -> None:
+    topics, regex = member.topics, member.regex
+    members.learn(member, event)
+    if topics is None or (member.topics == topics and not _counts_at_once(view, member, regex)):
+        return
+    change = Change(event.at_ms, reasons.SUBSCRIPTION_CHANGED, member.member_id, ref(event), logged=False)
+    may_come_anew = event.generation == 0 and episodes.is_silent(member, event.received_ms)  # it may have been removed meanwhile
+    raises = event.answer_generation > view.epoch
+    if (raises or not episodes.explain(g, view, change, since_ms=event.received_ms)) and not may_come_anew:
+        view.changes.append(change)
+
+
+def _counts_at_once(view: ConsumerView, member: ConsumerMember, before: str | None) -> bool:
+    """Whether a member changed its regular expression to none, or to one whose topics are known. Others are resolved first.
+
+    Source: org.apache.kafka.coordinator.group.GroupMetadataManager.maybeUpdateRegularExpressions (4.x).
+    """
+    if before is None or member.regex == before:
+        return False
+    gone = {change.member_id for change in view.changes if change.cause in members.END_KINDS} | {member.member_id}
+    return not member.regex or any(other.regex == member.regex for name, other in view.members.items() if name not in gone)
+
+
+def _member(g: Emitter, view: ConsumerView, event: Event) -> ConsumerMember:
+    """The member that sent a heartbeat: one that joins comes with the epoch that its answer has."""
+    member_id = event.answer_member_id or event.member_id
+    joins = event.generation == 0
+    if joins and event.answer_generation <= view.epoch:
+        episodes.forget_logged(g, view, member_id)  # its join raised no epoch
+    member = view.members.get(member_id)
+    if joins and any(change.member_id == member_id and change.cause in members.END_KINDS for change in view.changes):
+        member = None  # it comes anew
+    if joins and event.instance_id:
+        returned = next((one for one in view.members.values() if one.instance_id == event.instance_id), None)
+        if returned is not None and (returned.away_ms >= 0 or member is None):
+            members.rename(g, view, returned, member_id, event.received_ms, ref(event))
+            return returned
+    if member is not None:
+        if joins and member.joined_ms < 0:
+            member.joined_ms = event.received_ms
+        return member
+    member = ConsumerMember(member_id, joined_ms=event.received_ms if joins else -1)
+    members.learn(member, event)
+    epoch = event.answer_generation
+    if joins and not _joined_before(g, view, event, member):
+        if _raises_the_epoch(view, member, epoch):
+            episodes.note(g, view, event, reasons.MEMBER_JOINED, member_id, member)
+        episodes.seen(g, view, event, epoch)
+    return view.members.setdefault(member_id, member)
+
+
+def _joined_before(g: Emitter, view: ConsumerView, event: Event, member: ConsumerMember) -> bool:
+    """The answer to a join whose epoch an answer of the same instant has shown before."""
+    one = episodes.round_of(view, event.answer_generation)
+    if one is None or one.logged or one.cause:
+        return False
+    change = Change(event.at_ms, reasons.MEMBER_JOINED, member.member_id, ref(event), logged=False, comer=member)
+    return episodes.explain(g, view, change, since_ms=one.at_ms, epoch=one.epoch)
+
+
+def _raises_the_epoch(view: ConsumerView, member: ConsumerMember, epoch: int) -> bool:
+    """Whether a member that joins raises the epoch. One whose regular expression is new to the group does not: it is resolved first."""
+    if 0 <= epoch <= view.epoch:
+        return False
+    return epoch == 1 or bool(member.topics) or not member.regex or _counts_at_once(view, member, "")
+
+
+def _note_heard(member: ConsumerMember, event: Event) -> None:
+    if member.heard_ms >= 0:
+        member.longest_gap_ms = max(member.longest_gap_ms, event.received_ms - member.heard_ms)
+    member.heard_ms, member.heartbeats, member.last_sign = event.at_ms, member.heartbeats + 1, ref(event)
+    member.classic = False
+
+
+def _refused(view: ConsumerView, event: Event) -> None:
+    """An answer UNKNOWN_MEMBER_ID shows that the coordinator removed a member, though no line says so."""
+    member = view.members.get(event.member_id)
+    if member is not None:
+        member.tried_ms = event.received_ms
+    if event.error_code != Error.UNKNOWN_MEMBER_ID or member is None:
+        return
+    silent = member.told_ms < 0 and episodes.is_silent(member, event.received_ms)  # else it may have failed to give partitions up
+    view.changes.append(
+        Change(event.at_ms, reasons.SESSION_TIMEOUT if silent else reasons.UNKNOWN, member.member_id, ref(event), logged=False)
+    )

@@ -1,0 +1,121 @@
+"""Lines of the coordinator about groups of the consumer protocol. The line with a cause is followed by the line with the epoch.
+
+Source: org.apache.kafka.coordinator.group.GroupMetadataManager (3.7 to 4.2). Their templates: jobs/parsing/templates/consumer.py.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from typing import Final
+
+from coordinator_model import events as kinds
+from coordinator_model.diagnosis import consumer_margins
+from coordinator_model.events import Event
+from coordinator_model.tracker.consumer import assignment_lines, episodes, members, ownership
+from coordinator_model.view import reasons
+from coordinator_model.view.consumer_view import ConsumerMember, ConsumerView
+from coordinator_model.view.emit import Emitter
+from coordinator_model.view.rows import ref
+
+_CLASSIC: Final = "using the classic protocol"
+_FIRST_STREAMS_EPOCH: Final = 2
+"""A new streams group has epoch 1, and the first member raises it. Seen at a broker of Kafka 4.2.0."""
+_ASSIGNOR: Final = re.compile(r"with '([^']+)' assignor")
+
+
+def member_joins(g: Emitter, view: ConsumerView, event: Event) -> None:
+    """A member joins. One that is a member already raises the epoch only with another subscription."""
+    if event.member_id in view.members:
+        episodes.note(g, view, event, reasons.SUBSCRIPTION_CHANGED, event.member_id, doubtful=True)
+        return
+    member = ConsumerMember(event.member_id, event.instance_id, joined_ms=event.at_ms, classic=_CLASSIC in event.reason)
+    episodes.note(g, view, event, reasons.MEMBER_JOINED, event.member_id, member)
+
+
+def static_member_returns(g: Emitter, view: ConsumerView, event: Event) -> None:
+    """A static member is back, under a new id. It raises the epoch only with another subscription."""
+    episodes.forget_logged(g, view)
+    old = view.members.get(event.member_id)
+    if old is None:
+        old = view.members[event.member_id] = ConsumerMember(event.member_id)
+    old.instance_id = event.instance_id or old.instance_id
+    old.classic = _CLASSIC in event.reason
+    new_id = event.answer_member_id or event.member_id
+    members.rename(g, view, old, new_id, event.at_ms, ref(event))
+    episodes.note(g, view, event, reasons.SUBSCRIPTION_CHANGED, new_id, doubtful=True)
+
+
+def static_member_away(g: Emitter, view: ConsumerView, event: Event) -> None:
+    """A static member left for a while (epoch -2): its partitions stay with it."""
+    episodes.forget_logged(g, view)
+    member = view.members.setdefault(event.member_id, ConsumerMember(event.member_id, event.instance_id))
+    ownership.left_for_a_while(view, member, event.at_ms)
+
+
+def _departs(cause: str) -> Callable[[Emitter, ConsumerView, Event], None]:
+    def handle(g: Emitter, view: ConsumerView, event: Event) -> None:
+        if event.member_id not in view.members and any(member.member_id == event.member_id for member in view.gone):
+            members.explain_departure(g, view, event.member_id, cause, ref(event))
+            return
+        member = view.members.setdefault(event.member_id, ConsumerMember(event.member_id))
+        member.instance_id = event.instance_id or member.instance_id
+        if event.rebalance_timeout_ms >= 0:
+            member.rebalance_timeout_ms = event.rebalance_timeout_ms
+        if cause == reasons.SESSION_TIMEOUT:
+            consumer_margins.learn_session_timeout(view, member, event.at_ms)
+        view.changes = [one for one in view.changes if one.logged or one.member_id != event.member_id]  # its request told so before
+        episodes.note(g, view, event, cause, event.member_id)
+        if view.group_type:
+            episodes.raised_silently(g, view, event)
+
+    return handle
+
+
+def epoch_raised(g: Emitter, view: ConsumerView, event: Event) -> None:
+    """The group has a new epoch."""
+    if view.epoch < 0:
+        view.complete = event.generation == (_FIRST_STREAMS_EPOCH if view.group_type == kinds.STREAMS else 1)
+    episodes.raised(g, view, event)
+
+
+def target_computed(g: Emitter, view: ConsumerView, event: Event) -> None:
+    """The target assignment of an epoch is there."""
+    assignor = _ASSIGNOR.search(event.reason)
+    episodes.computed(g, view, event, assignor[1] if assignor is not None else "")
+
+
+def expressions_resolved(g: Emitter, view: ConsumerView, event: Event) -> None:
+    """Regular expressions were resolved anew: the epoch is raised if they match other topics than before."""
+    episodes.note(g, view, event, reasons.REGEX_RESOLVED, "")
+
+
+def group_read_back(g: Emitter, view: ConsumerView, event: Event) -> None:
+    """A coordinator has read the group back: its members need not join again."""
+    episodes.forget_logged(g, view)
+    view.loaded_ms = max(view.loaded_ms, event.at_ms)
+    view.complete = view.complete if event.member_count < 0 else event.member_count == len(view.members)
+
+
+def group_given_up(g: Emitter, view: ConsumerView, event: Event) -> None:
+    """A coordinator gave the group up, at this epoch."""
+    episodes.forget_logged(g, view)
+    view.epoch = max(view.epoch, event.generation)
+
+
+HANDLERS: Final[dict[str, Callable[[Emitter, ConsumerView, Event], None]]] = {
+    kinds.JOINED: member_joins,
+    kinds.RETURNED: static_member_returns,
+    kinds.DEPARTED: _departs(reasons.MEMBER_LEFT),
+    kinds.AWAY: static_member_away,
+    kinds.EXPIRED: _departs(reasons.SESSION_TIMEOUT),
+    kinds.STUCK: _departs(reasons.REBALANCE_TIMEOUT),
+    kinds.EPOCH_RAISED: epoch_raised,
+    kinds.TARGET_COMPUTED: target_computed,
+    kinds.REGEX_RESOLVED: expressions_resolved,
+    kinds.ASSIGNMENT_STORED: assignment_lines.assignment_stored,
+    kinds.TOPICS_UPDATED: assignment_lines.topics_updated,
+    kinds.READ_BACK: group_read_back,
+    kinds.GIVEN_UP: group_given_up,
+}
+"""By what the line tells (`Event.state`). Other lines change nothing."""

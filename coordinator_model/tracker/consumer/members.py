@@ -1,0 +1,142 @@
+"""Members of groups of the consumer protocol as they come and go."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from coordinator_model import events as kinds
+from coordinator_model.diagnosis import consumer_findings, consumer_margins
+from coordinator_model.events import Event
+from coordinator_model.specification.timers import NEVER
+from coordinator_model.view import reasons
+from coordinator_model.view.consumer_view import Change, ConsumerMember, ConsumerView
+from coordinator_model.view.emit import Emitter
+from coordinator_model.view.rows import MEMBER_SESSIONS, Ref, evidence_json, or_none
+
+END_KINDS: Final = {
+    reasons.MEMBER_LEFT: reasons.LEFT,
+    reasons.SESSION_TIMEOUT: reasons.SESSION_TIMEOUT,
+    reasons.REBALANCE_TIMEOUT: reasons.REBALANCE_TIMEOUT,
+    reasons.UNKNOWN: reasons.UNKNOWN,
+}
+"""How a membership ends, by what raised the epoch."""
+HEARTBEAT_INTERVAL_MS: Final = 5_000
+"""group.consumer.heartbeat.interval.ms, unless the broker or the group has another one."""
+_GONE_KEPT: Final = 64
+
+
+def learn(member: ConsumerMember, event: Event) -> None:
+    """Takes a member's identity and settings from an event. A member that joins says all of its subscription."""
+    member.instance_id = event.instance_id or member.instance_id
+    member.client_id = event.client_id or member.client_id
+    member.client_host = event.client_host or member.client_host
+    member.software = event.software or member.software
+    member.connection = event.connection or member.connection
+    if event.rebalance_timeout_ms >= 0:
+        member.rebalance_timeout_ms = event.rebalance_timeout_ms
+    joins = event.kind == kinds.CONSUMER_GROUP_HEARTBEAT and event.generation == 0
+    topics = next((protocol.topics for protocol in event.protocols), () if joins else None)
+    member.topics = tuple(sorted(topics)) if topics is not None else member.topics
+    regex = event.subscribed_regex if event.subscribed_regex is not None else "" if joins else None
+    if regex is not None and regex != member.regex:
+        member.regex, member.regex_ms = regex, event.received_ms
+
+
+def known(view: ConsumerView, member_id: str) -> ConsumerMember | None:
+    """A member of the group, also one whose departure raised no epoch yet; else one of the latest that departed."""
+    present = view.members.get(member_id)
+    return present or next((member for member in reversed(view.gone) if member.member_id == member_id), None)
+
+
+def take_effect(g: Emitter, view: ConsumerView, change: Change) -> None:
+    """A member comes, or goes."""
+    if change.comer is not None:
+        view.members.setdefault(change.member_id, change.comer)
+    member = view.members.pop(change.member_id, None) if change.cause in END_KINDS else None
+    if member is None:
+        return
+    member.gone_ms, member.end_kind = change.at_ms, END_KINDS[change.cause]
+    _keep(view, member)
+    if change.cause == reasons.UNKNOWN and change.sign.source == kinds.OFFSETS_SOURCE:
+        member.gone_signs = [change.sign]
+        return
+    session(g, member, change.at_ms, member.end_kind, [change.sign])
+    consumer_findings.removed(g, view, member, change)
+
+
+def explain_departure(g: Emitter, view: ConsumerView, member_id: str, cause: str, sign: Ref) -> None:
+    """A line shows why a member departed, of which records show only that it did."""
+    member = next((one for one in reversed(view.gone) if one.member_id == member_id and one.gone_signs), None)
+    if member is None or member.end_kind != END_KINDS[reasons.UNKNOWN]:
+        return
+    episodes = [*view.ended, *([view.episode] if view.episode is not None else [])]
+    for one in [one for episode in episodes for one in episode.rounds if (one.cause, one.member_id) == (reasons.UNKNOWN, member_id)]:
+        one.cause = cause
+        one.signs.append(sign)
+    for told in [
+        told for episode in episodes for told in episode.revocations if (told.member_id, told.end) == (member_id, member.end_kind)
+    ]:
+        told.end = END_KINDS[cause]
+    member.end_kind = END_KINDS[cause]
+    member.gone_signs.append(sign)
+    consumer_findings.removed(g, view, member, Change(member.gone_ms, cause, member_id, sign, logged=True))
+
+
+def departures_ms(g: Emitter, view: ConsumerView) -> int:
+    """When the next row of a departure that records show is written; NEVER if there is none."""
+    wait_ms = g.settings.settle_ms + (HEARTBEAT_INTERVAL_MS if view.heard else 0)
+    until_ms = view.episode.rounds[0].at_ms if view.heard and view.episode is not None else NEVER  # its end waits for heartbeats
+    return min((one.gone_ms + wait_ms for one in view.gone if one.gone_signs and one.gone_ms < until_ms), default=NEVER)
+
+
+def settle_departures(g: Emitter, view: ConsumerView, now_ms: int, *, flush: bool) -> None:
+    """Writes the rows of departures that records show, once no other line can show why."""
+    while flush or departures_ms(g, view) <= now_ms:
+        member = min((one for one in view.gone if one.gone_signs), key=lambda one: one.gone_ms, default=None)
+        if member is None:
+            return
+        session(g, member, member.gone_ms, member.end_kind, member.gone_signs)
+        member.gone_signs = []
+
+
+def rename(g: Emitter, view: ConsumerView, member: ConsumerMember, new_id: str, at_ms: int, sign: Ref) -> None:
+    """A static member is back, mostly under a new id; it keeps its partitions and its epoch (KIP-848, replaceMember)."""
+    old_id, away_ms = member.member_id, member.away_ms
+    if away_ms >= 0:
+        consumer_margins.long_away(g, view, member, at_ms, [sign], came_back=True)
+    if new_id != old_id:
+        member.away_ms = -1
+        session(g, member, away_ms if away_ms >= 0 else at_ms, reasons.REPLACED, [sign])
+        view.members = {new_id if member_id == old_id else member_id: one for member_id, one in view.members.items()}
+        _keep(view, ConsumerMember(old_id, member.instance_id, member.client_id, member.client_host))
+        member.member_id, member.joined_ms, member.heartbeats, member.longest_gap_ms = new_id, at_ms, 0, -1
+        if view.episode is not None:
+            owners = view.episode.owners_before
+            owners.update({partition: new_id for partition, owner in owners.items() if owner == old_id})
+    member.away_ms = -1
+
+
+def _keep(view: ConsumerView, member: ConsumerMember) -> None:
+    """Keeps who departed: the latest, and those whose rows are not written."""
+    gone = [*view.gone, member]
+    view.gone = [*(one for one in gone[:-_GONE_KEPT] if one.gone_signs), *gone[-_GONE_KEPT:]]
+
+
+def session(g: Emitter, member: ConsumerMember, at_ms: int, kind: str, signs: list[Ref]) -> None:
+    """Writes the row of a membership."""
+    g.emit(
+        MEMBER_SESSIONS,
+        member_id=member.member_id,
+        instance_id=member.instance_id or None,
+        client_id=member.client_id or None,
+        client_host=member.client_host or None,
+        software=member.software or None,
+        joined_at=or_none(member.joined_ms),
+        ended_at=max(at_ms, member.joined_ms),
+        end_kind=kind,
+        session_timeout_ms=None,  # the broker's setting; no request has it
+        rebalance_timeout_ms=or_none(member.rebalance_timeout_ms),
+        heartbeats=member.heartbeats if member.heard_ms >= 0 else None,
+        longest_gap_ms=or_none(member.longest_gap_ms),
+        evidence=evidence_json([*signs, *([member.last_sign] if member.last_sign is not None else [])]),
+    )

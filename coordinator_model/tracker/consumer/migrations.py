@@ -1,0 +1,170 @@
+"""Groups that change their protocol while they have members (KIP-848, online migration).
+
+A consumer that joins a classic group turns it into a consumer group. When the last member of the consumer protocol is gone, while
+members of the classic protocol stay, the group is classic again: its generation is the group's epoch, and it rebalances at once. Both are a
+row of `group_transitions`. Members go on: nobody comes or goes by it.
+
+Source: org.apache.kafka.coordinator.group.GroupMetadataManager.convertToConsumerGroup, convertToClassicGroup;
+ClassicGroup.fromConsumerGroup, ConsumerGroup.fromClassicGroup (4.x).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final
+
+from coordinator_model import events as kinds
+from coordinator_model.errors import Error
+from coordinator_model.events import Event
+from coordinator_model.states import State
+from coordinator_model.tracker import phases
+from coordinator_model.tracker.consumer import episodes, members
+from coordinator_model.view import reasons
+from coordinator_model.view.consumer_view import Change, ConsumerMember, ConsumerView
+from coordinator_model.view.emit import Emitter
+from coordinator_model.view.rows import GROUP_TRANSITIONS, Ref, evidence_json, or_none, ref
+from coordinator_model.view.view import EndedMembership, ObservedMember, RebalanceTrigger, View
+
+TO_CONSUMER: Final = "CONVERTED_TO_CONSUMER"
+TO_CLASSIC: Final = "CONVERTED_TO_CLASSIC"
+"""Values of `group_transitions.trigger`."""
+
+
+def become_consumer_group(g: Emitter, event: Event) -> None:
+    """From now on the group follows the consumer protocol; a classic rebalance ends without a result."""
+    view = g.view
+    if view.consumer_protocol:
+        return
+    at_ms, sign = event.received_ms, ref(event)
+    view.consumer_protocol = True
+    phases.abandon(g, at_ms, [sign])
+    view.consumer = _from_classic(view)
+    if view.state not in (None, State.DEAD):
+        to_state = State.EMPTY if view.state is State.EMPTY else State.STABLE
+        _write(g, at_ms, (view.state.value, to_state.value), view.generation, TO_CONSUMER, sign)
+        view.consumer.state = to_state.value
+    view.members.clear()
+    view.state = None
+    view.complete = False
+
+
+def become_classic_group(g: Emitter, event: Event) -> None:
+    """From now on the group follows the classic protocol: an episode ends without a result, members of the classic protocol stay."""
+    view = g.view
+    if not view.consumer_protocol:
+        return
+    consumer = view.consumer or ConsumerView()
+    leaving = _leaving(consumer, event)
+    by_request = event.source == kinds.REQUEST_SOURCE
+    at_ms = max(leaving[-1].at_ms, view.since_ms) if leaving and by_request else event.received_ms
+    before = len(consumer.members)
+    episodes.cut_off(g, at_ms)
+    view.state = State.STABLE if before or not consumer.complete else State.EMPTY
+    if consumer.state:
+        _write(g, at_ms, (consumer.state, view.state.value), consumer.epoch, TO_CLASSIC, ref(event))
+    for change in leaving:
+        members.take_effect(g, consumer, change)
+    view.consumer_protocol, view.consumer, view.converted_ms = False, None, at_ms
+    view.members = {member.member_id: _observed(member) for member in consumer.members.values()}
+    view.complete, view.member_count = consumer.complete, before if consumer.complete else -1
+    view.arrived, view.gone, view.lost, view.unnamed, view.pending, view.untold = [], [], [], {}, {}, 0
+    view.leader_id, view.stored = "", None
+    if consumer.epoch >= 0:
+        view.make_generation(at_ms, consumer.epoch)
+    for change in leaving:
+        _note_departure(view, change, consumer.gone)
+    if leaving and by_request:  # else the coordinator's own line follows
+        by = view.unclaimed[-1]
+        phases.open_rebalance(g, at_ms, exact=False, old_generation=consumer.epoch, trigger=by, cause=by.cause, signs=[ref(event)])
+
+
+def proves_classic(view: View, event: Event) -> bool:
+    """Whether a line shows that a group that followed the consumer protocol is classic now.
+
+    A member of the classic protocol that joins a consumer group is told no leader: the coordinator assigns.
+    """
+    if event.kind != kinds.JOIN_GROUP:
+        return event.kind == kinds.PREPARING_REBALANCE and reasons.is_conversion(event.reason)
+    epoch = view.consumer.epoch if view.consumer is not None else -1
+    return event.error_code == Error.NONE and event.leader_id != "" and event.answer_generation > epoch
+
+
+def _write(g: Emitter, at_ms: int, states: tuple[str, str], generation: int, trigger: str, sign: Ref) -> None:
+    g.emit(
+        GROUP_TRANSITIONS,
+        occurred_at=at_ms,
+        from_state=states[0],
+        to_state=states[1],
+        generation=or_none(generation),
+        trigger=trigger,
+        member_id=None,
+        client_id=None,
+        client_host=None,
+        reason=None,
+        evidence=evidence_json([sign]),
+    )
+
+
+def _from_classic(classic: View) -> ConsumerView:
+    """The estimate of a group that begins to follow the protocol: each member has the epoch of its last classic generation."""
+    if not classic.members:
+        return ConsumerView(complete=classic.complete)
+    joined = {
+        member.member_id: ConsumerMember(
+            member.member_id,
+            member.instance_id,
+            member.client_name(),
+            member.client_host,
+            member.software,
+            member.connection,
+            epoch=classic.generation,
+            joined_ms=member.joined_ms,
+            rebalance_timeout_ms=member.rebalance_timeout_ms,
+            classic=True,
+            synced=len(member.partitions or ()),
+        )
+        for member in classic.members.values()
+    }
+    return ConsumerView(epoch=classic.generation, members=joined, complete=classic.complete)
+
+
+def _leaving(consumer: ConsumerView, event: Event) -> list[Change]:
+    """The departures of all members of the consumer protocol that were left. Of one that no line tells, silence may."""
+    noted = [one for one in consumer.changes if one.cause in members.END_KINDS and one.member_id in consumer.members]
+    named = {one.member_id for one in noted}
+    untold = [
+        Change(
+            event.received_ms,
+            reasons.SESSION_TIMEOUT if episodes.is_silent(member, event.received_ms) else reasons.UNKNOWN,
+            member.member_id,
+            member.last_sign or ref(event),
+            logged=False,
+        )
+        for member in consumer.members.values()
+        if not member.classic and member.member_id not in named
+    ]
+    return [*untold, *noted]
+
+
+def _observed(member: ConsumerMember) -> ObservedMember:
+    return ObservedMember(
+        member.member_id,
+        member.instance_id,
+        member.client_id,
+        member.client_host,
+        member.software,
+        member.connection,
+        rebalance_timeout_ms=member.rebalance_timeout_ms,
+        joined_ms=member.joined_ms,
+        vouched=True,
+    )
+
+
+def _note_departure(view: View, change: Change, gone: Sequence[ConsumerMember]) -> None:
+    """A departure belongs to the classic rebalance that it begins."""
+    member = next(one for one in reversed(gone) if one.member_id == change.member_id)
+    client = member.instance_id, member.client_id, member.client_host
+    ended = EndedMembership(member.member_id, *client, member.connection, change.at_ms, member.end_kind, view.generation, sign=change.sign)
+    view.ended.append(ended)
+    view.gone.append(member.member_id)
+    view.unclaimed.append(RebalanceTrigger(change.at_ms, change.cause, member.member_id, *client, sign=change.sign))

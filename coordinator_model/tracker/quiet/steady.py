@@ -1,0 +1,378 @@
+"""Steady stretches: while nothing happens in a group, the signs of life of its members are taken at once.
+
+A sign of life is an accepted heartbeat or commit that was answered soon. A group is calm if it is Stable and nothing waits to be decided.
+Then a sign of the present generation moves nothing but its member's session, in the view and in the specification. So only the last sign
+of a member matters, and the longest gap, as long as no session comes near its end and nothing else falls due. `take` does for such signs
+what `GroupTracker.observe` does for each of them, and leaves everything else to it.
+
+Heartbeats come as runs: one event with many beats. A commit is an event of its own, and counts when it was answered, like any request.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left, bisect_right
+from collections.abc import Iterable, Sequence
+from operator import itemgetter, sub
+from typing import Final, NamedTuple
+
+from coordinator_model import events as kinds
+from coordinator_model.diagnosis import bursts, departures, incidents
+from coordinator_model.diagnosis.margins import NEAR_MISS
+from coordinator_model.errors import Error
+from coordinator_model.events import Event
+from coordinator_model.specification.group import ClassicGroup
+from coordinator_model.specification.timers import NEVER, SESSION
+from coordinator_model.states import State
+from coordinator_model.tracker import expiry, hindsight, membership, phases, prediction, rebase
+from coordinator_model.tracker.order import heartbeats, sort_key
+from coordinator_model.view.emit import Emitter
+from coordinator_model.view.rows import Ref
+from coordinator_model.view.view import ObservedMember, View
+
+_WIDEST_MS: Final = 300_000
+"""A run with a longer gap is no run."""
+_WINDOW_MS: Final = hindsight.HINDSIGHT_MS + hindsight.STEP_MS
+"""A request waits for the specification no longer than this."""
+
+_OF_RUNS: Final = frozenset({kinds.HEARTBEAT, kinds.CONSUMER_GROUP_HEARTBEAT})
+
+_POSITION: Final = Event._fields.index("position")
+_AT: Final = Event._fields.index("at_ms")
+_RECEIVED: Final = Event._fields.index("received_ms")
+_CORRELATION: Final = Event._fields.index("correlation_id")
+_BEATS: Final = Event._fields.index("beats")
+_POSITIONS: Final = Event._fields.index("positions")
+_SAME_IN_A_RUN: Final = itemgetter(*({*range(len(Event._fields))} - {_POSITION, _AT, _RECEIVED, _CORRELATION, _BEATS, _POSITIONS}))
+
+_Taken = tuple[Event, int]
+"""A run and how many of its beats are taken, or a commit and 1."""
+
+
+class _Series(NamedTuple):
+    """The signs of one member that are taken."""
+
+    signs: list[_Taken]
+    """Where a field of them differs, the last one counts."""
+    times: list[int]
+    """When each counts, ascending."""
+    arrivals: list[int]
+    """When each arrived."""
+
+
+def as_runs(event: Event) -> list[Event]:
+    """A row of heartbeats as runs whose beats may be taken at once; beat by beat where it has other heartbeats."""
+    is_accepted = event.error_code == Error.NONE and event.source == kinds.REQUEST_SOURCE and len(event.beats) == len(event.positions) > 0
+    if is_accepted and event.at_ms - event.received_ms <= kinds.PROMPT_MS:
+        pauses = [*gaps(event.beats)]
+        if not pauses or (min(pauses) > 0 and max(pauses) <= _WIDEST_MS):
+            # A prompt answer counts at the arrival of its request. The correlation id is known of the first of a run only.
+            return [_changed(event, event.received_ms, event.position, event.beats, event.positions)]
+    return heartbeats(event)
+
+
+def is_row_of_beats(event: Event) -> bool:
+    """Whether a row has heartbeats in `beats`: those of classic groups, and the steady ones of others."""
+    return event.kind == kinds.HEARTBEAT or (event.kind == kinds.CONSUMER_GROUP_HEARTBEAT and bool(event.beats))
+
+
+def is_run(event: Event) -> bool:
+    """Whether an event is one of `as_runs` with accepted heartbeats."""
+    is_beat = event.kind in _OF_RUNS and event.error_code == Error.NONE and event.at_ms == event.received_ms
+    return is_beat and event.source == kinds.REQUEST_SOURCE and 0 < len(event.beats) == len(event.positions)
+
+
+def is_sign(event: Event) -> bool:
+    """Whether an event is a run, or an accepted commit of a member that was answered soon."""
+    return is_run(event) or (
+        event.kind == kinds.OFFSET_COMMIT
+        and not event.beats
+        and event.error_code == Error.NONE
+        and event.source == kinds.REQUEST_SOURCE
+        and event.generation >= 0
+        and 0 <= event.at_ms - event.received_ms < membership.LONG_ANSWER_MS
+    )
+
+
+def last_ms(event: Event) -> int:
+    """The time of the last beat of a run, or of any other event."""
+    return event.at_ms + event.beats[-1] if event.beats else event.at_ms
+
+
+def last_arrival_ms(event: Event) -> int:
+    """When the last beat of a run arrived, or any other event."""
+    return event.received_ms + event.beats[-1] if event.beats else event.received_ms
+
+
+def joined(run: Event, later: Event) -> Event | None:
+    """Two runs of one member as one. None if they differ in more than their beats."""
+    if not run.beats or not later.beats or _SAME_IN_A_RUN(run) != _SAME_IN_A_RUN(later):
+        return None
+    since = later.received_ms - run.received_ms
+    beats = (*run.beats, *[since + beat for beat in later.beats])
+    return _changed(run, run.received_ms, run.position, beats, (*run.positions, *later.positions))
+
+
+def split(run: Event, at_ms: int) -> tuple[Event | None, Event | None]:
+    """The beats of a run before a time, and those since."""
+    count = bisect_left(run.beats, at_ms - run.received_ms)
+    if not count or count == len(run.beats):
+        return (run, None) if count else (None, run)
+    first = run.received_ms + run.beats[count]
+    base = run.beats[count]
+    since = tuple([beat - base for beat in run.beats[count:]])
+    before = _changed(run, run.received_ms, run.position, run.beats[:count], run.positions[:count])
+    return before, _changed(run, first, run.positions[count], since, run.positions[count:])
+
+
+def one_by_one(signs: Iterable[Event], at_ms: int) -> tuple[list[Event], list[Event]]:
+    """The signs before a time as events of their own, and what is left since then."""
+    before: list[Event] = []
+    rest: list[Event] = []
+    for sign in signs:
+        if not sign.beats:
+            (before if sign.at_ms < at_ms else rest).append(sign)
+            continue
+        first, since = split(sign, at_ms)
+        if first is not None:
+            before += [_beat(first, number) for number in range(len(first.beats))]
+        if since is not None:
+            rest.append(since)
+    return before, rest
+
+
+def _beat(run: Event, number: int) -> Event:
+    """One beat of a run as an event of its own."""
+    if len(run.beats) == 1:
+        return run
+    position = run.positions[number]
+    return _changed(run, run.received_ms + run.beats[number], position, (0,), (position,))
+
+
+def _changed(run: Event, at_ms: int, position: int, beats: tuple[int, ...], positions: tuple[int, ...]) -> Event:
+    """The run with other beats. As `_replace`, in a fifth of its time."""
+    fields = list(run)
+    fields[_POSITION], fields[_AT], fields[_RECEIVED], fields[_CORRELATION] = position, at_ms, at_ms, -1
+    fields[_BEATS], fields[_POSITIONS] = beats, positions
+    return Event._make(fields)
+
+
+def take(g: Emitter, signs: list[Event], until_ms: int) -> tuple[list[Event], Event | None]:
+    """Takes signs before `until_ms`, as many as can be taken at once, in a calm group. Returns what is left, and the last event taken."""
+    until = min(until_ms, incidents.next_ms(g), departures.next_ms(g), bursts.next_ms(g))
+    heard = {member_id for member_id, member in g.view.members.items() if is_heard(member)}
+    until = min([until, *(sign.at_ms for sign in signs if sign.member_id not in heard or sign.kind == kinds.CONSUMER_GROUP_HEARTBEAT)])
+    while True:
+        taken = _taken(signs, until)
+        if not taken:
+            return signs, None
+        bound = _bound_ms(g, taken, until)
+        if bound >= until:
+            break
+        until = bound
+    _hand_to_specification(g, taken)
+    for member_id, series in taken.items():
+        _renew(g.view.members[member_id], series)
+    g.view.last_ok_ms = max([g.view.last_ok_ms, *(_last_ms(*one) for series in taken.values() for one in series.signs if one[0].beats)])
+    last = max(series.times[-1] for series in taken.values())
+    rest = []
+    for sign in signs:
+        if sign.beats and last_ms(sign) >= until:
+            rest.append(split(sign, until)[1] or sign)
+        elif sign.at_ms >= until:
+            rest.append(sign)
+    ends = [_last_event(sign, count) for series in taken.values() if series.times[-1] == last for sign, count in series.signs]
+    return rest, max(ends, key=sort_key)
+
+
+def is_calm(g: Emitter) -> bool:
+    """Whether the group is Stable and nothing but time can make anything happen."""
+    view = g.view
+    if view.open is not None or view.closing or view.state is not State.STABLE or view.consumer_protocol or not view.broker:
+        return False
+    if not is_at_home(view):
+        return False
+    p = view.prediction
+    made = p.generations.get(view.generation)
+    arrived_since = made is None or made.joined_ms <= min([view.last_ok_ms, *(event.received_ms for event in p.queue)])
+    if p.crossed or p.parked or not arrived_since or any(not _waits_quietly(event, view.generation) for event in p.queue):
+        return False
+    if p.group is None:
+        return not (p.since_ms < 0 and 1 in p.generations) and rebase.begun(g) is None
+    group = p.group
+    return group.state is State.STABLE and group.generation == view.generation and group.version.one_session_timer_per_member
+
+
+def next_ms(g: Emitter) -> int:
+    """Of a calm group: when something falls due, whatever signs of life come. NEVER if nothing does."""
+    found = min(phases.next_ms(g), incidents.next_ms(g), departures.next_ms(g), bursts.next_ms(g), expiry.next_ms(g))
+    prediction = g.view.prediction
+    return found if prediction.group is None else min(found, _timers_bound_ms(prediction.queue, prediction.group, {}))
+
+
+def is_at_home(view: View) -> bool:
+    """Whether no answer of the group's broker can show that another one coordinates it."""
+    found = view.found_coordinator
+    return found is None or [broker for broker, node in view.nodes.items() if node == found.node] == [view.broker]
+
+
+def _waits_quietly(event: Event, generation: int) -> bool:
+    """Whether a request that waits for the specification is a sign of life of the present generation."""
+    return event.generation == generation and is_sign(event)
+
+
+def _taken(signs: Iterable[Event], until_ms: int) -> dict[str, _Series]:
+    """The signs before a time, by member."""
+    by_member: dict[str, list[_Taken]] = {}
+    for sign in signs:
+        count = bisect_left(sign.beats, until_ms - sign.received_ms) if sign.beats else int(sign.at_ms < until_ms)
+        if count:
+            by_member.setdefault(sign.member_id, []).append((sign, count))
+    return {member_id: _series(own) for member_id, own in by_member.items()}
+
+
+def _series(signs: list[_Taken]) -> _Series:
+    if len(signs) > 1:
+        signs.sort(key=lambda taken: (_last_ms(*taken), taken[0].received_ms))
+    times = [sign.received_ms + beat for sign, count in signs for beat in sign.beats[:count]]
+    commits = [(sign.at_ms, sign.received_ms) for sign, _ in signs if not sign.beats]
+    if not commits:
+        times.sort()
+        return _Series(signs, times, times)
+    moments = sorted([*zip(times, times, strict=True), *commits])
+    return _Series(signs, [at_ms for at_ms, _ in moments], [received_ms for _, received_ms in moments])
+
+
+def _last_ms(sign: Event, count: int) -> int:
+    """The time of the last of the first `count` beats of a run, or of a commit."""
+    return sign.received_ms + sign.beats[count - 1] if sign.beats else sign.at_ms
+
+
+def _last_event(sign: Event, count: int) -> Event:
+    return _beat(sign, count - 1) if sign.beats else sign
+
+
+def _bound_ms(g: Emitter, taken: dict[str, _Series], until_ms: int) -> int:
+    """The time before which all these signs can be taken at once; `until_ms` if they all can."""
+    view, group = g.view, g.view.prediction.group
+    bound = min([_fits_until(g, member_id, series, until_ms) for member_id, series in taken.items()])
+    if bound < until_ms:
+        return bound
+    room = hindsight.CAPACITY - len(view.prediction.queue)
+    if sum(len(s.times) for s in taken.values()) > room and sum(map(_waiting, taken.values())) > room:
+        return min(series.times[0] for series in taken.values())
+    if not view.logged:
+        for member_id, member in view.members.items():
+            deadline = member.deadline_ms()
+            if member_id in taken and member.session_timeout_ms >= 0:
+                deadline = taken[member_id].arrivals[-1] + member.session_timeout_ms
+            if deadline >= 0:
+                bound = min(bound, deadline + g.settings.grace_ms + 1)
+    return bound if group is None else min(bound, _timers_bound_ms(view.prediction.queue, group, taken))
+
+
+def _timers_bound_ms(queue: Iterable[Event], group: ClassicGroup, taken: dict[str, _Series]) -> int:
+    """The time before which no timer of the specification ends if it handles the requests that wait, all of them signs, and these."""
+    arrivals: dict[str, list[int]] = {}
+    for event in queue:
+        arrivals.setdefault(event.member_id, []).append(event.received_ms)
+    for member_id, series in taken.items():
+        arrivals.setdefault(member_id, []).extend(series.arrivals)
+    bound = NEVER
+    for (kind, member_id, _), deadline in group.timers.deadlines.items():
+        ends_ms = deadline
+        if kind == SESSION and member_id in group.members:
+            limit = group.members[member_id].session_timeout_ms
+            for arrival_ms in sorted(arrivals.get(member_id, ())):
+                if arrival_ms < ends_ms:
+                    ends_ms = arrival_ms + limit
+        bound = min(bound, ends_ms)
+    return bound
+
+
+def _fits_until(g: Emitter, member_id: str, series: _Series, until_ms: int) -> int:
+    """The time before which these signs do nothing but renew their member's session; `until_ms` if they all do."""
+    view, group = g.view, g.view.prediction.group
+    member = view.members[member_id]
+    signs, times, arrivals = series
+    for sign, _ in signs:
+        is_valid = group is None or group.validate_member(member_id, sign.instance_id or None) is Error.NONE
+        present = (view.broker, view.generation, signs[0][0].connection)
+        if not is_valid or (sign.broker, sign.generation, sign.connection) != present:
+            return sign.at_ms
+    widest = widest_ms(member, group)
+    pauses = [arrivals[0] - silent_since_ms(member) if arrivals[0] > max(member.seen_ms, member.beat_ms) else 0, *gaps(arrivals)]
+    if min(pauses) > 0 and max(pauses) < widest:
+        return until_ms
+    return next(at_ms for at_ms, pause in zip(times, pauses, strict=True) if not 0 < pause < widest)
+
+
+def is_heard(member: ObservedMember) -> bool:
+    """Whether requests of a member are logged, and renew its session."""
+    return member.sessions_seen and member.renewed_ms >= 0
+
+
+def silent_since_ms(member: ObservedMember) -> int:
+    """Since when nothing was heard of a member."""
+    return max(member.renewed_ms, member.busy_ms)
+
+
+def widest_ms(member: ObservedMember, group: ClassicGroup | None) -> float:
+    """The gap from which on signs of a member are no calm: a near miss, or any where the specification knows no session of its."""
+    limit = member.session_timeout_ms
+    return NEAR_MISS * limit if limit > 0 else NEVER if group is None else 0
+
+
+def _waiting(series: _Series) -> int:
+    """How many of these signs may wait for the specification at the same time, at most."""
+    return min(len(series.times), _WINDOW_MS // max(1, min(gaps(series.arrivals), default=_WIDEST_MS)) + 1)
+
+
+def _renew(member: ObservedMember, series: _Series) -> None:
+    """The signs renew the session of their member (`membership.renew`, for each)."""
+    before = [series.arrivals[0] - max(member.seen_ms, member.busy_ms)] if member.seen_ms >= 0 else []
+    member.longest_gap_ms = max([member.longest_gap_ms, *before, *gaps(series.arrivals)])
+    for sign, count in series.signs:
+        membership.learn(member, sign)
+        if sign.beats:
+            member.beat_ms = _last_ms(sign, count)
+            member.heartbeats += count
+        else:
+            member.commit_ms = max(member.commit_ms, sign.received_ms)
+    sign, count = series.signs[-1]
+    member.last_sign = Ref(sign.source, sign.origin, sign.positions[count - 1] if sign.beats else sign.position)
+    member.seen_ms = member.renewed_ms = series.arrivals[-1]
+    membership.note_alive(member, series.arrivals[-1])
+
+
+def _hand_to_specification(g: Emitter, taken: dict[str, _Series]) -> None:
+    """What `prediction.observe` and `prediction.advance` do: the specification handles signs once they have waited long enough."""
+    p = g.view.prediction
+    signs = [*((event, 1) for event in p.queue), *(one for series in taken.values() for one in series.signs)]
+    ripe_before = hindsight.step(max(series.times[-1] for series in taken.values())) - hindsight.HINDSIGHT_MS
+    # Who arrives after a commit that is not ripe waits behind it.
+    until = min([ripe_before - 1, *(sign.received_ms for sign, _ in signs if sign.at_ms >= ripe_before)])
+    last: dict[str, tuple[int, int, str, int, str, str]] = {}
+    waiting: list[Event] = []
+    total = 0
+    for sign, count in signs:
+        if sign.beats:
+            ripe = bisect_right(sign.beats, until - sign.received_ms, hi=count)
+            waiting += [_beat(sign, number) for number in range(ripe, count)]
+        else:
+            ripe = int(sign.at_ms < ripe_before and sign.received_ms <= until)
+            waiting += [sign][ripe:]
+        if ripe:
+            end = _last_event(sign, ripe)
+            place = (end.received_ms, end.at_ms, end.connection, end.correlation_id, end.kind, end.member_id)
+            last[end.member_id] = max(last.get(end.member_id, place), place)
+            total += ripe
+    waiting.sort(key=sort_key)
+    hindsight.keep(p, waiting)
+    if p.group is not None and last:
+        in_order = [(member_id, received_ms) for received_ms, *_, member_id in sorted(last.values())]
+        prediction.take_signs_of_life(p, p.group, in_order, total)
+
+
+def gaps(times: Sequence[int]) -> Iterable[int]:
+    """The time from each to the next."""
+    return map(sub, times[1:], times)

@@ -1,0 +1,174 @@
+"""The state of one group of the consumer protocol (KIP-848) as the tracker estimates it: its members, their epochs, and its episode.
+
+The terms are Kafka's: each change of the group raises its epoch. A member that has the partitions of an epoch is reconciled to it. The
+group is Stable when all members are reconciled to the group's epoch. An episode is what is called a rebalance of such a group: from the
+change that ended Stable (or Empty) until the group is Stable (or Empty) again. Each change within it is a round.
+
+Times are epoch ms. -1 stands for an unknown number and "" for an unknown text. The records are stored as arrays in the order of their
+fields (tracker/codec.py): a new field goes last and has a default.
+"""
+
+from __future__ import annotations
+
+from msgspec import Struct, field
+
+from coordinator_model.events import Event
+from coordinator_model.view.rows import Ref
+
+
+class ConsumerMember(Struct, array_like=True):
+    """One member of a group of the consumer protocol."""
+
+    member_id: str
+    instance_id: str = ""
+    client_id: str = ""
+    client_host: str = ""
+    software: str = ""
+    connection: str = ""
+    epoch: int = -1  # that of the last accepted answer
+    joined_ms: int = -1
+    heard_ms: int = -1  # when its last accepted heartbeat was answered
+    heartbeats: int = 0
+    longest_gap_ms: int = -1  # between accepted heartbeats
+    rebalance_timeout_ms: int = -1
+    topics: tuple[str, ...] | None = None  # by name; None: unknown
+    partitions: tuple[str, ...] | None = None  # that it may own, as topic id and number; None: unknown
+    told_ms: int = -1  # when it was told to give partitions up, which it has not acknowledged
+    giving: tuple[str, ...] = ()  # those partitions
+    away_ms: int = -1  # when a static member left for a while
+    last_sign: Ref | None = None
+    caught_up: int = 0  # `ConsumerView.frees` at its last answer
+    gone_ms: int = -1  # when it departed
+    end_kind: str = ""  # how
+    regex: str | None = None  # that it subscribes to; "": none; None: unknown
+    regex_ms: int = -1  # since when
+    epoch_ms: int = -1  # when it was told of `epoch`
+    tried_ms: int = -1  # when its last heartbeat was refused
+    classic: bool = False  # it speaks the classic protocol
+    synced: int = 0  # how many partitions its last SyncGroup brought, if so: it names them otherwise than the others
+    revoke_by_ms: int = -1  # until when it has to give partitions up, as a record says; a new coordinator begins the time anew
+    waits: int = -1  # whether others still own partitions that it is to have, as a record says: 0 or 1; -1: not known
+    gone_signs: list[Ref] = []  # records that show that it departed, until its row is written: another log may show why
+
+
+class Round(Struct, array_like=True):
+    """One change of the group and what it took until all members were reconciled to its epoch."""
+
+    epoch: int
+    at_ms: int
+    logged: bool  # the coordinator's own line or record gave the time
+    cause: str = ""  # empty: no line shows it
+    member_id: str = ""  # that the cause is about
+    computed_ms: int = -1  # the target assignment was there
+    reached_ms: int = -1  # all members were reconciled; -1: another round came before, or no line shows it
+    signs: list[Ref] = []
+    same_metadata: bool = False  # the coordinator says that the subscribed topics and their partitions are those of the epoch before
+    stored: bool = False  # a record shows it: then records show what members acknowledge, too
+    returned: str = ""  # the static member that came back at that moment
+
+
+class Revocation(Struct, array_like=True):
+    """What a member was told to give up."""
+
+    member_id: str
+    client_id: str
+    epoch: int  # of the round in which it was told
+    told_ms: int
+    partitions: int  # how many
+    ended_ms: int = -1  # when it had given them up, or had gone
+    end: str = ""  # ACKNOWLEDGED, AWAY, or how its membership ended; empty: neither was seen
+
+
+class Episode(Struct, array_like=True):
+    """A rebalance. Partitions are named by topic id and number."""
+
+    from_empty: bool
+    members_before: int  # -1: unknown
+    rounds: list[Round] = []
+    joined: list[str] = []
+    left: list[str] = []
+    assignor: str = ""
+    owners_before: dict[str, str] = {}  # partition: member id
+    owners: dict[str, str] = {}  # partition: the member that was assigned it during the episode
+    unowned: dict[str, int] = {}  # partition: since when nobody has it
+    freed: dict[str, int] = {}  # member id: number of the last time that it gave partitions up, by `ConsumerView.frees`
+    unavailable_ms: int = 0  # sum over partitions that found an owner
+    changed_ms: int = -1  # the last line that brought the group nearer to Stable
+    last_ms: int = -1  # the last line about the episode
+    shares: dict[str, int] = {}  # member id: ms for which the group waited for its heartbeat or its acknowledgement
+    ended_ms: int = -1
+    end_seen: bool = False  # a line shows when it ended
+    members_after: int = -1
+    is_empty: bool = False  # it ended with the last member
+    partitions: int = -1  # assigned at its end
+    unheard: list[str] = []  # members whose partitions before it are not known
+    start_written: bool = False  # the change of state that began it
+    revocations: list[Revocation] = []
+    cut_off: bool = False  # the group became classic before it ended
+
+
+class Change(Struct, array_like=True):
+    """What raises the epoch: the line about the epoch, or an answer with it, follows. A member comes or goes only then."""
+
+    at_ms: int
+    cause: str
+    member_id: str  # that it is about; empty: none
+    sign: Ref
+    logged: bool  # the coordinator's own line or record says so
+    comer: ConsumerMember | None = None  # who joins
+    doubtful: bool = False  # it is the cause only if topics and partitions are the same as before
+
+
+TopicSize = tuple[int, int, int]
+"""Both halves of a topic id, and how many partitions it has; (0, 0, 0): there is no such topic."""
+
+
+class SettledGroup(Struct, array_like=True):
+    """A group at the end of a rebalance, when all members were reconciled: what that shows of it."""
+
+    at_ms: int
+    members: list[str]
+    topics: dict[str, TopicSize]  # by name, all that members subscribe to
+
+
+class ConsumerPrediction(Struct, array_like=True):
+    """The specification's copy of one group, the requests that wait for it, and what is known of the topics."""
+
+    group: bytes = b""  # specification/consumer/codec.py; empty: not followed
+    born: bool = False  # followed from its first member on: the order of its members in Kafka's hash maps is known
+    based_ms: int = -1  # requests that arrived before are part of what the group was made from
+    queue: list[Event] = []  # requests and expiries that the specification has not handled yet
+    busy_ms: int = -1  # the last event while a rebalance ran
+    settled: list[SettledGroup] = []  # ends of rebalances whose requests are in `queue`
+    epoch: int = -1  # of the group at the last of them
+    topics: dict[str, TopicSize] = {}  # by name, as `group` knows them
+    names: dict[str, tuple[str, ...]] = {}  # halves of a topic id: the names that it may have
+    range_first: bool = False  # the answers showed that the broker prefers the range assignor
+    compared: int = 0  # answers
+    undecided: dict[str, int] = {}  # why: answers that were not compared, as the evidence does not decide what they should be
+
+
+class ConsumerView(Struct, array_like=True):
+    """The estimate of one group of the consumer protocol."""
+
+    epoch: int = -1
+    members: dict[str, ConsumerMember] = {}
+    complete: bool = False  # `members` are all members
+    changes: list[Change] = []  # that no epoch has followed yet
+    episode: Episode | None = None
+    ended: list[Episode] = []  # not written yet: lines that come after the end name members
+    heard: bool = False  # a request log shows heartbeats of this group
+    gone: list[ConsumerMember] = []  # the latest that departed: requests of theirs may still come
+    frees: int = 0  # how often partitions were given up
+    state: str = ""  # of the group after the last change of state that was written
+    metadata_hash: str = ""  # of the subscribed topics and their partitions, in the line about the last epoch
+    expired_after_ms: int = -1  # the shortest silence after which a session ended: no shorter than the session timeout
+    survived_ms: int = -1  # the longest silence that ended no session
+    loaded_ms: int = -1  # when a coordinator read the group back: sessions begin anew
+    group_type: str = ""  # "share" or "streams"; empty: a consumer group
+    stored_epoch: int = -1  # that of the last record with an epoch
+    prediction: ConsumerPrediction = field(default_factory=ConsumerPrediction)
+
+    def is_written(self) -> bool:
+        """Whether all its rebalances so far have ended, and their rows are written."""
+        return self.episode is None and not self.ended

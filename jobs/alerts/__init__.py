@@ -1,0 +1,1 @@
+"""Alerts: posts new findings to webhooks while the pipeline runs."""

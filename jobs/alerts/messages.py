@@ -1,0 +1,173 @@
+"""A message about some findings, in the form that a receiver reads. Names in them are whatever a client sent."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import timedelta
+from itertools import groupby
+from typing import Any, Final
+
+from jobs.alerts.finding import Finding
+from jobs.alerts.links import group_link
+from jobs.common.alert_settings import ReceiverSettings
+from jobs.common.text import many, printable, who
+from jobs.common.times import EPOCH, instant, iso
+
+COLOURS: Final = {"ERROR": "#d32f2f", "WARNING": "#f9a825", "INFO": "#1976d2"}
+_NOUNS: Final = {"ERROR": "error", "WARNING": "warning", "INFO": "note"}
+_BLOCKS: Final = 10  # attachments of one chat message
+_CLIENTS: Final = 4  # named in one attachment
+_NAME_CHARS: Final = 80
+_TEXT_CHARS: Final = 1_500
+
+
+@dataclass(frozen=True)
+class Message:
+    """What is posted. `key`: the same for the same findings, whenever they are posted."""
+
+    body: bytes
+    key: str
+
+    @property
+    def headers(self) -> dict[str, str]:
+        """Headers beside the content type."""
+        return {"Idempotency-Key": self.key}
+
+
+def message(receiver: ReceiverSettings, findings: Sequence[Finding], dashboard_url: str, now_ms: int) -> Message:
+    """The message about findings to a receiver. `now_ms`: this machine's clock, from which on Alertmanager keeps an alert."""
+    key = hashlib.sha256("|".join(finding.key for finding in findings).encode()).hexdigest()[:32]
+    if receiver.format == "slack":
+        content: Any = _slack(findings, dashboard_url)
+    elif receiver.format == "alertmanager":
+        content = _alertmanager(findings, dashboard_url, now_ms, receiver.resolve_after_ms)
+    else:
+        content = {"version": 1, "source": "rebalance", "key": key, "findings": [_plain(one, dashboard_url) for one in findings]}
+    return Message(json.dumps(content).encode(), key)
+
+
+def _plain(finding: Finding, dashboard_url: str) -> dict[str, Any]:
+    return {
+        "key": finding.key,
+        "id": finding.id,
+        "cluster": finding.cluster,
+        "group": finding.group_id,
+        "occurred_at": finding.time,
+        "code": finding.code,
+        "severity": finding.severity,
+        "member_id": finding.member_id,
+        "client_id": finding.client_id,
+        "client_host": finding.client_host,
+        "generation": finding.generation,
+        "message": finding.message,
+        "advice": finding.advice,
+        "details": json.loads(finding.details),
+        "link": group_link(dashboard_url, finding) or None,
+    }
+
+
+def _alertmanager(findings: Sequence[Finding], dashboard_url: str, now_ms: int, resolve_after_ms: int) -> list[dict[str, Any]]:
+    """An alert for each problem of a client of a group: findings of the same labels are one alert, which their newest keeps alive."""
+    alerts: dict[tuple[str, ...], dict[str, Any]] = {}
+    for finding in sorted(findings, key=lambda one: one.occurred_ms):
+        labels = {
+            "alertname": finding.code,
+            "severity": finding.severity.lower(),
+            "cluster": finding.cluster,
+            "group": finding.group_id,
+            "client": finding.client_id or "",
+            "source": "rebalance",
+        }
+        alert = alerts.setdefault(tuple(labels.values()), {"startsAt": finding.time, "findings": 0})
+        alert["findings"] += 1
+        alert["labels"] = {name: value for name, value in labels.items() if value}
+        alert["endsAt"] = iso(EPOCH + timedelta(milliseconds=max(now_ms, finding.occurred_ms) + resolve_after_ms))
+        alert["annotations"] = {
+            "summary": f"{finding.code} in group {finding.group_id} of {finding.cluster}",
+            "description": finding.message,
+            "advice": finding.advice,
+            "client": who(finding.client_id, finding.client_host, finding.member_id),
+            "finding": finding.id,
+            "key": finding.key,
+            "findings": str(alert["findings"]),
+        }
+        if link := group_link(dashboard_url, finding):
+            alert["generatorURL"] = link
+    return [{name: value for name, value in alert.items() if name != "findings"} for alert in alerts.values()]
+
+
+def _slack(findings: Sequence[Finding], dashboard_url: str) -> dict[str, Any]:
+    """A message with a headline and, for each problem of a group, an attachment: what Slack, Mattermost and others show."""
+    problems = _problems(findings)
+    shown = [_attachment(problem, dashboard_url) for problem in problems[:_BLOCKS]]
+    if rest := problems[_BLOCKS:]:
+        more = sum(map(len, rest))
+        groups = len({(one.cluster, one.group_id) for problem in rest for one in problem})
+        text = f"… and {many(more, 'finding')} in {many(groups, 'group')}: `rebalance report` has all"
+        shown.append({"color": "#9e9e9e", "fallback": text, "text": text, "mrkdwn_in": ["text"]})
+    return {"text": _headline(findings), "attachments": shown}
+
+
+def _problems(findings: Sequence[Finding]) -> list[list[Finding]]:
+    """Findings of one code in one group, in order of time; the gravest problems first, then the most frequent."""
+
+    def of(finding: Finding) -> tuple[str, str, str]:
+        return finding.cluster, finding.group_id, finding.code
+
+    ordered = sorted(findings, key=lambda one: (of(one), one.occurred_ms, one.key))
+    problems = [list(own) for _, own in groupby(ordered, of)]
+    return sorted(problems, key=lambda problem: (-max(one.gravity for one in problem), -len(problem), problem[0].occurred_ms))
+
+
+def _headline(findings: Sequence[Finding]) -> str:
+    clusters = sorted({finding.cluster for finding in findings})
+    groups = {(finding.cluster, finding.group_id) for finding in findings}
+    counts = Counter(finding.severity for finding in findings)
+    kinds = ", ".join(many(counts[severity], _NOUNS.get(severity, severity)) for severity in sorted(counts, key=_order))
+    where = f"group {_code(findings[0].group_id)}" if len(groups) == 1 else f"{len(groups)} groups"
+    cluster = f" of {_code(clusters[0])}" if len(clusters) == 1 else f" of {len(clusters)} clusters"
+    return f"*{kinds}* in {where}{cluster}"
+
+
+def _order(severity: str) -> tuple[int, str]:
+    known = list(COLOURS)
+    return (known.index(severity) if severity in known else -1), severity
+
+
+def _attachment(problem: Sequence[Finding], dashboard_url: str) -> dict[str, Any]:
+    first, newest = problem[0], problem[-1]
+    times = f" {len(problem)} times" if len(problem) > 1 else ""
+    title = f"{first.code}{times} in {_escaped(first.group_id, _NAME_CHARS)} ({_escaped(first.cluster, _NAME_CHARS)})"
+    clients = sorted({who(one.client_id, one.client_host, one.member_id) for one in problem} - {"-"})
+    more = f" and {len(clients) - _CLIENTS} more" if clients[_CLIENTS:] else ""
+    named = ", ".join(map(_code, clients[:_CLIENTS])) + more
+    until = f" to {instant(newest.occurred_ms)[:19]}" if newest.occurred_ms > first.occurred_ms else ""
+    span = instant(first.occurred_ms)[:19] + until
+    lines = [_escaped(newest.message), f"*What to change:* {_escaped(newest.advice)}", *([f"*Client:* {named}"] if named else [])]
+    attachment = {
+        "color": COLOURS.get(newest.severity, COLOURS["ERROR"]),
+        "fallback": f"{newest.severity}: {title}",
+        "title": title,
+        "text": "\n".join([*lines, f"*When:* {span} UTC"]),
+        "footer": f"rebalance evidence {newest.id}",
+        "mrkdwn_in": ["text"],
+    }
+    return attachment | ({"title_link": link} if (link := group_link(dashboard_url, first)) else {})
+
+
+def _escaped(text: str, limit: int = _TEXT_CHARS) -> str:
+    """Text that no chat takes for markup of its own, for a link or for the name of somebody to call."""
+    return _as_text(text, limit).replace("@", "@\N{ZERO WIDTH SPACE}")
+
+
+def _code(name: str) -> str:
+    """A name in a span of code, in which no chat looks for names to call."""
+    return "`" + _as_text(name, _NAME_CHARS).replace("`", "'") + "`"
+
+
+def _as_text(text: str, limit: int) -> str:
+    return printable(text, limit).replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")

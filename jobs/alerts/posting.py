@@ -1,0 +1,170 @@
+"""Posts a message to a webhook, and says what became of it without a word of the secrets in its URL.
+
+urllib of the standard library is enough: it knows proxies (`https_proxy`) and checks certificates (`SSL_CERT_FILE` adds an authority).
+"""
+
+from __future__ import annotations
+
+import http.client
+import os
+import re
+import socket
+import ssl
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass
+from email.utils import parsedate_to_datetime
+from http import HTTPStatus
+from pathlib import Path
+from typing import Final
+from urllib.error import HTTPError, URLError
+from urllib.parse import unquote, urlsplit, urlunsplit
+from urllib.request import HTTPRedirectHandler, Request, build_opener
+
+from jobs.common.alert_settings import ReceiverSettings, is_web_address
+from jobs.common.errors import SettingsError
+from jobs.common.files import foreign_access
+from jobs.common.places import version
+from jobs.common.text import printable
+
+REFUSED: Final = frozenset(
+    {HTTPStatus.BAD_REQUEST, HTTPStatus.REQUEST_ENTITY_TOO_LARGE, HTTPStatus.UNPROCESSABLE_ENTITY, HTTPStatus.UNSUPPORTED_MEDIA_TYPE}
+)
+"""Answers that say that the message itself is wrong: another attempt may change nothing."""
+
+_ANSWER_BYTES: Final = 1_000
+_SECRET_PIECE: Final = 6
+"""An answer that repeats so many characters of a secret in a row is not shown."""
+_ALERTMANAGER: Final = "/api/v2/alerts"
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What became of a post. `text`: for people, in one line."""
+
+    delivered: bool
+    text: str
+    reason: str  # of a failure, as the metrics name it: the status, timeout, or connection
+    refused: bool = False
+    pause_s: float = 0.0  # for which the receiver asks not to be called
+
+
+class Webhook:
+    """The address of a receiver. The files with its secrets are read at each post, so that they may be replaced."""
+
+    def __init__(self, settings: ReceiverSettings) -> None:
+        self._settings = settings
+        self._opener = build_opener(_NoRedirect)
+
+    def check(self) -> None:
+        """SettingsError: the files cannot be read, others can read them too, or they hold no URL or token."""
+        self._address()
+
+    def post(self, body: bytes, headers: Mapping[str, str]) -> Outcome:
+        """Posts JSON. The receiver has it once it answers with a status of success."""
+        try:
+            url, authorization = self._address()
+        except SettingsError as error:
+            return Outcome(delivered=False, text=str(error), reason="settings")
+        fixed = {"Content-Type": "application/json", "User-Agent": f"rebalance/{version()}", **authorization}
+        request = Request(url, body, {**headers, **fixed}, method="POST")  # noqa: S310 - `_address` lets only HTTP through
+        try:
+            with self._opener.open(request, timeout=self._settings.timeout_ms / 1_000) as answer:
+                return Outcome(delivered=True, text=_status(answer.status), reason="")
+        except HTTPError as error:
+            with error:
+                return self._failure(error, url, authorization)
+        except (OSError, http.client.HTTPException, ValueError) as error:
+            return Outcome(delivered=False, text=_without_address(error), reason="timeout" if _is_timeout(error) else "connection")
+
+    def _failure(self, error: HTTPError, url: str, authorization: Mapping[str, str]) -> Outcome:
+        try:
+            said = error.read(_ANSWER_BYTES).decode("utf-8", "replace").strip()
+        except (OSError, http.client.HTTPException):
+            said = ""
+        shown = f": {printable(said, 200)}" if said and not _tells(said, [url, *authorization.values()]) else ""
+        refused = error.code in REFUSED
+        return Outcome(
+            delivered=False, text=f"{_status(error.code)}{shown}", reason=str(error.code), refused=refused, pause_s=_retry_after(error)
+        )
+
+    def _address(self) -> tuple[str, dict[str, str]]:
+        """The URL and the header of the login."""
+        settings = self._settings
+        url = _secret(settings.name, settings.url_file)
+        if not is_web_address(url):
+            raise SettingsError(f"alerts to {settings.name}: {settings.url_file} holds no URL of one line, such as https://HOST/PATH")
+        parts = urlsplit(url)
+        if parts.username is not None:
+            raise SettingsError(f"alerts to {settings.name}: put the login of {settings.url_file} into a token_file")
+        if settings.format == "alertmanager" and not parts.path.endswith(_ALERTMANAGER):
+            url = urlunsplit(parts._replace(path=parts.path.rstrip("/") + _ALERTMANAGER))
+        if not settings.token_file:
+            return url, {}
+        token = _secret(settings.name, settings.token_file)
+        if not token.isascii() or not token.isprintable():
+            raise SettingsError(f"alerts to {settings.name}: {settings.token_file} holds no token of one line")
+        return url, {"Authorization": token if token.startswith(("Bearer ", "Basic ")) else f"Bearer {token}"}
+
+
+class _NoRedirect(HTTPRedirectHandler):
+    """Follows no redirect: urllib would turn the POST into a GET, whose answer says nothing about the message."""
+
+    def redirect_request(self, *_: object) -> None:
+        """None: the redirect is an error."""
+
+
+def _secret(name: str, file: str) -> str:
+    path = Path(file)
+    try:
+        with path.open(encoding="utf-8") as opened:
+            text, status = opened.read().strip(), os.fstat(opened.fileno())
+    except (OSError, UnicodeDecodeError) as error:
+        reason = error.strerror if isinstance(error, OSError) else "it is not UTF-8"
+        raise SettingsError(f"alerts to {name}: cannot read {path}: {reason}") from None
+    if os.name == "posix" and (access := foreign_access(status)):
+        raise SettingsError(f"alerts to {name}: {path} holds a secret and can be {access}: chmod 600 {path}")
+    return text
+
+
+def _status(code: int) -> str:
+    phrase = HTTPStatus(code).phrase if code in HTTPStatus._value2member_map_ else ""
+    return f"HTTP {code} {phrase}".rstrip()
+
+
+def _without_address(error: Exception) -> str:
+    """Why there was no answer. Only texts of the system: messages of http.client quote the address."""
+    if _is_timeout(error):
+        return "no answer in time"
+    reason = error.reason if isinstance(error, URLError) and isinstance(error.reason, Exception) else error
+    if isinstance(reason, ssl.SSLCertVerificationError):
+        return f"its certificate cannot be verified: {reason.verify_message}"
+    if isinstance(reason, (socket.gaierror, OSError)) and reason.strerror:
+        return reason.strerror
+    return f"no HTTP answer ({type(reason).__name__})"
+
+
+def _is_timeout(error: Exception) -> bool:
+    return isinstance(error, TimeoutError) or (isinstance(error, URLError) and isinstance(error.reason, TimeoutError))
+
+
+def _tells(said: str, secrets: list[str]) -> bool:
+    """Whether a text repeats a piece of a secret. The host of a URL is none."""
+    told = said.lower()
+    for secret in secrets:
+        parts = urlsplit(secret)
+        hidden = f"{parts.path}?{parts.query}" if parts.scheme in {"http", "https"} else secret
+        for text in {hidden.lower(), unquote(hidden).lower()}:
+            words = (word for word in re.split(r"[/?&=\s]+", text) if len(word) >= _SECRET_PIECE and word not in {"bearer", "alerts"})
+            if any(word[start : start + _SECRET_PIECE] in told for word in words for start in range(len(word) - _SECRET_PIECE + 1)):
+                return True
+    return False
+
+
+def _retry_after(error: HTTPError) -> float:
+    """Seconds that `Retry-After` asks for: a number, or a time. 0: it asks for nothing."""
+    asked = str(error.headers.get("Retry-After", "0"))
+    try:
+        return max(float(asked) if asked.strip().isdigit() else parsedate_to_datetime(asked).timestamp() - time.time(), 0.0)
+    except (ValueError, OverflowError):
+        return 0.0

@@ -1,0 +1,86 @@
+"""What an entry of the report says, in words: the text report and the page say the same."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from datetime import datetime
+from typing import Final
+
+from jobs.answers.attention import AttentionEntry, Bill
+from jobs.answers.duckdb_views import Row
+from jobs.answers.outages import broker_name
+from jobs.common.text import printable, who
+from jobs.common.times import duration
+
+NOUNS: Final = {"ERROR": "error", "WARNING": "warning", "INFO": "note"}
+"""What an entry of each severity is called."""
+
+_NAMED: Final = 4  # clients, or groups, in a line
+
+
+class AttentionWords:
+    """Speaks about entries. `time` and `name` show a time and a group of a cluster as the rest of the report does."""
+
+    def __init__(self, time: Callable[[datetime], str], name: Callable[[str, str], str]) -> None:
+        self._time = time
+        self._name = name
+
+    def subject(self, entry: AttentionEntry) -> str:
+        """The group, or the broker and how many groups."""
+        row = entry.gravest
+        if entry.outage is None:
+            return self._name(row["cluster"], row["group_id"])
+        count = len({finding["group_id"] for finding in entry.findings})
+        groups = f"{count} groups" if count > 1 else f"group {printable(row['group_id'], 60)}"
+        return f"{self._name(row['cluster'], broker_name(entry.outage.broker))}, {groups}"
+
+    def when(self, entry: AttentionEntry) -> str:
+        """From when to when, and how often."""
+        first, last = (self._time(at)[:-4] for at in (entry.first_at, entry.findings[-1]["occurred_at"]))
+        times = f"{len(entry.findings)} times, " if len(entry.findings) > 1 and entry.outage is None else ""
+        return f"{times}{first}" + (f" to {last}" if first != last else "")
+
+    def paragraphs(self, entry: AttentionEntry) -> Iterator[tuple[str, str]]:
+        """What happened, who, what followed and what it cost: each with its label."""
+        several = len(entry.findings) > 1 and entry.outage is None
+        yield "What", ("The gravest: " if several else "") + entry.message
+        if entry.outage is not None and len(entry.groups) > 1:
+            yield "Groups", _folded([printable(group, 60) for group in entry.groups], 2 * _NAMED)
+        elif clients := clients_of(entry):
+            yield "Who", clients
+        yield from zip(("Then", *[""] * len(entry.followed_by)), self._then(entry), strict=False)
+        if entry.refused is not None:
+            requests, last_at = entry.refused
+            yield "Refused", f"{requests:,} join{'s' if requests > 1 else ''}, the last at {self._time(last_at)[:-4]}"
+        if entry.bill.rebalances and (several or "total_ms" not in entry.gravest["details"]):  # else the message says it
+            yield "Cost", cost_of(entry.bill)
+
+    def _then(self, entry: AttentionEntry) -> list[str]:
+        """What followed: a sentence for each code if it is about one client, else counts."""
+        by_code: dict[str, list[Row]] = {}
+        for row in sorted(entry.followed_by, key=lambda row: row["occurred_at"]):
+            by_code.setdefault(row["code"], []).append(row)
+        if entry.outage is not None or len({row["member_id"] for row in entry.followed_by}) > 1:
+            counts = [f"{code} ({len(rows)})" if len(rows) > 1 else code for code, rows in by_code.items()]
+            return [", ".join(counts) + (" in these groups soon afterwards" if entry.outage else "")] if counts else []
+        return [f"{self._time(rows[0]['occurred_at'])[:-4]} {code}: {rows[0]['message']}" for code, rows in by_code.items()]
+
+
+def clients_of(entry: AttentionEntry) -> str:
+    """The clients of an entry, that of most findings first."""
+    clients = entry.clients
+    if len(clients) == 1:
+        return who(*clients[0][:2], min(entry.members) if len(entry.members) == 1 else None)
+    return _folded([who(client, host, None) + (f" ({count})" if count > 1 else "") for client, host, count in clients], _NAMED)
+
+
+def cost_of(bill: Bill) -> str:
+    """What an incident cost."""
+    lost = bill.unavailable_partition_ms
+    owners = f", {duration(lost)} without an owner over all partitions" if lost is not None else ""
+    return f"{bill.rebalances} rebalance{'s' if bill.rebalances > 1 else ''}, {duration(bill.total_ms)} of rebalancing{owners}"
+
+
+def _folded(names: Sequence[str], most: int) -> str:
+    """Names in a line, some of them only counted."""
+    return ", ".join(names[:most]) + (f" and {len(names) - most} more" if len(names) > most else "")

@@ -1,0 +1,99 @@
+"""Tells the rounds of a rebalance of the consumer protocol in words: when, why, who, and who gave partitions up, from when to when."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any, Final
+
+from coordinator_model.view import reasons
+from jobs.answers.duckdb_views import QuestionReader, Row
+from jobs.common.text import printable, who
+from jobs.common.times import duration, epoch_ms, instant
+
+CLASSIC: Final = "classic"
+CONSUMER: Final = "consumer"
+
+_ROUNDS: Final = """
+    SELECT x.* FROM rebalance_rounds AS x
+    WHERE x.cluster = $cluster AND x.group_id = $group_id AND x.generation = $generation AND x.started_at BETWEEN $started_at AND $ended_at
+    ORDER BY x.started_at, x.epoch
+"""
+_WHY: Final[Mapping[str, str]] = MappingProxyType(
+    {
+        reasons.MEMBER_JOINED: "{who} joined",
+        reasons.MEMBER_LEFT: "{who} left",
+        reasons.SESSION_TIMEOUT: "the session of {who} ended",
+        reasons.REBALANCE_TIMEOUT: "{who} was removed, since it did not give partitions up in time",
+        reasons.SUBSCRIPTION_CHANGED: "{who} changed its subscription",
+        reasons.METADATA_CHANGED: "topics or partitions of the subscription changed",
+        reasons.REGEX_RESOLVED: "regular expressions matched other topics than before",
+        reasons.UNKNOWN: "no line shows why",
+    }
+)
+_GIVEN_UP: Final[Mapping[str | None, str]] = MappingProxyType(
+    {
+        None: "no line shows that it did",
+        "ACKNOWLEDGED": "it had after {took}",
+        "AWAY": "it left for a while {took} later",
+        reasons.LEFT: "it left {took} later",
+        reasons.SESSION_TIMEOUT: "its session ended {took} later",
+        reasons.REBALANCE_TIMEOUT: "it had not, and was removed {took} later",
+    }
+)
+
+
+def protocol_of(rebalance: Row) -> str:
+    """The protocol of a row of `rebalances`. Tables of older versions have classic groups alone, and do not say so."""
+    return rebalance.get("group_protocol") or CLASSIC
+
+
+def rounds_of(reader: QuestionReader, rebalance: Row) -> list[Row]:
+    """The rows of `rebalance_rounds` of a row of `rebalances`, in the order of time; none if it is of a classic group."""
+    if protocol_of(rebalance) == CLASSIC:
+        return []
+    return reader.ask(
+        _ROUNDS, {name: rebalance[name] for name in ("cluster", "group_id", "generation", "started_at", "ended_at")}
+    ).by_name()
+
+
+def last_rounds(lakehouse: Path, ids: Sequence[str]) -> list[tuple[str, list[Row]]]:
+    """The rounds of rebalances, by their ids; those without any are left out."""
+    reader = QuestionReader(lakehouse)
+    rows = (
+        reader.ask("SELECT r.* FROM rebalances_with_id AS r WHERE list_contains($ids, r.id)", {"ids": list(ids)}).by_name() if ids else []
+    )
+    by_id = {row["id"]: rounds_of(reader, row) for row in rows}
+    return [(row_id, by_id[row_id]) for row_id in ids if by_id.get(row_id)]
+
+
+def in_words(rounds: Sequence[Row], *, day: bool = True) -> list[str]:
+    """A sentence for each round. `day`: times have their day."""
+    return [_sentence(one, rounds[number + 1 : number + 2], day=day) for number, one in enumerate(rounds)]
+
+
+def _sentence(one: Row, following: Sequence[Row], *, day: bool) -> str:
+    client = who(one["client_id"], one["client_host"], one["member_id"], one["instance_id"])
+    why = _WHY.get(one["cause"], printable(one["cause"], 40) + " of {who}").format(who="a member" if client == "-" else client)
+    told = [f"; {_revocation(entry, day=day)}" for entry in json.loads(one.get("revocations") or "[]")]
+    if one["reconciled_at"] is not None:
+        end = f". All members had the new assignment at {_time(epoch_ms(one['reconciled_at']), day=day)}."
+    elif following:
+        end = f". Epoch {following[0]['epoch']} followed before all members had the new assignment."
+    else:
+        end = ". No line shows when all members had the new assignment."
+    return f"Epoch {one['epoch']} at {_time(epoch_ms(one['started_at']), day=day)}: {why}{''.join(told)}{end}"
+
+
+def _revocation(entry: Mapping[str, Any], *, day: bool) -> str:
+    member = who(entry["client_id"], None, entry["member_id"])
+    partitions = "1 partition" if entry["partitions"] == 1 else f"{entry['partitions']} partitions"
+    took = duration(entry["ended_at"] - entry["told_at"]) if entry["ended_at"] is not None else ""
+    given_up = _GIVEN_UP.get(entry["end"], "it was gone {took} later").format(took=took)
+    return f"{member} was told to give up {partitions} at {_time(entry['told_at'], day=day)}, {given_up}"
+
+
+def _time(at_ms: int, *, day: bool) -> str:
+    return instant(at_ms) if day else instant(at_ms)[11:]

@@ -1,0 +1,94 @@
+"""`rebalance watch`: rebalances and findings as they come."""
+
+from __future__ import annotations
+
+import select
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+import click
+
+from jobs.cli.output.terminal import stdout
+from jobs.common import options
+from jobs.common.interrupts import Interrupts
+
+if TYPE_CHECKING:
+    from jobs.answers.news import News
+    from jobs.cli.output.watch_text import WatchOutput
+
+_LOOK_SECONDS: Final = 0.5
+_SCOPE: Final = {name: options.SCOPE[name] for name in ("cluster", "group")} | {
+    "since": ("TIME", "From this time on: ISO 8601 in UTC, or a duration back from the newest (15m, 24h). [default: the last 10 rows]"),
+}
+
+
+@click.command(
+    epilog="""\b
+Examples:
+  rebalance watch --lakehouse lake/
+  rebalance watch --lakehouse lake/ --group payments --since 1h
+  rebalance watch --lakehouse lake/ --format json | jq -c 'select(.table == "findings") | [.group_id, .code, .advice]'
+""",
+)
+@options.lakehouse("Folder that `rebalance run` writes. It need not exist yet.")
+@options.texts(_SCOPE)
+@options.output_format("text", "json", text="For people, or an object a line for programs.")
+def watch(lakehouse: Path, *, form: str, **typed: str | None) -> int:
+    """Show rebalances and findings as they come.
+
+    Follows the tables that `rebalance run` writes, until Ctrl-C. A provisional row, which later lines may still correct, says what it
+    waits for. A terminal shows its correction in its place; elsewhere another line says it. With --format json the column `waits_for` is
+    null in a final row, and `replaces` is the id of the row that it corrects or confirms.
+    """
+    from jobs.answers.news import News
+    from jobs.cli.output.watch_text import JsonOutput, PlainOutput, ScreenOutput
+    from jobs.lakehouse.folder import check_ours
+
+    check_ours(lakehouse)
+    news, console = News(lakehouse, **typed), stdout()
+    output: WatchOutput
+    if form == "json":
+        output = JsonOutput(console)
+    elif console.is_terminal and not console.is_dumb_terminal:
+        output = ScreenOutput(console, f"Watching {lakehouse}")
+    else:
+        output = PlainOutput(console)
+    with Interrupts() as interrupts, output:
+        follow(news, lakehouse, output, stopped=interrupts.happened)
+    return 0
+
+
+def follow(news: News, lakehouse: Path, output: WatchOutput, *, stopped: Callable[[], bool]) -> None:
+    """Shows what comes until it is stopped. BrokenPipeError: nobody reads the output any more."""
+    while not stopped():
+        output.show(news.take())
+        output.tell(_why_nothing_comes(lakehouse))
+        _check_reader()
+        time.sleep(_LOOK_SECONDS)
+
+
+def _why_nothing_comes(lakehouse: Path) -> str:
+    """Why no row may come, and what to do; empty if no reason is known."""
+    from jobs.lakehouse import locks
+    from jobs.lakehouse.folder import Lakehouse, is_lakehouse
+
+    if not is_lakehouse(lakehouse):
+        return f"waiting for the lakehouse {lakehouse}: `rebalance run` makes it"
+    lock = Lakehouse(lakehouse).lock
+    if lock.exists() and not locks.is_held(lock):  # jobs of spark-submit have no lock
+        return f"`rebalance run` is not at work in {lakehouse}: nothing comes until it is started again"
+    return ""
+
+
+def _check_reader() -> None:
+    """BrokenPipeError: whoever read standard output, such as `head`, has ended. A write would tell, but there may be nothing to write."""
+    try:
+        output = select.poll()
+        output.register(sys.stdout.fileno(), 0)
+    except (OSError, AttributeError):  # no file; no poll on this system
+        return
+    if output.poll(0):
+        raise BrokenPipeError

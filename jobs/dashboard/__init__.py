@@ -1,0 +1,1 @@
+"""The tables as a local web app: `rebalance dashboard`."""

@@ -1,0 +1,188 @@
+"""What pages ask for, as JSON: what there is at each address below /api/ is in `routes`.
+
+Each answer has an ETag: a page that asks again with it gets 304 and no body as long as the answer is the same. What is no fault of the
+page, such as a lakehouse that is not there yet, is an answer too: {"problem": "a sentence"}.
+"""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Callable, Mapping
+from datetime import timedelta
+from typing import Any, Final
+
+from anyio import CapacityLimiter, to_thread
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.routing import Route
+
+from jobs.answers import questions
+from jobs.answers.ask import MOST_ROWS
+from jobs.answers.duckdb_views import Row
+from jobs.common.errors import LakehouseError, UserError
+from jobs.common.text import printable
+from jobs.common.times import EPOCH, LATEST_MS
+from jobs.dashboard import present
+from jobs.dashboard.encoding import encoded
+from jobs.dashboard.queries import QUERIES
+from jobs.dashboard.store import Reply, Store
+from jobs.report_page import families
+
+_LIMIT: Final = 5_000
+_AT_ONCE: Final = 2  # threads: the tables are read by one at a time anyway
+_FORMS: Final = {"csv": "text/csv; charset=utf-8", "json": "application/json"}
+_TEXT_CHARS: Final = 100_000  # of a name in an address
+
+Params = Mapping[str, str]
+
+
+def routes(store: Store) -> list[Route]:
+    """The addresses of the API over one lakehouse."""
+
+    def version(_: Request) -> Response:
+        return _json(Reply(encoded({"version": store.version(), "tables": store.versions()})), "")
+
+    answers: dict[str, Callable[[Store, Params, str], Reply]] = {
+        "/api/ask/{name}": _ask,
+        "/api/rows/{name}": _rows,
+        "/api/attention": lambda its, given, _: present.attention(its, given),
+        "/api/evidence/{name}": lambda its, _, name: present.evidence(its, name),
+        "/api/health": lambda its, _given, _name: present.health(its, time.time_ns() // 1_000_000),
+        "/api/questions": lambda _store, _given, _name: Reply(encoded(_questions())),
+        "/api/looks": lambda _store, _given, _name: Reply(encoded(_looks())),
+    }
+    limiter = CapacityLimiter(_AT_ONCE)
+    exports = (Route(f"/api/export/{{name}}.{form}", _export(store, form, limiter)) for form in _FORMS)
+    return [Route("/api/version", version), *exports, *(Route(path, _endpoint(store, answer, limiter)) for path, answer in answers.items())]
+
+
+def _endpoint(store: Store, answer: Callable[[Store, Params, str], Reply], limiter: CapacityLimiter) -> Callable[[Request], Any]:
+    async def endpoint(request: Request) -> Response:
+        try:
+            given = _given(request)
+            reply = await to_thread.run_sync(answer, store, given, request.path_params.get("name", ""), limiter=limiter)
+        except LakehouseError as error:
+            reply = Reply(encoded({"problem": printable(str(error), 600)}))
+        except UserError as error:
+            return _refused(error)
+        return _json(reply, request.headers.get("if-none-match", ""))
+
+    return endpoint
+
+
+def _export(store: Store, form: str, limiter: CapacityLimiter) -> Callable[[Request], Any]:
+    """An answer as a file, with the same values as /api/ask."""
+
+    async def endpoint(request: Request) -> Response:
+        name = request.path_params["name"]
+        try:
+            text = await to_thread.run_sync(store.export, name, _given(request), form, limiter=limiter)
+        except UserError as error:
+            return _refused(error)
+        headers = {"Content-Disposition": f'attachment; filename="{name}.{form}"', "Cache-Control": "no-cache"}
+        return Response(text, media_type=_FORMS[form], headers=headers)
+
+    return endpoint
+
+
+def _given(request: Request) -> Params:
+    """The values of the address that are there."""
+    given = {name: value for name, value in request.query_params.items() if value}
+    _check(given)
+    return given
+
+
+def _refused(error: UserError) -> Response:
+    return Response(encoded({"problem": printable(str(error), 600)}), 400, media_type="application/json")
+
+
+def _check(given: Params) -> None:
+    if any(len(value) > _TEXT_CHARS for value in given.values()):
+        raise UserError("a value of the address is too long")
+
+
+def _json(reply: Reply, known: str) -> Response:
+    headers = {"ETag": reply.etag, "Cache-Control": "no-cache"}
+    if known == reply.etag:
+        return Response(status_code=304, headers=headers)
+    return Response(reply.body, media_type="application/json", headers=headers)
+
+
+def _ask(store: Store, given: Params, name: str) -> Reply:
+    return store.ask(name, given)
+
+
+def _rows(store: Store, given: Params, name: str) -> Reply:
+    if name not in QUERIES:
+        raise UserError(f"no rows named {printable(name, 60)}: there are {', '.join(QUERIES)}")
+    text = QUERIES[name]
+    values: dict[str, Any] = {
+        "since": EPOCH + timedelta(milliseconds=_number(given, "since", 0)),
+        "until": EPOCH + timedelta(milliseconds=_number(given, "until", LATEST_MS)),
+        "limit": max(1, min(_number(given, "limit", _LIMIT), MOST_ROWS)),
+    }
+    for wanted in ("cluster", "group", "id"):
+        if f"${wanted}" in text:
+            if wanted not in given:
+                raise UserError(f"/api/rows/{name} needs {wanted}")
+            values[wanted] = given[wanted]
+    return store.rows(name, text, values, _change_of(name))
+
+
+def _number(given: Params, name: str, default: int) -> int:
+    text = given.get(name, "")
+    if text and not (text.isdecimal() and text.isascii() and len(text) <= 15 and int(text) <= LATEST_MS):
+        raise UserError(f"{name}: must be whole milliseconds since 1970, not {printable(text, 40)}")
+    return int(text) if text else default
+
+
+def _change_of(name: str) -> Callable[[Row], Row] | None:
+    if name in {"rebalances", "rebalance"}:
+        return lambda row: {**row, "look": families.of_rebalance(row).name}
+    if name in {"findings", "finding"}:
+        return lambda row: {**row, "details": json.loads(row["details"] or "{}")}
+    return None
+
+
+def _questions() -> list[dict[str, Any]]:
+    """All questions: what each asks, answers and takes."""
+    return [
+        {
+            "name": name,
+            "question": one.question,
+            "answer": one.answer,
+            "often": name in questions.FIFTEEN,
+            "parameters": [_parameter(name, each) for each in one.parameters],
+            "sql": one.text,
+        }
+        for name in questions.names()
+        for one in [questions.load(name)]
+    ]
+
+
+def _parameter(question: str, one: questions.Parameter) -> dict[str, Any]:
+    return {
+        "name": one.name,
+        "default": one.default,
+        "meaning": one.meaning,
+        "choices": questions.CHOICES.get((question, one.name), ()),
+        "option": one.name in questions.OPTIONS,
+    }
+
+
+def _looks() -> list[dict[str, Any]]:
+    """How everything is drawn, in the order of the legend. Causes that are in no look's list are drawn as `changed`."""
+    return [
+        {
+            "name": look.name,
+            "letter": look.letter,
+            "meaning": look.meaning,
+            "mark": look.name in families.MARKS,
+            "causes": [
+                *(["STARTUP"] if look is families.STARTUP else []),
+                *(cause for cause, its in families.OF_CAUSE.items() if its is look),
+            ],
+        }
+        for look in families.LEGEND
+    ]

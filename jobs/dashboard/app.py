@@ -1,0 +1,92 @@
+"""The web app: pages, their assets and the API. It answers GET alone, and lets a browser load nothing from elsewhere."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Awaitable, Callable, Sequence
+from pathlib import Path
+from typing import Final
+
+from starlette.applications import Starlette
+from starlette.datastructures import MutableHeaders
+from starlette.exceptions import HTTPException
+from starlette.middleware import Middleware
+from starlette.middleware.trustedhost import TrustedHostMiddleware
+from starlette.requests import Request
+from starlette.responses import HTMLResponse, Response
+from starlette.routing import Route
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from jobs.common.text import printable
+from jobs.dashboard import api
+from jobs.dashboard.pages import TYPES, Page, assets, pages, shell
+from jobs.dashboard.store import Store
+
+POLICY: Final = (
+    "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; base-uri 'none'; form-action 'self'; "
+    "frame-ancestors 'none'"
+)
+"""What a browser may load and run: this process's own files, and no script that is in a page."""
+
+_HEADERS: Final = {
+    "Content-Security-Policy": POLICY,
+    "X-Content-Type-Options": "nosniff",
+    "Referrer-Policy": "no-referrer",
+    "Cross-Origin-Opener-Policy": "same-origin",
+    "Cross-Origin-Resource-Policy": "same-origin",
+}
+
+NOT_FOUND: Final = Page("", "Not found", "not_found.js")
+
+
+def build_app(lakehouse: Path, hosts: Sequence[str]) -> Starlette:
+    """The app over one lakehouse, which need not be there yet.
+
+    `hosts`: the names by which browsers may call it. A page elsewhere that points its own name to this machine is refused.
+    """
+    store = Store(lakehouse)
+    shown = printable(str(lakehouse), 120)
+    page_routes = [Route(page.path, _page(page, shown)) for page in pages()]
+    return Starlette(
+        routes=[*page_routes, Route("/assets/{name}", _asset), *api.routes(store)],
+        middleware=[Middleware(_Headers), Middleware(TrustedHostMiddleware, allowed_hosts=list(hosts), www_redirect=False)],
+        exception_handlers={404: lambda _request, _error: HTMLResponse(shell(NOT_FOUND, shown), 404)},
+    )
+
+
+class _Headers:
+    """Adds the headers that keep a browser from loading anything else."""
+
+    def __init__(self, app: ASGIApp) -> None:
+        self._app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        async def sent(message: Message) -> None:
+            if message["type"] == "http.response.start":
+                headers = MutableHeaders(scope=message)
+                for name, value in _HEADERS.items():
+                    headers[name] = value
+            await send(message)
+
+        await self._app(scope, receive, sent if scope["type"] == "http" else send)
+
+
+def _page(page: Page, lakehouse: str) -> Callable[[Request], Awaitable[Response]]:
+    text = shell(page, lakehouse)
+
+    async def endpoint(_: Request) -> Response:
+        return HTMLResponse(text, headers={"Cache-Control": "no-cache"})
+
+    return endpoint
+
+
+async def _asset(request: Request) -> Response:
+    name = request.path_params["name"]
+    body = assets().get(name)
+    if body is None:
+        raise HTTPException(404)
+    etag = f'"{hashlib.blake2b(body, digest_size=8).hexdigest()}"'
+    headers = {"ETag": etag, "Cache-Control": "no-cache"}
+    if request.headers.get("if-none-match") == etag:
+        return Response(status_code=304, headers=headers)
+    return Response(body, media_type=TYPES[name[name.rfind(".") :]], headers=headers)

@@ -1,0 +1,97 @@
+// The answer of a named question as a table, with what can be done with it: more rows, CSV, JSON, the command.
+import { h, printable, table } from "./dom.js";
+import { clock, count, duration, instant, many, parts, shortMember, zoneName } from "./format.js";
+import { symbol } from "./looks.js";
+import * as state from "./state.js";
+
+/** More rows than this are for files, not for a page. */
+export const MOST_ROWS = 2000;
+
+const SHORTER = [["client_id", "client"], ["client_host", "host"], ["group_id", "group"], ["member_id", "member"]];
+const PROSE = new Set(["message", "reason", "detail", "last_reason", "topics", "requests_of", "line"]);
+const RARE = new Set(["waits_for"]); // columns that are left out where no row has a value
+
+/** A column's name as a person reads it, as `rebalance ask` shows it: without a unit, since each cell has its unit. */
+export function heading(name) {
+  if (name === "unavailable_partition_ms") return "without owner";
+  return SHORTER.reduce((text, [long, short]) => text.replace(long, short), name).replace(/_ms$/, "").replaceAll("_", " ");
+}
+
+/** A value as a node or a text. kind: what the server says of the column: time, number, list or text. */
+export function cell(name, kind, value, row) {
+  if (value === null || value === undefined || value === "") return h("span", { class: "dim" }, "-");
+  if (kind === "time") return h("span", { class: "t" }, instant(value));
+  if (kind === "number") return name.endsWith("_ms") ? h("span", { title: `${count(value)} ms` }, duration(value)) : count(value);
+  if (kind === "list") return printable(JSON.stringify(value), 200);
+  if (value === true || value === false) return value ? "yes" : "no";
+  const text = String(value);
+  if (name === "severity") return [symbol(text.toLowerCase()), text];
+  if (name === "member_id" || name === "waited_for") return h("code", { title: printable(text, 300) }, shortMember(text));
+  if ((name === "group_id" || name === "a_group") && row.cluster) return h("a", { href: state.groupLink(row.cluster, text) }, printable(text, 60));
+  if (/^r[0-9a-f]{11}$/.test(text) && row.cluster && row.group_id) return h("a", { href: state.rebalanceLink({ ...row, id: text }) }, h("code", {}, text));
+  if (/^f[0-9a-f]{11}$/.test(text)) return h("a", { href: state.link("/findings", { id: text }) }, h("code", {}, text));
+  return printable(text, PROSE.has(name) ? 200 : 60);
+}
+
+/** What all rows of an answer share, which stands above the table, once: their day, and of `names` the columns with one value. */
+export function shared(answer, names = ["cluster", "group_id"]) {
+  const times = answer.columns.filter((_, index) => answer.kinds[index] === "time");
+  const days = new Set(answer.rows.flatMap((row) => times.map((name) => row[name]).filter((at) => at !== null).map((at) => parts(at)[0])));
+  const [first] = answer.rows;
+  const common = first ? names.filter((name) => answer.columns.includes(name) && first[name] && answer.rows.every((row) => row[name] === first[name])) : [];
+  return { day: days.size === 1 ? [...days][0] : "", common };
+}
+
+/** A time, without its day where that stands above. */
+export const when = (at, { day }, digits = 3) => h("span", { class: "t", title: at === null ? null : `${instant(at)} ${zoneName()}` }, day ? clock(at, digits) : instant(at, digits));
+
+function above(answer, { day, common }) {
+  const [first] = answer.rows;
+  const texts = [...common.map((name) => [heading(name), " ", cell(name, "text", first[name], first)]), day ? [`${day}, ${zoneName()}`] : null].filter(Boolean);
+  return texts.length ? h("p", { class: "above" }, texts.map((text) => h("span", {}, text))) : null;
+}
+
+/** The columns of an answer for `table`, all as they are but for what stands above. */
+export function plainColumns(answer, of) {
+  return answer.columns.map((name, index) => ({ name, label: heading(name), kind: answer.kinds[index], number: answer.kinds[index] === "number" }))
+    .filter(({ name }) => !of.common.includes(name) && (!RARE.has(name) || answer.rows.some((row) => row[name] !== null)))
+    .map((column) => ({ ...column, class: PROSE.has(column.name) ? "prose" : null, cell: (row) => {
+      const value = row[column.name];
+      return column.kind === "time" && value !== null ? when(value, of) : cell(column.name, column.kind, value, row);
+    } }));
+}
+
+/** The address of the same answer as a file. */
+export function exportLink(name, values, form) {
+  const search = new URLSearchParams(Object.entries(values).filter(([, value]) => value));
+  return `/api/export/${encodeURIComponent(name)}.${form}` + (search.size ? `?${search}` : "");
+}
+
+/**
+ * An answer with everything around it. options: columns and shared (else all columns of the answer, and what its rows share), key(row),
+ * caption, empty (what is said when there are no rows and no reason is known), about (whether to link to the question).
+ */
+export function result(name, values, answer, options = {}) {
+  const shown = answer.rows.length;
+  const more = answer.cut && shown < MOST_ROWS;
+  const of = options.shared ?? shared(answer);
+  return h("section", { class: "result", "aria-label": options.caption ?? "Answer" },
+    shown
+      ? [above(answer, of), table(options.columns ?? plainColumns(answer, of), answer.rows, { caption: options.caption, key: options.key ?? ((row) => row.id ?? null) })]
+      : h("div", { class: "nothing", role: "status" }, h("p", {}, h("b", {}, "Nothing found.")), h("p", {}, answer.nothing || options.empty || "")),
+    h("div", { class: "after" },
+      shown ? h("span", { class: "note" }, answer.cut ? `The first ${many(shown, "row")}.` : `${many(shown, "row")}.`) : null,
+      more ? h("button", { type: "button", id: "more", onclick: () => state.set({ limit: Math.min(MOST_ROWS, shown * 5) }, { push: true }) }, "Show more") : null,
+      answer.cut && !more ? h("span", { class: "note" }, "A file has as many as its limit allows.") : null,
+      answer.provisional ? h("span", { class: "note" }, `${many(answer.provisional, "rebalance")} may still be corrected by lines that are to come.`) : null,
+      h("span", { class: "files" },
+        options.about ? h("a", { href: state.link("/questions", { ...values, name, cluster: state.get("cluster") }) }, "As a question") : null,
+        h("a", { href: exportLink(name, values, "csv"), download: `${name}.csv` }, "CSV"),
+        h("a", { href: exportLink(name, values, "json"), download: `${name}.json` }, "JSON"))));
+}
+
+/** A share of a whole as a bar behind its text. `mark`: from which percent on it is drawn as a warning. */
+export function share(percent, text, mark = 101) {
+  const width = Math.max(0, Math.min(100, percent ?? 0));
+  return h("span", { class: width >= mark ? "share high" : "share", style: { "--share": `${width}%` } }, text);
+}

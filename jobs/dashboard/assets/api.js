@@ -1,0 +1,48 @@
+// Asks the server. What did not change since it was last asked comes from here: the server answers 304.
+
+const known = new Map(); // by address: {etag, data}
+const MOST = 60;
+
+/** What the server cannot answer, in a sentence for the reader. `transient`: asking again may help. */
+export class Problem extends Error {
+  constructor(message, { transient = false } = {}) {
+    super(message);
+    this.transient = transient;
+  }
+}
+
+/** The data at an address of the API. Problem: there is none. The same object comes back as long as the data is the same. */
+export async function fetchJson(path, values = {}) {
+  const search = new URLSearchParams();
+  for (const [name, value] of Object.entries(values)) if (value !== null && value !== undefined && value !== "") search.set(name, value);
+  const address = `/api/${path}` + (search.size ? `?${search}` : "");
+  const before = known.get(address);
+  let response;
+  try {
+    // no-store: the browser's own cache would hide the 304, and answer it with another copy of the data.
+    response = await fetch(address, { cache: "no-store", headers: before ? { "If-None-Match": before.etag } : {} });
+  } catch {
+    throw new Problem("The dashboard does not answer: is `rebalance dashboard` still running?", { transient: true });
+  }
+  if (response.status === 304) return before.data;
+  let data;
+  try {
+    data = await response.json();
+  } catch {
+    throw new Problem(`The dashboard failed to answer (HTTP ${response.status}); its terminal says why.`);
+  }
+  if (data.problem && !("lines" in data)) throw new Problem(data.problem, { transient: response.ok });
+  known.set(address, { etag: response.headers.get("ETag"), data });
+  while (known.size > MOST) known.delete(known.keys().next().value);
+  return data;
+}
+
+/** The answer of a named question: {rows: [{column: value}], cut, provisional, nothing}. */
+export async function ask(name, values = {}) {
+  const answer = await fetchJson(`ask/${encodeURIComponent(name)}`, values);
+  answer.objects ??= answer.rows.map((row) => Object.fromEntries(answer.columns.map((column, index) => [column, row[index]])));
+  return { ...answer, rows: answer.objects };
+}
+
+/** Rows of a table: {rows, cut}. See jobs/dashboard/queries.py for the names. */
+export const rows = (name, values) => fetchJson(`rows/${name}`, values);

@@ -1,0 +1,117 @@
+// Findings: what went wrong, what to change, and the log lines that prove it.
+import { MOST_ROWS, exportLink } from "./answers.js";
+import { ask, fetchJson, Problem, rows as fetchRows } from "./api.js";
+import { h, printable, put } from "./dom.js";
+import { count, duration, instant, many, who } from "./format.js";
+import { filters, folded, refusal } from "./filters.js";
+import { symbol } from "./looks.js";
+import * as state from "./state.js";
+
+const ROWS = 50;
+const AROUND_MS = 60_000; // of the group's timeline, before and after a finding
+
+export const keys = [["j k", "next, previous finding"], ["Enter", "advice and evidence"], ["/", "search"]];
+export const title = () => "Findings";
+
+let frame = null;
+
+export async function draw(main) {
+  const cluster = state.get("cluster");
+  const { rows: codes } = await fetchRows("codes");
+  if (frame === null || !main.contains(frame.out)) frame = framed(main);
+  frame.form.offer("code", [["", "all"], ...codes.map((row) => [row.code, row.code])]);
+  frame.form.sync();
+  const values = { cluster, ...Object.fromEntries(["severity", "code", "group", "client", "text", "since", "until"].map((name) => [name, state.get(name)])),
+    limit: Math.min(state.number("limit") ?? ROWS, MOST_ROWS) };
+  try {
+    const answer = await ask("findings", values);
+    const id = state.get("id");
+    const named = /^f[0-9a-f]{6,11}$/.test(id) && !answer.rows.some((row) => row.id === id) ? (await fetchRows("finding", { id, limit: 1 })).rows : [];
+    put(frame.out, await list(named, answer, values, id));
+  } catch (error) {
+    if (!(error instanceof Problem) || error.transient) throw error;
+    put(frame.out, refusal(error));
+  }
+}
+
+function framed(main) {
+  const form = filters([
+    { name: "severity", label: "Severity", kind: "buttons", choices: [["", "All"], ["ERROR", "Error"], ["WARNING", "Warning"], ["INFO", "Info"]] },
+    { name: "code", label: "Code", kind: "select", choices: [["", "all"]] },
+    { name: "text", label: "Search", kind: "search", placeholder: "message, advice, group, client, host" },
+    { name: "group", label: "Group", placeholder: "all" },
+    { name: "client", label: "client.id", placeholder: "all" },
+    { name: "since", label: "Since", kind: "time", placeholder: "15m, 06:12" },
+    { name: "until", label: "Until", kind: "time", placeholder: "newest" },
+  ], "Filter findings");
+  const made = { form, out: h("div", { class: "out" }, h("p", { class: "note" }, "Reading the tables …")) };
+  put(main, h("div", { class: "head" }, h("h1", {}, title())), folded(form.form, FILTERS, "Filters"), made.out);
+  return made;
+}
+
+async function list(named, answer, values, id) {
+  const open = [...named, ...answer.rows].find((row) => row.id === id || (named.length && row === named[0]));
+  const unfolded = open ? await details(open) : null;
+  const article = (row) => finding(row, row === open ? unfolded : null, several);
+  const several = new Set(answer.rows.map((row) => row.cluster)).size > 1;
+  return h("section", { class: "result", "aria-label": "Findings" },
+    id && !open ? h("p", { class: "notice" }, `No finding has the id ${printable(id, 20)}.`) : null,
+    named.length ? [h("p", { class: "note" }, "The finding of this address; the filters do not select it:"), article(named[0]), h("hr")] : null,
+    answer.rows.length ? answer.rows.map(article) : h("div", { class: "nothing", role: "status" }, h("p", {}, h("b", {}, "Nothing found.")),
+      h("p", {}, answer.nothing || (filtered() ? "No finding fits these filters." : "No findings: nothing here needs attention."))),
+    h("div", { class: "after" },
+      answer.rows.length ? h("span", { class: "note" }, answer.cut ? `The newest ${count(answer.rows.length)}.` : `${many(answer.rows.length, "finding")}, the newest first.`) : null,
+      answer.cut && answer.rows.length < MOST_ROWS ? h("button", { type: "button", id: "more", onclick: () => state.set({ limit: Math.min(MOST_ROWS, answer.rows.length * 5) }, { push: true }) }, "Show more") : null,
+      filtered() ? h("button", { type: "button", id: "clear", onclick: () => state.set(Object.fromEntries([...FILTERS, "limit", "id"].map((name) => [name, ""])), { push: true }) }, "Clear the filters") : null,
+      h("span", { class: "files" }, h("a", { href: state.link("/questions", { ...values, name: "findings" }) }, "As a question"),
+        ["csv", "json"].map((form) => h("a", { href: exportLink("findings", values, form), download: `findings.${form}` }, form.toUpperCase())))));
+}
+
+const FILTERS = ["severity", "code", "text", "group", "client", "since", "until"];
+const filtered = () => FILTERS.some((name) => state.get(name));
+
+function finding(row, unfolded, several) {
+  const place = `finding-${row.id}`;
+  const fold = () => state.set({ id: unfolded ? "" : row.id });
+  return h("article", { class: `finding ${row.severity.toLowerCase()}`, id: place, tabindex: "-1", "aria-labelledby": `${place}-title` },
+    h("header", {}, h("h2", { id: `${place}-title` }, symbol(row.severity.toLowerCase(), row.severity), row.code),
+    h("p", { class: "where" },
+      h("span", { class: "t" }, instant(row.occurred_at)),
+      h("a", { href: state.groupLink(row.cluster, row.group_id, { from: row.occurred_at - AROUND_MS, to: row.occurred_at + AROUND_MS }) }, printable(row.group_id, 60)),
+      row.client_id || row.member_id ? h("span", {}, who(row.client_id, row.client_host, row.member_id)) : null,
+      several ? h("span", { class: "dim" }, printable(row.cluster, 40)) : null)),
+    h("button", { type: "button", class: "unfold", "data-key": row.id, "aria-expanded": String(Boolean(unfolded)), "aria-controls": unfolded ? `${place}-more` : null, onclick: fold },
+      unfolded ? "Fold" : "Advice and evidence", h("span", { class: "sr" }, ` of ${row.code}`)),
+    h("p", { class: "message" }, printable(row.message, 1200)),
+    unfolded ? h("div", { class: "more", id: `${place}-more` }, unfolded) : null);
+}
+
+async function details(row) {
+  const [{ rows: [whole] }, evidence] = await Promise.all([fetchRows("finding", { id: row.id, limit: 1 }), fetchJson(`evidence/${row.id}`)]);
+  const figures = Object.entries(whole?.details ?? {});
+  return [
+    h("h3", {}, "What to change"), h("p", {}, printable(whole?.advice ?? "-", 1200)),
+    figures.length ? [h("h3", {}, "Figures"), h("dl", { class: "figures" }, figures.map(([name, value]) => h("div", {}, h("dt", {}, printable(name.replace(/_ms(?=_|$)/, "").replaceAll("_", " "), 60)), h("dd", {}, figure(name, value)))))] : null,
+    h("h3", {}, "Evidence"),
+    evidence.problem ? h("p", { class: "note" }, evidence.problem) : null,
+    evidence.lines.map((line) => [h("p", { class: "place" }, `${line.source} ${line.place}`), h("pre", { class: "line", tabindex: "0" }, line.text ?? "The line is no longer there.")]),
+    h("p", { class: "note" }, "The same in a terminal: ", h("code", {}, `rebalance evidence ${row.id} --lakehouse DIR`)),
+  ];
+}
+
+const figure = (name, value) => (typeof value === "number" && /_ms(_|$)/.test(name) ? duration(value) : typeof value === "string" ? printable(value, 200) : printable(JSON.stringify(value), 400));
+
+addEventListener("keydown", (event) => {
+  if (event.ctrlKey || event.metaKey || event.altKey || /^(INPUT|SELECT|TEXTAREA)$/.test(event.target.tagName)) return;
+  if (event.key === "/" && frame !== null) {
+    event.preventDefault();
+    document.querySelector(".folded").open = true;
+    document.getElementById("field-text").focus();
+  } else if (event.key === "j" || event.key === "k") {
+    const all = [...document.querySelectorAll(".finding .unfold")];
+    const here = all.findIndex((each) => each.closest(".finding").contains(document.activeElement));
+    const next = all[Math.max(0, Math.min(all.length - 1, here < 0 ? 0 : here + (event.key === "j" ? 1 : -1)))];
+    next?.focus({ preventScroll: true });
+    next?.closest(".finding").scrollIntoView({ block: "nearest" });
+  }
+});

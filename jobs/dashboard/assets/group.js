@@ -1,0 +1,182 @@
+// A group: what happened, its timeline, and the same as tables.
+import { ask, fetchJson, rows } from "./api.js";
+import { h, printable, put, table } from "./dom.js";
+import { clock, count, duration, instant, many, shortMember, who, zoneName } from "./format.js";
+import { legend, symbol, swatch } from "./looks.js";
+import { lookOfEnd } from "./lanes.js";
+import * as state from "./state.js";
+import { Timeline } from "./timeline.js";
+import { causeOf, culprit } from "./timeline_hit.js";
+
+const MOST = 5000;
+const CARDS = 2; // incidents above the timeline: more would push it off the screen
+const DETAIL = 4000; // rows of requests or heartbeats that one picture can still show
+const TICKS_MS = 600000; // in longer times one heartbeat cannot be told from the next
+const TABS = [["rebalances", "Rebalances"], ["members", "Members"], ["findings", "Findings"], ["steps", "Step by step"]];
+
+export const keys = [["← →", "move"], ["+ −", "zoom"], ["0", "the whole time"], ["n p", "next, previous rebalance"], ["Enter", "open the rebalance"]];
+export const title = () => printable(state.get("group"), 60) || "Group";
+
+let timeline = null;
+let parts = null;
+
+export async function draw(main) {
+  const [cluster, group] = [state.get("cluster"), state.get("group")];
+  if (!group || !cluster) {
+    put(main, h("div", { class: "state" }, h("h1", {}, "Which group?"), h("p", {}, h("a", { href: state.link("/groups", { cluster }) }, "All groups"))));
+    return;
+  }
+  const of = { cluster, group };
+  const [about, states, rebalances, findings, members, attention] = await Promise.all([
+    ask("groups", { ...of, limit: 1 }), rows("states", { ...of, limit: MOST }), rows("rebalances", { ...of, limit: MOST }), rows("findings", { ...of, limit: MOST }),
+    ask("members", { ...of, limit: MOST }), fetchJson("attention", of),
+  ]);
+  const silences = ask("silences", { ...of, limit: MOST }); // it looks at every heartbeat: the timeline does not wait for it
+  if (!about.rows.length) {
+    put(main, h("div", { class: "state" }, h("h1", {}, printable(group, 60)), h("p", {}, about.nothing || "No line names this group."), h("p", {}, h("a", { href: state.link("/groups", { cluster }) }, "All groups"))));
+    timeline = null;
+    return;
+  }
+  if (!timeline || !main.contains(timeline.element)) frame(main, of);
+  const data = {
+    states: states.rows, rebalances: rebalances.rows, findings: findings.rows, memberships: members.rows, silences: timeline.data?.silences ?? [],
+    away: attention.entries.filter((entry) => entry.away).map((entry) => entry.away),
+    byClient: state.get("lanes") === "clients",
+    ...period(attention, [rebalances.rows, states.rows, findings.rows]),
+  };
+  const [from, to] = [state.number("from"), state.number("to")];
+  timeline.update(data, from !== null && to !== null && to > from ? { from, to } : null);
+  put(parts.top, head(about.rows[0], attention), entries(attention.entries));
+  const cut = [states, rebalances, findings, members].some((each) => each.cut);
+  put(parts.cut, cut ? `Only the first ${count(MOST)} rows of each kind are shown.` : "");
+  await tabs(data, of);
+  timeline.silent((await silences).rows);
+}
+
+/** From when to when there is something to show. */
+function period(attention, lists) {
+  const times = lists.flat().flatMap((row) => [row.started_at ?? row.occurred_at, row.ended_at ?? row.occurred_at]);
+  const [{ first_at, last_at }] = attention.clusters.length ? attention.clusters : [{ first_at: Math.min(...times), last_at: Math.max(...times) }];
+  return { from: Math.min(first_at, ...times.slice(0, 1)), to: Math.max(last_at, ...times.slice(-1)) };
+}
+
+function frame(main, of) {
+  timeline = new Timeline({
+    open: (row) => { location.href = state.rebalanceLink({ ...row, cluster: of.cluster, group_id: of.group }); },
+    href: (row) => state.rebalanceLink(row),
+    mark: (row) => { state.set({ tab: "findings", finding: row.id }, { push: true }); document.getElementById("tabs").scrollIntoView({ block: "start" }); },
+    moved: (from, to) => state.set({ from, to }, { tell: false }),
+    lanes: (byClient) => state.set({ lanes: byClient ? "clients" : "" }, { push: true }),
+    detail: async (from, to) => {
+      const values = { ...of, since: from, until: to, limit: DETAIL };
+      const [requests, heartbeats] = await Promise.all([rows("requests", values), rows(to - from > TICKS_MS ? "heartbeat_runs" : "heartbeats", values)]);
+      // Half of the requests would be taken for all of them: so none, until the part that is shown is short enough.
+      put(parts.detail, requests.cut || heartbeats.cut ? "Zoom in to see heartbeats and how long joins and syncs waited." : "");
+      return { requests: requests.cut ? [] : requests.rows, heartbeats: heartbeats.cut ? [] : heartbeats.rows, cut: requests.cut };
+    },
+  });
+  parts = { top: h("div"), cut: h("p", { class: "note" }), detail: h("p", { class: "note", role: "status" }), tabs: h("div", { id: "tabs" }), legend: h("div") };
+  put(main, parts.top, h("section", { "aria-label": "Timeline" }, timeline.element, parts.detail, parts.cut,
+    h("details", { class: "legend-box" }, h("summary", {}, "Legend"), parts.legend)), parts.tabs);
+  legend(new Set(["error", "warning", "info", "away", "broker", "failed", "came", "changed", "startup", "unknown", "stable", "preparing", "completing", "reconciling", "empty", "dead", "member", "silent", "joined", "left", "removed", "gone"]))
+    .then((list) => put(parts.legend, list, h("p", { class: "note" }, "A flag in a lane: this member is to blame for the rebalance that begins there. P and A in a lane: its JoinGroup or SyncGroup waited for the answer. Small ticks: heartbeats.")));
+}
+
+function head(row, attention) {
+  const facts = [
+    [row.state, `since ${row.since === null ? "-" : instant(row.since, 0)}`], [count(row.members), row.members === 1 ? "member" : "members"],
+    [count(row.generation), row.group_protocol === "classic" ? "generation" : "group epoch"], [count(row.rebalances), "rebalances besides start-ups"],
+    [duration(row.total_ms), "of rebalancing"], [count(row.findings), row.findings === 1 ? "finding" : "findings"],
+  ];
+  return [
+    h("p", { class: "crumbs" }, h("a", { href: state.link("/", { cluster: row.cluster }) }, printable(row.cluster, 40)), " / ", h("a", { href: state.link("/groups", { cluster: row.cluster }) }, "groups"), ` / ${row.group_protocol} protocol`),
+    h("div", { class: "head" }, h("h1", {}, printable(row.group_id, 80)), h("span", { class: "note" }, `Times are in ${zoneName()}`)),
+    attention.entries.length ? null : h("p", { class: "lead" }, symbol("good"), "Nothing here needs attention."),
+    h("ul", { class: "facts" }, facts.map(([value, label]) => h("li", { class: "fact" }, h("b", {}, value), h("span", {}, label)))),
+  ];
+}
+
+/** What happened, as the report says it: the gravest first. */
+function entries(all) {
+  if (!all.length) return null;
+  const card = (entry) => h("article", { class: `entry ${entry.severity.toLowerCase()}` },
+    h("h2", {}, symbol(entry.severity.toLowerCase(), entry.severity), entry.code, " ", h("small", {}, `${entry.times > 1 ? `${entry.times} times, ` : ""}${instant(entry.first_at, 0)}${entry.last_at - entry.first_at >= 1000 ? ` to ${clock(entry.last_at, 0)}` : ""}${entry.clients ? `, ${entry.clients}` : ""}`),
+      h("button", { type: "button", class: "show", onclick: () => around(entry) }, "Show")),
+    h("p", {}, entry.message), h("p", { class: "advice" }, h("b", {}, "Advice "), entry.advice), entry.cost ? h("p", { class: "note" }, entry.cost) : null);
+  const rest = all.slice(CARDS);
+  return h("section", { class: "entries", "aria-label": "What needs attention" }, all.slice(0, CARDS).map(card),
+    rest.length ? h("details", {}, h("summary", {}, `${many(rest.length, "more incident")}: ${[...new Set(rest.map((entry) => entry.code))].join(", ")}`), rest.map(card)) : null);
+}
+
+function around(entry) {
+  const room = Math.max((entry.last_at - entry.first_at) * 0.4, 15000);
+  timeline.look(entry.first_at - room, entry.last_at + room);
+  timeline.canvas.focus();
+  timeline.element.scrollIntoView({ block: "nearest" });
+}
+
+async function tabs(data, of) {
+  const chosen = TABS.some(([name]) => name === state.get("tab")) ? state.get("tab") : "rebalances";
+  const counts = { rebalances: data.rebalances.length, members: data.memberships.length, findings: data.findings.length };
+  const list = h("div", { class: "tabs", role: "tablist", "aria-label": "Tables" }, TABS.map(([name, label]) => h("button", {
+    type: "button", role: "tab", id: `tab-${name}`, "aria-selected": String(name === chosen), "aria-controls": "table", tabindex: name === chosen ? "0" : "-1",
+    onclick: () => state.set({ tab: name === "rebalances" ? "" : name, finding: "" }), onkeydown: (event) => walk(event),
+  }, label, counts[name] === undefined ? "" : ` ${count(counts[name])}`)));
+  put(parts.tabs, list, h("div", { id: "table", role: "tabpanel", "aria-labelledby": `tab-${chosen}` }, await TABLES[chosen](data, of)));
+}
+
+function walk(event) {
+  const by = { ArrowRight: 1, ArrowLeft: -1 }[event.key];
+  if (!by) return;
+  const all = [...event.currentTarget.parentElement.children];
+  const next = all[(all.indexOf(event.currentTarget) + by + all.length) % all.length];
+  next.focus();
+  next.click();
+}
+
+const SHOWN = 500; // rows of a table
+const first = (list) => list.slice(0, SHOWN);
+const more = (list) => (list.length > SHOWN ? h("p", { class: "note" }, `${count(SHOWN)} of ${count(list.length)} are listed.`) : null);
+
+const TABLES = {
+  rebalances: ({ rebalances }) => [table([
+    { label: "Started", class: "t main", cell: (row) => h("a", { href: state.rebalanceLink(row) }, instant(row.started_at)) },
+    { label: "Cause", class: "nowrap", cell: (row) => [swatch(row.look), causeOf(row)] },
+    { label: "By", cell: (row) => culprit(row) },
+    { label: "Join + sync", number: true, cell: (row) => (row.join_ms === null ? "-" : `${duration(row.join_ms)} + ${duration(row.sync_ms)}`) },
+    { label: "Total", number: true, cell: (row) => duration(row.total_ms) },
+    { label: "Without owner", number: true, cell: (row) => duration(row.unavailable_partition_ms) },
+    { label: "Moved", number: true, cell: (row) => (row.partitions_moved === null ? "-" : `${row.partitions_moved} of ${row.partitions ?? "?"}`) },
+    { label: "Members", number: true, cell: (row) => `${row.members_before ?? "?"} → ${row.members_after ?? "?"}` },
+    { label: "Outcome", cell: (row) => [row.outcome, row.waits_for ? h("span", { class: "note" }, ` provisional: waits for ${row.waits_for}`) : null] },
+    { label: "Gen.", number: true, cell: (row) => row.generation ?? "-" },
+  ], first(rebalances.toReversed()), { caption: "Rebalances, the newest first", key: (row) => row.id, empty: "No rebalance yet." }), more(rebalances)],
+  members: ({ memberships }) => [table([
+    { label: "Client", class: "main", cell: (row) => [who(row.client_id, row.client_host, null, row.instance_id), " ", h("code", { title: printable(row.member_id) }, shortMember(row.member_id))] },
+    { label: "Joined", class: "t", cell: (row) => (row.joined_at === null ? "from before" : instant(row.joined_at)) },
+    { label: "Ended", class: "t", cell: (row) => (row.ended_at === null ? h("b", {}, "there now") : [symbol(lookOfEnd(row.end_kind)), row.end_kind, " ", instant(row.ended_at)]) },
+    { label: "Heartbeats", number: true, cell: (row) => count(row.heartbeats) },
+    { label: "Longest gap", number: true, cell: (row) => duration(row.longest_gap_ms) },
+    { label: "Session timeout", number: true, cell: (row) => duration(row.session_timeout_ms) },
+    { label: "Poll interval", number: true, cell: (row) => duration(row.rebalance_timeout_ms) },
+    { label: "Software", cell: (row) => printable(row.software, 60) },
+  ], first(memberships), { caption: "Memberships, present ones first" }), more(memberships)],
+  findings: ({ findings }) => [table([
+    { label: "At", class: "t main", cell: (row) => instant(row.occurred_at) },
+    { label: "Finding", cell: (row) => [symbol(row.severity.toLowerCase(), row.severity), row.code] },
+    { label: "Who", cell: (row) => who(row.client_id, row.client_host, row.member_id) },
+    { label: "What", cell: (row) => [printable(row.message, 600), h("p", { class: "note" }, printable(row.advice, 600))] },
+    { label: "Id", cell: (row) => h("code", {}, row.id) },
+  ], first(findings.toReversed()), { caption: "Findings, the newest first", key: (row) => row.id, look: (row) => (row.id === state.get("finding") ? "chosen" : null), empty: "No findings: nothing here needs attention." }), more(findings)],
+  steps: async (_, of) => {
+    const answer = await ask("timeline", { ...of, limit: SHOWN });
+    return [table([
+      { label: "At", class: "t main", cell: (row) => instant(row.occurred_at) },
+      { label: "What", cell: (row) => row.what },
+      { label: "Gen.", number: true, cell: (row) => row.generation ?? "" },
+      { label: "Cause", cell: (row) => printable(row.cause, 60) },
+      { label: "Who", cell: (row) => (row.client_id || row.member_id ? who(row.client_id, row.client_host, row.member_id) : "") },
+      { label: "Detail", cell: (row) => printable(row.detail, 300) },
+    ], answer.rows, { caption: "What happened, step by step" }), answer.cut ? h("p", { class: "note" }, `The first ${SHOWN} steps: `, h("code", {}, "rebalance ask timeline"), " has all.") : null];
+  },
+};

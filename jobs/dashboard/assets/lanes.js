@@ -1,0 +1,52 @@
+// One lane for each member, or for each client with all its memberships. Lanes are in the order of names, then of time.
+import { printable } from "./dom.js";
+import { shortMember, who } from "./format.js";
+
+const ENDS = { LEFT: "left", REPLACED: "left", GROUP_GONE: "gone", UNKNOWN: "gone" };
+
+/** The look of the end of a membership (jobs/report_page/families.py). */
+export const lookOfEnd = (kind) => ENDS[kind] ?? "removed";
+
+const collator = new Intl.Collator("en", { numeric: true });
+
+/**
+ * The lanes of a group. memberships: rows of the question `members`; rebalances: rows with culprits.
+ * Each lane: {key, name, note, there, spans, silences, blames, waits, beats}.
+ */
+export function lanesOf(memberships, rebalances, byClient) {
+  const lanes = new Map();
+  const ofMember = new Map();
+  for (const row of memberships) {
+    const name = who(row.client_id, row.client_host, null, row.instance_id);
+    const key = byClient && name !== "-" ? name : row.member_id;
+    if (!lanes.has(key)) {
+      const note = byClient ? "" : shortMember(row.member_id);
+      lanes.set(key, { key, name: name === "-" ? printable(note || row.member_id, 60) : name, note: name === "-" ? "" : note, members: new Set(), there: false, first: Infinity, spans: [], silences: [], blames: [], waits: [], beats: [] });
+    }
+    const lane = lanes.get(key);
+    lane.members.add(row.member_id);
+    lane.there ||= row.ended_at === null;
+    lane.first = Math.min(lane.first, row.joined_at ?? row.ended_at ?? 0);
+    lane.spans.push(row);
+    ofMember.set(row.member_id, lane);
+  }
+  for (const row of rebalances) {
+    if (!row.startup && row.culprit_member_id) ofMember.get(row.culprit_member_id)?.blames.push(row);
+  }
+  const ordered = [...lanes.values()].sort((a, b) => collator.compare(a.name, b.name) || a.first - b.first || collator.compare(a.key, b.key));
+  for (const lane of ordered) lane.spans.sort((a, b) => (a.joined_at ?? 0) - (b.joined_at ?? 0));
+  return { lanes: ordered, ofMember };
+}
+
+/** Puts silences into the lanes: rows of the question `silences`. */
+export function addSilences({ lanes, ofMember }, silences) {
+  for (const lane of lanes) lane.silences = [];
+  for (const row of silences) ofMember.get(row.member_id)?.silences.push(row);
+}
+
+/** Puts what is known of the visible time into the lanes: requests that waited, and heartbeats. */
+export function addDetail({ lanes, ofMember }, requests, heartbeats) {
+  for (const lane of lanes) { lane.waits = []; lane.beats = []; }
+  for (const row of requests) ofMember.get(row.member_id)?.waits.push(row);
+  for (const row of heartbeats) ofMember.get(row.member_id)?.beats.push(row);
+}

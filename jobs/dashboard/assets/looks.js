@@ -1,0 +1,124 @@
+// Symbols and swatches: a shape or a pattern and a letter each, so that colour alone says nothing. The server says what there is (/api/looks).
+import { fetchJson } from "./api.js";
+import { h, svg } from "./dom.js";
+
+const SHAPES = {
+  error: [["path", { d: "M1 1H15V15H1Z", fill: "var(--error)" }], ["path", { d: "M5 5L11 11M11 5L5 11", stroke: "var(--paper)", "stroke-width": 2 }]],
+  warning: [["path", { d: "M8 0L16 15H0Z", fill: "var(--warning)" }], ["path", { d: "M8 5V10M8 12V13.5", stroke: "var(--paper)", "stroke-width": 2 }]],
+  info: [["circle", { cx: 8, cy: 8, r: 7, fill: "var(--info)" }], ["path", { d: "M8 4V5.5M8 7V12", stroke: "var(--paper)", "stroke-width": 2 }]],
+  joined: [["path", { d: "M4 3L12 8L4 13Z", fill: "var(--ink)" }]],
+  left: [["circle", { cx: 8, cy: 8, r: 4.5, fill: "var(--paper)", stroke: "var(--ink)", "stroke-width": 2 }]],
+  removed: [["path", { d: "M3 3L13 13M13 3L3 13", stroke: "var(--error)", "stroke-width": 3 }]],
+  gone: [["path", { d: "M8 2L14 8L8 14L2 8Z", fill: "var(--dim)" }]],
+  good: [["path", { d: "M2 8.5L6.5 13L14 3", stroke: "var(--good)", "stroke-width": 3, fill: "none" }]],
+};
+
+/** The symbol of a severity, or of how a member came or went. */
+export function symbol(name, label = "") {
+  return svg("svg", { class: "symbol", width: 16, height: 16, viewBox: "0 0 16 16", ...(label ? { role: "img", "aria-label": label } : { "aria-hidden": "true" }) },
+    SHAPES[name].map(([tag, attributes]) => svg(tag, attributes)));
+}
+
+/** How a pattern is laid over its colour: [kind, size of a tile]. */
+const PATTERNS = { failed: "right", broker: "cross", changed: "dots", preparing: "right", completing: "left", reconciling: "right", silent: "bars", away: "wide" };
+const FILLS = { completing: "preparing", reconciling: "preparing", empty: "paper", dead: "dim" };
+
+let colours = new Map();
+const tiles = new Map();
+
+/** The colour of a variable of app.css, as the canvas takes it. */
+export function colour(name) {
+  if (!colours.has(name)) {
+    const probe = h("span", { style: { color: `var(--${name})` } });
+    document.body.append(probe);
+    colours.set(name, getComputedStyle(probe).color);
+    probe.remove();
+  }
+  return colours.get(name);
+}
+
+addEventListener("theme", forget);
+matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => { forget(); dispatchEvent(new Event("theme")); });
+
+function forget() {
+  colours = new Map();
+  tiles.clear();
+}
+
+/** What fills a span of this look on a canvas: a colour, or a pattern over it. */
+export function fill(context, name) {
+  if (!tiles.has(name)) {
+    const base = colour(FILLS[name] ?? name);
+    const kind = PATTERNS[name];
+    tiles.set(name, kind ? context.createPattern(tile(kind, base, name === "away" ? colour("awayink") : colour("edge")), "repeat") : base);
+  }
+  return tiles.get(name);
+}
+
+function tile(kind, base, ink) {
+  const size = { wide: 12, dots: 5, bars: 4 }[kind] ?? 7;
+  const canvas = document.createElement("canvas");
+  canvas.width = canvas.height = size;
+  const pen = canvas.getContext("2d");
+  pen.fillStyle = base;
+  pen.fillRect(0, 0, size, size);
+  pen.strokeStyle = pen.fillStyle = ink;
+  pen.globalAlpha = 0.6;
+  pen.lineWidth = kind === "wide" ? 2 : 1.3;
+  pen.beginPath();
+  const diagonal = (rising) => {
+    for (const shift of [-size, 0, size]) {
+      pen.moveTo(shift - 1, rising ? size + 1 : -1);
+      pen.lineTo(shift + size + 1, rising ? -1 : size + 1);
+    }
+  };
+  if (kind === "right" || kind === "wide" || kind === "cross") diagonal(true);
+  if (kind === "left" || kind === "cross") diagonal(false);
+  if (kind === "bars") pen.rect(0, 0, 1, size);
+  pen.stroke();
+  if (kind === "dots") { pen.beginPath(); pen.arc(2.5, 2.5, 1.1, 0, 7); pen.fill(); }
+  return canvas;
+}
+
+/** A small picture of how a span of this look is drawn. */
+export function swatch(name, letter = "") {
+  const ratio = devicePixelRatio || 1;
+  const canvas = h("canvas", { class: "swatch", width: 26 * ratio, height: 14 * ratio, "aria-hidden": "true", style: { width: "26px", height: "14px" } });
+  const pen = canvas.getContext("2d");
+  pen.scale(ratio, ratio);
+  span(pen, name, 0.5, 0.5, 25, 13, letter);
+  return canvas;
+}
+
+/** Draws a span: filled, edged, with its letter where there is room. */
+export function span(pen, name, x, y, width, height, letter = "") {
+  pen.fillStyle = fill(pen, name);
+  pen.fillRect(x, y, width, height);
+  if (width > 3) {
+    pen.strokeStyle = colour("edge");
+    pen.lineWidth = 1;
+    pen.setLineDash(["startup", "unknown", "empty"].includes(name) ? [2, 2] : []);
+    pen.strokeRect(x, y, width, height);
+    pen.setLineDash([]);
+  }
+  if (letter && width > 13) {
+    pen.font = "700 10px system-ui, sans-serif";
+    pen.textAlign = "center";
+    pen.textBaseline = "middle";
+    pen.lineWidth = 3;
+    pen.strokeStyle = colour("paper");
+    pen.strokeText(letter, x + width / 2, y + height / 2 + 0.5);
+    pen.fillStyle = colour("ink");
+    pen.fillText(letter, x + width / 2, y + height / 2 + 0.5);
+  }
+}
+
+/** All looks in the order of the legend: [{name, letter, meaning, mark}]. */
+export const looks = () => fetchJson("looks");
+
+/** The legend of the looks of these names. */
+export async function legend(names) {
+  const { looks: all } = { looks: await looks() };
+  return h("ul", { class: "legend" }, all.filter((look) => names.has(look.name))
+    .map((look) => h("li", {}, look.mark ? symbol(look.name) : swatch(look.name, look.letter), look.meaning)));
+}

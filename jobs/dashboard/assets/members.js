@@ -1,0 +1,125 @@
+// Members and clients: who causes rebalances, who comes close to losing its session, and who was a member when.
+import { cell, MOST_ROWS, result, share, shared, when } from "./answers.js";
+import { ask, Problem } from "./api.js";
+import { h, printable, put } from "./dom.js";
+import { count, duration, shortMember } from "./format.js";
+import { filters, folded, refusal, tabs } from "./filters.js";
+import * as state from "./state.js";
+
+const ROWS = 50;
+const LOW = 40; // percent of session.timeout.ms below which a healthy member stays, as sql/heartbeats.sql says
+
+export const keys = [["g m", "this page"], ["Tab", "through tabs, filters and rows"]];
+export const title = () => "Members and clients";
+
+const GROUP = { name: "group", label: "Group", placeholder: "all" };
+const CLIENT = { name: "client", label: "client.id", placeholder: "all" };
+const MEMBER = { name: "member", label: "Member id contains", placeholder: "any" };
+const TIMES = [{ name: "since", label: "Since", kind: "time", placeholder: "15m, 06:12" }, { name: "until", label: "Until", kind: "time", placeholder: "newest" }];
+const BY = { name: "by", label: "By", kind: "buttons", choices: [["client", "Client"], ["application", "Application"], ["host", "Host"], ["software", "Software version"]] };
+const SESSION = { name: "session", label: "The session", kind: "buttons", choices: [["", "Survived"], ["expired", "Expired"], ["any", "Any"]] };
+const PERCENT = { name: "percent", label: "Silent, % of timeout", kind: "number", placeholder: String(LOW) };
+
+/** Each view asks one question. `fields`: its filters; those that are parameters of the question go to it. */
+const VIEWS = [
+  { view: "", label: "Culprits", fields: [BY, GROUP, ...TIMES],
+    lead: "Whose rebalances took the most time: whom a finding blames counts, not who happened to join first. Start-ups are nobody’s fault and are left out.",
+    question: () => (byClient() ? "culprits" : "culprits-by"), columns: league, parameters: ["group", "since", "until"],
+    more: () => (byClient() ? {} : { by: state.get("by") }), empty: "No client caused a rebalance in this time." },
+  { view: "near", label: "Near misses", fields: [SESSION, GROUP, CLIENT, MEMBER, PERCENT, ...TIMES],
+    lead: "Silences that used up much of session.timeout.ms and ended in time, in the order of time. At 100 % the coordinator removes the member, and the group rebalances; a healthy member stays below 40 %.",
+    question: () => "silences", columns: silences, parameters: ["group", "client", "member", "percent", "since", "until"],
+    more: () => ({ session: { "": "survived", any: "" }[state.get("session")] ?? state.get("session") }), empty: "No member was silent for that long." },
+  { view: "margins", label: "Heartbeat margins", fields: [GROUP, CLIENT, MEMBER, ...TIMES],
+    lead: "How close each member came to losing its session: its longest time between two signs of life, as a share of session.timeout.ms.",
+    question: () => "heartbeats", columns: margins, parameters: ["group", "client", "member", "since", "until"], empty: "No heartbeat is in the tables." },
+  { view: "members", label: "Memberships", fields: [GROUP, CLIENT, MEMBER, ...TIMES],
+    lead: "Who is, or was, a member, and how each membership ended: those that last come first.",
+    question: () => "members", columns: memberships, parameters: ["group", "client", "member", "since", "until"], empty: "Nobody was a member in this time." },
+];
+
+const byClient = () => !["application", "host", "software"].includes(state.get("by"));
+
+let frame = null;
+
+export async function draw(main) {
+  const view = VIEWS.find((each) => each.view === state.get("view")) ?? VIEWS[0];
+  if (frame === null || frame.view !== view || !main.contains(frame.out)) frame = framed(main, view);
+  frame.form.sync();
+  put(frame.tabs, tabs("/members", VIEWS.map((each) => [{ ...kept(), view: each.view }, each.label]), (values) => values.view === view.view, "Views of members and clients"));
+  const name = view.question();
+  const values = { cluster: state.get("cluster"), ...view.more?.(), ...Object.fromEntries(view.parameters.map((each) => [each, state.get(each)])),
+    limit: Math.min(state.number("limit") ?? ROWS, MOST_ROWS) };
+  try {
+    const answer = await ask(name, values);
+    const of = shared(answer, ["cluster"]);
+    put(frame.out, result(name, values, answer, { columns: view.columns(answer.rows, of), shared: of, caption: view.label, empty: view.empty, about: true, key: keyOf }));
+  } catch (error) {
+    if (!(error instanceof Problem) || error.transient) throw error;
+    put(frame.out, refusal(error));
+  }
+}
+
+/** What stays when another view is chosen. */
+const kept = () => Object.fromEntries(["cluster", "group", "client", "member", "since", "until"].map((name) => [name, state.get(name)]));
+
+const keyOf = (row) => [row.cluster, row.group_id, row.culprit ?? row.client_id, row.client_host, row.member_id, row.silent_from ?? row.joined_at].join("|");
+
+function framed(main, view) {
+  const made = { view, tabs: h("div"), form: filters(view.fields, `Filter ${view.label.toLowerCase()}`), out: h("div", { class: "out" }, h("p", { class: "note" }, "Reading the tables …")) };
+  put(main, h("div", { class: "head" }, h("h1", {}, title())), made.tabs, h("p", { class: "lead" }, view.lead), folded(made.form.form, view.fields.map((field) => field.name), "Filters"), made.out);
+  return made;
+}
+
+const cluster = (of) => (of.common.includes("cluster") ? [] : [{ label: "Cluster", cell: (row) => printable(row.cluster, 40) }]);
+const known = (rows, column, name) => (rows.some((row) => row[name] !== null) ? [column] : []);
+const group = { label: "Group", cell: (row) => cell("group_id", "text", row.group_id, row) };
+const only = (name, value) => state.link("/members", { ...kept(), view: "members", [name]: value });
+const client = { label: "Client", class: "main", cell: (row) => (row.client_id ? h("a", { href: only("client", row.client_id), title: "Its memberships" }, printable(row.client_id, 60)) : "-") };
+const host = { label: "Host", cell: (row) => printable(row.client_host ?? "-", 45) };
+const member = { label: "Member", cell: (row) => h("code", { title: printable(row.member_id, 300) }, shortMember(row.member_id)) };
+const at = (label, name, of, digits = 0) => ({ label, class: "t", cell: (row) => when(row[name], of, digits) });
+
+function league(rows, of) {
+  const most = rows.length ? rows[0].total_ms : 0; // the first row has the most
+  const named = byClient() ? [client, host] : [{ label: BY.choices.find(([name]) => name === state.get("by"))[1], class: "main", cell: (row) => printable(row.culprit, 80) },
+    { label: "Clients", number: true, cell: (row) => count(row.clients) }, { label: "Hosts", number: true, cell: (row) => count(row.hosts) }];
+  return [
+    { label: "", class: "rank", number: true, cell: (row) => String(rows.indexOf(row) + 1) }, ...cluster(of), ...named,
+    { label: "Rebalances", number: true, cell: (row) => count(row.rebalances) },
+    { label: "Failures", number: true, cell: (row) => count(row.failures) },
+    { label: "Time", number: true, cell: (row) => share(most ? (100 * row.total_ms) / most : 0, duration(row.total_ms)) },
+    { label: "Without owner", number: true, cell: (row) => duration(row.unavailable_partition_ms) },
+    { label: "Most often", cell: (row) => row.cause },
+    { label: "Groups", cell: (row) => [cell("group_id", "text", row.a_group, row), row.groups > 1 ? ` and ${count(row.groups - 1)} more` : ""] },
+    at("Last", "last_at", of),
+  ];
+}
+
+const used = { label: "Of the timeout", number: true, cell: (row) => (row.used_percent === null ? "-" : share(row.used_percent, `${count(row.used_percent)} %`, LOW)) };
+const timeout = { label: "Session timeout", number: true, cell: (row) => duration(row.session_timeout_ms) };
+
+function silences(rows, of) {
+  return [
+    ...cluster(of), client, host, member, group, used, { label: "Silent", number: true, cell: (row) => duration(row.silent_ms) }, timeout,
+    { label: "From", class: "t", cell: (row) => h("a", { href: state.groupLink(row.cluster, row.group_id, { from: row.silent_from - 30_000, to: row.silent_until + 30_000 }) }, when(row.silent_from, of)) },
+    at("Until", "silent_until", of, 3), { label: "Session", cell: (row) => (row.expired ? "expired" : "survived") },
+  ];
+}
+
+function margins(rows, of) {
+  return [
+    ...cluster(of), client, host, member, group, used, { label: "Longest gap", number: true, cell: (row) => duration(row.longest_gap_ms) }, timeout,
+    { label: "Interval", number: true, cell: (row) => duration(row.interval_ms) }, { label: "Heartbeats", number: true, cell: (row) => count(row.heartbeats) },
+    { label: "Refused", number: true, cell: (row) => count(row.refused) }, at("Last", "last_at", of),
+  ];
+}
+
+function memberships(rows, of) {
+  return [
+    ...cluster(of), client, host, member, group, ...known(rows, { label: "Static name", cell: (row) => printable(row.instance_id ?? "-", 40) }, "instance_id"),
+    ...known(rows, { label: "Software", cell: (row) => printable(row.software ?? "-", 60) }, "software"), at("Joined", "joined_at", of),
+    { label: "Ended", class: "t", cell: (row) => (row.ended_at === null ? "lasts" : when(row.ended_at, of, 0)) },
+    { label: "How", cell: (row) => row.end_kind ?? "-" }, timeout, { label: "Longest gap", number: true, cell: (row) => duration(row.longest_gap_ms) },
+  ];
+}

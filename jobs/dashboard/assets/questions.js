@@ -1,0 +1,125 @@
+// Questions: the files of sql/, their parameters as a form, their answers as tables and files.
+import { MOST_ROWS, result } from "./answers.js";
+import { ask, fetchJson, Problem } from "./api.js";
+import { h, printable, put } from "./dom.js";
+import { filters, refusal } from "./filters.js";
+import * as state from "./state.js";
+
+export const keys = [["/", "search the questions"]];
+export const title = () => chosen?.name ?? "Questions";
+
+const TIMES = { since: "15m, 06:12", until: "newest", at: "newest" };
+let frame = null;
+let chosen = null;
+
+export async function draw(main, { first }) {
+  const all = await fetchJson("questions");
+  chosen = all.find((each) => each.name === state.get("name")) ?? null;
+  if (frame === null || !main.contains(frame.out)) frame = framed(main);
+  frame.whole.classList.toggle("chosen", chosen !== null);
+  frame.find.sync();
+  put(frame.list, list(all));
+  if (first) frame.list.querySelector("[aria-current]")?.scrollIntoView({ block: "nearest" });
+  if (frame.question !== chosen) {
+    frame.question = chosen;
+    frame.form = chosen ? filters(fields(chosen), `Parameters of ${chosen.name}`) : null;
+    frame.answer = h("div", { class: "out" });
+    put(frame.out, chosen ? about(chosen) : welcome());
+  }
+  if (chosen) await answer();
+  else if (state.get("name")) put(frame.out, h("div", { class: "notice", role: "alert" }, `There is no question named ${printable(state.get("name"), 60)}.`), welcome());
+}
+
+function framed(main) {
+  const find = filters([{ name: "find", label: "Search", kind: "search", placeholder: "what do you want to know?" }], "Search the questions");
+  const made = { find, list: h("nav", { class: "library", "aria-label": "Questions" }), out: h("div", { class: "asked" }), question: undefined, form: null, answer: null };
+  made.whole = h("div", { class: "asking" }, h("aside", { "aria-label": "Library" }, find.form, made.list), made.out);
+  put(main, h("div", { class: "head" }, h("h1", {}, "Questions")), made.whole);
+  return made;
+}
+
+function list(all) {
+  const words = state.get("find").toLowerCase().split(/\s+/).filter(Boolean);
+  const fits = (each) => words.every((word) => `${each.name} ${each.question} ${each.answer}`.toLowerCase().includes(word));
+  const found = all.filter(fits);
+  if (!found.length) return h("p", { class: "note", role: "status" }, "No question has these words.");
+  return [["Every day", false], ["What users ask most", true]].map(([heading, often]) => {
+    const some = found.filter((each) => each.often === often);
+    return some.length ? [h("h2", {}, heading), h("ul", {}, some.map((each) => h("li", {}, entry(each))))] : null;
+  });
+}
+
+function entry(each) {
+  const values = { name: each.name, find: state.get("find"), ...shared(each) };
+  return h("a", { href: state.link("/questions", values), "data-key": `question-${each.name}`, "aria-current": each.name === chosen?.name ? "page" : null,
+    onclick: (event) => {
+      if (event.ctrlKey || event.metaKey || event.shiftKey || event.altKey) return;
+      event.preventDefault();
+      const others = [...new URLSearchParams(location.search).keys()].filter((name) => name !== "tz" && name !== "cluster");
+      state.set({ ...Object.fromEntries(others.map((name) => [name, ""])), ...values }, { push: true });
+    } }, h("b", {}, each.name), h("span", {}, each.question));
+}
+
+/** The values of this address that another question takes as well. */
+const shared = (each) => Object.fromEntries(["cluster", "group", "since", "until"].filter((name) => each.parameters.some((one) => one.name === name)).map((name) => [name, state.get(name)]));
+
+function fields(question) {
+  return question.parameters.filter((one) => one.name !== "cluster").map((one) => ({
+    name: one.name, label: one.name, hint: one.meaning, placeholder: one.default ?? (TIMES[one.name] ?? "all"),
+    kind: one.choices.length ? "select" : /^\d+$/.test(one.default ?? "") ? "number" : TIMES[one.name] ? "time" : "text",
+    choices: one.choices.length ? [["", one.default ?? "all"], ...one.choices.filter((value) => value !== one.default).map((value) => [value, value])] : null,
+  }));
+}
+
+function welcome() {
+  return h("div", { class: "nothing" }, h("p", {}, "Choose a question. Each is a file of SQL that DuckDB and Spark both run; its answer here is that of ", h("code", {}, "rebalance ask"), "."));
+}
+
+function about(question) {
+  return [
+    h("p", { class: "crumbs back" }, h("a", { href: state.link("/questions", { find: state.get("find"), cluster: state.get("cluster") }) }, "All questions")),
+    h("h2", { class: "question", id: "question" }, question.question), h("p", { class: "prose" }, words(question.answer)),
+    frame.form.form, frame.answer,
+    h("details", {}, h("summary", {}, "SQL"), h("pre", { class: "sql", tabindex: "0" }, question.sql)),
+  ];
+}
+
+/** Text with `code` in backticks as code. */
+const words = (text) => text.split("`").map((part, index) => (index % 2 ? h("code", {}, part) : part));
+
+async function answer() {
+  frame.form.sync();
+  const given = Object.fromEntries(chosen.parameters.map((one) => [one.name, state.get(one.name)]));
+  const wanted = given.limit || chosen.parameters.find((one) => one.name === "limit")?.default;
+  const shown = { ...given, limit: Number(wanted) > MOST_ROWS ? String(MOST_ROWS) : given.limit };
+  try {
+    const found = await ask(chosen.name, shown);
+    put(frame.answer, result(chosen.name, given, found, { caption: chosen.question }), command(chosen, given));
+  } catch (error) {
+    if (!(error instanceof Problem) || error.transient) throw error;
+    put(frame.answer, refusal(error));
+  }
+}
+
+/** The command that gives the same answer in a terminal. */
+function command(question, given) {
+  const text = ["rebalance ask", question.name, "--lakehouse DIR", ...question.parameters.filter((one) => given[one.name])
+    .map((one) => (one.option ? `--${one.name} ${quoted(given[one.name])}` : `--set ${quoted(`${one.name}=${given[one.name]}`)}`))].join(" ");
+  const button = h("button", { type: "button", id: "copy", onclick: async () => {
+    try {
+      await navigator.clipboard.writeText(text);
+      button.textContent = "Copied";
+    } catch {
+      button.textContent = "Not allowed: select the text";
+    }
+  } }, "Copy");
+  return h("div", { class: "command" }, h("code", { tabindex: "0" }, printable(text, 2000)), button);
+}
+
+const quoted = (value) => (/^[\w@%+=:,./-]+$/.test(value) ? value : `'${value.replaceAll("'", "'\\''")}'`);
+
+addEventListener("keydown", (event) => {
+  if (event.key !== "/" || event.ctrlKey || event.metaKey || event.altKey || /^(INPUT|SELECT|TEXTAREA)$/.test(event.target.tagName)) return;
+  event.preventDefault();
+  document.getElementById("field-find")?.focus();
+});

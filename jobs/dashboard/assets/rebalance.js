@@ -1,0 +1,201 @@
+// One rebalance: what set it off, who held it up, what it cost, what to change, and the log lines that prove it.
+import { ask, fetchJson, Problem, rows } from "./api.js";
+import { h, printable, put, table } from "./dom.js";
+import { clock, count, duration, instant, shortMember, who, zoneName } from "./format.js";
+import { swatch, symbol } from "./looks.js";
+import * as state from "./state.js";
+import { causeOf, culprit } from "./timeline_hit.js";
+import { membersOf, waterfall } from "./waterfall.js";
+
+const MOST = 5000;
+const AROUND = 1500; // ms
+
+export const keys = [["n p", "next, previous rebalance of the group"], ["t", "the group's timeline"]];
+export const title = () => `Rebalance of ${printable(state.get("group"), 40)}`;
+
+let neighbours = {};
+let group = null;
+let evidenceOf = null;
+
+addEventListener("keydown", (event) => {
+  if (/^(INPUT|SELECT|TEXTAREA)$/.test(event.target.tagName) || event.ctrlKey || event.metaKey) return;
+  const row = { n: neighbours.next, p: neighbours.before }[event.key];
+  if (row) location.href = state.rebalanceLink(row);
+  if (event.key === "t" && group) location.href = group;
+});
+
+export async function draw(main) {
+  const id = state.get("id");
+  const { rows: [row] } = id ? await rows("rebalance", { id, limit: 1 }) : { rows: [] };
+  if (!row) {
+    put(main, h("div", { class: "state" }, h("h1", {}, id ? "There is no such rebalance" : "Which rebalance?"), h("p", {}, id ? `No row has the id ${printable(id, 20)}. A provisional row gets a new id when later lines correct its start or end.` : "The timeline of each group shows its rebalances."),
+      h("p", {}, h("a", { href: state.link("/groups", { cluster: state.get("cluster") }) }, "All groups")),
+      state.get("group") ? h("p", {}, h("a", { href: state.groupLink(state.get("cluster"), state.get("group")) }, `The timeline of ${printable(state.get("group"), 60)}`)) : null));
+    return;
+  }
+  const of = { cluster: row.cluster, group: row.group_id };
+  const end = row.ended_at + (row.first_fetch_ms ?? 0);
+  const within = { ...of, since: row.started_at - AROUND, until: end + AROUND, limit: MOST };
+  const times = { ...of, since: iso(row.started_at - AROUND), until: iso(end + AROUND), limit: MOST };
+  const [all, requests, rounds, findings, members, earlier, later, steps] = await Promise.all([
+    rows("rebalances", { ...of, limit: MOST }), rows("requests", within), rows("rounds", { ...within, since: row.started_at - 1, until: row.ended_at }), rows("findings", within),
+    ask("members", times), ask("assignments", { ...of, until: iso(row.started_at), limit: MOST }), ask("assignments", { ...of, since: iso(row.started_at), until: iso(end + 30000), limit: MOST }), ask("timeline", { ...times, limit: 60 }),
+  ]);
+  const blamed = row.finding_id && !findings.rows.some((each) => each.id === row.finding_id) ? (await rows("finding", { id: row.finding_id, limit: 1 })).rows : [];
+  const chain = chainOf(all.rows, row);
+  neighbours = { before: chain.before, next: chain.next };
+  group = state.groupLink(row.cluster, row.group_id, view(row));
+  const people = membersOf(row, members.rows, requests.rows);
+  put(main, head(row), story(row, people), facts(row),
+    section("Waterfall", "in the order in which members came back", parts(row, end), waterfall(row, rounds.rows.filter((each) => each.generation === row.generation), people, windowOf(row, end), state.get("all") === "1", () => state.set({ all: "1" })), requests.rows.some((each) => each.source === "request") ? (requests.cut ? h("p", { class: "note" }, `Only the first ${count(MOST)} requests are shown.`) : null) : h("p", { class: "note" }, "Without kafka-request.log it is not known when each member came back and how long it waited."), waterfallLegend(row)),
+    h("div", { class: "grid2" },
+      section("What set it off", "", triggers(row, chain, [...blamed, ...findings.rows], steps.rows)),
+      section("What to change", "", advice([...blamed, ...findings.rows], row)),
+      section("Partitions before and after", "", partitions(row, earlier.rows, later.rows, people))),
+    section("The log lines that prove it", "", h("div", { id: "evidence" }, h("p", { class: "loading-line", role: "status" }, h("span", { class: "spinner", "aria-hidden": "true" }), " Looking for the lines …"))));
+  const ids = [row.id, ...new Set([row.finding_id, ...findings.rows.map((each) => each.id)].filter(Boolean))].slice(0, 6);
+  showEvidence(document.getElementById("evidence"), ids); // reading compressed logs takes a while: the page does not wait for it
+}
+
+const iso = (ms) => new Date(ms).toISOString().replace("Z", "+00:00");
+
+function view(row) {
+  const room = Math.max((row.ended_at - row.started_at) * 2, 20000);
+  return { from: Math.round(row.started_at - room), to: Math.round(row.ended_at + room) };
+}
+
+function section(title, note, ...children) {
+  return h("section", { class: "panel" }, h("h2", {}, title, note ? h("small", {}, ` ${note}`) : null), children);
+}
+
+/** The rebalances that it ended, that ended it, and those before and after in time. */
+function chainOf(all, row) {
+  const index = all.findIndex((each) => each.id === row.id);
+  const earlier = [];
+  for (let at = index - 1; at >= 0 && all[at].outcome === "SUPERSEDED" && all[at].ended_at === all[at + 1].started_at; at--) earlier.unshift(all[at]);
+  const later = [];
+  for (let at = index; at >= 0 && all[at]?.outcome === "SUPERSEDED" && all[at + 1]?.started_at === all[at].ended_at; at++) later.push(all[at + 1]);
+  return { earlier, later, before: all[index - 1], next: all[index + 1], number: index + 1, count: all.length };
+}
+
+function head(row) {
+  return [
+    h("p", { class: "crumbs" }, h("a", { href: state.link("/", { cluster: row.cluster }) }, printable(row.cluster, 40)), " / ", h("a", { href: group }, printable(row.group_id, 60)), " / rebalance ", h("code", {}, row.id)),
+    h("div", { class: "head" }, h("h1", {}, swatch(row.look), causeOf(row), culprit(row) === "-" ? "" : ` by ${culprit(row)}`),
+      h("div", { class: "spans" }, neighbours.before ? h("a", { href: state.rebalanceLink(neighbours.before), rel: "prev" }, "‹ before") : null, neighbours.next ? h("a", { href: state.rebalanceLink(neighbours.next), rel: "next" }, "next ›") : null)),
+  ];
+}
+
+/** What happened, in a sentence. */
+function story(row, people) {
+  const slow = people.find((member) => member.id === row.slowest_member_id);
+  const parts = [];
+  if (row.total_ms !== null) {
+    parts.push(`It took ${duration(row.total_ms)}`);
+    const steps = [];
+    if (row.join_ms !== null) steps.push(`${duration(row.join_ms)} until all had joined${slow ? `, longest for ${slow.name} ${shortMember(slow.id)}${slow.back === null ? ", which did not come back" : `, which came back after ${duration(Math.max(slow.back - row.started_at, 0))}`}` : ""}`);
+    if (row.sync_ms !== null && row.joined_at !== null) steps.push(`${duration(row.sync_ms)} until the assignment was there`);
+    if (row.first_fetch_ms !== null) steps.push(`${duration(row.first_fetch_ms)} more until the last member began to work`);
+    if (steps.length > 1) parts.push(`: ${steps.join("; ")}`);
+    parts.push(".");
+  } else parts.push("The log does not show how it began, so its length is not known.");
+  if (row.unavailable_partition_ms) parts.push(` All partitions together were ${duration(row.unavailable_partition_ms)} without an owner at work.`);
+  if (row.outcome === "SUPERSEDED") parts.push(" It was not done when the next one began.");
+  return [h("p", { class: "lead" }, parts.join("")), row.waits_for ? h("p", { class: "note" }, `Provisional: it waits for ${row.waits_for}, which may correct it.`) : null];
+}
+
+function facts(row) {
+  const all = [
+    [instant(row.started_at), `started, ${zoneName()}`], [duration(row.total_ms), "total"], [duration(row.join_ms), "join phase"], [duration(row.sync_ms), "sync phase"], [duration(row.assignment_ms), "leader's assignment"], [duration(row.first_fetch_ms), "until the last began to work"],
+    [duration(row.unavailable_partition_ms), "without owner, all partitions"], [row.partitions_moved === null ? "-" : `${row.partitions_moved} of ${row.partitions ?? "?"}`, "partitions moved"], [`${row.members_before ?? "?"} → ${row.members_after ?? "?"}`, "members"],
+    [row.outcome, row.generation === null ? "outcome" : `${row.group_protocol === "consumer" ? "epoch" : "generation"} ${row.generation}`], [row.protocol ?? "-", "assignor"],
+  ];
+  return h("ul", { class: "facts" }, all.filter(([value]) => value !== "-").map(([value, label]) => h("li", { class: "fact" }, h("b", {}, printable(value, 40)), h("span", {}, label))));
+}
+
+/** Which part of the time the waterfall shows: a sync of 3 ms is not to be seen beside a join of 11 s. */
+function windowOf(row, end) {
+  const part = state.get("part");
+  const [from, to] = part === "join" && row.joined_at ? [row.started_at, row.joined_at] : part === "sync" && row.joined_at ? [row.joined_at, end] : [row.started_at, end];
+  const room = Math.max((to - from) * 0.03, 4);
+  return { from: from - room, to: to + room };
+}
+
+function parts(row) {
+  if (row.joined_at === null || row.group_protocol === "consumer") return null;
+  const chosen = state.get("part");
+  return h("div", { class: "tabs", role: "group", "aria-label": "Part of the time" }, [["", "Whole"], ["join", `Join ${duration(row.join_ms)}`], ["sync", `Sync ${duration(row.sync_ms)}`]].map(([name, label]) => h("button", { type: "button", "data-key": `part-${name}`, "aria-pressed": String(chosen === name), onclick: () => state.set({ part: name }) }, label)));
+}
+
+function waterfallLegend(row) {
+  const item = (look, text) => h("li", {}, h("span", { class: `wf-key look-${look}` }), text);
+  const consumer = row.group_protocol === "consumer";
+  return h("ul", { class: "legend" }, item("late", consumer ? "before its next heartbeat" : "before it joined again: the others wait"), item("preparing", consumer ? "members give up and take partitions" : "waits for the others to join"), item("completing", consumer ? "a heartbeat with a new epoch" : "waits for the assignment"),
+    h("li", {}, symbol("joined"), "asks for offsets: begins to work"), h("li", {}, symbol("removed"), "removed: a timeout"), h("li", {}, symbol("left"), "left"), h("li", {}, h("i", { class: "refused key" }), "refused with an error"));
+}
+
+function triggers(row, chain, findings, steps) {
+  const link = (each) => h("a", { href: state.rebalanceLink(each) }, `${instant(each.started_at)} ${causeOf(each)}${culprit(each) === "-" ? "" : ` by ${culprit(each)}`}`);
+  const why = findings.find((each) => each.id === row.finding_id);
+  const began = who(row.client_id, row.client_host, row.member_id, row.instance_id);
+  const items = [
+    ...chain.earlier.map((each) => [link(each), " was superseded by the next one"]),
+    why ? [h("b", {}, `${instant(why.occurred_at)} ${why.code}: `), printable(why.message, 600)] : null,
+    [h("b", {}, `${instant(row.started_at)} ${row.cause}`), began === "-" ? "" : ` of ${began}`, row.cause === row.blamed ? "" : ` began it; it is blamed on ${row.blamed} ${culprit(row)}`, row.reason ? h("q", { class: "reason" }, printable(row.reason, 400)) : null],
+    ...chain.later.map((each) => ["Superseded by ", link(each)]),
+  ].filter(Boolean);
+  return [
+    h("ol", { class: "chain" }, items.map((item) => h("li", {}, item))),
+    h("details", {}, h("summary", {}, `Step by step (${steps.length})`), h("ol", { class: "steps" }, steps.map((step) => h("li", {}, h("span", { class: "t dim" }, clock(step.occurred_at)), " ", h("b", {}, step.what), " ", printable(step.cause, 60), step.client_id || step.member_id ? ` ${who(step.client_id, step.client_host, step.member_id)}` : "", step.detail ? h("span", { class: "dim" }, ` ${printable(step.detail, 200)}`) : null)))),
+  ];
+}
+
+function advice(findings, row) {
+  if (!findings.length) return h("p", { class: "note" }, row.startup ? "A start-up is no problem: the group was new or empty." : "No finding is about this rebalance: nothing needs to change.");
+  return findings.map((each) => h("article", { class: `entry ${each.severity.toLowerCase()}` }, h("h3", {}, symbol(each.severity.toLowerCase(), each.severity), each.code, " ", h("small", {}, `${clock(each.occurred_at)} ${who(each.client_id, each.client_host, each.member_id)}`)), h("p", {}, printable(each.message, 600)), h("p", {}, h("b", {}, "Advice "), printable(each.advice, 600))));
+}
+
+/** Who had what: of the generation before and of this one. */
+function partitions(row, earlier, later, people) {
+  const consumer = row.group_protocol === "consumer";
+  const newest = Math.max(...earlier.map((each) => each.generation ?? -1), -1);
+  const before = new Map();
+  for (const each of earlier) if ((consumer || each.generation === newest) && !before.has(each.member_id)) before.set(each.member_id, each);
+  const after = new Map();
+  for (const each of later) if (each.generation !== null && (consumer ? each.generation <= row.generation : each.generation === row.generation) && !after.has(each.member_id)) after.set(each.member_id, each);
+  if (!before.size && !after.size) return h("p", { class: "note" }, "No line shows who was given which partitions: that takes kafka-request.log, records or polls.");
+  // A member of the consumer protocol that keeps what it has is not told so again.
+  if (consumer) for (const [id, each] of before) if (!after.has(id) && people.some((member) => member.id === id && (member.membership?.ended_at ?? Infinity) > row.ended_at)) after.set(id, each);
+  const names = new Map(people.map((member) => [member.id, member.name]));
+  const ids = [...new Set([...before.keys(), ...after.keys()])].filter((id) => !consumer || people.some((member) => member.id === id));
+  const list = (each) => (each ? (each.names === null ? "not decoded" : each.names.split(" ").filter(Boolean)) : []);
+  const shown = (own, other) => (typeof own === "string" ? own : own.length ? own.map((name) => [h(other.includes(name) ? "span" : "b", { class: other.includes(name) ? "part" : "part moved" }, short(name)), " "]) : h("span", { class: "dim" }, "none"));
+  return [table([
+    { label: "Member", class: "main", cell: (id) => [names.get(id) ?? who((after.get(id) ?? before.get(id)).client_id, null, null), " ", h("code", {}, shortMember(id))] },
+    { label: `Before${newest >= 0 && !consumer ? ` (generation ${newest})` : ""}`, cell: (id) => shown(list(before.get(id)), list(after.get(id))) },
+    { label: `After${consumer ? "" : ` (generation ${row.generation})`}`, cell: (id) => shown(list(after.get(id)), list(before.get(id))) },
+  ], ids.slice(0, 100), { caption: "Partitions before and after", empty: "No line shows the partitions of these generations." }), ids.length > 100 ? h("p", { class: "note" }, `100 of ${count(ids.length)} members.`) : null, h("p", { class: "note" }, "Bold with a frame: it changed hands.")];
+}
+
+/** A partition: topics that are named by their ids are shortened. */
+const short = (name) => printable(name.replace(/^([A-Za-z0-9_-]{4})[A-Za-z0-9_-]{18}-(\d+)$/, "$1…-$2"), 60);
+
+async function showEvidence(place, ids) {
+  if (evidenceOf?.key === ids.join() && evidenceOf.nodes) { put(place, evidenceOf.nodes); return; }
+  evidenceOf = { key: ids.join(), nodes: null };
+  const mine = evidenceOf;
+  try {
+    const found = [];
+    for (const id of ids) found.push([id, await fetchJson(`evidence/${id}`)]);
+    const seen = new Set();
+    const fresh = (lines) => lines.filter((line) => !seen.has(line.place) && seen.add(line.place));
+    const nodes = found.flatMap(([id, answer]) => [h("h3", {}, h("code", {}, id), id.startsWith("f") ? " a finding about it" : " this rebalance"), answer.problem ? h("p", { class: "note" }, `The log lines are not shown: ${answer.problem}`) : null,
+      answer.lines.length && answer.lines.every((line) => seen.has(line.place)) ? h("p", { class: "note" }, "The same lines prove it.") : null,
+      fresh(answer.lines).map((line) => [h("p", { class: "place" }, line.place, line.file && !line.place.includes(line.file) ? ` (now in ${line.file})` : ""), line.text === null ? h("p", { class: "note" }, "Not found: the file is gone, or holds another line at this place.") : h("pre", { class: "line" }, line.text)])]);
+    mine.nodes = nodes.flat(Infinity).filter(Boolean);
+    if (mine === evidenceOf) put(document.getElementById("evidence"), mine.nodes);
+  } catch (error) {
+    if (!(error instanceof Problem)) throw error;
+    put(place, h("p", { class: "note" }, error.message));
+  }
+}

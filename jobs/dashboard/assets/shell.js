@@ -1,0 +1,143 @@
+// What all pages share: it loads the page's module, draws it again when the tables grow, and has the bar at the top.
+//
+// A page's module exports
+//   title(): string                          the heading of the browser's tab; optional
+//   draw(main, {first}): Promise<void>       fetches what it needs and fills `main`; called again when tables or address change
+//   keys: [[key, what it does]]              shown in the list of keys; optional
+import { fetchJson, Problem } from "./api.js";
+import { h, printable, put } from "./dom.js";
+import { clock, zoneName } from "./format.js";
+import * as state from "./state.js";
+
+const POLL_MS = 2000;
+const main = document.getElementById("main");
+const page = await import(`./${document.body.dataset.module}`);
+const KEYS = [["g h", "at a glance"], ["g g", "groups"], ["u", "UTC or local time"], ["d", "dark, light, or as the browser"], ["?", "this list"]];
+
+let version = null;
+let drawing = false;
+let again = false;
+let times = 0;
+
+async function draw(first = false) {
+  if (drawing) { again = true; return; }
+  drawing = true;
+  main.setAttribute("aria-busy", "true");
+  try {
+    await page.draw(main, { first });
+    main.dataset.drawn = String(++times);
+  } catch (error) {
+    if (!(error instanceof Problem)) throw error;
+    put(main, problem(error));
+    main.dataset.drawn = "problem";
+  } finally {
+    main.setAttribute("aria-busy", "false");
+    drawing = false;
+  }
+  document.title = `${page.title?.() ?? document.title.split(" · ")[0]} · rebalance`;
+  if (again) { again = false; await draw(); }
+}
+
+function problem(error) {
+  const waits = /^no lakehouse|has not been tracked/.test(error.message);
+  return h("div", { class: "state", role: "status" },
+    h("h1", {}, waits ? "Nothing to show yet" : "This cannot be shown"),
+    h("p", {}, error.message),
+    waits ? h("p", {}, "Start ", h("code", {}, "rebalance run --input LOGS --lakehouse DIR"), ": this page shows what it writes, as it writes it.") : null);
+}
+
+async function poll() {
+  if (!document.hidden) {
+    try {
+      const now = await fetchJson("version");
+      say(`Up to date at ${clock(Date.now(), 0)}; times are in ${zoneName()}`);
+      if (version !== null && now.version !== version) await draw();
+      else if (main.dataset.drawn === "problem" && version !== null && Object.keys(now.tables).length) await draw();
+      version = now.version;
+    } catch (error) {
+      if (!(error instanceof Problem)) throw error;
+      say(error.message, true);
+    }
+  }
+  setTimeout(poll, POLL_MS);
+}
+
+function say(text, bad = false) {
+  const live = document.getElementById("live");
+  if (live.textContent !== text) live.textContent = text;
+  live.classList.toggle("bad", bad);
+}
+
+function bar() {
+  for (const anchor of document.querySelectorAll("[data-nav]")) {
+    anchor.href = state.link(anchor.getAttribute("href").split("?")[0], { cluster: state.get("cluster") });
+  }
+  document.querySelector(".brand").href = state.link("/", { cluster: state.get("cluster") });
+  const button = document.getElementById("zone");
+  button.textContent = state.zone() === "utc" ? "UTC" : "Local";
+  button.setAttribute("aria-label", `Times are in ${zoneName()}: switch`);
+  const theme = document.documentElement.dataset.theme ?? "auto";
+  document.getElementById("theme").textContent = { auto: "Auto", dark: "Dark", light: "Light" }[theme];
+}
+
+function turnTheme() {
+  const root = document.documentElement;
+  const next = { auto: "dark", dark: "light", light: "auto" }[root.dataset.theme ?? "auto"];
+  if (next === "auto") delete root.dataset.theme;
+  else root.dataset.theme = next;
+  try { localStorage.setItem("theme", next); } catch { /* it holds for this page alone */ }
+  bar();
+  dispatchEvent(new Event("theme"));
+}
+
+function turnZone() {
+  state.set({ tz: state.zone() === "utc" ? "local" : "" });
+}
+
+function showKeys() {
+  const dialog = document.getElementById("keys");
+  const all = [...(page.keys ?? []), ...KEYS];
+  put(dialog.querySelector("div"), h("dl", {}, all.map(([key, text]) => [h("dt", {}, h("kbd", {}, key)), h("dd", {}, text)])));
+  dialog.showModal();
+}
+
+let before = "";
+addEventListener("keydown", (event) => {
+  if (event.ctrlKey || event.metaKey || event.altKey || /^(INPUT|SELECT|TEXTAREA)$/.test(event.target.tagName)) return;
+  const chord = before === "g" ? `g ${event.key}` : event.key;
+  before = event.key === "g" && before !== "g" ? "g" : "";
+  const go = { "g h": "/", "g g": "/groups", "g m": "/members", "g f": "/findings", "g q": "/questions" }[chord];
+  const anchor = go && [...document.querySelectorAll("[data-nav]")].find((each) => new URL(each.href).pathname === go);
+  if (anchor) location.href = anchor.href;
+  else if (chord === "u") turnZone();
+  else if (chord === "d") turnTheme();
+  else if (chord === "?") showKeys();
+});
+document.getElementById("zone").addEventListener("click", turnZone);
+document.getElementById("theme").addEventListener("click", turnTheme);
+document.getElementById("help").addEventListener("click", showKeys);
+document.addEventListener("visibilitychange", () => { if (!document.hidden && version !== null) fetchJson("version").then((now) => { if (now.version !== version) { version = now.version; draw(); } }).catch(() => {}); });
+state.onChange(() => { bar(); draw(); });
+
+/** The choice of a cluster, where there are several. */
+async function clusters() {
+  try {
+    const { rows } = await fetchJson("rows/clusters");
+    if (rows.length < 2) return;
+    const label = document.getElementById("clusters");
+    const select = label.querySelector("select");
+    const chosen = state.get("cluster");
+    put(select, h("option", { value: "" }, "all"), rows.map((row) => h("option", { value: row.cluster, selected: row.cluster === chosen }, printable(row.cluster, 40))));
+    select.addEventListener("change", () => state.set({ cluster: select.value }, { push: true }));
+    label.hidden = false;
+  } catch (error) {
+    if (!(error instanceof Problem)) throw error;
+  }
+}
+
+bar();
+// Before the first look at the tables: what they get during it is seen as a change.
+version = await fetchJson("version").then((now) => now.version, () => null);
+await draw(true);
+await clusters();
+poll();

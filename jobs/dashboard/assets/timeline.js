@@ -1,0 +1,262 @@
+// The timeline of a group: states, generations, rebalances, findings and a lane for each member, on one canvas.
+// A canvas draws what is visible alone: a thousand lanes cost no more than thirty.
+import { Axis } from "./axis.js";
+import { h, put } from "./dom.js";
+import { clock, duration, instant, many, zoneName } from "./format.js";
+import { addDetail, addSilences, lanesOf } from "./lanes.js";
+import { draw, GEOMETRY } from "./timeline_draw.js";
+import { spoken, tipOf, whatIsAt } from "./timeline_hit.js";
+
+const LEAST_MS = 20;
+const ROOM = 0.03; // of the whole time, on both sides
+
+export class Timeline {
+  /** hooks: open(rebalance), mark(finding), moved(from, to), detail(from, to) -> Promise of {requests, heartbeats, cut}. */
+  constructor(hooks) {
+    this.hooks = hooks;
+    this.canvas = h("canvas", { class: "timeline-canvas", tabindex: "0", role: "application", "aria-roledescription": "timeline", "aria-describedby": "timeline-help" });
+    this.spacer = h("div", { class: "timeline-spacer" }, this.canvas);
+    this.box = h("div", { class: "timeline-box" }, this.spacer);
+    this.tip = h("div", { class: "tip", hidden: true });
+    this.said = h("p", { class: "note timeline-said", role: "status" });
+    this.span = h("span", { class: "note num" });
+    this.element = h("div", { class: "timeline" }, this.tools(), this.box, this.said,
+      h("p", { class: "sr", id: "timeline-help" }, "Arrow keys move, plus and minus zoom, 0 shows all, n and p choose a rebalance, Enter opens it. The tables below hold the same."), this.tip);
+    this.pen = this.canvas.getContext("2d", { alpha: false });
+    this.view = null;
+    this.pointers = new Map();
+    this.hovered = null;
+    this.chosen = null;
+    this.frames = [];
+    this.listen();
+  }
+
+  tools() {
+    const button = (text, label, act) => h("button", { type: "button", title: label, "aria-label": label, onclick: act }, text);
+    this.byClientButton = h("button", { type: "button", "aria-pressed": "false", title: "One lane for each client, with all its memberships", onclick: () => this.hooks.lanes(!this.data.byClient) }, "Lanes by client");
+    return h("div", { class: "timeline-tools" },
+      button("−", "Zoom out (-)", () => this.zoom(2)), button("+", "Zoom in (+)", () => this.zoom(0.5)),
+      button("All", "Show the whole time (0)", () => this.look(this.whole.from, this.whole.to)),
+      button("‹", "The rebalance before (p)", () => this.step(-1)), button("›", "The next rebalance (n)", () => this.step(1)),
+      this.byClientButton, this.span);
+  }
+
+  /** data: {states, rebalances, findings, memberships, silences, away, from, to, byClient}; view: {from, to} or null for all. */
+  update(data, view) {
+    const before = this.whole;
+    const room = Math.max((data.to - data.from) * ROOM, 500);
+    this.data = { ...data, ...lanesOf(data.memberships, data.rebalances, data.byClient) };
+    addSilences(this.data, data.silences);
+    this.whole = { from: data.from - room, to: data.to + room };
+    this.byClientButton.setAttribute("aria-pressed", String(data.byClient));
+    const followed = before && this.view && this.view.to >= before.to - 1 && this.view.from <= before.from + 1;
+    if (view) this.view = view;
+    else if (!this.view || followed) this.view = { ...this.whole };
+    if (this.chosen) this.chosen = data.rebalances.find((row) => row.id === this.chosen.id) ?? null;
+    this.canvas.setAttribute("aria-label", spoken(this.data));
+    this.layout();
+    this.loadDetail();
+  }
+
+  /** Adds when members were silent: rows of the question `silences`. */
+  silent(rows) {
+    if (!this.data || this.data.silences === rows) return;
+    this.data.silences = rows;
+    addSilences(this.data, rows);
+    this.request();
+  }
+
+  layout() {
+    const width = Math.floor(this.box.clientWidth);
+    if (!width || !this.data) return;
+    const narrow = width < 620;
+    const lane = narrow ? GEOMETRY.narrowLane : GEOMETRY.lane;
+    const height = GEOMETRY.head + this.data.lanes.length * lane + GEOMETRY.foot;
+    const most = Math.max(320, Math.floor(innerHeight * 0.72));
+    this.size = { width, height: Math.min(height, most), lane, narrow, left: narrow ? 8 : Math.min(270, Math.floor(width * 0.24)), ratio: devicePixelRatio || 1 };
+    this.spacer.style.height = `${height}px`;
+    this.box.style.height = `${this.size.height}px`;
+    this.canvas.style.height = `${this.size.height}px`;
+    const [w, hgt] = [Math.floor(width * this.size.ratio), Math.floor(this.size.height * this.size.ratio)];
+    if (this.canvas.width !== w || this.canvas.height !== hgt) { this.canvas.width = w; this.canvas.height = hgt; }
+    this.request();
+  }
+
+  get axis() {
+    return new Axis(this.view.from, this.view.to, this.size.left, this.size.width - this.size.left - 10);
+  }
+
+  request() {
+    if (this.waiting) return;
+    this.waiting = requestAnimationFrame(() => { this.waiting = 0; this.frame(); });
+  }
+
+  frame() {
+    if (!this.size || !this.view) return;
+    const began = performance.now();
+    draw(this.pen, this);
+    this.frames.push(performance.now() - began);
+    if (this.frames.length > 600) this.frames.shift();
+    const { from, to } = this.view;
+    const day = instant(from).slice(0, 10) === instant(to).slice(0, 10) ? clock(to, 0) : instant(to, 0);
+    const text = `${instant(from, 0)} to ${day} ${zoneName()} (${duration(to - from)}), ${many(this.data.lanes.length, this.data.byClient ? "client" : "member")}`;
+    if (this.span.textContent !== text) this.span.textContent = text;
+    this.canvas.dataset.frames = String(Number(this.canvas.dataset.frames ?? 0) + 1);
+  }
+
+  /** Shows a time, within the whole and not shorter than LEAST_MS. */
+  look(from, to, { settle = true } = {}) {
+    let length = Math.min(Math.max(to - from, LEAST_MS), this.whole.to - this.whole.from);
+    let begin = Math.min(Math.max(from, this.whole.from), this.whole.to - length);
+    this.view = { from: begin, to: begin + length };
+    this.request();
+    if (settle) this.settle();
+  }
+
+  settle() {
+    clearTimeout(this.settling);
+    this.settling = setTimeout(() => {
+      const { from, to } = this.view;
+      const all = from <= this.whole.from + 1 && to >= this.whole.to - 1;
+      this.hooks.moved(all ? null : Math.round(from), all ? null : Math.round(to));
+      this.loadDetail();
+    }, 180);
+  }
+
+  async loadDetail() {
+    const { from, to } = this.view;
+    const asked = (this.asked = {});
+    const detail = await this.hooks.detail(Math.floor(from), Math.ceil(to));
+    if (asked !== this.asked || !detail) return;
+    addDetail(this.data, detail.requests, detail.heartbeats);
+    this.data.cut = detail.cut;
+    this.request();
+  }
+
+  zoom(factor, at = (this.view.from + this.view.to) / 2) {
+    const { from, to } = this.view;
+    this.look(at - (at - from) * factor, at + (to - at) * factor);
+  }
+
+  pan(share) {
+    const length = (this.view.to - this.view.from) * share;
+    this.look(this.view.from + length, this.view.to + length);
+  }
+
+  /** Chooses the next rebalance, or the one before, and moves to it. */
+  step(by) {
+    const rows = this.data.rebalances;
+    if (!rows.length) return;
+    const middle = (this.view.from + this.view.to) / 2;
+    let index = this.chosen ? rows.findIndex((row) => row.id === this.chosen.id) + by : by > 0 ? rows.findIndex((row) => row.started_at >= middle) : rows.findLastIndex((row) => row.started_at < middle);
+    index = Math.min(Math.max(index, 0), rows.length - 1);
+    this.choose(rows[index]);
+  }
+
+  choose(row) {
+    this.chosen = row;
+    put(this.said, tipOf({ kind: "rebalance", row }).join(" · "), " ", h("a", { href: this.hooks.href(row) }, "Open"));
+    const { from, to } = this.view;
+    const length = to - from;
+    if (row.started_at < from || row.ended_at > to) this.look(row.started_at - length / 2, row.started_at + length / 2);
+    this.request();
+  }
+
+  listen() {
+    const canvas = this.canvas;
+    new ResizeObserver(() => this.layout()).observe(this.box);
+    addEventListener("theme", () => this.request());
+    this.box.addEventListener("scroll", () => this.request(), { passive: true });
+    canvas.addEventListener("wheel", (event) => this.wheel(event), { passive: false });
+    canvas.addEventListener("pointerdown", (event) => this.down(event));
+    canvas.addEventListener("pointermove", (event) => this.move(event));
+    for (const name of ["pointerup", "pointercancel"]) canvas.addEventListener(name, (event) => this.up(event));
+    canvas.addEventListener("pointerleave", () => this.hover(null));
+    canvas.addEventListener("dblclick", (event) => this.zoom(0.4, this.axis.at(event.offsetX)));
+    canvas.addEventListener("keydown", (event) => this.key(event));
+  }
+
+  wheel(event) {
+    const sideways = event.shiftKey ? event.deltaY || event.deltaX : Math.abs(event.deltaX) > Math.abs(event.deltaY) ? event.deltaX : 0;
+    if (event.ctrlKey || event.metaKey) this.zoom(Math.exp(event.deltaY * 0.0025), this.axis.at(event.offsetX));
+    else if (sideways) this.pan(sideways / this.size.width);
+    else return;
+    event.preventDefault();
+  }
+
+  down(event) {
+    if (event.button) return;
+    this.pointers.set(event.pointerId, event);
+    this.canvas.setPointerCapture(event.pointerId);
+    this.held = { x: event.offsetX, view: { ...this.view }, moved: false, overview: event.offsetY < GEOMETRY.overview };
+    if (this.held.overview) this.jump(event.offsetX);
+    if (this.pointers.size === 2) this.pinch = { gap: this.gap(), view: { ...this.view }, at: this.axis.at(this.middle()) };
+  }
+
+  move(event) {
+    if (!this.pointers.has(event.pointerId)) {
+      this.hover(event);
+      return;
+    }
+    this.pointers.set(event.pointerId, event);
+    if (this.pointers.size === 2 && this.pinch) {
+      const factor = this.pinch.gap / Math.max(this.gap(), 1);
+      const { view, at } = this.pinch;
+      this.look(at - (at - view.from) * factor, at + (view.to - at) * factor);
+    } else if (this.held.overview) {
+      this.jump(event.offsetX);
+    } else {
+      const shift = (this.held.x - event.offsetX) / this.axis.scale;
+      if (Math.abs(this.held.x - event.offsetX) > 3) this.held.moved = true;
+      if (this.held.moved) this.look(this.held.view.from + shift, this.held.view.to + shift);
+    }
+    this.hover(null);
+  }
+
+  up(event) {
+    const click = this.pointers.size === 1 && !this.held?.moved && !this.held?.overview && event.type === "pointerup";
+    this.pointers.delete(event.pointerId);
+    this.pinch = null;
+    if (!click) return;
+    const found = whatIsAt(this, event.offsetX, event.offsetY);
+    if (found?.kind === "rebalance") this.hooks.open(found.row);
+    else if (found?.kind === "finding") this.hooks.mark(found.row);
+  }
+
+  jump(x) {
+    const whole = new Axis(this.whole.from, this.whole.to, this.size.left, this.size.width - this.size.left - 10);
+    const half = (this.view.to - this.view.from) / 2;
+    this.look(whole.at(x) - half, whole.at(x) + half);
+  }
+
+  gap() { const [a, b] = [...this.pointers.values()]; return Math.hypot(a.offsetX - b.offsetX, a.offsetY - b.offsetY); }
+  middle() { const [a, b] = [...this.pointers.values()]; return (a.offsetX + b.offsetX) / 2; }
+
+  hover(event) {
+    const found = event && this.data ? whatIsAt(this, event.offsetX, event.offsetY) : null;
+    this.canvas.style.cursor = found?.kind === "rebalance" || found?.kind === "finding" ? "pointer" : "";
+    if (found?.row !== this.hovered?.row) { this.hovered = found; this.request(); }
+    this.tip.hidden = !found;
+    if (!found) return;
+    const [first, ...others] = tipOf(found);
+    put(this.tip, h("b", {}, first), others.join("\n"));
+    const { width, height } = this.tip.getBoundingClientRect();
+    this.tip.style.left = `${Math.max(4, Math.min(event.clientX + 14, innerWidth - width - 8))}px`;
+    this.tip.style.top = `${event.clientY + 18 + height > innerHeight ? event.clientY - height - 10 : event.clientY + 18}px`;
+  }
+
+  key(event) {
+    if (event.ctrlKey || event.metaKey || event.altKey) return;
+    const act = {
+      ArrowLeft: () => this.pan(-0.15), ArrowRight: () => this.pan(0.15), "+": () => this.zoom(0.5), "=": () => this.zoom(0.5), "-": () => this.zoom(2),
+      0: () => this.look(this.whole.from, this.whole.to), Home: () => this.look(this.whole.from, this.whole.from + this.view.to - this.view.from),
+      End: () => this.look(this.whole.to - this.view.to + this.view.from, this.whole.to), ArrowDown: () => this.box.scrollBy(0, 60), ArrowUp: () => this.box.scrollBy(0, -60),
+      PageDown: () => this.box.scrollBy(0, this.size.height * 0.7), PageUp: () => this.box.scrollBy(0, -this.size.height * 0.7),
+      n: () => this.step(1), p: () => this.step(-1), Enter: () => this.chosen && this.hooks.open(this.chosen),
+    }[event.key];
+    if (!act) return;
+    act();
+    event.preventDefault();
+    event.stopPropagation();
+  }
+}

@@ -1,0 +1,125 @@
+// The waterfall of a rebalance: a row for the group and one for each member, with what it waited for and who it waited for.
+import { Axis } from "./axis.js";
+import { h } from "./dom.js";
+import { clock, count, duration, shortMember, who } from "./format.js";
+import { lookOfEnd } from "./lanes.js";
+import { symbol } from "./looks.js";
+import { requestName } from "./timeline_hit.js";
+
+const ROWS = 150;
+const RETRIES = new Set([0, 27, 79]); // answers after which a client goes on as it should: a rebalance is under way; here is your member id
+
+/** What each member did in the rebalance, in the order in which they came back. */
+export function membersOf(row, memberships, requests) {
+  const members = new Map();
+  const ofConnection = new Map();
+  const get = (id) => {
+    if (!members.has(id)) members.set(id, { id, name: "-", membership: null, requests: [], back: null });
+    return members.get(id);
+  };
+  for (const membership of memberships) {
+    const member = get(membership.member_id);
+    member.membership = membership;
+    member.name = who(membership.client_id, membership.client_host, null, membership.instance_id);
+  }
+  for (const request of requests) {
+    if (request.member_id && request.connection) ofConnection.set(request.connection, request.member_id);
+  }
+  for (const request of requests) {
+    const id = request.member_id || ofConnection.get(request.connection);
+    if (!id || !(request.source === "request")) continue;
+    const member = get(id);
+    if (member.name === "-") member.name = who(request.client_id, request.client_host, null);
+    member.requests.push(request);
+  }
+  for (const id of [row.member_id, row.slowest_member_id, row.leader_id, row.first_fetch_member_id, ...(row.joined ?? []), ...(row.left ?? [])]) if (id) get(id);
+  for (const member of members.values()) {
+    const joins = member.requests.filter((request) => (request.kind === "JOIN_GROUP" && request.error_code !== 79) || (request.kind === "CONSUMER_GROUP_HEARTBEAT" && request.error_code === 0 && request.answer_generation >= (row.first_epoch ?? 0)));
+    member.back = joins.find((request) => request.occurred_at >= row.started_at)?.received_at ?? null;
+    member.was = member.membership !== null && (member.membership.joined_at === null || member.membership.joined_at < row.started_at - 1);
+    member.tags = tagsOf(row, member.id);
+  }
+  return [...members.values()].sort((a, b) => (a.back ?? Infinity) - (b.back ?? Infinity) || a.name.localeCompare(b.name, "en", { numeric: true }) || (a.id < b.id ? -1 : 1));
+}
+
+function tagsOf(row, id) {
+  return [
+    row.culprit_member_id === id && "to blame", row.member_id === id && row.member_id !== row.culprit_member_id && "began it", row.slowest_member_id === id && "all waited for it",
+    row.leader_id === id && "leader", row.first_fetch_member_id === id && row.first_fetch_ms > 1000 && "last to begin work", (row.joined ?? []).includes(id) && "came", (row.left ?? []).includes(id) && "went",
+  ].filter(Boolean);
+}
+
+/** The table. window: {from, to}. */
+export function waterfall(row, rounds, members, window, all, showAll) {
+  const axis = new Axis(window.from, window.to, 0, 100);
+  const ticks = axis.ticks(16);
+  const shown = all ? members : members.slice(0, ROWS);
+  const grid = () => ticks.map((tick) => h("i", { class: "tick", style: { left: `${axis.x(tick.at)}%` } }));
+  const line = (name, note, bars, figure, look) => h("tr", { class: look }, h("th", { scope: "row" }, name, note), h("td", { class: "bars" }, grid(), bars), h("td", { class: "n" }, figure));
+  const body = [
+    ...(rounds.length ? rounds.map((round) => line(`Epoch ${round.epoch}`, h("small", {}, round.cause), roundBars(axis, round, row), duration(round.reconciled_at === null ? null : round.reconciled_at - round.started_at), "group-row"))
+      : [line("The group", null, phases(axis, row), duration(row.total_ms), "group-row")]),
+    ...shown.map((member) => line(member.name, [" ", h("code", {}, shortMember(member.id)), member.tags.map((tag) => h("span", { class: ["to blame", "all waited for it"].includes(tag) ? "tag strong" : "tag" }, tag))],
+      memberBars(axis, row, member), member.back === null ? "-" : duration(Math.max(member.back - row.started_at, 0)), member.tags.includes("to blame") || member.tags.includes("all waited for it") ? "marked" : null)),
+  ];
+  return [
+    h("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": "Waterfall" }, h("table", { class: "waterfall" }, h("caption", { class: "sr" }, "What each member did in the rebalance, in the order in which they came back"),
+      h("thead", {}, h("tr", {}, h("th", { scope: "col" }, "Member"), h("th", { scope: "col", class: "bars" }, h("span", { class: "sr" }, "Time"), ticks.map((tick) => h("span", { class: "tick-label", style: { left: `${axis.x(tick.at)}%` } }, tick.label))), h("th", { scope: "col", class: "n" }, "Back after"))),
+      h("tbody", {}, body))),
+    members.length > shown.length ? h("p", { class: "note" }, `${count(shown.length)} of ${count(members.length)} members, those that came back first. `, h("button", { type: "button", onclick: showAll }, "Show all")) : null,
+  ];
+}
+
+function bar(axis, from, to, look, text, title) {
+  const begin = Math.max(axis.x(from), 0);
+  const end = Math.min(axis.x(to), 100);
+  if (end < 0 || begin > 100) return null;
+  return h("span", { class: `wf look-${look}`, style: { left: `${begin}%`, width: `max(${Math.max(end - begin, 0)}%, 2px)` }, title }, end - begin > 7 ? h("b", {}, text) : h("span", { class: "sr" }, title));
+}
+
+function point(axis, at, node, title) {
+  const x = axis.x(at);
+  if (x < -0.5 || x > 100.5) return null;
+  return h("span", { class: "wf-mark", style: { left: `${x}%` }, title }, node, h("span", { class: "sr" }, title));
+}
+
+function phases(axis, row) {
+  const joined = row.joined_at ?? row.ended_at;
+  return [
+    bar(axis, row.started_at, joined, "preparing", `join ${duration(row.join_ms)}`, `PreparingRebalance: waits for members to join, ${duration(joined - row.started_at)} (${clock(row.started_at)} to ${clock(joined)})`),
+    row.joined_at === null ? null : bar(axis, row.joined_at, row.ended_at, "completing", `sync ${duration(row.sync_ms)}`, `CompletingRebalance: waits for the assignment, ${duration(row.sync_ms)} (${clock(row.joined_at)} to ${clock(row.ended_at)})`),
+    row.first_fetch_ms === null || row.first_fetch_ms === undefined ? null : bar(axis, row.ended_at, row.ended_at + row.first_fetch_ms, "silent", `start ${duration(row.first_fetch_ms)}`, `Partitions are assigned; the last member asks for its offsets after ${duration(row.first_fetch_ms)}`),
+  ];
+}
+
+function roundBars(axis, round, row) {
+  const computed = round.computed_at ?? round.started_at;
+  const end = round.reconciled_at ?? row.ended_at;
+  return [
+    bar(axis, round.started_at, computed, "completing", "target", `The target assignment is computed, ${duration(computed - round.started_at)}`),
+    bar(axis, computed, end, "preparing", round.superseded ? "superseded" : "reconcile", `Members give up and take partitions${round.superseded ? ", until the next round" : ""}: ${duration(end - computed)}`),
+  ];
+}
+
+function memberBars(axis, row, member) {
+  const parts = [];
+  const consumer = row.group_protocol === "consumer";
+  if (member.was && member.back !== null && member.back > row.started_at) {
+    const what = consumer ? "before its next heartbeat" : "before it joined again";
+    parts.push(bar(axis, row.started_at, member.back, "late", duration(member.back - row.started_at), `${duration(member.back - row.started_at)} ${what} (${clock(member.back)})`));
+  } else if (member.was && member.back === null && (row.left ?? []).includes(member.id)) {
+    parts.push(bar(axis, row.started_at, member.membership.ended_at ?? row.ended_at, "late", "did not come back", "It did not come back"));
+  }
+  for (const request of member.requests) {
+    const title = `${requestName(request.kind)} at ${clock(request.received_at)}, answered after ${duration(request.occurred_at - request.received_at)}${request.error_code ? ` with error ${request.error_code}` : ""}${request.reason ? `: ${request.reason}` : ""}`;
+    if (!RETRIES.has(request.error_code ?? 0)) parts.push(point(axis, request.occurred_at, h("i", { class: "refused" }), title));
+    else if (request.kind === "JOIN_GROUP" && request.error_code !== 79) parts.push(bar(axis, request.received_at, request.occurred_at, "preparing", `join ${duration(request.occurred_at - request.received_at)}`, title));
+    else if (request.kind === "SYNC_GROUP") parts.push(bar(axis, request.received_at, request.occurred_at, "completing", `sync ${duration(request.occurred_at - request.received_at)}`, title));
+    else if (request.kind === "CONSUMER_GROUP_HEARTBEAT") parts.push(bar(axis, request.received_at, request.occurred_at, "completing", `epoch ${request.answer_generation}`, `${title}: epoch ${request.generation} to ${request.answer_generation}`));
+    else if (request.kind === "LEAVE_GROUP") parts.push(point(axis, request.occurred_at, symbol("left"), title));
+    else if (request.kind === "OFFSET_FETCH" && request.occurred_at >= row.started_at) parts.push(point(axis, request.received_at, symbol("joined"), `Begins to work: ${title}`));
+  }
+  const its = member.membership;
+  if (its?.ended_at !== null && its?.ended_at !== undefined) parts.push(point(axis, its.ended_at, symbol(lookOfEnd(its.end_kind)), `${its.end_kind} ${clock(its.ended_at)}`));
+  return parts;
+}

@@ -1,0 +1,134 @@
+"""What needs attention, the pipeline's health and the lines of evidence: what `report`, `health` and `evidence` print, for pages."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict
+from datetime import datetime
+from typing import Any
+
+from jobs.answers.attention import SEVERITIES, AttentionEntry
+from jobs.answers.attention_words import AttentionWords, clients_of, cost_of
+from jobs.answers.duckdb_views import QuestionReader
+from jobs.answers.evidence import prove
+from jobs.answers.outages import broker_name
+from jobs.answers.report import Scope, read_report
+from jobs.common.errors import EvidenceError, LakehouseError
+from jobs.common.text import printable
+from jobs.common.times import epoch_ms, instant
+from jobs.dashboard.encoding import encoded
+from jobs.dashboard.store import Reply, Store
+from jobs.health import reading, verdict
+from jobs.lakehouse.folder import known_inputs
+
+_LINE_CHARS = 2_000  # of a log line, as in `rebalance evidence`
+_ENTRIES = 200
+
+
+def attention(store: Store, given: Mapping[str, str]) -> Reply:
+    """What needs attention, as `rebalance report` says it, and what it counts. `given`: cluster, group, since, until as typed there."""
+    scope = Scope(**{name: given.get(name) for name in ("cluster", "group", "since", "until")})
+
+    def compute(reader: QuestionReader) -> dict[str, Any]:
+        report = read_report(reader, scope, limit=1)
+        many = len({row["cluster"] for row in report.groups}) > 1
+        words = AttentionWords(_second, lambda cluster, name: (f"{printable(cluster, 30)}/" if many else "") + printable(name, 60))
+        return {
+            "entries": [_entry(entry, words) for entry in report.attention[:_ENTRIES]],
+            "all": len(report.attention),
+            "counts": {severity: sum(entry.severity == severity for entry in report.attention) for severity in SEVERITIES},
+            "clusters": report.clusters,
+            "outside": report.outside,
+            "hint": report.hint,
+        }
+
+    return store.reply(("attention", *sorted(given.items())), compute)
+
+
+def _entry(entry: AttentionEntry, words: AttentionWords) -> dict[str, Any]:
+    row = entry.gravest
+    return {
+        "id": row["id"],
+        "ids": sorted(entry.ids),
+        "severity": entry.severity,
+        "code": row["code"],
+        "cluster": row["cluster"],
+        "groups": entry.groups,
+        "subject": words.subject(entry),
+        "away": _away(entry),
+        "clients": clients_of(entry) if entry.outage is None or len(entry.groups) == 1 else "",
+        "first_at": entry.first_at,
+        "last_at": max(entry.first_at, entry.findings[-1]["occurred_at"]),
+        "times": len(entry.findings),
+        "message": printable(entry.message, 1_200),
+        "advice": printable(" ".join(entry.advice), 1_200),
+        "cost": cost_of(entry.bill) if entry.bill.rebalances else "",
+        **entry.bill._asdict(),
+    }
+
+
+def _away(entry: AttentionEntry) -> dict[str, Any] | None:
+    """When a broker was away or held up, and what that is called. None: the entry is about no broker."""
+    if entry.outage is None:
+        return None
+    departure = entry.outage.departure
+    back = departure.signs[0]["started_at"] if departure is not None else None
+    what = "away" if entry.outage.left else "held up"
+    return {
+        "from": entry.first_at,
+        "to": back if back is not None else entry.findings[-1]["occurred_at"],
+        "text": f"{broker_name(printable(entry.outage.broker, 30))} {what}",
+    }
+
+
+def _second(at: datetime) -> str:
+    return instant(epoch_ms(at))
+
+
+def health(store: Store, now_ms: int) -> Reply:
+    """The verdict of `rebalance health`. `now_ms`: this machine's clock."""
+    limits = verdict.Limits()
+    try:
+        seen = reading.read(store.folder, now_ms)
+        problems = verdict.problems(seen, limits)
+    except LakehouseError as error:
+        return Reply(encoded({"ok": None, "summary": printable(str(error), 600), "problems": []}))
+    summary = "" if problems else reading.summary(seen, limits)
+    rows = seen.recent(limits)
+    return Reply(
+        encoded(
+            {
+                "ok": not problems,
+                "running": seen.running,
+                "summary": summary,
+                "problems": [asdict(problem) for problem in problems],
+                "batches": [
+                    {name: getattr(row, name) for name in ("occurred_at", "query", "duration_ms", "input_rows", "lag_ms")}
+                    for row in rows[-60:]
+                ],
+            }
+        )
+    )
+
+
+def evidence(store: Store, row_id: str) -> Reply:
+    """The lines that prove a row, as `rebalance evidence` finds them."""
+
+    def compute(_: object) -> dict[str, Any]:
+        try:
+            proven = prove(store.folder, row_id, known_inputs(store.folder))
+        except EvidenceError as error:
+            return {"lines": [], "problem": printable(str(error), 600)}
+        lines = [
+            {
+                "source": line.source,
+                "place": f"{printable(line.origin)}:{line.position}",
+                "file": printable(line.file.name) if line.file is not None else None,
+                "text": printable(line.text, _LINE_CHARS) if line.text is not None else None,
+            }
+            for row in proven
+            for line in row.lines
+        ]
+        return {"lines": lines}
+
+    return store.reply(("evidence", row_id), compute)

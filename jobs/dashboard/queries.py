@@ -1,0 +1,85 @@
+"""The rows that pages show besides the answers of named questions: tables and views of sql/ as they are. Nothing is summed up here.
+
+Each query takes `limit` and what it names with `$`. Times that no value is given for are from the beginning, or to the end.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final
+
+_GROUP: Final = "x.cluster = $cluster AND x.group_id = $group"
+_REBALANCE: Final = "x.* EXCLUDE (evidence, batch_id)"
+_OF_REQUEST: Final = """
+    x.source, x.broker, x.kind, coalesce(nullif(x.answer_member_id, ''), x.member_id) AS member_id, x.client_id, x.client_host,
+    x.connection, x.received_at, x.occurred_at, x.generation, x.answer_generation, x.error_code, x.reason, x.origin, x.position
+"""
+
+_SHORT: Final[Mapping[str, str]] = {
+    "clusters": "SELECT DISTINCT x.cluster FROM group_events AS x WHERE x.group_id <> '' ORDER BY x.cluster LIMIT $limit",
+    "codes": "SELECT DISTINCT x.code FROM findings AS x ORDER BY x.code LIMIT $limit",
+    "states": """
+        SELECT x.id, x.occurred_at, x.from_state, x.to_state, x.generation, x.trigger, x.member_id, x.client_id, x.client_host, x.reason
+        FROM group_transitions_with_id AS x WHERE OF_GROUP AND x.occurred_at <= $until
+        ORDER BY x.occurred_at, x.generation NULLS FIRST, x.step, x.id LIMIT $limit
+    """,
+    "rebalances": """
+        SELECT A_REBALANCE FROM rebalances_with_culprit AS x
+        WHERE OF_GROUP AND x.started_at <= $until AND x.ended_at >= $since
+        ORDER BY x.started_at, x.ended_at, x.generation NULLS FIRST, x.id LIMIT $limit
+    """,
+    "findings": """
+        SELECT x.* EXCLUDE (evidence, batch_id) FROM findings_with_id AS x
+        WHERE OF_GROUP AND x.occurred_at BETWEEN $since AND $until
+        ORDER BY x.occurred_at, x.code, x.member_id NULLS FIRST, x.id LIMIT $limit
+    """,
+    "rounds": """
+        SELECT x.* EXCLUDE (evidence, batch_id) FROM rebalance_rounds AS x
+        WHERE OF_GROUP AND x.started_at BETWEEN $since AND $until
+        ORDER BY x.started_at, x.epoch LIMIT $limit
+    """,
+    # Join, sync and leave requests with how long their answers took, and all that was refused.
+    "requests": """
+        SELECT A_REQUEST FROM group_events AS x
+        WHERE OF_GROUP AND x.occurred_at >= $since AND x.received_at <= $until
+          AND (x.kind IN ('JOIN_GROUP', 'SYNC_GROUP', 'LEAVE_GROUP', 'OFFSET_FETCH')
+            OR x.kind IN ('HEARTBEAT', 'CONSUMER_GROUP_HEARTBEAT', 'OFFSET_COMMIT', 'TXN_OFFSET_COMMIT') AND x.error_code <> 0
+            OR x.kind = 'CONSUMER_GROUP_HEARTBEAT' AND x.answer_generation <> x.generation)
+        ORDER BY x.received_at, x.occurred_at, x.origin, x.position LIMIT $limit
+    """,
+    # Heartbeats that were answered without an error: a row for each run of them.
+    "heartbeats": """
+        SELECT
+            x.member_id, x.client_id, x.received_at AS first_at, coalesce(x.last_at, x.received_at) AS last_at, x.beat_count, x.beats
+        FROM group_events AS x
+        WHERE OF_GROUP AND coalesce(x.last_at, x.received_at) >= $since AND x.received_at <= $until
+          AND x.kind IN ('HEARTBEAT', 'CONSUMER_GROUP_HEARTBEAT') AND x.error_code = 0 AND x.member_id <> ''
+        ORDER BY x.received_at, x.origin, x.position LIMIT $limit
+    """,
+    # The same without each heartbeat, for times so long that none of them can be told from the next.
+    "heartbeat_runs": """
+        SELECT x.member_id, x.client_id, x.received_at AS first_at, coalesce(x.last_at, x.received_at) AS last_at, x.beat_count
+        FROM group_events AS x
+        WHERE OF_GROUP AND coalesce(x.last_at, x.received_at) >= $since AND x.received_at <= $until
+          AND x.kind IN ('HEARTBEAT', 'CONSUMER_GROUP_HEARTBEAT') AND x.error_code = 0 AND x.member_id <> ''
+        ORDER BY x.received_at, x.origin, x.position LIMIT $limit
+    """,
+    "rebalance": """
+        SELECT A_REBALANCE FROM rebalances_with_culprit AS x WHERE x.id LIKE $id || '%' ORDER BY x.id LIMIT $limit
+    """,
+    "finding": """
+        SELECT x.* EXCLUDE (evidence, batch_id) FROM findings_with_id AS x WHERE x.id LIKE $id || '%' ORDER BY x.id LIMIT $limit
+    """,
+}
+
+_WORDS: Final = {"OF_GROUP": _GROUP, "A_REBALANCE": _REBALANCE, "A_REQUEST": _OF_REQUEST}
+
+
+def _whole(text: str) -> str:
+    for word, meaning in _WORDS.items():
+        text = text.replace(word, meaning)
+    return text
+
+
+QUERIES: Final[Mapping[str, str]] = {name: _whole(text) for name, text in _SHORT.items()}
+"""By name, as the pages ask for them: /api/rows/NAME."""

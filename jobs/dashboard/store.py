@@ -1,0 +1,244 @@
+"""Answers from a lakehouse that may grow: each is computed once per version of the tables, and kept as the bytes that are sent."""
+
+from __future__ import annotations
+
+import ctypes
+import hashlib
+import os
+import threading
+import time
+from collections import OrderedDict
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any, Final, TypeVar
+
+import duckdb
+from deltalake.exceptions import DeltaError
+
+from jobs.answers import ask, questions
+from jobs.answers.as_csv import as_csv
+from jobs.answers.as_json import as_json
+from jobs.answers.duckdb_views import QuestionReader, Row
+from jobs.common.errors import LakehouseError, MissingTableError
+from jobs.common.text import printable
+from jobs.dashboard.encoding import encoded
+from schemas.names import PIPELINE_HEALTH, READABLE
+
+_KEPT_BYTES: Final = 24 << 20
+_MEMORY: Final = "110MB"  # of DuckDB: what does not fit goes to a temporary folder
+_MORE_MEMORY: Final = "1GB"  # for an answer that does not do with that
+_FRESH_S: Final = 0.5  # browsers that ask within this time share a look at the folders
+_TICK_NS: Final = 2_000_000_000  # two changes of a folder within the tick of its file system show the same time
+_TRIES: Final = 2  # `rebalance maintain` may delete a file that was about to be read
+
+_C: Final = ctypes.CDLL(None) if os.name == "posix" else None
+_M_ARENA_MAX: Final = -8  # of malloc.h
+
+Values = Mapping[str, Any]
+_Made = TypeVar("_Made")
+
+
+class BusyError(LakehouseError):
+    """The tables changed while they were read, again and again. Asking once more may help."""
+
+
+@dataclass(frozen=True)
+class Reply:
+    """What is sent: JSON, and a tag that changes only with it."""
+
+    body: bytes
+    etag: str = field(init=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "etag", f'"{hashlib.blake2b(self.body, digest_size=12).hexdigest()}"')
+
+
+class Store:
+    """Reads one lakehouse for many requests. Threads may share it."""
+
+    def __init__(self, folder: Path) -> None:
+        _few_arenas()
+        self.folder = folder
+        self._lock = threading.Lock()
+        self._reader: QuestionReader | None = None
+        self._reader_version = ""
+        self._spill = TemporaryDirectory(prefix="rebalance-dashboard-")
+        self._replies: OrderedDict[tuple[Any, ...], Reply] = OrderedDict()
+        self._kept = 0
+        self._seen: tuple[float, dict[str, int]] = (-1.0, {})
+        self._listed: dict[str, tuple[int, int | None]] = {}  # by table: when its log last changed, and the version
+
+    def versions(self) -> dict[str, int]:
+        """The newest version of each table that is there, by the names of the files in its log: no file is opened."""
+        seen_at, found = self._seen
+        if time.monotonic() - seen_at > _FRESH_S:
+            tables = ((name, self._version_of(name)) for name in (*READABLE, PIPELINE_HEALTH))
+            found = {name: version for name, version in tables if version is not None}
+            self._seen = (time.monotonic(), found)
+        return found
+
+    def _version_of(self, name: str) -> int | None:
+        """The newest version of a table. A log is listed again only after its folder has changed: it may hold thousands of files."""
+        log = self.folder / name / "_delta_log"
+        try:
+            changed_ns = log.stat().st_mtime_ns
+        except OSError:
+            return None
+        known = self._listed.get(name)
+        if known is not None and known[0] == changed_ns and time.time_ns() - changed_ns > _TICK_NS:
+            return known[1]
+        found = _newest_version(log)
+        self._listed[name] = (changed_ns, found)
+        return found
+
+    def version(self) -> str:
+        """A short text that changes when a table that questions read does."""
+        versions = self.versions()
+        return hashlib.blake2b(repr([(name, versions.get(name)) for name in READABLE]).encode(), digest_size=8).hexdigest()
+
+    def reply(self, key: tuple[Any, ...], compute: Callable[[QuestionReader], Any]) -> Reply:
+        """What `compute` makes of the tables, encoded; the same bytes as long as no table changes. `key`: what is asked, with its values.
+
+        LakehouseError: there is no lakehouse, or a table is missing. BusyError: files vanish as they are read.
+        """
+        with self._lock:
+            return self._kept_reply(key, compute)
+
+    def _kept_reply(self, key: tuple[Any, ...], compute: Callable[[QuestionReader], Any]) -> Reply:
+        self._opened()
+        if (reply := self._replies.get(key)) is not None:
+            self._replies.move_to_end(key)
+            return reply
+        reply = self._tried(lambda reader: Reply(encoded(compute(reader))))
+        self._keep(key, reply)
+        return reply
+
+    def _tried(self, compute: Callable[[QuestionReader], _Made]) -> _Made:
+        for _ in range(_TRIES):
+            reader = self._opened()
+            try:
+                return _computed(reader, compute)
+            except (duckdb.IOException, duckdb.HTTPException, DeltaError, OSError) as error:
+                self._forget()
+                problem = printable(str(error).splitlines()[0], 300)
+        raise BusyError(f"the tables change while they are read ({problem}): this page tries again in a moment")
+
+    def _opened(self) -> QuestionReader:
+        """The reader of the present version."""
+        version = self.version()
+        if self._reader is None or version != self._reader_version:
+            self._forget()
+            self._reader = QuestionReader(self.folder)
+            self._reader.connection.execute(f"SET memory_limit = '{_MEMORY}'")
+            self._reader.connection.execute("SET temp_directory = ?", [self._spill.name])
+            self._reader_version = version
+        return self._reader
+
+    def _forget(self) -> None:
+        if self._reader is not None:
+            self._reader.connection.close()
+        self._reader = None
+        self._replies.clear()
+        self._kept = 0
+        self._seen = (-1.0, {})
+
+    def _keep(self, key: tuple[Any, ...], reply: Reply) -> None:
+        self._replies[key] = reply
+        self._kept += len(reply.body)
+        while self._kept > _KEPT_BYTES and len(self._replies) > 1:
+            _, dropped = self._replies.popitem(last=False)
+            self._kept -= len(dropped.body)
+
+    def ask(self, name: str, given: Mapping[str, str]) -> Reply:
+        """The answer of a named question, as `rebalance ask` gives it. QuestionError: no such question, or no such value."""
+        question = questions.load(name)
+
+        def compute(reader: QuestionReader) -> dict[str, Any]:
+            bound = ask.BoundQuestion(reader, question, given)
+            answer = bound.answer()
+            nothing = bound.why_nothing() if not answer.rows else ""
+            return {
+                "columns": answer.columns,
+                "kinds": [_kind(row[index] for row in answer.rows) for index in range(len(answer.columns))],
+                "rows": answer.rows,
+                "cut": bound.cut,
+                "provisional": bound.provisional(),
+                "nothing": nothing,
+            }
+
+        return self.reply(("ask", name, *sorted(given.items())), compute)
+
+    def export(self, name: str, given: Mapping[str, str], form: str) -> str:
+        """The same answer as CSV or as JSON, as `rebalance ask --format` prints it. `form`: csv or json."""
+        question = questions.load(name)
+        with self._lock:
+            answer = self._tried(lambda reader: ask.BoundQuestion(reader, question, given).answer())
+        return as_csv(answer) if form == "csv" else as_json(answer.by_name()) + "\n"
+
+    def rows(self, name: str, text: str, values: Values, change: Callable[[Row], Row] | None = None) -> Reply:
+        """The rows of a query over tables and views of sql/, at most `limit`. `change`: what is added to each row."""
+        limit: int = values["limit"]
+
+        def compute(reader: QuestionReader) -> dict[str, Any]:
+            answer = asked(reader, text, {**values, "limit": limit + 1})
+            rows = answer[:limit]
+            return {"rows": [change(row) for row in rows] if change else rows, "cut": len(answer) > limit}
+
+        return self.reply(("rows", name, *sorted(values.items())), compute)
+
+
+def _computed(reader: QuestionReader, compute: Callable[[QuestionReader], _Made]) -> _Made:
+    try:
+        return compute(reader)
+    except duckdb.OutOfMemoryException:
+        reader.connection.execute(f"SET memory_limit = '{_MORE_MEMORY}'")
+        try:
+            return compute(reader)
+        finally:
+            reader.connection.execute(f"SET memory_limit = '{_MEMORY}'")
+    finally:
+        _give_back()
+
+
+def _few_arenas() -> None:
+    """Lets threads share their free memory, where the C library is glibc: each would keep its own."""
+    mallopt = getattr(_C, "mallopt", None)
+    if mallopt is not None:
+        mallopt(_M_ARENA_MAX, 1)
+
+
+def _give_back() -> None:
+    """Hands free memory back to the system, where its C library can: an answer needs it for a moment, the process runs for days."""
+    trim = getattr(_C, "malloc_trim", None)
+    if trim is not None:
+        trim(0)
+
+
+def asked(reader: QuestionReader, text: str, values: Values) -> list[Row]:
+    """Rows by column name; none where the lakehouse lacks the table."""
+    try:
+        return reader.ask(text, {name: value for name, value in values.items() if f"${name}" in text}).by_name()
+    except MissingTableError:
+        return []
+
+
+def _kind(values: Iterable[Any]) -> str:
+    """What a column holds: `time`, `number`, `list` or `text`."""
+    first = next((value for value in values if value is not None), None)
+    if isinstance(first, datetime):
+        return "time"
+    if isinstance(first, (int, float)) and not isinstance(first, bool):
+        return "number"
+    return "list" if isinstance(first, (list, dict)) else "text"
+
+
+def _newest_version(log: Path) -> int | None:
+    """The newest version in the log of a Delta table, by the names of its files. None: there is no table."""
+    try:
+        names = [name for name in os.listdir(log) if name.endswith(".json") and name[:20].isdigit()]  # noqa: PTH208 - Path takes thrice as long
+    except OSError:
+        return None
+    return int(max(names)[:20]) if names else None

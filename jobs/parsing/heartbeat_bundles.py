@@ -1,0 +1,86 @@
+"""Bundles of heartbeats (jobs/kafka/bundles.py) as the rows that their lines would make."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+import numpy as np
+import pyarrow as pa
+from pyspark.sql.pandas.types import to_arrow_schema
+
+from coordinator_model.events import CONSUMER_GROUP_HEARTBEAT, HEARTBEAT, REQUEST_SOURCE
+from jobs.common.text import printable
+from jobs.kafka.bundles import NO_INTERVAL, BundleError, Heartbeats, decoded
+from jobs.parsing.heartbeat_lines import steady_columns
+from jobs.parsing.request_checks import client_host
+from jobs.parsing.rows import COMMON, EVENT, PARSED, RAW_CHARACTERS, UNKNOWN_SOURCE, refused
+
+NOT_SHIPPED: Final = "NOT_SHIPPED"
+"""Code of `quarantine.reason`: a record of the topic that `rebalance ship` did not write; the detail says what is wrong with it."""
+
+_ARROW: Final = to_arrow_schema(PARSED)
+_GROUP_NUMBERS: Final = ("generation", "api_version", "error_code")
+_OFFSET: Final = (1 << 48) - 1  # of a place (jobs/pipeline/topic.py)
+_MS: Final = 1_000  # microseconds
+
+
+def parsed(bundles: pa.RecordBatch) -> list[pa.RecordBatch]:
+    """RAW records of bundles, with `occurred_at` for `at`, as rows of PARSED: one for each heartbeat, or one in quarantine."""
+    return [_rows(record) for record in bundles.to_pylist()]
+
+
+def _rows(record: Mapping[str, Any]) -> pa.RecordBatch:
+    value = record["repeated"] or b""
+    try:
+        beats = beat_columns(decoded(value, record["text"]))
+    except BundleError as error:
+        raw = printable(value[:RAW_CHARACTERS].decode("utf-8", "backslashreplace"), RAW_CHARACTERS)
+        row = {name: record[name] for name in COMMON} | refused(UNKNOWN_SOURCE, f"{NOT_SHIPPED}: no heartbeats: {error}", raw)
+        row |= {"cluster": "", "broker": "", "origin": record["context"], "position": record["place"] & _OFFSET}
+        return pa.RecordBatch.from_pylist([row], _ARROW)
+    constant = {name: record[name] for name in ("cluster", "broker", "origin", "place")}
+    constant |= {"lines": 1, "verdict": EVENT, "source": REQUEST_SOURCE}
+    count = len(beats["position"])
+    arrays = [
+        beats[field.name]
+        if field.name in beats
+        else pa.repeat(pa.scalar(constant[field.name], field.type), count)
+        if field.name in constant
+        else pa.nulls(count, field.type)
+        for field in _ARROW
+    ]
+    return pa.RecordBatch.from_arrays(arrays, schema=_ARROW)
+
+
+def beat_columns(beats: Heartbeats) -> dict[str, pa.Array]:
+    """The columns of PARSED that a bundle decides: a row for each heartbeat."""
+    of_sender = np.repeat(np.arange(len(beats.beats), dtype=np.int32), beats.beats)
+    of_group = np.repeat(np.arange(len(beats.groups), dtype=np.int32), beats.members)[of_sender]
+    hosts = [client_host(connection) for connection in beats.connections]
+    connections = [connection if host else None for connection, host in zip(beats.connections, hosts, strict=True)]
+    softwares = [None if group.software == "unknown unknown" else group.software for group in beats.groups]
+    at_us = np.array(beats.ats, np.int64) * _MS
+    kinds = [HEARTBEAT if group.interval_ms == NO_INTERVAL else CONSUMER_GROUP_HEARTBEAT for group in beats.groups]
+    texts = {
+        "kind": (of_group, kinds),
+        "group_id": (of_group, [group.group_id for group in beats.groups]),
+        "member_id": (of_sender, beats.member_ids),
+        "client_id": (of_sender, beats.client_ids),
+        "instance_id": (of_sender, beats.instance_ids),
+        "connection": (of_sender, connections),
+        "client_host": (of_sender, hosts),
+        "software": (of_group, softwares),
+    }
+    intervals = np.array([group.interval_ms for group in beats.groups], np.int32)
+    columns = {name: pa.array(values, pa.string()).take(pa.array(of)) for name, (of, values) in texts.items()}
+    numbers = {name: np.array([getattr(group, name) for group in beats.groups], np.int32)[of_group] for name in _GROUP_NUMBERS}
+    return {
+        "position": pa.array(beats.positions, pa.int64()),
+        "occurred_at": pa.array(at_us).cast(_ARROW.field("occurred_at").type),
+        "received_at": pa.array(at_us - np.array(beats.durations, np.int64)).cast(_ARROW.field("received_at").type),
+        "correlation_id": pa.array(beats.correlation_ids, pa.int32()),
+        **{name: pa.array(values) for name, values in numbers.items()},
+        **columns,
+        **steady_columns(columns["kind"], columns["member_id"], numbers["generation"], intervals[of_group]),
+    }

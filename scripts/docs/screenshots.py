@@ -1,0 +1,167 @@
+"""Takes the pictures of docs/pictures from a lakehouse of the bundled recording, with the Chromium that is installed.
+
+    python scripts/docs/screenshots.py [--lakehouse DIR]
+
+Without a lakehouse of the recording, one is made first (half a minute, and Java).
+"""
+
+from __future__ import annotations
+
+import argparse
+import io
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager, redirect_stdout
+from pathlib import Path
+from typing import TYPE_CHECKING, Final, NamedTuple
+from urllib.parse import urlencode
+
+from PIL import Image
+
+PROJECT: Final = Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(PROJECT))
+
+from jobs.answers.duckdb_views import QuestionReader  # noqa: E402 - a script: the project is not on the path before
+from jobs.cli import entry  # noqa: E402 - a script: the project is not on the path before
+from scripts.docs.questions import RECORDING, make_lakehouse  # noqa: E402 - a script: the project is not on the path before
+
+if TYPE_CHECKING:
+    from playwright.sync_api import Browser, FloatRect, ViewportSize
+
+TARGET: Final = PROJECT / "docs" / "pictures"
+CHROMIUM: Final = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
+"""The browser; None: there is none."""
+MOST_BYTES: Final = 150_000
+"""Of a picture."""
+_SCALE: Final = 1.25  # sharp also where it is shown smaller
+_COLOURS: Final = 256  # more than a page has, apart from the edges of letters
+
+
+_CLUSTER: Final = RECORDING.name
+_GROUP: Final = "stock-sync"
+"""Its longest rebalance is shown: all waited for a member that polled late."""
+_DRAWN: Final = "main[data-drawn][aria-busy=false]"
+"""A page of the dashboard, once it is complete."""
+
+
+class Picture(NamedTuple):
+    """A picture of a part of a page."""
+
+    name: str  # of the file
+    page: str  # a key of `addresses`
+    part: str  # a selector of Playwright: its first match is taken
+    width: int  # of the window, in CSS pixels
+    height: int = 10_000  # of the part at most
+    ready: str = "body"  # a selector of what is there once the page is complete
+
+
+PICTURES: Final = (
+    Picture("incident", "report", "article:has-text('SYNC_TIMEOUT route-optimizer')", 1060),
+    Picture("overview", "report", "figure.overview", 1060, 600),
+    Picture("group", "group", "main", 1240, 725, _DRAWN),
+    Picture("rebalance", "rebalance", "main", 1240, 655, _DRAWN),
+)
+
+
+@contextmanager
+def addresses(lakehouse: Path) -> Iterator[dict[str, str]]:
+    """The pages of a lakehouse, until the block ends: name and address."""
+    with tempfile.TemporaryDirectory(prefix="pages-") as folder:
+        report = Path(folder) / "report.html"
+        report.write_text(
+            _printed("report", "--lakehouse", str(lakehouse), "--format", "html", "--input", str(RECORDING)), encoding="utf-8"
+        )
+        with _dashboard(lakehouse) as address:
+            of = {"cluster": _CLUSTER, "group": _GROUP}
+            group, rebalance = urlencode(of), urlencode(of | {"id": _longest(lakehouse)})
+            yield {"report": report.as_uri(), "group": f"{address}group?{group}", "rebalance": f"{address}rebalance?{rebalance}"}
+
+
+@contextmanager
+def _dashboard(lakehouse: Path) -> Iterator[str]:
+    """The address of a dashboard, until the block ends. RuntimeError: it does not start."""
+    command = [sys.executable, "-m", "jobs.cli", "dashboard", "--lakehouse", str(lakehouse), "--port", "0"]
+    with subprocess.Popen(command, cwd=PROJECT, stdout=subprocess.PIPE, text=True) as process:
+        try:
+            line = process.stdout.readline() if process.stdout is not None else ""
+            address = re.search(r"http://\S+/", line)
+            if address is None:
+                raise RuntimeError(f"the dashboard says: {line}")
+            yield address.group()
+        finally:
+            process.terminate()
+
+
+def _longest(lakehouse: Path) -> str:
+    """The id of the longest rebalance of the group that is shown."""
+    query = "SELECT r.id FROM rebalances_with_id AS r WHERE r.group_id = $group ORDER BY r.total_ms DESC NULLS LAST, r.id LIMIT 1"
+    return str(QuestionReader(lakehouse).ask(query, {"group": _GROUP}).rows[0][0])
+
+
+def _printed(*arguments: str) -> str:
+    """What a command prints. SystemExit: it failed."""
+    out = io.TextIOWrapper(io.BytesIO(), encoding="utf-8")
+    with redirect_stdout(out):
+        if code := entry.main(arguments):
+            raise SystemExit(code)
+        out.flush()
+    return out.buffer.getvalue().decode()
+
+
+def take(lakehouse: Path) -> dict[str, bytes]:
+    """All pictures, by name. SystemExit: no Chromium is installed."""
+    from playwright.sync_api import sync_playwright
+
+    if CHROMIUM is None:
+        sys.exit("no Chromium is installed: install the package `chromium`")
+    with addresses(lakehouse) as pages, sync_playwright() as playwright:
+        # In a container there is no user for the sandbox. The pages are this project's own.
+        browser = playwright.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox", "--disable-dev-shm-usage"])
+        try:
+            return {picture.name: _taken(browser, picture, pages[picture.page]) for picture in PICTURES}
+        finally:
+            browser.close()
+
+
+def _taken(browser: Browser, picture: Picture, address: str) -> bytes:
+    window: ViewportSize = {"width": picture.width, "height": 800}
+    context = browser.new_context(viewport=window, device_scale_factor=_SCALE, color_scheme="light", locale="en-GB", timezone_id="UTC")
+    page = context.new_page()
+    page.goto(address)
+    page.wait_for_selector(picture.ready)
+    part = page.locator(picture.part).first.bounding_box()
+    if part is None:
+        raise RuntimeError(f"{picture.name}: the page does not show {picture.part}")
+    clip: FloatRect = {**part, "height": min(part["height"], picture.height)}
+    image = Image.open(io.BytesIO(page.screenshot(full_page=True, clip=clip, animations="disabled")))
+    context.close()
+    small = io.BytesIO()
+    image.convert("RGB").quantize(_COLOURS, Image.Quantize.MAXCOVERAGE, dither=Image.Dither.NONE).save(small, "PNG", optimize=True)
+    return small.getvalue()
+
+
+def main() -> int:
+    """Writes the files."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--lakehouse", type=Path, help="a lakehouse of the recording")
+    lakehouse = parser.parse_args().lakehouse
+    with tempfile.TemporaryDirectory(prefix="screenshots-") as name:
+        if lakehouse is None:
+            lakehouse = Path(name) / "lakehouse"
+            make_lakehouse(lakehouse)
+        taken = take(lakehouse)
+    TARGET.mkdir(exist_ok=True)
+    for old in TARGET.glob("*.png"):
+        old.unlink()
+    for picture, image in taken.items():
+        (TARGET / f"{picture}.png").write_bytes(image)
+        print(f"wrote {(TARGET / picture).relative_to(PROJECT)}.png, {len(image):,} bytes")
+    return 0
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())

@@ -1,0 +1,36 @@
+-- When were there rebalances, of what cause, and what did they cost?
+--
+-- One row per cause and `step` of time in which rebalances of that cause began, in the order of time. `began_at` is the beginning of the
+-- step. `cause` is as `why` tells it, and STARTUP for the first rebalance of a group that was new or empty. A rebalance counts
+-- whole in the step in which it began. `unavailable_partition_ms` is the sum over all partitions of the time in which no owner
+-- worked on them; it takes a request log.
+--
+-- :cluster       only this cluster
+-- :group         only this consumer group
+-- :since = 24h   from this time on
+-- :until         up to this time
+-- :step = 15m    the length of a step
+-- :limit = 5000  rows at most
+
+WITH began AS (
+  SELECT
+    CAST(floor(unix_millis(r.started_at) / greatest(:step, 1)) AS BIGINT) AS place,
+    CASE WHEN r.startup THEN 'STARTUP' ELSE r.blamed END AS cause,
+    r.cluster, r.group_id, r.total_ms, r.unavailable_partition_ms
+  FROM rebalances_with_culprit AS r
+  WHERE (:cluster IS NULL OR r.cluster = :cluster)
+    AND (:group IS NULL OR r.group_id = :group)
+    AND r.started_at >= :since
+    AND r.started_at <= :until
+)
+SELECT
+  timestamp_millis(b.place * greatest(:step, 1)) AS began_at,
+  b.cause,
+  count(*) AS rebalances,
+  count(DISTINCT b.cluster || '/' || b.group_id) AS groups,
+  CAST(sum(b.total_ms) AS BIGINT) AS total_ms,
+  CAST(sum(b.unavailable_partition_ms) AS BIGINT) AS unavailable_partition_ms
+FROM began AS b
+GROUP BY b.place, b.cause
+ORDER BY b.place, b.cause
+LIMIT :limit

@@ -1,0 +1,66 @@
+-- Which applications, hosts or versions of client software cause the most rebalances?
+--
+-- One row per culprit, first the one whose rebalances took the most time. `by` sets what a culprit is: an application (a client.id
+-- without the number, or the hash of a Kubernetes pod, at its end), a host, or the software of the client with its version, which
+-- brokers log since Kafka 2.4. `culprits` shows clients, and tells who counts as one, which rebalances are `failures` and what `cause`
+-- is. Start-ups are left out: the first rebalance of a group that was new or empty is nobody's fault.
+--
+-- :by = application  what a culprit is: application, host or software
+-- :cluster           only this cluster
+-- :group             only this consumer group
+-- :since             from this time on
+-- :until             up to this time
+-- :limit = 20        rows at most
+
+WITH caused AS (
+  SELECT
+    r.id, r.cluster, r.group_id, r.started_at, r.total_ms, r.unavailable_partition_ms, r.blamed AS cause,
+    r.culprit_client_id AS client_id, r.culprit_client_host AS client_host,
+    coalesce(
+      CASE :by
+        WHEN 'host' THEN r.culprit_client_host
+        WHEN 'software' THEN a.software
+        ELSE coalesce(
+          nullif(
+            regexp_replace(regexp_replace(r.culprit_client_id, '-[0-9a-f]{8,10}-[0-9a-z]{5}$', ''), '[-_.#]?[0-9]+$', ''),
+            ''
+          ),
+          r.culprit_client_id
+        )
+      END,
+      '(not known)'
+    ) AS culprit
+  FROM rebalances_with_culprit AS r
+  LEFT JOIN arrivals AS a ON a.cluster = r.cluster AND a.group_id = r.group_id AND a.member_id = r.culprit_member_id
+  WHERE r.culprit_client_id IS NOT NULL
+    AND NOT r.startup
+    AND (:cluster IS NULL OR r.cluster = :cluster)
+    AND (:group IS NULL OR r.group_id = :group)
+    AND r.started_at >= :since
+    AND r.started_at <= :until
+),
+counted AS (
+  SELECT c.*, count(*) OVER (PARTITION BY c.cluster, c.culprit, c.cause) AS of_cause
+  FROM caused AS c
+),
+placed AS (
+  SELECT c.*, row_number() OVER (PARTITION BY c.cluster, c.culprit ORDER BY c.of_cause DESC, c.cause, c.id) AS place
+  FROM counted AS c
+)
+SELECT
+  p.cluster,
+  p.culprit,
+  count(DISTINCT p.client_id) AS clients,
+  count(DISTINCT p.client_host) AS hosts,
+  count(DISTINCT p.group_id) AS groups,
+  min(p.group_id) AS a_group,
+  count(*) AS rebalances,
+  count(*) FILTER (WHERE p.cause IN ('SESSION_TIMEOUT', 'POLL_TIMEOUT', 'SYNC_TIMEOUT', 'SLOW_JOINER')) AS failures,
+  CAST(sum(p.total_ms) AS BIGINT) AS total_ms,
+  CAST(sum(p.unavailable_partition_ms) AS BIGINT) AS unavailable_partition_ms,
+  max(CASE WHEN p.place = 1 THEN p.cause END) AS cause,
+  max(p.started_at) AS last_at
+FROM placed AS p
+GROUP BY p.cluster, p.culprit
+ORDER BY total_ms DESC, rebalances DESC, p.cluster, p.culprit
+LIMIT :limit

@@ -1,0 +1,80 @@
+-- Who is, or was, a member of the group, and how did each membership end?
+--
+-- One row per membership, those that last first, then the last ended. `ended_at` and `end_kind` are null as long as it lasts.
+-- `longest_gap_ms` is the longest time between two signs of life of a membership that has ended; `heartbeats` has that of the others.
+--
+-- :cluster      only this cluster
+-- :group        only this consumer group
+-- :client       only this client.id
+-- :member       only members whose id contains this
+-- :since        those that ended from this time on, or last
+-- :until        those that began up to this time
+-- :limit = 100  rows at most
+
+WITH came AS (
+  SELECT
+    e.cluster, e.group_id,
+    coalesce(nullif(e.answer_member_id, ''), e.member_id) AS member_id,
+    e.received_at
+  FROM group_events AS e
+  WHERE e.group_id <> ''
+    AND (:cluster IS NULL OR e.cluster = :cluster)
+    AND (:group IS NULL OR e.group_id = :group)
+    AND (
+      (e.kind = 'JOIN_GROUP' AND e.error_code = 0)
+      OR (e.kind = 'CONSUMER_GROUP_HEARTBEAT' AND e.error_code = 0 AND e.generation = 0)
+      OR e.kind = 'MEMBER_ADDED'
+      OR (e.kind = 'CONSUMER_GROUP_LOG' AND e.reason LIKE '% joins the consumer group %')
+    )
+),
+went AS (
+  SELECT s.cluster, s.group_id, s.member_id, max(s.ended_at) AS ended_at
+  FROM member_sessions AS s
+  GROUP BY s.cluster, s.group_id, s.member_id
+),
+there AS (
+  SELECT c.cluster, c.group_id, c.member_id, min(c.received_at) AS joined_at
+  FROM came AS c
+  LEFT JOIN went AS w ON w.cluster = c.cluster AND w.group_id = c.group_id AND w.member_id = c.member_id
+  WHERE c.member_id <> '' AND (w.ended_at IS NULL OR c.received_at > w.ended_at)
+  GROUP BY c.cluster, c.group_id, c.member_id
+),
+memberships AS (
+  SELECT
+    s.cluster, s.group_id, s.member_id, s.client_id, s.client_host, s.instance_id, s.software, s.joined_at, s.ended_at, s.end_kind,
+    s.session_timeout_ms, s.rebalance_timeout_ms, s.heartbeats, s.longest_gap_ms, s.id
+  FROM member_sessions_with_id AS s
+  UNION ALL
+  SELECT
+    t.cluster, t.group_id, t.member_id, a.client_id, a.client_host, a.instance_id, a.software, t.joined_at, NULL, NULL,
+    a.session_timeout_ms, a.rebalance_timeout_ms, NULL, NULL, NULL
+  FROM there AS t
+  LEFT JOIN arrivals AS a ON a.cluster = t.cluster AND a.group_id = t.group_id AND a.member_id = t.member_id
+)
+SELECT
+  m.cluster,
+  m.group_id,
+  m.client_id,
+  m.client_host,
+  m.member_id,
+  m.instance_id,
+  m.software,
+  m.joined_at,
+  m.ended_at,
+  m.end_kind,
+  m.session_timeout_ms,
+  m.rebalance_timeout_ms,
+  m.heartbeats,
+  m.longest_gap_ms,
+  m.id
+FROM memberships AS m
+WHERE (:cluster IS NULL OR m.cluster = :cluster)
+  AND (:group IS NULL OR m.group_id = :group)
+  AND (:client IS NULL OR m.client_id = :client)
+  AND (:member IS NULL OR position(:member IN m.member_id) > 0)
+  AND (m.ended_at IS NULL OR m.ended_at >= :since)
+  AND (m.joined_at IS NULL OR m.joined_at <= :until)
+ORDER BY
+  CASE WHEN m.ended_at IS NULL THEN 0 ELSE 1 END, m.ended_at DESC NULLS FIRST, m.joined_at DESC NULLS LAST, m.cluster, m.group_id,
+  m.member_id, m.id
+LIMIT :limit

@@ -1,0 +1,65 @@
+-- How many groups are in which state?
+--
+-- One row per protocol and state as it was at `until`, groups in a rebalance first. `members` is the sum of the members of these groups,
+-- as far as they are known. A group of the consumer protocol (KIP-848) is Empty, Reconciling or Stable. Share and streams
+-- groups have protocols of their own. UNKNOWN: no line shows a state.
+--
+-- :cluster     only this cluster
+-- :until       up to this time
+-- :limit = 40  rows at most
+
+WITH seen AS (
+  SELECT
+    e.cluster, e.group_id,
+    max(
+      CASE WHEN e.kind = 'CONSUMER_GROUP_HEARTBEAT' AND e.error_code = 0 OR e.kind = 'CONSUMER_GROUP_LOG' THEN e.occurred_at END
+    ) AS epoch_at,
+    max_by(e.protocol_type, e.occurred_at)
+      FILTER (WHERE e.kind = 'CONSUMER_GROUP_LOG' AND e.protocol_type IN ('share', 'streams')) AS own_type,
+    max(CASE WHEN e.kind IN ('STABILIZED', 'JOIN_GROUP') AND coalesce(e.error_code, 0) = 0 THEN e.occurred_at END) AS classic_at
+  FROM group_events AS e
+  WHERE e.group_id <> ''
+    AND (:cluster IS NULL OR e.cluster = :cluster)
+    AND e.occurred_at <= :until
+  GROUP BY e.cluster, e.group_id
+),
+states AS (
+  SELECT
+    t.cluster, t.group_id, t.to_state,
+    row_number() OVER (
+      PARTITION BY t.cluster, t.group_id
+      ORDER BY t.occurred_at DESC, coalesce(t.generation, -1) DESC, t.step DESC
+    ) AS place
+  FROM group_transitions_with_id AS t
+  WHERE t.occurred_at <= :until
+),
+members AS (
+  SELECT r.cluster, r.group_id, max_by(r.members_after, r.ended_at) AS members
+  FROM rebalances_with_id AS r
+  WHERE r.ended_at <= :until AND r.members_after IS NOT NULL
+  GROUP BY r.cluster, r.group_id
+),
+told AS (
+  SELECT
+    s.cluster, s.group_id,
+    CASE
+      WHEN s.epoch_at > coalesce(s.classic_at, s.epoch_at - INTERVAL 1 SECOND) THEN coalesce(s.own_type, 'consumer')
+      ELSE 'classic'
+    END AS group_protocol,
+    coalesce(t.to_state, 'UNKNOWN') AS state,
+    CASE WHEN t.to_state IN ('Empty', 'Dead') THEN 0 ELSE m.members END AS members
+  FROM seen AS s
+  LEFT JOIN states AS t ON t.cluster = s.cluster AND t.group_id = s.group_id AND t.place = 1
+  LEFT JOIN members AS m ON m.cluster = s.cluster AND m.group_id = s.group_id
+)
+SELECT
+  g.state,
+  g.group_protocol,
+  count(*) AS groups,
+  CAST(sum(g.members) AS BIGINT) AS members
+FROM told AS g
+GROUP BY g.state, g.group_protocol
+ORDER BY
+  CASE g.state WHEN 'PreparingRebalance' THEN 0 WHEN 'CompletingRebalance' THEN 1 WHEN 'Reconciling' THEN 2 WHEN 'Stable' THEN 3 ELSE 4 END,
+  g.state, g.group_protocol
+LIMIT :limit

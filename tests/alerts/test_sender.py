@@ -1,0 +1,279 @@
+"""Alerts to a real server that fails, hangs, goes away and comes back: everything arrives, once."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from contextlib import contextmanager
+from datetime import datetime, timedelta, timezone
+from pathlib import Path
+
+import pytest
+from prometheus_client import generate_latest
+
+from jobs.alerts import sender as sender_module
+from jobs.alerts.alerting import alerting
+from jobs.common.alert_settings import AlertSettings, ReceiverSettings
+from jobs.common.errors import UserError
+from jobs.common.settings import Settings
+from jobs.lakehouse import maintain
+from jobs.lakehouse.folder import Lakehouse, check_layout
+from tests.alerts.webhooks import PATIENCE, QUICK, SECRET, finding, found, hook, now_ms, secret_file, wait_for
+from tests.health.metrics_text import read_metrics
+from tests.lakehouse.rows import empty_lakehouse, new_lakehouse
+
+PROJECT = Path(__file__).parents[2]
+
+
+@pytest.fixture
+def received():
+    with hook() as server:
+        yield server
+
+
+@pytest.fixture
+def lake(tmp_path):
+    folder = empty_lakehouse(tmp_path / "lake")
+    (folder / "_checkpoints").mkdir()
+    return folder
+
+
+@pytest.fixture
+def said():
+    return []
+
+
+@contextmanager
+def sending(lake, hook, said, *, pauses=QUICK, max_age_ms=3_600_000, **values):
+    file = secret_file(lake.parent, hook.url)
+    receiver = ReceiverSettings(**({"name": "oncall", "format": "json", "url_file": str(file)} | values))
+    settings = AlertSettings(receivers=(receiver,), max_age_ms=max_age_ms)
+    with alerting(Lakehouse(lake), settings, said.append, pauses) as alerts:
+        yield alerts
+    assert SECRET.split("/")[2] not in "".join(said)
+
+
+def groups(findings):
+    return [finding["group"] for finding in findings]
+
+
+def metrics(alerts):
+    return read_metrics(generate_latest(alerts))
+
+
+def test_only_what_is_found_after_the_first_start_is_posted(lake, received, said):
+    found(lake, finding("before"))
+    with sending(lake, received, said):
+        found(lake, finding("after"))
+        wait_for(lambda: received.taken)
+    found(lake, finding("while nobody ran"))
+    with sending(lake, received, said):
+        wait_for(lambda: len(received.taken) == 2)
+    assert groups(received.findings()) == ["after", "while nobody ran"]
+    assert said == []
+
+
+def test_a_new_lakehouse_has_only_new_findings(tmp_path, received, said):
+    lake = tmp_path / "lake"
+    lake.mkdir()
+    with sending(lake, received, said):
+        pass
+    new_lakehouse(lake)
+    found(lake, finding("first"))
+    with sending(lake, received, said):
+        wait_for(lambda: received.taken)
+    assert groups(received.findings()) == ["first"]
+
+
+def test_a_receiver_gets_what_it_asks_for(lake, received, said):
+    with sending(lake, received, said, severity="WARNING", clusters=("c", "d"), groups=("pay*", "orders"), codes=("[!M]*",)) as alerts:
+        found(
+            lake,
+            finding("payments", severity="INFO"),
+            finding("payments", severity="WARNING"),
+            finding("orders"),
+            finding("stock"),
+            finding("payroll", code="MODEL_DIVERGENCE"),
+        )
+        wait_for(lambda: alerts.senders[0].sent == 2)
+        assert metrics(alerts).value("rebalance_alerts_sent_total", receiver="oncall") == 2
+    assert groups(received.findings()) == ["payments", "orders"]
+
+
+def test_what_happened_long_before_it_was_found_is_left_out_and_counted(lake, received, said):
+    with sending(lake, received, said, max_age_ms=60_000) as alerts:
+        found(lake, finding("old", occurred_at=now_ms() - 120_000), finding("new"))
+        wait_for(lambda: alerts.senders[0].sent == 1)
+        assert metrics(alerts).value("rebalance_alerts_left_out_total", receiver="oncall", reason="old") == 1
+    assert groups(received.findings()) == ["new"]
+    assert said == ["alerts: 1 finding not sent to oncall: found more than 1 min after it happened (max_age_ms)"]
+
+
+def test_what_comes_together_is_one_message_and_a_flood_is_a_few(lake, received, said, monkeypatch):
+    monkeypatch.setattr(sender_module, "MOST_FINDINGS", 50)
+    with sending(lake, received, said):
+        for first in range(0, 400, 40):
+            found(lake, *(finding(f"g{number}") for number in range(first, first + 40)))
+        wait_for(lambda: len(received.findings()) == 400)
+    assert groups(received.findings()) == [f"g{number}" for number in range(400)]
+    assert len(received.taken) <= 12
+
+
+def test_what_waits_is_counted_but_not_kept(lake, received, said, monkeypatch):
+    monkeypatch.setattr(sender_module, "MOST_FINDINGS", 10)
+    monkeypatch.setattr(sender_module, "_KEPT", 20)
+    received.answers = [(503,)] * 1_000
+    with sending(lake, received, said) as alerts:
+        (sender,) = alerts.senders
+        for first in range(0, 120, 30):
+            found(lake, *(finding(f"g{number}") for number in range(first, first + 30)))
+        wait_for(lambda: sender.waiting == 120)
+        assert len(sender._waiting) == 20
+        assert metrics(alerts).value("rebalance_alerts_waiting", receiver="oncall") == 120
+        received.answers = []
+        wait_for(lambda: sender.sent == 120)
+        assert sender.waiting == 0
+    assert groups(received.findings()) == [f"g{number}" for number in range(120)]
+
+
+@pytest.mark.parametrize("answer", [(500,), (503,), (404,), (401,), (302, {"Location": "/elsewhere"}), (429, {"Retry-After": "0"})])
+def test_a_receiver_that_fails_gets_the_same_message_until_it_takes_it(lake, received, said, answer):
+    received.answers = [answer] * 4
+    with sending(lake, received, said) as alerts:
+        found(lake, finding())
+        wait_for(lambda: received.taken)
+        (sender,) = alerts.senders
+        wait_for(lambda: sender.sent == 1)
+        assert metrics(alerts).value("rebalance_alerts_failed_total", receiver="oncall", reason=str(answer[0])) == 4
+    assert len(received.got) == 5
+    assert len({headers["Idempotency-Key"] for _, headers, _ in received.got}) == 1
+    assert len(said) == 2
+    assert str(answer[0]) in said[0]
+    assert said[1] == "alerts: oncall takes alerts again"
+
+
+def test_retry_after_is_heeded(lake, received, said):
+    received.answers = [(429, {"Retry-After": "3000"})]
+    with sending(lake, received, said) as alerts:
+        (sender,) = alerts.senders
+        found(lake, finding())
+        wait_for(lambda: sender.failed["429"])
+        assert sender._not_before - sender_module.time.monotonic() > 2_000
+    assert received.taken == []
+    assert said[-1] == "alerts: 1 finding not sent to oncall yet: the next run sends what waits"
+
+
+def test_a_receiver_that_hangs_keeps_nobody_waiting_but_itself(lake, received, said):
+    received.answers = [(0,), (0,)]
+    with hook() as other:
+        file = secret_file(lake.parent, received.url), secret_file(lake.parent, other.url, "other.url")
+        receivers = tuple(ReceiverSettings(name, "json", str(path), timeout_ms=200) for name, path in zip(("a", "b"), file, strict=True))
+        with alerting(Lakehouse(lake), AlertSettings(receivers=receivers), said.append, QUICK) as alerts:
+            found(lake, finding())
+            wait_for(lambda: other.taken)
+            wait_for(lambda: received.taken)
+            assert metrics(alerts).value("rebalance_alerts_failed_total", receiver="a", reason="timeout") == 2
+    assert "alerts to a: no answer in time; they are kept and sent later" in said
+
+
+def test_a_receiver_that_was_away_gets_all_when_it_is_back(lake, said):
+    with hook() as gone:
+        port = gone.port
+    with sending(lake, gone, said) as alerts:
+        (sender,) = alerts.senders
+        for number in range(5):
+            found(lake, finding(f"g{number}"))
+        wait_for(lambda: sender.failed["connection"] and sender.waiting == 5)
+        with hook(port) as back:
+            wait_for(lambda: sender.sent == 5)
+            assert groups(back.findings()) == [f"g{number}" for number in range(5)]
+    assert said == [
+        "alerts to oncall: Connection refused; they are kept and sent later",
+        "alerts: oncall takes alerts again",
+    ]
+
+
+def test_a_finding_that_a_receiver_cannot_read_does_not_stop_the_others(lake, received, said):
+    received.judge = lambda content: (400, {}, b"invalid_payload") if "g3" in groups(content["findings"]) else (200,)
+    with sending(lake, received, said) as alerts:
+        (sender,) = alerts.senders
+        found(lake, *(finding(f"g{number}") for number in range(8)))
+        wait_for(lambda: sender.sent == 7 and not sender.waiting)
+        assert metrics(alerts).value("rebalance_alerts_left_out_total", receiver="oncall", reason="refused") == 1
+    assert groups(received.findings()) == [f"g{number}" for number in range(8) if number != 3]
+    assert said[0] == "alerts to oncall: HTTP 400 Bad Request: invalid_payload; they are kept and sent later"
+    assert len([line for line in said if line.endswith("3 times: left out")]) == 1
+
+
+def test_two_processes_do_not_send_to_one_receiver(lake, received, said):
+    with sending(lake, received, said), pytest.raises(UserError, match="another process sends alerts"), sending(lake, received, said):
+        pass
+
+
+def test_what_was_not_sent_outlives_maintenance(lake, received, said):
+    with sending(lake, received, said):
+        pass
+    for number in range(12):
+        found(lake, finding(f"g{number}"))
+    policy = maintain.Policy(grace=timedelta(0), log_grace=timedelta(0))
+    done = {table.table: table for table in maintain.maintain(lake, policy, now=datetime.now(timezone.utc))}
+    assert done["findings"].files == (12, 1)
+    with sending(lake, received, said):
+        wait_for(lambda: received.taken)
+    assert groups(received.findings()) == [f"g{number}" for number in range(12)]
+
+
+def test_a_lakehouse_that_replay_made_tells_nothing_twice(lake, received, said):
+    start = now_ms()
+    told, new = finding("told", occurred_at=start), finding("new", occurred_at=start + 1)
+    with sending(lake, received, said):
+        found(lake, told)
+        wait_for(lambda: received.taken)
+    lake.rename(lake.with_name("before"))
+    new_lakehouse(lake)
+    (lake.with_name("before") / "_checkpoints").rename(lake / "_checkpoints")
+    found(lake, told, new)
+    with sending(lake, received, said):
+        wait_for(lambda: len(received.taken) == 2)
+    assert groups(received.findings()) == ["told", "new"]
+
+
+def test_a_process_killed_between_the_post_and_the_note_repeats_it_under_the_same_keys(lake, received):
+    url_file = secret_file(lake.parent, received.url)
+    check_layout(Lakehouse(lake), Settings())
+    command = [sys.executable, "-m", "jobs.cli", "alert", "--lakehouse", str(lake), "--alert", f"json={url_file}"]
+    environment = {**os.environ, "PYTHONPATH": str(PROJECT)}
+    place = lake / "_checkpoints" / "alerts" / "json.json"
+
+    def started():
+        return subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+
+    first = started()
+    received.before_answer = lambda: first.send_signal(signal.SIGKILL)
+    try:
+        wait_for(lambda: place.exists() or first.poll() is not None)
+        found(lake, finding("one"), finding("two"))
+        assert first.wait(PATIENCE) == -signal.SIGKILL, first.communicate()
+    finally:
+        first.kill()
+        first.communicate()
+    assert json.loads(place.read_text())["sending"] is not None
+    received.before_answer = lambda: None
+    received.taken.clear()
+    found(lake, finding("three"))
+    second = started()
+    try:
+        wait_for(lambda: len(received.findings()) == 3 or second.poll() is not None)
+        second.send_signal(signal.SIGTERM)
+        out, err = second.communicate(timeout=PATIENCE)
+    finally:
+        second.kill()
+    assert second.returncode == 0, err
+    (killed, repeated, rest) = received.got
+    assert killed[1]["Idempotency-Key"] == repeated[1]["Idempotency-Key"]
+    assert killed[2] == repeated[2]
+    assert groups(rest[2]["findings"]) == ["three"]
+    assert SECRET not in out + err

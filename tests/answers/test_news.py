@@ -1,0 +1,142 @@
+"""What comes to a lakehouse is told once, whatever else happens to its tables meanwhile."""
+
+from __future__ import annotations
+
+import shutil
+from datetime import datetime, timedelta, timezone
+
+import pytest
+
+from jobs.answers import news
+from jobs.answers.news import LATEST, News
+from jobs.common.errors import LakehouseError, QuestionError
+from jobs.lakehouse.maintain import Policy, maintain
+from tests.lakehouse.rows import DAY, empty_lakehouse, finding, line, provisional, rebalance, write
+
+AT_ONCE = Policy(grace=timedelta(0), log_grace=timedelta(0))
+NOW = datetime(2026, 11, 22, tzinfo=timezone.utc)
+JOINED = {"start": 5_000, "joined_at": DAY + 5_500, "generation": 2, "client_id": "app"}
+
+
+@pytest.fixture
+def lakehouse(tmp_path):
+    folder = empty_lakehouse(tmp_path / "lake")
+    write(folder, line(), batch=0)
+    return folder
+
+
+def said(items):
+    """Group or code, and cause, of each item."""
+    return [(item.row.get("code") or item.row["group_id"], item.row.get("cause")) for item in items]
+
+
+def test_each_row_is_told_once_in_the_order_of_time(lakehouse):
+    told = News(lakehouse)
+    assert told.take() == []
+    write(lakehouse, rebalance("late", start=9_000), finding(occurred_at=DAY + 8_000), rebalance("early"), batch=1)
+    assert said(told.take()) == [("early", "MEMBER_JOINED"), ("SESSION_TIMEOUT", None), ("late", "MEMBER_JOINED")]
+    write(lakehouse, rebalance("next", start=60_000), batch=2)
+    assert list(maintain(lakehouse, AT_ONCE, now=NOW))
+    assert told.take() == []  # its file is gone: the next look reads the one that replaced it
+    assert said(told.take()) == [("next", "MEMBER_JOINED")]
+    assert told.take() == []
+
+
+def test_a_final_row_follows_its_provisional_ones(lakehouse):
+    told = News(lakehouse)
+    write(lakehouse, provisional("ANSWERS", cause="UNKNOWN", **JOINED), batch=1)
+    (first,) = told.take()
+    assert (first.waits_for, first.replaced) == ("ANSWERS", None)
+    write(lakehouse, provisional("STORAGE", cause="MEMBER_LEFT", **JOINED | {"start": 4_800}), batch=2)
+    (second,) = told.take()
+    assert (second.waits_for, second.replaced.id, second.is_correction) == ("STORAGE", first.row["id"], True)
+    assert second.row["id"] != first.row["id"]  # its start was corrected
+    write(lakehouse, rebalance(cause="MEMBER_LEFT", **JOINED | {"start": 4_800}), batch=3)
+    (last,) = told.take()
+    assert (last.waits_for, last.replaced.id, last.is_correction) == (None, second.row["id"], False)
+    write(lakehouse, provisional("STORAGE", cause="UNKNOWN", **JOINED), batch=4)  # late to be found
+    assert told.take() == []
+
+
+def test_at_first_the_latest_rows_are_told_unless_a_time_is_given(lakehouse):
+    rows = [rebalance(f"g{n:02}", start=n * 1_000, generation=n) for n in range(LATEST)]
+    write(lakehouse, line(at=60_000), *rows, finding(occurred_at=DAY + 30_000), batch=1)
+    latest = News(lakehouse)
+    assert said(latest.take()) == [*((f"g{n:02}", "MEMBER_JOINED") for n in range(1, LATEST)), ("SESSION_TIMEOUT", None)]
+    assert len(News(lakehouse, since="60s").take()) == LATEST + 1
+    assert said(News(lakehouse, since="52s").take()) == [("g08", "MEMBER_JOINED"), ("g09", "MEMBER_JOINED"), ("SESSION_TIMEOUT", None)]
+    assert said(News(lakehouse, since="2026-11-21T00:00:09").take()) == [("g09", "MEMBER_JOINED"), ("SESSION_TIMEOUT", None)]
+    latest._later()
+    assert latest.take() == []  # nor are the others told when the tables are read again
+
+
+def test_a_span_counts_back_from_the_first_events(tmp_path):
+    lakehouse = empty_lakehouse(tmp_path / "lake")
+    told = News(lakehouse, since="5s")
+    write(lakehouse, rebalance("old"), rebalance("new", start=59_000), batch=1)
+    assert told.take() == []
+    write(lakehouse, line(at=60_000), batch=2)
+    assert said(told.take()) == [("new", "MEMBER_JOINED")]
+    with pytest.raises(QuestionError):
+        News(lakehouse, since="soon")
+
+
+def test_one_group_of_one_cluster(lakehouse):
+    told = News(lakehouse, cluster="c", group="b")
+    other = News(lakehouse, cluster="other")
+    write(lakehouse, rebalance("a"), rebalance("b"), finding(group_id="a"), finding(group_id="b", code="SLOW_JOINER"), batch=1)
+    assert said(told.take()) == [("SLOW_JOINER", None), ("b", "MEMBER_JOINED")]
+    assert other.take() == []
+
+
+def test_a_lakehouse_that_is_made_anew_tells_what_is_another_than_before(lakehouse, tmp_path):
+    write(lakehouse, rebalance("a"), rebalance("b", start=5_000, generation=3, cause="UNKNOWN"), finding(), batch=1)
+    told = News(lakehouse)
+    assert len(told.take()) == 3
+    shutil.rmtree(lakehouse)
+    assert told.take() == []
+    anew = empty_lakehouse(tmp_path / "anew")
+    write(anew, line(), rebalance("a"), rebalance("b", start=5_000, generation=3, cause="MEMBER_LEFT"), finding(), batch=1)
+    anew.rename(lakehouse)
+    (corrected,) = told.take()
+    assert (said([corrected]), corrected.is_correction) == ([("b", "MEMBER_LEFT")], True)
+
+
+def test_only_so_much_is_remembered(lakehouse, monkeypatch):
+    monkeypatch.setattr(news, "_REMEMBERED", 3)
+    told = News(lakehouse)
+    told.take()
+    for batch in range(1, 6):
+        write(lakehouse, rebalance(f"g{batch}", start=batch * 1_000), batch=batch)
+        assert len(told.take()) == 1
+    told._later()
+    assert told.take() == []
+    assert len(told._told) == 3
+
+
+def test_a_lakehouse_of_an_older_version_has_no_provisional_rows(lakehouse):
+    shutil.rmtree(lakehouse / "rebalances_provisional")
+    told = News(lakehouse)
+    write(lakehouse, rebalance("a"), batch=1)
+    assert said(told.take()) == [("a", "MEMBER_JOINED")]
+    write(lakehouse, rebalance("b"), batch=2)
+    assert said(told.take()) == [("b", "MEMBER_JOINED")]
+
+
+def test_files_that_are_gone_are_looked_for_again_but_not_for_ever(lakehouse, monkeypatch):
+    monkeypatch.setattr(news, "_TRIALS", 2)
+    told = News(lakehouse)
+    told.take()
+    write(lakehouse, rebalance("a"), batch=1)
+    (data,) = (lakehouse / "rebalances").glob("*.parquet")
+    data.rename(lakehouse / "aside")
+    assert told.take() == []
+    (lakehouse / "aside").rename(data)
+    assert said(told.take()) == [("a", "MEMBER_JOINED")]
+    data.unlink()
+    write(lakehouse, rebalance("b"), batch=2)
+    assert said(told.take()) == [("b", "MEMBER_JOINED")]  # only the new file is read
+    told._later()
+    assert [told.take(), told.take()] == [[], []]
+    with pytest.raises(LakehouseError, match="cannot be read"):
+        told.take()

@@ -1,0 +1,230 @@
+"""`rebalance watch`: on a terminal, in a pipe, and how it ends."""
+
+from __future__ import annotations
+
+import fcntl
+import io
+import json
+import os
+import pty
+import re
+import select
+import signal
+import struct
+import subprocess
+import sys
+import termios
+from pathlib import Path
+
+import pytest
+from rich.console import Console
+
+from jobs.answers.news import News
+from jobs.cli import watch
+from jobs.cli.output.watch_text import JsonOutput, PlainOutput, ScreenOutput
+from tests.lakehouse.rows import DAY, empty_lakehouse, finding, line, provisional, rebalance, write
+from tests.security import hostile
+
+PROJECT = Path(__file__).parents[2]
+COMMAND = [sys.executable, "-m", "jobs.cli", "watch", "--lakehouse"]
+JOINED = {"start": 5_000, "joined_at": DAY + 5_500, "generation": 2, "client_id": "app-1", "members_before": 3, "members_after": 2}
+
+
+@pytest.fixture
+def lakehouse(tmp_path):
+    folder = empty_lakehouse(tmp_path / "lake")
+    write(folder, line(), batch=0)
+    return folder
+
+
+@pytest.fixture
+def at_once(monkeypatch):
+    """No pause between two looks."""
+    monkeypatch.setattr(watch, "_LOOK_SECONDS", 0)
+
+
+def watched(lakehouse, output, *steps):
+    """Follows a lakehouse to which something happens before each look but the first."""
+    left = list(steps)
+
+    def stopped():
+        if not left:
+            return True
+        left.pop(0)()
+        return False
+
+    with output:
+        watch.follow(News(lakehouse), lakehouse, output, stopped=stopped)
+
+
+def history(lakehouse):
+    """A rebalance that is provisional, then another cause is known, with a finding, then it is final; and another that is confirmed."""
+    return (
+        lambda: None,
+        lambda: write(lakehouse, provisional("ANSWERS", cause="UNKNOWN", **JOINED), batch=1),
+        lambda: write(lakehouse, provisional("STORAGE", cause="SESSION_TIMEOUT", **JOINED), finding(client_id="app-2"), batch=2),
+        lambda: write(lakehouse, rebalance(cause="SESSION_TIMEOUT", **JOINED), provisional(start=60_000), batch=3),
+        lambda: write(lakehouse, rebalance(start=60_000), batch=4),
+    )
+
+
+@pytest.mark.usefixtures("at_once")
+def test_a_pipe_gets_a_line_for_each_item_and_each_correction(lakehouse):
+    said, complaints = io.StringIO(), []
+    watched(lakehouse, PlainOutput(Console(file=said), complaints.append), *history(lakehouse))
+    lines = said.getvalue().splitlines()
+    assert lines[0] == "2026-11-21 UTC"
+    assert [line.split(maxsplit=2)[1] + re.sub(r" {2,}", "|", line)[10:] for line in lines[1:]] == [
+        "○ payments|UNKNOWN|app-1|2.0 s|3 -> 2 members|(provisional: it waits for ANSWERS)",
+        "▲ payments|SESSION_TIMEOUT|app-2|f5c774eb291c|It went silent.",
+        "○ payments|SESSION_TIMEOUT|app-1|2.0 s|3 -> 2 members|(provisional: it waits for STORAGE)",
+        "○ payments|MEMBER_JOINED|-|2.0 s|? -> ? members|(provisional: it waits for ANSWERS)",
+    ]
+    assert complaints == []
+
+
+@pytest.mark.usefixtures("at_once")
+def test_programs_get_each_row_as_an_object_with_the_id_of_the_one_that_it_replaces(lakehouse, capsys):
+    watched(lakehouse, JsonOutput(Console()), *history(lakehouse))
+    rows = [json.loads(text) for text in capsys.readouterr().out.splitlines()]
+    assert [(row["table"], row.get("waits_for"), row.get("cause")) for row in rows] == [
+        ("rebalances", "ANSWERS", "UNKNOWN"),
+        ("findings", None, None),
+        ("rebalances", "STORAGE", "SESSION_TIMEOUT"),
+        ("rebalances", None, "SESSION_TIMEOUT"),
+        ("rebalances", "ANSWERS", "MEMBER_JOINED"),
+        ("rebalances", None, "MEMBER_JOINED"),
+    ]
+    first, _, second, last, other, confirmed = rows
+    assert [row["replaces"] for row in rows] == [None, None, first["id"], second["id"], None, other["id"]]
+    assert (last["started_at"], last["evidence"]) == ("2026-11-21T00:00:05.000Z", [])
+    assert confirmed["id"] == other["id"]
+
+
+@pytest.mark.usefixtures("at_once")
+def test_a_terminal_keeps_provisional_rows_below_the_final_ones(lakehouse):
+    said = io.StringIO()
+    console = Console(file=said, force_terminal=True, width=160, height=8, color_system=None, legacy_windows=False)
+    many = [provisional(group=f"g{n}", start=60_000 + n, generation=n) for n in range(9)]
+    steps = [*history(lakehouse), lambda: write(lakehouse, *many, batch=5)]
+    watched(lakehouse, ScreenOutput(console, "Watching"), *steps)
+    shown = screen(said.getvalue())
+    assert [re.sub(r"\br[0-9a-f]{11}$", "ID", re.sub(r" {2,}", "|", line)) for line in shown] == [
+        "2026-11-21 UTC",
+        "00:00:00|▲ payments|SESSION_TIMEOUT|app-2|f5c774eb291c|It went silent.",
+        "00:00:05|● payments|SESSION_TIMEOUT|app-1|2.0 s|3 -> 2 members|ID",
+        "00:01:00|● payments|MEMBER_JOINED|-|2.0 s|? -> ? members|ID",
+        "… 5 older provisional rebalances",
+        *(f"00:01:00|○ g{n}|MEMBER_JOINED|-|2.0 s|? -> ? members|(provisional: it waits for ANSWERS)" for n in range(5, 9)),
+    ]
+
+
+def screen(text):
+    """The lines that a terminal shows after what was written: of its sequences only those that move up and erase a line matter here."""
+    lines, row = [""], 0
+    for part in re.findall(r"\x1b\[\??\d*[A-Za-z]|\r|\n|[^\x1b\r\n]+", text):
+        if part == "\n":
+            row += 1
+            lines += [""] * (row + 1 - len(lines))
+        elif part.endswith("A") and part.startswith("\x1b"):
+            row -= int(part[2:-1] or 1)
+        elif part == "\x1b[2K":
+            lines[row] = ""
+        elif part[0] not in "\x1b\r":
+            lines[row] += part
+    return [line.rstrip() for line in lines if line.strip()]
+
+
+@pytest.mark.usefixtures("at_once")
+@pytest.mark.parametrize("kind", list(hostile.NAMES))
+def test_names_are_shown_inert(lakehouse, capsys, kind):
+    name = hostile.NAMES[kind].encode("utf-8", "replace").decode()
+    rows = [rebalance(name, client_id=name), provisional(group=name, start=9_000, client_id=name), finding(group_id=name, client_id=name)]
+    write(lakehouse, *rows, batch=1)
+    for terminal in (False, True):
+        said = io.StringIO()
+        console = Console(file=said, force_terminal=terminal, width=200, color_system=None, legacy_windows=False)
+        watched(lakehouse, ScreenOutput(console, name) if terminal else PlainOutput(console), lambda: None)
+        assert not hostile.harm_in("".join(screen(said.getvalue())))
+        assert len(screen(said.getvalue())) == 4
+    watched(lakehouse, JsonOutput(Console()), lambda: None)
+    lines = capsys.readouterr().out.splitlines()
+    assert all(text.isascii() and text.isprintable() for text in lines)
+    assert {json.loads(text)["group_id"] for text in lines} == {name}
+
+
+@pytest.mark.usefixtures("at_once")
+def test_it_says_once_why_nothing_comes(tmp_path):
+    lake, complaints, said = tmp_path / "lake", [], io.StringIO()
+
+    def made():
+        empty_lakehouse(lake)
+        write(lake, line(), rebalance("a"), batch=1)
+
+    steps = [lambda: None, lambda: None, made, (lake / "_lock").touch, lambda: None]
+    watched(lake, PlainOutput(Console(file=said), complaints.append), *steps)
+    assert complaints == [
+        f"waiting for the lakehouse {lake}: `rebalance run` makes it",
+        f"`rebalance run` is not at work in {lake}: nothing comes until it is started again",
+    ]
+    assert said.getvalue().count("MEMBER_JOINED") == 1
+
+
+def test_ctrl_c_ends_it_on_a_terminal(lakehouse):
+    master, slave = pty.openpty()
+    fcntl.ioctl(slave, termios.TIOCSWINSZ, struct.pack("HHHH", 24, 500, 0, 0))
+    environment = os.environ | {"TERM": "xterm", "COLUMNS": "500"}  # what it waits for is at the end of a line
+    process = subprocess.Popen([*COMMAND, str(lakehouse)], cwd=PROJECT, env=environment, stdin=slave, stdout=slave, stderr=slave)
+    os.close(slave)
+    try:
+        text = read_until(master, "Ctrl-C ends it")
+        write(lakehouse, provisional("STORAGE", cause="UNKNOWN", **JOINED), batch=1)
+        text += read_until(master, "STORAGE")
+        write(lakehouse, rebalance(cause="MEMBER_LEFT", **JOINED), batch=2)
+        text += read_until(master, "MEMBER_LEFT")
+        process.send_signal(signal.SIGINT)
+        assert process.wait(60) == 0
+        text += read_until(master, "\x1b[?25h")  # the cursor is there again
+        plain = re.sub(r"\x1b\[[\d;]*m", "", text)
+        assert [line.split()[1:4] for line in screen(plain)[1:]] == [["●", "payments", "MEMBER_LEFT"]]
+    finally:
+        process.kill()
+        os.close(master)
+
+
+def read_until(descriptor, wanted):
+    """What a terminal shows until it shows this."""
+    text = b""
+    while wanted.encode() not in text:
+        assert select.select([descriptor], [], [], 120)[0], f"{wanted!r} did not come: {text!r}"
+        text += os.read(descriptor, 65_536)
+    return text.decode()
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_signal_ends_it_in_a_pipe(lakehouse, number):
+    process = subprocess.Popen([*COMMAND, str(lakehouse)], cwd=PROJECT, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    write(lakehouse, rebalance(), batch=1)
+    assert process.stdout.readline() == "2026-11-21 UTC\n"
+    assert "payments" in process.stdout.readline()
+    process.send_signal(number)
+    assert (process.wait(60), process.stdout.read(), process.stderr.read()) == (0, "", "")
+
+
+@pytest.mark.parametrize("form", ["text", "json"])
+def test_a_reader_that_goes_away_ends_it_although_nothing_comes(lakehouse, form):
+    write(lakehouse, rebalance(), batch=1)
+    command = [*COMMAND, str(lakehouse), "--format", form]
+    process = subprocess.Popen(command, cwd=PROJECT, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    assert process.stdout.readline()
+    process.stdout.close()
+    assert (process.wait(60), process.stderr.read()) == (0, "")
+
+
+def test_a_report_whose_reader_goes_away_is_no_error(lakehouse):
+    write(lakehouse, *(rebalance(start=n * 1_000, generation=n) for n in range(2_000)), batch=1)
+    command = [sys.executable, "-m", "jobs.cli", "report", "--limit", "2000", "--lakehouse", str(lakehouse)]
+    process = subprocess.Popen(command, cwd=PROJECT, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    assert process.stdout.readline()
+    process.stdout.close()
+    assert (process.wait(60), process.stderr.read()) == (0, "")

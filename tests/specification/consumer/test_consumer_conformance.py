@@ -1,0 +1,42 @@
+"""Every recorded trace of Kafka's own coordinator of consumer groups, step by step: answers, the group after each step, records."""
+
+import json
+
+import pytest
+
+from scripts.truth.consumer_traces import COMPARED, StepDifference, differences_of, episode_differences, main
+from scripts.truth.trace_files import load_consumer_traces
+
+
+@pytest.mark.parametrize(("name", "traces", "steps"), [("cases", 121, 691), ("random-4.2.0", 110, 8_313)])
+def test_every_step_of_consumer_groups_is_kafkas(name, traces, steps):
+    recorded = load_consumer_traces()[name]
+    assert [difference for trace in recorded for difference in differences_of(trace)] == []
+    assert (len(recorded), sum(len(trace["steps"]) for trace in recorded)) == (traces, steps)
+
+
+def test_the_rebalances_in_all_traces_are_those_that_were_measured():
+    assert episode_differences() == []
+
+
+def test_the_comparison_of_consumer_groups_bites():
+    (recorded,) = [trace for trace in load_consumer_traces()["cases"] if trace["name"] == "lab/reload_while_unrevoked"]
+    spoiled_fields = 0
+    for index, step in enumerate(recorded["steps"]):
+        for field in COMPARED:
+            if field in step["expect"]:
+                spoiled = json.loads(json.dumps(recorded))
+                spoiled["steps"][index]["expect"][field] = "spoiled"
+                (difference,) = differences_of(spoiled)
+                assert (difference.step, difference.field) == (index, field)
+                spoiled_fields += 1
+    assert spoiled_fields > 15
+
+
+def test_the_script_on_consumer_groups_prints_a_table_and_fails_on_a_difference(capsys):
+    recorded = json.loads(json.dumps(load_consumer_traces()["cases"][0]))
+    assert main([], {"one": [recorded]}) == 0
+    recorded["steps"][1]["expect"]["group_after"]["group_epoch"] = 77
+    assert main(["--show", "1"], {"one": [recorded]}) == 1
+    assert "77" in capsys.readouterr().out
+    assert StepDifference("t", 0, "response", None, None).trace == "t"

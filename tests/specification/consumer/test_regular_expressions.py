@@ -1,0 +1,91 @@
+"""Regular expressions mean what RE2/J makes of them. The messages are those of RE2/J 1.8, which Kafka 4.2.0 uses."""
+
+import pytest
+
+from coordinator_model.specification.consumer.regular_expressions import (
+    InvalidExpressionError,
+    UnsupportedExpressionError,
+    matching_names,
+    translated,
+)
+
+NAMES = ["a", "b", "ab", "abc", "a.b", "x-1", "xa", "c_d", "A", "a{,2}", "]", "orders.eu", "orders.us", "1"]
+
+
+@pytest.mark.parametrize(
+    ("expression", "names"),
+    [
+        ("a", ["a"]),
+        ("", []),
+        ("a|b", ["a", "b"]),
+        ("a|", ["a"]),
+        ("[ab]", ["a", "b"]),
+        ("[a-c]+", ["a", "ab", "abc", "b"]),
+        ("[]a]", ["]", "a"]),
+        ("[^a-z]", ["1", "A", "]"]),
+        (r"[\w-]+", ["1", "A", "a", "ab", "abc", "b", "c_d", "x-1", "xa"]),
+        (r"[a\-x1]+", ["1", "a", "x-1", "xa"]),
+        (r"[-x1]+", ["1", "x-1"]),
+        (r"[\d\tA]", ["1", "A"]),
+        (r"orders\..*", ["orders.eu", "orders.us"]),
+        (r"orders\.(eu|us)", ["orders.eu", "orders.us"]),
+        (r"(?:a|x)(?P<second>b|a)?", ["a", "ab", "xa"]),
+        (r"(?<first>a)b{1}c{0,1}", ["ab", "abc"]),
+        ("ab{1,}c?", ["ab", "abc"]),
+        ("a.*?", ["a", "a.b", "ab", "abc", "a{,2}"]),
+        ("a{,2}", ["a{,2}"]),
+        ("^a$", ["a"]),
+        (r"\Aa\z", ["a"]),
+        (r"^*a", ["a"]),
+        (r"\ba\b.\bb", ["a.b"]),
+        (r"a\Bb", ["ab"]),
+        (r"\D", ["A", "]", "a", "b"]),
+        (r"\w", ["1", "A", "a", "b"]),
+        (r"\t|a", ["a"]),
+        (r"c\_d", ["c_d"]),
+    ],
+)
+def test_an_expression_matches_whole_names(expression, names):
+    assert matching_names(expression, NAMES) == tuple(names)
+
+
+@pytest.mark.parametrize(
+    ("expression", "problem"),
+    [
+        ("(", "missing closing )"),
+        ("(a|b", "missing closing )"),
+        (")", "regexp/syntax: internal error"),
+        ("a)", "regexp/syntax: internal error"),
+        ("[", "missing closing ]"),
+        ("[a-", "missing closing ]"),
+        ("[]", "missing closing ]"),
+        ("[b-a]", "invalid character class range"),
+        (r"[a-\d]", "invalid escape sequence"),
+        ("*", "missing argument to repetition operator"),
+        ("a|*", "missing argument to repetition operator"),
+        ("(+a)", "missing argument to repetition operator"),
+        ("{2}", "missing argument to repetition operator"),
+        ("a**", "invalid nested repetition operator"),
+        ("a+?{2}", "invalid nested repetition operator"),
+        ("a{3,1}", "invalid repeat count"),
+        ("a{1001}", "invalid repeat count"),
+        ("a{1,1001}", "invalid repeat count"),
+        ("a\\", "trailing backslash at end of expression"),
+        ("[\\", "trailing backslash at end of expression"),
+        (r"\q", "invalid escape sequence"),
+        (r"\é", "invalid escape sequence"),
+        ("(?P<n>a)(?P<n>b)", "duplicate capture group name"),
+        ("(?P<>a)", "invalid named capture"),
+        ("(?<n", "invalid named capture"),
+    ],
+)
+def test_a_broken_expression_is_refused_in_the_words_of_re2j(expression, problem):
+    with pytest.raises(InvalidExpressionError) as caught:
+        translated(expression)
+    assert str(caught.value) == problem
+
+
+@pytest.mark.parametrize("expression", ["(?i)a", r"\pL", r"\Qa\E", r"\1", r"\x41", "[[:alpha:]]", r"[\D]", "(?=a)"])
+def test_what_python_might_read_otherwise_is_not_guessed(expression):
+    with pytest.raises(UnsupportedExpressionError):
+        translated(expression)

@@ -1,0 +1,211 @@
+"""What is reported about members of the consumer protocol (KIP-848), by protocol transcripts."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from coordinator_model import events as kinds
+from coordinator_model.errors import Error
+from tests.tracker.consumer.consumer_story import ConsumerStory, told
+
+ALL, HALF, OTHER = ("t-0", "t-1"), ("t-0",), ("t-1",)
+ORDERS = ("orders",)
+
+
+def alone(*, instance: str = "", until: int = 20_000) -> ConsumerStory:
+    """One member, which sends a heartbeat each 5 s."""
+    story = ConsumerStory().at(0).joins("a-1", 1, instance_id=instance).at(5).beat("a-1", 0, 1, ALL, ORDERS, instance_id=instance)
+    for ms in range(5_000, until + 1, 5_000):
+        story.at(ms).beat("a-1", 1, 1, instance_id=instance)
+    return story
+
+
+def codes(story: ConsumerStory) -> list[tuple[object, ...]]:
+    return told(story.rows(), "findings", "code", "member_id")
+
+
+def details(story: ConsumerStory) -> list[dict[str, object]]:
+    return [json.loads(row[0]) for row in told(story.rows(), "findings", "details")]
+
+
+def commit(story: ConsumerStory, member: str, epoch: int, error: int, kind: str = kinds.OFFSET_COMMIT) -> ConsumerStory:
+    story.request(kind, member, generation=epoch, error_code=error)
+    return story
+
+
+# Silence
+
+
+def test_a_member_that_was_silent_for_most_of_the_default_timeout_is_reported_once():
+    story = alone().at(58_000).beat("a-1", 1, 1).at(98_000).beat("a-1", 1, 1)
+    assert codes(story) == [("HEARTBEAT_NEAR_MISS", "a-1")]
+    assert details(story) == [{"session_timeout_ms": 45_000, "session_timeout_seen": False, "silent_ms": 37_999}]
+    assert told(story.rows(), "findings", "message")[0][0] == (
+        "The member was silent for 37.999 s; the session timeout is 45 s by default: 7.001 s more, and it would have been removed."
+    )
+
+
+@pytest.mark.parametrize("silent_ms", [30_000, 46_000])
+def test_a_shorter_silence_and_one_that_shows_a_longer_timeout_are_no_near_miss(silent_ms):
+    assert codes(alone().at(20_000 + silent_ms).beat("a-1", 1, 1)) == []
+
+
+def test_a_group_that_survived_a_longer_silence_has_a_longer_timeout():
+    assert codes(alone().at(70_000).beat("a-1", 1, 1).at(110_000).beat("a-1", 1, 1)) == []
+
+
+def test_a_session_that_ended_shows_the_timeout_of_the_group():
+    story = ConsumerStory().at(0).joins("a-1", 1).at(5).beat("a-1", 0, 1, ALL, ORDERS)
+    story.at(1_000).joins("b-1", 2).at(1_005).beat("b-1", 0, 2, (), ORDERS).at(2_000).beat("a-1", 1, 1, HALF).at(2_100).beat("a-1", 1, 2)
+    story.at(3_000).beat("b-1", 2, 2, OTHER).at(6_000).beat("a-1", 2, 2).at(9_000).beat("a-1", 2, 2)
+    story.at(12_000).line(kinds.EXPIRED, "b-1").raised(3).at(12_500).computed(3).beat("a-1", 2, 3, ALL)
+    story.at(20_500).beat("a-1", 3, 3)
+    assert codes(story) == [("SESSION_TIMEOUT", "b-1"), ("HEARTBEAT_NEAR_MISS", "a-1")]
+    assert details(story)[1] == {"session_timeout_ms": 9_000, "session_timeout_seen": True, "silent_ms": 7_999}
+
+
+@pytest.mark.parametrize("between", ["refused", "moved"])
+def test_a_member_that_was_heard_meanwhile_was_not_silent(between):
+    story = alone()
+    if between == "refused":
+        story.at(40_000).refused("a-1", 1, Error.COORDINATOR_LOAD_IN_PROGRESS)
+    else:
+        story.at(40_000).line(kinds.READ_BACK, member_count=1)
+    assert codes(story.at(58_000).beat("a-1", 1, 1)) == []
+
+
+# Static members
+
+
+def away(story: ConsumerStory, ms: int) -> ConsumerStory:
+    story.at(ms).line(kinds.AWAY, "a-1", instance_id="i-1").at(ms + 1).beat("a-1", -2, -2, instance_id="i-1")
+    return story
+
+
+@pytest.mark.parametrize(("back_ms", "reported"), [(34_000, False), (36_000, True)])
+def test_a_static_member_that_was_away_for_long_is_reported_when_it_is_back(back_ms, reported):
+    story = away(alone(instance="i-1"), 20_500).at(back_ms).line(kinds.RETURNED, "a-1", instance_id="i-1", answer_member_id="a-2")
+    story.at(back_ms + 2).beat("a-2", 0, 1, ALL, ORDERS, instance_id="i-1")
+    assert codes(story) == ([("STATIC_MEMBER_AWAY", "a-1")] if reported else [])
+    if reported:
+        assert details(story) == [{"away_ms": 15_500, "came_back": True, "instance_id": "i-1", "partitions": 2}]
+
+
+def test_a_static_member_that_does_not_come_back_did_not_stop_by_accident():
+    story = away(alone(instance="i-1"), 20_500).at(65_000).line(kinds.EXPIRED, "a-1").raised(2)
+    assert codes(story) == [("STATIC_MEMBER_AWAY", "a-1")]
+    assert details(story) == [{"away_ms": 44_500, "came_back": False, "instance_id": "i-1", "partitions": 2}]
+    assert "did not come back: after 44.5 s its session ended" in told(story.rows(), "findings", "message")[0][0]
+
+
+def test_a_static_member_that_leaves_amid_a_revocation_has_given_the_partitions_up():
+    story = alone(instance="i-1").at(21_000).joins("b-1", 2).at(21_005).beat("b-1", 0, 2, (), ORDERS)
+    story.at(22_000).beat("a-1", 1, 1, HALF, instance_id="i-1")
+    away(story, 23_000).at(24_000).beat("b-1", 2, 2, OTHER)
+    story.at(25_000).line(kinds.RETURNED, "a-1", instance_id="i-1", answer_member_id="a-2")
+    story.at(25_002).beat("a-2", 0, 2, HALF, ORDERS, instance_id="i-1").at(40_000).beat("a-2", 2, 2).beat("b-1", 2, 2)
+    rows = story.rows()
+    (text,) = told(rows, "rebalance_rounds", "revocations")[-1]
+    assert [(one["member_id"], one["end"], one["ended_at"] - one["told_at"]) for one in json.loads(text)] == [("a-1", "AWAY", 1_000)]
+    assert told(rows, "rebalances", "unavailable_partition_ms")[-1] == (1_000,)
+
+
+# Commits
+
+
+def test_a_commit_that_crosses_a_new_epoch_is_no_finding():
+    story = alone().at(21_000).raised(2).computed(2).at(21_002).beat("a-1", 1, 2, None, ("orders", "x"), took=5)
+    assert codes(commit(story.at(21_500), "a-1", 1, Error.STALE_MEMBER_EPOCH)) == []
+
+
+@pytest.mark.parametrize(
+    ("kind", "error"), [(kinds.OFFSET_COMMIT, Error.STALE_MEMBER_EPOCH), (kinds.TXN_OFFSET_COMMIT, Error.ILLEGAL_GENERATION)]
+)
+def test_a_commit_long_after_the_new_epoch_is_reported(kind, error):
+    story = alone().at(21_000).raised(2).computed(2).at(21_002).beat("a-1", 1, 2, None, ("orders", "x"), took=5)
+    commit(commit(story.at(30_000), "a-1", 1, error, kind).at(31_000), "a-1", 1, error, kind)
+    assert codes(story) == [("STALE_COMMIT", "a-1")]
+    assert details(story) == [{"after_ms": 8_997, "epoch": 2, "sent_epoch": 1}]
+
+
+def test_a_commit_of_a_static_member_that_left_for_a_while_is_reported():
+    story = commit(away(alone(instance="i-1"), 20_500).at(27_000), "a-1", 1, Error.STALE_MEMBER_EPOCH)
+    assert codes(story) == [("STALE_COMMIT", "a-1")]
+    assert "it had left for a while (epoch -2) 6.499 s before" in told(story.rows(), "findings", "message")[0][0]
+
+
+def test_a_commit_of_a_member_that_was_removed_is_a_zombies():
+    story = alone().at(65_000).line(kinds.EXPIRED, "a-1").raised(2).at(70_000)
+    assert codes(commit(story, "a-1", 1, Error.UNKNOWN_MEMBER_ID)) == [("SESSION_TIMEOUT", "a-1"), ("ZOMBIE_COMMIT", "a-1")]
+
+
+def test_a_zombie_that_repeats_its_commit_is_reported_once():
+    story = alone().at(65_000).line(kinds.EXPIRED, "a-1").raised(2).at(70_000)
+    commit(commit(story, "a-1", 1, Error.UNKNOWN_MEMBER_ID).at(71_000), "a-1", 1, Error.UNKNOWN_MEMBER_ID)
+    assert [code for code, _ in codes(story)] == ["SESSION_TIMEOUT", "ZOMBIE_COMMIT"]
+
+
+@pytest.mark.parametrize(
+    ("member", "error"), [("a-1", Error.ILLEGAL_GENERATION), ("a-1", Error.GROUP_ID_NOT_FOUND), ("x-1", Error.STALE_MEMBER_EPOCH)]
+)
+def test_other_refused_commits_show_no_zombie(member, error):
+    assert codes(commit(alone().at(40_000), member, 0, error)) == []
+
+
+def test_the_last_commit_of_a_member_that_leaves_is_no_finding():
+    story = alone().at(21_000).line(kinds.DEPARTED, "a-1").raised(2).at(22_000)
+    assert codes(commit(story, "a-1", 1, Error.UNKNOWN_MEMBER_ID)) == []
+
+
+# Subscriptions
+
+
+def test_an_expression_that_matches_nothing_is_reported_once_its_resolution_is_over():
+    story = ConsumerStory().at(0).line(kinds.JOINED, "a-1").raised(1).computed(1).at(5).beat("a-1", 0, 1, (), subscribed_regex="ordres.*")
+    story.at(10).line(kinds.REGEX_RESOLVED)
+    for ms in range(5_000, 30_000, 5_000):
+        story.at(ms).beat("a-1", 1, 1)
+    assert codes(story) == [("REGEX_WITHOUT_TOPICS", None)]
+    assert "(ordres.*), and nobody has had a partition for 19.995 s" in told(story.rows(), "findings", "message")[0][0]
+
+
+@pytest.mark.parametrize("other", [{"topics": ORDERS}, {"partitions": ALL}])
+def test_who_has_topics_or_partitions_keeps_an_expression_from_being_blamed(other):
+    story = ConsumerStory().at(0).joins("a-1", 1).at(5).beat("a-1", 0, 1, (), subscribed_regex="ordres.*")
+    story.at(100).joins("b-1", 2).at(105).beat("b-1", 0, 2, other.get("partitions", ()), other.get("topics"), subscribed_regex="a.*")
+    for ms in range(5_000, 30_000, 5_000):
+        story.at(ms).beat("a-1", 1 if ms == 5_000 else 2, 2).beat("b-1", 2, 2)
+    assert codes(story) == []
+
+
+@pytest.mark.parametrize(
+    ("error", "code"),
+    [
+        (Error.GROUP_MAX_SIZE_REACHED, "GROUP_TOO_LARGE"),
+        (Error.UNSUPPORTED_ASSIGNOR, "UNSUPPORTED_ASSIGNOR"),
+        (Error.INVALID_REGULAR_EXPRESSION, "INVALID_REGEX"),
+    ],
+)
+def test_a_client_that_cannot_join_is_reported_once(error, code):
+    story = alone()
+    for ms in (20_100, 20_200):
+        story.at(ms).request(kinds.CONSUMER_GROUP_HEARTBEAT, "b-1", generation=0, error_code=error, subscribed_regex="(")
+    assert told(story.rows(), "findings", "code", "client_id") == [(code, "b")]
+
+
+def test_advice_on_rolling_restarts_names_the_settings_of_the_protocol():
+    story, epoch = ConsumerStory().at(0), 0
+    for number, member in enumerate(("a-1", "b-1", "c-1")):
+        epoch += 1
+        story.at(number * 100).joins(member, epoch)
+    for number, member in enumerate(("a", "b", "c")):
+        at_ms = 100_000 + number * 10_000
+        story.at(at_ms).line(kinds.DEPARTED, f"{member}-1").raised(epoch + 1)
+        story.at(at_ms + 3_000).joins(f"{member}-2", epoch + 2)
+        epoch += 2
+    rows = story.at(200_000).line(kinds.READ_BACK, member_count=3).rows()
+    ((code, advice),) = told(rows, "findings", "code", "advice")
+    assert (code, "epoch -2" in advice) == ("ROLLING_RESTART", True)
+    assert "consumer.session.timeout.ms" in advice

@@ -1,0 +1,246 @@
+"""What is told about rebalances of the consumer protocol (KIP-848), by protocol transcripts."""
+
+from __future__ import annotations
+
+import pytest
+
+from coordinator_model import events as kinds
+from coordinator_model.errors import Error
+from tests.tracker.consumer.consumer_story import ConsumerStory, told
+
+WHAT = ("first_epoch", "generation", "started_at", "ended_at", "end_seen", "outcome", "cause", "member_id")
+ROUND = ("epoch", "started_at", "cause", "member_id", "superseded", "reconciled_at")
+ALL, HALF, OTHER = ("t-0", "t-1"), ("t-0",), ("t-1",)
+TOPICS = ("orders",)
+
+
+def alone(*, logged: bool = True) -> ConsumerStory:
+    """One member has both partitions."""
+    story = ConsumerStory().at(0)
+    story = story.joins("a-1", 1) if logged else story
+    return story.at(5).beat("a-1", 0, 1, ALL, TOPICS).at(3_000).beat("a-1", 1, 1)
+
+
+def two(*, logged: bool = True) -> ConsumerStory:
+    """A second member has joined: the first one was told at 12,000 to give a partition up, and did at 12,100."""
+    story = alone(logged=logged).at(10_000)
+    story = story.joins("b-1", 2) if logged else story
+    story.at(10_005).beat("b-1", 0, 2, (), TOPICS)
+    story.at(12_000).beat("a-1", 1, 1, HALF)
+    story.at(12_100).beat("a-1", 1, 2)
+    return story.at(13_005).beat("b-1", 2, 2, OTHER).at(15_000).beat("a-1", 2, 2).at(16_000).beat("b-1", 2, 2)
+
+
+@pytest.mark.parametrize(("logged", "began"), [(True, 10_000), (False, 10_005)])
+def test_a_member_that_joins_gets_what_another_gives_up(logged, began):
+    rows = two(logged=logged).rows()
+    assert told(rows, "rebalances", *WHAT)[1] == (2, 2, began, 13_005, True, "COMPLETED", "MEMBER_JOINED", "b-1")
+    cost = ("members_before", "members_after", "joined", "partitions", "partitions_moved", "unavailable_partition_ms", "slowest_member_id")
+    assert told(rows, "rebalances", *cost)[1] == (1, 2, ["b-1"], 2, 1, 905, "a-1")
+
+
+def test_a_row_says_which_protocol_it_is_of_and_who_assigned():
+    rows = two().rows()
+    columns = ("group_protocol", "protocol", "rounds", "joined_at", "leader_id", "client_id", "start_seen")
+    assert told(rows, "rebalances", *columns)[1] == ("consumer", "uniform", 1, None, None, "b", True)
+
+
+def test_states_follow_each_other():
+    rows = two().rows()
+    states = told(rows, "group_transitions", "occurred_at", "from_state", "to_state", "trigger", "generation")
+    assert states == [
+        (0, "Empty", "Reconciling", "MEMBER_JOINED", 1),
+        (0, "Reconciling", "Stable", "ALL_MEMBERS_RECONCILED", 1),
+        (10_000, "Stable", "Reconciling", "MEMBER_JOINED", 2),
+        (13_005, "Reconciling", "Stable", "ALL_MEMBERS_RECONCILED", 2),
+    ]
+
+
+def test_a_departure_amid_a_rebalance_is_another_round_of_it():
+    story = two().at(20_000).joins("c-1", 3)
+    story.at(20_005).beat("c-1", 0, 3, (), TOPICS)
+    story.at(21_000).line(kinds.DEPARTED, "b-1").raised(4)
+    story.at(21_002).beat("b-1", -1, -1)
+    story.at(22_000).computed(4).beat("a-1", 2, 4)
+    story.at(23_000).beat("c-1", 3, 4, OTHER).at(25_000).beat("a-1", 4, 4)
+    rows = story.rows()
+    assert told(rows, "rebalances", *WHAT)[2] == (3, 4, 20_000, 23_000, True, "COMPLETED", "MEMBER_JOINED", "c-1")
+    assert told(rows, "rebalances", "joined", "left", "rounds")[2] == (["c-1"], ["b-1"], 2)
+    assert told(rows, "rebalance_rounds", *ROUND)[2:] == [
+        (3, 20_000, "MEMBER_JOINED", "c-1", True, None),
+        (4, 21_000, "MEMBER_LEFT", "b-1", False, 23_000),
+    ]
+    assert told(rows, "member_sessions", "member_id", "end_kind", "joined_at", "ended_at") == [("b-1", "LEFT", 10_000, 21_000)]
+
+
+@pytest.mark.parametrize(
+    ("tells", "cause"), [(kinds.EXPIRED, "SESSION_TIMEOUT"), (kinds.STUCK, "REBALANCE_TIMEOUT"), (kinds.DEPARTED, "MEMBER_LEFT")]
+)
+def test_the_line_before_the_epoch_names_the_cause(tells, cause):
+    story = two().at(61_000).line(tells, "b-1", rebalance_timeout_ms=30_000).raised(3)
+    story.at(63_000).computed(3).beat("a-1", 2, 3, ALL)
+    rows = story.rows()
+    assert told(rows, "rebalances", *WHAT)[2] == (3, 3, 61_000, 63_000, True, "COMPLETED", cause, "b-1")
+    assert told(rows, "rebalances", "unavailable_partition_ms")[2] == (2_000,)
+
+
+def test_the_last_departure_leaves_an_empty_group():
+    story = alone().at(20_000).line(kinds.EXPIRED, "a-1").raised(2)
+    rows = story.rows()
+    assert told(rows, "rebalances", *WHAT)[1] == (2, 2, 20_000, 20_000, True, "EMPTIED", "SESSION_TIMEOUT", "a-1")
+    assert told(rows, "group_transitions", "to_state")[-1] == ("Empty",)
+
+
+def test_requests_alone_show_that_the_last_member_left():
+    rows = two(logged=False).at(20_000).beat("b-1", -1, -1).at(20_500).beat("a-1", -1, -1).rows()
+    assert told(rows, "rebalances", *WHAT)[2] == (3, 4, 20_000, 20_500, True, "EMPTIED", "MEMBER_LEFT", "b-1")
+    assert told(rows, "rebalance_rounds", *ROUND)[2:] == [
+        (3, 20_000, "MEMBER_LEFT", "b-1", True, None),
+        (4, 20_500, "MEMBER_LEFT", "a-1", False, 20_500),
+    ]
+    assert told(rows, "member_sessions", "member_id", "end_kind") == [("b-1", "LEFT"), ("a-1", "LEFT")]
+    assert told(two(logged=False).at(20_000).beat("b-1", -1, -1).rows(), "member_sessions", "member_id") == []
+
+
+def test_requests_alone_show_who_fell_silent():
+    story = two(logged=False)
+    for ms in (18_000, 21_000, 24_000, 27_000):
+        story.at(ms).beat("a-1", 2, 2)
+    story.at(30_000).beat("a-1", 2, 3, ALL)
+    rows = story.rows()
+    assert told(rows, "rebalances", *WHAT)[2] == (3, 3, 30_000, 30_000, True, "COMPLETED", "SESSION_TIMEOUT", "b-1")
+
+
+def test_requests_alone_name_nobody_where_two_may_have_done_it():
+    story = two(logged=False).at(20_000).beat("c-1", 0, 3, (), TOPICS)
+    for member in ("a-1", "b-1"):
+        story.at(21_000).beat(member, 2, 3)
+    for ms in (22_000, 24_000, 26_000):
+        story.at(ms).beat("c-1", 3, 3)
+    story.at(40_000).beat("c-1", 3, 4, ALL)
+    rows = story.rows()
+    assert ("UNKNOWN", None) in told(rows, "rebalance_rounds", "cause", "member_id") or len(told(rows, "rebalances")) == 3
+
+
+def test_the_log_alone_shows_rounds_and_no_end():
+    story = ConsumerStory().at(0).joins("a-1", 1).at(10_000).joins("b-1", 2).at(12_000).joins("c-1", 3).at(30_000).joins("d-1", 4)
+    rows = story.rows()
+    assert told(rows, "rebalances", "first_epoch", "generation", "ended_at", "end_seen", "total_ms", "partitions_moved") == [
+        (1, 1, 0, True, 0, None),
+        (2, 3, 12_000, False, None, None),
+        (4, 4, 30_000, False, None, None),
+    ]
+
+
+def test_a_changed_subscription_is_told_with_its_member():
+    story = two().at(20_000).raised(3).computed(3).at(20_002).beat("b-1", 2, 3, None, ("orders", "payments"), took=5)
+    story.at(21_000).beat("a-1", 2, 3)
+    assert told(story.rows(), "rebalances", *WHAT)[2] == (3, 3, 20_000, 21_000, True, "COMPLETED", "SUBSCRIPTION_CHANGED", "b-1")
+
+
+def test_a_grown_topic_blames_nobody():
+    story = two().at(20_000).raised(3).computed(3).at(20_002).beat("b-1", 2, 3, ("t-1", "t-2")).at(21_000).beat("a-1", 2, 3)
+    assert told(story.rows(), "rebalances", *WHAT)[2] == (3, 3, 20_000, 21_000, True, "COMPLETED", "METADATA_CHANGED", None)
+
+
+def test_a_static_member_that_comes_back_is_no_rebalance():
+    story = ConsumerStory().at(0).joins("a-1", 1, instance_id="i-1").at(5).beat("a-1", 0, 1, ALL, TOPICS, instance_id="i-1")
+    story.at(20_000).line(kinds.AWAY, "a-1", instance_id="i-1").at(20_001).beat("a-1", -2, -2, instance_id="i-1")
+    story.at(22_000).line(kinds.RETURNED, "a-1", instance_id="i-1", answer_member_id="a-2")
+    story.at(22_002).beat("a-2", 0, 1, ALL, TOPICS, instance_id="i-1").at(30_000).beat("a-2", 1, 1)
+    rows = story.rows()
+    assert len(told(rows, "rebalances")) == 1
+    assert told(rows, "member_sessions", "member_id", "end_kind", "ended_at") == [("a-1", "REPLACED", 20_000)]
+
+
+def test_a_coordinator_that_reads_the_group_back_changes_nothing():
+    story = two().on("broker-2").at(40_000).line(kinds.READ_BACK, member_count=2)
+    story.at(41_000).beat("a-1", 2, 2, HALF, TOPICS).at(42_000).beat("b-1", 2, 2, OTHER, TOPICS)
+    assert len(told(story.rows(), "rebalances")) == 2
+
+
+def test_a_zombie_shows_that_it_was_removed():
+    story = alone(logged=False).at(30_000).refused("a-1", 1, Error.UNKNOWN_MEMBER_ID).at(30_100).beat("a-1", 0, 3, ALL, TOPICS)
+    rows = story.rows()
+    found = [row[6:] for row in told(rows, "rebalances", *WHAT)]
+    assert found == [("MEMBER_JOINED", "a-1"), ("SESSION_TIMEOUT", "a-1"), ("MEMBER_JOINED", "a-1")]
+
+
+def test_a_deleted_group_begins_anew():
+    story = alone().at(20_000).line(kinds.DEPARTED, "a-1").raised(2).at(30_000).log(kinds.GROUPS_DELETED)
+    story.at(40_000).joins("b-1", 1).at(40_005).beat("b-1", 0, 1, ALL, TOPICS)
+    assert told(story.rows(), "rebalances", "first_epoch", "outcome", "members_before")[2] == (1, "COMPLETED", 0)
+
+
+def test_a_line_that_is_delivered_twice_counts_once():
+    story = ConsumerStory().at(0).joins("a-1", 1).joins("a-1", 1).at(10_000).line(kinds.DEPARTED, "a-1").raised(2)
+    story.line(kinds.DEPARTED, "a-1").raised(2)
+    assert [row[:2] for row in told(story.rows(), "rebalances", *WHAT)] == [(1, 1), (2, 2)]
+
+
+def codes(rows):
+    return told(rows, "findings", "code", "member_id")
+
+
+def test_a_member_that_is_removed_for_its_silence_is_reported_and_so_is_its_return():
+    story = two().at(61_000).line(kinds.EXPIRED, "b-1").raised(3).at(63_000).computed(3).beat("a-1", 2, 3, ALL)
+    story.at(90_000).refused("b-1", 2, Error.UNKNOWN_MEMBER_ID).at(90_100).refused("b-1", 2, Error.UNKNOWN_MEMBER_ID)
+    rows = story.rows()
+    assert codes(rows) == [("SESSION_TIMEOUT", "b-1"), ("UNKNOWN_MEMBER", "b-1")]
+    assert "last heard 45 s before" in told(rows, "findings", "message")[0][0]
+    assert "removed 28.999 s before" in told(rows, "findings", "message")[1][0]
+
+
+def test_the_last_heartbeat_of_a_member_that_leaves_is_no_finding():
+    story = two().at(20_000).line(kinds.DEPARTED, "b-1").raised(3).at(20_100).refused("b-1", 2, Error.UNKNOWN_MEMBER_ID)
+    assert codes(story.rows()) == []
+
+
+def test_a_member_that_keeps_its_partitions_too_long_is_reported():
+    story = two().at(20_000).joins("c-1", 3).at(20_005).beat("c-1", 0, 3, (), TOPICS)
+    story.at(21_000).beat("a-1", 2, 2, ()).at(22_000).beat("b-1", 2, 3).at(50_000).beat("a-1", 2, 3).at(51_000).beat("c-1", 3, 3, HALF)
+    rows = story.rows()
+    assert codes(rows) == [("STUCK_RECONCILING", "a-1")]
+    assert told(rows, "rebalances", "slowest_member_id", "ended_at")[-1] == ("a-1", 51_000)
+
+
+def test_a_member_that_does_not_give_partitions_up_is_reported():
+    story = two().at(20_000).joins("c-1", 3).at(21_000).beat("a-1", 2, 2, ())
+    story.at(51_000).line(kinds.STUCK, "a-1", rebalance_timeout_ms=30_000).raised(4)
+    assert codes(story.rows()) == [("REBALANCE_TIMEOUT", "a-1")]
+
+
+def test_two_clients_with_one_instance_id_are_reported():
+    story = ConsumerStory().at(0).joins("a-1", 1, instance_id="i-1").at(5).beat("a-1", 0, 1, ALL, TOPICS, instance_id="i-1")
+    story.at(10_000).request(
+        kinds.CONSUMER_GROUP_HEARTBEAT, "b-1", generation=0, error_code=Error.UNRELEASED_INSTANCE_ID, instance_id="i-1"
+    )
+    rows = story.rows()
+    assert codes(rows) == [("UNRELEASED_INSTANCE_ID", "b-1")]
+    assert told(rows, "findings", "message")[0][0] == "group.instance.id i-1 is in use by another member (a): this one was refused."
+
+
+def test_a_stale_epoch_is_reported_once():
+    story = two().at(20_000).refused("b-1", 1, Error.FENCED_MEMBER_EPOCH).at(20_100).refused("b-1", 1, Error.FENCED_MEMBER_EPOCH)
+    assert codes(story.rows()) == [("FENCED_MEMBER_EPOCH", "b-1")]
+
+
+def test_a_client_that_comes_and_goes_makes_a_storm():
+    story = alone()
+    for number, ms in enumerate(range(10_000, 60_000, 10_000)):
+        story.at(ms).joins(f"b-{number}", 2 + 2 * number).at(ms + 5).beat(f"b-{number}", 0, 2 + 2 * number, (), TOPICS)
+        story.at(ms + 2_000).beat("a-1", 1 + 2 * number, 1 + 2 * number, HALF).at(ms + 2_100).beat("a-1", 1 + 2 * number, 2 + 2 * number)
+        story.at(ms + 3_000).beat(f"b-{number}", 2 + 2 * number, 2 + 2 * number, OTHER)
+        story.at(ms + 5_000).line(kinds.DEPARTED, f"b-{number}").raised(3 + 2 * number)
+        story.at(ms + 6_000).computed(3 + 2 * number).beat("a-1", 2 + 2 * number, 3 + 2 * number, ALL)
+    rows = story.at(200_000).beat("a-1", 11, 11).rows()
+    assert [code for code, _ in codes(rows)] == ["REBALANCE_STORM"]
+    assert told(rows, "findings", "client_id") == [("b",)]
+
+
+@pytest.mark.parametrize(("answered", "client"), [(3_700, "a"), (20_000, None)])
+def test_a_member_is_named_by_the_first_answer_that_a_busy_broker_logs(answered, client):
+    story = ConsumerStory().at(-100)
+    story.request(kinds.FIND_COORDINATOR, "a-1", coordinator_id=1, coordinator_address="10.0.0.1:9092")
+    story.at(0).joins("a-1", 1).at(answered).beat("a-1", 0, 1, ALL, TOPICS).at(25_000).beat("a-1", 1, 1)
+    assert told(story.rows(), "rebalances", "cause", "member_id", "client_id") == [("MEMBER_JOINED", "a-1", client)]

@@ -1,0 +1,51 @@
+"""What is told of 231 traces of Kafka's own coordinator, and the episodes that follow from its state at every step.
+
+Evidence is what brokers would have logged: the coordinator's lines, the answers to heartbeats, or both. Each shows less than the state.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+
+import pytest
+
+from tests.tracker.consumer.traced import LIES, LOG, REQUESTS, START_MS, rounds_of, told, traces
+
+
+@pytest.mark.parametrize(("evidence", "least_right", "most_wrong"), [({LOG, REQUESTS}, 0.97, 0), ({LOG}, 0.91, 1), ({REQUESTS}, 0.4, 0)])
+def test_rounds_have_their_causes_or_none(evidence, least_right, most_wrong):
+    """A round that is told has its cause and its member, or less: the coordinator's log does not say who changed its subscription.
+
+    The one that is wrong there: a member joined without topics, so without a new epoch, and 10 ms later another one raised it.
+    """
+    right, wrong, known = 0, Counter(), 0
+    for name, (_, episodes) in traces().items():
+        truth = rounds_of(episodes)
+        known += len(truth)
+        for row in told(name, frozenset(evidence))[1]:
+            cause, member = truth.get((row["epoch"], row["started_at"] - START_MS), (None, None))
+            if cause is not None and row["cause"] not in (cause, "UNKNOWN"):
+                wrong[f"{name} {row['epoch']}: {cause} told as {row['cause']}"] += 1
+            elif row["cause"] == cause and row["member_id"] not in (member, None):
+                wrong[f"{name} {row['epoch']}: {cause} of {member} told of {row['member_id']}"] += 1
+            right += cause is not None and row["cause"] == cause
+    assert right >= least_right * known
+    assert wrong.total() <= most_wrong, wrong
+
+
+def test_both_logs_show_where_rebalances_begin_and_end():
+    """Episodes that are still open at the end of a trace are not told."""
+    equal, ended = 0, 0
+    for name, (_, episodes) in traces().items():
+        rows = [] if name in LIES else told(name, frozenset({LOG, REQUESTS}))[0]
+        found = {(r["first_epoch"], r["generation"], r["started_at"] - START_MS, r["ended_at"] - START_MS) for r in rows if r["end_seen"]}
+        truth = {(e["first_epoch"], e["last_epoch"], e["start_ms"], e["end_ms"]) for e in episodes if e["end_ms"] is not None}
+        equal, ended = equal + len(found & truth), ended + len(truth)
+    assert equal >= 0.97 * ended
+
+
+def test_no_round_is_told_twice():
+    for name in traces():
+        for evidence in ({LOG, REQUESTS}, {LOG}, {REQUESTS}):
+            rounds = told(name, frozenset(evidence))[1]
+            assert len({(row["epoch"], row["started_at"]) for row in rounds}) == len(rounds)

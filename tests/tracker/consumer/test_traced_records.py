@@ -1,0 +1,128 @@
+"""What the records of the 231 traces tell, alone and beside logs: nothing wrong, all rounds and ends, and nothing less than logs alone."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+import pytest
+
+from tests.tracker.consumer.traced import CAUSES, LIES, LOG, RECORDS_TOPIC, REQUESTS, START_MS, rounds_of, rows_of, told, traces
+
+RECORDS = frozenset({RECORDS_TOPIC})
+CLASSIC = {
+    name
+    for name, (case, _) in traces().items()
+    if any(step.get("expect", {}).get("group_after", {}).get("type") == "classic" for step in case["steps"])
+}
+"""Cases whose group was a classic one, too: they have no episodes in the truth."""
+OPEN = {
+    (name, one["epoch"], one["at_ms"])
+    for name, (_, episodes) in traces().items()
+    for episode in episodes
+    if episode["end_ms"] is None
+    for one in episode["rounds"]
+}
+"""Rounds of rebalances that are open at the end of their trace: those are told when they end."""
+
+
+def compared(evidence: frozenset[str]) -> tuple[Counter[str], list[str]]:
+    """How many rounds have their cause and member, by cause; what is missing; and what is wrong."""
+    counts, wrong = Counter(), []
+    for name, (_, episodes) in traces().items():
+        if name in LIES | CLASSIC:
+            continue
+        truth = rounds_of(episodes)
+        for row in told(name, evidence)[1]:
+            what, found = truth.pop((row["epoch"], row["started_at"] - START_MS), None), (row["cause"], row["member_id"])
+            counts[f"{what[0]} {'told' if found == what else 'unknown'}" if what else "not true"] += 1
+            if what is None or found not in (what, ("UNKNOWN", None)):
+                wrong.append(f"{name} {row['epoch']}: {what} told as {found}")
+        counts["missing"] += sum((name, *one) not in OPEN for one in truth)
+    return counts, wrong
+
+
+def test_records_alone_show_every_round_and_all_causes_but_departures():
+    """Why a member is gone is the one thing that they do not show, except for the end of its rebalance timeout."""
+    counts, wrong = compared(RECORDS)
+    assert wrong == []
+    assert counts["missing"] == 0
+    shown = {cause: (counts[f"{cause} told"], counts[f"{cause} unknown"]) for cause in CAUSES.values()}
+    assert shown == {
+        "MEMBER_JOINED": (775, 0),
+        "SUBSCRIPTION_CHANGED": (157, 0),
+        "METADATA_CHANGED": (104, 0),
+        "REGEX_RESOLVED": (33, 0),
+        "MEMBER_LEFT": (0, 166),
+        "SESSION_TIMEOUT": (0, 500),
+        "REBALANCE_TIMEOUT": (23, 2),  # a new coordinator began the time anew
+    }
+
+
+@pytest.mark.parametrize("log", [{LOG}, {LOG, REQUESTS}], ids=["coordinator log", "both logs"])
+def test_beside_the_coordinators_log_every_cause_is_known(log):
+    counts, wrong = compared(RECORDS | log)
+    assert wrong == []
+    assert counts["missing"] <= 1
+    assert sum(counts[f"{cause} unknown"] for cause in CAUSES.values()) == 0
+
+
+def test_beside_the_request_log_departures_are_known_and_most_silences():
+    counts, wrong = compared(RECORDS | {REQUESTS})
+    assert wrong == []
+    assert counts["missing"] == 0
+    assert counts["MEMBER_LEFT unknown"] == 0
+    assert counts["SESSION_TIMEOUT told"] >= 60  # in most traces nobody else sends a heartbeat soon, as all would in a real group
+
+
+@pytest.mark.parametrize("log", [set(), {REQUESTS}], ids=["alone", "beside the request log"])
+def test_records_show_where_rebalances_begin_and_end(log):
+    for name, (_, episodes) in traces().items():
+        if name in LIES | CLASSIC:
+            continue
+        rows = told(name, RECORDS | log)[0]
+        found = {(r["first_epoch"], r["generation"], r["started_at"] - START_MS, r["ended_at"] - START_MS) for r in rows}
+        assert found == {(e["first_epoch"], e["last_epoch"], e["start_ms"], e["end_ms"]) for e in episodes if e["end_ms"] is not None}, name
+        assert all(row["end_seen"] and row["start_seen"] for row in rows)
+
+
+def test_records_show_how_long_partitions_had_no_owner():
+    """Partitions that had none before, because nobody subscribed to them or the group was Empty, do not count."""
+    for name, (_, episodes) in traces().items():
+        if name in LIES | CLASSIC:
+            continue
+        waits = [
+            sum(one["until_ms"] - one["from_ms"] for one in episode["unowned"] if one["from_ms"] >= episode["start_ms"])
+            for episode in episodes
+            if episode["end_ms"] is not None
+        ]
+        assert [row["unavailable_partition_ms"] for row in told(name, RECORDS)[0]] == waits, name
+
+
+LESS = [frozenset({LOG}), frozenset({LOG, REQUESTS})]
+
+
+@pytest.mark.parametrize("log", LESS, ids=["coordinator log", "both logs"])
+def test_records_beside_logs_lose_no_membership_and_no_finding(log):
+    for name in traces().keys() - LIES:
+        for table, columns in (("member_sessions", ("member_id", "end_kind")), ("findings", ("code", "member_id"))):
+            less, more = (
+                Counter(tuple(row.values[c] for c in columns) for row in rows_of(name, evidence) if row.table == table)
+                for evidence in (log, log | RECORDS)
+            )
+            assert less <= more, (name, table)
+
+
+@pytest.mark.parametrize("log", LESS, ids=["coordinator log", "both logs"])
+def test_records_beside_logs_tell_no_round_twice_and_contradict_only_what_was_wrong(log):
+    for name, (_, episodes) in traces().items():
+        if name in LIES | CLASSIC:
+            continue
+        truth = rounds_of(episodes)
+        less, more = (told(name, evidence)[1] for evidence in (log, log | RECORDS))
+        after = {(row["epoch"], row["started_at"]): (row["cause"], row["member_id"]) for row in more}
+        assert len(after) == len(more)
+        for row in less:
+            key, before = (row["epoch"], row["started_at"]), (row["cause"], row["member_id"])
+            what = truth.get((row["epoch"], row["started_at"] - START_MS))
+            if key in after and before == what:
+                assert after[key] == before, (name, key)

@@ -1,0 +1,126 @@
+"""Signs of life of a calm group wait in its shard; whatever else happens finds the group as if they had not waited."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+
+import pytest
+
+from coordinator_model.events import Event
+from coordinator_model.tracker import codec
+from coordinator_model.tracker.quiet import calm
+from coordinator_model.tracker.shard import Shard
+from tests.tracker.story import GROUP, START_MS, Story, play, table
+
+BATCH_MS = 3_000
+SESSION_MS = 21_000
+
+
+def group(last_beat_ms: int = 60_000) -> Story:
+    """Two members, and their heartbeats."""
+    story = Story()
+    story.at(3_000).join("a-1", 1, "a-1", ("a-1", "b-1"), waited=3_000, session_timeout_ms=SESSION_MS)
+    story.at(3_001).join("b-1", 1, "a-1", waited=2_900, session_timeout_ms=SESSION_MS)
+    story.at(3_010).sync("a-1", 1, {"a-1": ("orders-0",), "b-1": ("orders-1",)}).sync("b-1", 1, {"b-1": ("orders-1",)})
+    return story.beats(["a-1", "b-1"], 1, 4_000, last_beat_ms)
+
+
+def batches(story: Story, until_ms: int) -> list[list[Event]]:
+    """Its events by the time at which they are read, each batch with the broker's clock."""
+    ends = range(0, until_ms + BATCH_MS, BATCH_MS)
+    within = [[event for event in story.events if begin <= event.at_ms - START_MS < end] for begin, end in pairwise(ends)]
+    return [[*events, *story.heard(end)] for events, end in zip(within, ends[1:], strict=True)]
+
+
+def told(shard: Shard, story: Story, until_ms: int) -> Shard:
+    """The shard after all batches, stored and read back after each."""
+    for batch in batches(story, until_ms):
+        shard.observe(batch)
+        shard = Shard.decode(shard.encode())
+    return shard
+
+
+def stored(shard: Shard) -> codec.ShardState:
+    """What the shard would store."""
+    return codec.decode_shard(shard.encode())
+
+
+def waiting(shard: Shard) -> list[Event]:
+    """The signs that wait."""
+    return codec.decode_calm(stored(shard).calm[GROUP]).signs
+
+
+def test_a_calm_group_is_not_touched_and_a_member_has_one_run() -> None:
+    shard = told(Shard(), group(), 24_000)
+    before, count = stored(shard).views, len(waiting(shard)[0].beats)
+    shard = told(shard, Story().beats(["a-1", "b-1"], 1, 25_000, 31_000), 33_000)
+    assert stored(shard).views == before
+    assert [(sign.member_id, len(sign.beats) - count) for sign in waiting(shard)] == [("a-1", 3), ("b-1", 3)]
+    assert shard.summary() == (1, 0, 0)  # they wait for no line
+
+
+def test_no_sign_waits_for_long() -> None:
+    begun, longest = START_MS, 0
+    shard = Shard()
+    for batch in batches(group(300_000), 300_000):
+        shard.observe(batch)
+        calm_group = stored(shard).calm.get(GROUP)
+        signs = codec.decode_calm(calm_group).signs if calm_group else []
+        begun = min((sign.at_ms for sign in signs), default=max(event.at_ms for event in batch))
+        longest = max(longest, stored(shard).horizons.get(GROUP, begun) - begun)
+    assert calm.KEEP_MS / 3 < longest <= calm.KEEP_MS
+
+
+@pytest.mark.parametrize(
+    ("_kind", "fields"),
+    [
+        ("of another generation", {"generation": 2}),
+        ("of nobody known", {"member": "c-1"}),
+        ("of a static member", {"instance_id": "i-1"}),
+        ("refused", {"error": 27}),
+        ("from another broker", {"broker": "broker-2"}),
+    ],
+)
+def test_a_sign_that_may_change_something_is_handled_at_once(_kind: str, fields: dict[str, object]) -> None:
+    values = {"member": "a-1", "generation": 1, "broker": "broker-1", **fields}
+    story = group(31_000)
+    shard = told(Shard(), story, 33_000)
+    before = stored(shard).views
+    assert waiting(shard)
+    story.at(33_000).on(str(values.pop("broker"))).heartbeat(str(values.pop("member")), int(str(values.pop("generation"))), **values)
+    for batch in batches(story, 39_000)[-2:]:
+        shard.observe(batch)
+    assert stored(shard).views != before
+
+
+def test_a_near_miss_is_told_at_once() -> None:
+    again_ms = 28_000 + SESSION_MS * 9 // 10
+    story = group(30_000).beats(["a-1"], 1, 31_000, 70_000).at(again_ms).heartbeat("b-1", 1)
+    shard = Shard()
+    for batch in batches(story, 70_000):
+        found = table(shard.observe(batch), "findings")
+        if found:
+            break
+    assert [finding["code"] for finding in found] == ["HEARTBEAT_NEAR_MISS"]
+    assert max(event.at_ms for event in batch) - START_MS - again_ms < shard.settings.lateness_ms + 2 * BATCH_MS
+
+
+def test_a_member_that_falls_silent_is_missed_as_soon_as_if_no_sign_had_waited() -> None:
+    expires_ms = 27_999 + SESSION_MS
+    story = group(30_000).beats(["a-1"], 1, 31_000, expires_ms)
+    story.at(expires_ms + 500).heartbeat("a-1", 1, error=27)
+    story.at(expires_ms + 600).join("a-1", 2, "a-1", ("a-1",), session_timeout_ms=SESSION_MS)
+    story.at(expires_ms + 610).sync("a-1", 2, {"a-1": ("orders-0", "orders-1")}).beats(["a-1"], 2, expires_ms + 1_000, 90_000)
+    made = batches(story, 90_000)
+    rows = play(made)
+    ended = table(rows, "member_sessions")[0]
+    assert (ended["member_id"], ended["end_kind"], ended["ended_at"]) == ("b-1", "SESSION_TIMEOUT", expires_ms)
+    assert rows == play([[*story.events, *story.heard(90_000)]])
+
+
+def test_late_lines_are_late_while_signs_wait() -> None:
+    shard = told(Shard(), group(), 33_000)
+    assert waiting(shard)
+    late = Story().at(10_000).heartbeat("a-1", 1)
+    shard.observe(late.events)
+    assert shard.summary()[2] == 1
