@@ -7,23 +7,22 @@ side by side in one thread, and none of them depends on how fast the machine is.
 from __future__ import annotations
 
 import time
+from collections import deque
 from collections.abc import Callable, Generator, Iterable
 from typing import Any, Final, TypeAlias
 
 from confluent_kafka.admin import AdminClient
 from confluent_kafka.cimpl import NewPartitions, NewTopic
 
-from jobs.demo.consumers import ConsumerProcess, Consumers
+from jobs.demo.consumers import SESSION_MS, ConsumerProcess, Consumers
 from jobs.demo.real_consumer import CLASSIC, CONSUMER, LIBRDKAFKA
 
 Condition: TypeAlias = Callable[[], bool]
 Scene: TypeAlias = Generator[Condition, None, None]
 
 POLL_MS: Final = 8_000
-STALL_SECONDS: Final = 12
-"""Longer than POLL_MS."""
-STATIC_STALL_SECONDS: Final = 20
-"""Longer than POLL_MS and the session after it: a static member does not leave, it only stops its heartbeats."""
+OVERDUE_SECONDS: Final = 5
+"""How much longer than its poll timeout, and than the session after it if it is static, a consumer does not poll."""
 REVOCATION_SECONDS: Final = 17
 """Longer than what the tables report as STUCK_RECONCILING."""
 GOES_ON_SECONDS: Final = 600
@@ -44,20 +43,25 @@ class Stage:
         *,
         protocol: str = CLASSIC,
         partitions: int = 6,
+        pace: float = 1,
         say: Callable[[str], None] = lambda _: None,
     ) -> None:
-        """`protocol`: group.protocol of its consumers. `say` is called with a line about each action."""
+        """`protocol`: group.protocol of its consumers. `say` is called with a line about each action.
+
+        `pace`: by how much the timeouts of clients are longer than usual, for machines that have other work.
+        """
         self.group = group
         self.say = say
         self.topic = topic
         self.partitions = partitions
+        self.pace = pace
         self._consumers, self._kind, self._protocol = consumers, kind, protocol
 
     def enter(self, name: str, **settings: Any) -> ConsumerProcess:
         """Starts a consumer; `settings`: those of Consumers.start."""
         kind = LIBRDKAFKA if name == "1" else self._kind
         named = "protocol" in settings
-        settings = {"protocol": self._protocol, **settings}
+        settings = {"protocol": self._protocol, "session_ms": round(SESSION_MS * self.pace), **settings}
         consumer = self._consumers.start(kind, self.group, f"{self.group}-{name}", self.topic, **settings)
         self.say(f"{consumer.client_id} joins{' with group.protocol=' + settings['protocol'] if named else ''}")
         return consumer
@@ -124,18 +128,21 @@ def is_frozen(stage: Stage) -> Scene:
     yield stage.share(one, two)
 
 
-def stalls(stage: Stage, *, static: bool = False, seconds: float = STALL_SECONDS) -> Scene:
+def stalls(stage: Stage, *, static: bool = False) -> Scene:
     """One consumer does not poll for longer than max.poll.interval.ms."""
-    one, two = yield from stage.two(static=static, poll_ms=POLL_MS)
-    stage.say(f"{two.client_id}{', static,' if static else ''} does not poll for {seconds} s, max.poll.interval.ms is {POLL_MS}")
-    two.stall(seconds)
+    poll_ms = round(POLL_MS * stage.pace)
+    # A static member does not leave, it only stops its heartbeats.
+    stalled = (poll_ms + (SESSION_MS * stage.pace if static else 0)) / 1000 + OVERDUE_SECONDS
+    one, two = yield from stage.two(static=static, poll_ms=poll_ms)
+    stage.say(f"{two.client_id}{', static,' if static else ''} does not poll for {stalled:.0f} s, max.poll.interval.ms is {poll_ms}")
+    two.stall(stalled)
     yield stage.has_all(one)
     yield stage.share(one, two)
 
 
 def stalls_static(stage: Stage) -> Scene:
     """The same with a group.instance.id."""
-    yield from stalls(stage, static=True, seconds=STATIC_STALL_SECONDS)
+    yield from stalls(stage, static=True)
 
 
 def is_fenced(stage: Stage) -> Scene:
@@ -228,21 +235,30 @@ def come_back(stage: Stage, running: dict[str, ConsumerProcess], protocol: str) 
 class ScenePlayer:
     """Plays scenes side by side, each with the name of its group."""
 
-    def __init__(self, scenes: Iterable[tuple[str, Scene]]) -> None:
-        self._waiting = {group: (scene, next(scene), time.monotonic()) for group, scene in scenes}
+    def __init__(self, scenes: Iterable[tuple[str, Scene]], at_once: int | None = None) -> None:
+        """`at_once`: how many are played side by side at most; the others follow in their order. None: all."""
+        self._to_come = deque(scenes)
+        self._at_once = at_once or len(self._to_come)
+        self._waiting: dict[str, tuple[Scene, Condition, float]] = {}
 
     @property
     def over(self) -> bool:
         """Whether all scenes have ended."""
-        return not self._waiting
+        return not self._waiting and not self._to_come
 
     def step(self) -> None:
         """Advances each scene whose condition holds. TimeoutError: one has waited too long."""
+        while self._to_come and len(self._waiting) < self._at_once:
+            self._advance(*self._to_come.popleft())
         for group, (scene, condition, since) in list(self._waiting.items()):
             if condition():
-                try:
-                    self._waiting[group] = scene, next(scene), time.monotonic()
-                except StopIteration:
-                    del self._waiting[group]
+                self._advance(group, scene)
             elif time.monotonic() - since > GOES_ON_SECONDS:
                 raise TimeoutError(f"the consumers of {group} did not reach their next state within {GOES_ON_SECONDS} s")
+
+    def _advance(self, group: str, scene: Scene) -> None:
+        condition = next(scene, None)
+        if condition is None:
+            self._waiting.pop(group, None)
+        else:
+            self._waiting[group] = scene, condition, time.monotonic()

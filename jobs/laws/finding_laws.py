@@ -42,15 +42,18 @@ def numbers_in_details(group: GroupRows) -> Iterator[Breach]:
 def generation_of_its_time(group: GroupRows) -> Iterator[Breach]:
     """A finding's generation is one that the group had by then."""
     for row in group.findings:
-        later = [
-            r["generation"]
-            for r in group.rebalances
-            if r["generation"] is not None and (r["joined_at"] or r["ended_at"]) > row["occurred_at"]
-        ]
+        later = [r["generation"] for r in group.rebalances if r["generation"] is not None and _made_at(r) > row["occurred_at"]]
         removed = any(t["to_state"] == "Dead" for t in group.transitions)
         if row["generation"] is not None and later and not removed and row["generation"] >= min(later):
             text = f"{row['code']} names generation {row['generation']}, but {min(later)} was made later"
             yield group.breach(GENERATION_OF_ITS_TIME, row, row["occurred_at"], text)
+
+
+def _made_at(rebalance: Row) -> Any:
+    """When a rebalance made its generation. In the consumer protocol it begins with a new epoch."""
+    if rebalance.get("group_protocol") == "consumer":
+        return rebalance["started_at"]
+    return rebalance["joined_at"] or rebalance["ended_at"]
 
 
 def told_once(group: GroupRows) -> Iterator[Breach]:

@@ -140,6 +140,15 @@ def test_one_wrong_value_breaks_its_law(table, row, wrong, law):
     assert law in broken(tables)
 
 
+def test_a_consumer_group_has_an_epoch_from_the_moment_its_rebalance_begins():
+    tables = story()
+    tables["rebalances"][2] |= {"group_protocol": "consumer", "joined_at": None}
+    tables["findings"][0] |= {"generation": 3, "occurred_at": START_MS + 60_050}
+    assert "GENERATION_OF_ITS_TIME" not in broken(tables)
+    tables["findings"][0] |= {"occurred_at": START_MS + 59_999}
+    assert "GENERATION_OF_ITS_TIME" in broken(tables)
+
+
 @pytest.mark.parametrize(
     ("table", "law"), [("rebalances", "ONE_DEPARTURE"), ("member_sessions", "ONE_MEMBERSHIP"), ("findings", "TOLD_ONCE")]
 )

@@ -6,6 +6,7 @@ import sys
 import time
 from collections import Counter
 from dataclasses import dataclass, field
+from datetime import datetime, timezone
 
 import pytest
 from confluent_kafka.admin import AdminClient
@@ -28,12 +29,15 @@ LOGS = "group-protocol-logs"
 SETTINGS = {
     "group.initial.rebalance.delay.ms": "500",
     "group.min.session.timeout.ms": "1000",
-    "broker.session.timeout.ms": "4000",
+    "broker.session.timeout.ms": "8000",  # nobody can commit until it is over, so sessions of consumers are longer
     "broker.heartbeat.interval.ms": "1000",
     **CONSUMER_GROUP_SETTINGS,
 }
-PATIENT_MS = 30_000  # a session that outlives the search for a new coordinator
+PATIENT_MS = 45_000  # a session that outlives the search for a new coordinator
 DEADLINE_SECONDS = 1_200
+PACE = 2
+AT_ONCE = 9
+"""Scenes. Starting the clients of all of them together would keep brokers from answering within a session."""
 # Most of a scene is waiting. A pipeline that looks for lines as often as it can would take the cores from other tests.
 PIPELINE = "[pipeline]\ninterval_ms = 5000\nshards = 8\n"
 
@@ -53,6 +57,14 @@ class Told:
     rebalances: list = field(default_factory=list)
     findings: list = field(default_factory=list)
     member_sessions: list = field(default_factory=list)
+
+    def until(self, moment):
+        """What they say of the time before this moment."""
+        return Told(
+            [row for row in self.rebalances if row["started_at"] < moment],
+            [row for row in self.findings if row["occurred_at"] < moment],
+            [row for row in self.member_sessions if row["ended_at"] < moment],
+        )
 
 
 class Watch:
@@ -95,6 +107,7 @@ class Cluster:
         self.run = None
         self.ships = []
         self.watch = Watch(self.lakehouse)
+        self.over_at = None  # when the scenes were over: then their consumers are killed
 
     def start(self):
         for broker in self.brokers:
@@ -143,7 +156,7 @@ class Cluster:
             time.sleep(0.2)
 
     def play(self, parts):
-        played = ScenePlayer(parts)
+        played = ScenePlayer(parts, AT_ONCE)
 
         def over():
             played.step()
@@ -171,7 +184,7 @@ def commits(consumer):
 
 @pytest.fixture(scope="module")
 def played(kafka_jars, tmp_path_factory):  # noqa: ARG001
-    """All scenes at once. Meanwhile the third broker, which coordinates other groups, is killed."""
+    """All scenes, many at once. Then the third broker, which coordinates other groups, is killed."""
     cluster = Cluster(tmp_path_factory.mktemp("scenes"))
     settled = set()
 
@@ -194,17 +207,21 @@ def played(kafka_jars, tmp_path_factory):  # noqa: ARG001
             cluster.until(lambda: first.partitions == 6, "nobody can join")
             leaders = cluster.coordinators()
             groups = {played: named(played[0].__name__, *played[1:], leaders, {1, 2}) for played in PLAYED}
+            stages = [
+                (scene, Stage(consumers, group, TOPIC, kind, protocol=protocol, pace=PACE))
+                for (scene, kind, protocol), group in groups.items()
+            ]
+            cluster.play((stage.group, scene(stage)) for scene, stage in stages)
+            cluster.until_told({group: len(EXPECTED[protocol][scene].rebalances) for (scene, _, protocol), group in groups.items()})
+            cluster.over_at = datetime.now(tz=timezone.utc)
+        with Consumers(cluster.bootstrap, cluster.folder / "clients") as consumers:
             moving = {
                 (kind, protocol): Stage(consumers, named("moves", kind, protocol, leaders, {3}), TOPIC, kind, protocol=protocol)
                 for kind, protocol in MOVED
             }
-            parts = [
-                (group, scene(Stage(consumers, group, TOPIC, kind, protocol=protocol))) for (scene, kind, protocol), group in groups.items()
-            ]
-            cluster.play([*parts, *((stage.group, moves(stage)) for stage in moving.values())])
-            expected = {group: len(EXPECTED[protocol][scene].rebalances) for (scene, _, protocol), group in groups.items()}
-            cluster.until_told(expected | {stage.group: 3 for stage in moving.values()})
-            # It comes last, a minute after the move: by then all else was told.
+            cluster.play((stage.group, moves(stage)) for stage in moving.values())
+            cluster.until_told({stage.group: 3 for stage in moving.values()})
+            # It comes a minute after the move: by then all else was told.
             cluster.until(
                 lambda: all("COORDINATOR_MOVED" in cluster.watch.codes(moving[one].group) for one in MOVED if one[1] == CLASSIC),
                 "nobody tells of the move",
@@ -250,18 +267,23 @@ def protocols(told):
 @pytest.mark.parametrize(("scene", "kind", "protocol"), PLAYED, ids=lambda value: value if isinstance(value, str) else value.__name__)
 def test_what_was_done_is_what_is_told(played, scene, kind, protocol):
     cluster, groups, _, _ = played
-    told, expected = cluster.watch.groups[groups[scene, kind, protocol]], EXPECTED[protocol][scene]
+    told, expected = cluster.watch.groups[groups[scene, kind, protocol]].until(cluster.over_at), EXPECTED[protocol][scene]
     assert rebalances(told) == expected.rebalances
     assert protocols(told) == (expected.protocols or [protocol] * len(expected.rebalances))
-    assert [row["generation"] for row in sorted(told.rebalances, key=lambda row: row["ended_at"])] == [*range(1, len(told.rebalances) + 1)]
+    generations = [row["generation"] for row in sorted(told.rebalances, key=lambda row: row["ended_at"])]
+    # A consumer whose answer was lost asks again, and a rebalance of the consumer protocol may take more than one epoch.
+    assert generations[0] == 1
+    assert generations == ([*range(1, len(generations) + 1)] if protocol == CLASSIC else sorted(set(generations)))
     found = {(row["code"], short(told, row["client_id"])) for row in told.findings}
     findings = expected.findings
     if scene is scenes.is_frozen and kind == LIBRDKAFKA and not heartbeat_refused(cluster, told):
         findings = [finding for finding in findings if finding[0] not in {ZOMBIE, RETURNED}]
     possible = [{(one, client) for one in ([code] if isinstance(code, str) else code)} for code, client in findings]
     assert all(found & some for some in possible), found
-    # On a busy machine a heartbeat may really come late, and then it is right to say so.
-    assert {one for one in found if one[0] not in {"HEARTBEAT_NEAR_MISS", *expected.besides}} <= set().union(*possible)
+    # On a busy machine a heartbeat may really come late, or its answer, and then it is right to say so.
+    assert {one for one in found if one[0] not in {"HEARTBEAT_NEAR_MISS", "FENCED_MEMBER_EPOCH", *expected.besides}} <= set().union(
+        *possible
+    )
     assert ends(told) == expected.ends
 
 
