@@ -73,7 +73,7 @@ def _judge(g: Emitter) -> None:
     joined = {past.member_id for past in burst if past.cause == reasons.MEMBER_JOINED and not past.first}
     left = [past for past in burst if past.cause in _DEPARTURES]
     # A restarted member was there before the burst; in a crash loop the member that departs has only just joined.
-    restarted = sorted({past.member_id for past in left if past.member_id not in joined})
+    restarted = {past.member_id: past.client_id for past in left if past.member_id not in joined}
     again = [past for past in left if past.member_id in joined]
     if len(restarted) >= RESTARTED_AT_LEAST and len(joined) >= RESTARTED_AT_LEAST and len(again) <= len(restarted) // 2:
         first = next(number for number, past in enumerate(burst) if past.cause in _DEPARTURES)
@@ -98,11 +98,13 @@ def _client(past: PastRebalance) -> tuple[str, str]:
     return past.client_id, past.client_host if not past.client_id else ""
 
 
-def _report_rolling_restart(g: Emitter, burst: list[PastRebalance], restarted: list[str]) -> None:
-    """Members were restarted one after the other: many rebalances with one purpose."""
+def _report_rolling_restart(g: Emitter, burst: list[PastRebalance], restarted: dict[str, str]) -> None:
+    """Members were restarted one after the other: many rebalances with one purpose. `restarted`: their client ids by member id."""
     longest = _longest_restart_ms(burst)
     words = {"count": len(restarted), "longest": f", which took up to {seconds(longest)} here" if longest >= 0 else ""}
-    _report(g, _texts(g).ROLLING_RESTART, burst, NOBODY, words, restarted=restarted, longest_restart_ms=or_none(longest))
+    # Member ids of the consumer protocol do not begin with the id of the client.
+    clients = {"clients": sorted(client or member for member, client in restarted.items())} if g.view.consumer_protocol else {}
+    _report(g, _texts(g).ROLLING_RESTART, burst, NOBODY, words, restarted=sorted(restarted), longest_restart_ms=or_none(longest), **clients)
 
 
 def _report_storm(g: Emitter, burst: list[PastRebalance], culprit: PastRebalance, count: int) -> None:

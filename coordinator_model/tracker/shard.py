@@ -288,7 +288,8 @@ class Shard:
             state.due.pop(group_id, None)
         else:
             state.due[group_id] = next_ms
-        if next_ms is None and not view.members and view.state in _MEMBERLESS:
+        members = view.members or (view.consumer is not None and view.consumer.members)
+        if next_ms is None and not members and view.state in _MEMBERLESS:
             state.idle[group_id] = max(state.idle.get(group_id, -1), last_ms if last_ms is not None else -1)
         else:
             state.idle.pop(group_id, None)

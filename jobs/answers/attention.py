@@ -112,8 +112,9 @@ class AttentionEntry:
         for row in self.findings:
             named = [(row["client_id"] or "", row["client_host"] or "")]
             if not any(named[0]):
-                members = row["details"].get("restarted") or row["details"].get("waited_for") or ()
-                named = [(client_in(member, "") or member, "") for member in members]
+                details = row["details"]
+                members = details.get("restarted") or details.get("waited_for") or ()
+                named = [(name, "") for name in details.get("clients") or [client_in(member, "") or member for member in members]]
             counted.update(name for name in named if any(name))
         return [
             (client or None, host or None, count) for (client, host), count in sorted(counted.items(), key=lambda item: (-item[1], item[0]))

@@ -195,6 +195,32 @@ def test_a_client_that_cannot_join_is_reported_once(error, code):
     assert told(story.rows(), "findings", "code", "client_id") == [(code, "b")]
 
 
+def test_a_rolling_restart_names_the_clients_since_member_ids_do_not():
+    story, epoch = ConsumerStory().at(0), 0
+
+    def joins(member, at_ms):
+        story.at(at_ms).joins(member, epoch).at(at_ms + 10).beat(member, 0, epoch, (), ("orders",))
+        for other in sorted(present):
+            story.at(at_ms + 20).beat(other, epoch - 1, epoch)
+        present.add(member)
+
+    present = set()
+    for number, member in enumerate(("a-1", "b-1", "c-1")):
+        epoch += 1
+        joins(member, number * 1_000)
+    for number, name in enumerate("abc"):
+        at_ms = 100_000 + number * 10_000
+        story.at(at_ms).line(kinds.DEPARTED, f"{name}-1").raised(epoch + 1).computed(epoch + 1).at(at_ms + 5).beat(f"{name}-1", -1, -1)
+        present.remove(f"{name}-1")
+        for other in sorted(present):
+            story.at(at_ms + 20).beat(other, epoch, epoch + 1)
+        epoch += 2
+        joins(f"{name}-2", at_ms + 3_000)
+    rows = story.at(200_000).line(kinds.READ_BACK, member_count=3).rows()
+    (details,) = [json.loads(text) for code, text in told(rows, "findings", "code", "details") if code == "ROLLING_RESTART"]
+    assert (details["restarted"], details["clients"]) == (["a-1", "b-1", "c-1"], ["a", "b", "c"])
+
+
 def test_advice_on_rolling_restarts_names_the_settings_of_the_protocol():
     story, epoch = ConsumerStory().at(0), 0
     for number, member in enumerate(("a-1", "b-1", "c-1")):

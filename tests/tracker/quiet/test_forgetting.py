@@ -9,6 +9,7 @@ from coordinator_model.events import Event
 from coordinator_model.tracker.codec import decode_shard
 from coordinator_model.tracker.shard import FORGET_MS, Shard
 from coordinator_model.view.rows import Row
+from tests.tracker.consumer.consumer_story import ConsumerStory
 from tests.tracker.story import START_MS, Story, play, table
 
 MONTH_MS = FORGET_MS
@@ -56,6 +57,18 @@ def test_a_group_with_members_is_kept_however_long_its_coordinator_has_nothing_t
     shard.observe([*story.events, *story.heard(60_000)])
     shard.observe([clock(3 * MONTH_MS)])
     assert shard.summary()[0] == 1
+
+
+@pytest.mark.parametrize(("left", "kept"), [((), 1), (("a-1",), 0)])
+def test_so_is_a_consumer_group_until_its_last_member_has_left(left: tuple[str, ...], kept: int):
+    story = ConsumerStory()
+    story.at(0).joins("a-1", 1).at(10).beat("a-1", 0, 1, ("t-0",), ("t",))
+    for member in left:
+        story.at(60_000).line(kinds.DEPARTED, member).raised(2).computed(2)
+    shard = Shard()
+    shard.observe([*story.events, *story.heard(200_000)])
+    shard.observe([clock(3 * MONTH_MS)])
+    assert shard.summary()[0] == kept
 
 
 @pytest.mark.parametrize(("later_ms", "told"), [(MONTH_MS - 3_600_000, [1, 2]), (MONTH_MS + 3_600_000, [1, 2, 1, 2])])
