@@ -93,6 +93,7 @@ def test_one_whose_topic_cannot_be_reached_waits():
     )
     ended = replace(away, queries=(replace(QUERIES[0], query="ingest-topic", active=False), QUERIES[1]))
     assert found(status=ended) == [("AWAY", None)]
+    assert found(status=ended, limits=Limits(process_only=True)) == []  # a restart does not bring the cluster back
 
 
 def test_one_that_says_it_runs_and_holds_nothing_was_killed():
