@@ -40,9 +40,9 @@ Examples:
 @options.alerts
 @options.dashboard_url
 @click.option("--test", is_flag=True, help="Post a sample to each receiver, say what became of it, and end. Needs no lakehouse.")
-@click.option("--dry-run", is_flag=True, help="Print what would be posted about findings that are there, and post nothing.")
-@click.option("--since", type=options.SPAN, default="24h", help="With --dry-run: so long before the newest finding.")
-@options.once("Post what is new since the last time, and end. The first time nothing is new.")
+@click.option("--dry-run", is_flag=True, help="Print what would be posted about findings in the tables. Post nothing.")
+@click.option("--since", type=options.SPAN, default="24h", help="With --dry-run: how far to look back from the newest finding.")
+@options.once("Post what is new since the last time, and end. The first time, nothing is posted.")
 def alert(
     lakehouse: Path | None,
     *,
@@ -54,9 +54,9 @@ def alert(
     since: timedelta,
     once: bool,
 ) -> int:
-    """Post new findings to webhooks, or try them out.
+    """Post new findings to webhooks, or try webhooks out.
 
-    `rebalance run` does the same with the same settings while it runs. Only findings that are written from the first start on are posted.
+    `rebalance run` does the same with the same settings while it runs. Findings that were there before the first start are not posted.
     """
     from jobs.common.settings import load
 

@@ -46,7 +46,10 @@ Examples:
 @click.option("--brokers", type=click.Choice(["1", "3"]), default="1", help="Number of brokers.")
 @click.option("--version", default=KAFKA_VERSION, metavar="VERSION", help=f"Release of Kafka: {', '.join([KAFKA_VERSION, *OTHER_KAFKA])}.")
 @click.option(
-    "--port", type=click.IntRange(1, 65_000), metavar="N", help="Port on 127.0.0.1, of three brokers the first. [default: a free one]"
+    "--port",
+    type=click.IntRange(1, 65_000),
+    metavar="N",
+    help="Port on 127.0.0.1; with three brokers, the first port. [default: a free one]",
 )
 @click.option("--topic", "topics", metavar="NAME[:PARTITIONS]", multiple=True, help="Create a topic if it does not exist. Repeatable.")
 def broker(folder: Path | None, *, brokers: str, version: str, port: int | None, topics: Sequence[str]) -> int:

@@ -36,11 +36,11 @@ Examples:
 @options.client_settings("--config", "the client")
 @click.option("--out", type=options.PATH, metavar="FILE", help="File to write. An existing dump is continued. [default: standard output]")
 @click.option("--follow", is_flag=True, help="Wait for new records until Ctrl-C.")
-@click.option("--all", "everything", is_flag=True, help="Also write the records that are not about classic groups, such as offsets.")
+@click.option("--all", "everything", is_flag=True, help="Also write all other records: offsets, share groups and streams groups.")
 def dump_offsets(bootstrap: str, *, config: Path | None, out: Path | None, follow: bool, everything: bool) -> int:
     """Write the group records of __consumer_offsets to a file.
 
-    `rebalance run` reads them where there are no logs. The client needs permission to read that topic, and no other. Put the file into
+    `rebalance run` reads them, with logs or without. The client needs permission to read that topic, and no other. Put the file into
     INPUT/<cluster>/offsets/.
     """
     from jobs.kafka.clients import Cluster

@@ -18,7 +18,9 @@ Examples:
 """,
 )
 @options.lakehouse()
-@click.option("--host", default="127.0.0.1", metavar="ADDRESS", help="Address to listen on. 0.0.0.0: all; nobody is asked for a password.")
+@click.option(
+    "--host", default="127.0.0.1", metavar="ADDRESS", help="Address to listen on. 0.0.0.0 serves everybody: there is no password."
+)
 @click.option("--port", type=click.IntRange(0, 65_535), default=8_060, metavar="N", help="Port. 0: any free one.")
 def dashboard(lakehouse: Path, *, host: str, port: int) -> int:
     """Show the tables in a browser, while they grow.

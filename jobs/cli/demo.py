@@ -54,8 +54,8 @@ def demo() -> int:
 def demo_live(*, keep: bool) -> int:
     """Run a real Kafka, disturb its consumers, show rebalances.
 
-    The consumers stall, die and fence each other. Takes two minutes. The first time it downloads Kafka. Writes only in the checkout, or in
-    the user's cache.
+    The consumers stall, die and fence each other. It takes two minutes. The first time it downloads Kafka. It writes only in the checkout,
+    or in the user's cache.
     """
     from jobs.common.jars import ensure_broker_jars, ensure_spark_jars
     from jobs.demo.live import run_demo_live

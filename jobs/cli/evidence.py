@@ -34,7 +34,7 @@ Examples:
 @click.option(
     "--input", "source", type=options.PATH, metavar="PATH", help="The logs that `rebalance run` read. [default: where it read them]"
 )
-@click.option("--entry", is_flag=True, help="All findings of the entry of the report to which the finding belongs.")
+@click.option("--entry", is_flag=True, help="Show all findings of the same entry of the report.")
 @options.output_format("text", "json")
 @click.option("--chars", type=click.IntRange(80, 1_000_000), default=2_000, metavar="N", help="Characters of a line at most.")
 def evidence(row_id: str, *, lakehouse: Path, source: Path | None, entry: bool, form: str, chars: int) -> int:

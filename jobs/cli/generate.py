@@ -41,11 +41,11 @@ Examples:
 @click.argument("folder", type=options.PATH, metavar="DIR")
 @click.option("--size", type=click.Choice(list(SIZES)), default="S", help="The cluster: its groups and their members.")
 @click.option("--lines", type=click.IntRange(1), metavar="N", default=1_000_000, help="Lines of all logs together.")
-@click.option("--seed", type=int, metavar="N", default=1, help="Chance. The same seed gives the same lines.")
+@click.option("--seed", type=int, metavar="N", default=1, help="Seed of all random choices. The same seed gives the same lines.")
 @click.option("--brokers", type=click.IntRange(1, 50), metavar="N", help=f"Number of brokers. [default: {_BROKERS}; 1 with -]")
 @click.option("--release", type=click.Choice(["3.9.1", "4.2.0"]), default="4.2.0", help="Release of brokers and consumers.")
 @click.option("--start", type=click.DateTime(_TIMES), default="2026-01-01", metavar="TIME", help="Time of the first lines, UTC.")
-@click.option("--rebalances", type=click.FloatRange(0), metavar="N", help="Rebalances that begin in a second, about. [default: by size]")
+@click.option("--rebalances", type=click.FloatRange(0), metavar="N", help="About how many rebalances begin per second. [default: by size]")
 @click.option("--cluster", default="generated", metavar="NAME", help="Name of the cluster: a folder in DIR.")
 def generate(
     folder: Path,
@@ -59,10 +59,10 @@ def generate(
     rebalances: float | None,
     cluster: str,
 ) -> None:
-    """Write logs of a simulated cluster, to try out how a pipeline bears its load.
+    """Write logs of a simulated cluster, to load a pipeline with.
 
-    The logs begin while all groups are stable. Consumers restart, crash, stall, flap and are deployed anew, and with several
-    brokers groups move. What the brokers answer is what the specification of the group coordinator answers.
+    The logs begin while all groups are stable. Consumers restart, crash, stall, flap and are deployed anew. With several brokers, groups
+    move. The brokers answer as the specification of the group coordinator does.
 
     The files are DIR/NAME/broker-N/kafka-request.log and server.log, as `rebalance run --input DIR` reads them. With - for DIR
     the lines of one broker go to standard output.

@@ -41,13 +41,13 @@ Examples:
     "--grace",
     type=options.SPAN,
     default="7d",
-    help="Delete files that were replaced this long ago, when no query can be reading them any more. 7d at most.",
+    help="Delete files that were replaced this long ago; a query that began earlier may still read younger ones. 7d at most.",
 )
 @click.option("--dry-run", is_flag=True, help="Only show what would be done.")
 def maintain(
     lakehouse: Path, *, keep: timedelta | None, keep_events: timedelta | None, thin_after: timedelta | None, grace: timedelta, dry_run: bool
 ) -> int:
-    """Merge and sort the files of tables, delete outdated ones.
+    """Merge and sort the files of tables; delete old rows and replaced files.
 
     It keeps a lakehouse fast and small. It may run at any time, also beside `rebalance run`, and may be stopped in any way. Once a day is
     often enough. Ages are counted from the newest event in the tables.

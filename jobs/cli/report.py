@@ -56,8 +56,8 @@ Examples:
 def report(lakehouse: Path, *, limit: int | None, form: str, source: Path | None, fail_on: str | None, **typed: str | None) -> int:
     """Show what needs attention, and what rebalances cost.
 
-    First errors, then warnings, an entry for each incident; then the groups and the rebalances that cost most. Times are UTC. Durations
-    such as `--since 2h` count back from the newest time in the tables, so that the same logs give the same report on any day.
+    It has an entry for each incident, errors first. Then come the groups and the rebalances that cost most. Times are UTC. Durations such
+    as `--since 2h` count back from the newest time in the tables, so that the same logs give the same report on any day.
     """
     from jobs.answers.attention import SEVERITIES
     from jobs.answers.report import Scope, read_report, to_json

@@ -59,7 +59,7 @@ Examples:
 @click.option(
     "--metrics-port", type=click.IntRange(1, 65_535), metavar="N", help="Serve metrics for Prometheus at this port, such as 9404."
 )
-@click.option("--metrics-host", default="127.0.0.1", metavar="HOST", help="Address at which to serve them.")
+@click.option("--metrics-host", default="127.0.0.1", metavar="HOST", help="Address at which to serve the metrics.")
 @options.alerts
 @options.dashboard_url
 def run(

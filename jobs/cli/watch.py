@@ -35,13 +35,13 @@ Examples:
 )
 @options.lakehouse("Folder that `rebalance run` writes. It need not exist yet.")
 @options.texts(_SCOPE)
-@options.output_format("text", "json", text="For people, or an object a line for programs.")
+@options.output_format("text", "json", text="For people, or one object per line for programs.")
 def watch(lakehouse: Path, *, form: str, **typed: str | None) -> int:
     """Show rebalances and findings as they come.
 
-    Follows the tables that `rebalance run` writes, until Ctrl-C. A provisional row, which later lines may still correct, says what it
-    waits for. A terminal shows its correction in its place; elsewhere another line says it. With --format json the column `waits_for` is
-    null in a final row, and `replaces` is the id of the row that it corrects or confirms.
+    Follows the tables that `rebalance run` writes, until Ctrl-C. A provisional row says what it waits for: later lines may still correct
+    it. A terminal corrects the row in its place; a pipe or a file gets another line. With --format json the column `waits_for` is null in a
+    final row, and `replaces` is the id of the row that it corrects or confirms.
     """
     from jobs.answers.news import News
     from jobs.cli.output.watch_text import JsonOutput, PlainOutput, ScreenOutput

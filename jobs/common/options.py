@@ -122,7 +122,7 @@ alerts = click.option(
     help="Post new findings (ERROR) to a webhook: slack, alertmanager or json, and the file that holds its URL (chmod 600). "
     "Repeatable; [alerts] in --config says more (docs/alerts.md).",
 )
-dashboard_url = click.option("--dashboard-url", metavar="URL", help="Where people see `rebalance dashboard`: alerts link to it.")
+dashboard_url = click.option("--dashboard-url", metavar="URL", help="Address of `rebalance dashboard`, to which alerts link.")
 bootstrap = click.option("--bootstrap", metavar="HOST:PORT", required=True, help="Brokers to connect to first.")
 topic = click.option("--topic", default="group-protocol-logs", metavar="TOPIC", help="Topic of the log lines.")
 
@@ -147,7 +147,7 @@ def topic_input(*, required: bool = False) -> Option:
             "--max-offsets",
             type=click.IntRange(min=1),
             metavar="N",
-            help="Records of the topic per micro-batch. [default: slice_lines, at most 100000]",
+            help="Records of the topic per micro-batch. [default: as many as hold about 500000 lines, at most 100000]",
         ),
         client_settings("--kafka-config", "the client that reads the topic"),
         click.option("--accept-loss", is_flag=True, help="Continue although the topic has deleted records that were not read."),

@@ -34,7 +34,7 @@ NO_GROUPS: Final = "No line names any consumer group: docs/capture.md says which
 
 def warn_nothing_understood(source: object) -> None:
     """Says that no line of the input is of a kind that is read."""
-    warn(f"nothing in {source} was understood: no line of it is one of a broker, a client or a record (docs/capture.md)")
+    warn(f"nothing in {source} was understood: it has no line of a broker, a client or a record (docs/capture.md)")
 
 
 def warn(message: str) -> None:
