@@ -92,9 +92,9 @@ def problems(evidence: Evidence, limits: Limits) -> list[Problem]:
     """The problems, the gravest first. LakehouseError: another process holds the lakehouse, so they cannot be known."""
     if evidence.running and evidence.status.state != status.RUNNING:
         raise LakehouseError("a process other than `rebalance run` works in the lakehouse: ask again when it has ended")
-    of_process = (_not_running, _silent, _ended, _stalled)
+    before, after = (_not_running, _silent), (_ended, _stalled)
     of_batches = (_lag, _growing_lag, _slow, _quarantined, _late, _divergences, _growing_state, _unwritten)
-    rules = of_process if limits.process_only else (_not_running, _silent, _away, _ended, _stalled, *of_batches)
+    rules = (*before, *after) if limits.process_only else (*before, _away, *after, *of_batches)
     return [problem for rule in rules for problem in rule(evidence, limits)]
 
 
