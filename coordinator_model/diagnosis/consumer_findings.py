@@ -53,7 +53,8 @@ def waited(g: Emitter, episode: Episode, member: ConsumerMember | None, waited_m
     """Reports the member that a rebalance waited for, if that was long."""
     if member is None or waited_ms < STUCK_MS:
         return
-    held = sorted(partition for partition, owner in episode.owners_before.items() if owner == member.member_id)
+    own = (one for one in episode.revocations if one.member_id == member.member_id)
+    held = any(one.ended_ms - one.told_ms >= waited_ms for one in own)
     what = "it had to give partitions up first" if held else "it sent no heartbeat"
     words = {"waited": seconds(waited_ms), "what": what, "current": current(member.rebalance_timeout_ms)}
     signs = [sign for one in episode.rounds for sign in one.signs]
@@ -119,7 +120,7 @@ def refused_commit(g: Emitter, view: ConsumerView, event: Event) -> None:
 def _commit_of_removed(g: Emitter, view: ConsumerView, event: Event) -> None:
     gone = next((member for member in reversed(view.gone) if member.member_id == event.member_id), None)
     after_ms = event.received_ms - gone.gone_ms if gone is not None and gone.gone_ms >= 0 else None
-    if gone is not None and gone.end_kind == reasons.LEFT and after_ms is not None and after_ms < OWN_LEAVE_MS:
+    if _crosses_own_leave(view, gone, event):
         return
     text = consumer_catalogue.ZOMBIE_COMMIT
     if first_time(g, text, event.member_id, event.generation):
@@ -160,7 +161,7 @@ def _commit_with_old_epoch(g: Emitter, view: ConsumerView, event: Event, member:
 def _unknown_member(g: Emitter, view: ConsumerView, event: Event, client: Client) -> None:
     gone = next((member for member in reversed(view.gone) if member.member_id == event.member_id), None)
     after_ms = event.received_ms - gone.gone_ms if gone is not None and gone.gone_ms >= 0 else None
-    if after_ms is not None and after_ms < OWN_LEAVE_MS and gone is not None and gone.end_kind == reasons.LEFT:
+    if _crosses_own_leave(view, gone, event):
         return
     if not first_time(g, catalogue.UNKNOWN_MEMBER, event.member_id, view.epoch):
         return
@@ -168,6 +169,14 @@ def _unknown_member(g: Emitter, view: ConsumerView, event: Event, client: Client
     words = {"api": event.kind, "removal": removal, "remedy": consumer_catalogue.CAME_BACK}
     details = {"removed_before_ms": after_ms}
     emit(g, catalogue.UNKNOWN_MEMBER, event.at_ms, client, [ref(event)], words, generation=view.epoch, **details)
+
+
+def _crosses_own_leave(view: ConsumerView, gone: ConsumerMember | None, event: Event) -> bool:
+    """Whether a member had just left when a request of it was refused. Its leave may not have taken effect in the estimate yet."""
+    left_ms = [one.at_ms for one in view.changes if (one.member_id, one.cause) == (event.member_id, reasons.MEMBER_LEFT)]
+    if gone is not None and gone.end_kind == reasons.LEFT and gone.gone_ms >= 0:
+        left_ms.append(gone.gone_ms)
+    return any(event.received_ms - at_ms < OWN_LEAVE_MS for at_ms in left_ms)
 
 
 def _client(member: ConsumerMember) -> Client:

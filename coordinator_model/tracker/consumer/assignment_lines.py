@@ -34,7 +34,7 @@ def assignment_stored(g: Emitter, view: ConsumerView, event: Event) -> None:
     partitions, revoked = (_listed(found[2]), _listed(found[3])) if view.group_type != kinds.SHARE else (None, ())
     must_give_up = found[1] in _UNREVOKED
     is_told = must_give_up and bool(set(revoked) - set(member.giving))
-    gave_up = not must_give_up
+    gave_up = not must_give_up or not set(member.giving) <= set(revoked)  # it may be told of others at once
     answer = event._replace(answer_generation=epoch)
     if epoch > view.epoch:
         episodes.seen(g, view, answer._replace(generation=epoch), epoch)

@@ -26,7 +26,7 @@ def take(g: Emitter, view: ConsumerView, event: Event) -> None:
     elif event.kind == kinds.LEAVE_GROUP:
         for member_id in (entry.member_id for entry in event.members if entry.error_code == Error.NONE):
             if member_id in view.members:
-                episodes.note(g, view, event, reasons.MEMBER_LEFT, member_id)
+                episodes.note_leave(g, view, event, member_id)
             else:
                 members.explain_departure(g, view, member_id, reasons.MEMBER_LEFT, ref(event))
 

@@ -14,18 +14,15 @@ from __future__ import annotations
 import re
 from typing import Final
 
-from coordinator_model.diagnosis import consumer_margins
 from coordinator_model.events import COORDINATOR_SOURCE, OFFSETS_SOURCE, Event
 from coordinator_model.specification.timers import NEVER
-from coordinator_model.tracker.consumer import episode_rows, members, ownership
+from coordinator_model.tracker.consumer import episode_rows, members, ownership, silence
 from coordinator_model.tracker.consumer.members import HEARTBEAT_INTERVAL_MS
 from coordinator_model.view import reasons
 from coordinator_model.view.consumer_view import Change, ConsumerMember, ConsumerView, Episode, Round
 from coordinator_model.view.emit import Emitter
 from coordinator_model.view.rows import ref
 
-SILENT_MS: Final = 120_000
-"""Members that live send a heartbeat in that time, others lose their sessions: the log that had shown them no longer does."""
 _SAME_OPERATION_MS: Final = 1_000
 """The line with the cause and the line with the epoch are written by one operation of the coordinator."""
 _REJOIN_MS: Final = 100
@@ -35,7 +32,6 @@ _OWN_WORDS: Final = frozenset({COORDINATOR_SOURCE, OFFSETS_SOURCE})
 """Sources of what the coordinator itself writes."""
 _ANSWERED_MS: Final = 10_000
 """A busy broker answers, and logs, a first heartbeat so long after the line about the new member. Only the request log names its client."""
-_SILENT_GAPS: Final = 2  # a member is silent once it has sent nothing for so many times its longest gap
 
 
 def note(
@@ -57,8 +53,22 @@ def note(
     view.changes.append(Change(event.at_ms, cause, member_id, ref(event), event.source in _OWN_WORDS, comer, doubtful))
 
 
-def note_last_departure(g: Emitter, view: ConsumerView, event: Event) -> None:
-    """Begins the rounds of departures once the last member has left: no answer will show the epochs that they raised."""
+def note_leave(g: Emitter, view: ConsumerView, event: Event, member_id: str) -> None:
+    """Takes the answer to a member that leaves. Begins the rounds of departures once the last one has left: no answer will show them.
+
+    An answer that crossed this one may have shown its epoch before. That is sure only if it assigned partitions of this member.
+    """
+    change = Change(event.at_ms, reasons.MEMBER_LEFT, member_id, ref(event), logged=False)
+    episode, since_ms = view.episode, event.received_ms
+    if episode is not None and any(not one.cause and not one.logged and one.at_ms >= since_ms for one in episode.rounds):
+        partitions = view.members[member_id].partitions or ()
+        if any(episode.owners.get(partition, member_id) != member_id for partition in partitions):
+            explain(g, view, change, since_ms=since_ms)
+        else:
+            silence.take_out(g, view, episode, change)
+        end_if_reconciled(view, event.at_ms)
+        return
+    view.changes.append(change)
     leaving = [one for one in view.changes if not one.logged and one.cause in members.END_KINDS]
     if view.complete and view.epoch >= 0 and view.members.keys() == {one.member_id for one in leaving}:
         seen(g, view, event, view.epoch + len([one for one in view.changes if not one.logged]))
@@ -121,7 +131,7 @@ def seen(g: Emitter, view: ConsumerView, event: Event, epoch: int) -> None:
         return
     waiting = [one for one in view.changes if not one.logged and one.sign != ref(event)]
     own = next((one for one in view.changes if one.sign == ref(event)), None)
-    silent = _silent(view, event)
+    silent = silence.removed(g, view, event)
     if len(silent) + len(waiting) + (own is not None) == epoch - view.epoch:
         waiting = [*silent, *waiting]
     while view.epoch < epoch:
@@ -152,7 +162,7 @@ def removed_unseen(g: Emitter, view: ConsumerView, event: Event) -> None:
     one = next((one for one in reversed(rounds) if not one.cause and not one.logged), None)
     if one is None:
         return
-    silent = [change for change in _silent(view, event) if view.members[change.member_id].partitions]
+    silent = [change for change in silence.removed(g, view, event) if view.members[change.member_id].partitions]
     if silent:
         _explain(g, view, one, silent[0])
 
@@ -240,7 +250,7 @@ def _patience_ms(view: ConsumerView) -> int:
     if not _is_shown(view):
         return HEARTBEAT_INTERVAL_MS
     stored = view.episode is not None and view.episode.rounds[-1].stored
-    return SILENT_MS + max((member.rebalance_timeout_ms for member in view.members.values() if stored), default=0)
+    return silence.SILENT_MS + max((member.rebalance_timeout_ms for member in view.members.values() if stored), default=0)
 
 
 def cut_off(g: Emitter, at_ms: int) -> None:
@@ -331,33 +341,6 @@ def _take_part(g: Emitter, view: ConsumerView, episode: Episode, one: Round, cha
         else:
             episode.left.append(member_id)
     members.take_effect(g, view, change)
-
-
-def is_silent(member: ConsumerMember, at_ms: int) -> bool:
-    """Whether a member has sent nothing for much longer than it ever paused."""
-    return member.longest_gap_ms >= 0 and at_ms - member.heard_ms > max(_SILENT_GAPS * member.longest_gap_ms, HEARTBEAT_INTERVAL_MS)
-
-
-def _silent(view: ConsumerView, event: Event) -> list[Change]:
-    """What explains that the epoch was raised as often as members have sent nothing for long: their sessions expired.
-
-    One that had partitions counts only if the answer assigns some of them to its receiver, another one only after the usual timeout.
-    """
-    leaving = {change.member_id for change in view.changes}
-    assigned = {partition for one in event.assignments for partition in one.partitions or ()}
-
-    def is_gone(member: ConsumerMember) -> bool:
-        if not is_silent(member, event.at_ms) or member.member_id in leaving:
-            return False
-        if member.partitions:
-            return not assigned.isdisjoint(member.partitions)
-        return event.at_ms - member.heard_ms >= consumer_margins.SESSION_TIMEOUT_MS
-
-    return [
-        Change(event.at_ms, reasons.SESSION_TIMEOUT, member.member_id, member.last_sign, logged=False)
-        for member in sorted(view.members.values(), key=lambda member: (member.heard_ms, member.member_id))
-        if is_gone(member) and member.last_sign is not None
-    ]
 
 
 def _settle_causes(view: ConsumerView, episode: Episode) -> None:

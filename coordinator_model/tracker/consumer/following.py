@@ -14,6 +14,7 @@ from coordinator_model.tracker.consumer import (
     log_lines,
     members,
     prediction,
+    silence,
     undecided,
 )
 from coordinator_model.view import reasons
@@ -25,6 +26,11 @@ from coordinator_model.view.rows import ref
 def observe(g: Emitter, event: Event) -> None:
     """Takes an event of a group that follows the consumer protocol."""
     view = view_of(g)
+    if _founds_anew(view, event):
+        changes = view.changes
+        group_removed(g, view, event)
+        view = view_of(g)
+        view.changes = [one for one in changes if one.comer is not None]
     prediction.observe(view, event)
     if event.kind == kinds.CONSUMER_GROUP_HEARTBEAT:
         heartbeats.take(g, view, event)
@@ -60,7 +66,18 @@ def group_removed(g: Emitter, view: ConsumerView, event: Event) -> None:
     g.view.consumer = ConsumerView(epoch=0, complete=True, state=episode_rows.DEAD, stored_epoch=stored_epoch, prediction=view.prediction)
 
 
+def _founds_anew(view: ConsumerView, event: Event) -> bool:
+    """Whether the group begins again at epoch 1, though no line says that it was removed: the one about expired offsets names no group."""
+    if view.epoch <= 1 or view.episode is not None or not view.complete:
+        return False
+    if any(member.heard_ms < 0 or event.received_ms <= member.heard_ms + silence.SILENT_MS for member in view.members.values()):
+        return False
+    if event.kind == kinds.CONSUMER_GROUP_HEARTBEAT:
+        return event.error_code == Error.NONE and event.generation == 0 and event.answer_generation == 1
+    return event.generation == 1 and (event.kind == kinds.EPOCH_STORED or event.state == kinds.EPOCH_RAISED)
+
+
 def _note_silent(g: Emitter, view: ConsumerView, event: Event) -> None:
     """The request log goes on, so members that records show to be gone, and that had fallen silent, are gone because of that."""
-    for member in [one for one in view.gone if one.gone_signs and one.revoke_by_ms < 0 and episodes.is_silent(one, event.at_ms)]:
+    for member in [one for one in view.gone if one.gone_signs and one.revoke_by_ms < 0 and silence.is_silent(one, one.gone_ms)]:
         members.explain_departure(g, view, member.member_id, reasons.SESSION_TIMEOUT, ref(event))

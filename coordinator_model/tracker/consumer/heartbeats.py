@@ -14,7 +14,7 @@ from typing import Final
 from coordinator_model.diagnosis import consumer_findings, consumer_margins
 from coordinator_model.errors import Error
 from coordinator_model.events import Event
-from coordinator_model.tracker.consumer import episodes, members, ownership
+from coordinator_model.tracker.consumer import episodes, members, ownership, silence
 from coordinator_model.tracker.consumer.ownership import note_partitions, note_share, take_partitions
 from coordinator_model.view import reasons
 from coordinator_model.view.consumer_view import Change, ConsumerMember, ConsumerView
@@ -30,15 +30,14 @@ def take(g: Emitter, view: ConsumerView, event: Event) -> None:
     """Takes the answer to a heartbeat."""
     if event.error_code != Error.NONE:
         consumer_findings.refused(g, view, event)
-        _refused(view, event)
+        _refused(g, view, event)
         return
     view.heard = True
     if event.generation == LEAVES:
         member = view.members.get(event.member_id)
         if member is not None:
             members.learn(member, event)
-            episodes.note(g, view, event, reasons.MEMBER_LEFT, member.member_id)
-            episodes.note_last_departure(g, view, event)
+            episodes.note_leave(g, view, event, member.member_id)
         else:
             members.explain_departure(g, view, event.member_id, reasons.MEMBER_LEFT, ref(event))
     elif event.generation == LEAVES_FOR_A_WHILE:
@@ -77,6 +76,7 @@ def _accepted(g: Emitter, view: ConsumerView, event: Event) -> None:
     consumer_margins.check_silence(g, view, member, event)
     _note_heard(member, event)
     member.caught_up = view.frees
+    silence.forget_vanished(g, view, event, member)
     episodes.end_if_reconciled(view, at_ms)
     consumer_margins.check_expressions(g, view, event)
 
@@ -121,10 +121,18 @@ def _note_subscription(g: Emitter, view: ConsumerView, member: ConsumerMember, e
     if topics is None or (member.topics == topics and not _counts_at_once(view, member, regex)):
         return
     change = Change(event.at_ms, reasons.SUBSCRIPTION_CHANGED, member.member_id, ref(event), logged=False)
-    may_come_anew = event.generation == 0 and episodes.is_silent(member, event.received_ms)  # it may have been removed meanwhile
+    may_come_anew = event.generation == 0 and silence.is_silent(member, event.received_ms)  # it may have been removed meanwhile
     raises = event.answer_generation > view.epoch
+    if not raises and _is_told(view, change, event.received_ms):
+        return
     if (raises or not episodes.explain(g, view, change, since_ms=event.received_ms)) and not may_come_anew:
         view.changes.append(change)
+
+
+def _is_told(view: ConsumerView, change: Change, since_ms: int) -> bool:
+    """Whether the coordinator's log has shown that this member changed its subscription with this heartbeat."""
+    rounds = [one for episode in (*view.ended, view.episode) if episode is not None for one in episode.rounds]
+    return any((one.cause, one.member_id) == (change.cause, change.member_id) and one.at_ms >= since_ms for one in rounds)
 
 
 def _counts_at_once(view: ConsumerView, member: ConsumerMember, before: str | None) -> bool:
@@ -144,12 +152,16 @@ def _member(g: Emitter, view: ConsumerView, event: Event) -> ConsumerMember:
     joins = event.generation == 0
     if joins and event.answer_generation <= view.epoch:
         episodes.forget_logged(g, view, member_id)  # its join raised no epoch
-    member = view.members.get(member_id)
-    if joins and any(change.member_id == member_id and change.cause in members.END_KINDS for change in view.changes):
-        member = None  # it comes anew
+    leaving = {change.member_id for change in view.changes if change.cause in members.END_KINDS}
+    member = view.members.get(member_id) if not joins or member_id not in leaving else None  # else it comes anew
     if joins and event.instance_id:
-        returned = next((one for one in view.members.values() if one.instance_id == event.instance_id), None)
-        if returned is not None and (returned.away_ms >= 0 or member is None):
+        if view.epoch < 0 and event.answer_generation > 1:
+            view.epoch = event.answer_generation  # it may be back (it left with epoch -2), which raises no epoch
+        same = (one for one in view.members.values() if one.instance_id == event.instance_id and one.member_id not in leaving)
+        returned = next(same, None)
+        if returned is not None and _was_removed(g, view, returned, member, event):
+            _note_removal(g, view, returned, event)
+        elif returned is not None and (returned.away_ms >= 0 or member is None):
             members.rename(g, view, returned, member_id, event.received_ms, ref(event))
             return returned
     if member is not None:
@@ -164,6 +176,28 @@ def _member(g: Emitter, view: ConsumerView, event: Event) -> ConsumerMember:
             episodes.note(g, view, event, reasons.MEMBER_JOINED, member_id, member)
         episodes.seen(g, view, event, epoch)
     return view.members.setdefault(member_id, member)
+
+
+def _was_removed(g: Emitter, view: ConsumerView, old: ConsumerMember, known: ConsumerMember | None, event: Event) -> bool:
+    """Whether the last member with the instance id of one that joins is gone for good: one that is only away does not raise the epoch.
+
+    `known`: the member that joins, if the coordinator's log has shown it.
+    """
+    if known is not None:
+        return known is not old
+    silent_ms = event.received_ms - max(old.heard_ms, view.loaded_ms, g.view.moved_ms)
+    return old.heard_ms >= 0 and silent_ms >= consumer_margins.SESSION_TIMEOUT_MS and event.answer_generation > view.epoch + 1
+
+
+def _note_removal(g: Emitter, view: ConsumerView, old: ConsumerMember, event: Event) -> None:
+    """The epoch that its removal raised is the one before that of the join, or a line has shown it before."""
+    is_new = event.answer_generation > view.epoch
+    cause = silence.cause_of(old, event.received_ms) if is_new else reasons.UNKNOWN
+    change = Change(event.at_ms, cause, old.member_id, old.last_sign or ref(event), logged=False)
+    if is_new:
+        view.changes.append(change)
+    else:
+        members.take_effect(g, view, change)
 
 
 def _joined_before(g: Emitter, view: ConsumerView, event: Event, member: ConsumerMember) -> bool:
@@ -189,14 +223,18 @@ def _note_heard(member: ConsumerMember, event: Event) -> None:
     member.classic = False
 
 
-def _refused(view: ConsumerView, event: Event) -> None:
+def _refused(g: Emitter, view: ConsumerView, event: Event) -> None:
     """An answer UNKNOWN_MEMBER_ID shows that the coordinator removed a member, though no line says so."""
     member = view.members.get(event.member_id)
     if member is not None:
         member.tried_ms = event.received_ms
-    if event.error_code != Error.UNKNOWN_MEMBER_ID or member is None:
+    if event.error_code != Error.UNKNOWN_MEMBER_ID or member is None or event.instance_id not in ("", member.instance_id):
+        return  # an instance id that nobody has is refused so, too
+    if any(change.member_id == member.member_id and change.cause in members.END_KINDS for change in view.changes):
+        return  # it has left, or was refused before
+    change = Change(event.at_ms, silence.cause_of(member, event.received_ms), member.member_id, ref(event), logged=False)
+    if view.episode is not None and any(not one.cause and one.at_ms > member.heard_ms for one in view.episode.rounds):
+        silence.take_out(g, view, view.episode, change)  # whether one of these rounds was its removal is not known
+        episodes.end_if_reconciled(view, event.at_ms)
         return
-    silent = member.told_ms < 0 and episodes.is_silent(member, event.received_ms)  # else it may have failed to give partitions up
-    view.changes.append(
-        Change(event.at_ms, reasons.SESSION_TIMEOUT if silent else reasons.UNKNOWN, member.member_id, ref(event), logged=False)
-    )
+    view.changes.append(change)

@@ -18,7 +18,7 @@ from coordinator_model.errors import Error
 from coordinator_model.events import Event
 from coordinator_model.states import State
 from coordinator_model.tracker import phases
-from coordinator_model.tracker.consumer import episodes, members
+from coordinator_model.tracker.consumer import episodes, members, silence
 from coordinator_model.view import reasons
 from coordinator_model.view.consumer_view import Change, ConsumerMember, ConsumerView
 from coordinator_model.view.emit import Emitter
@@ -135,7 +135,7 @@ def _leaving(consumer: ConsumerView, event: Event) -> list[Change]:
     untold = [
         Change(
             event.received_ms,
-            reasons.SESSION_TIMEOUT if episodes.is_silent(member, event.received_ms) else reasons.UNKNOWN,
+            silence.cause_of(member, event.received_ms),
             member.member_id,
             member.last_sign or ref(event),
             logged=False,

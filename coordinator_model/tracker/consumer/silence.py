@@ -1,0 +1,82 @@
+"""Members of groups of the consumer protocol that no longer send heartbeats: whom the coordinator has removed though no line says so."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from coordinator_model.diagnosis import consumer_margins
+from coordinator_model.events import Event
+from coordinator_model.tracker.consumer import members
+from coordinator_model.view import reasons
+from coordinator_model.view.consumer_view import Change, ConsumerMember, ConsumerView, Episode
+from coordinator_model.view.emit import Emitter
+from coordinator_model.view.rows import ref
+
+SILENT_MS: Final = 120_000
+"""Members that live send a heartbeat in that time, others lose their sessions: the log that had shown them no longer does."""
+_SILENT_GAPS: Final = 2  # a member is silent once it has sent nothing for so many times its longest gap
+_GOES_ON_MS: Final = 2 * members.HEARTBEAT_INTERVAL_MS
+"""A log that showed a heartbeat of anyone within that time shows heartbeats."""
+
+
+def is_silent(member: ConsumerMember, at_ms: int) -> bool:
+    """Whether a member has sent nothing for much longer than it ever paused."""
+    gaps_ms = _SILENT_GAPS * member.longest_gap_ms
+    return member.longest_gap_ms >= 0 and at_ms - member.heard_ms > max(gaps_ms, members.HEARTBEAT_INTERVAL_MS)
+
+
+def cause_of(member: ConsumerMember, at_ms: int) -> str:
+    """Why a member was removed by then. One that was told to give partitions up may have run out of that time, or of its session."""
+    may_be_stuck = member.told_ms >= 0 and (member.rebalance_timeout_ms < 0 or at_ms >= member.told_ms + member.rebalance_timeout_ms)
+    return reasons.SESSION_TIMEOUT if is_silent(member, at_ms) and not may_be_stuck else reasons.UNKNOWN
+
+
+def removed(g: Emitter, view: ConsumerView, event: Event) -> list[Change]:
+    """What explains that the epoch was raised as often as members have sent nothing for long: they were removed.
+
+    One that had partitions counts only if the answer assigns some of them to its receiver. Another one counts only after the usual timeout,
+    while the log shows heartbeats and no new coordinator began its session anew. The receiver is a member, so it does not count.
+    """
+    leaving = {change.member_id for change in view.changes}
+    assigned = {partition for one in event.assignments for partition in one.partitions or ()}
+    heard_ms = max((member.heard_ms for member in view.members.values()), default=-1)
+    begun_ms = max(view.loaded_ms, g.view.moved_ms)
+
+    def is_gone(member: ConsumerMember) -> bool:
+        if not is_silent(member, event.at_ms) or member.member_id in leaving or member.member_id == event.member_id:
+            return False
+        if member.partitions:
+            return not assigned.isdisjoint(member.partitions)
+        return heard_ms > event.at_ms - _GOES_ON_MS and event.at_ms - max(member.heard_ms, begun_ms) >= consumer_margins.SESSION_TIMEOUT_MS
+
+    return [
+        Change(event.at_ms, cause_of(member, event.at_ms), member.member_id, member.last_sign, logged=False)
+        for member in sorted(view.members.values(), key=lambda member: (member.heard_ms, member.member_id))
+        if is_gone(member) and member.last_sign is not None
+    ]
+
+
+def forget_vanished(g: Emitter, view: ConsumerView, event: Event, sender: ConsumerMember) -> None:
+    """Takes members out of a rebalance that would else wait for them for ever: no session lasts so long without a heartbeat.
+
+    That the sender was heard all the time shows that the log went on. Which round the departure was is not known.
+    """
+    episode = view.episode
+    if episode is None or sender.longest_gap_ms < 0:
+        return
+    heard_until_ms = event.received_ms - SILENT_MS - sender.longest_gap_ms
+    for member in [one for one in view.members.values() if not one.classic and one is not sender and 0 <= one.heard_ms < heard_until_ms]:
+        if max(view.loaded_ms, g.view.moved_ms) >= heard_until_ms:
+            continue
+        view.changes = [one for one in view.changes if one.member_id != member.member_id]
+        take_out(g, view, episode, Change(event.at_ms, reasons.UNKNOWN, member.member_id, ref(event), logged=False))
+
+
+def take_out(g: Emitter, view: ConsumerView, episode: Episode, change: Change) -> None:
+    """A member is gone, and which round of a rebalance that was is not known, nor since when nobody had its partitions."""
+    members.take_effect(g, view, change)
+    if change.member_id in episode.joined:
+        episode.joined.remove(change.member_id)
+    else:
+        episode.left.append(change.member_id)
+    episode.unheard.append(change.member_id)
