@@ -39,7 +39,7 @@ def _joined(g: Emitter, view: ConsumerView, event: Event) -> None:
     member = view.members.get(member_id)
     if member is None:
         member = ConsumerMember(member_id, joined_ms=event.received_ms)
-        if epoch > view.epoch:
+        if epoch > view.epoch and view.complete:  # else it may be a member that joins again, as it does in each rebalance
             episodes.note(g, view, event, reasons.MEMBER_JOINED, member_id, member)
     episodes.seen(g, view, event, epoch)
     member = view.members.setdefault(member_id, member)

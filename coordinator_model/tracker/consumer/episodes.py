@@ -232,8 +232,8 @@ def close_due(g: Emitter, now_ms: int, *, flush: bool = False) -> None:
     while view.ended and (flush or _written_ms(g, view, view.ended[0]) <= now_ms):
         episode_rows.write(g, view, view.ended.pop(0))
     running = view.episode
-    if running is not None and not view.ended and (flush or _start_ms(g, view, running) <= now_ms):
-        _settle_causes(view, running)
+    if running is not None and not running.start_written and not view.ended and (flush or _start_ms(g, view, running) <= now_ms):
+        _settle_causes(view, running.rounds[:1])  # answers may yet explain later ones
         episode_rows.write_start(g, view, running)
 
 
@@ -343,14 +343,14 @@ def _take_part(g: Emitter, view: ConsumerView, episode: Episode, one: Round, cha
     members.take_effect(g, view, change)
 
 
-def _settle_causes(view: ConsumerView, episode: Episode) -> None:
+def _settle_causes(view: ConsumerView, rounds: list[Round]) -> None:
     """What raised the epoch though no line names a cause: the partitions or the topics are others than before, or a subscription is.
 
     Which member changed its subscription is not known then.
     Source: org.apache.kafka.coordinator.group.GroupMetadataManager.consumerGroupHeartbeat (4.1, KIP-1101): nothing else raises it.
     """
     is_known = view.heard and not view.group_type and all(member.topics is not None for member in view.members.values())
-    for one in episode.rounds:
+    for one in rounds:
         if one.cause or one.member_id or not one.logged:
             continue
         if one.same_metadata:
@@ -365,7 +365,7 @@ def _end(view: ConsumerView, at_ms: int, *, end_seen: bool) -> None:
     episode = view.episode
     assert episode is not None
     last, members_now = episode.rounds[-1], view.members.values()
-    _settle_causes(view, episode)
+    _settle_causes(view, episode.rounds)
     episode.ended_ms, episode.end_seen = max(at_ms, last.at_ms), end_seen
     if end_seen:
         last.reached_ms = episode.ended_ms

@@ -6,9 +6,11 @@ import pytest
 
 from coordinator_model import events as kinds
 from coordinator_model.errors import Error
+from tests.tracker.batching import batches
 from tests.tracker.consumer.consumer_story import ConsumerStory, told
 from tests.tracker.consumer.test_episodes import ALL, HALF, OTHER, TOPICS, alone, two
 from tests.tracker.consumer.test_stored_records import two as stored
+from tests.tracker.story import play
 
 ROUND = ("epoch", "cause", "member_id")
 SESSION = ("member_id", "end_kind")
@@ -237,3 +239,19 @@ def test_a_slow_member_that_had_nothing_to_give_up_sent_no_heartbeat():
     assert told(rows, "findings", "code", "message") == [
         ("STUCK_RECONCILING", "The group waited 25 s for the member: it sent no heartbeat.")
     ]
+
+
+@pytest.mark.parametrize("cuts", [1, 9])
+def test_a_later_round_is_not_settled_when_the_first_one_is_written(cuts):
+    """c-1 joins. A changed subscription raises the epoch just before the beginning is written; the answer to it comes just after."""
+    story = two().at(20_000).joins("c-1", 3).at(20_005).beat("c-1", 0, 3, (), TOPICS).at(21_995).raised(4)
+    story.at(22_010).beat("b-1", 2, 4, None, ("orders", "payments"), took=20).at(23_000).raised(5).at(24_000).beat("a-1", 2, 5)
+    story.at(25_000).beat("c-1", 3, 5).at(26_000).beat("b-1", 4, 5)
+    expected = [(3, "MEMBER_JOINED", "c-1"), (4, "SUBSCRIPTION_CHANGED", "b-1"), (5, "METADATA_CHANGED", None)]
+    assert told(play(batches(story.events, cuts), snapshot=True), "rebalance_rounds", *ROUND)[2:] == expected
+
+
+def test_a_classic_member_of_a_group_whose_log_begins_late_may_only_join_again():
+    story = ConsumerStory().at(0).beat("a-1", 7, 7).at(2_000)
+    story.request(kinds.JOIN_GROUP, "k-1", answer_member_id="k-1", answer_generation=8, protocol_type="consumer")
+    assert rounds(story.at(3_000).beat("a-1", 7, 8)) == [(8, "UNKNOWN", None)]
