@@ -26,6 +26,8 @@ from coordinator_model.view.rows import ref
 def observe(g: Emitter, event: Event) -> None:
     """Takes an event of a group that follows the consumer protocol."""
     view = view_of(g)
+    if event.broker not in g.view.brokers:  # a group of which heartbeats alone are logged is not at its end before its broker's log is
+        g.view.brokers.append(event.broker)
     if _founds_anew(view, event):
         changes = view.changes
         group_removed(g, view, event)

@@ -255,3 +255,11 @@ def test_a_classic_member_of_a_group_whose_log_begins_late_may_only_join_again()
     story = ConsumerStory().at(0).beat("a-1", 7, 7).at(2_000)
     story.request(kinds.JOIN_GROUP, "k-1", answer_member_id="k-1", answer_generation=8, protocol_type="consumer")
     assert rounds(story.at(3_000).beat("a-1", 7, 8)) == [(8, "UNKNOWN", None)]
+
+
+def test_heartbeats_alone_are_not_at_their_end_with_each_batch():
+    """The instance id of a member shows 1 s after its rebalance, in another batch."""
+    story = ConsumerStory().at(1_000).beat("a-1", 0, 1, HALF).at(2_000).beat("a-1", 1, 1, instance_id="i-2").at(6_100).beat("a-1", 1, 1)
+    story.at(26_000).beat("a-1", 1, 1)
+    one, many = (play(cut, snapshot=True) for cut in ([[*story.events, *story.heard()]], batches(story.events, 7)))
+    assert told(many, "rebalances", "member_id", "instance_id") == told(one, "rebalances", "member_id", "instance_id") == [("a-1", "i-2")]
