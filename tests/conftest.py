@@ -60,11 +60,19 @@ def process_group(file: Path) -> str:
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Files that share Spark come first, then files with slow tests, so that no process of `make test` works alone at the end."""
+    """Files that share Spark come first, then those that wait for brokers most of the time, then other files with slow tests.
+
+    So what waits runs beside what computes, and no process of `make test` works alone at the end.
+    """
     marked = {item.path for item in items if item.get_closest_marker("spark") or item.get_closest_marker("slow")}
     assert all(_marks(path)[0] for path in marked), "a file with slow tests has to say mark.slow"
     slow = {item.path for item in items if item.get_closest_marker("slow")}
-    items.sort(key=lambda item: (process_group(item.path) == str(item.path), item.path not in slow))
+
+    def order(item: pytest.Item) -> tuple[bool, bool, bool]:
+        alone = process_group(item.path) == str(item.path)
+        return alone, item.path.parent.name != "live", item.path not in slow
+
+    items.sort(key=order)
 
 
 def pytest_collection_finish() -> None:
