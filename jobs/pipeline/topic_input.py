@@ -144,15 +144,15 @@ def _newest(chosen: TopicInput) -> tuple[int, int]:
         consumer.assign([TopicPartition(chosen.topic, number, max(low, high - _SAMPLE)) for number, (low, high) in ends.items()])
         left = {number for number, (low, high) in ends.items() if high > low}
         while left:
-            messages = consumer.consume(_SAMPLE, CONNECT_SECONDS)
-            for message in messages:
-                if message.error() is None:
-                    records += 1
-                    lines += lines_in(cast("list[Header]", message.headers() or []))
-                else:  # the end of the partition
-                    left.discard(message.partition())
-            if not messages:
+            message = consumer.poll(CONNECT_SECONDS)  # consume() would wait for more than there is
+            if message is None:
                 break
+            number, is_end = cast("int", message.partition()), message.error() is not None
+            if not is_end:
+                records += 1
+                lines += lines_in(cast("list[Header]", message.headers() or []))
+            if is_end or cast("int", message.offset()) >= ends[number][1] - 1:  # more may come all the time
+                left.discard(number)
     except KafkaException:
         return 0, 0  # Spark says what is wrong
     finally:

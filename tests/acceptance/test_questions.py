@@ -38,7 +38,7 @@ GIVEN = [
     {"cluster": "kafka-4.2.0", "group": "thumbnailer", "limit": "500"},
     {"client": "parcel-tracker-1", "member": "b8aec112", "since": "06:12", "until": "06:15"},
     {"by": "day"},
-    {"by": "member", "since": "06:12"},
+    {"by": "member"},
     {"by": "software"},
     {"group": "o'brien\" ; --", "since": "3m"},
 ]

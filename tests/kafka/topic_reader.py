@@ -96,13 +96,15 @@ def topic_records(bootstrap: str, topic: str) -> Iterator[tuple[Message, TopicRe
         left = set(consumer.list_topics(topic, timeout=20).topics[topic].partitions)
         consumer.assign([TopicPartition(topic, number, 0) for number in left])
         while left:
-            for message in consumer.consume(1_000, 5):
-                error = message.error()
-                if error is None:
-                    yield message, read_record(message.headers(), message.value())
-                elif error.code() == KafkaError._PARTITION_EOF:
-                    left.discard(message.partition())
-                else:
-                    raise KafkaException(error)
+            message = consumer.poll(5)
+            if message is None:
+                continue
+            error = message.error()
+            if error is None:
+                yield message, read_record(message.headers(), message.value())
+            elif error.code() == KafkaError._PARTITION_EOF:
+                left.discard(message.partition())
+            else:
+                raise KafkaException(error)
     finally:
         consumer.close()
