@@ -106,6 +106,13 @@ class Episode(Struct, array_like=True):
     revocations: list[Revocation] = []
     cut_off: bool = False  # the group became classic before it ended
 
+    def depart(self, member_id: str) -> None:
+        """A member is gone. One that came in this rebalance leaves no trace in its counts."""
+        if member_id in self.joined:
+            self.joined.remove(member_id)
+        else:
+            self.left.append(member_id)
+
 
 class Change(Struct, array_like=True):
     """What raises the epoch: the line about the epoch, or an answer with it, follows. A member comes or goes only then."""

@@ -92,9 +92,11 @@ def problems(evidence: Evidence, limits: Limits) -> list[Problem]:
     """The problems, the gravest first. LakehouseError: another process holds the lakehouse, so they cannot be known."""
     if evidence.running and evidence.status.state != status.RUNNING:
         raise LakehouseError("a process other than `rebalance run` works in the lakehouse: ask again when it has ended")
-    before, after = (_not_running, _silent), (_ended, _stalled)
+    of_process = (_not_running, _silent, _away, _ended, _stalled)
     of_batches = (_lag, _growing_lag, _slow, _quarantined, _late, _divergences, _growing_state, _unwritten)
-    rules = (*before, *after) if limits.process_only else (*before, _away, *after, *of_batches)
+    rules = (*of_process, *of_batches)
+    if limits.process_only:
+        rules = tuple(rule for rule in of_process if rule is not _away)  # no restart brings a cluster back
     return [problem for rule in rules for problem in rule(evidence, limits)]
 
 

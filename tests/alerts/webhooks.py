@@ -6,10 +6,12 @@ import json
 import threading
 import time
 from contextlib import contextmanager
+from functools import partial
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from itertools import count
 
 from jobs.alerts.sender import Pauses
+from tests.demo.processes import wait_until
 from tests.lakehouse.rows import row, write
 
 SECRET = "T0AB12CD/B0EF34GH/xyzSecretOfTheHook"
@@ -90,11 +92,7 @@ def secret_file(folder, text, name="hook.url"):
     return file
 
 
-def wait_for(what):
-    until = time.monotonic() + PATIENCE
-    while not what():
-        assert time.monotonic() < until
-        time.sleep(0.01)
+wait_for = partial(wait_until, seconds=PATIENCE)
 
 
 _batches = count(1)

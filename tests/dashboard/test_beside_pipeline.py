@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import gzip
-import time
 from pathlib import Path
 
 import pytest
@@ -12,6 +11,7 @@ from jobs.dashboard.pages import pages
 from jobs.demo.children import RebalanceCommand
 from jobs.lakehouse.reader import table_rows
 from tests.dashboard.serving import Served
+from tests.demo.processes import wait_until
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow]
 
@@ -21,13 +21,13 @@ PATIENCE_SECONDS = 600
 
 def until(found, *commands):
     """Waits for a state while these commands run; returns it."""
-    deadline = time.monotonic() + PATIENCE_SECONDS
-    while not (value := found()):
+
+    def looked():
         for command in commands:
             assert command.running, command.last_line()
-        assert time.monotonic() < deadline, [command.last_line() for command in commands]
-        time.sleep(0.2)
-    return value
+        return found()
+
+    return wait_until(looked, PATIENCE_SECONDS)
 
 
 def dashboard(lakehouse, log):

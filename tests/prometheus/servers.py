@@ -6,13 +6,15 @@ import json
 import shutil
 import socket
 import subprocess
-import time
 import urllib.error
 import urllib.parse
 import urllib.request
 from contextlib import contextmanager
+from functools import partial
 
 import pytest
+
+from tests.demo.processes import wait_until
 
 PATIENCE = 300
 
@@ -36,13 +38,7 @@ def get(port, path, **parameters):
         return json.load(answer)
 
 
-def wait_for(what):
-    """What it returns, once that is something."""
-    until = time.monotonic() + PATIENCE
-    while not (found := what()):
-        assert time.monotonic() < until
-        time.sleep(0.1)
-    return found
+wait_for = partial(wait_until, seconds=PATIENCE)
 
 
 def is_ready(port):

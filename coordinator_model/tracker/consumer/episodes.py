@@ -336,10 +336,7 @@ def _take_part(g: Emitter, view: ConsumerView, episode: Episode, one: Round, cha
     elif present is not None and change.cause in members.END_KINDS:
         ownership.free(view, episode, present, present.partitions or (), one.at_ms)
         ownership.revoked(view, present, one.at_ms, members.END_KINDS[change.cause])
-        if member_id in episode.joined:
-            episode.joined.remove(member_id)
-        else:
-            episode.left.append(member_id)
+        episode.depart(member_id)
     members.take_effect(g, view, change)
 
 

@@ -72,11 +72,11 @@ def _founds_anew(view: ConsumerView, event: Event) -> bool:
     """Whether the group begins again at epoch 1, though no line says that it was removed: the one about expired offsets names no group."""
     if view.epoch <= 1 or view.episode is not None or not view.complete:
         return False
-    if any(member.heard_ms < 0 or event.received_ms <= member.heard_ms + silence.SILENT_MS for member in view.members.values()):
-        return False
     if event.kind == kinds.CONSUMER_GROUP_HEARTBEAT:
-        return event.error_code == Error.NONE and event.generation == 0 and event.answer_generation == 1
-    return event.generation == 1 and (event.kind == kinds.EPOCH_STORED or event.state == kinds.EPOCH_RAISED)
+        begins = event.error_code == Error.NONE and event.generation == 0 and event.answer_generation == 1
+    else:
+        begins = event.generation == 1 and (event.kind == kinds.EPOCH_STORED or event.state == kinds.EPOCH_RAISED)
+    return begins and all(0 <= member.heard_ms < event.received_ms - silence.SILENT_MS for member in view.members.values())
 
 
 def _note_silent(g: Emitter, view: ConsumerView, event: Event) -> None:

@@ -65,9 +65,9 @@ def forget_vanished(g: Emitter, view: ConsumerView, event: Event, sender: Consum
     if episode is None or sender.longest_gap_ms < 0:
         return
     heard_until_ms = event.received_ms - SILENT_MS - sender.longest_gap_ms
-    for member in [one for one in view.members.values() if not one.classic and one is not sender and 0 <= one.heard_ms < heard_until_ms]:
-        if max(view.loaded_ms, g.view.moved_ms) >= heard_until_ms:
-            continue
+    if max(view.loaded_ms, g.view.moved_ms) >= heard_until_ms:
+        return  # a new coordinator began their sessions anew
+    for member in [one for one in view.members.values() if 0 <= one.heard_ms < heard_until_ms and not one.classic and one is not sender]:
         view.changes = [one for one in view.changes if one.member_id != member.member_id]
         take_out(g, view, episode, Change(event.at_ms, reasons.UNKNOWN, member.member_id, ref(event), logged=False))
 
@@ -75,8 +75,5 @@ def forget_vanished(g: Emitter, view: ConsumerView, event: Event, sender: Consum
 def take_out(g: Emitter, view: ConsumerView, episode: Episode, change: Change) -> None:
     """A member is gone, and which round of a rebalance that was is not known, nor since when nobody had its partitions."""
     members.take_effect(g, view, change)
-    if change.member_id in episode.joined:
-        episode.joined.remove(change.member_id)
-    else:
-        episode.left.append(change.member_id)
+    episode.depart(change.member_id)
     episode.unheard.append(change.member_id)
