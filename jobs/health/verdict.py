@@ -94,9 +94,8 @@ def problems(evidence: Evidence, limits: Limits) -> list[Problem]:
         raise LakehouseError("a process other than `rebalance run` works in the lakehouse: ask again when it has ended")
     of_process = (_not_running, _silent, _away, _ended, _stalled)
     of_batches = (_lag, _growing_lag, _slow, _quarantined, _late, _divergences, _growing_state, _unwritten)
-    rules = (*of_process, *of_batches)
-    if limits.process_only:
-        rules = tuple(rule for rule in of_process if rule is not _away)  # no restart brings a cluster back
+    mended = [rule for rule in of_process if rule is not _away]  # no restart brings a cluster back
+    rules = mended if limits.process_only else [*of_process, *of_batches]
     return [problem for rule in rules for problem in rule(evidence, limits)]
 
 
