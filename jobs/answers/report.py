@@ -122,18 +122,15 @@ class Scope:
 
 
 @dataclass(frozen=True)
-class Report:
-    """The rows of a report, each list in a fixed order. Ids are as logged."""
+class Overview:
+    """What needs attention in what a report is about, each list in a fixed order. Ids are as logged."""
 
     clusters: list[Row]
-    groups: list[Row]
-    rebalances: list[Row]
     findings: list[Row]
     attention: list[AttentionEntry]
     scope: Scope = field(default_factory=Scope)
     since: datetime | None = None
     until: datetime | None = None
-    lines: list[Row] = field(default_factory=list)
     hint: str = ""  # why a name that was asked for is not there
 
     @property
@@ -148,44 +145,72 @@ class Report:
         return outside_of(first, last, {name: time for name, time in (("since", since), ("until", until)) if time is not None})
 
 
+@dataclass(frozen=True, kw_only=True)
+class Report(Overview):
+    """All rows of a report."""
+
+    groups: list[Row]
+    rebalances: list[Row]
+    lines: list[Row] = field(default_factory=list)
+
+
+class _Scoped:
+    """Answers queries about what `scope` says. QuestionError: a time cannot be read."""
+
+    def __init__(self, lakehouse: Path | QuestionReader, scope: Scope) -> None:
+        self.reader = QuestionReader(lakehouse) if isinstance(lakehouse, Path) else lakehouse
+        self.scope = scope
+        self.since = self.until = None
+        if scope.since or scope.until:
+            now = newest(self.reader, scope.cluster)
+            self.until = parse_instant(scope.until, now, name="until") if scope.until else None
+            self.since = parse_instant(scope.since, self.until or now, name="since") if scope.since else None
+        self._values = {
+            "cluster": scope.cluster, "group": scope.group, "since": self.since or EPOCH, "until": self.until or _END_OF_TIME
+        }  # fmt: skip
+
+    def tuples(self, query: str) -> list[tuple[Any, ...]]:
+        """The rows of a query."""
+        return self.reader.ask(query, _used(query, self._values)).rows
+
+    def rows(self, query: str, **values: Any) -> list[Row]:
+        """The rows of a query by column name; none where the lakehouse lacks the table."""
+        try:
+            return self.reader.ask(query, _used(query, self._values | values)).by_name()
+        except MissingTableError:
+            return []
+
+
+def read_overview(lakehouse: Path | QuestionReader, scope: Scope | None = None) -> Overview:
+    """What needs attention, in the lakehouse as a whole or in what `scope` says: a part of `read_report`, in less time."""
+    return _overview(_Scoped(lakehouse, scope or Scope()))
+
+
+def _overview(its: _Scoped) -> Overview:
+    lines_of = {row["cluster"]: {name: value for name, value in row.items() if name != "cluster"} for row in its.rows(_LINES)}
+    clusters = [{**row, "lines": lines_of.get(row["cluster"])} for row in its.rows(_CLUSTERS)]
+    findings = its.rows(_FINDINGS)
+    times = RebalanceTimes(its.tuples(_TIMES) if findings else ())
+    refused = its.rows(_REFUSED) if any(row["code"] in REFUSED_JOINS.values() for row in findings) else []
+    moved = any(row["code"] == COORDINATOR_MOVED.code for row in findings)
+    departures = Departures(its.rows(SIGNS) if moved else ())
+    named = {name: value for name in ("cluster", "group") if (value := getattr(its.scope, name))}
+    hint = "" if findings else unknown_name(its.reader, named)
+    return Overview(clusters, findings, attention(findings, times, refused, departures), its.scope, its.since, its.until, hint)
+
+
 def read_report(lakehouse: Path | QuestionReader, scope: Scope | None = None, *, limit: int | None = None) -> Report:
     """Reads the lakehouse, as a whole or what `scope` says. `lakehouse`: its folder, or a reader of it.
 
     `limit`: only so many rebalances, those that cost most; start-ups come last. QuestionError: a time cannot be read.
     """
-    scope = scope or Scope()
-    reader = QuestionReader(lakehouse) if isinstance(lakehouse, Path) else lakehouse
-    until = since = None
-    if scope.since or scope.until:
-        now = newest(reader, scope.cluster)
-        until = parse_instant(scope.until, now, name="until") if scope.until else None
-        since = parse_instant(scope.since, until or now, name="since") if scope.since else None
-    values = {
-        "cluster": scope.cluster, "group": scope.group, "since": since or EPOCH, "until": until or _END_OF_TIME, "limit": limit or MOST_ROWS
-    }  # fmt: skip
-
-    def tuples(query: str) -> list[tuple[Any, ...]]:
-        return reader.ask(query, _used(query, values)).rows
-
-    def rows(query: str) -> list[Row]:
-        try:
-            return reader.ask(query, _used(query, values)).by_name()
-        except MissingTableError:
-            return []
-
-    lines = rows(_LINES)
-    lines_of = {row["cluster"]: {name: value for name, value in row.items() if name != "cluster"} for row in lines}
-    clusters = [{**row, "lines": lines_of.get(row["cluster"])} for row in rows(_CLUSTERS)]
-    findings = rows(_FINDINGS)
-    times = RebalanceTimes(tuples(_TIMES) if findings else ())
-    refused = rows(_REFUSED) if any(row["code"] in REFUSED_JOINS.values() for row in findings) else []
-    moved = any(row["code"] == COORDINATOR_MOVED.code for row in findings)
-    departures = Departures(rows(SIGNS) if moved else ())
-    groups = _groups(rows(_GROUPS), rows(_STATES), rows(_COSTS))
-    hint = "" if groups else unknown_name(reader, {name: value for name in ("cluster", "group") if (value := getattr(scope, name))})
+    its = _Scoped(lakehouse, scope or Scope())
     return Report(
-        clusters, groups, rows(_REBALANCES), findings, attention(findings, times, refused, departures), scope, since, until, lines, hint
-    )  # fmt: skip
+        **vars(_overview(its)),
+        groups=_groups(its.rows(_GROUPS), its.rows(_STATES), its.rows(_COSTS)),
+        rebalances=its.rows(_REBALANCES, limit=limit or MOST_ROWS),
+        lines=its.rows(_LINES),
+    )
 
 
 def read_findings(reader: QuestionReader, scope: Scope) -> list[Row]:

@@ -12,7 +12,7 @@ from jobs.answers.attention_words import AttentionWords, clients_of, cost_of
 from jobs.answers.duckdb_views import QuestionReader
 from jobs.answers.evidence import prove
 from jobs.answers.outages import broker_name
-from jobs.answers.report import Scope, read_report
+from jobs.answers.report import Scope, read_overview
 from jobs.common.errors import EvidenceError, LakehouseError
 from jobs.common.text import printable
 from jobs.common.times import epoch_ms, instant
@@ -30,16 +30,16 @@ def attention(store: Store, given: Mapping[str, str]) -> Reply:
     scope = Scope(**{name: given.get(name) for name in ("cluster", "group", "since", "until")})
 
     def compute(reader: QuestionReader) -> dict[str, Any]:
-        report = read_report(reader, scope, limit=1)
-        many = len({row["cluster"] for row in report.groups}) > 1
+        overview = read_overview(reader, scope)
+        many = len(overview.clusters) > 1
         words = AttentionWords(_second, lambda cluster, name: (f"{printable(cluster, 30)}/" if many else "") + printable(name, 60))
         return {
-            "entries": [_entry(entry, words) for entry in report.attention[:_ENTRIES]],
-            "all": len(report.attention),
-            "counts": {severity: sum(entry.severity == severity for entry in report.attention) for severity in SEVERITIES},
-            "clusters": report.clusters,
-            "outside": report.outside,
-            "hint": report.hint,
+            "entries": [_entry(entry, words) for entry in overview.attention[:_ENTRIES]],
+            "all": len(overview.attention),
+            "counts": {severity: sum(entry.severity == severity for entry in overview.attention) for severity in SEVERITIES},
+            "clusters": overview.clusters,
+            "outside": overview.outside,
+            "hint": overview.hint,
         }
 
     return store.reply(("attention", *sorted(given.items())), compute)

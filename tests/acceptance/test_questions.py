@@ -2,30 +2,22 @@
 
 from __future__ import annotations
 
-import base64
-import io
 import json
 import re
 from collections import defaultdict
 from datetime import datetime, timezone
 from pathlib import Path
 
-import numpy as np
 import pytest
 from deltalake import DeltaTable
-from PIL import Image
 from pyspark.sql.functions import rand
 
 from jobs.answers import ask, evidence, questions
 from jobs.answers.duckdb_views import QuestionReader
 from jobs.answers.spark_views import create_views
-from jobs.common.settings import Settings
 from jobs.lakehouse.reader import TableReader
 from jobs.logs.files import discover
-from jobs.pipeline import run
-from schemas.names import PIPELINE_HEALTH
 from scripts.docs import questions as page
-from scripts.docs import screenshots, tour
 from tests.answers.asking import asked
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow]
@@ -33,28 +25,49 @@ pytestmark = [pytest.mark.spark, pytest.mark.slow]
 HEALTHY = "ledger-archive"  # the control group, and what may be said of it
 ABOUT_ALL = {"groups", "culprits", "timeline", "changes", "bill", "rebalances", "skew", "heartbeats", "culprits-by"}
 ABOUT_ALL |= {"first-join", "stuck", "subscriptions", "phases", "activity", "assignments", "members", "states"}
-GIVEN = [
-    {},
-    {"cluster": "kafka-4.2.0", "group": "thumbnailer", "limit": "500"},
-    {"client": "parcel-tracker-1", "member": "b8aec112", "since": "06:12", "until": "06:15"},
-    {"by": "day"},
-    {"by": "member"},
-    {"by": "software"},
-    {"group": "o'brien\" ; --", "since": "3m"},
+GIVEN = {
+    "defaults": {},
+    "group": {"cluster": "kafka-4.2.0", "group": "thumbnailer", "limit": "500"},
+    "member": {"client": "parcel-tracker-1", "member": "b8aec112", "since": "06:12", "until": "06:15"},
+    "by day": {"by": "day"},
+    "by member": {"by": "member"},
+    "by software": {"by": "software"},
+    "hostile": {"group": "o'brien\" ; --", "since": "3m"},
+}
+
+
+def taken(name, given):
+    """Those of the given values that a question takes."""
+    own = {parameter: value for parameter, value in given.items() if parameter in questions.load(name).names}
+    return {parameter: value for parameter, value in own.items() if value in questions.CHOICES.get((name, parameter), (value,))}
+
+
+ASKED = [
+    pytest.param(name, own, id=f"{name} {kind}")
+    for name in questions.names()
+    for kind, given in GIVEN.items()
+    for own in [taken(name, given)]
+    if not given or own.keys() - {"cluster", "limit"}
 ]
 
 
 @pytest.fixture(scope="module")
-def lakehouse(spark, tmp_path_factory):
-    """The lakehouse of the recording, with its tables and views in Spark."""
-    folder = tmp_path_factory.mktemp("recorded") / "lake"
-    run.run(page.RECORDING, folder, settings=Settings(shards=8), once=True, spark=spark)
-    create_views(spark, folder)
-    for name in (*TableReader(folder).tables, "rebalances_with_culprit"):
-        # In memory: a question would else read each table's log and files again. In one partition: half of the tasks. In another order
-        # than DuckDB reads them in: rows that a question leaves without an order would stand in the same one by chance.
+def in_spark(spark, lakehouse):
+    """Spark with the tables and views of the recording."""
+    create_views(spark, lakehouse)
+    # Spark cannot keep this view (NoSuchElementException when it plans the union). It finds it anew for each question.
+    views = [name for name in questions.views() if name != "rebalances_now"]
+    for name in dict.fromkeys((*TableReader(lakehouse).tables, *views)):
+        # In memory: a question would else read each table's log and files again, and find the rows of each view. In one partition: half of
+        # the tasks. In another order than DuckDB reads them in: rows that a question leaves without an order would stand in the same one.
         spark.table(name).coalesce(1).sortWithinPartitions(rand(1)).localCheckpoint().createOrReplaceTempView(name)
-    return folder
+    return spark
+
+
+@pytest.fixture(scope="module")
+def reader(lakehouse):
+    """DuckDB with the same tables."""
+    return QuestionReader(lakehouse)
 
 
 def in_utc(value):
@@ -62,75 +75,16 @@ def in_utc(value):
     return value.astimezone(timezone.utc) if isinstance(value, datetime) else value
 
 
-@pytest.mark.parametrize("given", GIVEN, ids=["defaults", "group", "member", "by day", "by member", "by software", "hostile"])
-@pytest.mark.parametrize("name", questions.names())
-def test_duckdb_and_spark_give_the_same_rows_in_the_same_order(spark, lakehouse, name, given):
+@pytest.mark.parametrize(("name", "given"), ASKED)
+def test_duckdb_and_spark_give_the_same_rows_in_the_same_order(in_spark, reader, name, given):
     question = questions.load(name)
-    own = {parameter: value for parameter, value in given.items() if parameter in question.names}
-    own = {parameter: value for parameter, value in own.items() if value in questions.CHOICES.get((name, parameter), (value,))}
-    if given and not own.keys() - {"cluster", "limit"}:
-        pytest.skip("takes none of these")
-    question_asked = ask.BoundQuestion(lakehouse, question, own)
+    question_asked = ask.BoundQuestion(reader, question, given)
     ours = question_asked.answer()
-    theirs = spark.sql(question.text, args=question_asked.values)
+    theirs = in_spark.sql(question.text, args=question_asked.values)
     rows = [tuple(map(in_utc, row)) for row in theirs.collect()]
     assert theirs.columns == list(ours.columns)
     assert rows == ours.rows
     assert rows or given or name == "quarantine"  # nothing is damaged in the recording
-
-
-def test_the_page_of_examples_is_up_to_date(lakehouse):
-    assert page.TARGET.read_text(encoding="utf-8") == page.page(lakehouse), "run `make docs`"
-
-
-def test_the_notebook_shows_what_it_computes(lakehouse):
-    stored, new = shown_by(tour.read()), shown_by(tour.executed(lakehouse))
-    assert [kind for kind, _ in new].count("image/png") == 3
-    assert [text for kind, text in new if kind != "image/png"] == [text for kind, text in stored if kind != "image/png"], "run `make docs`"
-    for ours, theirs in zip(*([pixels(data) for kind, data in outputs if kind == "image/png"] for outputs in (new, stored)), strict=True):
-        assert ours.shape == theirs.shape
-        assert abs(ours - theirs).mean() < 3  # of 255; not all machines draw letters alike
-
-
-@pytest.mark.skipif(screenshots.CHROMIUM is None, reason="no Chromium is installed: the pictures of the docs are not compared")
-def test_the_pictures_show_the_pages_of_today(lakehouse):
-    for name, image in screenshots.take(lakehouse).items():
-        stored = (screenshots.TARGET / f"{name}.png").read_bytes()
-        assert len(stored) < screenshots.MOST_BYTES
-        ours, theirs = (np.asarray(Image.open(io.BytesIO(data)).convert("L").resize((48, 32)), float) for data in (image, stored))
-        assert abs(ours - theirs).mean() < 5, f"{name}: run `make screenshots`"  # of 255; not all machines draw letters alike
-
-
-def shown_by(notebook):
-    """The kind and content of all that the cells show."""
-    outputs = [output for cell in notebook.cells for output in cell.get("outputs", [])]
-    return [one for output in outputs for one in sorted(output.get("data", {"text/plain": output.get("text")}).items())]
-
-
-def pixels(png):
-    return np.asarray(Image.open(io.BytesIO(base64.b64decode(png))).convert("L"), float)
-
-
-PAGES = [page.PROJECT / "README.md", *sorted((page.PROJECT / "docs").glob("*.md"))]
-SNIPPETS = [
-    (path.name, statement)
-    for path in PAGES
-    for block in re.findall(r"^```sql\n(.*?)^```$", path.read_text(encoding="utf-8"), re.DOTALL | re.MULTILINE)
-    for statement in block.split(";")
-    if statement.strip()
-]
-
-
-@pytest.mark.parametrize("statement", [text for _, text in SNIPPETS], ids=[f"{n} {path}" for n, (path, _) in enumerate(SNIPPETS)])
-def test_sql_of_the_pages_runs_in_duckdb_and_spark(spark, lakehouse, statement):
-    """`delta_scan` is DuckDB's own reader of Delta, an extension that it downloads; the tables stand here under their names."""
-    text = re.sub(r"delta_scan\('LAKE/(\w+)'\)", r"\1", statement)
-    reader = TableReader(lakehouse)
-    reader.add_view(PIPELINE_HEALTH)
-    ours = reader.rows(text)
-    assert ours
-    spark.read.format("delta").load(str(lakehouse / PIPELINE_HEALTH)).createOrReplaceTempView(PIPELINE_HEALTH)
-    assert len(spark.sql(text).collect()) == len(ours)
 
 
 @pytest.mark.parametrize("name", questions.FIFTEEN)
@@ -307,37 +261,6 @@ def test_groups_of_the_consumer_protocol(lakehouse):
 
 def test_more_members_than_partitions(lakehouse):
     assert [row["group_id"] for row in asked(lakehouse, "skew", limit="100") if row["verdict"] != "EVEN"] == ["audit-tail"]
-
-
-# docs/cost.md has three rebalances by hand: they are those of the tables.
-
-COST = (page.PROJECT / "docs" / "cost.md").read_text(encoding="utf-8")
-SUM = re.compile(r"(\d+)(?: partitions[a-z ]*)? \u00d7 \(([\d ]+) \u2212 ([\d ]+)\) = ([\d,]+)")
-DIFFERENCE = re.compile(r"orders-\d: ([\d ]+) \u2212 ([\d ]+) = ([\d,]+)")
-
-
-def number(text):
-    return int(re.sub(r"[ ,\u00a0]", "", text))
-
-
-@pytest.mark.parametrize("section", COST.split("\n## ")[1:4], ids=["eager", "cooperative", "static"])
-def test_the_costs_that_were_worked_out_by_hand_are_those_of_the_tables(lakehouse, section):
-    group, generation = re.search(r"\(([\w-]+), generation (\d+)\)", section).groups()
-    query = "SELECT *, epoch_ms(started_at) s, epoch_ms(ended_at) e FROM rebalances WHERE group_id = ? AND generation = ?"
-    (row,) = TableReader(lakehouse).rows(query, group, int(generation))
-    terms = [(int(m[1]), number(m[2]), number(m[3]), number(m[4])) for m in SUM.finditer(section)]
-    terms += [(1, number(m[1]), number(m[2]), number(m[3])) for m in DIFFERENCE.finditer(section)]
-    assert all(count * (until - since) == product for count, until, since, product in terms)
-    total = number(re.search(r"\*\*([\d,]+)\*\*", section)[1])
-    assert total == sum(product for *_, product in terms) == row["unavailable_partition_ms"]
-    assert int(re.search(r"(\d) (?:of \d partitions )?moved", section)[1]) == row["partitions_moved"]
-    ends = [row["s"] % 1_000_000, row["e"] % 1_000_000]
-    table = [number(time) for time in re.findall(r"\| (\d{3} \d{3}) \|", section)]
-    assert [table[0], table[-1]] == ends
-    assert {time for _, until, since, _ in terms for time in (until, since)} <= set(table)
-    query = "SELECT epoch_ms(e.occurred_at) % 1000000 a, epoch_ms(e.received_at) % 1000000 r FROM group_events e WHERE e.group_id = ?"
-    logged = {time for event in TableReader(lakehouse).rows(query, group) for time in event.values()}
-    assert set(table) <= logged
 
 
 # Every row's evidence opens the lines that prove it.

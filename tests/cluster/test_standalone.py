@@ -205,10 +205,10 @@ def test_a_topic_is_read_by_executors_one_of_which_is_killed(spark, cluster, top
     assert rows(house.folder, INGEST_TABLES) == rows(alone.folder, INGEST_TABLES)
 
 
-def test_executors_that_do_not_share_the_lakehouse_are_found_before_the_first_batch(cluster, settings):
+def test_executors_that_do_not_share_the_lakehouse_are_found_before_the_first_batch(cluster, unpacked, settings):
     """The path is that of the driver's own working directory, which is another one in each process."""
     here = Path("dist", "unshared-lakehouse")
-    query = cluster.submit("unshared", *track(Path("/proc/self/cwd") / here, settings))
+    query = cluster.submit("unshared", *track(Path("/proc/self/cwd") / here, settings), ship=unpacked)
     assert query.wait(timeout=600) == 2
     shutil.rmtree(PROJECT / here)  # where the driver made it
     assert f"does not see /proc/self/cwd/{here}: the lakehouse must lie in a folder" in cluster.output("unshared")

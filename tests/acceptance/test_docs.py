@@ -1,0 +1,105 @@
+"""What the pages of docs/ show is what the recording gives: examples, notebook, pictures, SQL, and sums that were worked out by hand."""
+
+from __future__ import annotations
+
+import base64
+import io
+import re
+
+import numpy as np
+import pytest
+from PIL import Image
+
+from jobs.answers.spark_views import create_views
+from jobs.lakehouse.reader import TableReader
+from schemas.names import PIPELINE_HEALTH
+from scripts.docs import questions as page
+from scripts.docs import screenshots, tour
+
+pytestmark = [pytest.mark.spark, pytest.mark.slow]
+
+
+def test_the_page_of_examples_is_up_to_date(lakehouse):
+    assert page.TARGET.read_text(encoding="utf-8") == page.page(lakehouse), "run `make docs`"
+
+
+def test_the_notebook_shows_what_it_computes(lakehouse):
+    stored, new = shown_by(tour.read()), shown_by(tour.executed(lakehouse))
+    assert [kind for kind, _ in new].count("image/png") == 3
+    assert [text for kind, text in new if kind != "image/png"] == [text for kind, text in stored if kind != "image/png"], "run `make docs`"
+    for ours, theirs in zip(*([pixels(data) for kind, data in outputs if kind == "image/png"] for outputs in (new, stored)), strict=True):
+        assert ours.shape == theirs.shape
+        assert abs(ours - theirs).mean() < 3  # of 255; not all machines draw letters alike
+
+
+@pytest.mark.skipif(screenshots.CHROMIUM is None, reason="no Chromium is installed: the pictures of the docs are not compared")
+def test_the_pictures_show_the_pages_of_today(lakehouse):
+    for name, image in screenshots.take(lakehouse).items():
+        stored = (screenshots.TARGET / f"{name}.png").read_bytes()
+        assert len(stored) < screenshots.MOST_BYTES
+        ours, theirs = (np.asarray(Image.open(io.BytesIO(data)).convert("L").resize((48, 32)), float) for data in (image, stored))
+        assert abs(ours - theirs).mean() < 5, f"{name}: run `make screenshots`"  # of 255; not all machines draw letters alike
+
+
+def shown_by(notebook):
+    """The kind and content of all that the cells show."""
+    outputs = [output for cell in notebook.cells for output in cell.get("outputs", [])]
+    return [one for output in outputs for one in sorted(output.get("data", {"text/plain": output.get("text")}).items())]
+
+
+def pixels(png):
+    return np.asarray(Image.open(io.BytesIO(base64.b64decode(png))).convert("L"), float)
+
+
+PAGES = [page.PROJECT / "README.md", *sorted((page.PROJECT / "docs").glob("*.md"))]
+SNIPPETS = [
+    (path.name, statement)
+    for path in PAGES
+    for block in re.findall(r"^```sql\n(.*?)^```$", path.read_text(encoding="utf-8"), re.DOTALL | re.MULTILINE)
+    for statement in block.split(";")
+    if statement.strip()
+]
+
+
+@pytest.mark.parametrize("statement", [text for _, text in SNIPPETS], ids=[f"{n} {path}" for n, (path, _) in enumerate(SNIPPETS)])
+def test_sql_of_the_pages_runs_in_duckdb_and_spark(spark, lakehouse, statement):
+    """`delta_scan` is DuckDB's own reader of Delta, an extension that it downloads; the tables stand here under their names."""
+    text = re.sub(r"delta_scan\('LAKE/(\w+)'\)", r"\1", statement)
+    reader = TableReader(lakehouse)
+    reader.add_view(PIPELINE_HEALTH)
+    ours = reader.rows(text)
+    assert ours
+    create_views(spark, lakehouse)
+    spark.read.format("delta").load(str(lakehouse / PIPELINE_HEALTH)).createOrReplaceTempView(PIPELINE_HEALTH)
+    assert len(spark.sql(text).collect()) == len(ours)
+
+
+# docs/cost.md has three rebalances by hand: they are those of the tables.
+
+COST = (page.PROJECT / "docs" / "cost.md").read_text(encoding="utf-8")
+SUM = re.compile(r"(\d+)(?: partitions[a-z ]*)? \u00d7 \(([\d ]+) \u2212 ([\d ]+)\) = ([\d,]+)")
+DIFFERENCE = re.compile(r"orders-\d: ([\d ]+) \u2212 ([\d ]+) = ([\d,]+)")
+
+
+def number(text):
+    return int(re.sub(r"[ ,\u00a0]", "", text))
+
+
+@pytest.mark.parametrize("section", COST.split("\n## ")[1:4], ids=["eager", "cooperative", "static"])
+def test_the_costs_that_were_worked_out_by_hand_are_those_of_the_tables(lakehouse, section):
+    group, generation = re.search(r"\(([\w-]+), generation (\d+)\)", section).groups()
+    query = "SELECT *, epoch_ms(started_at) s, epoch_ms(ended_at) e FROM rebalances WHERE group_id = ? AND generation = ?"
+    (row,) = TableReader(lakehouse).rows(query, group, int(generation))
+    terms = [(int(m[1]), number(m[2]), number(m[3]), number(m[4])) for m in SUM.finditer(section)]
+    terms += [(1, number(m[1]), number(m[2]), number(m[3])) for m in DIFFERENCE.finditer(section)]
+    assert all(count * (until - since) == product for count, until, since, product in terms)
+    total = number(re.search(r"\*\*([\d,]+)\*\*", section)[1])
+    assert total == sum(product for *_, product in terms) == row["unavailable_partition_ms"]
+    assert int(re.search(r"(\d) (?:of \d partitions )?moved", section)[1]) == row["partitions_moved"]
+    ends = [row["s"] % 1_000_000, row["e"] % 1_000_000]
+    table = [number(time) for time in re.findall(r"\| (\d{3} \d{3}) \|", section)]
+    assert [table[0], table[-1]] == ends
+    assert {time for _, until, since, _ in terms for time in (until, since)} <= set(table)
+    query = "SELECT epoch_ms(e.occurred_at) % 1000000 a, epoch_ms(e.received_at) % 1000000 r FROM group_events e WHERE e.group_id = ?"
+    logged = {time for event in TableReader(lakehouse).rows(query, group) for time in event.values()}
+    assert set(table) <= logged
