@@ -12,7 +12,7 @@ KAFKA_JARS := .jars-kafka/resolved.txt
 CLASSES := .jars/classes.txt
 KAFKA_CLASSES := .jars-kafka/classes.txt
 SPARK := $(VENV) $(JARS)
-# Three processes keep two cores busy where tests wait for brokers and consumers. The others wait for nothing, and each process imports
+# Four processes keep two cores busy where tests wait for brokers and consumers. The others wait for nothing, and each process imports
 # all of them first. tests/conftest.py says which tests stay together.
 SIDE_BY_SIDE := --dist loadscope --no-loadscope-reorder
 
@@ -40,11 +40,11 @@ demo-live: $(SPARK) $(KAFKA_JARS) ## start a real Kafka with failing consumers a
 	@$(BIN)/rebalance demo-live $(ARGS)
 
 .PHONY: test
-test: test-fast $(SPARK) $(CLASSES) $(KAFKA_CLASSES) | $(filter debian-packages,$(MAKECMDGOALS)) ## run all tests, first those that need no Java
-	@$(BIN)/pytest -n 3 $(SIDE_BY_SIDE) -m "spark or slow"
+test: test-fast $(SPARK) $(CLASSES) $(KAFKA_CLASSES) | $(filter debian-packages,$(MAKECMDGOALS)) ## run all tests, first those that end at once
+	@$(BIN)/pytest -n 4 $(SIDE_BY_SIDE) -m "spark or slow"
 
 .PHONY: test-fast
-test-fast: $(VENV) ## run the tests that need no Java
+test-fast: $(VENV) ## run the tests that end at once and need no Java
 	@$(BIN)/pytest -n 2 $(SIDE_BY_SIDE) -m "not spark and not slow"
 
 .PHONY: lint

@@ -25,6 +25,8 @@ from tests.alerts.webhooks import PATIENCE, QUICK, SECRET, finding, found, hook,
 from tests.health.metrics_text import read_metrics
 from tests.lakehouse.rows import empty_lakehouse, new_lakehouse
 
+pytestmark = pytest.mark.slow
+
 PROJECT = Path(__file__).parents[2]
 
 

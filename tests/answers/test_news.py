@@ -13,6 +13,8 @@ from jobs.common.errors import LakehouseError, QuestionError
 from jobs.lakehouse.maintain import Policy, maintain
 from tests.lakehouse.rows import DAY, empty_lakehouse, finding, line, provisional, rebalance, write
 
+pytestmark = pytest.mark.slow
+
 AT_ONCE = Policy(grace=timedelta(0), log_grace=timedelta(0))
 NOW = datetime(2026, 11, 22, tzinfo=timezone.utc)
 JOINED = {"start": 5_000, "joined_at": DAY + 5_500, "generation": 2, "client_id": "app"}

@@ -144,6 +144,7 @@ def test_values_of_no_use(name, given, said):
         ask.values(questions.load(name), given, NOW)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", questions.names())
 def test_an_empty_lakehouse_answers_everything_with_nothing(lakehouse, name):
     assert asked(lakehouse, name) == []

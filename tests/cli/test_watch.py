@@ -25,6 +25,8 @@ from jobs.cli.output.watch_text import JsonOutput, PlainOutput, ScreenOutput
 from tests.lakehouse.rows import DAY, empty_lakehouse, finding, line, provisional, rebalance, write
 from tests.security import hostile
 
+pytestmark = pytest.mark.slow
+
 PROJECT = Path(__file__).parents[2]
 COMMAND = [sys.executable, "-m", "jobs.cli", "watch", "--lakehouse"]
 JOINED = {"start": 5_000, "joined_at": DAY + 5_500, "generation": 2, "client_id": "app-1", "members_before": 3, "members_after": 2}

@@ -205,6 +205,7 @@ def test_round_robin_deals_every_partition_once():
 spans = st.tuples(st.integers(5_000, 600_000), st.integers(1_000, 400_000))
 
 
+@pytest.mark.slow
 @settings(max_examples=25, deadline=None)
 @given(
     release=st.sampled_from(RELEASES),

@@ -16,6 +16,8 @@ from jobs.generate.sizes import Size
 from jobs.parsing.coordinator_log import SHAPE, TEMPLATES
 from jobs.parsing.templates.reason import REASONS
 
+pytestmark = pytest.mark.slow
+
 DATA = Path(__file__).parents[1] / "data"
 RELEASES = ("3.9.1", "4.2.0")
 BUSY = Size(30, 4, 2.0, commits=True)

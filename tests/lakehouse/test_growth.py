@@ -14,6 +14,8 @@ from jobs.lakehouse.reader import table_rows
 from jobs.lakehouse.swap import exchange
 from tests.lakehouse.rows import empty_lakehouse, line, rebalance, write
 
+pytestmark = pytest.mark.slow
+
 AT_ONCE = Policy(grace=timedelta(0), log_grace=timedelta(0))
 NOW = datetime(2026, 11, 22, tzinfo=timezone.utc)
 

@@ -6,6 +6,7 @@ import re
 import subprocess
 from pathlib import Path
 
+import pytest
 import yaml
 
 from jobs.health.metrics import COUNTERS, GAUGES
@@ -30,6 +31,7 @@ def test_prometheus_can_read_the_rules_and_the_example():
     promtool("check", "config", PROJECT / "conf" / "prometheus" / "prometheus.yml")
 
 
+@pytest.mark.slow
 def test_each_rule_fires_when_it_should_and_not_otherwise():
     promtool("test", "rules", TESTS)
 

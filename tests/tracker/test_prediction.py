@@ -23,6 +23,8 @@ from tests.tracker.batching import batches
 from tests.tracker.logged import LoggedSimulation
 from tests.tracker.story import Story, play, table
 
+pytestmark = pytest.mark.slow
+
 
 def orders(story: Story | None = None) -> Story:
     """a-1 (leader) and b-1 make generation 1 after the initial delay and are stable from 3.02 s; heartbeats to 15 s."""

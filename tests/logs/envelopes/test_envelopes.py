@@ -36,6 +36,7 @@ def kept_of(path, lines, **options):
     return rows(kept)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ALL)
 def test_each_envelope_is_taken_off(plain, tmp_path, name):
     lines, expected = plain

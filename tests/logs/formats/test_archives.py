@@ -234,6 +234,7 @@ def test_archives_that_contain_each_other_end_somewhere(tmp_path):
     assert len(found(tmp_path)) == MOST_NESTED
 
 
+@pytest.mark.slow
 def test_a_bomb_takes_neither_memory_nor_disk(tmp_path, monkeypatch):
     """300 MB of zeros in 300 kB, and a header that says it has a gigabyte."""
     written = []
@@ -266,6 +267,7 @@ def _is_open(file: int) -> bool:
     return True
 
 
+@pytest.mark.slow
 def test_thousands_of_members(tmp_path, monkeypatch):
     (tmp_path / "x.tar.gz").write_bytes(tar({f"b{n % 7}/server.log.{n}": b"%d\n" % n for n in range(3_000)}, "w:gz"))
     assert len(found(tmp_path)) == 3_000

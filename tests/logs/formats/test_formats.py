@@ -69,6 +69,7 @@ def test_zeros_after_packed_data_are_padding(tmp_path, name):
     assert content(path) == (DATA, "")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", PACKERS)
 @pytest.mark.parametrize("share", [0.3, 0.9, 0.999])
 def test_a_file_that_ends_in_the_middle_gives_what_is_there(tmp_path, name, share):

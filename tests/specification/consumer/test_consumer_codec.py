@@ -13,6 +13,8 @@ from coordinator_model.specification.consumer.traces.trace import ConsumerTraceR
 from scripts.truth.trace_files import load_consumer_traces
 from tests.specification.consumer.small_consumer_groups import IMAGE, SmallGroup, beat, joining, of_a
 
+pytestmark = pytest.mark.slow
+
 EXAMPLES = Path(__file__).parents[2] / "data" / "codec"
 """One blob per version, written by the release that introduced it. Never written again."""
 

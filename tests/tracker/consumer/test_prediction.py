@@ -24,6 +24,8 @@ from jobs.pipeline.tracking import packets
 from tests.parsing.reading import read_lines
 from tests.tracker.consumer.traced import answer_of, lines_of, traces
 
+pytestmark = pytest.mark.slow
+
 RECORDINGS = Path(__file__).parents[2] / "data" / "recordings"
 OF_4_2 = TrackerSettings(kafka_version="4.2.0")
 GROUPS = (b"search-ingest", b"telemetry-static", b"telemetry-v2")

@@ -11,6 +11,8 @@ import pytest
 
 from tests.tracker.consumer.traced import LIES, LOG, REQUESTS, START_MS, rounds_of, told, traces
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.mark.parametrize(("evidence", "least_right", "most_wrong"), [({LOG, REQUESTS}, 0.97, 0), ({LOG}, 0.91, 1), ({REQUESTS}, 0.4, 0)])
 def test_rounds_have_their_causes_or_none(evidence, least_right, most_wrong):

@@ -8,6 +8,8 @@ import pytest
 
 from tests.tracker.consumer.traced import CAUSES, LIES, LOG, RECORDS_TOPIC, REQUESTS, START_MS, rounds_of, rows_of, told, traces
 
+pytestmark = pytest.mark.slow
+
 RECORDS = frozenset({RECORDS_TOPIC})
 CLASSIC = {
     name

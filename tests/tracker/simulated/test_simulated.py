@@ -148,6 +148,7 @@ def check(seed: int) -> None:
         assert breaches(tables(broker, REQUEST_LOG)) == [], f"seed {seed}, {REQUEST_LOG}"
 
 
+@pytest.mark.slow
 def test_the_scripts_have_what_happens_to_groups() -> None:
     """Or the tests above would show little."""
     outcomes, triggers = Counter[str](), Counter[str]()

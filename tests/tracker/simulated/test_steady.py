@@ -18,6 +18,8 @@ from tests.tracker.simulated.test_simulated import BOTH, END_MS, REQUEST_LOG, ac
 from tests.tracker.story import START_MS, Story, play
 from tests.tracker.test_large_groups import requested
 
+pytestmark = pytest.mark.slow
+
 
 def in_runs(events: list[Event], slice_ms: int) -> list[Event]:
     """The events as ingest writes them: beats of one member, generation and answer share a row in each slice of time."""
