@@ -1,12 +1,13 @@
 """From event to visible row, live: a fleet's logs at a rate, `rebalance ship`, a real broker, `rebalance run --kafka`, Delta tables.
 
-    python bench/bench_live.py [--rate 5000] [--seconds 120] [--lateness-ms 0] [--raw]
+    python bench/bench_live.py [--rate 5000] [--seconds 120] [--lateness-ms 0] [--raw] [--page]
     python bench/bench_live.py --seconds 1800       the soak: are memory, state and lag bounded?
 
 The fleet is bench/live_load.py. A row is visible when the table's log has the commit with it: the log's folder is looked at every
 50 ms. The time of an event is its line's; of a rebalance, the end that its row states. `rebalances_now` is the view: the first row of a
 rebalance counts, provisional or final. What happens in the first two minutes, while the JVM still compiles, is not
-counted.
+counted. `--page`: a dashboard reads the tables meanwhile, and its first page is open in Chromium, which is as unimportant to
+the machine as can be: readers have machines of their own.
 
 Exit code 1 if the 95th percentile of one of them, but for the final rows of rebalances, is above 10 s.
 """
@@ -18,6 +19,7 @@ import contextlib
 import itertools
 import json
 import os
+import re
 import signal
 import statistics
 import subprocess
@@ -25,13 +27,14 @@ import sys
 import tempfile
 import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Final
 
 PROJECT: Final = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(PROJECT))
 
+import psutil  # noqa: E402 - a script: the project is not on the path before
 import pyarrow as pa  # noqa: E402 - a script: the project is not on the path before
 import pyarrow.parquet as pq  # noqa: E402
 from memory import Sample, sample, slope  # noqa: E402
@@ -39,6 +42,7 @@ from memory import Sample, sample, slope  # noqa: E402
 from coordinator_model.events import CLOCK, FOLLOWED  # noqa: E402
 from jobs.demo.local_broker import LocalBroker  # noqa: E402
 from jobs.lakehouse.reader import table_rows  # noqa: E402
+from tests.dashboard.browsing import CHROMIUM  # noqa: E402
 
 TOPIC: Final = "group-protocol-logs"
 PARTITIONS: Final = 6
@@ -141,6 +145,7 @@ def options() -> argparse.Namespace:
     parser.add_argument("--raw", action="store_true", help="heartbeats as lines, not in bundles")
     parser.add_argument("--lateness-ms", type=int, default=0, help="what lines may be out of order by, which is waited for")
     parser.add_argument("--rebalances", type=float, default=4.0, help="that begin in a second, about")
+    parser.add_argument("--page", action="store_true", help="with a dashboard, and its first page open in Chromium")
     parser.add_argument("--keep", type=Path, help="folder to work in, and to keep; default: a temporary one")
     return parser.parse_args()
 
@@ -170,6 +175,7 @@ def main() -> int:
         while not (lakehouse / "group_events" / "_delta_log").exists() and time.monotonic() < until:
             time.sleep(0.2)
         counted_from = time.time() + wanted.warm
+        dashboard = stack.enter_context(page_is_open(start, lakehouse, folder)) if wanted.page else None
         watchers = [Watcher(lakehouse, table, counted_from) for table in TIMES]
         for watcher in watchers:
             watcher.start()
@@ -191,12 +197,32 @@ def main() -> int:
         for watcher in watchers:
             watcher.ended = True
             watcher.join()
+        if dashboard is not None:
+            print(f"the dashboard: {sum(dashboard.cpu_times()[:2]):.1f} s of processor time, {dashboard.memory_info().rss / 2**20:.0f} MB")
         print(cores([sample for sample in samples if sample.seconds >= wanted.warm], wanted.rate))
         summary(watchers, samples, lakehouse, f"at {wanted.rate:,} a second, lateness {wanted.lateness_ms} ms")
         print(f"in the pipeline's own words: {(folder / 'run.txt').read_text(encoding='utf-8').splitlines()[-1]}")
         shipper.send_signal(signal.SIGTERM)
         shipper.wait(30)
         return 0 if all(w.delays and percentile(sorted(w.delays), 95) <= TARGET_SECONDS for w in watchers if w.table != WAITS) else 1
+
+
+@contextlib.contextmanager
+def page_is_open(start: Callable[..., subprocess.Popen[bytes]], lakehouse: Path, folder: Path) -> Iterator[psutil.Process]:
+    """A dashboard of the lakehouse, as long as its first page is open."""
+    from playwright.sync_api import sync_playwright
+
+    process = psutil.Process(start("dashboard", "-m", "jobs.cli", "dashboard", "--lakehouse", str(lakehouse), "--port", "0").pid)
+    while not (address := re.search(r"http://\S+", (folder / "dashboard.txt").read_text(encoding="utf-8"))):
+        time.sleep(0.1)
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
+        browser.new_page().goto(address[0])
+        for child in psutil.Process().children(recursive=True):
+            if "chrom" in child.name():
+                child.nice(19)
+        yield process
+        browser.close()
 
 
 def summary(watchers: Sequence[Watcher], samples: Sequence[Sample], lakehouse: Path, how: str) -> None:

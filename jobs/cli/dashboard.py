@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
+from typing import Final
 
 import click
 
 from jobs.common import options
+
+_NICENESS: Final = 10  # where a pipeline runs on the same machine, it comes first
 
 
 @click.command(
@@ -32,5 +36,7 @@ def dashboard(lakehouse: Path, *, host: str, port: int) -> int:
 
     Lakehouse(lakehouse)  # checks the path
     check_ours(lakehouse)
+    if hasattr(os, "nice"):
+        os.nice(_NICENESS)
     serve(lakehouse, host, port, click.echo)
     return 0
