@@ -133,7 +133,7 @@ class Store:
             self._forget()
             self._reader = QuestionReader(self.folder)
             self._reader.connection.execute(f"SET memory_limit = '{_MEMORY}'")
-            self._reader.connection.execute("SET temp_directory = ?", [self._spill.name])
+            self._reader.execute("SET temp_directory = ?", [self._spill.name])
             self._reader_version = version
         return self._reader
 

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
 
 import pytest
 
@@ -140,3 +142,15 @@ def test_other_addresses_are_not_found(served):
 def test_a_page_elsewhere_cannot_give_its_name_to_this_machine(served):
     assert served.get("/api/version", headers={"Host": "evil.example"})[0] == 400
     assert served.get("/api/version", headers={"Host": "localhost:1"})[0] == 200
+
+
+@pytest.mark.usefixtures("filled")
+def test_it_loads_no_library_that_it_does_not_need(lakehouse):
+    """DuckDB loads pandas and pyarrow with the first value that is bound, unless they are hidden from it: 80 MB, and half a second."""
+    program = (
+        "import sys; from pathlib import Path; from jobs.dashboard import present; from jobs.dashboard.store import Store;"
+        f"store = Store(Path({str(lakehouse)!r})); store.ask('groups', {{'group': 'payments'}}); present.attention(store, {{}});"
+        "print([name for name in ('pyspark', 'pandas', 'pyarrow', 'numpy') if name in sys.modules])"
+    )
+    ended = subprocess.run([sys.executable, "-c", program], check=True, capture_output=True, text=True)
+    assert ended.stdout == "[]\n"
