@@ -22,6 +22,7 @@ CONF: Final = data_folder("conf", "spark-defaults.conf")
 """The folder of the settings files."""
 
 _LOG4J: Final = "-Dlog4j2.configurationFile="
+_SPARE_SLOTS: Final = 2  # of a run that follows its input: ingest takes a slot for each core, and track would wait for them at every step
 # In a run of minutes each query runs a few times: generating code for it takes longer than doing without (demo: 16.0 s and 14.5 s).
 NO_CODEGEN: Final = {"spark.sql.codegen.wholeStage": "false", "spark.sql.codegen.factoryMode": "NO_CODEGEN"}
 # The JVM only plans and moves bytes, so its second compiler does not pay: with 1,500,000 lines it took 38 of 93 s of the JVM, and half of
@@ -71,6 +72,8 @@ def local_defaults(*, once: bool = False) -> dict[str, str]:
     settings["spark.sql.shuffle.partitions"] = str(partitions)
     if once:
         settings |= NO_CODEGEN
+    else:
+        settings |= {"spark.master": f"local[{_cores() + _SPARE_SLOTS}, 3]", "spark.default.parallelism": str(_cores())}
     log4j = f"{_LOG4J}{(CONF / 'log4j2.properties').as_uri()}"
     options = [*settings["spark.driver.extraJavaOptions"].split(), COMPILE_LESS, *archived_classes()]
     settings["spark.driver.extraJavaOptions"] = " ".join(log4j if text.startswith(_LOG4J) else text for text in options)

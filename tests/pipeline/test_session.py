@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import shlex
 import subprocess
 import sys
@@ -130,3 +131,10 @@ def test_spark_submit_with_our_properties_file(tmp_path: Path) -> None:
         env=os.environ | {"PYSPARK_PYTHON": sys.executable, "PYTHONPATH": str(PROJECT)},
     )
     assert "RESULT 3 UTC false program.py 3" in done.stdout, done.stderr
+
+
+def test_a_run_that_follows_its_input_leaves_slots_to_track():
+    """Or each of its short jobs waits until ingest's tasks have ended: 1.5 s of a micro-batch went there."""
+    following = session.local_defaults()
+    slots = int(re.fullmatch(r"local\[(\d+), 3\]", following["spark.master"])[1])
+    assert slots > int(following["spark.default.parallelism"])
