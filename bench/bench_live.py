@@ -42,7 +42,7 @@ from memory import Sample, sample, slope  # noqa: E402
 from coordinator_model.events import CLOCK, FOLLOWED  # noqa: E402
 from jobs.demo.local_broker import LocalBroker  # noqa: E402
 from jobs.lakehouse.reader import table_rows  # noqa: E402
-from tests.dashboard.browsing import CHROMIUM  # noqa: E402
+from tests.dashboard.browsing import browsing  # noqa: E402
 
 TOPIC: Final = "group-protocol-logs"
 PARTITIONS: Final = 6
@@ -210,19 +210,15 @@ def main() -> int:
 @contextlib.contextmanager
 def page_is_open(start: Callable[..., subprocess.Popen[bytes]], lakehouse: Path, folder: Path) -> Iterator[psutil.Process]:
     """A dashboard of the lakehouse, as long as its first page is open."""
-    from playwright.sync_api import sync_playwright
-
     process = psutil.Process(start("dashboard", "-m", "jobs.cli", "dashboard", "--lakehouse", str(lakehouse), "--port", "0").pid)
     while not (address := re.search(r"http://\S+", (folder / "dashboard.txt").read_text(encoding="utf-8"))):
         time.sleep(0.1)
-    with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
+    with browsing() as browser:
         browser.new_page().goto(address[0])
         for child in psutil.Process().children(recursive=True):
             if "chrom" in child.name():
                 child.nice(19)
         yield process
-        browser.close()
 
 
 def summary(watchers: Sequence[Watcher], samples: Sequence[Sample], lakehouse: Path, how: str) -> None:

@@ -132,6 +132,7 @@ class Overview:
     since: datetime | None = None
     until: datetime | None = None
     hint: str = ""  # why a name that was asked for is not there
+    lines: list[Row] = field(default_factory=list)
 
     @property
     def outside(self) -> str:
@@ -151,7 +152,6 @@ class Report(Overview):
 
     groups: list[Row]
     rebalances: list[Row]
-    lines: list[Row] = field(default_factory=list)
 
 
 class _Scoped:
@@ -187,7 +187,8 @@ def read_overview(lakehouse: Path | QuestionReader, scope: Scope | None = None) 
 
 
 def _overview(its: _Scoped) -> Overview:
-    lines_of = {row["cluster"]: {name: value for name, value in row.items() if name != "cluster"} for row in its.rows(_LINES)}
+    lines = its.rows(_LINES)
+    lines_of = {row["cluster"]: {name: value for name, value in row.items() if name != "cluster"} for row in lines}
     clusters = [{**row, "lines": lines_of.get(row["cluster"])} for row in its.rows(_CLUSTERS)]
     findings = its.rows(_FINDINGS)
     times = RebalanceTimes(its.tuples(_TIMES) if findings else ())
@@ -196,7 +197,7 @@ def _overview(its: _Scoped) -> Overview:
     departures = Departures(its.rows(SIGNS) if moved else ())
     named = {name: value for name in ("cluster", "group") if (value := getattr(its.scope, name))}
     hint = "" if findings else unknown_name(its.reader, named)
-    return Overview(clusters, findings, attention(findings, times, refused, departures), its.scope, its.since, its.until, hint)
+    return Overview(clusters, findings, attention(findings, times, refused, departures), its.scope, its.since, its.until, hint, lines)
 
 
 def read_report(lakehouse: Path | QuestionReader, scope: Scope | None = None, *, limit: int | None = None) -> Report:
@@ -209,7 +210,6 @@ def read_report(lakehouse: Path | QuestionReader, scope: Scope | None = None, *,
         **vars(_overview(its)),
         groups=_groups(its.rows(_GROUPS), its.rows(_STATES), its.rows(_COSTS)),
         rebalances=its.rows(_REBALANCES, limit=limit or MOST_ROWS),
-        lines=its.rows(_LINES),
     )
 
 

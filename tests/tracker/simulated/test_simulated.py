@@ -1,6 +1,6 @@
 """Random scripts of a group's members, acted out by the specification, told in both logs, and tracked: the tables are what happened.
 
-`SCRIPTS=100000` tries so many (500 by default).
+`SCRIPTS=100000` tries so many (1,000 by default).
 """
 
 from __future__ import annotations
@@ -21,8 +21,8 @@ from tests.tracker.simulated.scripts import LENGTH_MS, script
 from tests.tracker.story import START_MS, play
 
 END_MS = LENGTH_MS + 100_000  # sessions and poll intervals run out
-SCRIPTS = int(os.environ.get("SCRIPTS") or 500)
-SLICES = 5
+SCRIPTS = int(os.environ.get("SCRIPTS") or 1_000)
+SLICES = 10
 COORDINATOR_LOG, REQUEST_LOG, BOTH = ("coordinator",), ("request",), ("coordinator", "request")
 
 
@@ -120,7 +120,7 @@ ONCE_WRONG = (
     82071,
     86800,
 )
-"""Seeds beyond the first ones: static members that are replaced within a join phase, moves after failed writes or replacements, and
+"""Seeds beyond the first thousand: static members that are replaced within a join phase, moves after failed writes or replacements, and
 members that leave in the millisecond in which a join phase ends."""
 
 
