@@ -223,3 +223,19 @@ def test_a_rebalance_that_interrupts_the_sync_phase_clears_the_assignments():
     assert (group.state, group.members["a"].assignment) == (State.COMPLETING_REBALANCE, b"P")
     group.handle(JOIN._replace(fresh_member_id="b"), 3, "b")
     assert (group.state, group.members["a"].assignment) == (State.PREPARING_REBALANCE, b"")
+
+
+def test_many_heartbeats_at_once_move_what_each_of_them_moves():
+    alone = completing("4.2.0")
+    alone.handle(SyncGroup("a", 1, (("a", b"all"),)), 5, "sync a")
+    assert alone.state is State.STABLE
+    at_once = alone.copy()
+    for at_ms in (1_000, 4_000, 7_000):
+        assert errors(alone.handle(Heartbeat("a", 1), at_ms, "beat")) == {"beat": "NONE"}
+    at_once.renew_sessions([("a", 7_000)])
+    assert (at_once.now_ms, at_once.timers.next_due(7_000)) == (alone.now_ms, alone.timers.next_due(7_000))
+    for group in (alone, at_once):
+        group.advance(16_999)
+        assert group.state is State.STABLE
+        group.advance(17_000)  # 10 s after the last of them
+        assert group.state is State.EMPTY
