@@ -104,7 +104,6 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
     folder = tmp_path_factory.mktemp("spark")
     session = spark_session(
         "tests",
-        once=True,  # compile less: most code of a test run runs once
         conf={
             # Two: the smallest number at which something can be in the wrong partition, or in two at once.
             "spark.master": "local[2]",

@@ -50,7 +50,8 @@ def sessions(key: tuple[Any, ...], batches: Iterable[pd.DataFrame], state: Group
 
 def main(source: str, output: str) -> None:
     """Work through the request logs of a folder."""
-    spark = spark_session("naive")
+    # As Spark comes: this project's own queries do without generated code.
+    spark = spark_session("naive", conf={"spark.sql.codegen.wholeStage": "true", "spark.sql.codegen.factoryMode": "FALLBACK"})
     line = F.col("value")
     body = F.expr("substring(value, instr(value, '{'), length(value) - instr(value, '{') - 22)")
     parsed = (

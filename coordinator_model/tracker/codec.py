@@ -20,8 +20,8 @@ from coordinator_model.view.clock import BrokerClock
 from coordinator_model.view.settings import TrackerSettings
 from coordinator_model.view.view import View
 
-MODEL_VERSION: Final = 9
-READABLE: Final = frozenset({1, 2, 3, 4, 5, 6, 7, 8, 9})
+MODEL_VERSION: Final = 10
+READABLE: Final = frozenset({1, 2, 3, 4, 5, 6, 7, 8, 9, 10})
 """1 lacks the fields of `View` from `nodes` on. 2 lacks `BrokerClock.followed`, `ShardState.since` and `ShardState.idle`.
 3 lacks `ObservedMember.busy_ms` and the generations of `Incident` and `PastRebalance`. 4 lacks what `View` has from `lost` on, what
 `Rebalance` has from `unnamed` on, and `alive_ms` and `overdue_ms` of members. Up to 5,

@@ -19,6 +19,8 @@ from pyspark.sql.types import StructType
 
 from jobs.lakehouse.added_files import INDEXED_COLUMNS, AddedFile, AddedFileWriter
 from jobs.lakehouse.former_names import as_stored, column_names, stored_name
+from jobs.lakehouse.version_checksum import write_checksum
+from schemas import names
 
 _CONFIGURATION: Final = {
     # Spark takes two seconds for a checkpoint of the log, and less to read a hundred small commits.
@@ -85,9 +87,12 @@ def append(path: Path, rows: pa.Table, app_id: str, version: int, files: Sequenc
         writer.write(rows)
         own = writer.close()
         _commit(table, [*files, *([own] if own is not None else [])], app_id, version)
-        return True
-    properties = CommitProperties(app_transactions=[Transaction(app_id, version)])
-    write_deltalake(table, as_stored(rows, table), mode="append", commit_properties=properties, target_file_size=ONE_FILE)
+        table.update_incremental()
+    else:
+        properties = CommitProperties(app_transactions=[Transaction(app_id, version)])
+        write_deltalake(table, as_stored(rows, table), mode="append", commit_properties=properties, target_file_size=ONE_FILE)
+    if path.name == names.GROUP_EVENTS:  # the table that Spark looks at before each micro-batch
+        write_checksum(path, table)
     return True
 
 

@@ -110,8 +110,6 @@ def _by_cluster(accounted: pa.Table) -> dict[str, tuple[int, int, int]]:
 def own_session(spark: SparkSession) -> SparkSession:
     """A session of the same Spark with the settings that these plans need, and others do not."""
     session = spark.newSession()
-    # Compiling whole stages of these plans takes as long as it saves.
-    session.conf.set("spark.sql.codegen.wholeStage", "false")
     # A slice is a few compressed MB, which Spark would give to one task: parsing it is worth one per core.
     session.conf.set("spark.sql.files.openCostInBytes", str(_SPLIT_BYTES))
     return session

@@ -23,19 +23,19 @@ CONF: Final = data_folder("conf", "spark-defaults.conf")
 
 _LOG4J: Final = "-Dlog4j2.configurationFile="
 _SPARE_SLOTS: Final = 2  # of a run that follows its input: ingest takes a slot for each core, and track would wait for them at every step
-# In a run of minutes each query runs a few times: generating code for it takes longer than doing without (demo: 16.0 s and 14.5 s).
-NO_CODEGEN: Final = {"spark.sql.codegen.wholeStage": "false", "spark.sql.codegen.factoryMode": "NO_CODEGEN"}
 # The JVM only plans and moves bytes, so its second compiler does not pay: with 1,500,000 lines it took 38 of 93 s of the JVM, and half of
 # its time in the third minute of a run that followed 75 lines per second. With this option the JVM keeps 48 MB of compiled code by
 # default, which a dozen micro-batches fill; then it stops compiling for good and everything runs interpreted (7 s a batch instead of 2).
 COMPILE_LESS: Final = "-XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=256m"
+# With 2 GB a region has 1 MB by default. An array of half a region is on its own, and each starts to collect: live, 70 of 128 collections.
+_ROOM_FOR_ARRAYS: Final = "-XX:G1HeapRegionSize=8m"
 
 
 def spark_session(app_name: str, *, conf: Mapping[str, str] | None = None, once: bool = False) -> SparkSession:
     """The running session, or a new one with the project's defaults.
 
     Options of spark-submit override these defaults, and `conf`, which the caller needs, overrides both. `once`: the session
-    ends with its input, so compiling costs more than it saves.
+    ends with its input, so ingest and track need not run side by side at every moment.
     """
     if "PYSPARK_GATEWAY_PORT" in os.environ:  # spark-submit started the JVM, and then this process
         SparkContext._ensure_initialized()  # noqa: SLF001 - else SparkConf() lacks the settings of the JVM
@@ -70,12 +70,10 @@ def local_defaults(*, once: bool = False) -> dict[str, str]:
     settings["spark.driver.bindAddress"] = settings["spark.driver.host"] = "127.0.0.1"
     partitions = min(2 * _cores(), int(settings["spark.sql.shuffle.partitions"]))
     settings["spark.sql.shuffle.partitions"] = str(partitions)
-    if once:
-        settings |= NO_CODEGEN
-    else:
+    if not once:
         settings |= {"spark.master": f"local[{_cores() + _SPARE_SLOTS}, 3]", "spark.default.parallelism": str(_cores())}
     log4j = f"{_LOG4J}{(CONF / 'log4j2.properties').as_uri()}"
-    options = [*settings["spark.driver.extraJavaOptions"].split(), COMPILE_LESS, *archived_classes()]
+    options = [*settings["spark.driver.extraJavaOptions"].split(), COMPILE_LESS, _ROOM_FOR_ARRAYS, *archived_classes()]
     settings["spark.driver.extraJavaOptions"] = " ".join(log4j if text.startswith(_LOG4J) else text for text in options)
     del settings["spark.jars"]
     if jars := jar_paths():

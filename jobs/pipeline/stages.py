@@ -80,8 +80,10 @@ class Stages:
         self.queries: dict[str, StreamingQuery] = {}
         try:
             self._start(inputs.topic)
-        except BaseException:
+        except BaseException as error:
             self._stop()
+            if isinstance(error, Exception) and (end := jvm_end(spark)):
+                raise QueryFailedError("Spark", end, house.log) from error
             raise
         watch.follow(spark, self.queries, self._feeder.unread_bytes if self._feeder is not None else lambda: None)
 

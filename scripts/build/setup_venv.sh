@@ -22,7 +22,7 @@ if ! PYTHON=.venv/bin/python scripts/build/find_python.sh >/dev/null 2>&1; then
 fi
 : >"$log"
 echo "installing the locked packages into .venv (about 2 minutes the first time) ..."
-export PIP_DISABLE_PIP_VERSION_CHECK=1 PIP_NO_INPUT=1
+export PIP_DISABLE_PIP_VERSION_CHECK=1 PIP_NO_INPUT=1 DIST_EXTRA_CONFIG="$PWD/scripts/build/setup_venv.cfg"
 # --no-compile: Python compiles what it imports, which is a small part of what is installed.
 run .venv/bin/python -m pip install --no-compile --require-hashes --requirement requirements.lock
 # The build tool comes from the lock file too, so nothing is fetched here.

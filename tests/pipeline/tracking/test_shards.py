@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import json
+import random
+import struct
 
 import pandas as pd
+import pyarrow as pa
 import pytest
 from msgspec import msgpack
 from pyspark.sql.streaming.state import GroupState, GroupStateTimeout
@@ -104,7 +107,17 @@ def test_state_of_a_newer_program_is_refused(follow):
 @pytest.mark.parametrize("state", [b"", b"2", bytes(range(256)) * 50])
 def test_a_state_is_stored_compressed(state):
     assert expanded(compressed(state)) == state
-    assert len(compressed(state)) < max(len(state), 40)
+    assert len(compressed(state)) < max(len(state), 50)
+
+
+def test_a_state_is_stored_as_ascii():
+    assert compressed(random.Random(1).randbytes(1_000)).isascii()
+
+
+def test_a_state_that_an_older_version_compressed_was_no_ascii():
+    state = bytes(range(256)) * 50
+    stored = struct.pack("<cI", b"Z", len(state)) + pa.compress(state, codec="zstd", asbytes=True)
+    assert expanded(stored) == state
 
 
 def test_a_state_of_an_older_version_was_not_compressed():
