@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 
 import pyspark
 
-from jobs.pipeline.session import COMPILE_LESS, NO_CODEGEN, archived_classes
+from jobs.pipeline.session import COMPILE_LESS, archived_classes
 
 if TYPE_CHECKING:
     from typing_extensions import Self
@@ -96,7 +96,6 @@ class Cluster:
             "spark.pyspark.python": str(self.bare_python),
             "spark.sql.shuffle.partitions": "4",
             # A dozen JVMs run each query a few times: compiling code for it takes longer. tests/pipeline runs the compiled code.
-            **NO_CODEGEN,
             "spark.eventLog.enabled": "true",
             "spark.eventLog.dir": events.as_uri(),
             "spark.eventLog.compress": "false",
