@@ -95,7 +95,6 @@ class Cluster:
             "spark.pyspark.driver.python": sys.executable,
             "spark.pyspark.python": str(self.bare_python),
             "spark.sql.shuffle.partitions": "4",
-            # A dozen JVMs run each query a few times: compiling code for it takes longer. tests/pipeline runs the compiled code.
             "spark.eventLog.enabled": "true",
             "spark.eventLog.dir": events.as_uri(),
             "spark.eventLog.compress": "false",
