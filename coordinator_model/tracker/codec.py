@@ -28,7 +28,8 @@ READABLE: Final = frozenset({1, 2, 3, 4, 5, 6, 7, 8, 9, 10})
 each heartbeat that waits is an event; since then those of a run are one. 6 lacks `View.consumer`. Up to 7, no group
 rests: `ShardState.resting` is missing. Up to 8, no group is in `ShardState.calm`. 8 lacks `Rebalance.next_state`, the regular expressions,
 the silences and the revocations of consumer groups, what records show of them, what migrations between the protocols left, what is
-predicted of them, and the last three fields of `Event`."""
+predicted of them, and the last three fields of `Event`. 9 has all fields; what changed is how its bytes
+are stored."""
 
 
 class RestingGroup(Struct, array_like=True):

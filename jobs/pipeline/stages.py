@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final
 
 from msgspec.structs import replace
 
-from jobs.common.errors import QueryFailedError
+from jobs.common.errors import QueryFailedError, UserError
 from jobs.common.failures import root_cause
 from jobs.common.interrupts import Interrupts
 from jobs.common.settings import Settings
@@ -82,7 +82,7 @@ class Stages:
             self._start(inputs.topic)
         except BaseException as error:
             self._stop()
-            if isinstance(error, Exception) and (end := jvm_end(spark)):
+            if isinstance(error, Exception) and not isinstance(error, UserError) and (end := jvm_end(spark)):
                 raise QueryFailedError("Spark", end, house.log) from error
             raise
         watch.follow(spark, self.queries, self._feeder.unread_bytes if self._feeder is not None else lambda: None)

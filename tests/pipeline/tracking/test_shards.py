@@ -107,7 +107,7 @@ def test_state_of_a_newer_program_is_refused(follow):
 @pytest.mark.parametrize("state", [b"", b"2", bytes(range(256)) * 50])
 def test_a_state_is_stored_compressed(state):
     assert expanded(compressed(state)) == state
-    assert len(compressed(state)) < max(len(state), 50)
+    assert len(compressed(state)) < max(len(state), 40)
 
 
 def test_a_state_is_stored_as_ascii():
