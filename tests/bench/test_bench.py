@@ -57,3 +57,11 @@ def test_the_processor_time_of_orphans_counts(tmp_path):
     burn = "import time\nwhile time.process_time() < 0.5: pass"
     done = measured(f"import subprocess, sys; subprocess.Popen([sys.executable, '-c', {burn!r}])", tmp_path)
     assert float(done.stdout) >= 0.5
+
+
+def test_the_processor_time_of_a_process_counts_whose_parent_does_not_wait_for_it(tmp_path):
+    """Spark's Python daemon ignores the end of its workers."""
+    burn = "import time\nwhile time.process_time() < 1: pass"
+    parent = "import signal, subprocess, sys; signal.signal(signal.SIGCHLD, signal.SIG_IGN)"
+    done = measured(f"{parent}; subprocess.call([sys.executable, '-c', {burn!r}])", tmp_path)
+    assert 0.5 < float(done.stdout) < 3
