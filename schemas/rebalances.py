@@ -75,8 +75,8 @@ SCHEMA: Final = StructType(
         column(
             "start_seen",
             BooleanType(),
-            "Whether a line shows what began it. False where the log begins in its middle, and where only records or polls show it; "
-            "null in rows of older versions.",
+            "Whether a line shows what began it. False where the log begins in its middle, and where only polls, or records of a classic "
+            "group, show it; null in rows of older versions.",
         ),
         column(
             "group_protocol",
@@ -86,10 +86,13 @@ SCHEMA: Final = StructType(
         column(
             "first_epoch",
             IntegerType(),
-            "Consumer protocol: the group epoch with which it began; `generation` is the one with which it ended. Null if classic.",
+            "Consumer protocol: the group epoch with which it began; `generation` is the one with which it ended. Null if classic, and where "
+            "only polls show it.",
         ),
         column(
-            "rounds", IntegerType(), "Consumer protocol: how often the epoch was raised (`rebalance_rounds` has each); null if classic."
+            "rounds",
+            IntegerType(),
+            "Consumer protocol: how often the epoch was raised (`rebalance_rounds` has each). Null if classic, and where only polls show it.",
         ),
         column(
             "end_seen",

@@ -19,6 +19,7 @@ from coordinator_model.states import State
 from coordinator_model.tracker import coordinators, expiry, failed_writes, hindsight, phases, prediction
 from coordinator_model.tracker.consumer import calm, episodes, following, migrations
 from coordinator_model.tracker.consumer import prediction as consumer_prediction
+from coordinator_model.tracker.consumer.without_logs import polled
 from coordinator_model.tracker.lines import client_lines, coordinator_lines, request_lines, stored
 from coordinator_model.tracker.order import same_line, sort_key
 from coordinator_model.tracker.quiet import steady
@@ -110,6 +111,7 @@ class GroupTracker:
                 return
         self._note_conversion(event)
         if view.consumer_protocol and event.kind != kinds.GROUP_CONVERTED:
+            polled.give_way(self)
             following.observe(self, event)
             self._note_due()
             return

@@ -105,6 +105,7 @@ class Episode(Struct, array_like=True):
     start_written: bool = False  # the change of state that began it
     revocations: list[Revocation] = []
     cut_off: bool = False  # the group became classic before it ended
+    polled: bool = False  # only polls show it: its one round has no epoch
 
     def depart(self, member_id: str) -> None:
         """A member is gone. One that came in this rebalance leaves no trace in its counts."""
@@ -175,6 +176,7 @@ class ConsumerView(Struct, array_like=True):
     group_type: str = ""  # "share" or "streams"; empty: a consumer group
     stored_epoch: int = -1  # that of the last record with an epoch
     prediction: ConsumerPrediction = field(default_factory=ConsumerPrediction)
+    polled: bool = False  # only polls show the group
 
     def is_written(self) -> bool:
         """Whether all its rebalances so far have ended, and their rows are written."""

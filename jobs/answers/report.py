@@ -45,8 +45,9 @@ _STATES: Final = """
     FROM (
         SELECT *, struct_pack(
             occurred_at := epoch_ms(occurred_at), generation := coalesce(generation, -1),
-            rank := CASE to_state WHEN 'CompletingRebalance' THEN 0 WHEN 'Reconciling' THEN 0 WHEN 'Stable' THEN 1 WHEN 'Empty' THEN 1
-                    WHEN 'PreparingRebalance' THEN 2 ELSE 3 END) o
+            rank := CASE WHEN to_state = 'PreparingRebalance' AND generation IS NULL THEN 0
+                    WHEN to_state IN ('CompletingRebalance', 'Reconciling') THEN 1 WHEN to_state IN ('Stable', 'Empty') THEN 2
+                    WHEN to_state = 'PreparingRebalance' THEN 3 ELSE 4 END) o
         FROM group_transitions
         WHERE ($cluster IS NULL OR cluster = $cluster) AND ($group IS NULL OR group_id = $group) AND occurred_at <= $until
     ) GROUP BY cluster, group_id

@@ -13,9 +13,6 @@ Row = Mapping[str, Any]
 
 TABLES: Final = (REBALANCES, GROUP_TRANSITIONS, MEMBER_SESSIONS, FINDINGS)
 
-_TRANSITION_STEPS: Final = {"CompletingRebalance": 0, "Dead": 2, "PreparingRebalance": 4}
-"""The order of transitions with the same time and generation, as in sql/views/group_transitions_with_id.sql."""
-
 
 @dataclass(frozen=True)
 class Breach:
@@ -81,4 +78,12 @@ def _number(value: int | None) -> int:
 
 
 def _step(row: Row) -> int:
-    return 3 if row["from_state"] == "Dead" and row["to_state"] != "Dead" else _TRANSITION_STEPS.get(row["to_state"], 1)
+    """The order of transitions with the same time and generation, as in sql/views/group_transitions_with_id.sql."""
+    to_state = row["to_state"]
+    if to_state in ("CompletingRebalance", "Reconciling"):
+        return 1
+    if to_state == "Dead":
+        return 3
+    if to_state == "PreparingRebalance" and row["from_state"] != "Dead":
+        return 5 if row["generation"] is not None else 0
+    return 4 if row["from_state"] == "Dead" else 2

@@ -171,7 +171,7 @@ def _described(answer: Mapping[str, Any], _at: datetime) -> _Rows:
         }
         for member, member_id, instance_id in zip(listed, ids, instances, strict=True)
     ]
-    return [{"group_id": group_id} | row for row in (whole, *([] if consumer else members))]
+    return [{"group_id": group_id} | row for row in (whole, *members)]
 
 
 def _partitions(member: Mapping[str, Any]) -> list[str]:

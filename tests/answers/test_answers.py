@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from datetime import datetime, timezone
 
 import pytest
@@ -58,6 +59,24 @@ def test_a_consumer_group_that_lost_its_last_member_within_a_millisecond_is_empt
     write(lakehouse, *(step(group, "Stable", "Reconciling") for group in groups), batch=1)
     assert [found["state"] for found in asked(lakehouse, "groups")] == ["Empty"] * 8
     assert [found["state"] for found in read_report(lakehouse).groups] == ["Empty"] * 8
+
+
+def test_a_group_that_a_poll_finds_with_other_members_is_stable(lakehouse):
+    """All states between are of the time of the poll, and none has a generation."""
+
+    def step(group, from_state, to_state):
+        known = {"group_id": group, "occurred_at": DAY + 5, "trigger": "x"}
+        return row("group_transitions", **known, from_state=from_state, to_state=to_state)
+
+    states = ["Stable", "PreparingRebalance", "CompletingRebalance", "Stable"]
+    orders = list(itertools.permutations(itertools.pairwise(states)))
+    write(lakehouse, *(line(f"g{number}", at=90_000) for number in range(6)))
+    for batch in range(3):
+        write(lakehouse, *(step(f"g{number}", *order[batch]) for number, order in enumerate(orders)), batch=batch)
+    assert [found["state"] for found in asked(lakehouse, "groups")] == ["Stable"] * 6
+    assert [found["state"] for found in read_report(lakehouse).groups] == ["Stable"] * 6
+    told = [found["what"] for found in asked(lakehouse, "timeline", group="g3")]
+    assert told == [" > ".join(pair) for pair in itertools.pairwise(states)]
 
 
 def test_groups_are_named_by_what_they_are(lakehouse):

@@ -17,7 +17,7 @@ from jobs.cli.entry import main
 from jobs.common.settings import Settings
 from jobs.demo.consumers import SESSION_MS, Consumers
 from jobs.demo.local_broker import LocalBroker
-from jobs.demo.real_consumer import LIBRDKAFKA
+from jobs.demo.real_consumer import CLASSIC, CONSUMER, LIBRDKAFKA
 from jobs.kafka.clients import Cluster
 from jobs.kafka.dump_offsets import dump_to_file
 from jobs.kafka.offsets_capture import OffsetsFrom
@@ -27,7 +27,7 @@ from tests.live.shipping import PROJECT, wait_until
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow]
 
-GROUP = "orders-app"
+GROUP, NEW_GROUP = "orders-app", "parcels-app"
 
 
 def commit(broker):
@@ -47,44 +47,55 @@ def end(process):
     assert process.wait(120) == 0
 
 
-def last_poll(folder):
-    """What the poller last wrote of the group: its state, and its clients once all of them have partitions."""
+def last_poll(folder, group):
+    """What the poller last wrote of a group: its state, and its clients once all of them have partitions."""
     lines = [json.loads(line) for path in sorted(folder.rglob("poll-*.jsonl")) for line in path.read_text().splitlines()]
-    polled = [line for line in lines if line.get("group") == GROUP]
+    polled = [line for line in lines if line.get("group") == group]
     members = polled[-1]["members"] if polled else []
     return (polled[-1]["state"], sorted(m["client_id"] for m in members)) if all(m["partitions"] for m in members) and polled else None
 
 
 @pytest.fixture(scope="module")
 def recorded(broker, tmp_path_factory):
-    """c1 joins, c2 joins, c2 leaves, c3 joins, c3 is killed, c1 leaves, the group is deleted. Polled and dumped."""
+    """c1 joins, c2 joins, c2 leaves, c3 joins, c3 is killed, c1 leaves, the group is deleted. Polled and dumped.
+
+    In a group of the consumer protocol: n1 joins, n2 joins, n2 leaves, n1 leaves.
+    """
     folder = tmp_path_factory.mktemp("recorded")
     broker.create_topic("orders", 6)
     admin = AdminClient({"bootstrap.servers": broker.bootstrap})
     poller = start("poll", "--bootstrap", broker.bootstrap, "--out", str(folder / "poll"), "--every", "200ms", "--cluster", "live")
 
-    def polled(state, *clients):
-        wait_until(lambda: last_poll(folder / "poll") == (state, list(clients)))
+    def polled(state, *clients, group=GROUP):
+        wait_until(lambda: last_poll(folder / "poll", group) == (state, list(clients)))
 
     try:
         with Consumers(broker.bootstrap) as consumers:
 
-            def joins(name):
-                return consumers.start(LIBRDKAFKA, GROUP, name, "orders")
+            def joins(name, group=GROUP, protocol=CLASSIC):
+                return consumers.start(LIBRDKAFKA, group, name, "orders", protocol=protocol)
 
+            new_one = joins("n1", NEW_GROUP, CONSUMER)
             one = joins("c1")
             polled("Stable", "c1")
+            polled("Stable", "n1", group=NEW_GROUP)
             two = joins("c2")
+            new_two = joins("n2", NEW_GROUP, CONSUMER)
             polled("Stable", "c1", "c2")
             commit(broker)
             two.leave()
             polled("Stable", "c1")
+            polled("Stable", "n1", "n2", group=NEW_GROUP)
+            new_two.leave()
             three = joins("c3")
             polled("Stable", "c1", "c3")
             three.kill()
             polled("Stable", "c1")
+            polled("Stable", "n1", group=NEW_GROUP)
+            new_one.leave()
             one.leave()
             polled("Empty")
+            polled("Empty", group=NEW_GROUP)
         admin.delete_consumer_groups([GROUP])[GROUP].result(60)
         polled("Dead")
         end(poller)
@@ -107,14 +118,14 @@ def by_records(spark, recorded, tmp_path_factory):
     return tables(spark, recorded / "offsets", tmp_path_factory.mktemp("by-records") / "lake")
 
 
-def tables(spark, source, lakehouse, **settings):
+def tables(spark, source, lakehouse, group=GROUP, **settings):
     outcome = pipeline.run(source, lakehouse, settings=Settings(shards=8, **settings), once=True, spark=spark)
     assert outcome.late_events == 0
     names = ("rebalances", "group_transitions", "member_sessions", "findings", "quarantine", "input_lines")
     found = {name: table_rows(lakehouse / name) for name in names}
     assert found["quarantine"] == []
     return {
-        name: sorted((row for row in rows if row.get("group_id") == GROUP), key=lambda r: r.get("ended_at") or r["occurred_at"])
+        name: sorted((row for row in rows if row.get("group_id") == group), key=lambda r: r.get("ended_at") or r["occurred_at"])
         if name not in {"quarantine", "input_lines"}
         else rows
         for name, rows in found.items()
@@ -165,6 +176,21 @@ def test_polls_alone(spark, recorded, tmp_path):
     assert len(rows["rebalances"]) in {5, 6}
     assert {r["generation"] for r in rows["rebalances"]} == {None}
     assert rows["group_transitions"][-1]["to_state"] == "Dead"
+    assert main(["check", "--lakehouse", str(tmp_path / "lake")]) == 0
+
+
+def test_polls_of_a_group_of_the_consumer_protocol(spark, recorded, tmp_path):
+    """Each rebalance with who came or went, and no epoch."""
+    rows = tables(spark, recorded / "poll", tmp_path / "lake", NEW_GROUP)
+    told = [("MEMBER_JOINED", "n2", 1, 2), ("UNKNOWN", None, 2, 1), ("UNKNOWN", None, 1, 0)]
+    assert summary(rows)[-3:] == told
+    assert len(rows["rebalances"]) in {3, 4}  # the first poll may have seen the first rebalance under way
+    assert [(r["partitions"], r["partitions_moved"]) for r in rows["rebalances"]][-3:-1] == [(6, 3), (6, 3)]
+    assert {(r["group_protocol"], r["generation"], r["rounds"]) for r in rows["rebalances"]} == {("consumer", None, None)}
+    assert {(s["client_id"], s["client_host"], s["end_kind"]) for s in rows["member_sessions"]} == {
+        (name, "127.0.0.1", "UNKNOWN") for name in ("n1", "n2")
+    }
+    assert rows["group_transitions"][-1]["to_state"] == "Empty"
 
 
 def test_beside_the_brokers_log_nothing_is_told_twice(spark, recorded, tmp_path):

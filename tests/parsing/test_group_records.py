@@ -163,8 +163,9 @@ def test_a_described_group():
 
 
 def test_a_described_group_of_the_consumer_protocol():
-    (group,) = rows({**ANSWER, "type": "consumer", "state": "Reconciling"}, "poll")
-    assert group["kind"] == "CONSUMER_GROUP_DESCRIBED"
+    group, member = rows({**ANSWER, "type": "consumer", "state": "Reconciling"}, "poll")
+    assert (group["kind"], group["state"]) == ("CONSUMER_GROUP_DESCRIBED", "Reconciling")
+    assert (member["member_id"], member["client_id"]) == ("c1-1", "c1")
 
 
 @pytest.mark.parametrize(

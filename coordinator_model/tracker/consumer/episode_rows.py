@@ -26,11 +26,11 @@ GROUP_REMOVED: Final = "GROUP_REMOVED"
 def write(g: Emitter, view: ConsumerView, episode: Episode) -> None:
     """Writes an episode that has ended."""
     first, last = episode.rounds[0], episode.rounds[-1]
-    owners_known = episode.partitions >= 0 and not episode.unheard
+    owners_known = episode.partitions >= 0 and not episode.unheard and not (episode.polled and episode.members_before < 0)
     moved = sum(1 for p, owner in episode.owners.items() if episode.owners_before.get(p, owner) != owner)
     g.emit(
         REBALANCES,
-        generation=last.epoch,
+        generation=or_none(last.epoch),
         started_at=first.at_ms,
         joined_at=None,
         ended_at=episode.ended_ms,
@@ -49,24 +49,25 @@ def write(g: Emitter, view: ConsumerView, episode: Episode) -> None:
         protocol=episode.assignor or None,
         partitions=or_none(episode.partitions),
         partitions_moved=moved if owners_known else None,
-        unavailable_partition_ms=episode.unavailable_ms if owners_known and episode.end_seen else None,
+        unavailable_partition_ms=episode.unavailable_ms if owners_known and episode.end_seen and not episode.polled else None,
         evidence=evidence_json(sign for one in episode.rounds for sign in one.signs),
         assignment_ms=None,
         first_fetch_ms=None,
         first_fetch_member_id=None,
         joined_unnamed=0,
         left_unnamed=0,
-        start_seen=True,
+        start_seen=not episode.polled,
         group_protocol=view.group_type or PROTOCOL,
-        first_epoch=first.epoch,
-        rounds=len(episode.rounds),
+        first_epoch=or_none(first.epoch),
+        rounds=len(episode.rounds) if not episode.polled else None,
         end_seen=episode.end_seen,
     )
     slowest = _slowest(episode)
     if slowest is not None:
         consumer_findings.waited(g, episode, members.known(view, slowest), episode.shares[slowest])
     for number, one in enumerate(episode.rounds):
-        _write_round(g, view, episode, one)
+        if not episode.polled:
+            _write_round(g, view, episode, one)
         _add_to_burst(g, view, episode, number)
     write_start(g, view, episode)
     if episode.cut_off:
@@ -154,7 +155,7 @@ def _add_to_burst(g: Emitter, view: ConsumerView, episode: Episode, number: int)
         (episode.ended_ms if is_last else episode.rounds[number + 1].at_ms) - one.at_ms,
         episode.unavailable_ms if is_last and episode.partitions >= 0 else -1,
         first=episode.from_empty and number == 0,
-        generation=one.epoch - 1,
+        generation=max(one.epoch - 1, -1),
     )
     bursts.add(g, past)
 

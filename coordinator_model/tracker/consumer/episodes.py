@@ -178,7 +178,7 @@ def computed(g: Emitter, view: ConsumerView, event: Event, assignor: str) -> Non
     episode.assignor = assignor or episode.assignor
     episode.changed_ms = episode.last_ms = max(episode.last_ms, event.at_ms)
     if not view.heard and view.stored_epoch < 0 and _is_alone(view):
-        _end(view, event.at_ms, end_seen=True)
+        end(view, event.at_ms, end_seen=True)
 
 
 def round_of(view: ConsumerView, epoch: int) -> Round | None:
@@ -194,13 +194,13 @@ def end_if_reconciled(view: ConsumerView, at_ms: int) -> None:
         return
     if not view.members:
         if view.complete:
-            _end(view, at_ms, end_seen=True)
+            end(view, at_ms, end_seen=True)
         return
     if not _is_shown(view) or any(not _is_reconciled(member, view.epoch) for member in view.members.values()):
         return
     if episode.unowned and any(_may_wait(episode, member) for member in view.members.values()):
         return
-    _end(view, max(episode.changed_ms, episode.rounds[-1].at_ms), end_seen=True)
+    end(view, max(episode.changed_ms, episode.rounds[-1].at_ms), end_seen=True)
 
 
 def next_ms(g: Emitter) -> int:
@@ -209,10 +209,9 @@ def next_ms(g: Emitter) -> int:
     if view is None:
         return NEVER
     due = [_written_ms(g, view, episode) for episode in view.ended[:1]]
-    if view.episode is not None and not view.episode.start_written:
-        due.append(_start_ms(g, view, view.episode))
-    if view.episode is not None:
+    if view.episode is not None and not view.episode.polled:
         due.append(view.episode.last_ms + _patience_ms(view))
+        due += [] if view.episode.start_written else [_start_ms(g, view, view.episode)]
     return min([*due, members.departures_ms(g, view)])
 
 
@@ -225,13 +224,13 @@ def close_due(g: Emitter, now_ms: int, *, flush: bool = False) -> None:
     if view is None:
         return
     members.settle_departures(g, view, now_ms, flush=flush)
-    episode = view.episode
+    episode = view.episode if view.episode is None or not view.episode.polled else None  # polls alone end what they began
     if episode is not None and ((flush and not _is_shown(view)) or episode.last_ms + _patience_ms(view) <= now_ms):
         alone = not _is_shown(view) and _is_alone(view)
-        _end(view, episode.rounds[-1].computed_ms if alone else episode.last_ms, end_seen=alone)
+        end(view, episode.rounds[-1].computed_ms if alone else episode.last_ms, end_seen=alone)
     while view.ended and (flush or _written_ms(g, view, view.ended[0]) <= now_ms):
         episode_rows.write(g, view, view.ended.pop(0))
-    running = view.episode
+    running = episode and view.episode
     if running is not None and not running.start_written and not view.ended and (flush or _start_ms(g, view, running) <= now_ms):
         _settle_causes(view, running.rounds[:1])  # answers may yet explain later ones
         episode_rows.write_start(g, view, running)
@@ -258,12 +257,12 @@ def cut_off(g: Emitter, at_ms: int) -> None:
     view = g.view.consumer
     if view is None:
         return
-    if view.episode is not None and _is_shown(view):
+    if view.episode is not None and (view.episode.polled or _is_shown(view)):
         view.episode.cut_off = True
-        _end(view, at_ms, end_seen=True)
+        end(view, at_ms, end_seen=True)
         view.ended[-1].rounds[-1].reached_ms = -1
     elif view.episode is not None:
-        _end(view, view.episode.last_ms, end_seen=False)
+        end(view, view.episode.last_ms, end_seen=False)
     while view.ended:
         episode_rows.write(g, view, view.ended.pop(0))
     members.settle_departures(g, view, at_ms, flush=True)
@@ -358,7 +357,8 @@ def _settle_causes(view: ConsumerView, rounds: list[Round]) -> None:
             one.cause, one.member_id = reasons.SUBSCRIPTION_CHANGED, one.returned
 
 
-def _end(view: ConsumerView, at_ms: int, *, end_seen: bool) -> None:
+def end(view: ConsumerView, at_ms: int, *, end_seen: bool) -> None:
+    """Ends the episode. `end_seen`: something shows that it ended then."""
     episode = view.episode
     assert episode is not None
     last, members_now = episode.rounds[-1], view.members.values()
@@ -368,7 +368,7 @@ def _end(view: ConsumerView, at_ms: int, *, end_seen: bool) -> None:
         last.reached_ms = episode.ended_ms
     if view.complete:
         episode.members_after, episode.is_empty = len(members_now), not members_now
-    if (view.heard or last.stored) and all(member.partitions is not None for member in members_now):
+    if (view.heard or last.stored or episode.polled) and all(member.partitions is not None for member in members_now):
         episode.partitions = sum(len(member.partitions or ()) for member in members_now)
     view.ended = [*view.ended, episode]
     view.episode = None

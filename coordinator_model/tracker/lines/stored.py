@@ -18,7 +18,8 @@ from coordinator_model import events as kinds
 from coordinator_model.events import Event
 from coordinator_model.states import State
 from coordinator_model.tracker import endings, membership, phases
-from coordinator_model.tracker.consumer import following, migrations, stored_records
+from coordinator_model.tracker.consumer import following, migrations
+from coordinator_model.tracker.consumer.without_logs import polled, stored_records
 from coordinator_model.view import reasons
 from coordinator_model.view.emit import Emitter
 from coordinator_model.view.rows import ref
@@ -48,7 +49,10 @@ def group_described(g: Emitter, event: Event) -> None:
     view = g.view
     if view.broker or kinds.OFFSETS_SOURCE in view.brokers:
         return
-    view.consumer_protocol = False
+    if view.consumer_protocol and event.state == State.DEAD.value:
+        polled.take(g, following.view_of(g), event)
+        return
+    polled.become_classic(g, event)
     if event.state == State.DEAD.value:
         endings.group_removed(g, event)
     elif event.state == State.STABLE.value:
@@ -67,6 +71,8 @@ def group_described(g: Emitter, event: Event) -> None:
 
 def group_member(g: Emitter, event: Event) -> None:
     """The identity of a member. Beside a broker's lines: only what those lack, and nothing that moves a timer."""
+    if g.view.consumer is not None:
+        polled.identify(g.view.consumer, event)
     member = g.view.members.get(event.member_id)
     if member is None:
         return
@@ -82,15 +88,18 @@ def group_member(g: Emitter, event: Event) -> None:
 
 
 def consumer_group_described(g: Emitter, event: Event) -> None:
-    """A KIP-848 group."""
-    if not g.view.broker:
-        migrations.become_consumer_group(g, event)
+    """A poll of a KIP-848 group. It is not used for a group that records show too."""
+    if g.view.broker or kinds.OFFSETS_SOURCE in g.view.brokers:
+        return
+    migrations.become_consumer_group(g, event)
+    polled.take(g, following.view_of(g), event)
 
 
 def consumer_group_record(g: Emitter, event: Event) -> None:
     """A record of a KIP-848 group. A group has such records only while it follows that protocol; tombstones end them."""
     if g.view.consumer_protocol or event.state != kinds.REMOVED:
         migrations.become_consumer_group(g, event)
+        polled.give_way(g)
         stored_records.take(g, following.view_of(g), event)
 
 

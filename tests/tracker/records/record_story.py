@@ -49,6 +49,10 @@ class RecordStory(Story):
         """The group is described."""
         return self._told("poll", kinds.GROUP_DESCRIBED, members or {}, state=state, **fields)
 
+    def consumer_group(self, state, members=None, **fields):
+        """The group is described, and follows the consumer protocol."""
+        return self._told("poll", kinds.CONSUMER_GROUP_DESCRIBED, members or {}, state=state, **fields)
+
 
 def split(*members):
     """The six partitions, shared out."""

@@ -34,9 +34,9 @@ def test_a_poll_that_finds_a_consumer_protocol_group_ends_what_the_classic_one_h
     """KIP-848."""
     story = RecordStory()
     story.at(0).described("Stable", split(A)).at(5_000).described("PreparingRebalance", split(A, B))
-    story.add("poll", kinds.CONSUMER_GROUP_DESCRIBED, state="Stable")
-    story.at(10_000).add("poll", kinds.CONSUMER_GROUP_DESCRIBED, state="Stable")
-    assert [(r["outcome"], r["started_at"], r["ended_at"]) for r in rebalances(story)] == [("ABANDONED", 5_000, 10_000)]
+    story.at(10_000).consumer_group("Stable", split(A, B))
+    first = rebalances(story)[0]
+    assert (first["outcome"], first["started_at"], first["ended_at"]) == ("ABANDONED", 5_000, 10_000)
 
 
 def test_beside_a_broker_it_is_the_broker_that_says_so():
