@@ -20,16 +20,16 @@ from coordinator_model.view.clock import BrokerClock
 from coordinator_model.view.settings import TrackerSettings
 from coordinator_model.view.view import View
 
-MODEL_VERSION: Final = 10
-READABLE: Final = frozenset({1, 2, 3, 4, 5, 6, 7, 8, 9, 10})
+MODEL_VERSION: Final = 11
+READABLE: Final = frozenset(range(1, MODEL_VERSION + 1))
 """1 lacks the fields of `View` from `nodes` on. 2 lacks `BrokerClock.followed`, `ShardState.since` and `ShardState.idle`.
 3 lacks `ObservedMember.busy_ms` and the generations of `Incident` and `PastRebalance`. 4 lacks what `View` has from `lost` on, what
 `Rebalance` has from `unnamed` on, and `alive_ms` and `overdue_ms` of members. Up to 5,
 each heartbeat that waits is an event; since then those of a run are one. 6 lacks `View.consumer`. Up to 7, no group
 rests: `ShardState.resting` is missing. Up to 8, no group is in `ShardState.calm`. 8 lacks `Rebalance.next_state`, the regular expressions,
 the silences and the revocations of consumer groups, what records show of them, what migrations between the protocols left, what is
-predicted of them, and the last three fields of `Event`. 9 has all fields; what changed is how its bytes
-are stored."""
+predicted of them, and the last three fields of `Event`. 9 has the fields of 10; what changed is how its
+bytes are stored. 10 lacks what polls show of consumer groups."""
 
 
 class RestingGroup(Struct, array_like=True):

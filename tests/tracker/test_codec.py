@@ -59,7 +59,7 @@ def test_the_examples_are_what_this_version_writes() -> None:
 
 def test_no_field_of_any_record_is_lost() -> None:
     """In this example every record occurs and every field is filled."""
-    example = (STORED / "tracker-v10-full.msgpack").read_bytes()
+    example = (STORED / "tracker-v11-full.msgpack").read_bytes()
     shard = Shard.decode(example)
     assert shard.encode() == example
     state = codec.decode_shard(example)
