@@ -177,6 +177,8 @@ class ConsumerView(Struct, array_like=True):
     stored_epoch: int = -1  # that of the last record with an epoch
     prediction: ConsumerPrediction = field(default_factory=ConsumerPrediction)
     polled: bool = False  # only polls show the group
+    epoch_before: int = -1  # that before the last one; higher than the one before by more than 1 if lines are missing
+    doubtful_epoch: int = -1  # far higher than `epoch`, and shown by the last answer alone
 
     def is_written(self) -> bool:
         """Whether all its rebalances so far have ended, and their rows are written."""

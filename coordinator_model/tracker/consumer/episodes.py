@@ -16,7 +16,7 @@ from typing import Final
 
 from coordinator_model.events import COORDINATOR_SOURCE, OFFSETS_SOURCE, Event
 from coordinator_model.specification.timers import NEVER
-from coordinator_model.tracker.consumer import episode_rows, members, ownership, silence
+from coordinator_model.tracker.consumer import doubtful_epochs, episode_rows, members, ownership, silence
 from coordinator_model.tracker.consumer.members import HEARTBEAT_INTERVAL_MS
 from coordinator_model.view import reasons
 from coordinator_model.view.consumer_view import Change, ConsumerMember, ConsumerView, Episode, Round
@@ -88,7 +88,9 @@ def raised(g: Emitter, view: ConsumerView, event: Event) -> None:
     view.changes = [change for change in view.changes if change not in changes]
     forget_logged(g, view)
     if one is None and event.generation <= view.epoch:
-        return  # a copy of a line
+        if not doubtful_epochs.take_back(view, event):
+            return  # a copy of a line
+        one = round_of(view, event.generation)
     if one is None:
         one = _begin_round(view, event.at_ms, event.generation, logged=True)
     one.at_ms, one.logged = min(one.at_ms, event.at_ms), True  # a request may have shown it before
@@ -312,7 +314,7 @@ def _begin_round(view: ConsumerView, at_ms: int, epoch: int, *, logged: bool) ->
         at_ms = max(at_ms, episode.rounds[-1].at_ms)
     episode.rounds.append(Round(epoch, at_ms, logged))
     episode.changed_ms, episode.last_ms = max(episode.changed_ms, at_ms), max(episode.last_ms, at_ms)
-    view.epoch = max(view.epoch, epoch)
+    view.epoch_before, view.epoch = view.epoch, max(view.epoch, epoch)
     return episode.rounds[-1]
 
 

@@ -14,7 +14,7 @@ from typing import Final
 from coordinator_model.diagnosis import consumer_findings, consumer_margins
 from coordinator_model.errors import Error
 from coordinator_model.events import Event
-from coordinator_model.tracker.consumer import episodes, members, ownership, silence
+from coordinator_model.tracker.consumer import doubtful_epochs, episodes, members, ownership, silence
 from coordinator_model.tracker.consumer.ownership import note_partitions, note_share, take_partitions
 from coordinator_model.view import reasons
 from coordinator_model.view.consumer_view import Change, ConsumerMember, ConsumerView
@@ -51,6 +51,8 @@ def take(g: Emitter, view: ConsumerView, event: Event) -> None:
 def _accepted(g: Emitter, view: ConsumerView, event: Event) -> None:
     if event.generation > 0 and any(gone.member_id == event.member_id and gone.gone_ms >= event.received_ms > 0 for gone in view.gone):
         return  # it was answered before the member departed, and is logged after
+    if doubtful_epochs.is_doubtful(view, event):
+        return
     member = _member(g, view, event)
     _note_subscription(g, view, member, event)
     at_ms, epoch = event.at_ms, event.answer_generation
