@@ -93,11 +93,10 @@ def _note_heard(view: ConsumerView, member: ConsumerMember, runs: list[Event], t
     runs.sort(key=lambda run: sort_key(_last(run)))
     for run in runs:
         members.learn(member, run)
-    if member.heard_ms >= 0:
-        silences = pairwise((consumer_margins.silent_since_ms(view, member), *times))
-        view.survived_ms = max([view.survived_ms, *(later - before for before, later in silences)])
-    begins = times if member.heard_ms < 0 else [member.heard_ms, *times]
-    member.longest_gap_ms = max([member.longest_gap_ms, *(later - before for before, later in pairwise(begins))])
+    silences = pairwise((consumer_margins.silent_since_ms(view, member), *times))
+    view.survived_ms = max([view.survived_ms, *(later - before for before, later in silences)])
+    gaps = pairwise((member.heard_ms, *times))
+    member.longest_gap_ms = max([member.longest_gap_ms, *(later - before for before, later in gaps)])
     member.heard_ms, member.heartbeats, member.last_sign = times[-1], member.heartbeats + len(times), ref(_last(runs[-1]))
     member.caught_up, member.classic = view.frees, False
 

@@ -322,11 +322,12 @@ def _explain(g: Emitter, view: ConsumerView, one: Round, *changes: Change) -> No
     """A round has a cause, the first of these: who comes, comes with it, and who goes, goes."""
     if one.cause:
         return
+    episode = view.episode
+    assert episode is not None
     one.cause, one.member_id = changes[0].cause, changes[0].member_id
     for change in changes:
         one.signs.append(change.sign)
-        if view.episode is not None:
-            _take_part(g, view, view.episode, one, change)
+        _take_part(g, view, episode, one, change)
 
 
 def _take_part(g: Emitter, view: ConsumerView, episode: Episode, one: Round, change: Change) -> None:

@@ -57,7 +57,7 @@ def not_in_charge(view: ConsumerView, event: Event) -> None:
         return
     if event.error_code == Error.COORDINATOR_NOT_AVAILABLE or (event.error_code == Error.NOT_COORDINATOR and _asks_for_more(event)):
         drop(view, NOT_FOLLOWED)  # whether it was stored before the coordinator went is not known
-    elif event.error_code in (Error.COORDINATOR_LOAD_IN_PROGRESS, Error.NOT_COORDINATOR):
+    else:
         _wait(view, event)
 
 

@@ -45,6 +45,6 @@ def rebuilt(group_id: str, view: ConsumerView, image: TopicImage, config: Consum
             CurrentMemberAssignment(member.member_id, view.epoch, view.epoch - 1, MemberState.STABLE, assigned, NO_PARTITIONS),
         ]
     group.load([*records, TargetAssignmentMetadata(view.epoch)])
-    if group.state is not None:
-        group.state.refresh_at_ms, group.state.refresh_epoch = at_ms + REFRESH_NEVER_MS, view.epoch
+    assert group.state is not None
+    group.state.refresh_at_ms, group.state.refresh_epoch = at_ms + REFRESH_NEVER_MS, view.epoch
     return group
