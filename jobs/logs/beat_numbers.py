@@ -42,15 +42,22 @@ class BeatNumbers(Beats):
             self.settle()
         row_of = np.concatenate([np.zeros(0, np.int64), *(own for own, _ in self._done)])
         beats = np.concatenate([np.zeros((0, WIDTH), np.int64), *(numbers for _, numbers in self._done)])
-        beats = beats[np.argsort(row_of, kind="stable")]
-        counts = np.bincount(row_of, minlength=rows)
-        offsets = np.zeros(rows + 1, np.int32)
-        np.cumsum(counts * (WIDTH * 8), out=offsets[1:])
         is_first = np.zeros(rows, np.bool_)
         is_first[self.firsts] = True
-        valid = np.packbits(is_first, bitorder="little")
-        buffers = [pa.py_buffer(valid), pa.py_buffer(offsets), pa.py_buffer(np.ascontiguousarray(beats))]
-        return pa.Array.from_buffers(pa.binary(), rows, buffers)
+        return packed(row_of, beats, is_first)
+
+
+def packed(row_of: npt.NDArray[np.int64], beats: npt.NDArray[np.int64], is_first: npt.NDArray[np.bool_]) -> pa.Array:
+    """Values of `Beats.by_row`. `row_of`: the row of each of the beats; `is_first`: whether each row has SHAPE."""
+    rows = len(is_first)
+    offsets = np.zeros(rows + 1, np.int32)
+    np.cumsum(np.bincount(row_of, minlength=rows) * (WIDTH * 8), out=offsets[1:])
+    return _from_buffers(is_first, offsets, beats[np.argsort(row_of, kind="stable")])
+
+
+def _from_buffers(valid: npt.NDArray[np.bool_], offsets: npt.NDArray[np.int32], beats: npt.NDArray[np.int64]) -> pa.Array:
+    validity = pa.py_buffer(np.packbits(valid, bitorder="little"))
+    return pa.Array.from_buffers(pa.binary(), len(valid), [validity, pa.py_buffer(offsets), pa.py_buffer(np.ascontiguousarray(beats))])
 
 
 def durations_us(times: list[bytes]) -> npt.NDArray[np.int64]:
@@ -75,15 +82,20 @@ def counts_of(repeated: pa.Array) -> pa.Array:
 
 def moved(repeated: pa.ChunkedArray, lines: int) -> pa.Array:
     """Values of `Beats.by_row` with positions that are greater by so many lines."""
-    return pa.array((None if value is None else _moved(value, lines) for value in repeated.to_pylist()), pa.binary())
-
-
-def _moved(value: bytes, lines: int) -> bytes:
-    numbers = np.frombuffer(value, np.int64).reshape(-1, WIDTH).copy()
-    numbers[:, 0] += lines
-    return numbers.tobytes()
+    beats, counts = numbers_of(repeated), counts_of(repeated).to_numpy()
+    beats[:, 0] += lines
+    return packed(np.repeat(np.arange(len(counts)), counts), beats, pc.is_valid(repeated).to_numpy())
 
 
 def numbers_of(repeated: pa.ChunkedArray) -> npt.NDArray[np.int64]:
     """The lines in all values of `Beats.by_row`, one after another: an array of WIDTH columns."""
-    return np.frombuffer(b"".join(value for value in repeated.to_pylist() if value is not None), np.int64).reshape(-1, WIDTH)
+    return np.concatenate([np.zeros((0, WIDTH), np.int64), *(_numbers(chunk) for chunk in repeated.chunks)])
+
+
+def _numbers(values: pa.Array) -> npt.NDArray[np.int64]:
+    _, ends, beats = values.buffers()
+    if not len(values) or beats is None:
+        return np.zeros((0, WIDTH), np.int64)
+    offsets = np.frombuffer(ends, np.int32)
+    first, last = offsets[values.offset], offsets[values.offset + len(values)]
+    return np.frombuffer(beats, np.uint8)[first:last].view(np.int64).reshape(-1, WIDTH)

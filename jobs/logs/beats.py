@@ -13,6 +13,7 @@ A line is a repetition if all of the following hold. They make sure that the par
 from __future__ import annotations
 
 import re
+import zlib
 from collections.abc import Callable
 from typing import Final, NamedTuple
 
@@ -116,10 +117,15 @@ def places_in(line: bytes) -> tuple[int, int, int]:
     return correlation, number_end, line.find(_TOTAL, number_end)
 
 
+def around(line: bytes, places: tuple[int, int, int]) -> tuple[bytes, bytes]:
+    """What stands in a heartbeat between the time and the correlation id, and after the durations."""
+    return line[LENGTH : places[0]], line[line.index(_AFTER_TIMES, places[2]) :]
+
+
 def numbers_in(line: bytes, places: tuple[int, int, int], before: bytes, after: bytes) -> tuple[bytes, bytes] | None:
     """Correlation id and durations of a line that names the same member as another; None if it does not repeat that one.
 
-    `before`, `after`: what stands between the time and the correlation id there, and after the durations.
+    `before`, `after`: what stands there `around` these numbers.
     """
     correlation, number_end, body_end = places
     number, times = line[correlation + _CORRELATION_LENGTH : number_end], line[body_end + _TOTAL_LENGTH : -len(after)]
@@ -135,6 +141,7 @@ class Beats:
 
     def __init__(self) -> None:
         self.firsts: list[int] = []  # rows of lines that others may repeat
+        self.names: list[int] = []  # of each of them: a checksum of what names its member
         self.rows: list[int] = []
         self.positions: list[int] = []
         self.ats: list[int] = []
@@ -157,12 +164,13 @@ class Beats:
 
         def take(line: bytes, position: int, at_ms: int) -> bool:
             places = places_in(line)
-            first = find(line[places[1] : places[2]])
+            name = line[places[1] : places[2]]
+            first = find(name)
             if first is None:
                 if SHAPE.fullmatch(line, LENGTH):
-                    after = line[line.index(_AFTER_TIMES, places[2]) :]
-                    known[line[places[1] : places[2]]] = next_row(), line[LENGTH : places[0]], after
+                    known[name] = next_row(), *around(line, places)
                     self.firsts.append(next_row())
+                    self.names.append(zlib.crc32(name))
                 return False
             row, before, after = first
             own = numbers_in(line, places, before, after)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Final
 
@@ -19,6 +20,7 @@ from schemas.raw_lines import SCHEMA
 ARROW_SCHEMA: Final = to_arrow_schema(SCHEMA)
 _REPEATING_COLUMNS: Final = ["cluster", "broker", "record", "origin", "fault", "context"]
 _ROW_GROUP: Final = 16_384  # rows: several to a slice, so that several tasks can share it
+_MOST_ROWS: Final = 1 << 30
 
 
 def line_rows(kept: KeptLines, cluster: pa.Array, broker: pa.Array, origin: pa.Array) -> pa.Table:
@@ -44,15 +46,15 @@ def line_rows(kept: KeptLines, cluster: pa.Array, broker: pa.Array, origin: pa.A
 
 def write_rows(rows: pa.Table, path: Path) -> None:
     """Writes a file that is whole on disk when this returns."""
+    write_groups([rows], path, _ROW_GROUP)
+
+
+def write_groups(groups: Iterable[pa.Table], path: Path, most_rows: int = _MOST_ROWS) -> None:
+    """Writes tables one after the other, each as row groups of at most so many rows; the file is whole on disk when this returns."""
     with path.open("wb") as file:
-        pq.write_table(
-            rows,
-            file,
-            compression="zstd",
-            compression_level=1,
-            use_dictionary=_REPEATING_COLUMNS,
-            write_statistics=_REPEATING_COLUMNS,
-            row_group_size=_ROW_GROUP,
-        )
+        columns = {"use_dictionary": _REPEATING_COLUMNS, "write_statistics": _REPEATING_COLUMNS}
+        with pq.ParquetWriter(file, ARROW_SCHEMA, compression="zstd", compression_level=1, **columns) as writer:
+            for rows in groups:
+                writer.write_table(rows, row_group_size=most_rows)
         file.flush()
         os.fsync(file.fileno())

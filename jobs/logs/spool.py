@@ -52,7 +52,7 @@ STATE_VERSION: Final = 1
 _FIRST_MTIME: Final = 1_600_000_000  # slice N is dated this + N seconds: Spark takes files in order of their dates
 _FIRST_LINES: Final = 100_000  # of the first slice of a backlog
 _GROWTH: Final = 4  # times the lines of a slice: those of the next
-_STRETCHED: Final = 4
+_STRETCHED: Final = 8
 """Times the lines of a slice: those of one that is read in stretches. Long runs of heartbeats cost least, and no process holds them all."""
 _ROOM_POLL_SECONDS: Final = 0.1
 

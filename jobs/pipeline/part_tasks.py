@@ -5,21 +5,23 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
-from itertools import chain
 from pathlib import Path
 from typing import Final
 
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.parquet as pq
 
 from jobs.lakehouse.added_files import AddedFileWriter
-from jobs.logs.beat_numbers import moved
+from jobs.logs.stretches.shares import folded, read_share
 from jobs.parsing import batch, kinds
 from schemas import names
 
 WRITTEN: Final = (names.GROUP_EVENTS, names.QUARANTINE)
 """The tables that tasks write."""
+
+
+_ROWS: Final = 65_536  # parsed at a time
+_HELD_BYTES: Final = 256 << 20  # of heartbeats that wait for those of other parts
 
 
 @dataclass(frozen=True)
@@ -50,18 +52,29 @@ def parsed_packets(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch
         yield pa.RecordBatch.from_pydict({"packet": [sink.getvalue().to_pybytes()]})
 
 
-def write_part(target: Target, part: Part) -> str:
-    """Parses and writes the lines of a part; returns a text for `Written.add`."""
-    return _write(target, _parsed(part))
+def write_share(target: Target, parts: Sequence[Part], share: int) -> str:
+    """Parses and writes one share of the lines of all parts; returns a text for `Written.add`."""
+    return _write(target, _parsed(parts, share))
 
 
-def _parsed(part: Part) -> Iterator[pa.Table]:
+def _parsed(parts: Sequence[Part], share: int) -> Iterator[pa.Table]:
     """Rows of PARSED. Those of all heartbeats that the log reader recognised come together, so that runs of them share rows."""
-    beats = pq.read_table(part.path, filters=pc.field("repeated").is_valid())
-    pieces = (pa.Table.from_batches([found]) for found in pq.ParquetFile(part.path).iter_batches())
-    for lines in chain([beats], (piece.filter(pc.is_null(piece["repeated"])) for piece in pieces)):
-        for found in _placed(lines, part.before).combine_chunks().to_batches():
-            yield kinds.parsed(found)
+    held: list[pa.Table] = []
+    for part in parts:
+        for lines in read_share(Path(part.path), share, part.before):
+            is_beat = pc.and_(pc.is_valid(lines["repeated"]), pc.is_null(lines["fault"]))
+            held.append(lines.filter(is_beat))
+            yield from _rows_of(lines.filter(pc.invert(is_beat)), _ROWS)
+        if sum(beats.nbytes for beats in held) > _HELD_BYTES:
+            yield from _rows_of(folded(pa.concat_tables(held)))
+            held.clear()
+    if held:
+        yield from _rows_of(folded(pa.concat_tables(held)))
+
+
+def _rows_of(lines: pa.Table, most_rows: int | None = None) -> Iterator[pa.Table]:
+    for batch_of_lines in lines.combine_chunks().to_batches(most_rows):
+        yield kinds.parsed(batch_of_lines)
 
 
 def _write(target: Target, pieces: Iterable[pa.Table]) -> str:
@@ -76,9 +89,3 @@ def _write(target: Target, pieces: Iterable[pa.Table]) -> str:
                 writers[name].write(rows)
     files = {name: [asdict(file)] for name, writer in writers.items() if (file := writer.close()) is not None}
     return json.dumps({"files": files, "account": batch.summed(accounts).to_pylist()})
-
-
-def _placed(lines: pa.Table, before: int) -> pa.Table:
-    """RAW rows whose positions count from the start of the log."""
-    placed = lines.set_column(lines.schema.get_field_index("position"), "position", pc.add(lines["position"], before))
-    return placed.set_column(lines.schema.get_field_index("repeated"), "repeated", moved(lines["repeated"], before))

@@ -20,9 +20,10 @@ from deltalake import DeltaTable
 from jobs.lakehouse import tables
 from jobs.lakehouse.added_files import AddedFile
 from jobs.lakehouse.former_names import column_names
+from jobs.logs.stretches.shares import shares_in
 from jobs.logs.workers import Result, Work, Workers
 from jobs.parsing import batch
-from jobs.pipeline.part_tasks import WRITTEN, Part, Target, write_part
+from jobs.pipeline.part_tasks import WRITTEN, Part, Target, write_share
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -62,6 +63,7 @@ def tasks_as_workers(spark: SparkSession) -> Workers:
 def write_parts(spark: SparkSession, parts: Sequence[Part], target: Target) -> Written:
     """Parses and writes the lines of parts."""
     written = Written()
-    for result in spark.sparkContext.parallelize(parts, len(parts)).map(partial(write_part, target)).collect():
+    shares = max(shares_in(Path(part.path)) for part in parts)
+    for result in spark.sparkContext.parallelize(range(shares), shares).map(partial(write_share, target, parts)).collect():
         written.add(result)
     return written

@@ -9,6 +9,7 @@ import pyarrow.parquet as pq
 
 from jobs.logs.lines import LineLimits
 from jobs.logs.spool import ARROW_SCHEMA, Spool, SpoolSettings
+from jobs.logs.stretches.shares import read_share, shares_in
 from tests.logs.log_makers import coordinator, fetch, other, request, write
 
 SMALL_BLOCKS = LineLimits(block_bytes=2_000)
@@ -34,9 +35,9 @@ class Consumer:
     def _lines_of(self, folder, row):
         """The rows in the file of a part."""
         self.parts += 1
-        lines = pq.read_table(folder / "parts" / row["text"]).to_pylist()
+        lines = rows_of_part(folder / "parts" / row["text"], row["position"])
         assert sum(line["lines"] for line in lines) == row["lines"]
-        return [line | {"position": line["position"] + row["position"]} for line in lines]
+        return lines
 
     @property
     def rows(self):
@@ -54,6 +55,12 @@ class Consumer:
         for row in self.rows:
             counts[row["origin"]] += row["lines"]
         return {origin: n for origin, n in counts.items() if n}
+
+
+def rows_of_part(path, before):
+    """All shares of a part, in the order of the log. `before`: lines of the log before it."""
+    rows = [row for share in range(shares_in(path)) for table in read_share(path, share, before) for row in table.to_pylist()]
+    return sorted(rows, key=lambda row: row["position"])
 
 
 def run(inputs, folder, consumer=None, workers=None, **settings):

@@ -7,10 +7,13 @@ import re
 from collections import Counter
 
 import numpy as np
+import pyarrow as pa
 from hypothesis import given
 from hypothesis import strategies as st
 
 from jobs.logs.beat_numbers import WIDTH
+from jobs.logs.slice_rows import ARROW_SCHEMA
+from jobs.logs.stretches.shares import folded
 from tests.logs.log_makers import PROMPT, consumer_heartbeat, coordinator, fetch, heartbeat, request, write
 from tests.logs.spooling import run
 
@@ -156,3 +159,21 @@ def test_any_log_says_the_same(tmp_path_factory, lines, damage, slice_lines):
         at = place % (len(text) + 1)
         text = text[:at] + instead + text[at + 1 :]
     same(*rows_of(tmp_path_factory.mktemp("log"), text.split(b"\n"), slice_lines=slice_lines))
+
+
+def refolded(rows):
+    """Rows whose heartbeats were folded again, over all slices."""
+    beats = [row for row in rows if row["record"] == "line" and row["repeated"] is not None]
+    again = folded(pa.Table.from_pylist(beats, schema=ARROW_SCHEMA)).to_pylist()
+    return [*again, *(row for row in rows if row not in beats)]
+
+
+def test_heartbeats_of_all_slices_become_one_row_for_each_member(tmp_path):
+    plain, in_slices = rows_of(tmp_path, [heartbeat(n * 1_000, "abc"[n % 3]) for n in range(400)], slice_lines=100)
+    assert same(plain, refolded(in_slices)) == 397
+
+
+@given(lines=st.lists(_LINES, max_size=40), slice_lines=st.sampled_from([3, 7]))
+def test_any_log_says_the_same_when_it_is_folded_again(tmp_path_factory, lines, slice_lines):
+    plain, in_slices = rows_of(tmp_path_factory.mktemp("log"), lines, slice_lines=slice_lines)
+    assert same(plain, refolded(in_slices)) >= same(plain, in_slices)

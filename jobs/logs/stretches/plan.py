@@ -18,7 +18,7 @@ from jobs.logs.stretches.reading import LogPlace, Stretch, foretold
 from jobs.logs.times import NEVER, LocalTimes
 
 _MOST_STRETCH_BYTES: Final = 512 << 20  # what one task reads is what its memory must hold, folded
-_STRETCHES_PER_CORE: Final = 2
+_TASKS_PER_CORE: Final = 2
 _ORDERLY_PART: Final = 4  # logs that are read in order have at most one in this many bytes
 _MOST_LOOK_BYTES: Final = 64 << 10
 _LOOKS_IN_STRETCH: Final = 8  # a look is at most this part of the least stretch
@@ -40,7 +40,7 @@ class Planner:
     def __init__(self, settings: SlicerSettings, cores: int) -> None:
         self._settings = settings
         self._least = settings.stretch_bytes
-        self._cores = cores
+        self._tasks = _TASKS_PER_CORE * cores
 
     def plan(self, streams: Sequence[Stream], lines: int, parts: Iterator[Path]) -> SlicePlan | None:
         """The next slice; None if its logs had better be read in order. `parts`: names of files for the rows."""
@@ -62,8 +62,8 @@ class Planner:
             total = sum(end - log.start.offset for log, end in found)
             if not found or in_order * total > self._settings.slice_bytes * left:
                 return None  # this process would have to hold more lines of the other logs than of a slice
-            size = max(self._least, min(_MOST_STRETCH_BYTES, total // (_STRETCHES_PER_CORE * self._cores)))
-            cut = [(log.stream, log.cut(end, size, parts)) for log, end in found]
+            size = max(self._least, min(_MOST_STRETCH_BYTES, total // self._tasks))
+            cut = [(log.stream, log.cut(end, size, parts, self._tasks)) for log, end in found]
         finally:
             for log in logs:
                 log.close()
@@ -135,8 +135,8 @@ class _PlannedLog:
                 low = found[0]
         return low if self._begins_line(low) else None
 
-    def cut(self, end: int, size: int, parts: Iterator[Path]) -> list[Stretch]:
-        """The lines up to `end` in stretches of about this size."""
+    def cut(self, end: int, size: int, parts: Iterator[Path], shares: int) -> list[Stretch]:
+        """The lines up to `end` in stretches of about this size. `shares`: of the rows of each."""
         start = self.start.offset
         count = max(1, round((end - start) / size))
         places = [start]
@@ -153,7 +153,7 @@ class _PlannedLog:
                 return []
             marks.append(mark)
         stops = [*(mark.offset for mark in marks[1:]), end]
-        return [Stretch(self._place, mark, stop, next(parts)) for mark, stop in zip(marks, stops, strict=True)]
+        return [Stretch(self._place, mark, stop, next(parts), shares) for mark, stop in zip(marks, stops, strict=True)]
 
     def _begins_line(self, offset: int) -> bool:
         return offset == self.start.offset or self._source.at(offset - 1, 1) == b"\n"

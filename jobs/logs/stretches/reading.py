@@ -25,7 +25,8 @@ from jobs.logs.jumps import JumpLimits, LogEnd
 from jobs.logs.lines import LineLimits
 from jobs.logs.mark import KeptLines, Mark
 from jobs.logs.reader import LogReader
-from jobs.logs.slice_rows import line_rows, write_rows
+from jobs.logs.slice_rows import line_rows
+from jobs.logs.stretches.shares import write_shares
 from jobs.logs.times import LocalTimes
 
 _COUNT_BYTES: Final = 4 << 20
@@ -71,6 +72,7 @@ class Stretch:
     mark: Mark
     end: int
     part: Path  # the file for its rows
+    shares: int  # of these rows
 
 
 @dataclass(frozen=True)
@@ -97,7 +99,7 @@ def read_stretch(stretch: Stretch) -> StretchRead | None:
     if not done or lines is None or reader.mark.offset != stretch.end:
         return None
     names = (pa.repeat(pa.scalar(name), len(kept)) for name in (stretch.log.cluster, stretch.log.broker, stretch.log.origin))
-    write_rows(line_rows(kept, *names), stretch.part)
+    write_shares(kept, line_rows(kept, *names), stretch.part, stretch.shares)
     faults = Counter(kept.faults.values())
     return StretchRead(reader.mark, lines, len(kept), kept.beats.count, dict(faults), reader.take_seconds())
 
