@@ -66,8 +66,9 @@ def _parsed(parts: Sequence[Part], share: int) -> Iterator[pa.Table]:
             held.append(lines.filter(is_beat))
             yield from _rows_of(lines.filter(pc.invert(is_beat)), _ROWS)
         if sum(beats.nbytes for beats in held) > _HELD_BYTES:
-            yield from _rows_of(folded(pa.concat_tables(held)))
-            held.clear()
+            held = [folded(pa.concat_tables(held))]
+            if held[0].nbytes > _HELD_BYTES // 2:
+                yield from _rows_of(held.pop())
     if held:
         yield from _rows_of(folded(pa.concat_tables(held)))
 

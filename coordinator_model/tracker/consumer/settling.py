@@ -96,11 +96,11 @@ def _fitted(
     """The stretch with what no request shows, where that makes the answers those of the broker."""
     unseen = Unseen(after, range_first=p.range_first)
     done = _replayed(g, p, ready, before, unseen)
-    for _ in range(4):
+    while True:  # it ends: each turn decides one of three things, and none of them twice
         if done.differs < 0 or done.answer is None or comparison.is_right_in_no_state(ready[done.differs], done.answer):
-            break
+            return done, unseen
         if unseen.gone_at < 0 and unseen.topics_at < 0 and comparison.is_epoch_too_low(ready[done.differs], done.answer):
-            break
+            return done, unseen
         gone = _vanished(end, done.group, ready[done.differs :]) if unseen.gone_at < 0 and not g.view.logged else []
         if gone:
             unseen.gone, unseen.gone_at = gone, done.differs
@@ -109,9 +109,8 @@ def _fitted(
         elif done.computed and not unseen.range_first and p.born:
             unseen.range_first = True
         else:
-            break
+            return done, unseen
         done = _replayed(g, p, ready, before, unseen)
-    return done, unseen
 
 
 def _replayed(g: Emitter, p: ConsumerPrediction, ready: Sequence[Event], topics: dict[str, Topic], unseen: Unseen) -> Replayed:

@@ -153,3 +153,15 @@ def test_a_rebalance_with_more_requests_than_are_kept_is_not_compared():
     for event in events * (prediction.CAPACITY + 1):
         prediction.note_reload(view, event)
     assert view.prediction.queue == []
+
+
+# Other evidence
+
+
+def test_a_poll_that_finds_a_dead_group_ends_it_whichever_protocol_it_followed():
+    """Admin describe gives a group that is gone no type."""
+    story = ConsumerStory().at(0)
+    story.broker = kinds.POLL_SOURCE
+    story.add(kinds.POLL_SOURCE, kinds.CONSUMER_GROUP_DESCRIBED, state="Empty")
+    story.at(10_000).add(kinds.POLL_SOURCE, kinds.GROUP_DESCRIBED, state="Dead")
+    assert told(story.rows(until=600_000), "group_transitions", "to_state")[-1] == ("Dead",)

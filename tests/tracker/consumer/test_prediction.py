@@ -16,6 +16,7 @@ from coordinator_model import events as kinds
 from coordinator_model.errors import Error
 from coordinator_model.events import Event
 from coordinator_model.tracker import codec
+from coordinator_model.tracker.consumer import replay, undecided
 from coordinator_model.tracker.shard import Shard
 from coordinator_model.view.consumer_view import ConsumerPrediction
 from coordinator_model.view.settings import TrackerSettings
@@ -119,6 +120,17 @@ def test_answers_of_kafkas_coordinator_are_those_of_the_specification(logged, le
             why.update(p.undecided)
     assert agreed >= least * answers, why
     assert agreed + why.total() >= 0.95 * answers  # the others are refusals of the request itself
+
+
+def test_a_stretch_that_would_take_too_long_to_compute_is_not_compared(monkeypatch):
+    events = next(events for name in traces() if len(events := told(name, logged=True)) > 50)
+    (usual,) = compared(events)[0].values()
+    monkeypatch.setattr(replay, "SHARES_AT_MOST", 0)
+    found, differences = compared(events)
+    (limited,) = found.values()
+    assert not differences
+    assert limited.compared < usual.compared
+    assert limited.undecided.get(undecided.NOT_FOLLOWED, 0) > usual.undecided.get(undecided.NOT_FOLLOWED, 0)
 
 
 def altered(answer: Event) -> dict[str, Event]:

@@ -115,6 +115,13 @@ def test_the_coordinators_line_comes_first_and_nothing_is_told_twice():
     assert told(rows, "rebalances", "protocol")[2] == ("uniform",)
 
 
+def test_a_departure_that_the_line_told_before_is_the_same():
+    story = two().at(20_000).line(kinds.DEPARTED, "b-1").at(20_001).removed("b-1").epoch(3).at(22_000).has("a-1", 2, 3, ALL)
+    rows = story.rows(until=60_000)
+    assert told(rows, "rebalances", *WHAT)[2] == (3, 3, 20_001, 22_000, True, "COMPLETED", "MEMBER_LEFT", "b-1")
+    assert told(rows, "member_sessions", *SESSION) == [("b-1", "LEFT", 10_000, 20_001)]
+
+
 def test_a_line_that_is_late_still_tells_why():
     story = two().at(20_000).removed("b-1").epoch(3).at(20_004).line(kinds.DEPARTED, "b-1").at(22_000).computed(3)
     assert told(story.has("a-1", 2, 3, ALL).rows(), "rebalances", *WHAT)[2][-2:] == ("MEMBER_LEFT", "b-1")
@@ -235,6 +242,12 @@ def test_records_of_a_group_that_becomes_classic_are_no_departures():
 
 def test_a_tombstone_of_a_group_that_is_not_known_says_nothing():
     assert Records().at(0).write(kinds.EPOCH_STORED, state=kinds.REMOVED).removed("a-1").rows() == []
+
+
+def test_a_tombstone_of_the_classic_group_that_it_was_says_nothing():
+    story = two()
+    usual = story.rows(until=60_000)
+    assert story.at(20_000).write(kinds.GROUP_STORED, state="Dead").rows(until=60_000) == usual
 
 
 def test_a_zombie_of_a_departure_that_records_show_is_reported():
