@@ -16,7 +16,9 @@ from jobs.logs.envelopes import Unwrapper
 from jobs.logs.jumps import LogEnd
 from jobs.logs.lines import LineLimits
 from jobs.logs.mark import KeptLines, Mark
+from jobs.logs.stretches import reading
 from jobs.logs.stretches.reading import LogPlace, Stretch, foretold, log_read, read_stretch
+from jobs.logs.stretches.shares import shares_in
 from jobs.logs.workers import Workers
 from tests.logs.any_log import logs
 from tests.logs.envelopes.test_pieces import cri
@@ -142,6 +144,21 @@ def test_a_folder_in_stretches_gives_the_lines_of_one_read_in_order(tmp_path):
         assert sum(getattr(report, name) for report in found) == sum(getattr(report, name) for report in reports)
     in_stretches(inputs, tmp_path / "out", consumer)
     assert not list((tmp_path / "out/parts").iterdir())
+
+
+def test_lines_of_a_stretch_that_do_not_fit_into_memory_at_once_are_written_by_and_by(tmp_path, monkeypatch):
+    inputs = brokers(tmp_path / "in", lines=1_000)
+    whole, _ = run(inputs, tmp_path / "whole", slice_lines=240, fold=True)
+    monkeypatch.setattr(reading, "_HELD_BYTES", 1_000)
+    groups = []
+
+    def look():
+        groups.extend(shares_in(path) for path in (tmp_path / "out/parts").iterdir())
+
+    consumer, _ = in_stretches(inputs, tmp_path / "out", before=look)
+    assert max(groups) > 2 * SHARES
+    assert consumer.lines() == whole.lines()
+    assert consumer.counts() == whole.counts()
 
 
 def test_a_clock_covers_all_lines_before_it_and_none_after_it(tmp_path):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from math import ceil
 from pathlib import Path
 from typing import Final
 
@@ -17,7 +18,7 @@ from jobs.logs.streams import Stream
 from jobs.logs.stretches.reading import LogPlace, Stretch, foretold
 from jobs.logs.times import NEVER, LocalTimes
 
-_MOST_STRETCH_BYTES: Final = 512 << 20  # what one task reads is what its memory must hold, folded
+_MOST_STRETCH_BYTES: Final = 2 << 30  # the numbers of its heartbeats must fit into the memory of a task
 _TASKS_PER_CORE: Final = 2
 _ORDERLY_PART: Final = 4  # logs that are read in order have at most one in this many bytes
 _MOST_LOOK_BYTES: Final = 64 << 10
@@ -63,11 +64,15 @@ class Planner:
             if not found or in_order * total > self._settings.slice_bytes * left:
                 return None  # this process would have to hold more lines of the other logs than of a slice
             size = max(self._least, min(_MOST_STRETCH_BYTES, total // self._tasks))
-            cut = [(log.stream, log.cut(end, size, parts, self._tasks)) for log, end in found]
+            cut = [(log.stream, log.cut(end, self._count(end - log.start.offset, size), parts, self._tasks)) for log, end in found]
         finally:
             for log in logs:
                 log.close()
         return SlicePlan(until, cut) if all(stretches for _, stretches in cut) else None
+
+    def _count(self, length: int, size: int) -> int:
+        """Of the stretches of a log. Fewer long ones cost less, but tasks must be about equal."""
+        return max(1, min(ceil(length / size), length // self._least))
 
     def _log(self, stream: Stream) -> _PlannedLog | None:
         """A log that may be read in stretches: a plain one of one broker, of which enough is left, and whose kind is known."""
@@ -135,10 +140,9 @@ class _PlannedLog:
                 low = found[0]
         return low if self._begins_line(low) else None
 
-    def cut(self, end: int, size: int, parts: Iterator[Path], shares: int) -> list[Stretch]:
-        """The lines up to `end` in stretches of about this size. `shares`: of the rows of each."""
+    def cut(self, end: int, count: int, parts: Iterator[Path], shares: int) -> list[Stretch]:
+        """The lines up to `end` in at most `count` stretches. `shares`: of the rows of each."""
         start = self.start.offset
-        count = max(1, round((end - start) / size))
         places = [start]
         for number in range(1, count):
             place = self._line_from(start + (end - start) * number // count)

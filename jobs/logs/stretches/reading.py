@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import pairwise
 from pathlib import Path
@@ -25,11 +25,12 @@ from jobs.logs.jumps import JumpLimits, LogEnd
 from jobs.logs.lines import LineLimits
 from jobs.logs.mark import KeptLines, Mark
 from jobs.logs.reader import LogReader
-from jobs.logs.slice_rows import line_rows
-from jobs.logs.stretches.shares import write_shares
+from jobs.logs.slice_rows import line_rows, write_groups
+from jobs.logs.stretches.shares import shared
 from jobs.logs.times import LocalTimes
 
 _COUNT_BYTES: Final = 4 << 20
+_HELD_BYTES: Final = 256 << 20  # of texts, before they are written
 
 
 @dataclass(frozen=True)
@@ -90,18 +91,41 @@ class StretchRead:
 def read_stretch(stretch: Stretch) -> StretchRead | None:
     """Reads a stretch and writes its rows to its part. None: the log is not there, or cannot be read up to the end of the stretch."""
     lines = _count_lines(stretch.log, stretch.mark.offset, stretch.end)
-    kept = KeptLines(beats=BeatNumbers())
-    reader = stretch.log.reader(stretch.mark)
+    if lines is None:
+        return None
+    reader, account = stretch.log.reader(stretch.mark), _Account(lines)
     try:
-        done = lines is not None and reader.read(kept, max_lines=lines, log_end=LogEnd.HOLD, fold=True) == lines
+        write_groups(_rows(stretch, reader, account), stretch.part)
     finally:
         reader.close()
-    if not done or lines is None or reader.mark.offset != stretch.end:
+    if account.left or reader.mark.offset != stretch.end:
         return None
-    names = (pa.repeat(pa.scalar(name), len(kept)) for name in (stretch.log.cluster, stretch.log.broker, stretch.log.origin))
-    write_shares(kept, line_rows(kept, *names), stretch.part, stretch.shares)
-    faults = Counter(kept.faults.values())
-    return StretchRead(reader.mark, lines, len(kept), kept.beats.count, dict(faults), reader.take_seconds())
+    return StretchRead(reader.mark, lines, account.kept, account.repeated, dict(account.faults), reader.take_seconds())
+
+
+@dataclass
+class _Account:
+    """Of the lines of a stretch."""
+
+    left: int  # to be read
+    kept: int = 0
+    repeated: int = 0
+    faults: Counter[str] = field(default_factory=Counter)
+
+
+def _rows(stretch: Stretch, reader: LogReader, account: _Account) -> Iterator[pa.Table]:
+    """The rows of a stretch in its shares, so many lines at a time as memory has room for."""
+    whose = [pa.scalar(name) for name in (stretch.log.cluster, stretch.log.broker, stretch.log.origin)]
+    while account.left:
+        kept = KeptLines(beats=BeatNumbers())
+        done = reader.read(kept, max_lines=account.left, max_bytes=_HELD_BYTES, log_end=LogEnd.HOLD, fold=True)
+        if not done:
+            return
+        account.left -= done
+        account.kept += len(kept)
+        account.repeated += kept.beats.count
+        account.faults.update(kept.faults.values())
+        yield from shared(kept, line_rows(kept, *(pa.repeat(name, len(kept)) for name in whose)), stretch.shares)
 
 
 def _count_lines(log: LogPlace, start: int, end: int) -> int | None:

@@ -1,7 +1,7 @@
 """Shares of a slice: each task parses one of them, a row group of every part.
 
 All heartbeats of a member have the same share, whichever stretches they lie in. So they become rows together: a row costs as much as a few
-lines. The other lines are divided evenly.
+lines. The other lines are divided evenly. A part whose lines did not fit into memory at once has several times as many row groups.
 """
 
 from __future__ import annotations
@@ -18,19 +18,20 @@ import pyarrow.parquet as pq
 from jobs.logs.beat_numbers import WIDTH, counts_of, durations_us, moved, numbers_of, packed
 from jobs.logs.beats import around, numbers_in, places_in
 from jobs.logs.mark import KeptLines
-from jobs.logs.slice_rows import ARROW_SCHEMA, write_groups
+from jobs.logs.slice_rows import ARROW_SCHEMA
 
 _LOG: Final = ("cluster", "broker", "origin")
 _MS: Final = 1_000  # microseconds
 
 
-def write_shares(kept: KeptLines, rows: pa.Table, path: Path, count: int) -> None:
-    """Writes the rows of a stretch (`slice_rows.line_rows` of its lines) in so many shares."""
+def shared(kept: KeptLines, rows: pa.Table, count: int) -> Iterator[pa.Table]:
+    """So many shares of the rows of lines (`slice_rows.line_rows`), one after the other."""
     share_of = np.full(len(rows), -1)
     share_of[kept.beats.firsts] = np.array(kept.beats.names, np.int64) % count
     others = np.flatnonzero(share_of < 0)
     share_of[others] = np.arange(len(others)) * count // max(1, len(others))
-    write_groups((rows.take(np.flatnonzero(share_of == share)) for share in range(count)), path)
+    for share in range(count):
+        yield rows.take(np.flatnonzero(share_of == share))
 
 
 def shares_in(path: Path) -> int:
