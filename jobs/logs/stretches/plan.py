@@ -20,6 +20,7 @@ from jobs.logs.times import NEVER, LocalTimes
 
 _MOST_STRETCH_BYTES: Final = 2 << 30  # the numbers of its heartbeats must fit into the memory of a task
 _TASKS_PER_CORE: Final = 2
+_OVERFULL: Final = 1.25  # times the lines of a slice that one may have
 _ORDERLY_PART: Final = 4  # logs that are read in order have at most one in this many bytes
 _MOST_LOOK_BYTES: Final = 64 << 10
 _LOOKS_IN_STRETCH: Final = 8  # a look is at most this part of the least stretch
@@ -55,7 +56,7 @@ class Planner:
             left = sum(log.size - log.start.offset for log in logs)
             if not logs or in_order * _ORDERLY_PART > left:
                 return None
-            until = _until(logs, lines)
+            until = _until(logs, _evenly(sum(log.lines_left() for log in logs), lines))
             ends = [log.end_at(until) for log in logs]
             if any(end is None for end in ends):
                 return None
@@ -116,6 +117,10 @@ class _PlannedLog:
     def close(self) -> None:
         """Closes the file."""
         self._source.close()
+
+    def lines_left(self) -> float:
+        """How many lines are left, about."""
+        return (self.size - self.start.offset) / self.bytes_a_line
 
     def last_ms(self) -> int | None:
         """The time of one of the last lines."""
@@ -188,6 +193,11 @@ class _PlannedLog:
                     return start, at
                 start += len(line)
         return None
+
+
+def _evenly(left: float, lines: int) -> int:
+    """The lines of a slice, so that the last one is not much smaller than the others: each has a row for most of the members."""
+    return max(1, ceil(left / max(1, ceil(left / (lines * _OVERFULL)))))
 
 
 def _until(logs: Sequence[_PlannedLog], lines: int) -> int:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import partial
 from itertools import pairwise
 from pathlib import Path
@@ -24,9 +24,10 @@ from jobs.logs.envelopes import Unwrapper
 from jobs.logs.jumps import JumpLimits, LogEnd
 from jobs.logs.lines import LineLimits
 from jobs.logs.mark import KeptLines, Mark
-from jobs.logs.reader import LogReader
+from jobs.logs.reader import FOREVER, LogReader
 from jobs.logs.slice_rows import line_rows, write_groups
 from jobs.logs.stretches.shares import shared
+from jobs.logs.survey.sections import Part
 from jobs.logs.times import LocalTimes
 
 _COUNT_BYTES: Final = 4 << 20
@@ -58,11 +59,15 @@ class LogPlace:
         log.close()
         return LogBytes()
 
-    def reader(self, mark: Mark) -> LogReader:
-        """A reader from a mark on, which waits before what the log leaves open."""
+    def reader(self, mark: Mark, end: int | None = None) -> LogReader:
+        """A reader from a mark on, which waits before what the log leaves open. `end`: the log ends here, bytes."""
+
+        def opened() -> LogBytes:
+            return self.open() if end is None else Part(self.open(), end)
+
         judge = partial(BrokerJudge, unwrap=self.unwrap)
         jumps = JumpLimits(self.tolerance_ms)
-        return LogReader(self.open, LocalTimes(self.zone), mark, judge=judge, final=False, jumps=jumps, limits=self.limits)
+        return LogReader(opened, LocalTimes(self.zone), mark, judge=judge, final=False, jumps=jumps, limits=self.limits)
 
 
 @dataclass(frozen=True)
@@ -90,42 +95,50 @@ class StretchRead:
 
 def read_stretch(stretch: Stretch) -> StretchRead | None:
     """Reads a stretch and writes its rows to its part. None: the log is not there, or cannot be read up to the end of the stretch."""
-    lines = _count_lines(stretch.log, stretch.mark.offset, stretch.end)
-    if lines is None:
+    read = _Reading(stretch)
+    write_groups(read.rows(), stretch.part)
+    if read.mark.offset != stretch.end:
         return None
-    reader, account = stretch.log.reader(stretch.mark), _Account(lines)
-    try:
-        write_groups(_rows(stretch, reader, account), stretch.part)
-    finally:
-        reader.close()
-    if account.left or reader.mark.offset != stretch.end:
-        return None
-    return StretchRead(reader.mark, lines, account.kept, account.repeated, dict(account.faults), reader.take_seconds())
+    return StretchRead(read.mark, read.lines, read.kept, read.repeated, dict(read.faults), read.seconds)
 
 
-@dataclass
-class _Account:
-    """Of the lines of a stretch."""
+class _Reading:
+    """What was read of a stretch so far."""
 
-    left: int  # to be read
-    kept: int = 0
-    repeated: int = 0
-    faults: Counter[str] = field(default_factory=Counter)
+    def __init__(self, stretch: Stretch) -> None:
+        self.stretch = stretch
+        self.mark = stretch.mark
+        self.lines = self.kept = self.repeated = 0
+        self.faults: Counter[str] = Counter()
+        self.seconds: list[int] = []
 
+    def rows(self) -> Iterator[pa.Table]:
+        """The rows in their shares, so many lines at a time as memory has room for.
 
-def _rows(stretch: Stretch, reader: LogReader, account: _Account) -> Iterator[pa.Table]:
-    """The rows of a stretch in its shares, so many lines at a time as memory has room for."""
-    whose = [pa.scalar(name) for name in (stretch.log.cluster, stretch.log.broker, stretch.log.origin)]
-    while account.left:
+        What follows the stretch may decide about its last lines: they are read as those of the whole log.
+        """
+        log, end = self.stretch.log, self.stretch.end
+        yield from self._read(log.reader(self.mark, end), FOREVER)
+        if self.mark.offset < end and (left := _count_lines(log, self.mark.offset, end)):
+            yield from self._read(log.reader(self.mark), left)
+
+    def _read(self, reader: LogReader, left: int) -> Iterator[pa.Table]:
+        log = self.stretch.log
         kept = KeptLines(beats=BeatNumbers())
-        done = reader.read(kept, max_lines=account.left, max_bytes=_HELD_BYTES, log_end=LogEnd.HOLD, fold=True)
-        if not done:
-            return
-        account.left -= done
-        account.kept += len(kept)
-        account.repeated += kept.beats.count
-        account.faults.update(kept.faults.values())
-        yield from shared(kept, line_rows(kept, *(pa.repeat(name, len(kept)) for name in whose)), stretch.shares)
+        try:
+            while lines := reader.read(kept, max_lines=left, max_bytes=_HELD_BYTES, log_end=LogEnd.HOLD, fold=True):
+                left -= lines
+                self.lines += lines
+                self.kept += len(kept)
+                self.repeated += kept.beats.count
+                self.faults.update(kept.faults.values())
+                whose = (pa.repeat(pa.scalar(name), len(kept)) for name in (log.cluster, log.broker, log.origin))
+                yield from shared(kept, line_rows(kept, *whose), self.stretch.shares)
+                kept = KeptLines(beats=BeatNumbers())
+        finally:
+            self.mark = reader.mark
+            self.seconds += reader.take_seconds()
+            reader.close()
 
 
 def _count_lines(log: LogPlace, start: int, end: int) -> int | None:
