@@ -45,7 +45,7 @@ if TYPE_CHECKING:
     from pyspark.sql.streaming.query import StreamingQuery
 
 APP_ID: Final = "rebalance-track"
-BYTES_PER_BATCH: Final = 64 << 20
+BYTES_PER_BATCH: Final = 128 << 20
 """Of files, about. It bounds memory, as `track_files` does.
 
 Both may cut through a commit. Within it the files with clocks are the last: a clock that overtook events would turn them into late ones.
