@@ -133,9 +133,10 @@ def seen(g: Emitter, view: ConsumerView, event: Event, epoch: int) -> None:
         return
     waiting = [one for one in view.changes if not one.logged and one.sign != ref(event)]
     own = next((one for one in view.changes if one.sign == ref(event)), None)
-    silent = silence.removed(g, view, event)
+    silent = [one for one in silence.removed(g, view, event) if not silence.unexplained_since(view, one.member_id)]
     if len(silent) + len(waiting) + (own is not None) == epoch - view.epoch:
         waiting = [*silent, *waiting]
+    waiting, is_order_known = silence.in_order(view, waiting)
     while view.epoch < epoch:
         change = own if own is not None and view.epoch + 1 == epoch else waiting.pop(0) if waiting else None
         if change is not None and change in view.changes:
@@ -143,7 +144,7 @@ def seen(g: Emitter, view: ConsumerView, event: Event, epoch: int) -> None:
         one = _begin_round(view, change.at_ms if change is not None else event.at_ms, view.epoch + 1, logged=False)
         one.signs.append(ref(event))
         if change is not None:
-            _explain(g, view, one, change)
+            _explain(g, view, one, change, named=is_order_known or change is own)
         if not view.members:
             end_if_reconciled(view, one.at_ms)
 
@@ -160,13 +161,16 @@ def explain(g: Emitter, view: ConsumerView, change: Change, since_ms: int = -1, 
 
 def removed_unseen(g: Emitter, view: ConsumerView, event: Event) -> None:
     """An answer assigns partitions of a silent member, so that member was removed: a partition has one owner at a time."""
-    rounds = view.episode.rounds if view.episode is not None else []
-    one = next((one for one in reversed(rounds) if not one.cause and not one.logged), None)
-    if one is None:
+    episode = view.episode
+    if episode is None or all(one.cause or one.logged for one in episode.rounds):
         return
     silent = [change for change in silence.removed(g, view, event) if view.members[change.member_id].partitions]
-    if silent:
-        _explain(g, view, one, silent[0])
+    for change in silent:
+        since = silence.unexplained_since(view, change.member_id)
+        if len(silent) == len(since) == 1:
+            _explain(g, view, since[0], change)
+        else:
+            silence.take_out(g, view, episode, change)
 
 
 def computed(g: Emitter, view: ConsumerView, event: Event, assignor: str) -> None:
@@ -318,13 +322,17 @@ def _begin_round(view: ConsumerView, at_ms: int, epoch: int, *, logged: bool) ->
     return episode.rounds[-1]
 
 
-def _explain(g: Emitter, view: ConsumerView, one: Round, *changes: Change) -> None:
-    """A round has a cause, the first of these: who comes, comes with it, and who goes, goes."""
+def _explain(g: Emitter, view: ConsumerView, one: Round, *changes: Change, named: bool = True) -> None:
+    """A round has a cause, the first of these: who comes, comes with it, and who goes, goes.
+
+    `named`: whether it is known that these raised this epoch, and not one beside it.
+    """
     if one.cause:
         return
     episode = view.episode
     assert episode is not None
-    one.cause, one.member_id = changes[0].cause, changes[0].member_id
+    if named:
+        one.cause, one.member_id = changes[0].cause, changes[0].member_id
     for change in changes:
         one.signs.append(change.sign)
         _take_part(g, view, episode, one, change)

@@ -120,6 +120,9 @@ def _learn_owned(view: ConsumerView, member: ConsumerMember, owned: tuple[str, .
 def _note_subscription(g: Emitter, view: ConsumerView, member: ConsumerMember, event: Event) -> None:
     topics, regex = member.topics, member.regex
     members.learn(member, event)
+    if topics is None and member.topics is not None:  # whether it subscribed to others before is not known
+        unknown = Change(event.at_ms, reasons.UNKNOWN, "", ref(event), logged=False)
+        episodes.explain(g, view, unknown, since_ms=event.received_ms)
     if topics is None or (member.topics == topics and not _counts_at_once(view, member, regex)):
         return
     change = Change(event.at_ms, reasons.SUBSCRIPTION_CHANGED, member.member_id, ref(event), logged=False)
@@ -152,13 +155,13 @@ def _member(g: Emitter, view: ConsumerView, event: Event) -> ConsumerMember:
     """The member that sent a heartbeat: one that joins comes with the epoch that its answer has."""
     member_id = event.answer_member_id or event.member_id
     joins = event.generation == 0
+    if joins and view.epoch < 0 and event.answer_generation > 1:
+        view.epoch = event.answer_generation  # it may be a member that joins again, which raises no epoch
     if joins and event.answer_generation <= view.epoch:
         episodes.forget_logged(g, view, member_id)  # its join raised no epoch
     leaving = {change.member_id for change in view.changes if change.cause in members.END_KINDS}
     member = view.members.get(member_id) if not joins or member_id not in leaving else None  # else it comes anew
     if joins and event.instance_id:
-        if view.epoch < 0 and event.answer_generation > 1:
-            view.epoch = event.answer_generation  # it may be back (it left with epoch -2), which raises no epoch
         same = (one for one in view.members.values() if one.instance_id == event.instance_id and one.member_id not in leaving)
         returned = next(same, None)
         if returned is not None and _was_removed(g, view, returned, member, event):
@@ -171,7 +174,8 @@ def _member(g: Emitter, view: ConsumerView, event: Event) -> ConsumerMember:
             member.joined_ms = event.received_ms
         return member
     member = ConsumerMember(member_id, joined_ms=event.received_ms if joins else -1)
-    members.learn(member, event)
+    if joins:
+        members.learn(member, event)
     epoch = event.answer_generation
     if joins and not _joined_before(g, view, event, member):
         if _raises_the_epoch(view, member, epoch):
@@ -205,17 +209,20 @@ def _note_removal(g: Emitter, view: ConsumerView, old: ConsumerMember, event: Ev
 def _joined_before(g: Emitter, view: ConsumerView, event: Event, member: ConsumerMember) -> bool:
     """The answer to a join whose epoch an answer of the same instant has shown before."""
     one = episodes.round_of(view, event.answer_generation)
-    if one is None or one.logged or one.cause:
+    if one is None or one.logged or one.cause or event.received_ms > one.at_ms:
         return False
     change = Change(event.at_ms, reasons.MEMBER_JOINED, member.member_id, ref(event), logged=False, comer=member)
     return episodes.explain(g, view, change, since_ms=one.at_ms, epoch=one.epoch)
 
 
 def _raises_the_epoch(view: ConsumerView, member: ConsumerMember, epoch: int) -> bool:
-    """Whether a member that joins raises the epoch. One whose regular expression is new to the group does not: it is resolved first."""
+    """Whether a member that joins raises the epoch. One that subscribes to nothing does not, nor does one with a new expression.
+
+    That is resolved first.
+    """
     if 0 <= epoch <= view.epoch:
         return False
-    return epoch == 1 or bool(member.topics) or not member.regex or _counts_at_once(view, member, "")
+    return epoch == 1 or bool(member.topics) or (bool(member.regex) and _counts_at_once(view, member, ""))
 
 
 def _note_heard(member: ConsumerMember, event: Event) -> None:

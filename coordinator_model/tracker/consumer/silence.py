@@ -8,7 +8,7 @@ from coordinator_model.diagnosis import consumer_margins
 from coordinator_model.events import Event
 from coordinator_model.tracker.consumer import members
 from coordinator_model.view import reasons
-from coordinator_model.view.consumer_view import Change, ConsumerMember, ConsumerView, Episode
+from coordinator_model.view.consumer_view import Change, ConsumerMember, ConsumerView, Episode, Round
 from coordinator_model.view.emit import Emitter
 from coordinator_model.view.rows import ref
 
@@ -17,6 +17,8 @@ SILENT_MS: Final = 120_000
 _SILENT_GAPS: Final = 2  # a member is silent once it has sent nothing for so many times its longest gap
 _GOES_ON_MS: Final = 2 * members.HEARTBEAT_INTERVAL_MS
 """A log that showed a heartbeat of anyone within that time shows heartbeats."""
+_SEEN_LATE: Final = frozenset({reasons.SESSION_TIMEOUT, reasons.UNKNOWN})
+"""Departures of which requests show only that they have happened."""
 
 
 def is_silent(member: ConsumerMember, at_ms: int) -> bool:
@@ -54,6 +56,25 @@ def removed(g: Emitter, view: ConsumerView, event: Event) -> list[Change]:
         for member in sorted(view.members.values(), key=lambda member: (member.heard_ms, member.member_id))
         if is_gone(member) and member.last_sign is not None
     ]
+
+
+def unexplained_since(view: ConsumerView, member_id: str) -> list[Round]:
+    """Rounds that no line explains since a member was heard last: any of them may have been its removal."""
+    rounds = view.episode.rounds if view.episode is not None else []
+    return [one for one in rounds if not one.cause and not one.logged and one.at_ms > view.members[member_id].heard_ms]
+
+
+def in_order(view: ConsumerView, changes: list[Change]) -> tuple[list[Change], bool]:
+    """Changes that raised the epoch one after the other, and whether their order is known.
+
+    Sessions end in the order of the last heartbeats, but no line says when. So nothing tells whether one ended before or after another
+    change.
+    """
+    ended = [one for one in changes if one.cause in _SEEN_LATE]
+    if len(ended) < len(changes):
+        return changes, not ended
+    heard_ms = {member_id: member.heard_ms for member_id, member in view.members.items()}
+    return sorted(changes, key=lambda one: heard_ms.get(one.member_id, -1)), True
 
 
 def forget_vanished(g: Emitter, view: ConsumerView, event: Event, sender: ConsumerMember) -> None:

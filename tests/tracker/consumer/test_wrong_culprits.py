@@ -148,11 +148,6 @@ def test_a_static_member_that_the_log_says_joins_is_not_back():
     assert told(story.rows(), "findings", "code") == []
 
 
-def test_a_log_that_begins_with_a_static_member_does_not_show_that_it_joined():
-    story = ConsumerStory().at(0).beat("a-2", 0, 7, ALL, TOPICS, instance_id="i-1").at(3_000).beat("a-2", 7, 7)
-    assert rounds(story) == []
-
-
 def test_a_leave_that_is_logged_after_its_epoch_explains_that_one_and_no_later_one():
     story = two(logged=False).at(20_002).beat("a-1", 2, 3, ALL).at(20_003).beat("b-1", -1, -1, took=3).at(23_000).beat("a-1", 3, 3)
     story.at(40_000).beat("c-1", 0, 4, (), TOPICS).at(41_000).beat("a-1", 3, 3, HALF).at(41_100).beat("a-1", 3, 4)
@@ -263,3 +258,53 @@ def test_heartbeats_alone_are_not_at_their_end_with_each_batch():
     story.at(26_000).beat("a-1", 1, 1)
     one, many = (play(cut, snapshot=True) for cut in ([[*story.events, *story.heard()]], batches(story.events, 7)))
     assert told(many, "rebalances", "member_id", "instance_id") == told(one, "rebalances", "member_id", "instance_id") == [("a-1", "i-2")]
+
+
+def test_a_member_that_subscribes_to_nothing_raises_no_epoch():
+    """a-1 has another subscription, and is told to give a partition up first. c-1, which has none, shows the epoch of that."""
+    story = two(logged=False).at(20_000).beat("a-1", 2, 2, (), ("payments",)).at(20_500).beat("c-1", 0, 3, (), ())
+    story.at(21_000).beat("a-1", 2, 3).at(21_500).beat("b-1", 2, 3, ALL).at(40_000).beat("a-1", 3, 4).at(41_000).beat("b-1", 3, 4)
+    assert rounds(story.at(42_000).beat("c-1", 3, 4))[2:] == [(3, "SUBSCRIPTION_CHANGED", "a-1"), (4, "UNKNOWN", None)]
+
+
+def test_a_join_does_not_explain_an_epoch_that_was_seen_before_it():
+    """A topic changed before 20,000. c-1 joins with an expression, which is resolved after it."""
+    story = two(logged=False).at(20_000).beat("a-1", 2, 3).at(22_000).beat("c-1", 0, 3, (), None, subscribed_regex="pay.*")
+    story.at(23_000).beat("b-1", 2, 3).at(25_000).beat("a-1", 3, 3).at(26_000).beat("c-1", 3, 3)
+    assert rounds(story)[2:] == [(3, "UNKNOWN", None)]
+
+
+def three_of_which_two_fall_silent() -> ConsumerStory:
+    """a-1, b-1 and c-1 have a partition each. a-1 alone is heard after 20,000."""
+    story = ConsumerStory().at(0).beat("a-1", 0, 1, (*ALL, "t-2"), TOPICS).at(3_000).beat("a-1", 1, 1)
+    story.at(5_000).beat("b-1", 0, 2, (), TOPICS).at(6_000).beat("a-1", 1, 1, ALL).at(6_100).beat("a-1", 1, 2)
+    story.at(7_000).beat("b-1", 2, 2, ("t-2",)).at(9_000).beat("a-1", 2, 2).at(10_000).beat("c-1", 0, 3, (), TOPICS)
+    story.at(11_000).beat("a-1", 2, 2, HALF).at(11_100).beat("a-1", 2, 3).at(12_000).beat("b-1", 2, 3).at(13_000).beat("c-1", 3, 3, OTHER)
+    for ms in range(15_000, 55_000, 3_000):
+        story.at(ms).beat("a-1", 3, 3)
+        if ms < 20_000:
+            story.at(ms + 1).beat("b-1", 3, 3).at(ms + 2).beat("c-1", 3, 3)
+    return story
+
+
+def test_a_silent_member_whose_removal_may_have_been_an_earlier_epoch_is_not_blamed_for_the_next():
+    """The first of both is removed at 62,000, the other one at 66,000; then a-1 gets what they had."""
+    story = three_of_which_two_fall_silent().at(62_000).beat("a-1", 3, 4).at(66_000).beat("a-1", 4, 5, (*ALL, "t-2"))
+    rows = story.at(69_000).beat("a-1", 5, 5).rows()
+    assert told(rows, "rebalance_rounds", *ROUND)[3:] == [(4, "UNKNOWN", None), (5, "UNKNOWN", None)]
+    assert told(rows, "rebalances", "left", "members_after")[-1] == (["b-1", "c-1"], 1)
+    assert sorted(told(rows, "member_sessions", *SESSION)) == [("b-1", "SESSION_TIMEOUT"), ("c-1", "SESSION_TIMEOUT")]
+
+
+def test_who_went_first_is_not_known_of_a_member_that_left_and_one_that_was_silent():
+    story = three_of_which_two_fall_silent().at(62_000).beat("b-1", -1, -1).at(66_000).beat("a-1", 3, 5, (*ALL, "t-2"))
+    rows = story.at(69_000).beat("a-1", 5, 5).rows()
+    assert told(rows, "rebalance_rounds", *ROUND)[3:] == [(4, "UNKNOWN", None), (5, "UNKNOWN", None)]
+    assert sorted(told(rows, "member_sessions", *SESSION)) == [("b-1", "LEFT"), ("c-1", "SESSION_TIMEOUT")]
+
+
+def test_sessions_end_in_the_order_in_which_members_fell_silent():
+    """They are refused in the other order."""
+    story = three_of_which_two_fall_silent().at(70_000).refused("c-1", 3, Error.UNKNOWN_MEMBER_ID)
+    story.at(70_500).refused("b-1", 3, Error.UNKNOWN_MEMBER_ID).at(71_000).beat("a-1", 3, 5, (*ALL, "t-2"))
+    assert rounds(story.at(72_000).beat("a-1", 5, 5))[3:] == [(4, "SESSION_TIMEOUT", "b-1"), (5, "SESSION_TIMEOUT", "c-1")]

@@ -132,12 +132,17 @@ def _record(record: dict, at_ms: int, group: str, topic_ids: dict[str, list[int]
     return event._replace(generation=record.get("epoch", -1))
 
 
+def answered(name: str) -> list[dict]:
+    """The steps of a trace that the coordinator answered."""
+    return [step for step in traces()[name][0]["steps"] if "expect" in step]
+
+
 @cache
-def rows_of(name: str, evidence: frozenset[str]) -> list[Row]:
-    """What the tracker writes about group g."""
+def rows_of(name: str, evidence: frozenset[str], begins: int = 0) -> list[Row]:
+    """What the tracker writes about group g. `begins`: the first step that is logged."""
     events = []
     topic_ids = traces()[name][0]["topic_ids"]
-    for step in (step for step in traces()[name][0]["steps"] if "expect" in step):
+    for step in answered(name)[begins:]:
         events += lines_of(step) if LOG in evidence else ()
         events += records_of(step, topic_ids) if RECORDS_TOPIC in evidence else ()
         events += [answer_of(step, topic_ids)] if REQUESTS in evidence and step["op"] == "heartbeat" else ()

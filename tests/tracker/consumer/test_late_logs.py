@@ -1,0 +1,51 @@
+"""Logs that begin while a group of the consumer protocol has members: what was before is not known, so it is no evidence."""
+
+from __future__ import annotations
+
+import pytest
+
+from coordinator_model import events as kinds
+from coordinator_model.errors import Error
+from tests.tracker.consumer.consumer_story import ConsumerStory, told
+
+ROUND = ("epoch", "cause", "member_id")
+ALL, HALF, OTHER = ("t-0", "t-1"), ("t-0",), ("t-1",)
+TOPICS = ("orders",)
+
+
+def rounds(story: ConsumerStory):
+    return told(story.rows(), "rebalance_rounds", *ROUND)
+
+
+@pytest.mark.parametrize("instance", ["", "i-1"])
+@pytest.mark.parametrize("refused", [True, False])
+@pytest.mark.parametrize("line", [True, False])
+def test_a_member_that_joins_as_a_log_begins_may_have_been_one_before(instance, refused, line):
+    """A fenced member joins again, and a static one comes back. Neither raises the epoch."""
+    story = ConsumerStory().at(0)
+    story = story.refused("a-1", 6, Error.FENCED_MEMBER_EPOCH).at(100) if refused else story
+    story = story.line(kinds.JOINED, "a-1", instance_id=instance) if line else story
+    story.at(102).beat("a-1", 0, 7, ALL, TOPICS, instance_id=instance).at(3_000).beat("a-1", 7, 7).at(4_000).beat("b-1", 7, 7)
+    assert rounds(story) == []
+
+
+def test_the_coordinators_log_shows_that_such_a_join_raised_the_epoch():
+    story = ConsumerStory().at(0).joins("a-1", 7).at(2).beat("a-1", 0, 7, ALL, TOPICS).at(3_000).beat("a-1", 7, 7)
+    assert rounds(story) == [(7, "MEMBER_JOINED", "a-1")]
+
+
+def test_the_first_epoch_of_a_group_is_that_of_its_first_member():
+    story = ConsumerStory().at(0).beat("a-1", 0, 1, ALL, TOPICS).at(3_000).beat("a-1", 1, 1)
+    assert rounds(story) == [(1, "MEMBER_JOINED", "a-1")]
+
+
+@pytest.mark.parametrize("heard_before", [True, False])
+def test_a_member_whose_subscription_was_not_known_may_have_changed_it(heard_before):
+    """It names its topics as the epoch is raised. Both may be due to another topic of that name, or to another subscription."""
+    story = ConsumerStory().at(0)
+    story = story.beat("a-1", 6, 6) if heard_before else story
+    story.at(4_000).raised(7, 8).computed(7).at(4_002).beat("a-1", 6, 7, ALL, TOPICS, took=5).at(8_000).beat("a-1", 7, 7)
+    assert rounds(story.at(9_000).raised(8, 9).computed(8).at(9_002).beat("a-1", 7, 8, HALF, took=5)) == [
+        (7, "UNKNOWN", None),
+        (8, "METADATA_CHANGED", None),
+    ]
