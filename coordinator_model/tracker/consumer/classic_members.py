@@ -8,7 +8,7 @@ from __future__ import annotations
 from coordinator_model import events as kinds
 from coordinator_model.errors import Error
 from coordinator_model.events import Event
-from coordinator_model.tracker.consumer import episodes, members
+from coordinator_model.tracker.consumer import departed, episodes, members
 from coordinator_model.view import reasons
 from coordinator_model.view.consumer_view import ConsumerMember, ConsumerView
 from coordinator_model.view.emit import Emitter
@@ -28,7 +28,7 @@ def take(g: Emitter, view: ConsumerView, event: Event) -> None:
             if member_id in view.members:
                 episodes.note_leave(g, view, event, member_id)
             else:
-                members.explain_departure(g, view, member_id, reasons.MEMBER_LEFT, ref(event))
+                departed.explain(g, view, member_id, reasons.MEMBER_LEFT, ref(event))
 
 
 def _joined(g: Emitter, view: ConsumerView, event: Event) -> None:

@@ -16,7 +16,7 @@ from typing import Final
 
 from coordinator_model.events import COORDINATOR_SOURCE, OFFSETS_SOURCE, Event
 from coordinator_model.specification.timers import NEVER
-from coordinator_model.tracker.consumer import doubtful_epochs, episode_rows, members, ownership, silence
+from coordinator_model.tracker.consumer import departed, doubtful_epochs, episode_rows, members, ownership, silence
 from coordinator_model.tracker.consumer.members import HEARTBEAT_INTERVAL_MS
 from coordinator_model.view import reasons
 from coordinator_model.view.consumer_view import Change, ConsumerMember, ConsumerView, Episode, Round
@@ -218,7 +218,7 @@ def next_ms(g: Emitter) -> int:
     if view.episode is not None and not view.episode.polled:
         due.append(view.episode.last_ms + _patience_ms(view))
         due += [] if view.episode.start_written else [_start_ms(g, view, view.episode)]
-    return min([*due, members.departures_ms(g, view)])
+    return min([*due, departed.next_ms(g, view)])
 
 
 def close_due(g: Emitter, now_ms: int, *, flush: bool = False) -> None:
@@ -229,7 +229,7 @@ def close_due(g: Emitter, now_ms: int, *, flush: bool = False) -> None:
     view = g.view.consumer
     if view is None:
         return
-    members.settle_departures(g, view, now_ms, flush=flush)
+    departed.settle(g, view, now_ms, flush=flush)
     episode = view.episode if view.episode is None or not view.episode.polled else None  # polls alone end what they began
     if episode is not None and ((flush and not _is_shown(view)) or episode.last_ms + _patience_ms(view) <= now_ms):
         alone = not _is_shown(view) and _is_alone(view)
@@ -247,7 +247,8 @@ def _written_ms(g: Emitter, view: ConsumerView, episode: Episode) -> int:
     came = (members.known(view, member_id) for member_id in episode.joined)
     is_asked = g.view.found_coordinator is not None  # requests of this group are logged
     waits = is_asked and any(member is not None and not member.client_id for member in came)
-    return episode.ended_ms + (max(g.settings.settle_ms, _ANSWERED_MS) if waits else g.settings.settle_ms)
+    settled_ms = episode.ended_ms + (max(g.settings.settle_ms, _ANSWERED_MS) if waits else g.settings.settle_ms)
+    return max(settled_ms, departed.settled_ms(g, view, episode.rounds[0].at_ms, episode.ended_ms))
 
 
 def _patience_ms(view: ConsumerView) -> int:
@@ -271,7 +272,7 @@ def cut_off(g: Emitter, at_ms: int) -> None:
         end(view, view.episode.last_ms, end_seen=False)
     while view.ended:
         episode_rows.write(g, view, view.ended.pop(0))
-    members.settle_departures(g, view, at_ms, flush=True)
+    departed.settle(g, view, at_ms, flush=True)
 
 
 def _may_raise(change: Change, at_ms: int) -> bool:
@@ -282,7 +283,9 @@ def _may_raise(change: Change, at_ms: int) -> bool:
 def _start_ms(g: Emitter, view: ConsumerView, episode: Episode) -> int:
     """When it is written that an episode began: where a record shows that a member departed, heartbeats may yet show why."""
     first = episode.rounds[0]
-    return first.at_ms + g.settings.settle_ms + (HEARTBEAT_INTERVAL_MS if view.heard and first.cause == reasons.UNKNOWN else 0)
+    if not view.heard or first.cause != reasons.UNKNOWN:
+        return first.at_ms + g.settings.settle_ms
+    return max(first.at_ms + g.settings.settle_ms + HEARTBEAT_INTERVAL_MS, departed.settled_ms(g, view, first.at_ms, first.at_ms))
 
 
 def _is_shown(view: ConsumerView) -> bool:

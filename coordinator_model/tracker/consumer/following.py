@@ -8,11 +8,11 @@ from coordinator_model.errors import Error
 from coordinator_model.events import Event
 from coordinator_model.tracker.consumer import (
     classic_members,
+    departed,
     episode_rows,
     episodes,
     heartbeats,
     log_lines,
-    members,
     prediction,
     silence,
     undecided,
@@ -81,5 +81,5 @@ def _founds_anew(view: ConsumerView, event: Event) -> bool:
 
 def _note_silent(g: Emitter, view: ConsumerView, event: Event) -> None:
     """The request log goes on, so members that records show to be gone, and that had fallen silent, are gone because of that."""
-    for member in [one for one in view.gone if one.gone_signs and one.revoke_by_ms < 0 and silence.is_silent(one, one.gone_ms)]:
-        members.explain_departure(g, view, member.member_id, reasons.SESSION_TIMEOUT, ref(event))
+    for member in departed.fell_silent(view):
+        departed.explain(g, view, member.member_id, reasons.SESSION_TIMEOUT, ref(event))

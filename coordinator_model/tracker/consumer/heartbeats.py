@@ -14,7 +14,7 @@ from typing import Final
 from coordinator_model.diagnosis import consumer_findings, consumer_margins
 from coordinator_model.errors import Error
 from coordinator_model.events import Event
-from coordinator_model.tracker.consumer import doubtful_epochs, episodes, members, ownership, silence
+from coordinator_model.tracker.consumer import departed, doubtful_epochs, episodes, members, ownership, silence
 from coordinator_model.tracker.consumer.ownership import note_partitions, note_share, take_partitions
 from coordinator_model.view import reasons
 from coordinator_model.view.consumer_view import Change, ConsumerMember, ConsumerView
@@ -39,7 +39,7 @@ def take(g: Emitter, view: ConsumerView, event: Event) -> None:
             members.learn(member, event)
             episodes.note_leave(g, view, event, member.member_id)
         else:
-            members.explain_departure(g, view, event.member_id, reasons.MEMBER_LEFT, ref(event))
+            departed.explain(g, view, event.member_id, reasons.MEMBER_LEFT, ref(event))
     elif event.generation == LEAVES_FOR_A_WHILE:
         member = view.members.get(event.member_id)
         if member is not None:

@@ -12,7 +12,7 @@ from typing import Final
 from coordinator_model import events as kinds
 from coordinator_model.diagnosis import consumer_margins
 from coordinator_model.events import Event
-from coordinator_model.tracker.consumer import assignment_lines, episodes, members, ownership
+from coordinator_model.tracker.consumer import assignment_lines, departed, episodes, members, ownership
 from coordinator_model.view import reasons
 from coordinator_model.view.consumer_view import ConsumerMember, ConsumerView
 from coordinator_model.view.emit import Emitter
@@ -56,7 +56,7 @@ def static_member_away(g: Emitter, view: ConsumerView, event: Event) -> None:
 def _departs(cause: str) -> Callable[[Emitter, ConsumerView, Event], None]:
     def handle(g: Emitter, view: ConsumerView, event: Event) -> None:
         if event.member_id not in view.members and any(member.member_id == event.member_id for member in view.gone):
-            members.explain_departure(g, view, event.member_id, cause, ref(event))
+            departed.explain(g, view, event.member_id, cause, ref(event))
             return
         member = view.members.setdefault(event.member_id, ConsumerMember(event.member_id))
         member.instance_id = event.instance_id or member.instance_id

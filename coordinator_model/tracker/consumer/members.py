@@ -7,7 +7,6 @@ from typing import Final
 from coordinator_model import events as kinds
 from coordinator_model.diagnosis import consumer_findings, consumer_margins
 from coordinator_model.events import Event
-from coordinator_model.specification.timers import NEVER
 from coordinator_model.view import reasons
 from coordinator_model.view.consumer_view import Change, ConsumerMember, ConsumerView
 from coordinator_model.view.emit import Emitter
@@ -62,41 +61,6 @@ def take_effect(g: Emitter, view: ConsumerView, change: Change) -> None:
         return
     session(g, member, change.at_ms, member.end_kind, [change.sign])
     consumer_findings.removed(g, view, member, change)
-
-
-def explain_departure(g: Emitter, view: ConsumerView, member_id: str, cause: str, sign: Ref) -> None:
-    """A line shows why a member departed, of which records show only that it did."""
-    member = next((one for one in reversed(view.gone) if one.member_id == member_id and one.gone_signs), None)
-    if member is None or member.end_kind != END_KINDS[reasons.UNKNOWN]:
-        return
-    episodes = [*view.ended, *([view.episode] if view.episode is not None else [])]
-    for one in [one for episode in episodes for one in episode.rounds if (one.cause, one.member_id) == (reasons.UNKNOWN, member_id)]:
-        one.cause = cause
-        one.signs.append(sign)
-    for told in [
-        told for episode in episodes for told in episode.revocations if (told.member_id, told.end) == (member_id, member.end_kind)
-    ]:
-        told.end = END_KINDS[cause]
-    member.end_kind = END_KINDS[cause]
-    member.gone_signs.append(sign)
-    consumer_findings.removed(g, view, member, Change(member.gone_ms, cause, member_id, sign, logged=True))
-
-
-def departures_ms(g: Emitter, view: ConsumerView) -> int:
-    """When the next row of a departure that records show is written; NEVER if there is none."""
-    wait_ms = g.settings.settle_ms + (HEARTBEAT_INTERVAL_MS if view.heard else 0)
-    until_ms = view.episode.rounds[0].at_ms if view.heard and view.episode is not None else NEVER  # its end waits for heartbeats
-    return min((one.gone_ms + wait_ms for one in view.gone if one.gone_signs and one.gone_ms < until_ms), default=NEVER)
-
-
-def settle_departures(g: Emitter, view: ConsumerView, now_ms: int, *, flush: bool) -> None:
-    """Writes the rows of departures that records show, once no other line can show why."""
-    while flush or departures_ms(g, view) <= now_ms:
-        member = min((one for one in view.gone if one.gone_signs), key=lambda one: one.gone_ms, default=None)
-        if member is None:
-            return
-        session(g, member, member.gone_ms, member.end_kind, member.gone_signs)
-        member.gone_signs = []
 
 
 def rename(g: Emitter, view: ConsumerView, member: ConsumerMember, new_id: str, at_ms: int, sign: Ref) -> None:

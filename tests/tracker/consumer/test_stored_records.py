@@ -4,10 +4,14 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
+
 from coordinator_model import events as kinds
 from coordinator_model.errors import Error
 from coordinator_model.events import Assignment, Protocol
+from tests.tracker.batching import batches
 from tests.tracker.consumer.consumer_story import ConsumerStory, told
+from tests.tracker.story import play
 
 WHAT = ("first_epoch", "generation", "started_at", "ended_at", "end_seen", "outcome", "cause", "member_id")
 SESSION = ("member_id", "end_kind", "joined_at", "ended_at")
@@ -105,6 +109,33 @@ def test_the_next_heartbeat_of_another_one_shows_that_it_had_fallen_silent():
     assert told(rows, "rebalances", *WHAT)[2] == (3, 3, 62_001, 63_500, True, "COMPLETED", "SESSION_TIMEOUT", "b-1")
     assert told(rows, "member_sessions", *SESSION) == [("b-1", "SESSION_TIMEOUT", 10_000, 62_001)]
     assert ("SESSION_TIMEOUT", "b-1") in told(rows, "findings", "code", "member_id")
+
+
+def killed(last_heard: int, removed: int) -> Records:
+    """The only member of a group falls silent, and is removed."""
+    story = Records().at(0).joins_stored("a-1", 1, ALL).beat("a-1", 0, 1, ALL, ("orders",))
+    for ms in range(3_000, last_heard + 1, 3_000):
+        story.at(ms).beat("a-1", 1, 1)
+    return story.at(removed).removed("a-1").epoch(2)
+
+
+@pytest.mark.parametrize("cuts", [1, 9])
+@pytest.mark.parametrize(("back_ms", "cause", "member"), [(90_000, "SESSION_TIMEOUT", "a-1"), (200_000, "UNKNOWN", None)])
+def test_a_member_that_was_alone_may_show_itself_that_its_session_ended(back_ms, cause, member, cuts):
+    """Nobody else sends a heartbeat. Its own, long after, is refused. The rows wait for it for two minutes."""
+    story = killed(15_000, 60_000).at(back_ms).refused("a-1", 1, Error.UNKNOWN_MEMBER_ID).at(400_000)
+    rows = play(batches([*story.events, *story.heard()], cuts), snapshot=True)
+    assert told(rows, "rebalances", "cause", "member_id")[1:] == [(cause, member)]
+    assert told(rows, "rebalance_rounds", "cause", "member_id")[1:] == [(cause, member)]
+    assert ("Stable", "Reconciling", cause) in told(rows, "group_transitions", "from_state", "to_state", "trigger")
+    assert told(rows, "member_sessions", "end_kind") == [(cause,)]
+
+
+def test_a_rebalance_does_not_wait_for_departures_that_came_after_it():
+    """a-1 has left the group, as a log may yet tell. b-1, which comes then, is silent when it is removed."""
+    story = killed(15_000, 16_000).at(20_000).joins_stored("b-1", 3, ALL).beat("b-1", 0, 3, ALL, ("orders",))
+    story.at(23_000).beat("b-1", 3, 3).at(26_000).beat("b-1", 3, 3).at(70_000).removed("b-1").epoch(4)
+    assert told(story.rows(until=100_000), "rebalances", "first_epoch", "cause")[1:3] == [(2, "UNKNOWN"), (3, "MEMBER_JOINED")]
 
 
 def test_the_coordinators_line_comes_first_and_nothing_is_told_twice():
