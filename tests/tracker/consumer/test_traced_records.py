@@ -145,3 +145,40 @@ def test_records_beside_logs_tell_no_round_twice_and_contradict_only_what_was_wr
             what = truth.get((row["epoch"], row["started_at"] - START_MS))
             if key in after and before == what:
                 assert after[key] == before, (name, key)
+
+
+LOGS = frozenset({LOG, REQUESTS})
+MORE = [
+    (frozenset({LOG}), LOGS, 0),
+    (frozenset({REQUESTS}), LOGS, 0),
+    (LOGS, LOGS | RECORDS, 0),
+    (RECORDS, RECORDS | {LOG}, 0),
+    (RECORDS, RECORDS | {REQUESTS}, 0),
+    (RECORDS | {REQUESTS}, LOGS | RECORDS, 0),
+    (frozenset({REQUESTS}), RECORDS | {REQUESTS}, 5),  # expiries of sessions of a few seconds, as above
+]
+
+
+def right(name: str, evidence: frozenset[str]) -> set[tuple[int, str, str | None]]:
+    """Causes and members that are told of epochs, and are those of the truth."""
+    truth: dict[int, set[tuple[str, str | None]]] = {}
+    for episode in traces()[name][1]:
+        for (epoch, _), what in rounds_of([episode]).items() if episode["end_ms"] is not None else ():
+            truth.setdefault(epoch, set()).add(what)
+    return {
+        (row["epoch"], row["cause"], row["member_id"])
+        for row in told(name, evidence)[1]
+        if any(row["cause"] == cause and row["member_id"] in (member, None) for cause, member in truth.get(row["epoch"], ()))
+    }
+
+
+@pytest.mark.parametrize(
+    ("less", "more", "most"), MORE, ids=lambda value: " and ".join(sorted(value)) if isinstance(value, frozenset) else ""
+)
+def test_more_evidence_loses_no_cause_and_no_member_that_was_right(less, more, most):
+    lost = []
+    for name in traces().keys() - LIES:
+        after = right(name, more)
+        unnamed = {(epoch, cause, None) for epoch, cause, _ in after}
+        lost += [(name, *one) for one in right(name, less) - after - unnamed]
+    assert len(lost) <= most, lost
