@@ -6,12 +6,15 @@ import pytest
 
 from coordinator_model import events as kinds
 from coordinator_model.errors import Error
-from coordinator_model.tracker.consumer import prediction, undecided
+from coordinator_model.specification.consumer.codec import encode_consumer_group
+from coordinator_model.specification.consumer.group import ConsumerGroup
+from coordinator_model.tracker.consumer import prediction, replay, settling, undecided
 from coordinator_model.tracker.group import GroupTracker
 from coordinator_model.view.consumer_view import ConsumerView
 from coordinator_model.view.settings import TrackerSettings
 from coordinator_model.view.view import View
 from tests.tracker.consumer.consumer_story import ConsumerStory, told
+from tests.tracker.story import START_MS
 
 ORDERS = ("orders",)
 BOTH = ("orders-0", "orders-1")
@@ -153,6 +156,15 @@ def test_a_rebalance_with_more_requests_than_are_kept_is_not_compared():
     for event in events * (prediction.CAPACITY + 1):
         prediction.note_reload(view, event)
     assert view.prediction.queue == []
+
+
+def test_a_group_that_nobody_has_joined_yet_is_followed_from_its_stored_form():
+    g, view = GroupTracker(View("orders"), TrackerSettings()), ConsumerView()
+    empty = ConsumerGroup("orders", replay.settings(), START_MS, image=replay.image_of({}))
+    view.prediction.group = encode_consumer_group(empty)
+    (event,) = ConsumerStory().at(0).beat("a-1", 0, 1, (), ORDERS, rebalance_timeout_ms=60_000, owned=()).events
+    settling.settle(g, view, [event], None, [])
+    assert view.prediction.compared == 1
 
 
 # Other evidence

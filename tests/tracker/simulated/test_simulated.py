@@ -124,11 +124,20 @@ ONCE_WRONG = (
 members that leave in the millisecond in which a join phase ends."""
 
 
+RARE = (53, 88)
+"""Seeds with turns that no story takes: a static member that no line has named is read back, and an assignment is not stored."""
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("number", range(SLICES))
 def test_the_tables_are_what_the_specification_did(number: int) -> None:
     for seed in seeds(number):
         check(seed)
+
+
+@pytest.mark.parametrize("seed", RARE)
+def test_scripts_with_rare_turns(seed: int) -> None:
+    check(seed)
 
 
 @pytest.mark.parametrize("seed", ONCE_WRONG)
