@@ -8,7 +8,8 @@ from __future__ import annotations
 from coordinator_model import events as kinds
 from coordinator_model.errors import Error
 from coordinator_model.events import Event
-from coordinator_model.tracker.consumer import departed, episodes, members
+from coordinator_model.tracker.consumer import episodes, members
+from coordinator_model.tracker.consumer.without_logs import departed
 from coordinator_model.view import reasons
 from coordinator_model.view.consumer_view import ConsumerMember, ConsumerView
 from coordinator_model.view.emit import Emitter

@@ -16,8 +16,9 @@ from typing import Final
 
 from coordinator_model.events import COORDINATOR_SOURCE, OFFSETS_SOURCE, Event
 from coordinator_model.specification.timers import NEVER
-from coordinator_model.tracker.consumer import departed, doubtful_epochs, episode_rows, members, ownership, silence
+from coordinator_model.tracker.consumer import doubtful_epochs, episode_rows, members, ownership, silence
 from coordinator_model.tracker.consumer.members import HEARTBEAT_INTERVAL_MS
+from coordinator_model.tracker.consumer.without_logs import departed
 from coordinator_model.view import reasons
 from coordinator_model.view.consumer_view import Change, ConsumerMember, ConsumerView, Episode, Round
 from coordinator_model.view.emit import Emitter

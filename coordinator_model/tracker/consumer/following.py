@@ -8,7 +8,6 @@ from coordinator_model.errors import Error
 from coordinator_model.events import Event
 from coordinator_model.tracker.consumer import (
     classic_members,
-    departed,
     episode_rows,
     episodes,
     heartbeats,
@@ -17,6 +16,7 @@ from coordinator_model.tracker.consumer import (
     silence,
     undecided,
 )
+from coordinator_model.tracker.consumer.without_logs import departed
 from coordinator_model.view import reasons
 from coordinator_model.view.consumer_view import ConsumerView
 from coordinator_model.view.emit import Emitter
