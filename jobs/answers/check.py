@@ -18,7 +18,7 @@ from jobs.common.times import epoch_ms
 from jobs.laws.group_rows import TABLES, Breach, Row
 from jobs.laws.laws import LAWS, breaches
 from jobs.logs.files import LogFile, discover
-from schemas.names import FINDINGS, REBALANCES, REBALANCES_PROVISIONAL
+from schemas.names import FINDINGS, REBALANCE_ROUNDS, REBALANCES, REBALANCES_PROVISIONAL
 
 EVIDENCE_NAMES_ITS_ROW: Final = "EVIDENCE_NAMES_ITS_ROW"
 
@@ -28,6 +28,7 @@ _NAMELESS: Final = frozenset({"COORDINATOR_ELECTED", "GROUPS_CLEANED"})
 _IDS: Final = ("group_id", "member_id", "instance_id", "client_id", "leader_id", "slowest_member_id")
 _LISTS: Final = ("joined", "left")
 _PROVISIONAL: Final = "SELECT * FROM rebalances_provisional"
+_ROUNDS: Final = "SELECT * FROM rebalance_rounds"
 _PLACES: Final = "SELECT e.origin, e.position FROM group_events AS e WHERE e.kind IN ('COORDINATOR_ELECTED', 'GROUPS_CLEANED')"
 
 
@@ -49,7 +50,7 @@ def check(folder: Path, inputs: Sequence[Path]) -> Checked:
     """
     reader = QuestionReader(folder)
     tables = {name: _rows(reader, name) for name in TABLES}
-    wrong = breaches({**tables, REBALANCES_PROVISIONAL: _read(reader, _PROVISIONAL)})
+    wrong = breaches({**tables, REBALANCES_PROVISIONAL: _read(reader, _PROVISIONAL), REBALANCE_ROUNDS: _read(reader, _ROUNDS)})
     rows = {name: len(tables[name]) for name in TABLES}
     if not inputs:
         return Checked(rows, len(LAWS), wrong)

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from schemas.names import FINDINGS, GROUP_TRANSITIONS, MEMBER_SESSIONS, REBALANCES, REBALANCES_PROVISIONAL
+from schemas.names import FINDINGS, GROUP_TRANSITIONS, MEMBER_SESSIONS, REBALANCE_ROUNDS, REBALANCES, REBALANCES_PROVISIONAL
 
 Row = Mapping[str, Any]
 """A row by column name; times are epoch ms."""
@@ -37,6 +37,7 @@ class GroupRows:
     sessions: list[Row] = field(default_factory=list)
     findings: list[Row] = field(default_factory=list)
     provisional: list[Row] = field(default_factory=list)
+    rounds: list[Row] = field(default_factory=list)
 
     def breach(self, law: str, row: Row, at_ms: int, text: str) -> Breach:
         """A breach by one of the group's rows."""
@@ -65,6 +66,7 @@ _LISTS: Final = {
     MEMBER_SESSIONS: lambda group: group.sessions,
     FINDINGS: lambda group: group.findings,
     REBALANCES_PROVISIONAL: lambda group: group.provisional,
+    REBALANCE_ROUNDS: lambda group: group.rounds,
 }
 
 
