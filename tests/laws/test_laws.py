@@ -158,6 +158,59 @@ def test_a_row_that_stands_twice_breaks_a_law(table, law):
     assert law in broken(tables)
 
 
+def of_consumers() -> dict[str, list[dict[str, Any]]]:
+    """A group of the consumer protocol: c-1 joins, and leaves before all members have the assignment. The last round is an old one."""
+    whole = {"group_protocol": "consumer", "first_epoch": 5, "rounds": 2, "member_id": "c-1", "members_before": 2, "members_after": 2}
+    joins = {"epoch": 5, "cause": "MEMBER_JOINED", "started_at": START_MS + 90_000, "superseded": True, "reconciled_at": None}
+    leaves = {"epoch": 6, "cause": "MEMBER_LEFT", "started_at": START_MS + 92_000, "superseded": False, "reconciled_at": START_MS + 95_000}
+    old = {"generation": 3, "epoch": 3, "started_at": START_MS - 90_000}
+    return {
+        "rebalances": [rebalance(6, 90_000, None, 95_000, **whole)],
+        "rebalance_rounds": [{"group_id": "orders", "generation": 6, "member_id": "c-1", **one} for one in (joins, leaves, joins | old)],
+        "member_sessions": [session("c-1", 90_000, 92_000, "LEFT")],
+    }
+
+
+def test_a_rebalance_of_rounds_breaks_no_law():
+    assert broken(of_consumers()) == set()
+
+
+@pytest.mark.parametrize(
+    ("table", "row", "wrong", "law"),
+    [
+        ("rebalance_rounds", 1, {"generation": 7}, "ROUND_HAS_REBALANCE"),
+        ("rebalance_rounds", 1, {"started_at": START_MS + 95_001}, "ROUND_HAS_REBALANCE"),
+        ("rebalances", 0, {"rounds": 3}, "ROUNDS_MAKE_REBALANCE"),
+        ("rebalances", 0, {"first_epoch": 4}, "ROUNDS_MAKE_REBALANCE"),
+        ("rebalance_rounds", 1, {"epoch": 5}, "ROUNDS_MAKE_REBALANCE"),
+        ("rebalance_rounds", 0, {"started_at": START_MS + 90_001}, "ROUNDS_MAKE_REBALANCE"),
+        ("rebalance_rounds", 0, {"cause": "UNKNOWN"}, "ROUNDS_MAKE_REBALANCE"),
+        ("rebalance_rounds", 0, {"superseded": False}, "ROUNDS_MAKE_REBALANCE"),
+        ("rebalance_rounds", 0, {"reconciled_at": START_MS + 91_000}, "ROUNDS_MAKE_REBALANCE"),
+        ("rebalance_rounds", 1, {"reconciled_at": START_MS + 94_000}, "ROUNDS_MAKE_REBALANCE"),
+    ],
+)
+def test_one_wrong_value_of_a_round_breaks_its_law(table, row, wrong, law):
+    tables = of_consumers()
+    tables[table][row] |= wrong
+    assert law in broken(tables)
+
+
+def test_rounds_or_rebalances_that_were_removed_as_old_break_no_law():
+    tables = of_consumers()
+    assert broken(tables | {"rebalances": []}) == broken(tables | {"rebalance_rounds": tables["rebalance_rounds"][1:2]}) == set()
+
+
+def test_members_of_the_consumer_protocol_may_come_without_a_rebalance():
+    tables = of_consumers()
+    tables["rebalances"].append(rebalance(7, 99_000, None, 99_000, **{**tables["rebalances"][0], "started_at": START_MS + 99_000}))
+    tables["rebalances"][1] |= {"generation": 7, "ended_at": START_MS + 99_000, "total_ms": 0, "rounds": None, "members_before": 3}
+    tables["rebalances"][1] |= {"members_after": 3}
+    assert broken(tables) == set()
+    tables["rebalances"][1] |= {"members_before": 1, "members_after": 1}
+    assert broken(tables) == {"COUNTS_CARRY_OVER"}
+
+
 def test_a_member_of_the_consumer_protocol_comes_back_with_its_id():
     tables = story()
     first = tables["member_sessions"][0]
@@ -196,4 +249,4 @@ def test_a_breach_names_its_row():
 
 def test_every_law_can_be_broken():
     """The cases above break each of them."""
-    assert len(LAWS) == 14
+    assert len(LAWS) == 16

@@ -385,5 +385,7 @@ def end(view: ConsumerView, at_ms: int, *, end_seen: bool) -> None:
         episode.members_after, episode.is_empty = len(members_now), not members_now
     if (view.heard or last.stored or episode.polled) and all(member.partitions is not None for member in members_now):
         episode.partitions = sum(len(member.partitions or ()) for member in members_now)
+        owned = {partition: member.member_id for member in members_now for partition in member.partitions or ()}
+        episode.owners = {partition: owner for partition, owner in episode.owners.items() if owned.get(partition) == owner}
     view.ended = [*view.ended, episode]
     view.episode = None

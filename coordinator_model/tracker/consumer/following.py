@@ -30,7 +30,7 @@ def observe(g: Emitter, event: Event) -> None:
         g.view.brokers.append(event.broker)
     if _founds_anew(view, event):
         changes = view.changes
-        group_removed(g, view, event)
+        group_removed(g, view, event._replace(at_ms=event.at_ms - 1))  # some time before
         view = view_of(g)
         view.changes = [one for one in changes if one.comer is not None]
     prediction.observe(view, event)

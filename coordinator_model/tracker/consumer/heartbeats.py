@@ -182,6 +182,8 @@ def _member(g: Emitter, view: ConsumerView, event: Event) -> ConsumerMember:
         if _raises_the_epoch(view, member, epoch):
             episodes.note(g, view, event, reasons.MEMBER_JOINED, member_id, member)
         episodes.seen(g, view, event, epoch)
+    if joins and view.complete and view.episode is not None and member_id not in view.members:
+        view.episode.joined.append(member_id)  # it raised no epoch itself
     return view.members.setdefault(member_id, member)
 
 

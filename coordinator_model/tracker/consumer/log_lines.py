@@ -59,6 +59,7 @@ def _departs(cause: str) -> Callable[[Emitter, ConsumerView, Event], None]:
         if event.member_id not in view.members and any(member.member_id == event.member_id for member in view.gone):
             departed.explain(g, view, event.member_id, cause, ref(event))
             return
+        episodes.forget_logged(g, view)  # it may have come without raising the epoch
         member = view.members.setdefault(event.member_id, ConsumerMember(event.member_id))
         member.instance_id = event.instance_id or member.instance_id
         if event.rebalance_timeout_ms >= 0:

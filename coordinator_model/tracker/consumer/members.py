@@ -49,8 +49,10 @@ def known(view: ConsumerView, member_id: str) -> ConsumerMember | None:
 
 def take_effect(g: Emitter, view: ConsumerView, change: Change) -> None:
     """A member comes, or goes."""
-    if change.comer is not None:
-        view.members.setdefault(change.member_id, change.comer)
+    if change.comer is not None and change.member_id not in view.members:
+        view.members[change.member_id] = change.comer
+        if view.episode is not None and change.cause and change.member_id not in view.episode.joined:
+            view.episode.joined.append(change.member_id)  # it raised no epoch itself
     member = view.members.pop(change.member_id, None) if change.cause in END_KINDS else None
     if member is None:
         return

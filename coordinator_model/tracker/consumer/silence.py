@@ -95,6 +95,8 @@ def forget_vanished(g: Emitter, view: ConsumerView, event: Event, sender: Consum
 
 def take_out(g: Emitter, view: ConsumerView, episode: Episode, change: Change) -> None:
     """A member is gone, and which round of a rebalance that was is not known, nor since when nobody had its partitions."""
+    if change.cause in _SEEN_LATE:
+        change.at_ms = min(change.at_ms, max((one.at_ms for one in unexplained_since(view, change.member_id)), default=change.at_ms))
     members.take_effect(g, view, change)
     episode.depart(change.member_id)
     episode.unheard.append(change.member_id)

@@ -244,3 +244,45 @@ def test_a_member_is_named_by_the_first_answer_that_a_busy_broker_logs(answered,
     story.request(kinds.FIND_COORDINATOR, "a-1", coordinator_id=1, coordinator_address="10.0.0.1:9092")
     story.at(0).joins("a-1", 1).at(answered).beat("a-1", 0, 1, ALL, TOPICS).at(25_000).beat("a-1", 1, 1)
     assert told(story.rows(), "rebalances", "cause", "member_id", "client_id") == [("MEMBER_JOINED", "a-1", client)]
+
+
+@pytest.mark.parametrize("logged", [True, False])
+def test_a_member_that_joins_amid_a_rebalance_and_raises_no_epoch_is_one_more_that_joined(logged):
+    """d-1 subscribes to nothing yet. It leaves in the rebalance after."""
+    story = two(logged=logged).at(20_000)
+    story = story.joins("c-1", 3) if logged else story
+    story.at(20_002).beat("c-1", 0, 3, (), TOPICS).at(20_500)
+    story = story.line(kinds.JOINED, "d-1") if logged else story
+    story.at(20_502).beat("d-1", 0, 3, (), ()).at(21_000).beat("a-1", 2, 3).at(22_000).beat("b-1", 2, 3)
+    story.at(30_000)
+    story = story.line(kinds.DEPARTED, "d-1").raised(4) if logged else story
+    story.at(30_001).beat("d-1", -1, -1).at(31_000).beat("a-1", 3, 4).at(31_500).beat("b-1", 3, 4).at(32_000).beat("c-1", 3, 4)
+    assert told(story.rows(), "rebalances", "members_before", "joined", "left", "members_after")[2:] == [
+        (2, ["c-1", "d-1"], [], 4),
+        (4, [], ["d-1"], 3),
+    ]
+
+
+def test_a_member_that_raised_no_epoch_and_leaves_at_once_came_before():
+    story = two().at(20_000).joins("c-1", 3).at(20_500).line(kinds.JOINED, "d-1").at(20_900).line(kinds.DEPARTED, "d-1").raised(4)
+    story.at(20_902).beat("d-1", -1, -1).at(21_000).beat("a-1", 2, 4).at(22_000).beat("b-1", 2, 4).at(23_000).beat("c-1", 3, 4)
+    rows = story.rows()
+    assert told(rows, "rebalances", "members_before", "joined", "left", "members_after")[2:] == [(2, ["c-1"], [], 3)]
+    assert told(rows, "member_sessions", "member_id", "joined_at", "end_kind") == [("d-1", 20_500, "LEFT")]
+
+
+def test_partitions_that_nobody_has_at_the_end_have_not_moved():
+    """b-1 gets one of a-1, and both leave before it has told so."""
+    story = two().at(20_000).joins("c-1", 3).at(20_002).beat("c-1", 0, 3, (), TOPICS).at(21_000).beat("a-1", 2, 2, ()).at(21_100)
+    story.beat("a-1", 2, 3).at(22_000).beat("c-1", 3, 3, HALF)
+    for member, epoch in (("a-1", 4), ("b-1", 5), ("c-1", 6)):
+        story.at(22_000 + epoch).line(kinds.DEPARTED, member).raised(epoch).beat(member, -1, -1)
+    assert told(story.rows(), "rebalances", "outcome", "partitions", "partitions_moved")[-1] == ("EMPTIED", 0, 0)
+
+
+def test_a_rebalance_has_the_departure_that_it_waited_for():
+    """b-1 is told only after its end that it is no member any more."""
+    story = two(logged=False).at(20_000).beat("a-1", 2, 3, ALL).at(23_000).beat("a-1", 3, 3).refused("b-1", 2, Error.UNKNOWN_MEMBER_ID)
+    rows = story.at(26_000).beat("a-1", 3, 3).rows()
+    assert told(rows, "rebalances", "ended_at", "left")[-1] == (20_000, ["b-1"])
+    assert told(rows, "member_sessions", "member_id", "ended_at") == [("b-1", 20_000)]

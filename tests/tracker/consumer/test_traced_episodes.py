@@ -6,10 +6,12 @@ Evidence is what brokers would have logged: the coordinator's lines, the answers
 from __future__ import annotations
 
 from collections import Counter
+from itertools import combinations
 
 import pytest
 
-from tests.tracker.consumer.traced import LIES, LOG, REQUESTS, START_MS, answered, rounds_of, rows_of, told, traces
+from jobs.laws.laws import breaches
+from tests.tracker.consumer.traced import LIES, LOG, RECORDS_TOPIC, REQUESTS, START_MS, answered, rounds_of, rows_of, told, traces
 
 pytestmark = pytest.mark.slow
 
@@ -87,3 +89,28 @@ def test_no_epoch_is_laid_to_the_account_of_another_cause_or_member(evidence, mo
         late += [one for quarter in (1, 2, 3) for one in wrong_of(name, evidence, max(steps * quarter // 4, 1))]
     assert len(whole) <= most_whole, whole
     assert len(late) <= most_late, late
+
+
+def broken(name: str, evidence: set[str], begins: int) -> list[str]:
+    """What `rebalance check` would say."""
+    tables: dict[str, list[dict]] = {}
+    for row in rows_of(name, frozenset(evidence), begins):
+        tables.setdefault(row.table, []).append(row.values)
+    return [f"{name} from {begins}: {breach.law}: {breach.text}" for breach in breaches(tables)]
+
+
+KINDS = (LOG, REQUESTS, RECORDS_TOPIC)
+
+
+@pytest.mark.parametrize(
+    "evidence", [set(some) for number in (1, 2, 3) for some in combinations(KINDS, number)], ids=lambda some: " and ".join(sorted(some))
+)
+def test_no_law_is_broken(evidence):
+    assert [text for name in traces() if name not in LIES for text in broken(name, evidence, 0)] == []
+
+
+@pytest.mark.parametrize("evidence", [{LOG}, {REQUESTS}, {LOG, REQUESTS}], ids=lambda some: " and ".join(sorted(some)))
+def test_nor_by_a_log_that_begins_late(evidence):
+    for name in traces().keys() - LIES:
+        steps = len(answered(name))
+        assert [text for quarter in (1, 2, 3) for text in broken(name, evidence, max(steps * quarter // 4, 1))] == []
