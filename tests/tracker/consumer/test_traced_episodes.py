@@ -11,7 +11,21 @@ from itertools import combinations
 import pytest
 
 from jobs.laws.laws import breaches
-from tests.tracker.consumer.traced import LIES, LOG, RECORDS_TOPIC, REQUESTS, START_MS, answered, rounds_of, rows_of, told, traces
+from tests.tracker.batching import batches
+from tests.tracker.consumer.traced import (
+    LIES,
+    LOG,
+    RECORDS_TOPIC,
+    REQUESTS,
+    START_MS,
+    answered,
+    events_of,
+    rounds_of,
+    rows_of,
+    told,
+    traces,
+)
+from tests.tracker.story import play
 
 pytestmark = pytest.mark.slow
 
@@ -102,6 +116,10 @@ def broken(name: str, evidence: set[str], begins: int) -> list[str]:
 KINDS = (LOG, REQUESTS, RECORDS_TOPIC)
 
 
+def by_name(evidence: set[str]) -> str:
+    return " and ".join(sorted(evidence))
+
+
 @pytest.mark.parametrize(
     "evidence", [set(some) for number in (1, 2, 3) for some in combinations(KINDS, number)], ids=lambda some: " and ".join(sorted(some))
 )
@@ -109,8 +127,21 @@ def test_no_law_is_broken(evidence):
     assert [text for name in traces() if name not in LIES for text in broken(name, evidence, 0)] == []
 
 
-@pytest.mark.parametrize("evidence", [{LOG}, {REQUESTS}, {LOG, REQUESTS}], ids=lambda some: " and ".join(sorted(some)))
+@pytest.mark.parametrize("evidence", [{LOG}, {REQUESTS}, {LOG, REQUESTS}], ids=by_name)
 def test_nor_by_a_log_that_begins_late(evidence):
     for name in traces().keys() - LIES:
         steps = len(answered(name))
         assert [text for quarter in (1, 2, 3) for text in broken(name, evidence, max(steps * quarter // 4, 1))] == []
+
+
+def played(name: str, evidence: set[str], cuts: int, shuffle_ms: int) -> list[str]:
+    """The rows of a trace in the order of their text, with the state stored after each batch."""
+    cut = batches(events_of(name, frozenset(evidence)), cuts, shuffle_ms=shuffle_ms, seed=cuts)
+    return sorted(f"{row.table} {row.values}" for row in play(cut, snapshot=True) if row.table != "rebalances_provisional")
+
+
+@pytest.mark.parametrize("evidence", [{REQUESTS}, {LOG, REQUESTS}, {REQUESTS, RECORDS_TOPIC}, set(KINDS)], ids=by_name)
+def test_the_same_is_told_in_any_batching(evidence):
+    for name in sorted(traces())[::20]:
+        at_once = played(name, evidence, 1, 0)
+        assert all(played(name, evidence, cuts, 3_000) == at_once for cuts in (5, 23)), name

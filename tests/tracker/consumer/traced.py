@@ -137,20 +137,25 @@ def answered(name: str) -> list[dict]:
     return [step for step in traces()[name][0]["steps"] if "expect" in step]
 
 
-@cache
-def rows_of(name: str, evidence: frozenset[str], begins: int = 0) -> list[Row]:
-    """What the tracker writes about group g. `begins`: the first step that is logged."""
+def events_of(name: str, evidence: frozenset[str], begins: int = 0) -> list[Event]:
+    """What is logged of a trace. `begins`: the first step that is."""
     events = []
     topic_ids = traces()[name][0]["topic_ids"]
     for step in answered(name)[begins:]:
         events += lines_of(step) if LOG in evidence else ()
         events += records_of(step, topic_ids) if RECORDS_TOPIC in evidence else ()
         events += [answer_of(step, topic_ids)] if REQUESTS in evidence and step["op"] == "heartbeat" else ()
-    if not events:
-        return []
-    events = [
+    return [
         event._replace(position=number, correlation_id=number if event.source == "request" else -1) for number, event in enumerate(events)
     ]
+
+
+@cache
+def rows_of(name: str, evidence: frozenset[str], begins: int = 0) -> list[Row]:
+    """What the tracker writes about group g."""
+    events = events_of(name, evidence, begins)
+    if not events:
+        return []
     last_ms = max(event.at_ms for event in events) + 100_000
     ends = [
         Event(broker, "clock", "", 0, last_ms, last_ms, kind)
