@@ -10,10 +10,13 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from coordinator_model import events as kinds
 from coordinator_model.events import Event
 from coordinator_model.tracker.shard import Shard
 from coordinator_model.view.rows import Row
+from jobs.laws.laws import breaches
 from jobs.parsing import coordinator_log, request_log
 from jobs.parsing.consumer_protocol import subscription
 
@@ -113,3 +116,11 @@ def test_lines_at_debug_tell_as_much_of_a_consumer_group_as_its_requests():
         [], [(FIRST, 2, "ACKNOWLEDGED")], [(SECOND, 1, "REBALANCE_TIMEOUT")], [(SECOND, 1, "REBALANCE_TIMEOUT")], [], [], [],
     ]  # fmt: skip
     assert [code for (code,) in of("findings", ORDERS, "code")] == ["REBALANCE_TIMEOUT"]
+
+
+@pytest.mark.parametrize("group", [SHARE, FLOW, CONNECT, REGISTRY, ORDERS])
+def test_no_law_is_broken(group):
+    tables = {}
+    for row in rows(group):
+        tables.setdefault(row.table, []).append(row.values)
+    assert breaches(tables) == []
