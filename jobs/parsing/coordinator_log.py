@@ -43,6 +43,7 @@ _LOGGER: Final = (
     r"kafka\.coordinator\.(?:group\.[\w.$]+|GroupCoordinator|GroupMetadataManager)"
     r"|org\.apache\.kafka\.coordinator\.group\.[\w.$]+"
     r"|org\.apache\.kafka\.coordinator\.common\.runtime\.[\w.$]+"
+    r"|org\.apache\.kafka\.deferred\.DeferredEventQueue"
 )
 SHAPE: Final = re.compile(rf"(?as)\[[^\]]*\] [A-Z]+ ({_PREFIX})?(.*) \(({_LOGGER})\)\Z")
 """Groups: prefix, node, partition, sentence, logger."""

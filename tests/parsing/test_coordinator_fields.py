@@ -130,6 +130,8 @@ NOT_EVENTS = {
     scala("Startup complete."): "skipped",
     f"{TIME} INFO [GroupCoordinator id=1] Shutting down event processor. (org.apache.kafka.coordinator.common.runtime.MultiThreadedEventProcessor)": "skipped",
     f"{TIME} INFO [GroupCoordinator id=1] Event processor closed. (org.apache.kafka.coordinator.common.runtime.MultiThreadedEventProcessor)": "skipped",
+    f"{TIME} INFO [GroupCoordinator id=1 topic=__consumer_offsets partition=8] failAll(NotCoordinatorException): failing DeferredEventCollection("
+    "events=[CoordinatorWriteEvent(name=consumer-group-heartbeat)]). (org.apache.kafka.deferred.DeferredEventQueue)": "skipped",
     f"{TIME} INFO [ShareCoordinator id=1] Event processor closed. (org.apache.kafka.coordinator.common.runtime.MultiThreadedEventProcessor)": "skipped",
     f"{TIME} INFO [group-coordinator-event-processor-0]: Starting (org.apache.kafka.coordinator.group.runtime.MultiThreadedEventProcessor$EventProcessorThread)": "skipped",
     f"{TIME} INFO [GroupMetadataManager brokerId=1] Scheduling unloading of offsets and group metadata from __consumer_offsets-46 "

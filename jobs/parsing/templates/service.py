@@ -149,7 +149,7 @@ _STARTS: Final = (
     # the runtime of 3.6 to 4.2
     "Shutting down event processor.", "Event processor closed.", "Event processor is already shutting down.", "[group-coordinator-event-processor-",
     "Coordinator loader is already shutting down.", "Loaded metadata from ", "Unknown record type ", "Completion of event ", "Failed to unload coordinator for ",
-    "Failed to unload metadata for ", "The subscription list is empty, returning an empty assignment", "Member Id ",
+    "Failed to unload metadata for ", "failAll(", "completeUpTo(", "The subscription list is empty, returning an empty assignment", "Member Id ",
     # share groups
     "Error deleting share group ", "Failed to delete share group state due to: ", "Failed to read summary of the share partition",
     "Failed to retrieve deleteState request parameters ", "Failed to retrieve partition end offsets ", "Partition end offset fetch failed ",
