@@ -58,8 +58,8 @@ class Settings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     track_files: Annotated[int, Meta(ge=1, le=10_000)] = 64
     """Most files of group_events per micro-batch of track, where it is behind: a slice is a file, or several that tasks wrote."""
 
-    interval_ms: Annotated[int, Meta(ge=100, le=60_000)] = 1_000
-    """Time between two looks at the input, while the pipeline follows it. Each micro-batch takes about a second of CPU."""
+    interval_ms: Annotated[int, Meta(ge=100, le=60_000)] = 2_000
+    """Time between two looks at the input, while the pipeline follows it. Each look with lines in it takes most of a second of CPU."""
 
     metric_groups: Annotated[int, Meta(ge=0, le=100_000)] = 1_000
     """How many groups have metrics of their own (`--metrics-port`). 0: nothing is counted by group or by cause."""

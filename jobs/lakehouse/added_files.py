@@ -56,7 +56,7 @@ class AddedFileWriter:
         for name in stored.column_names[:INDEXED_COLUMNS]:
             column = stored[name]
             self._nulls[name] = self._nulls.get(name, 0) + column.null_count
-            if column.null_count < len(column):
+            if column.null_count < len(column) and not pa.types.is_nested(column.type) and not pa.types.is_boolean(column.type):
                 bounds = pc.min_max(column)
                 least, most = _known(bounds["min"], up=False), _known(bounds["max"], up=True)
                 self._least[name] = min(self._least.get(name, least), least)
@@ -75,5 +75,6 @@ def _known(value: pa.Scalar, *, up: bool) -> Any:
     """A bound as Delta's log has it: times in milliseconds, rounded outwards."""
     if not pa.types.is_timestamp(value.type):
         return value.as_py()
-    ms = value.cast(pa.timestamp("us", "UTC")).value // 1_000 + up
+    us = value.cast(pa.timestamp("us", "UTC")).value
+    ms = -(-us // 1_000) if up else us // 1_000
     return pa.scalar(ms, pa.timestamp("ms", "UTC")).as_py().strftime("%Y-%m-%dT%H:%M:%S.%f")[:-3] + "Z"

@@ -25,8 +25,8 @@ from jobs.lakehouse import delta_files, delta_log
 from jobs.lakehouse.delta_files import arrow_schema
 from jobs.lakehouse.former_names import present_name, time_column
 from jobs.lakehouse.parquet import quoted, rows_of_files
-from jobs.lakehouse.tables import ONE_FILE
 
+_ONE_FILE: Final = 1 << 40  # bytes: no file reaches them, so a commit has one file
 _SNAPSHOT: Final = "rebalance-replay-snapshot"  # version of the old table that the copy began with
 _BATCHES: Final = "rebalance-replay-batches"  # number of batches of that version that were copied
 _COMMITS: Final = "rebalance-replay-commits"  # last version of the old table that was copied
@@ -167,7 +167,7 @@ class EventCopy:
             str(self._new),
             self._schema.empty_table() if rows is None else _fitted(rows, self._schema),
             mode="append",
-            target_file_size=ONE_FILE,
+            target_file_size=_ONE_FILE,
             writer_properties=WriterProperties(compression="ZSTD"),
             commit_properties=properties,
         )

@@ -1,37 +1,35 @@
 """Appends to the Delta tables, exactly once for each application and version.
 
 A batch that runs again after a crash finds its version in the table's log and changes nothing (`SetTransaction` of the Delta protocol).
-delta-rs commits in milliseconds; Spark takes most of a second.
+`appending.py` commits in milliseconds; Spark takes most of a second.
 """
 
 from __future__ import annotations
 
-import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 import pyarrow as pa
-from deltalake import CommitProperties, DeltaTable, Transaction, write_deltalake
+from deltalake import DeltaTable
 from deltalake.schema import Schema
-from deltalake.transaction import AddAction
 from pyspark.sql.types import StructType
 
-from jobs.lakehouse.added_files import INDEXED_COLUMNS, AddedFile, AddedFileWriter
-from jobs.lakehouse.former_names import as_stored, column_names, stored_name
+from jobs.lakehouse import appending
+from jobs.lakehouse.added_files import INDEXED_COLUMNS, AddedFile
+from jobs.lakehouse.former_names import column_names, stored_name
 from jobs.lakehouse.version_checksum import write_checksum
 from schemas import names
 
+# Spark takes two seconds for a checkpoint of the log, and less to read a hundred small commits.
+_CHECKPOINT_INTERVAL: Final = 100
 _CONFIGURATION: Final = {
-    # Spark takes two seconds for a checkpoint of the log, and less to read a hundred small commits.
-    "delta.checkpointInterval": "100",
+    "delta.checkpointInterval": str(_CHECKPOINT_INTERVAL),
     # Readers skip files by the statistics of the first columns: cluster, broker, time, group.
     "delta.dataSkippingNumIndexedCols": str(INDEXED_COLUMNS),
     # Only `rebalance maintain` deletes old commits: it knows which of them track has still to read.
     "delta.logRetentionDuration": "interval 3650 days",
 }
-ONE_FILE: Final = 1 << 40
-"""A size that no file reaches, in bytes: a commit then has one file."""
 
 
 def table_path(lakehouse: Path, name: str) -> Path:
@@ -78,27 +76,7 @@ def append(path: Path, rows: pa.Table, app_id: str, version: int, files: Sequenc
     `files`: files that others wrote. They come before the rows in the commit, and track reads them in that order: the rows have the clocks,
     and a clock must not overtake the events before it.
     """
-    table = DeltaTable(str(path))
-    done = table.transaction_version(app_id)
-    if done is not None and done >= version:
-        return False
-    if files:
-        writer = AddedFileWriter(path, column_names(table))
-        writer.write(rows)
-        own = writer.close()
-        _commit(table, [*files, *([own] if own is not None else [])], app_id, version)
-        table.update_incremental()
-    else:
-        properties = CommitProperties(app_transactions=[Transaction(app_id, version)])
-        write_deltalake(table, as_stored(rows, table), mode="append", commit_properties=properties, target_file_size=ONE_FILE)
-    if path.name == names.GROUP_EVENTS:  # the table that Spark looks at before each micro-batch
-        write_checksum(path, table)
-    return True
-
-
-def _commit(table: DeltaTable, files: Sequence[AddedFile], app_id: str, version: int) -> None:
-    """Adds the files to the table, in this order, as the version of an application."""
-    now = time.time_ns() // 1_000_000  # says when the file was written
-    actions: list[Any] = [AddAction(file.name, file.size, {}, now, True, file.stats) for file in files]
-    properties = CommitProperties(app_transactions=[Transaction(app_id, version)])
-    table.create_write_transaction(actions, mode="append", schema=table.schema(), commit_properties=properties)
+    made = appending.append(path, rows, app_id, version, files, _CHECKPOINT_INTERVAL)
+    if made is not None and path.name == names.GROUP_EVENTS:  # the table that Spark looks at before each micro-batch
+        write_checksum(path, made)
+    return made is not None

@@ -21,10 +21,9 @@ _KEPT: Final = 4
 """Files of earlier versions that are kept: a reader may just be looking at one of them."""
 
 
-def write_checksum(path: Path, table: DeltaTable) -> None:
-    """Writes the checksum of the version that `table` shows. `path`: its folder."""
-    version = table.version()
-    write_whole(_file(path, version), json.dumps(_next(path, version) or _counted(table)).encode())
+def write_checksum(path: Path, version: int) -> None:
+    """Writes the checksum of a version of the table in this folder."""
+    write_whole(_file(path, version), json.dumps(_next(path, version) or _counted(DeltaTable(str(path), version))).encode())
     _file(path, version - _KEPT).unlink(missing_ok=True)
 
 

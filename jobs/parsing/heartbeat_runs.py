@@ -7,6 +7,7 @@ by itself. The batches of lines decide where rows begin, but rows of any batches
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, fields
 from typing import Final
 
@@ -30,6 +31,7 @@ _SAYS_MORE: Final = ("protocols", "subscribed_regex", "owned", "protocol", "assi
 """Columns that are null in a steady heartbeat of the consumer protocol."""
 _UNKNOWN: Final = -1 << 62
 _MS: Final = 1_000  # microseconds
+_MOST_NUMBERS: Final = 1 << 62
 
 
 def are_beats(events: pa.Table) -> pa.ChunkedArray:
@@ -92,10 +94,7 @@ class _Beats:
     @classmethod
     def of(cls, beats: pa.Table) -> _Beats:
         repeats, counts = numbers_of(beats["repeated"]), counts_of(beats["repeated"]).to_numpy()
-        members: dict[tuple[object, ...], int] = {}
-        told = [name for name in _KEY if beats[name].null_count < len(beats)] or _KEY[:1]  # in most logs no group has the others
-        keys = zip(*(beats[name].to_pylist() for name in told), strict=True)
-        member = np.array([members.setdefault(key, len(members)) for key in keys], np.int64)
+        member = _numbered(beats, [name for name in _KEY if beats[name].null_count < len(beats)])
         rows = np.arange(len(beats))
         row = np.concatenate([rows, np.repeat(rows, counts)])
         correlation = pc.fill_null(beats["correlation_id"].cast(pa.int64()), _UNKNOWN).to_numpy()
@@ -128,6 +127,23 @@ class _Beats:
         before = np.concatenate([[-1], gaps[:-1]])[: len(gaps)]
         begins: npt.NDArray[np.bool_] = (gaps < 0) | ((before >= 0) & (np.abs(gaps - before) * 2 > before))
         return begins
+
+
+def _numbered(beats: pa.Table, names: Sequence[str]) -> npt.NDArray[np.int64]:
+    """A number for each row, the same for rows that have the same values in these columns; in the order in which they occur."""
+    numbers: npt.NDArray[np.int64] = np.zeros(len(beats), np.int64)
+    count = 1
+    for name in names:
+        values = pc.dictionary_encode(beats[name].combine_chunks(), null_encoding="encode")
+        if count * len(values.dictionary) > _MOST_NUMBERS:
+            numbers = np.unique(numbers, return_inverse=True)[1].astype(np.int64)
+            count = len(beats)
+        numbers = numbers * len(values.dictionary) + values.indices.to_numpy()
+        count *= len(values.dictionary)
+    _, first, rank = np.unique(numbers, return_index=True, return_inverse=True)
+    place: npt.NDArray[np.int64] = np.empty(len(first), np.int64)
+    place[np.argsort(first)] = np.arange(len(first))
+    return place[rank]
 
 
 def _longest(gaps: npt.NDArray[np.int64], starts: npt.NDArray[np.intp], counts: npt.NDArray[np.intp]) -> pa.Array:

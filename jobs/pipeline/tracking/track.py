@@ -51,6 +51,8 @@ BYTES_PER_BATCH: Final = 128 << 20
 Both may cut through a commit. Within it the files with clocks are the last: a clock that overtook events would turn them into late ones.
 """
 
+_LOOK_MS: Final = 250
+"""How often an idle query looks for new events: rows wait for that, and a look costs 11 ms."""
 
 Observer = Callable[[TrackedBatch], None]
 _WRITTEN: Final = TRACK_TABLES | PROVISIONAL_TABLES
@@ -80,8 +82,8 @@ def start_track(
     packets = to_packets(read_group_events(spark, source, settings.track_files), settings.shards)
     finished = shards.follow(packets, TrackerSettings(lateness_ms=settings.lateness_ms, kafka_version=settings.kafka_version))
     write = _batch_writer(lakehouse, observer)
-    # Without an interval an idle query would list the source's log a hundred times a second. A look costs 11 ms, and rows wait for it.
-    return start_query("track", finished, write, checkpoint=checkpoint, once=once, interval_ms=settings.interval_ms // 4, ending=ending)
+    look_ms = min(_LOOK_MS, settings.interval_ms)
+    return start_query("track", finished, write, checkpoint=checkpoint, once=once, interval_ms=look_ms, ending=ending)
 
 
 def read_group_events(spark: SparkSession, table: Path, files: int) -> DataFrame:
