@@ -138,16 +138,22 @@ def states(shard: int, busy: Sequence[str], members: int, idle: Sequence[str]) -
 
 def cost(shard: int, state: State, active: Sequence[str], members: int, generation: int = 1) -> float:
     """Processor seconds of a batch: the mean of some, in the best of some turns."""
+    return costs(shard, [state], active, members, generation)[0]
+
+
+def costs(shard: int, befores: Sequence[State], active: Sequence[str], members: int, generation: int = 1) -> list[float]:
+    """The same of several states, which take turns: a machine is not equally fast all the time."""
     made = [beats(active, members, number * STEP_MS, generation) for number in range(WARM, WARM + MEASURED)]
+    untils = range(START_MS + (WARM + 1) * STEP_MS, START_MS + (WARM + MEASURED + 1) * STEP_MS, STEP_MS)
     gc.collect()
     gc.freeze()  # what the benchmark itself holds is not searched for garbage
-    turns = []
+    turns: list[list[float]] = [[] for _ in befores]
     for _ in range(TURNS):
-        own = State(state.value)
-        untils = range(START_MS + (WARM + 1) * STEP_MS, START_MS + (WARM + MEASURED + 1) * STEP_MS, STEP_MS)
-        turns.append(sum(batch(shard, own, events, until_ms) for events, until_ms in zip(made, untils, strict=True)))
+        for state, own_turns in zip(befores, turns, strict=True):
+            own = State(state.value)
+            own_turns.append(sum(batch(shard, own, events, until_ms) for events, until_ms in zip(made, untils, strict=True)))
     gc.unfreeze()
-    return min(turns) / MEASURED
+    return [min(own_turns) / MEASURED for own_turns in turns]
 
 
 def by_activity(groups: int, members: int, idle: int, sample: int) -> dict[str, float]:
@@ -158,14 +164,14 @@ def by_activity(groups: int, members: int, idle: int, sample: int) -> dict[str, 
     for shard in range(sample):
         busy = names("busy", groups, shard)
         few = busy[:: max(1, 100)]
-        state = states(shard, busy, members, ())
+        both = [states(shard, busy, members, ()), states(shard, busy, members, names("idle", idle, shard))]
         for name, active in (("none", []), ("hundredth", few), ("all", busy)):
-            found[name] += scale * cost(shard, state, active, members)
-        size["state_bytes"] += scale * len(state.get[1])
-        state = states(shard, busy, members, names("idle", idle, shard))
-        for name, active in (("none_and_idle", []), ("all_and_idle", busy)):
-            found[name] += scale * cost(shard, state, active, members)
-        size["state_bytes_and_idle"] += scale * len(state.get[1])
+            alone, beside_idle = costs(shard, both, active, members)
+            found[name] += scale * alone
+            if f"{name}_and_idle" in found:
+                found[f"{name}_and_idle"] += scale * beside_idle
+        for name, state in zip(size, both, strict=True):
+            size[name] += scale * len(state.get[1])
     return found | size
 
 
