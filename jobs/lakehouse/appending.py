@@ -14,6 +14,7 @@ import os
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cache
 from pathlib import Path
 from typing import Any, Final
 from uuid import uuid4
@@ -122,9 +123,14 @@ def _commit_by_library(path: Path, files: Sequence[AddedFile], app_id: str, vers
     return table.version()
 
 
+@cache
+def _engine() -> str:
+    return f"rebalance {own_version()}"
+
+
 def _actions(files: Sequence[AddedFile], app_id: str, version: int) -> list[dict[str, Any]]:
     now = time.time_ns() // 1_000_000  # says when the files were written
-    info = {"timestamp": now, "operation": "WRITE", "operationParameters": {"mode": "Append"}, "engineInfo": f"rebalance {own_version()}"}
+    info = {"timestamp": now, "operation": "WRITE", "operationParameters": {"mode": "Append"}, "engineInfo": _engine()}
     adds = [
         {"path": file.name, "partitionValues": {}, "size": file.size, "modificationTime": now, "dataChange": True, "stats": file.stats}
         for file in files

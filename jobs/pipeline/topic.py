@@ -59,7 +59,7 @@ def as_lines(records: DataFrame) -> DataFrame:
         "topic",
         "partition",
         "offset",
-        F.make_valid_utf8(F.coalesce(F.col("value").cast("string"), F.lit(""))).alias("value"),
+        F.coalesce(F.col("value").cast("string"), F.lit("")).alias("value"),
         *(
             F.make_valid_utf8(F.col("h")[name].cast("string")).alias(name)
             for name in ("cluster", "broker", "record", "origin", "position", "at", "fault", "context", "read", "version", "crc")
@@ -78,6 +78,7 @@ def as_lines(records: DataFrame) -> DataFrame:
     sound = F.col("problem").isNull()
     is_clock, is_bundle = (sound & (F.col("record") == name) for name in (CLOCK, HEARTBEATS))
     own_name = F.concat_ws("-", "topic", "partition")
+    text = F.make_valid_utf8("value")  # not of bundles: they are no text, and each byte that is none would be replaced
     columns = {
         "cluster": F.when(sound, F.col("cluster")).otherwise(F.lit("")),
         "broker": F.when(sound, F.col("broker")).otherwise(F.lit("")),
@@ -86,8 +87,8 @@ def as_lines(records: DataFrame) -> DataFrame:
         "position": F.when(sound, _number("position")).otherwise(F.col("offset")),
         "at": F.when(sound, F.timestamp_millis(_number("at"))),
         "text": F.when(is_bundle, F.col("crc"))
-        .when(is_clock, F.concat_ws(READ_SEPARATOR, F.coalesce("read", F.lit("")), "value"))
-        .otherwise(F.col("value")),
+        .when(is_clock, F.concat_ws(READ_SEPARATOR, F.coalesce("read", F.lit("")), text))
+        .otherwise(text),
         "fault": F.when(sound & ~is_clock, F.col("fault")).otherwise(F.concat(F.lit(f"{NOT_SHIPPED}: "), "problem")),
         "lines": F.when(is_clock, 0).otherwise(1),
         "context": F.when(is_bundle, own_name).when(sound, F.col("context")),

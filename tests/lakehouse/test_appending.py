@@ -1,0 +1,156 @@
+"""jobs/lakehouse/appending.py: every reader sees what was appended, once, whoever else writes to the table."""
+
+from __future__ import annotations
+
+import os
+import shutil
+
+import pyarrow as pa
+import pytest
+from deltalake import DeltaTable, TableFeatures, write_deltalake
+from pyspark.sql.types import IntegerType, StringType, StructField, StructType
+
+from jobs.lakehouse import appending, tables
+from jobs.lakehouse.reader import table_rows
+
+APP = "a-test"
+SCHEMA = StructType([StructField("cluster", StringType(), nullable=False), StructField("number", IntegerType())])
+
+
+@pytest.fixture
+def table(tmp_path):
+    return tables.ensure_table(tmp_path, "numbers", SCHEMA)
+
+
+def rows(*numbers):
+    return pa.table({"cluster": ["c"] * len(numbers), "number": pa.array(numbers, pa.int32())})
+
+
+def append(table, number, version=None, app=APP):
+    return tables.append(table, rows(number), app, number if version is None else version)
+
+
+def read(table):
+    """The numbers, as delta-rs and this project see them."""
+    numbers = sorted(DeltaTable(str(table)).to_pyarrow_table()["number"].to_pylist())
+    assert numbers == sorted(row["number"] for row in table_rows(table, ["number"]))
+    return numbers
+
+
+def test_what_was_appended_is_there_once(table):
+    assert [append(table, number) for number in (0, 1, 1, 0, 2)] == [True, True, False, False, True]
+    assert append(table, 2, app="another")
+    assert read(table) == [0, 1, 2, 2]
+    assert {app: DeltaTable(str(table)).transaction_version(app) for app in (APP, "another")} == {APP: 2, "another": 2}
+
+
+def test_files_skip_by_their_statistics(table):
+    append(table, 0)
+    append(table, 7)
+    added = pa.table(DeltaTable(str(table)).get_add_actions(flatten=True)).sort_by("min.number").to_pylist()
+    assert [(file["min.number"], file["max.number"], file["num_records"], file["null_count.number"]) for file in added] == [
+        (0, 0, 1, 0),
+        (7, 7, 1, 0),
+    ]
+
+
+def test_every_hundred_commits_have_a_checkpoint(table):
+    for number in range(205):
+        append(table, number)
+    assert sorted(path.name[:20] for path in (table / "_delta_log").glob("*.checkpoint.parquet")) == [f"{99:020d}", f"{199:020d}"]
+    assert read(table) == list(range(205))
+    # A reader needs the commits since then alone, and who wrote what is in the checkpoint.
+    for commit in range(199):
+        (table / "_delta_log" / f"{commit:020d}.json").unlink()
+    assert read(table) == list(range(205))
+    assert not append(table, 204)
+
+
+def _compacted(table):
+    DeltaTable(str(table)).optimize.compact()
+
+
+def _written(table):
+    write_deltalake(str(table), rows(100), mode="append")
+
+
+def _widened(table):
+    tables.ensure_table(table.parent, table.name, StructType([*SCHEMA, StructField("reason", StringType())]))
+
+
+@pytest.mark.parametrize("between", [_compacted, _written, _widened])
+def test_others_may_write_in_between(table, between):
+    append(table, 0)
+    append(table, 1)
+    between(table)
+    append(table, 2)
+    append(table, 3)
+    assert [number for number in read(table) if number != 100] == [0, 1, 2, 3]
+    assert not append(table, 3)
+
+
+def test_another_writer_may_come_first_at_the_last_moment(table, monkeypatch):
+    append(table, 0)
+    link = os.link
+
+    def late(source, target):
+        monkeypatch.setattr(os, "link", link)
+        _written(table)
+        link(source, target)
+
+    monkeypatch.setattr(os, "link", late)
+    assert append(table, 1)
+    assert read(table) == [0, 1, 100]
+    assert not list((table / "_delta_log").glob(".*"))
+
+
+def test_another_table_may_lie_in_its_place(table):
+    append(table, 0)
+    append(table, 1)
+    shutil.rmtree(table)
+    tables.ensure_table(table.parent, table.name, SCHEMA)
+    append(table, 0)
+    assert append(table, 1)
+    assert read(table) == [0, 1]
+
+
+def test_a_table_that_was_left_alone_for_long_is_looked_at_anew(table, monkeypatch):
+    for number in range(3):
+        append(table, number)
+    DeltaTable(str(table)).create_checkpoint()
+    _written(table)
+    for commit in (table / "_delta_log").glob("*.json"):
+        if commit.name != f"{4:020d}.json":
+            commit.unlink()
+    monkeypatch.setattr(appending, "_REMEMBERED_SECONDS", 0.0)
+    append(table, 3)
+    assert read(table) == [0, 1, 2, 3, 100]
+
+
+def test_rows_that_do_not_fit_are_refused_and_nothing_is_written(table):
+    append(table, 0)
+    with pytest.raises(ValueError, match="cluster"):
+        tables.append(table, pa.table({"cluster": pa.array([None], pa.string()), "number": pa.array([1], pa.int32())}), APP, 1)
+    assert read(table) == [0]
+    assert append(table, 1)
+
+
+def test_a_table_with_other_features_is_left_to_the_library(table):
+    DeltaTable(str(table)).alter.add_feature(TableFeatures.ChangeDataFeed, allow_protocol_versions_increase=True)
+    assert append(table, 0)
+    assert append(table, 1)
+    assert not append(table, 1)
+    assert read(table) == [0, 1]
+
+
+def test_a_batch_without_rows_counts_as_written(table):
+    assert tables.append(table, rows(), APP, 0)
+    assert not tables.append(table, rows(), APP, 0)
+    assert read(table) == []
+
+
+@pytest.mark.spark
+def test_spark_reads_and_follows_it(spark, table):
+    for number in range(3):
+        append(table, number)
+    assert sorted(row["number"] for row in spark.read.format("delta").load(f"file://{table}").collect()) == [0, 1, 2]
