@@ -40,7 +40,7 @@ OPTIONS: Final = (
     "-q",
     "-m",
     "not hypothesis",
-    *(f"-pno:{name}" for name in ("cacheprovider", "cov", "xdist", "unraisableexception")),
+    *(f"-pno:{name}" for name in ("anyio", "cacheprovider", "cov", "xdist", "unraisableexception")),
 )
 CPU_SECONDS: Final = 30
 MEMORY_BYTES: Final = 4 << 30
@@ -52,6 +52,7 @@ def try_mutant(mutation: MutationSpec | None, killers: Sequence[str], results: C
     resource.setrlimit(resource.RLIMIT_AS, (MEMORY_BYTES, MEMORY_BYTES))
     sys.dont_write_bytecode = False  # to read the tests takes longer than most trials, so the first trial leaves their byte code behind
     gc.disable()  # it would touch, and so copy, all memory that this process shares with its parent
+    gc.freeze()  # tests/conftest.py collects garbage all the same: looking at the traces took longer than most trials
     mutant = None
     if mutation is not None:
         code, mutant = mutate(mutation)
