@@ -178,6 +178,16 @@ def test_an_expression_whose_heartbeat_was_not_written_is_not_resolved():
     assert "n" not in group.state.members
 
 
+def test_an_expression_whose_heartbeat_was_refused_is_not_resolved_but_those_of_others_are():
+    group = SmallGroup()
+    group.ask(joining("m", regex="b"))
+    group.ask(joining("n"))
+    unknown = group.member("n")._replace(state=MemberState.UNKNOWN)  # as a newer version of Kafka wrote it
+    group.state.update_member(unknown)
+    assert group.ask(beat("n", unknown.epoch, regex="a"), 20_000).error is Error.FENCED_MEMBER_EPOCH
+    assert {regex: resolved.at_ms for regex, resolved in group.state.resolved.items()} == {"b": 20_000}
+
+
 def test_a_second_new_expression_within_ten_seconds_waits():
     group = SmallGroup()
     group.ask(joining("m", regex="a"))

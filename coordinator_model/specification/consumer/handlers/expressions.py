@@ -15,11 +15,11 @@ from coordinator_model.specification.consumer.effects import BumpCause
 from coordinator_model.specification.consumer.group_state import ConsumerGroupState
 from coordinator_model.specification.consumer.handlers.epochs import bump, refresh_topics
 from coordinator_model.specification.consumer.handlers.membership import MemberChange
-from coordinator_model.specification.consumer.java_maps import JavaHashMap
+from coordinator_model.specification.consumer.java_maps import JavaHashMap, hash_set
 from coordinator_model.specification.consumer.records import RegularExpression
 from coordinator_model.specification.consumer.refusals import RefusedRequestError
 from coordinator_model.specification.consumer.regular_expressions import InvalidExpressionError, matching_names, translated
-from coordinator_model.specification.consumer.subscriptions import count_regex, metadata_hash
+from coordinator_model.specification.consumer.subscriptions import metadata_hash
 
 LEAST_PAUSE_MS: Final = 10_000
 """Between two resolutions in a group (`REGEX_BATCH_REFRESH_MIN_INTERVAL_MS`)."""
@@ -85,28 +85,21 @@ def _maybe_resolve(group: ConsumerGroupCore, state: ConsumerGroupState, change: 
 
 def resolve_expressions(group: ConsumerGroupCore) -> Operation:
     """Match the expressions that were asked for with the names of all topics, and keep those that are still in use."""
-    expressions: JavaHashMap[str, bool] = JavaHashMap(len(group.wanted_expressions))
-    for expression in group.wanted_expressions:
-        expressions.put(expression, True)
+    expressions = hash_set(group.wanted_expressions, len(group.wanted_expressions))
     group.wanted_expressions = ()
     operation = Operation()
     state = group.state
     if state is None:
         return operation
-    names = dict(state.names)
+    names = set(state.names)  # a topic that an expression no longer matches is gone, and the hash looks only at those that exist
     differs = False
     for expression in expressions:
         if expression not in state.regexes:
             continue
         topics = matching_names(expression, group.image.names())
         resolved = state.resolved.get(expression)
-        before = () if resolved is None else resolved.topics
-        if set(before) != set(topics):
-            differs = True
-            for topic in before:
-                count_regex(names, topic, -1)
-            for topic in topics:
-                count_regex(names, topic, 1)
+        differs |= set(topics) != set(() if resolved is None else resolved.topics)
+        names.update(topics)
         operation.records.append(RegularExpression(expression, topics, group.image.version, group.now_ms))
     found = metadata_hash(names, group.image)
     if differs or found != state.metadata_hash:
