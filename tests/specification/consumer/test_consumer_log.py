@@ -1,0 +1,64 @@
+"""What a consumer group makes of its log: when it is loaded, and when a write fails."""
+
+import pytest
+
+from coordinator_model.errors import Error
+from coordinator_model.specification.consumer.group_state import replay_all
+from coordinator_model.specification.consumer.member import MemberState
+from coordinator_model.specification.consumer.records import (
+    ConsumerGroupMemberMetadata,
+    ConsumerGroupMetadata,
+    CurrentMemberAssignment,
+    CurrentMemberAssignmentTombstone,
+    MemberMetadataTombstone,
+)
+from coordinator_model.specification.consumer.topics import Topic
+from tests.specification.consumer.small_consumer_groups import A, B, SmallGroup, beat, joining, of_a
+
+
+def test_a_loaded_group_looks_at_its_topics_with_the_first_heartbeat():
+    group = SmallGroup()
+    group.ask(joining("m"))
+    partition = group.coordinator.partition("g")
+    group.coordinator.unload(partition, 0)
+    group.coordinator.change_topics({"a": Topic("a", A, 6)}, 0)
+    group.coordinator.load(partition, 0)
+    assert group.ask(beat("m", 1)).assignment == of_a(*range(6))
+
+
+@pytest.mark.parametrize(("fails", "last"), [(False, "Aa"), (True, "BB")])
+def test_a_write_that_fails_leaves_another_order_of_members(fails, last):
+    group = SmallGroup()
+    for member_id in ("Aa", "BB"):  # of the same hash code: the younger one comes first
+        group.ask(joining(member_id, "new"))
+    if fails:
+        assert group.ask(beat("Aa", 1, rack_id="r"), append_error=Error.NOT_ENOUGH_REPLICAS).error is Error.COORDINATOR_NOT_AVAILABLE
+    assert group.member("Aa").rack_id is None
+    group.coordinator.change_topics({"new": Topic("new", B, 1)}, 0)
+    group.ask(beat("Aa", 1))
+    assert [member_id for member_id, share in group.state.target.items() if share] == [last]  # it gets what is left over
+
+
+def owners(state):
+    return [state.owner_epoch(A, partition) for partition in range(3)]
+
+
+def loaded_member():
+    """A group of one member, which has a:0 and has to give up a:1."""
+    member = ConsumerGroupMemberMetadata("m", None, None, "c", "h", ("a",), "", 5, None, None)
+    assignment = CurrentMemberAssignment("m", 2, 1, MemberState.UNREVOKED_PARTITIONS, of_a(0), of_a(1))
+    state = replay_all(None, [ConsumerGroupMetadata(2), member, assignment])
+    assert owners(state) == [2, 2, -1]
+    return state
+
+
+def test_a_member_that_owns_nothing_any_more_frees_its_partitions_before_it_is_gone():
+    state = replay_all(loaded_member(), [CurrentMemberAssignmentTombstone("m")])
+    assert owners(state) == [-1, -1, -1]
+    assert (state.members["m"].epoch, state.members["m"].assigned, state.members["m"].pending) == (-1, {}, {})
+
+
+def test_a_member_that_is_gone_frees_its_partitions():
+    state = replay_all(loaded_member(), [MemberMetadataTombstone("m")])
+    assert owners(state) == [-1, -1, -1]
+    assert list(state.members) == []
