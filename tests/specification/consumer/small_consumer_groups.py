@@ -1,13 +1,19 @@
 """Consumer groups of few members, and what an outcome shows, for the tests of this folder."""
 
 from coordinator_model.errors import Error
+from coordinator_model.specification.config import CoordinatorConfig
 from coordinator_model.specification.consumer.config import ConsumerGroupConfig
-from coordinator_model.specification.consumer.consumer_protocol import EmbeddedSubscription, write_subscription
+from coordinator_model.specification.consumer.consumer_protocol import (
+    EmbeddedSubscription,
+    read_assignment,
+    write_assignment,
+    write_subscription,
+)
 from coordinator_model.specification.consumer.coordinator import ConsumerCoordinator
 from coordinator_model.specification.consumer.effects import RecordsWritten
 from coordinator_model.specification.consumer.requests import ConsumerGroupHeartbeat
 from coordinator_model.specification.consumer.topics import Topic, TopicId, TopicImage
-from coordinator_model.specification.requests import JoinGroup
+from coordinator_model.specification.requests import JoinAnswer, JoinGroup, SyncGroup
 
 A, B, C = TopicId(0, 1), TopicId(0, 2), TopicId(0, 3)
 IMAGE = TopicImage([Topic("a", A, 4), Topic("b", B, 2)])
@@ -60,3 +66,25 @@ def protocols(*topics, owned=(), generation=-1, name="range"):
 def classic_join(member_id="", fresh="k", **fields):
     made = JoinGroup(member_id, 10_000, 30_000, "consumer", protocols(), api_version=3, fresh_member_id=fresh)
     return made._replace(**fields)
+
+
+def with_classic_member():
+    """m has a:0,1; k, which speaks the classic protocol, has a:2,3. Stable in epoch 2."""
+    group = SmallGroup()
+    group.ask(joining("m"))
+    assert group.ask(classic_join()) == JoinAnswer(Error.NONE, "k", 2, protocol_type="consumer", protocol="range")
+    group.ask(beat("m", 1))
+    group.ask(beat("m", 1, owned=of_a(0, 1)))
+    group.ask(classic_join("k", protocols=protocols(generation=2)))
+    assert read_assignment(group.ask(SyncGroup("k", 2)).assignment).partitions == (("a", (2, 3)),)
+    assert group.state.phase == "Stable"
+    return group
+
+
+def stable_classic_group(assignment=b"", metadata=None, **settings):
+    """A classic group in which k has all partitions of topic a."""
+    settings.setdefault("classic", CoordinatorConfig(CoordinatorConfig.of("4.2.0").version, group_initial_rebalance_delay_ms=0))
+    group = SmallGroup(**settings)
+    group.ask(classic_join(protocols=(("range", metadata),) if metadata is not None else protocols()))
+    group.ask(SyncGroup("k", 1, (("k", assignment or write_assignment((("a", (0, 1, 2, 3)), ("gone", (0,))), 3)),)))
+    return group

@@ -62,3 +62,8 @@ def test_a_member_that_is_gone_frees_its_partitions():
     state = replay_all(loaded_member(), [MemberMetadataTombstone("m")])
     assert owners(state) == [-1, -1, -1]
     assert list(state.members) == []
+
+
+def test_tombstones_of_a_group_that_was_deleted_can_come_before_the_next_of_its_name():
+    state = replay_all(None, [MemberMetadataTombstone("m"), ConsumerGroupMetadata(None), ConsumerGroupMetadata(3)])
+    assert state.group_epoch == 3
