@@ -1,6 +1,9 @@
 """Members of a consumer group that speak the classic protocol (KIP-848)."""
 
+import pytest
+
 from coordinator_model.errors import Error
+from coordinator_model.specification.consumer.consumer_protocol import EmbeddedSubscription, write_subscription
 from coordinator_model.specification.consumer.effects import GroupEpochBumped
 from coordinator_model.specification.consumer.requests import ConsumerOffsetCommit, OffsetFetch
 from coordinator_model.specification.requests import (
@@ -160,3 +163,59 @@ def test_offsets_of_a_classic_group_are_kept_and_deleted():
     group.ask(LeaveGroup((LeavingMember("k"),)))
     assert group.ask(DeleteGroup()) == DeleteAnswer(Error.NONE)
     assert group.ask(OffsetFetch(None, -1, "a", 0)).offset == -1
+
+
+def test_a_full_group_takes_no_classic_member():
+    group = SmallGroup(max_size=2)
+    group.ask(joining("m"))
+    group.ask(classic_join())
+    assert group.ask(classic_join(fresh="n")) == JoinAnswer(Error.GROUP_MAX_SIZE_REACHED, "")
+    assert group.ask(classic_join("k")).error is Error.NONE
+
+
+def test_a_classic_member_that_has_joined_again_in_time_stays():
+    group = with_classic_member()
+    group.ask(joining("n"), 1_000)
+    assert group.ask(Heartbeat("k", 2), 2_000) == HeartbeatAnswer(Error.REBALANCE_IN_PROGRESS)
+    group.ask(classic_join("k", protocols=protocols(generation=2)), 3_000)
+    assert group.ask(SyncGroup("k", 3), 3_000).error is Error.NONE
+    for now_ms in range(8_000, 40_000, 5_000):
+        assert group.ask(Heartbeat("k", 3), now_ms).error is Error.NONE
+
+
+def test_a_classic_member_that_syncs_but_is_behind_has_to_join_in_time():
+    group = with_classic_member()
+    group.ask(joining("n"), 1_000)
+    assert group.ask(SyncGroup("k", 2), 2_000) == SyncAnswer(Error.REBALANCE_IN_PROGRESS)
+    for now_ms in range(3_000, 31_999, 5_000):
+        group.ask(Heartbeat("k", 2), now_ms)
+    for now_ms, stays in ((31_999, True), (32_000, False)):  # 30 s after the SyncGroup
+        group.coordinator.advance(now_ms)
+        assert ("k" in group.state.members) is stays
+
+
+@pytest.mark.parametrize("request_of_k", [classic_join("k", protocols=protocols(generation=2)), SyncGroup("k", 2), Heartbeat("k", 2)])
+def test_every_request_of_a_classic_member_keeps_its_session(request_of_k):
+    group = with_classic_member()
+    assert group.ask(request_of_k, 9_000).error is Error.NONE
+    for now_ms, stays in ((18_999, True), (19_000, False)):
+        group.coordinator.advance(now_ms)
+        assert ("k" in group.state.members) is stays
+
+
+def test_of_several_protocols_the_first_counts():
+    group = SmallGroup()
+    group.ask(joining("m"))
+    two = (*protocols("a", "b"), *protocols("b", name="sticky"))
+    assert group.ask(classic_join(protocols=two)).protocol == "range"
+    assert sorted(group.member("k").topics) == ["a", "b"]
+    assert group.ask(SyncGroup("k", 2, protocol="range")).error is Error.NONE
+    assert group.ask(SyncGroup("k", 2, protocol="sticky")).error is Error.INCONSISTENT_GROUP_PROTOCOL
+
+
+def test_a_classic_member_that_names_no_rack_keeps_the_one_it_had():
+    group = SmallGroup()
+    group.ask(joining("m"))
+    for rack_id in ("r", None, "s"):
+        group.ask(classic_join("k", protocols=(("range", write_subscription(EmbeddedSubscription(("a",), rack_id=rack_id))),)))
+        assert group.member("k").rack_id == (rack_id or "r")
