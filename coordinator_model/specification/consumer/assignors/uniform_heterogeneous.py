@@ -38,13 +38,15 @@ class _Levels:
     others have caught up. `most` does the same from the other end.
     """
 
+    high_load: int
+    """The load of the members that `most` goes through, from its first call on."""
+
     def __init__(self, members: list[int], loads: list[int]) -> None:
         self.loads = loads
         self.members = sorted(members, key=lambda member: (loads[member], member))
         self.low_load = loads[self.members[0]] - 1
         self.low_end = 0
         self.next_low = 0
-        self.high_load = loads[self.members[-1]] + 1
         self.high_start = self.high_end = len(self.members)
         self.next_high = len(self.members) - 1
         self.imbalance = loads[self.members[-1]] - loads[self.members[0]]

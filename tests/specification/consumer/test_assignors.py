@@ -1,0 +1,34 @@
+"""The assignors alone, where a group would need many steps to get there. The recorded traces test them as groups use them."""
+
+from coordinator_model.specification.consumer.assignors.group_spec import GroupSpec, MemberSpec, each_partition
+from coordinator_model.specification.consumer.assignors.uniform_heterogeneous import assign_evenly
+from coordinator_model.specification.consumer.java_maps import JavaHashMap, hash_set_of
+from coordinator_model.specification.consumer.subscriptions import SubscriptionType
+from coordinator_model.specification.consumer.topics import Topic, TopicId, TopicImage
+
+
+def spec_of(partitions, members):
+    """A group of members with different subscriptions. `partitions`: topic => number; `members`: id => topic => partitions it has."""
+    topics = {name: Topic(name, TopicId(0, at), count) for at, (name, count) in enumerate(partitions.items())}
+    specs = JavaHashMap()
+    for member_id, has in members.items():
+        share = tuple((topics[name].topic_id, tuple(numbers)) for name, numbers in has.items() if numbers)
+        specs.put(member_id, MemberSpec(None, tuple(hash_set_of(has)), share))
+    assigned = each_partition(spec.share for _, spec in specs.items())
+    return GroupSpec(specs, SubscriptionType.HETEROGENEOUS, assigned, TopicImage(topics.values()))
+
+
+def loads(shares):
+    return {member_id: sum(len(numbers) for _, numbers in share) for member_id, share in shares.items()}
+
+
+def test_partitions_wander_from_member_to_member_for_sixteen_rounds():
+    # Each topic has two subscribers, so that members form a chain: m0 - m1 - ... - m18. Each has one partition more than the next,
+    # but the last has three fewer. What it lacks is made good by its neighbour in the first round, by that one's in the second, ...
+    counts = [20 - at for at in range(18)]
+    members = {f"m{at}": {f"t{at:02}": range(count)} for at, count in enumerate(counts)}
+    members["m18"] = {}
+    for at in range(18):
+        members[f"m{at + 1}"][f"t{at:02}"] = ()
+    after = loads(assign_evenly(spec_of({f"t{at:02}": count for at, count in enumerate(counts)}, members)))
+    assert [after[f"m{at}"] for at in range(3)] == [20, 19, 17]  # the sixteenth round takes one from m2, and then it is over
