@@ -32,3 +32,9 @@ def test_partitions_wander_from_member_to_member_for_sixteen_rounds():
         members[f"m{at + 1}"][f"t{at:02}"] = ()
     after = loads(assign_evenly(spec_of({f"t{at:02}": count for at, count in enumerate(counts)}, members)))
     assert [after[f"m{at}"] for at in range(3)] == [20, 19, 17]  # the sixteenth round takes one from m2, and then it is over
+
+
+def test_a_share_has_room_for_all_it_is_expected_to_hold():
+    shares = assign_evenly(spec_of({"a": 24}, {"m": {"a": ()}, "n": {"a": ()}}))
+    orders = {member_id: partitions for member_id, ((_, partitions),) in shares.items()}
+    assert orders == {"m": tuple(range(0, 24, 2)), "n": tuple(range(1, 24, 2))}  # in a map with 16 buckets, 16 would follow 0

@@ -49,7 +49,6 @@ class _Levels:
         self.next_low = 0
         self.high_start = self.high_end = len(self.members)
         self.next_high = len(self.members) - 1
-        self.imbalance = loads[self.members[-1]] - loads[self.members[0]]
 
     @property
     def balanced(self) -> bool:
@@ -98,24 +97,24 @@ class _HeterogeneousAssignment:
             for topic_id in spec.members[member_id].topic_ids(spec.image):
                 self.subscribers.setdefault(topic_id, []).append(member)
         self.owners = {topic_id: [NOBODY] * spec.partitions_of(topic_id) for topic_id in self.subscribers}
-        self.kept: list[OrderedPartitions | WorkingShare] = []
+        self.kept = [self._keep(member) for member in range(len(self.ids))]
 
     def shares(self) -> dict[str, OrderedPartitions]:
-        self.kept = [self._keep(member) for member in range(len(self.ids))]
-        for topic_id in self._sorted(self.subscribers):
+        topic_ids = self._sorted()
+        for topic_id in topic_ids:
             self._assign_rest(topic_id)
-        self._balance()
+        self._balance(topic_ids)
         shares = zip(self.ids, self.kept, strict=True)
         return {member_id: share if isinstance(share, tuple) else share_in_order(share) for member_id, share in shares}
 
-    def _sorted(self, topic_ids: dict[TopicId, list[int]]) -> list[TopicId]:
+    def _sorted(self) -> list[TopicId]:
         """`topicComparator`: most partitions for each subscriber first."""
 
         def rank(topic_id: TopicId) -> tuple[float, int, TopicId]:
             subscribers = len(self.subscribers[topic_id])
             return -self.spec.partitions_of(topic_id) / subscribers, subscribers, topic_id
 
-        return sorted(topic_ids, key=rank)
+        return sorted(self.subscribers, key=rank)
 
     def _keep(self, member: int) -> OrderedPartitions | WorkingShare:
         """`maybeRevokePartitions`: what the member keeps of its old share. The share itself, if that is all of it."""
@@ -139,22 +138,16 @@ class _HeterogeneousAssignment:
             for partition in rest:
                 self._give(topic_id, partition, levels.least())
 
-    def _balance(self) -> None:
+    def _balance(self, topic_ids: list[TopicId]) -> None:
         """`balance`, `balanceTopics`: topic by topic, until nothing moves in a full round."""
-        topic_ids = self._sorted({topic_id: members for topic_id, members in self.subscribers.items() if len(members) > 1})
-        last_moved: int | None = None
         for _ in range(MOST_ROUNDS):
-            for at, topic_id in enumerate(topic_ids):
-                if at == last_moved:
-                    return
-                if self._balance_topic(topic_id) or last_moved is None:
-                    last_moved = at
+            moved = [self._balance_topic(topic_id) for topic_id in topic_ids]
+            if not any(moved):
+                return
 
     def _balance_topic(self, topic_id: TopicId) -> bool:
         """`balanceTopic`: whether a partition of the topic moved."""
         levels = _Levels(self.subscribers[topic_id], self.loads)
-        if levels.imbalance <= 1:
-            return False
         held: dict[int, list[int]] = {}
         for partition, owner in enumerate(self.owners[topic_id]):
             held.setdefault(owner, []).append(partition)
