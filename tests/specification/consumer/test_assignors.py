@@ -1,21 +1,32 @@
 """The assignors alone, where a group would need many steps to get there. The recorded traces test them as groups use them."""
 
+import pytest
+
 from coordinator_model.specification.consumer.assignors.group_spec import GroupSpec, MemberSpec, each_partition
+from coordinator_model.specification.consumer.assignors.target import subscribed_names
 from coordinator_model.specification.consumer.assignors.uniform_heterogeneous import assign_evenly
+from coordinator_model.specification.consumer.assignors.uniform_homogeneous import assign_uniformly
+from coordinator_model.specification.consumer.group_state import ConsumerGroupState
 from coordinator_model.specification.consumer.java_maps import JavaHashMap, hash_set_of
+from coordinator_model.specification.consumer.member import ConsumerGroupMember
+from coordinator_model.specification.consumer.records import RegularExpression
 from coordinator_model.specification.consumer.subscriptions import SubscriptionType
 from coordinator_model.specification.consumer.topics import Topic, TopicId, TopicImage
 
 
-def spec_of(partitions, members):
-    """A group of members with different subscriptions. `partitions`: topic => number; `members`: id => topic => partitions it has."""
+def spec_of(partitions, members, names=None):
+    """A group of members with shares. `partitions`: topic => number; `members`: id => topic => partitions it has.
+
+    Each subscribes to the topics that it has partitions of, or all to `names`.
+    """
     topics = {name: Topic(name, TopicId(0, at), count) for at, (name, count) in enumerate(partitions.items())}
     specs = JavaHashMap()
     for member_id, has in members.items():
         share = tuple((topics[name].topic_id, tuple(numbers)) for name, numbers in has.items() if numbers)
-        specs.put(member_id, MemberSpec(None, tuple(hash_set_of(has)), share))
+        specs.put(member_id, MemberSpec(None, tuple(hash_set_of(names or has)), share))
     assigned = each_partition(spec.share for _, spec in specs.items())
-    return GroupSpec(specs, SubscriptionType.HETEROGENEOUS, assigned, TopicImage(topics.values()))
+    subscription = SubscriptionType.HOMOGENEOUS if names else SubscriptionType.HETEROGENEOUS
+    return GroupSpec(specs, subscription, assigned, TopicImage(topics.values()))
 
 
 def loads(shares):
@@ -38,3 +49,16 @@ def test_a_share_has_room_for_all_it_is_expected_to_hold():
     shares = assign_evenly(spec_of({"a": 24}, {"m": {"a": ()}, "n": {"a": ()}}))
     orders = {member_id: partitions for member_id, ((_, partitions),) in shares.items()}
     assert orders == {"m": tuple(range(0, 24, 2)), "n": tuple(range(1, 24, 2))}  # in a map with 16 buckets, 16 would follow 0
+
+
+def test_members_that_drop_a_topic_still_share_the_others():
+    shares = assign_uniformly(spec_of({"a": 4, "b": 2}, {"m": {"a": range(4), "b": range(2)}, "n": {}}, names=("b",)))
+    assert shares == {"m": ((TopicId(0, 1), (0,)),), "n": ((TopicId(0, 1), (1,)),)}
+
+
+@pytest.mark.parametrize(("named", "order"), [("x", "abx"), ("xy", "abxy"), ("xyz", "xyzab"), ("axy", "axyb"), ("a", "ab")])
+def test_names_and_matches_come_in_the_order_of_a_union_set(named, order):
+    state = ConsumerGroupState()
+    state.replay(RegularExpression("[ab]", ("a", "b"), 0, 0))
+    member = ConsumerGroupMember("m", topics=tuple(named), regex="[ab]")
+    assert subscribed_names(state, member) == tuple(order)  # the larger set first; of equals, the matches

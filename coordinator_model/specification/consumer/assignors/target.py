@@ -86,10 +86,9 @@ def _member_specs(state: ConsumerGroupState, updated: ConsumerGroupMember) -> Ja
         specs.put(member_id, _member_spec(state, member, state.target.get(member_id, ())))
     changes: JavaHashMap[str, MemberSpec | None] = JavaHashMap()
     before = None if updated.instance_id is None else state.static_members.get(updated.instance_id)
-    replaced = before is not None and before != updated.member_id
-    share_of = before if before is not None and replaced else updated.member_id
+    share_of = updated.member_id if before is None else before
     changes.put(updated.member_id, _member_spec(state, updated, state.target.get(share_of, ())))
-    if before is not None and replaced:
+    if before is not None and before != updated.member_id:
         changes.put(before, None)
     for member_id, spec in changes.items():
         if spec is None:
