@@ -3,6 +3,7 @@
 import pytest
 
 from coordinator_model.specification.consumer.assignors.group_spec import GroupSpec, MemberSpec, each_partition
+from coordinator_model.specification.consumer.assignors.range_assignor import assign_ranges
 from coordinator_model.specification.consumer.assignors.target import subscribed_names
 from coordinator_model.specification.consumer.assignors.uniform_heterogeneous import assign_evenly
 from coordinator_model.specification.consumer.assignors.uniform_homogeneous import assign_uniformly
@@ -62,3 +63,31 @@ def test_names_and_matches_come_in_the_order_of_a_union_set(named, order):
     state.replay(RegularExpression("[ab]", ("a", "b"), 0, 0))
     member = ConsumerGroupMember("m", topics=tuple(named), regex="[ab]")
     assert subscribed_names(state, member) == tuple(order)  # the larger set first; of equals, the matches
+
+
+# The ids of these topics share a bucket of a small map, and so do their names: there, the order in which they were put in is seen.
+TWINS = {"zero": 1, "Aa": 2, "two": 1, "three": 1, "four": 1, "BB": 2}
+AA, BB = TopicId(0, 1), TopicId(0, 5)
+
+
+def topics_in_order(shares):
+    return {member_id: [topic_id for topic_id, _ in share] for member_id, share in shares.items()}
+
+
+def test_ranges_of_equal_members_come_in_the_order_of_the_first():
+    spec = spec_of(TWINS, {"m": {}, "n": {}}, names=("BB", "Aa"))
+    spec.members.put("n", spec.members["n"]._replace(names=("Aa", "BB")))
+    assert topics_in_order(assign_ranges(spec)) == {"m": [BB, AA], "n": [BB, AA]}
+
+
+def test_names_of_topics_that_do_not_exist_count_where_members_differ():
+    absent = ("x", "y", "z")
+    same = spec_of(TWINS, {"m": {}}, names=("BB", "Aa", *absent))
+    assert topics_in_order(assign_ranges(same)) == {"m": [BB, AA]}
+    different = same._replace(subscription=SubscriptionType.HETEROGENEOUS)
+    assert topics_in_order(assign_ranges(different)) == {"m": [AA, BB]}  # room for five: a bucket each
+
+
+def test_a_topic_of_which_a_member_gave_all_is_no_longer_in_its_share():
+    shares = assign_evenly(spec_of({"a": 1, "b": 2}, {"m": {"a": (0,), "b": (0, 1)}, "n": {"a": ()}}))
+    assert shares == {"m": ((TopicId(0, 1), (0, 1)),), "n": ((TopicId(0, 0), (0,)),)}
