@@ -12,8 +12,12 @@ from coordinator_model.specification.consumer.records import (
     CurrentMemberAssignmentTombstone,
     MemberMetadataTombstone,
 )
+from coordinator_model.specification.consumer.requests import ConsumerOffsetCommit, OffsetFetch
 from coordinator_model.specification.consumer.topics import Topic
+from coordinator_model.specification.requests import CommitAnswer
 from tests.specification.consumer.small_consumer_groups import A, B, SmallGroup, beat, joining, of_a
+
+DAY_MS = 86_400_000
 
 
 def test_a_loaded_group_looks_at_its_topics_with_the_first_heartbeat():
@@ -67,3 +71,33 @@ def test_a_member_that_is_gone_frees_its_partitions():
 def test_tombstones_of_a_group_that_was_deleted_can_come_before_the_next_of_its_name():
     state = replay_all(None, [MemberMetadataTombstone("m"), ConsumerGroupMetadata(None), ConsumerGroupMetadata(3)])
     assert state.group_epoch == 3
+
+
+def test_offsets_expire_in_the_millisecond_in_which_they_are_old_enough():
+    group = SmallGroup(session_timeout_ms=30 * DAY_MS)
+    group.ask(joining("m"))
+    for partition, now_ms in ((0, 0), (1, 1)):
+        group.ask(ConsumerOffsetCommit("m", 1, "b", partition, 5), now_ms)
+    for now_ms, kept in ((-1, [5, 5]), (0, [-1, 5]), (599_999, [-1, 5]), (600_000, [-1, -1])):  # the clean-up comes every 10 minutes
+        assert [group.ask(OffsetFetch(None, -1, "b", at), 7 * DAY_MS + now_ms).offset for at in (0, 1)] == kept
+
+
+@pytest.mark.parametrize(("epoch", "error"), [(-1, Error.NONE), (0, Error.UNKNOWN_MEMBER_ID)])
+def test_a_group_without_members_takes_offsets_only_of_who_is_no_member(epoch, error):
+    group = SmallGroup()
+    group.ask(joining("m"))
+    group.ask(beat("m", -1))
+    assert group.ask(ConsumerOffsetCommit("", epoch, "a", 0, 5)).error is error
+
+
+def test_the_first_offset_of_a_consumer_without_a_group_is_kept():
+    group = SmallGroup()
+    assert group.ask(ConsumerOffsetCommit("", -1, "a", 0, 5)) == CommitAnswer(Error.NONE)
+    assert group.ask(OffsetFetch(None, -1, "a", 0)).offset == 5
+
+
+@pytest.mark.parametrize(("epoch", "error"), [(-1, Error.NONE), (0, Error.UNKNOWN_SERVER_ERROR)])
+def test_an_epoch_without_a_member_is_an_error_of_the_server(epoch, error):
+    group = SmallGroup()
+    group.ask(joining("m"))
+    assert group.ask(OffsetFetch(None, epoch, "a", 0)).error is error

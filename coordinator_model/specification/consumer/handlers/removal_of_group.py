@@ -27,13 +27,10 @@ def clean_up(group: ConsumerGroupCore) -> Operation:
     if group.state is None:
         return operation
     retention_ms = group.config.classic.offsets_retention_minutes * 60_000
-    left = 0
-    for offset in _offsets(group):
-        if offset.topic not in group.state.names and group.now_ms - offset.committed_ms >= retention_ms:
-            operation.records.append(offset._replace(offset=None))
-        else:
-            left += 1
-    if not left and not group.state.members:
+    offsets = _offsets(group)
+    expired = [one for one in offsets if one.topic not in group.state.names and group.now_ms - one.committed_ms >= retention_ms]
+    operation.records += [offset._replace(offset=None) for offset in expired]
+    if expired == offsets and not group.state.members:
         operation.records += group_tombstones(group.state)
     return operation
 
