@@ -111,15 +111,13 @@ class ConsumerGroup(ConsumerGroupCore):
             answer = refused_answer(request, Error.UNKNOWN_SERVER_ERROR)
         if self.wanted_expressions:
             self.write(resolve_expressions(self))
-        self.append_error = Error.NONE
-        return ConsumerGroupOutcome(answer, self.effects)
+        return self._outcome(answer)
 
     def advance(self, now_ms: int, *, append_error: Error = Error.NONE) -> ConsumerGroupOutcome:
         """Let time pass: fire every timer that is due at or before `now_ms`, each at its own time."""
         self.append_error = append_error
         self._begin(now_ms)
-        self.append_error = Error.NONE
-        return ConsumerGroupOutcome(None, self.effects)
+        return self._outcome()
 
     def load(self, log: Iterable[LogRecord]) -> None:
         """Fill a new group from its log (`onLoaded`). Members start with a full session, and with all the time to give up partitions."""
@@ -134,25 +132,26 @@ class ConsumerGroup(ConsumerGroupCore):
         self._begin(now_ms)
         self.append_error = append_error
         self.write(Operation([] if self.state is None else group_tombstones(self.state)))
-        self.append_error = Error.NONE
-        return ConsumerGroupOutcome(None, self.effects)
+        return self._outcome()
 
     def keep_offsets_of_classic(self, request: ConsumerOffsetCommit | DeleteGroup, now_ms: int) -> ConsumerGroupOutcome:
         """A classic group of this name has accepted a commit, or was deleted: keep the offset, or drop all."""
         self._begin(now_ms)
         self.write(Operation(offset_tombstones(self) if isinstance(request, DeleteGroup) else [offset_record(self, request)]))
-        return ConsumerGroupOutcome(None, self.effects)
+        return self._outcome()
 
     def clean_up(self, now_ms: int, *, append_error: Error = Error.NONE) -> ConsumerGroupOutcome:
         """The regular clean-up of old offsets and of a group without members and offsets."""
         self.advance(now_ms - 1, append_error=append_error)
-        effects = self.effects
-        self.effects = []
         self.append_error = append_error
         self.now_ms = max(self.now_ms, now_ms)
         self.write(clean_up(self))
+        return self._outcome()
+
+    def _outcome(self, answer: ConsumerGroupAnswer | None = None) -> ConsumerGroupOutcome:
+        """The end of a call. Timers that the next call fires are written again."""
         self.append_error = Error.NONE
-        return ConsumerGroupOutcome(None, effects + self.effects)
+        return ConsumerGroupOutcome(answer, self.effects)
 
     def _begin(self, now_ms: int) -> None:
         self.effects = []

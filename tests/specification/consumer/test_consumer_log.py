@@ -3,6 +3,8 @@
 import pytest
 
 from coordinator_model.errors import Error
+from coordinator_model.specification.consumer.config import ConsumerGroupConfig
+from coordinator_model.specification.consumer.group import ConsumerGroup
 from coordinator_model.specification.consumer.group_state import replay_all
 from coordinator_model.specification.consumer.member import MemberState
 from coordinator_model.specification.consumer.records import (
@@ -15,7 +17,7 @@ from coordinator_model.specification.consumer.records import (
 from coordinator_model.specification.consumer.requests import ConsumerOffsetCommit, OffsetFetch
 from coordinator_model.specification.consumer.topics import Topic
 from coordinator_model.specification.requests import CommitAnswer
-from tests.specification.consumer.small_consumer_groups import A, B, SmallGroup, beat, joining, of_a
+from tests.specification.consumer.small_consumer_groups import IMAGE, A, B, SmallGroup, beat, joining, of_a
 
 DAY_MS = 86_400_000
 
@@ -101,3 +103,11 @@ def test_an_epoch_without_a_member_is_an_error_of_the_server(epoch, error):
     group = SmallGroup()
     group.ask(joining("m"))
     assert group.ask(OffsetFetch(None, epoch, "a", 0)).error is error
+
+
+def test_an_error_of_the_log_ends_with_the_call_that_met_it():
+    group = ConsumerGroup("g", ConsumerGroupConfig(), 0, image=IMAGE)
+    group.handle(joining("m"), 0)
+    group.handle(joining("n"), 0, append_error=Error.NOT_ENOUGH_REPLICAS)
+    group.handle(joining("n"), 45_000)  # the session of m ends before
+    assert list(group.state.members) == ["n"]
