@@ -111,3 +111,12 @@ def test_an_error_of_the_log_ends_with_the_call_that_met_it():
     group.handle(joining("n"), 0, append_error=Error.NOT_ENOUGH_REPLICAS)
     group.handle(joining("n"), 45_000)  # the session of m ends before
     assert list(group.state.members) == ["n"]
+
+
+def test_an_error_of_the_log_ends_with_the_time_that_passed():
+    group = SmallGroup()
+    group.ask(joining("m"))
+    group.coordinator.advance(45_000, append_error=Error.NOT_ENOUGH_REPLICAS)
+    assert list(group.state.members) == ["m"]
+    group.ask(joining("n"), 45_500)  # the removal of m is tried again
+    assert list(group.state.members) == ["n"]
