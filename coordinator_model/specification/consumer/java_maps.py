@@ -39,7 +39,7 @@ def java_hash(key: str | int | TopicId) -> int:
 
 def table_size_for(capacity: int) -> int:
     """`HashMap.tableSizeFor`: the smallest power of two that is not below `capacity`."""
-    return 1 << (capacity - 1).bit_length() if capacity > 1 else 1
+    return 1 << (max(capacity, 1) - 1).bit_length()
 
 
 def capacity_of_copy(size: int) -> int:
@@ -50,13 +50,13 @@ def capacity_of_copy(size: int) -> int:
 class JavaHashMap(Generic[K, V]):
     """java.util.HashMap. Iteration gives the keys in Java's order."""
 
-    __slots__ = ("_first", "_last", "_places", "capacity", "entries")
+    __slots__ = ("_first", "_places", "capacity", "entries")
 
     def __init__(self, initial_capacity: int = 16) -> None:
         self.entries: dict[K, V] = {}
         self._places: dict[K, int] = {}
-        """Orders the keys within a bucket."""
-        self._first = self._last = 0
+        """The keys that came to the head of their bucket, each with a lower number than those before. The others are in the order of entries."""
+        self._first = 0
         self.capacity = table_size_for(initial_capacity)
 
     @classmethod
@@ -81,7 +81,7 @@ class JavaHashMap(Generic[K, V]):
 
         def bucket(key: K) -> tuple[int, int]:
             h = java_hash(key)
-            return (h ^ (h >> 16)) & mask, self._places[key]
+            return (h ^ (h >> 16)) & mask, self._places.get(key, 0)
 
         return iter(sorted(self.entries, key=bucket))
 
@@ -91,9 +91,6 @@ class JavaHashMap(Generic[K, V]):
 
     def put(self, key: K, value: V) -> None:
         """`put`: appends a new key to its bucket, and grows after that."""
-        if key not in self.entries:
-            self._last += 1
-            self._places[key] = self._last
         self.entries[key] = value
         self._grow()
 

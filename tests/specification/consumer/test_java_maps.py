@@ -1,8 +1,11 @@
 """The iteration orders of Java's and Kafka's hash maps. The recorded traces test them where they decide something."""
 
+import pytest
+
 from coordinator_model.specification.consumer.java_maps import (
     JavaHashMap,
     TimelineHashMap,
+    capacity_of_copy,
     hash_set,
     hash_set_of,
     java_hash,
@@ -27,6 +30,7 @@ def test_hash_codes_are_javas():
 
 def test_capacities_are_powers_of_two():
     assert [table_size_for(size) for size in (0, 1, 2, 3, 4, 5, 16, 17)] == [1, 1, 2, 4, 4, 8, 16, 32]
+    assert [capacity_of_copy(size) for size in (0, 1, 3, 12)] == [1, 2, 5, 17]
 
 
 def test_buckets_come_in_order_and_grow_when_three_quarters_are_used():
@@ -81,6 +85,13 @@ def test_a_timeline_map_gives_the_newest_of_a_bucket_first():
     buckets = [key for key, _ in made.stored()]
     assert buckets != list(made)
     assert sorted(buckets) == sorted(made)
+
+
+@pytest.mark.parametrize("keys", [(1_905_774_538, 28_190), (100_828, 683_008_263)])
+def test_the_multiplier_of_hashes_is_exact_to_the_last_bit(keys):
+    # Both keys are in one bucket. The large one is so near to its end that a multiplier that is off by one puts it into the next.
+    made = TimelineHashMap.restored(1 << 16, [(key, "") for key in keys])
+    assert list(made) == [*reversed(keys)]
 
 
 def test_a_revert_brings_back_every_entry_and_keeps_the_size():
