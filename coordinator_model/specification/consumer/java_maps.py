@@ -55,7 +55,7 @@ class JavaHashMap(Generic[K, V]):
     def __init__(self, initial_capacity: int = 16) -> None:
         self.entries: dict[K, V] = {}
         self._places: dict[K, int] = {}
-        """The keys that came to the head of their bucket, each with a lower number than those before. The others are in the order of entries."""
+        """The keys that came to the head of their bucket, each with a lower number than the last. Others are in the order of `entries`."""
         self._first = 0
         self.capacity = table_size_for(initial_capacity)
 
