@@ -217,7 +217,6 @@ class TimelineHashMap(Generic[K, V]):
             self._displace(key)
             self._table.remove(key)
             del self._values[key]
-            self._fresh.discard(key)
 
     def _displace(self, key: K) -> None:
         if key in self._values and key not in self._fresh:

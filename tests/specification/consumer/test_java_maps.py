@@ -57,6 +57,14 @@ def test_put_appends_to_a_bucket_and_compute_prepends():
     assert list(java_map(2, uniform=1, range=1)) == ["uniform", "range"]
 
 
+def test_a_key_that_was_taken_out_keeps_no_place():
+    made = java_map(2, uniform=1)
+    made.compute("range", lambda _: 1)
+    made.remove("range")
+    made.put("range", 1)
+    assert list(made) == ["uniform", "range"]
+
+
 def test_compute_grows_before_it_inserts():
     made = JavaHashMap(1)
     capacities = []
@@ -112,6 +120,25 @@ def test_a_revert_brings_back_every_entry_and_keeps_the_size():
     assert made.capacity() == grown > timeline("a", "b").capacity()
     made.revert()  # nothing was done since
     assert dict(made.items()) == before
+
+
+def test_a_key_that_was_taken_out_needs_no_room():
+    made = timeline("a", "b")
+    made.remove("b")
+    made.put("b", "B")
+    assert made.capacity() == 2
+    made.put("c", "C")
+    assert made.capacity() == 4
+
+
+def test_a_revert_moves_only_what_changed_since_the_one_before():
+    made = timeline("Aa", "BB")  # of the same hash code
+    assert list(made) == ["BB", "Aa"]
+    for keys, order in (("Aa",), ["Aa", "BB"]), (("Aa", "BB"), ["BB", "Aa"]), (("Aa",), ["Aa", "BB"]):
+        for key in keys:
+            made.put(key, "new")
+        made.revert()
+        assert list(made) == order
 
 
 def test_a_copy_of_a_timeline_map_is_independent_and_in_the_same_order():

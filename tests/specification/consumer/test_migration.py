@@ -166,3 +166,11 @@ def test_a_member_of_a_downgraded_group_that_is_silent_loses_its_session():
     for now_ms, members in ((10_999, ["k"]), (11_000, [])):  # before the 30 s in which it may join again are over
         group.coordinator.advance(now_ms)
         assert list(group.coordinator.classic.groups["g"].members) == members
+
+
+def test_a_member_of_an_upgraded_group_that_is_silent_loses_its_session():
+    group = stable_classic_group()
+    group.ask(joining("m"), 1_000)
+    for now_ms, members in ((10_999, ["k", "m"]), (11_000, ["m"])):
+        group.coordinator.advance(now_ms)
+        assert sorted(group.state.members) == members
