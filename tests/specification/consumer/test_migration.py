@@ -9,6 +9,7 @@ from coordinator_model.specification.consumer.consumer_protocol import (
     read_assignment,
     write_assignment,
 )
+from coordinator_model.specification.consumer.records import ConsumerGroupMetadata
 from coordinator_model.specification.requests import (
     Heartbeat,
     JoinAnswer,
@@ -174,3 +175,10 @@ def test_a_member_of_an_upgraded_group_that_is_silent_loses_its_session():
     for now_ms, members in ((10_999, ["k", "m"]), (11_000, ["m"])):
         group.coordinator.advance(now_ms)
         assert sorted(group.state.members) == members
+
+
+def test_a_session_that_ended_before_a_classic_member_joined_is_written_once():
+    group = SmallGroup()
+    group.ask(joining("m"))
+    group.ask(classic_join(), 50_000)  # nobody asked anything when the session of m ended
+    assert [record.epoch for record in group.records() if isinstance(record, ConsumerGroupMetadata)] == [2, None]
