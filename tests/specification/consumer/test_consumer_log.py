@@ -17,7 +17,7 @@ from coordinator_model.specification.consumer.records import (
 from coordinator_model.specification.consumer.requests import ConsumerOffsetCommit, OffsetFetch
 from coordinator_model.specification.consumer.topics import Topic
 from coordinator_model.specification.requests import CommitAnswer
-from tests.specification.consumer.small_consumer_groups import IMAGE, A, B, SmallGroup, beat, joining, of_a
+from tests.specification.consumer.small_consumer_groups import IMAGE, A, B, SmallGroup, beat, classic_join, joining, of_a
 
 DAY_MS = 86_400_000
 
@@ -120,3 +120,35 @@ def test_an_error_of_the_log_ends_with_the_time_that_passed():
     assert list(group.state.members) == ["m"]
     group.ask(joining("n"), 45_500)  # the removal of m is tried again
     assert list(group.state.members) == ["n"]
+
+
+@pytest.mark.parametrize(("last_heartbeat_ms", "is_left"), [(554_999, False), (555_000, True)])
+def test_in_one_millisecond_the_clean_up_comes_before_the_end_of_a_session(last_heartbeat_ms, is_left):
+    group = SmallGroup()
+    group.ask(joining("m"))
+    for now_ms in (*range(40_000, 554_000, 40_000), last_heartbeat_ms):
+        group.ask(beat("m", 1), now_ms)
+    group.coordinator.advance(600_000)
+    assert (group.state is not None) is is_left
+
+
+def test_a_clean_up_that_cannot_be_written_comes_again_after_ten_minutes():
+    group = SmallGroup()
+    group.ask(joining("m"))
+    group.ask(beat("m", -1))
+    for now_ms, error, is_left in (
+        (600_000, Error.NOT_ENOUGH_REPLICAS, True),
+        (1_199_999, Error.NONE, True),
+        (1_200_000, Error.NONE, False),
+    ):
+        group.coordinator.advance(now_ms, append_error=error)
+        assert (group.state is not None) is is_left
+
+
+def test_an_empty_group_that_could_not_become_classic_is_left():
+    group = SmallGroup()
+    group.ask(joining("m"))
+    group.ask(beat("m", -1))
+    assert group.ask(classic_join(), append_error=Error.NOT_ENOUGH_REPLICAS).error is Error.COORDINATOR_NOT_AVAILABLE
+    assert group.state.phase == "Empty"
+    assert group.coordinator.classic.groups == {}
