@@ -100,7 +100,6 @@ class ConsumerGroupCore:
         before, self.image = self.image, image.new_up_to(self.image.version_with_new_topics)
         if self.state is not None and any(before.named(name) != image.named(name) for name in self.state.names):
             self.state.refresh_at_ms = 0
-            self.state.refresh_epoch = 0
 
     # Writes.
 

@@ -13,10 +13,11 @@ from coordinator_model.specification.consumer.records import (
     CurrentMemberAssignment,
     CurrentMemberAssignmentTombstone,
     MemberMetadataTombstone,
+    OffsetCommitted,
 )
 from coordinator_model.specification.consumer.requests import ConsumerOffsetCommit, OffsetFetch
 from coordinator_model.specification.consumer.topics import Topic
-from coordinator_model.specification.requests import CommitAnswer
+from coordinator_model.specification.requests import CommitAnswer, DeleteGroup
 from tests.specification.consumer.small_consumer_groups import IMAGE, A, B, SmallGroup, beat, classic_join, joining, of_a
 
 DAY_MS = 86_400_000
@@ -152,3 +153,26 @@ def test_an_empty_group_that_could_not_become_classic_is_left():
     assert group.ask(classic_join(), append_error=Error.NOT_ENOUGH_REPLICAS).error is Error.COORDINATOR_NOT_AVAILABLE
     assert group.state.phase == "Empty"
     assert group.coordinator.classic.groups == {}
+
+
+def test_a_member_that_left_takes_its_timers_along():
+    group = SmallGroup()
+    group.ask(joining("m"))
+    group.ask(joining("n"))
+    group.ask(beat("m", 1))  # it has a minute to give up partitions
+    for member_id in ("m", "n"):
+        group.ask(beat(member_id, -1))
+    group.ask(DeleteGroup())
+    assert group.ask(joining("m"), 1).epoch == 1  # as it was then
+    group.ask(beat("m", 1), 30_000)
+    assert group.ask(beat("m", 1), 60_000).error is Error.NONE
+
+
+def test_a_topic_whose_offsets_expired_gets_a_new_place_with_the_next_one():
+    group = SmallGroup(session_timeout_ms=30 * DAY_MS)
+    group.ask(joining("m"))
+    for topic, now_ms in (("Aa", 0), ("BB", DAY_MS), ("Aa", 7 * DAY_MS)):  # of the same hash code: the younger one comes first
+        group.ask(ConsumerOffsetCommit("m", 1, topic, 0, 5), now_ms)
+    group.ask(beat("m", -1))
+    group.ask(DeleteGroup())
+    assert [record.topic for record in group.records() if isinstance(record, OffsetCommitted)] == ["Aa", "BB"]
