@@ -9,7 +9,7 @@ from coordinator_model.specification.consumer.consumer_protocol import (
     read_assignment,
     write_assignment,
 )
-from coordinator_model.specification.consumer.records import ConsumerGroupMetadata
+from coordinator_model.specification.consumer.records import ClassicGroupWritten, ConsumerGroupMetadata
 from coordinator_model.specification.requests import (
     Heartbeat,
     JoinAnswer,
@@ -182,3 +182,13 @@ def test_a_session_that_ended_before_a_classic_member_joined_is_written_once():
     group.ask(joining("m"))
     group.ask(classic_join(), 50_000)  # nobody asked anything when the session of m ended
     assert [record.epoch for record in group.records() if isinstance(record, ConsumerGroupMetadata)] == [2, None]
+
+
+def test_the_log_of_a_group_has_what_was_written_in_both_protocols():
+    group = SmallGroup()
+    written = []
+    for request in (joining("m"), beat("m", -1), classic_join(), SyncGroup("k", 1), joining("n"), LeaveGroup((LeavingMember("k"),))):
+        group.ask(request, group.now_ms + 4_000)
+        written += group.records()
+    assert group.coordinator.logs["g"] == written
+    assert any(isinstance(record, ClassicGroupWritten) and record.stored is not None for record in written)
