@@ -17,7 +17,7 @@ from coordinator_model.specification.consumer.records import (
 )
 from coordinator_model.specification.consumer.requests import ConsumerOffsetCommit, OffsetFetch
 from coordinator_model.specification.consumer.topics import Topic
-from coordinator_model.specification.requests import CommitAnswer, DeleteGroup
+from coordinator_model.specification.requests import CommitAnswer, DeleteGroup, Heartbeat, SyncGroup
 from tests.specification.consumer.small_consumer_groups import IMAGE, A, B, SmallGroup, beat, classic_join, joining, of_a
 
 DAY_MS = 86_400_000
@@ -157,15 +157,22 @@ def test_an_empty_group_that_could_not_become_classic_is_left():
 
 def test_a_member_that_left_takes_its_timers_along():
     group = SmallGroup()
-    group.ask(joining("m"))
     group.ask(joining("n"))
-    group.ask(beat("m", 1))  # it has a minute to give up partitions
-    for member_id in ("m", "n"):
+    group.ask(joining("m"))
+    group.ask(beat("n", 1))
+    group.ask(beat("n", 1, owned=of_a(0, 1)))
+    group.ask(joining("o"))
+    group.ask(beat("n", 2))
+    assert group.member("n").state is MemberState.UNREVOKED_PARTITIONS  # it has a minute to give up a:1, in epoch 2
+    for member_id in ("n", "m", "o"):
         group.ask(beat(member_id, -1))
     group.ask(DeleteGroup())
-    assert group.ask(joining("m"), 1).epoch == 1  # as it was then
-    group.ask(beat("m", 1), 30_000)
-    assert group.ask(beat("m", 1), 60_000).error is Error.NONE
+    group.ask(joining("m"))
+    assert group.ask(classic_join("n")).generation == 2  # another client of its name, in the same epoch of the next group
+    group.ask(SyncGroup("n", 2))
+    for now_ms in range(5_000, 61_000, 5_000):
+        group.ask(beat("m", 1), now_ms)  # it gives up nothing, so that n waits
+        assert group.ask(Heartbeat("n", 2), now_ms).error is Error.NONE
 
 
 def test_a_topic_whose_offsets_expired_gets_a_new_place_with_the_next_one():
