@@ -183,3 +183,8 @@ def test_a_topic_whose_offsets_expired_gets_a_new_place_with_the_next_one():
     group.ask(beat("m", -1))
     group.ask(DeleteGroup())
     assert [record.topic for record in group.records() if isinstance(record, OffsetCommitted)] == ["Aa", "BB"]
+
+
+@pytest.mark.parametrize(("version", "error"), [(9, Error.GROUP_ID_NOT_FOUND), (8, Error.ILLEGAL_GENERATION)])
+def test_a_member_of_no_group_commits_nothing(version, error):
+    assert SmallGroup().ask(ConsumerOffsetCommit("m", 0, "a", 0, 5, api_version=version)).error is error
