@@ -71,7 +71,7 @@ def append(path: Path, rows: pa.Table, app_id: str, version: int, files: Sequenc
         own = own or _written(path, rows, seen.schema)
         added = [*files, *([own] if own is not None else [])]
         if not seen.plain:
-            del _SEEN[path]
+            _SEEN.pop(path, None)
             return _commit_by_library(path, added, app_id, version)
         number = seen.version + 1
         if _commit(path, number, _actions(added, app_id, version)):
@@ -80,7 +80,7 @@ def append(path: Path, rows: pa.Table, app_id: str, version: int, files: Sequenc
             if (number + 1) % checkpoint_interval == 0:
                 DeltaTable(str(path)).create_checkpoint()
             return number
-        del _SEEN[path]
+        _SEEN.pop(path, None)  # another thread may have done so
     raise OSError(f"{path}: other writers came in between {_TRIES} times")
 
 
