@@ -60,6 +60,9 @@ def start_ingest_topic(
     session = ingest.own_session(spark)
     # Headers may repeat a name; then the last one counts, as for every reader of this project.
     session.conf.set("spark.sql.mapKeyDedupPolicy", "LAST_WIN")
+    # A line that comes as a record of its own passes some sixty expressions, each of which an interpreter would take step by step.
+    session.conf.set("spark.sql.codegen.factoryMode", "FALLBACK")
+    session.conf.set("spark.sql.codegen.wholeStage", "true")
     lines = topics.as_lines(topics.read_records(session, topic, most_lines))
     # A task costs Spark most of 0.1 s, to be read and its code to be found, however few its lines: one a core, not one a partition.
     packets = ingest.as_parsed(lines.coalesce(session.sparkContext.defaultParallelism))
