@@ -50,6 +50,8 @@ _LEVEL: Final = 9
 """Of compression, for rows that are written once and kept for months."""
 _MEMORY: Final = "512MB"
 _BATCH_ROWS: Final = 10_000
+_TRIES: Final = 1_000
+"""A writer of small batches commits more quickly than this looks at what others wrote. Delta-rs gives up after 15 such commits."""
 
 
 class ChangedError(UserError):
@@ -198,14 +200,15 @@ def replace(folder: Path, removed: Sequence[DataFile], added: list[AddAction], *
     now = int(time.time() * 1_000)
     out = [RemoveAction(path=f.path, data_change=changes, deletion_timestamp=now, size=f.size, partition_values={}) for f in removed]
     try:
-        _commit(table, [*out, *added], CommitProperties(custom_metadata={"isBlindAppend": False}))
+        _commit(table, [*out, *added], CommitProperties(custom_metadata={"isBlindAppend": False}, max_commit_retries=_TRIES))
     except CommitFailedError:
         raise changed from None
 
 
 def mark(folder: Path, marks: Mapping[str, int]) -> None:
     """A commit without files that keeps numbers by name: `DeltaTable.transaction_version` reads them."""
-    _commit(DeltaTable(str(folder)), [], CommitProperties(app_transactions=[Transaction(name, number) for name, number in marks.items()]))
+    transactions = [Transaction(name, number) for name, number in marks.items()]
+    _commit(DeltaTable(str(folder)), [], CommitProperties(app_transactions=transactions, max_commit_retries=_TRIES))
 
 
 def _commit(table: DeltaTable, actions: list[AddAction | RemoveAction], properties: CommitProperties) -> None:
