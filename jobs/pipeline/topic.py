@@ -29,6 +29,10 @@ _UPDATE: Final = f", {_READ}: update it and read the topic into a new lakehouse,
 _FAULT: Final = "^[A-Z_]{1,40}$"
 _DIGITS: Final = "^[0-9]{1,18}$"
 
+_FETCH_WAIT_MS: Final = "10"
+"""After a poll a consumer at once sends its next fetch, which waits at the broker for new records, 500 ms by default. Spark then asks for
+the ends of the partition. A broker answers the requests of a connection one after the other, so each partition of a micro-batch waited."""
+
 PLACE_BITS: Final = 48
 """Low bits of a place, which hold the offset; the partition stands above them. So places sort like the records of the topic."""
 READ_SEPARATOR: Final = "|"
@@ -37,7 +41,8 @@ READ_SEPARATOR: Final = "|"
 
 def read_records(spark: SparkSession, topic: TopicInput, most_lines: int) -> DataFrame:
     """The topic as a stream of Kafka records. `most_lines`: of a micro-batch, about, unless the topic sets a limit of records."""
-    options = {f"kafka.{name}": value for name, value in java_settings(topic.config).items()} | {
+    settings = {"fetch.max.wait.ms": _FETCH_WAIT_MS} | java_settings(topic.config)
+    options = {f"kafka.{name}": value for name, value in settings.items()} | {
         "kafka.bootstrap.servers": topic.bootstrap,
         "subscribe": topic.topic,
         "startingOffsets": topic.starting,
