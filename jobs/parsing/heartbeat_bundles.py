@@ -21,7 +21,7 @@ NOT_SHIPPED: Final = "NOT_SHIPPED"
 
 _ARROW: Final = to_arrow_schema(PARSED)
 _GROUP_NUMBERS: Final = ("generation", "api_version", "error_code")
-_OFFSET: Final = (1 << 48) - 1  # of a place (jobs/pipeline/topic.py)
+_OFFSET: Final = (1 << 48) - 1  # of a place (jobs/pipeline/topic_records.py)
 _MS: Final = 1_000  # microseconds
 
 

@@ -122,7 +122,7 @@ PARSED: Final = StructType(
         StructField("refusal", StringType()),  # of a quarantined line: code and detail
         StructField("raw", StringType()),  # of a quarantined line: its text
         StructField("repeated", BinaryType()),  # of a heartbeat: lines that repeat it (jobs/logs/beats.py)
-        StructField("place", LongType()),  # of a record of a topic: its partition and offset (jobs/pipeline/topic.py)
+        StructField("place", LongType()),  # of a record of a topic: its partition and offset (jobs/pipeline/topic_records.py)
     ]
 )
 

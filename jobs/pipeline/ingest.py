@@ -32,7 +32,8 @@ if TYPE_CHECKING:
     from pyspark.sql.streaming.query import StreamingQuery
 
 APP_ID: Final = "rebalance-ingest"
-_PACKETS: Final = "packet binary"
+PACKETS: Final = "packet binary"
+"""Rows of PARSED as Spark moves them: one binary value holds many, where a row would cost Spark 60 columns."""
 _SPLIT_BYTES: Final = 128 << 10  # of a slice: about 3,000 lines
 
 Observer = Callable[[IngestedBatch], None]
@@ -72,11 +73,6 @@ def write_batch(
         observer(IngestedBatch(batch_id, _by_cluster(account), repeated=pc.sum(account[input_lines.REPEATED]).as_py() or 0))
 
 
-def as_parsed(lines: DataFrame) -> DataFrame:
-    """Rows of raw_lines as packets of rows of PARSED: a packet is one binary value, where a row would cost Spark 60 columns."""
-    return lines.mapInArrow(parsed_packets, _PACKETS)
-
-
 def _unpacked(packets: pa.Table) -> pa.Table:
     tables = [pa.ipc.open_stream(packet.as_buffer()).read_all() for packet in packets["packet"]]
     every = to_arrow_schema(PARSED).empty_table()
@@ -84,7 +80,7 @@ def _unpacked(packets: pa.Table) -> pa.Table:
 
 
 class LineWriter:
-    """Writes micro-batches of packets (`as_parsed`)."""
+    """Writes micro-batches of PACKETS."""
 
     def __init__(self, lakehouse: Path, parts: Path | None = None, **options: Any) -> None:
         """`parts`: the folder of parts, if batches may have them. `options`: further arguments of `write_batch`."""
@@ -107,7 +103,7 @@ def _by_cluster(accounted: pa.Table) -> dict[str, tuple[int, int, int]]:
     return {row["cluster"]: (row["skipped_sum"], row["events_sum"], row["quarantined_sum"]) for row in summed}
 
 
-def own_session(spark: SparkSession) -> SparkSession:
+def _own_session(spark: SparkSession) -> SparkSession:
     """A session of the same Spark with the settings that these plans need, and others do not."""
     session = spark.newSession()
     # A slice is a few compressed MB, which Spark would give to one task: parsing it is worth one per core.
@@ -128,6 +124,6 @@ def start_ingest(
 ) -> StreamingQuery:
     """Starts the query, which follows the folder of slices. `interval_ms`: time between two looks at it."""
     ensure_tables(lakehouse, INGEST_TABLES, checkpoint, APP_ID)
-    packets = as_parsed(read_slices(own_session(spark), spool_slices))
+    packets = read_slices(_own_session(spark), spool_slices).mapInArrow(parsed_packets, PACKETS)
     write = LineWriter(lakehouse, spool_parts, observer=observer)
     return start_query("ingest", packets, write, checkpoint=checkpoint, once=False, ending=ending, interval_ms=interval_ms)

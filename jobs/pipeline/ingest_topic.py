@@ -16,28 +16,45 @@ from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow as pa
 import pyarrow.compute as pc
-from pyspark.sql import DataFrame
+from pyspark.sql import DataFrame, SparkSession
 
 from coordinator_model.events import FOLLOWED
 from jobs.common.files import write_whole
 from jobs.parsing.batch import LOG, Admission
-from jobs.pipeline import ingest
-from jobs.pipeline import topic as topics
+from jobs.pipeline import ingest, topic_records
 from jobs.pipeline.gate import BrokerTime, Clock, Gate, LogName, Reach
+from jobs.pipeline.part_tasks import parsed_packets_of_topic
 from jobs.pipeline.queries import AT_ONCE_MS, QueryEnd, ensure_tables, start_query
-from jobs.pipeline.topic_input import TopicInput
+from jobs.pipeline.topic_input import TopicInput, java_settings, records_at_once
 from schemas import input_lines
 from schemas.names import CLOCK
 from schemas.tables import INGEST_TABLES
 
 if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
     from pyspark.sql.streaming.query import StreamingQuery
 
 APP_ID: Final = "rebalance-ingest-topic"
 GATE: Final = "gate"
 """Folder of the gate's states, in the folder of the checkpoint."""
 _STATES_KEPT: Final = 5
+_FETCH_WAIT_MS: Final = "10"
+"""After a poll a consumer at once sends its next fetch, which waits at the broker for new records, 500 ms by default. Spark then asks for
+the ends of the partition. A broker answers the requests of a connection one after the other, so each partition of a micro-batch waited."""
+
+
+def read_records(spark: SparkSession, topic: TopicInput, most_lines: int) -> DataFrame:
+    """The topic as a stream of Kafka records. `most_lines`: of a micro-batch, about, unless the topic sets a limit of records."""
+    settings = {"fetch.max.wait.ms": _FETCH_WAIT_MS} | java_settings(topic.config)
+    options = {f"kafka.{name}": value for name, value in settings.items()} | {
+        "kafka.bootstrap.servers": topic.bootstrap,
+        "subscribe": topic.topic,
+        "startingOffsets": topic.starting,
+        "maxOffsetsPerTrigger": str(records_at_once(topic, most_lines)),
+        "failOnDataLoss": str(not topic.accept_loss).lower(),
+        "includeHeaders": "true",
+        "groupIdPrefix": "rebalance",
+    }
+    return spark.readStream.format("kafka").options(**options).load()
 
 
 def start_ingest_topic(
@@ -57,15 +74,9 @@ def start_ingest_topic(
     `interval_ms`: time between two looks at the topic.
     """
     ensure_tables(lakehouse, INGEST_TABLES, checkpoint, APP_ID)
-    session = ingest.own_session(spark)
-    # Headers may repeat a name; then the last one counts, as for every reader of this project.
-    session.conf.set("spark.sql.mapKeyDedupPolicy", "LAST_WIN")
-    # A line that comes as a record of its own passes some sixty expressions, each of which an interpreter would take step by step.
-    session.conf.set("spark.sql.codegen.factoryMode", "FALLBACK")
-    session.conf.set("spark.sql.codegen.wholeStage", "true")
-    lines = topics.as_lines(topics.read_records(session, topic, most_lines))
+    records = read_records(spark, topic, most_lines).select(*topic_records.COLUMNS)
     # A task costs Spark most of 0.1 s, to be read and its code to be found, however few its lines: one a core, not one a partition.
-    packets = ingest.as_parsed(lines.coalesce(session.sparkContext.defaultParallelism))
+    packets = records.coalesce(spark.sparkContext.defaultParallelism).mapInArrow(parsed_packets_of_topic, ingest.PACKETS)
     write = TopicWriter(lakehouse, checkpoint, observer)
     return start_query("ingest-topic", packets, write, checkpoint=checkpoint, once=once, ending=ending, interval_ms=interval_ms)
 
@@ -142,9 +153,9 @@ def _repeated(gate: Gate, log: LogName, lines: pa.Table) -> pa.Table:
 
 
 def _clock(row: Mapping[str, Any]) -> Clock:
-    read, _, heard = (row["note"] or "").partition(topics.READ_SEPARATOR)
+    read, _, heard = (row["note"] or "").partition(topic_records.READ_SEPARATOR)
     reach = Reach(row["position"], -1 if row["at"] is None else row["at"], int(read) if read else -1)
-    return Clock(LogName(*(row[name] for name in LOG)), row["place"] >> topics.PLACE_BITS, reach, heard)
+    return Clock(LogName(*(row[name] for name in LOG)), row["place"] >> topic_records.PLACE_BITS, reach, heard)
 
 
 def _clock_row(time: BrokerTime) -> dict[str, Any]:

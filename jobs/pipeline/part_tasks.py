@@ -14,6 +14,7 @@ import pyarrow.compute as pc
 from jobs.lakehouse.added_files import AddedFileWriter
 from jobs.logs.stretches.shares import folded, read_share
 from jobs.parsing import batch, kinds
+from jobs.pipeline import topic_records
 from schemas import names
 
 WRITTEN: Final = (names.GROUP_EVENTS, names.QUARANTINE)
@@ -50,6 +51,11 @@ def parsed_packets(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch
         with pa.ipc.new_stream(sink, rows.schema) as packet:
             packet.write_table(rows)
         yield pa.RecordBatch.from_pydict({"packet": [sink.getvalue().to_pybytes()]})
+
+
+def parsed_packets_of_topic(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """The same of records of a topic."""
+    return parsed_packets(map(topic_records.as_lines, batches))
 
 
 def write_share(target: Target, parts: Sequence[Part], share: int) -> str:

@@ -21,7 +21,7 @@ from jobs.parsing import batch
 from jobs.parsing.rows import PARSED
 from jobs.pipeline.gate import Gate
 from jobs.pipeline.ingest_topic import admit
-from jobs.pipeline.topic import PLACE_BITS
+from jobs.pipeline.topic_records import PLACE_BITS
 from schemas.names import CLOCK, HEARTBEATS, LINE
 from tests.kafka.shipments import AT_ONCE, Topic, ship
 from tests.logs.log_makers import PROMPT, START_MS, consumer_heartbeat, coordinator, fetch, heartbeat, request, write

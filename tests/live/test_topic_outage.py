@@ -9,8 +9,8 @@ import pytest
 
 from jobs.cli.entry import main
 from jobs.common.settings import Settings
+from jobs.pipeline import ingest_topic, topic_watch
 from jobs.pipeline import run as pipeline
-from jobs.pipeline import topic, topic_watch
 from jobs.pipeline.topic_input import TopicInput
 from tests.health.test_watch import judge
 from tests.logs.log_makers import request
@@ -25,7 +25,7 @@ def test_a_run_outlives_that_its_broker_is_away(spark, broker, tmp_path, monkeyp
     monkeypatch.setattr(topic_watch, "EVERY_SECONDS", 0.5)
     monkeypatch.setattr(topic_watch, "ANSWER_SECONDS", 1.0)
     # Else Spark's query would fail after minutes.
-    monkeypatch.setattr(topic, "java_settings", lambda _: {"default.api.timeout.ms": "2000", "request.timeout.ms": "1000"})
+    monkeypatch.setattr(ingest_topic, "java_settings", lambda _: {"default.api.timeout.ms": "2000", "request.timeout.ms": "1000"})
     broker.create_topic(TOPIC, 1)
     lake, said, judged, log = tmp_path / "lake", [], [], tmp_path / "logs" / "kafka-request.log"
     log.parent.mkdir()
