@@ -37,7 +37,7 @@ def matching_names(expression: str, names: Iterable[str]) -> tuple[str, ...]:
 def translated(expression: str) -> str:
     """The expression for Python's `re`. InvalidExpressionError: RE2 refuses it; UnsupportedExpressionError: it is not known here."""
     reader = _Reader(expression)
-    reader.alternatives(0)
+    reader.alternatives(inside=False)
     return "".join(reader.out)
 
 
@@ -50,35 +50,36 @@ class _Reader:
         self.out: list[str] = []
         self.names: set[str] = set()
 
-    def alternatives(self, depth: int) -> None:
-        """Up to the end, or to the parenthesis that closes the group."""
-        repeatable, repeated = False, -1
+    def alternatives(self, *, inside: bool) -> None:
+        """Up to the end, or inside a group to the parenthesis that closes it."""
+        repeatable = False
+        repeated: int | None = None  # where the last repetition ends
         while self.at < len(self.text):
             char = self.text[self.at]
             if char == ")":
-                if depth == 0:
+                if not inside:
                     raise InvalidExpressionError("regexp/syntax: internal error")
                 return
-            start = self.at
+            start, counts = self.at, self._counts() if char == "{" else None
             if char == "|":
                 self._copy(1)
                 repeatable = False
-            elif char in "*+?" or (char == "{" and self._repeat() is not None):
-                self._repetition(char)
+            elif char in "*+?" or counts is not None:
+                self._repetition(counts)
                 if repeated == start:
                     raise InvalidExpressionError("invalid nested repetition operator")
                 if not repeatable:
                     raise InvalidExpressionError("missing argument to repetition operator")
                 repeated = self.at
             else:
-                self._atom(char, depth)
+                self._atom(char)
                 repeatable = True
-        if depth:
+        if inside:
             raise InvalidExpressionError("missing closing )")
 
-    def _atom(self, char: str, depth: int) -> None:
+    def _atom(self, char: str) -> None:
         if char == "(":
-            self._group(depth)
+            self._group()
         elif char == "[":
             self._class()
         elif char == "\\":
@@ -91,7 +92,7 @@ class _Reader:
             self.out.append(re.escape(char))
             self.at += 1
 
-    def _group(self, depth: int) -> None:
+    def _group(self) -> None:
         self.at += 1
         if self.text.startswith("?", self.at):
             kind = _PLAIN_GROUP.match(self.text, self.at)
@@ -105,10 +106,10 @@ class _Reader:
             self.names |= {name} if name else set()
             self.at = kind.end()
         self.out.append("(?:")
-        self.alternatives(depth + 1)
+        self.alternatives(inside=True)
         self._copy(1)
 
-    def _repeat(self) -> tuple[int, int | None] | None:
+    def _counts(self) -> tuple[int, int | None] | None:
         """The counts of {n}, {n,} or {n,m}; None: the brace is a character as any other."""
         found = _REPEAT.match(self.text, self.at)
         if found is None:
@@ -117,9 +118,9 @@ class _Reader:
         most = None if found.group(2) and not found.group(3) else int(found.group(3) or least)
         return least, most
 
-    def _repetition(self, char: str) -> None:
-        if char == "{":
-            least, most = self._repeat() or (0, None)
+    def _repetition(self, counts: tuple[int, int | None] | None) -> None:
+        if counts is not None:
+            least, most = counts
             if least > MOST_REPETITIONS or (most is not None and (most > MOST_REPETITIONS or most < least)):
                 raise InvalidExpressionError("invalid repeat count")
             self.out.append(f"{{{least},{'' if most is None else most}}}")

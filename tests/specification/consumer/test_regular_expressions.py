@@ -31,13 +31,17 @@ NAMES = ["a", "b", "ab", "abc", "a.b", "x-1", "xa", "c_d", "A", "a{,2}", "]", "o
         (r"orders\.(eu|us)", ["orders.eu", "orders.us"]),
         (r"(?:a|x)(?P<second>b|a)?", ["a", "ab", "xa"]),
         (r"(?<first>a)b{1}c{0,1}", ["ab", "abc"]),
+        (r"(?:a)(?:b)", ["ab"]),
         ("ab{1,}c?", ["ab", "abc"]),
+        ("a{1000}", []),
+        ("a{1,1000}", ["a"]),
         ("a.*?", ["a", "a.b", "ab", "abc", "a{,2}"]),
         ("a{,2}", ["a{,2}"]),
         ("^a$", ["a"]),
         (r"\Aa\z", ["a"]),
         (r"^*a", ["a"]),
         (r"\ba\b.\bb", ["a.b"]),
+        (r"a\b.*", ["a", "a.b", "a{,2}"]),
         (r"a\Bb", ["ab"]),
         (r"\D", ["A", "]", "a", "b"]),
         (r"\w", ["1", "A", "a", "b"]),
@@ -47,6 +51,18 @@ NAMES = ["a", "b", "ab", "abc", "a.b", "x-1", "xa", "c_d", "A", "a{,2}", "]", "o
 )
 def test_an_expression_matches_whole_names(expression, names):
     assert matching_names(expression, NAMES) == tuple(names)
+
+
+@pytest.mark.parametrize(
+    ("expression", "names"),
+    [("a{2}", ["aa"]), ("a{2,}", ["aa", "aaa"]), ("a{1,2}", ["a", "aa"]), ("a{0}", [""]), ("a{0,}", ["", "a", "aa", "aaa"])],
+)
+def test_a_repetition_counts(expression, names):
+    assert matching_names(expression, ["", "a", "aa", "aaa"]) == tuple(names)
+
+
+def test_an_escaped_control_character_is_that_character():
+    assert matching_names(r"\t", ["", "t", "\t"]) == ("\t",)
 
 
 @pytest.mark.parametrize(
@@ -68,6 +84,7 @@ def test_an_expression_matches_whole_names(expression, names):
         ("a**", "invalid nested repetition operator"),
         ("a+?{2}", "invalid nested repetition operator"),
         ("a{3,1}", "invalid repeat count"),
+        ("[ab]{3,1}", "invalid repeat count"),
         ("a{1001}", "invalid repeat count"),
         ("a{1,1001}", "invalid repeat count"),
         ("a\\", "trailing backslash at end of expression"),
