@@ -33,8 +33,18 @@ def test_each_version_of_a_subscription_has_its_fields(version, kept):
 
 def test_the_bytes_are_kafkas():
     assert write_subscription(EmbeddedSubscription(("t",), version=0)).hex() == "000000000001000174ffffffff"
+    assert write_subscription(EmbeddedSubscription((), (), 7, "r", version=1)).hex() == "000100000000ffffffff00000000"
+    assert write_subscription(EmbeddedSubscription((), (), 7, "r", version=2)).hex() == "000200000000ffffffff0000000000000007"
     assert write_assignment((("t", (5,)),), 1).hex() == "0001000000010001740000000100000005ffffffff"
     assert write_subscription(EmbeddedSubscription((), version=3)).hex() == "000300000000ffffffff00000000ffffffffffff"
+
+
+def test_an_empty_rack_is_not_an_absent_one():
+    assert read_subscription(write_subscription(FULL._replace(rack_id=""))).rack_id == ""
+
+
+def test_a_subscription_is_of_version_3_unless_told_otherwise():
+    assert version_of(write_subscription(EmbeddedSubscription(("t",)))) == 3
 
 
 def test_an_assignment_comes_back_with_the_data_of_its_assignor():
@@ -44,7 +54,7 @@ def test_an_assignment_comes_back_with_the_data_of_its_assignor():
     assert read_assignment(b"") == EmbeddedAssignment(())
 
 
-@pytest.mark.parametrize("data", [b"", b"\x00", b"\x00\x00\x00\x00\x00\x01\x00\x09abc"])
+@pytest.mark.parametrize("data", [b"", b"\x00", b"\x00\x00\x00\x00\x00\x01\x00\x09abc", write_subscription(FULL)[:-1]])
 def test_bytes_that_end_early_are_malformed(data):
     with pytest.raises(MalformedProtocolError):
         read_subscription(data)

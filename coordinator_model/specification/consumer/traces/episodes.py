@@ -117,8 +117,8 @@ class EpisodeReader:
         if self._open is None:
             self._open = GroupEpisode(bump.at_ms)
             self.episodes.append(self._open)
-        for earlier in self._open.rounds[-1:]:
-            earlier.superseded = earlier.reached_ms is None
+        if self._open.rounds:  # the episode goes on, so no assignment was complete
+            self._open.rounds[-1].superseded = True
         self._open.rounds.append(EpisodeRound(bump.epoch, bump.at_ms, bump.cause, bump.member_id))
 
     def _note_holders(self, at_ms: int, members: dict[str, ConsumerGroupMember], cause: BumpCause | None) -> None:
