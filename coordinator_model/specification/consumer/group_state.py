@@ -30,6 +30,7 @@ from coordinator_model.specification.consumer.records import (
     MetadataHash,
     PartitionMetadata,
     RegularExpression,
+    RegularExpressionTombstone,
     TargetAssignmentMember,
     TargetAssignmentMetadata,
 )
@@ -208,17 +209,20 @@ class ConsumerGroupState:
             self.update_member(left)
 
     def regular_expression(self, record: RegularExpression) -> None:
-        """`updateResolvedRegularExpression`, `removeResolvedRegularExpression`."""
+        """`updateResolvedRegularExpression`."""
+        self.expression_gone(record)
+        topics = tuple(hash_set_of(record.topics))
+        self.resolved.put(record.regex, ResolvedRegularExpression(topics, record.version, record.at_ms))
+        for topic in topics:
+            count_regex(self.names, topic, 1)
+
+    def expression_gone(self, record: RegularExpression | RegularExpressionTombstone) -> None:
+        """`removeResolvedRegularExpression`."""
         old = self.resolved.get(record.regex)
         if old is not None:
             self.resolved.remove(record.regex)
             for topic in old.topics:
                 count_regex(self.names, topic, -1)
-        if record.topics is not None:
-            topics = tuple(hash_set_of(record.topics))
-            self.resolved.put(record.regex, ResolvedRegularExpression(topics, record.version, record.at_ms))
-            for topic in topics:
-                count_regex(self.names, topic, 1)
 
     def partition_metadata(self, record: PartitionMetadata) -> None:
         """Nothing is kept of it."""
@@ -323,6 +327,7 @@ _REPLAYS: Final[dict[type, Callable[[ConsumerGroupState, Any], None]]] = {
     CurrentMemberAssignment: ConsumerGroupState.current_assignment,
     CurrentMemberAssignmentTombstone: ConsumerGroupState.nothing_owned,
     RegularExpression: ConsumerGroupState.regular_expression,
+    RegularExpressionTombstone: ConsumerGroupState.expression_gone,
 }
 
 
@@ -347,6 +352,4 @@ def is_tombstone(record: ConsumerGroupRecord) -> bool:
         return record.epoch is None
     if isinstance(record, TargetAssignmentMember):
         return record.partitions is None
-    if isinstance(record, RegularExpression):
-        return record.topics is None
-    return isinstance(record, (PartitionMetadata, MemberMetadataTombstone, CurrentMemberAssignmentTombstone))
+    return isinstance(record, (PartitionMetadata, MemberMetadataTombstone, CurrentMemberAssignmentTombstone, RegularExpressionTombstone))

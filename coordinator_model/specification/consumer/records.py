@@ -79,13 +79,19 @@ class CurrentMemberAssignmentTombstone(NamedTuple):
 
 
 class RegularExpression(NamedTuple):
-    """ConsumerGroupRegularExpression: the topics whose names an expression matches, sorted. Without topics: a tombstone."""
+    """ConsumerGroupRegularExpression: the topics whose names an expression matches, sorted."""
 
     regex: str
-    topics: tuple[str, ...] | None
-    version: int = -1
+    topics: tuple[str, ...]
+    version: int
     """Of the topic image."""
-    at_ms: int = -1
+    at_ms: int
+
+
+class RegularExpressionTombstone(NamedTuple):
+    """No member uses the expression any more."""
+
+    regex: str
 
 
 class OffsetCommitted(NamedTuple):
@@ -113,5 +119,6 @@ ConsumerGroupRecord = (
     | CurrentMemberAssignment
     | CurrentMemberAssignmentTombstone
     | RegularExpression
+    | RegularExpressionTombstone
 )
 LogRecord = ConsumerGroupRecord | OffsetCommitted | ClassicGroupWritten

@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from coordinator_model.errors import Error
 from coordinator_model.specification.consumer.member import Partitions
+
+MEMBER_MAKES_ITS_ID: Final = 1
+"""From this version of ConsumerGroupHeartbeat on (`CONSUMER_GENERATED_MEMBER_ID_REQUIRED_VERSION`). Before, the coordinator makes it."""
+KNOWS_EPOCHS: Final = 9
+"""The first version of OffsetCommit with errors about epochs."""
 
 
 class ConsumerGroupHeartbeat(NamedTuple):
@@ -24,7 +29,7 @@ class ConsumerGroupHeartbeat(NamedTuple):
     assignor: str | None = None
     owned: Partitions | None = None
     """Empty and None differ: None says nothing."""
-    api_version: int = 1
+    api_version: int = MEMBER_MAKES_ITS_ID
     client_id: str = ""
     client_host: str = ""
     fresh_member_id: str = ""
@@ -39,7 +44,7 @@ class ConsumerOffsetCommit(NamedTuple):
     partition: int
     offset: int
     instance_id: str | None = None
-    api_version: int = 9
+    api_version: int = KNOWS_EPOCHS
 
 
 class OffsetFetch(NamedTuple):

@@ -2,17 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Final
-
 from coordinator_model.errors import Error
 from coordinator_model.specification.consumer.config import ConsumerGroupConfig
 from coordinator_model.specification.consumer.java_maps import hash_set
 from coordinator_model.specification.consumer.member import JOIN_EPOCH, LEAVE_EPOCH, STATIC_LEAVE_EPOCH
 from coordinator_model.specification.consumer.refusals import RefusedRequestError
-from coordinator_model.specification.consumer.requests import ConsumerGroupHeartbeat
-
-MEMBER_MAKES_ITS_ID: Final = 1
-"""From this version on (`CONSUMER_GENERATED_MEMBER_ID_REQUIRED_VERSION`). Before, the coordinator makes the id of a newcomer."""
+from coordinator_model.specification.consumer.requests import MEMBER_MAKES_ITS_ID, ConsumerGroupHeartbeat
 
 
 def check_consumer_heartbeat(group_id: str, request: ConsumerGroupHeartbeat, config: ConsumerGroupConfig) -> None:

@@ -16,7 +16,7 @@ from coordinator_model.specification.consumer.records import (
     CurrentMemberAssignmentTombstone,
     MemberMetadataTombstone,
     PartitionMetadata,
-    RegularExpression,
+    RegularExpressionTombstone,
     TargetAssignmentMember,
     TargetAssignmentMetadata,
 )
@@ -59,7 +59,7 @@ def test_tombstones_without_a_group_make_none():
         TargetAssignmentMetadata(None),
         TargetAssignmentMember("m", None),
         CurrentMemberAssignmentTombstone("m"),
-        RegularExpression("a*", None),
+        RegularExpressionTombstone("a*"),
     ]
     assert replay_all(None, tombstones) is None
     state = replay_all(None, [ConsumerGroupMetadata(3), *tombstones[1:]])

@@ -110,7 +110,7 @@ class ConsumerStory:
         elif isinstance(record, CurrentMemberAssignment):
             line = f"group: {record.member_id} {record.state.value} in epoch {record.epoch}, has {self.named(record.assigned)}"
             yield line + (f", gives up {self.named(record.pending)}" if record.pending else "")
-        elif isinstance(record, RegularExpression) and record.topics is not None:
+        elif isinstance(record, RegularExpression):
             yield f"group: {record.regex} is {' '.join(record.topics) or 'no topic'}"
 
     def named(self, partitions):

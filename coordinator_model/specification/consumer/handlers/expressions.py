@@ -16,7 +16,7 @@ from coordinator_model.specification.consumer.group_state import ConsumerGroupSt
 from coordinator_model.specification.consumer.handlers.epochs import bump, refresh_topics
 from coordinator_model.specification.consumer.handlers.membership import MemberChange
 from coordinator_model.specification.consumer.java_maps import JavaHashMap, hash_set
-from coordinator_model.specification.consumer.records import RegularExpression
+from coordinator_model.specification.consumer.records import RegularExpression, RegularExpressionTombstone
 from coordinator_model.specification.consumer.refusals import RefusedRequestError
 from coordinator_model.specification.consumer.regular_expressions import InvalidExpressionError, matching_names, translated
 from coordinator_model.specification.consumer.subscriptions import metadata_hash
@@ -43,7 +43,7 @@ def update_expression(group: ConsumerGroupCore, state: ConsumerGroupState, chang
     if old != new:
         changed = ExpressionChange.UNRESOLVED
         if old and state.regexes.get(old) == 1:
-            operation.records.append(RegularExpression(old, None))
+            operation.records.append(RegularExpressionTombstone(old))
         unknown = bool(new) and new not in state.regexes
         if unknown:
             _check(new)

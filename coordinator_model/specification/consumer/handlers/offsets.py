@@ -5,18 +5,13 @@ Neither counts as a heartbeat. The instance id is not looked at.
 
 from __future__ import annotations
 
-from typing import Final
-
 from coordinator_model.errors import Error
 from coordinator_model.specification.consumer.core import ConsumerGroupCore, Operation
 from coordinator_model.specification.consumer.member import ConsumerGroupMember
 from coordinator_model.specification.consumer.records import OffsetCommitted
 from coordinator_model.specification.consumer.refusals import RefusedRequestError, unknown_member
-from coordinator_model.specification.consumer.requests import ConsumerOffsetCommit, OffsetFetch, OffsetFetchAnswer
+from coordinator_model.specification.consumer.requests import KNOWS_EPOCHS, ConsumerOffsetCommit, OffsetFetch, OffsetFetchAnswer
 from coordinator_model.specification.requests import CommitAnswer
-
-KNOWS_EPOCHS: Final = 9
-"""The first version of OffsetCommit with errors about epochs."""
 
 
 def commit_offset(group: ConsumerGroupCore, request: ConsumerOffsetCommit, operation: Operation) -> CommitAnswer:

@@ -12,7 +12,7 @@ from coordinator_model.specification.consumer.records import (
     LogRecord,
     MemberMetadataTombstone,
     PartitionMetadata,
-    RegularExpression,
+    RegularExpressionTombstone,
     TargetAssignmentMember,
     TargetAssignmentMetadata,
 )
@@ -52,7 +52,7 @@ def group_tombstones(state: ConsumerGroupState) -> list[LogRecord]:
         *(TargetAssignmentMember(member_id, None) for member_id in members),
         TargetAssignmentMetadata(None),
         *map(MemberMetadataTombstone, members),
-        *(RegularExpression(regex, None) for regex in state.resolved),
+        *map(RegularExpressionTombstone, state.resolved),
         PartitionMetadata(),
         ConsumerGroupMetadata(None),
     ]

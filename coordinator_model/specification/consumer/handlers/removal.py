@@ -12,7 +12,7 @@ from coordinator_model.specification.consumer.handlers.epochs import bump, names
 from coordinator_model.specification.consumer.handlers.records_of import group_tombstones, removal_records
 from coordinator_model.specification.consumer.member import ConsumerGroupMember
 from coordinator_model.specification.consumer.migration import can_downgrade, downgraded
-from coordinator_model.specification.consumer.records import ClassicGroupWritten, RegularExpression
+from coordinator_model.specification.consumer.records import ClassicGroupWritten, RegularExpressionTombstone
 from coordinator_model.specification.consumer.subscriptions import metadata_hash
 
 
@@ -33,7 +33,7 @@ def fence_members(
         operation.records += removal_records(member.member_id)
     users = Counter(member.regex for member in members if member.regex)
     unused = [regex for regex, count in users.items() if state.regexes.get(regex) == count]
-    operation.records += [RegularExpression(regex, None) for regex in unused]
+    operation.records += map(RegularExpressionTombstone, unused)
     topics = metadata_hash(names_without(state, members, unused), group.image)
     bump(group, operation, state.group_epoch + 1, topics, cause, members[0].member_id)
     for member in members:

@@ -21,6 +21,7 @@ from coordinator_model.specification.consumer.records import (
     OffsetCommitted,
     PartitionMetadata,
     RegularExpression,
+    RegularExpressionTombstone,
     TargetAssignmentMember,
     TargetAssignmentMetadata,
 )
@@ -199,7 +200,11 @@ def _current_assignment(record: CurrentMemberAssignment, symbols: TraceSymbols) 
 
 
 def _expression(record: RegularExpression, _: TraceSymbols) -> Json:
-    return {"rec": "RegularExpression", "regex": record.regex, **(_TOMBSTONE if record.topics is None else {"topics": list(record.topics)})}
+    return {"rec": "RegularExpression", "regex": record.regex, "topics": list(record.topics)}
+
+
+def _expression_tombstone(record: RegularExpressionTombstone, _: TraceSymbols) -> Json:
+    return {"rec": "RegularExpression", "regex": record.regex, **_TOMBSTONE}
 
 
 def _offset(record: OffsetCommitted, _: TraceSymbols) -> Json:
@@ -233,6 +238,7 @@ _RECORDS: Final[dict[type, Callable[[Any, TraceSymbols], Json]]] = {
     CurrentMemberAssignment: _current_assignment,
     CurrentMemberAssignmentTombstone: _assignment_tombstone,
     RegularExpression: _expression,
+    RegularExpressionTombstone: _expression_tombstone,
     OffsetCommitted: _offset,
     ClassicGroupWritten: _classic,
 }
