@@ -5,7 +5,7 @@ import pytest
 from coordinator_model.errors import Error
 from coordinator_model.specification.consumer.consumer_protocol import EmbeddedSubscription, write_subscription
 from coordinator_model.specification.consumer.effects import GroupEpochBumped
-from coordinator_model.specification.consumer.requests import ConsumerOffsetCommit, OffsetFetch
+from coordinator_model.specification.consumer.requests import ConsumerOffsetCommit, OffsetFetch, OffsetFetchAnswer
 from coordinator_model.specification.requests import (
     CommitAnswer,
     DeleteAnswer,
@@ -158,7 +158,7 @@ def test_offsets_of_a_classic_group_are_kept_and_deleted():
     group = stable_classic_group()
     assert group.ask(ConsumerOffsetCommit("k", 1, "a", 0, 5, api_version=8)) == CommitAnswer(Error.NONE)
     assert group.ask(ConsumerOffsetCommit("k", 0, "a", 1, 6, api_version=8)) == CommitAnswer(Error.ILLEGAL_GENERATION)
-    assert group.ask(OffsetFetch("k", 1, "a", 0)).offset == 5
+    assert group.ask(OffsetFetch("k", 1, "a", 0)) == OffsetFetchAnswer(Error.NONE, 5)
     assert group.ask(OffsetFetch("k", 1, "a", 1)).offset == -1
     group.ask(LeaveGroup((LeavingMember("k"),)))
     assert group.ask(DeleteGroup()) == DeleteAnswer(Error.NONE)
