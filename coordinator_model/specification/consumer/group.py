@@ -127,7 +127,7 @@ class ConsumerGroup(ConsumerGroupCore):
             if member.state is MemberState.UNREVOKED_PARTITIONS:
                 self.start_rebalance_timer(member)
 
-    def end(self, now_ms: int, *, append_error: Error = Error.NONE) -> ConsumerGroupOutcome:
+    def end(self, now_ms: int, *, append_error: Error) -> ConsumerGroupOutcome:
         """Give the name of an empty group to a classic one. Offsets stay (`maybeDeleteEmptyConsumerGroup`)."""
         self._begin(now_ms)
         self.append_error = append_error
