@@ -140,7 +140,7 @@ class ConsumerGroup(ConsumerGroupCore):
         self.write(Operation(offset_tombstones(self) if isinstance(request, DeleteGroup) else [offset_record(self, request)]))
         return self._outcome()
 
-    def clean_up(self, now_ms: int, *, append_error: Error = Error.NONE) -> ConsumerGroupOutcome:
+    def clean_up(self, now_ms: int, *, append_error: Error) -> ConsumerGroupOutcome:
         """The regular clean-up of old offsets and of a group without members and offsets."""
         self.advance(now_ms - 1, append_error=append_error)
         self.append_error = append_error
