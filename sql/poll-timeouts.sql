@@ -2,9 +2,9 @@
 --
 -- One row per such departure, the newest first. CERTAIN: the client gave this reason (Java 3.2 and later), or the
 -- tracker proved it. LIKELY: a member left without a reason and joined again on the same connection, as librdkafka does
--- after its poll timeout. An application that unsubscribes and subscribes again looks the same. Only kafka-request.log
--- shows LIKELY ones. `away_ms` is how long the member was out of the group. A static member that stalls does not leave:
--- see session-timeouts.
+-- after its poll timeout, and Java in the consumer protocol (KIP-848). An application that unsubscribes and subscribes
+-- again looks the same. Only kafka-request.log shows LIKELY ones. `away_ms` is how long the member was out of the group.
+-- A static member that stalls does not leave: see session-timeouts.
 --
 -- :cluster     only this cluster
 -- :group       only this consumer group
@@ -23,18 +23,26 @@ WITH departures AS (
     AND s.ended_at >= :since
     AND s.ended_at <= :until
 ),
-own AS (
-  SELECT e.cluster, e.group_id, e.connection, e.broker, e.member_id, e.answer_member_id, e.kind, e.received_at, e.error_code
+leaves AS (
+  SELECT e.cluster, e.group_id, e.connection, e.broker, e.member_id, e.received_at, e.occurred_at
   FROM group_events AS e
-  WHERE e.kind IN ('LEAVE_GROUP', 'JOIN_GROUP')
+  WHERE e.kind = 'LEAVE_GROUP' OR (e.kind = 'CONSUMER_GROUP_HEARTBEAT' AND e.generation = -1)
+),
+joins AS (
+  SELECT e.cluster, e.group_id, e.connection, e.broker, e.received_at
+  FROM group_events AS e
+  WHERE e.kind = 'JOIN_GROUP' OR (e.kind = 'CONSUMER_GROUP_HEARTBEAT' AND e.generation = 0)
 ),
 back AS (
   SELECT d.cluster, d.group_id, d.id, min(j.received_at) AS back_at
   FROM departures AS d
-  JOIN own AS l ON l.cluster = d.cluster AND l.group_id = d.group_id AND l.member_id = d.member_id AND l.kind = 'LEAVE_GROUP'
-  JOIN own AS j
+  JOIN leaves AS l
+    ON l.cluster = d.cluster AND l.group_id = d.group_id AND l.member_id = d.member_id
+      AND unix_millis(l.received_at) <= unix_millis(d.ended_at) + 1000
+      AND unix_millis(l.occurred_at) >= unix_millis(d.ended_at) - 1000
+  JOIN joins AS j
     ON j.cluster = d.cluster AND j.group_id = d.group_id AND j.broker = l.broker AND j.connection = l.connection
-      AND j.kind = 'JOIN_GROUP' AND j.received_at > l.received_at
+      AND j.received_at > l.received_at
   GROUP BY d.cluster, d.group_id, d.id
 ),
 caused AS (

@@ -93,6 +93,18 @@ def test_each_of_the_fifteen_has_an_answer_here(lakehouse, name):
     assert name in {example.name for example in page.EXAMPLES}
 
 
+NOT_BY_GROUP = {"activity", "bill", "culprits", "culprits-by", "quarantine", "states"}
+OF_ONE_PROTOCOL = {"cooperative": {"classic"}, "consumer-protocol": {"consumer"}}
+NOT_HERE = {"poll-timeouts", "deploys", "changes"}  # nobody stalls, restarts or changes in the recorded consumer groups
+
+
+@pytest.mark.parametrize("name", sorted(set(questions.names()) - NOT_BY_GROUP - NOT_HERE))
+def test_groups_of_both_protocols_get_an_answer(lakehouse, name):
+    protocols = {row["group_id"]: row["group_protocol"] for row in asked(lakehouse, "groups", limit="1000")}
+    found = {protocols[row["group_id"]] for row in asked(lakehouse, name, limit="100000")}
+    assert found == OF_ONE_PROTOCOL.get(name, {"classic", "consumer"})
+
+
 @pytest.mark.parametrize("name", sorted(set(questions.names()) - ABOUT_ALL))
 def test_nothing_is_said_against_a_healthy_group(lakehouse, name):
     assert [row for row in asked(lakehouse, name, limit="100000") if row["group_id"] == HEALTHY] == []

@@ -277,3 +277,26 @@ def test_changes_come_closest_first(lakehouse):
     assert [(change["occurred_at"] - datetime(2026, 11, 21, tzinfo=timezone.utc)).seconds for change in found] == [61, 57, 40, 80, 0]
     assert asked(lakehouse, "changes", at="2026-11-21T00:01:00", limit="2") == found[:2]
     assert asked(lakehouse, "changes") == []
+
+
+@pytest.mark.parametrize(
+    ("leave", "join"),
+    [({"kind": "LEAVE_GROUP"}, {"kind": "JOIN_GROUP"}), ({"generation": -1}, {"generation": 0})],
+    ids=["classic", "consumer"],
+)
+def test_a_member_that_comes_back_on_its_connection_may_have_stalled_in_either_protocol(lakehouse, leave, join):
+    known = {"member_id": MEMBER, "connection": "c1", "kind": "CONSUMER_GROUP_HEARTBEAT", "generation": 5}
+    came_earlier, left_earlier = line(at=10_000, **known | join), line(at=20_000, **known | leave)
+    write(
+        lakehouse, line(at=90_000, **known), came_earlier, left_earlier, line(at=60_000, **known | leave), line(at=64_000, **known | join)
+    )
+    write(lakehouse, session(ended_at=DAY + 60_000, client_id="app-1"))
+    (found,) = asked(lakehouse, "poll-timeouts")
+    assert (found["client_id"], found["sure"], found["away_ms"]) == ("app-1", "LIKELY", 4_000)
+
+
+def test_a_member_that_comes_back_on_another_connection_was_started_again(lakehouse):
+    known = {"member_id": MEMBER, "kind": "CONSUMER_GROUP_HEARTBEAT"}
+    left = line(at=60_000, **known, generation=-1, connection="c1")
+    write(lakehouse, left, line(at=64_000, **known, generation=0, connection="c2"), session(ended_at=DAY + 60_000, client_id="app-1"))
+    assert asked(lakehouse, "poll-timeouts") == []
