@@ -12,6 +12,7 @@ from __future__ import annotations
 import argparse
 import hashlib
 import json
+import os
 import shutil
 import statistics
 import subprocess
@@ -104,6 +105,7 @@ def made(folder: Path, size: str, lines: int, seed: int) -> Path:
     else:
         command = python("-m", "jobs.cli", "generate", source, "--size", size, "--lines", str(lines), "--seed", str(seed))
         subprocess.run(command, cwd=PROJECT, check=True)
+    os.sync()  # who reads first would else wait while the input is still written to disk
     done.write_text(code, encoding="ascii")
     return source
 
