@@ -57,6 +57,9 @@ _PROGRAM: Final[tuple[Part, ...]] = (
     ("refunds", JAVA, CLASSIC, scenes.is_fenced),
     ("parcels", LIBRDKAFKA, CONSUMER, scenes.is_killed),
     ("catalog", LIBRDKAFKA, CLASSIC, scenes.becomes_a_consumer_group),
+    ("returns", LIBRDKAFKA, CONSUMER, scenes.has_a_growing_topic),
+    ("loyalty", LIBRDKAFKA, CONSUMER, scenes.comes_back_static),
+    ("audit", LIBRDKAFKA, CONSUMER, scenes.becomes_a_classic_group),
 )
 _APART_SECONDS: Final = 5.0
 """From the start of one scene to the next, so that a person can follow."""
