@@ -80,6 +80,7 @@ def _founds_anew(view: ConsumerView, event: Event) -> bool:
 
 
 def _note_silent(g: Emitter, view: ConsumerView, event: Event) -> None:
-    """The request log goes on, so members that records show to be gone, and that had fallen silent, are gone because of that."""
+    """The request log goes on, so members that records show to be gone, and that have fallen silent, are gone because of that."""
     for member in departed.fell_silent(view):
-        departed.explain(g, view, member.member_id, reasons.SESSION_TIMEOUT, ref(event))
+        if silence.is_silent(member, event.at_ms):
+            departed.explain(g, view, member.member_id, reasons.SESSION_TIMEOUT, ref(event))

@@ -111,6 +111,24 @@ def test_the_next_heartbeat_of_another_one_shows_that_it_had_fallen_silent():
     assert ("SESSION_TIMEOUT", "b-1") in told(rows, "findings", "code", "member_id")
 
 
+@pytest.mark.parametrize(
+    ("paused_ms", "cause", "member"),
+    [(4_000, "UNKNOWN", None), (7_000, "SESSION_TIMEOUT", "b-1"), (60_500, "REBALANCE_TIMEOUT", "b-1"), (62_000, "UNKNOWN", None)],
+)
+def test_a_silent_member_that_had_time_left_to_give_a_partition_up_lost_its_session(paused_ms, cause, member):
+    """b-1 is told to give t-1 up with its last heartbeat, at 20,000. It had paused for 5 s at most. c-1 goes on."""
+    story = Records().at(0).joins_stored("b-1", 1, ALL).beat("b-1", 0, 1, ALL, ("orders",)).at(5_000).beat("b-1", 1, 1)
+    story.at(10_000).beat("b-1", 1, 1).at(15_000).beat("b-1", 1, 1)
+    story.at(16_000).joins_stored("c-1", 2, (), "UNRELEASED_PARTITIONS").beat("c-1", 0, 2, (), ("orders",))
+    story.at(20_000).has("b-1", 1, 1, HALF, OTHER, "UNREVOKED_PARTITIONS").beat("b-1", 1, 1, HALF)
+    story.at(20_000 + paused_ms).removed("b-1").epoch(3)
+    for ms in range(20_000, 100_000, 4_000):
+        story.at(ms).beat("c-1", 2, 2)
+    rows = story.at(100_000).has("c-1", 2, 3, ALL).beat("c-1", 2, 3, ALL).rows()
+    assert told(rows, "rebalance_rounds", "cause", "member_id")[2:] == [(cause, member)]
+    assert told(rows, "member_sessions", *SESSION) == [("b-1", cause, 0, 20_000 + paused_ms)]
+
+
 def killed(last_heard: int, removed: int) -> Records:
     """The only member of a group falls silent, and is removed."""
     story = Records().at(0).joins_stored("a-1", 1, ALL).beat("a-1", 0, 1, ALL, ("orders",))

@@ -51,15 +51,24 @@ def test_rounds_have_their_causes_or_none(evidence, least_right, most_wrong):
     assert wrong.total() <= most_wrong, wrong
 
 
+AT_ONCE = {"random/31", "random/75", "random/95", "random/109"}
+"""Traces in which one rebalance ends in the millisecond of an operation that begins another one, or that lets a partition wait for its
+owner. Two logs do not show the order of two operations in one millisecond."""
+
+
 def test_both_logs_show_where_rebalances_begin_and_end():
     """Episodes that are still open at the end of a trace are not told."""
-    equal, ended = 0, 0
+    differs, ended = set(), 0
     for name, (_, episodes) in traces().items():
-        rows = [] if name in LIES else told(name, frozenset({LOG, REQUESTS}))[0]
+        if name in LIES:
+            continue
+        rows = told(name, frozenset({LOG, REQUESTS}))[0]
         found = {(r["first_epoch"], r["generation"], r["started_at"] - START_MS, r["ended_at"] - START_MS) for r in rows if r["end_seen"]}
         truth = {(e["first_epoch"], e["last_epoch"], e["start_ms"], e["end_ms"]) for e in episodes if e["end_ms"] is not None}
-        equal, ended = equal + len(found & truth), ended + len(truth)
-    assert equal >= 0.97 * ended
+        differs |= {name} if truth - found else set()
+        ended += len(truth)
+    assert ended == 770
+    assert differs == AT_ONCE
 
 
 def test_no_round_is_told_twice():

@@ -1,7 +1,8 @@
 """Departures that records show. They do not show why: a line of a log may, until the row of the membership is written.
 
-A member that was silent before lost its session, if it was the log's requests that went on. The next request of anyone shows that. In a
-group of which nobody is left, the first one may be the member's own, long after: it is told then that it is none any more.
+A member that had paused before lost its session, if the request log goes on and does not show that it left. A request of anyone shows that,
+once the member has been silent for as long as requests alone must show it (silence.py). In a group of which nobody is left, the first one
+may be the member's own, long after: it is told then that it is none any more.
 """
 
 from __future__ import annotations
@@ -35,9 +36,13 @@ def explain(g: Emitter, view: ConsumerView, member_id: str, cause: str, sign: Re
 
 
 def fell_silent(view: ConsumerView) -> list[ConsumerMember]:
-    """Members that had sent nothing for long when they departed, which nothing else explains."""
+    """Members that departed after a pause longer than any before, which nothing else explains."""
     unexplained = (one for one in view.gone if one.gone_signs and one.end_kind == reasons.UNKNOWN)
-    return [one for one in unexplained if one.revoke_by_ms < 0 and silence.is_silent(one, one.gone_ms)]
+    return [one for one in unexplained if _had_paused(one) and not 0 <= one.revoke_by_ms <= one.gone_ms]
+
+
+def _had_paused(member: ConsumerMember) -> bool:
+    return member.longest_gap_ms >= 0 and member.gone_ms - member.heard_ms > max(member.longest_gap_ms, HEARTBEAT_INTERVAL_MS)
 
 
 def next_ms(g: Emitter, view: ConsumerView) -> int:
