@@ -100,7 +100,7 @@ class OffsetCommitted(NamedTuple):
     topic: str
     partition: int
     offset: int | None
-    committed_ms: int = -1
+    committed_ms: int
 
 
 class ClassicGroupWritten(NamedTuple):

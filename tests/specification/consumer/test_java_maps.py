@@ -150,3 +150,15 @@ def test_a_copy_of_a_timeline_map_is_independent_and_in_the_same_order():
     assert "z" not in made
     assert made["a"] == "A"
     assert made.get("z") is None
+
+
+def test_a_copy_of_a_timeline_map_grows_when_the_map_does():
+    made = timeline(*"abcde")
+    other = made.copy()
+    for key in "fghijklm":
+        for one in (made, other):
+            one.put(key, key)
+            one.commit()
+        assert other.capacity() == made.capacity()
+        assert list(other) == list(made)
+    assert made.capacity() > timeline(*"abcde").capacity()
