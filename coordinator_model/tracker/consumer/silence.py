@@ -23,8 +23,13 @@ _SEEN_LATE: Final = frozenset({reasons.SESSION_TIMEOUT, reasons.UNKNOWN})
 
 def is_silent(member: ConsumerMember, at_ms: int) -> bool:
     """Whether a member has sent nothing for much longer than it ever paused."""
-    gaps_ms = _SILENT_GAPS * member.longest_gap_ms
-    return member.longest_gap_ms >= 0 and at_ms - member.heard_ms > max(gaps_ms, members.HEARTBEAT_INTERVAL_MS)
+    return has_paused(member, at_ms, gaps=_SILENT_GAPS)
+
+
+def has_paused(member: ConsumerMember, at_ms: int, *, gaps: int = 1) -> bool:
+    """Whether a member has sent nothing for longer than so many times its longest gap, and than a heartbeat interval."""
+    silent_ms = at_ms - member.heard_ms
+    return member.longest_gap_ms >= 0 and silent_ms > max(gaps * member.longest_gap_ms, members.HEARTBEAT_INTERVAL_MS)
 
 
 def cause_of(member: ConsumerMember, at_ms: int) -> str:

@@ -52,8 +52,8 @@ def test_rounds_have_their_causes_or_none(evidence, least_right, most_wrong):
 
 
 AT_ONCE = {"random/31", "random/75", "random/95", "random/109"}
-"""Traces in which one rebalance ends in the millisecond of an operation that begins another one, or that lets a partition wait for its
-owner. Two logs do not show the order of two operations in one millisecond."""
+"""Traces in which a rebalance ends in the millisecond in which another operation begins the next one, or in which one member gives a
+partition up and its next owner asks for it. Two logs do not show the order of two operations in one millisecond."""
 
 
 def test_both_logs_show_where_rebalances_begin_and_end():

@@ -38,11 +38,7 @@ def explain(g: Emitter, view: ConsumerView, member_id: str, cause: str, sign: Re
 def fell_silent(view: ConsumerView) -> list[ConsumerMember]:
     """Members that departed after a pause longer than any before, which nothing else explains."""
     unexplained = (one for one in view.gone if one.gone_signs and one.end_kind == reasons.UNKNOWN)
-    return [one for one in unexplained if _had_paused(one) and not 0 <= one.revoke_by_ms <= one.gone_ms]
-
-
-def _had_paused(member: ConsumerMember) -> bool:
-    return member.longest_gap_ms >= 0 and member.gone_ms - member.heard_ms > max(member.longest_gap_ms, HEARTBEAT_INTERVAL_MS)
+    return [one for one in unexplained if silence.has_paused(one, one.gone_ms) and not 0 <= one.revoke_by_ms <= one.gone_ms]
 
 
 def next_ms(g: Emitter, view: ConsumerView) -> int:
