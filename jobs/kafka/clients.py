@@ -6,7 +6,7 @@ import logging
 import os
 import re
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, Final
 
@@ -17,8 +17,12 @@ from jobs.common.errors import UserError
 from jobs.common.files import foreign_access
 
 CONNECT_SECONDS: Final = 15.0
+SPREAD_SECONDS: Final = 10.0
+"""How long a topic may be missing. Brokers hear of a new topic one after the other, and a broker that has just started knows few."""
 
 _STEP_SECONDS: Final = 1.0
+_AGAIN_SECONDS: Final = 0.2
+_NOT_YET: Final = frozenset({KafkaError.UNKNOWN_TOPIC_OR_PART, KafkaError.LEADER_NOT_AVAILABLE})
 _IGNORED: Final = frozenset({"group.id", "enable.auto.commit", "enable.partition.eof"})  # `consumer` sets them
 _SECRET: Final = re.compile(r"password|passphrase|secret|\.key$|\.key\.pem$|jaas|oauthbearer\.config|user\.info", re.IGNORECASE)
 _SHORTEST_SECRET: Final = 4  # characters: shorter words of a secret are not looked for in a client's messages
@@ -71,6 +75,20 @@ def without_secrets(text: str, settings: Mapping[str, Any]) -> str:
             for word in sorted(words, key=len, reverse=True):
                 text = text.replace(word, "…") if word else text
     return text
+
+
+def topic_metadata(client: AdminClient | Producer, topic: str, timeout: float, *, stopped: Callable[[], bool] = lambda: False) -> Any:
+    """What brokers know of a topic (a ClusterMetadata). While they know no such topic they are asked again, for SPREAD_SECONDS at most.
+
+    The topic's own `error` says that it is missing. `timeout`: seconds for each answer. KafkaException: the cluster does not answer.
+    """
+    until = time.monotonic() + SPREAD_SECONDS
+    while True:
+        listed = client.list_topics(topic, timeout=timeout)
+        error = listed.topics[topic].error
+        if error is None or error.code() not in _NOT_YET or stopped() or time.monotonic() > until:
+            return listed
+        time.sleep(_AGAIN_SECONDS)
 
 
 class Cluster:

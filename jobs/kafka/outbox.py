@@ -13,7 +13,7 @@ from typing import Any, Final
 from confluent_kafka import KafkaError, KafkaException, Message
 
 from jobs.common.errors import UserError
-from jobs.kafka.clients import Cluster, reason
+from jobs.kafka.clients import Cluster, reason, topic_metadata
 from jobs.kafka.topic_records import Header
 
 METADATA_SECONDS: Final = 10.0
@@ -79,7 +79,7 @@ class Outbox:
         complained = False
         while not self._stopped():
             try:
-                topic = self._producer.list_topics(self.topic, timeout=self._metadata_seconds).topics.get(self.topic)
+                topic = topic_metadata(self._producer, self.topic, self._metadata_seconds, stopped=self._stopped).topics[self.topic]
             except KafkaException as error:
                 self._producer.poll(0)
                 problem = f"cannot reach a cluster at {self._cluster.bootstrap}: {self._cluster.last_error or reason(error)}"
@@ -89,9 +89,9 @@ class Outbox:
                     self._complain(f"{problem}; still trying")
                 complained = True
                 continue
-            if topic is None or topic.error is not None:
-                detail = f": {topic.error.str()}" if topic is not None else ""
-                raise UserError(f"cannot write to topic {self.topic} of {self._cluster.bootstrap}{detail}; create it (docs/shipping.md)")
+            if topic.error is not None:
+                place = f"topic {self.topic} of {self._cluster.bootstrap}"
+                raise UserError(f"cannot write to {place}: {topic.error.str()}; create it (docs/shipping.md)")
             self.partitions = len(topic.partitions)
             return True
         return False

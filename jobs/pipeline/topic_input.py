@@ -17,7 +17,7 @@ from confluent_kafka import KafkaException, TopicCollection, TopicPartition
 
 from jobs.common.errors import UserError
 from jobs.common.files import write_whole
-from jobs.kafka.clients import CONNECT_SECONDS, Cluster, read_config, reason
+from jobs.kafka.clients import CONNECT_SECONDS, Cluster, read_config, reason, topic_metadata
 from jobs.kafka.topic_records import Header, lines_in
 from jobs.lakehouse.folder import Lakehouse
 
@@ -103,7 +103,7 @@ def check(chosen: TopicInput, house: Lakehouse) -> None:
         return  # Spark reports what is wrong
     admin = Cluster(chosen.bootstrap, chosen.config).admin()
     try:
-        listed = admin.list_topics(chosen.topic, timeout=CONNECT_SECONDS)
+        listed = topic_metadata(admin, chosen.topic, CONNECT_SECONDS)
         error = listed.topics[chosen.topic].error
         if error is not None:
             raise UserError(f"no topic {chosen.topic} at {chosen.bootstrap}: {error.str()}; create it (docs/shipping.md)")

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from contextlib import ExitStack
+
 import pytest
 
 from tests.dashboard.browsing import browsing
@@ -22,6 +24,12 @@ def lakehouse(tmp_path):
 
 
 @pytest.fixture
-def served(lakehouse):
-    with serving(lakehouse) as found:
-        yield found
+def serve():
+    """Serves a lakehouse until the test ends. Readers need it too: a page that is still open complains of a server that is gone."""
+    with ExitStack() as stack:
+        yield lambda lakehouse: stack.enter_context(serving(lakehouse))
+
+
+@pytest.fixture
+def served(serve, lakehouse):
+    return serve(lakehouse)

@@ -35,7 +35,7 @@ def recorded(tmp_path_factory):
 
 
 @pytest.fixture
-def reader(browser):
+def reader(browser, serve):  # noqa: ARG001 - its servers outlive the pages
     readers = []
 
     def new(served, **context):
@@ -266,14 +266,14 @@ def test_pages_grow_with_the_tables_and_leave_alone_what_is_typed(reader, served
     assert "POLL_TIMEOUT" in its.page.get_by_label("Code").inner_text()
 
 
-def test_a_recording_can_be_watched_while_it_is_read(reader, tmp_path):
+def test_a_recording_can_be_watched_while_it_is_read(reader, serve, tmp_path):
     growing = GrowingLakehouse(RECORDING, tmp_path / "lake", slice_lines=4_000)
     assert growing.grow()
-    with serving(growing.folder) as served:
-        served.folder = growing.folder
-        its = reader(served).open("/questions", name="quarantine").open("/members", view="members", limit=2000)
-        before = len(cells(its))
-        growing.grow_to_the_end()
-        rows = asked(served, "members", limit="2000")
-        expect(its.page.locator("tbody tr")).to_have_count(len(rows))
-        assert len(rows) > before
+    served = serve(growing.folder)
+    served.folder = growing.folder
+    its = reader(served).open("/questions", name="quarantine").open("/members", view="members", limit=2000)
+    before = len(cells(its))
+    growing.grow_to_the_end()
+    rows = asked(served, "members", limit="2000")
+    expect(its.page.locator("tbody tr")).to_have_count(len(rows))
+    assert len(rows) > before

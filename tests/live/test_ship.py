@@ -11,6 +11,8 @@ import time
 import pytest
 
 from jobs.cli.entry import main
+from jobs.kafka.clients import Cluster
+from jobs.kafka.outbox import Outbox
 from jobs.logs.bytes import open_log
 from jobs.logs.mark import KeptLines
 from jobs.logs.reader import LogReader
@@ -104,3 +106,19 @@ def test_a_topic_that_does_not_exist(broker, tmp_path, capsys):
     (tmp_path / "logs").mkdir()
     assert main([*arguments(broker.bootstrap, "no-such-topic", tmp_path), "--once"]) == 2
     assert "cannot write to topic no-such-topic" in capsys.readouterr().err
+
+
+def test_a_topic_that_a_broker_does_not_know_yet_is_waited_for(broker):
+    looks = []
+
+    def stopped():
+        looks.append(1)
+        if len(looks) == 2:  # a broker has said that it knows no such topic
+            broker.create_topic("late", 3)
+        return False
+
+    outbox = Outbox(Cluster(broker.bootstrap), "late", stopped=stopped, complain=print, once=True)
+    assert outbox.connect()
+    assert outbox.partitions == 3
+    assert len(looks) >= 2
+    outbox.close()
