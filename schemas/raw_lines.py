@@ -36,7 +36,7 @@ SCHEMA: Final = StructType(
         column(
             "repeated",
             BinaryType(),
-            "Later lines that repeat this heartbeat: the numbers of each (jobs/logs/beats.py). Of heartbeats: the bundle. Null if none.",
+            "Later lines that repeat this heartbeat: the numbers of each (jobs/logs/heartbeats/beats.py). Of heartbeats: the bundle. Null if none.",
         ),
     ]
 )

@@ -1,8 +1,8 @@
 """Heartbeats that a shipper takes out of the lines of a slice, to send them in bundles (bundles.py).
 
-A line is taken if it has the exact shape of a heartbeat (jobs/logs/beats.py), whatever came before it: so a line that is sent again after
-a crash is taken again. What a member's lines share is remembered from slice to slice, so that its next line costs a look into a dictionary
-and not a pattern.
+A line is taken if it has the exact shape of a heartbeat (jobs/logs/heartbeats/beats.py), whatever came before it: so a line that is sent
+again after a crash is taken again. What a member's lines share is remembered from slice to slice, so that its next line costs a look into a
+dictionary and not a pattern.
 """
 
 from __future__ import annotations
@@ -14,7 +14,18 @@ from typing import Final, NamedTuple
 import msgspec
 
 from jobs.kafka.bundles import NO_INTERVAL, Group, Sender, encoded, version_of
-from jobs.logs.beats import LONGEST_MS, NAMES, SHAPE, TIMES_TOLERANCE_MS, BeatFields, Beats, Repeats, fields_of, numbers_in, places_in
+from jobs.logs.heartbeats.beats import (
+    LONGEST_MS,
+    NAMES,
+    SHAPE,
+    TIMES_TOLERANCE_MS,
+    BeatFields,
+    Beats,
+    Repeats,
+    fields_of,
+    numbers_in,
+    places_in,
+)
 from jobs.logs.times import LENGTH
 
 MOST_SENDERS: Final = 65_536

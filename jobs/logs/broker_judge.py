@@ -75,6 +75,7 @@ class BrokerJudge(LineJudge):
         super().__init__(mark)
         self.bare = unwrap
         self.candidates = unwrap.candidates
+        self.leaves_own = not unwrap.has_layouts
 
     def begin(self, lines: Iterable[bytes]) -> None:
         """Decides from a log's first lines which kind it is, so that the very first line is judged correctly."""

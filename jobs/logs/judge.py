@@ -17,8 +17,11 @@ class LineJudge(ABC):
     candidates: Callable[[bytes, Sequence[bytes]], Iterable[int]] | None = None
     """The indexes of those lines around which something may stand, of a text and its lines; None if none can be ruled out."""
 
+    leaves_own = False
+    """Whether `bare` leaves each line as it is that begins as Kafka's own configuration writes it."""
+
     repeats = False
-    """Whether lines of heartbeats that repeat others may be taken without asking (jobs/logs/beats.py)."""
+    """Whether lines of heartbeats that repeat others may be taken without asking (jobs/logs/heartbeats/beats.py)."""
 
     has_context = False
     """Whether `context` says anything."""

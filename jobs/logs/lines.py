@@ -5,13 +5,16 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from jobs.logs.bytes import LogBytes, open_log
 from jobs.logs.envelopes.pieces import join_pieces, may_have_pieces
 from jobs.logs.faults import MAX_FAULTY_TEXT, NOT_TEXT, TOO_LONG, is_clean, is_text
 from jobs.logs.mark import Mark
 from jobs.logs.survey.views import AS_IT_IS, View, viewed
+
+if TYPE_CHECKING:
+    from jobs.logs.blocks import Block
 
 _FORGET_AFTER: Final = 5_000  # lines handed out
 
@@ -48,11 +51,13 @@ class LineBuffer:
         self._limits = limits
         self._bare = bare
         self._candidates = candidates
+        self.block_of: Callable[[bytes], Block | None] | None = None  # makes a block of lines around which nothing stands
         self.source: LogBytes | None = None  # the file, if it is open
         self._reset()
 
     def _reset(self) -> None:
-        self.lines: list[bytes] = []
+        self._lines: list[bytes] = []
+        self.block: Block | None = None  # the last lines, while nobody has asked for one of them; it is all that is read ahead then
         self.next = 0  # index of the first line not handed out
         self.odd = False  # some line is not plain text, too long, or ends in \r\n: `inspect` tells
         self._rest = b""  # of a line whose end was not read yet
@@ -73,9 +78,22 @@ class LineBuffer:
         self._reset()
 
     @property
+    def lines(self) -> list[bytes]:
+        """The lines read ahead, and some of those handed out."""
+        if self.block is not None:
+            self._lines += self.block.lines()
+            self.block = None
+        return self._lines
+
+    @property
+    def count(self) -> int:
+        """The number of `lines`."""
+        return len(self._lines) + (0 if self.block is None else len(self.block))
+
+    @property
     def exhausted(self) -> bool:
         """Whether everything that can be read was handed out."""
-        return self._at_end and self.next >= len(self.lines)
+        return self._at_end and self.next >= self.count
 
     @property
     def complete(self) -> bool:
@@ -92,8 +110,8 @@ class LineBuffer:
         if self.source is None and not self._at_end:
             self.source = self._open_bytes()
             self._at_end = not self.source.skip(self.mark.offset)
-        before = len(self.lines)
-        while not self._at_end and self.source is not None and len(self.lines) < max(wanted, before + 1):
+        before = self.count
+        while not self._at_end and self.source is not None and self.count < max(wanted, before + 1):
             block = self.source.read(self._limits.block_bytes)
             if block:
                 self._take_block(block)
@@ -105,7 +123,7 @@ class LineBuffer:
                 rest, self._rest, self._rest_dropped = self._rest, b"", 0
                 self._take(rest.removesuffix(b"\n"), last=True)
                 self._unended = not rest.endswith(b"\n")
-        return len(self.lines) > before
+        return self.count > before
 
     def _take_block(self, block: bytes) -> None:
         """Cuts a block into lines, as far as they end in it."""
@@ -133,6 +151,12 @@ class LineBuffer:
 
     def _take(self, whole: bytes, *, last: bool = False) -> None:
         """Appends the lines of a text, which does not include the end of the last one. `last`: no lines follow."""
+        if self.block_of is not None and not (last or self.count or self._dropped or self._pieces):
+            self.block = self.block_of(whole)
+            if self.block is not None:
+                self._ahead += len(whole) + 1
+                self._unended = False
+                return
         self.odd = self.odd or bool(self._dropped) or not is_clean(whole)
         taken, size = whole.split(b"\n"), len(whole) + 1
         if self._bare is not None:
@@ -144,7 +168,7 @@ class LineBuffer:
                 size -= held
                 candidates = range(len(taken))
             self._take_off(self._bare, taken, candidates, lengths)
-        self.lines += taken
+        self.lines.extend(taken)
         self._ahead += size
         self._unended = False
 
@@ -175,7 +199,7 @@ class LineBuffer:
     def advance(self, count: int) -> None:
         """Moves the mark behind the next `count` lines."""
         start, end = self.next, self.next + count
-        whole = end == len(self.lines)
+        whole = end == self.count
         size = self._ahead
         if not whole:
             size = sum(map(len, self.lines[start:end])) + count + _between(self._taken_off, start, end)
@@ -188,7 +212,7 @@ class LineBuffer:
             if self._unended and count:
                 size -= 1
                 self.mark.inside_line = True
-            self.lines, self.next, self.odd, self._unended = [], 0, False, False
+            self._lines, self.block, self.next, self.odd, self._unended = [], None, 0, False, False
             self._dropped.clear()
             self._taken_off.clear()
             self._inside.clear()

@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
-from jobs.logs.beats import Beats, Repeats
 from jobs.logs.faults import faulty_text
+from jobs.logs.heartbeats.beats import Beats, Repeats
 from jobs.logs.times import NEVER
+
+if TYPE_CHECKING:
+    from jobs.logs.blocks import Block, Numbers
 
 
 @dataclass(slots=True)
@@ -60,6 +65,14 @@ class KeptLines:
             return True
 
         return repeats
+
+    def new_in(self, log: object, block: Block, ats: Numbers, first_position: int) -> Iterator[tuple[int, tuple[int, int, int]]]:
+        """The lines of a block that repeat none which the log had before: their index in the block, start, end and time.
+
+        The others are taken. `ats`: the times of its first lines, which alone are looked at. `first_position`: that of its first line.
+        """
+        others = self.beats.take_block(self.beats.log(log, self.__len__), block, ats, first_position)
+        return zip(others, block.places(others, ats), strict=True)
 
     def add(self, position: int, at_ms: int | None, text: bytes, fault: str = "", context: str = "") -> None:
         """Adds a line. One with a fault is kept to be looked at, not to be parsed."""

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import fields, replace
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from jobs.logs.broker_judge import BrokerJudge
 from jobs.logs.bytes import LogBytes
@@ -20,6 +20,9 @@ from jobs.logs.jumps import JUMP_LIMITS, Jump, JumpLimits, LogEnd, judge_jump
 from jobs.logs.lines import LINE_LIMITS, LineBuffer, LineLimits
 from jobs.logs.mark import KeptLines, Mark
 from jobs.logs.times import MINUTE, NEVER, SECOND, SECONDS, LocalTimes
+
+if TYPE_CHECKING:
+    from jobs.logs.blocks import Block
 
 FOREVER: Final = 1 << 62  # after any time, ms
 
@@ -149,12 +152,15 @@ class LogReader:
         line of this log follows. `fold`: heartbeats that repeat others become numbers.
         """
         self._fold = fold and self._judge.repeats
+        self._buffer.block_of = self._block_maker(kept) if self._fold else None
         first_line = self.mark.line
         while kept.size < max_bytes:
             left = max_lines - (self.mark.line - first_line)
             if left <= 0 or not self._has_lines():
                 break
             self._buffer.forget()
+            if self._buffer.block is not None and self._read_at_once(kept, self._buffer.block, left, until_ms):
+                continue
             if self._read_block(kept, left, until_ms, log_end, witness_ms):
                 break
         return self.mark.line - first_line
@@ -168,7 +174,7 @@ class LogReader:
         return True
 
     def _has_lines(self) -> bool:
-        return self._buffer.next < len(self._buffer.lines) or self._load()
+        return self._buffer.next < self._buffer.count or self._load()
 
     def _load(self) -> bool:
         """Reads ahead by at least one line; False at the end of what can be read."""
@@ -177,6 +183,49 @@ class LogReader:
         loaded = self._buffer.load(_FIRST_LINES)
         self._judge.begin(self._buffer.lines[:_FIRST_LINES])
         return loaded
+
+    def _block_maker(self, kept: KeptLines) -> Callable[[bytes], Block | None] | None:
+        """Makes blocks of lines that can be looked at all at once, if any can."""
+        make, bare, local = kept.beats.block_of, self._judge.bare, self._times
+        if make is None or local.exact or (bare is not None and not self._judge.leaves_own):
+            return None
+
+        def made(text: bytes) -> Block | None:
+            block = make(text)
+            stands_alone = block is not None and (bare is None or all(bare(line) is line for line in block.foreign()))
+            return block if stands_alone else None
+
+        return made
+
+    def _read_at_once(self, kept: KeptLines, block: Block, most: int, until: int) -> int:
+        """Hands out the first lines of a block, as `_read_block` does it line by line. Returns how many; 0 if one needs a closer look."""
+        mark, judge, text = self.mark, self._judge, block.text
+        ats = block.calm(self._times, mark.newest_ms, self._jumps.tolerance_ms, until)[:most]
+        count, number, done = len(ats), mark.line + 1, 0
+        if not self._fold or not count:
+            return 0
+        repeats, first_kept = kept.repeats_in(self, mark), len(kept)
+        for index, (start, end, at) in kept.new_in(self, block, ats, number):
+            if index > done:
+                mark.requests += index - done
+                mark.after_other = False
+            done = index + 1
+            line = text[start:end]
+            if at == NEVER:
+                if fault := judge.untimed(line, ""):
+                    kept.add(number + index, None, line, fault)
+                continue
+            verdict = None if repeats(line, number + index, at) else judge.timed(line, "")
+            if verdict is not None:
+                kept.add(number + index, at, line, verdict, judge.context(line))
+        if count > done:
+            mark.requests += count - done
+            mark.after_other = False
+        self._seconds += block.seconds(ats)
+        mark.newest_ms = max(mark.newest_ms, int(ats.max()))
+        kept.size += sum(map(len, kept.texts[first_kept:]))
+        self._buffer.advance(count)
+        return count
 
     def _read_block(self, kept: KeptLines, most: int, until: int, log_end: LogEnd, witness: int) -> bool:
         """Hands out at most `most` of the lines read ahead; True if it stopped before a line.
@@ -249,7 +298,7 @@ class LogReader:
         followers: list[int] = []
         size = 0
         for count in range(1, _WITNESS_LINES + 1):
-            if index + count >= len(self._buffer.lines) and not self._load():
+            if index + count >= self._buffer.count and not self._load():
                 return followers, False
             line = self._buffer.lines[index + count]
             at = self._times.read(line, near)

@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 from pyspark.sql.pandas.types import to_arrow_schema
 
-from jobs.logs.beat_numbers import BeatNumbers, counts_of
+from jobs.logs.heartbeats.beat_numbers import BeatNumbers, counts_of
 from jobs.logs.mark import KeptLines
 from schemas.names import LINE
 from schemas.raw_lines import SCHEMA

@@ -29,8 +29,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from jobs.common.files import sync, write_whole
-from jobs.logs.beat_numbers import BeatNumbers
 from jobs.logs.files import LogFile, discover
+from jobs.logs.heartbeats.beat_numbers import BeatNumbers
 from jobs.logs.mark import KeptLines
 from jobs.logs.reader import FOREVER
 from jobs.logs.slice_rows import ARROW_SCHEMA, line_rows, write_rows

@@ -1,4 +1,4 @@
-"""Heartbeats that the log reader recognised by their shape (jobs/logs/beats.py), as rows of PARSED.
+"""Heartbeats that the log reader recognised by their shape (jobs/logs/heartbeats/beats.py), as rows of PARSED.
 
 They are most lines of a request log. One pattern reads all their fields, which costs a tenth of what JSON and its checks cost; the rows are
 those that request_log.py makes of the same lines.
@@ -16,8 +16,8 @@ import pyarrow.compute as pc
 from pyspark.sql.pandas.types import to_arrow_schema
 
 from coordinator_model.events import CONSUMER_GROUP_HEARTBEAT, HEARTBEAT, REQUEST_SOURCE
-from jobs.logs.beat_numbers import durations_us
-from jobs.logs.beats import SHAPE, fields_of
+from jobs.logs.heartbeats.beat_numbers import durations_us
+from jobs.logs.heartbeats.beats import SHAPE, fields_of
 from jobs.logs.times import LENGTH
 from jobs.parsing.request_checks import CONNECTION, MAX_CONNECTION
 from jobs.parsing.rows import COMMON, EVENT, PARSED

@@ -17,7 +17,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from coordinator_model.events import CONSUMER_GROUP_HEARTBEAT, HEARTBEAT, PROMPT_MS
-from jobs.logs.beat_numbers import counts_of, numbers_of
+from jobs.logs.heartbeats.beat_numbers import counts_of, numbers_of
 
 _KEY: Final = (
     "cluster", "broker", "source", "origin", "kind", "group_id", "api_version", "connection", "client_id", "software", "member_id",
@@ -55,9 +55,9 @@ def are_beats(events: pa.Table) -> pa.ChunkedArray:
 def heartbeat_runs(beats: pa.Table) -> pa.Table:
     """Heartbeats (`are_beats`) of PARSED as rows of runs: the columns KEPT and those of `rows.LATER`, and `lines`.
 
-    A row is a line with those that repeat it (jobs/logs/beats.py). `at` and `received_at` of a run are those of its first beat, `last_at`
-    is the arrival of the last. `beats` counts from `received_at`, both cut to the millisecond: their sum is the arrival of each beat,
-    whichever beat is the first of its row.
+    A row is a line with those that repeat it (jobs/logs/heartbeats/beats.py). `at` and `received_at` of a run are those of its first beat,
+    `last_at` is the arrival of the last. `beats` counts from `received_at`, both cut to the millisecond: their sum is the arrival of each
+    beat, whichever beat is the first of its row.
     """
     every = _Beats.of(beats)
     arrivals, gaps = every.received // _MS, every.gaps()

@@ -15,7 +15,7 @@ from operator import attrgetter
 from typing import Any, Final, NamedTuple
 
 from coordinator_model import events
-from jobs.logs.beats import LONGEST_MS, TIMES_TOLERANCE_MS
+from jobs.logs.heartbeats.beats import LONGEST_MS, TIMES_TOLERANCE_MS
 from jobs.parsing.request_json import Header, Logged, Request, Response
 from jobs.parsing.rows import Refusal
 

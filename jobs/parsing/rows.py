@@ -121,7 +121,7 @@ PARSED: Final = StructType(
         StructField("verdict", StringType()),
         StructField("refusal", StringType()),  # of a quarantined line: code and detail
         StructField("raw", StringType()),  # of a quarantined line: its text
-        StructField("repeated", BinaryType()),  # of a heartbeat: lines that repeat it (jobs/logs/beats.py)
+        StructField("repeated", BinaryType()),  # of a heartbeat: lines that repeat it (jobs/logs/heartbeats/beats.py)
         StructField("place", LongType()),  # of a record of a topic: its partition and offset (jobs/pipeline/topic_records.py)
     ]
 )

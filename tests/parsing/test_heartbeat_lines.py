@@ -6,7 +6,7 @@ import gzip
 from datetime import datetime, timedelta, timezone
 from pathlib import Path
 
-from jobs.logs.beats import SHAPE
+from jobs.logs.heartbeats.beats import SHAPE
 from jobs.logs.times import LENGTH
 from tests.logs.log_makers import consumer_heartbeat, heartbeat
 from tests.parsing.reading import read_lines

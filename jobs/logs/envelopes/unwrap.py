@@ -34,6 +34,11 @@ class Unwrapper:
     def __init__(self, layouts: tuple[Layout, ...] = ()) -> None:
         self._layouts = layouts
 
+    @property
+    def has_layouts(self) -> bool:
+        """Whether the user named patterns."""
+        return bool(self._layouts)
+
     def __call__(self, line: bytes) -> bytes:
         """The broker's own line; the line itself where nothing stands around it, or its inside is no broker's line."""
         if not self._layouts:

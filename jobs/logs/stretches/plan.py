@@ -24,6 +24,7 @@ _OVERFULL: Final = 1.25  # times the lines of a slice that one may have
 _ORDERLY_PART: Final = 4  # logs that are read in order have at most one in this many bytes
 _MOST_LOOK_BYTES: Final = 64 << 10
 _LOOKS_IN_STRETCH: Final = 8  # a look is at most this part of the least stretch
+_BLOCKS: Final = 4  # a task reads a single log: so many blocks of it at a time
 _LOOKS: Final = 16  # blocks in a row that have no time
 _UNTIL_STEPS: Final = 24
 
@@ -91,7 +92,7 @@ class Planner:
             stream.origin,
             settings.zone(stream.cluster),
             settings.tolerance_ms,
-            settings.limits,
+            replace(settings.limits, block_bytes=_BLOCKS * settings.limits.block_bytes),
             settings.unwrap,
         )
         source = stream.open()

@@ -17,10 +17,10 @@ from typing import Final
 
 import pyarrow as pa
 
-from jobs.logs.beat_numbers import BeatNumbers
 from jobs.logs.broker_judge import BrokerJudge
 from jobs.logs.bytes import Fingerprint, LogBytes, PlainBytes, open_log
 from jobs.logs.envelopes import Unwrapper
+from jobs.logs.heartbeats.beat_numbers import BeatNumbers
 from jobs.logs.jumps import JumpLimits, LogEnd
 from jobs.logs.lines import LineLimits
 from jobs.logs.mark import KeptLines, Mark

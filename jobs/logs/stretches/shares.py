@@ -15,8 +15,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from jobs.logs.beat_numbers import WIDTH, counts_of, durations_us, moved, numbers_of, packed
-from jobs.logs.beats import around, numbers_in, places_in
+from jobs.logs.heartbeats.beat_numbers import WIDTH, counts_of, durations_us, moved, numbers_of, packed
+from jobs.logs.heartbeats.beats import around, numbers_in, places_in
 from jobs.logs.mark import KeptLines
 from jobs.logs.slice_rows import ARROW_SCHEMA
 

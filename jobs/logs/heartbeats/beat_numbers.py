@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Final
 
 import numpy as np
@@ -10,38 +11,73 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.csv as pa_csv
 
-from jobs.logs.beats import LONGEST_MS, NAMES, TIMES_TOLERANCE_MS, Beats
+from jobs.logs.blocks import Block, Numbers, block_of
+from jobs.logs.heartbeats.beat_blocks import repeats_in
+from jobs.logs.heartbeats.beats import LONGEST_MS, NAMES, PENDING, TIMES_TOLERANCE_MS, Beats, LogBeats
 
 WIDTH: Final = 4
 """Numbers of one beat, 8 bytes each, little-endian: position, time (epoch ms), arrival (epoch µs), correlation id."""
 
 
 class BeatNumbers(Beats):
-    """Keeps 40 bytes of each."""
+    """Keeps 40 bytes of each, and finds those of a whole block at once."""
+
+    block_of = staticmethod(block_of)
 
     def __init__(self) -> None:
         super().__init__()
-        self._done: list[tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]] = []
+        self._rows: list[Numbers] = []
+        self._beats: list[Numbers] = []  # WIDTH numbers of each; the newest have no arrival yet
+        self._texts: list[bytes] = []  # the durations of those without
+        self._settled = 0  # of `_beats`
 
     def settle(self) -> None:
         """Turns the texts of the newest beats into numbers."""
-        at_us = np.array(self.ats, np.int64)
-        at_us *= 1_000
-        beats = np.empty((len(at_us), WIDTH), np.int64)
-        beats[:, 0] = self.positions
-        beats[:, 1] = self.ats
-        beats[:, 2] = at_us - durations_us(self.times)
-        beats[:, 3] = np.array(self.numbers).astype(np.int64)
-        self._done.append((np.array(self.rows, np.int64), beats))
-        for texts in (self.rows, self.positions, self.ats, self.numbers, self.times):
-            texts.clear()
+        self._gather()
+        if not self._texts:
+            return
+        us, begin = durations_us(self._texts), 0
+        for beats in self._beats[self._settled :]:
+            beats[:, 2] = beats[:, 1] * 1_000 - us[begin : begin + len(beats)]
+            begin += len(beats)
+        self._settled = len(self._beats)
+        self._texts.clear()
+
+    def take_block(self, log: LogBeats, block: Block, ats: Numbers, first_position: int) -> Sequence[int]:
+        """As said there: with numbers of all lines at once."""
+        found = repeats_in(block, len(ats), log)
+        if not len(found.lines):
+            return range(len(ats))
+        self._gather()
+        self._append(found.rows, found.lines + first_position, ats[found.lines], found.correlation_ids, found.times)
+        self.count += len(found.lines)
+        if len(self._texts) >= PENDING:
+            self.settle()
+        is_other = np.ones(len(ats), np.bool_)
+        is_other[found.lines] = False
+        others: list[int] = np.flatnonzero(is_other).tolist()
+        return others
+
+    def _gather(self) -> None:
+        """Moves the beats that came one by one to the others."""
+        if self.times:
+            numbers = np.array(self.numbers).astype(np.int64)
+            self._append(np.array(self.rows), np.array(self.positions), np.array(self.ats), numbers, self.times)
+            for values in (self.rows, self.positions, self.ats, self.numbers, self.times):
+                values.clear()
+
+    def _append(self, rows: Numbers, positions: Numbers, ats: Numbers, correlation_ids: Numbers, times: list[bytes]) -> None:
+        beats = np.zeros((len(rows), WIDTH), np.int64)
+        beats[:, 0], beats[:, 1], beats[:, 3] = positions, ats, correlation_ids
+        self._rows.append(rows)
+        self._beats.append(beats)
+        self._texts += times
 
     def by_row(self, rows: int) -> pa.Array:
         """A value for each of `rows` kept lines: the lines that repeat it, in order, WIDTH numbers each; null without SHAPE."""
-        if self.times:
-            self.settle()
-        row_of = np.concatenate([np.zeros(0, np.int64), *(own for own, _ in self._done)])
-        beats = np.concatenate([np.zeros((0, WIDTH), np.int64), *(numbers for _, numbers in self._done)])
+        self.settle()
+        row_of = np.concatenate([np.zeros(0, np.int64), *self._rows])
+        beats = np.concatenate([np.zeros((0, WIDTH), np.int64), *self._beats])
         is_first = np.zeros(rows, np.bool_)
         is_first[self.firsts] = True
         return packed(row_of, beats, is_first)

@@ -14,18 +14,22 @@ from __future__ import annotations
 
 import re
 import zlib
-from collections.abc import Callable
-from typing import Final, NamedTuple
+from array import array
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from jobs.logs.times import LENGTH
 
-_CORRELATION: Final = b',"correlationId":'
-_CORRELATION_LENGTH: Final = len(_CORRELATION)
+if TYPE_CHECKING:  # a shipper needs no NumPy
+    from jobs.logs.blocks import Block, Numbers
+
+CORRELATION: Final = b',"correlationId":'
+_CORRELATION_LENGTH: Final = len(CORRELATION)
 _MOST_DIGITS: Final = 9  # any such number is an INT of Kafka and of Spark
 _ZERO: Final = ord("0")
 _HEAD_WITHIN: Final = 256  # bytes from the start of the line
-_TOTAL: Final = b',"totalTimeMs":'
-_TOTAL_LENGTH: Final = len(_TOTAL)
+TOTAL: Final = b',"totalTimeMs":'
+_TOTAL_LENGTH: Final = len(TOTAL)
 _AFTER_TIMES: Final = b',"securityProtocol":'
 
 _NUMBER: Final = r"(?:0|[1-9]\d{0,8})"
@@ -65,8 +69,10 @@ SHAPE: Final = re.compile(f"{_HEADER}{_BODY}{_REST}".encode(), re.ASCII)
 
 Of the consumer protocol (KIP-848) only a steady one: an accepted heartbeat that changes nothing.
 """
-_are_times: Final = re.compile(_TIMES.encode(), re.ASCII).fullmatch
-_PENDING: Final = 32_768  # beats whose durations are texts
+are_times: Final = re.compile(_TIMES.encode(), re.ASCII).fullmatch
+"""Whether a text is that of the durations of a request, as Java writes them."""
+PENDING: Final = 32_768
+"""Beats whose durations may be texts."""
 
 LONGEST_MS: Final = 1_000_000_000
 """Longest duration that is believed: 11 days. A JoinGroup waits for max.poll.interval.ms at most."""
@@ -112,9 +118,9 @@ def places_in(line: bytes) -> tuple[int, int, int]:
 
     What names the member stands between the last two.
     """
-    correlation = line.find(_CORRELATION, LENGTH, _HEAD_WITHIN)
+    correlation = line.find(CORRELATION, LENGTH, _HEAD_WITHIN)
     number_end = line.find(b",", correlation + _CORRELATION_LENGTH)
-    return correlation, number_end, line.find(_TOTAL, number_end)
+    return correlation, number_end, line.find(TOTAL, number_end)
 
 
 def around(line: bytes, places: tuple[int, int, int]) -> tuple[bytes, bytes]:
@@ -129,15 +135,58 @@ def numbers_in(line: bytes, places: tuple[int, int, int], before: bytes, after: 
     """
     correlation, number_end, body_end = places
     number, times = line[correlation + _CORRELATION_LENGTH : number_end], line[body_end + _TOTAL_LENGTH : -len(after)]
-    if line[LENGTH:correlation] != before or not line.endswith(after) or _are_times(times) is None:
+    if line[LENGTH:correlation] != before or not line.endswith(after) or are_times(times) is None:
         return None
     if not number.isdigit() or len(number) > _MOST_DIGITS or number[0] == _ZERO:
         return None
     return number, times
 
 
+class LogBeats:
+    """The repeated heartbeats of one log: what is known of the lines that others may repeat."""
+
+    def __init__(self, beats: Beats, next_row: Callable[[], int]) -> None:
+        """`next_row`: the row of a line that is kept now."""
+        self._beats = beats
+        self._next_row = next_row
+        self.known: dict[bytes, int] = {}  # by the part that names the member: an index in what follows
+        self.rows = array("q")
+        self.before_of, self.after_of = array("q"), array("q")  # indexes of what stands before and after its numbers
+        self.befores: dict[bytes, int] = {}
+        self.afters: dict[bytes, int] = {}
+        self._around: list[tuple[bytes, bytes]] = []
+
+    def take(self, line: bytes, position: int, at_ms: int) -> bool:
+        """Takes a line with its position and its time (epoch ms), if it repeats another. If not, it is kept as text."""
+        places = places_in(line)
+        name = line[places[1] : places[2]]
+        first = self.known.get(name)
+        if first is None:
+            if SHAPE.fullmatch(line, LENGTH):
+                self._learn(name, *around(line, places))
+            return False
+        own = numbers_in(line, places, *self._around[first])
+        if own is None:
+            return False
+        self._beats.add(self.rows[first], position, at_ms, *own)
+        return True
+
+    def _learn(self, name: bytes, before: bytes, after: bytes) -> None:
+        row = self._next_row()
+        self.known[name] = len(self.rows)
+        self.rows.append(row)
+        self.before_of.append(self.befores.setdefault(before, len(self.befores)))
+        self.after_of.append(self.afters.setdefault(after, len(self.afters)))
+        self._around.append((before, after))
+        self._beats.firsts.append(row)
+        self._beats.names.append(zlib.crc32(name))
+
+
 class Beats:
     """The repeated heartbeats of a slice, by the row of their first line."""
+
+    block_of: Callable[[bytes], Block | None] | None = None
+    """Makes a block of lines whose repetitions can be taken at once; None if they are taken line by line (beat_numbers.py)."""
 
     def __init__(self) -> None:
         self.firsts: list[int] = []  # rows of lines that others may repeat
@@ -147,46 +196,36 @@ class Beats:
         self.ats: list[int] = []
         self.numbers: list[bytes] = []
         self.times: list[bytes] = []
-        self._logs: dict[object, Repeats] = {}
+        self._logs: dict[object, LogBeats] = {}
         self.count = 0
 
     def of_log(self, log: object, next_row: Callable[[], int]) -> Repeats:
         """Takes the lines of one log. `next_row`: the row of a line that is kept now."""
+        return self.log(log, next_row).take
+
+    def log(self, log: object, next_row: Callable[[], int]) -> LogBeats:
+        """Those of one log."""
         if log not in self._logs:
-            self._logs[log] = self._taker(next_row)
+            self._logs[log] = LogBeats(self, next_row)
         return self._logs[log]
 
-    def _taker(self, next_row: Callable[[], int]) -> Repeats:
-        known: dict[bytes, tuple[int, bytes, bytes]] = {}  # by the part that names the member: row, what is before and after
-        find = known.get
-        add_row, add_position, add_at = self.rows.append, self.positions.append, self.ats.append
-        add_number, add_times = self.numbers.append, self.times.append
+    def add(self, row: int, position: int, at_ms: int, number: bytes, times: bytes) -> None:
+        """Adds a line that repeats the one of this row. `number`: its correlation id; `times`: its durations, as logged."""
+        self.rows.append(row)
+        self.positions.append(position)
+        self.ats.append(at_ms)
+        self.numbers.append(number)
+        self.times.append(times)
+        self.count += 1
+        if len(self.times) >= PENDING:
+            self.settle()
 
-        def take(line: bytes, position: int, at_ms: int) -> bool:
-            places = places_in(line)
-            name = line[places[1] : places[2]]
-            first = find(name)
-            if first is None:
-                if SHAPE.fullmatch(line, LENGTH):
-                    known[name] = next_row(), *around(line, places)
-                    self.firsts.append(next_row())
-                    self.names.append(zlib.crc32(name))
-                return False
-            row, before, after = first
-            own = numbers_in(line, places, before, after)
-            if own is None:
-                return False
-            add_row(row)
-            add_position(position)
-            add_at(at_ms)
-            add_number(own[0])
-            add_times(own[1])
-            self.count += 1
-            if len(self.times) >= _PENDING:
-                self.settle()
-            return True
+    def take_block(self, log: LogBeats, block: Block, ats: Numbers, first_position: int) -> Sequence[int]:
+        """Takes lines of a block that repeat what the log has had before; returns the indexes of the others.
 
-        return take
+        `ats`: the times of its first lines, which alone are looked at. `first_position`: that of its first line.
+        """
+        raise NotImplementedError
 
     def settle(self) -> None:
         """Is called when many texts have come together."""
