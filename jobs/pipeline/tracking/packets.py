@@ -29,6 +29,7 @@ from coordinator_model.events import (
 )
 from coordinator_model.specification.partition import coordinator_partition
 from jobs.lakehouse.restored_beats import restored
+from jobs.pipeline.tracking.event_files import rows_in, splits_of
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -36,6 +37,8 @@ if TYPE_CHECKING:
 
 COLUMN_OF: Final = {"at_ms": "occurred_at", "received_ms": "received_at"}
 """Fields of Event with another name than their column: times, in milliseconds."""
+
+_COLUMNS: Final = ("cluster", *(COLUMN_OF.get(name, name) for name in Event._fields), "beat_count", "longest_gap_ms")
 
 PACKETS: Final = StructType(
     [
@@ -64,8 +67,11 @@ def to_packets(rows: DataFrame, shards: int) -> DataFrame:
     clocks, since silence is evidence only for a shard that knows the time, and its fencing lines, elections and clean-ups, which name no
     group. The tracker has no use for other rows without a group.
     """
-    columns = [*(COLUMN_OF.get(name, name) for name in Event._fields), "beat_count", "longest_gap_ms"]
-    return rows.select("cluster", *columns).mapInArrow(partial(packed, shards), PACKETS)
+    return splits_of(rows).mapInArrow(partial(_packed_splits, shards), PACKETS)
+
+
+def _packed_splits(shards: int, splits: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    return packed(shards, rows_in(splits, _COLUMNS))
 
 
 def unpacked(frames: Iterable[pd.DataFrame]) -> Iterator[Event]:

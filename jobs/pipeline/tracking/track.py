@@ -33,7 +33,6 @@ from jobs.common.settings import Settings
 from jobs.health.batches import TrackedBatch
 from jobs.lakehouse import delta_log, tables
 from jobs.lakehouse.folder import replay_advice
-from jobs.lakehouse.former_names import PRESENT
 from jobs.pipeline.queries import QueryEnd, ensure_tables, start_query
 from jobs.pipeline.tracking import shards
 from jobs.pipeline.tracking.packets import to_packets
@@ -94,7 +93,7 @@ def read_group_events(spark: SparkSession, table: Path, files: int) -> DataFrame
     """
     limits = {"maxFilesPerTrigger": str(files), "maxBytesPerTrigger": str(BYTES_PER_BATCH)}
     options = {"startingVersion": "0", "skipChangeCommits": "true", **limits}
-    return spark.readStream.format("delta").options(**options).load(tables.for_spark(table)).withColumnsRenamed(PRESENT)
+    return spark.readStream.format("delta").options(**options).load(tables.for_spark(table))
 
 
 def _batch_writer(lakehouse: Path, observer: Observer | None) -> Callable[[DataFrame, int], None]:
