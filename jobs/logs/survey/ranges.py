@@ -9,7 +9,8 @@ from pathlib import Path
 from typing import Final
 
 from jobs.logs.bytes import Fingerprint, PlainBytes, open_log
-from jobs.logs.survey.block_times import Block, OrderedTimes, blocks_of, ordered_times
+from jobs.logs.survey.block_times import Block, blocks_of
+from jobs.logs.survey.ordered_times import OrderedTimes, ordered_times
 from jobs.logs.survey.sections import Part
 
 _LOOK_BYTES: Final = 64 << 10

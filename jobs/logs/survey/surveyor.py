@@ -16,7 +16,8 @@ from jobs.logs.streams import Stream
 from jobs.logs.survey.block_times import blocks_of
 from jobs.logs.survey.owners import KnownNodes, Owners, UnnamedLog, clashing, owners_of
 from jobs.logs.survey.ranges import blocks_within, ordered_times_of, ranges_of
-from jobs.logs.survey.sections import WHOLE, Part, Section, SectionSearch
+from jobs.logs.survey.section_search import SectionSearch
+from jobs.logs.survey.sections import WHOLE, Part, Section
 from jobs.logs.survey.signs import Signs, signs_of
 from jobs.logs.survey.views import AS_IT_IS, View, Wraps
 from jobs.logs.workers import Workers
