@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Sequence
-from functools import cache
+from functools import cache, lru_cache
 from operator import attrgetter
 from typing import Any, Final, NamedTuple
 
@@ -24,6 +24,7 @@ CONNECTION: Final = r"\S+?:\d+-(\S+):\d+-\d+(?:-\d+)?"
 
 MAX_CONNECTION: Final = 1_024
 """Characters: two host names have 255 each at most. Longer texts would make that pattern slow."""
+_CONNECTIONS: Final = 65_536  # whose hosts are remembered: a member sends all its requests over a few
 
 _LOWEST_ERROR: Final = -1
 _HIGHEST_ERROR: Final = 135  # 4.2 ends at 133; room for a release or two
@@ -147,7 +148,12 @@ def duration_us(line: Logged) -> int:
 
 def client_host(connection: str | None) -> str | None:
     """The host of the client, from the connection; None where that is not what a broker writes."""
-    match = _host_of(connection) if connection is not None and len(connection) <= MAX_CONNECTION else None
+    return _client_host(connection) if connection is not None and len(connection) <= MAX_CONNECTION else None
+
+
+@lru_cache(_CONNECTIONS)
+def _client_host(connection: str) -> str | None:
+    match = _host_of(connection)
     return match[1] if match is not None else None
 
 
