@@ -87,8 +87,10 @@ def watched(spark, logs, tmp_path_factory):
             return
         seen["metrics"] = scrape(port)
         seen["judged"] = judge(lake)
-        if (_everything_is_tracked(lake, seen["metrics"]) and ", 0 rows wait" in seen["judged"][1][0]) or time.monotonic() > deadline:
+        is_done = _everything_is_tracked(lake, seen["metrics"]) and ", 0 rows wait" in seen["judged"][1][0] and hangs.got
+        if is_done or time.monotonic() > deadline:
             seen["stopped"] = True
+            seen["hung"] = len(hangs.got)  # a request that is released may be followed by another one before the run has ended
             hangs.release.set()
             os.kill(os.getpid(), signal.SIGTERM)
 
@@ -101,7 +103,6 @@ def watched(spark, logs, tmp_path_factory):
         seen["told"] = []
         run(spark, logs, lake, once=False, metrics=("127.0.0.1", port), show=show, warn=seen["told"].append, alerts=alerts)
         seen["alerts"] = takes.findings()
-        seen["hung"] = len(hangs.got)
     return lake, seen
 
 
