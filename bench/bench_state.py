@@ -34,7 +34,7 @@ from coordinator_model.events import CLOCK, Event  # noqa: E402
 from coordinator_model.specification.partition import coordinator_partition  # noqa: E402
 from coordinator_model.view.settings import TrackerSettings  # noqa: E402
 from jobs.pipeline.tracking.shards import expanded, shard_function  # noqa: E402
-from tests.tracker.story import START_MS, Story  # noqa: E402
+from tests.tracker.story import START_MS, Story, as_numbers  # noqa: E402
 
 SHARDS: Final = 50
 STEP_MS: Final = 3_000
@@ -75,7 +75,7 @@ def batch(shard: int, state: State, events: Sequence[Event], until_ms: int) -> f
     """Processor seconds of one shard in one batch, whose lines were read up to a time."""
     base = until_ms - STEP_MS
     clock = Event(BROKER, "clock", "", 0, until_ms, base, CLOCK, beats=(0, STEP_MS // 1_000))
-    frame = pd.DataFrame({"cluster": ["c"], "shard": [shard], "events": [msgpack.encode([*events, clock])]})
+    frame = pd.DataFrame({"cluster": ["c"], "shard": [shard], "events": [msgpack.encode(as_numbers([*events, clock]))]})
     begun = time.process_time()
     for _ in FOLLOW(("c", shard), iter([frame]), state):  # type: ignore[arg-type]
         pass
@@ -112,7 +112,7 @@ def beats(groups: Sequence[str], members: int, at_ms: int, generation: int = 1) 
         story = Story(group, BROKER)
         for number, member in enumerate(members_of(group, members)):
             story.at(at_ms + (37 * place + 11 * number) % STEP_MS).heartbeat(member, generation)
-        made += [event._replace(positions=(event.position,)) for event in story.events]
+        made += story.events
     return made
 
 

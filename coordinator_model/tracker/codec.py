@@ -14,13 +14,14 @@ from msgspec import Raw, Struct, msgpack
 from msgspec.structs import replace
 
 from coordinator_model.events import Event
+from coordinator_model.group_beats import Shared
 from coordinator_model.specification import codec as model_codec
 from coordinator_model.tracker.rebase import rules
 from coordinator_model.view.clock import BrokerClock
 from coordinator_model.view.settings import TrackerSettings
 from coordinator_model.view.view import View
 
-MODEL_VERSION: Final = 11
+MODEL_VERSION: Final = 12
 READABLE: Final = frozenset(range(1, MODEL_VERSION + 1))
 """1 lacks the fields of `View` from `nodes` on. 2 lacks `BrokerClock.followed`, `ShardState.since` and `ShardState.idle`.
 3 lacks `ObservedMember.busy_ms` and the generations of `Incident` and `PastRebalance`. 4 lacks what `View` has from `lost` on, what
@@ -29,7 +30,8 @@ each heartbeat that waits is an event; since then those of a run are one. 6 lack
 rests: `ShardState.resting` is missing. Up to 8, no group is in `ShardState.calm`. 8 lacks `Rebalance.next_state`, the regular expressions,
 the silences and the revocations of consumer groups, what records show of them, what migrations between the protocols left, what is
 predicted of them, and the last three fields of `Event`. 9 has the fields of 10; what changed is how its
-bytes are stored. 10 lacks what polls show of consumer groups."""
+bytes are stored. 10 lacks what polls show of consumer groups. Up to 11, a view is stored as it is, and no heartbeat waits in
+`Calm.beats`."""
 
 
 class RestingGroup(Struct, array_like=True):
@@ -59,6 +61,7 @@ class Hearing(Struct, array_like=True):
     widest_ms: int  # of its signs, a longer gap is not calm
     since_ms: int  # since when it is silent
     newest_ms: int  # when its last sign came
+    sender: str = ""  # of all its heartbeats in `Calm.beats`
 
 
 class Calm(Struct, array_like=True):
@@ -68,6 +71,12 @@ class Calm(Struct, array_like=True):
     generation: int
     members: dict[str, Hearing]
     signs: list[Event] = []
+    due_ms: int = -1  # when something falls due, whatever signs come, but for sessions that end after `since_ms`
+    since_ms: int = -1  # since when it is calm
+    until_ms: int = -1  # when the signs that wait are handled at the latest; -1: none waits
+    sources: list[Shared] = []  # of `beats`
+    base: tuple[int, int] = (0, 0)  # arrival and position from which those in `beats` count
+    beats: bytes = b""  # heartbeats that wait as numbers: of each its member, its source, its arrival and its position
 
 
 class ShardState(Struct, array_like=True):
@@ -95,12 +104,12 @@ def encode_view(view: View) -> bytes:
     if prediction.group is not None:
         earlier = [(until, model_codec.encode(group)) for until, group in prediction.earlier]
         view = replace(view, prediction=replace(prediction, group=model_codec.encode(prediction.group), earlier=earlier))
-    return _ENCODER.encode(view)
+    return zlib.compress(_ENCODER.encode(view), _LEVEL)
 
 
 def decode_view(blob: bytes, settings: TrackerSettings) -> View:
     """The view that `encode_view` stored. `settings`: those that hold now."""
-    view = _VIEWS.decode(blob)
+    view = _VIEWS.decode(zlib.decompress(blob) if blob.startswith(_ZLIB) else blob)
     prediction: Any = view.prediction  # its groups are still bytes: the release that they follow is stored after them
     if prediction.group is not None:
         config = rules(settings, prediction)
@@ -143,6 +152,8 @@ def decode_calm(blob: bytes) -> Calm:
 
 
 _LEVEL: Final = 1
+_ZLIB: Final = b"\x78"
+"""The first byte of what is compressed. No MessagePack array begins with it."""
 _ENCODER: Final = msgpack.Encoder()
 _VIEWS: Final = msgpack.Decoder(View)
 _VERSIONED: Final = msgpack.Decoder(tuple[int, Raw])

@@ -19,10 +19,12 @@ the batches:
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Sequence
+from itertools import chain
 from typing import Final
 
 from coordinator_model import events as kinds
 from coordinator_model.events import Event
+from coordinator_model.group_beats import GroupBeats
 from coordinator_model.specification.timers import NEVER
 from coordinator_model.states import State
 from coordinator_model.tracker import codec, order, provisional
@@ -58,6 +60,7 @@ class Shard:
         self._resting = Resting(self._state)
         self._waiting: dict[str, list[Event]] = {}
         self._horizons: dict[frozenset[str], int] = {}  # of groups with these brokers, in this batch
+        self._heard: dict[str, list[GroupBeats]] = {}  # of calm groups, in this batch
         for event in self._state.waiting:
             self._waiting.setdefault(event.group_id, []).append(event)
 
@@ -81,15 +84,18 @@ class Shard:
         held = sum(len(event.beats) or 1 for events in self._waiting.values() for event in events)
         return len(self._state.views) + len(self._resting), held, self._state.late
 
-    def observe(self, events: Iterable[Event]) -> list[Row]:
-        """Takes a batch of events in any order; returns the rows that it completes."""
+    def observe(self, events: Iterable[Event], beats: Iterable[GroupBeats] = ()) -> list[Row]:
+        """Takes a batch of events in any order, and of heartbeats that are none; returns the rows that it completes."""
+        self._heard.clear()
+        for group in beats:
+            self._hear(group)
         for event in events:
             self._take(event)
         self._place()
         rows: list[Row] = []
         self.provisional = []
         self._horizons.clear()
-        for group_id in sorted({*self._waiting, *self._state.due}):
+        for group_id in sorted({*self._waiting, *self._heard, *self._state.due}):
             rows += self._release(group_id)
         for clock in self._state.clocks.values():
             clock.forget_before(clock.newest_ms - self._memory_ms())
@@ -127,6 +133,20 @@ class Shard:
         beats_of = order.heartbeats if is_late else steady.as_runs
         for one in beats_of(event) if steady.is_row_of_beats(event) else (event,):
             self._enqueue(one)
+
+    def _hear(self, beats: GroupBeats) -> None:
+        """Takes heartbeats: as they are, if their group is calm."""
+        group_id = beats.shared.group_id
+        if group_id in self._state.calm and min(beats.arrivals) >= self._state.horizons.get(group_id, -1):
+            self._heard.setdefault(group_id, []).append(beats)
+        else:
+            self._tell([beats])
+
+    def _tell(self, pieces: Iterable[GroupBeats]) -> None:
+        """Takes heartbeats as events."""
+        for beats in pieces:
+            for run in beats.runs():
+                self._take(run.event())
 
     def _enqueue(self, event: Event) -> None:
         if event.at_ms < self._state.horizons.get(event.group_id, -1):
@@ -215,6 +235,9 @@ class Shard:
 
     def _release(self, group_id: str) -> list[Row]:
         state = self._state
+        if group_id in state.calm and self._stays_calm(group_id):
+            return []
+        self._tell(self._heard.pop(group_id, ()))
         horizon = self._horizon_ms(group_id)
         ready, rest = _divided(self._waiting.get(group_id, []), horizon)
         later = _after_a_long_silence(ready)
@@ -225,10 +248,7 @@ class Shard:
         if not ready and (due is None or (due > horizon and not self._all_ended(state.brokers.get(group_id, ())))):
             return []
         if group_id in state.calm:
-            if self._stays_calm(group_id, ready, horizon):
-                self._wait(group_id, rest)
-                return []
-            signs = codec.decode_calm(state.calm.pop(group_id)).signs
+            signs = calm.waiting(codec.decode_calm(state.calm.pop(group_id)))
             ready, rest = _divided([*signs, *self._waiting.get(group_id, ())], horizon)
         blob = state.views.get(group_id)
         if ready and ready[0].at_ms > state.idle.get(group_id, ready[0].at_ms) + FORGET_MS:
@@ -254,18 +274,32 @@ class Shard:
             self.provisional += provisional.told_so_far(copy, self.settings)[first:]
         return tracker.rows if later is None else [*tracker.rows, *self._release(group_id)]
 
-    def _stays_calm(self, group_id: str, ready: Sequence[Event], horizon: int) -> bool:
-        """Lets signs of life of a calm group wait, if it has no other event."""
-        state = self._state
-        due = state.due.get(group_id, NEVER)
-        if due <= horizon or self._all_ended(state.brokers[group_id]):
+    def _stays_calm(self, group_id: str) -> bool:
+        """Lets signs of life of a calm group wait. False: something else has come, or is due."""
+        state, horizon = self._state, self._horizon_ms(group_id)
+        events, pieces = self._waiting.get(group_id, ()), self._heard.get(group_id, ())
+        if self._all_ended(state.brokers[group_id]):
             return False
+        if not events and not pieces:
+            return state.due.get(group_id, NEVER) > horizon
         found = codec.decode_calm(state.calm[group_id])
-        due = due if found.signs else min(due, calm.kept_until(group_id, horizon))
-        if not calm.keep(found, ready):
+        calm.begin(found, group_id, min(chain((event.received_ms for event in events), *(beats.arrivals for beats in pieces))))
+        if found.until_ms <= horizon or not calm.keep(found, events, pieces) or (due := calm.next_ms(found)) <= horizon:
             return False
-        state.calm[group_id], state.due[group_id], state.horizons[group_id] = codec.encode_calm(found), due, horizon
+        for table in (self._waiting, self._heard):
+            table.pop(group_id, None)
+        self._keep(group_id, found, due)
+        state.horizons[group_id] = horizon
         return True
+
+    def _keep(self, group_id: str, found: codec.Calm, due: int) -> None:
+        """Stores a calm group. `due`: when it is to be handled."""
+        state = self._state
+        state.calm[group_id] = codec.encode_calm(found)
+        if due < NEVER:
+            state.due[group_id] = due
+        else:
+            state.due.pop(group_id, None)
 
     def _wait(self, group_id: str, events: list[Event]) -> None:
         if events:
@@ -278,9 +312,8 @@ class Shard:
         state, view, group_id = self._state, tracker.view, tracker.view.group_id
         next_ms = tracker.next_ms()
         if next_ms is not None and (found := calm.calm(tracker)) is not None:
-            next_ms = steady.next_ms(tracker)
-            next_ms = next_ms if next_ms < NEVER else None
-            state.calm[group_id] = codec.encode_calm(found)
+            self._keep(group_id, found, calm.next_ms(found))
+            next_ms = state.due.get(group_id)
         state.horizons[group_id] = view.horizon_ms
         state.brokers[group_id] = list(view.brokers)
         state.views[group_id] = codec.encode_view(view)

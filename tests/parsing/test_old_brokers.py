@@ -105,7 +105,11 @@ def read():
     told = read_lines(rows)
     verdicts = Counter((row["cluster"], row["origin"], row["verdict"], row["refusal"]) for row in told.to_pylist())
     packets = pa.Table.from_batches(packed(1, batch.events(told, 0).combine_chunks().to_batches())).to_pandas()
-    return {release: list(unpacked([packets[packets["cluster"] == release]])) for release in RELEASES}, verdicts
+    events = {}
+    for release in RELEASES:
+        own, beats = unpacked([packets[packets["cluster"] == release]])
+        events[release] = [*own, *(run.event() for group in beats for run in group.runs())]
+    return events, verdicts
 
 
 @pytest.mark.parametrize("release", RELEASES)

@@ -13,11 +13,13 @@ arrival to answer. `rows()` plays the story in one batch and ends the input.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import Any
+from typing import Any, Final
 
 from coordinator_model import events as kinds
 from coordinator_model.errors import Error
 from coordinator_model.events import Assignment, Event, MemberEntry, Protocol
+from coordinator_model.group_beats import SENDER, SEPARATOR, GroupBeats, Shared
+from coordinator_model.tracker.quiet import steady
 from coordinator_model.tracker.shard import Shard
 from coordinator_model.view.rows import Row
 from coordinator_model.view.settings import TrackerSettings
@@ -92,7 +94,8 @@ class Story:
 
     def heartbeat(self, member: str, generation: int, error: int = 0, **fields: Any) -> Story:
         """HEARTBEAT."""
-        return self.request(kinds.HEARTBEAT, member, generation=generation, error_code=error, beats=(0,), **fields)
+        row = {"beats": (0,), "positions": (self._line + 1,)}
+        return self.request(kinds.HEARTBEAT, member, generation=generation, error_code=error, **row, **fields)
 
     def id_issued(self, member: str, session_timeout_ms: int = 10_000, rebalance_timeout_ms: int = 30_000, **fields: Any) -> Story:
         """JOIN_GROUP without a member id, answered MEMBER_ID_REQUIRED (KIP-394)."""
@@ -187,18 +190,41 @@ def play(
     snapshot: bool = False,
     shard: Shard | None = None,
 ) -> list[Row]:
-    """Feeds batches to one shard, by default a new one, then ends the input. `snapshot`: through the codec after every batch."""
+    """Feeds batches to one shard, by default a new one, then ends the input.
+
+    `snapshot`: through the codec after every batch, and plain heartbeats as numbers, both as the pipeline does it.
+    """
     shard = shard or Shard(settings)
     rows: list[Row] = []
     newest: dict[str, int] = {}
     for batch in batches:
         for event in batch:
             newest[event.broker] = max(newest.get(event.broker, 0), event.at_ms)
-        rows += shard.observe(batch)
+        rows += shard.observe(*as_numbers(batch)) if snapshot else shard.observe(batch)
         if snapshot:
             shard = Shard.decode(shard.encode(), settings)
     rows += shard.observe([Event(b, "clock", "", 0, at, at, kinds.END) for b, at in sorted(newest.items())])
     return rows
+
+
+_OF_PLAIN: Final = {*Shared._fields, *SENDER, "source", "kind", "position", "at_ms", "received_ms", "correlation_id", "member_id"}
+_OF_OTHERS: Final = [name for name in Event._field_defaults if name not in _OF_PLAIN | {"beats", "positions"}]
+
+
+def as_numbers(batch: Iterable[Event]) -> tuple[list[Event], list[GroupBeats]]:
+    """Events that are no plain heartbeats, and those that are: what packets hold (jobs/pipeline/tracking/plain_beats.py)."""
+    events, beats = [], []
+    for event in batch:
+        is_run = event.kind == kinds.HEARTBEAT and len(event.beats) == len(event.positions) > 0 and len(steady.as_runs(event)) == 1
+        is_plain = is_run and event.source == kinds.REQUEST_SOURCE and event.at_ms - event.received_ms <= kinds.PROMPT_MS
+        if is_plain and event.group_id and all(getattr(event, name) == Event._field_defaults[name] for name in _OF_OTHERS):
+            sender = SEPARATOR.join(str(getattr(event, name)) for name in SENDER)
+            arrivals = [event.received_ms + beat for beat in event.beats]
+            shared = Shared(*(getattr(event, name) for name in Shared._fields))
+            beats.append(GroupBeats(shared, [event.member_id], [sender], [len(arrivals)], arrivals, [*event.positions]))
+        else:
+            events.append(event)
+    return events, beats
 
 
 def table(rows: Iterable[Row], name: str) -> list[dict[str, Any]]:

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import struct
+import zlib
 from pathlib import Path
 
 import pytest
 from msgspec import msgpack
 
+from coordinator_model.group_beats import Shared
 from coordinator_model.tracker import codec
 from coordinator_model.tracker.quiet.resting import Resting
 from coordinator_model.tracker.shard import Shard
@@ -54,26 +57,39 @@ def test_the_examples_are_what_this_version_writes() -> None:
     story = told()
     shard = Shard()
     shard.observe([*(event for event in story.events if event.at_ms <= START_MS + CUT_MS), *story.heard(CUT_MS)])
-    assert shard.encode() == (STORED / f"tracker-v{codec.MODEL_VERSION}.msgpack").read_bytes()
+    assert unpacked(shard.encode()) == unpacked((STORED / f"tracker-v{codec.MODEL_VERSION}.msgpack").read_bytes())
+
+
+def unpacked(blob: bytes) -> codec.ShardState:
+    """A stored shard, its views without compression: versions of zlib differ in how they compress."""
+    state = codec.decode_shard(blob)
+    state.views = {group_id: zlib.decompress(view) for group_id, view in state.views.items()}
+    return state
 
 
 def test_no_field_of_any_record_is_lost() -> None:
     """In this example every record occurs and every field is filled."""
-    example = (STORED / "tracker-v11-full.msgpack").read_bytes()
+    example = (STORED / "tracker-v12-full.msgpack").read_bytes()
     shard = Shard.decode(example)
     assert shard.encode() == example
     state = codec.decode_shard(example)
     assert sorted(state.views) == ["orders", "payments", "telemetry"]
-    assert all(codec.encode_view(codec.decode_view(blob, shard.settings)) == blob for blob in state.views.values())
-    calm = codec.decode_calm(state.calm["orders"])
-    assert (calm.broker, calm.generation, calm.members, calm.signs) == (
-        "broker-1", 3, {"a-1": codec.Hearing("i-1", 20_000, START_MS, START_MS + 1)}, [told().events[-1]],
-    )  # fmt: skip
+    views = {group_id: codec.encode_view(codec.decode_view(blob, shard.settings)) for group_id, blob in state.views.items()}
+    assert {group_id: zlib.decompress(view) for group_id, view in views.items()} == unpacked(example).views
+    assert codec.decode_calm(state.calm["orders"]) == CALM
+    assert codec.encode_calm(CALM) == state.calm["orders"]
     (bucket,) = state.resting.values()
     assert (bucket.groups, bucket.oldest_ms, bucket.partitions) == (1, START_MS, [7])
     Resting(state).wake("console-1")
     assert (state.views["console-1"], state.brokers["console-1"], state.horizons["console-1"]) == (b"view", ["broker-1"], START_MS + 5)
     assert (state.idle["console-1"], state.partitions["console-1"], state.since["console-1"]) == (START_MS, 7, START_MS - 9)
+
+
+CALM = codec.Calm(
+    "broker-1", 3, {"a-1": codec.Hearing("i-1", 20_000, START_MS, START_MS + 1, "4\0c-1\0a\0h\0s 1\0i-1")}, [told().events[-1]],
+    due_ms=START_MS + 9, since_ms=START_MS - 1, until_ms=START_MS + 8, sources=[Shared("broker-1", "f", "orders", 7, 3)],
+    base=(START_MS, 70), beats=struct.pack("<HHIi", 0, 0, 5, -3),
+)  # fmt: skip
 
 
 def test_a_shard_of_a_later_version_is_refused() -> None:

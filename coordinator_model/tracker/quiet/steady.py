@@ -11,7 +11,7 @@ Heartbeats come as runs: one event with many beats. A commit is an event of its 
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from operator import itemgetter, sub
 from typing import Final, NamedTuple
 
@@ -29,7 +29,7 @@ from coordinator_model.view.emit import Emitter
 from coordinator_model.view.rows import Ref
 from coordinator_model.view.view import ObservedMember, View
 
-_WIDEST_MS: Final = 300_000
+WIDEST_MS: Final = 300_000
 """A run with a longer gap is no run."""
 _WINDOW_MS: Final = hindsight.HINDSIGHT_MS + hindsight.STEP_MS
 """A request waits for the specification no longer than this."""
@@ -64,7 +64,7 @@ def as_runs(event: Event) -> list[Event]:
     is_accepted = event.error_code == Error.NONE and event.source == kinds.REQUEST_SOURCE and len(event.beats) == len(event.positions) > 0
     if is_accepted and event.at_ms - event.received_ms <= kinds.PROMPT_MS:
         pauses = [*gaps(event.beats)]
-        if not pauses or (min(pauses) > 0 and max(pauses) <= _WIDEST_MS):
+        if not pauses or (min(pauses) > 0 and max(pauses) <= WIDEST_MS):
             # A prompt answer counts at the arrival of its request. The correlation id is known of the first of a run only.
             return [_changed(event, event.received_ms, event.position, event.beats, event.positions)]
     return heartbeats(event)
@@ -202,11 +202,15 @@ def is_calm(g: Emitter) -> bool:
     return group.state is State.STABLE and group.generation == view.generation and group.version.one_session_timer_per_member
 
 
-def next_ms(g: Emitter) -> int:
-    """Of a calm group: when something falls due, whatever signs of life come. NEVER if nothing does."""
-    found = min(phases.next_ms(g), incidents.next_ms(g), departures.next_ms(g), bursts.next_ms(g), expiry.next_ms(g))
+def next_ms(g: Emitter, besides: Collection[str]) -> int:
+    """Of a calm group: when something falls due, whatever signs of life come. NEVER: nothing does.
+
+    `besides`: members whose sessions do not count.
+    """
+    others = g.view.members.keys() - besides
+    found = min(phases.next_ms(g), incidents.next_ms(g), departures.next_ms(g), bursts.next_ms(g), expiry.next_of(g, others))
     prediction = g.view.prediction
-    return found if prediction.group is None else min(found, _timers_bound_ms(prediction.queue, prediction.group, {}))
+    return found if prediction.group is None else min(found, _timers_bound_ms(prediction.queue, prediction.group, {}, besides))
 
 
 def is_at_home(view: View) -> bool:
@@ -270,8 +274,11 @@ def _bound_ms(g: Emitter, taken: dict[str, _Series], until_ms: int) -> int:
     return bound if group is None else min(bound, _timers_bound_ms(view.prediction.queue, group, taken))
 
 
-def _timers_bound_ms(queue: Iterable[Event], group: ClassicGroup, taken: dict[str, _Series]) -> int:
-    """The time before which no timer of the specification ends if it handles the requests that wait, all of them signs, and these."""
+def _timers_bound_ms(queue: Iterable[Event], group: ClassicGroup, taken: dict[str, _Series], besides: Collection[str] = frozenset()) -> int:
+    """The time before which no timer of the specification ends if it handles the requests that wait, all of them signs, and these.
+
+    `besides`: members whose sessions do not count.
+    """
     arrivals: dict[str, list[int]] = {}
     for event in queue:
         arrivals.setdefault(event.member_id, []).append(event.received_ms)
@@ -280,6 +287,8 @@ def _timers_bound_ms(queue: Iterable[Event], group: ClassicGroup, taken: dict[st
     bound = NEVER
     for (kind, member_id, _), deadline in group.timers.deadlines.items():
         ends_ms = deadline
+        if kind == SESSION and member_id in besides:
+            continue
         if kind == SESSION and member_id in group.members:
             limit = group.members[member_id].session_timeout_ms
             for arrival_ms in sorted(arrivals.get(member_id, ())):
@@ -324,7 +333,7 @@ def widest_ms(member: ObservedMember, group: ClassicGroup | None) -> float:
 
 def _waiting(series: _Series) -> int:
     """How many of these signs may wait for the specification at the same time, at most."""
-    return min(len(series.times), _WINDOW_MS // max(1, min(gaps(series.arrivals), default=_WIDEST_MS)) + 1)
+    return min(len(series.times), _WINDOW_MS // max(1, min(gaps(series.arrivals), default=WIDEST_MS)) + 1)
 
 
 def _renew(member: ObservedMember, series: _Series) -> None:

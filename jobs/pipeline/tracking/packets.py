@@ -2,6 +2,7 @@
 
 A row costs Spark 70 µs on its way to the tracker if it stays a row: it becomes JSON, is hashed, sorted, and laid out for pandas column by
 column. So a task that reads the table packs all events of a shard at once, 10,000 rows at a time, and Spark moves some hundred packets.
+Rows of plain heartbeats, which are most of them, pass column by column (plain_beats.py).
 """
 
 from __future__ import annotations
@@ -27,8 +28,10 @@ from coordinator_model.events import (
     MemberEntry,
     Protocol,
 )
+from coordinator_model.group_beats import GroupBeats
 from coordinator_model.specification.partition import coordinator_partition
 from jobs.lakehouse.restored_beats import restored
+from jobs.pipeline.tracking import plain_beats
 from jobs.pipeline.tracking.event_files import rows_in, splits_of
 
 if TYPE_CHECKING:
@@ -57,7 +60,7 @@ _EMPTY: Final[dict[str, Any]] = {
 """Entries of lists in which all fields are absent."""
 _US: Final = 1_000  # in a millisecond
 _ENCODER: Final = msgpack.Encoder()
-_EVENTS: Final = msgpack.Decoder(list[Event])
+_DECODER: Final = msgpack.Decoder(tuple[list[Event], list[GroupBeats]])
 
 
 def to_packets(rows: DataFrame, shards: int) -> DataFrame:
@@ -74,11 +77,16 @@ def _packed_splits(shards: int, splits: Iterable[pa.RecordBatch]) -> Iterator[pa
     return packed(shards, rows_in(splits, _COLUMNS))
 
 
-def unpacked(frames: Iterable[pd.DataFrame]) -> Iterator[Event]:
-    """The events of PACKETS. A shard's packets may come in several frames, in any order."""
+def unpacked(frames: Iterable[pd.DataFrame]) -> tuple[list[Event], list[GroupBeats]]:
+    """What PACKETS hold. A shard's packets may come in several frames, in any order."""
+    events: list[Event] = []
+    beats: list[GroupBeats] = []
     for frame in frames:
         for packet in frame["events"].tolist():
-            yield from _EVENTS.decode(packet)
+            own = _DECODER.decode(packet)
+            events += own[0]
+            beats += own[1]
+    return events, beats
 
 
 def packed(shards: int, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -89,19 +97,27 @@ def packed(shards: int, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.Record
         return coordinator_partition(group_id, shards)
 
     for batch in map(restored, batches):
-        packets: dict[tuple[str, int], list[tuple[Any, ...]]] = {}
-        names = zip(batch["cluster"].to_pylist(), batch["group_id"].to_pylist(), batch["kind"].to_pylist(), strict=True)
-        for (cluster, group_id, kind), event in zip(names, _fields(batch), strict=True):
+        packets: dict[tuple[str, int], tuple[list[tuple[Any, ...]], list[GroupBeats]]] = {}
+
+        def packet(cluster: str, shard: int) -> tuple[list[tuple[Any, ...]], list[GroupBeats]]:
+            return packets.setdefault((cluster, shard), ([], []))  # noqa: B023 - used before the next batch
+
+        is_plain = plain_beats.are_plain(batch)
+        for cluster, beats in plain_beats.by_group(batch, is_plain):
+            packet(cluster, shard_of(beats.shared.group_id))[1].append(beats)
+        others = batch.filter(pc.invert(is_plain))
+        names = zip(others["cluster"].to_pylist(), others["group_id"].to_pylist(), others["kind"].to_pylist(), strict=True)
+        for (cluster, group_id, kind), event in zip(names, _fields(others), strict=True):
             if group_id is not None:
-                packets.setdefault((cluster, shard_of(group_id)), []).append(event)
+                packet(cluster, shard_of(group_id))[0].append(event)
             elif kind in _FOR_ALL_SHARDS:
                 for shard in range(shards):
-                    packets.setdefault((cluster, shard), []).append(event)
+                    packet(cluster, shard)[0].append(event)
         yield pa.RecordBatch.from_arrays(
             [
                 pa.array([cluster for cluster, _ in packets], pa.string()),
                 pa.array([shard for _, shard in packets], pa.int32()),
-                pa.array([_ENCODER.encode(events) for events in packets.values()], pa.binary()),
+                pa.array([_ENCODER.encode(held) for held in packets.values()], pa.binary()),
             ],
             names=PACKETS.names,
         )

@@ -14,6 +14,7 @@ import json
 import struct
 from binascii import a2b_base64, b2a_base64
 from collections.abc import Callable, Iterable, Iterator
+from itertools import chain
 from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow as pa
@@ -79,20 +80,22 @@ def shard_function(
         import pandas as pd
 
         cluster, number = str(key[0]), int(key[1])
-        events = list(unpacked(frames))
-        shard = _shard(state, settings)
+        events, beats = unpacked(frames)
+        shard = _shard((cluster, number), state, settings)
         try:
-            rows = [*shard.observe(events), *shard.provisional]
+            rows = [*shard.observe(events, beats), *shard.provisional]
             blob = compressed(shard.encode())
         except Exception as error:
-            last = max(events, key=lambda event: event.at_ms)
+            every = [*events, *(run.event() for group in beats for run in group.runs())]
+            last = max(every, key=lambda event: event.at_ms)
             raise TrackerError(
-                f"cluster {cluster!r}, shard {number}: {type(error).__name__}: {error} (among {len(events)} events, "
+                f"cluster {cluster!r}, shard {number}: {type(error).__name__}: {error} (among {len(every)} events, "
                 f"the last one {last.kind} at {last.at_ms}, {last.origin}:{last.position})"
             ) from error
         groups, held, late = shard.summary()
         late_before = int(state.get[STATE.names.index("late_events")]) if state.exists else 0
         state.update((MODEL_VERSION, blob, groups, held, late))
+        _KEPT.keep((cluster, number), blob, shard)
         summary = {
             "shard": number,
             "groups": groups,
@@ -100,7 +103,7 @@ def shard_function(
             "late_events": late,
             "new_late_events": late - late_before,
             "state_bytes": len(blob),
-            "at_ms": max(event.at_ms for event in events),
+            "at_ms": max(chain((event.at_ms for event in events), *(group.arrivals for group in beats))),
         }
         tables = [SUMMARY, *(row.table for row in rows)]
         values = [json.dumps(summary), *(json.dumps(row.values, separators=(",", ":")) for row in rows)]
@@ -109,15 +112,42 @@ def shard_function(
     return follow_shard
 
 
-def _shard(state: GroupState, settings: TrackerSettings) -> Shard:
+def _shard(key: tuple[str, int], state: GroupState, settings: TrackerSettings) -> Shard:
     if not state.exists:
         return Shard(settings)
-    version, blob, *_ = state.get
+    version, stored, *_ = state.get
     if version > MODEL_VERSION:
         raise StateTooNewError(
             f"the state was written by model version {version}, this program has {MODEL_VERSION}: use the newer one, or `rebalance replay`"
         )
-    return Shard.decode(expanded(bytes(blob)), settings)
+    blob = bytes(stored)
+    return _KEPT.take(key, blob, settings) or Shard.decode(expanded(blob), settings)
+
+
+class KeptShards:
+    """Shards as this process left them: mostly the next batch brings back the very bytes that were stored then.
+
+    A shard goes on only where they are the same. So a batch that is repeated, or that another process has handled since, has its own state.
+    `most_bytes`: of the stored forms of all.
+    """
+
+    def __init__(self, most_bytes: int) -> None:
+        self._most = most_bytes
+        self._shards: dict[tuple[str, int], tuple[bytes, Shard]] = {}  # the last one used is the last
+
+    def keep(self, key: tuple[str, int], blob: bytes, shard: Shard) -> None:
+        """Keeps a shard. `blob`: its stored form."""
+        self._shards[key] = blob, shard
+        while sum(len(own) for own, _ in self._shards.values()) > self._most:
+            del self._shards[next(iter(self._shards))]
+
+    def take(self, key: tuple[str, int], blob: bytes, settings: TrackerSettings) -> Shard | None:
+        """The shard with this stored form, for one use."""
+        kept, shard = self._shards.pop(key, (b"", None))
+        return shard if shard is not None and kept == blob and shard.settings == settings else None
+
+
+_KEPT: Final = KeptShards(most_bytes=32 << 20)
 
 
 def compressed(data: bytes) -> bytes:

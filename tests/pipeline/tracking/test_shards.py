@@ -29,9 +29,10 @@ class CountingShard:
         self.seen = seen
         self.provisional = []
 
-    def observe(self, events):
+    def observe(self, events, beats):
         from coordinator_model.view.rows import Row
 
+        assert not beats
         for event in events:
             if event.group_id == "broken":
                 raise ValueError("a bug")
@@ -73,7 +74,7 @@ def group_state(value=None):
 
 
 def frame(*events):
-    return pd.DataFrame({"cluster": "c", "shard": 3, "events": [msgpack.encode(events)]})
+    return pd.DataFrame({"cluster": "c", "shard": 3, "events": [msgpack.encode((events, ()))]})
 
 
 def call(function, state, *frames):
@@ -89,6 +90,37 @@ def test_the_state_goes_on_from_batch_to_batch(follow):
     assert out["table"].tolist() == [shards.SUMMARY, "findings"]
     assert json.loads(out["row"].tolist()[1]) == {"message": "thrée"}
     assert set(out["cluster"]) == {"c"}
+
+
+def test_a_shard_goes_on_from_what_was_stored_whatever_this_process_did_since(follow):
+    before = group_state()
+    call(follow, before, frame(EVENT))
+    for _ in range(2):  # the second time, as after a batch that was not committed
+        after = group_state(before.get)
+        call(follow, after, frame(EVENT))
+        assert expanded(after.get[1]) == b"2"
+    other = group_state((shards.MODEL_VERSION, compressed(b"7"), 1, 0, 7))
+    call(follow, other, frame(EVENT))
+    assert expanded(other.get[1]) == b"8"
+
+
+def test_a_shard_is_kept_for_its_settings_and_its_very_state():
+    kept, shard, settings = shards.KeptShards(most_bytes=10), Shard(), TrackerSettings()
+    kept.keep(("c", 1), b"state", shard)
+    assert kept.take(("c", 2), b"state", settings) is None
+    assert kept.take(("c", 1), b"state", settings) is shard
+    assert kept.take(("c", 1), b"state", settings) is None  # it has gone on elsewhere
+    kept.keep(("c", 1), b"state", shard)
+    assert kept.take(("c", 1), b"other", settings) is None
+    kept.keep(("c", 1), b"state", shard)
+    assert kept.take(("c", 1), b"state", TrackerSettings(lateness_ms=1)) is None
+
+
+def test_no_more_shards_are_kept_than_allowed():
+    kept, settings = shards.KeptShards(most_bytes=10), TrackerSettings()
+    for number in range(3):
+        kept.keep(("c", number), b"state", Shard())
+    assert [kept.take(("c", number), b"state", settings) is not None for number in range(3)] == [False, True, True]
 
 
 def test_a_bug_in_the_tracker_says_where_and_leaves_the_state(follow):

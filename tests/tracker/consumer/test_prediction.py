@@ -84,7 +84,8 @@ def recorded(folder: str) -> list[Event]:
         ]
         for events in batch.events(read_lines(rows), 0).to_batches() if rows else ():
             for packet in packets.packed(1, [events]):
-                found += packets.unpacked([pd.DataFrame({"events": packet["events"].to_pylist()})])
+                own, beats = packets.unpacked([pd.DataFrame({"events": packet["events"].to_pylist()})])
+                found += [*own, *(run.event() for group in beats for run in group.runs())]
     return found
 
 

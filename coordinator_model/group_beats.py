@@ -1,0 +1,90 @@
+"""Heartbeats that say no more than that a member lives, of one group and column by column: the tracker gets them instead of events.
+
+A cluster's logs are heartbeats for the most part, and most groups are calm (tracker/quiet/calm.py). An event for each of them costs more to
+make, to move and to store than what the tracker does with it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Final, NamedTuple
+
+from coordinator_model.events import HEARTBEAT, REQUEST_SOURCE, Event
+
+SEPARATOR: Final = "\0"
+"""Stands between the values of a sender. None of them has it: a heartbeat with such a text is an event."""
+SENDER: Final = ("api_version", "connection", "client_id", "client_host", "software", "instance_id")
+"""Fields of Event that make up the text of a sender, in their order."""
+
+
+def instance_of(sender: str) -> str:
+    """`group.instance.id` of a sender; empty if it has none."""
+    return sender.rpartition(SEPARATOR)[2]
+
+
+class Shared(NamedTuple):
+    """What all heartbeats of a GroupBeats have: fields of Event."""
+
+    broker: str
+    origin: str
+    group_id: str
+    coordinator_partition: int
+    generation: int
+
+
+class Run(NamedTuple):
+    """Heartbeats of one sender, each later than the one before, with no gap that is too long for a run (`steady.as_runs`).
+
+    A sender is what the heartbeats of a member share while it keeps its connection: the values of SENDER.
+    """
+
+    shared: Shared
+    member_id: str
+    sender: str
+    arrivals: Sequence[int]  # epoch ms
+    positions: Sequence[int]
+
+    def event(self) -> Event:
+        """The event that `steady.as_runs` makes of the row of `group_events`."""
+        api_version, connection, client_id, client_host, software, instance_id = self.sender.split(SEPARATOR)
+        first = self.arrivals[0]
+        return Event(
+            broker=self.shared.broker,
+            source=REQUEST_SOURCE,
+            origin=self.shared.origin,
+            position=self.positions[0],
+            at_ms=first,  # a prompt answer counts at the arrival of its request
+            received_ms=first,
+            kind=HEARTBEAT,
+            group_id=self.shared.group_id,
+            coordinator_partition=self.shared.coordinator_partition,
+            api_version=int(api_version),
+            connection=connection,
+            client_id=client_id,
+            client_host=client_host,
+            software=software,
+            member_id=self.member_id,
+            instance_id=instance_id,
+            generation=self.shared.generation,
+            beats=tuple([arrival - first for arrival in self.arrivals]),
+            positions=tuple(self.positions),
+        )
+
+
+class GroupBeats(NamedTuple):
+    """Heartbeats of the classic protocol that were accepted and answered soon. Their runs are in any order."""
+
+    shared: Shared
+    member_ids: list[str]  # of each run
+    senders: list[str]  # of each run
+    counts: list[int]  # heartbeats of each run, at least 1
+    arrivals: list[int]  # of each heartbeat, epoch ms
+    positions: list[int]  # of each heartbeat
+
+    def runs(self) -> Iterator[Run]:
+        """Each run."""
+        begin = 0
+        for member_id, sender, count in zip(self.member_ids, self.senders, self.counts, strict=True):
+            end = begin + count
+            yield Run(self.shared, member_id, sender, self.arrivals[begin:end], self.positions[begin:end])
+            begin = end
