@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
+import pandas as pd
 import pyarrow.parquet as pq
-from msgspec import msgpack
 
-from coordinator_model.events import Event
 from coordinator_model.tracker.shard import Shard
 from jobs.common.settings import Settings
 from jobs.lakehouse import tables
@@ -15,8 +14,6 @@ from jobs.parsing import batch, kinds
 from jobs.pipeline.tracking import packets
 from schemas.names import GROUP_EVENTS
 from tests.lakehouse.rows import empty_lakehouse, write
-
-_EVENTS = msgpack.Decoder(list[Event])
 
 
 class GrowingLakehouse:
@@ -44,9 +41,10 @@ class GrowingLakehouse:
         (rows,) = written[GROUP_EVENTS].combine_chunks().to_batches()
         (packed,) = packets.packed(1, [rows])
         (cluster,) = packed["cluster"].to_pylist()
-        (events,) = packed["events"].to_pylist()
-        tracked = [*self._shard.observe(_EVENTS.decode(events)), *self._shard.provisional]
-        write(self.folder, *({**row.values, "cluster": cluster, "table": row.table} for row in tracked), batch=self._batch)
+        told = packets.unpacked([pd.DataFrame({"events": packed["events"].to_pylist()})])
+        tracked = [*self._shard.observe(*told), *self._shard.provisional]
+        made = ({**row.values, "cluster": cluster, "table": row.table} for row in tracked)  # noqa: PD011 - no pandas
+        write(self.folder, *made, batch=self._batch)
         self._batch += 1
         return True
 

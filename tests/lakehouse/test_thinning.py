@@ -57,7 +57,8 @@ def told() -> Story:
     story.at(REBALANCE + 4_005).sync("a-1", 2, {"a-1": ("orders-1",), "b-1": ("orders-0",)}).sync("b-1", 2, {"b-1": ("orders-0",)})
     story.at(SILENCE + 16_000).join("a-1", 3, "a-1", ("a-1",), waited=200).sync("a-1", 3, {"a-1": ("orders-0", "orders-1")})
     story.events.sort(key=lambda event: event.at_ms)
-    story.events = [event._replace(position=number + 1) for number, event in enumerate(story.events)]
+    placed = enumerate(story.events, 1)
+    story.events = [event._replace(position=place, positions=(place,) if event.positions else ()) for place, event in placed]
     return story
 
 
@@ -122,7 +123,8 @@ def events_of(folder: Path) -> list[Event]:
     found = []
     for batch in table.to_batches():
         for packet in packets.packed(1, [batch]):
-            found += packets.unpacked([pd.DataFrame({"events": packet["events"].to_pylist()})])
+            own, beats = packets.unpacked([pd.DataFrame({"events": packet["events"].to_pylist()})])
+            found += [*own, *(run.event() for group in beats for run in group.runs())]
     return found
 
 
