@@ -8,7 +8,6 @@ from __future__ import annotations
 import json
 import shutil
 import subprocess
-import tarfile
 from collections import Counter, defaultdict
 from pathlib import Path
 
@@ -28,6 +27,7 @@ from schemas.tables import INGEST_TABLES, TRACK_TABLES
 from scripts.build import package
 from tests.cluster.standalone import PROJECT, Cluster, kill, plain_logs, wait_until
 from tests.laws.kept import assert_laws_are_kept
+from tests.unpacking import unpack
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow]
 
@@ -49,8 +49,7 @@ def shipped(tmp_path_factory):
 def unpacked(shipped, tmp_path_factory):
     """How to ship what is in the archive, unpacked once in a folder that all nodes see: each executor and driver takes 5 s less."""
     folder = tmp_path_factory.mktemp("packages")
-    with tarfile.open(shipped[1]) as archive:
-        archive.extractall(folder, filter="data")
+    unpack(shipped[1], folder)
     return "--conf", f"spark.executorEnv.PYTHONPATH={folder}"
 
 

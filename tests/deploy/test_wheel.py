@@ -9,12 +9,12 @@ import os
 import subprocess
 import sys
 import sysconfig
-import tarfile
 from pathlib import Path
 
 import pytest
 
 from scripts.build import package
+from tests.unpacking import unpack
 
 pytestmark = pytest.mark.slow
 
@@ -49,8 +49,7 @@ def installed(tmp_path_factory):
 @pytest.fixture(scope="module")
 def lakehouse(tmp_path_factory):
     folder = tmp_path_factory.mktemp("lakehouse")
-    with tarfile.open(PROJECT / "tests" / "data" / "lakehouses" / "layout-1-model-3.tar.gz") as archive:
-        archive.extractall(folder, filter="data")
+    unpack(PROJECT / "tests" / "data" / "lakehouses" / "layout-1-model-3.tar.gz", folder)
     (lake,) = {path.parent.parent for path in folder.rglob("_delta_log")}
     return lake
 

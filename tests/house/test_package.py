@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
-import tarfile
 import zipfile
 from pathlib import Path
 
@@ -14,6 +13,7 @@ import pytest
 
 from jobs.pipeline.executors import PACKAGES, fingerprint
 from scripts.build import package
+from tests.unpacking import unpack
 
 pytestmark = pytest.mark.slow
 
@@ -36,8 +36,7 @@ def test_a_zip_is_the_same_project_to_executors_as_the_checkout(built):
 
 
 def test_the_archive_has_all_that_executors_import(built, tmp_path):
-    with tarfile.open(built[2]) as archive:
-        archive.extractall(tmp_path / "packages", filter="data")
+    unpack(built[2], tmp_path / "packages")
     imports = "import msgspec, pandas, pyarrow; from jobs.pipeline.executors import fingerprint"
     program = f"{imports}; print(msgspec._core.__name__, fingerprint())"
     assert bare(tmp_path / "packages", program).split() == ["msgspec._core", fingerprint()]

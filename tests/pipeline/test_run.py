@@ -8,7 +8,6 @@ import os
 import signal
 import subprocess
 import sys
-import tarfile
 import time
 from pathlib import Path
 
@@ -29,6 +28,7 @@ from jobs.pipeline.replay import replay
 from schemas.names import REBALANCE_ROUNDS
 from schemas.tables import TABLES, TRACK_TABLES
 from tests.laws.kept import assert_laws_are_kept
+from tests.unpacking import unpack
 
 pytestmark = pytest.mark.spark
 
@@ -144,8 +144,7 @@ def test_lines_added_later_are_taken_up(spark, logs, tmp_path):
 @pytest.mark.parametrize("archive", sorted(path.name for path in LAKEHOUSES.glob("*.tar.gz")))
 def test_a_lakehouse_of_an_earlier_version_is_continued(spark, reference, logs, tmp_path, archive):
     """It holds the first half of the logs (tests/data/lakehouses/README.md)."""
-    with tarfile.open(LAKEHOUSES / archive) as tar:
-        tar.extractall(tmp_path, filter="data")
+    unpack(LAKEHOUSES / archive, tmp_path)
     lakehouse = tmp_path / "lake"
     # Spark names the slices that it has read by absolute paths, beside a checksum of the file that has these names.
     for path in (lakehouse / "_checkpoints" / "ingest" / "sources" / "0").iterdir():
