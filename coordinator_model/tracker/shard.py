@@ -289,7 +289,7 @@ class Shard:
         for table in (self._waiting, self._heard):
             table.pop(group_id, None)
         self._keep(group_id, found, due)
-        state.horizons[group_id] = horizon
+        state.horizons[group_id] = max(state.horizons.get(group_id, -1), horizon)  # a broker that comes back moves time backwards
         return True
 
     def _keep(self, group_id: str, found: codec.Calm, due: int) -> None:

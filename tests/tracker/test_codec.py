@@ -88,7 +88,7 @@ def test_no_field_of_any_record_is_lost() -> None:
 CALM = codec.Calm(
     "broker-1", 3, {"a-1": codec.Hearing("i-1", 20_000, START_MS, START_MS + 1, "4\0c-1\0a\0h\0s 1\0i-1")}, [told().events[-1]],
     due_ms=START_MS + 9, since_ms=START_MS - 1, until_ms=START_MS + 8, sources=[Shared("broker-1", "f", "orders", 7, 3)],
-    base=(START_MS, 70), beats=struct.pack("<HHIi", 0, 0, 5, -3),
+    base=(START_MS, 70), beats=struct.pack("<HHii", 0, 0, 5, -3),
 )  # fmt: skip
 
 

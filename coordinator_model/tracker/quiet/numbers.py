@@ -12,7 +12,7 @@ from typing import Final
 from coordinator_model.group_beats import Run, Shared, instance_of
 from coordinator_model.tracker.codec import Calm, Hearing
 
-_BEAT: Final = struct.Struct("<HHIi")
+_BEAT: Final = struct.Struct("<HHii")
 
 
 class Numbers:

@@ -10,6 +10,7 @@ from itertools import pairwise
 
 import pytest
 
+from coordinator_model import events as kinds
 from coordinator_model.events import Event
 from coordinator_model.tracker import codec
 from coordinator_model.tracker.quiet import calm
@@ -143,4 +144,18 @@ def test_late_lines_are_late_while_signs_wait() -> None:
     assert waiting(shard)
     late = Story().at(10_000).heartbeat("a-1", 1)
     shard.observe(late.events)
+    assert shard.summary()[2] == 1
+
+
+def test_what_was_handled_stays_handled_if_a_broker_comes_back_that_all_others_wait_for() -> None:
+    def read_to(own_ms: int, other_ms: int) -> list[Event]:
+        times = (("broker-1", own_ms), ("broker-2", other_ms))
+        return [Event(b, "clock", "", 0, START_MS + ms, START_MS, kinds.FOLLOWED, beats=(0, ms // 1_000)) for b, ms in times]
+
+    shard = Shard()
+    shard.observe([*group(131_000).events, *read_to(131_000, 10_000)])  # the other broker has been away for longer than it is waited for
+    handled_ms = stored(shard).horizons[GROUP]
+    shard.observe([*Story().beats(["a-1", "b-1"], 1, 131_100, 132_000).events, *read_to(132_000, 80_000)])
+    assert stored(shard).horizons[GROUP] == handled_ms
+    shard.observe([*Story().at(100_500).leave("b-1").events, *read_to(133_000, 132_000)])
     assert shard.summary()[2] == 1
