@@ -90,6 +90,7 @@ def run(
         raise UserError("nothing to read: give --input, --kafka or --offsets-from")
     if spark is None:
         check_java()
+        ensure_spark_jars(warn)
     with (
         opened(folder, settings) as house,
         Interrupts() as interrupts,
@@ -117,8 +118,6 @@ def run(
             if complete and once and topic is None and feeder is not None and not feeder.has_input(interrupts.happened):
                 house.complete.touch()
                 return _result(before, before, started, feeder)
-            if spark is None:
-                ensure_spark_jars(warn)  # may take a minute: whatever else would end the run has done so
             show(RunProgress("starting Spark"))
             from jobs.pipeline.stages import Inputs, Stages  # a run without new input does not wait for its imports
 

@@ -77,8 +77,7 @@ def test_wrong_settings(capsys, tmp_path, logs):
     assert "nowhere.toml" in refused(capsys, *common, "--config", tmp_path / "nowhere.toml")
 
 
-def test_a_lakehouse_that_cannot_be_written(capsys, tmp_path, logs, monkeypatch):
-    monkeypatch.setenv("REBALANCE_JARS", str(tmp_path / "no-jars"))  # they are downloaded when nothing else can end the run
+def test_a_lakehouse_that_cannot_be_written(capsys, tmp_path, logs):
     (tmp_path / "file").write_text("")
     err = refused(capsys, "run", "--input", logs, "--lakehouse", tmp_path / "file" / "lake", "--once")
     assert "cannot write to the lakehouse" in err
