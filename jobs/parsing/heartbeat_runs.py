@@ -84,7 +84,6 @@ def heartbeat_runs(beats: pa.Table) -> pa.Table:
 class _Beats:
     """All beats, those of a group together, of them those of a member, in order of time. Those of a run share a row."""
 
-    group: npt.NDArray[np.int64]
     member: npt.NDArray[np.int64]
     row: npt.NDArray[np.int64]  # of the line, or of the line that it repeats
     received: npt.NDArray[np.int64]  # epoch µs
@@ -95,8 +94,8 @@ class _Beats:
     @classmethod
     def of(cls, beats: pa.Table) -> _Beats:
         repeats, counts = numbers_of(beats["repeated"]), counts_of(beats["repeated"]).to_numpy()
-        group = _numbered(beats, ["cluster", "group_id"])
-        member = _numbered(beats, [name for name in _KEY if beats[name].null_count < len(beats)])
+        group = numbered(beats, ["cluster", "group_id"])
+        member = numbered(beats, [name for name in _KEY if beats[name].null_count < len(beats)])
         rows = np.arange(len(beats))
         row = np.concatenate([rows, np.repeat(rows, counts)])
         correlation = pc.fill_null(beats["correlation_id"].cast(pa.int64()), _UNKNOWN).to_numpy()
@@ -106,10 +105,10 @@ class _Beats:
             "at": np.concatenate([_whole(beats["occurred_at"]), repeats[:, 1] * _MS]),
             "correlation": np.concatenate([correlation, repeats[:, 3]]),
         }
-        made = cls(group=group[row], member=member[row], row=row, **columns)
+        made = cls(member=member[row], row=row, **columns)
         # A beat with a late answer gets its own row: the tracker must know when its line was logged.
         held_up = np.where(made.is_held_up(), made.position, -1)
-        order = np.lexsort((made.row, made.at, made.position, made.received, held_up, made.member, made.group))
+        order = np.lexsort((made.row, made.at, made.position, made.received, held_up, made.member, group[row]))
         return cls(*(getattr(made, column.name)[order] for column in fields(cls)))
 
     def is_held_up(self) -> npt.NDArray[np.bool_]:
@@ -131,7 +130,7 @@ class _Beats:
         return begins
 
 
-def _numbered(beats: pa.Table, names: Sequence[str]) -> npt.NDArray[np.int64]:
+def numbered(beats: pa.Table, names: Sequence[str]) -> npt.NDArray[np.int64]:
     """A number for each row, the same for rows that have the same values in these columns; in the order in which they occur."""
     numbers: npt.NDArray[np.int64] = np.zeros(len(beats), np.int64)
     count = 1

@@ -20,5 +20,5 @@ def test_rows_with_the_same_values_have_the_same_number(most, keys):
     numbers: dict[tuple[object, ...], int] = {}
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(heartbeat_runs, "_MOST_NUMBERS", most)
-        found = heartbeat_runs._numbered(beats, beats.column_names)
+        found = heartbeat_runs.numbered(beats, beats.column_names)
     assert found.tolist() == [numbers.setdefault(key, len(numbers)) for key in keys]

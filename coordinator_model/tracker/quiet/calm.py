@@ -52,12 +52,12 @@ def next_ms(calm: Calm) -> int:
     return min(due) if calm.until_ms < 0 else min(calm.until_ms, *due)
 
 
-def keep(calm: Calm, events: Collection[Event], beats: Sequence[GroupBeats] = ()) -> bool:
+def keep(calm: Calm, events: Collection[Event], beats: Sequence[GroupBeats]) -> bool:
     """Lets signs of life wait, which come in any order. False, and `calm` is used up: something else came, or one changes something."""
     numbers = Numbers(calm)
     last = {sign.member_id: number for number, sign in enumerate(calm.signs)}
     signs: Iterable[Event | Run] = chain.from_iterable(group.runs() for group in beats)
-    if events or len(beats) > 1:  # runs of one piece are in order as they come
+    if events or len(beats) > 1:  # in one piece the runs of a member are in order
         signs = sorted(chain(events, signs), key=_place)
     for sign in signs:
         if isinstance(sign, Run):

@@ -98,11 +98,6 @@ def last_ms(event: Event) -> int:
     return event.at_ms + event.beats[-1] if event.beats else event.at_ms
 
 
-def last_arrival_ms(event: Event) -> int:
-    """When the last beat of a run arrived, or any other event."""
-    return event.received_ms + event.beats[-1] if event.beats else event.received_ms
-
-
 def joined(run: Event, later: Event) -> Event | None:
     """Two runs of one member as one. None if they differ in more than their beats."""
     if not run.beats or not later.beats or _SAME_IN_A_RUN(run) != _SAME_IN_A_RUN(later):

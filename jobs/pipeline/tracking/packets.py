@@ -102,8 +102,9 @@ def packed(shards: int, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.Record
         def packet(cluster: str, shard: int) -> tuple[list[tuple[Any, ...]], list[GroupBeats]]:
             return packets.setdefault((cluster, shard), ([], []))  # noqa: B023 - used before the next batch
 
-        is_plain = plain_beats.are_plain(batch)
-        for cluster, beats in plain_beats.by_group(batch, is_plain):
+        senders = plain_beats.senders_of(batch)
+        is_plain = plain_beats.are_plain(batch, senders)
+        for cluster, beats in plain_beats.by_group(batch, senders, is_plain):
             packet(cluster, shard_of(beats.shared.group_id))[1].append(beats)
         others = batch.filter(pc.invert(is_plain))
         names = zip(others["cluster"].to_pylist(), others["group_id"].to_pylist(), others["kind"].to_pylist(), strict=True)

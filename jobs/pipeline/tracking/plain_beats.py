@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from itertools import pairwise
 from typing import Final
 
@@ -15,22 +15,26 @@ from coordinator_model.errors import Error
 from coordinator_model.events import HEARTBEAT, PROMPT_MS, REQUEST_SOURCE, Event
 from coordinator_model.group_beats import SENDER, SEPARATOR, GroupBeats, Shared
 from coordinator_model.tracker.quiet.steady import WIDEST_MS
+from jobs.parsing.heartbeat_runs import numbered
 
 _SHARED: Final = ("cluster", *Shared._fields)
 """Columns whose values all heartbeats of a GroupBeats have."""
-_TAKEN: Final = (*_SHARED, "member_id", *SENDER, "received_at", "beats", "positions")
-_OWN: Final = frozenset({*_TAKEN, "source", "kind", "error_code", "position", "at_ms", "received_ms", "correlation_id"})
+_TAKEN: Final = (*_SHARED, "member_id", "received_at", "beats", "positions")
+_OWN: Final = frozenset({*_TAKEN, *SENDER, "source", "kind", "error_code", "position", "at_ms", "received_ms", "correlation_id"})
 _OTHERS: Final = tuple(name for name in Event._fields if name not in _OWN)
 """Columns that a plain heartbeat leaves null."""
 _US: Final = 1_000  # in a millisecond
 
 
-def are_plain(rows: pa.RecordBatch) -> pa.BooleanArray:
-    """Which rows are runs of heartbeats that were accepted and answered soon, and have no other column than theirs."""
+def are_plain(rows: pa.RecordBatch, senders: pa.StringArray) -> pa.BooleanArray:
+    """Which rows are runs of heartbeats that were accepted and answered soon, and have no other column than theirs.
+
+    `senders`: those of the rows.
+    """
     mask = pc.and_(pc.equal(rows["kind"], HEARTBEAT), pc.equal(rows["source"], REQUEST_SOURCE))
     mask = pc.and_(mask, pc.equal(pc.fill_null(rows["error_code"], Error.NONE), Error.NONE))
     mask = pc.and_(mask, pa.array(_are_runs(rows)))
-    mask = pc.and_(mask, pc.equal(pc.count_substring(_senders(rows), SEPARATOR), len(SENDER) - 1))
+    mask = pc.and_(mask, pc.equal(pc.count_substring(senders, SEPARATOR), len(SENDER) - 1))
     for name in (*_SHARED, "member_id"):
         mask = pc.and_(mask, pc.is_valid(rows[name]))
     for name in _OTHERS:
@@ -39,18 +43,18 @@ def are_plain(rows: pa.RecordBatch) -> pa.BooleanArray:
     return pc.fill_null(mask, False)
 
 
-def by_group(rows: pa.RecordBatch, are_plain: pa.BooleanArray) -> Iterator[tuple[str, GroupBeats]]:
+def by_group(rows: pa.RecordBatch, senders: pa.StringArray, are_plain: pa.BooleanArray) -> Iterator[tuple[str, GroupBeats]]:
     """The plain heartbeats of each group, and its cluster."""
-    rows = rows.select(_TAKEN).filter(are_plain)
-    codes = _codes(rows, _SHARED)
+    rows, senders = rows.select(_TAKEN).filter(are_plain), senders.filter(are_plain)
+    codes = numbered(pa.Table.from_batches([rows]), _SHARED)
     order = np.argsort(codes, kind="stable")
-    rows, codes = rows.take(pa.array(order)), codes[order]
+    rows, senders, codes = rows.take(pa.array(order)), senders.take(pa.array(order)).to_pylist(), codes[order]
     begins = np.flatnonzero(np.diff(codes, prepend=-1))
     counts = pc.list_value_length(rows["beats"]).to_numpy()
     ends = np.cumsum(counts)
     arrivals = (np.repeat(_ms(rows["received_at"]), counts) + rows["beats"].flatten().to_numpy()).tolist()
     positions, lengths = rows["positions"].flatten().to_pylist(), counts.tolist()
-    member_ids, senders = rows["member_id"].to_pylist(), _senders(rows).to_pylist()
+    member_ids = rows["member_id"].to_pylist()
     shared = zip(*(rows[name].take(pa.array(begins)).to_pylist() for name in _SHARED), strict=True)
     for (cluster, *own), (begin, end) in zip(shared, pairwise([*begins.tolist(), len(codes)]), strict=True):
         beats = slice(int(ends[begin] - counts[begin]), int(ends[end - 1]))
@@ -80,20 +84,10 @@ def _are_runs(rows: pa.RecordBatch) -> npt.NDArray[np.bool_]:
     return sound
 
 
-def _senders(rows: pa.RecordBatch) -> pa.StringArray:
+def senders_of(rows: pa.RecordBatch) -> pa.StringArray:
     """The text of each row's sender. What is null is what Event has by default."""
     values = [pc.fill_null(rows[name], -1).cast(pa.string()) if name == "api_version" else pc.fill_null(rows[name], "") for name in SENDER]
     return pc.binary_join_element_wise(*values, SEPARATOR)
-
-
-def _codes(rows: pa.RecordBatch, names: Sequence[str]) -> npt.NDArray[np.int64]:
-    """A number for each row, the same for rows that have the same values in these columns."""
-    codes: npt.NDArray[np.int64] = np.zeros(len(rows), np.int64)
-    for name in names:
-        values = rows[name].dictionary_encode()
-        # At most as many codes as rows: the product stays small.
-        codes = np.unique(codes * len(values.dictionary) + values.indices.to_numpy(), return_inverse=True)[1].astype(np.int64)
-    return codes
 
 
 def _ms(times: pa.Array) -> npt.NDArray[np.int64]:

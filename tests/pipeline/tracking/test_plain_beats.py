@@ -26,6 +26,10 @@ def arrow(*rows):
     return pa.RecordBatch.from_pylist([ROW | row for row in rows], schema=SCHEMA)
 
 
+def are_plain(rows):
+    return plain_beats.are_plain(rows, plain_beats.senders_of(rows))
+
+
 def unpacked(rows):
     """What the tracker gets: events, and heartbeats as numbers."""
     (batch,) = packets.packed(1, [rows])
@@ -67,7 +71,7 @@ NOT_PLAIN = [
 @pytest.mark.parametrize("row", PLAIN)
 def test_a_plain_heartbeat_is_numbers_and_the_same_heartbeats_as_its_row(row):
     rows = arrow(row)
-    assert plain_beats.are_plain(rows).to_pylist() == [True]
+    assert are_plain(rows).to_pylist() == [True]
     events, (beats,) = unpacked(rows)
     assert not events
     (told,) = (dict(zip(packets.Event._fields, fields, strict=True)) for fields in packets._fields(rows))
@@ -79,7 +83,7 @@ def test_a_plain_heartbeat_is_numbers_and_the_same_heartbeats_as_its_row(row):
 def test_whatever_says_more_is_an_event(row):
     # Beside others: each row is judged by itself, whatever its neighbours have.
     rows = arrow({}, row, {"beats": [0, 3], "positions": [7, 8]})
-    assert plain_beats.are_plain(rows).to_pylist() == [True, False, True]
+    assert are_plain(rows).to_pylist() == [True, False, True]
     events, beats = unpacked(rows)
     assert len(events) == (row.get("group_id", "") is not None)
     assert [run.event().beats for group in beats for run in group.runs()] == [(0,), (0, 3)]
@@ -88,6 +92,9 @@ def test_whatever_says_more_is_an_event(row):
 def test_heartbeats_of_a_group_come_together_and_those_of_others_apart():
     others = [{"cluster": "d"}, {"generation": 6}, {"broker": "2"}, {"origin": "g"}, {"group_id": "orders"}]
     rows = arrow(*chain.from_iterable([{"member_id": f"m-{number}"}, other] for number, other in enumerate(others)))
-    found = [(cluster, beats.shared, beats.member_ids) for cluster, beats in plain_beats.by_group(rows, plain_beats.are_plain(rows))]
+    found = [
+        (cluster, beats.shared, beats.member_ids)
+        for cluster, beats in plain_beats.by_group(rows, plain_beats.senders_of(rows), are_plain(rows))
+    ]
     assert len(found) == len({one[:2] for one in found}) == 6
     assert sorted(map(len, (members for *_, members in found))) == [1, 1, 1, 1, 1, 5]
