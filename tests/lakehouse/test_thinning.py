@@ -11,7 +11,6 @@ from datetime import datetime, timedelta, timezone
 from pathlib import Path
 
 import numpy as np
-import pandas as pd
 import pytest
 from deltalake import DeltaTable
 
@@ -28,6 +27,7 @@ from jobs.lakehouse.restored_beats import gap_counts
 from jobs.pipeline.tracking import packets
 from schemas.names import GROUP_EVENTS
 from tests.lakehouse.rows import empty_lakehouse, finding, row, write
+from tests.pipeline.tracking.packed_events import events_in
 from tests.tracker.story import GROUP, START_MS, Story, play
 
 pytestmark = pytest.mark.slow
@@ -123,14 +123,13 @@ def events_of(folder: Path) -> list[Event]:
     found = []
     for batch in table.to_batches():
         for packet in packets.packed(1, [batch]):
-            own, beats = packets.unpacked([pd.DataFrame({"events": packet["events"].to_pylist()})])
-            found += [*own, *(run.event() for group in beats for run in group.runs())]
+            found += events_in(packet.to_pandas())
     return found
 
 
 def tables_of(story: Story, events: list[Event]) -> list[tuple[str, dict[str, object]]]:
     """What the tracker makes of events, with how far the story's log was read."""
-    return [(one.table, one.values) for one in play([[*events, *story.heard(END + MINUTE)]])]  # noqa: PD011 - no pandas
+    return [(one.table, one.values) for one in play([[*events, *story.heard(END + MINUTE)]])]
 
 
 @pytest.fixture(scope="module")

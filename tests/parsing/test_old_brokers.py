@@ -14,7 +14,7 @@ from jobs.parsing import batch
 from jobs.parsing.recognition import recognise
 from jobs.parsing.request_text import as_json
 from jobs.parsing.rows import Refusal
-from jobs.pipeline.tracking.packets import packed, unpacked
+from jobs.pipeline.tracking.packets import packed
 from tests.parsing.old_brokers import (
     FOLDER,
     RELEASES,
@@ -29,6 +29,7 @@ from tests.parsing.old_brokers import (
     sentence,
 )
 from tests.parsing.reading import read_lines
+from tests.pipeline.tracking.packed_events import events_in
 from tests.tracker.story import play
 
 STORY = [
@@ -105,11 +106,7 @@ def read():
     told = read_lines(rows)
     verdicts = Counter((row["cluster"], row["origin"], row["verdict"], row["refusal"]) for row in told.to_pylist())
     packets = pa.Table.from_batches(packed(1, batch.events(told, 0).combine_chunks().to_batches())).to_pandas()
-    events = {}
-    for release in RELEASES:
-        own, beats = unpacked([packets[packets["cluster"] == release]])
-        events[release] = [*own, *(run.event() for group in beats for run in group.runs())]
-    return events, verdicts
+    return {release: events_in(packets[packets["cluster"] == release]) for release in RELEASES}, verdicts
 
 
 @pytest.mark.parametrize("release", RELEASES)

@@ -9,7 +9,6 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-import pandas as pd
 import pytest
 
 from coordinator_model import events as kinds
@@ -23,6 +22,7 @@ from coordinator_model.view.settings import TrackerSettings
 from jobs.parsing import batch
 from jobs.pipeline.tracking import packets
 from tests.parsing.reading import read_lines
+from tests.pipeline.tracking.packed_events import events_in
 from tests.tracker.consumer.traced import answer_of, lines_of, traces
 
 pytestmark = pytest.mark.slow
@@ -46,7 +46,7 @@ def compared(events: list[Event], settings: TrackerSettings = OF_4_2) -> tuple[d
     }
     views = {group_id: codec.decode_view(blob, settings) for group_id, blob in blobs.items()}
     found = {group_id: view.consumer.prediction for group_id, view in views.items() if view.consumer is not None}
-    return found, [row.values for row in rows if row.values.get("code") == "MODEL_DIVERGENCE"]  # noqa: PD011 - no pandas
+    return found, [row.values for row in rows if row.values.get("code") == "MODEL_DIVERGENCE"]
 
 
 def told(name: str, *, logged: bool, instead: dict[int, Event] | None = None) -> list[Event]:
@@ -84,8 +84,7 @@ def recorded(folder: str) -> list[Event]:
         ]
         for events in batch.events(read_lines(rows), 0).to_batches() if rows else ():
             for packet in packets.packed(1, [events]):
-                own, beats = packets.unpacked([pd.DataFrame({"events": packet["events"].to_pylist()})])
-                found += [*own, *(run.event() for group in beats for run in group.runs())]
+                found += events_in(packet.to_pandas())
     return found
 
 
