@@ -38,7 +38,7 @@ from jobs.demo.local_broker import LocalBroker, free_port
 from jobs.lakehouse.reader import table_rows
 from schemas import names
 from schemas.tables import TRACK_TABLES
-from tests.kafka.topic_reader import topic_records
+from tests.kafka.topic_reader import each_line, topic_records
 
 PROJECT: Final = Path(__file__).resolve().parents[1]
 RECORDINGS: Final = PROJECT / "tests" / "data" / "recordings"
@@ -235,11 +235,12 @@ def _children(pid: int, sign: str) -> list[psutil.Process]:
 
 
 def topic_lines(bootstrap: str) -> Counter[LinePlace]:
-    """The lines of the topic, and how often each is there."""
+    """The lines of the topic, those in bundles among them, and how often each is there."""
     return Counter(
-        (record.cluster, record.broker, record.origin, record.position)
+        (line.cluster, line.broker, line.origin, line.position)
         for _, record in topic_records(bootstrap, TOPIC)
-        if record.record == names.LINE
+        for line in each_line(record)
+        if line.record == names.LINE
     )
 
 
