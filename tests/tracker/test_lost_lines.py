@@ -277,3 +277,16 @@ def test_the_group_is_whole_again_after_an_unloading_of_which_no_line_tells_the_
         "PreparingRebalance",
         "CompletingRebalance",
     ]
+
+
+def test_a_static_member_may_return_unseen_while_the_others_go_on() -> None:
+    """Its JoinGroup is missing. Of the new id comes one heartbeat, then only the other member is heard for long."""
+    story = Story()
+    story.at(50).id_issued("a-1")
+    story.at(3_000).join("a-1", 1, "a-1", ["a-1", "b-1"], waited=2_900, session_timeout_ms=45_000)
+    story.at(3_000).join("b-1", 1, "a-1", waited=2_800, instance_id="b", session_timeout_ms=45_000)
+    story.at(3_010).sync("a-1", 1, {"a-1": ("t-0",), "b-1": ("t-1",)}).sync("b-1", 1, {"b-1": ("t-1",)}, instance_id="b")
+    story.beats(["a-1"], 1, 4_000, 40_000).at(10_000).heartbeat("b-1", 1, instance_id="b").at(16_002).heartbeat("b-2", 1, instance_id="b")
+    story.at(42_000).join("a-1", 2, "a-1", ["a-1", "b-2"], waited=900).join("b-2", 2, "a-1", waited=800, instance_id="b")
+    story.at(42_010).sync("a-1", 2, {"a-1": ("t-0",), "b-2": ("t-1",)}).sync("b-2", 2, {"b-2": ("t-1",)}, instance_id="b")
+    assert [(row["generation"], row["members_after"]) for row in table(story.rows(), "rebalances")] == [(1, 2), (2, 2)]

@@ -194,7 +194,10 @@ def is_calm(g: Emitter) -> bool:
     if p.group is None:
         return not (p.since_ms < 0 and 1 in p.generations) and rebase.begun(g) is None
     group = p.group
-    return group.state is State.STABLE and group.generation == view.generation and group.version.one_session_timer_per_member
+    if group.state is not State.STABLE or group.generation != view.generation or not group.version.one_session_timer_per_member:
+        return False
+    senders = {(event.member_id, event.instance_id) for event in p.queue}
+    return all(group.validate_member(member_id, instance_id or None) is Error.NONE for member_id, instance_id in senders)
 
 
 def next_ms(g: Emitter, besides: Collection[str]) -> int:
