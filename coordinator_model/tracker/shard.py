@@ -204,9 +204,10 @@ class Shard:
         own = [clocks[broker] for broker in brokers if broker in clocks]
         if not own:
             return -1
+        s, complete = self.settings, self._complete_ms(own)
         # Sessions are judged `grace_ms` after they ran out: by then it must be decided whether their broker was alive.
-        decided = (clock.decided_ms(self.settings.max_silence_ms) + self.settings.grace_ms for clock in own if not clock.ended)
-        return min([self._complete_ms(own), *decided])
+        awaited = (clock for clock in own if not clock.ended and clock.horizon_ms(s.lateness_ms) >= complete)
+        return min([complete, *(clock.decided_ms(s.max_silence_ms) + s.grace_ms for clock in awaited)])
 
     def _complete_ms(self, clocks: Sequence[BrokerClock]) -> int:
         """The time before which all lines of these brokers are there; if one of them is followed, of all followed brokers."""

@@ -57,6 +57,19 @@ def test_a_broker_whose_log_is_no_longer_read_expires_nobody() -> None:
     assert table(rows, "member_sessions") == []
 
 
+def test_a_group_that_has_left_a_broker_does_not_wait_for_the_end_of_that_brokers_log() -> None:
+    """The group moves at 20 s. Of the broker that it left no line comes any more, and its log does not end either."""
+    story = alone(12_000)
+    story.on("broker-2").beats(["a-1"], 1, 20_000, 50_000)
+    story.at(40_000).heartbeat("a-1", 1, Error.REBALANCE_IN_PROGRESS).at(41_000).join("a-1", 2, "a-1", ["a-1"], waited=900)
+    story.at(41_010).sync("a-1", 2, {"a-1": ("t-0",)}).beats(["a-1"], 2, 44_000, 90_000)
+    shard, rows = Shard(), []
+    for second in range(90):
+        lines = [event for event in story.events if (event.at_ms - START_MS) // 1_000 == second]
+        rows += shard.observe([*lines, *clocks(lines)])
+    assert [row["generation"] for row in table(rows, "rebalances")] == [1, 2]
+
+
 def test_a_member_whose_client_asks_for_a_new_id_and_dies_is_no_silent_one() -> None:
     """librdkafka gives its id up after it has heard nothing for long. The old id's session ends: nobody is to be told of it."""
     story = alone(30_000)
