@@ -22,7 +22,7 @@ from coordinator_model.tracker.consumer import prediction as consumer_prediction
 from coordinator_model.tracker.consumer.without_logs import polled
 from coordinator_model.tracker.lines import client_lines, coordinator_lines, request_lines, stored
 from coordinator_model.tracker.order import same_line, sort_key
-from coordinator_model.tracker.quiet import steady
+from coordinator_model.tracker.quiet import looks, steady
 from coordinator_model.view import reasons
 from coordinator_model.view.clock import BrokerClock
 from coordinator_model.view.emit import Emitter
@@ -57,8 +57,11 @@ class GroupTracker:
         self.settings = settings
         self.rows: list[Row] = []
         self._last: Event | None = None
-        self._next_ms = 0  # when anything but a session is due
-        self._session_ms = 0  # no session runs out before
+        self._at_ms = view.horizon_ms  # followed up to here
+        self._is_new = False  # an event came since, or something was done
+        self._dues = self._due_times()
+        self._next_ms = min(map(self._look_at, self._dues))  # when to look at anything but sessions
+        self._session_ms = expiry.next_ms(self)  # no session runs out before
 
     def emit(self, table: str, **values: Any) -> None:
         """Adds a finished row."""
@@ -72,12 +75,13 @@ class GroupTracker:
         begun: list[Event] = []
         step_ms = _UNSTEADY_MS
         while others or signs or begun:
-            protocol, due_ms = (calm, self._due_ms()) if self.view.consumer_protocol else (steady, NEVER)
+            protocol, due_ms = (calm, self._look_ms(NEVER)) if self.view.consumer_protocol else (steady, NEVER)
             if protocol.is_calm(self):
                 until = min(others[0].at_ms if others else NEVER, due_ms)
                 begun, last = protocol.take(self, [*begun, *_before(signs, until)], until)
                 if last is not None:
                     self._last, step_ms = last, _UNSTEADY_MS
+                    self._at_ms = max(self._at_ms, last.at_ms)
                     self._note_due()
             starts = [event.at_ms for event in (*begun, *islice(signs, 1), *islice(others, 1))]
             until = min(starts, default=0) + step_ms
@@ -159,30 +163,46 @@ class GroupTracker:
         return True
 
     def advance(self, now_ms: int, clocks: dict[str, BrokerClock]) -> None:
-        """Does what is due before `now_ms`."""
-        done_ms = None
-        while self._is_due(now_ms) and (due_ms := min(self._next_ms, self._session_ms)) != done_ms:
-            done_ms = due_ms
-            phases.close_due(self, now_ms)
-            expiry.claim_due(self, now_ms, clocks.get(self.view.broker))
-            prediction.advance(self, now_ms, clocks.get(self.view.broker))
-            incidents.close_due(self, now_ms, clocks.get(self.view.broker))
-            departures.close_due(self, now_ms)
-            phases.close_due(self, now_ms)
-            episodes.close_due(self, now_ms)
-            consumer_prediction.advance(self, now_ms)
-            bursts.close_due(self, now_ms)
-            self._note_due()  # what was done may have made other things due
+        """Does what is due up to `now_ms`, each thing at its own time: so it does not matter how often this is called."""
+        while (look_ms := self._look_ms(now_ms)) <= now_ms:
+            self._at_ms = look_ms
+            self._do_due(clocks.get(self.view.broker))
+        self._at_ms = max(self._at_ms, now_ms)
 
-    def _is_due(self, now_ms: int) -> bool:
-        """Whether something is due. Looks at all members only if a session may have run out: a group may have thousands."""
+    def _do_due(self, clock: BrokerClock | None) -> None:
+        """Does what is due now."""
+        now_ms, dues = self._at_ms, (*self._dues, self._session_ms)
+        phases.close_due(self, now_ms)
+        expiry.claim_due(self, now_ms, clock)
+        prediction.advance(self, now_ms, clock)
+        incidents.close_due(self, now_ms, clock)
+        departures.close_due(self, now_ms)
+        phases.close_due(self, now_ms)
+        episodes.close_due(self, now_ms)
+        consumer_prediction.advance(self, now_ms)
+        bursts.close_due(self, now_ms)
+        self._note_due()
+        if (*self._dues, self._session_ms) == dues:  # what is still due waits for something else
+            self._is_new = False
+            self._next_ms = min(map(self._look_at, self._dues))
+
+    def _look_ms(self, now_ms: int) -> int:
+        """When anything is to be done next. Looks at all members only if a session may run out by then: a group may have thousands."""
         if self._session_ms <= now_ms:
             self._session_ms = expiry.next_ms(self)
-        return self._next_ms <= now_ms or self._session_ms <= now_ms
+        return min(self._next_ms, self._look_at(self._session_ms))
+
+    def _look_at(self, due_ms: int) -> int:
+        """When to look at what is due then: at that time, and again if it waits for something else."""
+        if due_ms > self._at_ms:
+            return due_ms
+        return self._at_ms if self._is_new else looks.again_ms(due_ms, self._at_ms)
 
     def _note_due(self, event: Event | None = None) -> None:
         """Notes what is due next. `event`: it moved no session but that of its sender."""
-        self._next_ms = self._due_ms()
+        self._dues = self._due_times()
+        self._is_new = True
+        self._next_ms = min(map(self._look_at, self._dues))
         if event is None:
             self._session_ms = expiry.next_ms(self)
         else:
@@ -201,13 +221,13 @@ class GroupTracker:
 
     def next_ms(self) -> int | None:
         """When `advance` has work next, as far as known: None if only an event can change anything."""
-        due_ms = min(self._due_ms(), expiry.next_ms(self))
-        return due_ms if due_ms < NEVER else None
+        look_ms = self._look_ms(NEVER)
+        return look_ms if look_ms < NEVER else None
 
-    def _due_ms(self) -> int:
-        """When anything but a session is due next."""
+    def _due_times(self) -> tuple[int, ...]:
+        """When each kind of thing but a session is due next."""
         classic = phases.next_ms(self), hindsight.next_ms(self), incidents.next_ms(self), departures.next_ms(self), bursts.next_ms(self)
-        return min(*classic, episodes.next_ms(self), consumer_prediction.next_ms(self))
+        return *classic, episodes.next_ms(self), consumer_prediction.next_ms(self)
 
     def _authorise(self, event: Event) -> bool:
         """Whether the event's broker coordinates the group; notes the move when another broker does from now on."""

@@ -53,8 +53,18 @@ def next_ms(g: Emitter) -> int:
     p = g.view.prediction
     if not p.queue:
         return NEVER
-    step_ms = -(-p.ripe_ms // STEP_MS) * STEP_MS
-    return step_ms if p.oldest_ms < _complete_until_ms(g, step_ms) else NEVER
+    step_ms = _step_from(p.ripe_ms)
+    while p.oldest_ms >= _complete_until_ms(g, step_ms):
+        answered = [r.joined_ms + HINDSIGHT_MS for r in g.view.unfinished() if r.joined_ms >= 0]  # by then the lines of the answers came
+        step_ms = _step_from(min((at_ms for at_ms in answered if at_ms >= step_ms), default=NEVER) + 1)
+        if step_ms > NEVER:
+            return NEVER
+    return step_ms
+
+
+def _step_from(at_ms: int) -> int:
+    """The first time since then at which requests are taken."""
+    return -(-at_ms // STEP_MS) * STEP_MS
 
 
 def step(now_ms: int) -> int:

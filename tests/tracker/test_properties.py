@@ -25,7 +25,7 @@ from coordinator_model.view.rows import Row
 from coordinator_model.view.settings import TrackerSettings
 from tests.specification.choices import chosen
 from tests.tracker.batching import batches, clocks, followed
-from tests.tracker.story import START_MS, play
+from tests.tracker.story import START_MS, Story, play
 
 pytestmark = pytest.mark.slow
 
@@ -267,6 +267,23 @@ def test_a_session_that_ends_a_minute_after_a_move_is_told_in_the_same_way_whene
     whole, stepwise = (play(followed(story, step_ms, START_MS + 250_000, {})) for step_ms in (250_000, 300))
     assert as_set(stepwise) == as_set(whole)
     assert [row.values["code"] for row in whole if row.table == "findings"] == ["COORDINATOR_MOVED"]
+
+
+def test_a_long_silence_is_told_in_the_same_way_whenever_anybody_looks() -> None:
+    """The broker accepts a heartbeat of a session that ended two minutes before: no broker does so, but a damaged log may say it."""
+    story = Story().at(3_000)
+    for member, entries in (("a-1", ("a-1", "b-1")), ("b-1", ())):
+        story.join(member, 1, "a-1", entries, waited=2_900, session_timeout_ms=45_000)
+    story.at(3_010).sync("a-1", 1, {"a-1": ("t-0",), "b-1": ("t-1",)}).beats(["a-1", "b-1"], 1, 20_000, 23_000)
+    story.at(68_000).heartbeat("a-1", 1).at(73_000).heartbeat("b-1", 1, error=27).beats(["a-1"], 1, 235_000, 241_000)
+
+    def told(step_ms: int) -> Counter[str]:
+        """The broker is heard in every second."""
+        ends = range(step_ms, 350_000, step_ms)
+        cut = [[e for e in story.events if end - step_ms <= e.at_ms - START_MS < end] + story.heard(end) for end in (*ends, 350_000)]
+        return as_set(play(cut))
+
+    assert told(1_000) == told(60_000) == told(350_000)
 
 
 def test_a_timeout_that_no_line_says_has_not_passed() -> None:
