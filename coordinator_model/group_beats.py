@@ -33,7 +33,7 @@ class Shared(NamedTuple):
 
 
 class Run(NamedTuple):
-    """Heartbeats of one sender, each later than the one before, with no gap that is too long for a run (`steady.as_runs`).
+    """Heartbeats of one sender, each later than the one before, with no gap that is too long for a run (`runs.as_runs`).
 
     A sender is what the heartbeats of a member share while it keeps its connection: the values of SENDER.
     """
@@ -45,7 +45,7 @@ class Run(NamedTuple):
     positions: Sequence[int]
 
     def event(self) -> Event:
-        """The event that `steady.as_runs` makes of the row of `group_events`."""
+        """The event that `runs.as_runs` makes of the row of `group_events`."""
         api_version, connection, client_id, client_host, software, instance_id = self.sender.split(SEPARATOR)
         first = self.arrivals[0]
         return Event(
@@ -69,6 +69,15 @@ class Run(NamedTuple):
             beats=tuple([arrival - first for arrival in self.arrivals]),
             positions=tuple(self.positions),
         )
+
+
+def run_of(event: Event) -> Run | None:
+    """The run that makes this event. None: it has anything that no run has."""
+    shared = Shared(*(getattr(event, name) for name in Shared._fields))
+    sender = SEPARATOR.join([str(getattr(event, name)) for name in SENDER])
+    arrivals = [event.received_ms + beat for beat in event.beats]
+    run = Run(shared, event.member_id, sender, arrivals, event.positions)
+    return run if arrivals and sender.count(SEPARATOR) == len(SENDER) - 1 and run.event() == event else None
 
 
 class GroupBeats(NamedTuple):

@@ -21,7 +21,7 @@ from coordinator_model.view.clock import BrokerClock
 from coordinator_model.view.settings import TrackerSettings
 from coordinator_model.view.view import View
 
-MODEL_VERSION: Final = 12
+MODEL_VERSION: Final = 13
 READABLE: Final = frozenset(range(1, MODEL_VERSION + 1))
 """1 lacks the fields of `View` from `nodes` on. 2 lacks `BrokerClock.followed`, `ShardState.since` and `ShardState.idle`.
 3 lacks `ObservedMember.busy_ms` and the generations of `Incident` and `PastRebalance`. 4 lacks what `View` has from `lost` on, what
@@ -31,7 +31,7 @@ rests: `ShardState.resting` is missing. Up to 8, no group is in `ShardState.calm
 the silences and the revocations of consumer groups, what records show of them, what migrations between the protocols left, what is
 predicted of them, and the last three fields of `Event`. 9 has the fields of 10; what changed is how its
 bytes are stored. 10 lacks what polls show of consumer groups. Up to 11, a view is stored as it is, and no heartbeat waits in
-`Calm.beats`."""
+`Calm.beats`. Up to 12, none is only counted: `Hearing` ends with `sender`, and `Calm` with `beats`."""
 
 
 class RestingGroup(Struct, array_like=True):
@@ -61,7 +61,13 @@ class Hearing(Struct, array_like=True):
     widest_ms: int  # of its signs, a longer gap is not calm
     since_ms: int  # since when it is silent
     newest_ms: int  # when its last sign came
-    sender: str = ""  # of all its heartbeats in `Calm.beats`
+    sender: str = ""  # of its heartbeats in `Calm.beats`, and of those that are counted
+    count: int = 0  # heartbeats that are counted: they came before those in `Calm.beats`
+    first_ms: int = -1  # arrival of the first of them
+    last_ms: int = -1  # ... of the last one
+    last_position: int = -1
+    last_source: int = -1  # its place in `Calm.sources`
+    gap_ms: int = -1  # the longest pause between two of them
 
 
 class Calm(Struct, array_like=True):
@@ -74,9 +80,11 @@ class Calm(Struct, array_like=True):
     due_ms: int = -1  # when something falls due, whatever signs come, but for sessions that end after `since_ms`
     since_ms: int = -1  # since when it is calm
     until_ms: int = -1  # when the signs that wait are handled at the latest; -1: none waits
-    sources: list[Shared] = []  # of `beats`
+    sources: list[Shared] = []  # of `beats`, and of what members count
     base: tuple[int, int] = (0, 0)  # arrival and position from which those in `beats` count
     beats: bytes = b""  # heartbeats that wait as numbers: of each its member, its source, its arrival and its position
+    queued: int = 0  # requests that waited for the specification when it became calm
+    least_ms: int = 1 << 31  # the shortest pause of a member since then
 
 
 class ShardState(Struct, array_like=True):

@@ -22,7 +22,7 @@ from coordinator_model.tracker.consumer import prediction as consumer_prediction
 from coordinator_model.tracker.consumer.without_logs import polled
 from coordinator_model.tracker.lines import client_lines, coordinator_lines, request_lines, stored
 from coordinator_model.tracker.order import same_line, sort_key
-from coordinator_model.tracker.quiet import looks, steady
+from coordinator_model.tracker.quiet import looks, runs, steady
 from coordinator_model.view import reasons
 from coordinator_model.view.clock import BrokerClock
 from coordinator_model.view.emit import Emitter
@@ -71,7 +71,7 @@ class GroupTracker:
         """Takes events in the order of order.sort_key: signs of life at once where nothing happens in the group, else one by one."""
         signs, others = deque[Event](), deque[Event]()
         for event in events:
-            (signs if steady.is_sign(event) else others).append(event)
+            (signs if runs.is_sign(event) else others).append(event)
         begun: list[Event] = []
         step_ms = _UNSTEADY_MS
         while others or signs or begun:
@@ -86,7 +86,7 @@ class GroupTracker:
             starts = [event.at_ms for event in (*begun, *islice(signs, 1), *islice(others, 1))]
             until = min(starts, default=0) + step_ms
             step_ms = min(2 * step_ms, _UNSTEADY_AT_MOST_MS)
-            now, begun = steady.one_by_one([*begun, *_before(signs, until)], until)
+            now, begun = runs.one_by_one([*begun, *_before(signs, until)], until)
             for event in sorted([*now, *_before(others, until)], key=sort_key):
                 self.observe(event, clocks)
 

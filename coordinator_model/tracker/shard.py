@@ -30,7 +30,7 @@ from coordinator_model.states import State
 from coordinator_model.tracker import codec, order, provisional
 from coordinator_model.tracker.codec import ShardState
 from coordinator_model.tracker.group import GroupTracker
-from coordinator_model.tracker.quiet import calm, steady
+from coordinator_model.tracker.quiet import calm, runs
 from coordinator_model.tracker.quiet.resting import REST_MS, Resting
 from coordinator_model.view.clock import SECOND_MS, BrokerClock
 from coordinator_model.view.rows import Row, ref
@@ -130,8 +130,8 @@ class Shard:
             users = state.instances.setdefault(event.instance_id, {})
             users[group_id] = min(users.get(group_id, event.at_ms), event.at_ms)
         is_late = event.received_ms < state.horizons.get(group_id, -1)
-        beats_of = order.heartbeats if is_late else steady.as_runs
-        for one in beats_of(event) if steady.is_row_of_beats(event) else (event,):
+        beats_of = order.heartbeats if is_late else runs.as_runs
+        for one in beats_of(event) if runs.is_row_of_beats(event) else (event,):
             self._enqueue(one)
 
     def _hear(self, beats: GroupBeats) -> None:
@@ -248,9 +248,9 @@ class Shard:
         due = state.due.get(group_id)
         if not ready and (due is None or (due > horizon and not self._all_ended(state.brokers.get(group_id, ())))):
             return []
-        if group_id in state.calm:
-            signs = calm.waiting(codec.decode_calm(state.calm.pop(group_id)))
-            ready, rest = _divided([*signs, *self._waiting.get(group_id, ())], horizon)
+        found = codec.decode_calm(state.calm.pop(group_id)) if group_id in state.calm else None
+        if found is not None:
+            ready, rest = _divided([*calm.waiting(found), *self._waiting.get(group_id, ())], horizon)
         blob = state.views.get(group_id)
         if ready and ready[0].at_ms > state.idle.get(group_id, ready[0].at_ms) + FORGET_MS:
             blob = None
@@ -261,6 +261,8 @@ class Shard:
             return []
         self._wait(group_id, rest)
         view = View(group_id) if blob is None else codec.decode_view(blob, self.settings)
+        if found is not None:
+            calm.catch_up(view, found)
         tracker = GroupTracker(view, self.settings)
         waited = provisional.waiting(tracker)
         tracker.follow(ready, state.clocks)
@@ -268,7 +270,7 @@ class Shard:
         view.horizon_ms = max(view.horizon_ms, horizon)
         if self._all_ended(view.brokers):
             tracker.flush(state.clocks)
-        self._store(tracker, max(map(steady.last_ms, ready), default=due))
+        self._store(tracker, max(map(runs.last_ms, ready), default=due))
         waiting = provisional.waiting(tracker)
         if (first := provisional.first_changed(waited, waiting)) < len(waiting):
             copy = codec.decode_view(state.views[group_id], self.settings)
@@ -285,7 +287,7 @@ class Shard:
             return state.due.get(group_id, NEVER) > horizon
         found = codec.decode_calm(state.calm[group_id])
         calm.begin(found, group_id, min(chain((event.received_ms for event in events), *(beats.arrivals for beats in pieces))))
-        if found.until_ms <= horizon or not calm.keep(found, events, pieces) or (due := calm.next_ms(found)) <= horizon:
+        if not calm.keep(found, events, pieces, horizon) or (due := calm.next_ms(found)) <= horizon:
             return False
         for table in (self._waiting, self._heard):
             table.pop(group_id, None)
@@ -333,7 +335,7 @@ class Shard:
         state = self._state
         newest = max((clock.newest_ms for clock in state.clocks.values()), default=-1)
         unproven = {
-            group_id: steady.last_ms(events[-1]) for group_id, events in self._waiting.items() if events and group_id not in state.views
+            group_id: runs.last_ms(events[-1]) for group_id, events in self._waiting.items() if events and group_id not in state.views
         }
         forgotten = set()
         self._resting.wake_idle_before(newest - FORGET_MS)
@@ -356,10 +358,10 @@ def _divided(events: Iterable[Event], at_ms: int) -> tuple[list[Event], list[Eve
     for event in events:
         if event.at_ms >= at_ms:
             since.append(event)
-        elif steady.last_ms(event) < at_ms or not steady.is_run(event):
+        elif runs.last_ms(event) < at_ms or not runs.is_run(event):
             before.append(event)
         else:
-            first, rest = steady.split(event, at_ms)
+            first, rest = runs.split(event, at_ms)
             before += [first] if first is not None else []
             since += [rest] if rest is not None else []
     return sorted(before, key=order.sort_key), since
@@ -371,7 +373,7 @@ def _after_a_long_silence(ready: Iterable[Event]) -> int | None:
     for event in ready:
         if last_ms is not None and event.at_ms > last_ms + FORGET_MS:
             return event.at_ms
-        last_ms = max(steady.last_ms(event), last_ms or 0)
+        last_ms = max(runs.last_ms(event), last_ms or 0)
     return None
 
 

@@ -19,7 +19,7 @@ from coordinator_model import events as kinds
 from coordinator_model.errors import Error
 from coordinator_model.events import Assignment, Event, MemberEntry, Protocol
 from coordinator_model.group_beats import SENDER, SEPARATOR, GroupBeats, Shared
-from coordinator_model.tracker.quiet import steady
+from coordinator_model.tracker.quiet import runs
 from coordinator_model.tracker.shard import Shard
 from coordinator_model.view.rows import Row
 from coordinator_model.view.settings import TrackerSettings
@@ -215,7 +215,7 @@ def as_numbers(batch: Iterable[Event]) -> tuple[list[Event], list[GroupBeats]]:
     """Events that are no plain heartbeats, and those that are: what packets hold (jobs/pipeline/tracking/plain_beats.py)."""
     events, beats = [], []
     for event in batch:
-        is_run = event.kind == kinds.HEARTBEAT and len(event.beats) == len(event.positions) > 0 and len(steady.as_runs(event)) == 1
+        is_run = event.kind == kinds.HEARTBEAT and len(event.beats) == len(event.positions) > 0 and len(runs.as_runs(event)) == 1
         is_plain = is_run and event.source == kinds.REQUEST_SOURCE and event.at_ms - event.received_ms <= kinds.PROMPT_MS
         if is_plain and event.group_id and all(getattr(event, name) == Event._field_defaults[name] for name in _OF_OTHERS):
             sender = SEPARATOR.join(str(getattr(event, name)) for name in SENDER)

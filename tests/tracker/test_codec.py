@@ -69,7 +69,7 @@ def unpacked(blob: bytes) -> codec.ShardState:
 
 def test_no_field_of_any_record_is_lost() -> None:
     """In this example every record occurs and every field is filled."""
-    example = (STORED / "tracker-v12-full.msgpack").read_bytes()
+    example = (STORED / "tracker-v13-full.msgpack").read_bytes()
     shard = Shard.decode(example)
     assert shard.encode() == example
     state = codec.decode_shard(example)
@@ -85,10 +85,14 @@ def test_no_field_of_any_record_is_lost() -> None:
     assert (state.idle["console-1"], state.partitions["console-1"], state.since["console-1"]) == (START_MS, 7, START_MS - 9)
 
 
+HEARING = codec.Hearing(
+    "i-1", 20_000, START_MS, START_MS + 1, "4\0c-1\0a\0h\0s 1\0i-1",
+    count=4, first_ms=START_MS - 90, last_ms=START_MS - 10, last_position=12, last_source=0, gap_ms=40,
+)  # fmt: skip
 CALM = codec.Calm(
-    "broker-1", 3, {"a-1": codec.Hearing("i-1", 20_000, START_MS, START_MS + 1, "4\0c-1\0a\0h\0s 1\0i-1")}, [told().events[-1]],
+    "broker-1", 3, {"a-1": HEARING}, [told().events[-1]],
     due_ms=START_MS + 9, since_ms=START_MS - 1, until_ms=START_MS + 8, sources=[Shared("broker-1", "f", "orders", 7, 3)],
-    base=(START_MS, 70), beats=struct.pack("<HHii", 0, 0, 5, -3),
+    base=(START_MS, 70), beats=struct.pack("<HHii", 0, 0, 5, -3), queued=6, least_ms=20,
 )  # fmt: skip
 
 

@@ -15,7 +15,7 @@ from coordinator_model.diagnosis import consumer_margins
 from coordinator_model.events import Event
 from coordinator_model.tracker.consumer import members, prediction
 from coordinator_model.tracker.order import sort_key
-from coordinator_model.tracker.quiet import steady
+from coordinator_model.tracker.quiet import runs, steady
 from coordinator_model.view.consumer_view import ConsumerMember, ConsumerView
 from coordinator_model.view.emit import Emitter
 from coordinator_model.view.rows import ref
@@ -51,8 +51,8 @@ def take(g: Emitter, signs: Sequence[Event], until_ms: int) -> tuple[list[Event]
             break
         until = again
     prediction.take_steady(view, sum(map(len, times.values())))
-    for member_id, runs in by_member.items():
-        _note_heard(view, view.members[member_id], runs, times[member_id])
+    for member_id, own in by_member.items():
+        _note_heard(view, view.members[member_id], own, times[member_id])
     return rest, max(map(_last, taken), key=sort_key, default=None)
 
 
@@ -70,7 +70,7 @@ def _is_steady(g: Emitter, view: ConsumerView, sign: Event) -> bool:
 def _divided(signs: Iterable[Event], at_ms: int) -> tuple[list[Event], list[Event]]:
     before, since = [], []
     for sign in signs:
-        first, rest = steady.split(sign, at_ms) if sign.beats else (sign, None) if sign.at_ms < at_ms else (None, sign)
+        first, rest = runs.split(sign, at_ms) if sign.beats else (sign, None) if sign.at_ms < at_ms else (None, sign)
         before += [first] if first is not None else []
         since += [rest] if rest is not None else []
     return before, since
@@ -103,4 +103,4 @@ def _note_heard(view: ConsumerView, member: ConsumerMember, runs: list[Event], t
 
 def _last(sign: Event) -> Event:
     """The last beat of a run; a commit itself."""
-    return steady.split(sign, steady.last_ms(sign))[1] or sign if sign.beats else sign
+    return runs.split(sign, runs.last_ms(sign))[1] or sign if sign.beats else sign

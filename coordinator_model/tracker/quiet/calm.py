@@ -1,26 +1,28 @@
 """Calm groups: the signs of life of their members wait until anything else happens in the group, or may happen.
 
 While a group is calm (steady.py), a heartbeat or commit of a member moves nothing that anybody sees. So the shard keeps such signs beside
-the packed view and unpacks it once for many batches: at the first event of another kind, when something falls due, or after KEEP_MS. Plain
-heartbeats wait as numbers (numbers.py), others as one run for each member. What the group's events lead to does not depend on when they
-are handled, so signs wait here even if their broker's log was not read past them.
+the packed view and unpacks it at the first event of another kind, or when something falls due. Plain heartbeats wait as numbers
+(numbers.py), others as one run for each member. After KEEP_MS the numbers are counted, member by member; others are handled. What the
+group's events lead to does not depend on when they are handled, so signs wait here even if their broker's log was not read past them.
 """
 
 from __future__ import annotations
 
 import zlib
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from itertools import chain
 from typing import Final
 
 from coordinator_model import events as kinds
 from coordinator_model.errors import Error
 from coordinator_model.events import Event
-from coordinator_model.group_beats import GroupBeats, Run
+from coordinator_model.group_beats import GroupBeats, Run, run_of
+from coordinator_model.tracker import hindsight
 from coordinator_model.tracker.codec import Calm, Hearing
-from coordinator_model.tracker.quiet import steady
-from coordinator_model.tracker.quiet.numbers import Numbers, renews, runs_of
+from coordinator_model.tracker.quiet import runs, steady
+from coordinator_model.tracker.quiet.numbers import Numbers, last_counted, renews, runs_of
 from coordinator_model.view.emit import Emitter
+from coordinator_model.view.view import View
 
 KEEP_MS: Final = 60_000
 """Signs wait no longer than this, in log time."""
@@ -28,9 +30,9 @@ KEEP_MS: Final = 60_000
 
 def calm(g: Emitter) -> Calm | None:
     """How a group is while only signs of life of these members come. None: the next event may be about anything."""
-    if not steady.is_calm(g):
-        return None
     view, group = g.view, g.view.prediction.group
+    if not steady.is_calm(g) or steady.next_ms(g) <= view.horizon_ms:  # a request that waits may have come after its session had ended
+        return None
     members = {}
     for member_id, member in view.members.items():
         widest = int(steady.widest_ms(member, group))
@@ -42,7 +44,8 @@ def calm(g: Emitter) -> Calm | None:
         return None
     now_ms = view.horizon_ms
     awaited = {member_id for member_id, hearing in members.items() if hearing.since_ms + hearing.widest_ms > now_ms}
-    return Calm(view.broker, view.generation, members, due_ms=steady.next_ms(g, awaited), since_ms=now_ms)
+    due_ms, queued = steady.next_ms(g, awaited), len(view.prediction.queue)
+    return Calm(view.broker, view.generation, members, due_ms=due_ms, since_ms=now_ms, queued=queued)
 
 
 def next_ms(calm: Calm) -> int:
@@ -52,22 +55,36 @@ def next_ms(calm: Calm) -> int:
     return min(due) if calm.until_ms < 0 else min(calm.until_ms, *due)
 
 
-def keep(calm: Calm, events: Collection[Event], beats: Sequence[GroupBeats]) -> bool:
-    """Lets signs of life wait, which come in any order. False, and `calm` is used up: something else came, or one changes something."""
-    numbers = Numbers(calm)
+def keep(calm: Calm, events: Iterable[Event], beats: Sequence[GroupBeats], horizon_ms: int) -> bool:
+    """Lets signs of life wait, which come in any order. False, and `calm` is used up: something else came, or one changes something.
+
+    `horizon_ms`: all signs before are there.
+    """
+    counts = calm.until_ms <= horizon_ms
+    if counts and calm.signs:
+        return False
+    numbers = Numbers(calm, horizon_ms - steady.WINDOW_MS if counts else -1)
     last = {sign.member_id: number for number, sign in enumerate(calm.signs)}
     signs: Iterable[Event | Run] = chain.from_iterable(group.runs() for group in beats)
-    if events or len(beats) > 1:  # in one piece the runs of a member are in order
-        signs = sorted(chain(events, signs), key=_place)
+    others = [run_of(event) or event for event in events]
+    if others or len(beats) > 1:  # in one piece the runs of a member are in order
+        signs = sorted(chain(others, signs), key=_place)
     for sign in signs:
         if isinstance(sign, Run):
             if numbers.take(sign):
                 continue
             sign = sign.event()  # noqa: PLW2901 - the same sign
-        if not _waits(calm, sign, last):
+        if counts or not _waits(calm, sign, last):
             return False
     numbers.store()
-    return True
+    if counts:
+        calm.until_ms = -1
+    return not counts or _fit_the_queue(calm)
+
+
+def _fit_the_queue(calm: Calm) -> bool:
+    """Whether the requests that waited for the specification at the same time were never too many for it to follow the group."""
+    return calm.queued + len(calm.members) * (steady.WINDOW_MS // calm.least_ms + 1) <= hindsight.CAPACITY
 
 
 def _place(sign: Event | Run) -> tuple[int, int]:
@@ -79,7 +96,7 @@ def _waits(calm: Calm, event: Event, last: dict[str, int]) -> bool:
     hearing = calm.members.get(event.member_id)
     if (
         hearing is None
-        or not steady.is_sign(event)
+        or not runs.is_sign(event)
         or event.kind == kinds.CONSUMER_GROUP_HEARTBEAT
         or event.instance_id != hearing.instance_id
     ):
@@ -89,7 +106,7 @@ def _waits(calm: Calm, event: Event, last: dict[str, int]) -> bool:
     if not renews(hearing, [event.received_ms + beat for beat in event.beats] or [event.received_ms]):
         return False
     number = last.get(event.member_id, -1)
-    run = steady.joined(calm.signs[number], event) if number >= 0 else None
+    run = runs.joined(calm.signs[number], event) if number >= 0 else None
     if run is not None:
         calm.signs[number] = run
     else:
@@ -101,6 +118,13 @@ def _waits(calm: Calm, event: Event, last: dict[str, int]) -> bool:
 def waiting(calm: Calm) -> list[Event]:
     """The signs of life that wait."""
     return [*calm.signs, *(run.event() for run in runs_of(calm))]
+
+
+def catch_up(view: View, calm: Calm) -> None:
+    """Brings a view to where the signs that wait come next."""
+    counted = [(hearing, run.event()) for hearing, run in last_counted(calm)]
+    if counted:
+        steady.take_counted(view, counted)
 
 
 def begin(calm: Calm, group_id: str, at_ms: int) -> None:

@@ -11,8 +11,7 @@ Heartbeats come as runs: one event with many beats. A commit is an event of its 
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
-from collections.abc import Collection, Iterable, Sequence
-from operator import itemgetter, sub
+from collections.abc import Collection, Iterable, Mapping
 from typing import Final, NamedTuple
 
 from coordinator_model import events as kinds
@@ -24,25 +23,15 @@ from coordinator_model.specification.group import ClassicGroup
 from coordinator_model.specification.timers import NEVER, SESSION
 from coordinator_model.states import State
 from coordinator_model.tracker import expiry, hindsight, membership, phases, prediction, rebase
-from coordinator_model.tracker.order import heartbeats, sort_key
+from coordinator_model.tracker.codec import Hearing
+from coordinator_model.tracker.order import sort_key
+from coordinator_model.tracker.quiet import runs
 from coordinator_model.view.emit import Emitter
 from coordinator_model.view.rows import Ref
-from coordinator_model.view.view import ObservedMember, View
+from coordinator_model.view.view import ObservedMember, Prediction, View
 
-WIDEST_MS: Final = 300_000
-"""A run with a longer gap is no run."""
-_WINDOW_MS: Final = hindsight.HINDSIGHT_MS + hindsight.STEP_MS
+WINDOW_MS: Final = hindsight.HINDSIGHT_MS + hindsight.STEP_MS
 """A request waits for the specification no longer than this."""
-
-_OF_RUNS: Final = frozenset({kinds.HEARTBEAT, kinds.CONSUMER_GROUP_HEARTBEAT})
-
-_POSITION: Final = Event._fields.index("position")
-_AT: Final = Event._fields.index("at_ms")
-_RECEIVED: Final = Event._fields.index("received_ms")
-_CORRELATION: Final = Event._fields.index("correlation_id")
-_BEATS: Final = Event._fields.index("beats")
-_POSITIONS: Final = Event._fields.index("positions")
-_SAME_IN_A_RUN: Final = itemgetter(*({*range(len(Event._fields))} - {_POSITION, _AT, _RECEIVED, _CORRELATION, _BEATS, _POSITIONS}))
 
 _Taken = tuple[Event, int]
 """A run and how many of its beats are taken, or a commit and 1."""
@@ -57,98 +46,6 @@ class _Series(NamedTuple):
     """When each counts, ascending."""
     arrivals: list[int]
     """When each arrived."""
-
-
-def as_runs(event: Event) -> list[Event]:
-    """A row of heartbeats as runs whose beats may be taken at once; beat by beat where it has other heartbeats."""
-    is_accepted = event.error_code == Error.NONE and event.source == kinds.REQUEST_SOURCE and len(event.beats) == len(event.positions) > 0
-    if is_accepted and event.at_ms - event.received_ms <= kinds.PROMPT_MS:
-        pauses = [*gaps(event.beats)]
-        if not pauses or (min(pauses) > 0 and max(pauses) <= WIDEST_MS):
-            # A prompt answer counts at the arrival of its request. The correlation id is known of the first of a run only.
-            return [_changed(event, event.received_ms, event.position, event.beats, event.positions)]
-    return heartbeats(event)
-
-
-def is_row_of_beats(event: Event) -> bool:
-    """Whether a row has heartbeats in `beats`: those of classic groups, and the steady ones of others."""
-    return event.kind == kinds.HEARTBEAT or (event.kind == kinds.CONSUMER_GROUP_HEARTBEAT and bool(event.beats))
-
-
-def is_run(event: Event) -> bool:
-    """Whether an event is one of `as_runs` with accepted heartbeats."""
-    is_beat = event.kind in _OF_RUNS and event.error_code == Error.NONE and event.at_ms == event.received_ms
-    return is_beat and event.source == kinds.REQUEST_SOURCE and 0 < len(event.beats) == len(event.positions)
-
-
-def is_sign(event: Event) -> bool:
-    """Whether an event is a run, or an accepted commit of a member that was answered soon."""
-    return is_run(event) or (
-        event.kind == kinds.OFFSET_COMMIT
-        and not event.beats
-        and event.error_code == Error.NONE
-        and event.source == kinds.REQUEST_SOURCE
-        and event.generation >= 0
-        and 0 <= event.at_ms - event.received_ms < membership.LONG_ANSWER_MS
-    )
-
-
-def last_ms(event: Event) -> int:
-    """The time of the last beat of a run, or of any other event."""
-    return event.at_ms + event.beats[-1] if event.beats else event.at_ms
-
-
-def joined(run: Event, later: Event) -> Event | None:
-    """Two runs of one member as one. None if they differ in more than their beats."""
-    if not run.beats or not later.beats or _SAME_IN_A_RUN(run) != _SAME_IN_A_RUN(later):
-        return None
-    since = later.received_ms - run.received_ms
-    beats = (*run.beats, *[since + beat for beat in later.beats])
-    return _changed(run, run.received_ms, run.position, beats, (*run.positions, *later.positions))
-
-
-def split(run: Event, at_ms: int) -> tuple[Event | None, Event | None]:
-    """The beats of a run before a time, and those since."""
-    count = bisect_left(run.beats, at_ms - run.received_ms)
-    if not count or count == len(run.beats):
-        return (run, None) if count else (None, run)
-    first = run.received_ms + run.beats[count]
-    base = run.beats[count]
-    since = tuple([beat - base for beat in run.beats[count:]])
-    before = _changed(run, run.received_ms, run.position, run.beats[:count], run.positions[:count])
-    return before, _changed(run, first, run.positions[count], since, run.positions[count:])
-
-
-def one_by_one(signs: Iterable[Event], at_ms: int) -> tuple[list[Event], list[Event]]:
-    """The signs before a time as events of their own, and what is left since then."""
-    before: list[Event] = []
-    rest: list[Event] = []
-    for sign in signs:
-        if not sign.beats:
-            (before if sign.at_ms < at_ms else rest).append(sign)
-            continue
-        first, since = split(sign, at_ms)
-        if first is not None:
-            before += [_beat(first, number) for number in range(len(first.beats))]
-        if since is not None:
-            rest.append(since)
-    return before, rest
-
-
-def _beat(run: Event, number: int) -> Event:
-    """One beat of a run as an event of its own."""
-    if len(run.beats) == 1:
-        return run
-    position = run.positions[number]
-    return _changed(run, run.received_ms + run.beats[number], position, (0,), (position,))
-
-
-def _changed(run: Event, at_ms: int, position: int, beats: tuple[int, ...], positions: tuple[int, ...]) -> Event:
-    """The run with other beats. As `_replace`, in a fifth of its time."""
-    fields = list(run)
-    fields[_POSITION], fields[_AT], fields[_RECEIVED], fields[_CORRELATION] = position, at_ms, at_ms, -1
-    fields[_BEATS], fields[_POSITIONS] = beats, positions
-    return Event._make(fields)
 
 
 def take(g: Emitter, signs: list[Event], until_ms: int) -> tuple[list[Event], Event | None]:
@@ -171,8 +68,8 @@ def take(g: Emitter, signs: list[Event], until_ms: int) -> tuple[list[Event], Ev
     last = max(series.times[-1] for series in taken.values())
     rest = []
     for sign in signs:
-        if sign.beats and last_ms(sign) >= until:
-            rest.append(split(sign, until)[1] or sign)
+        if sign.beats and runs.last_ms(sign) >= until:
+            rest.append(runs.split(sign, until)[1] or sign)
         elif sign.at_ms >= until:
             rest.append(sign)
     ends = [_last_event(sign, count) for series in taken.values() if series.times[-1] == last for sign, count in series.signs]
@@ -200,7 +97,7 @@ def is_calm(g: Emitter) -> bool:
     return all(group.validate_member(member_id, instance_id or None) is Error.NONE for member_id, instance_id in senders)
 
 
-def next_ms(g: Emitter, besides: Collection[str]) -> int:
+def next_ms(g: Emitter, besides: Collection[str] = ()) -> int:
     """Of a calm group: when something falls due, whatever signs of life come. NEVER: nothing does.
 
     `besides`: members whose sessions do not count.
@@ -219,7 +116,7 @@ def is_at_home(view: View) -> bool:
 
 def _waits_quietly(event: Event, generation: int) -> bool:
     """Whether a request that waits for the specification is a sign of life of the present generation."""
-    return event.generation == generation and is_sign(event)
+    return event.generation == generation and runs.is_sign(event)
 
 
 def _taken(signs: Iterable[Event], until_ms: int) -> dict[str, _Series]:
@@ -250,7 +147,7 @@ def _last_ms(sign: Event, count: int) -> int:
 
 
 def _last_event(sign: Event, count: int) -> Event:
-    return _beat(sign, count - 1) if sign.beats else sign
+    return runs.beat(sign, count - 1) if sign.beats else sign
 
 
 def _bound_ms(g: Emitter, taken: dict[str, _Series], until_ms: int) -> int:
@@ -307,7 +204,7 @@ def _fits_until(g: Emitter, member_id: str, series: _Series, until_ms: int) -> i
         if not is_valid or (sign.broker, sign.generation, sign.connection) != present:
             return sign.at_ms
     widest = widest_ms(member, group)
-    pauses = [arrivals[0] - silent_since_ms(member) if arrivals[0] > max(member.seen_ms, member.beat_ms) else 0, *gaps(arrivals)]
+    pauses = [arrivals[0] - silent_since_ms(member) if arrivals[0] > max(member.seen_ms, member.beat_ms) else 0, *runs.gaps(arrivals)]
     if min(pauses) > 0 and max(pauses) < widest:
         return until_ms
     return next(at_ms for at_ms, pause in zip(times, pauses, strict=True) if not 0 < pause < widest)
@@ -331,13 +228,13 @@ def widest_ms(member: ObservedMember, group: ClassicGroup | None) -> float:
 
 def _waiting(series: _Series) -> int:
     """How many of these signs may wait for the specification at the same time, at most."""
-    return min(len(series.times), _WINDOW_MS // max(1, min(gaps(series.arrivals), default=WIDEST_MS)) + 1)
+    return min(len(series.times), WINDOW_MS // max(1, min(runs.gaps(series.arrivals), default=runs.WIDEST_MS)) + 1)
 
 
 def _renew(member: ObservedMember, series: _Series) -> None:
     """The signs renew the session of their member (`membership.renew`, for each)."""
     before = [series.arrivals[0] - max(member.seen_ms, member.busy_ms)] if member.seen_ms >= 0 else []
-    member.longest_gap_ms = max([member.longest_gap_ms, *before, *gaps(series.arrivals)])
+    member.longest_gap_ms = max([member.longest_gap_ms, *before, *runs.gaps(series.arrivals)])
     for sign, count in series.signs:
         membership.learn(member, sign)
         if sign.beats:
@@ -358,28 +255,56 @@ def _hand_to_specification(g: Emitter, taken: dict[str, _Series]) -> None:
     ripe_before = hindsight.step(max(series.times[-1] for series in taken.values())) - hindsight.HINDSIGHT_MS
     # Who arrives after a commit that is not ripe waits behind it.
     until = min([ripe_before - 1, *(sign.received_ms for sign, _ in signs if sign.at_ms >= ripe_before)])
-    last: dict[str, tuple[int, int, str, int, str, str]] = {}
+    last: dict[str, _Place] = {}
     waiting: list[Event] = []
     total = 0
     for sign, count in signs:
         if sign.beats:
             ripe = bisect_right(sign.beats, until - sign.received_ms, hi=count)
-            waiting += [_beat(sign, number) for number in range(ripe, count)]
+            waiting += [runs.beat(sign, number) for number in range(ripe, count)]
         else:
             ripe = int(sign.at_ms < ripe_before and sign.received_ms <= until)
             waiting += [sign][ripe:]
         if ripe:
-            end = _last_event(sign, ripe)
-            place = (end.received_ms, end.at_ms, end.connection, end.correlation_id, end.kind, end.member_id)
-            last[end.member_id] = max(last.get(end.member_id, place), place)
+            place = _place(_last_event(sign, ripe))
+            last[sign.member_id] = max(last.get(sign.member_id, place), place)
             total += ripe
     waiting.sort(key=sort_key)
     hindsight.keep(p, waiting)
+    _renew_sessions(p, last, total)
+
+
+_Place = tuple[int, int, str, int, str, str]
+"""Of a sign among those that the specification handles."""
+
+
+def _place(sign: Event) -> _Place:
+    return sign.received_ms, sign.at_ms, sign.connection, sign.correlation_id, sign.kind, sign.member_id
+
+
+def _renew_sessions(p: Prediction, last: Mapping[str, _Place], total: int) -> None:
     if p.group is not None and last:
         in_order = [(member_id, received_ms) for received_ms, *_, member_id in sorted(last.values())]
         prediction.take_signs_of_life(p, p.group, in_order, total)
 
 
-def gaps(times: Sequence[int]) -> Iterable[int]:
-    """The time from each to the next."""
-    return map(sub, times[1:], times)
+def take_counted(view: View, counted: Collection[tuple[Hearing, Event]]) -> None:
+    """What `take` does, for heartbeats that members have counted: of each member the last one is given.
+
+    Whatever waits for the specification came before. All of these are signs, too, and ripe by now.
+    """
+    p = view.prediction
+    last: dict[str, _Place] = {}
+    for sign in (*p.queue, *(event for _, event in counted)):
+        last[sign.member_id] = max(last.get(sign.member_id, _place(sign)), _place(sign))
+    total = len(p.queue) + sum(heard.count for heard, _ in counted)
+    hindsight.keep(p, [])
+    _renew_sessions(p, last, total)
+    for heard, event in counted:
+        member = view.members[event.member_id]
+        before = [heard.first_ms - max(member.seen_ms, member.busy_ms)] if member.seen_ms >= 0 else []
+        member.longest_gap_ms = max([member.longest_gap_ms, heard.gap_ms, *before])
+        member.heartbeats += heard.count - 1
+        member.seen_ms = event.at_ms
+        _renew(member, _Series([(event, 1)], [event.at_ms], [event.at_ms]))
+    view.last_ok_ms = max([view.last_ok_ms, *(event.at_ms for _, event in counted)])

@@ -14,7 +14,7 @@ import pyarrow.compute as pc
 from coordinator_model.errors import Error
 from coordinator_model.events import HEARTBEAT, PROMPT_MS, REQUEST_SOURCE, Event
 from coordinator_model.group_beats import SENDER, SEPARATOR, GroupBeats, Shared
-from coordinator_model.tracker.quiet.steady import WIDEST_MS
+from coordinator_model.tracker.quiet.runs import WIDEST_MS
 from jobs.parsing.heartbeat_runs import numbered
 
 _SHARED: Final = ("cluster", *Shared._fields)
@@ -63,7 +63,7 @@ def by_group(rows: pa.RecordBatch, senders: pa.StringArray, are_plain: pa.Boolea
 
 
 def _are_runs(rows: pa.RecordBatch) -> npt.NDArray[np.bool_]:
-    """Whether the beats of each row were answered soon, and follow each other as `steady.as_runs` demands it."""
+    """Whether the beats of each row were answered soon, and follow each other as `runs.as_runs` demands it."""
     beats, positions = rows["beats"], rows["positions"]
     counts = pc.fill_null(pc.list_value_length(beats), 0).to_numpy(zero_copy_only=False)
     places = pc.fill_null(pc.list_value_length(positions), 0).to_numpy(zero_copy_only=False)

@@ -9,7 +9,7 @@ import pyarrow as pa
 import pytest
 from pyspark.sql.pandas.types import to_arrow_schema
 
-from coordinator_model.tracker.quiet import steady
+from coordinator_model.tracker.quiet import runs
 from jobs.pipeline.tracking import packets, plain_beats
 from schemas import group_events
 
@@ -76,7 +76,7 @@ def test_a_plain_heartbeat_is_numbers_and_the_same_heartbeats_as_its_row(row):
     assert not events
     (told,) = (dict(zip(packets.Event._fields, fields, strict=True)) for fields in packets._fields(rows))
     told |= {name: tuple(told[name]) for name in ("beats", "positions")}
-    assert [run.event() for run in beats.runs()] == steady.as_runs(packets.Event(**told))
+    assert [run.event() for run in beats.runs()] == runs.as_runs(packets.Event(**told))
 
 
 @pytest.mark.parametrize("row", NOT_PLAIN)

@@ -11,7 +11,7 @@ import pytest
 from coordinator_model import events as kinds
 from coordinator_model.events import Event
 from coordinator_model.tracker import hindsight
-from coordinator_model.tracker.quiet import steady
+from coordinator_model.tracker.quiet import runs, steady
 from tests.tracker.batching import batches
 from tests.tracker.simulated.acted_out import BROKER, OTHER
 from tests.tracker.simulated.test_simulated import BOTH, END_MS, REQUEST_LOG, act_out
@@ -82,7 +82,7 @@ def test_many_signs_of_these_scripts_are_taken_at_once(monkeypatch: pytest.Monke
 def test_heartbeats_of_one_millisecond_are_no_run() -> None:
     (event,) = Story().heartbeat("a-1", 1).events
     row = event._replace(beats=(0, 0, 5), positions=(1, 2, 3))
-    assert [(one.position, one.beats) for one in steady.as_runs(row)] == [(1, (0,)), (2, (0,)), (3, (0,))]
+    assert [(one.position, one.beats) for one in runs.as_runs(row)] == [(1, (0,)), (2, (0,)), (3, (0,))]
 
 
 def test_more_signs_than_may_wait_for_the_specification_are_taken_one_by_one(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,0 +1,127 @@
+"""Runs: events of heartbeats with many beats, each of which has its time and its position.
+
+A commit is an event of its own. Both are signs of life: the broker accepted them, and answered soon.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Iterable, Sequence
+from operator import itemgetter, sub
+from typing import Final
+
+from coordinator_model import events as kinds
+from coordinator_model.errors import Error
+from coordinator_model.events import Event
+from coordinator_model.tracker import membership
+from coordinator_model.tracker.order import heartbeats
+
+WIDEST_MS: Final = 300_000
+"""A run with a longer gap is no run."""
+
+_OF_RUNS: Final = frozenset({kinds.HEARTBEAT, kinds.CONSUMER_GROUP_HEARTBEAT})
+
+_POSITION: Final = Event._fields.index("position")
+_AT: Final = Event._fields.index("at_ms")
+_RECEIVED: Final = Event._fields.index("received_ms")
+_CORRELATION: Final = Event._fields.index("correlation_id")
+_BEATS: Final = Event._fields.index("beats")
+_POSITIONS: Final = Event._fields.index("positions")
+_SAME_IN_A_RUN: Final = itemgetter(*({*range(len(Event._fields))} - {_POSITION, _AT, _RECEIVED, _CORRELATION, _BEATS, _POSITIONS}))
+
+
+def as_runs(event: Event) -> list[Event]:
+    """A row of heartbeats as runs whose beats may be taken at once; beat by beat where it has other heartbeats."""
+    is_accepted = event.error_code == Error.NONE and event.source == kinds.REQUEST_SOURCE and len(event.beats) == len(event.positions) > 0
+    if is_accepted and event.at_ms - event.received_ms <= kinds.PROMPT_MS:
+        pauses = [*gaps(event.beats)]
+        if not pauses or (min(pauses) > 0 and max(pauses) <= WIDEST_MS):
+            # A prompt answer counts at the arrival of its request. The correlation id is known of the first of a run only.
+            return [_changed(event, event.received_ms, event.position, event.beats, event.positions)]
+    return heartbeats(event)
+
+
+def is_row_of_beats(event: Event) -> bool:
+    """Whether a row has heartbeats in `beats`: those of classic groups, and the steady ones of others."""
+    return event.kind == kinds.HEARTBEAT or (event.kind == kinds.CONSUMER_GROUP_HEARTBEAT and bool(event.beats))
+
+
+def is_run(event: Event) -> bool:
+    """Whether an event is one of `as_runs` with accepted heartbeats."""
+    is_beat = event.kind in _OF_RUNS and event.error_code == Error.NONE and event.at_ms == event.received_ms
+    return is_beat and event.source == kinds.REQUEST_SOURCE and 0 < len(event.beats) == len(event.positions)
+
+
+def is_sign(event: Event) -> bool:
+    """Whether an event is a run, or an accepted commit of a member that was answered soon."""
+    return is_run(event) or (
+        event.kind == kinds.OFFSET_COMMIT
+        and not event.beats
+        and event.error_code == Error.NONE
+        and event.source == kinds.REQUEST_SOURCE
+        and event.generation >= 0
+        and 0 <= event.at_ms - event.received_ms < membership.LONG_ANSWER_MS
+    )
+
+
+def last_ms(event: Event) -> int:
+    """The time of the last beat of a run, or of any other event."""
+    return event.at_ms + event.beats[-1] if event.beats else event.at_ms
+
+
+def joined(run: Event, later: Event) -> Event | None:
+    """Two runs of one member as one. None if they differ in more than their beats."""
+    if not run.beats or not later.beats or _SAME_IN_A_RUN(run) != _SAME_IN_A_RUN(later):
+        return None
+    since = later.received_ms - run.received_ms
+    beats = (*run.beats, *[since + beat for beat in later.beats])
+    return _changed(run, run.received_ms, run.position, beats, (*run.positions, *later.positions))
+
+
+def split(run: Event, at_ms: int) -> tuple[Event | None, Event | None]:
+    """The beats of a run before a time, and those since."""
+    count = bisect_left(run.beats, at_ms - run.received_ms)
+    if not count or count == len(run.beats):
+        return (run, None) if count else (None, run)
+    first = run.received_ms + run.beats[count]
+    base = run.beats[count]
+    since = tuple([beat - base for beat in run.beats[count:]])
+    before = _changed(run, run.received_ms, run.position, run.beats[:count], run.positions[:count])
+    return before, _changed(run, first, run.positions[count], since, run.positions[count:])
+
+
+def one_by_one(signs: Iterable[Event], at_ms: int) -> tuple[list[Event], list[Event]]:
+    """The signs before a time as events of their own, and what is left since then."""
+    before: list[Event] = []
+    rest: list[Event] = []
+    for sign in signs:
+        if not sign.beats:
+            (before if sign.at_ms < at_ms else rest).append(sign)
+            continue
+        first, since = split(sign, at_ms)
+        if first is not None:
+            before += [beat(first, number) for number in range(len(first.beats))]
+        if since is not None:
+            rest.append(since)
+    return before, rest
+
+
+def beat(run: Event, number: int) -> Event:
+    """One beat of a run as an event of its own."""
+    if len(run.beats) == 1:
+        return run
+    position = run.positions[number]
+    return _changed(run, run.received_ms + run.beats[number], position, (0,), (position,))
+
+
+def _changed(run: Event, at_ms: int, position: int, beats: tuple[int, ...], positions: tuple[int, ...]) -> Event:
+    """The run with other beats. As `_replace`, in a fifth of its time."""
+    fields = list(run)
+    fields[_POSITION], fields[_AT], fields[_RECEIVED], fields[_CORRELATION] = position, at_ms, at_ms, -1
+    fields[_BEATS], fields[_POSITIONS] = beats, positions
+    return Event._make(fields)
+
+
+def gaps(times: Sequence[int]) -> Iterable[int]:
+    """The time from each to the next."""
+    return map(sub, times[1:], times)
