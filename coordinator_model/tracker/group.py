@@ -60,7 +60,7 @@ class GroupTracker:
         self._at_ms = view.horizon_ms  # followed up to here
         self._is_new = False  # an event came since, or something was done
         self._dues = self._due_times()
-        self._next_ms = min(map(self._look_at, self._dues))  # when to look at anything but sessions
+        self._next_ms = self._next_look_ms()  # when to look at anything but sessions
         self._session_ms = expiry.next_ms(self)  # no session runs out before
 
     def emit(self, table: str, **values: Any) -> None:
@@ -184,13 +184,17 @@ class GroupTracker:
         self._note_due()
         if (*self._dues, self._session_ms) == dues:  # what is still due waits for something else
             self._is_new = False
-            self._next_ms = min(map(self._look_at, self._dues))
+            self._next_ms = self._next_look_ms()
 
     def _look_ms(self, now_ms: int) -> int:
         """When anything is to be done next. Looks at all members only if a session may run out by then: a group may have thousands."""
         if self._session_ms <= now_ms:
             self._session_ms = expiry.next_ms(self)
         return min(self._next_ms, self._look_at(self._session_ms))
+
+    def _next_look_ms(self) -> int:
+        due_ms = min(self._dues)
+        return due_ms if due_ms > self._at_ms else min(map(self._look_at, self._dues))
 
     def _look_at(self, due_ms: int) -> int:
         """When to look at what is due then: at that time, and again if it waits for something else."""
@@ -202,7 +206,7 @@ class GroupTracker:
         """Notes what is due next. `event`: it moved no session but that of its sender."""
         self._dues = self._due_times()
         self._is_new = True
-        self._next_ms = min(map(self._look_at, self._dues))
+        self._next_ms = self._next_look_ms()
         if event is None:
             self._session_ms = expiry.next_ms(self)
         else:
