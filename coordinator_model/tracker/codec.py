@@ -117,13 +117,18 @@ def encode_view(view: View) -> bytes:
 
 def decode_view(blob: bytes, settings: TrackerSettings) -> View:
     """The view that `encode_view` stored. `settings`: those that hold now."""
-    view = _VIEWS.decode(zlib.decompress(blob) if blob.startswith(_ZLIB) else blob)
+    view = _VIEWS.decode(plain_view(blob))
     prediction: Any = view.prediction  # its groups are still bytes: the release that they follow is stored after them
     if prediction.group is not None:
         config = rules(settings, prediction)
         prediction.group = model_codec.decode(prediction.group, config)
         prediction.earlier = [(until, model_codec.decode(group, config)) for until, group in prediction.earlier]
     return view
+
+
+def plain_view(blob: bytes) -> bytes:
+    """A stored view that is not compressed. It can be stored, too."""
+    return zlib.decompress(blob) if blob.startswith(_ZLIB) else blob
 
 
 def encode_shard(state: ShardState) -> bytes:

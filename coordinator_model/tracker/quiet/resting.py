@@ -68,7 +68,7 @@ class Resting:
         for group_id in group_ids:
             number = _number(group_id)
             self._opened(number)[group_id] = RestingGroup(
-                state.views.pop(group_id),
+                codec.plain_view(state.views.pop(group_id)),  # a bucket is compressed as a whole: its groups are much alike
                 state.brokers.pop(group_id),
                 state.horizons.pop(group_id),
                 state.idle.pop(group_id),
