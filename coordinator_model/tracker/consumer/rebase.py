@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from coordinator_model.errors import ServerError
 from coordinator_model.specification.consumer.config import ConsumerGroupConfig
 from coordinator_model.specification.consumer.core import REFRESH_NEVER_MS
 from coordinator_model.specification.consumer.group import ConsumerGroup
@@ -20,8 +21,11 @@ from coordinator_model.tracker.consumer.comparison import partitions_of
 from coordinator_model.view.consumer_view import ConsumerView
 
 
-def rebuilt(group_id: str, view: ConsumerView, image: TopicImage, config: ConsumerGroupConfig) -> ConsumerGroup:
-    """A group whose members are all reconciled. What their epochs were before is not known."""
+def rebuilt(group_id: str, view: ConsumerView, image: TopicImage, config: ConsumerGroupConfig) -> ConsumerGroup | None:
+    """A group whose members are all reconciled. What their epochs were before is not known.
+
+    None: two members have the same partition, since the line in which one of them gave it up is missing.
+    """
     at_ms = max((member.heard_ms for member in view.members.values()), default=0)
     group = ConsumerGroup(group_id, config, at_ms, image=image)
     names = {name for member in view.members.values() for name in member.topics or ()}
@@ -44,7 +48,10 @@ def rebuilt(group_id: str, view: ConsumerView, image: TopicImage, config: Consum
             TargetAssignmentMember(member.member_id, in_order(assigned)),
             CurrentMemberAssignment(member.member_id, view.epoch, view.epoch - 1, MemberState.STABLE, assigned, NO_PARTITIONS),
         ]
-    group.load([*records, TargetAssignmentMetadata(view.epoch)])
+    try:
+        group.load([*records, TargetAssignmentMetadata(view.epoch)])
+    except ServerError:
+        return None
     assert group.state is not None
     group.state.refresh_at_ms, group.state.refresh_epoch = at_ms + REFRESH_NEVER_MS, view.epoch
     return group

@@ -11,6 +11,7 @@ from tests.tracker.consumer.consumer_story import ConsumerStory, told
 ROUND = ("epoch", "cause", "member_id")
 ALL, HALF, OTHER = ("t-0", "t-1"), ("t-0",), ("t-1",)
 TOPICS = ("orders",)
+TOPIC_ID = "ZiIvh65vQPOxTeW80lTaIA"
 
 
 def rounds(story: ConsumerStory):
@@ -49,3 +50,12 @@ def test_a_member_whose_subscription_was_not_known_may_have_changed_it(heard_bef
         (7, "UNKNOWN", None),
         (8, "METADATA_CHANGED", None),
     ]
+
+
+def test_two_members_may_seem_to_own_a_partition_where_a_line_is_missing():
+    """a-1 was told to give up the second half, and did so. The line of the answer that told it is missing."""
+    first, second = tuple(f"{TOPIC_ID}-{number}" for number in range(3)), tuple(f"{TOPIC_ID}-{number}" for number in range(3, 6))
+    story = ConsumerStory().at(0).beat("a-1", 0, 1, first + second, TOPICS, rebalance_timeout_ms=12_000)
+    story.at(100).beat("a-1", 1, 2, owned=first)
+    story.at(2_000).beat("b-1", 2, 2, second, TOPICS, rebalance_timeout_ms=12_000)
+    assert rounds(story) == [(1, "MEMBER_JOINED", "a-1"), (2, "UNKNOWN", None)]
