@@ -221,7 +221,8 @@ class Shard:
         return min(horizon for horizon, clock in horizons if horizon >= newest - self._patience_ms(clock))
 
     def _patience_ms(self, clock: BrokerClock) -> int:
-        return self.settings.max_absence_ms if clock.followed else self.settings.max_silence_ms
+        # Silence is measured in whole seconds: it is a long one only after the last of them.
+        return self.settings.max_absence_ms if clock.followed else self.settings.max_silence_ms + SECOND_MS
 
     def _memory_ms(self) -> int:
         """How long before its newest time a broker's silence can still matter."""
@@ -283,10 +284,12 @@ class Shard:
         events, pieces = self._waiting.get(group_id, ()), self._heard.get(group_id, ())
         if self._all_ended(state.brokers[group_id]):
             return False
-        if not events and not pieces:
-            return state.due.get(group_id, NEVER) > horizon
+        times = [*(event.received_ms for event in events), *chain.from_iterable(beats.arrivals for beats in pieces)]
+        if not times and state.due.get(group_id, NEVER) > horizon:
+            return True
         found = codec.decode_calm(state.calm[group_id])
-        calm.begin(found, group_id, min(chain((event.received_ms for event in events), *(beats.arrivals for beats in pieces))))
+        if times:
+            calm.begin(found, group_id, min(times))
         if not calm.keep(found, events, pieces, horizon) or (due := calm.next_ms(found)) <= horizon:
             return False
         for table in (self._waiting, self._heard):

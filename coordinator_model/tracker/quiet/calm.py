@@ -38,8 +38,9 @@ def calm(g: Emitter) -> Calm | None:
         widest = int(steady.widest_ms(member, group))
         is_valid = group is None or group.validate_member(member_id, member.instance_id or None) is Error.NONE
         if steady.is_heard(member) and widest and is_valid:
-            since = steady.silent_since_ms(member)
-            members[member_id] = Hearing(member.instance_id, widest, since, max(since, member.seen_ms, member.beat_ms))
+            newest_ms = max(member.renewed_ms, member.busy_ms, member.seen_ms, member.beat_ms)
+            # Since the request, not since its answer: the session of the specification starts with it.
+            members[member_id] = Hearing(member.instance_id, widest, member.renewed_ms, newest_ms)
     if not members:
         return None
     now_ms = view.horizon_ms

@@ -221,8 +221,15 @@ def silent_since_ms(member: ObservedMember) -> int:
 
 
 def widest_ms(member: ObservedMember, group: ClassicGroup | None) -> float:
-    """The gap from which on signs of a member are no calm: a near miss, or any where the specification knows no session of its."""
+    """The gap from which on signs of a member are no calm: a near miss, or any where the specification knows no session of its.
+
+    A follower that joins a Stable group again with the same protocols may name another session timeout. Kafka keeps the one that it has
+    (GroupMetadataManager.classicGroupJoinExistingMember).
+    """
     limit = member.session_timeout_ms
+    if group is not None and member.member_id in group.members:
+        own = group.members[member.member_id].session_timeout_ms
+        limit = min(limit, own) if limit > 0 else limit
     return NEAR_MISS * limit if limit > 0 else NEVER if group is None else 0
 
 

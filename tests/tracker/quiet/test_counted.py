@@ -57,6 +57,37 @@ def test_a_commit_is_handled_with_what_was_counted_before() -> None:
     assert rows == story.rows(200_000)
 
 
+def test_numbers_are_counted_when_it_is_time_though_no_sign_comes_in_that_batch() -> None:
+    story, shard, views = group(600_000), Shard(), set()
+    for second in range(1, 600):
+        lines = [event for event in story.events if (event.at_ms - START_MS) // 1_000 == second]
+        shard.observe(*as_numbers([*lines, *story.heard(second * 1_000)]))
+        if second > 90:
+            views.add(stored(shard).views[GROUP])
+    assert len(views) == 1
+
+
+@pytest.mark.parametrize("pause_ms", [18_000, 24_000, 30_000])
+def test_a_follower_may_name_another_session_timeout_than_the_one_it_has(pause_ms: int) -> None:
+    """It joins the Stable group again, and Kafka keeps the 21 s that it had: the pauses are too long for them."""
+    story = group(30_000).at(30_500).join("b-1", 1, "a-1", session_timeout_ms=45_000, waited=1).at(30_510).sync("b-1", 1)
+    story.beats(["a-1", "b-1"], 1, 31_000, 100_000)
+    for ms in range(100_000, 300_000, 3_000):
+        story.at(ms).heartbeat("a-1", 1)
+        if (ms - 100_000) % pause_ms == 0:
+            story.at(ms + 500).heartbeat("b-1", 1)
+    story.at(310_000).heartbeat("a-1", 1, error=27)
+    assert sorted(map(repr, play(batches(story, 400_000), snapshot=True))) == sorted(map(repr, story.rows(400_000)))
+
+
+@pytest.mark.parametrize("pause_ms", [20_000, 30_000])
+def test_a_session_begins_with_the_arrival_of_a_commit_that_took_long(pause_ms: int) -> None:
+    story = group(40_000).at(55_000).commit("b-1", 1, took=14_000).beats(["a-1"], 1, 40_000, 200_000)
+    story.events.sort(key=lambda event: event.at_ms)
+    story.beats(["b-1"], 1, 41_000 + pause_ms, 200_000).at(210_000).heartbeat("a-1", 1, error=27)
+    assert sorted(map(repr, play(batches(story, 400_000), snapshot=True))) == sorted(map(repr, story.rows(400_000)))
+
+
 def steady_story(seed: int) -> tuple[list[Event], int]:
     """Minutes of a group whose members heartbeat in time for the most part, and when it ends.
 
