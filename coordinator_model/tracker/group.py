@@ -171,9 +171,11 @@ class GroupTracker:
 
     def _do_due(self, clock: BrokerClock | None) -> None:
         """Does what is due now."""
-        now_ms, dues = self._at_ms, (*self._dues, self._session_ms)
+        now_ms, before = self._at_ms, (*self._dues, self._session_ms)
+        session_is_due = self._session_ms <= now_ms
         phases.close_due(self, now_ms)
-        expiry.claim_due(self, now_ms, clock)
+        if session_is_due:
+            expiry.claim_due(self, now_ms, clock)
         prediction.advance(self, now_ms, clock)
         incidents.close_due(self, now_ms, clock)
         departures.close_due(self, now_ms)
@@ -181,8 +183,9 @@ class GroupTracker:
         episodes.close_due(self, now_ms)
         consumer_prediction.advance(self, now_ms)
         bursts.close_due(self, now_ms)
-        self._note_due()
-        if (*self._dues, self._session_ms) == dues:  # what is still due waits for something else
+        if session_is_due or self._due_times() != self._dues:
+            self._note_due()  # what was done may have made other things due
+        if (*self._dues, self._session_ms) == before:  # what is still due waits for something else
             self._is_new = False
             self._next_ms = self._next_look_ms()
 

@@ -350,8 +350,10 @@ def _members_still_start(g: Emitter, rebalance: Rebalance, now_ms: int) -> bool:
     view = g.view
     if not view.fetches or view.open is not None or len(view.closing) > 1 or rebalance.outcome != COMPLETED:
         return False
-    idle = (rebalance.synced.keys() & view.members.keys()) - rebalance.fetched.keys()
-    return not idle.isdisjoint(rebalance_rows.given_partitions(rebalance)) and now_ms <= rebalance.ended_ms + START_PATIENCE_MS
+    if now_ms > rebalance.ended_ms + START_PATIENCE_MS:
+        return False
+    idle = rebalance.synced.keys() - rebalance.fetched.keys()  # first: of thousands of members few are left
+    return any(member_id in view.members and rebalance_rows.is_given_partitions(rebalance, member_id) for member_id in idle)
 
 
 def next_ms(g: Emitter) -> int:

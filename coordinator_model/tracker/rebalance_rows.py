@@ -158,7 +158,13 @@ def started_ms(rebalance: Rebalance) -> int:
 
 def given_partitions(rebalance: Rebalance) -> list[str]:
     """Members that got partitions which they had not kept: clients ask for the offsets of those."""
-    return sorted(m for m, assigned in (rebalance.assigned or {}).items() if set(assigned) - set(rebalance.kept.get(m, ())))
+    return sorted(member_id for member_id in rebalance.assigned or () if is_given_partitions(rebalance, member_id))
+
+
+def is_given_partitions(rebalance: Rebalance, member_id: str) -> bool:
+    """Whether a member is one of them."""
+    assigned = (rebalance.assigned or {}).get(member_id, ())
+    return bool(set(assigned) - set(rebalance.kept.get(member_id, ())))
 
 
 def _assignment_ms(rebalance: Rebalance) -> int | None:
