@@ -97,8 +97,9 @@ class Shard:
         self._horizons.clear()
         for group_id in sorted({*self._waiting, *self._heard, *self._state.due}):
             rows += self._release(group_id)
-        for clock in self._state.clocks.values():
-            clock.forget_before(clock.newest_ms - self._memory_ms())
+        going = [clock.newest_ms for broker, clock in self._state.clocks.items() if broker not in _NO_BROKERS and not clock.ended]
+        for clock in self._state.clocks.values():  # a group may wait for the slowest
+            clock.forget_before(min([clock.newest_ms, *going]) - self._memory_ms())
         self._forget()
         return rows
 
@@ -204,10 +205,9 @@ class Shard:
         own = [clocks[broker] for broker in brokers if broker in clocks]
         if not own:
             return -1
-        s, complete = self.settings, self._complete_ms(own)
         # Sessions are judged `grace_ms` after they ran out: by then it must be decided whether their broker was alive.
-        awaited = (clock for clock in own if not clock.ended and clock.horizon_ms(s.lateness_ms) >= complete)
-        return min([complete, *(clock.decided_ms(s.max_silence_ms) + s.grace_ms for clock in awaited)])
+        decided = (clock.decided_ms(self.settings.max_silence_ms) + self.settings.grace_ms for clock in own if not clock.ended)
+        return min([self._complete_ms(own), *decided])
 
     def _complete_ms(self, clocks: Sequence[BrokerClock]) -> int:
         """The time before which all lines of these brokers are there; if one of them is followed, of all followed brokers."""
@@ -221,8 +221,7 @@ class Shard:
         return min(horizon for horizon, clock in horizons if horizon >= newest - self._patience_ms(clock))
 
     def _patience_ms(self, clock: BrokerClock) -> int:
-        # Silence is measured in whole seconds: it is a long one only after the last of them.
-        return self.settings.max_absence_ms if clock.followed else self.settings.max_silence_ms + SECOND_MS
+        return self.settings.max_absence_ms if clock.followed else self.settings.max_silence_ms
 
     def _memory_ms(self) -> int:
         """How long before its newest time a broker's silence can still matter."""

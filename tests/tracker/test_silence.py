@@ -57,40 +57,6 @@ def test_a_broker_whose_log_is_no_longer_read_expires_nobody() -> None:
     assert table(rows, "member_sessions") == []
 
 
-def test_a_group_that_has_left_a_broker_does_not_wait_for_the_end_of_that_brokers_log() -> None:
-    """The group moves at 20 s. Of the broker that it left no line comes any more, and its log does not end either."""
-    story = alone(12_000)
-    story.on("broker-2").beats(["a-1"], 1, 20_000, 50_000)
-    story.at(40_000).heartbeat("a-1", 1, Error.REBALANCE_IN_PROGRESS).at(41_000).join("a-1", 2, "a-1", ["a-1"], waited=900)
-    story.at(41_010).sync("a-1", 2, {"a-1": ("t-0",)}).beats(["a-1"], 2, 44_000, 90_000)
-    shard, rows = Shard(), []
-    for second in range(90):
-        lines = [event for event in story.events if (event.at_ms - START_MS) // 1_000 == second]
-        rows += shard.observe([*lines, *clocks(lines)])
-    assert [row["generation"] for row in table(rows, "rebalances")] == [1, 2]
-
-
-def test_a_silence_is_long_after_the_last_of_its_seconds_whatever_another_broker_says_meanwhile() -> None:
-    """The coordinator is silent for 15.9 s, which are 15 whole seconds. A session ends in this time, and the other broker goes on."""
-    story = Story().on("broker-2").at(10).heartbeat("a-1", 1, Error.UNKNOWN_MEMBER_ID).on("broker-1").at(13_000)
-    story.join("a-1", 1, "a-1", ["a-1", "b-1"], waited=2_900, session_timeout_ms=10_000)
-    story.join("b-1", 1, "a-1", waited=2_900, session_timeout_ms=10_000).at(13_010).sync("a-1", 1, {"a-1": ("t-0",), "b-1": ("t-1",)})
-    story.beats(["a-1", "b-1"], 1, 14_000, 56_000).beats(["a-1"], 1, 57_500, 61_000).at(75_900).heartbeat("a-1", 1, error=27)
-    silent_ms = max(event.at_ms for event in story.events[:-1]) - START_MS
-
-    def told(step_ms: int) -> list[str]:
-        cut = []
-        for until in range(step_ms, 120_000 + step_ms, step_ms):
-            own = min(until, silent_ms) if until <= 75_900 else until
-            seconds = (0, own // 1_000) if until <= 75_900 else (0, silent_ms // 1_000, 75, until // 1_000)
-            heard = (("broker-1", own, seconds), ("broker-2", until, (0, until // 1_000)))
-            clock = [Event(b, "clock", "", 0, START_MS + ms, START_MS, kinds.CLOCK, beats=seconds) for b, ms, seconds in heard]
-            cut.append([*(event for event in story.events if until - step_ms <= event.at_ms - START_MS < until), *clock])
-        return sorted(map(repr, play(cut)))
-
-    assert told(300) == told(120_000)
-
-
 def test_a_member_whose_client_asks_for_a_new_id_and_dies_is_no_silent_one() -> None:
     """librdkafka gives its id up after it has heard nothing for long. The old id's session ends: nobody is to be told of it."""
     story = alone(30_000)
