@@ -56,9 +56,10 @@ def next_ms(g: Emitter) -> int:
     step_ms = _step_from(p.ripe_ms)
     while p.oldest_ms >= _complete_until_ms(g, step_ms):
         answered = [r.joined_ms + HINDSIGHT_MS for r in g.view.unfinished() if r.joined_ms >= 0]  # by then the lines of the answers came
-        step_ms = _step_from(min((at_ms for at_ms in answered if at_ms >= step_ms), default=NEVER) + 1)
-        if step_ms > NEVER:
+        later = [at_ms for at_ms in answered if at_ms >= step_ms]
+        if not later:
             return NEVER
+        step_ms = _step_from(min(later) + 1)
     return step_ms
 
 

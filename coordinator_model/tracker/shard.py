@@ -283,12 +283,12 @@ class Shard:
         events, pieces = self._waiting.get(group_id, ()), self._heard.get(group_id, ())
         if self._all_ended(state.brokers[group_id]):
             return False
-        times = [*(event.received_ms for event in events), *chain.from_iterable(beats.arrivals for beats in pieces)]
-        if not times and state.due.get(group_id, NEVER) > horizon:
+        first_ms = min(chain((event.received_ms for event in events), *(beats.arrivals for beats in pieces)), default=None)
+        if first_ms is None and state.due.get(group_id, NEVER) > horizon:
             return True
         found = codec.decode_calm(state.calm[group_id])
-        if times:
-            calm.begin(found, group_id, min(times))
+        if first_ms is not None:
+            calm.begin(found, group_id, first_ms)
         if not calm.keep(found, events, pieces, horizon) or (due := calm.next_ms(found)) <= horizon:
             return False
         for table in (self._waiting, self._heard):

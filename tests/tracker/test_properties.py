@@ -25,6 +25,7 @@ from coordinator_model.view.rows import Row
 from coordinator_model.view.settings import TrackerSettings
 from tests.specification.choices import chosen
 from tests.tracker.batching import batches, clocks, followed
+from tests.tracker.quiet.test_calm import batches as in_steps
 from tests.tracker.story import START_MS, Story, play
 
 pytestmark = pytest.mark.slow
@@ -276,14 +277,8 @@ def test_a_long_silence_is_told_in_the_same_way_whenever_anybody_looks() -> None
         story.join(member, 1, "a-1", entries, waited=2_900, session_timeout_ms=45_000)
     story.at(3_010).sync("a-1", 1, {"a-1": ("t-0",), "b-1": ("t-1",)}).beats(["a-1", "b-1"], 1, 20_000, 23_000)
     story.at(68_000).heartbeat("a-1", 1).at(73_000).heartbeat("b-1", 1, error=27).beats(["a-1"], 1, 235_000, 241_000)
-
-    def told(step_ms: int) -> Counter[str]:
-        """The broker is heard in every second."""
-        ends = range(step_ms, 350_000, step_ms)
-        cut = [[e for e in story.events if end - step_ms <= e.at_ms - START_MS < end] + story.heard(end) for end in (*ends, 350_000)]
-        return as_set(play(cut))
-
-    assert told(1_000) == told(60_000) == told(350_000)
+    one, minutes, whole = (as_set(play(in_steps(story, 360_000, step_ms))) for step_ms in (1_000, 60_000, 360_000))
+    assert one == minutes == whole
 
 
 def test_a_timeout_that_no_line_says_has_not_passed() -> None:

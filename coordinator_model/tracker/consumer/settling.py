@@ -65,13 +65,17 @@ def begin_again(g: Emitter, view: ConsumerView) -> None:
     """Follows the group from what its members have, if that is known of all of them."""
     p = view.prediction
     topics = images.learn(p, view) if view.episode is None and not view.changes and images.is_settled(view) else None
-    group = rebase.rebuilt(g.view.group_id, view, image_of(topics), settings()) if topics is not None and view.members else None
-    if topics is not None and group is not None:
-        count(p, NOT_FOLLOWED, answers(p.queue))
-        p.based_ms = max([-1, *(member.heard_ms for member in view.members.values()), *(event.at_ms for event in p.queue)])
-        p.queue, p.settled, p.epoch = [], [], view.epoch
-        p.topics = remembered(view, image_of(topics))
-        p.group = encode_consumer_group(group)
+    if topics is None or not view.members:
+        return
+    image = image_of(topics)
+    group = rebase.rebuilt(g.view.group_id, view, image, settings())
+    if group is None:
+        return
+    count(p, NOT_FOLLOWED, answers(p.queue))
+    p.based_ms = max([-1, *(member.heard_ms for member in view.members.values()), *(event.at_ms for event in p.queue)])
+    p.queue, p.settled, p.epoch = [], [], view.epoch
+    p.topics = remembered(view, image)
+    p.group = encode_consumer_group(group)
 
 
 def remembered(view: ConsumerView, image: TopicImage) -> dict[str, TopicSize]:

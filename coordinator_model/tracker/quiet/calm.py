@@ -78,9 +78,10 @@ def keep(calm: Calm, events: Iterable[Event], beats: Sequence[GroupBeats], horiz
         if counts or not _waits(calm, sign, last):
             return False
     numbers.store()
-    if counts:
-        calm.until_ms = -1
-    return not counts or _fit_the_queue(calm)
+    if not counts:
+        return True
+    calm.until_ms = -1
+    return _fit_the_queue(calm)
 
 
 def _fit_the_queue(calm: Calm) -> bool:

@@ -76,28 +76,23 @@ class Numbers:
         return place
 
     def _count_waiting(self) -> None:
-        """Counts those that wait. Each member's are in order."""
+        """Counts those that wait, each member's in order, and forgets sources that no number needs: a log is renamed every hour or so."""
         calm = self._calm
-        hearings, (base_ms, base_position), waiting = [*calm.members.values()], calm.base, calm.beats
-        calm.beats = b""
+        hearings, (base_ms, base_position) = [*calm.members.values()], calm.base
         until_ms = self._counted_ms - base_ms
-        for number, (member, source, arrival, position) in enumerate(_BEAT.iter_unpack(waiting)):
+        kept = []
+        for member, source, arrival, position in _BEAT.iter_unpack(calm.beats):
             if arrival < until_ms:
                 _count(hearings[member], (base_ms + arrival,), base_position + position, source)
             else:
-                self._added.append(waiting[number * _BEAT.size : (number + 1) * _BEAT.size])
-        self._forget_sources([hearing for hearing in hearings if hearing.count])
-
-    def _forget_sources(self, counted: Sequence[Hearing]) -> None:
-        """Forgets sources that no number needs: a log gets a new name every hour or so."""
-        waiting = [_BEAT.unpack(beat) for beat in self._added]
-        used = sorted({hearing.last_source for hearing in counted} | {source for _, source, *_ in waiting})
-        if len(used) < len(self._calm.sources):
-            places = {source: place for place, source in enumerate(used)}
-            self._calm.sources = [self._calm.sources[source] for source in used]
-            for hearing in counted:
-                hearing.last_source = places[hearing.last_source]
-            self._added = [_BEAT.pack(member, places[source], *place) for member, source, *place in waiting]
+                kept.append((member, source, arrival, position))
+        counted = [hearing for hearing in hearings if hearing.count]
+        used = sorted({hearing.last_source for hearing in counted} | {source for _, source, *_ in kept})
+        places = {source: place for place, source in enumerate(used)}
+        for hearing in counted:
+            hearing.last_source = places[hearing.last_source]
+        calm.sources, calm.beats = [calm.sources[source] for source in used], b""
+        self._added = [_BEAT.pack(member, places[source], *place) for member, source, *place in kept]
 
     def store(self) -> None:
         """Lets the heartbeats wait."""

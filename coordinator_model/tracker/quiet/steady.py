@@ -11,7 +11,7 @@ Heartbeats come as runs: one event with many beats. A commit is an event of its 
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable
 from typing import Final, NamedTuple
 
 from coordinator_model import events as kinds
@@ -262,7 +262,7 @@ def _hand_to_specification(g: Emitter, taken: dict[str, _Series]) -> None:
     ripe_before = hindsight.step(max(series.times[-1] for series in taken.values())) - hindsight.HINDSIGHT_MS
     # Who arrives after a commit that is not ripe waits behind it.
     until = min([ripe_before - 1, *(sign.received_ms for sign, _ in signs if sign.at_ms >= ripe_before)])
-    last: dict[str, _Place] = {}
+    ends: list[Event] = []
     waiting: list[Event] = []
     total = 0
     for sign, count in signs:
@@ -273,24 +273,18 @@ def _hand_to_specification(g: Emitter, taken: dict[str, _Series]) -> None:
             ripe = int(sign.at_ms < ripe_before and sign.received_ms <= until)
             waiting += [sign][ripe:]
         if ripe:
-            place = _place(_last_event(sign, ripe))
-            last[sign.member_id] = max(last.get(sign.member_id, place), place)
+            ends.append(_last_event(sign, ripe))
             total += ripe
     waiting.sort(key=sort_key)
     hindsight.keep(p, waiting)
-    _renew_sessions(p, last, total)
+    _renew_sessions(p, ends, total)
 
 
-_Place = tuple[int, int, str, int, str, str]
-"""Of a sign among those that the specification handles."""
-
-
-def _place(sign: Event) -> _Place:
-    return sign.received_ms, sign.at_ms, sign.connection, sign.correlation_id, sign.kind, sign.member_id
-
-
-def _renew_sessions(p: Prediction, last: Mapping[str, _Place], total: int) -> None:
-    if p.group is not None and last:
+def _renew_sessions(p: Prediction, signs: Iterable[Event], total: int) -> None:
+    """Lets the specification handle so many signs, of which the last ones of each member are among these."""
+    places = sorted((sign.received_ms, sign.at_ms, sign.connection, sign.correlation_id, sign.kind, sign.member_id) for sign in signs)
+    if p.group is not None and places:
+        last = {place[-1]: place for place in places}
         in_order = [(member_id, received_ms) for received_ms, *_, member_id in sorted(last.values())]
         prediction.take_signs_of_life(p, p.group, in_order, total)
 
@@ -301,12 +295,10 @@ def take_counted(view: View, counted: Collection[tuple[Hearing, Event]]) -> None
     Whatever waits for the specification came before. All of these are signs, too, and ripe by now.
     """
     p = view.prediction
-    last: dict[str, _Place] = {}
-    for sign in (*p.queue, *(event for _, event in counted)):
-        last[sign.member_id] = max(last.get(sign.member_id, _place(sign)), _place(sign))
+    signs = [*p.queue, *(event for _, event in counted)]
     total = len(p.queue) + sum(heard.count for heard, _ in counted)
     hindsight.keep(p, [])
-    _renew_sessions(p, last, total)
+    _renew_sessions(p, signs, total)
     for heard, event in counted:
         member = view.members[event.member_id]
         before = [heard.first_ms - max(member.seen_ms, member.busy_ms)] if member.seen_ms >= 0 else []

@@ -30,9 +30,9 @@ def group(last_beat_ms: int = 60_000) -> Story:
     return story.beats(["a-1", "b-1"], 1, 4_000, last_beat_ms)
 
 
-def batches(story: Story, until_ms: int) -> list[list[Event]]:
+def batches(story: Story, until_ms: int, step_ms: int = BATCH_MS) -> list[list[Event]]:
     """Its events by the time at which they are read, each batch with the broker's clock."""
-    ends = range(0, until_ms + BATCH_MS, BATCH_MS)
+    ends = range(0, until_ms + step_ms, step_ms)
     within = [[event for event in story.events if begin <= event.at_ms - START_MS < end] for begin, end in pairwise(ends)]
     return [[*events, *story.heard(end)] for events, end in zip(within, ends[1:], strict=True)]
 
