@@ -34,6 +34,7 @@ Examples:
   rebalance broker
   rebalance broker --dir kafka/ --port 9092 --topic orders:6 --topic group-protocol-logs:3
   rebalance broker --dir kafka/ --brokers 3
+  rebalance broker --version 4.2.0
 """,
 )
 @click.option(
@@ -44,7 +45,13 @@ Examples:
     help="Folder for all its files. A folder of an earlier start is used again. [default: a new one]",
 )
 @click.option("--brokers", type=click.Choice(["1", "3"]), default="1", help="Number of brokers.")
-@click.option("--version", default=KAFKA_VERSION, metavar="VERSION", help=f"Release of Kafka: {', '.join([KAFKA_VERSION, *OTHER_KAFKA])}.")
+@click.option(
+    "--version",
+    default=KAFKA_VERSION,
+    metavar="VERSION",
+    help=f"Release of Kafka: {', '.join([KAFKA_VERSION, *OTHER_KAFKA])}. Each is downloaded once. A folder goes on with the same "
+    "release or a newer one.",
+)
 @click.option(
     "--port",
     type=click.IntRange(1, 65_000),

@@ -24,10 +24,10 @@ COORDINATES: Final = (
 # Kafka logs through SLF4J 1; its own distribution contains these two.
 _LOG4J: Final = ("org.apache.logging.log4j:log4j-slf4j-impl:2.25.3", "org.apache.logging.log4j:log4j-core:2.25.3")
 
-KAFKA_VERSION: Final = "4.2.0"
+KAFKA_VERSION: Final = "4.4.0"
 KAFKA_COORDINATES: Final = (f"org.apache.kafka:kafka_2.13:{KAFKA_VERSION}", *_LOG4J)
-"""A whole broker, for tests and demonstrations (jobs/demo/local_broker.py)."""
-OTHER_KAFKA: Final = {"3.9.1": ("org.apache.kafka:kafka_2.13:3.9.1", *_LOG4J)}
+"""A whole broker, for tests and demonstrations (jobs/demo/local_broker.py). The newest release whose logs are known."""
+OTHER_KAFKA: Final = {other: (f"org.apache.kafka:kafka_2.13:{other}", *_LOG4J) for other in ("4.2.0", "3.9.1")}
 """The same of other releases, which are optional."""
 
 PROJECT: Final = Path(__file__).resolve().parents[2]

@@ -11,7 +11,7 @@ from jobs.common import jars
 from jobs.common.errors import UserError
 from jobs.common.places import COORDINATES
 
-FOUND = ("io.delta_delta-spark_4.0_2.13-4.4.0.jar", "org.apache.kafka_kafka_2.13-4.2.0.jar")
+FOUND = ("io.delta_delta-spark_4.0_2.13-4.4.0.jar", "org.apache.kafka_kafka_2.13-4.4.0.jar")
 
 
 def files(folder: Path, *names: str) -> list[Path]:
@@ -52,7 +52,7 @@ def test_a_folder_holds_the_resolved_jars_and_nothing_else(
 
 
 def test_jars_that_somebody_put_there_are_taken_as_they_are(target: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    files(target, "delta-spark_4.0_2.13-4.4.0.jar", "kafka_2.13-4.2.0.jar")
+    files(target, "delta-spark_4.0_2.13-4.4.0.jar", "kafka_2.13-4.4.0.jar")
     monkeypatch.delattr(jars, "resolve")
     said: list[str] = []
     jars.ensure_spark_jars(said.append)
@@ -76,7 +76,7 @@ def test_a_folder_that_cannot_be_written_is_named_with_the_way_out(target: Path)
 
 
 def test_a_release_that_is_not_known(target: Path) -> None:  # noqa: ARG001
-    with pytest.raises(UserError, match=r"Kafka 0\.8 is not known here; there are 4\.2\.0, 3\.9\.1"):
+    with pytest.raises(UserError, match=r"Kafka 0\.8 is not known here; there are 4\.4\.0, 4\.2\.0, 3\.9\.1"):
         jars.ensure_broker_jars(lambda _: None, "0.8")
 
 
@@ -140,9 +140,9 @@ def test_artifact(name: str, expected: str) -> None:
 
 def test_a_brokers_jars_get_scalas_library_from_spark(tmp_path: Path) -> None:
     files(tmp_path / "spark", "scala-library-2.13.16.jar")
-    resolved = files(tmp_path / "ivy", "org.apache.kafka_kafka_2.13-4.2.0.jar")
+    resolved = files(tmp_path / "ivy", "org.apache.kafka_kafka_2.13-4.4.0.jar")
     chosen = jars.broker_jars(resolved, tmp_path / "spark")
-    assert list(chosen) == ["org.apache.kafka_kafka_2.13-4.2.0.jar", "scala-library-2.13.16.jar"]
+    assert list(chosen) == ["org.apache.kafka_kafka_2.13-4.4.0.jar", "scala-library-2.13.16.jar"]
 
 
 def test_jars_without_kafka_are_no_broker(tmp_path: Path) -> None:
