@@ -1,9 +1,9 @@
 """The Kafka release that the specification follows, and the broker's settings.
 
 Every difference between two releases of the coordinator is a switch of `KafkaVersion`, with the release that changed the rule
-beside it. A handler reads like Kafka's own code, with a switch wherever releases differ. Four releases are compared with Kafka
-step by step: 0.10.0.1, 0.10.2.2, 3.9.1 (the last Scala coordinator) and 4.2.0 (the Java coordinator). The rules of the releases
-between them come from Kafka's sources.
+beside it. A handler reads like Kafka's own code, with a switch wherever releases differ. Six releases are compared with Kafka
+step by step: 0.10.0.1, 0.10.2.2, 3.9.1 (the last Scala coordinator), and of the Java coordinator 4.2.0, 4.3.1 and 4.4.0. The rules of
+the releases between them come from Kafka's sources.
 """
 
 from __future__ import annotations
@@ -168,6 +168,38 @@ class KafkaVersion:
     """A commit without membership creates an Empty group."""
     cleanup_per_partition: bool = field(metadata=since(4))
     """Clean-up runs per partition from its loading, not per broker from its start."""
+
+    # Consumer groups (KIP-848).
+    first_group_epoch: int = field(metadata=changing(0, {(4, 3): 1}))
+    """Group and target epoch of a new group. The first bump gives the next one."""
+    assignment_interval: bool = field(metadata=since(4, 3))
+    """`group.consumer.assignment.interval.ms`: a target is computed at most once in this time (KIP-1263)."""
+    assignment_epochs: bool = field(metadata=since(4, 3))
+    """Each partition of a member has the epoch of its assignment, from which on the member may commit (KIP-1251)."""
+    shrink_moves_previous_epoch: bool = field(metadata=since(4, 3))
+    """A member that gives up topics which it no longer subscribes to has its epoch as its previous one too."""
+    deleted_topics_lose_offsets: bool = field(metadata=since(4, 3))
+    """The coordinator removes the offsets of a topic id that is gone. Before, the broker around it did, by name."""
+    classic_members_follow_target: bool = field(metadata=since(4, 3))
+    """A classic member of a consumer group joins again once there is a new target. Before: once the group epoch moved."""
+    stale_target_downgrades_to_rebalance: bool = field(metadata=since(4, 3))
+    """A classic static member that replaces the last consumer rebalances if the target is stale. Before: if its subscription differs."""
+    disabled_migration_refuses_classic: bool = field(
+        metadata=changing(False, {(4, 2, 2): True, (4, 3): False, (4, 3, 1): True}),
+    )
+    """A consumer group with members refuses JoinGroup where `group.consumer.migration.policy` is disabled."""
+    malformed_subscription_is_inconsistent: bool = field(metadata=since(4, 4))
+    """A subscription that cannot be read is INCONSISTENT_GROUP_PROTOCOL in a consumer group. Before: UNKNOWN_SERVER_ERROR."""
+    last_removal_moves_target: bool = field(metadata=since(4, 4))
+    """The removal of all members moves the target epoch too, and the next join computes at once."""
+    preferred_assignor_bumps: bool = field(metadata=since(4, 4))
+    """The group epoch moves when most members prefer another assignor. Before, the next bump brings it."""
+    changed_instance_frees_old: bool = field(metadata=since(4, 4))
+    """A member that takes another instance id frees the one that it had."""
+    known_instance_fits_full_group: bool = field(metadata=since(4, 4))
+    """`group.consumer.max.size` does not keep a static member from coming back."""
+    replacement_keeps_share: bool = field(metadata=since(4, 4))
+    """The old share of a static member that returns is that of the member it replaces: written again only if it changes."""
 
     @classmethod
     def of(cls, name: str) -> KafkaVersion:

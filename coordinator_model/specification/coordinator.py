@@ -271,13 +271,14 @@ class Coordinator:
         self._forget(group_id)
         return self._outcome()
 
-    def take_over(self, group: ClassicGroup, now_ms: int) -> CoordinatorOutcome:
-        """A consumer group has become this classic group, whose members all have to join again (`convertToClassicGroup`)."""
+    def take_over(self, group: ClassicGroup, now_ms: int, *, rebalances: bool) -> CoordinatorOutcome:
+        """A consumer group has become this classic group (`convertToClassicGroup`); if it `rebalances`, its members have to join again."""
         self._begin(now_ms)
         self.groups[group.group_id] = group
         self.log[group.group_id] = group.stored()
         group.replies, group.effects = [], []
-        prepare_rebalance(group, Trigger.DOWNGRADED)
+        if rebalances:
+            prepare_rebalance(group, Trigger.DOWNGRADED)
         self._note(group.group_id, Outcome(group.replies, group.effects))
         return self._outcome()
 

@@ -11,16 +11,27 @@ from __future__ import annotations
 
 import re
 from dataclasses import fields
-from typing import Any
+from typing import Any, Final
 
 Release = tuple[int, ...]
 
+NEWEST: Final = (4, 4, 0)
+"""The newest release whose rules are known. A newer one is taken for it."""
+_LAST_OF_MAJOR: Final = {0: 11, 1: 1, 2: 8, 3: 9, 4: 4}
+"""The last second number of each first one up to NEWEST."""
+
 
 def release_numbers(name: str) -> Release:
-    """The numbers of a release name: "0.10.2.2" => (0, 10, 2, 2)."""
-    if not re.fullmatch(r"\d+(\.\d+)+", name):
+    """The numbers of a release name: "0.10.2.2" => (0, 10, 2, 2). ValueError: there is no such release, and none may come."""
+    numbers = tuple(int(part) for part in name.split(".")) if re.fullmatch(r"\d+(\.\d+)+", name, re.ASCII) else ()
+    if not numbers or (numbers <= NEWEST and numbers[1] > _LAST_OF_MAJOR[numbers[0]]):
         raise ValueError(f"not a Kafka release: {name!r}")
-    return tuple(int(part) for part in name.split("."))
+    return numbers
+
+
+def is_newer(name: str) -> bool:
+    """Whether the release called `name` came after the newest one whose rules are known."""
+    return release_numbers(name) > NEWEST
 
 
 def since(*release: int) -> dict[str, Any]:

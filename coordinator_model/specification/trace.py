@@ -9,18 +9,18 @@ their own: consumer/trace.py.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import replace
 from typing import Any, Final, TextIO
 
 from coordinator_model.errors import Error
 from coordinator_model.specification.config import CoordinatorConfig
 from coordinator_model.specification.consumer.traces.trace import FORMAT as CONSUMER_FORMAT
-from coordinator_model.specification.consumer.traces.trace import KAFKA as CONSUMER_KAFKA
 from coordinator_model.specification.consumer.traces.trace import episodes_of_trace, run_consumer_trace
 from coordinator_model.specification.coordinator import Coordinator, CoordinatorOutcome
 from coordinator_model.specification.effects import Effect, ExceptionThrown
 from coordinator_model.specification.group import ClassicGroup
+from coordinator_model.specification.releases import is_newer
 from coordinator_model.specification.requests import (
     Answer,
     DeleteGroup,
@@ -55,11 +55,9 @@ _ONE_GROUP_PER_PARTITION: Final = 2**31 - 1
 
 
 def run_trace(trace: Json, kafka: str | None = None) -> Json:
-    """The trace with the specification's `expect` in every step. ValueError: consumer groups follow one release only."""
+    """The trace with the specification's `expect` in every step, by the rules of the release `kafka`, or of the trace's own."""
     if trace.get("format") == CONSUMER_FORMAT:
-        if kafka not in (None, CONSUMER_KAFKA):
-            raise ValueError(f"The specification of consumer groups follows Kafka {CONSUMER_KAFKA}, not {kafka}.")
-        return run_consumer_trace(trace)
+        return run_consumer_trace(trace, kafka)
     run = TraceRun(trace, kafka)
     run.run()
     steps = [{**step, "expect": expect} for step, expect in zip(trace["steps"], run.expects, strict=True)]
@@ -238,10 +236,18 @@ def _config(config: CoordinatorConfig, settings: Json) -> CoordinatorConfig:
     return replace(config, offsets_topic_num_partitions=_ONE_GROUP_PER_PARTITION, **known)
 
 
-def run_lines(lines: Iterable[str], out: TextIO, kafka: str | None, *, episodes: bool = False) -> None:
-    """Run one trace for each line: the command `rebalance trace`. `episodes`: only tell the rebalances of consumer groups."""
+def run_lines(lines: Iterable[str], out: TextIO, kafka: str | None, newer: Callable[[str], None], *, episodes: bool = False) -> None:
+    """Run one trace for each line: the command `rebalance trace`. `episodes`: only tell the rebalances of consumer groups.
+
+    `newer` is called once with each release that is newer than those whose rules are known.
+    """
+    told: set[str] = set()
     for line in lines:
         if line.strip():
             trace = json.loads(line)
-            json.dump(episodes_of_trace(trace) if episodes else run_trace(trace, kafka), out, separators=(",", ":"))
+            release = kafka or trace.get("measured_on")
+            if release and release not in told and is_newer(release):
+                told.add(release)
+                newer(release)
+            json.dump(episodes_of_trace(trace, kafka) if episodes else run_trace(trace, kafka), out, separators=(",", ":"))
             out.write("\n")

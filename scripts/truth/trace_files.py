@@ -62,8 +62,9 @@ def _apply(expect: dict[str, Any], path: list[str], value: Any) -> None:
 
 @cache
 def load_consumer_traces() -> Mapping[str, tuple[dict[str, Any], ...]]:
-    """The recorded traces of consumer groups by the name of their file: "cases" and "random-4.2.0"."""
-    return {name: tuple(read_consumer_lines(name)) for name in ("cases", "random-4.2.0")}
+    """The recorded traces of consumer groups by the name of their file, such as "cases" (of 4.2.0) and "random-4.4.0"."""
+    names = (path.name.removesuffix(".jsonl.gz") for path in sorted(CONSUMER_TRACES.glob("*.jsonl.gz")))
+    return {name: tuple(read_consumer_lines(name)) for name in names if not name.startswith("episodes-")}
 
 
 def read_consumer_lines(name: str) -> Iterator[dict[str, Any]]:

@@ -1,11 +1,12 @@
 """Releases and their switches: which release changed what, written down a second time."""
 
-from dataclasses import fields
+from dataclasses import fields, replace
 
 import pytest
 
 from coordinator_model.errors import Error
 from coordinator_model.specification.config import CoordinatorConfig, HashMapKind, KafkaVersion
+from coordinator_model.specification.releases import is_newer
 
 SINCE = {
     "empty_state": "0.10.1",
@@ -42,6 +43,18 @@ SINCE = {
     "offsets_expire_with_group": "2.1",
     "commit_creates_group": "0.10.1",
     "cleanup_per_partition": "4.0",
+    "assignment_interval": "4.3",
+    "assignment_epochs": "4.3",
+    "shrink_moves_previous_epoch": "4.3",
+    "deleted_topics_lose_offsets": "4.3",
+    "classic_members_follow_target": "4.3",
+    "stale_target_downgrades_to_rebalance": "4.3",
+    "malformed_subscription_is_inconsistent": "4.4",
+    "last_removal_moves_target": "4.4",
+    "preferred_assignor_bumps": "4.4",
+    "changed_instance_frees_old": "4.4",
+    "known_instance_fits_full_group": "4.4",
+    "replacement_keeps_share": "4.4",
 }
 UNTIL = {
     "refusal_echoes_member_id": "4.0",
@@ -73,6 +86,8 @@ BEFORE = {
     "3.2": "3.1.2",
     "3.3": "3.2.3",
     "4.0": "3.9.1",
+    "4.3": "4.2.2",
+    "4.4": "4.3.1",
 }
 
 
@@ -94,9 +109,16 @@ def test_a_refused_join_evaluates_the_join_phase_in_the_last_scala_coordinators(
     assert switches == [False, True, True, False]
 
 
+def test_a_patch_refuses_classic_members_where_migration_is_disabled():
+    """4.2.2 and 4.3.1 have it, 4.3.0 has not."""
+    releases = ("4.2.1", "4.2.2", "4.3.0", "4.3.1", "4.4.0")
+    switches = [KafkaVersion.of(release).disabled_migration_refuses_classic for release in releases]
+    assert switches == [False, True, False, True, True]
+
+
 def test_every_boolean_switch_is_covered():
     names = {field.name for field in fields(KafkaVersion) if field.type == "bool"}
-    assert names == SINCE.keys() | UNTIL.keys() | {"refused_join_evaluates_join_phase"}
+    assert names == SINCE.keys() | UNTIL.keys() | {"refused_join_evaluates_join_phase", "disabled_migration_refuses_classic"}
 
 
 def test_the_other_switches():
@@ -110,6 +132,7 @@ def test_the_other_switches():
     ]
     assert scala.commit_to_absent_group_v9 is Error.ILLEGAL_GENERATION
     assert java.commit_to_absent_group_v9 is Error.GROUP_ID_NOT_FOUND
+    assert [KafkaVersion.of(release).first_group_epoch for release in ("4.2.2", "4.3.0", "4.4.0")] == [0, 1, 1]
 
 
 @pytest.mark.parametrize(
@@ -177,7 +200,15 @@ def test_defaults_of_the_settings():
     assert CoordinatorConfig.of("1.1.1").offsets_retention_minutes == 1_440
 
 
-@pytest.mark.parametrize("name", ["", "4", "trunk", "4.x", "4.2.0-SNAPSHOT", "-1.0"])
+@pytest.mark.parametrize("name", ["", "4", "trunk", "4.x", "4.2.0-SNAPSHOT", "-1.0", "3.10.0", "1.2", "0.12", "\u0664.2"])
 def test_what_is_no_release_is_refused(name):
     with pytest.raises(ValueError, match="not a Kafka release"):
         KafkaVersion.of(name)
+
+
+def test_a_release_that_is_not_known_yet_has_the_rules_of_the_newest_one():
+    newer = ("4.4.1", "4.5.0", "4.12.3", "5.0")
+    assert [is_newer(name) for name in ("0.9.0.1", "3.9.1", "4.4", "4.4.0", *newer)] == [False] * 4 + [True] * 4
+    newest = KafkaVersion.of("4.4.0")
+    for name in newer:
+        assert replace(KafkaVersion.of(name), name="4.4.0") == newest

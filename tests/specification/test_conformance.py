@@ -114,7 +114,7 @@ def test_trace_replaces_expect_and_keeps_the_rest():
     recorded = next(each for each in own_release() if each["name"] == "scripted/unload_stable")
     lines = json.dumps(recorded) + "\n\n"
     out = io.StringIO()
-    run_lines(io.StringIO(lines), out, None)
+    run_lines(io.StringIO(lines), out, None, print)
     (line,) = out.getvalue().splitlines()
     answered = json.loads(line)
     assert {key: value for key, value in answered.items() if key != "steps"} == {
@@ -130,7 +130,7 @@ def test_trace_replaces_expect_and_keeps_the_rest():
 def test_trace_follows_another_release_when_told():
     recorded = next(each for each in own_release() if each["name"] == "scripted/sync_in_stable_and_session")
     out = io.StringIO()
-    run_lines([json.dumps(recorded)], out, "3.9.1")
+    run_lines([json.dumps(recorded)], out, "3.9.1", print)
     answered = json.loads(out.getvalue())
     assert answered["measured_on"] == "4.2.0"  # where the input was recorded
     assert answered["steps"][5]["expect"]["group_after"]["state"] == "Stable"  # 4.2.0: Empty

@@ -1,9 +1,8 @@
 """The stored form of a consumer group: a MessagePack array whose first element is the version of its layout.
 
-As for classic groups, a change of the layout needs a new version beside `ConsumerGroupV1`, and the old ones stay. What can be computed
-from the rest is not stored. Neither are the settings and the topics: they belong to the cluster. Deadlines are stored relative to the
-group's clock, in the order in which the timers were set. Tables are stored with their size and bucket by bucket, because a revert may
-have left an order that no other history leads to.
+Another layout is refused. What can be computed from the rest is not stored. Neither are the settings and the topics: they belong to
+the cluster. Deadlines are stored relative to the group's clock, in the order in which the timers were set. Tables are stored with their
+size and bucket by bucket, because a revert may have left an order that no other history leads to.
 """
 
 from __future__ import annotations
@@ -14,32 +13,41 @@ from typing import Final, TypeVar
 import msgspec
 
 from coordinator_model.specification.codec import CodecError
+from coordinator_model.specification.config import KafkaVersion
 from coordinator_model.specification.consumer.config import ConsumerGroupConfig, GroupOverrides
 from coordinator_model.specification.consumer.core import REBALANCE
 from coordinator_model.specification.consumer.group import ConsumerGroup
 from coordinator_model.specification.consumer.group_state import ConsumerGroupState, ResolvedRegularExpression
 from coordinator_model.specification.consumer.java_maps import TimelineHashMap
-from coordinator_model.specification.consumer.member import NO_PARTITIONS, ConsumerGroupMember, OrderedPartitions, as_sets, in_order
+from coordinator_model.specification.consumer.member import (
+    NO_EPOCHS,
+    NO_PARTITIONS,
+    ConsumerGroupMember,
+    OrderedPartitions,
+    as_sets,
+    in_order,
+)
 from coordinator_model.specification.consumer.records import MetadataHash, OffsetCommitted
 from coordinator_model.specification.consumer.subscriptions import SubscriptionType
-from coordinator_model.specification.consumer.topics import TopicImage
+from coordinator_model.specification.consumer.topics import TopicId, TopicImage
 from coordinator_model.specification.timers import JOIN, SESSION, SYNC, Timers
 
-CONSUMER_GROUP_VERSION: Final = 1
+CONSUMER_GROUP_VERSION: Final = 2
 
 _TIMERS: Final = (SESSION, REBALANCE, JOIN, SYNC)  # positions are part of the layout: append, never reorder
 V = TypeVar("V")
 
 
-class StoredStateV1(msgspec.Struct, array_like=True):
+class StoredState(msgspec.Struct, array_like=True):
     """The state of a group that exists."""
 
     group_epoch: int
     target_epoch: int
+    target_at_ms: int | None
     metadata_hash: MetadataHash
     member_buckets: int
-    members: list[tuple[ConsumerGroupMember, OrderedPartitions, OrderedPartitions]]
-    """Each without partitions, then what is assigned and what is pending."""
+    members: list[tuple[ConsumerGroupMember, OrderedPartitions, OrderedPartitions, list[int]]]
+    """Each without partitions, then what is assigned and what is pending, and the assignment epochs of both."""
     target: dict[str, OrderedPartitions]
     static_members: dict[str, str]
     regexes: tuple[int, list[str]]
@@ -49,12 +57,19 @@ class StoredStateV1(msgspec.Struct, array_like=True):
     refresh_at_ms: int
     refresh_epoch: int
 
-    def state(self) -> ConsumerGroupState:
+    def state(self, release: KafkaVersion) -> ConsumerGroupState:
         """The state that was stored. What members say is counted again."""
-        state = ConsumerGroupState()
-        for name in ("group_epoch", "target_epoch", "metadata_hash", "target", "refresh_at_ms", "refresh_epoch"):
+        state = ConsumerGroupState.new(release)
+        for name in ("group_epoch", "target_epoch", "target_at_ms", "metadata_hash", "target", "refresh_at_ms", "refresh_epoch"):
             setattr(state, name, getattr(self, name))
-        members = [member._replace(assigned=as_sets(own), pending=as_sets(pending)) for member, own, pending in self.members]
+        members = [
+            member._replace(
+                assigned=as_sets(own),
+                pending=as_sets(pending),
+                assignment_epochs=dict(zip(_one_by_one(own, pending), epochs, strict=True)),
+            )
+            for member, own, pending, epochs in self.members
+        ]
         for member in members:
             state.update_member(member)
         regexes, assignors = dict(state.regexes.items()), dict(state.assignors.items())
@@ -69,12 +84,12 @@ class StoredStateV1(msgspec.Struct, array_like=True):
         return state
 
 
-class ConsumerGroupV1(msgspec.Struct, array_like=True, tag=CONSUMER_GROUP_VERSION):
-    """The first layout."""
+class StoredGroup(msgspec.Struct, array_like=True, tag=CONSUMER_GROUP_VERSION):
+    """The layout."""
 
     group_id: str
     now_ms: int
-    stored: StoredStateV1 | None
+    stored: StoredState | None
     running: list[tuple[int, str, int]]
     """The timers: kind, member, and the time that is left."""
     revoking_epochs: dict[str, int]
@@ -82,7 +97,7 @@ class ConsumerGroupV1(msgspec.Struct, array_like=True, tag=CONSUMER_GROUP_VERSIO
 
     def group(self, config: ConsumerGroupConfig, image: TopicImage, overrides: GroupOverrides) -> ConsumerGroup:
         """The group that was stored."""
-        state = None if self.stored is None else self.stored.state()
+        state = None if self.stored is None else self.stored.state(config.version)
         timers = Timers({(_TIMERS[kind], member_id, 0): self.now_ms + left for kind, member_id, left in self.running})
         group = ConsumerGroup(self.group_id, config, self.now_ms, overrides, image, state, timers, self.revoking_epochs)
         buckets, topics = self.offsets
@@ -93,12 +108,16 @@ class ConsumerGroupV1(msgspec.Struct, array_like=True, tag=CONSUMER_GROUP_VERSIO
         return group
 
 
+def _one_by_one(*owned: OrderedPartitions) -> list[tuple[TopicId, int]]:
+    return [(topic_id, number) for partitions in owned for topic_id, numbers in partitions for number in numbers]
+
+
 def _table_of(stored: tuple[int, list[str]], value: Callable[[str], V]) -> TimelineHashMap[str, V]:
     buckets, keys = stored
     return TimelineHashMap.restored(buckets, [(key, value(key)) for key in keys])
 
 
-_DECODER: Final = msgspec.msgpack.Decoder(ConsumerGroupV1)
+_DECODER: Final = msgspec.msgpack.Decoder(StoredGroup)
 _ENCODER: Final = msgspec.msgpack.Encoder(order="deterministic")
 
 
@@ -106,7 +125,7 @@ def encode_consumer_group(group: ConsumerGroup) -> bytes:
     """The stored form of `group`."""
     now_ms = group.now_ms
     return _ENCODER.encode(
-        ConsumerGroupV1(
+        StoredGroup(
             group.group_id,
             now_ms,
             None if group.state is None else _stored(group.state),
@@ -120,16 +139,14 @@ def encode_consumer_group(group: ConsumerGroup) -> bytes:
     )
 
 
-def _stored(state: ConsumerGroupState) -> StoredStateV1:
-    return StoredStateV1(
+def _stored(state: ConsumerGroupState) -> StoredState:
+    return StoredState(
         state.group_epoch,
         state.target_epoch,
+        state.target_at_ms,
         state.metadata_hash,
         state.members.capacity(),
-        [
-            (member._replace(assigned=NO_PARTITIONS, pending=NO_PARTITIONS), in_order(member.assigned), in_order(member.pending))
-            for _, member in state.members.stored()
-        ],
+        [_stored_member(member) for _, member in state.members.stored()],
         state.target,
         state.static_members,
         (state.regexes.capacity(), [regex for regex, _ in state.regexes.stored()]),
@@ -141,11 +158,17 @@ def _stored(state: ConsumerGroupState) -> StoredStateV1:
     )
 
 
+def _stored_member(member: ConsumerGroupMember) -> tuple[ConsumerGroupMember, OrderedPartitions, OrderedPartitions, list[int]]:
+    own, pending = in_order(member.assigned), in_order(member.pending)
+    epochs = [member.assignment_epochs[partition] for partition in _one_by_one(own, pending)]
+    return member._replace(assigned=NO_PARTITIONS, pending=NO_PARTITIONS, assignment_epochs=NO_EPOCHS), own, pending, epochs
+
+
 def decode_consumer_group(
     data: bytes, config: ConsumerGroupConfig, image: TopicImage, overrides: GroupOverrides | None = None
 ) -> ConsumerGroup:
     """The group of which `data` is the stored form. CodecError: it is none that this release knows."""
     try:
         return _DECODER.decode(data).group(config, image, overrides or GroupOverrides())
-    except (msgspec.DecodeError, LookupError) as error:
+    except (msgspec.DecodeError, LookupError, ValueError) as error:
         raise CodecError(f"cannot read a stored consumer group: {error}") from error

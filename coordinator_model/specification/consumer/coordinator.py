@@ -136,7 +136,7 @@ class ConsumerCoordinator:
         group = self.groups[group_id]
         if group.successor is not None:
             successor, group.successor = group.successor, None
-            self._note_classic(self.classic.take_over(successor, group.now_ms))
+            self._note_classic(self.classic.take_over(successor, group.now_ms, rebalances=group.successor_rebalances))
 
     def _note_classic(self, outcome: CoordinatorOutcome) -> None:
         """Take over the answers of classic groups, and what they wrote."""
@@ -222,9 +222,9 @@ class ConsumerCoordinator:
         if not isinstance(request, ConsumerGroupHeartbeat) or request.epoch != JOIN_EPOCH:
             raise no_consumer_group(classic.group_id, exists=True)
         if classic.state is State.EMPTY:
-            return ClassicPredecessor(ConsumerGroupState(), [ClassicGroupWritten(None)])
+            return ClassicPredecessor(ConsumerGroupState.new(self.config.version), [ClassicGroupWritten(None)])
         check_upgrade(classic, self.config)
-        return ClassicPredecessor(*upgraded(classic, self.image))
+        return ClassicPredecessor(*upgraded(classic, self.image, self.config.version))
 
     def _group(self, group_id: str, now_ms: int) -> ConsumerGroup:
         group = self.groups.get(group_id)
@@ -244,9 +244,12 @@ class ConsumerCoordinator:
     def change_topics(self, changes: Mapping[str, Topic | None], now_ms: int) -> ConsumerCoordinatorOutcome:
         """Topics were created, changed or deleted (None), all at once."""
         self._begin(now_ms)
-        self.image = self.image.changed(changes)
-        for group in self.groups.values():
+        before, self.image = self.image, self.image.changed(changes)
+        gone = {topic.topic_id for name in before.names() if (topic := before.named(name)) and self.image.with_id(topic.topic_id) is None}
+        for group_id, group in self.groups.items():
             group.take_topics(self.image)
+            if gone and self.config.version.deleted_topics_lose_offsets:
+                self._note(group_id, group.forget_topics(gone, now_ms).effects)
         return self._outcome()
 
     # Partitions come and go.

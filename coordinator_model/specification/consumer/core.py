@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from coordinator_model.errors import Error
+from coordinator_model.specification.config import KafkaVersion
 from coordinator_model.specification.consumer.config import ConsumerGroupConfig, GroupOverrides
 from coordinator_model.specification.consumer.effects import ConsumerGroupEffect, RecordsWritten
 from coordinator_model.specification.consumer.group_state import ConsumerGroupState, replay_all
@@ -55,6 +56,8 @@ class ConsumerGroupCore:
     """Topic => partition => what was committed. Offsets can be there without a group."""
     successor: ClassicGroup | None = None
     """The classic group that this group has just become. Whoever called takes it over."""
+    successor_rebalances: bool = True
+    """Whether the members of `successor` have to join again."""
     append_error: Error = Error.NONE
     """The error of every write to the log while the present request is handled."""
     effects: list[ConsumerGroupEffect] = field(default_factory=list)
@@ -89,9 +92,22 @@ class ConsumerGroupCore:
             self.timers.cancel((kind, member_id, 0))
 
     @property
+    def release(self) -> KafkaVersion:
+        """The behaviour of the broker's release."""
+        return self.config.version
+
+    @property
     def heartbeat_interval_ms(self) -> int:
         """`consumerGroupHeartbeatIntervalMs`."""
         return self.overrides.heartbeat_interval_ms or self.config.heartbeat_interval_ms
+
+    @property
+    def assignment_interval_ms(self) -> int:
+        """`consumerGroupAssignmentIntervalMs`: the setting of the group, cut to the bounds of the broker (`GroupConfig.evaluate`)."""
+        own, config = self.overrides.assignment_interval_ms, self.config
+        if own is None:
+            return config.assignment_interval_ms
+        return min(max(own, config.min_assignment_interval_ms), config.max_assignment_interval_ms)
 
     # Topics.
 
@@ -120,14 +136,14 @@ class ConsumerGroupCore:
     def take_records(self, records: Iterable[LogRecord]) -> None:
         """Let records that are in the log take effect."""
         records = list(records)
-        self.state = replay_all(self.state, _of_group(records))
+        self.state = replay_all(self.state, _of_group(records), self.release)
         for record in records:
             if isinstance(record, OffsetCommitted):
                 self._take_offset(record)
 
-    def give_up_to(self, successor: ClassicGroup) -> None:
-        """The group is a classic group now."""
-        self.successor = successor
+    def give_up_to(self, successor: ClassicGroup, *, rebalances: bool) -> None:
+        """The group is a classic group now, and its members have to join again if it `rebalances`."""
+        self.successor, self.successor_rebalances = successor, rebalances
 
     def _take_offset(self, record: OffsetCommitted) -> None:
         if record.topic not in self.offsets:

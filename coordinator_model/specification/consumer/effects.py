@@ -18,6 +18,8 @@ class BumpCause(str, Enum):
     REBALANCE_TIMEOUT = "rebalance_timeout"
     """A member did not give up partitions in time, or one of the classic protocol did not join or sync in time."""
     SUBSCRIPTION = "subscription"
+    ASSIGNOR = "assignor"
+    """Most members prefer another assignor than before."""
     METADATA = "metadata"
     """A topic changed. The heartbeat that noticed it is that of a bystander."""
     EXPRESSION_RESOLVED = "expression_resolved"

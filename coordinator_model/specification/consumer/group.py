@@ -1,4 +1,4 @@
-"""ConsumerGroup: an executable specification of one group of the consumer protocol (KIP-848), as Kafka 4.2 has it.
+"""ConsumerGroup: an executable specification of one group of the consumer protocol (KIP-848), of Kafka 4.2 and later.
 
 `handle` takes a request and the time, `advance` only the time. Both first fire the timers that are due, each at its own time, and say
 what happened inside. Every request is answered at once. For any sequence of requests and times, a group gives the answers of Kafka's
@@ -11,7 +11,7 @@ with assignors/ compute who gets which partitions. Names are Kafka's: `GroupMeta
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable
 from dataclasses import fields
 from typing import Any, Final, NamedTuple
 
@@ -30,7 +30,12 @@ from coordinator_model.specification.consumer.handlers.expressions import resolv
 from coordinator_model.specification.consumer.handlers.heartbeat import handle_consumer_heartbeat
 from coordinator_model.specification.consumer.handlers.offsets import commit_offset, fetch_offset, offset_record
 from coordinator_model.specification.consumer.handlers.records_of import group_tombstones
-from coordinator_model.specification.consumer.handlers.removal_of_group import clean_up, delete_consumer_group, offset_tombstones
+from coordinator_model.specification.consumer.handlers.removal_of_group import (
+    clean_up,
+    delete_consumer_group,
+    forget_topics,
+    offset_tombstones,
+)
 from coordinator_model.specification.consumer.java_maps import TimelineHashMap
 from coordinator_model.specification.consumer.member import MemberState
 from coordinator_model.specification.consumer.records import LogRecord
@@ -42,6 +47,7 @@ from coordinator_model.specification.consumer.requests import (
     OffsetFetch,
     OffsetFetchAnswer,
 )
+from coordinator_model.specification.consumer.topics import TopicId
 from coordinator_model.specification.requests import (
     Answer,
     CommitAnswer,
@@ -131,13 +137,19 @@ class ConsumerGroup(ConsumerGroupCore):
         """Give the name of an empty group to a classic one. Offsets stay (`maybeDeleteEmptyConsumerGroup`)."""
         self._begin(now_ms)
         self.append_error = append_error
-        self.write(Operation([] if self.state is None else group_tombstones(self.state)))
+        self.write(Operation([] if self.state is None else group_tombstones([], self.state)))
         return self._outcome()
 
     def keep_offsets_of_classic(self, request: ConsumerOffsetCommit | DeleteGroup, now_ms: int) -> ConsumerGroupOutcome:
         """A classic group of this name has accepted a commit, or was deleted: keep the offset, or drop all."""
         self._begin(now_ms)
         self.write(Operation(offset_tombstones(self) if isinstance(request, DeleteGroup) else [offset_record(self, request)]))
+        return self._outcome()
+
+    def forget_topics(self, gone: Collection[TopicId], now_ms: int) -> ConsumerGroupOutcome:
+        """Topics were deleted: drop their offsets."""
+        self._begin(now_ms)
+        self.write(forget_topics(self, gone))
         return self._outcome()
 
     def clean_up(self, now_ms: int, *, append_error: Error) -> ConsumerGroupOutcome:

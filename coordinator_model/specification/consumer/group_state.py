@@ -12,15 +12,20 @@ from enum import Enum
 from typing import Any, Final, NamedTuple
 
 from coordinator_model.errors import ServerError
+from coordinator_model.specification.config import KafkaVersion
 from coordinator_model.specification.consumer.java_maps import JavaHashMap, TimelineHashMap, hash_set_of
 from coordinator_model.specification.consumer.member import (
     LEAVE_EPOCH,
+    NO_EPOCHS,
     NO_PARTITIONS,
     ConsumerGroupMember,
     OrderedPartitions,
     Partitions,
+    all_in_epoch,
+    each_partition,
 )
 from coordinator_model.specification.consumer.records import (
+    TIME_UNKNOWN,
     ConsumerGroupMemberMetadata,
     ConsumerGroupMetadata,
     ConsumerGroupRecord,
@@ -73,9 +78,12 @@ class ResolvedRegularExpression(NamedTuple):
 class ConsumerGroupState:
     """What a group keeps in its log, and what follows from that."""
 
-    group_epoch: int = 0
-    target_epoch: int = 0
+    release: KafkaVersion
+    group_epoch: int
+    target_epoch: int
     """`assignmentEpoch`: the group epoch for which the target was last computed."""
+    target_at_ms: int | None = None
+    """When it was computed; None: not known. Since 4.3."""
     metadata_hash: MetadataHash = ()
     members: TimelineHashMap[str, ConsumerGroupMember] = field(default_factory=TimelineHashMap)
     target: dict[str, OrderedPartitions] = field(default_factory=dict)
@@ -99,6 +107,11 @@ class ConsumerGroupState:
     """When a heartbeat has to look at the topics again (`metadataRefreshDeadline`). Neither in the log nor reverted."""
     refresh_epoch: int = 0
     """A group below this epoch looks at them at once: the write of its bump failed."""
+
+    @classmethod
+    def new(cls, release: KafkaVersion) -> ConsumerGroupState:
+        """A group of which nothing was written yet."""
+        return cls(release, release.first_group_epoch, release.first_group_epoch)
 
     # Questions.
 
@@ -155,6 +168,7 @@ class ConsumerGroupState:
     def target_metadata(self, record: TargetAssignmentMetadata) -> None:
         """The target epoch."""
         self.target_epoch = -1 if record.epoch is None else record.epoch
+        self.target_at_ms = None if record.at_ms == TIME_UNKNOWN else record.at_ms
 
     def target_member(self, record: TargetAssignmentMember) -> None:
         """The share of a member, in the order of new hash maps (`Assignment.fromRecord`)."""
@@ -189,8 +203,11 @@ class ConsumerGroupState:
             self.remove_member(record.member_id)
 
     def current_assignment(self, record: CurrentMemberAssignment) -> None:
-        """How far a member is."""
+        """How far a member is. Where the record has no assignment epochs, they are the member's (`Utils.assignmentFromTopicPartitions`)."""
         member = self.members.get(record.member_id) or ConsumerGroupMember(record.member_id)
+        epochs = record.assignment_epochs
+        if epochs is None:
+            epochs = all_in_epoch(max(record.epoch, 0), record.assigned, record.pending)
         self.update_member(
             member._replace(
                 epoch=record.epoch,
@@ -198,6 +215,7 @@ class ConsumerGroupState:
                 state=record.state,
                 assigned=record.assigned,
                 pending=record.pending,
+                assignment_epochs=epochs,
             )
         )
 
@@ -206,7 +224,7 @@ class ConsumerGroupState:
         member = self.members.get(record.member_id)
         if member is not None:
             left = member._replace(epoch=LEAVE_EPOCH, previous_epoch=LEAVE_EPOCH, assigned=NO_PARTITIONS, pending=NO_PARTITIONS)
-            self.update_member(left)
+            self.update_member(left._replace(assignment_epochs=NO_EPOCHS))
 
     def regular_expression(self, record: RegularExpression) -> None:
         """`updateResolvedRegularExpression`."""
@@ -238,12 +256,14 @@ class ConsumerGroupState:
             self._release(old)
         self._own(member.assigned, member.epoch)
         self._own(member.pending, member.epoch)
+        if old is not None and old.instance_id is not None and self.release.changed_instance_frees_old:
+            self.static_members.pop(old.instance_id, None)
         if member.instance_id is not None:
             self.static_members[member.instance_id] = member.member_id
         self._update_subscription_type()
 
     def remove_member(self, member_id: str) -> None:
-        """`ConsumerGroup.removeMember`. An instance id that the member gave up before keeps pointing to it."""
+        """`ConsumerGroup.removeMember`. Up to 4.3, an instance id that the member gave up before keeps pointing to it."""
         old = self.members[member_id]
         self.members.remove(member_id)
         self._count(old, None)
@@ -274,13 +294,13 @@ class ConsumerGroupState:
     def _release(self, member: ConsumerGroupMember) -> None:
         """`removePartitionEpochs`: what another epoch took over meanwhile stays."""
         for owned in (member.assigned, member.pending):
-            for partition in _each(owned):
+            for partition in each_partition(owned):
                 if self.owner_epochs.get(partition) == member.epoch:
                     del self.owner_epochs[partition]
 
     def _own(self, owned: Partitions, epoch: int) -> None:
         """`addPartitionEpochs`: a partition has one owner."""
-        for partition in _each(owned):
+        for partition in each_partition(owned):
             if self.owner_epochs.get(partition, epoch - 1) >= epoch:
                 raise ServerError("IllegalStateException")
             self.owner_epochs[partition] = epoch
@@ -293,15 +313,11 @@ class ConsumerGroupState:
 
     def copy(self) -> ConsumerGroupState:
         """An independent state with the same contents."""
-        other = ConsumerGroupState()
+        other = ConsumerGroupState.new(self.release)
         for name in _STATE_FIELDS:
             value = getattr(self, name)
             setattr(other, name, value.copy() if isinstance(value, (dict, TimelineHashMap)) else value)
         return other
-
-
-def _each(owned: Partitions) -> Iterable[tuple[TopicId, int]]:
-    return ((topic_id, partition) for topic_id, partitions in owned.items() for partition in partitions)
 
 
 def _count_in_table(table: TimelineHashMap[str, int], key: str, change: int) -> None:
@@ -331,13 +347,15 @@ _REPLAYS: Final[dict[type, Callable[[ConsumerGroupState, Any], None]]] = {
 }
 
 
-def replay_all(state: ConsumerGroupState | None, records: Iterable[ConsumerGroupRecord]) -> ConsumerGroupState | None:
+def replay_all(
+    state: ConsumerGroupState | None, records: Iterable[ConsumerGroupRecord], release: KafkaVersion
+) -> ConsumerGroupState | None:
     """The state of a group after its `records`; None: there is no group. Tombstones without a group are passed over."""
     for record in records:
         if state is None:
             if is_tombstone(record):
                 continue
-            state = ConsumerGroupState()
+            state = ConsumerGroupState.new(release)
         state.replay(record)
         if isinstance(record, ConsumerGroupMetadata) and record.epoch is None:
             state = None

@@ -5,7 +5,7 @@ A member is a value: a change makes a new one. Its timers belong to the group.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from enum import Enum
 from typing import Final, NamedTuple
 
@@ -17,6 +17,9 @@ Partitions = Mapping[TopicId, frozenset[int]]
 OrderedPartitions = tuple[tuple[TopicId, tuple[int, ...]], ...]
 """Partitions in the order in which Kafka's hash maps give them, which an assignor sees."""
 NO_PARTITIONS: Final[Partitions] = {}
+AssignmentEpochs = Mapping[tuple[TopicId, int], int]
+"""The epoch in which a member was given each of its partitions (KIP-1251)."""
+NO_EPOCHS: Final[AssignmentEpochs] = {}
 
 JOIN_EPOCH: Final = 0
 LEAVE_EPOCH: Final = -1
@@ -28,6 +31,16 @@ STATIC_LEAVE_EPOCH: Final = -2
 def as_sets(ordered: OrderedPartitions) -> Partitions:
     """Partitions without their order."""
     return {topic_id: frozenset(partitions) for topic_id, partitions in ordered if partitions}
+
+
+def each_partition(partitions: Partitions) -> Iterator[tuple[TopicId, int]]:
+    """Partitions one by one."""
+    return ((topic_id, number) for topic_id, numbers in partitions.items() for number in numbers)
+
+
+def all_in_epoch(epoch: int, *owned: Partitions) -> AssignmentEpochs:
+    """The assignment epochs of partitions which were all assigned in one."""
+    return {partition: epoch for partitions in owned for partition in each_partition(partitions)}
 
 
 def in_order(partitions: Partitions) -> OrderedPartitions:
@@ -75,6 +88,8 @@ class ConsumerGroupMember(NamedTuple):
     assigned: Partitions = NO_PARTITIONS
     pending: Partitions = NO_PARTITIONS
     """`partitionsPendingRevocation`."""
+    assignment_epochs: AssignmentEpochs = NO_EPOCHS
+    """Of each partition in `assigned` and `pending`."""
     classic: ClassicMetadata | None = None
 
     def is_same(self, other: ConsumerGroupMember) -> bool:
@@ -84,6 +99,10 @@ class ConsumerGroupMember(NamedTuple):
     def is_reconciled_to(self, target_epoch: int) -> bool:
         """`ModernGroupMember.isReconciledTo`."""
         return self.state is MemberState.STABLE and self.epoch == target_epoch
+
+    def assigned_epochs(self) -> AssignmentEpochs:
+        """The assignment epochs of what it has and does not have to give up."""
+        return {part: epoch for part, epoch in self.assignment_epochs.items() if part[1] in self.assigned.get(part[0], ())}
 
     def with_epoch(self, epoch: int) -> ConsumerGroupMember:
         """`Builder.updateMemberEpoch`: the present epoch becomes the previous one."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Collection
 
 from coordinator_model.errors import Error
-from coordinator_model.specification.config import CoordinatorConfig
+from coordinator_model.specification.config import CoordinatorConfig, KafkaVersion
 from coordinator_model.specification.consumer.config import ConsumerGroupConfig
 from coordinator_model.specification.consumer.consumer_protocol import (
     PROTOCOL_TYPE,
@@ -21,16 +21,23 @@ from coordinator_model.specification.consumer.consumer_protocol import (
     write_assignment,
 )
 from coordinator_model.specification.consumer.group_state import ConsumerGroupState
-from coordinator_model.specification.consumer.handlers.records_of import assignment_record, subscription_record
+from coordinator_model.specification.consumer.handlers.records_of import assignment_record, subscription_record, target_record
 from coordinator_model.specification.consumer.java_maps import hash_set_of
-from coordinator_model.specification.consumer.member import ClassicMetadata, ConsumerGroupMember, Partitions, as_sets, in_order
+from coordinator_model.specification.consumer.member import (
+    ClassicMetadata,
+    ConsumerGroupMember,
+    Partitions,
+    all_in_epoch,
+    as_sets,
+    in_order,
+)
 from coordinator_model.specification.consumer.records import (
+    TIME_UNKNOWN,
     ClassicGroupWritten,
     ConsumerGroupMetadata,
     ConsumerGroupRecord,
     LogRecord,
     TargetAssignmentMember,
-    TargetAssignmentMetadata,
 )
 from coordinator_model.specification.consumer.refusals import RefusedRequestError
 from coordinator_model.specification.consumer.subscriptions import metadata_hash
@@ -58,14 +65,14 @@ def _cannot_upgrade(group_id: str, reason: str) -> RefusedRequestError:
     return RefusedRequestError(Error.GROUP_ID_NOT_FOUND, f"Cannot upgrade classic group {group_id} to consumer group because {reason}")
 
 
-def upgraded(group: ClassicGroup, image: TopicImage) -> tuple[ConsumerGroupState, list[LogRecord]]:
+def upgraded(group: ClassicGroup, image: TopicImage, release: KafkaVersion) -> tuple[ConsumerGroupState, list[LogRecord]]:
     """The state of the consumer group that follows a classic one, and the records that say so.
 
     Every member is Stable in an epoch that is the generation, with its last assignment.
     """
     records: list[LogRecord] = [ClassicGroupWritten(None)]
     members = [_upgraded_member(group, member, image) for member in group.members_in_map_order()]
-    state = ConsumerGroupState(group.generation, group.generation)
+    state = ConsumerGroupState(release, group.generation, group.generation)
     for member in members:
         state.replay(TargetAssignmentMember(member.member_id, in_order(member.assigned)))
         state.update_member(member)
@@ -75,8 +82,8 @@ def upgraded(group: ClassicGroup, image: TopicImage) -> tuple[ConsumerGroupState
         *map(subscription_record, replayed),
         ConsumerGroupMetadata(state.group_epoch, state.metadata_hash),
         *(TargetAssignmentMember(member.member_id, state.target[member.member_id]) for member in replayed),
-        TargetAssignmentMetadata(state.group_epoch),
-        *map(assignment_record, replayed),
+        target_record(state.group_epoch, TIME_UNKNOWN, release),
+        *(assignment_record(member, release) for member in replayed),
     ]
     return state, records + written
 
@@ -94,6 +101,7 @@ def _upgraded_member(group: ClassicGroup, member: Member, image: TopicImage) -> 
         raise _cannot_upgrade(group.group_id, malformed) from None
     if assignment.user_data:
         raise _cannot_upgrade(group.group_id, custom)
+    assigned = partitions_by_id(assignment.partitions, image)
     return ConsumerGroupMember(
         member.member_id,
         group.generation,
@@ -104,7 +112,8 @@ def _upgraded_member(group: ClassicGroup, member: Member, image: TopicImage) -> 
         client_id=member.client_id,
         client_host=member.client_host,
         topics=tuple(hash_set_of(subscription.topics)),
-        assigned=partitions_by_id(assignment.partitions, image),
+        assigned=assigned,
+        assignment_epochs=all_in_epoch(group.generation, assigned),
         classic=ClassicMetadata(member.session_timeout_ms, member.protocols),
     )
 
@@ -126,10 +135,15 @@ def classic_assignment(classic: ClassicMetadata, partitions: Partitions, image: 
     return write_assignment(partitions_by_name(partitions, image), version_of(metadata))
 
 
-def can_downgrade(state: ConsumerGroupState, leaving: Collection[ConsumerGroupMember], config: ConsumerGroupConfig) -> bool:
-    """`validateOnlineDowngradeWithFencedMembers`: only members of the classic protocol stay, and they may."""
-    staying = len(state.members) - len(leaving)
-    classic = state.classic_members - sum(member.classic is not None for member in leaving)
+def can_downgrade(
+    state: ConsumerGroupState, leaving: Collection[ConsumerGroupMember], config: ConsumerGroupConfig, joining: int = 0
+) -> bool:
+    """Whether only members of the classic protocol stay, and they may.
+
+    `validateOnlineDowngradeWithFencedMembers`, `validateOnlineDowngradeWithReplacedMember`.
+    """
+    staying = len(state.members) - len(leaving) + joining
+    classic = state.classic_members - sum(member.classic is not None for member in leaving) + joining
     return classic == staying > 0 and config.migration_policy.downgrades and staying <= config.classic.group_max_size
 
 
@@ -138,27 +152,27 @@ def downgraded(
     leaving: Collection[ConsumerGroupMember],
     place: tuple[str, CoordinatorConfig, int],
     image: TopicImage,
+    joining: ConsumerGroupMember | None = None,
 ) -> ClassicGroup:
     """The classic group that follows a consumer group, Stable still. `place`: group id, settings and time.
 
-    Its generation is the group epoch, and its assignments are the targets.
+    Its generation is the group epoch, and its assignments are the targets. `joining`: a static member in the place of the one that leaves.
     """
     gone = {member.member_id for member in leaving}
+    staying = [(member, member.member_id) for member_id, member in state.members.items() if member_id not in gone]
+    if joining is not None:
+        staying += [(joining, member_id) for member_id in gone]
     group_id, config, now_ms = place
     group = ClassicGroup(group_id, config, now_ms)
     group.state = State.STABLE
     group.generation = state.group_epoch
     group.protocol_type = PROTOCOL_TYPE
-    for member_id, member in state.members.items():
-        if member_id not in gone and member.classic is not None:
+    for member, share_of in staying:
+        if member.classic is not None:
+            who = (member.member_id, member.instance_id, member.client_id, member.client_host)
             timeouts = (member.classic.session_timeout_ms, member.rebalance_timeout_ms)
-            assignment = classic_assignment(member.classic, as_sets(state.target.get(member_id, ())), image)
-            group.add(
-                Member(
-                    member_id, member.instance_id, member.client_id, member.client_host, *timeouts, member.classic.protocols, assignment
-                ),
-                None,
-            )
+            assignment = classic_assignment(member.classic, as_sets(state.target.get(share_of, ())), image)
+            group.add(Member(*who, *timeouts, member.classic.protocols, assignment), None)
     group.protocol = group.select_protocol()
     for classic_member in group.members_in_map_order():
         restart_session(group, classic_member)

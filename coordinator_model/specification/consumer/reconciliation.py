@@ -11,7 +11,14 @@ from typing import NamedTuple
 
 from coordinator_model.errors import Error
 from coordinator_model.specification.consumer.group_state import FREE
-from coordinator_model.specification.consumer.member import NO_PARTITIONS, ConsumerGroupMember, MemberState, Partitions
+from coordinator_model.specification.consumer.member import (
+    NO_PARTITIONS,
+    ConsumerGroupMember,
+    MemberState,
+    Partitions,
+    all_in_epoch,
+    each_partition,
+)
 from coordinator_model.specification.consumer.refusals import RefusedRequestError
 from coordinator_model.specification.consumer.topics import TopicId, TopicImage
 
@@ -30,6 +37,8 @@ class ReconciliationInput(NamedTuple):
     owned: Partitions | None
     """What the member says that it owns; None: it did not say."""
     subscription_changed: bool
+    shrink_moves_previous_epoch: bool = False
+    """`KafkaVersion.shrink_moves_previous_epoch`."""
 
     def subscribes_to(self, topic_id: TopicId) -> bool:
         """`TopicIds.contains`."""
@@ -73,20 +82,28 @@ def _next_step(member: ConsumerGroupMember, given: ReconciliationInput, epoch: i
             if part:
                 into[topic_id] = part
     if revoked and given.still_owns(revoked):
-        return member.with_epoch(epoch)._replace(state=MemberState.UNREVOKED_PARTITIONS, assigned=kept, pending=revoked)
+        return _owning(member.with_epoch(epoch)._replace(state=MemberState.UNREVOKED_PARTITIONS), kept, revoked, kept)
     state = MemberState.UNRELEASED_PARTITIONS if held_by_others else MemberState.STABLE
-    return member._replace(epoch=given.target_epoch, previous_epoch=member.epoch, state=state, assigned=after, pending=NO_PARTITIONS)
+    return _owning(member.with_epoch(given.target_epoch)._replace(state=state), after, NO_PARTITIONS, kept)
 
 
 def _drop_unsubscribed(member: ConsumerGroupMember, given: ReconciliationInput) -> ConsumerGroupMember:
     """`updateCurrentAssignment`: the member gives up the topics that it no longer subscribes to, in the same epoch."""
     kept = {topic_id: partitions for topic_id, partitions in member.assigned.items() if given.subscribes_to(topic_id)}
-    if len(kept) == len(member.assigned):
+    if len(kept) == len(member.assigned) and (given.names or member.pending):  # without a subscription, Kafka does not ask what was dropped
         return member
     pending = dict(member.pending)
     for topic_id, partitions in member.assigned.items():
         if topic_id not in kept:
             pending[topic_id] = pending.get(topic_id, frozenset()) | partitions
+    if given.shrink_moves_previous_epoch:
+        member = member.with_epoch(member.epoch)
     if pending and given.still_owns(pending):
-        return member._replace(state=MemberState.UNREVOKED_PARTITIONS, assigned=kept, pending=pending)
-    return member._replace(assigned=kept)
+        return _owning(member._replace(state=MemberState.UNREVOKED_PARTITIONS), kept, pending, kept)
+    return _owning(member, kept, member.pending, kept)
+
+
+def _owning(member: ConsumerGroupMember, assigned: Partitions, pending: Partitions, kept: Partitions) -> ConsumerGroupMember:
+    """The member with these partitions. What is assigned and not in `kept` is assigned in the member's epoch; the rest was before."""
+    before = {partition: member.assignment_epochs[partition] for owned in (kept, pending) for partition in each_partition(owned)}
+    return member._replace(assigned=assigned, pending=pending, assignment_epochs={**all_in_epoch(member.epoch, assigned), **before})

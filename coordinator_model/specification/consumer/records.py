@@ -6,13 +6,18 @@ The state of a group changes through these records only: whoever reads them has 
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
-from coordinator_model.specification.consumer.member import ClassicMetadata, MemberState, OrderedPartitions, Partitions
+from coordinator_model.specification.consumer.member import AssignmentEpochs, ClassicMetadata, MemberState, OrderedPartitions, Partitions
+from coordinator_model.specification.consumer.topics import TopicId
 from coordinator_model.specification.member import StoredGroup
 
 MetadataHash = tuple[tuple[str, int, int, int], ...]
 """Name, both halves of the id, and number of partitions of each subscribed topic that exists. Kafka hashes this; () is its 0."""
+
+
+TIME_UNKNOWN: Final = -1
+"""The target was not computed for its epoch, or nobody knows when. Kafka writes 0, which a clock of traces may show."""
 
 
 class ConsumerGroupMetadata(NamedTuple):
@@ -52,6 +57,8 @@ class TargetAssignmentMetadata(NamedTuple):
     """ConsumerGroupTargetAssignmentMetadata: the target was computed for this epoch. Without an epoch: a tombstone."""
 
     epoch: int | None
+    at_ms: int | None = None
+    """When it was computed, or TIME_UNKNOWN. None: the release does not say."""
 
 
 class TargetAssignmentMember(NamedTuple):
@@ -70,6 +77,8 @@ class CurrentMemberAssignment(NamedTuple):
     state: MemberState
     assigned: Partitions
     pending: Partitions
+    assignment_epochs: AssignmentEpochs | None = None
+    """Since 4.3. None: not written."""
 
 
 class CurrentMemberAssignmentTombstone(NamedTuple):
@@ -101,6 +110,8 @@ class OffsetCommitted(NamedTuple):
     partition: int
     offset: int | None
     committed_ms: int
+    topic_id: TopicId | None = None
+    """None: the topic was not known."""
 
 
 class ClassicGroupWritten(NamedTuple):

@@ -1,7 +1,9 @@
 """Consumer groups of few members, and what an outcome shows, for the tests of this folder."""
 
+from dataclasses import replace
+
 from coordinator_model.errors import Error
-from coordinator_model.specification.config import CoordinatorConfig
+from coordinator_model.specification.config import CoordinatorConfig, KafkaVersion
 from coordinator_model.specification.consumer.config import ConsumerGroupConfig
 from coordinator_model.specification.consumer.consumer_protocol import (
     EmbeddedSubscription,
@@ -15,13 +17,14 @@ from coordinator_model.specification.consumer.requests import ConsumerGroupHeart
 from coordinator_model.specification.consumer.topics import Topic, TopicId, TopicImage
 from coordinator_model.specification.requests import JoinAnswer, JoinGroup, SyncGroup
 
+KAFKA_4_2 = KafkaVersion.of("4.2.0")
 A, B, C = TopicId(0, 1), TopicId(0, 2), TopicId(0, 3)
 IMAGE = TopicImage([Topic("a", A, 4), Topic("b", B, 2)])
 OWNS_NOTHING = {}
 
 
-def new_coordinator(image=IMAGE, now_ms=0, **settings):
-    return ConsumerCoordinator(ConsumerGroupConfig(**settings), now_ms, range(50), image)
+def new_coordinator(image=IMAGE, now_ms=0, release="4.2.0", **settings):
+    return ConsumerCoordinator(replace(ConsumerGroupConfig.of(release), **settings), now_ms, range(50), image)
 
 
 def joining(member_id, *topics, **fields):

@@ -2,6 +2,7 @@
 
 import pytest
 
+from coordinator_model.specification.config import KafkaVersion
 from coordinator_model.specification.consumer.assignors.group_spec import GroupSpec, MemberSpec, each_partition
 from coordinator_model.specification.consumer.assignors.range_assignor import assign_ranges
 from coordinator_model.specification.consumer.assignors.target import subscribed_names
@@ -59,7 +60,7 @@ def test_members_that_drop_a_topic_still_share_the_others():
 
 @pytest.mark.parametrize(("named", "order"), [("x", "abx"), ("xy", "abxy"), ("xyz", "xyzab"), ("axy", "axyb"), ("a", "ab")])
 def test_names_and_matches_come_in_the_order_of_a_union_set(named, order):
-    state = ConsumerGroupState()
+    state = ConsumerGroupState.new(KafkaVersion.of("4.2.0"))
     state.replay(RegularExpression("[ab]", ("a", "b"), 0, 0))
     member = ConsumerGroupMember("m", topics=tuple(named), regex="[ab]")
     assert subscribed_names(state, member) == tuple(order)  # the larger set first; of equals, the matches

@@ -16,7 +16,7 @@ from tests.specification.consumer.small_consumer_groups import IMAGE, SmallGroup
 pytestmark = pytest.mark.slow
 
 EXAMPLES = Path(__file__).parents[2] / "data" / "codec"
-"""One blob per version, written by the release that introduced it. Never written again."""
+"""One blob for each layout."""
 
 
 def busy_consumer_group():
@@ -34,7 +34,7 @@ def restored(group):
     return decode_consumer_group(encode_consumer_group(group), group.config, group.image, group.overrides)
 
 
-@pytest.mark.parametrize("name", ["cases", "random-4.2.0"])
+@pytest.mark.parametrize("name", ["cases", "random-4.2.0", "random-4.4.0"])
 def test_storing_and_restoring_at_any_step_changes_nothing(name):
     for trace in load_consumer_traces()[name][::4]:
         run = ConsumerTraceRun(trace)
@@ -58,11 +58,12 @@ def test_a_copy_is_independent():
     assert encode_consumer_group(group) == before
 
 
-def test_version_1_of_a_consumer_group_is_still_read():
-    stored = (EXAMPLES / "consumer-group-v1.msgpack").read_bytes()
+def test_the_layout_is_the_one_of_its_version():
+    """Who changes the layout has to change the version: then state of the older one is refused, not misread."""
+    stored = (EXAMPLES / "consumer-group-v2.msgpack").read_bytes()
     group = decode_consumer_group(stored, ConsumerGroupConfig(), IMAGE)
     assert encode_consumer_group(group) == stored == encode_consumer_group(busy_consumer_group())
-    assert CONSUMER_GROUP_VERSION == 1
+    assert CONSUMER_GROUP_VERSION == 2
 
 
 def test_a_place_without_a_group_is_stored_too():
@@ -71,7 +72,7 @@ def test_a_place_without_a_group_is_stored_too():
     assert restored(group).heartbeat_interval_ms == 1
 
 
-@pytest.mark.parametrize("data", [b"", b"\x00", b"\x92\x02\xa1g", encode_consumer_group(busy_consumer_group())[:-3]])
+@pytest.mark.parametrize("data", [b"", b"\x00", b"\x92\x02\xa1g", b"\x92\x01\xa1g", encode_consumer_group(busy_consumer_group())[:-3]])
 def test_other_bytes_are_an_error(data):
     with pytest.raises(CodecError):
         decode_consumer_group(data, ConsumerGroupConfig(), IMAGE)

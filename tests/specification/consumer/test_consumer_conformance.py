@@ -7,12 +7,25 @@ import pytest
 from scripts.truth.consumer_traces import COMPARED, StepDifference, differences_of, episode_differences, main
 from scripts.truth.trace_files import load_consumer_traces
 
+TRACES = [
+    ("cases", 121, 691),
+    ("random-4.2.0", 110, 8_313),
+    ("cases-4.3.1", 57, 528),
+    ("random-4.3.1", 60, 4_440),
+    ("cases-4.4.0", 57, 528),
+    ("random-4.4.0", 120, 9_262),
+]
 
-@pytest.mark.parametrize(("name", "traces", "steps"), [("cases", 121, 691), ("random-4.2.0", 110, 8_313)])
+
+@pytest.mark.parametrize(("name", "traces", "steps"), TRACES)
 def test_every_step_of_consumer_groups_is_kafkas(name, traces, steps):
     recorded = load_consumer_traces()[name]
     assert [difference for trace in recorded for difference in differences_of(trace)] == []
     assert (len(recorded), sum(len(trace["steps"]) for trace in recorded)) == (traces, steps)
+
+
+def test_no_file_of_traces_is_left_out():
+    assert load_consumer_traces().keys() == {name for name, *_ in TRACES}
 
 
 def test_the_rebalances_in_all_traces_are_those_that_were_measured():

@@ -25,7 +25,7 @@ from coordinator_model.specification.consumer.requests import ConsumerOffsetComm
 from coordinator_model.specification.consumer.topics import Topic, TopicId, TopicImage
 from coordinator_model.specification.partition import coordinator_partition
 from coordinator_model.specification.requests import DeleteAnswer, DeleteGroup, Heartbeat, HeartbeatAnswer
-from tests.specification.consumer.small_consumer_groups import IMAGE, A, B, C, SmallGroup, beat, joining, new_coordinator, of_a
+from tests.specification.consumer.small_consumer_groups import IMAGE, KAFKA_4_2, A, B, C, SmallGroup, beat, joining, new_coordinator, of_a
 
 DAY_MS = 86_400_000
 
@@ -45,9 +45,10 @@ def test_a_member_in_a_state_of_a_newer_version_has_to_begin_again():
 
 
 def test_partitions_of_a_dropped_topic_are_gone_at_once_if_the_member_gave_them_up():
-    member = ConsumerGroupMember("m", epoch=5, assigned={A: frozenset({0}), B: frozenset({1})})
+    member = ConsumerGroupMember("m", epoch=5, assigned={A: frozenset({0}), B: frozenset({1})}, assignment_epochs={(A, 0): 3, (B, 1): 5})
     after = reconcile(member, given(of_a(0), of_a(0), changed=True))
     assert (after.state, after.assigned, after.pending) == (MemberState.STABLE, of_a(0), {})
+    assert after.assignment_epochs == {(A, 0): 3}
     assert reconcile(member, given(names=("a", "b"), changed=True)) is member
 
 
@@ -61,21 +62,21 @@ def test_tombstones_without_a_group_make_none():
         CurrentMemberAssignmentTombstone("m"),
         RegularExpressionTombstone("a*"),
     ]
-    assert replay_all(None, tombstones) is None
-    state = replay_all(None, [ConsumerGroupMetadata(3), *tombstones[1:]])
+    assert replay_all(None, tombstones, KAFKA_4_2) is None
+    state = replay_all(None, [ConsumerGroupMetadata(3), *tombstones[1:]], KAFKA_4_2)
     assert (state.group_epoch, state.target_epoch) == (3, -1)
-    assert replay_all(state, tombstones) is None
+    assert replay_all(state, tombstones, KAFKA_4_2) is None
 
 
 def test_a_partition_has_one_owner():
-    state = ConsumerGroupState()
+    state = ConsumerGroupState.new(KAFKA_4_2)
     state.update_member(ConsumerGroupMember("m", epoch=2, assigned=of_a(0)))
     with pytest.raises(ServerError):
         state.update_member(ConsumerGroupMember("n", epoch=2, assigned=of_a(0)))
 
 
 def test_a_newer_owner_of_a_partition_stays_when_the_older_one_lets_go():
-    state = ConsumerGroupState()
+    state = ConsumerGroupState.new(KAFKA_4_2)
     state.update_member(ConsumerGroupMember("m", epoch=2, assigned=of_a(0)))
     state.update_member(ConsumerGroupMember("n", epoch=3, assigned=of_a(0)))
     state.remove_member("m")
@@ -85,7 +86,7 @@ def test_a_newer_owner_of_a_partition_stays_when_the_older_one_lets_go():
 def test_the_log_can_tell_an_assignment_before_its_member():
     assignment = CurrentMemberAssignment("m", 2, 1, MemberState.STABLE, of_a(0), {})
     metadata = ConsumerGroupMemberMetadata("m", None, None, "c", "h", ("a",), "", 5, None, None)
-    state = replay_all(None, [assignment, metadata])
+    state = replay_all(None, [assignment, metadata], KAFKA_4_2)
     assert state.members["m"].assigned == of_a(0)
     assert state.members["m"].topics == ("a",)
 

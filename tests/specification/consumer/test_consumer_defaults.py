@@ -14,7 +14,13 @@ def test_the_settings_of_a_broker_are_those_of_kafka_4_2():
     assert (config.assignors, config.migration_policy) == (("uniform", "range"), MigrationPolicy.BIDIRECTIONAL)
     assert config.regex_refresh_interval_ms == 600_000
     assert config.classic.version.name == "4.2.0"
-    assert astuple(GroupOverrides()) == (None, None)
+    assert astuple(GroupOverrides()) == (None, None, None)
+
+
+def test_kafka_4_3_has_an_assignment_interval():
+    config = ConsumerGroupConfig.of("4.3.0")
+    assert (config.assignment_interval_ms, config.min_assignment_interval_ms, config.max_assignment_interval_ms) == (1_000, 0, 15_000)
+    assert config.version.name == "4.3.0"
 
 
 def test_an_answer_says_no_more_than_it_has_to():

@@ -18,7 +18,7 @@ from coordinator_model.specification.consumer.records import (
 from coordinator_model.specification.consumer.requests import ConsumerOffsetCommit, OffsetFetch
 from coordinator_model.specification.consumer.topics import Topic
 from coordinator_model.specification.requests import CommitAnswer, DeleteGroup, Heartbeat, SyncGroup
-from tests.specification.consumer.small_consumer_groups import IMAGE, A, B, SmallGroup, beat, classic_join, joining, of_a
+from tests.specification.consumer.small_consumer_groups import IMAGE, KAFKA_4_2, A, B, SmallGroup, beat, classic_join, joining, of_a
 
 DAY_MS = 86_400_000
 
@@ -54,25 +54,25 @@ def loaded_member():
     """A group of one member, which has a:0 and has to give up a:1."""
     member = ConsumerGroupMemberMetadata("m", None, None, "c", "h", ("a",), "", 5, None, None)
     assignment = CurrentMemberAssignment("m", 2, 1, MemberState.UNREVOKED_PARTITIONS, of_a(0), of_a(1))
-    state = replay_all(None, [ConsumerGroupMetadata(2), member, assignment])
+    state = replay_all(None, [ConsumerGroupMetadata(2), member, assignment], KAFKA_4_2)
     assert owners(state) == [2, 2, -1]
     return state
 
 
 def test_a_member_that_owns_nothing_any_more_frees_its_partitions_before_it_is_gone():
-    state = replay_all(loaded_member(), [CurrentMemberAssignmentTombstone("m")])
+    state = replay_all(loaded_member(), [CurrentMemberAssignmentTombstone("m")], KAFKA_4_2)
     assert owners(state) == [-1, -1, -1]
     assert (state.members["m"].epoch, state.members["m"].assigned, state.members["m"].pending) == (-1, {}, {})
 
 
 def test_a_member_that_is_gone_frees_its_partitions():
-    state = replay_all(loaded_member(), [MemberMetadataTombstone("m")])
+    state = replay_all(loaded_member(), [MemberMetadataTombstone("m")], KAFKA_4_2)
     assert owners(state) == [-1, -1, -1]
     assert list(state.members) == []
 
 
 def test_tombstones_of_a_group_that_was_deleted_can_come_before_the_next_of_its_name():
-    state = replay_all(None, [MemberMetadataTombstone("m"), ConsumerGroupMetadata(None), ConsumerGroupMetadata(3)])
+    state = replay_all(None, [MemberMetadataTombstone("m"), ConsumerGroupMetadata(None), ConsumerGroupMetadata(3)], KAFKA_4_2)
     assert state.group_epoch == 3
 
 

@@ -32,7 +32,7 @@ def expects(*steps, **fields):
 def test_trace_answers_consumer_groups_too_and_keeps_the_rest():
     (recorded,) = [trace for trace in load_consumer_traces()["cases"] if trace["name"] == "lab/topic_recreated"]
     out = io.StringIO()
-    run_lines([json.dumps(recorded), "\n"], out, "4.2.0")
+    run_lines([json.dumps(recorded), "\n"], out, "4.2.0", print)
     (line,) = out.getvalue().splitlines()
     answered = json.loads(line)
     for own, step in zip(answered.pop("steps"), recorded["steps"], strict=True):
@@ -41,9 +41,29 @@ def test_trace_answers_consumer_groups_too_and_keeps_the_rest():
     assert answered == {key: value for key, value in recorded.items() if key != "steps"}
 
 
-def test_only_one_release_is_specified_for_consumer_groups():
-    with pytest.raises(ValueError, match=r"follows Kafka 4\.2\.0, not 3\.9\.1"):
-        run_lines([json.dumps(trace_of())], io.StringIO(), "3.9.1")
+def test_rules_of_consumer_groups_are_known_from_4_2_on():
+    with pytest.raises(ValueError, match=r"from Kafka 4\.2 on, not of 4\.1\.1"):
+        run_lines([json.dumps(trace_of())], io.StringIO(), "4.1.1", print)
+
+
+@pytest.mark.parametrize(
+    ("kafka", "measured_on", "epoch", "newer"),
+    [
+        (None, None, 1, []),
+        (None, "4.2.0", 1, []),
+        (None, "4.3.1", 2, []),
+        ("4.2.0", "4.3.1", 1, []),
+        ("4.4.0", None, 2, []),
+        (None, "4.4.1", 2, ["4.4.1"]),
+        ("5.0.0", "4.2.0", 2, ["5.0.0"]),
+    ],
+)
+def test_a_trace_is_answered_by_the_release_that_was_asked_for_else_by_its_own(kafka, measured_on, epoch, newer):
+    line = json.dumps(trace_of((0, "heartbeat", JOIN), **({"measured_on": measured_on} if measured_on else {})))
+    out, told = io.StringIO(), []
+    run_lines([line, line], out, kafka, told.append)
+    epochs = [json.loads(answered)["steps"][0]["expect"]["response"]["epoch"] for answered in out.getvalue().splitlines()]
+    assert (epochs, told) == ([epoch, epoch], newer)
 
 
 def test_a_topic_that_has_no_id_is_an_error():

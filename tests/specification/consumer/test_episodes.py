@@ -10,12 +10,12 @@ from coordinator_model.specification.consumer.group_state import ConsumerGroupPh
 from coordinator_model.specification.consumer.traces.episodes import EpisodeReader, UnownedPartition
 from coordinator_model.specification.trace import run_lines
 from scripts.truth.trace_files import load_consumer_traces
-from tests.specification.consumer.small_consumer_groups import A, SmallGroup, beat, classic_join, joining, of_a
+from tests.specification.consumer.small_consumer_groups import KAFKA_4_2, A, SmallGroup, beat, classic_join, joining, of_a
 
 
 def told(*requests):
     """The episodes of a group that gets these requests, each with its time."""
-    group, reader = SmallGroup(), EpisodeReader()
+    group, reader = SmallGroup(), EpisodeReader(KAFKA_4_2)
     for now_ms, request in requests:
         group.ask(request, now_ms)
         reader.read(effect for _, effect in group.outcome.effects)
@@ -50,11 +50,11 @@ def test_a_group_that_becomes_classic_has_come_to_its_end():
 def test_the_command_tells_the_rebalances_of_a_trace():
     (trace,) = [trace for trace in load_consumer_traces()["cases"] if trace["name"] == "lab/two_leaves_one_target"]
     out = io.StringIO()
-    run_lines([json.dumps(trace)], out, None, episodes=True)
+    run_lines([json.dumps(trace)], out, None, print, episodes=True)
     *_, last = json.loads(out.getvalue())["episodes"]
     assert [one["cause"] for one in last["rounds"]] == ["leave", "leave"]
 
 
 def test_traces_of_classic_groups_have_no_episodes():
     with pytest.raises(ValueError, match="only traces of consumer groups"):
-        run_lines(["{}"], io.StringIO(), None, episodes=True)
+        run_lines(["{}"], io.StringIO(), None, print, episodes=True)

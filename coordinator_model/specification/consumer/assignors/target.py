@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Final, NamedTuple
 
 from coordinator_model.specification.consumer.assignors.group_spec import GroupSpec, MemberSpec, each_partition
@@ -52,44 +52,62 @@ def preferred_assignor(state: ConsumerGroupState, old: ConsumerGroupMember, new:
     for name, change in ((old.assignor, -1), (new.assignor, 1)):
         if name is not None:
             counts.compute(name, lambda count, change=change: ((count or 0) + change) or None)  # type: ignore[misc]
-    return max(counts, key=counts.__getitem__, default=default)
+    return _first_of_most(counts.items(), default)
+
+
+def prefers_another_assignor(state: ConsumerGroupState, change: tuple[ConsumerGroupMember, ConsumerGroupMember], default: str) -> bool:
+    """`hasPreferredServerAssignorChanged`: whether a member that changes moves the group to another assignor."""
+    return preferred_assignor(state, *change, default) != _first_of_most(state.assignors.items(), default)
+
+
+def _first_of_most(counts: Iterable[tuple[str, int]], default: str) -> str:
+    name, _ = max(counts, key=lambda entry: entry[1], default=(default, 0))
+    return name
 
 
 def compute_target(
     state: ConsumerGroupState,
     image: TopicImage,
-    epoch: int,
+    metadata: TargetAssignmentMetadata,
     members: tuple[ConsumerGroupMember, ConsumerGroupMember],
     subscription: SubscriptionType,
     default_assignor: str,
 ) -> ComputedTarget:
-    """`updateTargetAssignment`. `members` is the member of the request, before and after its changes."""
+    """`updateTargetAssignment`. `metadata`: the record of this target. `members`: that of the request, before and after its changes."""
     _, updated = members
     assignor = preferred_assignor(state, *members, default_assignor)
-    specs = _member_specs(state, updated)
+    share_of = _owner_of_share(state, updated)
+    specs = _member_specs(state, updated, share_of)
     spec = GroupSpec(specs, subscription, each_partition(state.target.values()), image)
     shares = ASSIGNORS[assignor](spec)
     records: list[ConsumerGroupRecord] = []
     for member_id in specs:
         share = shares.get(member_id, ())
-        old = state.target.get(member_id)
+        inherits = member_id == updated.member_id and state.release.replacement_keeps_share
+        old = state.target.get(share_of if inherits else member_id)
         if old is None or as_sets(old) != as_sets(share):
             records.append(TargetAssignmentMember(member_id, share))
-    records.append(TargetAssignmentMetadata(epoch))
+    records.append(metadata)
     return ComputedTarget(assignor, records, shares.get(updated.member_id, ()))
 
 
-def _member_specs(state: ConsumerGroupState, updated: ConsumerGroupMember) -> JavaHashMap[str, MemberSpec]:
+def _owner_of_share(state: ConsumerGroupState, updated: ConsumerGroupMember) -> str:
+    """The member whose old share the member of the request has: its own, or that of the static member it replaces."""
+    owner = None if updated.instance_id is None else state.static_members.get(updated.instance_id)
+    return updated.member_id if owner is None else owner
+
+
+def _member_specs(state: ConsumerGroupState, updated: ConsumerGroupMember, share_of: str) -> JavaHashMap[str, MemberSpec]:
     """All members with their old shares. A static member that returned takes the place and the share of the one before it."""
     specs: JavaHashMap[str, MemberSpec] = JavaHashMap()
+    replaced = None if share_of == updated.member_id else share_of
     for member_id, member in state.members.items():
-        specs.put(member_id, _member_spec(state, member, state.target.get(member_id, ())))
+        if member_id != replaced or not state.release.replacement_keeps_share:
+            specs.put(member_id, _member_spec(state, member, state.target.get(member_id, ())))
     changes: JavaHashMap[str, MemberSpec | None] = JavaHashMap()
-    before = None if updated.instance_id is None else state.static_members.get(updated.instance_id)
-    share_of = updated.member_id if before is None else before
     changes.put(updated.member_id, _member_spec(state, updated, state.target.get(share_of, ())))
-    if before is not None and before != updated.member_id:
-        changes.put(before, None)
+    if replaced is not None:
+        changes.put(replaced, None)
     for member_id, spec in changes.items():
         if spec is None:
             specs.remove(member_id)

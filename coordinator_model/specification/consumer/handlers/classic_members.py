@@ -10,6 +10,7 @@ from __future__ import annotations
 from typing import Final
 
 from coordinator_model.errors import Error, ServerError
+from coordinator_model.specification.consumer.config import MigrationPolicy
 from coordinator_model.specification.consumer.consumer_protocol import (
     PROTOCOL_TYPE,
     EmbeddedSubscription,
@@ -26,12 +27,15 @@ from coordinator_model.specification.consumer.handlers.membership import (
     check_size,
     joining_static_member,
     known_static_member,
+    static_owner,
     take_member,
 )
+from coordinator_model.specification.consumer.handlers.records_of import group_tombstones
 from coordinator_model.specification.consumer.handlers.removal import fence_members
 from coordinator_model.specification.consumer.java_maps import hash_set_of
 from coordinator_model.specification.consumer.member import ClassicMetadata, ConsumerGroupMember, MemberState
-from coordinator_model.specification.consumer.migration import classic_assignment, partitions_by_id
+from coordinator_model.specification.consumer.migration import can_downgrade, classic_assignment, downgraded, partitions_by_id
+from coordinator_model.specification.consumer.records import ClassicGroupWritten
 from coordinator_model.specification.consumer.refusals import RefusedRequestError, unknown_member
 from coordinator_model.specification.requests import (
     UNKNOWN_MEMBER_ID,
@@ -56,7 +60,9 @@ def join_consumer_group(group: ConsumerGroupCore, request: JoinGroup, operation:
     """A JoinGroup is a full heartbeat. What the member owns is in its subscription."""
     state = _state_of(group)
     member_id = request.member_id or request.fresh_member_id
-    check_size(group, state, member_id)
+    if state.members and group.config.migration_policy is MigrationPolicy.DISABLED and group.release.disabled_migration_refuses_classic:
+        raise RefusedRequestError(Error.INCONSISTENT_GROUP_PROTOCOL)
+    check_size(group, state, member_id, request.instance_id)
     if not _supports(state, request):
         raise RefusedRequestError(Error.INCONSISTENT_GROUP_PROTOCOL)
     if request.instance_id is None and request.member_id == UNKNOWN_MEMBER_ID and request.api_version >= ASKS_TWICE:
@@ -67,22 +73,47 @@ def join_consumer_group(group: ConsumerGroupCore, request: JoinGroup, operation:
         member = joining_static_member(group, state, member_id, request.instance_id, operation, classic=True)
     else:
         member = known_static_member(group, state, member_id, request.instance_id)
-    subscription = _subscription(request)
+    subscription = _subscription(group, request)
     change = MemberChange(member, _joined(member, request, subscription))
     names_changed = take_member(change, operation)
     changed = names_changed or update_expression(group, state, change, operation) is not ExpressionChange.NONE
     now = update_epoch(group, state, change, bump_cause(state, change) if changed else None, operation)
-    target = target_for(group, state, change, now, operation)
     owned = partitions_by_id(subscription.owned, group.image)
-    after = maybe_reconcile(group, state, change.after, target, owned, operation, subscription_changed=changed)
-
-    def when_written() -> None:
-        group.timers.cancel((JOIN, member_id, 0))
-        group.restart_session(member_id, after.classic)
-        group.timers.set((SYNC, member_id, 0), group.now_ms + request.rebalance_timeout_ms)
-
-    operation.when_written.append(when_written)
+    replaced = None if request.instance_id is None else static_owner(group, state, request.instance_id)
+    if replaced is not None and replaced.classic is None and can_downgrade(state, [replaced], group.config, joining=1):
+        stays = state.target_epoch == now.epoch if group.release.stale_target_downgrades_to_rebalance else not changed
+        after = change.after
+        if stays:
+            target = state.target_epoch, state.target_of(member_id, request.instance_id)
+            after = maybe_reconcile(group, state, after, target, owned, operation, subscription_changed=changed)
+        _downgrade(group, state, replaced, after, operation, rebalances=not stays)
+    else:
+        target = target_for(group, state, change, now, operation)
+        after = maybe_reconcile(group, state, change.after, target, owned, operation, subscription_changed=changed)
+        operation.when_written.append(lambda: _expect_sync(group, after, request.rebalance_timeout_ms))
     return JoinAnswer(Error.NONE, member_id, after.epoch, protocol_type=PROTOCOL_TYPE, protocol=request.protocols[0][0])
+
+
+def _expect_sync(group: ConsumerGroupCore, member: ConsumerGroupMember, timeout_ms: int) -> None:
+    group.timers.cancel((JOIN, member.member_id, 0))
+    group.restart_session(member.member_id, member.classic)
+    group.timers.set((SYNC, member.member_id, 0), group.now_ms + timeout_ms)
+
+
+def _downgrade(
+    group: ConsumerGroupCore,
+    state: ConsumerGroupState,
+    replaced: ConsumerGroupMember,
+    joined: ConsumerGroupMember,
+    operation: Operation,
+    *,
+    rebalances: bool,
+) -> None:
+    """`convertToClassicGroup`: a classic static member has taken the place of the last one of the consumer protocol."""
+    successor = downgraded(state, [replaced], (group.group_id, group.config.classic, group.now_ms), group.image, joined)
+    members = [joined.member_id if member_id == replaced.member_id else member_id for member_id in state.members]
+    operation.records += [*group_tombstones(members, state), ClassicGroupWritten(successor.stored())]
+    operation.when_written.append(lambda: group.give_up_to(successor, rebalances=rebalances))
 
 
 def _state_of(group: ConsumerGroupCore) -> ConsumerGroupState:
@@ -97,10 +128,13 @@ def _supports(state: ConsumerGroupState, request: JoinGroup) -> bool:
     return request.protocol_type == PROTOCOL_TYPE and supported
 
 
-def _subscription(request: JoinGroup) -> EmbeddedSubscription:
+def _subscription(group: ConsumerGroupCore, request: JoinGroup) -> EmbeddedSubscription:
+    """`deserializeSubscription`."""
     try:
         return read_subscription(request.protocols[0][1])
     except MalformedProtocolError:
+        if group.release.malformed_subscription_is_inconsistent:
+            raise RefusedRequestError(Error.INCONSISTENT_GROUP_PROTOCOL) from None
         raise ServerError("IllegalStateException") from None
 
 
@@ -125,7 +159,7 @@ def sync_consumer_group(group: ConsumerGroupCore, request: SyncGroup, operation:
     other_type = request.protocol_type not in (None, PROTOCOL_TYPE)
     if other_type or request.protocol not in (None, classic.protocols[0][0]):
         raise RefusedRequestError(Error.INCONSISTENT_GROUP_PROTOCOL)
-    if state.group_epoch > member.epoch and member.state is not MemberState.UNREVOKED_PARTITIONS:
+    if _moves_on(group, state, member) and member.state is not MemberState.UNREVOKED_PARTITIONS:
         group.start_join_timer(member)
         raise RefusedRequestError(Error.REBALANCE_IN_PROGRESS)
 
@@ -143,11 +177,16 @@ def heartbeat_in_consumer_group(group: ConsumerGroupCore, request: Heartbeat, op
     state = _state_of(group)
     member, classic = _classic_member(group, state, request.member_id, request.instance_id, request.generation)
     group.restart_session(member.member_id, classic)
-    behind = member.epoch < state.group_epoch or member.state is MemberState.UNREVOKED_PARTITIONS
+    behind = _moves_on(group, state, member) or member.state is MemberState.UNREVOKED_PARTITIONS
     if behind or (member.state is MemberState.UNRELEASED_PARTITIONS and not _waits_for_others(state, member)):
         group.start_join_timer(member)
         return HeartbeatAnswer(Error.REBALANCE_IN_PROGRESS)
     return HeartbeatAnswer(Error.NONE)
+
+
+def _moves_on(group: ConsumerGroupCore, state: ConsumerGroupState, member: ConsumerGroupMember) -> bool:
+    """Whether there is an epoch for which the member has to join again (`throwIfRebalanceInProgress`)."""
+    return member.epoch < (state.target_epoch if group.release.classic_members_follow_target else state.group_epoch)
 
 
 def _waits_for_others(state: ConsumerGroupState, member: ConsumerGroupMember) -> bool:

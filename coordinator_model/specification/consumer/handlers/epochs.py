@@ -10,7 +10,7 @@ from coordinator_model.specification.consumer.core import REFRESH_NEVER_MS, Cons
 from coordinator_model.specification.consumer.effects import BumpCause, GroupEpochBumped, TargetComputed
 from coordinator_model.specification.consumer.group_state import ConsumerGroupState
 from coordinator_model.specification.consumer.handlers.membership import MemberChange
-from coordinator_model.specification.consumer.handlers.records_of import assignment_record
+from coordinator_model.specification.consumer.handlers.records_of import assignment_record, target_record
 from coordinator_model.specification.consumer.member import ConsumerGroupMember, MemberState, OrderedPartitions, Partitions, as_sets
 from coordinator_model.specification.consumer.reconciliation import ReconciliationInput, reconcile
 from coordinator_model.specification.consumer.records import ConsumerGroupMetadata, MetadataHash
@@ -111,13 +111,23 @@ def names_without(state: ConsumerGroupState, members: Iterable[ConsumerGroupMemb
 def target_for(
     group: ConsumerGroupCore, state: ConsumerGroupState, change: MemberChange, now: GroupEpoch, operation: Operation
 ) -> tuple[int, OrderedPartitions]:
-    """The target epoch and the share of the member: the stored ones, or computed because the group epoch is ahead of them."""
-    if now.epoch <= state.target_epoch:
+    """`maybeUpdateTargetAssignment`: the target epoch and the share of the member, stored or computed.
+
+    They are computed if the group epoch is ahead of them and the assignment interval is over (KIP-1263).
+    """
+    if now.epoch <= state.target_epoch or not _may_compute(group, state):
         return state.target_epoch, state.target_of(change.after.member_id, change.after.instance_id)
-    target = compute_target(state, group.image, now.epoch, change, now.subscription, group.config.assignors[0])
+    metadata = target_record(now.epoch, group.now_ms, group.release)
+    target = compute_target(state, group.image, metadata, change, now.subscription, group.config.assignors[0])
     operation.records += target.records
     operation.effects.append(TargetComputed(group.now_ms, now.epoch, target.assignor))
     return now.epoch, target.share
+
+
+def _may_compute(group: ConsumerGroupCore, state: ConsumerGroupState) -> bool:
+    """`canComputeNextTargetAssignment`: no timer ends the interval; the first heartbeat after it computes."""
+    waits = group.release.assignment_interval and state.target_at_ms is not None
+    return not waits or group.now_ms >= (state.target_at_ms or 0) + group.assignment_interval_ms
 
 
 def maybe_reconcile(
@@ -135,11 +145,11 @@ def maybe_reconcile(
     if not subscription_changed and member.is_reconciled_to(epoch):
         return member
     names = subscribed_names(state, member)
-    after = reconcile(
-        member, ReconciliationInput(epoch, as_sets(share), names, group.image, state.owner_epoch, owned, subscription_changed)
-    )
+    shrink = group.release.shrink_moves_previous_epoch
+    given = ReconciliationInput(epoch, as_sets(share), names, group.image, state.owner_epoch, owned, subscription_changed, shrink)
+    after = reconcile(member, given)
     if not after.is_same(member):
-        operation.records.append(assignment_record(after))
+        operation.records.append(assignment_record(after, group.release))
         if after.classic is None:
             if after.state is MemberState.UNREVOKED_PARTITIONS:
                 group.start_rebalance_timer(after)

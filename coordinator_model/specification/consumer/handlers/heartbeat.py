@@ -6,6 +6,7 @@ Kafka: `GroupMetadataManager.consumerGroupHeartbeat`.
 from __future__ import annotations
 
 from coordinator_model.errors import Error
+from coordinator_model.specification.consumer.assignors.target import prefers_another_assignor
 from coordinator_model.specification.consumer.core import ConsumerGroupCore, Operation
 from coordinator_model.specification.consumer.effects import BumpCause
 from coordinator_model.specification.consumer.group_state import ConsumerGroupState
@@ -37,22 +38,22 @@ def handle_consumer_heartbeat(
     if state is None:
         if request.epoch != JOIN_EPOCH:
             raise RefusedRequestError(Error.GROUP_ID_NOT_FOUND, f"Consumer group {group.group_id} not found.")
-        state = ConsumerGroupState()
-    check_size(group, state, request.member_id)
+        state = ConsumerGroupState.new(group.release)
+    check_size(group, state, request.member_id, request.instance_id)
     member_id = request.member_id or request.fresh_member_id
     member = _sender(group, state, member_id, request, operation)
     change = MemberChange(member, _updated(member, request))
 
     names_changed = take_member(change, operation)
     expression = update_expression(group, state, change, operation)
-    now = update_epoch(group, state, change, _cause(state, change, expression, names_changed=names_changed), operation)
+    now = update_epoch(group, state, change, _cause(group, state, change, expression, names_changed=names_changed), operation)
     target = target_for(group, state, change, now, operation)
     changed = names_changed or expression is not ExpressionChange.NONE
     after = maybe_reconcile(group, state, change.after, target, request.owned, operation, subscription_changed=changed)
     group.restart_session(member_id)
 
     complete = request.rebalance_timeout_ms != -1 and request.owned is not None and (request.topics, request.regex) != (None, None)
-    tells = request.epoch == JOIN_EPOCH or complete or after.assigned != member.assigned
+    tells = request.epoch == JOIN_EPOCH or complete or after.assigned_epochs() != member.assigned_epochs()
     return ConsumerGroupHeartbeatAnswer(
         Error.NONE, after.member_id, after.epoch, group.heartbeat_interval_ms, after.assigned if tells else None
     )
@@ -85,8 +86,13 @@ def _updated(member: ConsumerGroupMember, request: ConsumerGroupHeartbeat) -> Co
     )
 
 
-def _cause(state: ConsumerGroupState, change: MemberChange, expression: ExpressionChange, *, names_changed: bool) -> BumpCause | None:
+def _cause(
+    group: ConsumerGroupCore, state: ConsumerGroupState, change: MemberChange, expression: ExpressionChange, *, names_changed: bool
+) -> BumpCause | None:
     """Why the group epoch has to move, as far as the request is the cause."""
-    if state.group_epoch and not names_changed and expression is not ExpressionChange.RESOLVED:
-        return None
-    return bump_cause(state, change)
+    never_moved = state.group_epoch == 0 and group.release.first_group_epoch == 0
+    if names_changed or never_moved or expression is ExpressionChange.RESOLVED:
+        return bump_cause(state, change)
+    if group.release.preferred_assignor_bumps and prefers_another_assignor(state, change, group.config.assignors[0]):
+        return BumpCause.ASSIGNOR
+    return None

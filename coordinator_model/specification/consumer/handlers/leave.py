@@ -8,7 +8,7 @@ from coordinator_model.specification.consumer.effects import BumpCause
 from coordinator_model.specification.consumer.handlers.membership import known_static_member
 from coordinator_model.specification.consumer.handlers.records_of import assignment_record
 from coordinator_model.specification.consumer.handlers.removal import fence_members
-from coordinator_model.specification.consumer.member import NO_PARTITIONS, STATIC_LEAVE_EPOCH
+from coordinator_model.specification.consumer.member import NO_PARTITIONS, STATIC_LEAVE_EPOCH, all_in_epoch
 from coordinator_model.specification.consumer.refusals import no_consumer_group, unknown_member
 from coordinator_model.specification.consumer.requests import ConsumerGroupHeartbeat, ConsumerGroupHeartbeatAnswer
 
@@ -25,7 +25,8 @@ def leave_consumer_group(group: ConsumerGroupCore, request: ConsumerGroupHeartbe
     else:
         member = known_static_member(group, state, request.member_id, request.instance_id)
     if request.instance_id is not None and request.epoch == STATIC_LEAVE_EPOCH:
-        operation.records.append(assignment_record(member._replace(epoch=STATIC_LEAVE_EPOCH, pending=NO_PARTITIONS)))
+        away = member._replace(epoch=STATIC_LEAVE_EPOCH, pending=NO_PARTITIONS, assignment_epochs=all_in_epoch(0, member.assigned))
+        operation.records.append(assignment_record(away, group.release))
     else:
         fence_members(group, state, [member], BumpCause.LEAVE, operation)
     return ConsumerGroupHeartbeatAnswer(Error.NONE, request.member_id, request.epoch)

@@ -20,9 +20,10 @@ class MemberChange(NamedTuple):
     after: ConsumerGroupMember
 
 
-def check_size(group: ConsumerGroupCore, state: ConsumerGroupState, member_id: str) -> None:
+def check_size(group: ConsumerGroupCore, state: ConsumerGroupState, member_id: str, instance_id: str | None) -> None:
     """`throwIfConsumerGroupIsFull`: before anything is known of the member."""
-    if len(state.members) >= group.config.max_size and member_id not in state.members:
+    returns = group.release.known_instance_fits_full_group and instance_id in state.static_members
+    if len(state.members) >= group.config.max_size and member_id not in state.members and not returns:
         raise RefusedRequestError(
             Error.GROUP_MAX_SIZE_REACHED, f"The consumer group has reached its maximum capacity of {group.config.max_size} members."
         )
@@ -107,7 +108,7 @@ def joining_static_member(
     operation.records += removal_records(owner.member_id)
     operation.records.append(subscription_record(member))
     operation.records.append(TargetAssignmentMember(member_id, state.target.get(owner.member_id, ())))
-    operation.records.append(assignment_record(member))
+    operation.records.append(assignment_record(member, group.release))
     return member
 
 

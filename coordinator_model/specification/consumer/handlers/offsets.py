@@ -23,7 +23,8 @@ def commit_offset(group: ConsumerGroupCore, request: ConsumerOffsetCommit, opera
 
 def offset_record(group: ConsumerGroupCore, request: ConsumerOffsetCommit) -> OffsetCommitted:
     """The record of a commit."""
-    return OffsetCommitted(request.topic, request.partition, request.offset, group.now_ms)
+    topic = group.image.named(request.topic)
+    return OffsetCommitted(request.topic, request.partition, request.offset, group.now_ms, None if topic is None else topic.topic_id)
 
 
 def _check_commit(group: ConsumerGroupCore, request: ConsumerOffsetCommit) -> None:
@@ -37,7 +38,15 @@ def _check_commit(group: ConsumerGroupCore, request: ConsumerOffsetCommit) -> No
         raise unknown_member(request.member_id, group.group_id)
     if member.classic is None and request.api_version < KNOWS_EPOCHS:
         raise RefusedRequestError(Error.UNSUPPORTED_VERSION)
-    _check_epoch(member, request.epoch)
+    if not (group.release.assignment_epochs and _assigned_since(group, member, request)):
+        _check_epoch(member, request.epoch)
+
+
+def _assigned_since(group: ConsumerGroupCore, member: ConsumerGroupMember, request: ConsumerOffsetCommit) -> bool:
+    """`createAssignmentEpochValidator`: whether the member has had the partition since that epoch or before (KIP-1251)."""
+    topic = group.image.named(request.topic)
+    since = None if topic is None else member.assignment_epochs.get((topic.topic_id, request.partition))
+    return since is not None and since <= request.epoch <= member.epoch
 
 
 def _check_epoch(member: ConsumerGroupMember, epoch: int) -> None:

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
+from coordinator_model.specification.config import KafkaVersion
 from coordinator_model.specification.consumer.group_state import ConsumerGroupState
 from coordinator_model.specification.consumer.member import ConsumerGroupMember
 from coordinator_model.specification.consumer.records import (
@@ -34,9 +37,17 @@ def subscription_record(member: ConsumerGroupMember) -> ConsumerGroupMemberMetad
     )
 
 
-def assignment_record(member: ConsumerGroupMember) -> CurrentMemberAssignment:
+def assignment_record(member: ConsumerGroupMember, release: KafkaVersion) -> CurrentMemberAssignment:
     """`newConsumerGroupCurrentAssignmentRecord`."""
-    return CurrentMemberAssignment(member.member_id, member.epoch, member.previous_epoch, member.state, member.assigned, member.pending)
+    epochs = member.assignment_epochs if release.assignment_epochs else None
+    return CurrentMemberAssignment(
+        member.member_id, member.epoch, member.previous_epoch, member.state, member.assigned, member.pending, epochs
+    )
+
+
+def target_record(epoch: int, computed_ms: int, release: KafkaVersion) -> TargetAssignmentMetadata:
+    """`newConsumerGroupTargetAssignmentMetadataRecord`. `computed_ms`: when, or TIME_UNKNOWN."""
+    return TargetAssignmentMetadata(epoch, computed_ms if release.assignment_interval else None)
 
 
 def removal_records(member_id: str) -> list[LogRecord]:
@@ -44,9 +55,8 @@ def removal_records(member_id: str) -> list[LogRecord]:
     return [CurrentMemberAssignmentTombstone(member_id), TargetAssignmentMember(member_id, None), MemberMetadataTombstone(member_id)]
 
 
-def group_tombstones(state: ConsumerGroupState) -> list[LogRecord]:
-    """`ConsumerGroup.createGroupTombstoneRecords`: the end of a group and of the members that it has."""
-    members = list(state.members)
+def group_tombstones(members: Sequence[str], state: ConsumerGroupState) -> list[LogRecord]:
+    """`ConsumerGroup.createGroupTombstoneRecords`: the end of a group and of its members, which need not be in `state` yet."""
     return [
         *map(CurrentMemberAssignmentTombstone, members),
         *(TargetAssignmentMember(member_id, None) for member_id in members),

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
+
 from coordinator_model.errors import Error
 from coordinator_model.specification.consumer.core import ConsumerGroupCore, Operation
 from coordinator_model.specification.consumer.handlers.records_of import group_tombstones
 from coordinator_model.specification.consumer.records import LogRecord, OffsetCommitted
 from coordinator_model.specification.consumer.refusals import RefusedRequestError, no_consumer_group
+from coordinator_model.specification.consumer.topics import TopicId
 from coordinator_model.specification.requests import DeleteAnswer, DeleteGroup
 
 
@@ -17,7 +20,7 @@ def delete_consumer_group(group: ConsumerGroupCore, request: DeleteGroup, operat
     if group.state.members:
         raise RefusedRequestError(Error.NON_EMPTY_GROUP)
     operation.records += offset_tombstones(group)
-    operation.records += group_tombstones(group.state)
+    operation.records += group_tombstones([], group.state)
     return DeleteAnswer(Error.NONE)
 
 
@@ -31,13 +34,19 @@ def clean_up(group: ConsumerGroupCore) -> Operation:
     expired = [one for one in offsets if one.topic not in group.state.names and group.now_ms - one.committed_ms >= retention_ms]
     operation.records += [offset._replace(offset=None) for offset in expired]
     if expired == offsets and not group.state.members:
-        operation.records += group_tombstones(group.state)
+        operation.records += group_tombstones([], group.state)
     return operation
 
 
 def offset_tombstones(group: ConsumerGroupCore) -> list[LogRecord]:
     """`deleteAllOffsets`."""
     return [offset._replace(offset=None) for offset in _offsets(group)]
+
+
+def forget_topics(group: ConsumerGroupCore, gone: Collection[TopicId]) -> Operation:
+    """`OffsetMetadataManager.onTopicsDeleted`: the offsets of topic ids that are gone, and those without an id."""
+    names = [offset for offset in _offsets(group) if offset.topic_id is None or offset.topic_id in gone]
+    return Operation([offset._replace(offset=None) for offset in names])
 
 
 def _offsets(group: ConsumerGroupCore) -> list[OffsetCommitted]:

@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from typing import Final
 
+from coordinator_model.specification.config import KafkaVersion
 from coordinator_model.specification.consumer.effects import BumpCause, ConsumerGroupEffect, GroupEpochBumped, RecordsWritten
 from coordinator_model.specification.consumer.group_state import ConsumerGroupPhase, ConsumerGroupState, replay_all
 from coordinator_model.specification.consumer.member import STATIC_LEAVE_EPOCH, ConsumerGroupMember, MemberState, Partitions
@@ -81,7 +82,8 @@ class EpisodeReader:
     `label` orders the topics in which partitions find an owner at one moment.
     """
 
-    def __init__(self, label: Callable[[TopicId], str] = str) -> None:
+    def __init__(self, release: KafkaVersion, label: Callable[[TopicId], str] = str) -> None:
+        self._release = release
         self._label = label
         self.episodes: list[GroupEpisode] = []
         self._state: ConsumerGroupState | None = None
@@ -101,7 +103,7 @@ class EpisodeReader:
     def _take(self, batch: RecordsWritten) -> None:
         owned_before = set() if self._state is None else set(self._state.owner_epochs)
         records = [record for record in batch.records if not isinstance(record, (OffsetCommitted, ClassicGroupWritten))]
-        self._state = replay_all(self._state, records)
+        self._state = replay_all(self._state, records, self._release)
         members = {} if self._state is None else dict(self._state.members.items())
         owned_after = set() if self._state is None else set(self._state.owner_epochs)
         cause = None

@@ -29,34 +29,38 @@ from coordinator_model.specification.consumer.requests import ConsumerGroupHeart
 from coordinator_model.specification.consumer.topics import Topic
 from coordinator_model.specification.consumer.traces.episodes import EpisodeReader
 from coordinator_model.specification.consumer.traces.trace_json import TraceSymbols, answer_json, episode_json, record_json, snapshot_json
+from coordinator_model.specification.releases import release_numbers
 from coordinator_model.specification.requests import DeleteGroup, Heartbeat, JoinGroup, LeaveGroup, LeavingMember, SyncGroup
 
 Json = dict[str, Any]
 
 FORMAT: Final = "consumer-group-case/1"
 KAFKA: Final = "4.2.0"
-"""The release that the specification of consumer groups follows."""
+"""The release of traces that do not say on which they were measured."""
+_OLDEST: Final = (4, 2)
+"""The first release whose rules of consumer groups are known."""
+_ASSIGNMENT_INTERVAL: Final = "consumer.assignment.interval.ms"
 _SESSION_TIMEOUT: Final = "consumer.session.timeout.ms"
 _HEARTBEAT_INTERVAL: Final = "consumer.heartbeat.interval.ms"
 _ONE_GROUP_PER_PARTITION: Final = 2**31 - 1
 """Traces move groups, not partitions: with so many partitions each group has its own."""
 
 
-def run_consumer_trace(trace: Json) -> Json:
-    """The trace with the specification's `expect` in every step."""
-    run = ConsumerTraceRun(trace)
+def run_consumer_trace(trace: Json, kafka: str | None = None) -> Json:
+    """The trace with the specification's `expect` in every step, by the rules of the release `kafka`, or of the trace's own."""
+    run = ConsumerTraceRun(trace, kafka)
     run.run()
     steps = [{**step, "expect": expect} for step, expect in zip(trace["steps"], run.expects, strict=True)]
     return {**trace, "steps": steps}
 
 
-def episodes_of_trace(trace: Json) -> Json:
+def episodes_of_trace(trace: Json, kafka: str | None = None) -> Json:
     """The rebalances in a trace of one group, as the specification runs it. ValueError: it is a trace of classic groups."""
     if trace.get("format") != FORMAT:
         raise ValueError(f"only traces of consumer groups ({FORMAT}) have episodes")
-    run = ConsumerTraceRun(trace)
+    run = ConsumerTraceRun(trace, kafka)
     run.run()
-    reader = EpisodeReader(run.symbols.label)
+    reader = EpisodeReader(run.coordinator.config.version, run.symbols.label)
     reader.read(effect for _, effect in run.effects)
     return {"name": trace["name"], "episodes": [episode_json(episode, run.symbols) for episode in reader.episodes]}
 
@@ -64,13 +68,16 @@ def episodes_of_trace(trace: Json) -> Json:
 class ConsumerTraceRun:
     """One trace, run by a coordinator."""
 
-    def __init__(self, trace: Json) -> None:
+    def __init__(self, trace: Json, kafka: str | None = None) -> None:
         self.trace = trace
         self.symbols = TraceSymbols(trace.get("ids") or {}, trace["topic_ids"])
         self.expects: list[Json] = []
         self.effects: list[tuple[str, ConsumerGroupEffect]] = []
         self._created: Counter[str] = Counter()
-        config = consumer_group_config(trace["config"])
+        release = kafka or trace.get("measured_on") or KAFKA
+        if release_numbers(release) < _OLDEST:
+            raise ValueError(f"the rules of consumer groups are known from Kafka 4.2 on, not of {release}")
+        config = consumer_group_config(trace["config"], release)
         self.coordinator = ConsumerCoordinator(config, 0, ())
         for group_id in trace["config"].get("owned_groups") or ["g"]:
             self.coordinator.load(self.coordinator.partition(group_id), 0)
@@ -108,7 +115,7 @@ class ConsumerTraceRun:
         if op == "topics":
             return coordinator.change_topics(self._topics(req), at_ms)
         if op == "group_config":
-            overrides = GroupOverrides(_number(req.get(_SESSION_TIMEOUT)), _number(req.get(_HEARTBEAT_INTERVAL)))
+            overrides = GroupOverrides(*(_number(req.get(name)) for name in (_SESSION_TIMEOUT, _HEARTBEAT_INTERVAL, _ASSIGNMENT_INTERVAL)))
             return coordinator.configure(group_id, overrides, at_ms)
         if op == "advance":
             return coordinator.advance(at_ms)
@@ -178,7 +185,7 @@ class ConsumerTraceRun:
             self.symbols.member_id(req["member"]),
             *_JOIN_TIMEOUTS_MS,
             PROTOCOL_TYPE,
-            (("range", write_subscription(subscription)),),
+            (("range", b"" if req.get("malformed") else write_subscription(subscription)),),
             req.get("instance"),
             9 if version is None else version,
             "client",
@@ -225,9 +232,9 @@ def _number(value: Any) -> int | None:
     return None if value is None else int(value)
 
 
-def consumer_group_config(settings: Json) -> ConsumerGroupConfig:
-    """The settings of a trace; what is absent has its default."""
-    default = ConsumerGroupConfig()
+def consumer_group_config(settings: Json, release: str) -> ConsumerGroupConfig:
+    """The settings of a trace; what is absent has its default in the release."""
+    default = ConsumerGroupConfig.of(release)
     classic = {"offsets_topic_num_partitions": _ONE_GROUP_PER_PARTITION, **_given(settings, _CLASSIC_SETTINGS)}
     return ConsumerGroupConfig(
         **_given(settings, _SETTINGS),
@@ -242,6 +249,7 @@ _SETTINGS: Final = {
     "heartbeat_interval_ms": "heartbeat_interval_ms",
     "group_max_size": "max_size",
     "regex_refresh_ms": "regex_refresh_interval_ms",
+    "assignment_interval_ms": "assignment_interval_ms",
 }
 _CLASSIC_SETTINGS: Final = {"offsets_retention_check_ms": "offsets_retention_check_interval_ms"}
 

@@ -11,6 +11,7 @@ from coordinator_model.specification.consumer.group_state import ConsumerGroupSt
 from coordinator_model.specification.consumer.member import ConsumerGroupMember, OrderedPartitions, Partitions, as_sets
 from coordinator_model.specification.consumer.migration import partitions_by_id
 from coordinator_model.specification.consumer.records import (
+    TIME_UNKNOWN,
     ClassicGroupWritten,
     ConsumerGroupMemberMetadata,
     ConsumerGroupMetadata,
@@ -122,6 +123,7 @@ def snapshot_json(coordinator: ConsumerCoordinator, group_id: str, symbols: Trac
         "state": state.phase.value,
         "group_epoch": state.group_epoch,
         "target_epoch": state.target_epoch,
+        **({"target_at_ms": state.target_at_ms} if state.release.assignment_interval else {}),
         "subscription": state.subscription.value,
         "static": {instance: symbols.member(member_id) for instance, member_id in sorted(state.static_members.items())},
         "resolved_regex": {regex: sorted(resolved.topics) for regex, resolved in sorted(state.resolved.items())},
@@ -138,6 +140,7 @@ def _member_json(state: ConsumerGroupState, member: ConsumerGroupMember, symbols
         "state": member.state.value,
         "assigned": symbols.by_label(member.assigned),
         "pending_revocation": symbols.by_label(member.pending),
+        **(_epochs_json(member, symbols) if state.release.assignment_epochs else {}),
         "target": symbols.ordered(state.target.get(member.member_id, ())),
         "topics": sorted(member.topics),
         "regex": member.regex,
@@ -145,6 +148,15 @@ def _member_json(state: ConsumerGroupState, member: ConsumerGroupMember, symbols
         "rebalance_timeout_ms": member.rebalance_timeout_ms,
         "rack": member.rack_id,
         "classic": member.classic is not None,
+    }
+
+
+def _epochs_json(owner: ConsumerGroupMember | CurrentMemberAssignment, symbols: TraceSymbols) -> Json:
+    """The assignment epochs, in the order of the partitions."""
+    epochs = owner.assignment_epochs or {}
+    return {
+        key: {symbols.label(topic_id): [epochs[topic_id, number] for number in sorted(numbers)] for topic_id, numbers in owned.items()}
+        for key, owned in (("assigned_epochs", owner.assigned), ("pending_epochs", owner.pending))
     }
 
 
@@ -164,7 +176,10 @@ def _group_metadata(record: ConsumerGroupMetadata, _: TraceSymbols) -> Json:
 
 
 def _target_metadata(record: TargetAssignmentMetadata, _: TraceSymbols) -> Json:
-    return {"rec": "TargetAssignmentMetadata", **(_TOMBSTONE if record.epoch is None else {"epoch": record.epoch})}
+    if record.epoch is None:
+        return {"rec": "TargetAssignmentMetadata", **_TOMBSTONE}
+    when = {} if record.at_ms is None else {"at_ms": None if record.at_ms == TIME_UNKNOWN else record.at_ms}
+    return {"rec": "TargetAssignmentMetadata", "epoch": record.epoch, **when}
 
 
 def _target_member(record: TargetAssignmentMember, symbols: TraceSymbols) -> Json:
@@ -196,6 +211,7 @@ def _current_assignment(record: CurrentMemberAssignment, symbols: TraceSymbols) 
         "state": record.state.value,
         "assigned": symbols.by_label(record.assigned),
         "pending_revocation": symbols.by_label(record.pending),
+        **({} if record.assignment_epochs is None else _epochs_json(record, symbols)),
     }
 
 
