@@ -100,7 +100,11 @@ SCHEMA: Final = StructType(
         column("correlation_id", IntegerType(), "Number of the request on its connection."),
         column("client_id", StringType(), "client.id of the sender; or of the member, as the coordinator logs it."),
         column("client_host", StringType(), "Host of the client, without port."),
-        column("software", StringType(), "Client software and version, as the client reported it to the broker."),
+        column(
+            "software",
+            StringType(),
+            "Client software and version, as the client reported it to the broker. BROKER_RELEASE: the release of Kafka that the broker runs.",
+        ),
         column("member_id", StringType(), "Member id in the request (empty: unknown), or the member the line is about."),
         column("instance_id", StringType(), "group.instance.id."),
         column("generation", IntegerType(), "Generation (or member epoch) in the request, or in the line."),

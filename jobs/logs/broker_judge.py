@@ -51,6 +51,7 @@ _LOG_LINE: Final = re.compile(rb".{24}Z?. ?(?:TRACE|DEBUG|INFO|WARN|ERROR|FATAL)
 _LIFE: Final = {
     b"BrokerServer": re.compile(rb"\] Transition from (?:STARTING to STARTED|STARTED to SHUTTING_DOWN|SHUTTING_DOWN to SHUTDOWN) \("),
     b"KafkaServer": re.compile(rb"\],? (?:started|shutting down|shut down completed) \("),
+    b"AppInfoParser": re.compile(rb" Kafka version ?: \d"),
     b"LogManager": re.compile(rb" since (?:no )?clean shutdown file was found \(| Shutdown broker because all log dirs in "),
     b"LoggingSignalHandler": re.compile(rb" Terminating process due to signal "),
     b"Kafka$": re.compile(rb" Terminating process due to signal "),
@@ -60,7 +61,7 @@ _LIFE: Final = {
     b"KafkaController": re.compile(rb" deleted brokers: \d"),
     b"ReplicaStateMachine$BrokerChangeListener": re.compile(rb" deleted brokers: \d"),
 }
-"""How lines about a broker's coming and going look, by the last part of the logger's name (jobs/parsing/templates/broker.py)."""
+"""How lines about a broker's coming, going and release look, by the last part of the logger's name (jobs/parsing/templates/broker.py)."""
 _REQUEST_LOGGER: Final = b"kafka.request.logger"
 _REQUEST_SIGNS: Final = (_REQUEST_LOGGER, b'"requestApi', b'"correlationId"', b'"errorCode"', b'"clientInformation"')
 

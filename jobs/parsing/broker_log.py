@@ -12,7 +12,7 @@ from jobs.parsing.templates.language import Templates
 
 _LOGGERS: Final = (
     r"(?:[\w.]*\.)?(?:BrokerServer|KafkaServer|LogManager|LoggingSignalHandler|Kafka\$|ZooKeeperClient|FetchSessionHandler"
-    r"|ReplicationControlManager|KafkaController|ReplicaStateMachine\$BrokerChangeListener)"
+    r"|ReplicationControlManager|KafkaController|AppInfoParser|ReplicaStateMachine\$BrokerChangeListener)"
 )
 BROKER_SHAPE: Final = re.compile(rf"(?as)\[[^\]]*\] [A-Z]+ (.*) \({_LOGGERS}\)\Z")
 """Group: the sentence."""
@@ -23,7 +23,7 @@ BROKER_SENTENCES: Final = Templates(BROKER)
 
 
 def is_broker_line(text: str) -> bool:
-    """Whether a line is of a logger that says how brokers come and go."""
+    """Whether a line is of a logger that says how brokers come and go, or what they run."""
     return len(text) <= _MOST and text.endswith(")") and _LOGGER.match(text, text.rfind("(")) is not None
 
 
@@ -40,6 +40,7 @@ def row(text: str, at_us: int | None) -> dict[str, Any]:
         "kind": reading.template.kind,
         "received_at": at_us,
         "coordinator_id": int32(reading.fields.get("node")),
+        "software": reading.fields.get("release"),
         "reason": shape[1],
         "groups": None if nodes is None else [{"coordinator_id": int32(node)} for node in re.split(", ?", nodes)],
     }

@@ -144,6 +144,8 @@ def test_lines_are_kept_that_say_how_a_broker_comes_and_goes_and_only_the_first_
         (b"kafka.log.LogManager", b"Recovering 74 logs from /var/lib/kafka since no clean shutdown file was found", True),
         (b"kafka.log.LogManager", b"Loading logs from log dirs ArrayBuffer(/var/lib/kafka)", False),
         (b"kafka.server.BrokerServer", b"[BrokerServer id=3] Transition from STARTING to STARTED", True),
+        (b"org.apache.kafka.common.utils.internals.AppInfoParser", b"Kafka version: 4.4.0", True),
+        (b"org.apache.kafka.common.utils.AppInfoParser", b"Kafka commitId: a18251bae0b825c6", False),
         (b"kafka.server.KafkaServer", b"starting", False),
         (b"kafka.server.KafkaServer", b"[KafkaServer id=1] started", True),
         (b"kafka.server.KafkaServer", b"[Kafka Server 1], shutting down", True),

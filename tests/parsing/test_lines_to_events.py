@@ -217,3 +217,27 @@ def test_lines_about_brokers_name_the_nodes_and_no_group():
     ]
     assert {(event["source"], event["group_id"], event["coordinator_partition"]) for event in events} == {("broker", None, None)}
     assert verdicts[5] == ("skipped", None)
+
+
+@pytest.mark.parametrize(
+    ("sentence", "release"),
+    [
+        ("Kafka version: 4.4.0", "4.4.0"),
+        ("Kafka version : 0.10.2.2", "0.10.2.2"),
+        ("Kafka version : 1.1.0-cp1", "1.1.0"),
+        ("Kafka version: 3.6.0.redhat-00005", "3.6.0"),
+        ("Kafka version: 4.4.0-SNAPSHOT", "4.4.0"),
+        ("Kafka version: 7.6.0-ccs", None),  # Confluent's number: it is Kafka 3.6
+        ("Kafka version: 7.6.10-ce", None),
+        ("Kafka version: unknown", None),
+        ("Kafka commitId: a18251bae0b825c6", None),
+    ],
+)
+def test_a_broker_that_starts_says_which_release_it_runs(sentence, release):
+    """As AppInfoParser.AppInfo writes it, in the recordings of 0.9 to 4.4."""
+    package = "org.apache.kafka.common.utils" + ".internals" * ("4.4" in sentence)
+    events, verdicts = parsed(f"[2026-11-21 05:10:07,099] INFO {sentence} ({package}.AppInfoParser)")
+    assert verdicts[1] == ("skipped" if release is None else "event", None)
+    assert [(event["kind"], event["source"], event["broker"], event["software"], event["reason"]) for event in events] == (
+        [] if release is None else [("BROKER_RELEASE", "broker", "b", release, sentence)]
+    )

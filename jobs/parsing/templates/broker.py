@@ -1,8 +1,11 @@
-"""What brokers and controllers log when a broker comes or goes.
+"""What brokers and controllers log when a broker comes or goes, and which release it runs.
 
 Sources: `kafka/server/KafkaServer.scala`, `BrokerServer.scala`, `kafka/log/LogManager.scala`, `kafka/controller/KafkaController.scala`,
 `kafka/zookeeper/ZooKeeperClient.scala`, `org/apache/kafka/common/utils/LoggingSignalHandler.java`,
-`org/apache/kafka/clients/FetchSessionHandler.java` and `org/apache/kafka/controller/ReplicationControlManager.java` of 0.9.0.1 to 4.2.0.
+`org/apache/kafka/clients/FetchSessionHandler.java` and `org/apache/kafka/controller/ReplicationControlManager.java` of 0.9.0.1 to 4.4.0;
+the release: `org/apache/kafka/common/utils/AppInfoParser.java` (4.4: `utils/internals`), for KafkaServer.startup and KafkaRaftServer.startup.
+
+The clients that a broker has in its own process write the release, too: it is the same one, since they share its JARs.
 
 A follower that cannot reach its leader tries again every second. Only its first error has the number of a fetch session: `epoch=1891`,
 then `epoch=INITIAL`.
@@ -22,6 +25,9 @@ BROKER: Final = (
     Template(e.BROKER_STARTED, "KRaft", "[BrokerServer id={node}] Transition from STARTING to STARTED"),
     Template(e.BROKER_STARTED, "1.0-3.9", "[KafkaServer id={node}] started"),
     Template(e.BROKER_STARTED, "0.9-0.11", "[Kafka Server {node}], started"),
+    Template(e.BROKER_RELEASE, "since 2.2", "Kafka version: {release}{build}",
+             ("Kafka version: 4.4.0", "Kafka version: 3.6.0.redhat-00005", "Kafka version: 4.4.0-SNAPSHOT")),
+    Template(e.BROKER_RELEASE, "0.9-2.1", "Kafka version : {release}{build}", ("Kafka version : 0.10.2.2", "Kafka version : 1.1.0-cp1")),
     Template(e.BROKER_STOPPING, "since 1.0", "Terminating process due to signal {word}", ("Terminating process due to signal SIGTERM",)),
     Template(e.BROKER_STOPPING, "KRaft", "[BrokerServer id={node}] Transition from STARTED to SHUTTING_DOWN"),
     Template(e.BROKER_STOPPING, "1.0-3.9", "[KafkaServer id={node}] shutting down"),

@@ -35,6 +35,7 @@ FIELDS: Final[Mapping[str, str]] = MappingProxyType(
         "groups": r".*",  # comma separated
         "node": r"\d{1,9}",
         "nodes": r"\d[\d, ]*",  # comma separated
+        "release": r"\d{1,2}(?:\.\d{1,3}){2,3}",
     }
 )
 """The fields that are kept, with the text that each may hold."""
@@ -44,6 +45,7 @@ IGNORED: Final[Mapping[str, str]] = MappingProxyType(
         "number": r"-?\d+",
         "word": r"\S+",
         "text": r".*",
+        "build": r"(?:[.-](?!c(?:c?s|e)\b).*)?",  # of the release; Confluent's -ccs, -cs and -ce have numbers of their own
     }
 )
 """Fields that are skipped."""
