@@ -27,7 +27,7 @@ MAX_CONNECTION: Final = 1_024
 _CONNECTIONS: Final = 65_536  # whose hosts are remembered: a member sends all its requests over a few
 
 _LOWEST_ERROR: Final = -1
-_HIGHEST_ERROR: Final = 135  # 4.2 ends at 133; room for a release or two
+_HIGHEST_ERROR: Final = 140  # 4.4 ends at 136; room for a release or two
 
 
 class Api(NamedTuple):
@@ -61,10 +61,10 @@ _APIS: Final = (
     Api(events.LEAVE_GROUP, 13, 5, (_GROUP, _ERROR, ("request.members", 3), ("response.members", 3)), (("request.memberId", 2),),
         (("request.members", "memberId"), ("response.members", "errorCode")), "response.members"),
     Api(events.OFFSET_COMMIT, 8, 10, (_GROUP, ("request.memberId", 1), ("response.topics", 0))),
-    Api(events.TXN_OFFSET_COMMIT, 28, 5, (_GROUP, ("request.memberId", 3), ("request.generationId", 3), ("response.topics", 0))),
+    Api(events.TXN_OFFSET_COMMIT, 28, 6, (_GROUP, ("request.memberId", 3), ("response.topics", 0))),
     Api(events.OFFSET_FETCH, 9, 10, (("request.groups", 8), ("response.groups", 8)), (("request.groupId", 7), ("response.topics", 7)),
         (("request.groups", "groupId"), ("response.groups", "groupId", "errorCode")), "response.groups"),
-    Api(events.DELETE_GROUPS, 42, 2, (("request.groupsNames", 0), ("response.results", 0)),
+    Api(events.DELETE_GROUPS, 42, 3, (("request.groupsNames", 0), ("response.results", 0)),
         elements=(("response.results", "groupId", "errorCode"),), errors="response.results"),
     Api(events.FIND_COORDINATOR, 10, 6,
         (("request.keyType", 1), ("request.coordinatorKeys", 4), ("response.coordinators", 4)),
@@ -76,7 +76,8 @@ _APIS: Final = (
 )  # fmt: skip
 APIS: Final = {api.name: api for api in _APIS}
 _WITH_BLOBS: Final = frozenset({events.JOIN_GROUP, events.SYNC_GROUP})
-COMMITS: Final = frozenset({events.OFFSET_COMMIT, events.TXN_OFFSET_COMMIT})
+COMMITS: Final = {events.OFFSET_COMMIT: 1, events.TXN_OFFSET_COMMIT: 3}
+"""The requests that commit offsets, and the first version of each that has a generation."""
 
 _BYTES: Final = ("metadata", "assignment")
 """Fields whose bytes are not in a line that was printed as text (request_text.py)."""
@@ -88,6 +89,8 @@ _REQUIRED_ALWAYS: Final = (
 _WITHOUT_ANSWER: Final = re.compile(r"Completed request:(?:\{api_key=|Name: ?)")
 """Begins a request of Kafka 0.9 to 0.11."""
 _LOGGER: Final = re.compile(r"\([\w.$]+\)\Z", re.ASCII)
+_WITHOUT_BODY: Final = re.compile(r',"(?:request|response)":(?:""|null),')
+"""Kafka 2.8 to 4.3 write "" in the place of a body that they did not keep, 4.4 writes null."""
 _is_base64: Final = re.compile(r"[A-Za-z0-9+/]*={0,2}").fullmatch
 _host_of: Final = re.compile(CONNECTION, re.ASCII).fullmatch
 
@@ -103,17 +106,19 @@ def misshapen(text: str, *, printed: bool) -> str:
 
 def no_json(json: str) -> str:
     """Why the JSON of a line is not what Kafka writes."""
-    return Refusal.LOGGED_WITHOUT_BODY if ',"request":"",' in json or ',"response":"",' in json else Refusal.INVALID_JSON
+    return Refusal.LOGGED_WITHOUT_BODY if _WITHOUT_BODY.search(json) else Refusal.INVALID_JSON
 
 
-def refusal(line: Logged, *, printed: bool) -> str | None:
-    """The first thing that is wrong with a request, or None. `printed`: it was logged as text, which has no bytes.
+def refusal(line: Logged, json: str, *, printed: bool) -> str | None:
+    """The first thing that is wrong with a request, or None. `json`: its text. `printed`: it was logged as text, which has no bytes.
 
     Control characters that JSON escapes are no damage: a broker accepts any name of a client.
     """
     header, request, response = line.request_header or Header(), line.request, line.response
     key, version, name = header.request_api_key, header.request_api_version, header.request_api_key_name
     if key is None or version is None or name is None or request is None or response is None:
+        if (request is None or response is None) and _WITHOUT_BODY.search(json):
+            return Refusal.LOGGED_WITHOUT_BODY
         return _missing(_REQUIRED_ALWAYS[(key, version, name, request, response).index(None)])
     api = APIS.get(name)
     if api is None or key != api.key:
@@ -199,9 +204,9 @@ def _required(api: Api, version: int, *, printed: bool) -> _Fields:
 
 
 def _missing_generation(api: Api, version: int, request: Request) -> str | None:
-    # `generationId` until Kafka 3.5, `generationIdOrMemberEpoch` since, whatever the version; v0 has neither.
+    # `generationId`, then `generationIdOrMemberEpoch`, whatever the version: OffsetCommit since Kafka 3.6, TxnOffsetCommit since 4.4.
     known = request.generation_id is not None or request.generation_id_or_member_epoch is not None
-    required = api.name == events.OFFSET_COMMIT and version >= 1
+    required = api.name in COMMITS and version >= COMMITS[api.name]
     return _missing("request.generationIdOrMemberEpoch") if required and not known else None
 
 

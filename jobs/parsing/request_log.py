@@ -1,4 +1,4 @@
-"""Lines of `kafka.request.logger` as rows: `[time] LEVEL Completed request:{json} (kafka.request.logger)`, Kafka 2.8 to 4.2.
+"""Lines of `kafka.request.logger` as rows: `[time] LEVEL Completed request:{json} (kafka.request.logger)`, Kafka 2.8 to 4.4.
 
 The text of Kafka 1.0 to 2.7 is read as the JSON that request_text.py makes of it. Requests of other APIs are recognised by their header and
 not read.
@@ -47,7 +47,7 @@ def row(text: str, at_us: int | None) -> dict[str, Any]:
     elif line is None:
         refusal = checks.no_json(json) if json else checks.misshapen(text, printed=printed)
     else:
-        refusal = checks.refusal(line, printed=printed)
+        refusal = checks.refusal(line, json, printed=printed)
     if line is None or at_us is None or refusal is not None:
         return refused(REQUEST_SOURCE, refusal, text)
     if not concerns_a_group(line):

@@ -42,7 +42,7 @@ class Refusal:
     """A request of Kafka 0.9 to 0.11, which logged no answers: it does not show whether the broker accepted it."""
 
     LOGGED_WITHOUT_BODY: Final = "LOGGED_WITHOUT_BODY"
-    """`request` or `response` is "": the request log was switched on while the request was in flight."""
+    """`request` or `response` is "" or null: the request log was switched on while the request was in flight."""
 
     INVALID_JSON: Final = "INVALID_JSON"
     """Not JSON, or a field has a value of another type than Kafka gives it."""
@@ -51,7 +51,7 @@ class Refusal:
     """`requestApiKey` and `requestApiKeyName` name different APIs."""
 
     UNSUPPORTED_VERSION: Final = "UNSUPPORTED_VERSION"
-    """A version of the API that Kafka 1.0 to 4.2 does not have."""
+    """A version of the API that Kafka 1.0 to 4.4 does not have."""
 
     MISSING_FIELD: Final = "MISSING_FIELD"
     """A field that this version of the API must have is missing or null; the detail names it."""

@@ -32,6 +32,15 @@ KEYS = {
     e.CONSUMER_GROUP_HEARTBEAT: 68,
 }
 MEMBER = {"groupId": "g", "generationId": 4, "memberId": "m-1"}
+TXN_4_4 = {
+    "transactionalId": "t",
+    "groupId": "g",
+    "producerId": 7,
+    "producerEpoch": 1,
+    "generationIdOrMemberEpoch": 4,
+    "memberId": "m-1",
+    "groupInstanceId": None,
+}
 
 
 def line(api, version, body, answer, *, level="DEBUG", header=None, **top):
@@ -132,6 +141,19 @@ GOOD = [
     ("commit v0 without a member", line(e.OFFSET_COMMIT, 0, {"groupId": "g", "topics": []}, commit([0])), {"generation": None, "member_id": None}, 1),
     ("commit of a transaction", line(e.TXN_OFFSET_COMMIT, 3, {**MEMBER, "transactionalId": "t", "producerId": 0, "producerEpoch": 0, "topics": []}, commit([22])),
      {"kind": e.TXN_OFFSET_COMMIT, "error_code": 22, "generation": 4}, 1),
+    # Written by TxnOffsetCommitRequestDataJsonConverter and DeleteGroupsResponseDataJsonConverter of Kafka 4.4.0.
+    *((f"commit of a transaction, v{version} of 4.4", line(e.TXN_OFFSET_COMMIT, version,
+                                                           {**TXN_4_4, "topics": [{**topic, "partitions": [{"partitionIndex": 0, "committedOffset": 9}]}]},
+                                                           commit([113], topic=topic)),
+       {"kind": e.TXN_OFFSET_COMMIT, "error_code": 113, "generation": 4, "member_id": "m-1", "member_count": 1, "api_version": version}, 1)
+      for version, topic in ((3, {"name": "t"}), (5, {"name": "t"}), (6, {"topicId": "PoXy_d3qQpOGkRtEOEpFtQ"}))),
+    ("commit of a transaction, v0", line(e.TXN_OFFSET_COMMIT, 0, {"groupId": "g", "transactionalId": "t", "topics": []}, commit([])), {"generation": None}, 1),
+    ("two groups deleted, v3", line(e.DELETE_GROUPS, 3, {"groupsNames": ["a", "orders"]},
+                                    {"throttleTimeMs": 0, "results": [{"groupId": "a", "errorCode": 68, "errorMessage": "The group is not empty."},
+                                                                      {"groupId": "orders", "errorCode": 0, "errorMessage": None}]}),
+     {"group_id": "a", "error_code": 68, "reason": None}, 2),
+    ("an error of 4.4", line(e.DELETE_GROUPS, 3, {"groupsNames": ["a"]}, {"results": [{"groupId": "a", "errorCode": 134, "errorMessage": "x"}]}),
+     {"group_id": "a", "error_code": 134}, 1),
     ("two groups deleted", line(e.DELETE_GROUPS, 2, {"groupsNames": ["a", "orders"]},
                                 {"throttleTimeMs": 0, "results": [{"groupId": "a", "errorCode": 68}, {"groupId": "orders", "errorCode": 0}]}),
      {"group_id": "a", "error_code": 68, "lines": 1, "coordinator_partition": 47}, 2),
@@ -194,6 +216,10 @@ DAMAGED = [
     ("MALFORMED", "[2026-11-21 05:10:07,099] DEBUG Completed request:RequestHeader(apiKey=HEARTBEAT) -- {} (kafka.request.logger)"),
     ("LOGGED_WITHOUT_BODY", line(e.HEARTBEAT, 4, "", "")),
     ("LOGGED_WITHOUT_BODY", line(e.HEARTBEAT, 4, MEMBER, "")),
+    ("LOGGED_WITHOUT_BODY", line(e.HEARTBEAT, 4, None, None)),  # of 4.4
+    ("LOGGED_WITHOUT_BODY", line(e.HEARTBEAT, 4, MEMBER, None)),
+    ("UNSUPPORTED_VERSION:7", line(e.TXN_OFFSET_COMMIT, 7, TXN_4_4, commit([0]))),
+    ("MISSING_FIELD:request.generationIdOrMemberEpoch", line(e.TXN_OFFSET_COMMIT, 5, {"groupId": "g", "memberId": "m", "topics": []}, commit([0]))),
     ("INVALID_JSON", BEAT.replace('"generationId":4', '"generationId":"4"')),
     ("INVALID_JSON", BEAT.replace('"generationId":4', '"generationId":4.5')),
     ("INVALID_JSON", BEAT.replace('"generationId":4', '"generationId":99999999999')),
@@ -248,13 +274,26 @@ DAMAGED = [
     ("INVALID_JSON", find_many(4, {"key": "g"}).replace('["g"]', '["g",5]')),
     ("INVALID_JSON", BEAT.replace('"generationId":4', '"generationId":"4","generationId":4')),
     ("MISSING_FIELD:request.generationId", BEAT.replace('"generationId":4', '"generationId":4,"generationId":null')),
-    ("MISSING_FIELD:request", BEAT.replace('"request":{', '"request":null,"r":{')),
+    ("MISSING_FIELD:request", BEAT.replace('"request":{', '"r":{')),
+    ("MISSING_FIELD:response", BEAT.replace('"response":{', '"r":{')),
     ("MISSING_FIELD:requestHeader.requestApiKey", BEAT.replace('"requestApiKey":12,', "")),
 ]  # fmt: skip
 
 SKIPPED = [
     BEAT.replace('"requestApiKey":12', '"requestApiKey":1').replace('"HEARTBEAT"', '"FETCH"'),
     BEAT.replace('"requestApiKey":12', '"requestApiKey":1').replace('"HEARTBEAT"', '"FETCH"')[:300],  # cut, but no group's
+    *(
+        BEAT.replace('"requestApiKey":12,"requestApiVersion":4', f'"requestApiKey":{key},"requestApiVersion":{version}').replace(
+            '"HEARTBEAT"', f'"{name}"'
+        )
+        for key, version, name in (
+            (18, 5, "API_VERSIONS"),
+            (88, 1, "STREAMS_GROUP_HEARTBEAT"),
+            (89, 1, "STREAMS_GROUP_DESCRIBE"),
+            (93, 0, "STREAMS_GROUP_TOPOLOGY_DESCRIPTION_UPDATE"),
+            (94, 0, "UNREGISTER_CONTROLLER"),
+        )
+    ),
     find_one(2, key="transaction", key_type=1),
     fetch_offsets(9, "g", partitions=None),  # of a tool: all partitions
     fetch_offsets(5, "g", partitions=None),
