@@ -1,4 +1,4 @@
-"""Lines of a consumer's own log as rows: the Java client's, 2.1 to 4.2, librdkafka's, and those of other libraries.
+"""Lines of a consumer's own log as rows: the Java client's, 2.1 to 4.4, librdkafka's, and those of other libraries.
 
 Java: `[Consumer clientId=…, groupId=…] sentence`, inside the application's own log pattern; Connect writes `[Worker …]`.
 librdkafka: `%level|epoch|FACILITY|name| [thrd:…]: sentence`; the name is `<client.id>#consumer-<n>`; the lines before it name the group

@@ -1,4 +1,4 @@
-"""Lines of a broker's group coordinator (server.log) as rows: `[time] LEVEL [prefix] sentence (logger)`, Kafka 0.9 to 4.2.
+"""Lines of a broker's group coordinator (server.log) as rows: `[time] LEVEL [prefix] sentence (logger)`, Kafka 0.9 to 4.4.
 
 The sentences are in templates/classic.py, consumer.py and service.py. The first template that fits a sentence decides.
 

@@ -74,6 +74,15 @@ SKIPPED = [
     RD.format("REBALANCE", 'Group "payments" initiating rebalance (EAGER) in state up (join-state wait-metadata) with 0 assigned partition(s): Metadata for subscribed topic(s) has changed'),
     "2026-11-21 06:00:00,000 INFO com.acme.Billing - Request joining group due to: my own words, groupId=payments",
     JAVA.format("Subscribed to topic(s): orders"),
+    # 4.3 and 4.4: ClassicKafkaConsumer, whose first line is empty; AbstractHeartbeatRequestManager; ConsumerHeartbeatRequestManager; CommitRequestManager
+    "[2026-11-21 06:00:00,000] INFO [Consumer clientId=pay-1, groupId=payments] ",
+    "* The consumer rebalance protocol (KIP-848) is production-ready!",
+    "**************************************************************** (org.apache.kafka.clients.consumer.internals.ClassicKafkaConsumer)",
+    JAVA.format("ConsumerGroupHeartbeatRequest received GROUP_ID_NOT_FOUND for group payments while unsubscribed."),
+    JAVA.format("Member aSd-x received heartbeat interval 5000ms from the group coordinator"),
+    JAVA.format("ConsumerGroupHeartbeatRequest failed due to unsupported protocol field while sending request: x"),
+    JAVA.format("Dynamic member aSd-x closed with REMAIN_IN_GROUP. No leave heartbeat will be sent, the member will be removed by the coordinator after session timeout."),
+    JAVA.format("OffsetFetch failed with STALE_MEMBER_EPOCH. The member is still in the group, so the request can be retried with the latest member epoch as long as it has not expired."),
     RD.format("MAXPOLL", "h:9092/1: Broker does not support KIP-62 (requires Apache Kafka >= v0.10.1.0): consumer configuration `max.poll.interval.ms` (300000) is effectively limited"),
 ]  # fmt: skip
 REFUSED = [

@@ -26,6 +26,10 @@ def java(sentence, level="INFO", name="GroupMetadataManager"):
     return f"{TIME} {level} [GroupCoordinator id=1 topic=__consumer_offsets partition=48] {sentence} (org.apache.kafka.coordinator.group.{name})"
 
 
+def runtime(sentence, level):
+    return f"{TIME} {level} [GroupCoordinator id=1 topic=__consumer_offsets partition=26] {sentence} (org.apache.kafka.coordinator.common.runtime.CoordinatorRuntime)"
+
+
 def metadata(instance="None"):
     return (
         f"MemberMetadata(memberId={M}, groupInstanceId={instance}, clientId=web (a), b, clientHost=/10.0.0.1, sessionTimeoutMs=8000, "
@@ -112,6 +116,60 @@ LINES = [
      {"kind": e.GROUP_DEAD, "group_id": "orders", "coordinator_partition": 31, "coordinator_id": 12}),
     (java("The following groups were deleted: orders. A total of 6 offsets were removed."),
      {"kind": e.GROUPS_DELETED, "group_id": "orders", "coordinator_id": 1, "error_code": None}),
+    # 4.3 and 4.4. GroupMetadataManager.throwIfClassicMemberCannotJoinConsumerGroup
+    (java("Cannot join the consumer group search with the classic protocol because the group migration is disabled."),
+     {"kind": e.CONSUMER_GROUP_LOG, "group_id": "search", "member_id": None, "state": None, "coordinator_partition": 48}),
+    # GroupMetadataManager.consumerGroupJoin
+    (java(f"{PREPARING} (reason: Downgrade group orders from consumer to classic with stale assignment.)."),
+     {"kind": e.PREPARING_REBALANCE, "group_id": "orders", "member_id": None, "reason": "Downgrade group orders from consumer to classic with stale assignment"}),
+    # GroupMetadataManager.maybeReconcile, Utils.assignmentWithEpochsToString
+    (java(f"[GroupId telemetry] Member {U} new assignment state: epoch=3, previousEpoch=2, state=UNREVOKED_PARTITIONS, assignedPartitions=[{V}-0@3] and revokedPartitions=[{V}-1@2].", "DEBUG"),
+     {"kind": e.CONSUMER_GROUP_LOG, "state": e.ASSIGNMENT_STORED, "group_id": "telemetry", "member_id": U, "generation": 3}),
+    # CoordinatorRuntime.CoordinatorContext.flushCurrentBatch and completeTransaction: before 4.3 "Writing records to … failed due to: …"
+    *((runtime(sentence, level), {"kind": e.COORDINATOR_NOTE, "coordinator_partition": 26, "coordinator_id": 1, "group_id": None, "reason": sentence})
+      for level, sentence in (
+          ("ERROR", "Writing records to __consumer_offsets-26 failed due to: x."),
+          ("ERROR", "Failed to write records to __consumer_offsets-26 due to an unexpected error: x."),
+          ("ERROR", "Failed to write a batch of 3 record(s) to __consumer_offsets-26 because it is larger than the maximum batch size of 1048588 bytes. This usually means that a single record is too large. Consider increasing the maximum batch size."),
+          ("DEBUG", "Failed to write records to __consumer_offsets-26 because this broker is no longer the leader of the partition."),
+          ("ERROR", "Failed to write the transaction marker to __consumer_offsets-26 because it is too large to be persisted. Consider increasing the maximum batch size."),
+          ("ERROR", "Failed to write the transaction marker to __consumer_offsets-26 due to an unexpected error: x."),
+          ("DEBUG", "Failed to flush the pending records to __consumer_offsets-26: x."),
+      )),
+    # GroupConfig.clampToRange and checkSessionExceedsHeartbeat, GroupCoordinatorConfig.clampDynamicIntConfig: without a prefix
+    *((f"{TIME} WARN {sentence} (org.apache.kafka.coordinator.group.{name})", {"kind": e.COORDINATOR_NOTE, "group_id": group, "reason": sentence, "coordinator_id": None})
+      for name, group, sentence in (
+          ("GroupConfig", "it's orders",
+           "The group config 'consumer.assignment.interval.ms' for group 'it's orders' has value 20000 which exceeds the broker's allowed maximum 15000. The effective value will be capped to 15000."),
+          ("GroupConfig", "orders",
+           "The group config 'consumer.session.timeout.ms' for group 'orders' has value 1 which is below the broker's allowed minimum 45000. The effective value will be capped to 45000."),
+          ("GroupConfig", "orders",
+           "The effective consumer.session.timeout.ms (45000) for group 'orders' is not greater than consumer.heartbeat.interval.ms (45000). Check that the broker-level min/max bounds for session timeout and heartbeat interval do not overlap."),
+          ("GroupCoordinatorConfig", None,
+           "The config 'group.consumer.assignment.interval.ms' has value 20000 which exceeds the allowed maximum 15000. The effective value will be capped to 15000."),
+      )),
+    # Utils.assignmentFromTopicPartitions, StreamsGroup's TasksTupleWithEpochs: when 4.3 or later reads what 4.2 stored
+    (java(f"[GroupId telemetry] Size of assignment epochs 0 is not equal to partitions 6 for topic {V}. Using default epoch 7 for all partitions.", "ERROR"),
+     {"kind": e.CONSUMER_GROUP_LOG, "group_id": "telemetry", "protocol_type": None, "state": None}),
+    (java("[GroupId flow] Size of assignment epochs 0 is not equal to partitions 2 for subtopology 0. Using default epoch 7 for all partitions.", "ERROR"),
+     {"kind": e.CONSUMER_GROUP_LOG, "group_id": "flow", "protocol_type": e.STREAMS, "state": None}),
+    # Static members of streams groups: GroupMetadataManager.streamsGroupHeartbeat and streamsGroupLeave
+    *((java(f"[GroupId flow][MemberId {U}] {sentence}"), {"kind": e.CONSUMER_GROUP_LOG, "group_id": "flow", "protocol_type": e.STREAMS, **columns})
+      for sentence, columns in (
+          (f"Static member {U} with instance id i 1 joins the streams group.", {"state": e.JOINED, "member_id": U, "instance_id": "i 1"}),
+          (f"Static member with instance id i 1 re-joins the streams group using the streams protocol. Created a new member {U} to replace the existing member {V}.",
+           {"state": e.RETURNED, "member_id": V, "answer_member_id": U, "instance_id": "i 1"}),
+          (f"Static member {U} with instance id i 1 left the streams group.", {"state": e.DEPARTED, "member_id": U, "instance_id": "i 1"}),
+          (f"Static member {U} with instance id i 1 temporarily left the streams group.", {"state": e.AWAY, "member_id": U, "instance_id": "i 1"}),
+      )),
+    (java("[GroupId flow] Requested topology description push at topology epoch 1.", name="streams.StreamsGroupTopologyDescriptionManager"),
+     {"kind": e.CONSUMER_GROUP_LOG, "group_id": "flow", "protocol_type": e.STREAMS, "state": None, "generation": None}),
+    (java("[GroupId flow] The configured task assignor 'mine' is not available; falling back to the default assignor 'sticky'.", "WARN"),
+     {"kind": e.CONSUMER_GROUP_LOG, "group_id": "flow", "protocol_type": e.STREAMS, "state": None}),
+    (java(f"[GroupId flow][MemberId {U}] Member updated its member metadata to StreamsGroupMember(x)."),
+     {"kind": e.CONSUMER_GROUP_LOG, "group_id": "flow", "member_id": U}),
+    (java(f"[GroupId flow][MemberId {U}] Valid topic configuration found in 3ms, topology epoch 1 is now initialized.", name="streams.topics.InternalTopicManager"),
+     {"kind": e.CONSUMER_GROUP_LOG, "group_id": "flow", "member_id": U}),
     # Hostile ids: fixed words of Kafka's sentences in the places of ids.
     (java(f"Member {M} in group a in group b (c) has failed, removing it from the group."),
      {"kind": e.MEMBER_FAILED, "group_id": "a in group b (c)", "member_id": M}),
@@ -124,6 +182,23 @@ LINES = [
 ]  # fmt: skip
 
 NOT_EVENTS = {
+    # GroupCoordinatorShard.onTopicsDeleted, GroupCoordinatorService.handleTopicsDeletion, OffsetMetadataManager.commitTransactionalOffset
+    java(
+        f"Generated 2 tombstone records in 1 milliseconds while deleting offsets for topics [DeletedTopic[id={V}, name=old]].",
+        name="GroupCoordinatorShard",
+    ): "skipped",
+    f"{TIME} ERROR [GroupCoordinator id=1] Could not delete offsets for deleted topics [DeletedTopic[id={V}, name=old]] due to: x. "
+    "(org.apache.kafka.coordinator.group.GroupCoordinatorService)": "skipped",
+    java(
+        f"[GroupId orders] Committing transactional offsets 9 for partition {V}-t-0 from member {M} with leader epoch 0.",
+        "DEBUG",
+        "OffsetMetadataManager",
+    ): "skipped",
+    java(
+        "Topology-description cleanup cycle skipped: previous cycle is still in flight.",
+        "WARN",
+        "streams.StreamsGroupTopologyDescriptionManager",
+    ): "skipped",
     java(
         "[GroupId orders] Committing offsets 5 for partition t-0 from member m with leader epoch 0.", "DEBUG", "OffsetMetadataManager"
     ): "skipped",

@@ -1,4 +1,4 @@
-"""What group coordinators log about classic groups: Kafka 0.9 to 3.9 in Scala, 3.6 to 4.2 in Java.
+"""What group coordinators log about classic groups: Kafka 0.9 to 3.9 in Scala, 3.6 to 4.4 in Java.
 
 Scala: `core/src/main/scala/kafka/coordinator/group/{GroupCoordinator,GroupMetadata,GroupMetadataManager}.scala`, up to 0.10.2 in
 `kafka/coordinator`. Read at 0.9.0.1, 0.10.0.1, 0.10.1.1, 0.10.2.2, 0.11.0.2, 1.0.2, 1.1.1, 2.0.1 and the last of each later release.

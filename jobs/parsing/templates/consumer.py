@@ -1,7 +1,9 @@
-"""What group coordinators log about KIP-848 groups (consumer, streams, share): Kafka 3.6 to 4.2.
+"""What group coordinators log about KIP-848 groups (consumer, streams, share): Kafka 3.6 to 4.4.
 
 Every line names its group in front. They become CONSUMER_GROUP_LOG events with the member where one is named, and their text as `reason`.
-Source: `org/apache/kafka/coordinator/group/GroupMetadataManager.java`, `OffsetMetadataManager.java`.
+Source: `org/apache/kafka/coordinator/group/GroupMetadataManager.java`, `OffsetMetadataManager.java`, `Utils.java`;
+`streams/StreamsGroupTopologyDescriptionManager.java`. Static members of streams groups: GroupMetadataManager.streamsGroupHeartbeat,
+replaceStreamsMember and streamsGroupLeave of 4.4.
 """
 
 from __future__ import annotations
@@ -33,6 +35,12 @@ def _refused(text: str, *examples: str) -> Template:
 CONSUMER: Final = (
     # First, since a group may have any name, also one with a bracket.
     _log("[GroupId {group}][MemberId {member}] Member joins the streams group.", tells=e.JOINED, of=e.STREAMS),
+    _log("[GroupId {group}][MemberId {member}] Static member {text} with instance id {instance} joins the streams group.", tells=e.JOINED, of=e.STREAMS),
+    _log("[GroupId {group}][MemberId {text}] Static member with instance id {instance} re-joins the streams group using the streams protocol. Created a new member {new_member} to replace the existing member {member}.",
+         tells=e.RETURNED, of=e.STREAMS),
+    _log("[GroupId {group}][MemberId {member}] Static member {text} with instance id {instance} temporarily left the streams group.",
+         tells=e.AWAY, of=e.STREAMS),
+    _log("[GroupId {group}][MemberId {member}] Static member {text} with instance id {instance} left the streams group.", tells=e.DEPARTED, of=e.STREAMS),
     _log("[GroupId {group}][MemberId {member}] Bumped streams group epoch to {generation} {text}",
          f"[GroupId flow][MemberId {U}] Bumped streams group epoch to 2 with metadata hash -7782713719880650054 and validated topic epoch 0.",
          tells=e.EPOCH_RAISED, of=e.STREAMS),
@@ -56,6 +64,7 @@ CONSUMER: Final = (
          "[GroupId telemetry] Computed a new target assignment for epoch 2 with 'uniform' assignor in 3ms.", tells=e.TARGET_COMPUTED),
     _log("[GroupId {group}] Member {member} new assignment state: epoch={generation}, previousEpoch={number}, {text}",
          f"[GroupId telemetry] Member {U} new assignment state: epoch=3, previousEpoch=2, state=STABLE, assignedPartitions=[t-0].",
+         f"[GroupId telemetry] Member {U} new assignment state: epoch=3, previousEpoch=2, state=UNREVOKED_PARTITIONS, assignedPartitions=[{V}-0@3] and revokedPartitions=[{V}-1@2].",
          tells=e.ASSIGNMENT_STORED),
     _log("[GroupId {group}] Member {member} updated its subscribed topics to: {text}",
          f"[GroupId telemetry] Member {U} updated its subscribed topics to: [orders].", tells=e.TOPICS_UPDATED),
@@ -107,9 +116,17 @@ CONSUMER: Final = (
          "Cannot downgrade consumer group search to classic group because the online downgrade is disabled."),
     _log("Cannot downgrade the consumer group {group}: {text}",
          "Cannot downgrade the consumer group search: fail to parse the Consumer Protocol consumer."),
+    _log("Cannot join the consumer group {group} with the classic protocol because the group migration is disabled."),  # 4.2.2, 4.3.1
     _log("Skip downgrading the consumer group {group} to classic group because it's empty."),
     _log("[GroupId {group}] Scanned {number} topics to refresh regular expressions {text}",
          "[GroupId telemetry] Scanned 6 topics to refresh regular expressions [orders.*] in 2ms.", tells=e.REGEX_RESOLVED),
+    *(_log(text, of=e.STREAMS) for text in (
+        "[GroupId {group}] Requested topology description push at topology epoch {number}.",
+        "[GroupId {group}] The configured task assignor {text} is not available; falling back to the default assignor {text}.",
+        "[GroupId {group}] The refined assignment does not hand out as many active tasks as the target assignment. {text}",
+        "[GroupId {group}] Size of assignment epochs {number} is not equal to partitions {number} for subtopology {text}",
+    )),
     _log("[GroupId {group}] Member {member} {text}", f"[GroupId telemetry] Member {U} does something new."),
-    _log("[GroupId {group}] {text}", "[GroupId telemetry] Assignment configurations changed to {}. Triggering rebalance."),
+    _log("[GroupId {group}] {text}", "[GroupId telemetry] Assignment configurations changed to {}. Triggering rebalance.",
+         "[GroupId telemetry] Size of assignment epochs 1 is not equal to partitions 2 for topic PoXy/d3qQpOGkRtEOEpFtQ. Using default epoch 7 for all partitions."),
 )  # fmt: skip

@@ -1,4 +1,4 @@
-"""Why a coordinator began a rebalance: the member and instance that the `reason` of a `Preparing to rebalance` line names, Kafka 2.1 to 4.2.
+"""Why a coordinator began a rebalance: the member and instance that the `reason` of a `Preparing to rebalance` line names, Kafka 2.1 to 4.4.
 
 The event keeps the text itself. An unknown reason names no member and is no damage, because releases change the wording.
 The first pattern that fits decides. Java puts a period after some reasons.

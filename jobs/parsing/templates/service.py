@@ -1,6 +1,9 @@
 """What group coordinators log about themselves: taking over and giving up partitions, loading groups, trouble, housekeeping.
 
-Sources as in classic.py, and `org/apache/kafka/coordinator/common/runtime/CoordinatorRuntime.java` (`coordinator/group/runtime` in 3.6 to 3.8).
+Sources as in classic.py, and `org/apache/kafka/coordinator/common/runtime/CoordinatorRuntime.java` (`coordinator/group/runtime` in 3.6 to 3.8):
+what it could not write, in CoordinatorContext.flushCurrentBatch and completeTransaction. Settings that a broker cuts to what it allows (4.3):
+`coordinator/group/GroupConfig.java` and `GroupCoordinatorConfig.java`. Descriptions of streams topologies (4.4):
+`coordinator/group/streams/StreamsGroupTopologyDescriptionManager.java`.
 Lines with an empty kind concern no group. They are listed so that an unknown line is one that no release writes.
 """
 
@@ -58,6 +61,19 @@ NOTES: Final = (
     _note("0.9-0.10.1 ERROR", "Error in loading offsets from {word}", "Error in loading offsets from [__consumer_offsets,15]"),
     _note("Java ERROR", f"Writing records to {_TP} failed due to: {{text}}",
           "Writing records to __consumer_offsets-26 failed due to: this broker is not the leader.."),
+    _note("4.3+ Java ERROR, DEBUG", f"Failed to write {{text}} to {_TP} because {{text}}",
+          "Failed to write records to __consumer_offsets-26 because this broker is no longer the leader of the partition.",
+          "Failed to write a batch of 3 record(s) to __consumer_offsets-26 because it is larger than the maximum batch size of 1048588 bytes. This usually means that a single record is too large. Consider increasing the maximum batch size.",
+          "Failed to write the transaction marker to __consumer_offsets-26 because the producer 7 with epoch 1 has been fenced."),
+    _note("4.3+ Java ERROR", f"Failed to write {{text}} to {_TP} due to an unexpected error: {{text}}",
+          "Failed to write records to __consumer_offsets-26 due to an unexpected error: x."),
+    _note("4.3+ Java DEBUG", f"Failed to flush the pending records to {_TP}: {{text}}", "Failed to flush the pending records to __consumer_offsets-26: x."),
+    _note("4.3+ Java WARN", "The group config '{word}' for group '{group}' has value {number} which {text} The effective value will be capped to {number}.",
+          "The group config 'consumer.assignment.interval.ms' for group 'orders' has value 20000 which exceeds the broker's allowed maximum 15000. The effective value will be capped to 15000."),
+    _note("4.3+ Java WARN", "The effective {word} ({number}) for group '{group}' is not greater than {word} ({number}). {text}",
+          "The effective consumer.session.timeout.ms (45000) for group 'orders' is not greater than consumer.heartbeat.interval.ms (45000). Check that the broker-level min/max bounds for session timeout and heartbeat interval do not overlap."),
+    _note("4.3+ Java WARN", "The config '{word}' has value {number} which {text} The effective value will be capped to {number}.",
+          "The config 'group.consumer.assignment.interval.ms' has value 20000 which exceeds the allowed maximum 15000. The effective value will be capped to 15000."),
     _note("2.3-3.9", "Group {group} is dead, skipping rebalance stage"),
     _note("Java", "Group {group} is dead, skipping rebalance stage."),
     _note("2.4-3.9, Java", "Received notification of heartbeat expiration for member {member} after group {group} had already been {text}",
@@ -115,6 +131,10 @@ NOTES: Final = (
           "Could not fetch offsets for group orders (not group coordinator)."),
     _note("Java WARN", "Cannot upgrade classic group {group} to consumer group: {text}",
           "Cannot upgrade classic group orders to consumer group: x."),
+    _note("4.4 Java WARN", "Topology description plugin getTopology failed for group {group}."),
+    _note("4.4 Java WARN", "Unexpected error scanning streams group {group} for topology cleanup; skipping."),
+    _note("4.4 Java WARN",
+          "Failed to apply topology-description post-processing on the streams group heartbeat response for group {group}; returning the response unmodified."),
     _note("Java WARN", "Loaded group {group} with an unknown group type {text}."),
     _note("Java WARN", "Removed group {group} with an unknown group type {text}."),
 )  # fmt: skip
@@ -134,7 +154,7 @@ _STARTS: Final = (
     "Not loading offsets and group metadata for ", "Already loading offsets and group metadata from ", "Started loading offsets and group metadata from ",
     "Started unloading offsets and group metadata for ", "Attempted to load offsets and group metadata from ", "Loaded offsets and group metadata from ",
     "Loading offsets and group metadata from ", "Skipping ", "Removed ", "Generated ", "Marked ", "Successfully appended ", "Failed to append ", "Removing expired",
-    "Expired offset", "Unknown message key with version ", "Could not delete offsets for deleted partitions ",
+    "Expired offset", "Unknown message key with version ", "Could not delete offsets for deleted ",
     "The coordinator ", "The state machine of the coordinator ", "Cannot load coordinator ", "Coordinator runtime ", "Closing coordinator runtime.",
     "The write event ", "Failed to enqueue write event ", "Executing write event ", "Scheduling write event ", "Registering timer ", "Cancel",
     "Execution of ", "Replaying ", "Replayed ", "Transition from ", "Failed to complete the loading of metadata ", "High watermark of ",
@@ -146,14 +166,19 @@ _STARTS: Final = (
     # 0.9 to 1.1
     "Offset load from ", "No log found for ", "Collecting expired offsets.", "Found ", "Failed to mark ", "Getting offsets ", "Ignoring redundant tombstone for ",
     "Loaded offset ", "Marking group ",
-    # the runtime of 3.6 to 4.2
+    # the runtime of 3.6 to 4.4
     "Shutting down event processor.", "Event processor closed.", "Event processor is already shutting down.", "[group-coordinator-event-processor-",
     "Coordinator loader is already shutting down.", "Loaded metadata from ", "Unknown record type ", "Completion of event ", "Failed to unload coordinator for ",
     "Failed to unload metadata for ", "failAll(", "completeUpTo(", "The subscription list is empty, returning an empty assignment", "Member Id ",
+    "Tried to flush an empty batch for ", "Updated ", "Detected that ",
+    # streams groups
+    "Failed to finalize StoredDescriptionTopologyEpoch for groups ", "Failed to write the UNCERTAIN barrier for groups ", "Topology-description cleanup ",
+    "Unexpected error running topology-description cleanup cycle.", "Unable to determine number of partitions for ", "Determined number of partitions for ",
+    "Ignoring unexpected empty copartitioned topics set.",
     # share groups
     "Error deleting share group ", "Failed to delete share group state due to: ", "Failed to read summary of the share partition",
     "Failed to retrieve deleteState request parameters ", "Failed to retrieve partition end offsets ", "Partition end offset fetch failed ",
-    "Persister initialization failed", "Received error while ", "Result is null for the ", "Unable to cleanup ", "Unable to delete share group ",
+    "Persister initialization failed", "Received error while ", "Result is null for the ", "Unable to cleanup ", "Unable to delete share group", "ShareGroup",
     "Unable to initialize share group state", "Existing deleting entries found in share group ", "Initializing topic ", "Some topics for share group id ",
     "Authentication exception", "Exhausted max retries (", "Interrupted while shutting down NetworkPartitionMetadataClient", "Response for ListOffsets for ",
     "Version mismatch exception", "NetworkPartitionMetadataClient sendThread initialized and started",
