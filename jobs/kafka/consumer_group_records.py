@@ -1,7 +1,7 @@
 """Records of `__consumer_offsets` that describe a group of the consumer protocol (KIP-848): key types 3 to 8 and 16, values v0.
 
 A coordinator writes some of them with each heartbeat or timer that changes a group, in one batch. A record without a value is a tombstone:
-what its key names is gone. Source: kafka `group-coordinator/src/main/resources/common/message/ConsumerGroup*.json`, 3.8 to 4.2. Brokers of
+what its key names is gone. Source: kafka `group-coordinator/src/main/resources/common/message/ConsumerGroup*.json`, 3.8 to 4.4. Brokers of
 3.7, which had the protocol for trial, wrote CurrentMemberAssignment otherwise: those are unreadable.
 """
 

@@ -20,7 +20,7 @@ _SMALLEST_MEMBER: Final = 7  # bytes of a member in the compact encoding if all 
 
 
 class UnsupportedVersionError(UnreadableError):
-    """No Kafka up to 4.2 writes this version of the value."""
+    """No Kafka up to 4.4 writes this version of the value."""
 
 
 class MemberMetadata(NamedTuple):

@@ -27,12 +27,14 @@ from jobs.kafka.consumer_group_records import (
     StoredAssignment,
     StoredEpoch,
     StoredMember,
+    StoredTarget,
     StoredTopics,
     decode_consumer_group_record,
 )
 from jobs.kafka.group_metadata import UnsupportedVersionError
 
 REAL = Path(__file__).parents[1] / "data" / "offsets" / "kafka-4.2.0-consumer.jsonl"
+TOPIC = "PoXy_d3qQpOGkRtEOEpFtQ"
 
 
 def real() -> list[tuple[bytes, bytes | None]]:
@@ -108,6 +110,22 @@ def test_a_member_of_the_classic_protocol_has_a_session_timeout():
 def test_what_a_later_kafka_adds_is_passed_over():
     value = b"\x00\x00" + struct.pack(">i", 7) + b"\x01\x09\x03new"
     assert decode_consumer_group_record(key(TARGET_KEY), value).value.epoch == 7
+
+
+@pytest.mark.parametrize(
+    ("own_key", "stored", "read"),
+    [
+        (
+            key(ASSIGNMENT_KEY, "m"),
+            "AAAAAAAFAAAABAECPoXy/d3qQpOGkRtEOEpFtQMAAAAAAAAAAgEACQMAAAADAAAABQI+hfL93epCk4aRG0Q4SkW1AgAAAAEBAAUCAAAAAgA=",
+            StoredAssignment(5, 4, "UNREVOKED_PARTITIONS", (f"{TOPIC}-0", f"{TOPIC}-2"), (f"{TOPIC}-1",)),
+        ),
+        (key(TARGET_KEY), "AAAAAAAFAQAIAAABofzIfQc=", StoredTarget(5)),
+    ],
+)
+def test_records_of_4_4_with_the_epochs_of_partitions_and_the_time_of_the_target(own_key, stored, read):
+    """Written by ConsumerGroupCurrentMemberAssignmentValue and ConsumerGroupTargetAssignmentMetadataValue of Kafka 4.4.0."""
+    assert decode_consumer_group_record(own_key, base64.b64decode(stored)).value == read
 
 
 @pytest.mark.parametrize("kind", [0, 1, 2, 9, 10, 15, 17, 22, 999, -1])
