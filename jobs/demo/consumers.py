@@ -71,6 +71,11 @@ class ConsumerProcess:
         return next((int(line.split()[1]) for line in reversed(self.lines) if line.startswith("assigned ")), 0)
 
     @property
+    def ready(self) -> bool:
+        """Whether it could join at once, where it was started without a topic."""
+        return "ready" in self.lines
+
+    @property
     def failure(self) -> str | None:
         """Why it failed, if it did."""
         return next((line.removeprefix("failed ") for line in self.lines if line.startswith("failed ")), None)
@@ -154,6 +159,7 @@ class Consumers:
     ) -> ConsumerProcess:
         """Starts a consumer that joins the group. Several consumers may have one client id.
 
+        `topic`: begins with ^ if it is a regular expression; if it is empty the consumer joins when it is told to subscribe.
         `protocol`: its group.protocol. `session_ms`: of the classic protocol alone. `poll_ms`: its max.poll.interval.ms.
         `revocation_seconds`: how long its rebalance listener takes before it gives partitions up.
         """

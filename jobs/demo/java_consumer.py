@@ -12,9 +12,9 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import IO, Any, Final
+from typing import IO, Any, Final, cast
 
 import pyspark
 from py4j.java_gateway import CallbackServerParameters, GatewayParameters, JavaGateway  # type: ignore[import-untyped]
@@ -23,7 +23,7 @@ from py4j.protocol import Py4JJavaError  # type: ignore[import-untyped]
 from jobs.common.java import archive_options, java_program
 from jobs.common.places import class_archive, kafka_jar_dir
 from jobs.demo.bound import bound
-from jobs.demo.real_consumer import POLL_SECONDS, CommitRefusedError, ConsumerFailedError
+from jobs.demo.real_consumer import CLASSIC, CONSUMER, EXPRESSION, POLL_SECONDS, CommitRefusedError, ConsumerFailedError
 
 _HEAP: Final = "48m"
 _BYTES: Final = "org.apache.kafka.common.serialization.ByteArrayDeserializer"
@@ -61,7 +61,9 @@ class JavaConsumer:
         self._listener = (_Listener(revocation_seconds),) if revocation_seconds else ()
         if self._listener:
             self._let_java_call()
-        self.subscribe([topic])
+        self._expression = self._expressions(config.get("group.protocol", CLASSIC))
+        if topic:
+            self.subscribe([topic])
 
     def poll(self) -> None:
         """Polls."""
@@ -78,7 +80,8 @@ class JavaConsumer:
 
     def subscribe(self, topics: Sequence[str]) -> None:
         """Subscribes."""
-        self._consumer.subscribe(list(topics), *self._listener)
+        wanted = self._expression(topics[0]) if topics[0].startswith(EXPRESSION) else list(topics)
+        self._consumer.subscribe(wanted, *self._listener)
 
     def commit(self) -> None:
         """Commits."""
@@ -91,6 +94,13 @@ class JavaConsumer:
     def close(self) -> None:
         """Leaves."""
         self._consumer.close()
+
+    def _expressions(self, protocol: str) -> Callable[[str], Any]:
+        """What makes a regular expression that coordinators resolve, or clients of the classic protocol."""
+        jvm: Any = self._gateway.jvm
+        if protocol == CONSUMER:
+            return cast("Callable[[str], Any]", jvm.org.apache.kafka.clients.consumer.SubscriptionPattern)
+        return cast("Callable[[str], Any]", jvm.java.util.regex.Pattern.compile)
 
     def _let_java_call(self) -> None:
         """Lets the JVM call objects of this process, on a port of this machine that is free. Py4J's JVM sends no token there."""

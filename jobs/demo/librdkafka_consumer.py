@@ -17,7 +17,8 @@ class LibrdkafkaConsumer:
         self._revocation_seconds = revocation_seconds
         self._fatal: KafkaError | None = None
         self._consumer = Consumer({**config, "error_cb": self._on_error})
-        self.subscribe([topic])
+        if topic:
+            self.subscribe([topic])
 
     def poll(self) -> None:
         """Polls."""

@@ -144,7 +144,7 @@ class LocalBroker:
         check_java()
         self._check_free()
         for attempt in range(1, ATTEMPTS + 1):
-            self._configure()
+            self._configure(fresh=attempt > 1)
             self._format()
             if self._launch():
                 return
@@ -203,10 +203,12 @@ class LocalBroker:
     def _output(self) -> Path:
         return self.logs / "broker.out"
 
-    def _configure(self) -> None:
+    def _configure(self, *, fresh: bool) -> None:
         self.logs.mkdir(parents=True, exist_ok=True)
         self.folder.mkdir(parents=True, exist_ok=True)
-        self._port, self._controller = self._wanted_port or free_port(), free_port()
+        self._port = self._wanted_port or free_port()
+        if fresh or not self._controller:  # else the port stays: brokers that joined look for their controller there
+            self._controller = free_port()
         plain, controller = f"PLAINTEXT://{_HOST}:{self._port}", f"CONTROLLER://{_HOST}:{self._controller}"
         voter = self if self._join is None else self._join
         properties = {

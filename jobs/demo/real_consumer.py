@@ -10,6 +10,8 @@ JAVA: Final = "java"
 CLASSIC: Final = "classic"
 CONSUMER: Final = "consumer"
 """Values of group.protocol (KIP-848)."""
+EXPRESSION: Final = "^"
+"""A subscription that begins with it is a regular expression, as for librdkafka."""
 POLL_SECONDS: Final = 0.1
 
 
@@ -22,7 +24,7 @@ class CommitRefusedError(Exception):
 
 
 class RealConsumer(Protocol):
-    """One consumer that has subscribed to its topic."""
+    """One consumer that has subscribed to its topic, or to none if its name is empty."""
 
     def poll(self) -> None:
         """Polls for POLL_SECONDS. ConsumerFailedError: it cannot continue."""
@@ -31,7 +33,7 @@ class RealConsumer(Protocol):
         """How many partitions it has."""
 
     def subscribe(self, topics: Sequence[str]) -> None:
-        """Subscribes to these topics in the place of the former ones."""
+        """Subscribes to these topics, or to one regular expression, in the place of the former ones."""
 
     def commit(self) -> None:
         """Commits offset 0 of each of its partitions. CommitRefusedError: the coordinator did not accept it."""

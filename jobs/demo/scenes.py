@@ -14,7 +14,7 @@ from typing import Any, Final, TypeAlias
 from confluent_kafka.admin import AdminClient
 from confluent_kafka.cimpl import NewPartitions, NewTopic
 
-from jobs.demo.consumers import SESSION_MS, ConsumerProcess, Consumers
+from jobs.demo.consumers import CONSUMER_SESSION_MS, SESSION_MS, ConsumerProcess, Consumers
 from jobs.demo.real_consumer import CLASSIC, CONSUMER, LIBRDKAFKA
 
 Condition: TypeAlias = Callable[[], bool]
@@ -25,6 +25,8 @@ OVERDUE_SECONDS: Final = 5
 """How much longer than its poll timeout, and than the session after it if it is static, a consumer does not poll."""
 REVOCATION_SECONDS: Final = 17
 """Longer than what the tables report as STUCK_RECONCILING."""
+AFTER_ONE_ANOTHER_SECONDS: Final = 0.25
+"""Three joins take less than the second that a coordinator of Kafka 4.3 lets pass between two assignments."""
 GOES_ON_SECONDS: Final = 600
 
 
@@ -55,15 +57,23 @@ class Stage:
         self.topic = topic
         self.partitions = partitions
         self.pace = pace
-        self._consumers, self._kind, self._protocol = consumers, kind, protocol
+        self.kind = kind
+        self.protocol = protocol
+        self._consumers = consumers
 
     def enter(self, name: str, **settings: Any) -> ConsumerProcess:
-        """Starts a consumer; `settings`: those of Consumers.start."""
-        kind = LIBRDKAFKA if name == "1" else self._kind
+        """Starts a consumer; `settings`: those of Consumers.start, and its kind and topic if they are not as usual."""
         named = "protocol" in settings
-        settings = {"protocol": self._protocol, "session_ms": round(SESSION_MS * self.pace), **settings}
-        consumer = self._consumers.start(kind, self.group, f"{self.group}-{name}", self.topic, **settings)
-        self.say(f"{consumer.client_id} joins{' with group.protocol=' + settings['protocol'] if named else ''}")
+        settings = {
+            "kind": LIBRDKAFKA if name == "1" else self.kind,
+            "topic": self.topic,
+            "protocol": self.protocol,
+            "session_ms": round(SESSION_MS * self.pace),
+            **settings,
+        }
+        consumer = self._consumers.start(group=self.group, client_id=f"{self.group}-{name}", **settings)
+        if settings["topic"]:
+            self.say(f"{consumer.client_id} joins{' with group.protocol=' + settings['protocol'] if named else ''}")
         return consumer
 
     def own_topic(self, suffix: str = "") -> Generator[Condition, None, str]:
@@ -131,8 +141,9 @@ def is_frozen(stage: Stage) -> Scene:
 def stalls(stage: Stage, *, static: bool = False) -> Scene:
     """One consumer does not poll for longer than max.poll.interval.ms."""
     poll_ms = round(POLL_MS * stage.pace)
-    # A static member does not leave, it only stops its heartbeats.
-    stalled = (poll_ms + (SESSION_MS * stage.pace if static else 0)) / 1000 + OVERDUE_SECONDS
+    # A static member does not leave for good: its session has to end, and the group to rebalance, before it polls again.
+    session_ms = CONSUMER_SESSION_MS if stage.protocol == CONSUMER else SESSION_MS * stage.pace
+    stalled = (poll_ms + (session_ms if static else 0)) / 1000 + OVERDUE_SECONDS
     one, two = yield from stage.two(static=static, poll_ms=poll_ms)
     stage.say(f"{two.client_id}{', static,' if static else ''} does not poll for {stalled:.0f} s, max.poll.interval.ms is {poll_ms}")
     two.stall(stalled)
@@ -188,6 +199,33 @@ def has_a_growing_topic(stage: Stage) -> Scene:
     one, two = yield from stage.two()
     stage.grow(2 * stage.partitions)
     yield stage.share(one, two)
+
+
+def subscribes_by_expression(stage: Stage) -> Scene:
+    """Both consumers subscribe to a regular expression, and later there is a second topic that it matches."""
+    stage.topic = f"^{stage.group}-[ab]$"
+    yield from stage.own_topic("-a")
+    one = stage.enter("1", kind=stage.kind)
+    yield stage.has_all(one)
+    two = stage.enter("2")
+    yield stage.share(one, two)
+    yield from stage.own_topic("-b")
+    stage.partitions *= 2
+    yield stage.share(one, two)
+
+
+def join_together(stage: Stage) -> Scene:
+    """Three more consumers join, two of them while the group has not yet handled the first."""
+    one = stage.enter("1")
+    yield stage.has_all(one)
+    more = [stage.enter(name, topic="") for name in "234"]
+    yield lambda: all(consumer.ready for consumer in more)
+    for consumer in more:
+        stage.say(f"{consumer.client_id} joins")
+        consumer.subscribe(stage.topic)
+        since = time.monotonic()
+        yield lambda: time.monotonic() > since + AFTER_ONE_ANOTHER_SECONDS  # noqa: B023 - asked before it changes
+    yield lambda: sorted(consumer.partitions for consumer in (one, *more)) == [1, 1, 2, 2]
 
 
 def comes_back_static(stage: Stage) -> Scene:

@@ -3,7 +3,8 @@
     python -m jobs.demo.worker java orders '{"bootstrap.servers": "127.0.0.1:9092", "group.id": "orders-app"}' 0
 
 The last argument is how many seconds its rebalance listener takes before it gives partitions up. Commands, one a line: `stall SECONDS`
-(does not poll, but sends heartbeats), `subscribe TOPIC,TOPIC`, `commit`, `leave`. It ends at once when its input is closed.
+(does not poll, but sends heartbeats), `subscribe TOPIC,TOPIC`, `commit`, `leave`. It ends at once when its input is closed. A topic that
+begins with ^ is a regular expression. Without a topic it writes `ready`, and joins when it is told to subscribe.
 It writes `assigned N` when the number of its partitions changes, `committed` or `refused REASON` after a commit, and `left` or `failed
 REASON` before it ends.
 """
@@ -19,11 +20,14 @@ import time
 from collections.abc import Mapping
 
 from jobs.demo.bound import end_with_parent
-from jobs.demo.real_consumer import JAVA, CommitRefusedError, ConsumerFailedError, RealConsumer
+from jobs.demo.real_consumer import JAVA, POLL_SECONDS, CommitRefusedError, ConsumerFailedError, RealConsumer
 
 
-def _work(consumer: RealConsumer, commands: queue.SimpleQueue[str]) -> None:
+def _work(consumer: RealConsumer, commands: queue.SimpleQueue[str], topic: str) -> None:
     partitions = 0
+    subscribed = bool(topic)
+    if not subscribed:
+        _report("ready")
     while True:
         while not commands.empty():
             command, _, argument = commands.get().partition(" ")
@@ -35,12 +39,16 @@ def _work(consumer: RealConsumer, commands: queue.SimpleQueue[str]) -> None:
                 time.sleep(float(argument))
             elif command == "subscribe":
                 consumer.subscribe(argument.split(","))
+                subscribed = True
             elif command == "commit":
                 try:
                     consumer.commit()
                     _report("committed")
                 except CommitRefusedError as error:
                     _report(f"refused {error}")
+        if not subscribed:
+            time.sleep(POLL_SECONDS)
+            continue
         consumer.poll()
         if (assigned := consumer.assigned()) != partitions:
             partitions = assigned
@@ -74,7 +82,7 @@ def main() -> int:
     commands: queue.SimpleQueue[str] = queue.SimpleQueue()
     threading.Thread(target=_listen, args=(commands,), daemon=True).start()
     try:
-        _work(_consumer(kind, topic, json.loads(config), float(revocation_seconds)), commands)
+        _work(_consumer(kind, topic, json.loads(config), float(revocation_seconds)), commands, topic)
     except ConsumerFailedError as error:
         _report(f"failed {error}")
         return 1
