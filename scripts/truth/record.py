@@ -1,9 +1,11 @@
 """Records real brokers while real consumers suffer the accidents of scripts/truth/staged.py, with what the tables must say of it.
 
     python -m scripts.truth.record VERSION FOLDER [--protocol consumer]
+    python -m scripts.truth.record VERSION FOLDER --upgrade-from VERSION
 
-It writes to FOLDER what tests/acceptance/test_staged.py reads: the logs of one broker, and truth.jsonl with a line for each group. One
-recording takes two minutes, that of the consumer protocol and of migrations four. The logs are those of a real run and are not edited.
+It writes to FOLDER what tests/acceptance/test_staged.py reads: the logs of the brokers, and truth.jsonl with a line for each group. One
+recording takes two minutes, that of the consumer protocol and of migrations four, that of the rolling upgrade of three brokers
+(scripts/truth/upgrade.py) three. The logs are those of a real run and are not edited.
 """
 
 from __future__ import annotations
@@ -27,12 +29,14 @@ from jobs.demo.consumers import CONSUMER_GROUP_SETTINGS, Consumers
 from jobs.demo.local_broker import LocalBroker, free_port
 from jobs.demo.real_consumer import CLASSIC, CONSUMER, JAVA, LIBRDKAFKA
 from jobs.demo.scenes import Scene, ScenePlayer, Stage
-from scripts.truth import staged
+from scripts.truth import staged, upgrade
 from scripts.truth.staged import Expected
 
+RELEASES: Final = (KAFKA_VERSION, *OTHER_KAFKA)
 TOPIC: Final = "orders"
 PARTITIONS: Final = 6
 SETTINGS: Final = {"group.initial.rebalance.delay.ms": "500", "group.min.session.timeout.ms": "1000", "group.max.size": "3"}
+UPGRADE_SETTINGS: Final = {"group.initial.rebalance.delay.ms": "500", "group.min.session.timeout.ms": "1000", **CONSUMER_GROUP_SETTINGS}
 PATIENT_MS: Final = 15_000
 """A session that outlives the start of a broker."""
 FAILING_SECONDS: Final = 4.0
@@ -44,9 +48,9 @@ _TAIL_SECONDS: Final = 5.0
 README: Final = """\
 # Staged accidents: Kafka {version}
 
-Written by `make record`: one Kafka {version} broker, which was alone, with consumers of librdkafka and of Kafka's Java client. No line is
+Written by `make record`: {brokers}, with consumers of librdkafka and of Kafka's Java client. No line is
 edited. Time zone of the brokers: **UTC**. `truth.jsonl` has a line for each group: its rebalances, findings and ends of memberships, as
-scripts/truth/staged.py foretold them, up to the time `until` (epoch ms), after which its consumers were killed.
+scripts/truth/{author}.py foretold them, up to the time `until` (epoch ms), after which its consumers were killed.
 
 Settings of the broker: {settings}.
 """
@@ -141,7 +145,35 @@ def record(version: str, folder: Path, protocol: str) -> Iterator[str]:
                     time.sleep(_TAIL_SECONDS)  # heartbeats show that the group is well
         finally:
             broker.kill()
-        _write(broker.logs, folder, version, settings, truth)
+        _write([broker.logs], folder, version, f"one Kafka {version} broker, which was alone", settings, truth)
+    yield f"wrote {folder}"
+
+
+def record_upgrade(old: str, version: str, folder: Path) -> Iterator[str]:
+    """Upgrades three brokers while groups of both protocols are at work, and writes the recording; yields what it does."""
+    with tempfile.TemporaryDirectory(prefix="record-") as name:
+        brokers = brokers_of(Path(name) / "kafka", upgrade.BROKERS, version=old, settings=UPGRADE_SETTINGS, port=free_port())
+        try:
+            for broker in brokers:
+                broker.start()
+            brokers[0].create_topic(TOPIC, PARTITIONS)
+            bootstrap = ",".join(broker.bootstrap for broker in brokers)
+            with Consumers(bootstrap, Path(name) / "clients") as consumers:
+                first = consumers.start(LIBRDKAFKA, "first", "first-1", TOPIC)  # the cluster makes __consumer_offsets for it
+                _wait(lambda: first.partitions == PARTITIONS)
+                upgrading = upgrade.Upgrade(brokers, version, lambda said: print(said, flush=True))
+                leaders = upgrading.coordinators()
+                stages = [(part, Stage(consumers, part.group(leaders), TOPIC, part.kind, protocol=part.protocol)) for part in upgrade.PARTS]
+                for _, stage in stages:
+                    upgrading.plays(stage.group)
+                yield f"{len(stages)} groups"
+                play([("upgrade", upgrading.scene()), *((stage.group, part.act(stage, upgrading)) for part, stage in stages)])
+                truth = [{**_line(stage.group, part.expected), "protocol": part.protocol} for part, stage in stages]
+        finally:
+            for broker in reversed(brokers):
+                broker.kill()
+        said = f"three Kafka {old} brokers that were upgraded to {version} one after the other"
+        _write([broker.logs for broker in brokers], folder, f"{old} to {version}", said, UPGRADE_SETTINGS, truth)
     yield f"wrote {folder}"
 
 
@@ -157,24 +189,34 @@ def _scenes(protocol: str) -> Iterator[tuple[Callable[[Stage], Scene], Sequence[
         yield from ((scene, kinds, staged.OF_CONSUMER_PROTOCOL[scene]) for scene, kinds in staged.CONSUMER_RECORDED.items())
 
 
-def _write(logs: Path, folder: Path, version: str, settings: Mapping[str, str], truth: Sequence[dict[str, Any]]) -> None:
-    target = folder / "broker-1"
-    target.mkdir(parents=True, exist_ok=True)
-    for name in ("server.log", "kafka-request.log"):
-        (target / f"{name}.gz").write_bytes(gzip.compress((logs / name).read_bytes(), mtime=0))
+def _write(
+    logs: Sequence[Path], folder: Path, version: str, brokers: str, settings: Mapping[str, str], truth: Sequence[dict[str, Any]]
+) -> None:
+    for source in logs:
+        target = folder / f"broker-{logs.index(source) + 1}"
+        target.mkdir(parents=True, exist_ok=True)
+        for name in ("server.log", "kafka-request.log"):
+            (target / f"{name}.gz").write_bytes(gzip.compress((source / name).read_bytes(), mtime=0))
     (folder / "truth.jsonl").write_text("".join(f"{json.dumps(line)}\n" for line in truth), encoding="utf-8")
     text = ", ".join(f"{name}={value}" for name, value in settings.items())
-    (folder / "README.md").write_text(README.format(version=version, settings=text), encoding="utf-8")
+    author = "staged" if len(logs) == 1 else "upgrade"
+    readme = README.format(version=version, brokers=brokers, author=author, settings=text)
+    (folder / "README.md").write_text(readme, encoding="utf-8")
 
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Records; returns the exit code."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("version", choices=sorted((KAFKA_VERSION, *OTHER_KAFKA)))
+    parser.add_argument("version", choices=RELEASES)
     parser.add_argument("folder", type=Path)
     parser.add_argument("--protocol", choices=(CLASSIC, CONSUMER), default=CLASSIC, help="group.protocol of the consumers")
+    parser.add_argument("--upgrade-from", choices=RELEASES, metavar="VERSION", help="a rolling upgrade from this release instead")
     chosen = parser.parse_args(argv)
-    for said in record(chosen.version, chosen.folder, chosen.protocol):
+    if chosen.upgrade_from:
+        recording = record_upgrade(chosen.upgrade_from, chosen.version, chosen.folder)
+    else:
+        recording = record(chosen.version, chosen.folder, chosen.protocol)
+    for said in recording:
         print(said, flush=True)
     return 0
 

@@ -13,6 +13,7 @@ from jobs.demo.scenes import Scene, Stage
 
 JOINED, LEFT, SILENT, STALLED = "MEMBER_JOINED", "MEMBER_LEFT", "SESSION_TIMEOUT", "POLL_TIMEOUT"
 NOT_STORED: Final = "ASSIGNMENT_NOT_STORED"
+RESOLVED: Final = "REGEX_RESOLVED"
 ZOMBIE: Final = ("UNKNOWN_MEMBER", "ILLEGAL_GENERATION", "ZOMBIE_COMMIT")
 
 Told: TypeAlias = tuple[str, str | None, int, int]
@@ -107,6 +108,9 @@ OF_CONSUMER_PROTOCOL: Final[dict[Callable[[Stage], Scene], Expected]] = {
     scenes.rolls: Expected([*THREE, *ALL_RESTARTED], ends=ALL_LEFT),
     scenes.changes_subscription: Expected([*TWO, ("SUBSCRIPTION_CHANGED", "2", 2, 2)]),
     scenes.has_a_growing_topic: Expected([*TWO, ("METADATA_CHANGED", None, 2, 2)]),
+    scenes.subscribes_by_expression: Expected([*TWO, (RESOLVED, None, 2, 2)]),
+    # The group waits for its first member to give partitions up, which knows of it with its next heartbeat: they join meanwhile.
+    scenes.join_together: Expected([TWO[0], (JOINED, "2", 1, 4)]),
     # The first one that comes back with the other protocol converts the group.
     scenes.becomes_a_consumer_group: Expected([*TWO, *COME_BACK], ends=ONE_LEFT, protocols=[CLASSIC] * 3 + [CONSUMER] * 3),
     # The last one that leaves with the consumer protocol converts it: its departure begins a classic rebalance.
@@ -143,6 +147,8 @@ CONSUMER_RECORDED: Final[dict[Callable[[Stage], Scene], tuple[str, ...]]] = {
     scenes.rolls: (LIBRDKAFKA,),
     scenes.changes_subscription: BOTH_KINDS,
     scenes.has_a_growing_topic: (LIBRDKAFKA,),
+    scenes.subscribes_by_expression: (JAVA,),
+    scenes.join_together: BOTH_KINDS,
     scenes.becomes_a_consumer_group: BOTH_KINDS,
     scenes.becomes_a_classic_group: BOTH_KINDS,
 }
