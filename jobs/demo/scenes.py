@@ -25,8 +25,11 @@ OVERDUE_SECONDS: Final = 5
 """How much longer than its poll timeout, and than the session after it if it is static, a consumer does not poll."""
 REVOCATION_SECONDS: Final = 17
 """Longer than what the tables report as STUCK_RECONCILING."""
+FINDS_SECONDS: Final = 5
+"""So long a client looks for its coordinator at most, before it can join."""
 AFTER_ONE_ANOTHER_SECONDS: Final = 0.25
 """Three joins take less than the second that a coordinator of Kafka 4.3 lets pass between two assignments."""
+HELD_UP_SECONDS: Final = 2
 GOES_ON_SECONDS: Final = 600
 
 
@@ -215,16 +218,22 @@ def subscribes_by_expression(stage: Stage) -> Scene:
 
 
 def join_together(stage: Stage) -> Scene:
-    """Three more consumers join, two of them while the group has not yet handled the first."""
+    """Three more consumers join, while the first one is held up and cannot give anything to any of them."""
     one = stage.enter("1")
     yield stage.has_all(one)
     more = [stage.enter(name, topic="") for name in "234"]
     yield lambda: all(consumer.ready for consumer in more)
+    ready = time.monotonic()
+    yield lambda: time.monotonic() > ready + FINDS_SECONDS
+    one.freeze()
     for consumer in more:
         stage.say(f"{consumer.client_id} joins")
         consumer.subscribe(stage.topic)
         since = time.monotonic()
         yield lambda: time.monotonic() > since + AFTER_ONE_ANOTHER_SECONDS  # noqa: B023 - asked before it changes
+    joined = time.monotonic()
+    yield lambda: time.monotonic() > joined + HELD_UP_SECONDS
+    one.thaw()
     yield lambda: sorted(consumer.partitions for consumer in (one, *more)) == [1, 1, 2, 2]
 
 

@@ -48,9 +48,9 @@ _TAIL_SECONDS: Final = 5.0
 README: Final = """\
 # Staged accidents: Kafka {version}
 
-Written by `make record`: {brokers}, with consumers of librdkafka and of Kafka's Java client. No line is
-edited. Time zone of the brokers: **UTC**. `truth.jsonl` has a line for each group: its rebalances, findings and ends of memberships, as
-scripts/truth/{author}.py foretold them, up to the time `until` (epoch ms), after which its consumers were killed.
+Written by `make record`: {brokers}. The consumers are of librdkafka and of Kafka's
+Java client. No line is edited. Time zone of the brokers: **UTC**. `truth.jsonl` has a line for each group: its rebalances, findings and
+ends of memberships, as scripts/truth/{author}.py foretold them, up to the time `until` (epoch ms), after which its consumers were killed.
 
 Settings of the broker: {settings}.
 """
@@ -168,7 +168,7 @@ def record_upgrade(old: str, version: str, folder: Path) -> Iterator[str]:
                     upgrading.plays(stage.group)
                 yield f"{len(stages)} groups"
                 play([("upgrade", upgrading.scene()), *((stage.group, part.act(stage, upgrading)) for part, stage in stages)])
-                truth = [{**_line(stage.group, part.expected), "protocol": part.protocol} for part, stage in stages]
+                truth = [{**_line(stage.group, part.told), "protocol": part.protocol} for part, stage in stages]
         finally:
             for broker in reversed(brokers):
                 broker.kill()

@@ -30,6 +30,7 @@ class Expected:
     again: str = ""  # the last rebalance but one may come again and again, with this cause and no culprit
     besides: list[str] = field(default_factory=list)  # findings about client 2 that depend on how fast it was
     protocols: list[str] = field(default_factory=list)  # of each rebalance, where they differ
+    rounds: list[tuple[str, str | None]] = field(default_factory=list)  # cause and culprit, where a rebalance has more than one
 
 
 TWO: Final[list[Told]] = [(JOINED, "1", 0, 1), (JOINED, "2", 1, 2)]
@@ -109,8 +110,8 @@ OF_CONSUMER_PROTOCOL: Final[dict[Callable[[Stage], Scene], Expected]] = {
     scenes.changes_subscription: Expected([*TWO, ("SUBSCRIPTION_CHANGED", "2", 2, 2)]),
     scenes.has_a_growing_topic: Expected([*TWO, ("METADATA_CHANGED", None, 2, 2)]),
     scenes.subscribes_by_expression: Expected([*TWO, (RESOLVED, None, 2, 2)]),
-    # The group waits for its first member to give partitions up, which knows of it with its next heartbeat: they join meanwhile.
-    scenes.join_together: Expected([TWO[0], (JOINED, "2", 1, 4)]),
+    # The group waits for its first member to give partitions up: they join meanwhile.
+    scenes.join_together: Expected([TWO[0], (JOINED, "2", 1, 4)], rounds=[(JOINED, name) for name in "1234"]),
     # The first one that comes back with the other protocol converts the group.
     scenes.becomes_a_consumer_group: Expected([*TWO, *COME_BACK], ends=ONE_LEFT, protocols=[CLASSIC] * 3 + [CONSUMER] * 3),
     # The last one that leaves with the consumer protocol converts it: its departure begins a classic rebalance.

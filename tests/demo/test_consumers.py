@@ -59,6 +59,16 @@ def test_it_joins_commits_and_leaves(bootstrap, kind):
 
 
 @pytest.mark.parametrize("kind", [LIBRDKAFKA, JAVA])
+def test_without_a_topic_it_joins_when_it_is_told_to_subscribe_to_an_expression(bootstrap, kind):
+    with Consumers(bootstrap) as consumers:
+        consumer = consumers.start(kind, f"told-{kind}", "c", "")
+        wait_until(lambda: consumer.ready)
+        consumer.subscribe("^le.t$")
+        wait_until(lambda: consumer.partitions == 4)
+        assert consumer.lines == ["ready", "assigned 4"]
+
+
+@pytest.mark.parametrize("kind", [LIBRDKAFKA, JAVA])
 def test_one_that_is_fenced_says_so_and_ends(bootstrap, kind):
     with Consumers(bootstrap) as consumers:
         first = consumers.start(kind, f"fenced-{kind}", "c", "lent", instance_id="i")
