@@ -1,4 +1,4 @@
-"""Decides which lines of a broker's log are kept: those that may concern a group or say how a broker comes and goes, and damaged ones."""
+"""Decides which lines of a broker's log are kept: those that may concern a group, tell of a broker's life or release, or are damaged."""
 
 from __future__ import annotations
 
@@ -29,11 +29,17 @@ GROUP_APIS: Final = frozenset(_GROUP_API_KEYS)
 _KEYS: Final = frozenset(_GROUP_API_KEYS.values())
 # The frequent ones of the others. A name that is not here is looked at twice, no more.
 _OTHER_APIS: Final = frozenset(
-    b"PRODUCE FETCH LIST_OFFSETS METADATA API_VERSIONS OFFSET_FOR_LEADER_EPOCH "
+    b"PRODUCE FETCH LIST_OFFSETS METADATA OFFSET_FOR_LEADER_EPOCH "
     b"BROKER_HEARTBEAT ADD_PARTITIONS_TO_TXN ADD_OFFSETS_TO_TXN END_TXN INIT_PRODUCER_ID WRITE_TXN_MARKERS "
     b"LEADER_AND_ISR STOP_REPLICA UPDATE_METADATA ALTER_PARTITION SASL_HANDSHAKE SASL_AUTHENTICATE "
     b"DESCRIBE_GROUPS LIST_GROUPS DESCRIBE_CONFIGS CONSUMER_GROUP_DESCRIBE".split()
 )
+
+_API_VERSIONS: Final = b"API_VERSIONS"
+_FEATURE: Final = b'"name":"metadata.version","minVersion":'
+_LEVEL: Final = re.compile(_FEATURE + rb'\d{1,5},"maxVersion":(\d{1,5})\}')
+_CONNECTION: Final = b'"connection":"'
+_ADDRESS: Final = re.compile(_CONNECTION + rb'([^"\s]{1,255}?:\d{1,5})-')
 
 _REQUEST: Final = b"Completed request:"
 _API: Final = b'"requestApiKeyName":"'
@@ -88,7 +94,7 @@ class BrokerJudge(LineJudge):
                 self.mark.other_loggers += bool(_other_logger(line))
 
     def timed(self, line: bytes, fault: str) -> str | None:
-        """Keeps requests of group APIs, lines of the group coordinator, and damaged lines."""
+        """Keeps requests of group APIs, lines of the group coordinator, those that tell a release, and damaged lines."""
         if fault:
             return fault
         offset = line.find(_REQUEST, LENGTH, _REQUEST_WITHIN)
@@ -103,7 +109,25 @@ class BrokerJudge(LineJudge):
             return ""
         if name in _OTHER_APIS and line.find(_REQUEST, offset + 1) < 0:
             return None
+        if name == _API_VERSIONS and line.find(_REQUEST, offset + 1) < 0:
+            return self._versions(line, start)
         return _unusual_request(line, offset)
+
+    def _versions(self, line: bytes, start: int) -> str | None:
+        """Keeps an answer to ApiVersions, 5 kB for each connection, only if its broker did not tell the same metadata.version before.
+
+        Several brokers may write into one log: each has an address of its own.
+        """
+        place = line.rfind(_FEATURE, start)  # it stands near the end
+        level = _LEVEL.match(line, place) if place > 0 else None
+        if level is None or not line.endswith(b")"):
+            return None
+        found = _ADDRESS.match(line, max(line.rfind(_CONNECTION, level.end()), 0))
+        address, number = "" if found is None else found[1].decode("utf-8", "replace"), int(level[1])
+        if self.mark.levels.get(address) == number:
+            return None
+        self.mark.levels[address] = number
+        return ""
 
     def _no_request(self, line: bytes) -> str | None:
         mark = self.mark

@@ -31,6 +31,7 @@ class Mark:
     other_loggers: int = 0  # of `others`: complete lines of other loggers
     after_other: bool = False  # the line before was one of another logger (or its continuation)
     groups: dict[str, str] = field(default_factory=dict)  # of a client log: the group that each client named last
+    levels: dict[str, int] = field(default_factory=dict)  # of a request log: the metadata.version that each address of a broker told last
 
     @property
     def is_request_log(self) -> bool:

@@ -48,7 +48,7 @@ class LogReader:
         limits: LineLimits = LINE_LIMITS,
     ) -> None:
         """Begins at `mark`, or at the start. `final`: a last line without its end is a line."""
-        self.mark = replace(mark, groups=dict(mark.groups)) if mark else Mark()
+        self.mark = replace(mark, groups=dict(mark.groups), levels=dict(mark.levels)) if mark else Mark()
         self._times = times
         self._judge = judge(self.mark)
         self._jumps = jumps

@@ -6,8 +6,16 @@ import json
 import re
 from typing import Any, Final, NamedTuple
 
-from coordinator_model.events import BROKER_SOURCE, CLIENT_SOURCE, CLIENTS, COORDINATOR_SOURCE, PSEUDO_BROKERS, REQUEST_SOURCE
-from jobs.parsing.broker_log import BROKER_SENTENCES, BROKER_SHAPE
+from coordinator_model.events import (
+    BROKER_RELEASE,
+    BROKER_SOURCE,
+    CLIENT_SOURCE,
+    CLIENTS,
+    COORDINATOR_SOURCE,
+    PSEUDO_BROKERS,
+    REQUEST_SOURCE,
+)
+from jobs.parsing.broker_log import BROKER_SENTENCES, BROKER_SHAPE, is_api_versions, level_of
 from jobs.parsing.coordinator_log import SENTENCES, SHAPE
 from jobs.parsing.rows import Refusal
 
@@ -45,6 +53,8 @@ def _request(line: str, start: int) -> Recognised:
     old = _OLD_REQUEST.search(line, start - len(_REQUEST))
     if old is not None:
         return Recognised(REQUEST_SOURCE, old[1])
+    if is_api_versions(line):
+        return Recognised("") if level_of(line) is None else Recognised(BROKER_SOURCE, BROKER_RELEASE, versions="since 3.7")
     try:
         request, _ = json.JSONDecoder().raw_decode(line, start)
         header: Any = request["requestHeader"]

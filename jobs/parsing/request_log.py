@@ -1,7 +1,7 @@
 """Lines of `kafka.request.logger` as rows: `[time] LEVEL Completed request:{json} (kafka.request.logger)`, Kafka 2.8 to 4.4.
 
 The text of Kafka 1.0 to 2.7 is read as the JSON that request_text.py makes of it. Requests of other APIs are recognised by their header and
-not read.
+not read, except that an answer to ApiVersions tells the release (broker_log.py).
 
 A line is written when the request is answered, after the answer was sent, so `received_at` is `at` minus `totalTimeMs`. `totalTimeMs`
 has microseconds, `at` only milliseconds (cut, not rounded): `received_at` is up to 1 ms early, and its microseconds carry no meaning
@@ -14,8 +14,8 @@ import re
 from typing import Any, Final
 
 from coordinator_model.events import REQUEST_SOURCE
+from jobs.parsing import broker_log, request_text
 from jobs.parsing import request_checks as checks
-from jobs.parsing import request_text
 from jobs.parsing.request_columns import concerns_a_group, event_columns
 from jobs.parsing.request_json import decoded
 from jobs.parsing.rows import EVENT, Refusal, refused, skipped
@@ -39,7 +39,7 @@ def row(text: str, at_us: int | None) -> dict[str, Any]:
     printed = request_text.MARK in text
     concerns = _OF_GROUP_API.search(text) or request_text.OF_GROUP_API.search(text)
     if not concerns and (_OF_ANY_API.search(text) or request_text.OF_ANY_API.search(text)):
-        return skipped(REQUEST_SOURCE)
+        return broker_log.answer_row(text, at_us)
     json = _json(text, printed=printed) if concerns else ""
     line = decoded(json)
     if at_us is None:

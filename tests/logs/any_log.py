@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from hypothesis import strategies as st
 
-from tests.logs.log_makers import coordinator, fetch, other, request
+from tests.logs.log_makers import api_versions, coordinator, fetch, other, request
 
 HOUR = 3_600_000
 YEARS = 900 * 365 * 24 * HOUR
@@ -16,13 +16,18 @@ JUNK = st.one_of(
 )
 
 
+def upgraded(ms: int) -> bytes:
+    """An answer to ApiVersions of the next release."""
+    return api_versions(ms, 33)
+
+
 @st.composite
 def logs(draw):
     """Lines of a log, most of them in order, some damaged."""
     at, lines = draw(st.sampled_from([0, 0, REPEATED - HOUR])), []
     for _ in range(draw(st.integers(0, 40))):
         at += draw(st.sampled_from([0, 1, 500, 20_000, 70_000, HOUR // 3, 5 * HOUR]))
-        make = draw(st.sampled_from([request, request, fetch, coordinator, other]))
+        make = draw(st.sampled_from([request, request, fetch, coordinator, other, api_versions, upgraded]))
         wrong = draw(st.sampled_from([0] * 8 + [YEARS, -YEARS, 90_000, -90_000, -HOUR]))
         line = make(at + wrong)
         match draw(st.integers(0, 9)):

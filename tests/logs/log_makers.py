@@ -86,6 +86,18 @@ def fetch(ms: int) -> bytes:
     return request(ms, "FETCH", 1)
 
 
+def api_versions(ms: int, level: int | None = 29, address: str = "10.0.0.1:9092") -> bytes:
+    """An answer to ApiVersions. `level`: the highest metadata.version; None: to a version of the request that gets no features."""
+    features = "" if level is None else f',"supportedFeatures":[{{"name":"metadata.version","minVersion":7,"maxVersion":{level}}}]'
+    return (
+        f'{stamp(ms)} DEBUG Completed request:{{"isForwarded":false,"requestHeader":{{"requestApiKey":18,"requestApiVersion":3,'
+        f'"correlationId":{ms},"clientId":"c","requestApiKeyName":"API_VERSIONS"}},"request":{{"clientSoftwareName":"x",'
+        f'"clientSoftwareVersion":"1"}},"response":{{"errorCode":0,"apiKeys":[{{"apiKey":11,"minVersion":0,"maxVersion":9}}],'
+        f'"throttleTimeMs":0{features},"finalizedFeatures":[{{"name":"metadata.version","maxVersionLevel":19,"minVersionLevel":19}}]}},'
+        f'"connection":"{address}-10.0.0.9:53676-0-2","totalTimeMs":1.5,"listener":"PLAINTEXT"}} (kafka.request.logger)'
+    ).encode()
+
+
 def coordinator(ms: int, text: str = "Stabilized group g generation 1 with 3 members.") -> bytes:
     return f"{stamp(ms)} INFO [GroupCoordinator id=1] {text} (org.apache.kafka.coordinator.group.GroupMetadataManager)".encode()
 

@@ -2,11 +2,23 @@
 
 from __future__ import annotations
 
+import gzip
+import json
+from dataclasses import asdict
+from pathlib import Path
+
 import pytest
 
 from jobs.logs import faults
-from tests.logs.log_makers import START_MS, coordinator, fetch, other, request, stamp, write
-from tests.logs.reading import judged, read, rows
+from jobs.logs.mark import KeptLines, Mark
+from tests.logs.log_makers import START_MS, api_versions, coordinator, fetch, other, request, stamp, write
+from tests.logs.reading import judged, read, reader, rows
+from tests.logs.spooling import run
+
+DATA = Path(__file__).parents[1] / "data"
+UPGRADE = DATA / "api-versions" / "kafka-4.2.0-to-4.4.0.log.gz"
+"""The request log of a broker in combined mode that ran 4.2.0, then 4.4.0. Its listener for controllers took another port then."""
+OTHER = "10.0.0.2:9092"
 
 
 @pytest.mark.parametrize(
@@ -159,3 +171,81 @@ def test_lines_are_kept_that_say_how_a_broker_comes_and_goes_and_only_the_first_
     ]  # fmt: skip
     lines = [b"%s INFO %s (%s)" % (stamp(number).encode(), text, logger) for number, (logger, text, _) in enumerate(sentences)]
     assert judged(tmp_path, lines) == [(number, "") for number, (_, _, kept) in enumerate(sentences, 1) if kept]
+
+
+def versions(kept):
+    return [position for position, text in zip(kept.positions, kept.texts, strict=True) if b'"API_VERSIONS"' in text]
+
+
+def test_of_answers_to_api_versions_the_first_is_kept_and_each_that_tells_another_level(tmp_path):
+    levels = [29, 29, None, 29, 33, 33, None, 33, 29]
+    lines = [api_versions(number, level) for number, level in enumerate(levels)]
+    assert judged(tmp_path, lines) == [(1, ""), (5, ""), (9, "")]
+
+
+def test_each_broker_of_a_file_has_its_own_first_answer(tmp_path):
+    """As `docker compose logs` gives them during a rolling upgrade: their lines alternate."""
+    lines = [api_versions(0), *(make for n in range(1, 20) for make in (api_versions(n), api_versions(n, 33, OTHER)))]
+    lines += [api_versions(30, 33), api_versions(31, 33, "0:0:0:0:0:0:0:1:9092"), api_versions(32, 33, "0:0:0:0:0:0:0:1:9092")]
+    kept, _ = read(write(tmp_path / "a.log", lines))
+    assert versions(kept) == [1, 3, 40, 41]
+
+
+def test_no_damaged_answer_counts_and_none_goes_to_quarantine(tmp_path):
+    good = api_versions(2)
+    lines = [
+        good[:-9],  # cut
+        good.replace(b'maxVersion":29', b'maxVersion":x9'),
+        api_versions(2, 1_000_000),
+        good,
+        good.replace(b',"connection":"10.0.0.1:9092-', b',"connections":"-'),  # of a broker without an address
+        good[:200] + request(2),  # two lines in one: the parser says what it is
+    ]  # fmt: skip
+    assert judged(tmp_path, lines) == [(4, ""), (5, ""), (6, "")]
+
+
+def test_other_lines_are_judged_as_without_answers_to_api_versions(tmp_path):
+    lines = [api_versions(0), fetch(1), request(2), b"junk", coordinator(4), api_versions(5), request(6)]
+    assert judged(tmp_path, lines) == [(1, ""), (3, ""), (4, "NO_TIMESTAMP"), (5, ""), (7, "")]
+
+
+def test_reading_on_from_a_mark_repeats_no_answer(tmp_path):
+    path = write(tmp_path / "a.log", [api_versions(0), api_versions(1), api_versions(2, 33), api_versions(3, 33), api_versions(4, 29)])
+    for begun in range(6):
+        kept = KeptLines()
+        first = reader(path)
+        first.read(kept, max_lines=begun)
+        stored = json.loads(json.dumps(asdict(first.mark)))
+        second = reader(path, Mark(**stored))
+        second.read(kept)
+        assert versions(kept) == [1, 3, 5]
+        assert second.mark.levels == {"10.0.0.1:9092": 29}
+        assert first.mark.levels == stored["levels"]  # that of a reader is its own
+
+
+def test_the_mark_of_an_earlier_version_is_read(tmp_path):
+    """It has no levels, so the next line is kept as the first."""
+    inputs, out = tmp_path / "in", tmp_path / "out"
+    log = write(inputs / "b1" / "kafka-request.log", [api_versions(number) for number in range(9)])
+    consumer, _ = run(inputs, out)
+    state = json.loads((out / "state.json").read_text())
+    assert state["streams"][0]["mark"].pop("levels") == {"10.0.0.1:9092": 29}
+    (out / "state.json").write_text(json.dumps(state))
+    write(log, [api_versions(number) for number in range(20)])
+    run(inputs, out, consumer)
+    assert [row["position"] for row in consumer.of("line")] == [1, 10]
+    assert consumer.counts() == {"b1/kafka-request.log": 20}
+
+
+@pytest.mark.parametrize("name", ["kafka-3.9.1", "kafka-4.2.0"])
+def test_of_a_recorded_log_one_line_of_hundreds_is_kept(name):
+    for path in sorted((DATA / "recordings" / name).glob("broker-*/kafka-request.log.gz")):
+        assert gzip.decompress(path.read_bytes()).count(b'KeyName":"API_VERSIONS"') > 100
+        assert len(versions(read(path)[0])) == 1
+
+
+def test_a_recorded_upgrade_of_a_broker_shows_both_releases():
+    kept, _ = read(UPGRADE)
+    texts = dict(zip(kept.positions, kept.texts, strict=True))
+    levels = [b'"minVersion":7,"maxVersion":33}' in texts[position] for position in versions(kept)]
+    assert levels == [False, False, True, True]  # two listeners, twice

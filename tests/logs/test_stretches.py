@@ -22,7 +22,7 @@ from jobs.logs.stretches.shares import shares_in
 from jobs.logs.workers import Workers
 from tests.logs.any_log import logs
 from tests.logs.envelopes.test_pieces import cri
-from tests.logs.log_makers import coordinator, request, write
+from tests.logs.log_makers import api_versions, coordinator, request, write
 from tests.logs.spooling import Consumer, at_ms, brokers, rows_of_part, run
 from tests.logs.test_spool_crashes import CrashError, crash_after
 
@@ -111,6 +111,31 @@ def test_a_plain_log_is_taken(tmp_path):
     stretches = [Stretch(log, mark, end, tmp_path / f"{end}", SHARES) for mark, end in zip(marks, ends, strict=True)]
     read = log_read(start, stretches, [read_stretch(stretch) for stretch in stretches])
     assert (read.mark.line, read.mark.offset, read.kept) == (50, starts[50], 40)
+
+
+@pytest.mark.parametrize(
+    ("changed_at", "probe", "is_taken"),
+    [
+        (99, 1, True),  # nothing changes
+        (24, 20, True),  # the lines before the second stretch show it
+        (24, 28, False),  # they do not: the second stretch would have kept its first line
+        (35, 28, True),  # it changes in the last stretch
+    ],
+)
+def test_a_level_that_changes_unseen_between_stretches_is_read_in_order(tmp_path, changed_at, probe, is_taken):
+    lines = [api_versions(n * 1_000, 29 if n < changed_at else 33) if n % 4 == 0 else request(n * 1_000) for n in range(50)]
+    lines[28] = lines[29] = request(29_000)
+    path = write(tmp_path / "kafka-request.log", lines)
+    log, starts = place(path), starts_of_lines(path)
+    start = in_order(log, Mark(), 10)[1]
+    rows, mark, _ = in_order(log, start, 40)
+    marks = [first := replace(start, line=0), foretold(log, first, starts[probe], starts[30])]
+    ends = [starts[30], starts[50]]
+    stretches = [Stretch(log, at, end, tmp_path / f"{end}", SHARES) for at, end in zip(marks, ends, strict=True)]
+    taken = log_read(start, stretches, [read_stretch(stretch) for stretch in stretches])
+    assert (taken is not None) == is_taken
+    if taken is not None:
+        assert (taken.mark, taken.kept) == (mark, len(rows))
 
 
 class OwnProcess:

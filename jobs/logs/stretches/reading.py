@@ -178,6 +178,7 @@ def foretold(log: LogPlace, base: Mark, before: int, offset: int) -> Mark | None
         inside_line=mark.inside_line,
         inside_pieces=mark.inside_pieces,
         after_other=mark.after_other,
+        levels=mark.levels,
     )
 
 
@@ -246,7 +247,7 @@ def joined(start: Mark, stretches: Sequence[Stretch], reads: Sequence[StretchRea
 
 def _decisive(mark: Mark) -> tuple[object, ...]:
     """What of a mark decides how reading goes on, apart from the numbers of lines by kind."""
-    return mark.offset, mark.newest_ms, mark.inside_line, mark.inside_pieces, mark.after_other
+    return mark.offset, mark.newest_ms, mark.inside_line, mark.inside_pieces, mark.after_other, mark.levels
 
 
 def _grown(start: Mark, marks: Iterable[Mark], name: str) -> int:
