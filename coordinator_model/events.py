@@ -70,8 +70,8 @@ GIVEN_UP: Final = "GIVEN_UP"  # generation: the epoch
 SHARE: Final = "share"  # KIP-932
 STREAMS: Final = "streams"  # KIP-1071
 
-# Kinds of lines that say how a broker comes and goes. They name no group; the tracker has no use for them. coordinator_id: the node they
-# are about, where they name it; reason: their text.
+# Kinds of lines that say how a broker comes and goes. They name no group; the tracker uses BROKER_RELEASE alone. coordinator_id: the node
+# they are about, where they name it; reason: their text.
 BROKER_STARTED: Final = "BROKER_STARTED"
 BROKER_RELEASE: Final = "BROKER_RELEASE"  # software: the release of Kafka that it runs, as "4.4.0"; within 50 ms of BROKER_STARTED
 BROKER_STOPPING: Final = "BROKER_STOPPING"  # it was told to stop
@@ -116,6 +116,7 @@ CURRENT_STORED: Final = "CURRENT_STORED"  # CurrentMemberAssignment: member_id; 
 # generation, answer_generation: its epoch before and now; assignments: what it has, then what it has to give up
 EXPRESSION_STORED: Final = "EXPRESSION_STORED"  # RegularExpression: reason: the expression; member_count: how many topics it matches
 REMOVED: Final = "REMOVED"
+TIMED: Final = "TIMED"  # TARGET_STORED: the record says when the target was computed, as since Kafka 4.3
 CONSUMER_GROUP_RECORDS: Final = frozenset(
     {EPOCH_STORED, TOPICS_STORED, MEMBER_STORED, TARGET_STORED, TARGET_MEMBER_STORED, CURRENT_STORED, EXPRESSION_STORED}
 )

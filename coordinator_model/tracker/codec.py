@@ -1,8 +1,7 @@
 """The stored form of the tracker's state.
 
 The records are MessagePack arrays in the order of their fields, without field names: msgspec derives the form from the types of the
-records. A version stands in front. Fields are only ever added, after the others and with a default, so that a record which an older
-version wrote is read with the defaults of what it lacks.
+records. A version stands in front, and no other one is read.
 """
 
 from __future__ import annotations
@@ -18,20 +17,10 @@ from coordinator_model.group_beats import Shared
 from coordinator_model.specification import codec as model_codec
 from coordinator_model.tracker.rebase import rules
 from coordinator_model.view.clock import BrokerClock
-from coordinator_model.view.settings import TrackerSettings
 from coordinator_model.view.view import View
 
-MODEL_VERSION: Final = 13
-READABLE: Final = frozenset(range(1, MODEL_VERSION + 1))
-"""1 lacks the fields of `View` from `nodes` on. 2 lacks `BrokerClock.followed`, `ShardState.since` and `ShardState.idle`.
-3 lacks `ObservedMember.busy_ms` and the generations of `Incident` and `PastRebalance`. 4 lacks what `View` has from `lost` on, what
-`Rebalance` has from `unnamed` on, and `alive_ms` and `overdue_ms` of members. Up to 5,
-each heartbeat that waits is an event; since then those of a run are one. 6 lacks `View.consumer`. Up to 7, no group
-rests: `ShardState.resting` is missing. Up to 8, no group is in `ShardState.calm`. 8 lacks `Rebalance.next_state`, the regular expressions,
-the silences and the revocations of consumer groups, what records show of them, what migrations between the protocols left, what is
-predicted of them, and the last three fields of `Event`. 9 has the fields of 10; what changed is how its
-bytes are stored. 10 lacks what polls show of consumer groups. Up to 11, a view is stored as it is, and no heartbeat waits in
-`Calm.beats`. Up to 12, none is only counted: `Hearing` ends with `sender`, and `Calm` with `beats`."""
+MODEL_VERSION: Final = 14
+"""State of another version is refused: `rebalance replay` makes it anew of the events."""
 
 
 class RestingGroup(Struct, array_like=True):
@@ -115,12 +104,12 @@ def encode_view(view: View) -> bytes:
     return zlib.compress(_ENCODER.encode(view), _LEVEL)
 
 
-def decode_view(blob: bytes, settings: TrackerSettings) -> View:
-    """The view that `encode_view` stored. `settings`: those that hold now."""
+def decode_view(blob: bytes) -> View:
+    """The view that `encode_view` stored."""
     view = _VIEWS.decode(plain_view(blob))
     prediction: Any = view.prediction  # its groups are still bytes: the release that they follow is stored after them
     if prediction.group is not None:
-        config = rules(settings, prediction)
+        config = rules(view)
         prediction.group = model_codec.decode(prediction.group, config)
         prediction.earlier = [(until, model_codec.decode(group, config)) for until, group in prediction.earlier]
     return view
@@ -137,9 +126,9 @@ def encode_shard(state: ShardState) -> bytes:
 
 
 def decode_shard(blob: bytes) -> ShardState:
-    """The state that `encode_shard` stored. ValueError if a later version wrote it."""
+    """The state that `encode_shard` stored. ValueError if another version wrote it."""
     version, body = _VERSIONED.decode(blob)
-    if version not in READABLE:
+    if version != MODEL_VERSION:
         raise ValueError(f"state of model version {version} cannot be read by version {MODEL_VERSION}")
     return _SHARDS.decode(body)
 

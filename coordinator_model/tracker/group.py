@@ -17,7 +17,7 @@ from coordinator_model.events import Event
 from coordinator_model.specification.timers import NEVER
 from coordinator_model.states import State
 from coordinator_model.tracker import coordinators, expiry, failed_writes, hindsight, phases, prediction
-from coordinator_model.tracker.consumer import calm, episodes, following, migrations
+from coordinator_model.tracker.consumer import calm, episodes, following, migrations, undecided
 from coordinator_model.tracker.consumer import prediction as consumer_prediction
 from coordinator_model.tracker.consumer.without_logs import polled
 from coordinator_model.tracker.lines import client_lines, coordinator_lines, request_lines, stored
@@ -113,6 +113,7 @@ class GroupTracker:
             if event.error_code in failed_writes.NOT_IN_CHARGE and not failed:
                 self._refused(event)
                 return
+        self._note_release(event, clocks)
         self._note_conversion(event)
         if view.consumer_protocol and event.kind != kinds.GROUP_CONVERTED:
             polled.give_way(self)
@@ -255,6 +256,18 @@ class GroupTracker:
             return False
         self._moved(event)
         return True
+
+    def _note_release(self, event: Event, clocks: dict[str, BrokerClock]) -> None:
+        """Takes the release that the coordinator ran then. What the specification followed was by the rules of another one."""
+        view, clock = self.view, clocks.get(event.broker)
+        release = (clock.release_at(event.at_ms) if clock is not None else "") or self.settings.kafka_version
+        if release == view.release:
+            return
+        view.release = release
+        if view.prediction.group is not None:
+            prediction.drop(self, event.at_ms)
+        if view.consumer is not None:
+            consumer_prediction.drop(view.consumer, undecided.RELEASE)
 
     def _moved(self, event: Event) -> None:
         """Another broker is the coordinator now. It starts from what was stored (onClassicGroupLoaded / onLoadGroup)."""

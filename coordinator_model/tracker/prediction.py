@@ -104,7 +104,7 @@ def _begin(g: Emitter, ready: Sequence[tuple[int, Event]], number: int) -> None:
     listed = {m.member_id for e in joins for m in e.members}
     issued = {e.answer_member_id for e in following if e.error_code == Error.MEMBER_ID_REQUIRED or not e.member_id}
     if listed and listed == {e.answer_member_id for e in joins} and listed <= issued:
-        p.group = ClassicGroup(g.view.group_id, rebase.rules(g.settings, p), event.received_ms)
+        p.group = ClassicGroup(g.view.group_id, rebase.rules(g.view), event.received_ms)
         p.born = True
 
 
@@ -260,7 +260,7 @@ def _elected_otherwise(g: Emitter, event: Event, reply: Reply) -> bool:
     """Whether only the leader differs and a new one had to be elected: which member a hash map yields depends on the release."""
     p, answer = g.view.prediction, reply.answer
     group, last = p.group, p.generations.get(event.answer_generation - 1)
-    if (g.settings.kafka_version and p.born) or group is None or last is None or not isinstance(answer, JoinAnswer):
+    if (rebase.is_named(g.view) and p.born) or group is None or last is None or not isinstance(answer, JoinAnswer):
         return False
     if answer.leader == last.leader or event.leader_id not in group.members:
         return False
@@ -293,7 +293,7 @@ def _differ(g: Emitter, event: Event, answer: Answer | None, step: Step, clock: 
     """Reports a difference unless it has a reason that no request shows. The broker is right in any case."""
     p = g.view.prediction
     stalled = clock is not None and clock.longest_silence_ms(event.received_ms - 2 * STALL_MS, event.at_ms) >= STALL_MS
-    release = "" if g.settings.kafka_version else _release_of(p, event, step)
+    release = "" if rebase.is_named(g.view) else _release_of(p, event, step)
     if not (stalled or release or _request_is_missing(p, step.before) or _may_have_crossed(p, event, step)):
         divergences.model_divergence(g, event, answer, step.before.version.name)
     drop(g, event.at_ms)

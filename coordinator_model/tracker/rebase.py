@@ -9,19 +9,24 @@ from typing import Final
 from coordinator_model.specification.config import CoordinatorConfig
 from coordinator_model.specification.group import ClassicGroup
 from coordinator_model.specification.member import Member
+from coordinator_model.specification.releases import is_newer
 from coordinator_model.specification.timers import SESSION
 from coordinator_model.states import State
 from coordinator_model.view.emit import Emitter
-from coordinator_model.view.settings import TrackerSettings
-from coordinator_model.view.view import Prediction
+from coordinator_model.view.view import View
 
 RELEASES: Final = ("4.2.0", "3.9.1")
-"""The releases to try where no setting names one: the Java coordinator, then the last Scala coordinator."""
+"""The releases to try where none is named: the Java coordinator, then the last Scala coordinator."""
 
 
-def rules(settings: TrackerSettings, p: Prediction) -> CoordinatorConfig:
-    """The specification's settings: the release that the answers showed or the settings name, and the size limit that answers showed."""
-    return _rules(p.release or settings.kafka_version or RELEASES[0], p.max_size)
+def rules(view: View) -> CoordinatorConfig:
+    """The specification's settings: the release of the coordinator, else the one that answers showed, and the size limit they showed."""
+    return _rules(view.release or view.prediction.release or RELEASES[0], view.prediction.max_size)
+
+
+def is_named(view: View) -> bool:
+    """Whether the release of the coordinator is named, and one whose rules are known."""
+    return bool(view.release) and not is_newer(view.release)
 
 
 @cache
@@ -40,7 +45,7 @@ def begun(g: Emitter) -> ClassicGroup | None:
         return None
     if not all(digest for m in view.members.values() for _, digest in m.protocols):
         return None
-    group = ClassicGroup(view.group_id, rules(g.settings, view.prediction), view.completed_ms)
+    group = ClassicGroup(view.group_id, rules(view), view.completed_ms)
     group.generation = view.generation
     group.protocol_type = view.protocol_type or None
     for member in view.members.values():

@@ -70,7 +70,7 @@ class Shard:
         return cls(settings, codec.decode_shard(blob))
 
     def encode(self) -> bytes:
-        """The whole shard as bytes that every later version reads."""
+        """The whole shard as bytes that this version reads."""
         newest = max((clock.newest_ms for clock in self._state.clocks.values()), default=-1)
         idle = self._state.idle.items()
         self._resting.put_away(
@@ -122,6 +122,8 @@ class Shard:
                 state.unplaced.append(event)
             elif event.kind == kinds.COORDINATOR_ELECTED and event.generation != 0:  # 0: the partition was just created
                 clock.take_over(event.at_ms, ref(event))
+            elif event.kind == kinds.BROKER_RELEASE:
+                clock.note_release(event.at_ms, event.software)
             return
         self._resting.wake(group_id)
         if event.source == "coordinator" and event.coordinator_partition >= 0:
@@ -260,7 +262,7 @@ class Shard:
             self._waiting[group_id] = [*answers[-1:], *rest]
             return []
         self._wait(group_id, rest)
-        view = View(group_id) if blob is None else codec.decode_view(blob, self.settings)
+        view = View(group_id) if blob is None else codec.decode_view(blob)
         if found is not None:
             calm.catch_up(view, found)
         tracker = GroupTracker(view, self.settings)
@@ -273,7 +275,7 @@ class Shard:
         self._store(tracker, max(map(runs.last_ms, ready), default=due))
         waiting = provisional.waiting(tracker)
         if (first := provisional.first_changed(waited, waiting)) < len(waiting):
-            copy = codec.decode_view(state.views[group_id], self.settings)
+            copy = codec.decode_view(state.views[group_id])
             self.provisional += provisional.told_so_far(copy, self.settings)[first:]
         return tracker.rows if later is None else [*tracker.rows, *self._release(group_id)]
 

@@ -6,14 +6,16 @@ Silence is evidence only once the broker writes again: each broker has a clock, 
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 
 from msgspec import Struct
 
+from coordinator_model.specification.releases import release_numbers
 from coordinator_model.view.rows import Ref
 
 SECOND_MS = 1_000
 TAKEOVERS_KEPT = 64
+RELEASES_KEPT = 16
 
 
 class BrokerClock(Struct, array_like=True):
@@ -29,6 +31,7 @@ class BrokerClock(Struct, array_like=True):
     took_over: list[int] = []  # when it became the coordinator of partitions, ascending
     elections: dict[int, Ref] = {}  # by that time: the line that says so
     followed: bool = False  # a shipper reports how far the logs are read, even while they are silent
+    releases: dict[int, str] = {}  # by the time of the line that says so: the release that it runs
 
     def read_to(self, at_ms: int) -> None:
         """Notes that lines up to `at_ms` were read. Time never goes back."""
@@ -90,6 +93,28 @@ class BrokerClock(Struct, array_like=True):
     def took_over_between(self, from_ms: int, to_ms: int) -> int:
         """When the broker first became the coordinator of a partition in that time; -1 if it did not."""
         return next((at_ms for at_ms in self.took_over if from_ms <= at_ms <= to_ms), -1)
+
+    def note_release(self, at_ms: int, release: str) -> None:
+        """Notes which release a line says that the broker runs: "4.4.0", or its first numbers alone. What is no release is passed over."""
+        try:
+            release_numbers(release)
+        except ValueError:
+            return
+        self.releases = dict(sorted({**self.releases, at_ms: release}.items()))
+        if len(self.releases) > RELEASES_KEPT:
+            self.releases = dict(list(self._changes_of_release())[-RELEASES_KEPT:])
+
+    def release_at(self, at_ms: int) -> str:
+        """The release that the broker ran at a time; empty: no line says so."""
+        return next((release for since, release in reversed(list(self._changes_of_release())) if since <= at_ms), "")
+
+    def _changes_of_release(self) -> Iterator[tuple[int, str]]:
+        """When the release became another one. "4.4" after "4.4.0" is the same one, said less exactly."""
+        known = ""
+        for since, release in self.releases.items():
+            if not f"{known}.".startswith(f"{release}."):
+                known = release
+                yield since, known
 
     def forget_before(self, at_ms: int) -> None:
         """Drops all stretches that ended before `at_ms` but the last: silence is measured from it."""

@@ -5,7 +5,7 @@ group is Stable when all members are reconciled to the group's epoch. An episode
 change that ended Stable (or Empty) until the group is Stable (or Empty) again. Each change within it is a round.
 
 Times are epoch ms. -1 stands for an unknown number and "" for an unknown text. The records are stored as arrays in the order of their
-fields (tracker/codec.py): a new field goes last and has a default.
+fields (tracker/codec.py).
 """
 
 from __future__ import annotations
@@ -49,6 +49,7 @@ class ConsumerMember(Struct, array_like=True):
     revoke_by_ms: int = -1  # until when it has to give partitions up, as a record says; a new coordinator begins the time anew
     waits: int = -1  # whether others still own partitions that it is to have, as a record says: 0 or 1; -1: not known
     gone_signs: list[Ref] = []  # records that show that it departed, until its row is written: another log may show why
+    assignor: str = ""  # that it prefers; empty: not known, or none
 
 
 class Round(Struct, array_like=True):
@@ -65,6 +66,11 @@ class Round(Struct, array_like=True):
     same_metadata: bool = False  # the coordinator says that the subscribed topics and their partitions are those of the epoch before
     stored: bool = False  # a record shows it: then records show what members acknowledge, too
     returned: str = ""  # the static member that came back at that moment
+    target_ms: int = -1  # since when members could move on to it, where a target may come later than its epoch
+
+    def called_ms(self) -> int:
+        """Since when members could move on to the epoch."""
+        return self.target_ms if self.target_ms >= 0 else self.at_ms
 
 
 class Revocation(Struct, array_like=True):
@@ -179,6 +185,8 @@ class ConsumerView(Struct, array_like=True):
     polled: bool = False  # only polls show the group
     epoch_before: int = -1  # that before the last one; higher than the one before by more than 1 if lines are missing
     doubtful_epoch: int = -1  # far higher than `epoch`, and shown by the last answer alone
+    hash_epoch: int = -1  # the epoch of `metadata_hash`
+    since_4_3: int = -1  # whether first epochs showed the rules of Kafka 4.3: 0 or 1; -1: they did not
 
     def is_written(self) -> bool:
         """Whether all its rebalances so far have ended, and their rows are written."""

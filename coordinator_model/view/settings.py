@@ -30,8 +30,8 @@ class TrackerSettings:
     the broker wrote meanwhile."""
 
     kafka_version: str = ""
-    """The brokers' release, such as "3.9.1": their answers are compared with its rules. Empty: the answers show the release, and the
-    choice of a group's leader is not compared, since it differs between releases."""
+    """The release of brokers whose own lines do not say it, such as "3.9.1": answers are compared with its rules. Empty: the answers show
+    the release, and the choice of a group's leader is not compared, since it differs between releases."""
 
     def __post_init__(self) -> None:
         for name in ("lateness_ms", "settle_ms", "grace_ms", "max_silence_ms", "max_absence_ms"):

@@ -23,6 +23,8 @@ ASSIGNMENT_KEY: Final = 8
 EXPRESSION_KEY: Final = 16
 
 _TAG_OF_CLASSIC: Final = 0  # of ClassicMemberMetadata in ConsumerGroupMemberMetadataValue
+_TAG_OF_HASH: Final = 0  # of MetadataHash in ConsumerGroupMetadataValue (4.1)
+_TAG_OF_TIME: Final = 0  # of AssignmentTimestamp in ConsumerGroupTargetAssignmentMetadataValue (4.3; KIP-1263)
 _UUID_BYTES: Final = 16
 
 
@@ -30,6 +32,7 @@ class StoredEpoch(NamedTuple):
     """ConsumerGroupMetadata: the epoch of the group."""
 
     epoch: int
+    metadata_hash: int | None  # of the subscribed topics and their partitions; None: not written, as before Kafka 4.1
 
 
 class StoredTopics(NamedTuple):
@@ -55,6 +58,7 @@ class StoredTarget(NamedTuple):
     """ConsumerGroupTargetAssignmentMetadata: the epoch for which the target assignment was computed."""
 
     epoch: int
+    timed: bool  # it says when, as since Kafka 4.3
 
 
 class StoredShare(NamedTuple):
@@ -111,11 +115,15 @@ def _value(kind: int, data: bytes) -> StoredValue:
         raise UnsupportedVersionError(str(version))
     reader.compact = True
     value = _VALUES[kind](reader)
-    if kind != MEMBER_KEY:
+    if kind not in _READS_ITS_TAGS:
         reader.tagged_fields()
     if reader.left:
         raise UnreadableError("bytes are left over in the value")
     return value
+
+
+def _metadata_hash(field: bytes | None) -> int | None:
+    return None if field is None else int.from_bytes(field, "big", signed=True)
 
 
 def _topics(reader: FieldReader) -> StoredTopics:
@@ -184,14 +192,15 @@ def _expression(reader: FieldReader) -> StoredExpression:
 
 
 _VALUES: Final[dict[int, Callable[[FieldReader], StoredValue]]] = {
-    EPOCH_KEY: lambda reader: StoredEpoch(reader.int32()),
+    EPOCH_KEY: lambda reader: StoredEpoch(reader.int32(), _metadata_hash(reader.tagged_fields().get(_TAG_OF_HASH))),
     TOPICS_KEY: _topics,
     MEMBER_KEY: _member,
-    TARGET_KEY: lambda reader: StoredTarget(reader.int32()),
+    TARGET_KEY: lambda reader: StoredTarget(reader.int32(), _TAG_OF_TIME in reader.tagged_fields()),
     SHARE_KEY: lambda reader: StoredShare(_partitions(reader)),
     ASSIGNMENT_KEY: _assignment,
     EXPRESSION_KEY: _expression,
 }
+_READS_ITS_TAGS: Final = frozenset({EPOCH_KEY, MEMBER_KEY, TARGET_KEY})
 _WITH_SUBJECT: Final = frozenset({MEMBER_KEY, SHARE_KEY, ASSIGNMENT_KEY, EXPRESSION_KEY})
 _STATES: Final = {0: "STABLE", 1: "UNREVOKED_PARTITIONS", 2: "UNRELEASED_PARTITIONS"}
 """org.apache.kafka.coordinator.group.modern.MemberState."""

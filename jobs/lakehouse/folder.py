@@ -147,9 +147,9 @@ def check_layout(lakehouse: Lakehouse, settings: Settings, *, replaying: bool = 
         if made.shards != settings.shards:
             use = f"use the same settings, or {replay_advice(folder)}"
             raise UserError(f"{folder} was made with shards = {made.shards}, not {settings.shards}: {use}")
-        if made.model > MODEL_VERSION:
-            use = f"use the newer program, or {replay_advice(folder)}"
-            raise UserError(f"{folder} was made by model version {made.model}, this program has {MODEL_VERSION}: {use}")
+        if made.model != MODEL_VERSION:
+            made_by = f"{folder} was made by model version {made.model}, this program has {MODEL_VERSION}"
+            raise UserError(f"{made_by}: {replay_advice(folder)}")
     if made != current:
         write_whole(lakehouse.layout, msgspec.json.encode(current))
 

@@ -29,8 +29,10 @@ def record_columns(record: ConsumerGroupRecord) -> dict[str, Any]:
 
 def _of_value(value: StoredValue, member_id: str) -> dict[str, Any]:
     match value:
-        case records.StoredEpoch(epoch) | records.StoredTarget(epoch):
-            return {"generation": epoch}
+        case records.StoredEpoch(epoch, metadata_hash):
+            return {"generation": epoch, "reason": None if metadata_hash is None else f"with metadata hash {metadata_hash}"}
+        case records.StoredTarget(epoch, timed):
+            return {"generation": epoch, "state": e.TIMED if timed else None}
         case records.StoredMember():
             return {
                 "instance_id": value.instance_id or None,

@@ -334,6 +334,7 @@ def test_a_jvm_that_outlived_its_pipeline_holds_the_swap_off(lake, tmp_path):
         ({"layout": 0, "shards": 50}, "another version"),
         ({"layout": lakehouses.LAYOUT_VERSION, "shards": 8}, "shards = 8"),
         ({"layout": lakehouses.LAYOUT_VERSION, "shards": 50, "model": 99}, "model version 99"),
+        ({"layout": lakehouses.LAYOUT_VERSION, "shards": 50, "model": 13}, "model version 13"),
         (None, "not the checkpoints"),
     ],
 )
@@ -348,11 +349,3 @@ def test_a_lakehouse_that_cannot_be_continued_says_that_replay_is_the_way(lake, 
     err = capsys.readouterr().err
     assert said in err
     assert f"`rebalance replay --from {lake} --lakehouse NEW`" in err
-
-
-def test_a_lakehouse_of_an_older_model_is_continued_and_then_is_of_this_one(tmp_path):
-    house = Lakehouse(tmp_path)
-    house.layout.parent.mkdir(parents=True)
-    house.layout.write_text(json.dumps({"layout": lakehouses.LAYOUT_VERSION, "shards": 50}))
-    with lakehouses.opened(tmp_path, Settings()):
-        assert json.loads(house.layout.read_text())["model"] == lakehouses.MODEL_VERSION

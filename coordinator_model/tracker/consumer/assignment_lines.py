@@ -47,7 +47,7 @@ def assignment_stored(g: Emitter, view: ConsumerView, event: Event) -> None:
         member.partitions = partitions
         ownership.note_partitions(view, epoch, len(partitions))
     member.caught_up = view.frees
-    episodes.end_if_reconciled(view, at_ms)
+    episodes.end_if_reconciled(g, view, at_ms)
 
 
 def topics_updated(g: Emitter, view: ConsumerView, event: Event) -> None:

@@ -23,7 +23,7 @@ def take(g: Emitter, view: ConsumerView, event: Event) -> None:
     if event.kind == kinds.JOIN_GROUP:
         _joined(g, view, event)
     elif event.kind == kinds.SYNC_GROUP:
-        _synced(view, event)
+        _synced(g, view, event)
     elif event.kind == kinds.LEAVE_GROUP:
         for member_id in (entry.member_id for entry in event.members if entry.error_code == Error.NONE):
             if member_id in view.members:
@@ -50,10 +50,10 @@ def _joined(g: Emitter, view: ConsumerView, event: Event) -> None:
         episode.changed_ms = episode.last_ms = max(episode.changed_ms, event.at_ms)
     view.heard, member.heard_ms, member.epoch = True, event.at_ms, max(member.epoch, epoch)
     member.classic, member.caught_up = True, view.frees
-    episodes.end_if_reconciled(view, event.at_ms)
+    episodes.end_if_reconciled(g, view, event.at_ms)
 
 
-def _synced(view: ConsumerView, event: Event) -> None:
+def _synced(g: Emitter, view: ConsumerView, event: Event) -> None:
     """A member takes partitions, as many as it has more of than before. Which ones is not known: it is told their topics by name."""
     member, episode = view.members.get(event.member_id), view.episode
     partitions = next((one.partitions for one in event.assignments if one.member_id == event.member_id), None)
@@ -65,4 +65,4 @@ def _synced(view: ConsumerView, event: Event) -> None:
     for partition in sorted(episode.unowned, key=lambda one: (episode.unowned[one], one))[:gained]:
         del episode.unowned[partition]
     episode.changed_ms = episode.last_ms = max(episode.changed_ms, event.at_ms)
-    episodes.end_if_reconciled(view, event.at_ms)
+    episodes.end_if_reconciled(g, view, event.at_ms)

@@ -76,6 +76,12 @@ def request_of(event: Event, *, timeout_ms: int | None = None) -> ConsumerGroupH
     )
 
 
+def asks_for_more(event: Event) -> bool:
+    """Whether a request says more than that its member is alive."""
+    changes = event.protocols or event.protocol or event.rebalance_timeout_ms >= 0
+    return bool(event.generation <= 0 or changes or event.subscribed_regex is not None or event.owned is not None)
+
+
 def agrees(event: Event, answer: ConsumerGroupAnswer) -> bool:
     """Whether the broker gave the specification's answer, as far as the log shows."""
     if not isinstance(answer, ConsumerGroupHeartbeatAnswer) or event.error_code != answer.error:

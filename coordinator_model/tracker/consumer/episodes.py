@@ -16,7 +16,7 @@ from typing import Final
 
 from coordinator_model.events import COORDINATOR_SOURCE, OFFSETS_SOURCE, Event
 from coordinator_model.specification.timers import NEVER
-from coordinator_model.tracker.consumer import doubtful_epochs, episode_rows, members, ownership, silence
+from coordinator_model.tracker.consumer import doubtful_epochs, episode_rows, members, ownership, rules, silence
 from coordinator_model.tracker.consumer.members import HEARTBEAT_INTERVAL_MS
 from coordinator_model.tracker.consumer.without_logs import departed
 from coordinator_model.view import reasons
@@ -31,6 +31,8 @@ _REJOIN_MS: Final = 100
 _METADATA_HASH: Final = re.compile(r"with metadata hash (-?\d+)")
 _OWN_WORDS: Final = frozenset({COORDINATOR_SOURCE, OFFSETS_SOURCE})
 """Sources of what the coordinator itself writes."""
+_LONGEST_INTERVAL_MS: Final = 15_000
+"""`group.consumer.max.assignment.interval.ms`: the first heartbeat of anyone after it computes the target."""
 _ANSWERED_MS: Final = 10_000
 """A busy broker answers, and logs, a first heartbeat so long after the line about the new member. Only the request log names its client."""
 
@@ -54,6 +56,14 @@ def note(
     view.changes.append(Change(event.at_ms, cause, member_id, ref(event), event.source in _OWN_WORDS, comer, doubtful))
 
 
+def member_of(view: ConsumerView, member_id: str) -> ConsumerMember | None:
+    """A member, also one whose join was answered before its epoch was."""
+    coming = next((one for one in reversed(view.changes) if one.comer is not None and one.member_id == member_id), None)
+    if coming is None or (coming.logged and member_id in view.members):
+        return view.members.get(member_id)
+    return coming.comer
+
+
 def note_leave(g: Emitter, view: ConsumerView, event: Event, member_id: str) -> None:
     """Takes the answer to a member that leaves. Begins the rounds of departures once the last one has left: no answer will show them.
 
@@ -62,16 +72,18 @@ def note_leave(g: Emitter, view: ConsumerView, event: Event, member_id: str) -> 
     change = Change(event.at_ms, reasons.MEMBER_LEFT, member_id, ref(event), logged=False)
     episode, since_ms = view.episode, event.received_ms
     if episode is not None and any(not one.cause and not one.logged and one.at_ms >= since_ms for one in episode.rounds):
-        partitions = view.members[member_id].partitions or ()
+        left = member_of(view, member_id)
+        partitions = (left.partitions if left is not None else None) or ()
         if any(episode.owners.get(partition, member_id) != member_id for partition in partitions):
             explain(g, view, change, since_ms=since_ms)
         else:
             silence.take_out(g, view, episode, change)
-        end_if_reconciled(view, event.at_ms)
+        end_if_reconciled(g, view, event.at_ms)
         return
     view.changes.append(change)
     leaving = [one for one in view.changes if not one.logged and one.cause in members.END_KINDS]
-    if view.complete and view.epoch >= 0 and view.members.keys() == {one.member_id for one in leaving}:
+    present = {*view.members, *(one.member_id for one in view.changes if one.comer is not None)}
+    if view.complete and view.epoch >= 0 and present == {one.member_id for one in leaving}:
         seen(g, view, event, view.epoch + len([one for one in view.changes if not one.logged]))
 
 
@@ -93,23 +105,29 @@ def raised(g: Emitter, view: ConsumerView, event: Event) -> None:
             return  # a copy of a line
         one = round_of(view, event.generation)
     if one is None:
-        one = _begin_round(view, event.at_ms, event.generation, logged=True)
+        one = _begin_round(g, view, event.at_ms, event.generation, logged=True)
     one.at_ms, one.logged = min(one.at_ms, event.at_ms), True  # a request may have shown it before
     one.signs.append(ref(event))
-    if event.source == OFFSETS_SOURCE:
-        one.stored = True
-    else:
-        found = _METADATA_HASH.search(event.reason)
-        one.same_metadata = found is not None and found[1] == view.metadata_hash and not view.group_type
-        view.metadata_hash = found[1] if found is not None else ""
-        for change in [change for change in changes if change.doubtful and not one.same_metadata]:
-            one.signs.append(change.sign)  # the member joined again: it may have another subscription, or topics are others than before
-            changes.remove(change)
-            member = view.members.get(change.member_id)
-            one.returned = change.member_id if member is not None and member.instance_id else ""
+    _note_metadata(view, one, event)
+    one.stored = one.stored or event.source == OFFSETS_SOURCE
+    for change in [change for change in changes if change.doubtful and not one.same_metadata]:
+        one.signs.append(change.sign)  # the member joined again: it may have another subscription, or topics are others than before
+        changes.remove(change)
+        member = view.members.get(change.member_id)
+        one.returned = change.member_id if member is not None and member.instance_id else ""
     if changes:
         _explain(g, view, one, *changes)
-    end_if_reconciled(view, event.at_ms)
+    end_if_reconciled(g, view, event.at_ms)
+
+
+def _note_metadata(view: ConsumerView, one: Round, event: Event) -> None:
+    """Takes the hash of the subscribed topics and their partitions, which a line and a record of one epoch both have."""
+    found = _METADATA_HASH.search(event.reason)
+    if found is None:
+        view.metadata_hash = view.metadata_hash if event.source == OFFSETS_SOURCE else ""
+    elif one.epoch > view.hash_epoch:
+        one.same_metadata = found[1] == view.metadata_hash and not view.group_type
+        view.metadata_hash, view.hash_epoch = found[1], one.epoch
 
 
 def raised_silently(g: Emitter, view: ConsumerView, event: Event) -> None:
@@ -117,8 +135,8 @@ def raised_silently(g: Emitter, view: ConsumerView, event: Event) -> None:
     change = next((one for one in view.changes if one.logged), None)
     if view.epoch >= 0 and change is not None:
         view.changes.remove(change)
-        _explain(g, view, _begin_round(view, event.at_ms, view.epoch + 1, logged=True), change)
-        end_if_reconciled(view, event.at_ms)
+        _explain(g, view, _begin_round(g, view, event.at_ms, view.epoch + 1, logged=True), change)
+        end_if_reconciled(g, view, event.at_ms)
 
 
 def seen(g: Emitter, view: ConsumerView, event: Event, epoch: int) -> None:
@@ -128,9 +146,11 @@ def seen(g: Emitter, view: ConsumerView, event: Event, epoch: int) -> None:
     answer itself shows comes last.
     """
     if view.epoch < 0:
-        view.epoch = epoch - 1 if event.generation == 0 else epoch
-        view.complete = view.epoch == 0
+        before_first = rules.epoch_before_first(g, view)
+        view.epoch = max(epoch - 1, before_first) if event.generation == 0 else epoch
+        view.complete = rules.founds(g, view, event) or (event.generation == 0 and epoch == before_first)
     if view.epoch >= epoch:
+        _forget_unraised(g, view, event)
         return
     waiting = [one for one in view.changes if not one.logged and one.sign != ref(event)]
     own = next((one for one in view.changes if one.sign == ref(event)), None)
@@ -138,21 +158,40 @@ def seen(g: Emitter, view: ConsumerView, event: Event, epoch: int) -> None:
     if len(silent) + len(waiting) + (own is not None) == epoch - view.epoch:
         waiting = [*silent, *waiting]
     waiting, is_order_known = silence.in_order(view, waiting)
+    lags = rules.since_4_3(g, view)
+    if lags:  # its own epoch may be one of those that no answer has yet
+        waiting, own = [*waiting, *([own] if own is not None else [])], None
+        is_order_known = is_order_known and len(waiting) >= epoch - view.epoch
     while view.epoch < epoch:
         change = own if own is not None and view.epoch + 1 == epoch else waiting.pop(0) if waiting else None
         if change is not None and change in view.changes:
             view.changes.remove(change)
-        one = _begin_round(view, change.at_ms if change is not None else event.at_ms, view.epoch + 1, logged=False)
+        one = _begin_round(g, view, change.at_ms if change is not None else event.at_ms, view.epoch + 1, logged=False)
         one.signs.append(ref(event))
+        if lags:
+            one.target_ms = max(one.at_ms, event.received_ms)  # it computed the target
         if change is not None:
             _explain(g, view, one, change, named=is_order_known or change is own)
         if not view.members:
-            end_if_reconciled(view, one.at_ms)
+            end_if_reconciled(g, view, one.at_ms)
+
+
+def _forget_unraised(g: Emitter, view: ConsumerView, event: Event) -> None:
+    """What was answered so long ago raised no epoch, or there would be a target for it."""
+    if event.answer_generation == view.epoch and rules.since_4_3(g, view):
+        since_ms = event.received_ms - _LONGEST_INTERVAL_MS
+        for change in [one for one in view.changes if not one.logged and one.at_ms < since_ms]:
+            view.changes.remove(change)
+            members.take_effect(g, view, change)
 
 
 def explain(g: Emitter, view: ConsumerView, change: Change, since_ms: int = -1, epoch: int = -1) -> bool:
-    """A line shows what raised an epoch, after `since_ms`, for which no cause is known; False if there is none. `epoch`: this one."""
+    """A line shows what raised an epoch, after `since_ms`, for which no cause is known; False if there is none. `epoch`: this one.
+
+    What is doubtful explains only an epoch with the topics and partitions of the one before.
+    """
     rounds = [one for one in (view.episode.rounds if view.episode is not None else ()) if epoch in (-1, one.epoch)]
+    rounds = [one for one in rounds if one.same_metadata or not change.doubtful]
     one = next((one for one in reversed(rounds) if not one.cause and since_ms <= one.at_ms <= change.at_ms), None)
     if one is None:
         return False
@@ -181,6 +220,8 @@ def computed(g: Emitter, view: ConsumerView, event: Event, assignor: str) -> Non
     if episode is None or one is None:
         return
     one.computed_ms = event.at_ms
+    if rules.since_4_3(g, view):
+        one.target_ms = event.at_ms
     one.signs.append(ref(event))
     episode.assignor = assignor or episode.assignor
     episode.changed_ms = episode.last_ms = max(episode.last_ms, event.at_ms)
@@ -194,7 +235,7 @@ def round_of(view: ConsumerView, epoch: int) -> Round | None:
     return next((one for one in rounds if one.epoch == epoch), None)
 
 
-def end_if_reconciled(view: ConsumerView, at_ms: int) -> None:
+def end_if_reconciled(g: Emitter, view: ConsumerView, at_ms: int) -> None:
     """Ends the episode if the group is Empty, or all its members are reconciled to its epoch."""
     episode = view.episode
     if episode is None:
@@ -203,6 +244,8 @@ def end_if_reconciled(view: ConsumerView, at_ms: int) -> None:
         if view.complete:
             end(view, at_ms, end_seen=True)
         return
+    if rules.since_4_3(g, view) and any(not one.logged for one in view.changes):
+        return  # the epoch is there, the target for it is not
     if not _is_shown(view) or any(not _is_reconciled(member, view.epoch) for member in view.members.values()):
         return
     if episode.unowned and any(_may_wait(episode, member) for member in view.members.values()):
@@ -310,13 +353,14 @@ def _may_wait(episode: Episode, member: ConsumerMember) -> bool:
     return member.waits < 0 and any(number > member.caught_up for other, number in episode.freed.items() if other != member.member_id)
 
 
-def _begin_round(view: ConsumerView, at_ms: int, epoch: int, *, logged: bool) -> Round:
+def _begin_round(g: Emitter, view: ConsumerView, at_ms: int, epoch: int, *, logged: bool) -> Round:
     if view.episode is None:
         owners = {p: member.member_id for member in view.members.values() for p in (*(member.partitions or ()), *member.giving)}
-        view.complete = view.complete or epoch == 1
+        view.complete = view.complete or epoch == 1  # also since 4.3: a classic group without a generation became one of consumers
         unheard = [member.member_id for member in view.members.values() if member.partitions is None]
-        from_empty, count = view.complete and not view.members, len(view.members) if view.complete else -1
-        view.episode = Episode(from_empty, count, owners_before=owners, unheard=unheard)
+        came = _came_to_an_empty_group(g, view, epoch)
+        from_empty, count = view.complete and len(came) == len(view.members), len(view.members) - len(came) if view.complete else -1
+        view.episode = Episode(from_empty, count, joined=came, owners_before=owners, unheard=unheard)
     episode = view.episode
     if episode.rounds:
         at_ms = max(at_ms, episode.rounds[-1].at_ms)
@@ -324,6 +368,31 @@ def _begin_round(view: ConsumerView, at_ms: int, epoch: int, *, logged: bool) ->
     episode.changed_ms, episode.last_ms = max(episode.changed_ms, at_ms), max(episode.last_ms, at_ms)
     view.epoch_before, view.epoch = view.epoch, max(view.epoch, epoch)
     return episode.rounds[-1]
+
+
+def _came_to_an_empty_group(g: Emitter, view: ConsumerView, epoch: int) -> list[str]:
+    """Members that joined while the group had no others, and raised no epoch: they have an expression, which is resolved first."""
+    last = view.ended[-1] if view.ended else None
+    was_empty = last.is_empty if last is not None else view.state in (episode_rows.EMPTY, episode_rows.DEAD)
+    is_new = not view.state and bool(rules.since_4_3(g, view)) and rules.is_first_epoch(g, view, epoch)
+    if not view.complete or not (was_empty or is_new):
+        return []
+    return _by_join(view)
+
+
+def _by_join(view: ConsumerView) -> list[str]:
+    return sorted(view.members, key=lambda member_id: (view.members[member_id].joined_ms, member_id))
+
+
+def founded(view: ConsumerView) -> None:
+    """The epoch that was raised last is the first of a new group: its members so far came with it."""
+    episode = view.episode
+    assert episode is not None
+    view.complete = episode.from_empty = True
+    episode.members_before, episode.joined = 0, _by_join(view)
+    for one in episode.rounds:
+        one.cause, one.member_id = one.cause or reasons.MEMBER_JOINED, one.member_id or episode.joined[0]
+        _note_first(view, episode, one)
 
 
 def _explain(g: Emitter, view: ConsumerView, one: Round, *changes: Change, named: bool = True) -> None:
@@ -337,9 +406,17 @@ def _explain(g: Emitter, view: ConsumerView, one: Round, *changes: Change, named
     assert episode is not None
     if named:
         one.cause, one.member_id = changes[0].cause, changes[0].member_id
+    _note_first(view, episode, one)
     for change in changes:
         one.signs.append(change.sign)
         _take_part(g, view, episode, one, change)
+
+
+def _note_first(view: ConsumerView, episode: Episode, one: Round) -> None:
+    """What ended Empty is that somebody joined. That the topics of an expression were found then, only raised the epoch."""
+    first = members.known(view, episode.joined[0]) if episode.from_empty and episode.joined and one is episode.rounds[0] else None
+    if first is not None and (one.cause == reasons.REGEX_RESOLVED or (not one.cause and first.regex)):
+        one.cause, one.member_id = reasons.MEMBER_JOINED, first.member_id
 
 
 def _take_part(g: Emitter, view: ConsumerView, episode: Episode, one: Round, change: Change) -> None:
@@ -377,6 +454,7 @@ def end(view: ConsumerView, at_ms: int, *, end_seen: bool) -> None:
     episode = view.episode
     assert episode is not None
     last, members_now = episode.rounds[-1], view.members.values()
+    _note_first(view, episode, episode.rounds[0])
     _settle_causes(view, episode.rounds)
     episode.ended_ms, episode.end_seen = max(at_ms, last.at_ms), end_seen
     if end_seen:

@@ -13,6 +13,7 @@ from coordinator_model.tracker.consumer import (
     heartbeats,
     log_lines,
     prediction,
+    rules,
     silence,
     undecided,
 )
@@ -28,7 +29,9 @@ def observe(g: Emitter, event: Event) -> None:
     view = view_of(g)
     if event.broker not in g.view.brokers:  # a group of which heartbeats alone are logged is not at its end before its broker's log is
         g.view.brokers.append(event.broker)
-    if _founds_anew(view, event):
+    if rules.learn(view, event) and view.episode is not None:
+        episodes.founded(view)
+    if _founds_anew(g, view, event):
         changes = view.changes
         group_removed(g, view, event._replace(at_ms=event.at_ms - 1))  # some time before
         view = view_of(g)
@@ -60,22 +63,31 @@ def view_of(g: Emitter) -> ConsumerView:
 
 
 def group_removed(g: Emitter, view: ConsumerView, event: Event) -> None:
-    """The group was deleted, or its offsets expired: a new one of its name begins at epoch 1."""
+    """The group was deleted, or its offsets expired: a new one of its name begins anew."""
     episodes.cut_off(g, event.at_ms)
     if view.state != episode_rows.DEAD:
         episode_rows.write_removal(g, view, event.at_ms, ref(event))
     stored_epoch = min(view.stored_epoch, 0)
-    g.view.consumer = ConsumerView(epoch=0, complete=True, state=episode_rows.DEAD, stored_epoch=stored_epoch, prediction=view.prediction)
+    g.view.consumer = ConsumerView(
+        epoch=rules.epoch_before_first(g, view),
+        complete=True,
+        state=episode_rows.DEAD,
+        stored_epoch=stored_epoch,
+        prediction=view.prediction,
+        since_4_3=view.since_4_3,
+    )
 
 
-def _founds_anew(view: ConsumerView, event: Event) -> bool:
-    """Whether the group begins again at epoch 1, though no line says that it was removed: the one about expired offsets names no group."""
-    if view.epoch <= 1 or view.episode is not None or not view.complete:
+def _founds_anew(g: Emitter, view: ConsumerView, event: Event) -> bool:
+    """Whether the group has a first epoch again, though no line says that it was removed: the one about expired offsets names no group."""
+    is_answer = event.kind == kinds.CONSUMER_GROUP_HEARTBEAT
+    epoch = event.answer_generation if is_answer else event.generation
+    if view.epoch <= epoch or view.episode is not None or not view.complete:
         return False
-    if event.kind == kinds.CONSUMER_GROUP_HEARTBEAT:
-        begins = event.error_code == Error.NONE and event.generation == 0 and event.answer_generation == 1
+    if is_answer:
+        begins = rules.founds(g, view, event)
     else:
-        begins = event.generation == 1 and (event.kind == kinds.EPOCH_STORED or event.state == kinds.EPOCH_RAISED)
+        begins = rules.is_first_epoch(g, view, epoch) and (event.kind == kinds.EPOCH_STORED or event.state == kinds.EPOCH_RAISED)
     return begins and all(0 <= member.heard_ms < event.received_ms - silence.SILENT_MS for member in view.members.values())
 
 

@@ -14,7 +14,7 @@ from typing import Final
 from coordinator_model.diagnosis import consumer_findings, consumer_margins
 from coordinator_model.errors import Error
 from coordinator_model.events import Event
-from coordinator_model.tracker.consumer import doubtful_epochs, episodes, members, ownership, silence
+from coordinator_model.tracker.consumer import doubtful_epochs, episodes, members, ownership, rules, silence
 from coordinator_model.tracker.consumer.ownership import note_partitions, note_share, take_partitions
 from coordinator_model.tracker.consumer.without_logs import departed
 from coordinator_model.view import reasons
@@ -35,7 +35,7 @@ def take(g: Emitter, view: ConsumerView, event: Event) -> None:
         return
     view.heard = True
     if event.generation == LEAVES:
-        member = view.members.get(event.member_id)
+        member = episodes.member_of(view, event.member_id)
         if member is not None:
             members.learn(member, event)
             episodes.note_leave(g, view, event, member.member_id)
@@ -80,7 +80,7 @@ def _accepted(g: Emitter, view: ConsumerView, event: Event) -> None:
     _note_heard(member, event)
     member.caught_up = view.frees
     silence.forget_vanished(g, view, event, member)
-    episodes.end_if_reconciled(view, at_ms)
+    episodes.end_if_reconciled(g, view, at_ms)
     consumer_margins.check_expressions(g, view, event)
 
 
@@ -92,9 +92,9 @@ def note_progress(
     if episode is not None:
         one = episode.rounds[-1]
         if member.told_ms >= 0 and gave_up:
-            note_share(episode, member, at_ms - max(member.told_ms, one.at_ms))
+            note_share(episode, member, at_ms - max(member.told_ms, one.called_ms()))
         elif 0 <= member.epoch < one.epoch and (is_told or epoch >= one.epoch):
-            note_share(episode, member, at_ms - one.at_ms)
+            note_share(episode, member, max(at_ms - one.called_ms(), 0))
     if gave_up:
         ownership.revoked(view, member, at_ms, ownership.ACKNOWLEDGED)
     if episode is None:
@@ -119,20 +119,27 @@ def _learn_owned(view: ConsumerView, member: ConsumerMember, owned: tuple[str, .
 
 
 def _note_subscription(g: Emitter, view: ConsumerView, member: ConsumerMember, event: Event) -> None:
-    topics, regex = member.topics, member.regex
+    topics, regex, assignor = member.topics, member.regex, member.assignor
     members.learn(member, event)
+    is_vote = member.assignor != assignor and topics is not None and event.generation > 0
+    if is_vote and rules.votes_may_raise(g, view):  # whether most members prefer it now, shows in the epoch
+        episodes.explain(g, view, _changed_subscription(member, event, doubtful=True), since_ms=event.received_ms)
     if topics is None and member.topics is not None:  # whether it subscribed to others before is not known
         unknown = Change(event.at_ms, reasons.UNKNOWN, "", ref(event), logged=False)
         episodes.explain(g, view, unknown, since_ms=event.received_ms)
     if topics is None or (member.topics == topics and not _counts_at_once(view, member, regex)):
         return
-    change = Change(event.at_ms, reasons.SUBSCRIPTION_CHANGED, member.member_id, ref(event), logged=False)
+    change = _changed_subscription(member, event)
     may_come_anew = event.generation == 0 and silence.is_silent(member, event.received_ms)  # it may have been removed meanwhile
     raises = event.answer_generation > view.epoch
     if not raises and _is_told(view, change, event.received_ms):
         return
     if (raises or not episodes.explain(g, view, change, since_ms=event.received_ms)) and not may_come_anew:
         view.changes.append(change)
+
+
+def _changed_subscription(member: ConsumerMember, event: Event, *, doubtful: bool = False) -> Change:
+    return Change(event.at_ms, reasons.SUBSCRIPTION_CHANGED, member.member_id, ref(event), logged=False, doubtful=doubtful)
 
 
 def _is_told(view: ConsumerView, change: Change, since_ms: int) -> bool:
@@ -156,12 +163,12 @@ def _member(g: Emitter, view: ConsumerView, event: Event) -> ConsumerMember:
     """The member that sent a heartbeat: one that joins comes with the epoch that its answer has."""
     member_id = event.answer_member_id or event.member_id
     joins = event.generation == 0
-    if joins and view.epoch < 0 and event.answer_generation > 1:
+    if joins and view.epoch < 0 and event.answer_generation > 1 and not rules.founds(g, view, event):
         view.epoch = event.answer_generation  # it may be a member that joins again, which raises no epoch
     if joins and event.answer_generation <= view.epoch:
         episodes.forget_logged(g, view, member_id)  # its join raised no epoch
     leaving = {change.member_id for change in view.changes if change.cause in members.END_KINDS}
-    member = view.members.get(member_id) if not joins or member_id not in leaving else None  # else it comes anew
+    member = episodes.member_of(view, member_id) if not joins or member_id not in leaving else None  # else it comes anew
     if joins and event.instance_id:
         same = (one for one in view.members.values() if one.instance_id == event.instance_id and one.member_id not in leaving)
         returned = next(same, None)
@@ -179,9 +186,11 @@ def _member(g: Emitter, view: ConsumerView, event: Event) -> ConsumerMember:
         members.learn(member, event)
     epoch = event.answer_generation
     if joins and not _joined_before(g, view, event, member):
-        if _raises_the_epoch(view, member, epoch):
+        if _raises_the_epoch(g, view, member, epoch):
             episodes.note(g, view, event, reasons.MEMBER_JOINED, member_id, member)
         episodes.seen(g, view, event, epoch)
+        if view.changes and view.changes[-1].comer is member:
+            return member  # the target of its epoch comes later
     if joins and view.complete and view.episode is not None and member_id not in view.members:
         view.episode.joined.append(member_id)  # it raised no epoch itself
     return view.members.setdefault(member_id, member)
@@ -218,14 +227,17 @@ def _joined_before(g: Emitter, view: ConsumerView, event: Event, member: Consume
     return episodes.explain(g, view, change, since_ms=one.at_ms, epoch=one.epoch)
 
 
-def _raises_the_epoch(view: ConsumerView, member: ConsumerMember, epoch: int) -> bool:
+def _raises_the_epoch(g: Emitter, view: ConsumerView, member: ConsumerMember, epoch: int) -> bool:
     """Whether a member that joins raises the epoch. One that subscribes to nothing does not, nor does one with a new expression.
 
-    That is resolved first.
+    That is resolved first. Up to Kafka 4.2 the first member always raises it, and the answer to the join shows that.
     """
-    if 0 <= epoch <= view.epoch:
+    lags = rules.since_4_3(g, view)
+    gone = {one.member_id for one in view.gone} | {one.member_id for one in view.changes if one.cause in members.END_KINDS}
+    is_new = view.complete or member.member_id in gone  # else it may be a member that joins again
+    if 0 <= epoch <= view.epoch and not (lags and is_new):
         return False
-    return epoch == 1 or bool(member.topics) or (bool(member.regex) and _counts_at_once(view, member, ""))
+    return (epoch == 1 and not lags) or bool(member.topics) or (bool(member.regex) and _counts_at_once(view, member, ""))
 
 
 def _note_heard(member: ConsumerMember, event: Event) -> None:
@@ -247,6 +259,6 @@ def _refused(g: Emitter, view: ConsumerView, event: Event) -> None:
     change = Change(event.at_ms, silence.cause_of(member, event.received_ms), member.member_id, ref(event), logged=False)
     if view.episode is not None and any(not one.cause and one.at_ms > member.heard_ms for one in view.episode.rounds):
         silence.take_out(g, view, view.episode, change)  # whether one of these rounds was its removal is not known
-        episodes.end_if_reconciled(view, event.at_ms)
+        episodes.end_if_reconciled(g, view, event.at_ms)
         return
     view.changes.append(change)

@@ -12,7 +12,7 @@ from typing import Final
 from coordinator_model import events as kinds
 from coordinator_model.diagnosis import consumer_margins
 from coordinator_model.events import Event
-from coordinator_model.tracker.consumer import assignment_lines, episodes, members, ownership
+from coordinator_model.tracker.consumer import assignment_lines, episodes, members, ownership, rules
 from coordinator_model.tracker.consumer.without_logs import departed
 from coordinator_model.view import reasons
 from coordinator_model.view.consumer_view import ConsumerMember, ConsumerView
@@ -77,7 +77,8 @@ def _departs(cause: str) -> Callable[[Emitter, ConsumerView, Event], None]:
 def epoch_raised(g: Emitter, view: ConsumerView, event: Event) -> None:
     """The group has a new epoch."""
     if view.epoch < 0:
-        view.complete = event.generation == (_FIRST_STREAMS_EPOCH if view.group_type == kinds.STREAMS else 1)
+        is_of_streams = view.group_type == kinds.STREAMS
+        view.complete = event.generation == _FIRST_STREAMS_EPOCH if is_of_streams else rules.is_first_epoch(g, view, event.generation)
     episodes.raised(g, view, event)
 
 

@@ -33,6 +33,7 @@ def learn(member: ConsumerMember, event: Event) -> None:
     member.connection = event.connection or member.connection
     if event.rebalance_timeout_ms >= 0:
         member.rebalance_timeout_ms = event.rebalance_timeout_ms
+    member.assignor = event.protocol or member.assignor
     joins = event.kind == kinds.CONSUMER_GROUP_HEARTBEAT and event.generation == 0
     topics = next((protocol.topics for protocol in event.protocols), () if joins else None)
     member.topics = tuple(sorted(topics)) if topics is not None else member.topics

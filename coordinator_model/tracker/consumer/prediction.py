@@ -55,7 +55,9 @@ def not_in_charge(view: ConsumerView, event: Event) -> None:
     """Takes an answer of a broker that does not coordinate the group, or not yet: a coordinator reads all that was stored of the group."""
     if event.kind in _OF_COMMITS:
         return
-    if event.error_code == Error.COORDINATOR_NOT_AVAILABLE or (event.error_code == Error.NOT_COORDINATOR and _asks_for_more(event)):
+    if event.error_code == Error.COORDINATOR_NOT_AVAILABLE or (
+        event.error_code == Error.NOT_COORDINATOR and comparison.asks_for_more(event)
+    ):
         drop(view, NOT_FOLLOWED)  # whether it was stored before the coordinator went is not known
     else:
         _wait(view, event)
@@ -160,15 +162,9 @@ def _is_steady(view: ConsumerView, event: Event) -> bool:
     member = view.members.get(event.member_id)
     if member is None or event.instance_id not in ("", member.instance_id) or member.told_ms >= 0 or member.away_ms >= 0:
         return False
-    if _asks_for_more(event) or event.error_code != Error.NONE or event.assignments or event.heartbeat_interval_ms == 0:
+    if comparison.asks_for_more(event) or event.error_code != Error.NONE or event.assignments or event.heartbeat_interval_ms == 0:
         return False
     return event.generation == event.answer_generation == member.epoch == view.epoch
-
-
-def _asks_for_more(event: Event) -> bool:
-    """Whether a request says more than that its member is alive."""
-    changes = event.protocols or event.protocol or event.rebalance_timeout_ms >= 0
-    return bool(event.generation <= 0 or changes or event.subscribed_regex is not None or event.owned is not None)
 
 
 def _in_order(ready: Sequence[Event]) -> list[Event]:

@@ -49,7 +49,7 @@ def rebuilt(group_id: str, view: ConsumerView, image: TopicImage, config: Consum
             CurrentMemberAssignment(member.member_id, view.epoch, view.epoch - 1, MemberState.STABLE, assigned, NO_PARTITIONS),
         ]
     try:
-        group.load([*records, TargetAssignmentMetadata(view.epoch)])
+        group.load([*records, TargetAssignmentMetadata(view.epoch, at_ms)])
     except ServerError:
         return None
     assert group.state is not None

@@ -13,16 +13,17 @@ from typing import Final
 from coordinator_model import events as kinds
 from coordinator_model.errors import Error
 from coordinator_model.events import Event
-from coordinator_model.specification.consumer.config import ConsumerGroupConfig
+from coordinator_model.specification.consumer.config import ConsumerGroupConfig, GroupOverrides
 from coordinator_model.specification.consumer.core import Operation
 from coordinator_model.specification.consumer.effects import BumpCause, GroupEpochBumped, TargetComputed
-from coordinator_model.specification.consumer.group import ConsumerGroup, ConsumerGroupAnswer
+from coordinator_model.specification.consumer.group import ConsumerGroup, ConsumerGroupAnswer, ConsumerGroupOutcome
 from coordinator_model.specification.consumer.handlers.removal import fence_members
 from coordinator_model.specification.consumer.topics import Topic, TopicImage
 from coordinator_model.tracker.consumer import comparison
 
 NO_TIMER_MS: Final = 1 << 50
 UNIFORM_FIRST, RANGE_FIRST = ("uniform", "range"), ("range", "uniform")
+COMPUTES, WAITS = (GroupOverrides(assignment_interval_ms=pause_ms) for pause_ms in (0, NO_TIMER_MS))
 SHARES_AT_MOST: Final = 100_000
 """Shares of members that the specification computes for one stretch. A group that needs more of them is not compared then."""
 
@@ -60,19 +61,21 @@ class Replayed:
     computed: bool = False  # a target was computed by then
     was_empty: bool = False  # the group had no members before that one
     timed_out: bool = False  # the specification removed a member because it gave nothing up
+    unsure: bool = False  # whether a target was computed with a request, which decides about later ones
     reloaded: bool = False  # a coordinator read the group back: what was said of the order of its members no longer holds
     too_large: bool = False
     subscriptions: frozenset[frozenset[str]] = frozenset()  # of the members before the stretch
 
 
-def settings(*, range_first: bool = False) -> ConsumerGroupConfig:
+def settings(release: str) -> ConsumerGroupConfig:
     """The broker's settings that a request log does not show: sessions never end by themselves, since their length is unknown."""
-    return ConsumerGroupConfig(session_timeout_ms=NO_TIMER_MS, assignors=RANGE_FIRST if range_first else UNIFORM_FIRST)
+    return replace(ConsumerGroupConfig.of(release), session_timeout_ms=NO_TIMER_MS, max_assignment_interval_ms=NO_TIMER_MS)
 
 
 def replayed(group: ConsumerGroup, queue: Sequence[Event], unseen: Unseen, *, logged: bool) -> Replayed:
     """Handles the requests one after the other, until an answer differs. `logged`: the coordinator's log shows whom it removed."""
     group.config = replace(group.config, assignors=RANGE_FIRST if unseen.range_first else UNIFORM_FIRST)
+    timeout_ms = NO_TIMER_MS if logged else None
     members = () if group.state is None else group.state.members.values()
     done, shares = Replayed(group, subscriptions=frozenset(frozenset(member.topics) for member in members)), 0
     for place, event in enumerate(queue):
@@ -87,7 +90,8 @@ def replayed(group: ConsumerGroup, queue: Sequence[Event], unseen: Unseen, *, lo
                 done.reloaded = True
             continue
         done.was_empty = group.state is None or not group.state.members
-        outcome = group.handle(comparison.request_of(event, timeout_ms=NO_TIMER_MS if logged else None), max(event.at_ms, group.now_ms))
+        group, outcome, sure = _handled(group, event, timeout_ms)
+        done.group, done.unsure = group, done.unsure or not sure
         for effect in outcome.effects:
             done.timed_out |= isinstance(effect, GroupEpochBumped) and effect.cause is BumpCause.REBALANCE_TIMEOUT
             if isinstance(effect, TargetComputed):
@@ -101,6 +105,27 @@ def replayed(group: ConsumerGroup, queue: Sequence[Event], unseen: Unseen, *, lo
             done.differs, done.too_large = place, True
             return done
     return done
+
+
+def _handled(group: ConsumerGroup, event: Event, timeout_ms: int | None) -> tuple[ConsumerGroup, ConsumerGroupOutcome, bool]:
+    """The group after a request, what it did, and whether it is sure that it computed a target then, or that it did not.
+
+    The assignment interval is a setting that no request shows. So a target that waits is computed if that makes the answer the broker's.
+    """
+    request, at_ms = comparison.request_of(event, timeout_ms=timeout_ms), max(event.at_ms, group.now_ms)
+    state = group.state
+    if (
+        not group.release.assignment_interval
+        or state is None
+        or not (state.group_epoch > state.target_epoch or comparison.asks_for_more(event))
+    ):
+        return group, group.handle(request, at_ms), True
+    waits = group.copy()
+    group.overrides, waits.overrides = COMPUTES, WAITS
+    computed, waited = group.handle(request, at_ms), waits.handle(request, at_ms)
+    agree = [one.answer is not None and comparison.agrees(event, one.answer) for one in (computed, waited)]
+    same = all(agree) and not any(isinstance(effect, TargetComputed) for effect in computed.effects)
+    return (waits, waited, same or not all(agree)) if agree[1] else (group, computed, True)
 
 
 def image_of(topics: Mapping[str, Topic]) -> TopicImage:

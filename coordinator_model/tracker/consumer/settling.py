@@ -12,7 +12,7 @@ from coordinator_model.specification.consumer.group import ConsumerGroup
 from coordinator_model.specification.consumer.records import MetadataHash
 from coordinator_model.specification.consumer.requests import ConsumerGroupHeartbeatAnswer
 from coordinator_model.specification.consumer.topics import Topic, TopicId, TopicImage
-from coordinator_model.tracker.consumer import comparison, images, rebase
+from coordinator_model.tracker.consumer import comparison, images, rebase, rules
 from coordinator_model.tracker.consumer.replay import Replayed, Unseen, image_of, replayed, settings
 from coordinator_model.tracker.consumer.undecided import NOT_FOLLOWED, Stretch, answers, count, undecided
 from coordinator_model.view.consumer_view import ConsumerPrediction, ConsumerView, SettledGroup, TopicSize
@@ -23,7 +23,7 @@ def settle(g: Emitter, view: ConsumerView, ready: Sequence[Event], end: SettledG
     """Compares the answers of a stretch. `end`: what is known of the group after it; `later`: the requests that follow."""
     p = view.prediction
     if not p.group:
-        first = next((place for place, event in enumerate(ready) if _founds(event)), None)
+        first = next((place for place, event in enumerate(ready) if _founds(g, view, event)), None)
         count(p, NOT_FOLLOWED, answers(ready[:first]))
         if first is None:
             return
@@ -34,9 +34,14 @@ def settle(g: Emitter, view: ConsumerView, ready: Sequence[Event], end: SettledG
     asked = frozenset(p.topics) if p.group else frozenset(topics_of(ready[0]) or ())
     before = {name: topic for name, topic in (now or {}).items() if name not in asked} | known | founder
     after = {name: topic for name, topic in before.items() if end is None or name not in end.topics} | (now or {})
-    done, unseen = _fitted(g, p, ready, end, before, after)
+    done, unseen = _fitted(g, p, rules.candidates(g, view)[0], ready, end, before, after)
+    for release in rules.candidates(g, view)[1:] if done.differs >= 0 else ():
+        other = _fitted(g, p, release, ready, end, before, after)
+        if other[0].differs < 0:
+            done, unseen = other
+            break
     p.compared += done.agreed
-    if done.differs >= 0 and _founds(ready[done.differs]) and done.was_empty and (p.group or done.differs):
+    if done.differs >= 0 and _founds(g, view, ready[done.differs]) and done.was_empty and (p.group or done.differs):
         p.group, p.born = b"", False  # it was deleted meanwhile: this is a new group of the same name
         settle(g, view, ready[done.differs :], end, later)
         return
@@ -50,10 +55,10 @@ def settle(g: Emitter, view: ConsumerView, ready: Sequence[Event], end: SettledG
     subscriptions = {*done.subscriptions, *(frozenset(protocol.topics or ()) for event in ready for protocol in event.protocols)}
     certain = end is not None and before == after and frozenset().union(*subscriptions) <= asked & end.topics.keys()
     certain = certain and not images.tells_apart(p, after.values(), subscriptions)
-    event, release = ready[done.differs], g.settings.kafka_version
+    event = ready[done.differs]
     why = undecided(g, view, Stretch(ready, later), done, unseen, topics_known=bool(certain))
     if not why and isinstance(done.answer, ConsumerGroupHeartbeatAnswer):
-        divergences.consumer_divergence(g, event, done.answer, release or "4.2.0")
+        divergences.consumer_divergence(g, event, done.answer, done.group.release.name)
         p.compared += 1
         count(p, NOT_FOLLOWED, answers(ready[done.differs + 1 :]))
     else:
@@ -68,7 +73,7 @@ def begin_again(g: Emitter, view: ConsumerView) -> None:
     if topics is None or not view.members:
         return
     image = image_of(topics)
-    group = rebase.rebuilt(g.view.group_id, view, image, settings())
+    group = rebase.rebuilt(g.view.group_id, view, image, settings(rules.candidates(g, view)[0]))
     if group is None:
         return
     count(p, NOT_FOLLOWED, answers(p.queue))
@@ -93,6 +98,7 @@ def topics_of(event: Event) -> tuple[str, ...] | None:
 def _fitted(
     g: Emitter,
     p: ConsumerPrediction,
+    release: str,
     ready: Sequence[Event],
     end: SettledGroup | None,
     before: dict[str, Topic],
@@ -100,7 +106,7 @@ def _fitted(
 ) -> tuple[Replayed, Unseen]:
     """The stretch with what no request shows, where that makes the answers those of the broker."""
     unseen = Unseen(after, range_first=p.range_first)
-    done = _replayed(g, p, ready, before, unseen)
+    done = _replayed(g, p, release, ready, before, unseen)
     while True:  # it ends: each turn decides one of three things, and none of them twice
         if done.differs < 0 or done.answer is None or comparison.is_right_in_no_state(ready[done.differs], done.answer):
             return done, unseen
@@ -115,11 +121,13 @@ def _fitted(
             unseen.range_first = True
         else:
             return done, unseen
-        done = _replayed(g, p, ready, before, unseen)
+        done = _replayed(g, p, release, ready, before, unseen)
 
 
-def _replayed(g: Emitter, p: ConsumerPrediction, ready: Sequence[Event], topics: dict[str, Topic], unseen: Unseen) -> Replayed:
-    config, image = settings(), image_of(topics)
+def _replayed(
+    g: Emitter, p: ConsumerPrediction, release: str, ready: Sequence[Event], topics: dict[str, Topic], unseen: Unseen
+) -> Replayed:
+    config, image = settings(release), image_of(topics)
     if p.group:
         group = decode_consumer_group(p.group, config, image)
         if group.state is not None:
@@ -152,6 +160,6 @@ def _shown_by(p: ConsumerPrediction, founder: Event) -> dict[str, Topic]:
     return images.of_one_member(p, topics_of(founder) or (), comparison.assigned_by(founder) or ())
 
 
-def _founds(event: Event) -> bool:
+def _founds(g: Emitter, view: ConsumerView, event: Event) -> bool:
     """Whether a request is the first of a new group."""
-    return event.generation == 0 and event.error_code == Error.NONE and event.answer_generation == 1
+    return event.generation == 0 and event.error_code == Error.NONE and rules.is_first_epoch(g, view, event.answer_generation)

@@ -9,8 +9,7 @@ from coordinator_model.errors import Error
 from coordinator_model.events import Event
 from coordinator_model.specification.consumer.group import ConsumerGroup
 from coordinator_model.specification.consumer.requests import ConsumerGroupHeartbeatAnswer
-from coordinator_model.specification.releases import release_numbers
-from coordinator_model.tracker.consumer import comparison
+from coordinator_model.tracker.consumer import comparison, rules
 from coordinator_model.tracker.consumer.replay import Replayed, Unseen, is_answer
 from coordinator_model.view.consumer_view import ConsumerPrediction, ConsumerView
 from coordinator_model.view.emit import Emitter
@@ -26,8 +25,6 @@ TOO_MANY: Final = "too many requests wait"
 SETTINGS: Final = "a setting of the broker decides"
 
 ROUNDING_MS: Final = 2
-_RELEASE: Final = (4, 2)
-"""The release whose assignors the specification has. Those of others may assign partitions otherwise."""
 _OF_THE_GONE: Final = frozenset({Error.UNKNOWN_MEMBER_ID, Error.GROUP_ID_NOT_FOUND})
 """Answers to a member that was removed."""
 _SHORTEST_SESSION_MS: Final = 5_000
@@ -49,9 +46,10 @@ def undecided(g: Emitter, view: ConsumerView, stretch: Stretch, done: Replayed, 
     removable = not g.view.logged and _may_be_gone(view, done.group, stretch.ready, done.differs)
     both_accept = event.error_code == Error.NONE and answer is not None and answer.error is Error.NONE
     ahead = isinstance(answer, ConsumerGroupHeartbeatAnswer) and event.answer_generation > answer.epoch
-    release = g.settings.kafka_version
+    release = g.view.release
     reasons = (
         (TOO_MANY, answer is None),
+        (SETTINGS, done.unsure),
         (CROSSED, event.received_ms <= p.based_ms or _crosses(event, others)),
         (NOT_FOLLOWED, epoch_before or (done.was_empty and event.error_code == Error.GROUP_ID_NOT_FOUND)),
         (EXPIRY, done.timed_out and not g.view.logged),  # the broker removed the member a moment sooner or later
@@ -64,7 +62,7 @@ def undecided(g: Emitter, view: ConsumerView, stretch: Stretch, done: Replayed, 
         ("", not both_accept),
         (TOPICS, ahead or not topics_known),
         (ORDER, done.computed and (not p.born or done.reloaded)),
-        (RELEASE, done.computed and (not release or release_numbers(release)[:2] != _RELEASE)),
+        (RELEASE, done.computed and not rules.is_known(release)),
     )
     return next((why for why, holds in reasons if holds), "")
 

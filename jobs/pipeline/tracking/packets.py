@@ -17,6 +17,7 @@ from msgspec import msgpack
 from pyspark.sql.types import BinaryType, IntegerType, StringType, StructField, StructType
 
 from coordinator_model.events import (
+    BROKER_RELEASE,
     CLOCK,
     COORDINATOR_ELECTED,
     END,
@@ -50,7 +51,7 @@ PACKETS: Final = StructType(
         StructField("events", BinaryType(), nullable=False),
     ]
 )
-_FOR_ALL_SHARDS: Final = frozenset({CLOCK, FOLLOWED, END, INSTANCE_FENCED, COORDINATOR_ELECTED, GROUPS_CLEANED})
+_FOR_ALL_SHARDS: Final = frozenset({BROKER_RELEASE, CLOCK, FOLLOWED, END, INSTANCE_FENCED, COORDINATOR_ELECTED, GROUPS_CLEANED})
 """Kinds of rows that every shard of their cluster gets."""
 _EMPTY: Final[dict[str, Any]] = {
     "protocols": Protocol("", None, (), ""),

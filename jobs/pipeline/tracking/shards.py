@@ -49,10 +49,6 @@ STATE: Final = StructType(
 OUTPUT: Final = StructType([StructField(name, StringType()) for name in ("cluster", "table", "row")])
 SUMMARY: Final = ""
 """`table` of the one row of each call that goes to no table: how far the shard is."""
-_MARK: Final = b"A"
-"""The first byte of a state that is stored compressed and as ASCII."""
-_MARK_OF_BYTES: Final = b"Z"
-"""... of one that an older version stored compressed. The first versions stored a MessagePack array, and none begins with a letter."""
 _SIZE: Final = struct.Struct("<I")
 """Of what is compressed, before it."""
 _CODEC: Final = "zstd"
@@ -62,8 +58,8 @@ class TrackerError(RuntimeError):
     """The tracker failed on a shard. The message names the shard and its last event."""
 
 
-class StateTooNewError(RuntimeError):
-    """The state was written by a newer version of the program."""
+class OtherStateError(RuntimeError):
+    """The state was written by another version of the program."""
 
 
 def follow(packets: DataFrame, settings: TrackerSettings) -> DataFrame:
@@ -116,10 +112,8 @@ def _shard(key: tuple[str, int], state: GroupState, settings: TrackerSettings) -
     if not state.exists:
         return Shard(settings)
     version, stored, *_ = state.get
-    if version > MODEL_VERSION:
-        raise StateTooNewError(
-            f"the state was written by model version {version}, this program has {MODEL_VERSION}: use the newer one, or `rebalance replay`"
-        )
+    if version != MODEL_VERSION:
+        raise OtherStateError(f"the state was written by model version {version}, this program has {MODEL_VERSION}: use `rebalance replay`")
     blob = bytes(stored)
     return _KEPT.take(key, blob, settings) or Shard.decode(expanded(blob), settings)
 
@@ -158,14 +152,11 @@ def compressed(data: bytes) -> bytes:
     as UTF-8. For bytes beyond ASCII that takes a quarter of the time of its tasks, and half of them need two bytes on the way.
     """
     packed = bytes(pa.compress(data, codec=_CODEC, asbytes=True))
-    return _MARK + b2a_base64(_SIZE.pack(len(data)) + packed, newline=False)
+    return b2a_base64(_SIZE.pack(len(data)) + packed, newline=False)
 
 
 def expanded(data: bytes) -> bytes:
-    """The argument of `compressed`. Older versions stored it as bytes that are no ASCII, the first ones without compression."""
-    mark, content = data[:1], data[1:]
-    if mark not in {_MARK, _MARK_OF_BYTES}:
-        return data
-    sized = content if mark == _MARK_OF_BYTES else a2b_base64(content)
+    """The argument of `compressed`."""
+    sized = a2b_base64(data)
     (size,) = _SIZE.unpack_from(sized)
     return bytes(pa.decompress(sized[_SIZE.size :], decompressed_size=size, codec=_CODEC, asbytes=True))

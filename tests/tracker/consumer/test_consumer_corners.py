@@ -160,7 +160,7 @@ def test_a_rebalance_with_more_requests_than_are_kept_is_not_compared():
 
 def test_a_group_that_nobody_has_joined_yet_is_followed_from_its_stored_form():
     g, view = GroupTracker(View("orders"), TrackerSettings()), ConsumerView()
-    empty = ConsumerGroup("orders", replay.settings(), START_MS, image=replay.image_of({}))
+    empty = ConsumerGroup("orders", replay.settings("4.2.0"), START_MS, image=replay.image_of({}))
     view.prediction.group = encode_consumer_group(empty)
     (event,) = ConsumerStory().at(0).beat("a-1", 0, 1, (), ORDERS, rebalance_timeout_ms=60_000, owned=()).events
     settling.settle(g, view, [event], None, [])

@@ -44,7 +44,7 @@ def compared(events: list[Event], settings: TrackerSettings = OF_4_2) -> tuple[d
     blobs = state.views | {
         group_id: group.view for bucket in state.resting.values() for group_id, group in codec.unpack_groups(bucket.packed).items()
     }
-    views = {group_id: codec.decode_view(blob, settings) for group_id, blob in blobs.items()}
+    views = {group_id: codec.decode_view(blob) for group_id, blob in blobs.items()}
     found = {group_id: view.consumer.prediction for group_id, view in views.items() if view.consumer is not None}
     return found, [row.values for row in rows if row.values.get("code") == "MODEL_DIVERGENCE"]
 

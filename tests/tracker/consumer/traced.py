@@ -1,4 +1,4 @@
-"""The 231 traces of Kafka's own coordinator as brokers would tell them: lines of its log, answers to heartbeats, stored records."""
+"""Traces of Kafka's own coordinator as brokers would tell them: lines of its log, answers to heartbeats, stored records."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from pathlib import Path
 from coordinator_model import events as kinds
 from coordinator_model.errors import Error
 from coordinator_model.events import Assignment, Event, Protocol
+from coordinator_model.specification.consumer.traces.trace import episodes_of_trace
 from coordinator_model.tracker.shard import Shard
 from coordinator_model.view.rows import Row
 from coordinator_model.view.settings import TrackerSettings
@@ -50,8 +51,36 @@ def stored(name: str) -> list[dict]:
 
 @cache
 def traces() -> dict[str, tuple[dict, list[dict]]]:
+    """Traces of 4.2.0 with their measured episodes."""
     episodes = {one["name"]: one["episodes"] for kind in ("cases", "random") for one in stored(f"episodes-{kind}")}
-    return {case["name"]: (case, episodes.get(case["name"], [])) for kind in ("cases", "random-4.2.0") for case in stored(kind)}
+    cases = [case for kind in ("cases", "random-4.2.0") for case in stored(kind)]
+    return {case["name"]: (case, as_told(case, episodes.get(case["name"], []))) for case in cases}
+
+
+@cache
+def newer_traces() -> dict[str, tuple[dict, list[dict]]]:
+    """Traces of 4.3.1 and 4.4.0, by release and name. Their episodes are those of the specification, which equals Kafka at each step."""
+    kinds_of_traces = [f"{kind}-{release}" for release in ("4.3.1", "4.4.0") for kind in ("cases", "random")]
+    cases = [case for kind in kinds_of_traces for case in stored(kind)]
+    return {f"{case['measured_on']}/{case['name']}": (case, as_told(case, episodes_of_trace(case)["episodes"])) for case in cases}
+
+
+def all_traces() -> dict[str, tuple[dict, list[dict]]]:
+    return traces() | newer_traces()
+
+
+def as_told(case: dict, episodes: list[dict]) -> list[dict]:
+    """A member that joins an Empty group with an expression raises no epoch. That its topics are found does, and is laid to its account."""
+    first = {}
+    for step in case["steps"]:
+        lines = [line for line in step.get("expect", {}).get("log", ()) if "Bumped" in line["line"] or "Scanned" in line["line"]]
+        members = step.get("expect", {}).get("group_after", {}).get("members", ())
+        if len(members) == 1 and len(lines) == 2 and "Scanned" in lines[0]["line"] and step.get("req", {}).get("epoch") == 0:
+            first[step["at_ms"]] = members[0]["member"]
+    for one in (one for episode in episodes for one in episode["rounds"][:1]):
+        if one["cause"] == "expression_resolved" and one["at_ms"] in first:
+            one["cause"], one["member"], one["raised_by"] = "join", first[one["at_ms"]], "expression_resolved"
+    return episodes
 
 
 def lines_of(step: dict) -> list[Event]:
@@ -107,6 +136,11 @@ def records_of(step: dict, topic_ids: dict[str, list[int]]) -> list[Event]:
             found += [(at_ms, one) for one in batch]
             batch = []
     found += [(step["at_ms"], record) for record in [*batch, *expect.get("records", ())]]
+    lines = (line["line"] for line in [*expect.get("log_advance", ()), *expect.get("log", ())] if "Bumped group epoch" in line["line"])
+    hashes = {int(line.split(" to ")[1].split()[0]): line.split(" to ")[1].partition(" ")[2].rstrip(".") for line in lines}
+    for _, record in found:
+        if record["rec"] == "GroupMetadata":
+            record["hash"] = hashes.get(record.get("epoch"), "")
     return [_record(record, START_MS + at_ms, step.get("group", "g"), topic_ids) for at_ms, record in found if record["rec"] in RECORDS]
 
 
@@ -121,7 +155,7 @@ def _record(record: dict, at_ms: int, group: str, topic_ids: dict[str, list[int]
     if kind == kinds.MEMBER_STORED:
         return event._replace(
             instance_id=record["instance"] or "", client_id=record["client_id"], rebalance_timeout_ms=record["rebalance_timeout_ms"],
-            protocols=(Protocol("consumer", tuple(record["topics"]), (), ""),), subscribed_regex=record["regex"],
+            protocols=(Protocol(record["assignor"] or "consumer", tuple(record["topics"]), (), ""),), subscribed_regex=record["regex"],
         )  # fmt: skip
     if kind == kinds.CURRENT_STORED:
         lists = (partitions_of(record[name], topic_ids) for name in ("assigned", "pending_revocation"))
@@ -129,18 +163,24 @@ def _record(record: dict, at_ms: int, group: str, topic_ids: dict[str, list[int]
             generation=record["prev_epoch"], answer_generation=record["epoch"], state=record["state"],
             assignments=tuple(Assignment(member, one, "") for one in lists),
         )  # fmt: skip
-    return event._replace(generation=record.get("epoch", -1))
+    timed = kind == kinds.TARGET_STORED and record.get("at_ms") is not None
+    return event._replace(generation=record.get("epoch", -1), reason=record.get("hash", event.reason), state=kinds.TIMED if timed else "")
 
 
 def answered(name: str) -> list[dict]:
     """The steps of a trace that the coordinator answered."""
-    return [step for step in traces()[name][0]["steps"] if "expect" in step]
+    return [step for step in all_traces()[name][0]["steps"] if "expect" in step]
+
+
+def _release(release: str) -> Event:
+    return Event("b", "broker", "server.log", 0, START_MS, START_MS, kinds.BROKER_RELEASE, software=release)
 
 
 def events_of(name: str, evidence: frozenset[str], begins: int = 0) -> list[Event]:
     """What is logged of a trace. `begins`: the first step that is."""
-    events = []
-    topic_ids = traces()[name][0]["topic_ids"]
+    case = all_traces()[name][0]
+    events = [_release(case["measured_on"])] if "measured_on" in case else []
+    topic_ids = all_traces()[name][0]["topic_ids"]
     for step in answered(name)[begins:]:
         events += lines_of(step) if LOG in evidence else ()
         events += records_of(step, topic_ids) if RECORDS_TOPIC in evidence else ()

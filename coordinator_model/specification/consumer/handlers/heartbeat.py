@@ -91,8 +91,7 @@ def _cause(
 ) -> BumpCause | None:
     """Why the group epoch has to move, as far as the request is the cause."""
     never_moved = state.group_epoch == 0 and group.release.first_group_epoch == 0
-    if names_changed or never_moved or expression is ExpressionChange.RESOLVED:
-        return bump_cause(state, change)
-    if group.release.preferred_assignor_bumps and prefers_another_assignor(state, change, group.config.assignors[0]):
-        return BumpCause.ASSIGNOR
-    return None
+    moves = names_changed or never_moved or expression is ExpressionChange.RESOLVED
+    if not moves and group.release.preferred_assignor_bumps:
+        moves = prefers_another_assignor(state, change, group.config.assignors[0])
+    return bump_cause(state, change) if moves else None

@@ -16,7 +16,8 @@ from typing import Final
 
 from coordinator_model import events as kinds
 from coordinator_model.events import Event
-from coordinator_model.tracker.consumer import episodes, following, members, ownership
+from coordinator_model.tracker.consumer import episodes, following, members, ownership, rules
+from coordinator_model.tracker.consumer.episode_rows import PROTOCOL
 from coordinator_model.tracker.consumer.heartbeats import LEAVES_FOR_A_WHILE
 from coordinator_model.tracker.consumer.ownership import note_partitions, note_share, take_partitions
 from coordinator_model.view import reasons
@@ -48,14 +49,15 @@ def _epoch(g: Emitter, view: ConsumerView, event: Event) -> None:
         return
     stored = [one for one in view.changes if one.sign.source == kinds.OFFSETS_SOURCE]
     for change in stored:
-        if event.generation == 1 and change.comer is not None:
+        if rules.is_first_epoch(g, view, event.generation) and change.comer is not None:
             change.cause, change.comer.joined_ms = reasons.MEMBER_JOINED, change.at_ms
-    is_whole = event.generation in (1, view.stored_epoch + 1)
+    is_whole = rules.is_first_epoch(g, view, event.generation) or event.generation == view.stored_epoch + 1
     episodes.raised(g, view, event)
     one = episodes.round_of(view, event.generation)
     if one is not None and is_whole and one.cause in _GUESSED:
-        told = stored[0] if stored else None
-        one.cause = reasons.METADATA_CHANGED if told is None else told.cause
+        told = next((change for change in stored if one.same_metadata or not change.doubtful), None)
+        unsaid = reasons.SUBSCRIPTION_CHANGED if one.same_metadata else reasons.METADATA_CHANGED
+        one.cause = unsaid if told is None else told.cause
         one.member_id = "" if told is None else told.member_id
     view.complete = view.complete or is_whole
     view.stored_epoch = event.generation
@@ -67,6 +69,7 @@ def _member(g: Emitter, view: ConsumerView, event: Event) -> None:
         return
     member = _returned(g, view, event) or view.members.get(event.member_id)
     topics = next((tuple(sorted(protocol.topics)) for protocol in event.protocols if protocol.topics is not None), ())
+    assignor = next((protocol.name for protocol in event.protocols if protocol.name != PROTOCOL), "")
     comer = next((one.comer for one in view.changes if one.member_id == event.member_id and one.comer is not None), None)
     if member is None and comer is not None:
         member = comer  # a line shows the same
@@ -74,10 +77,13 @@ def _member(g: Emitter, view: ConsumerView, event: Event) -> None:
         cause = reasons.MEMBER_JOINED if view.complete else ""
         member = ConsumerMember(event.member_id, joined_ms=event.at_ms if view.complete else -1)
         episodes.note(g, view, event, cause, event.member_id, member)
-    elif (member.topics, member.regex or "") != (topics, event.subscribed_regex or ""):
+    elif (member.topics, member.regex or "", member.assignor) != (topics, event.subscribed_regex or "", assignor):
         cause = reasons.SUBSCRIPTION_CHANGED if member.topics is not None else ""
-        episodes.note(g, view, event, cause, event.member_id)
+        is_vote = (member.topics, member.regex or "") == (topics, event.subscribed_regex or "")
+        if not is_vote or rules.votes_may_raise(g, view):
+            episodes.note(g, view, event, cause, event.member_id, doubtful=is_vote)
     members.learn(member, event)
+    member.assignor = assignor
     member.classic = event.session_timeout_ms >= 0
 
 
@@ -104,10 +110,15 @@ def _gone(g: Emitter, view: ConsumerView, event: Event) -> None:
     episodes.note(g, view, event, reasons.REBALANCE_TIMEOUT if is_stuck else reasons.UNKNOWN, event.member_id)
 
 
-def _target(_: Emitter, view: ConsumerView, event: Event) -> None:
+def _target(g: Emitter, view: ConsumerView, event: Event) -> None:
     one = episodes.round_of(view, event.generation)
+    if event.state == kinds.TIMED and view.since_4_3 < 0:
+        view.since_4_3 = 1
+        if one is not None and rules.is_first_epoch(g, view, event.generation) and view.epoch_before < 0:
+            episodes.founded(view)
     if one is not None and one.computed_ms < 0:
         one.computed_ms = event.at_ms
+        one.target_ms = event.at_ms if event.state == kinds.TIMED else -1
         one.signs.append(ref(event))
 
 
@@ -130,9 +141,9 @@ def _assignment(g: Emitter, view: ConsumerView, event: Event) -> None:
             one.cause, member.joined_ms = reasons.MEMBER_JOINED, at_ms
             episode.joined.append(event.member_id)
         if gave_up:
-            note_share(episode, member, at_ms - max(member.told_ms, one.at_ms))
+            note_share(episode, member, at_ms - max(member.told_ms, one.called_ms()))
         elif 0 <= member.epoch < one.epoch and member.told_ms < 0 and (pending or epoch >= one.epoch):
-            note_share(episode, member, at_ms - one.at_ms)
+            note_share(episode, member, max(at_ms - one.called_ms(), 0))
     if epoch == LEAVES_FOR_A_WHILE:
         ownership.left_for_a_while(view, member, at_ms)
     else:
@@ -150,7 +161,7 @@ def _assignment(g: Emitter, view: ConsumerView, event: Event) -> None:
     member.partitions, member.giving, member.waits = assigned, pending, int(event.state == _UNRELEASED)
     member.caught_up = view.frees
     note_partitions(view, epoch, len(assigned))
-    episodes.end_if_reconciled(view, at_ms)
+    episodes.end_if_reconciled(g, view, at_ms)
 
 
 def _expression(g: Emitter, view: ConsumerView, event: Event) -> None:
