@@ -73,7 +73,7 @@ STREAMS: Final = "streams"  # KIP-1071
 # Kinds of lines that say how a broker comes and goes. They name no group; the tracker uses BROKER_RELEASE alone. coordinator_id: the node
 # they are about, where they name it; reason: their text.
 BROKER_STARTED: Final = "BROKER_STARTED"
-BROKER_RELEASE: Final = "BROKER_RELEASE"  # software: the release of Kafka that it runs, as "4.4.0"; within 50 ms of BROKER_STARTED
+BROKER_RELEASE: Final = "BROKER_RELEASE"  # software: the release of Kafka that it runs, as "4.4.0" at its start, or "4.4" in an answer
 BROKER_STOPPING: Final = "BROKER_STOPPING"  # it was told to stop
 BROKER_STOPPED: Final = "BROKER_STOPPED"  # its shutdown is complete
 BROKER_FAILED: Final = "BROKER_FAILED"  # it gave up by itself

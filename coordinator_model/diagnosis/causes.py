@@ -116,4 +116,6 @@ def _follows_a_move(g: Emitter, rebalance: Rebalance, culprit: RebalanceTrigger,
         return False
     if culprit.cause == reasons.MEMBER_JOINED:
         return culprit.client_id in view.moved_clients
-    return culprit.cause == reasons.SESSION_TIMEOUT and ended is not None and ended.client_id in view.moved_clients
+    if culprit.cause != reasons.SESSION_TIMEOUT or ended is None or ended.alive_ms >= view.moved_ms:
+        return False  # the new coordinator heard it before it fell silent
+    return ended.client_id in view.moved_clients

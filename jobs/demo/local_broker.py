@@ -229,7 +229,7 @@ class LocalBroker:
         file.touch(0o600)  # it may hold passwords
         file.write_text("".join(f"{name}={value}\n" for name, value in properties.items()), encoding="utf-8")
         log4j = _LOG4J + (_LOG4J_REQUESTS if self._request_log else "")
-        apis = "|".join(sorted(api.decode() for api in GROUP_APIS))
+        apis = "|".join(sorted([*(api.decode() for api in GROUP_APIS), "API_VERSIONS"]))  # the latter tells the release
         (self.folder / "log4j2.properties").write_text(log4j.format(logs=self.logs, apis=apis), encoding="utf-8")
 
     def _format(self) -> None:

@@ -16,10 +16,10 @@ from typing import Final
 
 from coordinator_model.events import COORDINATOR_SOURCE, OFFSETS_SOURCE, Event
 from coordinator_model.specification.timers import NEVER
-from coordinator_model.tracker.consumer import doubtful_epochs, episode_rows, members, ownership, rules, silence
+from coordinator_model.tracker.consumer import causes, doubtful_epochs, episode_rows, members, silence
 from coordinator_model.tracker.consumer.members import HEARTBEAT_INTERVAL_MS
 from coordinator_model.tracker.consumer.without_logs import departed
-from coordinator_model.view import reasons
+from coordinator_model.view import reasons, rules
 from coordinator_model.view.consumer_view import Change, ConsumerMember, ConsumerView, Episode, Round
 from coordinator_model.view.emit import Emitter
 from coordinator_model.view.rows import ref
@@ -75,7 +75,7 @@ def note_leave(g: Emitter, view: ConsumerView, event: Event, member_id: str) -> 
         left = member_of(view, member_id)
         partitions = (left.partitions if left is not None else None) or ()
         if any(episode.owners.get(partition, member_id) != member_id for partition in partitions):
-            explain(g, view, change, since_ms=since_ms)
+            causes.explain(g, view, change, since_ms=since_ms)
         else:
             silence.take_out(g, view, episode, change)
         end_if_reconciled(g, view, event.at_ms)
@@ -116,7 +116,7 @@ def raised(g: Emitter, view: ConsumerView, event: Event) -> None:
         member = view.members.get(change.member_id)
         one.returned = change.member_id if member is not None and member.instance_id else ""
     if changes:
-        _explain(g, view, one, *changes)
+        causes.tell(g, view, one, *changes)
     end_if_reconciled(g, view, event.at_ms)
 
 
@@ -135,7 +135,7 @@ def raised_silently(g: Emitter, view: ConsumerView, event: Event) -> None:
     change = next((one for one in view.changes if one.logged), None)
     if view.epoch >= 0 and change is not None:
         view.changes.remove(change)
-        _explain(g, view, _begin_round(g, view, event.at_ms, view.epoch + 1, logged=True), change)
+        causes.tell(g, view, _begin_round(g, view, event.at_ms, view.epoch + 1, logged=True), change)
         end_if_reconciled(g, view, event.at_ms)
 
 
@@ -171,7 +171,7 @@ def seen(g: Emitter, view: ConsumerView, event: Event, epoch: int) -> None:
         if lags:
             one.target_ms = max(one.at_ms, event.received_ms)  # it computed the target
         if change is not None:
-            _explain(g, view, one, change, named=is_order_known or change is own)
+            causes.tell(g, view, one, change, named=is_order_known or change is own)
         if not view.members:
             end_if_reconciled(g, view, one.at_ms)
 
@@ -185,20 +185,6 @@ def _forget_unraised(g: Emitter, view: ConsumerView, event: Event) -> None:
             members.take_effect(g, view, change)
 
 
-def explain(g: Emitter, view: ConsumerView, change: Change, since_ms: int = -1, epoch: int = -1) -> bool:
-    """A line shows what raised an epoch, after `since_ms`, for which no cause is known; False if there is none. `epoch`: this one.
-
-    What is doubtful explains only an epoch with the topics and partitions of the one before.
-    """
-    rounds = [one for one in (view.episode.rounds if view.episode is not None else ()) if epoch in (-1, one.epoch)]
-    rounds = [one for one in rounds if one.same_metadata or not change.doubtful]
-    one = next((one for one in reversed(rounds) if not one.cause and since_ms <= one.at_ms <= change.at_ms), None)
-    if one is None:
-        return False
-    _explain(g, view, one, change)
-    return True
-
-
 def removed_unseen(g: Emitter, view: ConsumerView, event: Event) -> None:
     """An answer assigns partitions of a silent member, so that member was removed: a partition has one owner at a time."""
     episode = view.episode
@@ -208,7 +194,7 @@ def removed_unseen(g: Emitter, view: ConsumerView, event: Event) -> None:
     for change in silent:
         since = silence.unexplained_since(view, change.member_id)
         if len(silent) == len(since) == 1:
-            _explain(g, view, since[0], change)
+            causes.tell(g, view, since[0], change)
         else:
             silence.take_out(g, view, episode, change)
 
@@ -282,7 +268,7 @@ def close_due(g: Emitter, now_ms: int, *, flush: bool = False) -> None:
         episode_rows.write(g, view, view.ended.pop(0))
     running = episode and view.episode
     if running is not None and not running.start_written and not view.ended and (flush or _start_ms(g, view, running) <= now_ms):
-        _settle_causes(view, running.rounds[:1])  # answers may yet explain later ones
+        causes.settle(view, running.rounds[:1])  # answers may yet explain later ones
         episode_rows.write_start(g, view, running)
 
 
@@ -358,7 +344,7 @@ def _begin_round(g: Emitter, view: ConsumerView, at_ms: int, epoch: int, *, logg
         owners = {p: member.member_id for member in view.members.values() for p in (*(member.partitions or ()), *member.giving)}
         view.complete = view.complete or epoch == 1  # also since 4.3: a classic group without a generation became one of consumers
         unheard = [member.member_id for member in view.members.values() if member.partitions is None]
-        came = _came_to_an_empty_group(g, view, epoch)
+        came = causes.came_to_an_empty_group(g, view, epoch)
         from_empty, count = view.complete and len(came) == len(view.members), len(view.members) - len(came) if view.complete else -1
         view.episode = Episode(from_empty, count, joined=came, owners_before=owners, unheard=unheard)
     episode = view.episode
@@ -370,92 +356,13 @@ def _begin_round(g: Emitter, view: ConsumerView, at_ms: int, epoch: int, *, logg
     return episode.rounds[-1]
 
 
-def _came_to_an_empty_group(g: Emitter, view: ConsumerView, epoch: int) -> list[str]:
-    """Members that joined while the group had no others, and raised no epoch: they have an expression, which is resolved first."""
-    last = view.ended[-1] if view.ended else None
-    was_empty = last.is_empty if last is not None else view.state in (episode_rows.EMPTY, episode_rows.DEAD)
-    is_new = not view.state and bool(rules.since_4_3(g, view)) and rules.is_first_epoch(g, view, epoch)
-    if not view.complete or not (was_empty or is_new):
-        return []
-    return _by_join(view)
-
-
-def _by_join(view: ConsumerView) -> list[str]:
-    return sorted(view.members, key=lambda member_id: (view.members[member_id].joined_ms, member_id))
-
-
-def founded(view: ConsumerView) -> None:
-    """The epoch that was raised last is the first of a new group: its members so far came with it."""
-    episode = view.episode
-    assert episode is not None
-    view.complete = episode.from_empty = True
-    episode.members_before, episode.joined = 0, _by_join(view)
-    for one in episode.rounds:
-        one.cause, one.member_id = one.cause or reasons.MEMBER_JOINED, one.member_id or episode.joined[0]
-        _note_first(view, episode, one)
-
-
-def _explain(g: Emitter, view: ConsumerView, one: Round, *changes: Change, named: bool = True) -> None:
-    """A round has a cause, the first of these: who comes, comes with it, and who goes, goes.
-
-    `named`: whether it is known that these raised this epoch, and not one beside it.
-    """
-    if one.cause:
-        return
-    episode = view.episode
-    assert episode is not None
-    if named:
-        one.cause, one.member_id = changes[0].cause, changes[0].member_id
-    _note_first(view, episode, one)
-    for change in changes:
-        one.signs.append(change.sign)
-        _take_part(g, view, episode, one, change)
-
-
-def _note_first(view: ConsumerView, episode: Episode, one: Round) -> None:
-    """What ended Empty is that somebody joined. That the topics of an expression were found then, only raised the epoch."""
-    first = members.known(view, episode.joined[0]) if episode.from_empty and episode.joined and one is episode.rounds[0] else None
-    if first is not None and (one.cause == reasons.REGEX_RESOLVED or (not one.cause and first.regex)):
-        one.cause, one.member_id = reasons.MEMBER_JOINED, first.member_id
-
-
-def _take_part(g: Emitter, view: ConsumerView, episode: Episode, one: Round, change: Change) -> None:
-    member_id = change.member_id
-    present = view.members.get(member_id)
-    if change.comer is not None and present is None:
-        episode.joined += [member_id] if change.cause else []
-    elif present is not None and change.cause in members.END_KINDS:
-        ownership.free(view, episode, present, present.partitions or (), one.at_ms)
-        ownership.revoked(view, present, one.at_ms, members.END_KINDS[change.cause])
-        episode.depart(member_id)
-    members.take_effect(g, view, change)
-
-
-def _settle_causes(view: ConsumerView, rounds: list[Round]) -> None:
-    """What raised the epoch though no line names a cause: the partitions or the topics are others than before, or a subscription is.
-
-    Which member changed its subscription is not known then.
-    Source: org.apache.kafka.coordinator.group.GroupMetadataManager.consumerGroupHeartbeat (4.1, KIP-1101): nothing else raises it.
-    """
-    is_known = view.heard and not view.group_type and all(member.topics is not None for member in view.members.values())
-    for one in rounds:
-        if one.cause or one.member_id or not one.logged:
-            continue
-        if one.same_metadata:
-            one.cause = reasons.SUBSCRIPTION_CHANGED
-        elif is_known:
-            one.cause = reasons.METADATA_CHANGED
-        elif one.returned and not view.heard:  # a restart with another subscription, most likely
-            one.cause, one.member_id = reasons.SUBSCRIPTION_CHANGED, one.returned
-
-
 def end(view: ConsumerView, at_ms: int, *, end_seen: bool) -> None:
     """Ends the episode. `end_seen`: something shows that it ended then."""
     episode = view.episode
     assert episode is not None
     last, members_now = episode.rounds[-1], view.members.values()
-    _note_first(view, episode, episode.rounds[0])
-    _settle_causes(view, episode.rounds)
+    causes.note_first(view, episode, episode.rounds[0])
+    causes.settle(view, episode.rounds)
     episode.ended_ms, episode.end_seen = max(at_ms, last.at_ms), end_seen
     if end_seen:
         last.reached_ms = episode.ended_ms

@@ -7,18 +7,18 @@ from coordinator_model.diagnosis import consumer_findings
 from coordinator_model.errors import Error
 from coordinator_model.events import Event
 from coordinator_model.tracker.consumer import (
+    causes,
     classic_members,
     episode_rows,
     episodes,
     heartbeats,
     log_lines,
     prediction,
-    rules,
     silence,
     undecided,
 )
 from coordinator_model.tracker.consumer.without_logs import departed
-from coordinator_model.view import reasons
+from coordinator_model.view import reasons, rules
 from coordinator_model.view.consumer_view import ConsumerView
 from coordinator_model.view.emit import Emitter
 from coordinator_model.view.rows import ref
@@ -30,7 +30,7 @@ def observe(g: Emitter, event: Event) -> None:
     if event.broker not in g.view.brokers:  # a group of which heartbeats alone are logged is not at its end before its broker's log is
         g.view.brokers.append(event.broker)
     if rules.learn(view, event) and view.episode is not None:
-        episodes.founded(view)
+        causes.founded(view)
     if _founds_anew(g, view, event):
         changes = view.changes
         group_removed(g, view, event._replace(at_ms=event.at_ms - 1))  # some time before

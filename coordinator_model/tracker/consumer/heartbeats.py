@@ -14,10 +14,10 @@ from typing import Final
 from coordinator_model.diagnosis import consumer_findings, consumer_margins
 from coordinator_model.errors import Error
 from coordinator_model.events import Event
-from coordinator_model.tracker.consumer import doubtful_epochs, episodes, members, ownership, rules, silence
+from coordinator_model.tracker.consumer import causes, doubtful_epochs, episodes, members, ownership, silence
 from coordinator_model.tracker.consumer.ownership import note_partitions, note_share, take_partitions
 from coordinator_model.tracker.consumer.without_logs import departed
-from coordinator_model.view import reasons
+from coordinator_model.view import reasons, rules
 from coordinator_model.view.consumer_view import Change, ConsumerMember, ConsumerView
 from coordinator_model.view.emit import Emitter
 from coordinator_model.view.rows import ref
@@ -123,10 +123,10 @@ def _note_subscription(g: Emitter, view: ConsumerView, member: ConsumerMember, e
     members.learn(member, event)
     is_vote = member.assignor != assignor and topics is not None and event.generation > 0
     if is_vote and rules.votes_may_raise(g, view):  # whether most members prefer it now, shows in the epoch
-        episodes.explain(g, view, _changed_subscription(member, event, doubtful=True), since_ms=event.received_ms)
+        causes.explain(g, view, _changed_subscription(member, event, doubtful=True), since_ms=event.received_ms)
     if topics is None and member.topics is not None:  # whether it subscribed to others before is not known
         unknown = Change(event.at_ms, reasons.UNKNOWN, "", ref(event), logged=False)
-        episodes.explain(g, view, unknown, since_ms=event.received_ms)
+        causes.explain(g, view, unknown, since_ms=event.received_ms)
     if topics is None or (member.topics == topics and not _counts_at_once(view, member, regex)):
         return
     change = _changed_subscription(member, event)
@@ -134,7 +134,7 @@ def _note_subscription(g: Emitter, view: ConsumerView, member: ConsumerMember, e
     raises = event.answer_generation > view.epoch
     if not raises and _is_told(view, change, event.received_ms):
         return
-    if (raises or not episodes.explain(g, view, change, since_ms=event.received_ms)) and not may_come_anew:
+    if (raises or not causes.explain(g, view, change, since_ms=event.received_ms)) and not may_come_anew:
         view.changes.append(change)
 
 
@@ -224,7 +224,7 @@ def _joined_before(g: Emitter, view: ConsumerView, event: Event, member: Consume
     if one is None or one.logged or one.cause or event.received_ms > one.at_ms:
         return False
     change = Change(event.at_ms, reasons.MEMBER_JOINED, member.member_id, ref(event), logged=False, comer=member)
-    return episodes.explain(g, view, change, since_ms=one.at_ms, epoch=one.epoch)
+    return causes.explain(g, view, change, since_ms=one.at_ms, epoch=one.epoch)
 
 
 def _raises_the_epoch(g: Emitter, view: ConsumerView, member: ConsumerMember, epoch: int) -> bool:
@@ -250,6 +250,8 @@ def _note_heard(member: ConsumerMember, event: Event) -> None:
 def _refused(g: Emitter, view: ConsumerView, event: Event) -> None:
     """An answer UNKNOWN_MEMBER_ID shows that the coordinator removed a member, though no line says so."""
     member = view.members.get(event.member_id)
+    if member is not None and member.joined_ms >= event.received_ms:
+        return  # it was refused before it joined
     if member is not None:
         member.tried_ms = event.received_ms
     if event.error_code != Error.UNKNOWN_MEMBER_ID or member is None or event.instance_id not in ("", member.instance_id):

@@ -12,9 +12,9 @@ from typing import Final
 from coordinator_model import events as kinds
 from coordinator_model.diagnosis import consumer_margins
 from coordinator_model.events import Event
-from coordinator_model.tracker.consumer import assignment_lines, episodes, members, ownership, rules
+from coordinator_model.tracker.consumer import assignment_lines, episodes, members, ownership
 from coordinator_model.tracker.consumer.without_logs import departed
-from coordinator_model.view import reasons
+from coordinator_model.view import reasons, rules
 from coordinator_model.view.consumer_view import ConsumerMember, ConsumerView
 from coordinator_model.view.emit import Emitter
 from coordinator_model.view.rows import ref

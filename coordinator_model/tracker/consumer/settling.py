@@ -5,16 +5,30 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from coordinator_model.diagnosis import divergences
-from coordinator_model.errors import Error
+from coordinator_model.errors import Error, ServerError
 from coordinator_model.events import Event
 from coordinator_model.specification.consumer.codec import decode_consumer_group, encode_consumer_group
+from coordinator_model.specification.consumer.config import ConsumerGroupConfig
+from coordinator_model.specification.consumer.core import REFRESH_NEVER_MS
 from coordinator_model.specification.consumer.group import ConsumerGroup
-from coordinator_model.specification.consumer.records import MetadataHash
+from coordinator_model.specification.consumer.member import NO_PARTITIONS, MemberState, in_order
+from coordinator_model.specification.consumer.records import (
+    ConsumerGroupMemberMetadata,
+    ConsumerGroupMetadata,
+    CurrentMemberAssignment,
+    LogRecord,
+    MetadataHash,
+    TargetAssignmentMember,
+    TargetAssignmentMetadata,
+)
 from coordinator_model.specification.consumer.requests import ConsumerGroupHeartbeatAnswer
+from coordinator_model.specification.consumer.subscriptions import metadata_hash
 from coordinator_model.specification.consumer.topics import Topic, TopicId, TopicImage
-from coordinator_model.tracker.consumer import comparison, images, rebase, rules
+from coordinator_model.tracker.consumer import comparison, images
+from coordinator_model.tracker.consumer.comparison import partitions_of
 from coordinator_model.tracker.consumer.replay import Replayed, Unseen, image_of, replayed, settings
 from coordinator_model.tracker.consumer.undecided import NOT_FOLLOWED, Stretch, answers, count, undecided
+from coordinator_model.view import rules
 from coordinator_model.view.consumer_view import ConsumerPrediction, ConsumerView, SettledGroup, TopicSize
 from coordinator_model.view.emit import Emitter
 
@@ -23,7 +37,7 @@ def settle(g: Emitter, view: ConsumerView, ready: Sequence[Event], end: SettledG
     """Compares the answers of a stretch. `end`: what is known of the group after it; `later`: the requests that follow."""
     p = view.prediction
     if not p.group:
-        first = next((place for place, event in enumerate(ready) if _founds(g, view, event)), None)
+        first = next((place for place, event in enumerate(ready) if rules.founds(g, view, event)), None)
         count(p, NOT_FOLLOWED, answers(ready[:first]))
         if first is None:
             return
@@ -41,7 +55,7 @@ def settle(g: Emitter, view: ConsumerView, ready: Sequence[Event], end: SettledG
             done, unseen = other
             break
     p.compared += done.agreed
-    if done.differs >= 0 and _founds(g, view, ready[done.differs]) and done.was_empty and (p.group or done.differs):
+    if done.differs >= 0 and rules.founds(g, view, ready[done.differs]) and done.was_empty and (p.group or done.differs):
         p.group, p.born = b"", False  # it was deleted meanwhile: this is a new group of the same name
         settle(g, view, ready[done.differs :], end, later)
         return
@@ -73,7 +87,7 @@ def begin_again(g: Emitter, view: ConsumerView) -> None:
     if topics is None or not view.members:
         return
     image = image_of(topics)
-    group = rebase.rebuilt(g.view.group_id, view, image, settings(rules.candidates(g, view)[0]))
+    group = _rebuilt(g.view.group_id, view, image, settings(rules.candidates(g, view)[0]))
     if group is None:
         return
     count(p, NOT_FOLLOWED, answers(p.queue))
@@ -81,6 +95,42 @@ def begin_again(g: Emitter, view: ConsumerView) -> None:
     p.queue, p.settled, p.epoch = [], [], view.epoch
     p.topics = remembered(view, image)
     p.group = encode_consumer_group(group)
+
+
+def _rebuilt(group_id: str, view: ConsumerView, image: TopicImage, config: ConsumerGroupConfig) -> ConsumerGroup | None:
+    """A group whose members are all reconciled. What their epochs were before is not known.
+
+    None: two members have the same partition, since the line in which one of them gave it up is missing.
+    """
+    at_ms = max((member.heard_ms for member in view.members.values()), default=0)
+    group = ConsumerGroup(group_id, config, at_ms, image=image)
+    names = {name for member in view.members.values() for name in member.topics or ()}
+    records: list[LogRecord] = [ConsumerGroupMetadata(view.epoch, metadata_hash(names, image))]
+    for member in view.members.values():
+        assigned = partitions_of(member.partitions or ()) or NO_PARTITIONS
+        records += [
+            ConsumerGroupMemberMetadata(
+                member.member_id,
+                member.instance_id or None,
+                None,
+                "",
+                "",
+                tuple(sorted(member.topics or ())),
+                "",
+                member.rebalance_timeout_ms,
+                None,
+                None,
+            ),
+            TargetAssignmentMember(member.member_id, in_order(assigned)),
+            CurrentMemberAssignment(member.member_id, view.epoch, view.epoch - 1, MemberState.STABLE, assigned, NO_PARTITIONS),
+        ]
+    try:
+        group.load([*records, TargetAssignmentMetadata(view.epoch, at_ms)])
+    except ServerError:
+        return None
+    assert group.state is not None
+    group.state.refresh_at_ms, group.state.refresh_epoch = at_ms + REFRESH_NEVER_MS, view.epoch
+    return group
 
 
 def remembered(view: ConsumerView, image: TopicImage) -> dict[str, TopicSize]:
@@ -158,8 +208,3 @@ def _existing(topics: Mapping[str, TopicSize]) -> dict[str, Topic]:
 def _shown_by(p: ConsumerPrediction, founder: Event) -> dict[str, Topic]:
     """The topics that the first member of a group subscribes to: it has all of their partitions."""
     return images.of_one_member(p, topics_of(founder) or (), comparison.assigned_by(founder) or ())
-
-
-def _founds(g: Emitter, view: ConsumerView, event: Event) -> bool:
-    """Whether a request is the first of a new group."""
-    return event.generation == 0 and event.error_code == Error.NONE and rules.is_first_epoch(g, view, event.answer_generation)

@@ -9,8 +9,9 @@ from coordinator_model.errors import Error
 from coordinator_model.events import Event
 from coordinator_model.specification.consumer.group import ConsumerGroup
 from coordinator_model.specification.consumer.requests import ConsumerGroupHeartbeatAnswer
-from coordinator_model.tracker.consumer import comparison, rules
+from coordinator_model.tracker.consumer import comparison
 from coordinator_model.tracker.consumer.replay import Replayed, Unseen, is_answer
+from coordinator_model.view import rules
 from coordinator_model.view.consumer_view import ConsumerPrediction, ConsumerView
 from coordinator_model.view.emit import Emitter
 

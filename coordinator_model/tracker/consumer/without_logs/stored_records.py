@@ -16,11 +16,11 @@ from typing import Final
 
 from coordinator_model import events as kinds
 from coordinator_model.events import Event
-from coordinator_model.tracker.consumer import episodes, following, members, ownership, rules
+from coordinator_model.tracker.consumer import causes, episodes, following, members, ownership
 from coordinator_model.tracker.consumer.episode_rows import PROTOCOL
 from coordinator_model.tracker.consumer.heartbeats import LEAVES_FOR_A_WHILE
 from coordinator_model.tracker.consumer.ownership import note_partitions, note_share, take_partitions
-from coordinator_model.view import reasons
+from coordinator_model.view import reasons, rules
 from coordinator_model.view.consumer_view import ConsumerMember, ConsumerView
 from coordinator_model.view.emit import Emitter
 from coordinator_model.view.rows import ref
@@ -115,7 +115,7 @@ def _target(g: Emitter, view: ConsumerView, event: Event) -> None:
     if event.state == kinds.TIMED and view.since_4_3 < 0:
         view.since_4_3 = 1
         if one is not None and rules.is_first_epoch(g, view, event.generation) and view.epoch_before < 0:
-            episodes.founded(view)
+            causes.founded(view)
     if one is not None and one.computed_ms < 0:
         one.computed_ms = event.at_ms
         one.target_ms = event.at_ms if event.state == kinds.TIMED else -1
