@@ -20,7 +20,12 @@ SCHEMA: Final = StructType(
             BooleanType(),
             "Whether the coordinator's own line or record gives that time; else the first answer that shows it.",
         ),
-        column("computed_at", TimestampType(), "When its target assignment was computed; null if that is not logged."),
+        column(
+            "computed_at",
+            TimestampType(),
+            "When its target assignment was computed: the time of the line or the record; since Kafka 4.3 else that of the first heartbeat "
+            "that was answered with the epoch. Null if no line shows it, and if the next epoch came before.",
+        ),
         column(
             "reconciled_at",
             TimestampType(),

@@ -100,5 +100,11 @@ SCHEMA: Final = StructType(
             "Whether a line shows when it ended. False where the coordinator's log alone is there, which names no acknowledgement (consumer "
             "protocol): `ended_at` is then its last line. Null in rows of older versions.",
         ),
+        column(
+            "interval_wait_ms",
+            IntegerType(),
+            "Consumer protocol, Kafka 4.3 and later: how long the group waited for the assignment interval, while nobody held it up: from "
+            "the heartbeat that raised the epoch until the target was computed. Null if classic, and where the release is not known.",
+        ),
     ]
 )

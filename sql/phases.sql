@@ -3,7 +3,8 @@
 -- One row per rebalance, the longest first, from its start until the last member began to work. JOIN: the group waited
 -- for its members to join again, longest for `slowest_client_id`. DELAY: the group had been empty, and the broker waited
 -- for more members. ASSIGN: the group waited for the leader's assignment (`assignment_ms`: from the leader's JoinGroup
--- answer to its SyncGroup; without a request log, `sync_ms` comes near it). START: members had their partitions, but
+-- answer to its SyncGroup; without a request log, `sync_ms` comes near it). INTERVAL: the coordinator had to wait before
+-- it computed the next assignment (`interval_wait_ms`; group.consumer.assignment.interval.ms, Kafka 4.3). START: members had their partitions, but
 -- `starter_client_id` asked for offsets only after `first_fetch_ms`: it sent heartbeats and consumed nothing.
 -- No `longest` where the log does not show how the rebalance began.
 --
@@ -22,6 +23,7 @@ SELECT
   CASE
     WHEN r.total_ms IS NULL THEN NULL
     WHEN coalesce(r.first_fetch_ms, 0) >= r.total_ms THEN 'START'
+    WHEN r.interval_wait_ms > 0 AND 2 * r.interval_wait_ms >= r.total_ms THEN 'INTERVAL'
     WHEN coalesce(r.join_ms, r.total_ms) < coalesce(r.sync_ms, 0) THEN 'ASSIGN'
     WHEN r.members_before = 0 THEN 'DELAY'
     ELSE 'JOIN'
@@ -31,6 +33,7 @@ SELECT
   r.sync_ms,
   r.assignment_ms,
   l.client_id AS leader_client_id,
+  r.interval_wait_ms,
   r.first_fetch_ms,
   f.client_id AS starter_client_id,
   r.id

@@ -116,6 +116,6 @@ def _follows_a_move(g: Emitter, rebalance: Rebalance, culprit: RebalanceTrigger,
         return False
     if culprit.cause == reasons.MEMBER_JOINED:
         return culprit.client_id in view.moved_clients
-    if culprit.cause != reasons.SESSION_TIMEOUT or ended is None or ended.alive_ms >= view.moved_ms:
-        return False  # the new coordinator heard it before it fell silent
+    if culprit.cause != reasons.SESSION_TIMEOUT or ended is None or not 0 <= ended.alive_ms < view.moved_ms:
+        return False  # the new coordinator heard it before it fell silent, or no request log says whether it did
     return ended.client_id in view.moved_clients

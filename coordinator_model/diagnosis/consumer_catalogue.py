@@ -34,6 +34,14 @@ STUCK_RECONCILING: Final = Text(
     "Partitions move only once their owner has given them up, which it does when it polls. Make the work between two polls shorter, and"
     " lower max.poll.interval.ms{current} to what it really needs: the group waits no longer than that.",
 )
+ASSIGNMENT_DELAYED: Final = Text(
+    "ASSIGNMENT_DELAYED",
+    "WARNING",
+    "The group waited {waited} until the coordinator computed its assignment. No member held it up.",
+    "The coordinator computes at most one assignment per interval, with the first heartbeat after it. Lower "
+    "consumer.assignment.interval.ms of the group (kafka-configs.sh --entity-type groups), else group.consumer.assignment.interval.ms of "
+    "the brokers, whose default is 1000; and the heartbeat interval, if members seldom send heartbeats.",
+)
 UNRELEASED_INSTANCE_ID: Final = Text(
     "UNRELEASED_INSTANCE_ID",
     "ERROR",

@@ -14,6 +14,8 @@ from coordinator_model.view.consumer_view import Change, ConsumerMember, Consume
 from coordinator_model.view.emit import Emitter
 from coordinator_model.view.rows import or_none, ref
 
+LONG_WAIT_MS: Final = 10_000
+"""Twice a heartbeat interval: with the default of the assignment interval a target is there after one."""
 STUCK_MS: Final = 15_000
 """Three heartbeat intervals: a member that polls has answered by then."""
 STALE_MS: Final = 5_000
@@ -62,6 +64,15 @@ def waited(g: Emitter, episode: Episode, member: ConsumerMember | None, waited_m
     details = {"waited_ms": waited_ms, "rebalance_timeout_ms": or_none(member.rebalance_timeout_ms)}
     text = consumer_catalogue.STUCK_RECONCILING
     emit(g, text, episode.ended_ms, _client(member), signs, words, generation=epoch, **details)
+
+
+def waited_for_interval(g: Emitter, episode: Episode, waited_ms: int) -> None:
+    """Reports that a rebalance waited long for the coordinator to compute a target, while no member held it up."""
+    if waited_ms < LONG_WAIT_MS:
+        return
+    signs = [sign for one in episode.rounds for sign in one.signs]
+    words, epoch = {"waited": seconds(waited_ms)}, episode.rounds[-1].epoch
+    emit(g, consumer_catalogue.ASSIGNMENT_DELAYED, episode.ended_ms, ("", "", ""), signs, words, generation=epoch, waited_ms=waited_ms)
 
 
 def refused(g: Emitter, view: ConsumerView, event: Event) -> None:

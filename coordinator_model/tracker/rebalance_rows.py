@@ -23,6 +23,7 @@ JOIN_PHASE_ENDED: Final = "JOIN_PHASE_ENDED"
 ASSIGNMENT_RECEIVED: Final = "ASSIGNMENT_RECEIVED"
 ALL_MEMBERS_GONE: Final = "ALL_MEMBERS_GONE"
 LINES_MISSING: Final = "LINES_MISSING"
+_REJOINS: Final = frozenset({reasons.LEADER_REJOINED, reasons.MEMBER_REJOINED, reasons.SUBSCRIPTION_CHANGED})
 """How the group came into its state is not in the log."""
 
 
@@ -90,6 +91,7 @@ def write(g: Emitter, rebalance: Rebalance) -> None:
         first_epoch=None,
         rounds=None,
         end_seen=True,
+        interval_wait_ms=None,
     )
 
 
@@ -188,10 +190,16 @@ def _culprit(rebalance: Rebalance) -> RebalanceTrigger:
     first = started_ms(rebalance)
     if rebalance.exact:
         return _without_reason(rebalance)
-    early = [t for t in rebalance.triggers if t.at_ms <= first or rebalance.first_sign_ms < 0 or t.at_ms <= rebalance.first_sign_ms]
+    triggers = [t for t in rebalance.triggers if not _was_called(rebalance, t)]
+    early = [t for t in triggers if t.at_ms <= first or rebalance.first_sign_ms < 0 or t.at_ms <= rebalance.first_sign_ms]
     if not early:
         return RebalanceTrigger(first, reasons.UNKNOWN)
     return min(early, key=lambda t: (t.at_ms, t.cause, t.member_id))
+
+
+def _was_called(rebalance: Rebalance, trigger: RebalanceTrigger) -> bool:
+    """Whether a member only rejoined because an answer had told it that a rebalance runs. Arrivals are up to 1 ms early."""
+    return trigger.cause in _REJOINS and 0 <= rebalance.called.get(trigger.member_id, -1) <= trigger.at_ms + 1
 
 
 def _without_reason(rebalance: Rebalance) -> RebalanceTrigger:

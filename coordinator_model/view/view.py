@@ -179,6 +179,7 @@ class Rebalance(Struct, array_like=True):
     vacant: list[str] = []  # partitions that the rebalance before left without an owner at work
     next_state: str = ""  # of one whose end no line shows: the state in which the next line finds the group
     owners_unknown: bool = False  # who had which partitions before it is not known
+    called: dict[str, int] = {}  # members that an answer told to join again: when
 
 
 class Incident(Struct, array_like=True):

@@ -33,6 +33,9 @@ _WHY: Final[Mapping[str, str]] = MappingProxyType(
         reasons.UNKNOWN: "no line shows why",
     }
 )
+_DEPARTURES: Final = frozenset({reasons.MEMBER_LEFT, reasons.SESSION_TIMEOUT, reasons.REBALANCE_TIMEOUT, reasons.UNKNOWN})
+_WAIT_MS: Final = 500
+"""Shorter waits are not told."""
 _GIVEN_UP: Final[Mapping[str | None, str]] = MappingProxyType(
     {
         None: "no line shows that it did",
@@ -77,7 +80,7 @@ def in_words(rounds: Sequence[Row], *, day: bool = True) -> list[str]:
 def _sentence(one: Row, following: Sequence[Row], *, day: bool) -> str:
     client = who(one["client_id"], one["client_host"], one["member_id"], one["instance_id"])
     why = _WHY.get(one["cause"], printable(one["cause"], 40) + " of {who}").format(who="a member" if client == "-" else client)
-    told = [f"; {_revocation(entry, day=day)}" for entry in json.loads(one.get("revocations") or "[]")]
+    told = [*_wait(one), *(f"; {_revocation(entry, day=day)}" for entry in json.loads(one.get("revocations") or "[]"))]
     if one["reconciled_at"] is not None:
         end = f". All members had the new assignment at {_time(epoch_ms(one['reconciled_at']), day=day)}."
     elif following:
@@ -85,6 +88,14 @@ def _sentence(one: Row, following: Sequence[Row], *, day: bool) -> str:
     else:
         end = ". No line shows when all members had the new assignment."
     return f"Epoch {one['epoch']} at {_time(epoch_ms(one['started_at']), day=day)}: {why}{''.join(told)}{end}"
+
+
+def _wait(one: Row) -> list[str]:
+    """A heartbeat asks for an assignment at once. If it comes later, the assignment interval had not passed. A departure asks for none."""
+    if one.get("computed_at") is None or one["cause"] in _DEPARTURES:
+        return []
+    waited_ms = epoch_ms(one["computed_at"]) - epoch_ms(one["started_at"])
+    return [f"; the group waited {duration(waited_ms)} for the assignment interval"] if waited_ms >= _WAIT_MS else []
 
 
 def _revocation(entry: Mapping[str, Any], *, day: bool) -> str:

@@ -86,6 +86,7 @@ CODES: Final = {
     "ASSIGNMENT_SKEW": "Some members have many more partitions than others.",
     "REBALANCE_TIMEOUT": "Consumer protocol: a member did not give partitions up in time, and was removed.",
     "STUCK_RECONCILING": "Consumer protocol: the group waited long for one member to give partitions up, or to send a heartbeat.",
+    "ASSIGNMENT_DELAYED": "Consumer protocol: the group waited long for the coordinator to compute its assignment (Kafka 4.3 and later).",
     "UNRELEASED_INSTANCE_ID": "Consumer protocol: a client was refused, because another one uses its group.instance.id (error 111).",
     "FENCED_MEMBER_EPOCH": "Consumer protocol: a heartbeat had another epoch than the coordinator knows (error 110).",
     "STATIC_MEMBER_AWAY": "Consumer protocol: a static member left for a while (epoch -2), and came back late or not at all.",

@@ -136,7 +136,7 @@ class ConsumerCoordinator:
         group = self.groups[group_id]
         if group.successor is not None:
             successor, group.successor = group.successor, None
-            self._note_classic(self.classic.take_over(successor, group.now_ms, rebalances=group.successor_rebalances))
+            self._note_classic(self.classic.take_over(successor.group, group.now_ms, rebalances=successor.rebalances))
 
     def _note_classic(self, outcome: CoordinatorOutcome) -> None:
         """Take over the answers of classic groups, and what they wrote."""

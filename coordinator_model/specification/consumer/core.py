@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
-from typing import Final
+from typing import Final, NamedTuple
 
 from coordinator_model.errors import Error
 from coordinator_model.specification.config import KafkaVersion
@@ -25,6 +25,13 @@ REBALANCE: Final = "rebalance"
 """A member has to give up partitions (`groupRebalanceTimeoutKey`)."""
 REFRESH_NEVER_MS: Final = 2**31 - 1
 """`METADATA_REFRESH_INTERVAL_MS`."""
+
+
+class Successor(NamedTuple):
+    """The classic group that a consumer group has become, and whether its members have to join again."""
+
+    group: ClassicGroup
+    rebalances: bool
 
 
 @dataclass(slots=True)
@@ -54,10 +61,8 @@ class ConsumerGroupCore:
     """The expressions that wait for their resolution, in the order in which they will be resolved."""
     offsets: TimelineHashMap[str, TimelineHashMap[int, OffsetCommitted]] = field(default_factory=TimelineHashMap)
     """Topic => partition => what was committed. Offsets can be there without a group."""
-    successor: ClassicGroup | None = None
-    """The classic group that this group has just become. Whoever called takes it over."""
-    successor_rebalances: bool = True
-    """Whether the members of `successor` have to join again."""
+    successor: Successor | None = None
+    """What this group has just become. Whoever called takes it over."""
     append_error: Error = Error.NONE
     """The error of every write to the log while the present request is handled."""
     effects: list[ConsumerGroupEffect] = field(default_factory=list)
@@ -143,7 +148,7 @@ class ConsumerGroupCore:
 
     def give_up_to(self, successor: ClassicGroup, *, rebalances: bool) -> None:
         """The group is a classic group now, and its members have to join again if it `rebalances`."""
-        self.successor, self.successor_rebalances = successor, rebalances
+        self.successor = Successor(successor, rebalances)
 
     def _take_offset(self, record: OffsetCommitted) -> None:
         if record.topic not in self.offsets:

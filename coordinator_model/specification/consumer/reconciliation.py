@@ -37,7 +37,7 @@ class ReconciliationInput(NamedTuple):
     owned: Partitions | None
     """What the member says that it owns; None: it did not say."""
     subscription_changed: bool
-    shrink_moves_previous_epoch: bool = False
+    shrink_moves_previous_epoch: bool
     """`KafkaVersion.shrink_moves_previous_epoch`."""
 
     def subscribes_to(self, topic_id: TopicId) -> bool:

@@ -10,7 +10,7 @@ from coordinator_model.errors import Error
 from coordinator_model.events import Event
 from coordinator_model.tracker.consumer import episodes, members
 from coordinator_model.tracker.consumer.without_logs import departed
-from coordinator_model.view import reasons
+from coordinator_model.view import reasons, rules
 from coordinator_model.view.consumer_view import ConsumerMember, ConsumerView
 from coordinator_model.view.emit import Emitter
 from coordinator_model.view.rows import ref
@@ -26,7 +26,7 @@ def take(g: Emitter, view: ConsumerView, event: Event) -> None:
         _synced(g, view, event)
     elif event.kind == kinds.LEAVE_GROUP:
         for member_id in (entry.member_id for entry in event.members if entry.error_code == Error.NONE):
-            if member_id in view.members:
+            if episodes.member_of(view, member_id) is not None:
                 episodes.note_leave(g, view, event, member_id)
             else:
                 departed.explain(g, view, member_id, reasons.MEMBER_LEFT, ref(event))
@@ -37,13 +37,14 @@ def _joined(g: Emitter, view: ConsumerView, event: Event) -> None:
     returned = next((one for one in view.members.values() if event.instance_id and one.instance_id == event.instance_id), None)
     if returned is not None:
         members.rename(g, view, returned, member_id, event.received_ms, ref(event))
-    member = view.members.get(member_id)
+    member = episodes.member_of(view, member_id)
     if member is None:
         member = ConsumerMember(member_id, joined_ms=event.received_ms)
-        if epoch > view.epoch and view.complete:  # else it may be a member that joins again, as it does in each rebalance
+        if view.complete and (epoch > view.epoch or rules.since_4_3(g, view)):  # else it may join again, as in each rebalance
             episodes.note(g, view, event, reasons.MEMBER_JOINED, member_id, member)
     episodes.seen(g, view, event, epoch)
-    member = view.members.setdefault(member_id, member)
+    if episodes.member_of(view, member_id) is None:
+        view.members[member_id] = member
     members.learn(member, event)
     episode = view.episode
     if episode is not None and (epoch > member.epoch or member.caught_up < view.frees):

@@ -8,7 +8,7 @@ from typing import Any, Final
 from coordinator_model import events
 from coordinator_model.diagnosis import bursts, consumer_findings
 from coordinator_model.tracker.consumer import members
-from coordinator_model.view import reasons
+from coordinator_model.view import reasons, rules
 from coordinator_model.view.consumer_view import ConsumerView, Episode, Round
 from coordinator_model.view.emit import Emitter
 from coordinator_model.view.outcomes import ABANDONED, COMPLETED, EMPTIED
@@ -61,7 +61,9 @@ def write(g: Emitter, view: ConsumerView, episode: Episode) -> None:
         first_epoch=or_none(first.epoch),
         rounds=len(episode.rounds) if not episode.polled else None,
         end_seen=episode.end_seen,
+        interval_wait_ms=_interval_wait_ms(episode) if rules.since_4_3(g, view) and not episode.polled else None,
     )
+    consumer_findings.waited_for_interval(g, episode, _interval_wait_ms(episode))
     slowest = _slowest(episode)
     if slowest is not None:
         consumer_findings.waited(g, episode, members.known(view, slowest), episode.shares[slowest])
@@ -105,6 +107,21 @@ def _slowest(episode: Episode) -> str | None:
     return min(episode.shares, key=lambda member_id: (-episode.shares[member_id], member_id), default=None)
 
 
+def _interval_wait_ms(episode: Episode) -> int:
+    """How long targets were missing that a heartbeat had asked for: `group.consumer.assignment.interval.ms` had not passed (KIP-1263).
+
+    A departure asks for none: the next heartbeat does.
+    """
+    waited_ms, since_ms = 0, -1
+    for one in episode.rounds:
+        if since_ms < 0 and one.cause not in members.END_KINDS:
+            since_ms = one.at_ms
+        if one.target_ms >= 0:
+            waited_ms += one.target_ms - since_ms if since_ms >= 0 else 0
+            since_ms = -1
+    return waited_ms
+
+
 def _write_round(g: Emitter, view: ConsumerView, episode: Episode, one: Round) -> None:
     last = episode.rounds[-1]
     g.emit(
@@ -113,7 +130,7 @@ def _write_round(g: Emitter, view: ConsumerView, episode: Episode, one: Round) -
         epoch=one.epoch,
         started_at=one.at_ms,
         start_exact=one.logged,
-        computed_at=or_none(one.computed_ms),
+        computed_at=or_none(max(one.computed_ms, one.target_ms)),
         reconciled_at=or_none(one.reached_ms),
         superseded=one is not last,
         **_culprit(view, one),

@@ -186,3 +186,4 @@ def _sign_of_rebalance(g: Emitter, event: Event, at_ms: int) -> None:
         running = phases.open_rebalance(g, at_ms, exact=False, signs=[ref(event)])
     if running.first_sign_ms < 0 or at_ms < running.first_sign_ms:
         running.first_sign_ms = at_ms
+    running.called[event.member_id] = min(running.called.get(event.member_id, event.at_ms), event.at_ms)

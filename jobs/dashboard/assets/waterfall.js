@@ -7,6 +7,7 @@ import { symbol } from "./looks.js";
 import { requestName } from "./timeline_hit.js";
 
 const ROWS = 150;
+const DEPARTURES = new Set(["MEMBER_LEFT", "SESSION_TIMEOUT", "REBALANCE_TIMEOUT", "UNKNOWN"]); // the next heartbeat asks for their assignment
 const RETRIES = new Set([0, 27, 79]); // answers after which a client goes on as it should: a rebalance is under way; here is your member id
 
 /** What each member did in the rebalance, in the order in which they came back. */
@@ -93,10 +94,12 @@ function phases(axis, row) {
 }
 
 function roundBars(axis, round, row) {
-  const computed = round.computed_at ?? round.started_at;
+  const computed = round.computed_at ?? (round.superseded && row.interval_wait_ms !== null ? row.ended_at : round.started_at);
   const end = round.reconciled_at ?? row.ended_at;
+  const waits = row.interval_wait_ms > 0 && !DEPARTURES.has(round.cause);
   return [
-    bar(axis, round.started_at, computed, "completing", "target", `The target assignment is computed, ${duration(computed - round.started_at)}`),
+    bar(axis, round.started_at, computed, waits ? "silent" : "completing", waits ? "waits for the assignment interval" : "target",
+      waits ? `Waits for the assignment interval, ${duration(computed - round.started_at)}: nobody holds the group up` : `The target assignment is computed, ${duration(computed - round.started_at)}`),
     bar(axis, computed, end, "preparing", round.superseded ? "superseded" : "reconcile", `Members give up and take partitions${round.superseded ? ", until the next round" : ""}: ${duration(end - computed)}`),
   ];
 }

@@ -31,7 +31,7 @@ DAY_MS = 86_400_000
 
 
 def given(target=None, owned=None, names=("a",), epoch=5, *, changed=False):
-    return ReconciliationInput(epoch, target or {}, names, IMAGE, lambda *_: -1, owned, changed)
+    return ReconciliationInput(epoch, target or {}, names, IMAGE, lambda *_: -1, owned, changed, shrink_moves_previous_epoch=False)
 
 
 def test_a_member_in_a_state_of_a_newer_version_has_to_begin_again():

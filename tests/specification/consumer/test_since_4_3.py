@@ -5,6 +5,7 @@ import pytest
 from coordinator_model.errors import Error
 from coordinator_model.specification.consumer.config import GroupOverrides
 from coordinator_model.specification.consumer.coordinator import ConsumerCoordinator
+from coordinator_model.specification.consumer.effects import RecordsWritten
 from coordinator_model.specification.consumer.records import (
     ConsumerGroupMetadata,
     CurrentMemberAssignment,
@@ -102,6 +103,27 @@ def test_a_group_that_4_2_wrote_computes_at_once_and_its_partitions_have_the_epo
     assert new.member("m").assignment_epochs == {(A, number): 1 for number in range(4)}
     new.ask(joining("o"), 1)
     assert epochs(new) == (3, 3, "Reconciling")
+
+
+def test_partitions_of_a_static_member_that_was_away_when_4_2_wrote_it_have_epoch_0():
+    old = SmallGroup(release="4.2.2")
+    old.ask(joining("m", instance_id="i"))
+    old.ask(beat("m", -2, instance_id="i"))
+    new = SmallGroup(release="4.4.0")
+    new.coordinator = ConsumerCoordinator(new.coordinator.config, 0, (), IMAGE)
+    new.coordinator.logs = old.coordinator.logs
+    new.coordinator.load(new.coordinator.partition("g"), 0)
+    assert set(new.member("m").assignment_epochs.values()) == {0}
+
+
+def test_topics_that_are_forgotten_are_all_that_the_call_tells():
+    group = newer()
+    group.ask(joining("m"))
+    group.ask(ConsumerOffsetCommit("m", 2, "a", 0, 7))
+    outcome = group.coordinator.groups["g"].forget_topics({A}, 45_000)
+    told = [record for effect in outcome.effects if isinstance(effect, RecordsWritten) for record in effect.records]
+    assert [record.offset for record in told if isinstance(record, OffsetCommitted)] == [None]
+    assert group.state.phase.value == "Empty"  # its session ended before
 
 
 def with_two_members():

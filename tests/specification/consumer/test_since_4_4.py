@@ -1,13 +1,18 @@
 """What Kafka 4.4 changed for consumer groups, and what 4.3 and some patches changed for classic members in them."""
 
+from dataclasses import replace
+
 import pytest
 
 from coordinator_model.errors import Error
+from coordinator_model.specification.config import CoordinatorConfig
 from coordinator_model.specification.consumer.config import MigrationPolicy
 from coordinator_model.specification.consumer.effects import BumpCause, GroupEpochBumped
+from coordinator_model.specification.consumer.java_maps import hash_set
 from coordinator_model.specification.consumer.records import TIME_UNKNOWN, TargetAssignmentMember, TargetAssignmentMetadata
+from coordinator_model.specification.consumer.topics import Topic, TopicImage
 from coordinator_model.specification.requests import Heartbeat
-from tests.specification.consumer.small_consumer_groups import SmallGroup, beat, classic_join, joining, protocols
+from tests.specification.consumer.small_consumer_groups import A, SmallGroup, beat, classic_join, joining, protocols
 
 BOTH = pytest.mark.parametrize("release", ["4.3.1", "4.4.0"])
 
@@ -83,6 +88,20 @@ def test_the_share_of_a_static_member_that_returns_is_written_once(release):
 
 
 @BOTH
+def test_a_static_member_that_returns_makes_the_table_of_members_grow_up_to_4_3(release):
+    """The order of a hash map depends on its size. Twelve members fit into one of 16 buckets, thirteen do not."""
+    group = SmallGroup(TopicImage([Topic("a", A, 12)]), release=release)
+    ids = [f"m{number:02}" for number in range(12)]
+    for number, member_id in enumerate(ids):
+        group.ask(joining(member_id, instance_id=f"i{number}"), 2_000 * number)
+    group.ask(beat("m11", -2, instance_id="i11"), 30_000)
+    group.coordinator.change_topics({"a": Topic("a", A, 24)}, 30_001)  # everybody's share changes
+    group.ask(joining("n", instance_id="i11"), 32_000)
+    written = [record.member_id for record in group.records() if isinstance(record, TargetAssignmentMember) and record.partitions]
+    assert written[-12:] == list(hash_set([*ids[:-1], "n"], 16 if release == "4.4.0" else 32))
+
+
+@BOTH
 def test_a_subscription_that_cannot_be_read(release):
     group = SmallGroup(release=release)
     group.ask(joining("m"))
@@ -124,7 +143,8 @@ def test_a_classic_member_is_called_when_there_is_a_target_for_it(release, error
 @pytest.mark.parametrize(("topics", "state"), [(("a",), "Stable"), (("b",), "PreparingRebalance")])
 def test_a_classic_static_member_in_the_place_of_the_last_consumer_makes_the_group_classic(release, topics, state):
     """It rebalances if what it would inherit is not what it has to get."""
-    group = SmallGroup(release=release)
+    config = replace(CoordinatorConfig.of(release), group_max_size=1)  # there is room for one
+    group = SmallGroup(release=release, classic=config)
     first = group.ask(joining("m", instance_id="i")).epoch
     answer = group.ask(classic_join(instance_id="i", protocols=protocols(*topics), api_version=5), 2_000)
     classic = group.coordinator.classic.groups["g"]

@@ -61,8 +61,8 @@ def prefers_another_assignor(state: ConsumerGroupState, change: tuple[ConsumerGr
 
 
 def _first_of_most(counts: Iterable[tuple[str, int]], default: str) -> str:
-    name, _ = max(counts, key=lambda entry: entry[1], default=(default, 0))
-    return name
+    most = max(counts, key=lambda entry: entry[1], default=None)
+    return default if most is None else most[0]
 
 
 def compute_target(
