@@ -61,7 +61,7 @@ def test_a_member_that_does_not_find_the_new_coordinator_in_time_is_lost_to_the_
     group = healthy()
     group.moves("broker-2", 2_000).dies("c")
     # The session of c starts anew when the group is loaded. That shows in a request log when the first member is heard.
-    group.live(72_600).expires("c")
+    group.live(72_100).expires("c")
     rows = group.live(150_000).seen(evidence)
     assert (findings(rows), causes(rows)) == ([("COORDINATOR_MOVED", "")], ["COORDINATOR_MOVED"])
     assert lost(rows) == ["c"]
@@ -73,6 +73,12 @@ def test_a_member_that_was_heard_after_the_move_fell_silent_by_itself(evidence):
     rows = healthy().moves("broker-2").live(75_000).session_ends("c").live(150_000).seen(evidence)
     assert findings(rows) == [("COORDINATOR_MOVED", ""), ("SESSION_TIMEOUT", "c")]
     assert lost(rows) == []
+
+
+def test_without_a_request_log_the_time_shows_that_a_member_was_heard_after_the_move():
+    """Sessions last whole seconds. One that began when the group was loaded would have ended at another time."""
+    rows = healthy().moves("broker-2").live(75_400).session_ends("c").live(150_000).seen(LOG)
+    assert causes(rows) == ["SESSION_TIMEOUT"]
 
 
 @in_any_evidence
@@ -113,7 +119,7 @@ def test_but_not_more_than_ten_seconds_before(evidence):
 @in_any_evidence
 def test_a_client_of_the_group_that_comes_back_under_a_new_id_did_not_join(evidence):
     group = healthy().moves("broker-2", 2_000)
-    group.dies("c").live(72_600).expires("c")
+    group.dies("c").live(72_100).expires("c")
     rows = group.live(80_000).comes("c").live(150_000).seen(evidence)
     assert causes(rows) == ["COORDINATOR_MOVED", "COORDINATOR_MOVED"]
     back = [row for row in table(rows, "rebalances") if row["cause"] == "COORDINATOR_MOVED"][-1]
@@ -129,7 +135,7 @@ def test_a_client_that_did_not_belong_to_the_group_joins_after_a_move_as_ever(ev
 @in_any_evidence
 def test_after_a_minute_a_client_that_comes_back_has_its_own_reasons(evidence):
     group = healthy().moves("broker-2", 2_000)
-    group.dies("c").live(72_600).expires("c")
+    group.dies("c").live(72_100).expires("c")
     rows = group.live(130_000).comes("c").live(200_000).seen(evidence)
     assert causes(rows) == ["COORDINATOR_MOVED", "MEMBER_JOINED"]
 
