@@ -20,7 +20,7 @@ complete() {
 
 echo "The specification and its clients, by tests/specification tests/clients:"
 measure model tests/specification tests/clients
-complete --include "coordinator_model/*.py,coordinator_model/specification/*,coordinator_model/clients/*"
+complete --include "coordinator_model/specification/*,coordinator_model/clients/*"
 
 echo "The tracker, its view and its diagnoses, by tests/tracker tests/diagnosis:"
 measure tracker tests/tracker tests/diagnosis

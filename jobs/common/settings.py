@@ -7,7 +7,7 @@ shards = 50
 slice_lines = 1000000
 stretch_bytes = 33554432
 track_files = 64
-kafka_version = ""        # release of the brokers; empty: their answers show it
+kafka_version = ""        # release of brokers whose lines do not name it
 log_format = "auto"       # pattern of the brokers' lines, by its name; auto: each line shows it
 
 [timezones]               # by cluster

@@ -28,3 +28,11 @@ def test_a_group_waits_for_all_brokers_that_are_followed():
     assert shard.summary() == (0, 1, 0)
     shard.observe([followed("broker-2", 20_000)])
     assert shard.summary() == (1, 0, 0)
+
+
+def test_what_is_no_release_is_passed_over():
+    clock = BrokerClock()
+    clock.note_release(1_000, "4.2.0")
+    clock.note_release(2_000, "4.4.0")
+    clock.note_release(3_000, "1.0.0-SNAPSHOT of ours")
+    assert [clock.release_at(ms) for ms in (0, 1_000, 1_999, 9_000)] == ["", "4.2.0", "4.2.0", "4.4.0"]

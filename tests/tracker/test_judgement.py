@@ -70,6 +70,15 @@ def test_where_no_setting_names_the_release_the_answers_tell_it(chosen: tuple[st
     assert [json.loads(told["details"])["release"] for told in divergences(tied(*chosen))] == releases
 
 
+@pytest.mark.parametrize(("releases", "told"), [({0: "4.2.0"}, 1), ({0: "4.2.0", 16_001: "3.9.1"}, 0)])
+def test_a_broker_that_starts_with_another_release_follows_its_rules_from_then_on(releases: dict[int, str], told: int) -> None:
+    """A tie between two assignors goes to range in 4.x, and to roundrobin up to 3.9."""
+    story = tied("range", "range", "roundrobin")
+    for ms, release in releases.items():
+        story.at(ms).add("broker", kinds.BROKER_RELEASE, software=release, group_id="")
+    assert len(divergences(story)) == told
+
+
 @pytest.mark.parametrize(("late_ms", "told"), [(400, 0), (1_400, 1)])
 def test_who_joins_before_a_late_timer_fires_belongs_to_the_generation_that_it_makes(late_ms: int, told: int) -> None:
     """b-1 does not rejoin: the join phase that began at 16 s is due at 46 s. c-1's JoinGroup comes when it is, and is one of it."""

@@ -168,11 +168,11 @@ def downgraded(
     group.generation = state.group_epoch
     group.protocol_type = PROTOCOL_TYPE
     for member, share_of in staying:
-        if member.classic is not None:
-            who = (member.member_id, member.instance_id, member.client_id, member.client_host)
-            timeouts = (member.classic.session_timeout_ms, member.rebalance_timeout_ms)
-            assignment = classic_assignment(member.classic, as_sets(state.target.get(share_of, ())), image)
-            group.add(Member(*who, *timeouts, member.classic.protocols, assignment), None)
+        assert member.classic is not None
+        who = (member.member_id, member.instance_id, member.client_id, member.client_host)
+        timeouts = (member.classic.session_timeout_ms, member.rebalance_timeout_ms)
+        assignment = classic_assignment(member.classic, as_sets(state.target.get(share_of, ())), image)
+        group.add(Member(*who, *timeouts, member.classic.protocols, assignment), None)
     group.protocol = group.select_protocol()
     for classic_member in group.members_in_map_order():
         restart_session(group, classic_member)

@@ -49,9 +49,10 @@ def note(
 ) -> None:
     """Notes what raises the epoch. A line of the coordinator counts for the next line about an epoch only.
 
-    So do records. One operation writes all of them at one time, and may remove several members.
+    So do records. One operation writes all of them at one time, and may remove several members. Another thread looks for the topics of
+    an expression, so its line may come between those of an operation.
     """
-    if event.source == COORDINATOR_SOURCE:
+    if event.source == COORDINATOR_SOURCE and cause != reasons.REGEX_RESOLVED:
         forget_logged(g, view)
     view.changes.append(Change(event.at_ms, cause, member_id, ref(event), event.source in _OWN_WORDS, comer, doubtful))
 
@@ -87,19 +88,26 @@ def note_leave(g: Emitter, view: ConsumerView, event: Event, member_id: str) -> 
         seen(g, view, event, view.epoch + len([one for one in view.changes if not one.logged]))
 
 
-def forget_logged(g: Emitter, view: ConsumerView, member_id: str = "") -> None:
-    """No epoch followed what the coordinator logged (of a member): it needed none, or the line is lost."""
+def forget_logged(g: Emitter, view: ConsumerView, member_id: str = "", *, searches: bool = True) -> None:
+    """No epoch followed what the coordinator logged (of a member): it needed none, or the line is lost.
+
+    `searches`: also searches for the topics of an expression, each of which ends with an operation of its own.
+    """
     for change in [one for one in view.changes if one.logged and member_id in ("", one.member_id)]:
-        view.changes.remove(change)
-        members.take_effect(g, view, change)
+        if searches or change.cause != reasons.REGEX_RESOLVED:
+            view.changes.remove(change)
+            members.take_effect(g, view, change)
 
 
 def raised(g: Emitter, view: ConsumerView, event: Event) -> None:
     """The coordinator logged or stored that it raised the epoch of the group."""
     changes = [one for one in view.changes if one.logged and _may_raise(one, event.at_ms)]
+    resolved = [one for one in changes if one.cause == reasons.REGEX_RESOLVED]
+    is_first = event.generation == 1 and len(changes) > len(resolved)  # up to 4.2 the join raises it, and what was found the next one
+    changes = [one for one in changes if one not in resolved] if is_first else resolved or changes
     one = round_of(view, event.generation)
     view.changes = [change for change in view.changes if change not in changes]
-    forget_logged(g, view)
+    forget_logged(g, view, searches=not is_first)
     if one is None and event.generation <= view.epoch:
         if not doubtful_epochs.take_back(view, event):
             return  # a copy of a line
@@ -201,7 +209,7 @@ def removed_unseen(g: Emitter, view: ConsumerView, event: Event) -> None:
 
 def computed(g: Emitter, view: ConsumerView, event: Event, assignor: str) -> None:
     """The coordinator logged that it computed the target assignment for an epoch, within the heartbeat of a member."""
-    forget_logged(g, view)
+    forget_logged(g, view, searches=False)
     episode, one = view.episode, round_of(view, event.generation)
     if episode is None or one is None:
         return

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping
 
+from coordinator_model.specification.consumer.java_maps import capacity_of_copy, hash_set
 from coordinator_model.specification.consumer.topics import Topic, TopicId
 from coordinator_model.tracker.consumer.comparison import partitions_of
 from coordinator_model.view.consumer_view import ConsumerPrediction, ConsumerView
@@ -71,10 +72,18 @@ def renamed(p: ConsumerPrediction, topics: Mapping[str, Topic], present: Mapping
 
 
 def tells_apart(p: ConsumerPrediction, topics: Iterable[Topic], subscriptions: Collection[frozenset[str]]) -> bool:
-    """Whether one of the subscriptions depends on which of several names a topic has: what is known of the topics is not enough."""
-    choices = [frozenset(p.names.get(_text(topic.topic_id), ())) for topic in topics]
+    """Whether something depends on which of several names a topic has: what is known of the topics is not enough.
+
+    That is one of the subscriptions, or the order of topics whose ids fall into one bucket of a hash map: the first one put in is first.
+    """
+    found = list(topics)
+    choices = [frozenset(p.names.get(_text(topic.topic_id), ())) for topic in found]
     taken = frozenset(name for names in choices if len(names) == 1 for name in names)
     open_names = [names - taken for names in choices if len(names) > 1]
+    unnamed = [topic.topic_id for topic, names in zip(found, choices, strict=True) if len(names - taken) > 1]
+    buckets = max([16, *(capacity_of_copy(len(own)) for own in subscriptions)])
+    if list(hash_set(unnamed, buckets)) != list(hash_set(unnamed[::-1], buckets)):
+        return True
     return any(not (names <= own or names.isdisjoint(own)) for names in open_names if len(names) > 1 for own in subscriptions)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 from coordinator_model.diagnosis import divergences
 from coordinator_model.errors import Error, ServerError
@@ -11,7 +12,7 @@ from coordinator_model.specification.consumer.codec import decode_consumer_group
 from coordinator_model.specification.consumer.config import ConsumerGroupConfig
 from coordinator_model.specification.consumer.core import REFRESH_NEVER_MS
 from coordinator_model.specification.consumer.group import ConsumerGroup
-from coordinator_model.specification.consumer.member import NO_PARTITIONS, MemberState, in_order
+from coordinator_model.specification.consumer.member import JOIN_EPOCH, NO_PARTITIONS, MemberState, in_order
 from coordinator_model.specification.consumer.records import (
     ConsumerGroupMemberMetadata,
     ConsumerGroupMetadata,
@@ -26,7 +27,7 @@ from coordinator_model.specification.consumer.subscriptions import metadata_hash
 from coordinator_model.specification.consumer.topics import Topic, TopicId, TopicImage
 from coordinator_model.tracker.consumer import comparison, images
 from coordinator_model.tracker.consumer.comparison import partitions_of
-from coordinator_model.tracker.consumer.replay import Replayed, Unseen, image_of, replayed, settings
+from coordinator_model.tracker.consumer.replay import Replayed, Unseen, image_of, is_answer, replayed, settings
 from coordinator_model.tracker.consumer.undecided import NOT_FOLLOWED, Stretch, answers, count, undecided
 from coordinator_model.view import rules
 from coordinator_model.view.consumer_view import ConsumerPrediction, ConsumerView, SettledGroup, TopicSize
@@ -37,7 +38,7 @@ def settle(g: Emitter, view: ConsumerView, ready: Sequence[Event], end: SettledG
     """Compares the answers of a stretch. `end`: what is known of the group after it; `later`: the requests that follow."""
     p = view.prediction
     if not p.group:
-        first = next((place for place, event in enumerate(ready) if rules.founds(g, view, event)), None)
+        first = next((place for place, event in enumerate(ready) if rules.founds(g, view, event) and _is_first(ready[place:])), None)
         count(p, NOT_FOLLOWED, answers(ready[:first]))
         if first is None:
             return
@@ -58,6 +59,9 @@ def settle(g: Emitter, view: ConsumerView, ready: Sequence[Event], end: SettledG
     if done.differs >= 0 and rules.founds(g, view, ready[done.differs]) and done.was_empty and (p.group or done.differs):
         p.group, p.born = b"", False  # it was deleted meanwhile: this is a new group of the same name
         settle(g, view, ready[done.differs :], end, later)
+        return
+    if done.differs < 0 and _waits(done.group):
+        p.group, p.born = b"", False
         return
     if done.differs < 0:
         p.group, p.range_first = encode_consumer_group(done.group), unseen.range_first
@@ -168,10 +172,33 @@ def _fitted(
         elif unseen.topics_at < 0 and before != after:
             unseen.topics_at = done.differs
         elif done.computed and not unseen.range_first and p.born:
-            unseen.range_first = True
+            ranged = replace(unseen, range_first=True)
+            other = _replayed(g, p, release, ready, before, ranged)
+            if 0 <= other.differs <= done.differs:
+                return done, unseen
+            done, unseen = other, ranged
+            continue
         else:
             return done, unseen
         done = _replayed(g, p, release, ready, before, unseen)
+
+
+def _is_first(since: Sequence[Event]) -> bool:
+    """Whether nobody was a member before the first of these requests. A static member that comes back gets the first target, too, while
+    the next one waits (4.3).
+    """
+    accepted = [event for event in since if is_answer(event) and event.error_code == Error.NONE]
+    joined: set[str] = set()
+    for event in accepted:
+        joined |= {event.answer_member_id} if event.generation == JOIN_EPOCH else set()
+        if event.generation != JOIN_EPOCH and event.member_id not in joined:
+            return False
+    return True
+
+
+def _waits(group: ConsumerGroup) -> bool:
+    """Whether an epoch has no target yet, though the group is at rest: what raised it depends on a setting, or it was not raised."""
+    return group.release.assignment_interval and group.state is not None and group.state.group_epoch > group.state.target_epoch
 
 
 def _replayed(

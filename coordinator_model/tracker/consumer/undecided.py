@@ -21,7 +21,7 @@ CROSSED: Final = "requests crossed"
 TOPICS: Final = "the topics are not known"
 EXPIRY: Final = "a member may have been removed"
 ORDER: Final = "the order of the members in the coordinator's memory is not known"
-RELEASE: Final = "the assignors of the release are not known"
+RELEASE: Final = "the release of the broker is not known"
 TOO_MANY: Final = "too many requests wait"
 SETTINGS: Final = "a setting of the broker decides"
 
@@ -50,6 +50,7 @@ def undecided(g: Emitter, view: ConsumerView, stretch: Stretch, done: Replayed, 
     release = g.view.release
     reasons = (
         (TOO_MANY, answer is None),
+        (RELEASE, len(rules.candidates(g, view)) > 1),
         (SETTINGS, done.unsure),
         (CROSSED, event.received_ms <= p.based_ms or _crosses(event, others)),
         (NOT_FOLLOWED, epoch_before or (done.was_empty and event.error_code == Error.GROUP_ID_NOT_FOUND)),

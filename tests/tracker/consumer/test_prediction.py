@@ -23,7 +23,7 @@ from jobs.parsing import batch
 from jobs.pipeline.tracking import packets
 from tests.parsing.reading import read_lines
 from tests.pipeline.tracking.packed_events import events_in
-from tests.tracker.consumer.traced import answer_of, lines_of, traces
+from tests.tracker.consumer.traced import all_traces, answer_of, lines_of, newer_traces, traces
 
 pytestmark = pytest.mark.slow
 
@@ -51,7 +51,7 @@ def compared(events: list[Event], settings: TrackerSettings = OF_4_2) -> tuple[d
 
 def told(name: str, *, logged: bool, instead: dict[int, Event] | None = None) -> list[Event]:
     """A trace as lines of a request log, and of a coordinator's log. `instead`: answers in the place of those to some of its steps."""
-    case = traces()[name][0]
+    case = all_traces()[name][0]
     ids, events = case.get("ids") or {}, []
     for number, step in enumerate(case["steps"]):
         if "expect" in step:
@@ -120,6 +120,22 @@ def test_answers_of_kafkas_coordinator_are_those_of_the_specification(logged, le
             why.update(p.undecided)
     assert agreed >= least * answers, why
     assert agreed + why.total() >= 0.95 * answers  # the others are refusals of the request itself
+
+
+@pytest.mark.parametrize(("logged", "least"), [(True, 0.55), (False, 0.5)], ids=["both logs", "request log"])
+@pytest.mark.parametrize("is_named", [True, False], ids=["release named", "release not named"])
+def test_nor_do_those_of_newer_releases_differ(logged, is_named, least):
+    """Targets wait for the assignment interval, whose length no line shows."""
+    answers = agreed = 0
+    for name in newer_traces():
+        events = told(name, logged=logged)
+        if events:
+            release = newer_traces()[name][0]["measured_on"] if is_named else ""
+            found, differences = compared(events, TrackerSettings(kafka_version=release))
+            assert not differences, name
+            answers += sum(event.kind == kinds.CONSUMER_GROUP_HEARTBEAT for event in events)
+            agreed += sum(p.compared for p in found.values())
+    assert agreed >= (least if logged or is_named else 0) * answers
 
 
 def test_a_stretch_that_would_take_too_long_to_compute_is_not_compared(monkeypatch):

@@ -70,6 +70,20 @@ def test_an_expression_that_finds_new_topics_is_nobodys_doing():
     assert last_round(settled(story, 3)) == (3, "REGEX_RESOLVED", None)
 
 
+def test_a_first_member_raises_the_epoch_though_its_expression_is_resolved_in_the_same_moment():
+    """Up to Kafka 4.2. Another thread looks for topics: its line came between the two of the join at a broker of 4.2.0."""
+    story = ConsumerStory().at(0).line(kinds.JOINED, "a-1").at(15).line(kinds.REGEX_RESOLVED).raised(1, 0).computed(1)
+    rows = story.at(17).raised(2, 7).at(200).computed(2).rows()
+    assert told(rows, "rebalance_rounds", *WHY) == [(1, "MEMBER_JOINED", "a-1"), (2, "REGEX_RESOLVED", None)]
+    assert told(rows, "rebalances", "members_before", "members_after")[0] == (0, 1)
+
+
+def test_a_search_that_finds_nothing_new_explains_no_later_epoch():
+    story = ConsumerStory().at(0).joins("a-1", 1, 7).at(10_000).line(kinds.REGEX_RESOLVED).at(10_100).joins("b-1", 2, 7)
+    rows = story.at(10_200).raised(3, 8).rows()
+    assert told(rows, "rebalance_rounds", *WHY)[1:] == [(2, "MEMBER_JOINED", "b-1"), (3, "UNKNOWN", None)]
+
+
 def test_topics_that_stay_as_they_are_leave_only_a_changed_subscription():
     story = ConsumerStory().at(0).joins("a-1", 1, 7).at(10_000).joins("b-1", 2, 7).at(30_000).raised(3, 7).computed(3)
     assert last_round(story) == (3, "SUBSCRIPTION_CHANGED", None)
