@@ -41,8 +41,6 @@ def next_of(g: Emitter, member_ids: Iterable[str]) -> int:
 def claim_due(g: Emitter, now_ms: int, clock: BrokerClock | None) -> None:
     """Ends the sessions whose deadline is `grace_ms` behind, in the order of their deadlines."""
     view = g.view
-    if view.logged or view.consumer_protocol:
-        return
     grace = g.settings.grace_ms
     overdue = [m for m in view.members.values() if 0 <= m.deadline_ms() < now_ms - grace]
     for member in sorted(overdue, key=lambda m: (m.deadline_ms(), m.member_id)):

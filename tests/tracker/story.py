@@ -214,6 +214,7 @@ _OF_OTHERS: Final = [name for name in Event._field_defaults if name not in _OF_P
 def as_numbers(batch: Iterable[Event]) -> tuple[list[Event], list[GroupBeats]]:
     """Events that are no plain heartbeats, and those that are: what packets hold (jobs/pipeline/tracking/plain_beats.py)."""
     events, beats = [], []
+    known: dict[Shared, Shared] = {}
     for event in batch:
         is_run = event.kind == kinds.HEARTBEAT and len(event.beats) == len(event.positions) > 0 and len(runs.as_runs(event)) == 1
         is_plain = is_run and event.source == kinds.REQUEST_SOURCE and event.at_ms - event.received_ms <= kinds.PROMPT_MS
@@ -221,6 +222,7 @@ def as_numbers(batch: Iterable[Event]) -> tuple[list[Event], list[GroupBeats]]:
             sender = SEPARATOR.join(str(getattr(event, name)) for name in SENDER)
             arrivals = [event.received_ms + beat for beat in event.beats]
             shared = Shared(*(getattr(event, name) for name in Shared._fields))
+            shared = known.setdefault(shared, shared)
             beats.append(GroupBeats(shared, [event.member_id], [sender], [len(arrivals)], arrivals, [*event.positions]))
         else:
             events.append(event)

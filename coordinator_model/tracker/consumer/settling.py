@@ -184,8 +184,9 @@ def _fitted(
 
 
 def _is_first(since: Sequence[Event]) -> bool:
-    """Whether nobody was a member before the first of these requests. A static member that comes back gets the first target, too, while
-    the next one waits (4.3).
+    """Whether nobody was a member before the first of these requests.
+
+    Since 4.3 a static member that comes back gets the first target, too, while the next one waits.
     """
     accepted = [event for event in since if is_answer(event) and event.error_code == Error.NONE]
     joined: set[str] = set()

@@ -88,3 +88,18 @@ def test_many_heartbeats_of_the_simulated_scripts_are_heard_as_numbers(monkeypat
             offered += sum(len(group.arrivals) for group in plain)
             shard.observe(events, plain)
     assert sum(heard) > offered / 10
+
+
+def test_who_names_another_instance_than_its_member_is_told_as_a_heartbeat_by_itself_would_be() -> None:
+    (event,) = Story().at(12_500).heartbeat("a-1", 1, instance_id="i-1").events
+    event, told = event._replace(position=1_000, positions=(1_000,)), []
+    for split in (as_numbers, lambda batch: (list(batch), [])):
+        shard = Shard()
+        rows = [row for batch in batches(group(), 15_000) for row in shard.observe(*split(batch))]
+        shard = Shard.decode(shard.encode())
+        rows += shard.observe(*split([event, *Story().heard(17_000)]))
+        left = Story().at(20_000).leave("b-1")
+        rows += shard.observe([*left.events, *left.heard(90_000)])
+        told.append(sorted(f"{row.table} {row.values}" for row in rows))
+    assert told[0] == told[1]
+    assert any("MEMBER_LEFT" in row for row in told[0])
