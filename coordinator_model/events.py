@@ -65,6 +65,7 @@ ASSIGNMENT_STORED: Final = "ASSIGNMENT_STORED"  # generation: the member's epoch
 TOPICS_UPDATED: Final = "TOPICS_UPDATED"  # a member subscribes to other topics
 READ_BACK: Final = "READ_BACK"  # member_count
 GIVEN_UP: Final = "GIVEN_UP"  # generation: the epoch
+REFUSED: Final = "REFUSED"  # a client of the classic protocol cannot join; the line names none
 
 # Types of groups that have heartbeats of their own, as `Event.protocol_type` of a line that only they have.
 SHARE: Final = "share"  # KIP-932

@@ -4,8 +4,9 @@
 -- for its members to join again, longest for `slowest_client_id`. DELAY: the group had been empty, and the broker waited
 -- for more members. ASSIGN: the group waited for the leader's assignment (`assignment_ms`: from the leader's JoinGroup
 -- answer to its SyncGroup; without a request log, `sync_ms` comes near it). INTERVAL: the coordinator had to wait before
--- it computed the next assignment (`interval_wait_ms`; group.consumer.assignment.interval.ms, Kafka 4.3). START: members had their partitions, but
--- `starter_client_id` asked for offsets only after `first_fetch_ms`: it sent heartbeats and consumed nothing.
+-- it computed the next assignment (`interval_wait_ms`; group.consumer.assignment.interval.ms, Kafka 4.3). START: members
+-- had their partitions, but `starter_client_id` asked for offsets only after `first_fetch_ms`: it sent heartbeats and
+-- consumed nothing.
 -- No `longest` where the log does not show how the rebalance began.
 --
 -- :cluster     only this cluster

@@ -119,6 +119,13 @@ INVALID_REGEX: Final = Text(
     "The brokers use RE2/J, which has no look-ahead and no back-references. Correct the expression, or subscribe with "
     "java.util.regex.Pattern, which the client resolves itself.",
 )
+CLASSIC_MEMBER_REFUSED: Final = Text(
+    "INCONSISTENT_PROTOCOL",
+    "ERROR",
+    "{who} cannot join: it speaks the classic protocol, and the group follows the consumer protocol{error}.",
+    "Set group.protocol=consumer for this client. To move a group from one protocol to the other, client by client, set "
+    "group.consumer.migration.policy=bidirectional on the brokers.",
+)
 UNSUPPORTED_ASSIGNOR: Final = Text(
     "UNSUPPORTED_ASSIGNOR",
     "ERROR",

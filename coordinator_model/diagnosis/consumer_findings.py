@@ -112,6 +112,22 @@ def _cannot_join(g: Emitter, view: ConsumerView, event: Event) -> None:
     emit(g, text, event.at_ms, client, [ref(event)], words, generation=view.epoch, **details)
 
 
+def classic_member_refused(g: Emitter, view: ConsumerView, event: Event) -> None:
+    """Reports a JoinGroup that was refused, once for each client. The coordinator's line names none: it counts where no request does.
+
+    Source: GroupMetadataManager.throwIfClassicMemberCannotJoinConsumerGroup (4.2.2, 4.3.1).
+    """
+    is_request = event.kind == kinds.JOIN_GROUP
+    client = ("", event.client_id, event.client_host)
+    text = consumer_catalogue.CLASSIC_MEMBER_REFUSED
+    if (is_request or not view.heard) and first_time(g, text, event.client_id or event.client_host, -1):
+        words = {
+            "who": "The client" if is_request else "A client",
+            "error": " (INCONSISTENT_GROUP_PROTOCOL)" if is_request else "; group.consumer.migration.policy is disabled",
+        }
+        emit(g, text, event.at_ms, client, [ref(event)], words, generation=view.epoch)
+
+
 def refused_commit(g: Emitter, view: ConsumerView, event: Event) -> None:
     """Reports a refused commit that shows a zombie: of a member that was removed, or with an epoch that it gave up long before.
 

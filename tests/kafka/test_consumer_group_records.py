@@ -25,7 +25,6 @@ from jobs.kafka.consumer_group_records import (
     TOPICS_KEY,
     ConsumerGroupRecord,
     StoredAssignment,
-    StoredEpoch,
     StoredMember,
     StoredTarget,
     StoredTopics,
@@ -67,7 +66,10 @@ def test_a_real_brokers_records_are_read_to_their_ends():
 
 def test_epochs_follow_one_another_and_a_tombstone_ends_them():
     epochs = [record.value for record in decoded() if record.key == EPOCH_KEY]
-    assert epochs == [*(StoredEpoch(number) for number in range(1, 9)), None]
+    assert [epoch and epoch.epoch for epoch in epochs] == [*range(1, 9), None]
+    hashes = [epoch.metadata_hash for epoch in epochs if epoch is not None]
+    assert hashes == [hashes[0], *[hashes[1]] * 3, *[hashes[4]] * 2, hashes[1], None]  # c1 also subscribes to refunds in 5 and 6
+    assert len(set(hashes)) == 4
 
 
 def test_what_members_say_of_themselves():
@@ -120,7 +122,7 @@ def test_what_a_later_kafka_adds_is_passed_over():
             "AAAAAAAFAAAABAECPoXy/d3qQpOGkRtEOEpFtQMAAAAAAAAAAgEACQMAAAADAAAABQI+hfL93epCk4aRG0Q4SkW1AgAAAAEBAAUCAAAAAgA=",
             StoredAssignment(5, 4, "UNREVOKED_PARTITIONS", (f"{TOPIC}-0", f"{TOPIC}-2"), (f"{TOPIC}-1",)),
         ),
-        (key(TARGET_KEY), "AAAAAAAFAQAIAAABofzIfQc=", StoredTarget(5)),
+        (key(TARGET_KEY), "AAAAAAAFAQAIAAABofzIfQc=", StoredTarget(5, timed=True)),
     ],
 )
 def test_records_of_4_4_with_the_epochs_of_partitions_and_the_time_of_the_target(own_key, stored, read):

@@ -118,7 +118,7 @@ LINES = [
      {"kind": e.GROUPS_DELETED, "group_id": "orders", "coordinator_id": 1, "error_code": None}),
     # 4.3 and 4.4. GroupMetadataManager.throwIfClassicMemberCannotJoinConsumerGroup
     (java("Cannot join the consumer group search with the classic protocol because the group migration is disabled."),
-     {"kind": e.CONSUMER_GROUP_LOG, "group_id": "search", "member_id": None, "state": None, "coordinator_partition": 48}),
+     {"kind": e.CONSUMER_GROUP_LOG, "group_id": "search", "member_id": None, "state": e.REFUSED, "coordinator_partition": 48}),
     # GroupMetadataManager.consumerGroupJoin
     (java(f"{PREPARING} (reason: Downgrade group orders from consumer to classic with stale assignment.)."),
      {"kind": e.PREPARING_REBALANCE, "group_id": "orders", "member_id": None, "reason": "Downgrade group orders from consumer to classic with stale assignment"}),

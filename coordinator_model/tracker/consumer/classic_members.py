@@ -6,6 +6,7 @@ Source: org.apache.kafka.coordinator.group.GroupMetadataManager.classicGroupJoin
 from __future__ import annotations
 
 from coordinator_model import events as kinds
+from coordinator_model.diagnosis import consumer_findings
 from coordinator_model.errors import Error
 from coordinator_model.events import Event
 from coordinator_model.tracker.consumer import episodes, members
@@ -18,6 +19,8 @@ from coordinator_model.view.rows import ref
 
 def take(g: Emitter, view: ConsumerView, event: Event) -> None:
     """Takes a request of the classic protocol."""
+    if event.kind == kinds.JOIN_GROUP and event.error_code == Error.INCONSISTENT_GROUP_PROTOCOL:
+        consumer_findings.classic_member_refused(g, view, event)
     if event.error_code != Error.NONE:
         return
     if event.kind == kinds.JOIN_GROUP:

@@ -1,6 +1,6 @@
 """Lines of the coordinator about groups of the consumer protocol. The line with a cause is followed by the line with the epoch.
 
-Source: org.apache.kafka.coordinator.group.GroupMetadataManager (3.7 to 4.2). Their templates: jobs/parsing/templates/consumer.py.
+Source: org.apache.kafka.coordinator.group.GroupMetadataManager (3.7 to 4.4). Their templates: jobs/parsing/templates/consumer.py.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from collections.abc import Callable
 from typing import Final
 
 from coordinator_model import events as kinds
-from coordinator_model.diagnosis import consumer_margins
+from coordinator_model.diagnosis import consumer_findings, consumer_margins
 from coordinator_model.events import Event
 from coordinator_model.tracker.consumer import assignment_lines, episodes, members, ownership
 from coordinator_model.tracker.consumer.without_logs import departed
@@ -120,5 +120,6 @@ HANDLERS: Final[dict[str, Callable[[Emitter, ConsumerView, Event], None]]] = {
     kinds.TOPICS_UPDATED: assignment_lines.topics_updated,
     kinds.READ_BACK: group_read_back,
     kinds.GIVEN_UP: group_given_up,
+    kinds.REFUSED: consumer_findings.classic_member_refused,
 }
 """By what the line tells (`Event.state`). Other lines change nothing."""

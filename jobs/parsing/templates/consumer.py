@@ -116,7 +116,7 @@ CONSUMER: Final = (
          "Cannot downgrade consumer group search to classic group because the online downgrade is disabled."),
     _log("Cannot downgrade the consumer group {group}: {text}",
          "Cannot downgrade the consumer group search: fail to parse the Consumer Protocol consumer."),
-    _log("Cannot join the consumer group {group} with the classic protocol because the group migration is disabled."),  # 4.2.2, 4.3.1
+    _log("Cannot join the consumer group {group} with the classic protocol because the group migration is disabled.", tells=e.REFUSED),  # 4.2.2, 4.3.1
     _log("Skip downgrading the consumer group {group} to classic group because it's empty."),
     _log("[GroupId {group}] Scanned {number} topics to refresh regular expressions {text}",
          "[GroupId telemetry] Scanned 6 topics to refresh regular expressions [orders.*] in 2ms.", tells=e.REGEX_RESOLVED),

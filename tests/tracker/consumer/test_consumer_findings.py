@@ -76,6 +76,20 @@ def test_a_member_that_was_heard_meanwhile_was_not_silent(between):
     assert codes(story.at(58_000).beat("a-1", 1, 1)) == []
 
 
+def test_a_client_of_the_classic_protocol_that_the_coordinator_refuses_is_reported_once():
+    """Brokers of 4.2.2, 4.3.1 and 4.4.0 refuse it where `group.consumer.migration.policy` is disabled."""
+    story = alone()
+    for ms in (20_100, 20_200):
+        story.at(ms).line(kinds.REFUSED).request(kinds.JOIN_GROUP, "", error_code=Error.INCONSISTENT_GROUP_PROTOCOL, client_id="b")
+    assert told(story.rows(), "findings", "code", "client_id") == [("INCONSISTENT_PROTOCOL", "b")]
+
+
+def test_without_requests_the_coordinators_line_shows_that_a_client_was_refused():
+    story = ConsumerStory().at(0).joins("a-1", 1).at(20_000).line(kinds.REFUSED).at(21_000).line(kinds.REFUSED)
+    assert told(story.rows(), "findings", "code", "client_id") == [("INCONSISTENT_PROTOCOL", None)]
+    assert "group.consumer.migration.policy is disabled" in told(story.rows(), "findings", "message")[0][0]
+
+
 # Static members
 
 
