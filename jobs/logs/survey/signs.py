@@ -32,6 +32,8 @@ _ADDRESSES: Final = (
     re.compile(rb'"connection\\*":\\*"([^"\\\s;]{1,255}?:\d{1,5})-'),
     re.compile(rb"\} from connection ([^\"\\\s;]{1,255}?:\d{1,5})-"),
 )
+_ASKED_FOR_VERSIONS: Final = re.compile(rb'KeyName\\*":\\*"API_VERSIONS\\*"[^\n]*?' + _ADDRESSES[0].pattern)
+"""Also of brokers that ask a controller in the same process, at an address that no client uses."""
 _COORDINATOR: Final = re.compile(
     rb'KeyName\\*":\\*"FIND_COORDINATOR\\*"[^\n]*?"nodeId\\*":(\d{1,10}),\\*"host\\*":\\*"([^"\\]{1,255})\\*",\\*"port\\*":(\d{1,5})'
 )
@@ -96,6 +98,9 @@ class Signs:
         self.clusters.update(name.decode() for name in _STERN.findall(text, 0, _FIRST_LINES_BYTES))
         for pattern in _ADDRESSES:
             self.addresses.update(address.decode("utf-8", "replace") for address in pattern.findall(text))
+        if b"API_VERSIONS" in text:
+            self.addresses.subtract(address.decode("utf-8", "replace") for address in _ASKED_FOR_VERSIONS.findall(text))
+            self.addresses = +self.addresses
         for node, host, port in _COORDINATOR.findall(text) if b"FIND_COORDINATOR" in text else ():
             self.coordinators.setdefault(f"{host.decode('utf-8', 'replace')}:{port.decode()}", set()).add(int(node))
         if len(self.made) < _KEPT:

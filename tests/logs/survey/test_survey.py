@@ -272,3 +272,12 @@ def test_an_unknown_address_is_a_broker_of_its_own_where_several_wrote(tmp_path)
     consumer, _ = run(tmp_path / "in", tmp_path / "out")
     assert {row["broker"] for row in consumer.of("line")} == {"broker-1", "broker-2", "10.0.0.1:9092"}
     assert min(at_ms(row) for row in consumer.of("line")) == START_MS
+
+
+def test_where_brokers_ask_a_controller_for_its_versions_is_no_address_of_another_broker(tmp_path):
+    """A broker that is its own controller logs these requests, too, at an address that no client knows."""
+    staged = Path(__file__).parents[2] / "data" / "staged" / "kafka-4.4.0-consumer" / "broker-1" / "kafka-request.log.gz"
+    text = gzip.decompress(staged.read_bytes())
+    assert len({line.partition(b'"connection":"')[2].partition(b"-")[0] for line in text.splitlines()}) == 2
+    write(tmp_path / "in/broker-1/kafka-request.log", [text], b"")
+    assert notes(tmp_path) == []
