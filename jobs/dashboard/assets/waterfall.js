@@ -58,7 +58,7 @@ export function waterfall(row, rounds, members, window, all, showAll) {
   const grid = () => ticks.map((tick) => h("i", { class: "tick", style: { left: `${axis.x(tick.at)}%` } }));
   const line = (name, note, bars, figure, look) => h("tr", { class: look }, h("th", { scope: "row" }, name, note), h("td", { class: "bars" }, grid(), bars), h("td", { class: "n" }, figure));
   const body = [
-    ...(rounds.length ? rounds.map((round) => line(`Epoch ${round.epoch}`, h("small", {}, round.cause), roundBars(axis, round, row), duration(round.reconciled_at === null ? null : round.reconciled_at - round.started_at), "group-row"))
+    ...(rounds.length ? rounds.map((round) => line(`Epoch ${round.epoch}`, h("small", {}, round.cause), roundBars(axis, round, row, rounds), duration(round.reconciled_at === null ? null : round.reconciled_at - round.started_at), "group-row"))
       : [line("The group", null, phases(axis, row), duration(row.total_ms), "group-row")]),
     ...shown.map((member) => line(member.name, [" ", h("code", {}, shortMember(member.id)), member.tags.map((tag) => h("span", { class: ["to blame", "all waited for it"].includes(tag) ? "tag strong" : "tag" }, tag))],
       memberBars(axis, row, member), member.back === null ? "-" : duration(Math.max(member.back - row.started_at, 0)), member.tags.includes("to blame") || member.tags.includes("all waited for it") ? "marked" : null)),
@@ -93,14 +93,18 @@ function phases(axis, row) {
   ];
 }
 
-function roundBars(axis, round, row) {
-  const computed = round.computed_at ?? (round.superseded && row.interval_wait_ms !== null ? row.ended_at : round.started_at);
-  const end = round.reconciled_at ?? row.ended_at;
+/** A round whose target was never computed waits for that of a later round, and nobody gives anything up for it. */
+function roundBars(axis, round, row, rounds) {
+  const later = rounds.find((other) => other.epoch > round.epoch && other.computed_at !== null)?.computed_at ?? row.ended_at;
+  const skipped = round.superseded && round.computed_at === null && row.interval_wait_ms !== null;
+  const computed = round.computed_at ?? (skipped ? later : round.started_at);
+  const end = round.reconciled_at ?? (round.superseded ? later : row.ended_at);
   const waits = row.interval_wait_ms > 0 && !DEPARTURES.has(round.cause);
+  const took = duration(computed - round.started_at);
   return [
-    bar(axis, round.started_at, computed, waits ? "silent" : "completing", waits ? "waits for the assignment interval" : "target",
-      waits ? `Waits for the assignment interval, ${duration(computed - round.started_at)}: nobody holds the group up` : `The target assignment is computed, ${duration(computed - round.started_at)}`),
-    bar(axis, computed, end, "preparing", round.superseded ? "superseded" : "reconcile", `Members give up and take partitions${round.superseded ? ", until the next round" : ""}: ${duration(end - computed)}`),
+    computed <= round.started_at ? null : bar(axis, round.started_at, computed, waits ? "silent" : "completing", waits ? "waits for the assignment interval" : "target",
+      waits ? `Waits for the assignment interval, ${took}: nobody holds the group up` : `The target assignment is computed, ${took}`),
+    skipped ? null : bar(axis, computed, end, "preparing", round.superseded ? "superseded" : "reconcile", `Members give up and take partitions${round.superseded ? ", until the next round" : ""}: ${duration(end - computed)}`),
   ];
 }
 
