@@ -102,12 +102,14 @@ def forget_logged(g: Emitter, view: ConsumerView, member_id: str = "", *, search
 def raised(g: Emitter, view: ConsumerView, event: Event) -> None:
     """The coordinator logged or stored that it raised the epoch of the group."""
     changes = [one for one in view.changes if one.logged and _may_raise(one, event.at_ms)]
-    resolved = [one for one in changes if one.cause == reasons.REGEX_RESOLVED]
-    is_first = event.generation == 1 and len(changes) > len(resolved)  # up to 4.2 the join raises it, and what was found the next one
-    changes = [one for one in changes if one not in resolved] if is_first else resolved or changes
+    searches = [one for one in changes if one.cause == reasons.REGEX_RESOLVED]
+    others = [one for one in changes if one not in searches]
+    # A departure raises the epoch in any case, and so does a first member up to 4.2: what was found raises the next one.
+    is_apart = any(one.cause in members.END_KINDS or event.generation == 1 for one in others)
+    changes = others if is_apart else searches or others
     one = round_of(view, event.generation)
     view.changes = [change for change in view.changes if change not in changes]
-    forget_logged(g, view, searches=not is_first)
+    forget_logged(g, view, searches=not is_apart)
     if one is None and event.generation <= view.epoch:
         if not doubtful_epochs.take_back(view, event):
             return  # a copy of a line

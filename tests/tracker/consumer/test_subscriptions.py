@@ -78,6 +78,12 @@ def test_a_first_member_raises_the_epoch_though_its_expression_is_resolved_in_th
     assert told(rows, "rebalances", "members_before", "members_after")[0] == (0, 1)
 
 
+def test_who_leaves_raises_the_epoch_though_an_expression_is_resolved_in_the_same_moment():
+    story = ConsumerStory().at(0).joins("a-1", 1, 7).at(10_000).joins("b-1", 2, 7).at(30_000).line(kinds.DEPARTED, "b-1")
+    rows = story.line(kinds.REGEX_RESOLVED).raised(3, 7).computed(3).at(30_002).raised(4, 8).rows()
+    assert told(rows, "rebalance_rounds", *WHY)[2:] == [(3, "MEMBER_LEFT", "b-1"), (4, "REGEX_RESOLVED", None)]
+
+
 def test_a_search_that_finds_nothing_new_explains_no_later_epoch():
     story = ConsumerStory().at(0).joins("a-1", 1, 7).at(10_000).line(kinds.REGEX_RESOLVED).at(10_100).joins("b-1", 2, 7)
     rows = story.at(10_200).raised(3, 8).rows()
