@@ -29,6 +29,11 @@ def release_numbers(name: str) -> Release:
     return numbers
 
 
+def is_known(name: str) -> bool:
+    """Whether a release is named, and its rules are known."""
+    return bool(name) and not is_newer(name)
+
+
 def is_newer(name: str) -> bool:
     """Whether the release called `name` came after the newest one whose rules are known."""
     return release_numbers(name) > NEWEST

@@ -25,6 +25,7 @@ from coordinator_model.specification import codec
 from coordinator_model.specification.config import MAX_INT, CoordinatorConfig
 from coordinator_model.specification.effects import MemberRemoved, Outcome, Transition
 from coordinator_model.specification.group import ClassicGroup
+from coordinator_model.specification.releases import is_known
 from coordinator_model.specification.requests import Answer, JoinAnswer, Reply
 from coordinator_model.specification.timers import INITIAL_DELAY_KEY, NEVER
 from coordinator_model.states import State
@@ -260,7 +261,7 @@ def _elected_otherwise(g: Emitter, event: Event, reply: Reply) -> bool:
     """Whether only the leader differs and a new one had to be elected: which member a hash map yields depends on the release."""
     p, answer = g.view.prediction, reply.answer
     group, last = p.group, p.generations.get(event.answer_generation - 1)
-    if (rebase.is_named(g.view) and p.born) or group is None or last is None or not isinstance(answer, JoinAnswer):
+    if (is_known(g.view.release) and p.born) or group is None or last is None or not isinstance(answer, JoinAnswer):
         return False
     if answer.leader == last.leader or event.leader_id not in group.members:
         return False
@@ -293,7 +294,7 @@ def _differ(g: Emitter, event: Event, answer: Answer | None, step: Step, clock: 
     """Reports a difference unless it has a reason that no request shows. The broker is right in any case."""
     p = g.view.prediction
     stalled = clock is not None and clock.longest_silence_ms(event.received_ms - 2 * STALL_MS, event.at_ms) >= STALL_MS
-    release = "" if rebase.is_named(g.view) else _release_of(p, event, step)
+    release = "" if is_known(g.view.release) else _release_of(p, event, step)
     if not (stalled or release or _request_is_missing(p, step.before) or _may_have_crossed(p, event, step)):
         divergences.model_divergence(g, event, answer, step.before.version.name)
     drop(g, event.at_ms)

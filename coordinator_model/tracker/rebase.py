@@ -9,7 +9,6 @@ from typing import Final
 from coordinator_model.specification.config import CoordinatorConfig
 from coordinator_model.specification.group import ClassicGroup
 from coordinator_model.specification.member import Member
-from coordinator_model.specification.releases import is_newer
 from coordinator_model.specification.timers import SESSION
 from coordinator_model.states import State
 from coordinator_model.view.emit import Emitter
@@ -22,11 +21,6 @@ RELEASES: Final = ("4.2.0", "3.9.1")
 def rules(view: View) -> CoordinatorConfig:
     """The specification's settings: the release of the coordinator, else the one that answers showed, and the size limit they showed."""
     return _rules(view.release or view.prediction.release or RELEASES[0], view.prediction.max_size)
-
-
-def is_named(view: View) -> bool:
-    """Whether the release of the coordinator is named, and one whose rules are known."""
-    return bool(view.release) and not is_newer(view.release)
 
 
 @cache

@@ -106,7 +106,12 @@ class BrokerClock(Struct, array_like=True):
 
     def release_at(self, at_ms: int) -> str:
         """The release that the broker ran at a time; empty: no line says so."""
-        return next((release for since, release in reversed(list(self._changes_of_release())) if since <= at_ms), "")
+        known = ""
+        for since, release in self._changes_of_release():
+            if since > at_ms:
+                break
+            known = release
+        return known
 
     def _changes_of_release(self) -> Iterator[tuple[int, str]]:
         """When the release became another one. "4.4" after "4.4.0" is the same one, said less exactly."""

@@ -13,7 +13,7 @@ from typing import Final
 from coordinator_model.errors import Error
 from coordinator_model.events import CONSUMER_GROUP_HEARTBEAT, Event
 from coordinator_model.specification.config import KafkaVersion
-from coordinator_model.specification.releases import is_newer, release_numbers
+from coordinator_model.specification.releases import is_known, release_numbers
 from coordinator_model.view.consumer_view import ConsumerView
 from coordinator_model.view.emit import Emitter
 from coordinator_model.view.reasons import MEMBER_JOINED
@@ -82,9 +82,9 @@ def candidates(g: Emitter, view: ConsumerView) -> tuple[str, ...]:
     return _CANDIDATES[view.since_4_3]
 
 
-def is_known(release: str) -> bool:
+def has_known_assignors(release: str) -> bool:
     """Whether a release is named, and one whose rules of consumer groups are known."""
-    return bool(release) and not is_newer(release) and release_numbers(release)[:2] >= release_numbers(OLDEST)[:2]
+    return is_known(release) and release_numbers(release)[:2] >= release_numbers(OLDEST)[:2]
 
 
 @cache

@@ -25,11 +25,12 @@ from coordinator_model.specification.consumer.member import (
     ConsumerGroupMember,
     OrderedPartitions,
     as_sets,
+    each_partition,
     in_order,
 )
 from coordinator_model.specification.consumer.records import MetadataHash, OffsetCommitted
 from coordinator_model.specification.consumer.subscriptions import SubscriptionType
-from coordinator_model.specification.consumer.topics import TopicId, TopicImage
+from coordinator_model.specification.consumer.topics import TopicImage
 from coordinator_model.specification.timers import JOIN, SESSION, SYNC, Timers
 
 CONSUMER_GROUP_VERSION: Final = 2
@@ -66,7 +67,7 @@ class StoredState(msgspec.Struct, array_like=True):
             member._replace(
                 assigned=as_sets(own),
                 pending=as_sets(pending),
-                assignment_epochs=dict(zip(_one_by_one(own, pending), epochs, strict=True)),
+                assignment_epochs=dict(zip(each_partition(own, pending), epochs, strict=True)),
             )
             for member, own, pending, epochs in self.members
         ]
@@ -106,10 +107,6 @@ class StoredGroup(msgspec.Struct, array_like=True, tag=CONSUMER_GROUP_VERSION):
         ]
         group.offsets = TimelineHashMap.restored(buckets, tables)
         return group
-
-
-def _one_by_one(*owned: OrderedPartitions) -> list[tuple[TopicId, int]]:
-    return [(topic_id, number) for partitions in owned for topic_id, numbers in partitions for number in numbers]
 
 
 def _table_of(stored: tuple[int, list[str]], value: Callable[[str], V]) -> TimelineHashMap[str, V]:
@@ -160,7 +157,7 @@ def _stored(state: ConsumerGroupState) -> StoredState:
 
 def _stored_member(member: ConsumerGroupMember) -> tuple[ConsumerGroupMember, OrderedPartitions, OrderedPartitions, list[int]]:
     own, pending = in_order(member.assigned), in_order(member.pending)
-    epochs = [member.assignment_epochs[partition] for partition in _one_by_one(own, pending)]
+    epochs = [member.assignment_epochs[partition] for partition in each_partition(own, pending)]
     return member._replace(assigned=NO_PARTITIONS, pending=NO_PARTITIONS, assignment_epochs=NO_EPOCHS), own, pending, epochs
 
 

@@ -293,14 +293,13 @@ class ConsumerGroupState:
 
     def _release(self, member: ConsumerGroupMember) -> None:
         """`removePartitionEpochs`: what another epoch took over meanwhile stays."""
-        for owned in (member.assigned, member.pending):
-            for partition in each_partition(owned):
-                if self.owner_epochs.get(partition) == member.epoch:
-                    del self.owner_epochs[partition]
+        for partition in each_partition(member.assigned.items(), member.pending.items()):
+            if self.owner_epochs.get(partition) == member.epoch:
+                del self.owner_epochs[partition]
 
     def _own(self, owned: Partitions, epoch: int) -> None:
         """`addPartitionEpochs`: a partition has one owner."""
-        for partition in each_partition(owned):
+        for partition in each_partition(owned.items()):
             if self.owner_epochs.get(partition, epoch - 1) >= epoch:
                 raise ServerError("IllegalStateException")
             self.owner_epochs[partition] = epoch

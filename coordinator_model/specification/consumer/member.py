@@ -5,7 +5,7 @@ A member is a value: a change makes a new one. Its timers belong to the group.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from enum import Enum
 from typing import Final, NamedTuple
 
@@ -33,14 +33,14 @@ def as_sets(ordered: OrderedPartitions) -> Partitions:
     return {topic_id: frozenset(partitions) for topic_id, partitions in ordered if partitions}
 
 
-def each_partition(partitions: Partitions) -> Iterator[tuple[TopicId, int]]:
-    """Partitions one by one."""
-    return ((topic_id, number) for topic_id, numbers in partitions.items() for number in numbers)
+def each_partition(*owned: Iterable[tuple[TopicId, Iterable[int]]]) -> Iterator[tuple[TopicId, int]]:
+    """Partitions one by one, in their order."""
+    return ((topic_id, number) for partitions in owned for topic_id, numbers in partitions for number in numbers)
 
 
 def all_in_epoch(epoch: int, *owned: Partitions) -> AssignmentEpochs:
     """The assignment epochs of partitions which were all assigned in one."""
-    return {partition: epoch for partitions in owned for partition in each_partition(partitions)}
+    return dict.fromkeys(each_partition(*(partitions.items() for partitions in owned)), epoch)
 
 
 def in_order(partitions: Partitions) -> OrderedPartitions:

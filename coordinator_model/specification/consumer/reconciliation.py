@@ -105,5 +105,5 @@ def _drop_unsubscribed(member: ConsumerGroupMember, given: ReconciliationInput) 
 
 def _owning(member: ConsumerGroupMember, assigned: Partitions, pending: Partitions, kept: Partitions) -> ConsumerGroupMember:
     """The member with these partitions. What is assigned and not in `kept` is assigned in the member's epoch; the rest was before."""
-    before = {partition: member.assignment_epochs[partition] for owned in (kept, pending) for partition in each_partition(owned)}
+    before = {partition: member.assignment_epochs[partition] for partition in each_partition(kept.items(), pending.items())}
     return member._replace(assigned=assigned, pending=pending, assignment_epochs={**all_in_epoch(member.epoch, assigned), **before})

@@ -28,6 +28,7 @@ def write(g: Emitter, view: ConsumerView, episode: Episode) -> None:
     first, last = episode.rounds[0], episode.rounds[-1]
     owners_known = episode.partitions >= 0 and not episode.unheard and not (episode.polled and episode.members_before < 0)
     moved = sum(1 for p, owner in episode.owners.items() if episode.owners_before.get(p, owner) != owner)
+    waited_ms = _interval_wait_ms(episode)
     g.emit(
         REBALANCES,
         generation=or_none(last.epoch),
@@ -61,9 +62,9 @@ def write(g: Emitter, view: ConsumerView, episode: Episode) -> None:
         first_epoch=or_none(first.epoch),
         rounds=len(episode.rounds) if not episode.polled else None,
         end_seen=episode.end_seen,
-        interval_wait_ms=_interval_wait_ms(episode) if rules.since_4_3(g, view) and not episode.polled else None,
+        interval_wait_ms=waited_ms if rules.since_4_3(g, view) and not episode.polled else None,
     )
-    consumer_findings.waited_for_interval(g, episode, _interval_wait_ms(episode))
+    consumer_findings.waited_for_interval(g, episode, waited_ms)
     slowest = _slowest(episode)
     if slowest is not None:
         consumer_findings.waited(g, episode, members.known(view, slowest), episode.shares[slowest])

@@ -93,10 +93,15 @@ def forget_logged(g: Emitter, view: ConsumerView, member_id: str = "", *, search
 
     `searches`: also searches for the topics of an expression, each of which ends with an operation of its own.
     """
-    for change in [one for one in view.changes if one.logged and member_id in ("", one.member_id)]:
-        if searches or change.cause != reasons.REGEX_RESOLVED:
-            view.changes.remove(change)
-            members.take_effect(g, view, change)
+    logged = [one for one in view.changes if one.logged and member_id in ("", one.member_id)]
+    _forget(g, view, [one for one in logged if searches or one.cause != reasons.REGEX_RESOLVED])
+
+
+def _forget(g: Emitter, view: ConsumerView, changes: list[Change]) -> None:
+    """These raised no epoch. Who came or went has done so all the same."""
+    for change in changes:
+        view.changes.remove(change)
+        members.take_effect(g, view, change)
 
 
 def raised(g: Emitter, view: ConsumerView, event: Event) -> None:
@@ -190,9 +195,7 @@ def _forget_unraised(g: Emitter, view: ConsumerView, event: Event) -> None:
     """What was answered so long ago raised no epoch, or there would be a target for it."""
     if event.answer_generation == view.epoch and rules.since_4_3(g, view):
         since_ms = event.received_ms - _LONGEST_INTERVAL_MS
-        for change in [one for one in view.changes if not one.logged and one.at_ms < since_ms]:
-            view.changes.remove(change)
-            members.take_effect(g, view, change)
+        _forget(g, view, [one for one in view.changes if not one.logged and one.at_ms < since_ms])
 
 
 def removed_unseen(g: Emitter, view: ConsumerView, event: Event) -> None:

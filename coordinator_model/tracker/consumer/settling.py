@@ -49,8 +49,9 @@ def settle(g: Emitter, view: ConsumerView, ready: Sequence[Event], end: SettledG
     asked = frozenset(p.topics) if p.group else frozenset(topics_of(ready[0]) or ())
     before = {name: topic for name, topic in (now or {}).items() if name not in asked} | known | founder
     after = {name: topic for name, topic in before.items() if end is None or name not in end.topics} | (now or {})
-    done, unseen = _fitted(g, p, rules.candidates(g, view)[0], ready, end, before, after)
-    for release in rules.candidates(g, view)[1:] if done.differs >= 0 else ():
+    first_choice, *others = rules.candidates(g, view)
+    done, unseen = _fitted(g, p, first_choice, ready, end, before, after)
+    for release in others if done.differs >= 0 else ():
         other = _fitted(g, p, release, ready, end, before, after)
         if other[0].differs < 0:
             done, unseen = other

@@ -64,7 +64,7 @@ def undecided(g: Emitter, view: ConsumerView, stretch: Stretch, done: Replayed, 
         ("", not both_accept),
         (TOPICS, ahead or not topics_known),
         (ORDER, done.computed and (not p.born or done.reloaded)),
-        (RELEASE, done.computed and not rules.is_known(release)),
+        (RELEASE, done.computed and not rules.has_known_assignors(release)),
     )
     return next((why for why, holds in reasons if holds), "")
 

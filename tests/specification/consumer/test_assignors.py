@@ -3,14 +3,14 @@
 import pytest
 
 from coordinator_model.specification.config import KafkaVersion
-from coordinator_model.specification.consumer.assignors.group_spec import GroupSpec, MemberSpec, each_partition
+from coordinator_model.specification.consumer.assignors.group_spec import GroupSpec, MemberSpec
 from coordinator_model.specification.consumer.assignors.range_assignor import assign_ranges
 from coordinator_model.specification.consumer.assignors.target import subscribed_names
 from coordinator_model.specification.consumer.assignors.uniform_heterogeneous import assign_evenly
 from coordinator_model.specification.consumer.assignors.uniform_homogeneous import assign_uniformly
 from coordinator_model.specification.consumer.group_state import ConsumerGroupState
 from coordinator_model.specification.consumer.java_maps import JavaHashMap, hash_set_of
-from coordinator_model.specification.consumer.member import ConsumerGroupMember
+from coordinator_model.specification.consumer.member import ConsumerGroupMember, each_partition
 from coordinator_model.specification.consumer.records import RegularExpression
 from coordinator_model.specification.consumer.subscriptions import SubscriptionType
 from coordinator_model.specification.consumer.topics import Topic, TopicId, TopicImage
@@ -26,7 +26,7 @@ def spec_of(partitions, members, names=None):
     for member_id, has in members.items():
         share = tuple((topics[name].topic_id, tuple(numbers)) for name, numbers in has.items() if numbers)
         specs.put(member_id, MemberSpec(None, tuple(hash_set_of(names or has)), share))
-    assigned = each_partition(spec.share for _, spec in specs.items())
+    assigned = set(each_partition(*(spec.share for _, spec in specs.items())))
     subscription = SubscriptionType.HOMOGENEOUS if names else SubscriptionType.HETEROGENEOUS
     return GroupSpec(specs, subscription, assigned, TopicImage(topics.values()))
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from collections.abc import Set as AbstractSet
 from typing import NamedTuple
 
@@ -67,8 +66,3 @@ def take_partition(share: WorkingShare, topic_id: TopicId, partition: int) -> No
 def share_in_order(share: WorkingShare) -> OrderedPartitions:
     """The share in the order of its hash maps."""
     return tuple((topic_id, tuple(partitions)) for topic_id, partitions in share.items())
-
-
-def each_partition(shares: Iterable[OrderedPartitions]) -> AbstractSet[tuple[TopicId, int]]:
-    """All partitions of some shares."""
-    return {(topic_id, partition) for share in shares for topic_id, partitions in share for partition in partitions}

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import Final, NamedTuple
 
-from coordinator_model.specification.consumer.assignors.group_spec import GroupSpec, MemberSpec, each_partition
+from coordinator_model.specification.consumer.assignors.group_spec import GroupSpec, MemberSpec
 from coordinator_model.specification.consumer.assignors.range_assignor import assign_ranges
 from coordinator_model.specification.consumer.assignors.uniform_heterogeneous import assign_evenly
 from coordinator_model.specification.consumer.assignors.uniform_homogeneous import assign_uniformly
 from coordinator_model.specification.consumer.group_state import ConsumerGroupState
 from coordinator_model.specification.consumer.java_maps import JavaHashMap
-from coordinator_model.specification.consumer.member import ConsumerGroupMember, OrderedPartitions, as_sets
+from coordinator_model.specification.consumer.member import ConsumerGroupMember, OrderedPartitions, as_sets, each_partition
 from coordinator_model.specification.consumer.records import ConsumerGroupRecord, TargetAssignmentMember, TargetAssignmentMetadata
 from coordinator_model.specification.consumer.subscriptions import SubscriptionType
 from coordinator_model.specification.consumer.topics import TopicImage
@@ -78,7 +78,7 @@ def compute_target(
     assignor = preferred_assignor(state, *members, default_assignor)
     share_of = _owner_of_share(state, updated)
     specs = _member_specs(state, updated, share_of)
-    spec = GroupSpec(specs, subscription, each_partition(state.target.values()), image)
+    spec = GroupSpec(specs, subscription, set(each_partition(*state.target.values())), image)
     shares = ASSIGNORS[assignor](spec)
     records: list[ConsumerGroupRecord] = []
     for member_id in specs:
