@@ -6,7 +6,7 @@ import pytest
 
 from coordinator_model.errors import Error
 from coordinator_model.specification.config import CoordinatorConfig, HashMapKind, KafkaVersion
-from coordinator_model.specification.releases import is_newer
+from coordinator_model.specification.releases import is_known, is_newer
 
 SINCE = {
     "empty_state": "0.10.1",
@@ -209,6 +209,7 @@ def test_what_is_no_release_is_refused(name):
 def test_a_release_that_is_not_known_yet_has_the_rules_of_the_newest_one():
     newer = ("4.4.1", "4.5.0", "4.12.3", "5.0")
     assert [is_newer(name) for name in ("0.9.0.1", "3.9.1", "4.4", "4.4.0", *newer)] == [False] * 4 + [True] * 4
+    assert [is_known(name) for name in ("", "4.4.0", *newer)] == [False, True] + [False] * 4
     newest = KafkaVersion.of("4.4.0")
     for name in newer:
         assert replace(KafkaVersion.of(name), name="4.4.0") == newest
