@@ -17,14 +17,14 @@ Release = tuple[int, ...]
 
 NEWEST: Final = (4, 4, 0)
 """The newest release whose rules are known. A newer one is taken for it."""
-_LAST_OF_MAJOR: Final = {0: 11, 1: 1, 2: 8, 3: 9, 4: 4}
-"""The last second number of each first one up to NEWEST."""
+_LAST_OF_MAJOR: Final = {0: 11, 1: 1, 2: 8, 3: 9}
+"""The last second number of each first one that has ended."""
 
 
 def release_numbers(name: str) -> Release:
     """The numbers of a release name: "0.10.2.2" => (0, 10, 2, 2). ValueError: there is no such release, and none may come."""
     numbers = tuple(int(part) for part in name.split(".")) if re.fullmatch(r"\d+(\.\d+)+", name, re.ASCII) else ()
-    if not numbers or (numbers <= NEWEST and numbers[1] > _LAST_OF_MAJOR[numbers[0]]):
+    if not numbers or numbers[1] > _LAST_OF_MAJOR.get(numbers[0], numbers[1]):
         raise ValueError(f"not a Kafka release: {name!r}")
     return numbers
 

@@ -200,7 +200,7 @@ def test_defaults_of_the_settings():
     assert CoordinatorConfig.of("1.1.1").offsets_retention_minutes == 1_440
 
 
-@pytest.mark.parametrize("name", ["", "4", "trunk", "4.x", "4.2.0-SNAPSHOT", "-1.0", "3.10.0", "1.2", "0.12", "\u0664.2"])
+@pytest.mark.parametrize("name", ["", "4", "trunk", "4.x", "4.2.0-SNAPSHOT", "-1.0", "3.10.0", "2.9", "1.2", "0.12", "\u0664.2"])
 def test_what_is_no_release_is_refused(name):
     with pytest.raises(ValueError, match="not a Kafka release"):
         KafkaVersion.of(name)
