@@ -14,12 +14,13 @@ REBALANCES_PROVISIONAL: Final = "rebalances_provisional"
 REBALANCE_ROUNDS: Final = "rebalance_rounds"
 MEMBER_SESSIONS: Final = "member_sessions"
 FINDINGS: Final = "findings"
+INCIDENTS: Final = "incidents"
 
 PIPELINE_HEALTH: Final = "pipeline_health"
 
 TABLES: Final = (GROUP_EVENTS, QUARANTINE, INPUT_LINES, GROUP_TRANSITIONS, REBALANCES, REBALANCE_ROUNDS, MEMBER_SESSIONS, FINDINGS)
 """The tables that follow from the logs: written by ingest, then by track."""
-READABLE: Final = (*TABLES, REBALANCES_PROVISIONAL)
+READABLE: Final = (*TABLES, REBALANCES_PROVISIONAL, INCIDENTS)
 """The tables that questions read."""
 
 # Column `record` of raw_lines. What is no line keeps its kind in group_events, where coordinator_model/events.py knows it.

@@ -10,6 +10,7 @@ from schemas import (
     findings,
     group_events,
     group_transitions,
+    incidents,
     input_lines,
     member_sessions,
     names,
@@ -34,6 +35,8 @@ TRACK_TABLES: Final[dict[str, StructType]] = {
 }
 PROVISIONAL_TABLES: Final[dict[str, StructType]] = {names.REBALANCES_PROVISIONAL: provisional.SCHEMA}
 """What track tells before it is certain: which rows there are depends on how the lines come in micro-batches."""
+FOLDED_TABLES: Final[dict[str, StructType]] = {names.INCIDENTS: incidents.SCHEMA}
+"""What follows from rows of all groups. Track writes such a table anew when they change."""
 TABLES: Final[dict[str, StructType]] = INGEST_TABLES | TRACK_TABLES
 """Tables that follow from the logs: the same lines make the same rows."""
 HEALTH_TABLES: Final[dict[str, StructType]] = {names.PIPELINE_HEALTH: pipeline_health.SCHEMA}

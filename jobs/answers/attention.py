@@ -2,7 +2,7 @@
 
 A bad day has hundreds of findings and a handful of incidents. Three rules fold them:
 
-* All that a broker's outage did to its groups is one entry (outages.py), with what clients were refused in those groups meanwhile.
+* All that a broker did to its groups is one entry, a row of `incidents`, with what clients were refused in those groups meanwhile.
 * What follows from a removal belongs to it: a frozen member loses its session, then its heartbeat is refused, then its commit. So do
   the sessions that end in a storm or a rolling restart.
 * The same code in the same group is one entry, however often it came.
@@ -11,9 +11,8 @@ A bad day has hundreds of findings and a handful of incidents. Three rules fold 
 from __future__ import annotations
 
 import json
-from bisect import bisect
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Final, NamedTuple
@@ -21,9 +20,9 @@ from typing import Final, NamedTuple
 from coordinator_model.diagnosis import catalogue
 from coordinator_model.diagnosis.incidents import SPAN_MS
 from coordinator_model.view.view import client_in
-from jobs.answers.departures import Departures
+from jobs.answers.bills import Bill, Key, RebalanceTimes
 from jobs.answers.duckdb_views import Row
-from jobs.answers.outages import Outage, outages
+from jobs.answers.incidents import by_finding
 from jobs.common.times import epoch_ms
 
 SEVERITIES: Final = ("ERROR", "WARNING", "INFO")
@@ -51,15 +50,6 @@ _FIGURES: Final = {
 }
 """The figure in the details that says which of several findings is the gravest: its advice holds for all."""
 _SOON_MS: Final = 1_000  # a removal's rebalance begins in the same moment; two logs may differ by up to a second
-Key = tuple[str, str]
-
-
-class Bill(NamedTuple):
-    """What an incident cost: its rebalances, their time, and the time that partitions had no owner, summed over them; None: unknown."""
-
-    rebalances: int = 0
-    total_ms: int = 0
-    unavailable_partition_ms: int | None = None
 
 
 class Refusals(NamedTuple):
@@ -74,7 +64,7 @@ class AttentionEntry:
     """One incident. Rows are findings with parsed details; each list is in the order of time."""
 
     findings: list[Row]
-    outage: Outage | None = None
+    incident: Row | None = None  # of the table `incidents`
     followed_by: list[Row] = field(default_factory=list)
     bill: Bill = field(default_factory=Bill)
     refused: Refusals | None = None
@@ -84,7 +74,8 @@ class AttentionEntry:
         """The finding that stands for all: that of the greatest figure, the newest of several."""
 
         def grave(row: Row) -> tuple[int, int]:
-            figure = max(row["details"].get("session_timeouts_ms") or [0]) if self.outage else row["details"].get(_FIGURES.get(row["code"]))
+            details = row["details"]
+            figure = max(details.get("session_timeouts_ms") or [0]) if self.incident else details.get(_FIGURES.get(row["code"]))
             return figure or 0, epoch_ms(row["occurred_at"])
 
         return max(self.findings, key=grave)
@@ -92,13 +83,14 @@ class AttentionEntry:
     @property
     def first_at(self) -> datetime:
         """When it began."""
-        at: datetime = self.outage.began_at if self.outage else self.findings[0]["occurred_at"]
+        at: datetime = self.incident["began_at"] if self.incident else self.findings[0]["occurred_at"]
         return at
 
     @property
     def severity(self) -> str:
         """The gravest of all its findings."""
-        return str(min((row["severity"] for row in self._all), key=_rank))
+        own = [self.incident["severity"]] if self.incident else []
+        return str(min((*own, *(row["severity"] for row in self._all)), key=_rank))
 
     @property
     def groups(self) -> list[str]:
@@ -133,7 +125,7 @@ class AttentionEntry:
     @property
     def message(self) -> str:
         """What happened."""
-        return self.outage.sentence() if self.outage else str(self.gravest["message"])
+        return str((self.incident or self.gravest)["message"])
 
     @property
     def advice(self) -> list[str]:
@@ -141,8 +133,8 @@ class AttentionEntry:
         own = self.gravest
         silences = [row for row in self.followed_by if row["details"].get("silent_ms")]
         zombies = [row for row in self.followed_by if row["code"] == catalogue.ZOMBIE_COMMIT.code]
-        if self.outage or own["code"] in _BURSTS or not (silences or zombies):
-            return [own["advice"]]
+        if self.incident or own["code"] in _BURSTS or not (silences or zombies):
+            return [(self.incident or own)["advice"]]
         last = (zombies or silences)[-1]
         if own["code"] == catalogue.SESSION_TIMEOUT.code and silences:
             return [last["advice"]]
@@ -153,38 +145,16 @@ class AttentionEntry:
         return [*self.findings, *self.followed_by]
 
 
-class RebalanceTimes:
-    """When each group rebalanced, and what that cost. A group has one rebalance at a time."""
-
-    def __init__(self, rows: Iterable[tuple[str, str, str, int, int, int | None, int | None]]) -> None:
-        """Cluster, group, id, start and end in epoch ms, total and unavailable ms, in the order of time."""
-        self._of: dict[Key, list[tuple[int, int, str, int | None, int | None]]] = defaultdict(list)
-        for cluster, group, row_id, start_ms, end_ms, total_ms, unavailable_ms in rows:
-            self._of[cluster, group].append((start_ms, end_ms, row_id, total_ms, unavailable_ms))
-
-    def bill(self, findings: Iterable[Row], within_ms: int) -> Bill:
-        """The rebalances that were under way at a finding in the same group, or began so soon afterwards."""
-        found: dict[tuple[str, str, str], tuple[int | None, int | None]] = {}
-        for row in findings:
-            at_ms, of_group = epoch_ms(row["occurred_at"]), self._of.get(_group(row), [])
-            index = bisect(of_group, at_ms + within_ms, key=lambda item: item[0])
-            while index > 0 and of_group[index - 1][1] >= at_ms:
-                index -= 1
-                found[row["cluster"], row["group_id"], of_group[index][2]] = of_group[index][3:]
-        unavailable = [ms for _, ms in found.values() if ms is not None]
-        return Bill(len(found), sum(ms or 0 for ms, _ in found.values()), sum(unavailable) if unavailable else None)
-
-
 def attention(
-    findings: Sequence[Row], times: RebalanceTimes, refused: Iterable[Row] = (), departures: Departures | None = None
+    findings: Sequence[Row], times: RebalanceTimes, refused: Iterable[Row] = (), incidents: Sequence[Row] = ()
 ) -> list[AttentionEntry]:
     """Entries for findings that are given in the order of time: errors first, then warnings; of each, what cost most first.
 
     `refused`: cluster, group, client and host of a client that may not join, the code of its finding, `requests` and `last_at`. Such a
-    finding is written when the client is first refused; it may ask for hours.
+    finding is written when the client is first refused; it may ask for hours. `incidents`: rows of that table.
     """
     rows = [{**row, "details": json.loads(row["details"] or "{}")} for row in findings]
-    entries = _folded(rows, departures)
+    entries = _folded(rows, incidents)
     refusals = {_asking(row): Refusals(row["requests"], row["last_at"]) for row in refused}
     for entry in entries:
         entry.bill = _bill(entry, times)
@@ -195,14 +165,14 @@ def attention(
 
 
 class _Folding:
-    """The entries as they grow. Outages and bursts come first: they explain what happened meanwhile."""
+    """The entries as they grow. Incidents of brokers and bursts come first: they explain what happened meanwhile."""
 
-    def __init__(self, found: Iterable[Outage]) -> None:
-        self._outages = [AttentionEntry(outage.findings, outage) for outage in found]
+    def __init__(self, rows: Iterable[Row], incidents: Sequence[Row]) -> None:
+        self._incidents = list(_of_incidents(rows, incidents))
         self._same: dict[tuple[str, ...], AttentionEntry] = {}  # by cluster, group and code
         self._bursts: dict[Key, list[tuple[Row, AttentionEntry]]] = defaultdict(list)
         self._moves, self._removals = _Causes(), _Causes()
-        for entry in self._outages:
+        for entry in self._incidents:
             for row in entry.findings:
                 self._moves.add((), row, entry)
                 for member_id in row["details"].get("members_lost") or ():
@@ -211,14 +181,14 @@ class _Folding:
     @property
     def entries(self) -> list[AttentionEntry]:
         """All of them."""
-        return [*self._outages, *self._same.values()]
+        return [*self._incidents, *self._same.values()]
 
     def burst(self, row: Row) -> None:
         """Takes a storm or a rolling restart."""
         self._bursts[_group(row)].append((row, self._put(row, None)))
 
     def incident(self, row: Row) -> None:
-        """Takes a finding that may be part of a burst or an outage, and that may explain refusals."""
+        """Takes a finding that may be part of a burst, or follow from what a broker did, and that may explain refusals."""
         cause = next((entry for burst, entry in self._bursts[_group(row)] if _is_part(row, burst)), None)
         if row["code"] in _AFTER_OUTAGES:
             cause = cause or self._moves.latest((), row, SPAN_MS)
@@ -244,13 +214,24 @@ class _Folding:
         return entry
 
 
-def _folded(rows: Sequence[Row], departures: Departures | None) -> list[AttentionEntry]:
-    folding = _Folding(outages(rows, departures))
+def _of_incidents(rows: Iterable[Row], incidents: Sequence[Row]) -> Iterator[AttentionEntry]:
+    """An entry for each incident that any of these findings is part of."""
+    incident_of = by_finding(incidents)
+    found: dict[str, AttentionEntry] = {}
+    for row in rows:
+        if incident := incident_of.get((row["cluster"], row["id"])):
+            found.setdefault(incident["id"], AttentionEntry([], incident)).findings.append(row)
+    yield from found.values()
+
+
+def _folded(rows: Sequence[Row], incidents: Sequence[Row]) -> list[AttentionEntry]:
+    folding = _Folding(rows, incidents)
+    told = {row["id"] for entry in folding.entries for row in entry.findings}
     for row in rows:
         if row["code"] in _BURSTS:
             folding.burst(row)
     for row in rows:
-        if row["code"] not in {*_BURSTS, *_REFUSALS, catalogue.COORDINATOR_MOVED.code}:
+        if row["code"] not in {*_BURSTS, *_REFUSALS} and row["id"] not in told:
             folding.incident(row)
     for row in rows:
         if row["code"] in _REFUSALS:
@@ -294,13 +275,13 @@ def _is_part(row: Row, burst: Row) -> bool:
 
 def _bill(entry: AttentionEntry, times: RebalanceTimes) -> Bill:
     code = entry.gravest["code"]
+    if entry.incident is not None:
+        return Bill(*(entry.incident[name] for name in ("rebalances", "rebalance_ms", "unavailable_partition_ms")))
     if code in _BURSTS:
         details = [row["details"] for row in entry.findings]
         unavailable = [each["unavailable_partition_ms"] for each in details if each.get("unavailable_partition_ms") is not None]
         counted, total_ms = (sum(each.get(name) or 0 for each in details) for name in ("rebalances", "total_ms"))
         return Bill(counted, total_ms, sum(unavailable) if unavailable else None)
-    if entry.outage is not None:
-        return times.bill(entry.findings, SPAN_MS)
     return times.bill(entry.findings, _SOON_MS) if code in _PROLONGING else Bill()
 
 
@@ -327,8 +308,7 @@ def attention_as_rows(entries: Iterable[AttentionEntry]) -> list[Row]:
             "cluster": entry.gravest["cluster"],
             "groups": entry.groups,
             "clients": [dict(zip(("client_id", "client_host", "findings"), client, strict=True)) for client in entry.clients],
-            "broker": entry.outage.broker if entry.outage else None,
-            "departure": entry.outage.departure.as_row() if entry.outage and entry.outage.departure else None,
+            "incident": entry.incident,
             "first_at": entry.first_at,
             "last_at": entry.findings[-1]["occurred_at"],
             **entry.bill._asdict(),

@@ -6,7 +6,8 @@ from collections.abc import Callable, Iterator, Sequence
 from datetime import datetime
 from typing import Final
 
-from jobs.answers.attention import AttentionEntry, Bill
+from jobs.answers.attention import AttentionEntry
+from jobs.answers.bills import Bill
 from jobs.answers.duckdb_views import Row
 from jobs.answers.outages import broker_name
 from jobs.common.text import printable, who
@@ -28,23 +29,23 @@ class AttentionWords:
     def subject(self, entry: AttentionEntry) -> str:
         """The group, or the broker and how many groups."""
         row = entry.gravest
-        if entry.outage is None:
+        if entry.incident is None:
             return self._name(row["cluster"], row["group_id"])
-        count = len({finding["group_id"] for finding in entry.findings})
+        count = len(entry.incident["groups"])
         groups = f"{count} groups" if count > 1 else f"group {printable(row['group_id'], 60)}"
-        return f"{self._name(row['cluster'], broker_name(entry.outage.broker))}, {groups}"
+        return f"{self._name(row['cluster'], broker_name(entry.incident['broker']))}, {groups}"
 
     def when(self, entry: AttentionEntry) -> str:
         """From when to when, and how often."""
         first, last = (self._time(at)[:-4] for at in (entry.first_at, entry.findings[-1]["occurred_at"]))
-        times = f"{len(entry.findings)} times, " if len(entry.findings) > 1 and entry.outage is None else ""
+        times = f"{len(entry.findings)} times, " if len(entry.findings) > 1 and entry.incident is None else ""
         return f"{times}{first}" + (f" to {last}" if first != last else "")
 
     def paragraphs(self, entry: AttentionEntry) -> Iterator[tuple[str, str]]:
         """What happened, who, what followed and what it cost: each with its label."""
-        several = len(entry.findings) > 1 and entry.outage is None
+        several = len(entry.findings) > 1 and entry.incident is None
         yield "What", ("The gravest: " if several else "") + entry.message
-        if entry.outage is not None and len(entry.groups) > 1:
+        if entry.incident is not None and len(entry.groups) > 1:
             yield "Groups", _folded([printable(group, 60) for group in entry.groups], 2 * _NAMED)
         elif clients := clients_of(entry):
             yield "Who", clients
@@ -60,9 +61,9 @@ class AttentionWords:
         by_code: dict[str, list[Row]] = {}
         for row in sorted(entry.followed_by, key=lambda row: row["occurred_at"]):
             by_code.setdefault(row["code"], []).append(row)
-        if entry.outage is not None or len({row["member_id"] for row in entry.followed_by}) > 1:
+        if entry.incident is not None or len({row["member_id"] for row in entry.followed_by}) > 1:
             counts = [f"{code} ({len(rows)})" if len(rows) > 1 else code for code, rows in by_code.items()]
-            return [", ".join(counts) + (" in these groups soon afterwards" if entry.outage else "")] if counts else []
+            return [", ".join(counts) + (" in these groups soon afterwards" if entry.incident else "")] if counts else []
         return [f"{self._time(rows[0]['occurred_at'])[:-4]} {code}: {rows[0]['message']}" for code, rows in by_code.items()]
 
 

@@ -32,31 +32,30 @@ class Departure:
 
     def sentence(self, broker: str) -> str:
         """What its lines say, for people. `broker`: its name in a sentence."""
-        text = self._how(broker)
+        _, text = self._told(broker)
         started_at = self.signs[0]["started_at"]
         if started_at is not None:
             return f"{text}; it was there again {duration(epoch_ms(started_at) - epoch_ms(self.began_at))} later."
         return f"{text}." if self._has(e.BROKER_EXPIRED) else f"{text}; no line says that it started again."
 
-    def as_row(self) -> Row:
-        """For programs."""
-        first = self.signs[0]
-        signs = [{name: sign[name] for name in ("kind", "occurred_at", "origin", "position")} for sign in self.signs]
-        return {"began_at": self.began_at, **{name: first[name] for name in ("stopped_at", "clean", "started_at")}, "signs": signs}
+    @property
+    def cause(self) -> str:
+        """What its lines say, as a code of the table `incidents`."""
+        return self._told("")[0]
 
-    def _how(self, broker: str) -> str:
+    def _told(self, broker: str) -> tuple[str, str]:
         first, told = self.signs[0], self._has(e.BROKER_STOPPING)
         unclean = "was told to stop and killed before it had" if told else "crashed or was killed"
         texts = (
-            (self._has(e.BROKER_FAILED), f"{broker} gave up: all its log directories had failed"),
-            (first["clean"] is False, f"{broker} {unclean}: it found no clean shutdown file when it started"),
-            (first["clean"] or first["stopped_at"] is not None, f"{broker} was shut down cleanly"),
-            (told, f"{broker} was told to stop"),
-            (self._has(e.BROKER_EXPIRED), f"{broker} lost its session with ZooKeeper while it ran"),
-            (self._has(e.BROKER_UNREACHABLE), f"Other brokers lost their connection to {broker}"),
-            (True, f"The controller heard no more of {broker}"),
+            (self._has(e.BROKER_FAILED), "BROKER_FAILED", f"{broker} gave up: all its log directories had failed"),
+            (first["clean"] is False, "BROKER_CRASHED", f"{broker} {unclean}: it found no clean shutdown file when it started"),
+            (first["clean"] or first["stopped_at"] is not None, "BROKER_SHUT_DOWN", f"{broker} was shut down cleanly"),
+            (told, "BROKER_SHUT_DOWN", f"{broker} was told to stop"),
+            (self._has(e.BROKER_EXPIRED), "BROKER_EXPIRED", f"{broker} lost its session with ZooKeeper while it ran"),
+            (self._has(e.BROKER_UNREACHABLE), "BROKER_LOST", f"Other brokers lost their connection to {broker}"),
+            (True, "BROKER_LOST", f"The controller heard no more of {broker}"),
         )
-        return next(text for holds, text in texts if holds)
+        return next((cause, text) for holds, cause, text in texts if holds)
 
     def _has(self, kind: str) -> bool:
         return any(sign["kind"] == kind for sign in self.signs)

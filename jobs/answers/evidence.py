@@ -16,9 +16,10 @@ from typing import Any, Final
 
 from coordinator_model.events import PROMPT_MS
 from jobs.answers.as_json import as_json
-from jobs.answers.attention import RebalanceTimes, attention
+from jobs.answers.attention import attention
+from jobs.answers.bills import RebalanceTimes
 from jobs.answers.duckdb_views import QuestionReader, Row
-from jobs.answers.report import Scope, read_findings
+from jobs.answers.report import Scope, read_findings, read_incidents
 from jobs.answers.rounds import rounds_of
 from jobs.common.errors import EvidenceError
 from jobs.logs.clients.envelopes import client_line
@@ -31,13 +32,14 @@ from jobs.logs.survey.views import AS_IT_IS, View
 
 VIEWS: Final = {
     "f": "findings_with_id",
+    "i": "incidents",
     "r": "rebalances_with_id",
     "s": "member_sessions_with_id",
     "t": "group_transitions_with_id",
 }
 """The view of each kind of row, by the first letter of an id."""
 
-KINDS: Final = {"f": "finding", "r": "rebalance", "s": "membership", "t": "transition"}
+KINDS: Final = {"f": "finding", "i": "incident", "r": "rebalance", "s": "membership", "t": "transition"}
 
 _LINES: Final = "SELECT e.position, epoch_ms(e.occurred_at) AS ms FROM group_events AS e WHERE e.origin = $origin"
 _BEATS: Final = """
@@ -48,7 +50,7 @@ _MINUTE_MS: Final = 60_000
 _TIMES: Final = ClientTimes("UTC")  # reads those of brokers, too
 _SECONDS: Final = re.compile(rb":(\d\d)[.,](\d{3})")
 _TIME_WITHIN: Final = 512  # bytes of a line
-_ID: Final = re.compile(r"[frst][0-9a-f]{3,11}")
+_ID: Final = re.compile(r"[first][0-9a-f]{3,11}")
 
 
 @dataclass(frozen=True)
@@ -118,7 +120,7 @@ def _rows_of_entry(reader: QuestionReader, row: Row) -> list[Row]:
     if row["id"][0] != "f":
         raise EvidenceError(f"{row['id']} is no finding: entries of the report consist of findings")
     findings = read_findings(reader, Scope(cluster=row["cluster"]))
-    ids = next(entry.ids for entry in attention(findings, RebalanceTimes(())) if row["id"] in entry.ids)
+    ids = next(entry.ids for entry in attention(findings, RebalanceTimes(()), incidents=read_incidents(reader)) if row["id"] in entry.ids)
     return [found for found in findings if found["id"] in ids]
 
 

@@ -9,12 +9,11 @@ from datetime import datetime, timezone
 from pathlib import Path
 from typing import Any, Final
 
-from coordinator_model.diagnosis.catalogue import COORDINATOR_MOVED
 from coordinator_model.diagnosis.refusals import REFUSED_JOINS
 from jobs.answers.as_json import as_json
 from jobs.answers.ask import MOST_ROWS, newest, outside_of, parse_instant, unknown_name
-from jobs.answers.attention import AttentionEntry, RebalanceTimes, attention, attention_as_rows
-from jobs.answers.departures import SIGNS, Departures
+from jobs.answers.attention import AttentionEntry, attention, attention_as_rows
+from jobs.answers.bills import TIMES, RebalanceTimes
 from jobs.answers.duckdb_views import QuestionReader, Row
 from jobs.common.errors import MissingTableError
 from jobs.common.times import EPOCH
@@ -89,17 +88,12 @@ _REBALANCES: Final = f"""
     )
     ORDER BY cluster, group_id, started_at, ended_at, generation
 """  # noqa: S608 - no user's text
-_TIMES: Final = """
-    SELECT cluster, group_id, id, epoch_ms(started_at), epoch_ms(ended_at), total_ms, unavailable_partition_ms
-    FROM rebalances_with_id
-    WHERE ($cluster IS NULL OR cluster = $cluster) AND ($group IS NULL OR group_id = $group)
-    ORDER BY started_at, ended_at, id
-"""
 _FINDINGS: Final = f"""
     SELECT * EXCLUDE (batch_id)
     FROM findings_with_id {_CHOSEN.format(at="occurred_at")}
     ORDER BY occurred_at, cluster, group_id, code, member_id, details
 """  # noqa: S608 - no user's text
+_INCIDENTS: Final = "SELECT * FROM incidents ORDER BY began_at, cluster, broker, id"
 _REFUSED: Final = f"""
     SELECT cluster, group_id, nullif(client_id, '') client_id, nullif(client_host, '') client_host,
            CASE error_code {" ".join(f"WHEN {number} THEN '{code}'" for number, code in REFUSED_JOINS.items())} END code,
@@ -192,13 +186,12 @@ def _overview(its: _Scoped) -> Overview:
     lines_of = {row["cluster"]: {name: value for name, value in row.items() if name != "cluster"} for row in lines}
     clusters = [{**row, "lines": lines_of.get(row["cluster"])} for row in its.rows(_CLUSTERS)]
     findings = its.rows(_FINDINGS)
-    times = RebalanceTimes(its.tuples(_TIMES) if findings else ())
+    times = RebalanceTimes(its.tuples(TIMES) if findings else ())
     refused = its.rows(_REFUSED) if any(row["code"] in REFUSED_JOINS.values() for row in findings) else []
-    moved = any(row["code"] == COORDINATOR_MOVED.code for row in findings)
-    departures = Departures(its.rows(SIGNS) if moved else ())
+    incidents = read_incidents(its.reader) if findings else []
     named = {name: value for name in ("cluster", "group") if (value := getattr(its.scope, name))}
     hint = "" if findings else unknown_name(its.reader, named)
-    return Overview(clusters, findings, attention(findings, times, refused, departures), its.scope, its.since, its.until, hint, lines)
+    return Overview(clusters, findings, attention(findings, times, refused, incidents), its.scope, its.since, its.until, hint, lines)
 
 
 def read_report(lakehouse: Path | QuestionReader, scope: Scope | None = None, *, limit: int | None = None) -> Report:
@@ -217,6 +210,14 @@ def read_report(lakehouse: Path | QuestionReader, scope: Scope | None = None, *,
 def read_findings(reader: QuestionReader, scope: Scope) -> list[Row]:
     """All findings of a cluster or group, in the order of time."""
     return reader.ask(_FINDINGS, {"cluster": scope.cluster, "group": scope.group, "since": EPOCH, "until": _END_OF_TIME}).by_name()
+
+
+def read_incidents(reader: QuestionReader) -> list[Row]:
+    """All rows of `incidents`, in the order of time; none where the lakehouse lacks the table."""
+    try:
+        return reader.ask(_INCIDENTS, {}).by_name()
+    except MissingTableError:
+        return []
 
 
 def _used(query: str, values: Mapping[str, Any]) -> dict[str, Any]:

@@ -56,7 +56,7 @@ def _entry(entry: AttentionEntry, words: AttentionWords) -> dict[str, Any]:
         "groups": entry.groups,
         "subject": words.subject(entry),
         "away": _away(entry),
-        "clients": clients_of(entry) if entry.outage is None or len(entry.groups) == 1 else "",
+        "clients": clients_of(entry) if entry.incident is None or len(entry.groups) == 1 else "",
         "first_at": entry.first_at,
         "last_at": max(entry.first_at, entry.findings[-1]["occurred_at"]),
         "times": len(entry.findings),
@@ -69,15 +69,14 @@ def _entry(entry: AttentionEntry, words: AttentionWords) -> dict[str, Any]:
 
 def _away(entry: AttentionEntry) -> dict[str, Any] | None:
     """When a broker was away or held up, and what that is called. None: the entry is about no broker."""
-    if entry.outage is None:
+    incident = entry.incident
+    if incident is None:
         return None
-    departure = entry.outage.departure
-    back = departure.signs[0]["started_at"] if departure is not None else None
-    what = "away" if entry.outage.left else "held up"
+    what = "away" if incident["groups_moved"] else "held up"
     return {
-        "from": entry.first_at,
-        "to": back if back is not None else entry.findings[-1]["occurred_at"],
-        "text": f"{broker_name(printable(entry.outage.broker, 30))} {what}",
+        "from": incident["began_at"],
+        "to": incident["back_at"] or incident["last_at"],
+        "text": f"{broker_name(printable(incident['broker'], 30))} {what}",
     }
 
 

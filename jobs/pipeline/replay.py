@@ -33,7 +33,7 @@ from jobs.pipeline.jvm import started_spark
 from jobs.pipeline.run_progress import RunProgress, run_progress
 from schemas import group_events
 from schemas.names import FINDINGS, GROUP_EVENTS, REBALANCES
-from schemas.tables import PROVISIONAL_TABLES, TRACK_TABLES
+from schemas.tables import FOLDED_TABLES, PROVISIONAL_TABLES, TRACK_TABLES
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -99,7 +99,7 @@ def replay(
         if interrupts.signal is not None or not swap_them:
             return result(new, old, signal=interrupts.signal)
         show(RunProgress("carrying over what is not made of events"))
-        swap.carry_over(source, house, {GROUP_EVENTS, *TRACK_TABLES, *PROVISIONAL_TABLES})
+        swap.carry_over(source, house, {GROUP_EVENTS, *TRACK_TABLES, *PROVISIONAL_TABLES, *FOLDED_TABLES})
         before = swap.swap(old, new)
     return result(old, before, before)
 

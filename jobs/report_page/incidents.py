@@ -31,6 +31,6 @@ class Incidents:
 
     def place(self, key: Key) -> int:
         """Where a group stands among others: by its own gravest incident, then by a broker's outage, then those without any."""
-        own = [number for number, entry in self.about(key) if entry.outage is None]
+        own = [number for number, entry in self.about(key) if entry.incident is None]
         after = len(self.numbered)
         return min(own or [after + number for number, _ in self.about(key)] or [2 * after + 1])

@@ -163,7 +163,7 @@ class _Page:
     def _incident(self, number: int, entry: AttentionEntry) -> dict[str, Any]:
         row = entry.gravest
         lost = entry.bill.unavailable_partition_ms
-        clients = "" if entry.outage is not None and len(entry.groups) > 1 else clients_of(entry)
+        clients = "" if entry.incident is not None and len(entry.groups) > 1 else clients_of(entry)
         return {
             "number": number,
             "severity": entry.severity,

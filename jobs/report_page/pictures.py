@@ -73,7 +73,7 @@ class Pictures:
         """The time around an incident: its group with the members, or the groups that a broker's outage touched."""
         axis = self._around(entry, whole)
         row = entry.gravest
-        if entry.outage is None:
+        if entry.incident is None:
             return self._of_group(_key(row), axis, [(number, entry)], f"Incident {number}, times in")
         keys = [(row["cluster"], group) for group in entry.groups]
         lanes = [self._group_lane(key, axis) for key in keys[:_LANES]]
@@ -91,7 +91,7 @@ class Pictures:
 
     def _group_lane(self, key: Key, axis: Axis) -> Lane:
         about = self._incidents.about(key)
-        marks = [mark for number, entry in about if entry.outage is None for mark in self._marks(number, entry, key, axis)]
+        marks = [mark for number, entry in about if entry.incident is None for mark in self._marks(number, entry, key, axis)]
         gravest = self._incidents.severity(key)
         name = printable(key[1], 60)
         return Lane(name, "", self._rebalance_spans(key, axis), marks, f"#{self._group_ids.get(key, 'groups')}", gravest)
@@ -175,12 +175,11 @@ class Pictures:
         """When brokers were away or held up."""
         bands = []
         for number, entry in self._entries:
-            if entry.outage is None or entry.gravest["cluster"] != cluster:
+            incident = entry.incident
+            if incident is None or incident["cluster"] != cluster:
                 continue
-            departure, name = entry.outage.departure, broker_name(printable(entry.outage.broker, 30))
-            back = departure.signs[0]["started_at"] if departure is not None else None
-            end = back if back is not None else entry.findings[-1]["occurred_at"]
-            what = "held up" if not entry.outage.left else "away"
+            name, end = broker_name(printable(incident["broker"], 30)), incident["back_at"] or incident["last_at"]
+            what = "away" if incident["groups_moved"] else "held up"
             title = f"{name} {what} {self._time(entry.first_at)[:-4]} to {self._time(end)[:-4]} (incident {number})"
             bands.append(axis.span(epoch_ms(entry.first_at), epoch_ms(end), families.AWAY.name, title, href=f"#i{number}"))
         return tuple(present(bands))
@@ -191,7 +190,7 @@ class Pictures:
         for row in rows:
             at_ms, details = epoch_ms(row["occurred_at"]), row["details"]
             times += [at_ms - (details.get("silent_ms") or 0), at_ms + (details.get("span_ms") or 0)]
-        keys = {_key(row) for row in rows} if entry.outage is None else set()
+        keys = {_key(row) for row in rows} if entry.incident is None else set()
         first_ms, last_ms = min(times), max(times)
         for key in keys:
             for row in self._rebalances.get(key, ()):

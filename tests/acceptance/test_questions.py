@@ -24,7 +24,7 @@ pytestmark = [pytest.mark.spark, pytest.mark.slow]
 
 HEALTHY = "ledger-archive"  # the control group, and what may be said of it
 ABOUT_ALL = {"groups", "culprits", "timeline", "changes", "bill", "rebalances", "skew", "heartbeats", "culprits-by"}
-ABOUT_ALL |= {"first-join", "stuck", "subscriptions", "phases", "activity", "assignments", "members", "states"}
+ABOUT_ALL |= {"incidents", "first-join", "stuck", "subscriptions", "phases", "activity", "assignments", "members", "states"}
 GIVEN = {
     "defaults": {},
     "group": {"cluster": "kafka-4.2.0", "group": "thumbnailer", "limit": "500"},
@@ -93,7 +93,7 @@ def test_each_of_the_fifteen_has_an_answer_here(lakehouse, name):
     assert name in {example.name for example in page.EXAMPLES}
 
 
-NOT_BY_GROUP = {"activity", "bill", "culprits", "culprits-by", "quarantine", "states"}
+NOT_BY_GROUP = {"incidents", "activity", "bill", "culprits", "culprits-by", "quarantine", "states"}
 OF_ONE_PROTOCOL = {"cooperative": {"classic"}, "consumer-protocol": {"consumer"}}
 NOT_HERE = {"poll-timeouts", "deploys", "changes"}  # nobody stalls, restarts or changes in the recorded consumer groups
 
@@ -298,7 +298,7 @@ def test_every_line_of_evidence_is_there_and_speaks_of_the_row(lakehouse, table)
             lines[origin, number] = text.decode()
     for row in rows:
         texts = [lines[ref["origin"], ref["position"]] for ref in json.loads(row["evidence"])]
-        names = {row["group_id"], row.get("member_id"), row.get("instance_id")} - {None}
+        names = {*row.get("groups", ()), row.get("group_id"), row.get("member_id"), row.get("instance_id")} - {None}
         said = [text for text in texts if any(name in text for name in names)]
         # A line that tells of a whole broker, or of an instance alone, may stand among others; one names the group or its member.
         assert said or re.search(r"__consumer_offsets|instance", " ".join(texts)), (row, texts)

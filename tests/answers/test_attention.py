@@ -180,7 +180,7 @@ def test_a_brokers_outage_is_one_entry_whatever_it_did(told):
         ("GROUP_TOO_LARGE", ["not-moved"], 1, 0),
         ("SESSION_TIMEOUT", ["g5"], 1, 0),
     ]
-    assert (outage["severity"], outage["broker"]) == ("ERROR", "broker-1")
+    assert (outage["severity"], outage["incident"]["broker"]) == ("ERROR", "broker-1")
     assert outage["message"] == (
         "9 groups moved from broker-1 to broker-2 and broker-3, and 8 came back within 1 min 8 s; 1 more group could not reach broker-2, "
         "which was held up. 9 members were not heard in time and lost their place."
@@ -211,6 +211,11 @@ def gone(told, *lines):
     return entries[0], " ".join(shown.split())
 
 
+def places(entry):
+    """Where the lines about a broker are that an incident names."""
+    return [(line["origin"], line["position"]) for line in json.loads(entry["incident"]["evidence"]) if line["source"] == "broker"]
+
+
 def test_an_outage_begins_when_a_line_says_that_the_broker_went_away_and_says_how_it_ended(told):
     entry, shown = gone(
         told,
@@ -227,43 +232,55 @@ def test_an_outage_begins_when_a_line_says_that_the_broker_went_away_and_says_ho
         "1 group moved from broker-1 to broker-2, and it came back within 26.0 s."
     )
     assert "COORDINATOR_MOVED broker-1, group a 00:01:34 to 00:02:00" in shown
-    known = {name: entry["departure"][name] for name in ("began_at", "stopped_at", "clean", "started_at")}
-    times = [entry["first_at"], known.pop("began_at"), known.pop("started_at")]
-    assert (times, known) == (
-        ["2026-11-21T00:01:34.000Z", "2026-11-21T00:01:34.000Z", "2026-11-21T00:01:54.000Z"],
-        {"stopped_at": None, "clean": False},
-    )
-    assert [(sign["origin"], sign["position"]) for sign in entry["departure"]["signs"]] == [("broker-2.log", 94), ("broker-3.log", 95)]
+    assert entry["first_at"] == "2026-11-21T00:01:34.000Z"
+    assert {name: entry["incident"][name] for name in ("cause", "began_at", "stopped_at", "back_at")} == {
+        "cause": "BROKER_CRASHED",
+        "began_at": "2026-11-21T00:01:34.000Z",
+        "stopped_at": None,
+        "back_at": "2026-11-21T00:01:54.000Z",
+    }
+    assert places(entry) == [("broker-2.log", 94), ("broker-3.log", 95)]
 
 
 @pytest.mark.parametrize(
-    ("lines", "how"),
+    ("lines", "cause", "how"),
     [
         (
             [logged("BROKER_STOPPING", 98), logged("BROKER_STOPPED", 104), logged("BROKER_STARTED", 108)],
+            "BROKER_SHUT_DOWN",
             "broker-1 was shut down cleanly; it was there again 10.0 s later.",
         ),
         (
             [logged("BROKER_STOPPING", 98), logged("BROKER_UNCLEAN", 107), logged("BROKER_STARTED", 108)],
+            "BROKER_CRASHED",
             f"broker-1 was told to stop and killed before it had: {UNCLEAN}; it was there again 10.0 s later.",
         ),
-        ([logged("BROKER_STOPPING", 98)], "broker-1 was told to stop; no line says that it started again."),
-        ([logged("BROKER_FAILED", 98)], "broker-1 gave up: all its log directories had failed; no line says that it started again."),
-        ([logged("BROKER_EXPIRED", 98)], "broker-1 lost its session with ZooKeeper while it ran."),
+        ([logged("BROKER_STOPPING", 98)], "BROKER_SHUT_DOWN", "broker-1 was told to stop; no line says that it started again."),
+        (
+            [logged("BROKER_FAILED", 98)],
+            "BROKER_FAILED",
+            "broker-1 gave up: all its log directories had failed; no line says that it started again.",
+        ),
+        ([logged("BROKER_EXPIRED", 98)], "BROKER_EXPIRED", "broker-1 lost its session with ZooKeeper while it ran."),
         (
             [logged("BROKER_UNREACHABLE", 98, "broker-2", 1), logged("BROKER_STARTED", 108)],
+            "BROKER_LOST",
             "Other brokers lost their connection to broker-1; it was there again 10.0 s later.",
         ),
-        ([logged("BROKER_FENCED", 98, "controller", 1)], "The controller heard no more of broker-1; no line says that it started again."),
-        ([logged("BROKER_STOPPING", 90), logged("BROKER_STARTED", 99)], ""),  # it was there when the group moved
-        ([logged("BROKER_STOPPING", 130), logged("BROKER_STOPPED", 131)], ""),  # later
+        (
+            [logged("BROKER_FENCED", 98, "controller", 1)],
+            "BROKER_LOST",
+            "The controller heard no more of broker-1; no line says that it started again.",
+        ),
+        ([logged("BROKER_STOPPING", 90), logged("BROKER_STARTED", 99)], "COORDINATOR_MOVED", ""),  # it was there when the group moved
+        ([logged("BROKER_STOPPING", 130), logged("BROKER_STOPPED", 131)], "COORDINATOR_MOVED", ""),  # later
     ],
 )
-def test_how_a_broker_went_away_is_what_its_lines_say(told, lines, how):
+def test_how_a_broker_went_away_is_what_its_lines_say(told, lines, cause, how):
     entry, _ = gone(told, *lines)
     moved_there = "1 group moved from broker-1 to broker-2, and it came back within"
     assert entry["message"] == f"{how} {moved_there} {'22.0' if how else '20.0'} s.".strip()
-    assert (entry["departure"] is not None) == bool(how)
+    assert entry["incident"]["cause"] == cause
 
 
 def test_in_a_file_of_several_brokers_only_lines_with_the_id_of_a_node_count(told):
@@ -271,7 +288,7 @@ def test_in_a_file_of_several_brokers_only_lines_with_the_id_of_a_node_count(tol
     other = line("a", source="coordinator", broker="broker-2", coordinator_id=2, origin="all.log")
     signal = {**logged("BROKER_STOPPING", 90, node=None), **shared}
     entry, _ = gone(told, other, signal, {**logged("BROKER_STOPPING", 98), **shared})
-    assert [sign["position"] for sign in entry["departure"]["signs"]] == [98]
+    assert places(entry) == [("all.log", 98)]
 
 
 def test_brokers_that_are_restarted_in_turn_are_one_entry_each(told):
@@ -282,7 +299,7 @@ def test_brokers_that_are_restarted_in_turn_are_one_entry_each(told):
         moved(80, "b", "broker-3", "broker-2"),
         moved(800, "a"),  # it goes again, much later
     )
-    assert [(entry["broker"], entry["groups"], len(entry["findings"])) for entry in entries] == [
+    assert [(entry["incident"]["broker"], entry["groups"], len(entry["findings"])) for entry in entries] == [
         ("broker-1", ["a"], 2),
         ("broker-2", ["b"], 2),
         ("broker-1", ["a"], 1),
@@ -292,7 +309,7 @@ def test_brokers_that_are_restarted_in_turn_are_one_entry_each(told):
 
 def test_a_broker_that_was_only_held_up_is_one_entry(told):
     entries, _ = told(moved(10, "a", "1", "1", members_lost=["m"]), moved(50, "b", "1", "1"), moved(500, "a", "1", "1"))
-    assert [(entry["broker"], entry["groups"]) for entry in entries] == [("1", ["a", "b"]), ("1", ["a"])]
+    assert [(entry["incident"]["broker"], entry["groups"]) for entry in entries] == [("1", ["a", "b"]), ("1", ["a"])]
     assert (
         entries[0]["message"] == "2 groups could not reach broker 1, which was held up. 1 member was not heard in time and lost its place."
     )

@@ -9,9 +9,11 @@ from pathlib import Path
 
 from pyspark.sql.types import ArrayType, BooleanType, IntegerType, LongType, StringType, TimestampType
 
+from coordinator_model.diagnosis.catalogue import COORDINATOR_MOVED
 from jobs.lakehouse import tables
 from jobs.pipeline.tracking import track
-from schemas.tables import PROVISIONAL_TABLES
+from jobs.pipeline.tracking.incident_table import IncidentTable
+from schemas.tables import FOLDED_TABLES, PROVISIONAL_TABLES
 from schemas.tables import TABLES as FINAL_TABLES
 
 TABLES = FINAL_TABLES | PROVISIONAL_TABLES
@@ -31,7 +33,7 @@ def row(table, **values):
 
 
 def new_lakehouse(folder):
-    for name, schema in TABLES.items():
+    for name, schema in (TABLES | FOLDED_TABLES).items():
         tables.ensure_table(folder, name, schema)
     return folder
 
@@ -48,9 +50,12 @@ def empty_lakehouse(folder):
 
 
 def write(lakehouse, *rows, batch=0):
+    """Appends rows, and writes the incidents that follow from them."""
     for name in {item["table"] for item in rows}:
         own = [item for item in rows if item["table"] == name]
         tables.append(lakehouse / name, track.to_arrow(own, TABLES[name], batch), "test", batch)
+    if any(item.get("code") == COORDINATOR_MOVED.code for item in rows):
+        IncidentTable(lakehouse).refresh()
 
 
 def line(group="payments", at=0, **values):

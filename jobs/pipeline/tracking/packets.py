@@ -18,6 +18,7 @@ from pyspark.sql.types import BinaryType, IntegerType, StringType, StructField, 
 
 from coordinator_model.events import (
     BROKER_RELEASE,
+    BROKER_SOURCE,
     CLOCK,
     COORDINATOR_ELECTED,
     END,
@@ -69,7 +70,7 @@ def to_packets(rows: DataFrame, shards: int) -> DataFrame:
 
     A group's shard follows from its id alone: a cluster may have any number of offsets partitions. Every shard of a cluster gets its
     clocks, since silence is evidence only for a shard that knows the time, and its fencing lines, elections and clean-ups, which name no
-    group. The tracker has no use for other rows without a group.
+    group. Other lines about brokers go to one shard, which counts them. The tracker has no use for other rows without a group.
     """
     return splits_of(rows).mapInArrow(partial(_packed_splits, shards), PACKETS)
 
@@ -108,13 +109,15 @@ def packed(shards: int, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.Record
         for cluster, beats in plain_beats.by_group(batch, senders, is_plain):
             packet(cluster, shard_of(beats.shared.group_id))[1].append(beats)
         others = batch.filter(pc.invert(is_plain))
-        names = zip(others["cluster"].to_pylist(), others["group_id"].to_pylist(), others["kind"].to_pylist(), strict=True)
-        for (cluster, group_id, kind), event in zip(names, _fields(others), strict=True):
+        names = zip(*(others[name].to_pylist() for name in ("cluster", "group_id", "kind", "source")), strict=True)
+        for (cluster, group_id, kind, source), event in zip(names, _fields(others), strict=True):
             if group_id is not None:
                 packet(cluster, shard_of(group_id))[0].append(event)
             elif kind in _FOR_ALL_SHARDS:
                 for shard in range(shards):
                     packet(cluster, shard)[0].append(event)
+            elif source == BROKER_SOURCE:
+                packet(cluster, 0)[0].append(event)
         yield pa.RecordBatch.from_arrays(
             [
                 pa.array([cluster for cluster, _ in packets], pa.string()),

@@ -27,6 +27,7 @@ from pyspark.sql.types import (
     StructType,
 )
 
+from coordinator_model.events import BROKER_SOURCE
 from coordinator_model.tracker.codec import MODEL_VERSION
 from coordinator_model.tracker.shard import Shard
 from coordinator_model.view.settings import TrackerSettings
@@ -98,6 +99,7 @@ def shard_function(
             "held_events": held,
             "late_events": late,
             "new_late_events": late - late_before,
+            "broker_lines": sum(event.source == BROKER_SOURCE for event in events),
             "state_bytes": len(blob),
             "at_ms": max(chain((event.at_ms for event in events), *(group.arrivals for group in beats))),
         }

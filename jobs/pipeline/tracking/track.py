@@ -1,6 +1,6 @@
 """Track: follows the coordinators through `group_events`, and writes what they did into four tables.
 
-What later lines may still correct goes into a fifth, `rebalances_provisional`.
+What later lines may still correct goes into `rebalances_provisional`. What brokers did to the groups, as those tables show, is `incidents`.
 
     spark-submit --properties-file conf/spark-defaults.conf jobs/track.py --lakehouse DIR [--once]
 
@@ -35,9 +35,10 @@ from jobs.lakehouse import delta_log, tables
 from jobs.lakehouse.folder import replay_advice
 from jobs.pipeline.queries import QueryEnd, ensure_tables, start_query
 from jobs.pipeline.tracking import shards
+from jobs.pipeline.tracking.incident_table import IncidentTable
 from jobs.pipeline.tracking.packets import to_packets
 from schemas import group_events, names
-from schemas.tables import PROVISIONAL_TABLES, TRACK_TABLES
+from schemas.tables import FOLDED_TABLES, PROVISIONAL_TABLES, TRACK_TABLES
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -70,9 +71,9 @@ def start_track(
 ) -> StreamingQuery:
     """Starts the query. `once`: it ends when it has tracked all commits that exist now.
 
-    `events_from`: the lakehouse that has the events, if it is another one.
+    `events_from`: the lakehouse that has the events, if it is another one. Then `incidents` stays empty: it needs the lines about brokers.
     """
-    ensure_tables(lakehouse, _WRITTEN, checkpoint, APP_ID)
+    ensure_tables(lakehouse, _WRITTEN | FOLDED_TABLES, checkpoint, APP_ID)
     # The source must exist before its first commit.
     source = tables.ensure_table(events_from or lakehouse, names.GROUP_EVENTS, group_events.SCHEMA)
     if not (checkpoint / "offsets").is_dir() and delta_log.versions(source)[0] > 0:
@@ -80,7 +81,10 @@ def start_track(
         raise UserError(f"the first commits of {kept} are gone (rebalance maintain): {replay_advice(kept)}")
     packets = to_packets(read_group_events(spark, source, settings.track_files), settings.shards)
     finished = shards.follow(packets, TrackerSettings(lateness_ms=settings.lateness_ms, kafka_version=settings.kafka_version))
-    write = _batch_writer(lakehouse, observer)
+    incidents = IncidentTable(lakehouse) if events_from is None else None
+    if incidents is not None:
+        incidents.refresh()  # a process that was killed may have left this out
+    write = _batch_writer(lakehouse, incidents, observer)
     look_ms = min(_LOOK_MS, settings.interval_ms)
     return start_query("track", finished, write, checkpoint=checkpoint, once=once, interval_ms=look_ms, ending=ending)
 
@@ -96,7 +100,7 @@ def read_group_events(spark: SparkSession, table: Path, files: int) -> DataFrame
     return spark.readStream.format("delta").options(**options).load(tables.for_spark(table))
 
 
-def _batch_writer(lakehouse: Path, observer: Observer | None) -> Callable[[DataFrame, int], None]:
+def _batch_writer(lakehouse: Path, incidents: IncidentTable | None, observer: Observer | None) -> Callable[[DataFrame, int], None]:
     def write_batch(batch: DataFrame, batch_id: int) -> None:
         rows: dict[str, list[dict[str, Any]]] = {name: [] for name in (shards.SUMMARY, *_WRITTEN)}
         # Collected once: the tracker's output is small, and another use of `batch` would run the tracker again.
@@ -105,6 +109,8 @@ def _batch_writer(lakehouse: Path, observer: Observer | None) -> Callable[[DataF
         for name, schema in _WRITTEN.items():
             if rows[name]:
                 tables.append(tables.table_path(lakehouse, name), to_arrow(rows[name], schema, batch_id), APP_ID, batch_id)
+        if incidents is not None:
+            incidents.take(rows, brokers=any(summary["broker_lines"] for summary in rows[shards.SUMMARY]))
         if observer is not None:
             counts = {name: len(rows[name]) for name in TRACK_TABLES}
             summaries = {(summary["cluster"], summary["shard"]): summary for summary in rows[shards.SUMMARY]}

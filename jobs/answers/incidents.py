@@ -1,0 +1,93 @@
+"""The rows of the table `incidents`: what happened to each broker, and what that did to all groups.
+
+They follow from the findings COORDINATOR_MOVED of the groups and from the lines about brokers. Track writes the table; report, dashboard
+and questions show its rows as they are.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterable, Iterator
+from typing import Final
+
+from coordinator_model.diagnosis.catalogue import COORDINATOR_MOVED
+from coordinator_model.diagnosis.incidents import SPAN_MS
+from jobs.answers.bills import TIMES, RebalanceTimes
+from jobs.answers.departures import SIGNS, Departures
+from jobs.answers.duckdb_views import QuestionReader, Row
+from jobs.answers.outages import Outage, outages
+from jobs.common.times import epoch_ms
+
+_MOVED: Final = f"""
+    SELECT * EXCLUDE (batch_id) FROM findings_with_id WHERE code = '{COORDINATOR_MOVED.code}'
+    ORDER BY occurred_at, cluster, group_id, member_id, details
+"""  # noqa: S608 - no user's text
+_EVERYTHING: Final = {"cluster": None, "group": None}
+_EVIDENCE_KEPT: Final = 32
+
+
+def incidents(reader: QuestionReader) -> list[Row]:
+    """All rows of the table, by cluster and time. MissingTableError: the lakehouse lacks a table."""
+    moved = [{**row, "details": json.loads(row["details"])} for row in reader.ask(_MOVED, {}).by_name()]
+    if not moved:
+        return []
+    departures = Departures(reader.ask(SIGNS, {"cluster": None}).by_name())
+    times = RebalanceTimes(reader.ask(TIMES, _EVERYTHING).rows)
+    rows = [_row(outage, times) for outage in outages(moved, departures)]
+    return sorted(rows, key=lambda row: (row["cluster"], row["began_at"], row["broker"], row["id"]))
+
+
+def _row(outage: Outage, times: RebalanceTimes) -> Row:
+    findings = outage.findings
+    first, departure = findings[0], outage.departure
+    lost = sorted({member for row in findings for member in row["details"].get("members_lost") or ()})
+    bill = times.bill(findings, SPAN_MS)
+    began_at = outage.began_at
+    left = {row["group_id"] for row in outage.left}
+    return {
+        "cluster": first["cluster"],
+        "id": _id(first["cluster"], outage.broker, epoch_ms(first["occurred_at"])),
+        "broker": outage.broker,
+        "cause": departure.cause if departure else COORDINATOR_MOVED.code if left else "COORDINATOR_HELD_UP",
+        "severity": "ERROR" if lost else "WARNING",
+        "began_at": began_at,
+        "last_at": max(began_at, findings[-1]["occurred_at"]),
+        "stopped_at": departure.signs[0]["stopped_at"] if departure else None,
+        "back_at": departure.signs[0]["started_at"] if departure else None,
+        "groups": sorted({row["group_id"] for row in findings}),
+        "groups_moved": len(left),
+        "groups_returned": len({row["group_id"] for row in outage.returned}),
+        "groups_held_up": len({row["group_id"] for row in outage.held_up}),
+        "members_lost": lost,
+        "rebalances": bill.rebalances,
+        "rebalance_ms": bill.total_ms,
+        "unavailable_partition_ms": bill.unavailable_partition_ms,
+        "message": outage.sentence(),
+        "advice": max(findings, key=_longest_session)["advice"],
+        "findings": [row["id"] for row in findings],
+        "evidence": json.dumps(list(_evidence(outage))[:_EVIDENCE_KEPT]),
+    }
+
+
+def _longest_session(finding: Row) -> tuple[int, int]:
+    """Advice for the longest session timeout that was not enough holds for all; of several, the newest."""
+    return max(finding["details"].get("session_timeouts_ms") or (), default=0), epoch_ms(finding["occurred_at"])
+
+
+def _evidence(outage: Outage) -> Iterator[Row]:
+    """The lines about the broker, then one line of each finding in turn, until there are no more."""
+    if outage.departure is not None:
+        yield from ({"source": "broker", "origin": sign["origin"], "position": sign["position"]} for sign in outage.departure.signs)
+    lines = [json.loads(row["evidence"]) for row in outage.findings]
+    for place in range(max(map(len, lines), default=0)):
+        yield from (of_one[place] for of_one in lines if place < len(of_one))
+
+
+def _id(cluster: str, broker: str, at_ms: int) -> str:
+    return "i" + hashlib.md5(f"{cluster}|{broker}|{at_ms}".encode(), usedforsecurity=False).hexdigest()[:11]
+
+
+def by_finding(rows: Iterable[Row]) -> dict[tuple[str, str], Row]:
+    """The incident that each finding is part of, by cluster and id of the finding."""
+    return {(row["cluster"], finding): row for row in rows for finding in row["findings"]}

@@ -1,0 +1,54 @@
+"""Keeps the table `incidents` up to date: it follows from the rows of all groups, so it is written anew when they may have changed it.
+
+The rows depend on the other tables alone. So a process that was killed before it wrote them writes them when it starts again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, Final
+
+import pyarrow as pa
+from deltalake import write_deltalake
+from pyspark.sql.pandas.types import to_arrow_schema
+
+from coordinator_model.diagnosis.catalogue import COORDINATOR_MOVED
+from coordinator_model.diagnosis.incidents import SPAN_MS
+from jobs.answers.duckdb_views import QuestionReader
+from jobs.answers.incidents import incidents
+from jobs.common.times import epoch_ms
+from jobs.lakehouse.reader import table_rows
+from jobs.lakehouse.tables import table_path
+from schemas import incidents as schema
+from schemas import names
+
+Rows = Mapping[str, Sequence[Mapping[str, Any]]]
+"""Rows of a micro-batch by table, as the tracker gives them: times in epoch milliseconds."""
+
+_SCHEMA: Final = to_arrow_schema(schema.SCHEMA)
+
+
+class IncidentTable:
+    """The table of a lakehouse. One process writes it: that which tracks."""
+
+    def __init__(self, lakehouse: Path) -> None:
+        self._lakehouse = lakehouse
+        self._path = table_path(lakehouse, names.INCIDENTS)
+        self._until_ms: dict[str, int] = {}  # by cluster: rebalances that start until then may belong to an incident
+
+    def refresh(self) -> None:
+        """Writes the table, if its rows are others by now."""
+        found = incidents(QuestionReader(self._lakehouse))
+        for row in found:
+            last_ms = max(epoch_ms(row[name]) for name in ("last_at", "back_at") if row[name] is not None)
+            self._until_ms[row["cluster"]] = max(self._until_ms.get(row["cluster"], 0), last_ms + SPAN_MS)
+        if found != table_rows(self._path):
+            write_deltalake(self._path, pa.Table.from_pylist(found, schema=_SCHEMA), mode="overwrite")
+
+    def take(self, rows: Rows, *, brokers: bool) -> None:
+        """Takes what a micro-batch added to the other tables. `brokers`: it had lines about brokers that come and go."""
+        moved = any(row["code"] == COORDINATOR_MOVED.code for row in rows[names.FINDINGS])
+        billed = any(row["started_at"] <= self._until_ms.get(row["cluster"], -1) for row in rows[names.REBALANCES])
+        if moved or billed or (brokers and self._until_ms):
+            self.refresh()

@@ -1,0 +1,26 @@
+-- What did brokers do, which groups did it hit, and what did it cost?
+--
+-- One row per incident, what cost most first. `cause`: BROKER_CRASHED, BROKER_SHUT_DOWN, BROKER_FAILED, BROKER_EXPIRED or
+-- BROKER_LOST, as the lines about the broker say; COORDINATOR_MOVED, where no line says why the groups left it;
+-- COORDINATOR_HELD_UP, where they stayed and could not reach it. `back_at` is when it was there again; null where no line says
+-- so. `moved` groups left the broker, `returned` of them came back; `held_up` groups had a coordinator that could not answer.
+-- `lost` counts members that were not heard in time. `total_ms` and `unavailable_partition_ms` are those of the `rebalances` of
+-- these groups that were under way then, or began within a minute.
+--
+-- :cluster     only this cluster
+-- :group       only incidents that hit this consumer group
+-- :since       from this time on
+-- :until       up to this time
+-- :limit = 20  rows at most
+
+SELECT
+  i.id, i.cluster, i.severity, i.cause, i.broker, i.began_at, i.last_at, i.back_at,
+  i.groups_moved AS moved, i.groups_returned AS returned, i.groups_held_up AS held_up, size(i.members_lost) AS lost,
+  i.rebalances, i.rebalance_ms AS total_ms, i.unavailable_partition_ms, i.message, i.advice
+FROM incidents AS i
+WHERE (:cluster IS NULL OR i.cluster = :cluster)
+  AND (:group IS NULL OR array_contains(i.groups, CAST(:group AS STRING)))
+  AND i.last_at >= :since
+  AND i.began_at <= :until
+ORDER BY i.unavailable_partition_ms DESC NULLS LAST, i.rebalance_ms DESC, i.began_at, i.cluster, i.broker, i.id
+LIMIT :limit
