@@ -6,9 +6,10 @@ broker can have handled the request: between its arrival and its answer. The ans
 an initial delay ended (group.initial.rebalance.delay.ms is a setting), how many members it allows (group.max.size), and that a timer
 was late.
 
-Where the two still differ, the broker is right. The difference is reported unless something that no request shows explains it: a broker
-that stalled, or a JoinGroup that was never answered because its sender died. In any case the specification then waits for the end of
-the next rebalance, whose answers list every member, and follows the group again from there.
+Where the two still differ, the broker is right. The difference is reported if the broker's release is known, unless something that no
+request shows explains it: a broker that stalled, or that may have handled requests long after they arrived, or a JoinGroup that was never
+answered because its sender died. In any case the specification then waits for the end of the next rebalance, whose answers list every
+member, and follows the group again from there.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from dataclasses import replace
 from typing import Final, NamedTuple
 
 from coordinator_model import events as kinds
-from coordinator_model.diagnosis import divergences
+from coordinator_model.diagnosis import divergences, incidents
 from coordinator_model.errors import Error
 from coordinator_model.events import Event
 from coordinator_model.specification import codec
@@ -44,6 +45,7 @@ STALL_MS: Final = 5_000
 """A broker whose log is silent for so long, with clients that heartbeat every 3 s, had stalled."""
 
 _SIGNS_OF_LIFE: Final = frozenset({kinds.HEARTBEAT, kinds.OFFSET_COMMIT})
+_NEVER_PARKED: Final = frozenset({kinds.HEARTBEAT, kinds.OFFSET_COMMIT, kinds.LEAVE_GROUP})
 _CHANGING: Final = frozenset({kinds.JOIN_GROUP, kinds.SYNC_GROUP, kinds.LEAVE_GROUP, kinds.DELETE_GROUPS})
 
 
@@ -61,6 +63,8 @@ class Step(NamedTuple):
 
 def observe(g: Emitter, event: Event) -> None:
     """Takes an answered request, which waits until the specification can handle it."""
+    if event.kind in _NEVER_PARKED and event.at_ms - event.received_ms > hindsight.HANDLED_MS:
+        g.view.prediction.held_ms = max(g.view.prediction.held_ms, event.at_ms)
     if comparison.concerns_group(event) and not (comparison.is_whole(event) and hindsight.enqueue(g.view.prediction, event)):
         drop(g, event.at_ms)
 
@@ -294,8 +298,10 @@ def _differ(g: Emitter, event: Event, answer: Answer | None, step: Step, clock: 
     """Reports a difference unless it has a reason that no request shows. The broker is right in any case."""
     p = g.view.prediction
     stalled = clock is not None and clock.longest_silence_ms(event.received_ms - 2 * STALL_MS, event.at_ms) >= STALL_MS
+    held_up = p.held_ms >= 0 and event.received_ms <= p.held_ms + incidents.SPAN_MS  # which sessions it renewed in time is not known
     release = "" if is_known(g.view.release) else _release_of(p, event, step)
-    if not (stalled or release or _request_is_missing(p, step.before) or _may_have_crossed(p, event, step)):
+    unseen = stalled or held_up or _request_is_missing(p, step.before) or _may_have_crossed(p, event, step)
+    if is_known(g.view.release or p.release) and not release and not unseen:
         divergences.model_divergence(g, event, answer, step.before.version.name)
     drop(g, event.at_ms)
     g.view.prediction.release = release or p.release

@@ -278,6 +278,7 @@ class Prediction(Struct, array_like=True):
     max_size: int = MAX_INT  # group.max.size, once the broker has refused a member
     ripe_ms: int = NEVER  # when the first request of `queue` has waited long enough
     oldest_ms: int = NEVER  # arrival of the first request of `queue`
+    held_ms: int = -1  # when the broker answered a request that it may have handled long after its arrival
 
 
 class View(Struct, array_like=True):

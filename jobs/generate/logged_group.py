@@ -164,7 +164,7 @@ class LoggedGroup(Simulation):
             unique = f"{self._salt}{self.group_id}/{self.now_ms}/{connection[0]}/{len(self.tickets)}"
             request = request._replace(fresh_member_id=f"{prefix}-{uuid.uuid5(uuid.NAMESPACE_OID, unique)}")
         self._reason = self._reason_of(connection[0], request)
-        self._handled[connection] = (self.now_ms, request, self._reason)
+        self._handled[connection] = (self.received_ms(connection), request, self._reason)
         ticket = len(self.tickets)
         self.tickets.append(connection)
         if self._met[connection] == self._moves:
@@ -172,6 +172,10 @@ class LoggedGroup(Simulation):
         else:  # the broker at its other end no longer has the group
             self.take_outcome(CoordinatorOutcome([Reply(ticket, self.now_ms, error_answer(request, Error.NOT_COORDINATOR))], []))
         self._reason = ""
+
+    def received_ms(self, connection: Connection) -> int:  # noqa: ARG002 - for brokers that let requests wait
+        """When the broker read the first request on a connection."""
+        return self.now_ms
 
     def _ask(self, request: Request, ticket: int) -> CoordinatorOutcome:
         error = Error.NONE

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 
 from coordinator_model import events as kinds
 from coordinator_model.clients.simulation import Application, Connection
@@ -121,7 +122,11 @@ class Broker(LoggedGroup):
         applications: Sequence[Application],
         *,
         append_errors: Sequence[tuple[int, int, Error]] = (),
+        hangs: Sequence[tuple[int, int]] = (),
     ) -> None:
+        """`hangs`: spans of time in which it reads requests and handles none of them; its timers go on."""
+        self._hangs = hangs
+        self._arrived: dict[Connection, int] = {}
         writer = EventPen(release, applications)
         super().__init__(release, applications, writer, group_id=GROUP, append_errors=append_errors)
         self.events = writer.events
@@ -129,6 +134,17 @@ class Broker(LoggedGroup):
         self._members: set[str] = set()
         self._came: set[str] = set()
         self._gone: set[str] = set()
+
+    def handle(self, connection: Connection) -> None:
+        until_ms = next((end for begin, end in self._hangs if begin <= self.now_ms < end), None)
+        self._arrived.setdefault(connection, self.now_ms)
+        if until_ms is None:
+            super().handle(connection)
+        else:
+            self._at(until_ms, partial(self.handle, connection))
+
+    def received_ms(self, connection: Connection) -> int:
+        return self._arrived.pop(connection)
 
     def moves(self) -> None:
         running = self._running()
