@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import json
-
 import pytest
 
 from coordinator_model import events as kinds
 from coordinator_model.errors import Error
 from coordinator_model.events import Event
 from coordinator_model.tracker.shard import Shard
+from coordinator_model.view.clock import BrokerClock
+from coordinator_model.view.rows import Ref
 from tests.tracker.batching import clocks
 from tests.tracker.story import START_MS, Story, play, table
 
@@ -79,12 +79,11 @@ def test_lines_that_come_when_their_time_was_written_are_counted_and_change_noth
 
 def test_a_broker_that_takes_hundreds_of_partitions_over_at_once_took_over_once() -> None:
     """Elections are remembered by their time, the latest 64: one for each partition of a broker would push all others out."""
-    story = alone()
-    for ms in (25_000, *[80_000] * 200):
-        story.at(ms).add("coordinator", kinds.COORDINATOR_ELECTED, group_id="", generation=4)
-    (told,) = table(story.rows(until=200_000), "findings")
-    assert told["code"] == "SESSION_TIMEOUT"
-    assert json.loads(told["details"])["coordinator_elected_ms_before"] == told["occurred_at"] - 25_000
+    clock = BrokerClock()
+    for number, ms in enumerate((25_000, *[80_000] * 200)):
+        clock.take_over(ms, Ref("coordinator", "f", number))
+    assert (clock.took_over_between(0, 30_000), clock.took_over_between(30_000, 90_000)) == (25_000, 80_000)
+    assert clock.elections[80_000].position == 1
 
 
 def test_who_answers_for_the_coordinator_without_naming_one_says_nothing() -> None:
