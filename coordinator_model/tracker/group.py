@@ -285,7 +285,7 @@ class GroupTracker:
         was = view.state
         if was is not None:
             phases.change_state(self, at_ms, State.DEAD, reasons.COORDINATOR_MOVED, signs)
-        view.broker, view.since_ms, view.logged = event.broker, at_ms, False
+        view.broker, view.since_ms, view.logged, view.unloaded_ms = event.broker, at_ms, False, -1
         view.unclaimed, view.pending = [], {}
         phases.read_back(self, at_ms, signs)
         for member in view.members.values():

@@ -129,3 +129,20 @@ def test_what_a_move_costs_a_group_of_the_consumer_protocol_is_not_told() -> Non
     story = Story().at(0).log(kinds.CONSUMER_GROUP_LOG, reason="words")
     story.on("broker-2").at(30_000).log(kinds.CONSUMER_GROUP_LOG, reason="words")
     assert story.rows(until=200_000) == []
+
+
+@pytest.mark.parametrize("kind", [kinds.HEARTBEAT, kinds.SYNC_GROUP])
+def test_an_answer_to_a_request_that_was_there_before_the_group_was_given_up_says_nothing_of_it_since(kind: str) -> None:
+    """It waited in the queue of answers. The group is Dead until its new coordinator has loaded it, and only once."""
+    story = stable().at(20_000).log(kinds.GROUP_UNLOADED, generation=1)
+    story.at(20_050).request(kind, "a-1", took=300, generation=1)
+    story.on("broker-2").at(21_000).log(kinds.GROUP_LOADED, member_count=2)
+    assert states(story) == [(20_000, "Stable", "Dead"), (21_000, "Dead", "Stable")]
+
+
+def test_the_time_at_which_another_broker_gave_the_group_up_means_nothing_by_the_clock_of_the_new_one() -> None:
+    """It is behind. Its log has no line about the group, only answers: one to a generation that began unseen."""
+    story = stable().at(20_000).log(kinds.GROUP_UNLOADED, generation=1).on("broker-2")
+    story.at(20_010).heartbeat("a-1", 1, took=20).at(25_000).heartbeat("a-1", 1)
+    story.at(19_000).heartbeat("a-1", 1)
+    assert [to for _, _, to in states(story)] == ["Dead", "Stable"]

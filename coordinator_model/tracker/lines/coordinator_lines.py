@@ -190,6 +190,7 @@ def group_unloaded(g: Emitter, event: Event) -> None:
     """The coordinator gave the group up."""
     phases.abandon(g, event.at_ms, [ref(event)])
     phases.change_state(g, event.at_ms, State.DEAD, reasons.COORDINATOR_MOVED, [ref(event)])
+    g.view.unloaded_ms = event.at_ms
     g.view.since_ms = -1  # whoever speaks next is the coordinator
 
 
