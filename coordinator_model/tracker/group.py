@@ -31,7 +31,9 @@ from coordinator_model.view.settings import TrackerSettings
 from coordinator_model.view.view import View
 
 MOVE_GUARD_MS = 5_000
-"""A coordinator that was just replaced is not believed again for so long unless it loads the group: brokers' clocks differ."""
+LOADED_GUARD_MS = 30_000
+"""A coordinator that was just replaced is not believed again for so long unless it loads the group: brokers' clocks differ. Where a line
+says that the new one has loaded it, such a line is missed of one that does not."""
 
 _UNSTEADY_MS: Final = 1_000
 _UNSTEADY_AT_MOST_MS: Final = 8_000
@@ -252,7 +254,8 @@ class GroupTracker:
             return True
         if event.kind in (kinds.GROUP_UNLOADED, kinds.MEMBER_LOADED) or event.state == kinds.GIVEN_UP:
             return False  # another broker that gives the group up, or reads it back, does not coordinate it yet
-        if event.kind != kinds.GROUP_LOADED and event.at_ms < view.since_ms + MOVE_GUARD_MS:
+        guard_ms = LOADED_GUARD_MS if view.loaded_ms >= view.since_ms else MOVE_GUARD_MS
+        if event.kind != kinds.GROUP_LOADED and event.at_ms < view.since_ms + guard_ms:
             return False
         self._moved(event)
         return True

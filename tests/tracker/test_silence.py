@@ -88,7 +88,7 @@ def test_a_broker_that_takes_hundreds_of_partitions_over_at_once_took_over_once(
 
 def test_who_answers_for_the_coordinator_without_naming_one_says_nothing() -> None:
     """FIND_COORDINATOR is answered COORDINATOR_NOT_AVAILABLE between two answers that name node 1: node 2 is accused all the same."""
-    found = Event("broker-1", "request", "f", 1, START_MS, START_MS - 1, kinds.FIND_COORDINATOR, "orders")
+    found = Event("broker-2", "request", "broker-2/request.log", 1, START_MS, START_MS - 1, kinds.FIND_COORDINATOR, "orders")
     named = found._replace(coordinator_id=1, coordinator_address="10.0.0.1:9092")
     none = found._replace(
         position=2, at_ms=START_MS + 20_000, received_ms=START_MS + 20_000, error_code=int(Error.COORDINATOR_NOT_AVAILABLE)

@@ -25,6 +25,12 @@ def test_heartbeats_that_waited_behind_a_slow_commit_are_no_silence(told, cluste
     assert findings(told, cluster) == []
 
 
+def test_no_broker_is_accused_by_the_clock_of_another(told):
+    """Node 1 answered for the group while it coordinated it; the clock of node 2, which names itself before and after, is 5 s behind."""
+    codes = [code for code, _ in findings(told, "clock-five-seconds-behind-both")]
+    assert codes == ["COORDINATOR_MOVED"] * 2
+
+
 def test_a_group_that_moves_is_dead_once(told):
     """It was unloaded at 05:59:23.200 and loaded at 24.191. A heartbeat that had arrived before is answered at 23.236."""
     changes = [(row["occurred_at"], row["to_state"]) for row in told.rows("group_transitions", "dead-twice-both")]
