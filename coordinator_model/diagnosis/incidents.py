@@ -149,6 +149,8 @@ def _report(g: Emitter, incident: Incident) -> None:
         if incident.to_broker
         else catalogue.HELD_UP.format(broker=view.broker),
         "cost": f" {len(lost)} of its members were not heard in time and lost their place." if lost else "",
+        "remedy": catalogue.AFTER_A_MOVE if incident.to_broker else catalogue.WHEN_HELD_UP,
+        "what_lasts": "the move takes" if incident.to_broker else "that lasts",
         "timeouts": f": {' and '.join(map(str, limits))} {'was' if len(limits) == 1 else 'were'} not enough" if lost and limits else "",
     }
     details = {

@@ -162,6 +162,8 @@ def test_a_client_that_lives_and_loses_its_session_beside_an_election_was_not_he
     assert lost(rows) == ["c"]
     told = finding(rows, "COORDINATOR_MOVED")
     assert "held up" in told["message"]
+    assert "what held it up" in told["advice"]
+    assert "if session.timeout.ms is longer than that lasts" in told["advice"]
     lines = {(e.origin, e.position): e.kind for e in group.events}
     proof = {lines[ref["origin"], ref["position"]] for ref in json.loads(told["evidence"])}
     assert proof == {kinds.COORDINATOR_ELECTED, kinds.MEMBER_FAILED}

@@ -149,7 +149,9 @@ def test_the_time_at_which_another_broker_gave_the_group_up_means_nothing_by_the
 
 
 @pytest.mark.parametrize(("ms", "loaded", "moves"), [(24_999, False, 1), (25_000, False, 2), (49_999, True, 1), (50_000, True, 2)])
-def test_an_answer_of_the_old_coordinator_soon_after_the_move_is_one_from_before_by_a_fast_clock(ms: int, *, loaded: bool, moves: int) -> None:
+def test_an_answer_of_the_old_coordinator_soon_after_the_move_is_one_from_before_by_a_fast_clock(
+    ms: int, *, loaded: bool, moves: int
+) -> None:
     """Where the new one wrote that it has loaded the group, a line of the old one that it has, too, is waited for."""
     story = stable().at(19_000).heartbeat("a-1", 1).on("broker-2").at(20_000)
     story = story.log(kinds.GROUP_LOADED, member_count=2) if loaded else story.heartbeat("a-1", 1, took=0)
