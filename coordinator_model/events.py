@@ -19,6 +19,7 @@ OFFSET_FETCH: Final = "OFFSET_FETCH"  # names no member; sent for the assigned p
 DELETE_GROUPS: Final = "DELETE_GROUPS"
 FIND_COORDINATOR: Final = "FIND_COORDINATOR"  # any broker answers it, not only the group's coordinator
 CONSUMER_GROUP_HEARTBEAT: Final = "CONSUMER_GROUP_HEARTBEAT"
+HEARTBEATS: Final = frozenset({HEARTBEAT, CONSUMER_GROUP_HEARTBEAT})
 
 # Kinds of lines in a coordinator's log, with the fields that they fill. Their templates are in jobs/parsing/templates.
 PREPARING_REBALANCE: Final = "PREPARING_REBALANCE"  # generation: the old one; reason; member_id where the reason names one

@@ -2,9 +2,10 @@
 --
 -- One row per wave of restarts in a group, rolling ones first, then the newest. In a wave, two or more times a client.id
 -- left and came back under a new member id, each time within `gap_ms` of the time before. ROLLING: several clients, one
--- after the other. ONE_CLIENT: the same client again and again. COORDINATOR_MOVED: groups moved between brokers at that
--- time, so the wave is no deployment. `clean` members left by themselves, or came back as the same static member.
--- `expired` members were removed when their session ran out. `rebalances` counts those that began in the wave.
+-- after the other. ONE_CLIENT: the same client again and again. COORDINATOR_MOVED: most of them lost their membership,
+-- without leaving, while this group moved to another broker or its broker was held up, so the wave is no deployment.
+-- `clean` members left by themselves, or came back as the same static member. `expired` members were removed when their
+-- session ran out. `rebalances` counts those that began in the wave.
 --
 -- :cluster         only this cluster
 -- :group           only this consumer group
@@ -35,11 +36,13 @@ restarts AS (
   GROUP BY x.cluster, x.group_id, x.client_id, x.member_id, x.end_kind, x.gone_at
 ),
 moves AS (
-  SELECT e.cluster, e.occurred_at
+  SELECT f.cluster, f.group_id, f.occurred_at
+  FROM findings AS f
+  WHERE f.code = 'COORDINATOR_MOVED'
+  UNION
+  SELECT e.cluster, e.group_id, e.occurred_at
   FROM group_events AS e
-  WHERE e.kind IN ('COORDINATOR_ELECTED', 'GROUP_LOADED')
-    AND (:cluster IS NULL OR e.cluster = :cluster)
-  GROUP BY e.cluster, e.occurred_at
+  WHERE e.kind = 'GROUP_LOADED' OR (e.kind = 'CONSUMER_GROUP_LOG' AND e.state = 'READ_BACK')
 ),
 spaced AS (
   SELECT
@@ -69,9 +72,10 @@ waves AS (
     count(*) AS restarts,
     count(*) FILTER (WHERE n.end_kind <> 'SESSION_TIMEOUT') AS clean,
     count(*) FILTER (WHERE n.end_kind = 'SESSION_TIMEOUT') AS expired,
-    count(*) FILTER (WHERE EXISTS (
+    count(*) FILTER (WHERE n.end_kind <> 'LEFT' AND EXISTS (
       SELECT 1 FROM moves AS m
-      WHERE m.cluster = n.cluster AND m.occurred_at <= n.back_at + INTERVAL 10 SECONDS AND m.occurred_at > n.gone_at - INTERVAL 30 SECONDS
+      WHERE m.cluster = n.cluster AND m.group_id = n.group_id
+        AND m.occurred_at <= n.back_at + INTERVAL 10 SECONDS AND m.occurred_at > n.gone_at - INTERVAL 30 SECONDS
     )) AS moved
   FROM numbered AS n
   GROUP BY n.cluster, n.group_id, n.wave

@@ -30,25 +30,12 @@ WITH seen AS (
     AND e.occurred_at <= :until
   GROUP BY e.cluster, e.group_id
 ),
-states AS (
-  SELECT
-    t.cluster, t.group_id, t.to_state, t.occurred_at, t.generation,
-    row_number() OVER (
-      PARTITION BY t.cluster, t.group_id
-      ORDER BY t.occurred_at DESC, coalesce(t.generation, -1) DESC, t.step DESC
-    ) AS place
-  FROM group_transitions_with_id AS t
-  WHERE t.occurred_at <= :until
-    AND (:cluster IS NULL OR t.cluster = :cluster)
-    AND (:group IS NULL OR t.group_id = :group)
-),
 history AS (
   SELECT
     r.cluster, r.group_id,
     count(*) FILTER (WHERE NOT r.startup) AS rebalances,
     CAST(sum(r.total_ms) FILTER (WHERE NOT r.startup) AS BIGINT) AS total_ms,
-    max_by(r.blamed, r.ended_at) FILTER (WHERE NOT r.startup) AS last_cause,
-    max_by(r.members_after, r.ended_at) FILTER (WHERE r.members_after IS NOT NULL) AS members
+    max_by(r.blamed, r.ended_at) FILTER (WHERE NOT r.startup) AS last_cause
   FROM rebalances_with_culprit AS r
   WHERE r.ended_at <= :until
     AND (:cluster IS NULL OR r.cluster = :cluster)
@@ -70,10 +57,11 @@ told AS (
       WHEN s.epoch_at > coalesce(s.classic_at, s.epoch_at - INTERVAL 1 SECOND) THEN coalesce(s.own_type, 'consumer')
       ELSE 'classic'
     END AS group_protocol,
-    nullif(s.protocol_type, '') AS protocol_type, t.to_state AS state, t.occurred_at, t.generation,
-    h.members, h.rebalances, h.total_ms, h.last_cause, w.findings
+    nullif(s.protocol_type, '') AS protocol_type, t.state, t.since, t.generation,
+    t.members, h.rebalances, h.total_ms, h.last_cause, w.findings
   FROM seen AS s
-  LEFT JOIN states AS t ON t.cluster = s.cluster AND t.group_id = s.group_id AND t.place = 1
+  LEFT JOIN group_states AS t ON t.cluster = s.cluster AND t.group_id = s.group_id
+    AND t.since <= :until AND (t.next_at IS NULL OR t.next_at > :until)
   LEFT JOIN history AS h ON h.cluster = s.cluster AND h.group_id = s.group_id
   LEFT JOIN warned AS w ON w.cluster = s.cluster AND w.group_id = s.group_id
 )
@@ -82,9 +70,9 @@ SELECT
   g.group_id,
   g.group_protocol,
   coalesce(g.state, 'UNKNOWN') AS state,
-  g.occurred_at AS since,
+  g.since,
   g.generation,
-  CASE WHEN g.state IN ('Empty', 'Dead') THEN 0 ELSE g.members END AS members,
+  g.members,
   coalesce(g.rebalances, 0) AS rebalances,
   g.total_ms,
   g.last_cause,

@@ -1,10 +1,11 @@
 -- Whose session ran out, and was it a crash or a pause?
 --
--- One row per expired session, the newest first. PAUSED: the same process appeared again, under its old member id or on
--- its old connection, so it had only stopped for a while (garbage collection, CPU limit, network). REJOINED: a new
--- member with the same client.id appeared (the process was restarted, or connected again). GONE: neither. `back_at` is
--- when it appeared again, which may be before its old session ran out. PAUSED can be told only with kafka-request.log.
--- Where no line shows the session timeout, it is taken for 45 s, Kafka's default.
+-- One row per expired session, the newest first. UNHEARD: a broker is the reason (COORDINATOR_MOVED names the member), or
+-- requests of the member arrived in the second half of its session: it did not stop. PAUSED: the same process appeared
+-- again, under its old member id or on its old connection, so it had only stopped for a while (garbage collection, CPU
+-- limit, network). REJOINED: a new member with the same client.id appeared (the process was restarted, or connected
+-- again). GONE: neither. `back_at` is when it appeared again, which may be before its old session ran out. PAUSED can be
+-- told only with kafka-request.log. Without a line that shows the session timeout, it is taken for Kafka's 45 s.
 --
 -- :cluster     only this cluster
 -- :group       only this consumer group
@@ -28,6 +29,18 @@ connections AS (
   FROM expired AS x
   JOIN group_events AS e ON e.cluster = x.cluster AND e.group_id = x.group_id AND e.member_id = x.member_id
   WHERE e.source = 'request' AND e.connection <> '' AND e.received_at <= x.ended_at
+),
+unheard AS (
+  SELECT x.id
+  FROM expired AS x
+  JOIN lost_to_brokers AS f ON f.cluster = x.cluster AND f.group_id = x.group_id AND f.member_id = x.member_id
+  UNION
+  SELECT x.id
+  FROM expired AS x
+  JOIN group_events AS e
+    ON e.cluster = x.cluster AND e.group_id = x.group_id AND e.member_id = x.member_id
+      AND e.source = 'request' AND e.received_at < x.ended_at
+  WHERE 2 * (unix_millis(x.ended_at) - unix_millis(coalesce(e.last_at, e.received_at))) < x.session_timeout_ms
 ),
 heard AS (
   SELECT x.id, e.received_at
@@ -60,7 +73,9 @@ SELECT
   x.cluster,
   x.group_id,
   x.ended_at,
-  CASE WHEN p.id IS NOT NULL THEN 'PAUSED' WHEN r.id IS NOT NULL THEN 'REJOINED' ELSE 'GONE' END AS fate,
+  CASE
+    WHEN u.id IS NOT NULL THEN 'UNHEARD' WHEN p.id IS NOT NULL THEN 'PAUSED' WHEN r.id IS NOT NULL THEN 'REJOINED' ELSE 'GONE'
+  END AS fate,
   x.client_id,
   x.client_host,
   x.member_id,
@@ -68,6 +83,7 @@ SELECT
   coalesce(p.back_at, r.back_at) AS back_at,
   x.id
 FROM expired AS x
+LEFT JOIN unheard AS u ON u.id = x.id
 LEFT JOIN paused AS p ON p.id = x.id
 LEFT JOIN rejoined AS r ON r.id = x.id
 ORDER BY x.ended_at DESC, x.cluster, x.group_id, x.member_id

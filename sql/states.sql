@@ -23,22 +23,6 @@ WITH seen AS (
     AND e.occurred_at <= :until
   GROUP BY e.cluster, e.group_id
 ),
-states AS (
-  SELECT
-    t.cluster, t.group_id, t.to_state,
-    row_number() OVER (
-      PARTITION BY t.cluster, t.group_id
-      ORDER BY t.occurred_at DESC, coalesce(t.generation, -1) DESC, t.step DESC
-    ) AS place
-  FROM group_transitions_with_id AS t
-  WHERE t.occurred_at <= :until
-),
-members AS (
-  SELECT r.cluster, r.group_id, max_by(r.members_after, r.ended_at) AS members
-  FROM rebalances_with_id AS r
-  WHERE r.ended_at <= :until AND r.members_after IS NOT NULL
-  GROUP BY r.cluster, r.group_id
-),
 told AS (
   SELECT
     s.cluster, s.group_id,
@@ -46,11 +30,11 @@ told AS (
       WHEN s.epoch_at > coalesce(s.classic_at, s.epoch_at - INTERVAL 1 SECOND) THEN coalesce(s.own_type, 'consumer')
       ELSE 'classic'
     END AS group_protocol,
-    coalesce(t.to_state, 'UNKNOWN') AS state,
-    CASE WHEN t.to_state IN ('Empty', 'Dead') THEN 0 ELSE m.members END AS members
+    coalesce(t.state, 'UNKNOWN') AS state,
+    t.members
   FROM seen AS s
-  LEFT JOIN states AS t ON t.cluster = s.cluster AND t.group_id = s.group_id AND t.place = 1
-  LEFT JOIN members AS m ON m.cluster = s.cluster AND m.group_id = s.group_id
+  LEFT JOIN group_states AS t ON t.cluster = s.cluster AND t.group_id = s.group_id
+    AND t.since <= :until AND (t.next_at IS NULL OR t.next_at > :until)
 )
 SELECT
   g.state,

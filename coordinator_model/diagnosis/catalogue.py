@@ -113,12 +113,16 @@ COORDINATOR_MOVED: Final = Text(
     "COORDINATOR_MOVED",
     "WARNING",
     "{what}{cost}",
-    "Find out why the broker restarted, failed or gave its partitions up. Members keep their place if session.timeout.ms is longer "
-    "than the move takes{timeouts}.",
+    "{remedy} Members keep their place if session.timeout.ms is longer than {what_lasts}{timeouts}.",
 )
+AFTER_A_MOVE: Final = "Find out why the broker restarted, failed or gave its partitions up."
 HELD_UP: Final = (
-    "Broker {broker}, the group's coordinator, was held up: it had just taken partitions over from another broker, had restarted, or could "
-    "not write its log."
+    "Broker {broker}, the group's coordinator, was held up: it had just taken partitions over from another broker, had restarted, stood "
+    "still, or could not write its log."
+)
+WHEN_HELD_UP: Final = (
+    "Find out what held it up. Most often another broker was lost: a write to __consumer_offsets waits for its replica "
+    "(replica.lag.time.max.ms)."
 )
 
 HEARTBEAT_NEAR_MISS: Final = Text(

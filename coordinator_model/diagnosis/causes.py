@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from coordinator_model.diagnosis.incidents import SPAN_MS
+from coordinator_model.diagnosis.incidents import SPAN_MS, was_heard_since
 from coordinator_model.specification.transitions import Trigger
 from coordinator_model.view import reasons
 from coordinator_model.view.emit import Emitter
@@ -18,12 +18,6 @@ LOGGED_WITHIN_MS: Final = 5_000
 
 PATIENCE_MS: Final = 15_000
 """How long a rebalance waits for the specification, which handles requests in hindsight, to show what it started with."""
-
-_SECOND_MS: Final = 1_000
-_TIMER_MS: Final = 200
-"""How late a timer of the coordinator may be."""
-_READ_MS: Final = 20
-"""A group that is read back has its timers before the line that says so."""
 
 _CAUSES: Final = {
     Trigger.NEW_MEMBER.name: reasons.MEMBER_JOINED,
@@ -122,16 +116,6 @@ def _follows_a_move(g: Emitter, rebalance: Rebalance, culprit: RebalanceTrigger,
         return False
     if culprit.cause == reasons.MEMBER_JOINED:
         return culprit.client_id in view.moved_clients
-    if culprit.cause != reasons.SESSION_TIMEOUT or ended is None or _was_heard_since(ended, view.moved_ms):
+    if culprit.cause != reasons.SESSION_TIMEOUT or ended is None or was_heard_since(ended.seen_ms, ended.at_ms, view.moved_ms):
         return False
     return ended.client_id in view.moved_clients
-
-
-def _was_heard_since(ended: EndedMembership, moved_ms: int) -> bool:
-    """Whether the new coordinator had heartbeats of a member before it fell silent.
-
-    If there is no request log: the session of one that it never heard ends a whole number of seconds after it has read the group back.
-    """
-    if ended.alive_ms >= 0:
-        return ended.seen_ms >= moved_ms
-    return _TIMER_MS < (ended.at_ms - moved_ms) % _SECOND_MS < _SECOND_MS - _READ_MS

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Final
 
 from coordinator_model import events as kinds
-from coordinator_model.diagnosis import catalogue, consumer_catalogue, consumer_margins
-from coordinator_model.diagnosis.findings import Client, current, emit, first_time, seconds
+from coordinator_model.diagnosis import catalogue, consumer_catalogue, consumer_margins, incidents
+from coordinator_model.diagnosis.findings import Client, current, emit, first_time, row, seconds
 from coordinator_model.errors import Error
 from coordinator_model.events import Event
 from coordinator_model.view import reasons
@@ -44,7 +44,8 @@ def removed(g: Emitter, view: ConsumerView, member: ConsumerMember, change: Chan
             "usual": f" (before, it was never silent for more than {seconds(gap_ms)})" if gap_ms >= 0 else "",
         }
         details = {"silent_ms": silent_ms, "longest_gap_before_ms": or_none(gap_ms)}
-        emit(g, consumer_catalogue.SESSION_TIMEOUT, change.at_ms, _client(member), signs, words, generation=epoch, **details)
+        told = row(g, consumer_catalogue.SESSION_TIMEOUT, change.at_ms, _client(member), signs, words, generation=epoch, **details)
+        incidents.hold_back(g, member.heard_ms, told)
     elif change.cause == reasons.REBALANCE_TIMEOUT:
         words = {"limit": f" ({seconds(limit_ms)})" if limit_ms >= 0 else "", "current": current(limit_ms)}
         details = {"rebalance_timeout_ms": or_none(limit_ms)}

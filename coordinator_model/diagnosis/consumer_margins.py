@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Final
 
 from coordinator_model.diagnosis import consumer_catalogue
-from coordinator_model.diagnosis.findings import NOBODY, emit, first_time, seconds
-from coordinator_model.diagnosis.incidents import SPAN_MS
+from coordinator_model.diagnosis.findings import NOBODY, emit, first_time, row, seconds
+from coordinator_model.diagnosis.incidents import hold_back
 from coordinator_model.diagnosis.margins import NEAR_MISS
 from coordinator_model.events import Event
 from coordinator_model.view.consumer_view import ConsumerMember, ConsumerView
@@ -35,21 +35,17 @@ def check_silence(g: Emitter, view: ConsumerView, member: ConsumerMember, event:
     limit_ms = _limit_ms(view)
     if not NEAR_MISS * limit_ms <= silent_ms < limit_ms or view.survived_ms >= limit_ms:
         return
-    trouble = g.view.incident
-    if trouble is not None and event.received_ms <= trouble.last_ms + SPAN_MS:
-        return
+    is_seen = view.expired_after_ms >= 0
+    words = {
+        "silence": seconds(silent_ms),
+        "limit": f"this group removed a member after {seconds(limit_ms)}" if is_seen else "the session timeout is 45 s by default",
+        "left": seconds(limit_ms - silent_ms),
+    }
+    signs = [ref(event), *([member.last_sign] if member.last_sign is not None else [])]
+    client = member.member_id, member.client_id, member.client_host
+    details = {"silent_ms": silent_ms, "session_timeout_ms": limit_ms, "session_timeout_seen": is_seen}
     text = consumer_catalogue.HEARTBEAT_NEAR_MISS
-    if first_time(g, text, member.member_id, view.epoch):
-        is_seen = view.expired_after_ms >= 0
-        words = {
-            "silence": seconds(silent_ms),
-            "limit": f"this group removed a member after {seconds(limit_ms)}" if is_seen else "the session timeout is 45 s by default",
-            "left": seconds(limit_ms - silent_ms),
-        }
-        signs = [ref(event), *([member.last_sign] if member.last_sign is not None else [])]
-        client = member.member_id, member.client_id, member.client_host
-        details = {"silent_ms": silent_ms, "session_timeout_ms": limit_ms, "session_timeout_seen": is_seen}
-        emit(g, text, event.received_ms, client, signs, words, generation=view.epoch, **details)
+    hold_back(g, since_ms, row(g, text, event.received_ms, client, signs, words, generation=view.epoch, **details))
 
 
 def silent_since_ms(view: ConsumerView, member: ConsumerMember) -> int:

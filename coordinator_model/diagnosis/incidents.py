@@ -3,16 +3,20 @@
 When a broker is lost, the groups that it coordinated move, and every session starts again at the new coordinator. The groups of
 the remaining brokers suffer too: their coordinator cannot write to __consumer_offsets until the lost replica leaves the ISR, heartbeats
 wait behind commits, and sessions end although every client is well. The finding about the broker names the members that are lost in
-this way. Either line may come first in the log, so the finding of a session timeout is held back for HINDSIGHT_MS.
+this way. Either line may come first in the log, so the finding of a session timeout is held back for HINDSIGHT_MS, and that of a near miss.
+
+What counts is when a request arrives, and a broker reads no other of a connection while it handles one (SocketServer mutes the channel).
+So heartbeats that waited behind a slow commit, or before a broker that stood still, are read late though they were sent in time.
 """
 
 from __future__ import annotations
 
+import json
 from typing import Any, Final
 
 from coordinator_model import events as kinds
 from coordinator_model.diagnosis import catalogue, removals
-from coordinator_model.diagnosis.findings import NOBODY, emit
+from coordinator_model.diagnosis.findings import NOBODY, emit, first_time
 from coordinator_model.errors import Error
 from coordinator_model.events import Event
 from coordinator_model.specification.timers import NEVER
@@ -20,7 +24,7 @@ from coordinator_model.view import reasons
 from coordinator_model.view.clock import BrokerClock
 from coordinator_model.view.emit import Emitter
 from coordinator_model.view.rows import FINDINGS, Ref, ref, refs
-from coordinator_model.view.view import EndedMembership, Incident, ObservedMember, PendingFinding, client_in
+from coordinator_model.view.view import EndedMembership, Incident, PendingFinding, client_in
 
 HINDSIGHT_MS: Final = 10_000
 SPAN_MS: Final = 60_000
@@ -34,7 +38,19 @@ GIVEN_UP_MS: Final = 20_000
 SIGNS_KEPT: Final = 8
 
 SLOW_MS: Final = 2_000
-"""A heartbeat whose answer takes longer waits for the broker's log."""
+"""A request of _PROMPT whose answer takes longer waits for the broker's log."""
+
+QUEUED_MS: Final = 100
+"""Heartbeats of one member that come so soon after each other were sent at other times, and waited together."""
+
+_SECOND_MS: Final = 1_000
+_TIMER_MS: Final = 200
+"""How late a timer of the coordinator may be."""
+_READ_MS: Final = 20
+"""A group that is read back has its timers before the line that says so."""
+
+_PROMPT: Final = frozenset({kinds.HEARTBEAT, kinds.CONSUMER_GROUP_HEARTBEAT, kinds.OFFSET_COMMIT})
+"""Requests that wait for no other member. The answer to a commit waits for the replicas of __consumer_offsets."""
 
 _TROUBLE: Final = frozenset(
     {Error.REQUEST_TIMED_OUT, Error.COORDINATOR_NOT_AVAILABLE, Error.COORDINATOR_LOAD_IN_PROGRESS, Error.NOT_COORDINATOR}
@@ -45,15 +61,14 @@ def watch(g: Emitter, event: Event) -> None:
     """Takes a request; its answer may show that the coordinator is in trouble."""
     if event.broker != g.view.broker or event.source == "coordinator":
         return
-    slow = event.kind == kinds.HEARTBEAT and event.at_ms - event.received_ms >= SLOW_MS
+    _disprove(g, event)
+    slow = event.kind in _PROMPT and event.at_ms - event.received_ms >= SLOW_MS
     if slow or (event.error_code in _TROUBLE and event.kind != kinds.TXN_OFFSET_COMMIT):
         _sign(g, event.at_ms, ref(event))
 
 
 def coordinator_moved(g: Emitter, at_ms: int, from_broker: str, to_broker: str, sign: Ref) -> None:
     """Notes that another broker coordinates the group."""
-    if g.view.consumer_protocol:
-        return
     running = g.view.incident
     if running is not None and running.to_broker:
         close_due(g, at_ms, flush=True)
@@ -61,9 +76,24 @@ def coordinator_moved(g: Emitter, at_ms: int, from_broker: str, to_broker: str, 
     incident.moved_ms, incident.from_broker, incident.to_broker = at_ms, from_broker, to_broker
 
 
-def hold_back(g: Emitter, at_ms: int, member: ObservedMember, row: dict[str, Any]) -> None:
-    """Keeps the finding of a session timeout until it is known whether a broker was the reason."""
-    g.view.pending_findings.append(PendingFinding(at_ms, member.seen_ms, member.member_id, row, member.abandoned))
+def hold_back(g: Emitter, seen_ms: int, row: dict[str, Any], *, given_up: bool = False) -> None:
+    """Keeps the finding of a session timeout or of a near miss until it is known whether a broker was the reason.
+
+    `seen_ms`: when the member was heard before. `given_up`: its client has asked for another id.
+    """
+    g.view.pending_findings.append(PendingFinding(row["occurred_at"], seen_ms, row["member_id"], row, given_up))
+
+
+def _disprove(g: Emitter, event: Event) -> None:
+    """Drops a near miss of a member of which another request was there before, or whose later heartbeats had waited with that one."""
+    for pending in [one for one in g.view.pending_findings if _is_near_miss(one) and one.member_id == event.member_id]:
+        after_ms = event.received_ms - pending.at_ms
+        if after_ms < 0 or (after_ms and event.kind in kinds.HEARTBEATS and after_ms <= QUEUED_MS):
+            g.view.pending_findings.remove(pending)
+
+
+def _is_near_miss(pending: PendingFinding) -> bool:
+    return bool(pending.row["code"] == catalogue.HEARTBEAT_NEAR_MISS.code)
 
 
 def lost_in_a_move(g: Emitter, ended: EndedMembership) -> bool:
@@ -83,20 +113,30 @@ def close_due(g: Emitter, now_ms: int, clock: BrokerClock | None = None, *, flus
     """Writes what has waited long enough. `flush`: nothing more will come."""
     view = g.view
     while view.pending_findings and (flush or view.pending_findings[0].at_ms + HINDSIGHT_MS < now_ms):
-        pending = view.pending_findings.pop(0)
-        incident = _cause_of(g, pending, clock)
-        if incident is None:
-            if not pending.given_up:
-                g.emit(FINDINGS, **_with_election(pending, clock))
-        else:
-            incident.lost.append(pending.member_id)
-            for sign in refs(pending.row["evidence"])[:1]:
-                _keep(incident, sign)
+        _decide(g, view.pending_findings.pop(0), clock)
     running = view.incident
     if running is not None and (flush or running.last_ms + OVER_MS < now_ms):
         view.incident = None
-        if running.to_broker or running.lost:
+        if running.lost or (running.to_broker and not view.consumer_protocol):
             _report(g, running)
+
+
+def _decide(g: Emitter, pending: PendingFinding, clock: BrokerClock | None) -> None:
+    """Writes a finding that was held back, unless a broker was the reason: then its member was lost to that, or was no silent one."""
+    if _is_near_miss(pending):
+        running = g.view.incident
+        meanwhile = running is not None and _amid_trouble(running, pending) and pending.seen_ms <= running.last_ms
+        explained = meanwhile or _stood_still(g, pending, clock)
+        if not explained and first_time(g, catalogue.HEARTBEAT_NEAR_MISS, pending.member_id, _generation(pending)):
+            g.emit(FINDINGS, **pending.row)
+        return
+    incident = _cause_of(g, pending, clock)
+    if incident is not None:
+        incident.lost.append(pending.member_id)
+        for sign in refs(pending.row["evidence"])[:1]:
+            _keep(incident, sign)
+    elif not pending.given_up:
+        g.emit(FINDINGS, **_with_election(g, pending))
 
 
 def _report(g: Emitter, incident: Incident) -> None:
@@ -109,6 +149,8 @@ def _report(g: Emitter, incident: Incident) -> None:
         if incident.to_broker
         else catalogue.HELD_UP.format(broker=view.broker),
         "cost": f" {len(lost)} of its members were not heard in time and lost their place." if lost else "",
+        "remedy": catalogue.AFTER_A_MOVE if incident.to_broker else catalogue.WHEN_HELD_UP,
+        "what_lasts": "the move takes" if incident.to_broker else "that lasts",
         "timeouts": f": {' and '.join(map(str, limits))} {'was' if len(limits) == 1 else 'were'} not enough" if lost and limits else "",
     }
     details = {
@@ -142,18 +184,54 @@ def _keep(incident: Incident, sign: Ref) -> None:
 def _cause_of(g: Emitter, pending: PendingFinding, clock: BrokerClock | None) -> Incident | None:
     """The incident that the session timeout belongs to, if any."""
     running = g.view.incident
-    if running is not None and running.began_ms - HINDSIGHT_MS <= pending.at_ms <= running.last_ms + SPAN_MS:
+    if running is not None and _amid_trouble(running, pending):
         # A member that was heard after the trouble was over fell silent by itself. Where the group stays at its broker, one that is never
-        # heard again may as well have died.
-        silent_since_then = pending.seen_ms <= running.last_ms and (running.to_broker or _lived_on(g, pending, running.began_ms))
+        # heard again may as well have died; so may one of the consumer protocol, which keeps its id and comes back with it.
+        moved = running.to_broker and not g.view.consumer_protocol and not was_heard_since(pending.seen_ms, pending.at_ms, running.last_ms)
+        silent_since_then = pending.seen_ms <= running.last_ms and (moved or _lived_on(g, pending, running.began_ms))
         return running if pending.given_up or silent_since_then else None
+    generation = _generation(pending)  # its rebalance may be written, and forgotten, by now
+    if _stood_still(g, pending, clock) and _lived_on(g, pending, pending.at_ms):
+        return _sign(g, pending.at_ms, None, generation)
     elected_ms = clock.took_over_between(pending.at_ms - SPAN_MS, pending.at_ms + HINDSIGHT_MS) if clock is not None else -1
     if clock is None or elected_ms < 0 or not _lived_on(g, pending, elected_ms):
         return None
     if pending.seen_ms > elected_ms and not pending.given_up:
         return None
-    generation = pending.row["generation"]  # its rebalance may be written, and forgotten, by now
-    return _sign(g, pending.at_ms, clock.elections.get(elected_ms), -1 if generation is None else generation)
+    return _sign(g, pending.at_ms, clock.elections.get(elected_ms), generation)
+
+
+def was_heard_since(seen_ms: int, ended_ms: int, moved_ms: int) -> bool:
+    """Whether the new coordinator had heartbeats of a member before it fell silent.
+
+    If there is no request log: the session of one that it never heard ends a whole number of seconds after it has read the group back.
+    """
+    if seen_ms >= 0:
+        return seen_ms >= moved_ms
+    return _TIMER_MS < (ended_ms - moved_ms) % _SECOND_MS < _SECOND_MS - _READ_MS
+
+
+def _generation(pending: PendingFinding) -> int:
+    return -1 if pending.row["generation"] is None else int(pending.row["generation"])
+
+
+def _amid_trouble(running: Incident, pending: PendingFinding) -> bool:
+    return running.began_ms - HINDSIGHT_MS <= pending.at_ms <= running.last_ms + SPAN_MS
+
+
+def _stood_still(g: Emitter, pending: PendingFinding, clock: BrokerClock | None) -> bool:
+    """Whether the broker wrote no line, about nobody, for half of the session or more while the member was silent.
+
+    A client sends two heartbeats or more in that time, so those of the other members waited too. One that is alone proves nothing.
+    """
+    limit_ms = json.loads(pending.row["details"]).get("session_timeout_ms")
+    if clock is None or limit_ms is None or pending.seen_ms < 0:
+        return False
+    others = [(one.member_id, one.joined_ms, one.alive_ms) for one in g.view.members.values()]
+    others += [(old.member_id, old.alive_ms, old.at_ms) for old in g.view.ended]
+    if not any(m != pending.member_id and 0 <= since <= pending.seen_ms and until >= pending.at_ms for m, since, until in others):
+        return False
+    return 2 * clock.longest_silence_ms(pending.seen_ms, pending.at_ms) >= int(limit_ms)
 
 
 def _lived_on(g: Emitter, pending: PendingFinding, elected_ms: int) -> bool:
@@ -163,14 +241,14 @@ def _lived_on(g: Emitter, pending: PendingFinding, elected_ms: int) -> bool:
     """
     asked = [(client_in(member_id, ""), issued_ms) for member_id, issued_ms in g.view.pending.items()]
     joined = [(member.client_name(), member.joined_ms) for member in g.view.members.values()]
+    if g.view.consumer is not None:  # a member of the consumer protocol comes back with its id
+        joined += [(one.client_id or one.member_id, one.joined_ms) for one in g.view.consumer.members.values()]
     given_up = range(elected_ms - HINDSIGHT_MS, elected_ms + GIVEN_UP_MS)
-    return any(
-        client_id == pending.row["client_id"] and (since_ms >= pending.at_ms or since_ms in given_up)
-        for client_id, since_ms in (*asked, *joined)
-    )
+    own = (pending.row["client_id"], pending.member_id)
+    return any(name in own and (since_ms >= pending.at_ms or since_ms in given_up) for name, since_ms in (*asked, *joined))
 
 
-def _with_election(pending: PendingFinding, clock: BrokerClock | None) -> dict[str, Any]:
-    """The finding of a session timeout, with the time since the coordinator was elected where that may matter."""
-    elected_ms = clock.took_over_between(pending.at_ms - SPAN_MS, pending.at_ms) if clock is not None else -1
-    return removals.with_election(pending.row, pending.at_ms - elected_ms) if elected_ms >= 0 else pending.row
+def _with_election(g: Emitter, pending: PendingFinding) -> dict[str, Any]:
+    """The finding of a session timeout, with the time since its broker became the coordinator of this group where that may matter."""
+    since_ms = pending.at_ms - g.view.loaded_ms
+    return removals.with_election(pending.row, since_ms) if g.view.loaded_ms >= 0 and 0 <= since_ms <= SPAN_MS else pending.row

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Final
 
 from coordinator_model.diagnosis import catalogue
-from coordinator_model.diagnosis.findings import NOBODY, emit, first_time, seconds
-from coordinator_model.diagnosis.incidents import SPAN_MS
+from coordinator_model.diagnosis.findings import NOBODY, emit, first_time, row, seconds
+from coordinator_model.diagnosis.incidents import hold_back
 from coordinator_model.events import Event
 from coordinator_model.view.emit import Emitter
 from coordinator_model.view.rows import ref
@@ -27,15 +27,11 @@ def check_heartbeat(g: Emitter, member: ObservedMember, event: Event) -> None:
         return
     if not NEAR_MISS * limit_ms <= silent_ms < limit_ms:
         return
-    trouble = g.view.incident
-    if trouble is not None and event.received_ms <= trouble.last_ms + SPAN_MS:
-        return
-    if first_time(g, catalogue.HEARTBEAT_NEAR_MISS, member.member_id, g.view.generation):
-        client = member.client()
-        signs = [ref(event), *([member.last_sign] if member.last_sign else [])]
-        words = {"silence": seconds(silent_ms), "limit": seconds(limit_ms), "left": seconds(limit_ms - silent_ms)}
-        details = {"silent_ms": silent_ms, "session_timeout_ms": limit_ms}
-        emit(g, catalogue.HEARTBEAT_NEAR_MISS, event.received_ms, client, signs, words, **details)
+    words = {"silence": seconds(silent_ms), "limit": seconds(limit_ms), "left": seconds(limit_ms - silent_ms)}
+    details = {"silent_ms": silent_ms, "session_timeout_ms": limit_ms}
+    signs = [ref(event), *([member.last_sign] if member.last_sign else [])]
+    told = row(g, catalogue.HEARTBEAT_NEAR_MISS, event.received_ms, member.client(), signs, words, generation=g.view.generation, **details)
+    hold_back(g, member.seen_ms, told)
 
 
 def check_assignment(g: Emitter, rebalance: Rebalance) -> None:

@@ -15,7 +15,7 @@ from coordinator_model.view.view import EndedMembership, ObservedMember
 def session_timeout(g: Emitter, member: ObservedMember, at_ms: int, signs: list[Ref]) -> dict[str, Any]:
     """The finding that no heartbeat came within the session timeout (onExpireHeartbeat), unless a broker turns out to be the reason."""
     limit_ms, gap_ms = member.session_timeout_ms, member.longest_gap_ms
-    silent_ms = at_ms - member.seen_ms if member.seen_ms >= 0 else None
+    silent_ms = at_ms - member.seen_ms if member.seen_ms >= 0 and member.seen_ms > g.view.moved_ms else None  # else by another clock
     words = {
         "limit": f" (session.timeout.ms {limit_ms})" if limit_ms >= 0 else "",
         "silence": f"; last heard {seconds(silent_ms)} before" if silent_ms is not None else "",

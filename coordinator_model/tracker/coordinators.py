@@ -2,7 +2,8 @@
 
 Any broker answers FIND_COORDINATOR, from a copy of the metadata that may be ahead of the coordinator's own log or behind it. So a
 broker is reported only between two answers that name the same other node, the second one GUARD_MS later, and without an answer in
-between that names the broker's own node. The coordinator lines of a log show its node, as does the address of the connection.
+between that names the broker's own node. All three stand in one log: before and after mean nothing by the clocks of two brokers, and a
+folder may hold the logs of several. The coordinator lines of a log show its node, as does the address of the connection.
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ def on_find_coordinator(g: Emitter, event: Event) -> None:
     if suspect is not None:
         if view.found_coordinator is None or event.coordinator_id != view.found_coordinator.node:
             view.suspect = None
-        elif event.received_ms > suspect.at_ms + GUARD_MS:
+        elif event.origin == suspect.sign.origin and event.received_ms > suspect.at_ms + GUARD_MS:
             divergences.not_the_coordinator(g, suspect, view.found_coordinator, ref(event))
             view.suspect = None
     view.found_coordinator = FoundCoordinator(event.coordinator_id, event.coordinator_address, event.at_ms, ref(event))
@@ -47,6 +48,7 @@ def on_answer(g: Emitter, event: Event) -> None:
     node = view.nodes.get(event.broker, AMBIGUOUS)
     if (
         node in (AMBIGUOUS, view.found_coordinator.node)
+        or event.origin != view.found_coordinator.sign.origin
         or event.received_ms <= view.found_coordinator.at_ms
         or event.source == "coordinator"
     ):

@@ -31,7 +31,9 @@ from coordinator_model.view.settings import TrackerSettings
 from coordinator_model.view.view import View
 
 MOVE_GUARD_MS = 5_000
-"""A coordinator that was just replaced is not believed again for so long unless it loads the group: brokers' clocks differ."""
+LOADED_GUARD_MS = 30_000
+"""A coordinator that was just replaced is not believed again for so long unless it loads the group: brokers' clocks differ. Where a line
+says that the new one has loaded it, such a line is missed of one that does not."""
 
 _UNSTEADY_MS: Final = 1_000
 _UNSTEADY_AT_MOST_MS: Final = 8_000
@@ -252,7 +254,8 @@ class GroupTracker:
             return True
         if event.kind in (kinds.GROUP_UNLOADED, kinds.MEMBER_LOADED) or event.state == kinds.GIVEN_UP:
             return False  # another broker that gives the group up, or reads it back, does not coordinate it yet
-        if event.kind != kinds.GROUP_LOADED and event.at_ms < view.since_ms + MOVE_GUARD_MS:
+        guard_ms = LOADED_GUARD_MS if view.loaded_ms >= view.since_ms else MOVE_GUARD_MS
+        if event.kind != kinds.GROUP_LOADED and event.at_ms < view.since_ms + guard_ms:
             return False
         self._moved(event)
         return True
@@ -285,7 +288,7 @@ class GroupTracker:
         was = view.state
         if was is not None:
             phases.change_state(self, at_ms, State.DEAD, reasons.COORDINATOR_MOVED, signs)
-        view.broker, view.since_ms, view.logged = event.broker, at_ms, False
+        view.broker, view.since_ms, view.logged, view.unloaded_ms = event.broker, at_ms, False, -1
         view.unclaimed, view.pending = [], {}
         phases.read_back(self, at_ms, signs)
         for member in view.members.values():

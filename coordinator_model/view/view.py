@@ -334,6 +334,8 @@ class View(Struct, array_like=True):
     consumer: ConsumerView | None = None  # while the group follows the consumer protocol
     converted_ms: int = -1  # when the group last became classic
     release: str = ""  # of the broker that coordinates it, by its own lines or the settings; empty: not known
+    loaded_ms: int = -1  # when its coordinator wrote that it had read the group back
+    unloaded_ms: int = -1  # when its coordinator wrote that it gave the group up
 
     def identity(self, member_id: str) -> tuple[str, str, str]:
         """Instance id, client id and host of a member, or of one that departed lately; empty where unknown."""

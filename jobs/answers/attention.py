@@ -78,7 +78,7 @@ class AttentionEntry:
             figure = max(details.get("session_timeouts_ms") or [0]) if self.incident else details.get(_FIGURES.get(row["code"]))
             return figure or 0, epoch_ms(row["occurred_at"])
 
-        return max(self.findings, key=grave)
+        return max(self.outage.left or self.findings if self.outage else self.findings, key=grave)
 
     @property
     def first_at(self) -> datetime:

@@ -70,6 +70,17 @@ class Departures:
         for sign in signs:
             self._of.setdefault((sign["cluster"], sign["broker"]), []).append(sign)
 
+    def of_another(self, cluster: str, broker: str, at_ms: int) -> str | None:
+        """Another broker that went away soon before a time, and was not there again: the last of them."""
+        near = [
+            (epoch_ms(sign["occurred_at"]), other)
+            for (of_cluster, other), signs in self._of.items()
+            for sign in signs
+            if of_cluster == cluster and other != broker and at_ms - SPAN_MS <= epoch_ms(sign["occurred_at"]) <= at_ms
+            if sign["started_at"] is None or epoch_ms(sign["started_at"]) > at_ms
+        ]
+        return max(near)[1] if near else None
+
     def before(self, cluster: str, broker: str, first_ms: int, last_ms: int) -> Departure | None:
         """Why groups left a broker between two times, epoch ms. A sign counts if it came soon before the first of them left.
 

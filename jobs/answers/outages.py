@@ -56,7 +56,7 @@ class Outage:
                 parts[0] += f", and {who} came back within {duration(_at_ms(self.returned[-1]) - epoch_ms(since))}"
         if self.held_up:
             others = Counter(row["details"].get("from_broker") for row in self.held_up)
-            parts.append(f"{_groups(self.held_up, ' more' if self.left else '')} could not reach {_brokers(others)}, which was held up")
+            parts.append(f"{_groups(self.held_up, ' more' if self.left else '')} had to wait for {_brokers(others)}, which was held up")
             if len(others) > 1:
                 parts[-1] = parts[-1].removesuffix("which was held up") + "which were held up"
         lost = {member for row in self.findings for member in row["details"].get("members_lost") or ()}
@@ -89,16 +89,19 @@ def outages(findings: Iterable[Row], departures: Departures | None = None) -> li
         of_cluster, near = found.setdefault(row["cluster"], []), times.setdefault(row["cluster"], [])
         distance, number = min(((_distance_ms(signs, _at_ms(row)), number) for number, signs in enumerate(near)), default=(SPAN_MS + 1, 0))
         if distance > SPAN_MS:
+            broker = row["details"].get("from_broker") or "?"
+            lost = departures.of_another(row["cluster"], broker, _at_ms(row)) if departures is not None else None
             number = len(of_cluster)
-            of_cluster.append(Outage(row["details"].get("from_broker") or "?"))
+            of_cluster.append(Outage(lost or broker))
             near.append([])
         of_cluster[number].held_up.append(row)
         if not of_cluster[number].left:
             near[number].append(_at_ms(row))
     for cluster, known in found.items():
         for outage in known:
-            if departures is not None and outage.left:
-                outage.departure = departures.before(cluster, outage.broker, _at_ms(outage.left[0]), _at_ms(outage.left[-1]))
+            signs = outage.left or outage.held_up
+            if departures is not None and any(row["details"].get("to_broker") != outage.broker for row in signs):
+                outage.departure = departures.before(cluster, outage.broker, _at_ms(signs[0]), _at_ms(signs[-1]))
     return [outage for cluster in sorted(found) for outage in found[cluster]]
 
 

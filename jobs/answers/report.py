@@ -38,23 +38,15 @@ _GROUPS: Final = """
     WHERE group_id <> '' AND ($cluster IS NULL OR cluster = $cluster) AND ($group IS NULL OR group_id = $group) AND occurred_at <= $until
     GROUP BY cluster, group_id
 """
-# The last transition. Several may share a millisecond: then by generation, and within it in the order of the protocol.
 _STATES: Final = """
-    SELECT cluster, group_id, arg_max(to_state, o) state, max(o).generation generation
-    FROM (
-        SELECT *, struct_pack(
-            occurred_at := epoch_ms(occurred_at), generation := coalesce(generation, -1),
-            rank := CASE WHEN to_state = 'PreparingRebalance' AND generation IS NULL THEN 0
-                    WHEN to_state IN ('CompletingRebalance', 'Reconciling') THEN 1 WHEN to_state IN ('Stable', 'Empty') THEN 2
-                    WHEN to_state = 'PreparingRebalance' THEN 3 ELSE 4 END) o
-        FROM group_transitions
-        WHERE ($cluster IS NULL OR cluster = $cluster) AND ($group IS NULL OR group_id = $group) AND occurred_at <= $until
-    ) GROUP BY cluster, group_id
+    SELECT cluster, group_id, state, generation, members FROM group_states
+    WHERE ($cluster IS NULL OR cluster = $cluster) AND ($group IS NULL OR group_id = $group)
+          AND since <= $until AND (next_at IS NULL OR next_at > $until)
 """
-# What rebalances cost each group since `since`; its members are known from before.
+# What rebalances cost each group since `since`.
 _COSTS: Final = """
     WITH own AS (
-        SELECT cluster, group_id, started_at, ended_at, generation, members_after, total_ms, startup, unavailable_partition_ms, blamed,
+        SELECT cluster, group_id, started_at, total_ms, startup, unavailable_partition_ms, blamed,
                started_at >= $since AS counts
         FROM rebalances_with_culprit
         WHERE ($cluster IS NULL OR cluster = $cluster) AND ($group IS NULL OR group_id = $group) AND started_at <= $until
@@ -65,8 +57,6 @@ _COSTS: Final = """
         FROM own WHERE counts AND NOT startup GROUP BY cluster, group_id, blamed
     )
     SELECT o.cluster, o.group_id,
-           arg_max(o.members_after, struct_pack(s := epoch_ms(o.started_at), e := epoch_ms(o.ended_at), g := coalesce(o.generation, -1)))
-               FILTER (o.members_after IS NOT NULL) members,
            count(*) FILTER (o.counts) rebalances,
            coalesce(sum(o.total_ms) FILTER (o.counts), 0)::BIGINT rebalancing_ms,
            count(*) FILTER (o.counts AND o.startup) startups,
@@ -234,20 +224,18 @@ def _groups(named: Iterable[Row], states: Iterable[Row], costs: Iterable[Row]) -
     consumer_protocol = {_key(row): row["consumer_protocol"] for row in named}
     state_of = {_key(row): row for row in states}
     cost_of = {_key(row): row for row in costs}
-    nothing: Row = {"members": None, "worst_cause": None, "unavailable_partition_ms": None}
+    nothing: Row = {"worst_cause": None, "unavailable_partition_ms": None}
     nothing |= {"rebalances": 0, "rebalancing_ms": 0, "startups": 0, "startup_ms": 0}
     groups = []
     for key in sorted({*consumer_protocol, *state_of, *cost_of}):
         cost = cost_of.get(key, nothing)
-        last = state_of.get(key, {"state": None, "generation": -1})
+        last = state_of.get(key, {"state": None, "generation": None, "members": None})
         groups.append(
             {
                 "cluster": key[0],
                 "group_id": key[1],
                 "protocol": "consumer" if consumer_protocol.get(key) else "classic",
-                "state": last["state"],
-                "generation": last["generation"] if last["generation"] >= 0 else None,
-                "members": 0 if last["state"] in {"Empty", "Dead"} else cost["members"],
+                **{name: last[name] for name in ("state", "generation", "members")},
                 **{name: cost[name] for name in ("rebalances", "rebalancing_ms", "worst_cause")},
                 **{name: cost[name] for name in ("startups", "startup_ms", "unavailable_partition_ms")},
             }

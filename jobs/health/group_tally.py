@@ -37,7 +37,9 @@ _NAME_CHARS: Final = 200  # of a group in a label; a client may send 32 kB
 _HASH_CHARS: Final = 8
 
 _STATES: Final = """
-    SELECT cluster, group_id, arg_max(to_state, occurred_at) AS state, max(occurred_at) AS newest_at
+    SELECT
+        cluster, group_id, max(occurred_at) AS newest_at,
+        arg_max(to_state, (occurred_at, coalesce(generation, -1), from_state = 'Dead')) AS state
     FROM group_transitions GROUP BY ALL ORDER BY newest_at DESC LIMIT $1
 """
 _MEMBERS: Final = """

@@ -3,15 +3,9 @@
 -- and `culprit_…` say what counts: COORDINATOR_MOVED and a broker, if members departed because of it; else the finding about another
 -- client that timed out or joined late while all waited for it; else the one that began. A cause that is a failure itself stays.
 WITH moves AS (
-  SELECT f.id, f.cluster, f.group_id, f.occurred_at, f.details, get_json_object(f.details, '$.members_lost') AS members_lost
+  SELECT f.id, f.cluster, f.group_id, f.occurred_at, f.details
   FROM findings_with_id AS f
   WHERE f.code = 'COORDINATOR_MOVED'
-),
-lost AS (
-  SELECT
-    m.id, m.cluster, m.group_id, m.occurred_at, m.details,
-    explode(split(substring(m.members_lost, 3, length(m.members_lost) - 4), '","')) AS member_id
-  FROM moves AS m
 ),
 departed AS (
   SELECT r.id, r.cluster, r.group_id, explode(r.left) AS member_id
@@ -48,7 +42,7 @@ blamed AS (
     d.id AS rebalance_id, 0 AS priority, x.id, x.occurred_at, x.details, 'COORDINATOR_MOVED' AS code,
     CAST(NULL AS STRING) AS client_id, CAST(NULL AS STRING) AS client_host, CAST(NULL AS STRING) AS member_id
   FROM departed AS d
-  JOIN lost AS x ON x.cluster = d.cluster AND x.group_id = d.group_id AND x.member_id = d.member_id
+  JOIN lost_to_brokers AS x ON x.cluster = d.cluster AND x.group_id = d.group_id AND x.member_id = d.member_id
   UNION ALL
   SELECT r.id, 1, m.id, m.occurred_at, m.details, 'COORDINATOR_MOVED', NULL, NULL, NULL
   FROM rebalances_with_id AS r

@@ -170,7 +170,9 @@ def test_what_took_longest_in_a_rebalance(lakehouse, values, longest):
     assert row["starter_client_id"] == ("app-1" if longest == "START" else None)
 
 
-def test_who_paused_who_came_back_and_who_is_gone(lakehouse):
+def test_who_paused_who_came_back_who_is_gone_and_who_was_not_heard(lakehouse):
+    """d spoke 4 s before its session ended, and went on. A broker is the reason why e was lost, as the tracker found."""
+
     def gone(member, client):
         return session(member_id=member, client_id=client, end_kind="SESSION_TIMEOUT", ended_at=DAY + 50_000, session_timeout_ms=10_000)
 
@@ -180,13 +182,23 @@ def test_who_paused_who_came_back_and_who_is_gone(lakehouse):
         gone("a1", "a"),
         gone("b1", "b"),
         gone("c1", "c"),
+        gone("d1", "d"),
+        gone("e1", "e"),
+        *(line(at=ms, kind="HEARTBEAT", member_id="d1", error_code=0, source="request") for ms in (46_000, 51_000)),
+        row("findings", group_id="payments", code="COORDINATOR_MOVED", occurred_at=DAY, details='{"members_lost":["x1","e1"]}'),
         line(at=60_000, kind="HEARTBEAT", member_id="a1", error_code=25, source="request"),
         line(at=55_000, kind="JOIN_GROUP", answer_member_id="b2", error_code=0, **request),
         line(at=30_000, kind="JOIN_GROUP", answer_member_id="c0", error_code=0, source="request", client_id="c"),
         line(at=90_000),
     )
     found = {end["client_id"]: (end["fate"], end["back_at"]) for end in asked(lakehouse, "session-timeouts")}
-    assert {client: fate for client, (fate, _) in found.items()} == {"a": "PAUSED", "b": "REJOINED", "c": "GONE"}
+    assert {client: fate for client, (fate, _) in found.items()} == {
+        "a": "PAUSED",
+        "b": "REJOINED",
+        "c": "GONE",
+        "d": "UNHEARD",
+        "e": "UNHEARD",
+    }
     assert found["b"][1] == datetime(2026, 11, 21, 0, 0, 55, tzinfo=timezone.utc)
 
 
@@ -300,3 +312,20 @@ def test_a_member_that_comes_back_on_another_connection_was_started_again(lakeho
     left = line(at=60_000, **known, generation=-1, connection="c1")
     write(lakehouse, left, line(at=64_000, **known, generation=0, connection="c2"), session(ended_at=DAY + 60_000, client_id="app-1"))
     assert asked(lakehouse, "poll-timeouts") == []
+
+
+def test_a_wave_of_restarts_is_the_brokers_doing_where_this_group_moved_and_its_members_did_not_leave(lakehouse):
+    def restart(group, client, end_kind, at):
+        who = {"group_id": group, "client_id": client}
+        came = {"kind": "JOIN_GROUP", "error_code": 0, "source": "request", **who}
+        ended = session(member_id=f"{client}-1", end_kind=end_kind, ended_at=DAY + at, session_timeout_ms=8_000, **who)
+        return ended, line(at=at + 500, answer_member_id=f"{client}-2", **came)
+
+    groups = {"expired": "SESSION_TIMEOUT", "replaced": "REPLACED", "closed": "LEFT", "elsewhere": "SESSION_TIMEOUT"}
+    told = [one for group, kind in groups.items() for n in (1, 2) for one in restart(group, f"{group}{n}", kind, 50_000 + n)]
+    moves = [row("findings", group_id=group, code="COORDINATOR_MOVED", occurred_at=DAY + 45_000, details="{}") for group in [*groups][:3]]
+    elected = line(at=44_000, group_id="", kind="COORDINATOR_ELECTED", source="coordinator")
+    write(lakehouse, *told, *moves, elected, line(at=90_000))
+    found = {wave["group_id"]: wave["verdict"] for wave in asked(lakehouse, "deploys")}
+    moved = "COORDINATOR_MOVED"
+    assert found == {"expired": moved, "replaced": moved, "closed": "ROLLING", "elsewhere": "ROLLING"}

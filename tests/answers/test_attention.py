@@ -182,7 +182,7 @@ def test_a_brokers_outage_is_one_entry_whatever_it_did(told):
     ]
     assert (outage["severity"], outage["incident"]["broker"]) == ("ERROR", "broker-1")
     assert outage["message"] == (
-        "9 groups moved from broker-1 to broker-2 and broker-3, and 8 came back within 1 min 8 s; 1 more group could not reach broker-2, "
+        "9 groups moved from broker-1 to broker-2 and broker-3, and 8 came back within 1 min 8 s; 1 more group had to wait for broker-2, "
         "which was held up. 9 members were not heard in time and lost their place."
     )
     assert (outage["rebalances"], outage["total_ms"], outage["unavailable_partition_ms"]) == (2, 16_000, 80_000)
@@ -311,8 +311,36 @@ def test_a_broker_that_was_only_held_up_is_one_entry(told):
     entries, _ = told(moved(10, "a", "1", "1", members_lost=["m"]), moved(50, "b", "1", "1"), moved(500, "a", "1", "1"))
     assert [(entry["incident"]["broker"], entry["groups"]) for entry in entries] == [("1", ["a", "b"]), ("1", ["a"])]
     assert (
-        entries[0]["message"] == "2 groups could not reach broker 1, which was held up. 1 member was not heard in time and lost its place."
+        entries[0]["message"] == "2 groups had to wait for broker 1, which was held up. 1 member was not heard in time and lost its place."
     )
+
+
+def test_groups_that_waited_while_another_broker_was_away_are_its_outage(told):
+    """Their own broker was there throughout: it waited for the replicas of the lost one."""
+    entries, _ = told(
+        *(moved(100 + n, group, "broker-3", "broker-3", members_lost=[f"{group}-1"]) for n, group in enumerate("ab")),
+        line("c", source="coordinator", broker="broker-1", coordinator_id=1),
+        logged("BROKER_UNREACHABLE", 94, "broker-3", 1),
+        logged("BROKER_UNCLEAN", 119, node=None),
+        logged("BROKER_STARTED", 120),
+    )
+    assert [(entry["broker"], entry["groups"]) for entry in entries] == [("broker-1", ["a", "b"])]
+    assert entries[0]["message"] == (
+        "broker-1 crashed or was killed: it found no clean shutdown file when it started; it was there again 26.0 s later. "
+        "2 groups had to wait for broker-3, which was held up. 2 members were not heard in time and lost their place."
+    )
+
+
+@pytest.mark.parametrize(("went_ms", "back_ms"), [(39, 120), (94, 98), (101, 120)])
+def test_a_broker_that_was_there_is_not_what_held_another_up(told, went_ms, back_ms):
+    entries, _ = told(
+        moved(100, "a", "broker-3", "broker-3", members_lost=["a-1"]),
+        line("c", source="coordinator", broker="broker-1", coordinator_id=1),
+        logged("BROKER_UNREACHABLE", went_ms, "broker-3", 1),
+        logged("BROKER_STARTED", back_ms),
+    )
+    assert [entry["broker"] for entry in entries] == ["broker-3"]
+    assert entries[0]["message"].startswith("1 group had to wait for broker-3, which was held up.")
 
 
 def test_groups_of_one_name_in_two_clusters_are_two(told):

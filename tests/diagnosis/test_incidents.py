@@ -20,7 +20,7 @@ from tests.diagnosis.narrated import (
     where_requests_are_seen,
     where_the_log_is_seen,
 )
-from tests.tracker.story import table
+from tests.tracker.story import START_MS, play, table
 
 
 def lost(rows):
@@ -78,7 +78,7 @@ def test_a_member_that_was_heard_after_the_move_fell_silent_by_itself(evidence):
 def test_without_a_request_log_the_time_shows_that_a_member_was_heard_after_the_move():
     """Sessions last whole seconds. One that began when the group was loaded would have ended at another time."""
     rows = healthy().moves("broker-2").live(75_400).session_ends("c").live(150_000).seen(LOG)
-    assert causes(rows) == ["SESSION_TIMEOUT"]
+    assert (causes(rows), lost(rows)) == (["SESSION_TIMEOUT"], [])
 
 
 @in_any_evidence
@@ -162,6 +162,8 @@ def test_a_client_that_lives_and_loses_its_session_beside_an_election_was_not_he
     assert lost(rows) == ["c"]
     told = finding(rows, "COORDINATOR_MOVED")
     assert "held up" in told["message"]
+    assert "what held it up" in told["advice"]
+    assert "if session.timeout.ms is longer than that lasts" in told["advice"]
     lines = {(e.origin, e.position): e.kind for e in group.events}
     proof = {lines[ref["origin"], ref["position"]] for ref in json.loads(told["evidence"])}
     assert proof == {kinds.COORDINATOR_ELECTED, kinds.MEMBER_FAILED}
@@ -170,14 +172,38 @@ def test_a_client_that_lives_and_loses_its_session_beside_an_election_was_not_he
 @where_the_log_is_seen
 @pytest.mark.parametrize("elected_after", [-55_000, -5_000])
 def test_a_process_that_dies_after_an_election_died_by_itself(evidence, elected_after):
-    """It does not come back. A session timeout alone does not show what the broker had to do with it."""
+    """It does not come back. A session timeout alone does not show what the broker had to do with it, nor whose partition it took over."""
     group = healthy().session_ends("c")
     group.elected(4, 70_000 + elected_after)
     rows = group.live(170_000).seen(evidence)
     assert (findings(rows), causes(rows)) == ([("SESSION_TIMEOUT", "c")], ["SESSION_TIMEOUT"])
-    told = finding(rows, "SESSION_TIMEOUT")
-    assert told["message"].endswith(f" The broker had become the coordinator {-elected_after // 1000} s before.")
-    assert json.loads(told["details"])["coordinator_elected_ms_before"] == -elected_after
+    assert "had become the coordinator" not in finding(rows, "SESSION_TIMEOUT")["message"]
+
+
+@where_the_log_is_seen
+def test_how_long_before_its_broker_took_this_group_over_is_told(evidence):
+    group = healthy().moves("broker-2").live(75_400).session_ends("c")
+    told = finding(group.live(170_000).seen(evidence), "SESSION_TIMEOUT")
+    assert told["message"].endswith(" The broker had become the coordinator 25.4 s before.")
+    assert json.loads(told["details"])["coordinator_elected_ms_before"] == 25_400
+
+
+# a broker that hangs
+
+
+@where_requests_are_seen
+@pytest.mark.parametrize(("still_ms", "told"), [(8_000, [("COORDINATOR_MOVED", "")]), (4_000, [("SESSION_TIMEOUT", "c")])])
+def test_members_that_expire_because_their_broker_stood_still_are_lost_to_it(evidence, still_ms, told):
+    """It writes nothing from 60 s on. Then it ends the session of c, which it heard at 57.5 s; the client comes back at once."""
+    group = healthy().is_at(60_000 + still_ms)
+    group["c"].runs = False
+    group.live(68_100).expires("c").comes("c")
+    events = group.live(150_000).evidence(evidence)
+    (clock,) = (event for event in events if event.kind == kinds.CLOCK)
+    seconds = (0, 59, 60 + still_ms // 1_000, 150)
+    rows = play([[*(event for event in events if event is not clock), clock._replace(received_ms=START_MS, beats=seconds)]])
+    assert findings(rows) == told
+    assert told[0][0] != "COORDINATOR_MOVED" or lost(rows) == ["c"]
 
 
 def test_a_member_that_was_heard_after_the_election_fell_silent_by_itself():

@@ -8,7 +8,7 @@ import pytest
 
 from coordinator_model import events as kinds
 from tests.diagnosis.narrated import LOG, Group, finding, findings, in_any_evidence, where_requests_are_seen
-from tests.tracker.story import table
+from tests.tracker.story import START_MS, play, table
 
 
 def pauses(group: Group, ms: int) -> Group:
@@ -77,6 +77,43 @@ def test_a_heartbeat_that_waited_behind_a_slow_commit_is_no_silence(evidence):
     assert findings(rows) == []
     (session,) = table(rows, "member_sessions")
     assert session["longest_gap_ms"] <= 3_100
+
+
+@where_requests_are_seen
+def test_a_heartbeat_may_be_logged_in_the_millisecond_before_the_commit_that_it_waited_behind(evidence):
+    """Its arrival is computed from whole milliseconds. What took 1.5 s is no trouble of the broker, but a request of c all the same."""
+    group = silent_for(9_000)
+    group.at(69_001).request(kinds.OFFSET_COMMIT, group["c"].member, took=1_500, generation=1, error_code=0, **group["c"].who())
+    assert findings(group.live(120_000).seen(evidence)) == []
+
+
+@where_requests_are_seen
+@pytest.mark.parametrize(("later_ms", "told"), [(1, []), (100, []), (101, [("HEARTBEAT_NEAR_MISS", "c")])])
+def test_heartbeats_that_come_together_were_sent_one_after_the_other_and_waited_on_their_way(evidence, later_ms, told):
+    group = silent_for(9_000)
+    group.at(69_000 + later_ms).heartbeat(group["c"].member, 1, took=0, **group["c"].who())
+    assert findings(group.live(120_000).seen(evidence)) == told
+
+
+@where_requests_are_seen
+def test_a_commit_that_waited_for_replicas_shows_a_broker_in_trouble(evidence):
+    """It is of b, and is answered 5 s after the heartbeat of c."""
+    group = silent_for(9_000)
+    group.at(74_000).request(kinds.OFFSET_COMMIT, group["b"].member, took=7_000, generation=1, error_code=0, **group["b"].who())
+    assert findings(group.live(120_000).seen(evidence)) == []
+
+
+@where_requests_are_seen
+@pytest.mark.parametrize(("seconds", "told"), [((0, 61, 67, 120), []), ((0, 61, 66, 120), [("HEARTBEAT_NEAR_MISS", "c")])])
+def test_who_is_silent_while_its_broker_stands_still_is_not_told(evidence, seconds, told):
+    """It writes no line for 5 or 4 s, about nobody: then the heartbeats of a and b have waited, too. The session of c is 10 s."""
+    group = Group("a", "b", "c").live(60_000)
+    group.at(60_000).heartbeat(group["c"].member, 1, took=0, **group["c"].who())
+    group.is_at(67_500).at(69_000).heartbeat(group["c"].member, 1, took=0, **group["c"].who())
+    events = group.live(120_000).evidence(evidence)
+    (clock,) = (event for event in events if event.kind == kinds.CLOCK)
+    rows = play([[*(event for event in events if event is not clock), clock._replace(received_ms=START_MS, beats=seconds)]])
+    assert findings(rows) == told
 
 
 # what members have to do

@@ -75,10 +75,10 @@ def test_a_broker_that_answers_for_the_group_of_another_is_told_once():
     """node 1 is named again and again, and node 2 goes on answering."""
     named = [
         Event(
-            "broker-1",
+            "broker-2",
             "request",
-            "f",
-            number,
+            "broker-2/request.log",
+            1_000 + number,
             START_MS + ms,
             START_MS + ms - 1,
             kinds.FIND_COORDINATOR,

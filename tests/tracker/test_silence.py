@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import json
-
 import pytest
 
 from coordinator_model import events as kinds
 from coordinator_model.errors import Error
 from coordinator_model.events import Event
 from coordinator_model.tracker.shard import Shard
+from coordinator_model.view.clock import BrokerClock
+from coordinator_model.view.rows import Ref
 from tests.tracker.batching import clocks
 from tests.tracker.story import START_MS, Story, play, table
 
@@ -79,17 +79,16 @@ def test_lines_that_come_when_their_time_was_written_are_counted_and_change_noth
 
 def test_a_broker_that_takes_hundreds_of_partitions_over_at_once_took_over_once() -> None:
     """Elections are remembered by their time, the latest 64: one for each partition of a broker would push all others out."""
-    story = alone()
-    for ms in (25_000, *[80_000] * 200):
-        story.at(ms).add("coordinator", kinds.COORDINATOR_ELECTED, group_id="", generation=4)
-    (told,) = table(story.rows(until=200_000), "findings")
-    assert told["code"] == "SESSION_TIMEOUT"
-    assert json.loads(told["details"])["coordinator_elected_ms_before"] == told["occurred_at"] - 25_000
+    clock = BrokerClock()
+    for number, ms in enumerate((25_000, *[80_000] * 200)):
+        clock.take_over(ms, Ref("coordinator", "f", number))
+    assert (clock.took_over_between(0, 30_000), clock.took_over_between(30_000, 90_000)) == (25_000, 80_000)
+    assert clock.elections[80_000].position == 1
 
 
 def test_who_answers_for_the_coordinator_without_naming_one_says_nothing() -> None:
     """FIND_COORDINATOR is answered COORDINATOR_NOT_AVAILABLE between two answers that name node 1: node 2 is accused all the same."""
-    found = Event("broker-1", "request", "f", 1, START_MS, START_MS - 1, kinds.FIND_COORDINATOR, "orders")
+    found = Event("broker-2", "request", "broker-2/request.log", 1, START_MS, START_MS - 1, kinds.FIND_COORDINATOR, "orders")
     named = found._replace(coordinator_id=1, coordinator_address="10.0.0.1:9092")
     none = found._replace(
         position=2, at_ms=START_MS + 20_000, received_ms=START_MS + 20_000, error_code=int(Error.COORDINATOR_NOT_AVAILABLE)

@@ -129,3 +129,47 @@ def test_what_a_move_costs_a_group_of_the_consumer_protocol_is_not_told() -> Non
     story = Story().at(0).log(kinds.CONSUMER_GROUP_LOG, reason="words")
     story.on("broker-2").at(30_000).log(kinds.CONSUMER_GROUP_LOG, reason="words")
     assert story.rows(until=200_000) == []
+
+
+@pytest.mark.parametrize("kind", [kinds.HEARTBEAT, kinds.SYNC_GROUP])
+def test_an_answer_to_a_request_that_was_there_before_the_group_was_given_up_says_nothing_of_it_since(kind: str) -> None:
+    """It waited in the queue of answers. The group is Dead until its new coordinator has loaded it, and only once."""
+    story = stable().at(20_000).log(kinds.GROUP_UNLOADED, generation=1)
+    story.at(20_050).request(kind, "a-1", took=300, generation=1)
+    story.on("broker-2").at(21_000).log(kinds.GROUP_LOADED, member_count=2)
+    assert states(story) == [(20_000, "Stable", "Dead"), (21_000, "Dead", "Stable")]
+
+
+def test_the_time_at_which_another_broker_gave_the_group_up_means_nothing_by_the_clock_of_the_new_one() -> None:
+    """It is behind. Its log has no line about the group, only answers: one to a generation that began unseen."""
+    story = stable().at(20_000).log(kinds.GROUP_UNLOADED, generation=1).on("broker-2")
+    story.at(20_010).heartbeat("a-1", 1, took=20).at(25_000).heartbeat("a-1", 1)
+    story.at(19_000).heartbeat("a-1", 1)
+    assert [to for _, _, to in states(story)] == ["Dead", "Stable"]
+
+
+@pytest.mark.parametrize(("ms", "loaded", "moves"), [(24_999, False, 1), (25_000, False, 2), (49_999, True, 1), (50_000, True, 2)])
+def test_an_answer_of_the_old_coordinator_soon_after_the_move_is_one_from_before_by_a_fast_clock(
+    ms: int, *, loaded: bool, moves: int
+) -> None:
+    """Where the new one wrote that it has loaded the group, a line of the old one that it has, too, is waited for."""
+    story = stable().at(19_000).heartbeat("a-1", 1).on("broker-2").at(20_000)
+    story = story.log(kinds.GROUP_LOADED, member_count=2) if loaded else story.heartbeat("a-1", 1, took=0)
+    story.on("broker-1").at(ms).heartbeat("b-1", 1, took=0)
+    codes = [row["code"] for row in table(story.rows(until=ms + 1_000), "findings")]
+    assert codes == ["COORDINATOR_MOVED"] * moves
+
+
+def test_what_the_old_coordinator_heard_it_heard_before_the_move_by_any_clock() -> None:
+    """Its clock is 9 s ahead. The new one never hears b-1, whose session ends 10 s after it has loaded the group."""
+    story = stable().at(100).join("b-1", 1, "a-1", waited=1).at(28_000).heartbeat("b-1", 1).heartbeat("a-1", 1)
+    story.on("broker-2").at(28_500).log(kinds.GROUP_LOADED, member_count=2).at(29_000)
+    for ms in range(30_000, 60_000, 3_000):
+        story.at(ms).heartbeat("a-1", 1 if ms < 38_500 else 2)
+    story.at(38_500).log(kinds.MEMBER_FAILED, member_id="b-1").log_preparing(1, EXPIRED.format("b-1"), "b-1")
+    story.at(38_600).log_stabilized(2, 1).log_assignment(2, "a-1", 1)
+    for event in [e for e in story.events if e.broker == "broker-1"]:
+        story.events[story.events.index(event)] = event._replace(at_ms=event.at_ms + 9_000, received_ms=event.received_ms + 9_000)
+    rows = story.rows(until=150_000)
+    assert [row["code"] for row in table(rows, "findings")] == ["COORDINATOR_MOVED"]
+    assert [row["cause"] for row in table(rows, "rebalances")][-1:] == ["COORDINATOR_MOVED"]

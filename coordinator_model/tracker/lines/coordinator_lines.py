@@ -172,6 +172,7 @@ def group_loaded(g: Emitter, event: Event) -> None:
     view = g.view
     phases.abandon(g, event.at_ms, [ref(event)])  # the broker restarted amid a rebalance
     phases.read_back(g, event.at_ms, [ref(event)])
+    view.loaded_ms = event.at_ms
     uncounted = view.state is not None and view.generation == event.generation > 0 and view.member_count < 0  # Kafka 0.9 to 2.7
     if event.generation >= 0:
         view.generation = event.generation
@@ -189,6 +190,7 @@ def group_unloaded(g: Emitter, event: Event) -> None:
     """The coordinator gave the group up."""
     phases.abandon(g, event.at_ms, [ref(event)])
     phases.change_state(g, event.at_ms, State.DEAD, reasons.COORDINATOR_MOVED, [ref(event)])
+    g.view.unloaded_ms = event.at_ms
     g.view.since_ms = -1  # whoever speaks next is the coordinator
 
 

@@ -160,8 +160,13 @@ def authoritative(event: Event) -> bool:
 
 
 def _follow_generation(g: Emitter, event: Event) -> None:
-    """Follows an accepted generation whose start the log does not show: the log began late, or has a hole."""
+    """Follows an accepted generation whose start the log does not show: the log began late, or has a hole.
+
+    A request that had arrived before the group was unloaded may be answered after that. It says nothing of the group since then.
+    """
     view = g.view
+    if event.received_ms <= view.unloaded_ms:
+        return
     if event.generation > view.generation or view.state in (None, State.EMPTY, State.DEAD):
         running = view.open
         if running is not None:

@@ -19,8 +19,6 @@ from coordinator_model.tracker.order import heartbeats
 WIDEST_MS: Final = 300_000
 """A run with a longer gap is no run."""
 
-_OF_RUNS: Final = frozenset({kinds.HEARTBEAT, kinds.CONSUMER_GROUP_HEARTBEAT})
-
 _POSITION: Final = Event._fields.index("position")
 _AT: Final = Event._fields.index("at_ms")
 _RECEIVED: Final = Event._fields.index("received_ms")
@@ -48,7 +46,7 @@ def is_row_of_beats(event: Event) -> bool:
 
 def is_run(event: Event) -> bool:
     """Whether an event is one of `as_runs` with accepted heartbeats."""
-    is_beat = event.kind in _OF_RUNS and event.error_code == Error.NONE and event.at_ms == event.received_ms
+    is_beat = event.kind in kinds.HEARTBEATS and event.error_code == Error.NONE and event.at_ms == event.received_ms
     return is_beat and event.source == kinds.REQUEST_SOURCE and 0 < len(event.beats) == len(event.positions)
 
 

@@ -1,0 +1,40 @@
+-- In which state a group was, and how many members it had: a row for each change of state, which holds from `since` until before `next_at`
+-- (null: until now). Of several changes in one millisecond the last one holds. `members`: those after the last rebalance that ended in that
+-- time or before; 0 without members, null if not known.
+WITH spans AS (
+  SELECT
+    t.cluster, t.group_id, t.to_state AS state, t.generation, t.occurred_at AS since,
+    lead(t.occurred_at) OVER (
+      PARTITION BY t.cluster, t.group_id ORDER BY t.occurred_at, coalesce(t.generation, -1), t.step, t.id
+    ) AS next_at
+  FROM group_transitions_with_id AS t
+),
+sizes AS (
+  SELECT
+    r.cluster, r.group_id, r.members_after, r.ended_at,
+    row_number() OVER (PARTITION BY r.cluster, r.group_id ORDER BY r.ended_at, r.started_at, coalesce(r.generation, -1)) AS place
+  FROM rebalances_now AS r
+  WHERE r.members_after IS NOT NULL
+),
+in_order AS (
+  SELECT s.cluster, s.group_id, s.state, s.generation, s.since, s.next_at, coalesce(s.next_at, TIMESTAMP '9999-12-31 00:00:00') AS moment,
+    CAST(NULL AS BIGINT) AS place
+  FROM spans AS s
+  UNION ALL
+  SELECT n.cluster, n.group_id, NULL, NULL, NULL, NULL, n.ended_at, n.place
+  FROM sizes AS n
+),
+placed AS (
+  SELECT
+    o.cluster, o.group_id, o.state, o.generation, o.since, o.next_at,
+    max(o.place) OVER (
+      PARTITION BY o.cluster, o.group_id ORDER BY o.moment, o.place NULLS FIRST ROWS UNBOUNDED PRECEDING
+    ) AS place
+  FROM in_order AS o
+)
+SELECT
+  p.cluster, p.group_id, p.state, p.generation, p.since, p.next_at,
+  CASE WHEN p.state IN ('Empty', 'Dead') THEN 0 ELSE n.members_after END AS members
+FROM placed AS p
+LEFT JOIN sizes AS n ON n.cluster = p.cluster AND n.group_id = p.group_id AND n.place = p.place
+WHERE p.state IS NOT NULL

@@ -1,0 +1,40 @@
+"""A broker whose clock is seconds off: its events are told at other times, and nothing more is found."""
+
+from __future__ import annotations
+
+from collections import Counter
+from itertools import chain
+
+import pyarrow as pa
+import pytest
+from deltalake import DeltaTable
+from pyspark.sql.pandas.types import to_arrow_schema
+
+from coordinator_model.tracker.shard import Shard
+from jobs.pipeline.tracking import packets
+from schemas import group_events
+
+pytestmark = [pytest.mark.spark, pytest.mark.slow]
+SCHEMA = to_arrow_schema(group_events.SCHEMA)
+
+
+def findings(events, beats, broker, ms):
+    """What is found where the clock of a broker is so far ahead."""
+    moved = [e._replace(at_ms=e.at_ms + ms, received_ms=e.received_ms + ms) if e.broker == broker else e for e in events]
+    ours = [b._replace(arrivals=[at + ms for at in b.arrivals]) if b.shared.broker == broker else b for b in beats]
+    rows = Shard().observe(moved, ours)
+    return Counter((row.values["group_id"], row.values["code"], row.values["member_id"]) for row in rows if row.table == "findings")
+
+
+@pytest.mark.parametrize("cluster", ["clock-five-seconds-behind-both", "dead-twice-both", "queued-heartbeats-both"])
+def test_a_clock_that_is_seconds_off_finds_nothing_more(told, cluster):
+    table = DeltaTable(told.lakehouse / "group_events").to_pyarrow_table(partitions=None)
+    table = table.filter(pa.compute.equal(table["cluster"], cluster)).select(packets._COLUMNS)
+    table = table.cast(pa.schema([SCHEMA.field(name) for name in packets._COLUMNS])).combine_chunks()
+    packed = list(chain.from_iterable(b["events"].to_pylist() for b in packets.packed(1, table.to_batches())))
+    decoded = [packets._DECODER.decode(blob) for blob in packed]
+    events, beats = list(chain(*(e for e, _ in decoded))), list(chain(*(b for _, b in decoded)))
+    expected = findings(events, beats, "", 0)
+    for broker in sorted({event.broker for event in events} - {""}):
+        for ms in (-20_000, -5_000, 5_000, 20_000):
+            assert findings(events, beats, broker, ms) - expected == Counter(), (broker, ms)
