@@ -62,7 +62,11 @@ def watch(g: Emitter, event: Event) -> None:
     if event.broker != g.view.broker or event.source == "coordinator":
         return
     _disprove(g, event)
-    slow = event.kind in _PROMPT and event.at_ms - event.received_ms >= SLOW_MS
+    parked = event.kind not in _PROMPT and event.error_code != Error.UNKNOWN_MEMBER_ID
+    slow = event.at_ms - event.received_ms >= SLOW_MS and not parked
+    if slow and (member := g.view.members.get(event.member_id)) is not None:
+        since_ms, until_ms = member.held_ms
+        member.held_ms = (min(since_ms, event.received_ms) if event.received_ms <= until_ms else event.received_ms, event.at_ms)
     if slow or (event.error_code in _TROUBLE and event.kind != kinds.TXN_OFFSET_COMMIT):
         _sign(g, event.at_ms, ref(event))
 
@@ -76,19 +80,25 @@ def coordinator_moved(g: Emitter, at_ms: int, from_broker: str, to_broker: str, 
     incident.moved_ms, incident.from_broker, incident.to_broker = at_ms, from_broker, to_broker
 
 
-def hold_back(g: Emitter, seen_ms: int, row: dict[str, Any], *, given_up: bool = False) -> None:
+def hold_back(g: Emitter, seen_ms: int, row: dict[str, Any], *, given_up: bool = False, held_ms: tuple[int, int] = (-1, -1)) -> None:
     """Keeps the finding of a session timeout or of a near miss until it is known whether a broker was the reason.
 
-    `seen_ms`: when the member was heard before. `given_up`: its client has asked for another id.
+    `seen_ms`: when the member was heard before. `given_up`: its client has asked for another id. `held_ms`: see ObservedMember.
     """
-    g.view.pending_findings.append(PendingFinding(row["occurred_at"], seen_ms, row["member_id"], row, given_up))
+    waited = held_ms[0] <= row["occurred_at"] < held_ms[1]
+    g.view.pending_findings.append(PendingFinding(row["occurred_at"], seen_ms, row["member_id"], row, given_up, waited))
 
 
 def _disprove(g: Emitter, event: Event) -> None:
-    """Drops a near miss of a member of which another request was there before, or whose later heartbeats had waited with that one."""
-    for pending in [one for one in g.view.pending_findings if _is_near_miss(one) and one.member_id == event.member_id]:
+    """Drops a near miss of a member of which another request was there before, or whose later heartbeats had waited with that one.
+
+    A member whose session ended while a request of it waited was not silent, either.
+    """
+    for pending in [one for one in g.view.pending_findings if one.member_id == event.member_id]:
         after_ms = event.received_ms - pending.at_ms
-        if after_ms < 0 or (after_ms and event.kind in kinds.HEARTBEATS and after_ms <= QUEUED_MS):
+        if not _is_near_miss(pending):
+            pending.waited = pending.waited or after_ms <= 0 < event.at_ms - pending.at_ms
+        elif after_ms < 0 or (after_ms and event.kind in kinds.HEARTBEATS and after_ms <= QUEUED_MS):
             g.view.pending_findings.remove(pending)
 
 
@@ -184,6 +194,8 @@ def _keep(incident: Incident, sign: Ref) -> None:
 def _cause_of(g: Emitter, pending: PendingFinding, clock: BrokerClock | None) -> Incident | None:
     """The incident that the session timeout belongs to, if any."""
     running = g.view.incident
+    if pending.waited:
+        return running if running is not None and _amid_trouble(running, pending) else _sign(g, pending.at_ms, None, _generation(pending))
     if running is not None and _amid_trouble(running, pending):
         # A member that was heard after the trouble was over fell silent by itself. Where the group stays at its broker, one that is never
         # heard again may as well have died; so may one of the consumer protocol, which keeps its id and comes back with it.

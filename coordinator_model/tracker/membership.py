@@ -347,7 +347,8 @@ def _ended(view: View, member: ObservedMember, at_ms: int, kind: str, signs: lis
 def _report(g: Emitter, member: ObservedMember, at_ms: int, kind: str, signs: list[Ref], *, led: bool) -> None:
     """Hands over the findings about the end of a membership."""
     if kind == reasons.SESSION_TIMEOUT:
-        incidents.hold_back(g, member.seen_ms, removals.session_timeout(g, member, at_ms, signs), given_up=member.abandoned)
+        finding = removals.session_timeout(g, member, at_ms, signs)
+        incidents.hold_back(g, member.seen_ms, finding, given_up=member.abandoned, held_ms=member.held_ms)
     elif kind == reasons.POLL_TIMEOUT:
         departures.hold_back_stall(g, at_ms, member, removals.poll_timeout(g, member, at_ms, signs))
     elif kind == reasons.SYNC_TIMEOUT:

@@ -72,6 +72,7 @@ class ObservedMember(Struct, array_like=True):
     overdue_ms: int = -1  # when its session ran out, unless its JoinGroup was parked by then, which only the answer shows
     vouched: bool = False  # more than heartbeats and commits shows that it is a member: their lines may be damaged
     ghost: bool = False  # it had departed, but a new coordinator read it back from the log: the row of its end is written
+    held_ms: tuple[int, int] = (-1, -1)  # from the arrival of its last requests that the broker handled late to their answers
 
     def client_name(self) -> str:
         """The client.id from a request, else the one inside the member id."""
@@ -247,6 +248,7 @@ class PendingFinding(Struct, array_like=True):
     member_id: str
     row: dict[str, Any]
     given_up: bool = False  # its client lives and has asked for another id: only a broker in trouble is worth a finding
+    waited: bool = False  # a request of it was there before its session ended, and was handled only afterwards
 
 
 class Generation(Struct, array_like=True):
