@@ -22,9 +22,6 @@ from schemas.names import FINDINGS, REBALANCE_ROUNDS, REBALANCES, REBALANCES_PRO
 
 EVIDENCE_NAMES_ITS_ROW: Final = "EVIDENCE_NAMES_ITS_ROW"
 
-_NAMELESS: Final = frozenset({"COORDINATOR_ELECTED", "GROUPS_CLEANED"})
-"""Kinds of lines about all groups of a partition: they name the partition only."""
-
 _IDS: Final = ("group_id", "member_id", "instance_id", "client_id", "leader_id", "slowest_member_id")
 _LISTS: Final = ("joined", "left")
 _PROVISIONAL: Final = "SELECT * FROM rebalances_provisional"

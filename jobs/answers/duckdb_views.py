@@ -11,6 +11,7 @@ import duckdb
 
 from jobs.answers import questions
 from jobs.common.errors import LakehouseError, MissingTableError
+from jobs.lakehouse.folder import replay_advice
 from jobs.lakehouse.reader import TableReader, with_zone, without_zone
 from schemas.names import READABLE
 
@@ -48,9 +49,7 @@ class QuestionReader(TableReader):
             cursor = self.execute(text, {name: without_zone(value) for name, value in values.items()})
         except duckdb.BinderException as error:
             reason = str(error).splitlines()[0]
-            raise LakehouseError(
-                f"the tables of {self.folder} are not those of this version; `rebalance run` adds what is missing ({reason})"
-            ) from None
+            raise LakehouseError(f"the tables of {self.folder} are of another version: {replay_advice(self.folder)} ({reason})") from None
         columns = tuple(column[0] for column in cursor.description or ())
         return Answer(columns, [tuple(map(with_zone, row)) for row in cursor.fetchall()])
 
@@ -60,10 +59,6 @@ class QuestionReader(TableReader):
         named = questions.views_of(text, views)
         for table in sorted(questions.tables_of(" ".join([text, *(views[name] for name in named)]), READABLE) - set(self.tables)):
             if not self.add_view(table):
-                if table in questions.STAND_INS:
-                    self.prepare(questions.STAND_INS[table])
-                    self.connection.execute(f"CREATE OR REPLACE TEMP VIEW {table} AS {questions.STAND_INS[table]}")
-                    continue
                 raise MissingTableError(f"no table {table} in {self.folder}: what was ingested there has not been tracked yet")
             self.tables += (table,)
         for name in named:

@@ -25,7 +25,6 @@ from typing import Any, Final
 
 from jobs.common.errors import QuestionError
 from jobs.common.places import data_folder
-from schemas.names import REBALANCES_PROVISIONAL
 
 SQL: Final = data_folder("sql", "why.sql")
 """The folder of the questions."""
@@ -62,9 +61,6 @@ SPANS: Final = frozenset({"around", "step"})  # durations, passed as whole milli
 
 OPTIONS: Final = ("cluster", "group", "since", "until", "client", "member", "at", "around", "limit")
 """The parameters that `rebalance ask` has an option for; others are given with --set NAME=VALUE."""
-
-STAND_INS: Final = {REBALANCES_PROVISIONAL: "SELECT CAST(NULL AS STRING) AS waits_for, r.* FROM rebalances AS r WHERE false"}
-"""What stands for a table that lakehouses of older versions lack."""
 
 _PARAMETER: Final = re.compile(r"-- :([a-z_]+)(?: = (\S+))?  +(\S.*)")
 

@@ -13,7 +13,7 @@ from typing import Final, NamedTuple
 
 import msgspec
 
-from jobs.kafka.bundles import NO_INTERVAL, Group, Sender, encoded, version_of
+from jobs.kafka.bundles import NO_INTERVAL, Group, Sender, encoded
 from jobs.logs.heartbeats.beats import (
     LONGEST_MS,
     NAMES,
@@ -124,11 +124,10 @@ class Senders:
 
 
 class Bundle(NamedTuple):
-    """What a record holds: the position of its first line, how many there are, the version of its layout, and the value."""
+    """What a record holds: the position of its first line, how many there are, and the value."""
 
     position: int
     lines: int
-    version: int
     value: bytes
 
 
@@ -163,7 +162,7 @@ def _bundles(taken: Taken, most_bytes: int) -> Iterator[Bundle]:
         return
     numbers = _integers(b"[%b]" % b",".join(taken.numbers))
     value = encoded(taken.senders, taken.positions, taken.ats, numbers, durations_us(taken.times))
-    yield Bundle(taken.positions[0], count, version_of(groups), value)
+    yield Bundle(taken.positions[0], count, value)
 
 
 def durations_us(times: Sequence[bytes]) -> list[int]:

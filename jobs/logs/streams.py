@@ -184,8 +184,7 @@ def stream_of(entry: Mapping[str, Any]) -> Stream:
         cluster=entry["cluster"],
     )
     stream.speaker = entry.get("speaker", "")
-    stream.zone = entry.get("zone", "")  # as is what follows: earlier versions did not write it
-    stream.understood = entry.get("understood", True)
+    stream.zone, stream.understood = entry["zone"], entry["understood"]
     stream.label, stream.shipped = entry.get("label", ""), entry.get("shipped", 0)
     return stream
 

@@ -25,7 +25,7 @@ from jobs.answers.attention_words import NOUNS, AttentionWords, clients_of, cost
 from jobs.answers.coverage import missing
 from jobs.answers.duckdb_views import Row
 from jobs.answers.report import Report
-from jobs.answers.rounds import CLASSIC, in_words, protocol_of
+from jobs.answers.rounds import CLASSIC, in_words
 from jobs.common.text import printable, who
 from jobs.common.times import duration, epoch_ms, instant
 from jobs.report_page import families
@@ -234,7 +234,7 @@ class _Page:
     def _rebalance(self, row: Row) -> dict[str, Any]:
         moved = row["partitions_moved"]
         look = families.of_rebalance(row)
-        rounds = [] if protocol_of(row) == CLASSIC else self._rows.rounds.get((*_key(row), row["generation"]), [])
+        rounds = [] if row["group_protocol"] == CLASSIC else self._rows.rounds.get((*_key(row), row["generation"]), [])
         began = "" if row["blamed"] == row["cause"] else f"began with {row['cause']} of {who(row['client_id'], row['client_host'], None)}"
         return {
             "anchor": self._rebalance_ids.get(row["id"], ""),

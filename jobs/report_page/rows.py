@@ -65,10 +65,6 @@ class PageRows:
     proofs: Mapping[str, ProvenRow] = field(default_factory=dict)
     no_proofs: str = ""  # why no log line is shown
 
-    def rebalances_of(self, key: Key) -> list[Row]:
-        """The rebalances of a group that the report has."""
-        return [row for row in self.report.rebalances if _key(row) == key]
-
 
 def read_rows(
     lakehouse: Path, report: Report, groups: Sequence[Key], entries: Sequence[AttentionEntry], inputs: Sequence[Path]

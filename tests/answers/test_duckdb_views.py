@@ -37,7 +37,7 @@ def test_a_table_of_an_older_version_says_what_to_do(tmp_path):
     write(folder, line(at=90_000), rebalance())
     rows = DeltaTable(str(folder / "rebalances")).to_pyarrow_dataset().to_table(use_threads=False).drop_columns(["cause"])
     write_deltalake(str(folder / "rebalances"), rows, mode="overwrite", schema_mode="overwrite")
-    with pytest.raises(LakehouseError, match="not those of this version"):
+    with pytest.raises(LakehouseError, match="of another version: make a new one of its events with `rebalance replay --from"):
         asked(folder, "why")
 
 

@@ -16,7 +16,6 @@ from coordinator_model.events import CLIENTS, OFFSETS_SOURCE, POLL_SOURCE
 from jobs.answers.duckdb_views import Row
 from jobs.answers.outages import broker_name
 from jobs.answers.report import Report
-from jobs.answers.rounds import protocol_of
 from jobs.cli.output.attention_text import AttentionText
 from jobs.cli.output.columns import Columns
 from jobs.cli.output.terminal import write
@@ -177,7 +176,7 @@ class _View:
         for _, rows in groupby(rebalances, key=_key):
             of_group = list(rows)
             columns.heading(self.name(of_group[0]["cluster"], of_group[0]["group_id"]))
-            protocols = [protocol_of(row) for row in of_group]
+            protocols = [row["group_protocol"] for row in of_group]
             for number, row in enumerate(of_group):
                 # Of one group they stand in the order of time.
                 if number and protocols[number] != protocols[number - 1] and self.report.scope.group is not None:
