@@ -60,22 +60,22 @@ format: $(VENV) ## format the code
 
 .PHONY: docs
 docs: $(SPARK) $(CLASSES) ## generate docs/tables.md, claims.md, state-diagram.md, exit-codes.md, questions.md, tour.ipynb and the floors in architecture.md
-	@$(BIN)/python scripts/docs/tables.py
-	@$(BIN)/python scripts/docs/claims.py
-	@$(BIN)/python scripts/docs/state_diagram.py
-	@$(BIN)/python scripts/docs/exit_codes.py
-	@$(BIN)/python scripts/docs/questions.py
-	@$(BIN)/python scripts/docs/tour.py
-	@$(BIN)/python scripts/docs/floors.py
+	@$(BIN)/python -m scripts.docs.tables
+	@$(BIN)/python -m scripts.docs.claims
+	@$(BIN)/python -m scripts.docs.state_diagram
+	@$(BIN)/python -m scripts.docs.exit_codes
+	@$(BIN)/python -m scripts.docs.questions
+	@$(BIN)/python -m scripts.docs.tour
+	@$(BIN)/python -m scripts.docs.floors
 
 .PHONY: screenshots
 screenshots: $(SPARK) $(CLASSES) ## take the pictures of the docs from a recording, with the Chromium of this machine
-	@$(BIN)/python scripts/docs/screenshots.py
+	@$(BIN)/python -m scripts.docs.screenshots
 
 .PHONY: conformance
 conformance: $(SPARK) $(CLASSES) ## compare recorded steps and rebalances with Kafka's own account (RECORDINGS="DIR ..." for other recordings)
-	@$(BIN)/python scripts/truth/traces.py
-	@$(BIN)/python scripts/truth/consumer_traces.py
+	@$(BIN)/python -m scripts.truth.traces
+	@$(BIN)/python -m scripts.truth.consumer_traces
 	@$(BIN)/python -m scripts.truth.conformance $(RECORDINGS)
 
 .PHONY: score
