@@ -106,10 +106,6 @@ bench: $(SPARK) $(CLASSES) ## measure lines per second, processor time, memory a
 bench-state: $(VENV) ## measure what groups cost to which nothing happens, what age costs, and one group of 10,000 members
 	@$(BIN)/python bench/bench_state.py $(ARGS)
 
-.PHONY: bench-model
-bench-model: $(VENV) ## measure the specification alone: heartbeats per second, join and sync, snapshots
-	@$(BIN)/python bench/bench_model.py
-
 .PHONY: debian-packages
 debian-packages: ## install the programs that some tests start, if this is Debian and you are root (Chromium, Prometheus, Alertmanager)
 	@scripts/build/debian_packages.sh $(DEBIAN_PACKAGES)
