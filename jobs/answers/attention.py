@@ -22,7 +22,7 @@ from coordinator_model.diagnosis import catalogue
 from coordinator_model.diagnosis.incidents import SPAN_MS
 from coordinator_model.view.view import client_in
 from jobs.answers.departures import Departures
-from jobs.answers.duckdb_views import Row
+from jobs.answers.duckdb_views import Key, Row, key_of
 from jobs.answers.outages import Outage, outages
 from jobs.common.times import epoch_ms
 
@@ -51,7 +51,6 @@ _FIGURES: Final = {
 }
 """The figure in the details that says which of several findings is the gravest: its advice holds for all."""
 _SOON_MS: Final = 1_000  # a removal's rebalance begins in the same moment; two logs may differ by up to a second
-Key = tuple[str, str]
 
 
 class Bill(NamedTuple):
@@ -166,7 +165,7 @@ class RebalanceTimes:
         """The rebalances that were under way at a finding in the same group, or began so soon afterwards."""
         found: dict[tuple[str, str, str], tuple[int | None, int | None]] = {}
         for row in findings:
-            at_ms, of_group = epoch_ms(row["occurred_at"]), self._of.get(_group(row), [])
+            at_ms, of_group = epoch_ms(row["occurred_at"]), self._of.get(key_of(row), [])
             index = bisect(of_group, at_ms + within_ms, key=lambda item: item[0])
             while index > 0 and of_group[index - 1][1] >= at_ms:
                 index -= 1
@@ -215,11 +214,11 @@ class _Folding:
 
     def burst(self, row: Row) -> None:
         """Takes a storm or a rolling restart."""
-        self._bursts[_group(row)].append((row, self._put(row, None)))
+        self._bursts[key_of(row)].append((row, self._put(row, None)))
 
     def incident(self, row: Row) -> None:
         """Takes a finding that may be part of a burst or an outage, and that may explain refusals."""
-        cause = next((entry for burst, entry in self._bursts[_group(row)] if _is_part(row, burst)), None)
+        cause = next((entry for burst, entry in self._bursts[key_of(row)] if _is_part(row, burst)), None)
         if row["code"] in _AFTER_OUTAGES:
             cause = cause or self._moves.latest((), row, SPAN_MS)
         entry = self._put(row, cause)
@@ -239,7 +238,7 @@ class _Folding:
         if cause is not None:
             cause.followed_by.append(row)
             return cause
-        entry = self._same.setdefault((*_group(row), row["code"]), AttentionEntry([]))
+        entry = self._same.setdefault((*key_of(row), row["code"]), AttentionEntry([]))
         entry.findings.append(row)
         return entry
 
@@ -266,22 +265,18 @@ class _Causes:
 
     def add(self, name: tuple[str | None, ...], row: Row, entry: AttentionEntry) -> None:
         """Notes what an entry is known by since a finding."""
-        self._of[(*_group(row), *name)].append((epoch_ms(row["occurred_at"]), entry))
+        self._of[(*key_of(row), *name)].append((epoch_ms(row["occurred_at"]), entry))
 
     def latest(self, name: tuple[str | None, ...], row: Row, within_ms: int | None = None) -> AttentionEntry | None:
         """The entry that came last before a finding, or so soon before it."""
         at_ms = epoch_ms(row["occurred_at"])
         least_ms = 0 if within_ms is None else at_ms - within_ms
-        before = [known for known in self._of.get((*_group(row), *name), ()) if least_ms <= known[0] <= at_ms]
+        before = [known for known in self._of.get((*key_of(row), *name), ()) if least_ms <= known[0] <= at_ms]
         return max(before, key=lambda known: known[0])[1] if before else None
 
 
 def _asking(row: Row) -> tuple[str | None, ...]:
     return row["cluster"], row["group_id"], row["code"], row["client_id"], row["client_host"]
-
-
-def _group(row: Row) -> Key:
-    return row["cluster"], row["group_id"]
 
 
 def _is_part(row: Row, burst: Row) -> bool:

@@ -13,7 +13,7 @@ from typing import Any, Final
 from jobs.answers.as_json import as_json
 from jobs.answers.duckdb_views import QuestionReader
 from jobs.answers.evidence import places_of
-from jobs.common.errors import EvidenceError, MissingTableError
+from jobs.common.errors import EvidenceError
 from jobs.common.times import epoch_ms
 from jobs.laws.group_rows import TABLES, Breach, Row
 from jobs.laws.laws import LAWS, breaches
@@ -66,10 +66,7 @@ def _rows(reader: QuestionReader, table: str) -> list[dict[str, Any]]:
 
 
 def _read(reader: QuestionReader, text: str) -> list[dict[str, Any]]:
-    try:
-        rows = reader.ask(text, {}).by_name()
-    except MissingTableError:
-        return []
+    rows = reader.found(text, {})
     return [{name: epoch_ms(value) if isinstance(value, datetime) else value for name, value in row.items()} for row in rows]
 
 

@@ -20,6 +20,13 @@ _FEW_ROWS: Final = frozenset({"rebalances_waiting"})
 
 Row = dict[str, Any]
 """A row by column name."""
+Key = tuple[str, str]
+"""Cluster and group."""
+
+
+def key_of(row: Row) -> Key:
+    """The group that a row is about."""
+    return row["cluster"], row["group_id"]
 
 
 @dataclass(frozen=True)
@@ -43,15 +50,25 @@ class QuestionReader(TableReader):
         self.connection.execute(questions.duckdb_macros())
 
     def ask(self, text: str, values: Mapping[str, Any]) -> Answer:
-        """Result rows of a query with parameters as $name. LakehouseError: the lakehouse lacks a table or a column."""
+        """Result rows of a query with parameters as $name. LakehouseError: the lakehouse lacks a table or a column.
+
+        `values`: also such as the query does not name, which DuckDB would not take.
+        """
         try:
             self.prepare(text)
-            cursor = self.execute(text, {name: without_zone(value) for name, value in values.items()})
+            cursor = self.execute(text, {name: without_zone(value) for name, value in values.items() if f"${name}" in text})
         except duckdb.BinderException as error:
             reason = str(error).splitlines()[0]
             raise LakehouseError(f"the tables of {self.folder} are of another version: {replay_advice(self.folder)} ({reason})") from None
         columns = tuple(column[0] for column in cursor.description or ())
         return Answer(columns, [tuple(map(with_zone, row)) for row in cursor.fetchall()])
+
+    def found(self, text: str, values: Mapping[str, Any]) -> list[Row]:
+        """Result rows by column name; none where the lakehouse lacks a table."""
+        try:
+            return self.ask(text, values).by_name()
+        except MissingTableError:
+            return []
 
     def prepare(self, text: str) -> None:
         """Makes the views of sql/ and the tables that a query names. MissingTableError: there is no such table."""

@@ -145,9 +145,8 @@ def test_the_costliest_rebalances_are_kept_in_time_order(lakehouse):
 
 
 def test_a_change_of_protocol_stands_between_the_rebalances_of_one_group(lakehouse):
-    old = rebalance(start=0, generation=1)  # of a version that did not write the column
-    later = [rebalance(start=9_000 * n, generation=n, group_protocol=protocol) for n, protocol in ((2, "classic"), (3, "consumer"))]
-    write(lakehouse, line(), old, *later)
+    protocols = ((1, "classic"), (2, "classic"), (3, "consumer"))
+    write(lakehouse, line(), *(rebalance(start=9_000 * n, generation=n, group_protocol=protocol) for n, protocol in protocols))
     lines = text(lakehouse, group="payments").splitlines()
     number = lines.index("  from here on: consumer protocol")
     assert [re.split(" +", lines[number + step])[2] for step in (-2, -1, 1)] == ["1", "2", "3"]
