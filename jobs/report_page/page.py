@@ -41,8 +41,8 @@ _SENTENCES: Final = 1_200
 class Budget:
     """How many bytes of log lines may still be shown."""
 
-    def __init__(self, size: int = _LINES_BYTES) -> None:
-        self._left = size
+    def __init__(self) -> None:
+        self._left = _LINES_BYTES
 
     def take(self, text: str) -> bool:
         """Whether there is room for a line."""

@@ -106,10 +106,10 @@ class _View:
         early = since is not None and all(row["first_at"] > since for row in self.report.clusters)
         write(self.console, f"Shown: {begin} {end}{' (the data begin later)' if early else ''}\n", "bold")
 
-    def more(self, count: int, what: str, indent: str = "") -> None:
+    def more(self, count: int, what: str) -> None:
         """How many rows are not shown, if any."""
         if count > self.limit:
-            write(self.console, f"{indent}… and {count - self.limit} more {what}: --limit {count} shows all\n")
+            write(self.console, f"… and {count - self.limit} more {what}: --limit {count} shows all\n")
 
     def groups(self) -> None:
         """A line for each group that rebalanced after its start, and one for all others."""
