@@ -320,12 +320,6 @@ def test_the_account_of_an_empty_lakehouse_is_zero(lakehouse):
     assert set(reader.account(lakehouse / "nowhere").values()) == {0}
 
 
-def test_a_batch_that_comes_twice_is_written_once(lakehouse):
-    write(lakehouse, rebalance())
-    write(lakehouse, rebalance())
-    assert reader.account(lakehouse)["rebalances"] == 1
-
-
 def test_a_column_that_the_tracker_forgot_is_an_error():
     broken = rebalance()
     del broken["cause"]

@@ -136,11 +136,6 @@ def test_lines_added_later_are_taken_up(spark, logs, tmp_path):
     assert second.before == first.after
 
 
-def test_small_slices_give_the_same_tables(spark, reference, logs, tmp_path):
-    run(spark, logs, tmp_path / "lake", slice_lines=1_200)
-    assert tables(tmp_path / "lake") == tables(reference[0])
-
-
 def test_the_events_alone_give_the_same_tables_in_a_new_lakehouse(spark, reference, tmp_path):
     from jobs.pipeline.tracking.track import start_track
 
