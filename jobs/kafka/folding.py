@@ -115,12 +115,16 @@ class Senders:
         of_group = fields[:_OF_GROUP]
         known = self._groups.get(of_group)
         if known is None:
-            software = f"{fields.software_name.decode()} {fields.software_version.decode()}"
-            numbers = int(fields.generation), int(fields.api_version), int(fields.error_code)
-            interval_ms = NO_INTERVAL if fields.interval_ms is None else int(fields.interval_ms)
-            known = self._groups[of_group] = Group(fields.group_id.decode(), *numbers, software, interval_ms), next(self._number)
+            known = self._groups[of_group] = group_of(fields), next(self._number)
         client_id, instance_id = (None if field is None else field.decode() for field in (fields.client_id, fields.instance_id))
         return Sender(known[0], fields.member_id.decode(), client_id, instance_id, fields.connection.decode(), rank=known[1])
+
+
+def group_of(fields: BeatFields) -> Group:
+    """What a heartbeat shares with those of its group."""
+    software = f"{fields.software_name.decode()} {fields.software_version.decode()}"
+    numbers = int(fields.generation), int(fields.api_version), int(fields.error_code)
+    return Group(fields.group_id.decode(), *numbers, software, NO_INTERVAL if fields.interval_ms is None else int(fields.interval_ms))
 
 
 class Bundle(NamedTuple):
