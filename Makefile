@@ -60,22 +60,22 @@ format: $(VENV) ## format the code
 
 .PHONY: docs
 docs: $(SPARK) $(CLASSES) ## generate docs/tables.md, claims.md, state-diagram.md, exit-codes.md, questions.md, tour.ipynb and the floors in architecture.md
-	@$(BIN)/python scripts/docs/tables.py
-	@$(BIN)/python scripts/docs/claims.py
-	@$(BIN)/python scripts/docs/state_diagram.py
-	@$(BIN)/python scripts/docs/exit_codes.py
-	@$(BIN)/python scripts/docs/questions.py
-	@$(BIN)/python scripts/docs/tour.py
-	@$(BIN)/python scripts/docs/floors.py
+	@$(BIN)/python -m scripts.docs.tables
+	@$(BIN)/python -m scripts.docs.claims
+	@$(BIN)/python -m scripts.docs.state_diagram
+	@$(BIN)/python -m scripts.docs.exit_codes
+	@$(BIN)/python -m scripts.docs.questions
+	@$(BIN)/python -m scripts.docs.tour
+	@$(BIN)/python -m scripts.docs.floors
 
 .PHONY: screenshots
 screenshots: $(SPARK) $(CLASSES) ## take the pictures of the docs from a recording, with the Chromium of this machine
-	@$(BIN)/python scripts/docs/screenshots.py
+	@$(BIN)/python -m scripts.docs.screenshots
 
 .PHONY: conformance
 conformance: $(SPARK) $(CLASSES) ## compare recorded steps and rebalances with Kafka's own account (RECORDINGS="DIR ..." for other recordings)
-	@$(BIN)/python scripts/truth/traces.py
-	@$(BIN)/python scripts/truth/consumer_traces.py
+	@$(BIN)/python -m scripts.truth.traces
+	@$(BIN)/python -m scripts.truth.consumer_traces
 	@$(BIN)/python -m scripts.truth.conformance $(RECORDINGS)
 
 .PHONY: score
@@ -105,10 +105,6 @@ bench: $(SPARK) $(CLASSES) ## measure lines per second, processor time, memory a
 .PHONY: bench-state
 bench-state: $(VENV) ## measure what groups cost to which nothing happens, what age costs, and one group of 10,000 members
 	@$(BIN)/python bench/bench_state.py $(ARGS)
-
-.PHONY: bench-model
-bench-model: $(VENV) ## measure the specification alone: heartbeats per second, join and sync, snapshots
-	@$(BIN)/python bench/bench_model.py
 
 .PHONY: debian-packages
 debian-packages: ## install the programs that some tests start, if this is Debian and you are root (Chromium, Prometheus, Alertmanager)

@@ -1,9 +1,8 @@
 """How fast the dashboard is, and how large: 2,000 groups with 100,000 rebalances, one of them with 1,000 members and 500 rebalances.
 
-Measures in Chromium: first content, the timeline, the time of a frame while it is panned, and the memory of the process. With `--plotly`
-(`pip install plotly`) the same lanes and rebalances are drawn by Plotly too.
+Measures in Chromium: first content, the timeline, the time of a frame while it is panned, and the memory of the process.
 
-    python bench/bench_dashboard.py [--groups N] [--rebalances N] [--members N] [--own N] [--plotly] [--lakehouse DIR]
+    python bench/bench_dashboard.py [--groups N] [--rebalances N] [--members N] [--own N] [--lakehouse DIR]
 """
 
 from __future__ import annotations
@@ -74,7 +73,7 @@ def browse(url: str, own: int) -> dict[str, Any]:
             page.wait_for_selector(".timeline-canvas[data-frames]", timeout=120_000)
             found[f"{name}, s"] = round(time.perf_counter() - began, 2)
         page.wait_for_selector("main[aria-busy=false]")
-        found |= frames(page, ".timeline-canvas")
+        found |= frames(page)
         page.click(".timeline-tools button:has-text('+')")
         page.click(".timeline-tools button:has-text('+')")
         found["rebalances drawn"] = own
@@ -82,11 +81,11 @@ def browse(url: str, own: int) -> dict[str, Any]:
     return found
 
 
-def frames(page: Any, selector: str) -> dict[str, Any]:
+def frames(page: Any) -> dict[str, Any]:
     """Pans by pointer and takes the time between frames as the browser gives them."""
     page.evaluate("""() => { window.__gaps = []; let last = 0; const next = (now) => { if (last) window.__gaps.push(now - last); last = now;
         if (window.__gaps.length < 400) requestAnimationFrame(next); }; requestAnimationFrame(next); }""")
-    box = page.locator(selector).first.bounding_box()
+    box = page.locator(".timeline-canvas").first.bounding_box()
     x, y = box["x"] + box["width"] * 0.6, box["y"] + min(box["height"] / 2, 300)
     page.keyboard.press("Escape")
     page.mouse.move(x, y)
@@ -105,54 +104,12 @@ def frames(page: Any, selector: str) -> dict[str, Any]:
     }
 
 
-def plotly_page(lakehouse: Path, folder: Path) -> Path:
-    """The same lanes and rebalances, as Plotly draws them: a bar for each membership and each rebalance."""
-    import plotly.graph_objects as go
-
-    def rows_of(table: str, columns: str) -> list[tuple[Any, ...]]:
-        text = f"SELECT {columns} FROM read_parquet('{lakehouse / table}/*.parquet') WHERE group_id = ?"  # noqa: S608 - texts from below
-        return duckdb.connect().execute(text, [BIG]).fetchall()
-
-    sessions = rows_of("member_sessions", "member_id, epoch_ms(joined_at), epoch_ms(ended_at)")
-    joins = rows_of("group_events", "DISTINCT member_id")
-    rows = sorted(rows_of("rebalances", "epoch_ms(started_at), epoch_ms(ended_at), cause"))
-    figure = go.Figure()
-    left = {row[0] for row in sessions}
-    spans = [*sessions, *((member, rows[0][0], rows[-1][1]) for (member,) in joins if member not in left)]
-    figure.add_trace(go.Bar(base=[s[1] for s in spans], x=[s[2] - s[1] for s in spans], y=[s[0] for s in spans], orientation="h"))
-    shade = {"type": "rect", "yref": "paper", "y0": 0, "y1": 1, "fillcolor": "gray", "opacity": 0.2, "line": {"width": 0}}
-    shapes = [{**shade, "x0": begin, "x1": end} for begin, end, _ in rows]
-    figure.update_layout(height=800, dragmode="pan", xaxis={"type": "date"}, shapes=shapes)
-    path = folder / "plotly.html"
-    figure.write_html(path, include_plotlyjs=True)
-    return path
-
-
-def browse_plotly(path: Path) -> dict[str, Any]:
-    """First paint and frames of the page."""
-    from playwright.sync_api import sync_playwright
-
-    with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
-        page = browser.new_page(viewport={"width": 1280, "height": 900})
-        began = time.perf_counter()
-        page.goto(path.as_uri())
-        page.wait_for_selector(".plot-container .barlayer path", timeout=300_000)
-        page.evaluate("() => new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)))")
-        found = {"drawn, s": round(time.perf_counter() - began, 2), "size, MB": round(path.stat().st_size / 1e6, 1)}
-        page.set_default_timeout(300_000)
-        found |= frames(page, ".nsewdrag")
-        browser.close()
-    return found
-
-
 def main() -> None:
     """Makes the lakehouse, serves it, and prints what was measured."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     for name, default in (("groups", 2_000), ("rebalances", 100_000), ("members", 1_000), ("own", 500)):
         parser.add_argument(f"--{name}", type=int, default=default)
     parser.add_argument("--lakehouse", type=Path)
-    parser.add_argument("--plotly", action="store_true")
     given = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
         lakehouse = given.lakehouse or Path(folder) / "lake"
@@ -168,8 +125,6 @@ def main() -> None:
             found |= {"RSS, MB": round(own.memory_info().rss / 1e6), "processor, s": round(sum(own.cpu_times()[:2]), 1)}
             process.terminate()
         print("dashboard:", found)
-        if given.plotly:
-            print("plotly:", browse_plotly(plotly_page(lakehouse, Path(folder))))
 
 
 if __name__ == "__main__":

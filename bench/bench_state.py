@@ -171,7 +171,7 @@ def by_activity(groups: int, members: int, idle: int, sample: int) -> dict[str, 
             if f"{name}_and_idle" in found:
                 found[f"{name}_and_idle"] += scale * beside_idle
         for name, state in zip(size, both, strict=True):
-            size[name] += scale * len(state.get[1])
+            size[name] += scale * len(state.get[0])
     return found | size
 
 
@@ -189,7 +189,7 @@ def aged(rebalances: int) -> dict[str, float]:
         "rebalances": rebalances,
         "groups": len(groups),
         "seconds": cost(0, state, groups, members, rebalances),
-        "state_bytes": len(expanded(state.get[1])),
+        "state_bytes": len(expanded(state.get[0])),
     }
 
 
@@ -214,7 +214,7 @@ def large(members: int) -> dict[str, float]:
     return {
         "members": members,
         "seconds": time.process_time() - begun,
-        "state_bytes": len(state.get[1]),
+        "state_bytes": len(state.get[0]),
         "peak_mb": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024,
     }
 

@@ -203,7 +203,6 @@ class Event(NamedTuple):
     assignments: tuple[Assignment, ...] = ()
     beats: tuple[int, ...] = ()  # ms since received_ms
     positions: tuple[int, ...] = ()  # of each beat
-    # Add new fields here, with a default, so that state stored without them can still be read.
     coordinator_id: int = -1  # a node id: that in the answer to FIND_COORDINATOR, or that of the broker that wrote the line
     coordinator_address: str = ""  # host:port in the answer to FIND_COORDINATOR
     subscribed_regex: str | None = None  # of a KIP-848 member: "" if it has none; None: not told, so as before

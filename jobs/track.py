@@ -17,14 +17,13 @@ from jobs.common.settings import load
 @options.spark_job
 @options.lakehouse("Folder of the Delta tables.")
 @click.option("--events-from", type=options.PATH, metavar="LAKEHOUSE", help="Read group_events of another lakehouse.")
-@click.option("--checkpoint", type=options.PATH, metavar="DIR", help="[default: LAKEHOUSE/_checkpoints/track]")
 @options.settings
 @options.once("Stop at the end of group_events.")
-def main(lakehouse: Path, *, events_from: Path | None, checkpoint: Path | None, config: Path | None, once: bool) -> None:
+def main(lakehouse: Path, *, events_from: Path | None, config: Path | None, once: bool) -> None:
     """Follow the coordinators through group_events."""
     from jobs.pipeline.alone import track  # takes a second: only for arguments that are right
 
-    track(lakehouse, settings=load(config), once=once, checkpoint=checkpoint, events_from=events_from)
+    track(lakehouse, settings=load(config), once=once, events_from=events_from)
 
 
 if __name__ == "__main__":

@@ -23,6 +23,11 @@ TABLES: Final = (GROUP_EVENTS, QUARANTINE, INPUT_LINES, GROUP_TRANSITIONS, REBAL
 READABLE: Final = (*TABLES, REBALANCES_PROVISIONAL, INCIDENTS)
 """The tables that questions read."""
 
+TIME: Final = "occurred_at"
+"""The column with the time of a row of `group_events`."""
+TIMES: Final = ("ended_at", TIME)
+"""The column that says how old a row is: the first of these that a table has."""
+
 # Column `record` of raw_lines. What is no line keeps its kind in group_events, where coordinator_model/events.py knows it.
 LINE: Final = "line"  # one log line
 PART: Final = "part"  # more lines of a log, in the file that `text` names; their positions count from `position`

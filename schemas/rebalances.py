@@ -56,7 +56,6 @@ SCHEMA: Final = StructType(
         ),
         EVIDENCE,
         BATCH_ID,
-        # New columns go here: tables that an older version made get them at the end.
         column(
             "assignment_ms",
             LongType(),
@@ -76,12 +75,12 @@ SCHEMA: Final = StructType(
             "start_seen",
             BooleanType(),
             "Whether a line shows what began it. False where the log begins in its middle, and where only polls, or records of a classic "
-            "group, show it; null in rows of older versions.",
+            "group, show it.",
         ),
         column(
             "group_protocol",
             StringType(),
-            "classic, consumer (KIP-848), share (KIP-932) or streams (KIP-1071); null in rows of older versions, which are classic.",
+            "classic, consumer (KIP-848), share (KIP-932) or streams (KIP-1071).",
         ),
         column(
             "first_epoch",
@@ -98,7 +97,7 @@ SCHEMA: Final = StructType(
             "end_seen",
             BooleanType(),
             "Whether a line shows when it ended. False where the coordinator's log alone is there, which names no acknowledgement (consumer "
-            "protocol): `ended_at` is then its last line. Null in rows of older versions.",
+            "protocol): `ended_at` is then its last line.",
         ),
         column(
             "interval_wait_ms",

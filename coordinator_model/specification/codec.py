@@ -1,10 +1,7 @@
 """The stored form of a group: a MessagePack array whose first element is the version of its layout.
 
-A change of the layout needs a new version: a new class beside `GroupV1` that `_DECODER` knows too, and an example of its bytes in
-tests/data/codec. The classes of older versions stay, because every release has to read what earlier ones stored.
-
-What can be computed from the rest is not stored. Neither are the settings: they belong to the cluster, and may have changed
-when the group is decoded. Deadlines are stored relative to the group's clock, in the order in which the timers were set.
+Another layout is refused. What can be computed from the rest is not stored. Neither are the settings: they belong to the cluster, and may
+have changed when the group is decoded. Deadlines are stored relative to the group's clock, in the order in which the timers were set.
 """
 
 from __future__ import annotations
@@ -33,11 +30,11 @@ _TIMER_CODES: Final = {kind: code for code, kind in enumerate(_TIMERS)}
 
 
 class CodecError(ValueError):
-    """The bytes are not a stored group, or a later release of this project wrote them."""
+    """The bytes are not a stored group of this version."""
 
 
-class GroupV1(msgspec.Struct, array_like=True, tag=1):
-    """The first layout. A field with the name of a `GroupState` field has its value."""
+class StoredGroup(msgspec.Struct, array_like=True, tag=VERSION):
+    """The layout. A field with the name of a `GroupState` field has its value."""
 
     group_id: str
     now_ms: int
@@ -91,8 +88,8 @@ class GroupV1(msgspec.Struct, array_like=True, tag=1):
         return self.member_list[member].member_id if isinstance(member, int) else member
 
 
-_SAME: Final = tuple(field.name for field in fields(GroupState) if field.name in GroupV1.__struct_fields__)
-_DECODER: Final = msgspec.msgpack.Decoder(GroupV1)
+_SAME: Final = tuple(field.name for field in fields(GroupState) if field.name in StoredGroup.__struct_fields__)
+_DECODER: Final = msgspec.msgpack.Decoder(StoredGroup)
 _ENCODER: Final = msgspec.msgpack.Encoder()
 
 
@@ -100,7 +97,7 @@ def encode(group: ClassicGroup) -> bytes:
     """The stored form of `group`."""
     position = {member_id: at for at, member_id in enumerate(group.members)}
     return _ENCODER.encode(
-        GroupV1(
+        StoredGroup(
             **{name: getattr(group, name) for name in _SAME},
             state_code=_STATE_CODES[group.state],
             previous_state_code=_STATE_CODES[group.previous_state],
@@ -124,15 +121,4 @@ def decode(blob: bytes, config: CoordinatorConfig) -> ClassicGroup:
     try:
         return _DECODER.decode(blob).group(config)
     except (msgspec.DecodeError, UnicodeDecodeError, LookupError) as error:
-        raise CodecError(_fault(blob, error)) from error
-
-
-def _fault(blob: bytes, error: Exception) -> str:
-    """Why a blob cannot be read: that its version is unknown says more than which field failed."""
-    try:
-        (version, *_) = msgspec.msgpack.decode(blob, type=list)
-    except (ValueError, msgspec.DecodeError):
-        version = VERSION
-    if version == VERSION:
-        return f"not a stored group: {error}"
-    return f"a stored group of version {version}, but this release reads up to {VERSION}"
+        raise CodecError(f"cannot read a stored group: {error}") from error

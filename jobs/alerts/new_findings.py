@@ -21,7 +21,6 @@ from jobs.alerts.finding import COLUMNS, Finding
 from jobs.common.errors import LakehouseError
 from jobs.common.files import write_whole
 from jobs.lakehouse import delta_log
-from jobs.lakehouse.former_names import stored_name
 
 _ROWS: Final = 1_000
 """Rows of a file that are in memory at a time."""
@@ -77,7 +76,6 @@ class FindingsTable:
         self._log = folder / delta_log.LOG
         self._inode: int | None = None
         self.id = ""
-        self._stored_time = "occurred_at"
 
     def open(self) -> bool:
         """Whether the table is another one than at the last call. Its `id` is empty while there is no table."""
@@ -89,7 +87,6 @@ class FindingsTable:
             return False
         table = DeltaTable(str(self._folder))
         known, self.id, self._inode = self.id, str(table.metadata().id), inode
-        self._stored_time = stored_name("occurred_at", [field.name for field in table.schema().fields])
         return self.id != known
 
     def end(self) -> Place:
@@ -109,13 +106,12 @@ class FindingsTable:
         count = 0
         for path, written_ms in delta_log.commit_of(self._folder, start.commit).appended_at:
             with pq.ParquetFile(self._folder / unquote(path)) as file:
-                for batch in file.iter_batches(_ROWS, columns=[*COLUMNS, self._stored_time], use_threads=False):
+                for batch in file.iter_batches(_ROWS, columns=[*COLUMNS, "occurred_at"], use_threads=False):
                     new = batch.slice(min(max(start.row - count, 0), len(batch)))
                     first = count + len(batch) - len(new)
                     count += len(batch)
                     for number, row in enumerate(new.to_pylist(), first + 1):
-                        finding = Finding.of({**row, "occurred_at": row[self._stored_time]})
-                        yield NewFinding(finding, Place(start.commit, number), written_ms)
+                        yield NewFinding(Finding.of(row), Place(start.commit, number), written_ms)
 
 
 def first_progress(table: FindingsTable, known: Progress | None) -> Progress:

@@ -20,8 +20,8 @@ from typing import Final, NamedTuple
 from coordinator_model.diagnosis import catalogue
 from coordinator_model.diagnosis.incidents import SPAN_MS
 from coordinator_model.view.view import client_in
-from jobs.answers.bills import Bill, Key, RebalanceTimes
-from jobs.answers.duckdb_views import Row
+from jobs.answers.bills import Bill, RebalanceTimes
+from jobs.answers.duckdb_views import Key, Row, key_of
 from jobs.answers.incidents import by_finding
 from jobs.common.times import epoch_ms
 
@@ -78,7 +78,7 @@ class AttentionEntry:
             figure = max(details.get("session_timeouts_ms") or [0]) if self.incident else details.get(_FIGURES.get(row["code"]))
             return figure or 0, epoch_ms(row["occurred_at"])
 
-        return max(self.outage.left or self.findings if self.outage else self.findings, key=grave)
+        return max(self.outage.left or self.findings if self.incident else self.findings, key=grave)
 
     @property
     def first_at(self) -> datetime:
@@ -185,11 +185,11 @@ class _Folding:
 
     def burst(self, row: Row) -> None:
         """Takes a storm or a rolling restart."""
-        self._bursts[_group(row)].append((row, self._put(row, None)))
+        self._bursts[key_of(row)].append((row, self._put(row, None)))
 
     def incident(self, row: Row) -> None:
         """Takes a finding that may be part of a burst, or follow from what a broker did, and that may explain refusals."""
-        cause = next((entry for burst, entry in self._bursts[_group(row)] if _is_part(row, burst)), None)
+        cause = next((entry for burst, entry in self._bursts[key_of(row)] if _is_part(row, burst)), None)
         if row["code"] in _AFTER_OUTAGES:
             cause = cause or self._moves.latest((), row, SPAN_MS)
         entry = self._put(row, cause)
@@ -209,7 +209,7 @@ class _Folding:
         if cause is not None:
             cause.followed_by.append(row)
             return cause
-        entry = self._same.setdefault((*_group(row), row["code"]), AttentionEntry([]))
+        entry = self._same.setdefault((*key_of(row), row["code"]), AttentionEntry([]))
         entry.findings.append(row)
         return entry
 
@@ -247,22 +247,18 @@ class _Causes:
 
     def add(self, name: tuple[str | None, ...], row: Row, entry: AttentionEntry) -> None:
         """Notes what an entry is known by since a finding."""
-        self._of[(*_group(row), *name)].append((epoch_ms(row["occurred_at"]), entry))
+        self._of[(*key_of(row), *name)].append((epoch_ms(row["occurred_at"]), entry))
 
     def latest(self, name: tuple[str | None, ...], row: Row, within_ms: int | None = None) -> AttentionEntry | None:
         """The entry that came last before a finding, or so soon before it."""
         at_ms = epoch_ms(row["occurred_at"])
         least_ms = 0 if within_ms is None else at_ms - within_ms
-        before = [known for known in self._of.get((*_group(row), *name), ()) if least_ms <= known[0] <= at_ms]
+        before = [known for known in self._of.get((*key_of(row), *name), ()) if least_ms <= known[0] <= at_ms]
         return max(before, key=lambda known: known[0])[1] if before else None
 
 
 def _asking(row: Row) -> tuple[str | None, ...]:
     return row["cluster"], row["group_id"], row["code"], row["client_id"], row["client_host"]
-
-
-def _group(row: Row) -> Key:
-    return row["cluster"], row["group_id"]
 
 
 def _is_part(row: Row, burst: Row) -> bool:

@@ -7,7 +7,7 @@ from collections import defaultdict
 from collections.abc import Iterable
 from typing import Final, NamedTuple
 
-from jobs.answers.duckdb_views import Row
+from jobs.answers.duckdb_views import Key, Row, key_of
 from jobs.common.times import epoch_ms
 
 TIMES: Final = """
@@ -16,7 +16,6 @@ TIMES: Final = """
     WHERE ($cluster IS NULL OR cluster = $cluster) AND ($group IS NULL OR group_id = $group)
     ORDER BY started_at, ended_at, id
 """
-Key = tuple[str, str]
 
 
 class Bill(NamedTuple):
@@ -40,7 +39,7 @@ class RebalanceTimes:
         """The rebalances that were under way at a finding in the same group, or began so soon afterwards."""
         found: dict[tuple[str, str, str], tuple[int | None, int | None]] = {}
         for row in findings:
-            at_ms, of_group = epoch_ms(row["occurred_at"]), self._of.get((row["cluster"], row["group_id"]), [])
+            at_ms, of_group = epoch_ms(row["occurred_at"]), self._of.get(key_of(row), [])
             index = bisect(of_group, at_ms + within_ms, key=lambda item: item[0])
             while index > 0 and of_group[index - 1][1] >= at_ms:
                 index -= 1

@@ -13,7 +13,7 @@ from typing import Any, Final
 from jobs.answers.as_json import as_json
 from jobs.answers.duckdb_views import QuestionReader
 from jobs.answers.evidence import places_of
-from jobs.common.errors import EvidenceError, MissingTableError
+from jobs.common.errors import EvidenceError
 from jobs.common.times import epoch_ms
 from jobs.laws.group_rows import TABLES, Breach, Row
 from jobs.laws.laws import LAWS, breaches
@@ -21,9 +21,6 @@ from jobs.logs.files import LogFile, discover
 from schemas.names import FINDINGS, REBALANCE_ROUNDS, REBALANCES, REBALANCES_PROVISIONAL
 
 EVIDENCE_NAMES_ITS_ROW: Final = "EVIDENCE_NAMES_ITS_ROW"
-
-_NAMELESS: Final = frozenset({"COORDINATOR_ELECTED", "GROUPS_CLEANED"})
-"""Kinds of lines about all groups of a partition: they name the partition only."""
 
 _IDS: Final = ("group_id", "member_id", "instance_id", "client_id", "leader_id", "slowest_member_id")
 _LISTS: Final = ("joined", "left")
@@ -69,10 +66,7 @@ def _rows(reader: QuestionReader, table: str) -> list[dict[str, Any]]:
 
 
 def _read(reader: QuestionReader, text: str) -> list[dict[str, Any]]:
-    try:
-        rows = reader.ask(text, {}).by_name()
-    except MissingTableError:
-        return []
+    rows = reader.found(text, {})
     return [{name: epoch_ms(value) if isinstance(value, datetime) else value for name, value in row.items()} for row in rows]
 
 

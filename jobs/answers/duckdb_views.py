@@ -11,6 +11,7 @@ import duckdb
 
 from jobs.answers import questions
 from jobs.common.errors import LakehouseError, MissingTableError
+from jobs.lakehouse.folder import replay_advice
 from jobs.lakehouse.reader import TableReader, with_zone, without_zone
 from schemas.names import READABLE
 
@@ -19,6 +20,13 @@ _FEW_ROWS: Final = frozenset({"rebalances_waiting"})
 
 Row = dict[str, Any]
 """A row by column name."""
+Key = tuple[str, str]
+"""Cluster and group."""
+
+
+def key_of(row: Row) -> Key:
+    """The group that a row is about."""
+    return row["cluster"], row["group_id"]
 
 
 @dataclass(frozen=True)
@@ -42,17 +50,25 @@ class QuestionReader(TableReader):
         self.connection.execute(questions.duckdb_macros())
 
     def ask(self, text: str, values: Mapping[str, Any]) -> Answer:
-        """Result rows of a query with parameters as $name. LakehouseError: the lakehouse lacks a table or a column."""
+        """Result rows of a query with parameters as $name. LakehouseError: the lakehouse lacks a table or a column.
+
+        `values`: also such as the query does not name, which DuckDB would not take.
+        """
         try:
             self.prepare(text)
-            cursor = self.execute(text, {name: without_zone(value) for name, value in values.items()})
+            cursor = self.execute(text, {name: without_zone(value) for name, value in values.items() if f"${name}" in text})
         except duckdb.BinderException as error:
             reason = str(error).splitlines()[0]
-            raise LakehouseError(
-                f"the tables of {self.folder} are not those of this version; `rebalance run` adds what is missing ({reason})"
-            ) from None
+            raise LakehouseError(f"the tables of {self.folder} are of another version: {replay_advice(self.folder)} ({reason})") from None
         columns = tuple(column[0] for column in cursor.description or ())
         return Answer(columns, [tuple(map(with_zone, row)) for row in cursor.fetchall()])
+
+    def found(self, text: str, values: Mapping[str, Any]) -> list[Row]:
+        """Result rows by column name; none where the lakehouse lacks a table."""
+        try:
+            return self.ask(text, values).by_name()
+        except MissingTableError:
+            return []
 
     def prepare(self, text: str) -> None:
         """Makes the views of sql/ and the tables that a query names. MissingTableError: there is no such table."""
@@ -60,10 +76,6 @@ class QuestionReader(TableReader):
         named = questions.views_of(text, views)
         for table in sorted(questions.tables_of(" ".join([text, *(views[name] for name in named)]), READABLE) - set(self.tables)):
             if not self.add_view(table):
-                if table in questions.STAND_INS:
-                    self.prepare(questions.STAND_INS[table])
-                    self.connection.execute(f"CREATE OR REPLACE TEMP VIEW {table} AS {questions.STAND_INS[table]}")
-                    continue
                 raise MissingTableError(f"no table {table} in {self.folder}: what was ingested there has not been tracked yet")
             self.tables += (table,)
         for name in named:

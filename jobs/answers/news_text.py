@@ -12,7 +12,7 @@ from rich.text import Text
 from coordinator_model.view.reasons import UNKNOWN
 from jobs.answers.duckdb_views import Row
 from jobs.answers.news import NewsItem
-from jobs.answers.rounds import CONSUMER, protocol_of
+from jobs.answers.rounds import CONSUMER
 from jobs.common.text import printable
 from jobs.common.times import duration
 from schemas.names import REBALANCES
@@ -58,7 +58,7 @@ class NewsText:
         text.append(_cell(row["client_id"], self.client))
         text.append(f"{duration(row['total_ms']):>8}")
         text.append(f"   {_count(row['members_before'])} -> {_count(row['members_after'])} members", "dim")
-        if protocol_of(row) == CONSUMER:
+        if row["group_protocol"] == CONSUMER:
             text.append("   consumer protocol", "dim")
         if self.with_ids and item.waits_for is None:  # the id of a provisional row may change
             text.append(f"  {row['id']}", "dim")

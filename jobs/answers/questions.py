@@ -20,12 +20,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from difflib import get_close_matches
 from functools import cache
-from pathlib import Path
 from typing import Any, Final
 
 from jobs.common.errors import QuestionError
 from jobs.common.places import data_folder
-from schemas.names import REBALANCES_PROVISIONAL
 
 SQL: Final = data_folder("sql", "why.sql")
 """The folder of the questions."""
@@ -62,9 +60,6 @@ SPANS: Final = frozenset({"around", "step"})  # durations, passed as whole milli
 
 OPTIONS: Final = ("cluster", "group", "since", "until", "client", "member", "at", "around", "limit")
 """The parameters that `rebalance ask` has an option for; others are given with --set NAME=VALUE."""
-
-STAND_INS: Final = {REBALANCES_PROVISIONAL: "SELECT CAST(NULL AS STRING) AS waits_for, r.* FROM rebalances AS r WHERE false"}
-"""What stands for a table that lakehouses of older versions lack."""
 
 _PARAMETER: Final = re.compile(r"-- :([a-z_]+)(?: = (\S+))?  +(\S.*)")
 
@@ -110,21 +105,21 @@ class Question:
         return re.sub(rf"(?<![:\w]):({'|'.join(self.names)})\b", r"$\1", self.text)
 
 
-def names(folder: Path = SQL) -> list[str]:
+def names() -> list[str]:
     """All questions: the everyday ones by name, then the fifteen in their order."""
-    present = {path.stem for path in folder.glob("*.sql")}
+    present = {path.stem for path in SQL.glob("*.sql")}
     return [*sorted(present - set(FIFTEEN)), *(name for name in FIFTEEN if name in present)]
 
 
 @cache
-def load(name: str, folder: Path = SQL) -> Question:
+def load(name: str) -> Question:
     """One question. QuestionError: there is none of that name; the message suggests similar ones."""
-    known = names(folder)
+    known = names()
     if name not in known:
         close = get_close_matches(name.lower(), known, n=3, cutoff=0.5)
         hint = f"did you mean {' or '.join(close)}?" if close else "`rebalance ask` lists them"
         raise QuestionError(f"no question named {name!r}: {hint}")
-    return parse(name, (folder / f"{name}.sql").read_text(encoding="utf-8"))
+    return parse(name, (SQL / f"{name}.sql").read_text(encoding="utf-8"))
 
 
 def parse(name: str, text: str) -> Question:
@@ -143,9 +138,9 @@ def parse(name: str, text: str) -> Question:
 
 
 @cache
-def views(folder: Path = SQL) -> Mapping[str, str]:
+def views() -> Mapping[str, str]:
     """The views that questions use, by name: each the text of a SELECT. A view comes after those that it is made of."""
-    texts = {path.stem: path.read_text(encoding="utf-8") for path in sorted((folder / "views").glob("*.sql"))}
+    texts = {path.stem: path.read_text(encoding="utf-8") for path in sorted((SQL / "views").glob("*.sql"))}
     return {name: texts[name] for name in sorted(texts, key=lambda name: len(_made_of(name, texts)))}
 
 
@@ -159,9 +154,9 @@ def _made_of(name: str, known: Mapping[str, str]) -> set[str]:
     return {name}.union(*(_made_of(other, known) for other in tables_of(known[name], known) - {name}))
 
 
-def duckdb_macros(folder: Path = SQL) -> str:
+def duckdb_macros() -> str:
     """The macros that DuckDB needs to run the questions."""
-    return (folder / "duckdb" / "macros.sql").read_text(encoding="utf-8")
+    return (SQL / "duckdb" / "macros.sql").read_text(encoding="utf-8")
 
 
 def tables_of(text: str, known: Mapping[str, Any] | tuple[str, ...]) -> set[str]:

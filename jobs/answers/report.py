@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from datetime import datetime, timezone
 from pathlib import Path
@@ -14,8 +14,7 @@ from jobs.answers.as_json import as_json
 from jobs.answers.ask import MOST_ROWS, newest, outside_of, parse_instant, unknown_name
 from jobs.answers.attention import AttentionEntry, attention, attention_as_rows
 from jobs.answers.bills import TIMES, RebalanceTimes
-from jobs.answers.duckdb_views import QuestionReader, Row
-from jobs.common.errors import MissingTableError
+from jobs.answers.duckdb_views import QuestionReader, Row, key_of
 from jobs.common.times import EPOCH
 
 _CLUSTERS: Final = """
@@ -156,14 +155,11 @@ class _Scoped:
 
     def tuples(self, query: str) -> list[tuple[Any, ...]]:
         """The rows of a query."""
-        return self.reader.ask(query, _used(query, self._values)).rows
+        return self.reader.ask(query, self._values).rows
 
     def rows(self, query: str, **values: Any) -> list[Row]:
         """The rows of a query by column name; none where the lakehouse lacks the table."""
-        try:
-            return self.reader.ask(query, _used(query, self._values | values)).by_name()
-        except MissingTableError:
-            return []
+        return self.reader.found(query, self._values | values)
 
 
 def read_overview(lakehouse: Path | QuestionReader, scope: Scope | None = None) -> Overview:
@@ -204,26 +200,14 @@ def read_findings(reader: QuestionReader, scope: Scope) -> list[Row]:
 
 def read_incidents(reader: QuestionReader) -> list[Row]:
     """All rows of `incidents`, in the order of time; none where the lakehouse lacks the table."""
-    try:
-        return reader.ask(_INCIDENTS, {}).by_name()
-    except MissingTableError:
-        return []
-
-
-def _used(query: str, values: Mapping[str, Any]) -> dict[str, Any]:
-    """The values that a query names: DuckDB takes no others."""
-    return {name: value for name, value in values.items() if f"${name}" in query}
-
-
-def _key(row: Row) -> tuple[str, str]:
-    return row["cluster"], row["group_id"]
+    return reader.found(_INCIDENTS, {})
 
 
 def _groups(named: Iterable[Row], states: Iterable[Row], costs: Iterable[Row]) -> list[Row]:
     """A row for each group that an event names, a transition or a rebalance: what cost most first."""
-    consumer_protocol = {_key(row): row["consumer_protocol"] for row in named}
-    state_of = {_key(row): row for row in states}
-    cost_of = {_key(row): row for row in costs}
+    consumer_protocol = {key_of(row): row["consumer_protocol"] for row in named}
+    state_of = {key_of(row): row for row in states}
+    cost_of = {key_of(row): row for row in costs}
     nothing: Row = {"worst_cause": None, "unavailable_partition_ms": None}
     nothing |= {"rebalances": 0, "rebalancing_ms": 0, "startups": 0, "startup_ms": 0}
     groups = []

@@ -48,14 +48,9 @@ _GIVEN_UP: Final[Mapping[str | None, str]] = MappingProxyType(
 )
 
 
-def protocol_of(rebalance: Row) -> str:
-    """The protocol of a row of `rebalances`. Tables of older versions have classic groups alone, and do not say so."""
-    return rebalance.get("group_protocol") or CLASSIC
-
-
 def rounds_of(reader: QuestionReader, rebalance: Row) -> list[Row]:
     """The rows of `rebalance_rounds` of a row of `rebalances`, in the order of time; none if it is of a classic group."""
-    if protocol_of(rebalance) == CLASSIC:
+    if rebalance["group_protocol"] == CLASSIC:
         return []
     return reader.ask(
         _ROUNDS, {name: rebalance[name] for name in ("cluster", "group_id", "generation", "started_at", "ended_at")}

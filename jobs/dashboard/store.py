@@ -22,7 +22,7 @@ from jobs.answers import ask, questions
 from jobs.answers.as_csv import as_csv
 from jobs.answers.as_json import as_json
 from jobs.answers.duckdb_views import QuestionReader, Row
-from jobs.common.errors import LakehouseError, MissingTableError
+from jobs.common.errors import LakehouseError
 from jobs.common.text import printable
 from jobs.dashboard.encoding import encoded
 from schemas.names import PIPELINE_HEALTH, READABLE
@@ -183,7 +183,7 @@ class Store:
         limit: int = values["limit"]
 
         def compute(reader: QuestionReader) -> dict[str, Any]:
-            answer = asked(reader, text, {**values, "limit": limit + 1})
+            answer = reader.found(text, {**values, "limit": limit + 1})
             rows = answer[:limit]
             return {"rows": [change(row) for row in rows] if change else rows, "cut": len(answer) > limit}
 
@@ -215,14 +215,6 @@ def _give_back() -> None:
     trim = getattr(_C, "malloc_trim", None)
     if trim is not None:
         trim(0)
-
-
-def asked(reader: QuestionReader, text: str, values: Values) -> list[Row]:
-    """Rows by column name; none where the lakehouse lacks the table."""
-    try:
-        return reader.ask(text, {name: value for name, value in values.items() if f"${name}" in text}).by_name()
-    except MissingTableError:
-        return []
 
 
 def _kind(values: Iterable[Any]) -> str:

@@ -47,7 +47,6 @@ class Stage:
         kind: str,
         *,
         protocol: str = CLASSIC,
-        partitions: int = 6,
         pace: float = 1,
         say: Callable[[str], None] = lambda _: None,
     ) -> None:
@@ -58,7 +57,7 @@ class Stage:
         self.group = group
         self.say = say
         self.topic = topic
-        self.partitions = partitions
+        self.partitions = 6
         self.pace = pace
         self.kind = kind
         self.protocol = protocol

@@ -3,40 +3,31 @@
 from __future__ import annotations
 
 import base64
-import struct
 from collections.abc import Iterable, Iterator, Sequence
-from typing import Final
 
+from coordinator_model.specification.consumer.consumer_protocol import (
+    NEWEST_VERSION,
+    EmbeddedSubscription,
+    read_assignment,
+    write_assignment,
+    write_subscription,
+)
 from coordinator_model.specification.requests import JoinedMember
-
-_VERSION: Final = 3
-_NO_BYTES: Final = struct.pack(">i", -1)
 
 
 def subscription(topic: str) -> bytes:
     """A subscription to one topic by a consumer that owns no partitions."""
-    name = topic.encode()
-    no_owner = struct.pack(">iih", 0, -1, -1)  # owned partitions, generation, rack
-    return struct.pack(">hih", _VERSION, 1, len(name)) + name + _NO_BYTES + no_owner
+    return write_subscription(EmbeddedSubscription((topic,)))
 
 
 def assignment(topic: str, partitions: Sequence[int]) -> bytes:
     """An assignment of some partitions of one topic."""
-    if not partitions:
-        return struct.pack(">hi", _VERSION, 0) + _NO_BYTES
-    name = topic.encode()
-    numbers = struct.pack(f">i{len(partitions)}i", len(partitions), *partitions)
-    return struct.pack(">hih", _VERSION, 1, len(name)) + name + numbers + _NO_BYTES
+    return write_assignment(((topic, tuple(partitions)),) if partitions else (), NEWEST_VERSION)
 
 
 def assigned(data: bytes) -> tuple[int, ...]:
     """The partitions in an assignment of one topic."""
-    topics = struct.unpack_from(">i", data, 2)[0] if data else 0
-    if not topics:
-        return ()
-    (length,) = struct.unpack_from(">h", data, 6)
-    (count,) = struct.unpack_from(">i", data, 8 + length)
-    return struct.unpack_from(f">{count}i", data, 12 + length)
+    return next((numbers for _, numbers in read_assignment(data).partitions), ())
 
 
 def ranges(partitions: int, members: int) -> Iterator[range]:

@@ -95,15 +95,12 @@ class LoggedGroup(Simulation):
         pen: Pen,
         *,
         group_id: str,
-        partitions: int = 6,
         assignor: Assignor | None = None,
         begin_ms: int = 0,
         append_errors: Sequence[tuple[int, int, Error]] = (),
         salt: str = "",
     ) -> None:
-        super().__init__(
-            CoordinatorConfig.of(release), applications, partitions=partitions, group_id=group_id, assignor=assignor, begin_ms=begin_ms
-        )
+        super().__init__(CoordinatorConfig.of(release), applications, partitions=6, group_id=group_id, assignor=assignor, begin_ms=begin_ms)
         self.scala = not release.startswith("4")
         self.pen = pen
         self.append_errors = append_errors

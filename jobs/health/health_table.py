@@ -20,7 +20,6 @@ from pyspark.sql.pandas.types import to_arrow_schema
 from jobs.common.text import printable
 from jobs.health.batch_health import BatchHealth
 from jobs.lakehouse import tables
-from jobs.lakehouse.former_names import as_stored, time_column
 from schemas import names, pipeline_health
 
 COMMIT_MS: Final = 30_000
@@ -79,7 +78,7 @@ class HealthTable:
             table = DeltaTable(str(path))
             turn = table.version() // self._settings.tidy_commits
             rows = list(self._rows)  # another thread may add some meanwhile
-            write_deltalake(table, as_stored(to_arrow(rows), table), mode="append", post_commithook_properties=_HOOKS)
+            write_deltalake(table, to_arrow(rows), mode="append", post_commithook_properties=_HOOKS)
             del self._rows[: len(rows)]
             table.update_incremental()
             if table.version() // self._settings.tidy_commits != turn:
@@ -93,7 +92,7 @@ class HealthTable:
     def _tidy(self, table: DeltaTable, now_ms: int) -> None:
         """Deletes rows that are too old, merges small files, and removes files that no reader needs."""
         oldest = datetime.fromtimestamp(now_ms / 1_000, tz=timezone.utc) - self._settings.keep
-        table.delete(f"{time_column(table)} < '{oldest.isoformat(timespec='milliseconds')}'")
+        table.delete(f"occurred_at < '{oldest.isoformat(timespec='milliseconds')}'")
         table.optimize.compact(target_size=_TARGET_BYTES, post_commithook_properties=_HOOKS)
         table.vacuum(retention_hours=self._settings.reader_hours, dry_run=False, enforce_retention_duration=False)
 

@@ -18,14 +18,14 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import accumulate, count
 from operator import sub
-from typing import Annotated, Final, NamedTuple, cast
+from typing import Annotated, Final, NamedTuple
 
 import msgspec
 
 from jobs.common.times import LATEST_MS
 
-VERSIONS: Final = (1, 2)
-"""Of the layout. 2: one of the groups follows the consumer protocol. Earlier readers know 1 only."""
+VERSION: Final = 2
+"""Of the layout. A bundle of another one is refused."""
 NO_INTERVAL: Final = -1
 
 _MOST_POSITION: Final = 1 << 53
@@ -56,7 +56,7 @@ class Group(NamedTuple):
     api_version: _Int
     error_code: _Int
     software: str
-    interval_ms: _Int = NO_INTERVAL
+    interval_ms: _Int
 
 
 _RANK_BITS: Final = 40
@@ -104,7 +104,7 @@ class Heartbeats:
 class _Stored(msgspec.Struct, array_like=True, forbid_unknown_fields=True):
     """The layout: a MessagePack array. Numbers that are no list are planes."""
 
-    groups: list[Group]  # in version 1 without the interval
+    groups: list[Group]
     members: list[_Count]
     client_ids: tuple[str | None, ...]
     instance_ids: tuple[str | None, ...]
@@ -145,7 +145,7 @@ def encoded(
     first = positions[0]
     return _encode(
         _Stored(
-            groups=_of_version(version_of(groups.values()), groups.values()),
+            groups=[*groups.values()],
             members=list(Counter(sender.rank >> _RANK_BITS for sender in runs).values()),
             client_ids=client_ids,
             instance_ids=instance_ids,
@@ -165,16 +165,6 @@ def encoded(
             durations=_planes([durations[index] for index in order]),
         )
     )
-
-
-def version_of(groups: Iterable[Group]) -> int:
-    """The first version that can hold heartbeats of these groups."""
-    return VERSIONS[any(group.interval_ms != NO_INTERVAL for group in groups)]
-
-
-def _of_version(version: int, groups: Iterable[Group]) -> list[Group]:
-    """Groups as this version stores them: the first one knows no interval."""
-    return [*groups] if version > VERSIONS[0] else [cast(Group, group[: Group._fields.index("interval_ms")]) for group in groups]
 
 
 def decoded(value: bytes, crc: str | None) -> Heartbeats:

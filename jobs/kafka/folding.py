@@ -13,7 +13,7 @@ from typing import Final, NamedTuple
 
 import msgspec
 
-from jobs.kafka.bundles import NO_INTERVAL, Group, Sender, encoded, version_of
+from jobs.kafka.bundles import NO_INTERVAL, Group, Sender, encoded
 from jobs.logs.heartbeats.beats import (
     LONGEST_MS,
     NAMES,
@@ -115,20 +115,23 @@ class Senders:
         of_group = fields[:_OF_GROUP]
         known = self._groups.get(of_group)
         if known is None:
-            software = f"{fields.software_name.decode()} {fields.software_version.decode()}"
-            numbers = int(fields.generation), int(fields.api_version), int(fields.error_code)
-            interval_ms = NO_INTERVAL if fields.interval_ms is None else int(fields.interval_ms)
-            known = self._groups[of_group] = Group(fields.group_id.decode(), *numbers, software, interval_ms), next(self._number)
+            known = self._groups[of_group] = group_of(fields), next(self._number)
         client_id, instance_id = (None if field is None else field.decode() for field in (fields.client_id, fields.instance_id))
         return Sender(known[0], fields.member_id.decode(), client_id, instance_id, fields.connection.decode(), rank=known[1])
 
 
+def group_of(fields: BeatFields) -> Group:
+    """What a heartbeat shares with those of its group."""
+    software = f"{fields.software_name.decode()} {fields.software_version.decode()}"
+    numbers = int(fields.generation), int(fields.api_version), int(fields.error_code)
+    return Group(fields.group_id.decode(), *numbers, software, NO_INTERVAL if fields.interval_ms is None else int(fields.interval_ms))
+
+
 class Bundle(NamedTuple):
-    """What a record holds: the position of its first line, how many there are, the version of its layout, and the value."""
+    """What a record holds: the position of its first line, how many there are, and the value."""
 
     position: int
     lines: int
-    version: int
     value: bytes
 
 
@@ -163,7 +166,7 @@ def _bundles(taken: Taken, most_bytes: int) -> Iterator[Bundle]:
         return
     numbers = _integers(b"[%b]" % b",".join(taken.numbers))
     value = encoded(taken.senders, taken.positions, taken.ats, numbers, durations_us(taken.times))
-    yield Bundle(taken.positions[0], count, version_of(groups), value)
+    yield Bundle(taken.positions[0], count, value)
 
 
 def durations_us(times: Sequence[bytes]) -> list[int]:

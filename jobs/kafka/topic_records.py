@@ -52,14 +52,14 @@ def line_headers(shared: list[Header], source: str, position: int, at_ms: int | 
     return headers
 
 
-def bundle_headers(shared: list[Header], position: int, lines: int, version: int, value: bytes) -> list[Header]:
-    """The headers of a bundle. `position`: of its first line; `version`: of its layout."""
+def bundle_headers(shared: list[Header], position: int, lines: int, value: bytes) -> list[Header]:
+    """The headers of a bundle. `position`: of its first line."""
     return [
         *shared,
         ("source", REQUEST_SOURCE.encode()),
         ("position", b"%d" % position),
         ("lines", b"%d" % lines),
-        ("version", b"%d" % version),
+        ("version", b"%d" % bundles.VERSION),
         ("crc", b"%d" % bundles.checksum(value)),
     ]
 

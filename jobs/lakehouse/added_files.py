@@ -7,7 +7,6 @@ by `rebalance maintain` with the files that no version needs. Executors have no 
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
@@ -16,8 +15,6 @@ from uuid import uuid4
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
-
-from jobs.lakehouse.former_names import stored_name
 
 INDEXED_COLUMNS: Final = 9
 """Columns with statistics, by which readers skip files: the first ones."""
@@ -33,11 +30,10 @@ class AddedFile:
 
 
 class AddedFileWriter:
-    """Writes one data file of a table, piece by piece. `columns`: what the table calls its columns."""
+    """Writes one data file of a table, piece by piece."""
 
-    def __init__(self, folder: Path, columns: Sequence[str]) -> None:
+    def __init__(self, folder: Path) -> None:
         self._path = folder / f"{uuid4()}.parquet"
-        self._columns = columns
         self._writer: pq.ParquetWriter | None = None
         self._records = 0
         self._least: dict[str, Any] = {}
@@ -48,13 +44,12 @@ class AddedFileWriter:
         """Appends rows."""
         if not len(rows):
             return
-        stored = rows.rename_columns([stored_name(name, self._columns) for name in rows.column_names])
         if self._writer is None:
-            self._writer = pq.ParquetWriter(self._path, stored.schema, compression="zstd", compression_level=1)
-        self._writer.write_table(stored)
-        self._records += len(stored)
-        for name in stored.column_names[:INDEXED_COLUMNS]:
-            column = stored[name]
+            self._writer = pq.ParquetWriter(self._path, rows.schema, compression="zstd", compression_level=1)
+        self._writer.write_table(rows)
+        self._records += len(rows)
+        for name in rows.column_names[:INDEXED_COLUMNS]:
+            column = rows[name]
             self._nulls[name] = self._nulls.get(name, 0) + column.null_count
             if column.null_count < len(column) and not pa.types.is_nested(column.type) and not pa.types.is_boolean(column.type):
                 bounds = pc.min_max(column)

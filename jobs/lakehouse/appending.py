@@ -26,7 +26,6 @@ from deltalake.transaction import AddAction
 from jobs.common.places import version as own_version
 from jobs.lakehouse import delta_log
 from jobs.lakehouse.added_files import AddedFile, AddedFileWriter
-from jobs.lakehouse.former_names import stored_name
 
 _REMEMBERED_SECONDS: Final = 60.0
 """For so long after a commit its successors are surely there: `rebalance maintain` deletes old ones."""
@@ -108,9 +107,8 @@ def _file(path: Path, version: int) -> tuple[int, int]:
 
 
 def _written(path: Path, rows: pa.Table, schema: pa.Schema) -> AddedFile | None:
-    stored = rows.rename_columns([stored_name(name, schema.names) for name in rows.column_names])
-    writer = AddedFileWriter(path, schema.names)
-    writer.write(stored.cast(pa.schema([schema.field(name) for name in stored.column_names])))
+    writer = AddedFileWriter(path)
+    writer.write(rows.cast(pa.schema([schema.field(name) for name in rows.column_names])))
     return writer.close()
 
 

@@ -23,8 +23,7 @@ from deltalake.exceptions import DeltaError
 from jobs.common.errors import UserError
 from jobs.lakehouse import delta_files, delta_log
 from jobs.lakehouse.delta_files import arrow_schema
-from jobs.lakehouse.former_names import present_name, time_column
-from jobs.lakehouse.parquet import quoted, rows_of_files
+from jobs.lakehouse.parquet import rows_of_files
 
 _ONE_FILE: Final = 1 << 40  # bytes: no file reaches them, so a commit has one file
 _SNAPSHOT: Final = "rebalance-replay-snapshot"  # version of the old table that the copy began with
@@ -92,7 +91,7 @@ class EventCopy:
         paths = [file.path for file in delta_files.data_files(table)]
         self._check_files(paths)
         source = rows_of_files(table, self._old, paths)
-        plan = _plan(source, time_column(table), self._spill)
+        plan = _plan(source, self._spill)
         total = sum(batch.rows for batch in plan)
         first = self._mark(self._batches) or 0
         done = sum(batch.rows for batch in plan[:first])
@@ -183,14 +182,14 @@ class EventCopy:
         return UserError(f"{self._old.parent} was maintained during the replay, which now lacks events: begin again in a new folder")
 
 
-def _plan(source: str, time_name: str, spill: Path) -> list[_Batch]:
+def _plan(source: str, spill: Path) -> list[_Batch]:
     """All batches in the order in which to copy them: those of one ingest query by number, those of both queries by time.
 
     The time of a batch is the newest time in it and in all batches before it, so that the two orders cannot contradict each other.
     """
     query = (
-        "SELECT shipped, batch_id, count(*), max(max(epoch_us(at_time))) OVER (PARTITION BY shipped ORDER BY batch_id) reached "  # noqa: S608
-        f"FROM (SELECT {_SHIPPED} shipped, batch_id, {quoted(time_name)} at_time FROM ({source})) "
+        "SELECT shipped, batch_id, count(*), max(max(epoch_us(occurred_at))) OVER (PARTITION BY shipped ORDER BY batch_id) reached "  # noqa: S608
+        f"FROM (SELECT {_SHIPPED} shipped, batch_id, occurred_at FROM ({source})) "
         "GROUP BY shipped, batch_id ORDER BY reached, shipped, batch_id"
     )
     rows: list[tuple[Any, ...]] = delta_files.connection(spill).execute(query).fetchall()
@@ -198,8 +197,7 @@ def _plan(source: str, time_name: str, spill: Path) -> list[_Batch]:
 
 
 def _fitted(rows: pa.Table, schema: pa.Schema) -> pa.Table:
-    """Rows in the columns of the new table. Columns that an older version did not have are null."""
-    rows = rows.rename_columns([present_name(name) for name in rows.column_names])
+    """Rows in the columns of the new table. Columns that the old one did not have are null."""
     present = set(rows.column_names)
     columns = [rows[field.name].cast(field.type) if field.name in present else pa.nulls(len(rows), field.type) for field in schema]
     return pa.Table.from_arrays(columns, schema=schema)

@@ -21,9 +21,6 @@ from jobs.common.settings import Settings
 from jobs.lakehouse import locks
 from schemas.names import TABLES
 
-LAYOUT_VERSION: Final = 1
-"""Version of the folder and the checkpoints. Raised when an older one can no longer be continued."""
-
 BEFORE: Final = ".before-model-"
 """Added to the name of a lakehouse when another takes its place, before the version of the model that made the other."""
 
@@ -122,14 +119,13 @@ def replay_advice(folder: Path) -> str:
 class _Layout(msgspec.Struct, frozen=True):
     """The file layout.json."""
 
-    layout: int = 0
-    shards: int = 0
-    model: int = 0  # the first versions did not write it
+    shards: int
+    model: int
 
 
 def check_layout(lakehouse: Lakehouse, settings: Settings, *, replaying: bool = False) -> None:
     """UserError: this program or these settings cannot continue the lakehouse. A new one remembers what it is made with."""
-    current = _Layout(LAYOUT_VERSION, settings.shards, MODEL_VERSION)
+    current = _Layout(settings.shards, MODEL_VERSION)
     folder = lakehouse.folder
     check_ours(folder)
     if not replaying and lakehouse.replay.exists():
@@ -142,8 +138,6 @@ def check_layout(lakehouse: Lakehouse, settings: Settings, *, replaying: bool = 
     except msgspec.DecodeError:
         raise UserError(f"{lakehouse.layout} is damaged: {replay_advice(folder)}") from None
     if made is not None:
-        if made.layout != LAYOUT_VERSION:
-            raise UserError(f"{folder} was made by another version of this program: {replay_advice(folder)}")
         if made.shards != settings.shards:
             use = f"use the same settings, or {replay_advice(folder)}"
             raise UserError(f"{folder} was made with shards = {made.shards}, not {settings.shards}: {use}")

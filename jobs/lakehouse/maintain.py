@@ -24,14 +24,14 @@ from typing import Final
 
 from deltalake import DeltaTable
 
-from jobs.common.errors import LakehouseError, UserError
+from jobs.common.errors import UserError
 from jobs.lakehouse import delta_files, delta_log, locks, thinning
 from jobs.lakehouse.delta_files import FILE_BYTES, ROW_GROUP, STATISTICS_CUT, DataFile
 from jobs.lakehouse.folder import Lakehouse
-from jobs.lakehouse.former_names import FORMER, PRESENT, time_column
 from jobs.lakehouse.parquet import is_plain, rows_of_files
+from jobs.lakehouse.reader import check_events
 from jobs.lakehouse.thinning import Thinned
-from schemas.names import FINDINGS, GROUP_EVENTS, REBALANCES, REBALANCES_PROVISIONAL
+from schemas.names import FINDINGS, GROUP_EVENTS, REBALANCES, REBALANCES_PROVISIONAL, TIME, TIMES
 
 LONGEST_GRACE: Final = timedelta(days=7)
 """Delta forgets after this time when a file was replaced."""
@@ -41,8 +41,6 @@ _SMALL: Final = FILE_BYTES // 2
 _PORTION_BYTES: Final = 8 * FILE_BYTES
 """Size of the files that are sorted together: one commit replaces them, and a kill loses that much work."""
 
-_TIMES: Final = ("ended_at", *FORMER, *PRESENT)
-"""The column that says how old a row is: the first of these that a table has."""
 _KEYS: Final = (("cluster", "group_id"), ("cluster", "broker", "origin"), ("cluster",), ())
 """The columns that queries ask by: the first of these that a table has. Rows are sorted by them, then by time."""
 _THINNED_UNTIL: Final = "rebalance-thinned-until"
@@ -85,15 +83,14 @@ class MaintainedTable:
 def maintain(
     folder: Path, policy: Policy, *, now: datetime, dry_run: bool = False, show: Callable[[str], None] = lambda _: None
 ) -> Iterator[MaintainedTable]:
-    """Works through the tables of a lakehouse. UserError: there is none, or another process maintains it.
+    """Works through the tables of a lakehouse. UserError: there is none that can be read, or another process maintains it.
 
     Ages are counted from the newest event, or from `now` if that is older. `show` gets the name of each table when its turn comes.
     """
     if policy.grace > LONGEST_GRACE:
         raise UserError(f"replaced files are kept for {LONGEST_GRACE.days} days at most")
     house = Lakehouse(folder)
-    if not DeltaTable.is_deltatable(str(folder / GROUP_EVENTS)):
-        raise LakehouseError(f"no lakehouse at {folder}: no table {GROUP_EVENTS} in it")
+    check_events(folder)
     with locks.held(house.maintain_lock, f"another `rebalance maintain` or a replay is working with the lakehouse {folder}: wait for it"):
         shutil.rmtree(house.scratch, ignore_errors=True)
         newest = _newest(folder / GROUP_EVENTS) or now
@@ -142,12 +139,12 @@ class _Table:
         self._dry_run = dry_run
         self._scratch = house.scratch / name
         nullable = {field.name: field.nullable for field in DeltaTable(str(self._folder)).schema().fields}
-        self._time = next((column for column in _TIMES if column in nullable), None)
+        self._time = next((column for column in TIMES if column in nullable), None)
         # A row without a time is kept, and the bounds of a file say nothing about it.
         self._bounded = self._time is not None and not nullable[self._time]
         keep = policy.of(name)
         self._oldest = newest - keep if keep is not None and self._time is not None else None
-        thins = policy.thin_after is not None and name == GROUP_EVENTS and self._time in PRESENT.values()
+        thins = policy.thin_after is not None and name == GROUP_EVENTS
         self._thin_before = newest - policy.thin_after if thins and policy.thin_after is not None else None
         keys = next(keys for keys in _KEYS if set(keys) <= set(nullable))
         self._order = ", ".join(f'"{column}"' for column in (*keys, self._time or "batch_id") if column in nullable) or "ALL"
@@ -275,7 +272,7 @@ def _portions(files: Sequence[DataFile]) -> Iterator[list[DataFile]]:
 def _newest(events: Path) -> datetime | None:
     """The time of the newest event, cut to milliseconds."""
     table = DeltaTable(str(events))
-    bounds = [file.newest for file in delta_files.data_files(table, time_column(table)) if file.newest is not None]
+    bounds = [file.newest for file in delta_files.data_files(table, TIME) if file.newest is not None]
     return max(bounds) - STATISTICS_CUT if bounds else None
 
 

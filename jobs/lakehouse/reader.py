@@ -19,9 +19,17 @@ from deltalake.exceptions import TableNotFoundError
 
 from jobs.common.errors import LakehouseError
 from jobs.lakehouse.folder import Lakehouse
-from jobs.lakehouse.former_names import present_name
 from jobs.lakehouse.parquet import is_plain, quoted, rows_of_files, schema_fields
-from schemas.names import GROUP_EVENTS, TABLES
+from schemas.names import GROUP_EVENTS, TABLES, TIME
+
+
+def check_events(folder: Path) -> None:
+    """LakehouseError: the folder is no lakehouse, or its events have a form that is not read any more."""
+    events = folder / GROUP_EVENTS
+    if not DeltaTable.is_deltatable(str(events)):
+        raise LakehouseError(f"no lakehouse at {folder}: no table {GROUP_EVENTS} in it")
+    if TIME not in dict(schema_fields(DeltaTable(str(events)))):
+        raise LakehouseError(f"the events of {folder} have a form that this version does not read: read the logs into a new lakehouse")
 
 
 class TableReader:
@@ -32,8 +40,7 @@ class TableReader:
 
     def __init__(self, folder: Path, tables: Collection[str] = TABLES) -> None:
         Lakehouse(folder)  # checks the path
-        if not DeltaTable.is_deltatable(str(folder / GROUP_EVENTS)):
-            raise LakehouseError(f"no lakehouse at {folder}: no table group_events in it")
+        check_events(folder)
         self.folder = folder
         self.connection = _connect()
         self.tables = tuple(name for name in TABLES if name in tables and self.add_view(name))
@@ -91,7 +98,7 @@ def create_view(
         source = f"{rows_of_files(table, folder, [])} UNION ALL BY NAME SELECT * FROM {quoted(data)}"  # noqa: S608 - quoted
     # DuckDB needs pytz to return times with a zone. A cast to a time without one asks the calendar for each value: 50 times as slow.
     columns = ", ".join(
-        f"make_timestamp(epoch_us({quoted(name)})) AS {quoted(present_name(name))}" if kind == "timestamp" else quoted(name)
+        f"make_timestamp(epoch_us({quoted(name)})) AS {quoted(name)}" if kind == "timestamp" else quoted(name)
         for name, kind in schema_fields(table)
     )
     connection.execute(f"CREATE OR REPLACE TEMP VIEW {quoted(folder.name)} AS SELECT {columns} FROM ({source})")  # noqa: S608 - quoted

@@ -17,15 +17,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
-import pyarrow as pa
-from deltalake import DeltaTable, write_deltalake
-
 from coordinator_model.tracker.codec import MODEL_VERSION
 from jobs.common.errors import UserError
 from jobs.common.files import write_whole
-from jobs.lakehouse import delta_files, locks
+from jobs.lakehouse import locks
 from jobs.lakehouse.folder import BEFORE, Lakehouse
-from jobs.lakehouse.former_names import PRESENT, column_names, present_name
 
 _NOT_CARRIED: Final = frozenset({"track", "layout.json", "replay.json"})
 _FOLDERS: Final = ("_spool", "_captured")
@@ -73,7 +69,7 @@ def before_of(old: Path) -> Path:
 
 
 def carry_over(old: Lakehouse, new: Lakehouse, made: Collection[str]) -> None:
-    """Copies everything but the tables `made` from events, and gives columns their present names. May be interrupted and called again."""
+    """Copies everything but the tables `made` from events. May be interrupted and called again."""
     checkpoints = [path for path in (old.folder / "_checkpoints").iterdir() if path.name not in _NOT_CARRIED]
     tables = [path.parent for path in old.folder.glob("*/_delta_log") if path.parent.name not in made]
     folders = [path for name in _FOLDERS if (path := old.folder / name).exists()]
@@ -84,20 +80,6 @@ def carry_over(old: Lakehouse, new: Lakehouse, made: Collection[str]) -> None:
             shutil.copytree(source, target)
         else:
             shutil.copy2(source, target)
-    for table in tables:
-        _rename_columns(new.folder / table.name, new.scratch / "_spill")
-
-
-def _rename_columns(folder: Path, spill: Path) -> None:
-    """Writes a table again whose columns have former names: its log, and what says which batches it has, go on."""
-    table = DeltaTable(str(folder))
-    if set(PRESENT).isdisjoint(column_names(table)):
-        return
-    stored = delta_files.arrow_schema(table)
-    schema = pa.schema([field.with_name(present_name(field.name)) for field in stored])
-    paths = [file.path for file in delta_files.data_files(table)]
-    batches = (batch.rename_columns(schema.names).cast(schema) for batch in delta_files.read(table, folder, paths, spill))
-    write_deltalake(table, pa.RecordBatchReader.from_batches(schema, batches), mode="overwrite", schema_mode="overwrite")
 
 
 def swap(old: Path, new: Path) -> Path:

@@ -17,7 +17,6 @@ from pyspark.sql.types import StructType
 
 from jobs.lakehouse import appending
 from jobs.lakehouse.added_files import INDEXED_COLUMNS, AddedFile
-from jobs.lakehouse.former_names import column_names, stored_name
 from jobs.lakehouse.version_checksum import write_checksum
 from schemas import names
 
@@ -43,9 +42,7 @@ def for_spark(path: Path) -> str:
 
 
 def ensure_table(lakehouse: Path, name: str, schema: StructType, configuration: Mapping[str, str] = _CONFIGURATION) -> Path:
-    """Creates an empty table with column comments, or fits a table of an older version to the schema; returns its folder.
-
-    It adds the columns that the table lacks, and allows null where the schema does.
+    """Creates an empty table with column comments, or adds the columns that a table lacks; returns its folder.
 
     `configuration`: Delta's properties of a new table.
     """
@@ -55,13 +52,9 @@ def ensure_table(lakehouse: Path, name: str, schema: StructType, configuration: 
         path.mkdir(parents=True, exist_ok=True)
         DeltaTable.create(str(path), schema=wanted, mode="ignore", name=name, configuration=dict(configuration))
     table = DeltaTable(str(path))
-    known = column_names(table)
-    if added := [field for field in wanted.fields if stored_name(field.name, known) not in known]:
+    known = {field.name for field in table.schema().fields}
+    if added := [field for field in wanted.fields if field.name not in known]:
         table.alter.add_columns(added)
-    required = {field.name for field in table.schema().fields if not field.nullable}
-    for field in wanted.fields:
-        if field.nullable and field.name in required:
-            table.alter.drop_column_not_null(field.name)
     return path
 
 

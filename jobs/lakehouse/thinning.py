@@ -27,8 +27,8 @@ from deltalake import DeltaTable
 from coordinator_model.events import HEARTBEAT, OFFSET_COMMIT, PROMPT_MS, PSEUDO_BROKERS, REQUEST_SOURCE
 from jobs.lakehouse import delta_files
 from jobs.lakehouse.delta_files import DataFile, arrow_schema
-from jobs.lakehouse.former_names import column_names
-from jobs.lakehouse.parquet import quoted, rows_of_files
+from jobs.lakehouse.parquet import quoted, rows_of_files, schema_fields
+from schemas.names import TIMES
 
 WINDOW: Final = timedelta(minutes=10)
 """Rows are merged within this time. `--since` and `--until` of questions take or leave whole rows; a replay holds them in memory."""
@@ -276,8 +276,8 @@ def _evidence(lakehouse: Path, since: datetime, spill: Path) -> dict[str, Number
     found: dict[str, list[int]] = {}
     for folder in sorted(path.parent for path in lakehouse.glob("*/_delta_log")):
         table = DeltaTable(str(folder))
-        columns = column_names(table)
-        time = next((name for name in ("ended_at", "occurred_at", "at") if name in columns), None)
+        columns = dict(schema_fields(table))
+        time = next((name for name in TIMES if name in columns), None)
         if "evidence" not in columns or time is None:
             continue
         files = [file.path for file in delta_files.data_files(table, time) if file.newest is None or file.newest >= since]

@@ -51,7 +51,7 @@ def generation_of_its_time(group: GroupRows) -> Iterator[Breach]:
 
 def _made_at(rebalance: Row) -> Any:
     """When a rebalance made its generation. In the consumer protocol it begins with a new epoch."""
-    if rebalance.get("group_protocol") == "consumer":
+    if rebalance["group_protocol"] == "consumer":
         return rebalance["started_at"]
     return rebalance["joined_at"] or rebalance["ended_at"]
 

@@ -23,7 +23,7 @@ def one_membership(group: GroupRows) -> Iterator[Breach]:
     """
     rows = Counter(row["member_id"] for row in group.sessions)
     ended_at: dict[str, int] = {}
-    comes_back = any(row.get("group_protocol") == "consumer" for row in group.rebalances)
+    comes_back = any(row["group_protocol"] == "consumer" for row in group.rebalances)
     comes_back = comes_back or any(row["to_state"] == "Reconciling" for row in group.transitions)  # its rebalance goes on
     for row in group.sessions:
         member_id, joined, ended = row["member_id"], row["joined_at"], row["ended_at"]
@@ -58,7 +58,7 @@ def session_has_departure(group: GroupRows) -> Iterator[Breach]:
         if row["end_kind"] in _WITHOUT_REBALANCE or row["member_id"] in left:
             continue
         around = [r for r in group.rebalances if r["started_at"] <= row["ended_at"] <= r["ended_at"] and r["outcome"] != "ABANDONED"]
-        if any(r.get("group_protocol") == "consumer" and r["started_at"] <= (row["joined_at"] or -1) for r in around):
+        if any(r["group_protocol"] == "consumer" and r["started_at"] <= (row["joined_at"] or -1) for r in around):
             continue  # it came in that rebalance too, and will come again with its id
         if around and row["member_id"] in joined:
             text = f"{row['member_id']} joined, and ended with {row['end_kind']}, but left in no rebalance"

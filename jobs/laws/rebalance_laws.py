@@ -40,7 +40,7 @@ def counts_carry_over(group: GroupRows) -> Iterator[Breach]:
         after, before = one["members_after"], other["members_before"]
         if after is None or before is None or after == before:
             continue
-        if before > after and other.get("group_protocol") == "consumer":
+        if before > after and other["group_protocol"] == "consumer":
             continue
         if not any(one["started_at"] <= end <= other["started_at"] for end in ends):
             yield group.breach(COUNTS_CARRY_OVER, other, other["started_at"], f"{before} members before, but {after} after the last one")
@@ -87,7 +87,7 @@ def cost_in_bounds(group: GroupRows) -> Iterator[Breach]:
         most = max(most, row["partitions"] or 0)
         cost, moved = row["unavailable_partition_ms"], row["partitions_moved"]
         lasted = row["ended_at"] - row["started_at"]
-        is_known = most > 0 or row.get("group_protocol") != "consumer"  # there, partitions may come and go within one rebalance
+        is_known = most > 0 or row["group_protocol"] != "consumer"  # there, partitions may come and go within one rebalance
         if cost is not None and is_known and cost > most * lasted:
             text = f"{cost} partition-ms, but {most} partitions in {lasted} ms are at most {most * lasted}"
             yield group.breach(COST_IN_BOUNDS, row, row["started_at"], text)
@@ -112,7 +112,7 @@ def one_departure(group: GroupRows) -> Iterator[Breach]:
     came: set[str] = set()
     gone: set[str] = set()
     ends = [row["occurred_at"] for row in group.transitions if row["to_state"] == "Dead"]
-    for row in (row for row in group.rebalances if row.get("group_protocol") in (None, "classic")):
+    for row in (row for row in group.rebalances if row["group_protocol"] == "classic"):
         if any(end <= row["started_at"] for end in ends):
             ends = [end for end in ends if end > row["started_at"]]
             came, gone = set(), set()

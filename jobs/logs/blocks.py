@@ -28,7 +28,6 @@ _FIRST_PRINTABLE: Final = 32
 _DELETE: Final = b"\x7f"
 _MS_OF_DIGITS: Final = np.array([10_000, 1_000, 0, 100, 10, 1])  # of `19,456` in a minute, the comma left out
 _DIGITS: Final = slice(18, 24)
-_TENS_OF_SECONDS: Final = 18
 _SIX: Final = 6
 _SECOND: Final = 1_000  # ms
 

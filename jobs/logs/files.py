@@ -46,8 +46,8 @@ class LogFile:
     path: Path
 
 
-def discover(root: Path, *, cluster: str = DEFAULT_CLUSTER, broker: str = DEFAULT_BROKER) -> list[LogFile]:
-    """All logs at `root`, a file or a folder, in a fixed order. `cluster` and `broker` are the names where no folder gives one.
+def discover(root: Path) -> list[LogFile]:
+    """All logs at `root`, a file or a folder, in a fixed order.
 
     A file as `root` is a log whatever it holds; a zip or tar is a folder. OSError: `root` cannot be read.
     """
@@ -55,10 +55,10 @@ def discover(root: Path, *, cluster: str = DEFAULT_CLUSTER, broker: str = DEFAUL
         raise FileNotFoundError(f"no such file or folder: {root}")
     logs = look_through(root).logs
     if [found.parts for found in logs] == [()]:
-        return [_single(root, logs[0], cluster, broker)]
+        return [_single(root, logs[0])]
     parts = naming_parts(logs)
-    own_name = file_name_text(stem_of(root.resolve().name) if root.is_file() else root.resolve().name) or cluster
-    layout = _Layout(logs, parts, own_name, cluster, broker)
+    own_name = file_name_text(stem_of(root.resolve().name) if root.is_file() else root.resolve().name) or DEFAULT_CLUSTER
+    layout = _Layout(logs, parts, own_name)
     return sorted(LogFile(*layout.names(found), file_name_text("/".join(found.parts)), root.joinpath(*found.parts)) for found in logs)
 
 
@@ -67,12 +67,13 @@ def left_out(root: Path) -> list[LeftOut]:
     return sorted(look_through(root).left.values(), key=lambda one: (-one.number, one))
 
 
-def _single(root: Path, found: Found, cluster: str, broker: str) -> LogFile:
+def _single(root: Path, found: Found) -> LogFile:
+    broker = DEFAULT_BROKER
     if found.writer is Writer.CLIENT:
         broker = CLIENTS
     elif found.writer is Writer.UNKNOWN and is_record_file(root.name):
         broker = record_source(head_of(root))
-    return LogFile(cluster, broker, file_name_text(root.name), root)
+    return LogFile(DEFAULT_CLUSTER, broker, file_name_text(root.name), root)
 
 
 def left_out_in(root: Path) -> str:
@@ -86,10 +87,9 @@ def left_out_in(root: Path) -> str:
 class _Layout:
     """Which folders are clusters and which are brokers."""
 
-    def __init__(self, logs: list[Found], parts: dict[Parts, Parts], own_name: str, cluster: str, broker: str) -> None:
+    def __init__(self, logs: list[Found], parts: dict[Parts, Parts], own_name: str) -> None:
         self._parts = parts
         self._own_name = own_name
-        self._default = (cluster, broker)
         named = [found for found in logs if found.is_named] or logs
         self._brokers = {
             parts[found.parts][0]
@@ -105,11 +105,11 @@ class _Layout:
         if found.is_record:
             return (parts[0] if len(parts) > 2 else self._own_name), parts[-2]
         if len(parts) == 1:
-            cluster, broker = self._own_name if self._brokers else self._default[0], self._default[1]
+            cluster, broker = self._own_name if self._brokers else DEFAULT_CLUSTER, DEFAULT_BROKER
         elif self._parts[found.parts][0] in self._brokers:
             cluster, broker = self._own_name, parts[0]
         elif len(parts) == 2 and self._parts[found.parts][0] in self._clusters:
-            cluster, broker = parts[0], self._default[1]
+            cluster, broker = parts[0], DEFAULT_BROKER
         elif len(parts) == 2:
             cluster, broker = self._own_name, parts[0]
         else:

@@ -97,7 +97,7 @@ class LogReader:
                 stretches += (second, second)
         return stretches
 
-    def peek(self, log_end: LogEnd = LogEnd.HOLD, witness_ms: int = NEVER) -> tuple[int, Jump]:
+    def peek(self) -> tuple[int, Jump]:
         """Time of the next line that has one, epoch ms, and whether it is certain.
 
         NEVER if it is not known without handing out others before it. FOREVER if nothing is left.
@@ -109,7 +109,7 @@ class LogReader:
             at = self._times.read(self._buffer.lines[index], newest)
             if at is None:
                 continue
-            jump = self._judge_time(index, at, newest, log_end, witness_ms)
+            jump = self._judge_time(index, at, newest, LogEnd.HOLD, NEVER)
             if jump is not Jump.OUTLIER:
                 return at, jump
         return NEVER, Jump.TRUE

@@ -304,7 +304,7 @@ class Spool(SurveyedSlicer):
             self._ended = state["ended"]
             self._next_number = state["pending"] + 1
             self.streams = [stream_of(entry) for entry in state["streams"]]
-            self.known = {cluster: KnownNodes.of_stored(known) for cluster, known in state.get("nodes", {}).items()}
+            self.known = {cluster: KnownNodes.of_stored(known) for cluster, known in state["nodes"].items()}
             if (self._pending / _file_name(state["pending"])).exists():
                 self._publish(state["pending"])
         for left in self._pending.iterdir():

@@ -9,7 +9,7 @@ from typing import Any, Final
 
 from jobs.logs.bytes import Fingerprint, LogBytes, Signature, open_log
 from jobs.logs.files import LogFile
-from jobs.logs.jumps import Jump, LogEnd
+from jobs.logs.jumps import Jump
 from jobs.logs.mark import Mark
 from jobs.logs.reader import FOREVER, LogReader
 from jobs.logs.survey.owners import Folder, Owners
@@ -123,10 +123,10 @@ class Stream:
             return LogBytes()
         return viewed(log, self.view) if self.end is None else Part(log, self.end)
 
-    def look_ahead(self, log_end: LogEnd = LogEnd.HOLD, witness_ms: int = NEVER) -> None:
+    def look_ahead(self) -> None:
         """Finds out the time of the next line."""
         assert self.reader is not None
-        self.due_ms, jump = self.reader.peek(log_end, witness_ms)
+        self.due_ms, jump = self.reader.peek()
         self.waiting = jump is Jump.OPEN
 
     def bytes_read(self) -> int:
@@ -184,8 +184,7 @@ def stream_of(entry: Mapping[str, Any]) -> Stream:
         cluster=entry["cluster"],
     )
     stream.speaker = entry.get("speaker", "")
-    stream.zone = entry.get("zone", "")  # as is what follows: earlier versions did not write it
-    stream.understood = entry.get("understood", True)
+    stream.zone, stream.understood = entry["zone"], entry["understood"]
     stream.label, stream.shipped = entry.get("label", ""), entry.get("shipped", 0)
     return stream
 

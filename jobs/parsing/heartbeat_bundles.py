@@ -7,12 +7,12 @@ from typing import Any, Final
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 from pyspark.sql.pandas.types import to_arrow_schema
 
 from coordinator_model.events import CONSUMER_GROUP_HEARTBEAT, HEARTBEAT, REQUEST_SOURCE
 from jobs.common.text import printable
 from jobs.kafka.bundles import NO_INTERVAL, BundleError, Heartbeats, decoded
-from jobs.parsing.heartbeat_lines import steady_columns
 from jobs.parsing.request_checks import client_host
 from jobs.parsing.rows import COMMON, EVENT, PARSED, RAW_CHARACTERS, UNKNOWN_SOURCE, refused
 
@@ -54,7 +54,7 @@ def _rows(record: Mapping[str, Any]) -> pa.RecordBatch:
 
 
 def beat_columns(beats: Heartbeats) -> dict[str, pa.Array]:
-    """The columns of PARSED that a bundle decides: a row for each heartbeat."""
+    """The columns of PARSED that heartbeats decide: a row for each."""
     of_sender = np.repeat(np.arange(len(beats.beats), dtype=np.int32), beats.beats)
     of_group = np.repeat(np.arange(len(beats.groups), dtype=np.int32), beats.members)[of_sender]
     hosts = [client_host(connection) for connection in beats.connections]
@@ -74,6 +74,7 @@ def beat_columns(beats: Heartbeats) -> dict[str, pa.Array]:
     }
     intervals = np.array([group.interval_ms for group in beats.groups], np.int32)
     columns = {name: pa.array(values, pa.string()).take(pa.array(of)) for name, (of, values) in texts.items()}
+    consumer = pc.equal(columns["kind"], CONSUMER_GROUP_HEARTBEAT)
     numbers = {name: np.array([getattr(group, name) for group in beats.groups], np.int32)[of_group] for name in _GROUP_NUMBERS}
     return {
         "position": pa.array(beats.positions, pa.int64()),
@@ -82,5 +83,9 @@ def beat_columns(beats: Heartbeats) -> dict[str, pa.Array]:
         "correlation_id": pa.array(beats.correlation_ids, pa.int32()),
         **{name: pa.array(values) for name, values in numbers.items()},
         **columns,
-        **steady_columns(columns["kind"], columns["member_id"], numbers["generation"], intervals[of_group]),
+        # Only steady heartbeats of the consumer protocol are there: their answers repeat the request.
+        "answer_member_id": pc.if_else(consumer, columns["member_id"], None),
+        "answer_generation": pc.if_else(consumer, pa.array(numbers["generation"]), None),
+        "rebalance_timeout_ms": pc.if_else(consumer, pa.scalar(-1, pa.int32()), None),
+        "heartbeat_interval_ms": pc.if_else(consumer, pa.array(intervals[of_group]), None),
     }

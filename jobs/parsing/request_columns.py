@@ -17,19 +17,7 @@ from coordinator_model.events import (
     TXN_OFFSET_COMMIT,
 )
 from jobs.parsing import request_checks as checks
-from jobs.parsing.request_json import (
-    AnsweredGroup,
-    AskedGroup,
-    Client,
-    Coordinator,
-    Header,
-    Leaving,
-    Logged,
-    Request,
-    Response,
-    Target,
-    TopicIdPartitions,
-)
+from jobs.parsing.request_json import AskedGroup, Client, Entry, Header, Logged, Request, Response, Target, TopicIdPartitions
 
 _GROUP_KEY: Final = 0  # keyType of FindCoordinator: CoordinatorType.GROUP
 _NO_HEADER: Final = Header()
@@ -37,9 +25,7 @@ _NO_REQUEST: Final = Request()
 _NO_RESPONSE: Final = Response()
 _NO_CLIENT: Final = Client()
 _NO_GROUP: Final = AskedGroup()
-_NO_OFFSETS: Final = AnsweredGroup()
-_NO_ANSWER: Final = Coordinator()
-_NOBODY: Final = Leaving()
+_NOTHING: Final = Entry()
 _UNKNOWN_SOFTWARE: Final = frozenset({"", "unknown unknown"})
 _T = TypeVar("_T")
 
@@ -133,12 +119,12 @@ def _left(request: Request, response: Response) -> dict[str, Any]:
     if request.members is None:
         return {"members": [{"member_id": request.member_id, "error_code": response.error_code}]}
     errors = [answer and answer.error_code for answer in response.members or ()]
-    leaving = [member or _NOBODY for member in request.members]
+    leaving = [member or _NOTHING for member in request.members]
     members = [
         {"member_id": member.member_id, "instance_id": member.group_instance_id, "error_code": error, "reason": member.reason}
         for member, error in zip(leaving, [*errors, *[None] * len(leaving)], strict=False)
     ]
-    sole = leaving[0] if len(leaving) == 1 else _NOBODY
+    sole = leaving[0] if len(leaving) == 1 else _NOTHING
     return {
         "member_id": _either(request.member_id, sole.member_id),
         "instance_id": sole.group_instance_id,
@@ -160,7 +146,7 @@ def _committed(request: Request, response: Response) -> dict[str, Any]:
 def _fetched(request: Request, response: Response) -> dict[str, Any]:
     """The number of partitions that are asked for; null if it is not told."""
     asked = _asked_group(request)
-    offsets = (response.groups[0] if response.groups else None) or _NO_OFFSETS  # v8+
+    offsets = (response.groups[0] if response.groups else None) or _NOTHING  # v8+
     topics = _either(request.topics, asked.topics)
     indexes = [None if topic is None else topic.partition_indexes for topic in topics or ()]
     count = None if topics is None or None in indexes else sum(len(part) for part in indexes if part is not None)
@@ -182,11 +168,11 @@ def _found(request: Request, response: Response) -> dict[str, Any]:
     """The coordinator of one key (until v3), or of several groups, each with its own answer."""
     if response.coordinators is None:
         return {"group_id": request.key, **_coordinator(response)}
-    answers = [answer or _NO_ANSWER for answer in response.coordinators]
+    answers = [answer or _NOTHING for answer in response.coordinators]
     return {"groups": [{"group_id": answer.key, "error_code": answer.error_code, **_coordinator(answer)} for answer in answers]}
 
 
-def _coordinator(answer: Coordinator | Response) -> dict[str, Any]:
+def _coordinator(answer: Entry | Response) -> dict[str, Any]:
     """Node id and address that an answer of FindCoordinator names; nothing where it names none, which is node -1."""
     if answer.node_id is None or answer.node_id < 0:
         return {}

@@ -29,26 +29,21 @@ class Header(_Struct):
     request_api_key_name: str | None = None
 
 
-class Protocol(_Struct):
-    """What a JoinGroup offers."""
+class Entry(_Struct):
+    """An element of a list: what a JoinGroup offers, a member that joins, leaves or is assigned something, a group, a coordinator."""
 
     name: str | None = None
     metadata: str | None = None
-
-
-class Assigned(_Struct):
-    """What the leader's SyncGroup assigns to a member."""
-
-    member_id: str | None = None
-    assignment: str | None = None
-
-
-class Leaving(_Struct):
-    """A member of a LeaveGroup."""
-
     member_id: str | None = None
     group_instance_id: str | None = None
+    assignment: str | None = None
     reason: str | None = None
+    error_code: _Int32 | None = None
+    group_id: str | None = None
+    key: str | None = None
+    node_id: _Int32 | None = None
+    host: str | None = None
+    port: _Int32 | None = None
 
 
 class AskedTopic(_Struct):
@@ -85,10 +80,10 @@ class Request(_Struct):
     rebalance_timeout_ms: _Int32 | None = None
     protocol_type: str | None = None
     protocol_name: str | None = None
-    protocols: list[Protocol | None] | None = None
-    assignments: list[Assigned | None] | None = None
+    protocols: list[Entry | None] | None = None
+    assignments: list[Entry | None] | None = None
     reason: str | None = None
-    members: list[Leaving | None] | None = None
+    members: list[Entry | None] | None = None
     member_epoch: _Int32 | None = None
     instance_id: str | None = None
     server_assignor: str | None = None
@@ -103,15 +98,6 @@ class Request(_Struct):
     topics: list[AskedTopic | None] | None = None
 
 
-class JoinedMember(_Struct):
-    """A member in the answer to a JoinGroup or a LeaveGroup."""
-
-    member_id: str | None = None
-    group_instance_id: str | None = None
-    metadata: str | None = None
-    error_code: _Int32 | None = None
-
-
 class AnsweredPartition(_Struct):
     """A partition in the answer to a commit."""
 
@@ -122,23 +108,6 @@ class AnsweredTopic(_Struct):
     """A topic in the answer to a commit."""
 
     partitions: list[AnsweredPartition | None] | None = None
-
-
-class AnsweredGroup(_Struct):
-    """A group in the answer to a DeleteGroups, or to an OffsetFetch v8+."""
-
-    group_id: str | None = None
-    error_code: _Int32 | None = None
-
-
-class Coordinator(_Struct):
-    """A group in the answer to a FindCoordinator v4+."""
-
-    key: str | None = None
-    node_id: _Int32 | None = None
-    host: str | None = None
-    port: _Int32 | None = None
-    error_code: _Int32 | None = None
 
 
 class Target(_Struct):
@@ -157,17 +126,17 @@ class Response(_Struct):
     leader: str | None = None
     skip_assignment: bool | None = None
     member_id: str | None = None
-    members: list[JoinedMember | None] | None = None
+    members: list[Entry | None] | None = None
     member_epoch: _Int32 | None = None
     heartbeat_interval_ms: _Int32 | None = None
     assignment: str | Target | None = None
     topics: list[AnsweredTopic | None] | None = None
-    results: list[AnsweredGroup | None] | None = None
-    groups: list[AnsweredGroup | None] | None = None
+    results: list[Entry | None] | None = None
+    groups: list[Entry | None] | None = None
     node_id: _Int32 | None = None
     host: str | None = None
     port: _Int32 | None = None
-    coordinators: list[Coordinator | None] | None = None
+    coordinators: list[Entry | None] | None = None
 
 
 class Client(_Struct):

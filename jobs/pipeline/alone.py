@@ -72,12 +72,11 @@ def ingest_topic(chosen: TopicInput, folder: Path, *, settings: Settings, once: 
     query.awaitTermination()
 
 
-def track(folder: Path, *, settings: Settings, once: bool, checkpoint: Path | None = None, events_from: Path | None = None) -> None:
-    """Tracks group_events. `checkpoint`: another folder than the lakehouse's own. `events_from`: the lakehouse that has group_events."""
+def track(folder: Path, *, settings: Settings, once: bool, events_from: Path | None = None) -> None:
+    """Tracks group_events. `events_from`: the lakehouse that has them, if it is another one."""
     house = Lakehouse(folder)
-    if checkpoint is None:
-        check_layout(house, settings)
-    checkpoint = checkpoint or house.track_checkpoint
+    check_layout(house, settings)
+    checkpoint = house.track_checkpoint
     spark = spark_session("rebalance-track")
     check_executors(spark, [path for path in (folder, checkpoint, events_from) if path is not None])
     query = start_track(spark, lakehouse=folder, checkpoint=checkpoint, settings=settings, once=once, events_from=events_from)

@@ -23,7 +23,7 @@ from jobs.lakehouse.added_files import AddedFile
 from jobs.parsing import batch
 from jobs.parsing.rows import PARSED
 from jobs.pipeline.part_tasks import Part, parsed_packets
-from jobs.pipeline.parts import Written, target_of, write_parts
+from jobs.pipeline.parts import Written, write_parts
 from jobs.pipeline.queries import AT_ONCE_MS, QueryEnd, ensure_tables, start_query
 from schemas import input_lines, names, raw_lines
 from schemas.tables import INGEST_TABLES
@@ -93,7 +93,7 @@ class LineWriter:
         rows = _unpacked(packets.toArrow())
         is_part = pc.equal(rows["verdict"], names.PART)
         parts = [Part(str(self._parts / row["raw"]), row["position"]) for row in rows.filter(is_part).to_pylist() if self._parts]
-        more = write_parts(packets.sparkSession, parts, target_of(self._lakehouse, batch_id)) if parts else None
+        more = write_parts(packets.sparkSession, parts, self._lakehouse, batch_id) if parts else None
         write_batch(rows.filter(pc.invert(is_part)), batch_id, lakehouse=self._lakehouse, more=more, **self._options, **options)
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Final
@@ -33,15 +33,6 @@ class Part:
     before: int
 
 
-@dataclass(frozen=True)
-class Target:
-    """Where a batch goes: the folders of the tables, and what the tables call their columns."""
-
-    batch_id: int
-    folders: Mapping[str, Path]
-    columns: Mapping[str, Sequence[str]]
-
-
 def parsed_packets(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     """Parses the lines of a small slice. The rows that come out are Arrow streams of PARSED rows, without columns that have no values."""
     for lines in batches:
@@ -58,9 +49,18 @@ def parsed_packets_of_topic(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.Re
     return parsed_packets(map(topic_records.as_lines, batches))
 
 
-def write_share(target: Target, parts: Sequence[Part], share: int) -> str:
-    """Parses and writes one share of the lines of all parts; returns a text for `Written.add`."""
-    return _write(target, _parsed(parts, share))
+def write_share(lakehouse: Path, batch_id: int, parts: Sequence[Part], share: int) -> str:
+    """Parses and writes one share of the lines of all parts; returns the files and the account of the lines, for `Written.add`."""
+    writers = {name: AddedFileWriter(lakehouse / name) for name in WRITTEN}
+    accounts = []
+    for piece in _parsed(parts, share):
+        for name, rows in batch.rows_by_table(piece, batch_id).items():
+            if name == names.INPUT_LINES:
+                accounts.append(rows)
+            else:
+                writers[name].write(rows)
+    files = {name: [asdict(file)] for name, writer in writers.items() if (file := writer.close()) is not None}
+    return json.dumps({"files": files, "account": batch.summed(accounts).to_pylist()})
 
 
 def _parsed(parts: Sequence[Part], share: int) -> Iterator[pa.Table]:
@@ -82,17 +82,3 @@ def _parsed(parts: Sequence[Part], share: int) -> Iterator[pa.Table]:
 def _rows_of(lines: pa.Table, most_rows: int | None = None) -> Iterator[pa.Table]:
     for batch_of_lines in lines.combine_chunks().to_batches(most_rows):
         yield kinds.parsed(batch_of_lines)
-
-
-def _write(target: Target, pieces: Iterable[pa.Table]) -> str:
-    """Writes rows of PARSED to one file of each table; returns the files and the account of the lines, as JSON."""
-    writers = {name: AddedFileWriter(target.folders[name], target.columns[name]) for name in WRITTEN}
-    accounts = []
-    for piece in pieces:
-        for name, rows in batch.rows_by_table(piece, target.batch_id).items():
-            if name == names.INPUT_LINES:
-                accounts.append(rows)
-            else:
-                writers[name].write(rows)
-    files = {name: [asdict(file)] for name, writer in writers.items() if (file := writer.close()) is not None}
-    return json.dumps({"files": files, "account": batch.summed(accounts).to_pylist()})

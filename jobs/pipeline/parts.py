@@ -15,15 +15,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
-from deltalake import DeltaTable
 
-from jobs.lakehouse import tables
 from jobs.lakehouse.added_files import AddedFile
-from jobs.lakehouse.former_names import column_names
 from jobs.logs.stretches.shares import shares_in
 from jobs.logs.workers import Result, Work, Workers
 from jobs.parsing import batch
-from jobs.pipeline.part_tasks import WRITTEN, Part, Target, write_share
+from jobs.pipeline.part_tasks import Part, write_share
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -44,12 +41,6 @@ class Written:
         self.accounts.append(pa.Table.from_pylist(found["account"], schema=batch.ACCOUNT))
 
 
-def target_of(lakehouse: Path, batch_id: int) -> Target:
-    """Where a batch goes."""
-    folders = {name: tables.table_path(lakehouse, name) for name in WRITTEN}
-    return Target(batch_id, folders, {name: column_names(DeltaTable(str(path))) for name, path in folders.items()})
-
-
 def tasks_as_workers(spark: SparkSession) -> Workers:
     """Lets tasks work on logs, one for each piece of work."""
     context = spark.sparkContext
@@ -60,10 +51,10 @@ def tasks_as_workers(spark: SparkSession) -> Workers:
     return Workers(context.defaultParallelism, distribute)
 
 
-def write_parts(spark: SparkSession, parts: Sequence[Part], target: Target) -> Written:
+def write_parts(spark: SparkSession, parts: Sequence[Part], lakehouse: Path, batch_id: int) -> Written:
     """Parses and writes the lines of parts."""
     written = Written()
     shares = max(shares_in(Path(part.path)) for part in parts)
-    for result in spark.sparkContext.parallelize(range(shares), shares).map(partial(write_share, target, parts)).collect():
+    for result in spark.sparkContext.parallelize(range(shares), shares).map(partial(write_share, lakehouse, batch_id, parts)).collect():
         written.add(result)
     return written

@@ -15,9 +15,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from deltalake import DeltaTable
-
-from jobs.common.errors import LakehouseError, QueryFailedError, UserError
+from jobs.common.errors import QueryFailedError, UserError
 from jobs.common.failures import root_cause
 from jobs.common.interrupts import Interrupts
 from jobs.common.jars import ensure_spark_jars
@@ -27,7 +25,7 @@ from jobs.health.tally import Tally
 from jobs.lakehouse import folder, locks, swap
 from jobs.lakehouse.event_copy import CopyLimits, EventCopy
 from jobs.lakehouse.folder import Lakehouse
-from jobs.lakehouse.reader import TableReader
+from jobs.lakehouse.reader import TableReader, check_events
 from jobs.lakehouse.tables import ensure_table
 from jobs.pipeline.jvm import started_spark
 from jobs.pipeline.run_progress import RunProgress, run_progress
@@ -73,8 +71,7 @@ def replay(
     result = partial(_result, time.monotonic())
     if swap_them and (before := swap.resume(old, new)) is not None:
         return result(old, before, before)
-    if not DeltaTable.is_deltatable(str(old / GROUP_EVENTS)):
-        raise LakehouseError(f"no lakehouse at {old}: no table {GROUP_EVENTS} in it")
+    check_events(old)
     if old.resolve() == new.resolve():
         raise UserError("--lakehouse must be another folder than --from")
     if spark is None:

@@ -17,7 +17,7 @@ import pyarrow.compute as pc
 from pyspark.sql.pandas.types import to_arrow_schema
 
 from jobs.common.times import LATEST_MS
-from jobs.kafka.bundles import VERSIONS
+from jobs.kafka.bundles import VERSION
 from jobs.parsing.heartbeat_bundles import NOT_SHIPPED
 from schemas import raw_lines
 from schemas.names import CLOCK, HEARTBEATS, LINE
@@ -36,9 +36,7 @@ _MAX_ORIGIN: Final = 4_096
 _MAX_CONTEXT: Final = 32_767  # of a group's name: what Kafka's protocol can say
 _LENGTHS: Final = {"cluster": _MAX_NAME, "broker": _MAX_NAME, "origin": _MAX_ORIGIN, "context": _MAX_CONTEXT}
 _MOST: Final = {"position": 1 << 53, "at": LATEST_MS, "read": LATEST_MS, "crc": LATEST_MS}
-_OTHER_VERSION: Final = (
-    f", this program reads {' and '.join(map(str, VERSIONS))}: update it and read the topic into a new lakehouse, or ship with --raw"
-)
+_OTHER_VERSION: Final = f", this program reads {VERSION}: run the same version here and in `rebalance ship`, or ship with --raw"
 _FAULT: Final = r"\A[A-Z_]{1,40}\z"
 _DIGITS: Final = r"\A[0-9]{1,18}\z"
 _US: Final = 1_000  # in a millisecond
@@ -119,7 +117,7 @@ def _rules(
     for name in _REQUIRED:
         yield _is(pc.fill_null(texts[name], ""), ""), f"no header {name}"
     yield pc.invert(_is(texts["record"], LINE, HEARTBEATS, CLOCK)), "header record is neither line, heartbeats nor clock"
-    other = pc.and_(_is(texts["record"], HEARTBEATS), pc.invert(_is(texts["version"], *map(str, VERSIONS))))
+    other = pc.and_(_is(texts["record"], HEARTBEATS), pc.invert(_is(texts["version"], str(VERSION))))
     version = pc.utf8_slice_codeunits(pc.fill_null(texts["version"], "none"), 0, 20)
     yield other, pc.binary_join_element_wise("heartbeats of version ", version, _OTHER_VERSION, "")
     for name, most in _LENGTHS.items():

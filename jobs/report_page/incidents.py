@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from jobs.answers.attention import SEVERITIES, AttentionEntry
-from jobs.report_page.rows import Key
+from jobs.answers.duckdb_views import Key
 
 Numbered = tuple[int, AttentionEntry]
 """An entry of the report with its place in it, from 1."""

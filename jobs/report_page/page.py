@@ -23,15 +23,15 @@ from markupsafe import escape
 from jobs.answers.attention import SEVERITIES, AttentionEntry
 from jobs.answers.attention_words import NOUNS, AttentionWords, clients_of, cost_of
 from jobs.answers.coverage import missing
-from jobs.answers.duckdb_views import Row
+from jobs.answers.duckdb_views import Key, Row, key_of
 from jobs.answers.report import Report
-from jobs.answers.rounds import CLASSIC, in_words, protocol_of
+from jobs.answers.rounds import CLASSIC, in_words
 from jobs.common.text import printable, who
 from jobs.common.times import duration, epoch_ms, instant
 from jobs.report_page import families
 from jobs.report_page.incidents import Incidents
 from jobs.report_page.pictures import Pictures, culprit, legend_of
-from jobs.report_page.rows import PROVEN, Key, PageRows, proven_of, read_rows
+from jobs.report_page.rows import PROVEN, PageRows, proven_of, read_rows
 
 _LINES_BYTES: Final = 800_000  # of log lines on a page; `rebalance evidence` has the others
 _LINE_CHARS: Final = 2_000  # of one, as in `rebalance evidence`
@@ -41,8 +41,8 @@ _SENTENCES: Final = 1_200
 class Budget:
     """How many bytes of log lines may still be shown."""
 
-    def __init__(self, size: int = _LINES_BYTES) -> None:
-        self._left = size
+    def __init__(self) -> None:
+        self._left = _LINES_BYTES
 
     def take(self, text: str) -> bool:
         """Whether there is room for a line."""
@@ -57,9 +57,9 @@ def render_page(lakehouse: Path, report: Report, inputs: Sequence[Path], *, limi
     empty = why_empty or report.outside
     entries = [] if empty else report.attention[:limit]
     incidents = Incidents(entries)
-    busy = [row for row in report.groups if incidents.about(_key(row)) or row["rebalances"] > row["startups"]]
+    busy = [row for row in report.groups if incidents.about(key_of(row)) or row["rebalances"] > row["startups"]]
     groups = [] if empty else busy[:limit]
-    keys = [_key(row) for row in groups]
+    keys = [key_of(row) for row in groups]
     rows = read_rows(lakehouse, report, keys, entries, inputs)
     return _Page(rows, incidents, groups, limit).html(empty)
 
@@ -73,11 +73,11 @@ class _Page:
         self._many_clusters = len({row["cluster"] for row in self._report.groups}) > 1
         days = {row[name].date() for row in self._report.clusters for name in ("first_at", "last_at") if row[name] is not None}
         self._one_day = len(days) == 1
-        self._group_ids = {_key(row): f"g{number}" for number, row in enumerate(groups, 1)}
+        self._group_ids = {key_of(row): f"g{number}" for number, row in enumerate(groups, 1)}
         self._rebalance_ids: dict[str, str] = {}
         shown_groups = set(self._group_ids)
         for row in self._report.rebalances:
-            if _key(row) in shown_groups:
+            if key_of(row) in shown_groups:
                 self._rebalance_ids.setdefault(row["id"], f"r{len(self._rebalance_ids) + 1}")
         self._pictures = Pictures(rows, incidents, self._time, self._group_ids, self._rebalance_ids)
         self._axes = {row["cluster"]: self._pictures.axis_of(row) for row in self._report.clusters}
@@ -210,8 +210,8 @@ class _Page:
         }
 
     def _group(self, row: Row) -> dict[str, Any]:
-        key = _key(row)
-        own = [one for one in self._report.rebalances if _key(one) == key]
+        key = key_of(row)
+        own = [one for one in self._report.rebalances if key_of(one) == key]
         return {
             "anchor": self._group_ids[key],
             "name": self._name(*key),
@@ -234,7 +234,7 @@ class _Page:
     def _rebalance(self, row: Row) -> dict[str, Any]:
         moved = row["partitions_moved"]
         look = families.of_rebalance(row)
-        rounds = [] if protocol_of(row) == CLASSIC else self._rows.rounds.get((*_key(row), row["generation"]), [])
+        rounds = [] if row["group_protocol"] == CLASSIC else self._rows.rounds.get((*key_of(row), row["generation"]), [])
         began = "" if row["blamed"] == row["cause"] else f"began with {row['cause']} of {who(row['client_id'], row['client_host'], None)}"
         return {
             "anchor": self._rebalance_ids.get(row["id"], ""),
@@ -259,7 +259,7 @@ class _Page:
     def _quiet(self) -> list[str]:
         """Groups without a section of their own."""
         shown = set(self._group_ids)
-        return [self._name(*_key(row)) for row in self._report.groups if _key(row) not in shown]
+        return [self._name(*key_of(row)) for row in self._report.groups if key_of(row) not in shown]
 
 
 def _first_sentence(text: str) -> str:
@@ -273,10 +273,6 @@ def _is_told(one: Row) -> bool:
 
 def _number(value: int | None) -> str:
     return "?" if value is None else str(value)
-
-
-def _key(row: Row) -> Key:
-    return row["cluster"], row["group_id"]
 
 
 @cache

@@ -8,14 +8,14 @@ from itertools import pairwise
 from typing import Final
 
 from jobs.answers.attention import AttentionEntry
-from jobs.answers.duckdb_views import Row
+from jobs.answers.duckdb_views import Key, Row, key_of
 from jobs.answers.outages import broker_name
 from jobs.common.text import printable, short_member, who
 from jobs.common.times import EPOCH, duration, epoch_ms, instant
 from jobs.report_page import families
 from jobs.report_page.axis import Axis, Lane, Mark, Picture, Span, covering, present
 from jobs.report_page.incidents import Incidents
-from jobs.report_page.rows import Key, PageRows
+from jobs.report_page.rows import PageRows
 
 _LANES: Final = 14  # clients, or groups, in a picture of one group or one incident
 _TOGETHER_MS: Final = 1_000
@@ -41,7 +41,7 @@ class Pictures:
         self._rebalance_ids = rebalance_ids
         self._rebalances: dict[Key, list[Row]] = {}
         for row in rows.report.rebalances:
-            self._rebalances.setdefault(_key(row), []).append(row)
+            self._rebalances.setdefault(key_of(row), []).append(row)
 
     def axis_of(self, cluster: Row) -> Axis:
         """The time in which something happened, within that of a cluster's data and of the report."""
@@ -74,7 +74,7 @@ class Pictures:
         axis = self._around(entry, whole)
         row = entry.gravest
         if entry.incident is None:
-            return self._of_group(_key(row), axis, [(number, entry)], f"Incident {number}, times in")
+            return self._of_group(key_of(row), axis, [(number, entry)], f"Incident {number}, times in")
         keys = [(row["cluster"], group) for group in entry.groups]
         lanes = [self._group_lane(key, axis) for key in keys[:_LANES]]
         more = f"{len(keys) - _LANES} more groups: see the picture of all groups" if len(keys) > _LANES else ""
@@ -109,7 +109,7 @@ class Pictures:
         return present(spans)
 
     def _marks(self, number: int, entry: AttentionEntry, key: Key, axis: Axis) -> list[Mark]:
-        found = [row for row in (*entry.findings, *entry.followed_by) if _key(row) == key and row["occurred_at"] in axis]
+        found = [row for row in (*entry.findings, *entry.followed_by) if key_of(row) == key and row["occurred_at"] in axis]
         marks = []
         for row in found:
             name = who(row["client_id"], row["client_host"], None)
@@ -162,7 +162,7 @@ class Pictures:
         found: dict[tuple[str, int], tuple[int, Row, Span]] = {}
         for _, entry in self._incidents.about(key):
             for row in (*entry.findings, *entry.followed_by):
-                if _key(row) != key or (silence := _silence(row)) is None:
+                if key_of(row) != key or (silence := _silence(row)) is None:
                     continue
                 begin, gap_ms, what = silence
                 span = axis.span(begin, begin + gap_ms, families.SILENT.name, f"{what} {duration(gap_ms)}")
@@ -190,7 +190,7 @@ class Pictures:
         for row in rows:
             at_ms, details = epoch_ms(row["occurred_at"]), row["details"]
             times += [at_ms - (details.get("silent_ms") or 0), at_ms + (details.get("span_ms") or 0)]
-        keys = {_key(row) for row in rows} if entry.incident is None else set()
+        keys = {key_of(row) for row in rows} if entry.incident is None else set()
         first_ms, last_ms = min(times), max(times)
         for key in keys:
             for row in self._rebalances.get(key, ()):
@@ -237,7 +237,3 @@ def legend_of(pictures: Collection[Picture]) -> list[families.Look]:
     """What the legend of these pictures explains."""
     seen = {look for picture in pictures for look in picture.looks}
     return [look for look in families.LEGEND if look.name in seen]
-
-
-def _key(row: Row) -> Key:
-    return row["cluster"], row["group_id"]

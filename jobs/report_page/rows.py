@@ -6,18 +6,15 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 from jobs.answers.attention import AttentionEntry
 from jobs.answers.coverage import Coverage, coverage
-from jobs.answers.duckdb_views import QuestionReader, Row
+from jobs.answers.duckdb_views import Key, QuestionReader, Row, key_of
 from jobs.answers.evidence import ProvenRow, prove_rows
 from jobs.answers.report import Report
-from jobs.common.errors import EvidenceError, MissingTableError
+from jobs.common.errors import EvidenceError
 from jobs.common.times import EPOCH
-
-Key = tuple[str, str]
-"""Cluster and group."""
 
 PROVEN: Final = 5
 """Findings of an incident whose log lines are shown, the gravest first."""
@@ -65,10 +62,6 @@ class PageRows:
     proofs: Mapping[str, ProvenRow] = field(default_factory=dict)
     no_proofs: str = ""  # why no log line is shown
 
-    def rebalances_of(self, key: Key) -> list[Row]:
-        """The rebalances of a group that the report has."""
-        return [row for row in self.report.rebalances if _key(row) == key]
-
 
 def read_rows(
     lakehouse: Path, report: Report, groups: Sequence[Key], entries: Sequence[AttentionEntry], inputs: Sequence[Path]
@@ -81,17 +74,17 @@ def read_rows(
         "since": report.since or EPOCH,
         "until": report.until or _END,
     }
-    members = [*_asked(reader, _SESSIONS, values), *_asked(reader, _STAYING, values)]
+    members = [*reader.found(_SESSIONS, values), *reader.found(_STAYING, values)]
     members.sort(key=lambda row: (row["joined_at"] or row["ended_at"], row["id"]))
     rounds: dict[tuple[str, str, int], list[Row]] = {}
-    for row in _asked(reader, _ROUNDS, values):
-        rounds.setdefault((*_key(row), row["generation"]), []).append(row)
+    for row in reader.found(_ROUNDS, values):
+        rounds.setdefault((*key_of(row), row["generation"]), []).append(row)
     proven, problem = _proofs(lakehouse, entries, inputs)
     return PageRows(
         report,
         {one.cluster: one for one in coverage(lakehouse)},
         _by_group(members),
-        _by_group(_asked(reader, _STATES, values)),
+        _by_group(reader.found(_STATES, values)),
         rounds,
         {row.id: row for row in proven},
         problem,
@@ -115,19 +108,8 @@ def _proofs(lakehouse: Path, entries: Sequence[AttentionEntry], inputs: Sequence
         return [], str(error)
 
 
-def _asked(reader: QuestionReader, text: str, values: Mapping[str, Any]) -> list[Row]:
-    try:
-        return reader.ask(text, {name: value for name, value in values.items() if f"${name}" in text}).by_name()
-    except MissingTableError:
-        return []
-
-
 def _by_group(rows: Iterable[Row]) -> dict[Key, list[Row]]:
     found: dict[Key, list[Row]] = {}
     for row in rows:
-        found.setdefault(_key(row), []).append(row)
+        found.setdefault(key_of(row), []).append(row)
     return found
-
-
-def _key(row: Row) -> Key:
-    return row["cluster"], row["group_id"]

@@ -2,14 +2,10 @@
 
 from __future__ import annotations
 
-import sys
-from pathlib import Path
 from typing import Final
 
-PROJECT: Final = Path(__file__).resolve().parents[2]
-sys.path.insert(0, str(PROJECT))
-
-from jobs.common import exit_codes  # noqa: E402 - a script: the project is not on the path before
+from jobs.common import exit_codes
+from jobs.common.places import PROJECT
 
 TARGET: Final = PROJECT / "docs" / "exit-codes.md"
 

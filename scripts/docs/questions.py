@@ -1,32 +1,27 @@
 """Writes docs/questions.md: every named question, asked of the bundled recording by the commands that it shows.
 
-    python scripts/docs/questions.py [--lakehouse DIR]
+    python -m scripts.docs.questions [--lakehouse DIR]
 
 Without a lakehouse of the recording, one is made first (half a minute, and Java).
 """
 
 from __future__ import annotations
 
-import argparse
 import io
 import json
 import re
 import shlex
-import sys
-import tempfile
 import textwrap
 from contextlib import redirect_stderr, redirect_stdout
 from pathlib import Path
 from typing import Final, NamedTuple
 
-PROJECT: Final = Path(__file__).resolve().parents[2]
-sys.path.insert(0, str(PROJECT))
-
-from jobs.answers import questions  # noqa: E402 - a script: the project is not on the path before
-from jobs.cli import entry  # noqa: E402 - a script: the project is not on the path before
+from jobs.answers import questions
+from jobs.cli import entry
+from jobs.common.places import PROJECT
+from scripts.docs.recorded import RECORDING, chosen_lakehouse
 
 TARGET: Final = PROJECT / "docs" / "questions.md"
-RECORDING: Final = PROJECT / "tests" / "data" / "recordings" / "kafka-4.2.0"
 _LAKE: Final = "LAKE"
 
 INTRO: Final = """\
@@ -224,23 +219,9 @@ def run(command: str, lakehouse: Path) -> str:
     return "".join(f"{line.rstrip()}\n" for line in out.getvalue().strip().splitlines())
 
 
-def make_lakehouse(folder: Path) -> None:
-    """Works through the recording."""
-    with redirect_stdout(sys.stderr):
-        code = entry.main(["run", "--input", str(RECORDING), "--lakehouse", str(folder), "--once"])
-    if code:
-        raise SystemExit(code)
-
-
 def main() -> int:
     """Writes the file."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--lakehouse", type=Path, help="a lakehouse of the recording")
-    lakehouse = parser.parse_args().lakehouse
-    with tempfile.TemporaryDirectory(prefix="questions-") as name:
-        if lakehouse is None:
-            lakehouse = Path(name) / "lakehouse"
-            make_lakehouse(lakehouse)
+    with chosen_lakehouse(__doc__) as lakehouse:
         TARGET.write_text(page(lakehouse), encoding="utf-8")
     print(f"wrote {TARGET.relative_to(PROJECT)}")
     return 0

@@ -1,13 +1,12 @@
 """Takes the pictures of docs/pictures from a lakehouse of the bundled recording, with the Chromium that is installed.
 
-    python scripts/docs/screenshots.py [--lakehouse DIR]
+    python -m scripts.docs.screenshots [--lakehouse DIR]
 
 Without a lakehouse of the recording, one is made first (half a minute, and Java).
 """
 
 from __future__ import annotations
 
-import argparse
 import io
 import re
 import shutil
@@ -22,12 +21,10 @@ from urllib.parse import urlencode
 
 from PIL import Image
 
-PROJECT: Final = Path(__file__).resolve().parents[2]
-sys.path.insert(0, str(PROJECT))
-
-from jobs.answers.duckdb_views import QuestionReader  # noqa: E402 - a script: the project is not on the path before
-from jobs.cli import entry  # noqa: E402 - a script: the project is not on the path before
-from scripts.docs.questions import RECORDING, make_lakehouse  # noqa: E402 - a script: the project is not on the path before
+from jobs.answers.duckdb_views import QuestionReader
+from jobs.cli import entry
+from jobs.common.places import PROJECT
+from scripts.docs.recorded import RECORDING, chosen_lakehouse
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser, FloatRect, ViewportSize
@@ -146,13 +143,7 @@ def _taken(browser: Browser, picture: Picture, address: str) -> bytes:
 
 def main() -> int:
     """Writes the files."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--lakehouse", type=Path, help="a lakehouse of the recording")
-    lakehouse = parser.parse_args().lakehouse
-    with tempfile.TemporaryDirectory(prefix="screenshots-") as name:
-        if lakehouse is None:
-            lakehouse = Path(name) / "lakehouse"
-            make_lakehouse(lakehouse)
+    with chosen_lakehouse(__doc__) as lakehouse:
         taken = take(lakehouse)
     TARGET.mkdir(exist_ok=True)
     for old in TARGET.glob("*.png"):

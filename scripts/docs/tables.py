@@ -3,17 +3,13 @@
 from __future__ import annotations
 
 import importlib
-import sys
-from pathlib import Path
 from typing import Final
 
 from pyspark.sql.types import StructField, StructType
 
-PROJECT: Final = Path(__file__).resolve().parents[2]
-sys.path.insert(0, str(PROJECT))
-
-from coordinator_model.tracker.phases import WAITS  # noqa: E402 - a script: the project is not on the path before
-from schemas.tables import FOLDED_TABLES, HEALTH_TABLES, INGEST_TABLES, PROVISIONAL_TABLES, TRACK_TABLES  # noqa: E402
+from coordinator_model.tracker.phases import WAITS
+from jobs.common.places import PROJECT
+from schemas.tables import FOLDED_TABLES, HEALTH_TABLES, INGEST_TABLES, PROVISIONAL_TABLES, TRACK_TABLES
 
 TARGET: Final = PROJECT / "docs" / "tables.md"
 

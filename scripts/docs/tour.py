@@ -1,16 +1,13 @@
 """Runs docs/tour.ipynb on a lakehouse of the bundled recording, and keeps its outputs in it.
 
-    python scripts/docs/tour.py [--lakehouse DIR]
+    python -m scripts.docs.tour [--lakehouse DIR]
 
 Without a lakehouse of the recording, one is made first (half a minute, and Java).
 """
 
 from __future__ import annotations
 
-import argparse
 import os
-import sys
-import tempfile
 from pathlib import Path
 from typing import Final
 from unittest.mock import patch
@@ -20,10 +17,8 @@ from nbclient import NotebookClient
 from nbformat import NotebookNode
 from traitlets.config import Config
 
-PROJECT: Final = Path(__file__).resolve().parents[2]
-sys.path.insert(0, str(PROJECT))
-
-from scripts.docs.questions import make_lakehouse  # noqa: E402 - a script: the project is not on the path before
+from jobs.common.places import PROJECT
+from scripts.docs.recorded import chosen_lakehouse
 
 TARGET: Final = PROJECT / "docs" / "tour.ipynb"
 _CELL_SECONDS: Final = 600  # a busy machine may take that long to start Spark
@@ -52,14 +47,8 @@ def executed(lakehouse: Path) -> NotebookNode:
 
 def main() -> int:
     """Writes the file."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--lakehouse", type=Path, help="a lakehouse of the recording")
-    lakehouse = parser.parse_args().lakehouse
-    with tempfile.TemporaryDirectory(prefix="tour-") as name:
-        if lakehouse is None:
-            lakehouse = Path(name) / "lakehouse"
-            make_lakehouse(lakehouse)
-        nbformat.write(executed(lakehouse.resolve()), TARGET)
+    with chosen_lakehouse(__doc__) as lakehouse:
+        nbformat.write(executed(lakehouse), TARGET)
     print(f"wrote {TARGET.relative_to(PROJECT)}")
     return 0
 

@@ -9,10 +9,7 @@ import argparse
 import json
 import sys
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 from typing import Any, Final, NamedTuple
-
-sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
 from coordinator_model.specification.consumer.traces.trace import episodes_of_trace, run_consumer_trace
 from scripts.truth.trace_files import load_consumer_traces, read_consumer_lines

@@ -8,10 +8,7 @@ from __future__ import annotations
 import argparse
 import sys
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Any, NamedTuple
-
-sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
 from coordinator_model.specification.trace import run_trace
 from scripts.truth.trace_files import load_traces

@@ -169,11 +169,3 @@ def test_a_log_cut_short_expires_nobody_after_the_cut(spark, tmp_path):
         if values["group_id"] in only_here and table in ("findings", "member_sessions"):
             ended = values["occurred_at"] if table == "findings" else values["ended_at"]
             assert ended < "2026-11-21 06:27:40", row
-
-
-def test_running_again_on_the_same_input_adds_nothing(spark, plain, reference):
-    before = rows(reference)
-    versions = [DeltaTable(str(reference / table)).version() for table in TABLES]
-    track(spark, plain, reference)
-    assert rows(reference) == before
-    assert [DeltaTable(str(reference / table)).version() for table in TABLES] == versions

@@ -116,15 +116,6 @@ def test_only_so_much_is_remembered(lakehouse, monkeypatch):
     assert len(told._told) == 3
 
 
-def test_a_lakehouse_of_an_older_version_has_no_provisional_rows(lakehouse):
-    shutil.rmtree(lakehouse / "rebalances_provisional")
-    told = News(lakehouse)
-    write(lakehouse, rebalance("a"), batch=1)
-    assert said(told.take()) == [("a", "MEMBER_JOINED")]
-    write(lakehouse, rebalance("b"), batch=2)
-    assert said(told.take()) == [("b", "MEMBER_JOINED")]
-
-
 def test_files_that_are_gone_are_looked_for_again_but_not_for_ever(lakehouse, monkeypatch):
     monkeypatch.setattr(news, "_TRIALS", 2)
     told = News(lakehouse)

@@ -145,9 +145,8 @@ def test_the_costliest_rebalances_are_kept_in_time_order(lakehouse):
 
 
 def test_a_change_of_protocol_stands_between_the_rebalances_of_one_group(lakehouse):
-    old = rebalance(start=0, generation=1)  # of a version that did not write the column
-    later = [rebalance(start=9_000 * n, generation=n, group_protocol=protocol) for n, protocol in ((2, "classic"), (3, "consumer"))]
-    write(lakehouse, line(), old, *later)
+    protocols = ((1, "classic"), (2, "classic"), (3, "consumer"))
+    write(lakehouse, line(), *(rebalance(start=9_000 * n, generation=n, group_protocol=protocol) for n, protocol in protocols))
     lines = text(lakehouse, group="payments").splitlines()
     number = lines.index("  from here on: consumer protocol")
     assert [re.split(" +", lines[number + step])[2] for step in (-2, -1, 1)] == ["1", "2", "3"]
@@ -319,12 +318,6 @@ def test_a_folder_without_a_lakehouse_is_refused(tmp_path):
 def test_the_account_of_an_empty_lakehouse_is_zero(lakehouse):
     assert set(reader.account(lakehouse).values()) == {0}
     assert set(reader.account(lakehouse / "nowhere").values()) == {0}
-
-
-def test_a_batch_that_comes_twice_is_written_once(lakehouse):
-    write(lakehouse, rebalance())
-    write(lakehouse, rebalance())
-    assert reader.account(lakehouse)["rebalances"] == 1
 
 
 def test_a_column_that_the_tracker_forgot_is_an_error():

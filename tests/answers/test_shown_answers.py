@@ -6,7 +6,6 @@ import csv
 import io
 import json
 import re
-import shutil
 import subprocess
 import sys
 from datetime import datetime, timedelta, timezone
@@ -65,13 +64,6 @@ def test_a_provisional_row_is_shown_and_marked_until_its_final_one_is_there(lake
     assert "waits for" not in shown
     assert "MEMBER_LEFT" not in shown
     assert notes == ""
-
-
-def test_a_lakehouse_of_an_older_version_has_no_provisional_rows(lakehouse, capsys):
-    write(lakehouse, line(at=90_000), rebalance())
-    before = entry.main(["ask", "rebalances", "--lakehouse", str(lakehouse)]), capsys.readouterr()
-    shutil.rmtree(lakehouse / "rebalances_provisional")
-    assert (entry.main(["ask", "rebalances", "--lakehouse", str(lakehouse)]), capsys.readouterr()) == before
 
 
 def test_json_keeps_what_was_logged_and_times_are_iso(lakehouse, capsys):

@@ -97,20 +97,24 @@ def test_a_lakehouse_that_another_process_holds(capsys, tmp_path, logs):
 @pytest.mark.parametrize(
     ("layout", "said"),
     [
-        ({"layout": 0, "shards": 50}, "another version"),
-        ({"layout": folder.LAYOUT_VERSION, "shards": 8}, "shards = 8, not 50"),
+        ({"shards": 50, "model": 99}, "model version 99"),
+        ({"shards": 50, "model": 13}, "model version 13"),
+        ({"shards": 8, "model": folder.MODEL_VERSION}, "shards = 8, not 50"),
+        ({"shards": 50}, "damaged"),
         ("not json", "damaged"),
         (None, "has tables but not the checkpoints"),
     ],
 )
-def test_a_lakehouse_that_cannot_be_continued(capsys, tmp_path, logs, layout, said):
+def test_a_lakehouse_that_cannot_be_continued_says_that_replay_is_the_way(capsys, tmp_path, logs, layout, said):
     folder = tmp_path / "lake"
     (folder / "_checkpoints").mkdir(parents=True)
     (folder / "rebalances" / "_delta_log").mkdir(parents=True)
     if layout is not None:
         text = layout if isinstance(layout, str) else json.dumps(layout)
         (folder / "_checkpoints" / "layout.json").write_text(text)
-    assert said in refused(capsys, "run", "--input", logs, "--lakehouse", folder, "--once")
+    err = refused(capsys, "run", "--input", logs, "--lakehouse", folder, "--once")
+    assert said in err
+    assert f"`rebalance replay --from {folder} --lakehouse NEW`" in err
 
 
 def test_a_new_lakehouse_remembers_what_it_was_made_with(tmp_path):

@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from scripts.build import package
-from tests.unpacking import unpack
+from tests.lakehouse.rows import empty_lakehouse, line, rebalance, write
 
 pytestmark = pytest.mark.slow
 
@@ -48,10 +48,9 @@ def installed(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def lakehouse(tmp_path_factory):
-    folder = tmp_path_factory.mktemp("lakehouse")
-    unpack(PROJECT / "tests" / "data" / "lakehouses" / "layout-1-model-3.tar.gz", folder)
-    (lake,) = {path.parent.parent for path in folder.rglob("_delta_log")}
-    return lake
+    folder = empty_lakehouse(tmp_path_factory.mktemp("lakehouse"))
+    write(folder, line(), rebalance())
+    return folder
 
 
 def run(program, *words, folder, **variables):

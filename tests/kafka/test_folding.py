@@ -12,10 +12,9 @@ import pyarrow.compute as pc
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from msgspec import msgpack
 from pyspark.sql.pandas.types import to_arrow_schema
 
-from jobs.kafka.bundles import BundleError, Group, Sender, checksum, decoded, encoded
+from jobs.kafka.bundles import NO_INTERVAL, BundleError, Group, Sender, checksum, decoded, encoded
 from jobs.kafka.folding import Senders, Taken
 from jobs.parsing import batch
 from jobs.parsing.rows import PARSED
@@ -141,18 +140,6 @@ def test_a_heartbeat_of_many_members_takes_a_twentieth_of_its_line(tmp_path):
     assert len(pa.compress(bundle.value, "zstd", asbytes=True)) * 20 < sum(map(len, lines))
 
 
-def test_a_bundle_has_the_first_version_that_can_hold_it(tmp_path):
-    """So that a pipeline that knows version 1 only reads what is sent for classic groups."""
-    for name, lines, version in (("classic", [heartbeat(0)], 1), ("both", [heartbeat(0), consumer_heartbeat(1)], 2)):
-        write(tmp_path / name / "in/kafka-request.log", lines)
-        topic = Topic(1)
-        ship(tmp_path / name, topic)
-        (bundle,) = topic.bundles()
-        assert bundle.version == version
-        assert decoded(bundle.value, bundle.crc).groups[0].interval_ms == -1
-        assert [len(group) for group in msgpack.decode(bundle.value)[0]] == [5] if version == 1 else [6, 6]
-
-
 def test_a_bundle_is_no_larger_than_a_record_and_clocks_count_its_lines(tmp_path):
     write(tmp_path / "in/kafka-request.log", [*heartbeats(500, members=100), coordinator(500)])
     topic = Topic()
@@ -175,7 +162,6 @@ def test_only_so_many_members_are_remembered():
 
 
 NUMBERS = st.integers(0, (1 << 31) - 1)
-SOFTWARE = st.just("java 4.2.0")
 SENDERS = st.tuples(
     st.builds(
         Group,
@@ -210,7 +196,7 @@ def test_a_bundle_is_read_as_it_was_written(beats, first):
 
 @given(st.integers(0, 10**6), st.integers(1, 255), st.booleans())
 def test_a_damaged_bundle_is_refused(place, flip, signed):
-    sender = Sender(Group("g", 1, 4, 0, "java 4.2.0"), f"a-{UUID}", "a", None, "h:1-h:2-0-7", rank=0)
+    sender = Sender(Group("g", 1, 4, 0, "java 4.2.0", NO_INTERVAL), f"a-{UUID}", "a", None, "h:1-h:2-0-7", rank=0)
     value = bytearray(encoded([sender, sender], [7, 9], [START_MS, START_MS + 1], [1, 2], [3, 4]))
     crc = checksum(bytes(value))
     value[place % len(value)] ^= flip

@@ -37,7 +37,7 @@ def test_a_clock_is_read_as_it_was_written():
 
 
 def test_headers_tell_how_many_lines_a_record_holds():
-    bundle = bundle_headers(log_headers("c", "b", "heartbeats", "o"), 7, 950, 1, b"value")
+    bundle = bundle_headers(log_headers("c", "b", "heartbeats", "o"), 7, 950, b"value")
     line, clock = (
         line_headers(log_headers("c", "b", "line", "o"), "request", 1, 2),
         clock_headers(log_headers("c", "b", "clock", "o"), 7, 1, 9, 1),

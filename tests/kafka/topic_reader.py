@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 
 from confluent_kafka import Consumer, KafkaError, KafkaException, Message, TopicPartition
 
-from jobs.kafka.bundles import VERSIONS, decoded
+from jobs.kafka.bundles import VERSION, decoded
 from jobs.kafka.topic_records import Header
 from schemas.names import CLOCK, HEARTBEATS, LINE
 
@@ -35,7 +35,6 @@ class TopicRecord:
     read_ms: int | None = None  # of a clock: when all logs of the broker were found read to their ends; None if there was more
     value: bytes = b""
     crc: str | None = None  # of a bundle
-    version: int | None = None  # of its layout
 
 
 def read_record(headers: Iterable[Header] | None, value: bytes | None) -> TopicRecord:
@@ -48,7 +47,7 @@ def read_record(headers: Iterable[Header] | None, value: bytes | None) -> TopicR
         raise RecordError(f"header record is {found['record'][:40]}")
     position = _number(found, "position")
     assert position is not None
-    if found["record"] == HEARTBEATS and found.get("version") not in map(str, VERSIONS):
+    if found["record"] == HEARTBEATS and found.get("version") != str(VERSION):
         raise RecordError(f"heartbeats of version {found.get('version')}")
     return TopicRecord(
         cluster=found["cluster"],
@@ -65,7 +64,6 @@ def read_record(headers: Iterable[Header] | None, value: bytes | None) -> TopicR
         read_ms=_number(found, "read"),
         value=value or b"",
         crc=found.get("crc"),
-        version=_number(found, "version"),
     )
 
 

@@ -65,7 +65,7 @@ def line(group="payments", at=0, **values):
 def rebalance(group="payments", start=0, total=2_000, **values):
     known = {
         "group_id": group, "started_at": DAY + start, "ended_at": DAY + start + total, "total_ms": total,
-        "generation": 1, "cause": "MEMBER_JOINED", "outcome": "COMPLETED",
+        "generation": 1, "cause": "MEMBER_JOINED", "outcome": "COMPLETED", "group_protocol": "classic",
     }  # fmt: skip
     return row("rebalances", **known | values)
 

@@ -10,7 +10,11 @@ from pathlib import Path
 import pytest
 from deltalake import DeltaTable, write_deltalake
 
+from jobs.common.errors import LakehouseError
+from jobs.common.settings import Settings
+from jobs.lakehouse.maintain import Policy, maintain
 from jobs.lakehouse.reader import TableReader, table_rows
+from jobs.pipeline.replay import replay
 from tests.lakehouse.rows import DAY, empty_lakehouse, finding, line, rebalance, write
 
 PROJECT = Path(__file__).resolve().parents[2]
@@ -45,6 +49,22 @@ def test_a_partitioned_table_is_read_as_often_as_it_is_asked(lakehouse):
     for _ in range(2):
         assert reader.rows("SELECT group_id FROM rebalances ORDER BY group_id") == [{"group_id": "a"}, {"group_id": "b"}]
     assert {row["group_id"] for row in table_rows(lakehouse / "rebalances")} == {"a", "b"}
+
+
+def test_events_in_a_form_of_earlier_versions_are_refused_by_name(lakehouse, tmp_path):
+    """Their time was called `at`."""
+    events = DeltaTable(str(lakehouse / "group_events")).to_pyarrow_dataset().to_table(use_threads=False)
+    names = ["at" if name == "occurred_at" else name for name in events.column_names]
+    write_deltalake(str(lakehouse / "group_events"), events.rename_columns(names), mode="overwrite", schema_mode="overwrite")
+    said = f"the events of {lakehouse} have a form that this version does not read: read the logs into a new lakehouse"
+    for use in (
+        lambda: TableReader(lakehouse),
+        lambda: list(maintain(lakehouse, Policy(), now=START)),
+        lambda: replay(lakehouse, tmp_path / "new", settings=Settings(), spark=object()),
+    ):
+        with pytest.raises(LakehouseError) as refusal:
+            use()
+        assert str(refusal.value) == said
 
 
 def test_nothing_reads_a_table_in_a_way_that_aborts_processes():

@@ -60,7 +60,7 @@ def test_each_append_states_what_the_table_has_now(table):
 
 def test_files_that_tasks_wrote_count(table):
     append(table, 0)
-    writer = AddedFileWriter(table, SCHEMA.names)
+    writer = AddedFileWriter(table)
     writer.write(pa.table({"cluster": ["c"], "broker": ["broker-1"]}))
     assert tables.append(table, pa.table({"cluster": ["c"], "broker": ["broker-2"]}), "a-test", 1, [writer.close()])
     assert read(stated(table))["numFiles"] == 3

@@ -34,6 +34,7 @@ def rebalance(generation: int, started: int, joined: int | None, ended: int, /, 
         "unavailable_partition_ms": 0,
         "assignment_ms": 1,
         "first_fetch_ms": None,
+        "group_protocol": "classic",
     }
     return row | values
 

@@ -26,7 +26,7 @@ from schemas.tables import TRACK_TABLES
 from tests.laws.kept import assert_laws_are_kept
 from tests.live.shipping import PROJECT, wait_until
 
-OTHER_VERSION = ", this program reads 1 and 2: update it and read the topic into a new lakehouse, or ship with --raw"
+OTHER_VERSION = ", this program reads 2: run the same version here and in `rebalance ship`, or ship with --raw"
 
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow, pytest.mark.usefixtures("unreachable")]
@@ -144,7 +144,7 @@ def test_what_no_shipper_wrote_goes_to_quarantine(spark, broker, tmp_path):
         ([("record", b"clock"), *good[:2], ("origin", b"x"), ("position", b"1"), ("read", b"tomorrow")], b"[1"),
         ([("record", None), *good], None),
         ([*good, ("record", b"heartbeats"), ("version", b"3")], b"\x90"),
-        ([*good, ("record", b"heartbeats"), ("version", b"1")], b"\x90"),
+        ([*good, ("record", b"heartbeats"), ("version", b"2")], b"\x90"),
     ]
     for headers, value in [*strange, (good, line)]:
         producer.produce(topic, value, b"k", 0, headers=headers)

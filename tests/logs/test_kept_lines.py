@@ -13,7 +13,6 @@ from jobs.logs import faults
 from jobs.logs.mark import KeptLines, Mark
 from tests.logs.log_makers import START_MS, api_versions, coordinator, fetch, other, request, stamp, write
 from tests.logs.reading import judged, read, reader, rows
-from tests.logs.spooling import run
 
 DATA = Path(__file__).parents[1] / "data"
 UPGRADE = DATA / "api-versions" / "kafka-4.2.0-to-4.4.0.log.gz"
@@ -221,20 +220,6 @@ def test_reading_on_from_a_mark_repeats_no_answer(tmp_path):
         assert versions(kept) == [1, 3, 5]
         assert second.mark.levels == {"10.0.0.1:9092": 29}
         assert first.mark.levels == stored["levels"]  # that of a reader is its own
-
-
-def test_the_mark_of_an_earlier_version_is_read(tmp_path):
-    """It has no levels, so the next line is kept as the first."""
-    inputs, out = tmp_path / "in", tmp_path / "out"
-    log = write(inputs / "b1" / "kafka-request.log", [api_versions(number) for number in range(9)])
-    consumer, _ = run(inputs, out)
-    state = json.loads((out / "state.json").read_text())
-    assert state["streams"][0]["mark"].pop("levels") == {"10.0.0.1:9092": 29}
-    (out / "state.json").write_text(json.dumps(state))
-    write(log, [api_versions(number) for number in range(20)])
-    run(inputs, out, consumer)
-    assert [row["position"] for row in consumer.of("line")] == [1, 10]
-    assert consumer.counts() == {"b1/kafka-request.log": 20}
 
 
 @pytest.mark.parametrize("name", ["kafka-3.9.1", "kafka-4.2.0"])

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import shutil
 import subprocess
@@ -326,26 +325,3 @@ def test_a_jvm_that_outlived_its_pipeline_holds_the_swap_off(lake, tmp_path):
         with pytest.raises(UserError, match="stop it first"):
             replay(lake, tmp_path / "new", settings=Settings(), swap_them=True, spark=object())
         process.stdin.close()
-
-
-@pytest.mark.parametrize(
-    ("layout", "said"),
-    [
-        ({"layout": 0, "shards": 50}, "another version"),
-        ({"layout": lakehouses.LAYOUT_VERSION, "shards": 8}, "shards = 8"),
-        ({"layout": lakehouses.LAYOUT_VERSION, "shards": 50, "model": 99}, "model version 99"),
-        ({"layout": lakehouses.LAYOUT_VERSION, "shards": 50, "model": 13}, "model version 13"),
-        (None, "not the checkpoints"),
-    ],
-)
-def test_a_lakehouse_that_cannot_be_continued_says_that_replay_is_the_way(lake, tmp_path, capsys, layout, said):
-    house = Lakehouse(lake)
-    house.layout.parent.mkdir(parents=True)
-    if layout is not None:
-        house.layout.write_text(json.dumps(layout))
-    (tmp_path / "logs").mkdir()
-    (tmp_path / "logs" / "server.log").write_text("")
-    assert entry.main(["run", "--input", str(tmp_path / "logs"), "--lakehouse", str(lake), "--once"]) == UNUSABLE
-    err = capsys.readouterr().err
-    assert said in err
-    assert f"`rebalance replay --from {lake} --lakehouse NEW`" in err

@@ -17,22 +17,18 @@ from deltalake import DeltaTable
 
 from jobs.cli import health
 from jobs.common.disks import told_if_full
-from jobs.common.errors import DiskFullError, QueryFailedError, UserError
+from jobs.common.errors import DiskFullError, QueryFailedError
 from jobs.common.exit_codes import FAILED
 from jobs.common.settings import Settings
 from jobs.health.verdict import Limits
-from jobs.lakehouse.former_names import PRESENT, column_names
 from jobs.lakehouse.reader import table_rows
 from jobs.pipeline import run as pipeline
-from jobs.pipeline.replay import replay
 from schemas.tables import TABLES, TRACK_TABLES
 from tests.laws.kept import assert_laws_are_kept
-from tests.unpacking import unpack
 
 pytestmark = pytest.mark.spark
 
 RECORDING = Path(__file__).parents[1] / "data" / "recordings" / "kafka-3.9.1"
-LAKEHOUSES = Path(__file__).parents[1] / "data" / "lakehouses"
 ZONE = "America/New_York"
 SHARDS = 4
 """Fewer than the default: a micro-batch of the tracker takes the longer the more there are."""
@@ -138,34 +134,6 @@ def test_lines_added_later_are_taken_up(spark, logs, tmp_path):
     assert first.added["lines_read"] + second.added["lines_read"] == len(text)
     assert second.added["rebalances"] > 0
     assert second.before == first.after
-
-
-def test_a_lakehouse_of_an_earlier_version_is_made_anew_of_its_events(spark, reference, logs, tmp_path):
-    """It holds the first half of the logs (tests/data/lakehouses/README.md)."""
-    unpack(LAKEHOUSES / "layout-1-model-3.tar.gz", tmp_path)
-    lakehouse = tmp_path / "lake"
-    # Spark names the slices that it has read by absolute paths, beside a checksum of the file that has these names.
-    for path in (lakehouse / "_checkpoints" / "ingest" / "sources" / "0").iterdir():
-        if path.suffix == ".crc":
-            path.unlink()
-        else:
-            path.write_text(path.read_text().replace("/tmp/compat/lake", str(lakehouse)))
-    with pytest.raises(UserError, match="rebalance replay"):
-        run(spark, logs, lakehouse)
-    replay(lakehouse, tmp_path / "new", settings=Settings(shards=SHARDS), swap_them=True, spark=spark)
-    outcome = run(spark, logs, lakehouse)
-    assert outcome.before["lines_read"] == 1_474
-    # Earlier versions skipped two lines of the first half: they are about the broker itself.
-    now = reference[1].after
-    assert outcome.after == now | {"skipped": now["skipped"] + 2, "events": now["events"] - 2}
-    assert tables(lakehouse) == tables(reference[0])
-    for table in lakehouse.glob("*/_delta_log"):
-        assert set(PRESENT).isdisjoint(column_names(DeltaTable(str(table.parent)))), table
-
-
-def test_small_slices_give_the_same_tables(spark, reference, logs, tmp_path):
-    run(spark, logs, tmp_path / "lake", slice_lines=1_200)
-    assert tables(tmp_path / "lake") == tables(reference[0])
 
 
 def test_the_events_alone_give_the_same_tables_in_a_new_lakehouse(spark, reference, tmp_path):

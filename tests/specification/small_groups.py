@@ -3,6 +3,7 @@
 from dataclasses import replace
 
 from coordinator_model.specification.config import CoordinatorConfig
+from coordinator_model.specification.coordinator import Coordinator
 from coordinator_model.specification.group import ClassicGroup
 from coordinator_model.specification.requests import JoinGroup, SyncGroup
 from coordinator_model.states import State
@@ -15,6 +16,10 @@ WITH_SECOND_QUESTION = JOIN._replace(api_version=4)
 
 def new_group(release, **settings):
     return ClassicGroup("g", replace(CoordinatorConfig.of(release), **{"group_initial_rebalance_delay_ms": 0, **settings}), 0)
+
+
+def new_coordinator(release, **settings):
+    return Coordinator(replace(CoordinatorConfig.of(release), **{"group_initial_rebalance_delay_ms": 0, **settings}), 0, range(50))
 
 
 def errors(outcome):

@@ -3,8 +3,6 @@
 What the recorded traces reach is not repeated here, with the exception of what makes a rule easier to read.
 """
 
-from dataclasses import replace
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -29,17 +27,9 @@ from coordinator_model.specification.requests import (
 from coordinator_model.specification.transitions import Trigger
 from coordinator_model.states import State
 from tests.specification.play import RELEASES, Player, check_books, check_timers, steps
+from tests.specification.small_groups import errors, new_coordinator
 
 JOIN = JoinGroup("", 10_000, 30_000, "consumer", (("range", b"a"),), api_version=1)
-
-
-def start(release, **settings_):
-    config = replace(CoordinatorConfig.of(release), group_initial_rebalance_delay_ms=0, **settings_)
-    return Coordinator(config, 0, range(50))
-
-
-def errors(outcome):
-    return {reply.ticket: reply.answer.error.name for reply in outcome.replies}
 
 
 def stable(coordinator, group_id, member_id, now_ms):
@@ -49,7 +39,7 @@ def stable(coordinator, group_id, member_id, now_ms):
 
 
 def test_groups_live_beside_each_other_and_time_passes_in_all():
-    coordinator = start("4.2.0")
+    coordinator = new_coordinator("4.2.0")
     names = [f"group-{number}" for number in range(200)]
     for number, name in enumerate(names):
         stable(coordinator, name, f"{name}-member", number)
@@ -63,7 +53,7 @@ def test_groups_live_beside_each_other_and_time_passes_in_all():
 
 
 def test_a_partition_that_is_moved_takes_its_groups_along_and_no_others():
-    coordinator = start("4.2.0")
+    coordinator = new_coordinator("4.2.0")
     stable(coordinator, "orders", "a", 0)
     stable(coordinator, "payments", "b", 0)
     partition = coordinator.partition("orders")
@@ -79,7 +69,7 @@ def test_a_partition_that_is_moved_takes_its_groups_along_and_no_others():
 
 
 def test_loading_a_partition_again_leaves_its_groups_as_they_are():
-    coordinator = start("4.2.0")
+    coordinator = new_coordinator("4.2.0")
     stable(coordinator, "orders", "a", 0)
     group = coordinator.groups["orders"]
     coordinator.load(coordinator.partition("orders"), 1_000)
@@ -88,7 +78,7 @@ def test_loading_a_partition_again_leaves_its_groups_as_they_are():
 
 @pytest.mark.parametrize("release", ["2.0.1", "3.9.1", "4.2.0"])
 def test_the_empty_group_id(release):
-    coordinator = start(release)
+    coordinator = new_coordinator(release)
     assert errors(coordinator.handle("", JOIN, 0, 1)) == {1: "INVALID_GROUP_ID"}
     assert errors(coordinator.handle("", Heartbeat("a", 1), 0, 2)) == {2: "INVALID_GROUP_ID"}
     assert errors(coordinator.handle("", OffsetCommit("", -1), 0, 3)) == {3: "NONE"}
@@ -96,7 +86,7 @@ def test_the_empty_group_id(release):
 
 
 def test_delete_groups_came_with_1_1():
-    old, new = start("1.0.2"), start("1.1.1")
+    old, new = new_coordinator("1.0.2"), new_coordinator("1.1.1")
     assert errors(old.handle("g", DeleteGroup(), 0, 1)) == {1: "UNSUPPORTED_VERSION"}
     assert errors(new.handle("g", DeleteGroup(), 0, 1)) == {1: "GROUP_ID_NOT_FOUND"}
     stable(old, "g", "a", 0)
@@ -104,7 +94,7 @@ def test_delete_groups_came_with_1_1():
 
 
 def test_a_deleted_group_is_gone_from_the_log_with_its_offsets():
-    coordinator = start("4.2.0")
+    coordinator = new_coordinator("4.2.0")
     stable(coordinator, "g", "a", 0)
     coordinator.handle("g", OffsetCommit("a", 1), 1, 1)
     coordinator.handle("g", LeaveGroup((LeavingMember("a"),)), 2, 2)
@@ -124,7 +114,7 @@ def test_a_deleted_group_is_gone_from_the_log_with_its_offsets():
 
 
 def test_a_failed_commit_leaves_no_offsets():
-    coordinator = start("3.9.1")
+    coordinator = new_coordinator("3.9.1")
     outcome = coordinator.handle("g", OffsetCommit("", -1), 0, 1, append_error=Error.NOT_ENOUGH_REPLICAS)
     assert outcome.replies == [Reply(1, 0, CommitAnswer(Error.COORDINATOR_NOT_AVAILABLE))]
     assert not coordinator.offsets
@@ -132,7 +122,7 @@ def test_a_failed_commit_leaves_no_offsets():
 
 @pytest.mark.claims("C06")
 def test_0_10_0_keeps_offsets_without_a_group():
-    coordinator = start("0.10.0.1")
+    coordinator = new_coordinator("0.10.0.1")
     assert errors(coordinator.handle("g", OffsetCommit("", -1), 5, 1)) == {1: "NONE"}
     assert errors(coordinator.handle("g", OffsetCommit("", 3), 6, 2)) == {2: "ILLEGAL_GENERATION"}
     assert coordinator.offsets == {"g": 5}
@@ -147,7 +137,7 @@ def test_0_10_0_keeps_offsets_without_a_group():
 def test_offsets_of_a_group_at_work_never_expire_since_2_1():
     week = 10_080 * 60_000
     for release, kept in (("2.0.1", False), ("2.1.1", True)):
-        coordinator = start(release, group_max_session_timeout_ms=3 * week)
+        coordinator = new_coordinator(release, group_max_session_timeout_ms=3 * week)
         join = JOIN._replace(session_timeout_ms=2 * week, fresh_member_id="a")
         coordinator.handle("g", join, 0, 1)
         coordinator.handle("g", SyncGroup("a", 1), 0, 2)
@@ -157,7 +147,7 @@ def test_offsets_of_a_group_at_work_never_expire_since_2_1():
 
 
 def test_the_offsets_of_an_empty_group_expire_counted_from_when_it_became_empty():
-    coordinator = start("4.2.0", offsets_retention_minutes=20)
+    coordinator = new_coordinator("4.2.0", offsets_retention_minutes=20)
     stable(coordinator, "g", "a", 0)
     coordinator.handle("g", OffsetCommit("a", 1), 0, 1)
     coordinator.handle("g", LeaveGroup((LeavingMember("a"),)), 5_000, 2)
@@ -169,7 +159,7 @@ def test_the_offsets_of_an_empty_group_expire_counted_from_when_it_became_empty(
 
 
 def test_4_0_cleans_each_partition_counted_from_its_loading():
-    coordinator = start("4.2.0")
+    coordinator = new_coordinator("4.2.0")
     stable(coordinator, "orders", "a", 0)
     stable(coordinator, "payments", "b", 0)
     partition = coordinator.partition("orders")
@@ -183,7 +173,7 @@ def test_4_0_cleans_each_partition_counted_from_its_loading():
 
 def test_a_new_group_that_cannot_be_written_after_its_join_was_answered():
     # The id has been handed out by then: the answer stands, and the group is gone.
-    coordinator = start("4.2.0")
+    coordinator = new_coordinator("4.2.0")
     join = JOIN._replace(api_version=9, fresh_member_id="a")
     outcome = coordinator.handle("g", join, 0, 1, append_error=Error.NOT_LEADER_OR_FOLLOWER)
     assert errors(outcome) == {1: "MEMBER_ID_REQUIRED"}
@@ -201,7 +191,7 @@ def poisoned():
     who looks at the join phase of the new group meets the old one. The new group prepares since 20 000: a has joined,
     b has not.
     """
-    coordinator = start("0.10.0.1")
+    coordinator = new_coordinator("0.10.0.1")
     partition = coordinator.partition("g")
     stable(coordinator, "g", "a", 0)
     coordinator.handle("g", JOIN._replace(session_timeout_ms=20_000, fresh_member_id="b"), 10, 1)
@@ -340,6 +330,6 @@ def test_a_coordinator_answers_everything(release, script, moves):
 
 @pytest.mark.claims("A16")
 def test_a_heartbeat_while_loading_is_believed():
-    coordinator = start("3.9.1")
+    coordinator = new_coordinator("3.9.1")
     coordinator.load_begin(coordinator.partition("g"), 0)
     assert coordinator.handle("g", Heartbeat("a", 1), 1, 1).replies == [Reply(1, 1, HeartbeatAnswer(Error.NONE))]

@@ -6,7 +6,6 @@ import pytest
 
 from coordinator_model.errors import Error
 from coordinator_model.specification.config import CoordinatorConfig
-from coordinator_model.specification.coordinator import Coordinator
 from coordinator_model.specification.effects import Transition
 from coordinator_model.specification.requests import (
     Heartbeat,
@@ -19,11 +18,7 @@ from coordinator_model.specification.requests import (
 )
 from coordinator_model.specification.transitions import Trigger
 from coordinator_model.states import State
-from tests.specification.small_groups import JOIN, RANGE, RR, errors
-
-
-def start(release, **settings):
-    return Coordinator(replace(CoordinatorConfig.of(release), **{"group_initial_rebalance_delay_ms": 0, **settings}), 0, range(50))
+from tests.specification.small_groups import JOIN, RANGE, RR, errors, new_coordinator
 
 
 def triggers_of(outcome):
@@ -31,7 +26,7 @@ def triggers_of(outcome):
 
 
 def test_a_group_that_is_too_large_for_its_new_coordinator_says_so():
-    coordinator = start("4.2.0")
+    coordinator = new_coordinator("4.2.0")
     for member_id in "ab":
         coordinator.handle("g", JOIN._replace(fresh_member_id=member_id), 0, member_id)
     coordinator.handle("g", JOIN._replace(member_id="a"), 0, "a again")
@@ -41,7 +36,7 @@ def test_a_group_that_is_too_large_for_its_new_coordinator_says_so():
 
 
 def test_before_2_6_a_stranger_to_a_group_that_is_too_large_is_told_that_it_is_one():
-    coordinator = start("2.5.1")
+    coordinator = new_coordinator("2.5.1")
     for member_id in "ab":
         coordinator.handle("g", JOIN._replace(fresh_member_id=member_id), 0, member_id)
     coordinator.handle("g", JOIN._replace(member_id="a"), 0, "a again")
@@ -52,7 +47,7 @@ def test_before_2_6_a_stranger_to_a_group_that_is_too_large_is_told_that_it_is_o
 
 
 def test_a_fail_over_does_not_prolong_the_life_of_offsets():
-    coordinator = start("4.2.0", offsets_retention_minutes=20)
+    coordinator = new_coordinator("4.2.0", offsets_retention_minutes=20)
     coordinator.handle("g", JOIN._replace(fresh_member_id="a"), 0, "join")
     coordinator.handle("g", SyncGroup("a", 1), 0, "sync")
     coordinator.handle("g", OffsetCommit("a", 1), 0, "commit")
@@ -65,7 +60,7 @@ def test_a_fail_over_does_not_prolong_the_life_of_offsets():
 
 
 def test_a_coordinator_first_lets_happen_what_was_due():
-    coordinator = start("4.2.0")
+    coordinator = new_coordinator("4.2.0")
     coordinator.handle("g", JOIN._replace(fresh_member_id="a"), 0)
     coordinator.handle("other", JOIN._replace(fresh_member_id="b"), 0)
     outcome = coordinator.handle("other", Heartbeat("b", 1), 9_000)
@@ -76,7 +71,7 @@ def test_a_coordinator_first_lets_happen_what_was_due():
 
 @pytest.mark.parametrize(("ends_ms", "gone_ms"), [(599_999, 600_000), (600_000, 1_200_000)])
 def test_of_one_millisecond_the_clean_up_goes_first(ends_ms, gone_ms):
-    coordinator = start("4.2.0")
+    coordinator = new_coordinator("4.2.0")
     coordinator.handle("g", JOIN._replace(fresh_member_id="a"), ends_ms - 10_000)
     coordinator.advance(gone_ms - 1)
     assert coordinator.groups["g"].state is State.EMPTY
@@ -84,7 +79,7 @@ def test_of_one_millisecond_the_clean_up_goes_first(ends_ms, gone_ms):
 
 
 def test_the_orphan_also_spoils_a_group_that_was_never_written():
-    coordinator = start("0.10.0.1")
+    coordinator = new_coordinator("0.10.0.1")
     partition = coordinator.partition("g")
     coordinator.handle("g", JOIN._replace(fresh_member_id="a"), 0, "a")
     coordinator.handle("g", JOIN._replace(session_timeout_ms=20_000, fresh_member_id="b"), 10, "b")
@@ -101,7 +96,7 @@ def test_the_orphan_also_spoils_a_group_that_was_never_written():
 
 @pytest.mark.parametrize("move", ["unload", "load_begin", "load"])
 def test_before_a_partition_moves_what_was_due_happens_in_all(move):
-    coordinator = start("4.2.0")
+    coordinator = new_coordinator("4.2.0")
     coordinator.handle("g", JOIN._replace(fresh_member_id="a"), 0, "join")
     another = (coordinator.partition("g") + 1) % 50
     outcome = getattr(coordinator, move)(another, 15_000)
@@ -110,7 +105,7 @@ def test_before_a_partition_moves_what_was_due_happens_in_all(move):
 
 
 def test_before_a_coordinator_restarts_what_was_due_happens():
-    coordinator = start("4.2.0")
+    coordinator = new_coordinator("4.2.0")
     coordinator.handle("g", JOIN._replace(fresh_member_id="a"), 0, "join")
     outcome = coordinator.restart(coordinator.config, 15_000)
     assert triggers_of(outcome) == [Trigger.SESSION_EXPIRED, Trigger.JOIN_PHASE_ENDED_EMPTY, Trigger.UNLOADED]
@@ -119,7 +114,7 @@ def test_before_a_coordinator_restarts_what_was_due_happens():
 
 
 def test_a_partition_that_moves_on_while_it_is_loaded_is_led_elsewhere():
-    coordinator = start("4.2.0")
+    coordinator = new_coordinator("4.2.0")
     partition = coordinator.partition("g")
     coordinator.load_begin(partition, 0)
     coordinator.unload(partition, 1)
@@ -127,7 +122,7 @@ def test_a_partition_that_moves_on_while_it_is_loaded_is_led_elsewhere():
 
 
 def test_a_group_that_only_has_offsets_begins_anew_after_a_fail_over():
-    coordinator = start("4.2.0")
+    coordinator = new_coordinator("4.2.0")
     coordinator.handle("g", OffsetCommit("", -1), 0, "commit")
     coordinator.restart(coordinator.config, 10)
     assert coordinator.groups["g"].state is State.EMPTY
@@ -136,7 +131,7 @@ def test_a_group_that_only_has_offsets_begins_anew_after_a_fail_over():
 
 
 def test_a_coordinator_may_restart_as_another_release():
-    coordinator = start("2.3.1")
+    coordinator = new_coordinator("2.3.1")
     leave = LeaveGroup((LeavingMember("a"),))
     assert errors(coordinator.handle("g", leave, 0, "leave")) == {"leave": "UNKNOWN_MEMBER_ID"}
     coordinator.restart(CoordinatorConfig.of("2.4.1"), 10)
@@ -144,7 +139,7 @@ def test_a_coordinator_may_restart_as_another_release():
 
 
 def test_the_clean_up_of_a_restarted_broker_is_counted_from_the_restart():
-    coordinator = start("3.9.1")
+    coordinator = new_coordinator("3.9.1")
     coordinator.handle("g", JOIN._replace(fresh_member_id="a"), 0, "join")
     coordinator.handle("g", LeaveGroup((LeavingMember("a"),)), 10, "leave")
     coordinator.restart(coordinator.config, 100_000)
@@ -154,7 +149,7 @@ def test_the_clean_up_of_a_restarted_broker_is_counted_from_the_restart():
 
 @pytest.mark.parametrize(("committed_ms", "kept"), [(0, False), (1, True)])
 def test_offsets_expire_when_they_are_as_old_as_the_retention(committed_ms, kept):
-    coordinator = start("4.2.0", offsets_retention_minutes=20)
+    coordinator = new_coordinator("4.2.0", offsets_retention_minutes=20)
     coordinator.handle("g", OffsetCommit("", -1), committed_ms, "commit")
     coordinator.advance(1_200_000)
     assert ("g" in coordinator.offsets) is kept

@@ -5,13 +5,11 @@ import pytest
 from coordinator_model.errors import Error
 from coordinator_model.specification.config import CoordinatorConfig
 from coordinator_model.specification.effects import ExceptionThrown
-from coordinator_model.specification.group import ClassicGroup
 from coordinator_model.specification.loading import load_group
 from coordinator_model.specification.requests import (
     DeleteGroup,
     Heartbeat,
     HeartbeatAnswer,
-    JoinGroup,
     LeaveGroup,
     LeavingMember,
     OffsetCommit,
@@ -21,32 +19,13 @@ from coordinator_model.specification.requests import (
 )
 from coordinator_model.specification.transitions import Trigger
 from coordinator_model.states import State
-
-RANGE, RR = ("range", b"v1"), ("rr", b"v1")
-JOIN = JoinGroup("", 10_000, 30_000, "consumer", (RANGE,), api_version=3)
-
-
-def errors(outcome):
-    return {reply.ticket: reply.answer.error.name for reply in outcome.replies}
-
-
-def new_group(release, delay_ms=0):
-    config = CoordinatorConfig.of(release)
-    return ClassicGroup("g", config.__class__(config.version, group_initial_rebalance_delay_ms=delay_ms), 0)
-
-
-def completing(release, instance_id=None, protocols=(RANGE,)):
-    """A group of one member, a, that waits for its assignment."""
-    group = new_group(release)
-    group.handle(JOIN._replace(instance_id=instance_id, protocols=protocols, fresh_member_id="a"), 0, "join a")
-    assert group.state is State.COMPLETING_REBALANCE
-    return group
+from tests.specification.small_groups import JOIN, RANGE, RR, STATIC, completing, errors, new_group
 
 
 @pytest.mark.parametrize(("release", "state"), [("2.3.1", "CompletingRebalance"), ("2.5.1", "CompletingRebalance")])
 def test_a_static_restart_before_the_group_is_stable(release, state):
-    group = completing(release, "i")
-    outcome = group.handle(JOIN._replace(instance_id="i", fresh_member_id="b"), 10, "join b")
+    group = completing(release, STATIC)
+    outcome = group.handle(STATIC._replace(fresh_member_id="b"), 10, "join b")
     (reply,) = outcome.replies
     assert (reply.answer.error, group.state.value) == (Error.NONE, state)
     # 2.3 and 2.4: at once, the same generation, the old id as leader. Since 2.5: a rebalance.
@@ -57,8 +36,8 @@ def test_a_static_restart_before_the_group_is_stable(release, state):
 def test_2_3_does_not_ask_what_a_restarted_member_supports():
     # The member no longer supports what the group agreed on; the next answer that needs its metadata throws, as in
     # Kafka.
-    group = completing("2.3.1", "i", (RANGE, RR))
-    group.handle(JOIN._replace(instance_id="i", protocols=(RR,), fresh_member_id="b"), 10, "join b")
+    group = completing("2.3.1", STATIC._replace(protocols=(RANGE, RR)))
+    group.handle(STATIC._replace(protocols=(RR,), fresh_member_id="b"), 10, "join b")
     outcome = group.handle(SyncGroup("b", 1, (("b", b"P"),), "i"), 20, "sync b")
     assert errors(outcome) == {"sync b": "UNKNOWN_SERVER_ERROR"}
     assert outcome.effects == [ExceptionThrown(20, "IllegalArgumentException")]
@@ -75,9 +54,7 @@ def test_before_2_2_there_was_no_size_limit_and_no_second_question():
     for release, answered in (("2.1.1", {"a": "NONE"}), ("2.2.2", {"a": "MEMBER_ID_REQUIRED"})):
         assert errors(new_group(release).handle(JOIN._replace(api_version=4, fresh_member_id="a"), 0, "a")) == answered
     for release, members in (("2.1.1", 2), ("2.2.2", 1)):
-        config = CoordinatorConfig.of(release)
-        config = config.__class__(config.version, group_initial_rebalance_delay_ms=0, group_max_size=1)
-        group = ClassicGroup("g", config, 0)
+        group = new_group(release, group_max_size=1)
         for member_id in "ab":
             group.handle(JOIN._replace(fresh_member_id=member_id), 0, member_id)
         assert len(group.members) == members
@@ -85,17 +62,17 @@ def test_before_2_2_there_was_no_size_limit_and_no_second_question():
 
 def test_before_2_3_an_instance_id_meant_nothing():
     for release, members in (("2.2.2", ["a", "b"]), ("2.3.1", ["b"])):
-        group = completing(release, "i")
-        group.handle(JOIN._replace(instance_id="i", fresh_member_id="b"), 10, "join b")
+        group = completing(release, STATIC)
+        group.handle(STATIC._replace(fresh_member_id="b"), 10, "join b")
         assert list(group.members) == members
         assert bool(group.static_members) is (release == "2.3.1")
 
 
 @pytest.mark.parametrize(("release", "told", "skips"), [("2.4.1", None, False), ("3.1.2", "consumer", False), ("3.2.0", "consumer", True)])
 def test_what_a_restarted_static_leader_is_told(release, told, skips):
-    group = completing(release, "i")
+    group = completing(release, STATIC)
     group.handle(SyncGroup("a", 1, (("a", b"P"),), "i"), 5, "sync a")
-    outcome = group.handle(JOIN._replace(instance_id="i", api_version=9, fresh_member_id="b"), 10, "join b")
+    outcome = group.handle(STATIC._replace(api_version=9, fresh_member_id="b"), 10, "join b")
     answer = outcome.replies[0].answer
     assert (answer.error, answer.protocol_type, answer.skip_assignment) == (Error.NONE, told, skips)
     assert answer.leader == ("b" if skips else "a")
@@ -104,9 +81,7 @@ def test_what_a_restarted_static_leader_is_told(release, told, skips):
 
 def test_before_2_6_members_that_have_not_rejoined_keep_their_seats():
     for release, error in (("2.5.1", "GROUP_MAX_SIZE_REACHED"), ("2.6.3", None)):
-        config = CoordinatorConfig.of(release)
-        config = config.__class__(config.version, group_initial_rebalance_delay_ms=0, group_max_size=2)
-        group = ClassicGroup("g", config, 0)
+        group = new_group(release, group_max_size=2)
         for member_id in "ab":
             group.handle(JOIN._replace(fresh_member_id=member_id), 0, member_id)
         assert len(group.members) == 2
@@ -132,7 +107,7 @@ def test_since_0_10_0_a_commit_keeps_the_session():
 
 def test_a_vote_that_nobody_can_cast_throws_and_what_a_timer_throws_is_lost():
     # A protocol that is named twice counts twice: with two members it looks as if both supported it (Kafka, too).
-    group = new_group("4.2.0", 3_000)
+    group = new_group("4.2.0", group_initial_rebalance_delay_ms=3_000)
     group.handle(JOIN._replace(protocols=(RANGE, RR), fresh_member_id="a"), 0, "a")
     group.handle(JOIN._replace(protocols=(RANGE, RANGE), fresh_member_id="b"), 1, "b")
     outcome = group.advance(60_000)
@@ -196,7 +171,7 @@ def test_what_a_dead_group_answers(release, error):
 @pytest.mark.claims("D17")
 def test_before_0_11_there_was_no_initial_delay():
     for release, state in (("0.10.2.2", State.COMPLETING_REBALANCE), ("0.11.0.3", State.PREPARING_REBALANCE)):
-        group = new_group(release, delay_ms=3_000)
+        group = new_group(release, group_initial_rebalance_delay_ms=3_000)
         group.handle(JOIN._replace(fresh_member_id="a"), 0, "a")
         assert group.state is state
 

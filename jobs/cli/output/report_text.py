@@ -13,10 +13,9 @@ from typing import Final
 from rich.console import Console
 
 from coordinator_model.events import CLIENTS, OFFSETS_SOURCE, POLL_SOURCE
-from jobs.answers.duckdb_views import Row
+from jobs.answers.duckdb_views import Row, key_of
 from jobs.answers.outages import broker_name
 from jobs.answers.report import Report
-from jobs.answers.rounds import protocol_of
 from jobs.cli.output.attention_text import AttentionText
 from jobs.cli.output.columns import Columns
 from jobs.cli.output.terminal import write
@@ -107,10 +106,10 @@ class _View:
         early = since is not None and all(row["first_at"] > since for row in self.report.clusters)
         write(self.console, f"Shown: {begin} {end}{' (the data begin later)' if early else ''}\n", "bold")
 
-    def more(self, count: int, what: str, indent: str = "") -> None:
+    def more(self, count: int, what: str) -> None:
         """How many rows are not shown, if any."""
         if count > self.limit:
-            write(self.console, f"{indent}… and {count - self.limit} more {what}: --limit {count} shows all\n")
+            write(self.console, f"… and {count - self.limit} more {what}: --limit {count} shows all\n")
 
     def groups(self) -> None:
         """A line for each group that rebalanced after its start, and one for all others."""
@@ -143,7 +142,7 @@ class _View:
 
     def _quiet(self, quiet: Sequence[Row]) -> None:
         """Groups without rebalances other than start-ups, in a line for each state."""
-        for state, rows in groupby(sorted(quiet, key=lambda row: (_state(row), _key(row))), key=_state):
+        for state, rows in groupby(sorted(quiet, key=lambda row: (_state(row), key_of(row))), key=_state):
             names = [self.name(row["cluster"], row["group_id"]) for row in rows]
             write(self.console, f"Quiet, {'state ' if state == _NOT_SEEN else ''}{state} ({len(names)}): {_some(names)}")
 
@@ -154,9 +153,9 @@ class _View:
             write(self.console, "No rebalances.")
             return
         one_group = self.report.scope.group is not None
-        place = {_key(row): number for number, row in enumerate(self.report.groups)}
+        place = {key_of(row): number for number, row in enumerate(self.report.groups)}
         shown = [row for row in self.report.rebalances if one_group or not row["startup"]]
-        shown = sorted(shown, key=lambda row: place.get(_key(row), len(place)))
+        shown = sorted(shown, key=lambda row: place.get(key_of(row), len(place)))
         count = of_all if one_group else of_all - startups
         title = f"Rebalances ({count})" if len(shown) == count else f"Rebalances ({len(shown)} of {count}: those that cost most)"
         if shown:
@@ -174,10 +173,10 @@ class _View:
     def _rebalance_columns(self, rebalances: Sequence[Row], names: Sequence[str]) -> Columns:
         """The table of rebalances with some of its columns."""
         columns = Columns(names, self.console, _WIDTH)
-        for _, rows in groupby(rebalances, key=_key):
+        for _, rows in groupby(rebalances, key=key_of):
             of_group = list(rows)
             columns.heading(self.name(of_group[0]["cluster"], of_group[0]["group_id"]))
-            protocols = [protocol_of(row) for row in of_group]
+            protocols = [row["group_protocol"] for row in of_group]
             for number, row in enumerate(of_group):
                 # Of one group they stand in the order of time.
                 if number and protocols[number] != protocols[number - 1] and self.report.scope.group is not None:
@@ -216,10 +215,6 @@ def _fitting(layouts: Sequence[Columns]) -> Columns:
     """The first layout that fits, else one of the two narrowest with names cut."""
     cut = (columns for columns in layouts[-2:] if columns.fits(cut=True))
     return next((columns for columns in layouts if columns.fits()), next(cut, layouts[-1]))
-
-
-def _key(row: Row) -> tuple[str, str]:
-    return row["cluster"], row["group_id"]
 
 
 def _state(row: Row) -> str:

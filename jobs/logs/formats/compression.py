@@ -35,12 +35,12 @@ class ByteStream(Protocol):
 
 
 class RawStream:
-    """A source from `start` on."""
+    """A source from its start on."""
 
-    def __init__(self, source: Source, start: int = 0) -> None:
+    def __init__(self, source: Source) -> None:
         self.damage = ""
         self._source = source
-        self._position = start
+        self._position = 0
 
     def read(self, size: int) -> bytes:
         """The next bytes."""

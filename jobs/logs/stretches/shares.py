@@ -35,7 +35,7 @@ def shared(kept: KeptLines, rows: pa.Table, count: int) -> Iterator[pa.Table]:
 
 
 def shares_in(path: Path) -> int:
-    """The number of shares of a part. A part that the driver or an older version wrote may have any number of them."""
+    """The number of shares of a part. A part that the driver wrote may have any number of them."""
     return int(pq.read_metadata(path).num_row_groups)
 
 

@@ -156,10 +156,8 @@ class Surveyor:
         file = log.file
         is_flat = "/" not in file.origin
         folder = file.cluster, file.broker
-        of_folder = [stream for stream in self._streams if stream.folder == folder]
-        names = {stream.broker for stream in of_folder}
-        # Logs that an earlier version read have no owners: their names were those of folders, also in a flat one.
-        sticks = len(names) == 1 and (not is_flat or any(stream.owners is None for stream in of_folder))
+        names = {stream.broker for stream in self._streams if stream.folder == folder}
+        sticks = len(names) == 1 and not is_flat
         return UnnamedLog(
             file.broker,
             is_flat=is_flat,

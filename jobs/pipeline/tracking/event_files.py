@@ -17,7 +17,6 @@ import pyarrow.parquet as pq
 from pyspark.sql import functions as f
 from pyspark.sql.pandas.types import to_arrow_schema
 
-from jobs.lakehouse.former_names import stored_name
 from schemas import group_events
 
 if TYPE_CHECKING:
@@ -63,14 +62,9 @@ def rows_in(batches: Iterable[pa.RecordBatch], names: Iterable[str]) -> Iterator
 def _read(split: Split, fields: list[pa.Field]) -> Iterator[pa.RecordBatch]:
     schema = pa.schema(fields)
     with pq.ParquetFile(Path(unquote(urlsplit(split.uri).path))) as file:
-        present = set(file.schema_arrow.names)
-        stored = {field.name: stored_name(field.name, present) for field in fields}
-        columns = [name for name in stored.values() if name in present]
         groups = [group for group in range(file.num_row_groups) if split.start <= _middle(file, group) < split.start + split.length]
-        for rows in file.iter_batches(_ROWS, groups, columns, use_threads=False):
-            have = {name: rows[own].cast(schema.field(name).type) for name, own in stored.items() if own in present}
-            values = [have[field.name] if field.name in have else pa.nulls(rows.num_rows, field.type) for field in fields]
-            yield pa.RecordBatch.from_arrays(values, schema=schema)
+        for rows in file.iter_batches(_ROWS, groups, schema.names, use_threads=False):
+            yield pa.RecordBatch.from_arrays([rows[field.name].cast(field.type) for field in fields], schema=schema)
 
 
 def _middle(file: pq.ParquetFile, group: int) -> int:

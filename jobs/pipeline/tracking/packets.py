@@ -47,7 +47,7 @@ _COLUMNS: Final = ("cluster", *(COLUMN_OF.get(name, name) for name in Event._fie
 
 PACKETS: Final = StructType(
     [
-        StructField("cluster", StringType(), nullable=False),  # as in the key of the state that earlier versions wrote
+        StructField("cluster", StringType(), nullable=False),
         StructField("shard", IntegerType(), nullable=False),
         StructField("events", BinaryType(), nullable=False),
     ]

@@ -28,7 +28,6 @@ from pyspark.sql.types import (
 )
 
 from coordinator_model.events import BROKER_SOURCE
-from coordinator_model.tracker.codec import MODEL_VERSION
 from coordinator_model.tracker.shard import Shard
 from coordinator_model.view.settings import TrackerSettings
 from jobs.pipeline.tracking.packets import unpacked
@@ -40,7 +39,6 @@ if TYPE_CHECKING:
 
 STATE: Final = StructType(
     [
-        StructField("model_version", IntegerType()),
         StructField("blob", BinaryType()),
         StructField("groups", IntegerType()),  # from here on only for readers of the state store
         StructField("held_events", IntegerType()),
@@ -57,10 +55,6 @@ _CODEC: Final = "zstd"
 
 class TrackerError(RuntimeError):
     """The tracker failed on a shard. The message names the shard and its last event."""
-
-
-class OtherStateError(RuntimeError):
-    """The state was written by another version of the program."""
 
 
 def follow(packets: DataFrame, settings: TrackerSettings) -> DataFrame:
@@ -91,7 +85,7 @@ def shard_function(
             ) from error
         groups, held, late = shard.summary()
         late_before = int(state.get[STATE.names.index("late_events")]) if state.exists else 0
-        state.update((MODEL_VERSION, blob, groups, held, late))
+        state.update((blob, groups, held, late))
         _KEPT.keep((cluster, number), blob, shard)
         summary = {
             "shard": number,
@@ -113,9 +107,7 @@ def shard_function(
 def _shard(key: tuple[str, int], state: GroupState, settings: TrackerSettings) -> Shard:
     if not state.exists:
         return Shard(settings)
-    version, stored, *_ = state.get
-    if version != MODEL_VERSION:
-        raise OtherStateError(f"the state was written by model version {version}, this program has {MODEL_VERSION}: use `rebalance replay`")
+    stored, *_ = state.get
     blob = bytes(stored)
     return _KEPT.take(key, blob, settings) or Shard.decode(expanded(blob), settings)
 

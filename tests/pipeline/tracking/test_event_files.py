@@ -14,18 +14,18 @@ from jobs.pipeline.tracking.event_files import rows_in, splits_of
 if TYPE_CHECKING:
     from pathlib import Path
 
-COLUMNS = ("cluster", "group_id", "position", "occurred_at", "beats", "rebalance_timeout_ms")
+COLUMNS = ("cluster", "group_id", "position", "occurred_at", "beats")
 UTC_US = pa.timestamp("us", "UTC")
 
 
-def write(path: Path, positions: range, *, time: str = "occurred_at", rows: int | None = None) -> Path:
-    """A file of group_events as an older version may have written it: not with all columns. `rows`: of a row group."""
+def write(path: Path, positions: range, rows: int | None = None) -> Path:
+    """A file with some columns of group_events. `rows`: of a row group."""
     table = pa.table(
         {
             "cluster": pa.array(["c"] * len(positions)),
             "group_id": pa.array([f"g{position % 7}" for position in positions]),
             "position": pa.array(positions, pa.int64()),
-            time: pa.array([position * 1_000 for position in positions], UTC_US),
+            "occurred_at": pa.array([position * 1_000 for position in positions], UTC_US),
             "beats": pa.array([[position, position + 1] if position % 2 else None for position in positions], pa.list_(pa.int64())),
         }
     )
@@ -40,19 +40,13 @@ def split(path: Path, rows: int, start: int = 0, length: int = 1 << 40) -> pa.Re
     return pa.RecordBatch.from_pydict({"uri": [uri] * rows, "start": [start] * rows, "length": [length] * rows})
 
 
-def test_all_rows_of_a_file_with_the_columns_that_it_lacks(tmp_path):
+def test_all_rows_of_a_file(tmp_path):
     path = write(tmp_path / "a b%20c/é.parquet", range(25_000))
     read = pa.Table.from_batches(rows_in([split(path, 20_000), split(path, 5_000)], COLUMNS))
     assert read.column_names == list(COLUMNS)
     assert read["position"].to_pylist() == list(range(25_000))
     assert read["beats"].to_pylist()[:4] == [None, [1, 2], None, [3, 4]]
-    assert read["rebalance_timeout_ms"].null_count == 25_000
-
-
-def test_the_former_name_of_a_column(tmp_path):
-    path = write(tmp_path / "a.parquet", range(3), time="at")
-    read = pa.Table.from_batches(rows_in([split(path, 3)], COLUMNS))
-    assert read["occurred_at"].cast(pa.int64()).to_pylist() == [0, 1_000, 2_000]
+    assert read["occurred_at"].cast(pa.int64()).to_pylist()[:3] == [0, 1_000, 2_000]
 
 
 def test_a_file_with_other_rows_than_spark_has_found_is_an_error(tmp_path):

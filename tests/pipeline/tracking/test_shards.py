@@ -83,7 +83,7 @@ def test_the_state_goes_on_from_batch_to_batch(follow):
     first = group_state()
     out = call(follow, first, frame(EVENT), frame(EVENT))
     assert out["table"].tolist() == [shards.SUMMARY]
-    assert (*first.get[:1], expanded(first.get[1]), *first.get[2:]) == (shards.MODEL_VERSION, b"2", 1, 0, 2)
+    assert (expanded(first.get[0]), *first.get[1:]) == (b"2", 1, 0, 2)
     out = call(follow, group_state(first.get), frame(EVENT))
     assert out["table"].tolist() == [shards.SUMMARY, "findings"]
     assert json.loads(out["row"].tolist()[1]) == {"message": "thrée"}
@@ -96,10 +96,10 @@ def test_a_shard_goes_on_from_what_was_stored_whatever_this_process_did_since(fo
     for _ in range(2):  # the second time, as after a batch that was not committed
         after = group_state(before.get)
         call(follow, after, frame(EVENT))
-        assert expanded(after.get[1]) == b"2"
-    other = group_state((shards.MODEL_VERSION, compressed(b"7"), 1, 0, 7))
+        assert expanded(after.get[0]) == b"2"
+    other = group_state((compressed(b"7"), 1, 0, 7))
     call(follow, other, frame(EVENT))
-    assert expanded(other.get[1]) == b"8"
+    assert expanded(other.get[0]) == b"8"
 
 
 def test_a_shard_is_kept_for_its_settings_and_its_very_state():
@@ -123,17 +123,11 @@ def test_no_more_shards_are_kept_than_allowed():
 
 def test_a_bug_in_the_tracker_says_where_and_leaves_the_state(follow):
     stored = compressed(b"2")
-    state = group_state((shards.MODEL_VERSION, stored, 1, 0, 2))
+    state = group_state((stored, 1, 0, 2))
     with pytest.raises(shards.TrackerError, match=r"cluster 'c', shard 3: ValueError: a bug .*f:7"):
         call(follow, state, frame(EVENT._replace(group_id="broken")))
-    assert state.get[1] == stored
+    assert state.get[0] == stored
     assert not state._updated
-
-
-@pytest.mark.parametrize("other", [-1, 1])
-def test_state_of_another_version_is_refused(follow, other):
-    with pytest.raises(shards.OtherStateError, match="use `rebalance replay`"):
-        call(follow, group_state((shards.MODEL_VERSION + other, b"2", 1, 0, 2)), frame(EVENT))
 
 
 @pytest.mark.parametrize("state", [b"", b"2", bytes(range(256)) * 50])

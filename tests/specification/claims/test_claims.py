@@ -27,7 +27,7 @@ def test_every_claim_is_held_and_every_holder_holds_one(holders):
 
 def test_the_page_is_up_to_date(holders):
     text = claims.TARGET.read_text(encoding="utf-8")
-    assert text == claims.page(CLAIMS, holders), "run `python scripts/docs/claims.py`"
+    assert text == claims.page(CLAIMS, holders), "run `python -m scripts.docs.claims`"
 
 
 def test_what_is_not_right_everywhere_is_held_by_a_test_not_by_a_recording_alone(holders):
