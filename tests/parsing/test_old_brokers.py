@@ -37,7 +37,7 @@ STORY = [
     ("SESSION_TIMEOUT", "orders-2"), ("MEMBER_JOINED", "orders-2"), ("SESSION_TIMEOUT", "orders-1"), ("MEMBER_JOINED", "orders-1"),
     ("MEMBER_JOINED", "orders-3"), ("MEMBER_LEFT", "orders-1"),
 ]  # fmt: skip
-"""Causes and clients of the generations of `orders`, in the order of the recording."""
+"""Causes and clients of the generations of `orders`, in the order of old_broker.play."""
 MEMBERS = [(0, 1), (1, 2), (2, 3), (3, 2), (2, 1), (1, 2), (2, 1), (1, 2), (2, 3)]
 """Members before and after each. The last three consumers leave so soon after each other that one rebalance may take two of them."""
 
