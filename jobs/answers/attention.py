@@ -78,7 +78,9 @@ class AttentionEntry:
             figure = max(details.get("session_timeouts_ms") or [0]) if self.incident else details.get(_FIGURES.get(row["code"]))
             return figure or 0, epoch_ms(row["occurred_at"])
 
-        return max(self.outage.left or self.findings if self.incident else self.findings, key=grave)
+        broker = self.incident["broker"] if self.incident else None
+        left = [row for row in self.findings if broker == row["details"].get("from_broker") != row["details"].get("to_broker")]
+        return max(left if broker and left else self.findings, key=grave)
 
     @property
     def first_at(self) -> datetime:

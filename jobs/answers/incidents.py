@@ -64,7 +64,7 @@ def _row(outage: Outage, times: RebalanceTimes) -> Row:
         "rebalance_ms": bill.total_ms,
         "unavailable_partition_ms": bill.unavailable_partition_ms,
         "message": outage.sentence(),
-        "advice": max(findings, key=_longest_session)["advice"],
+        "advice": max(outage.left or findings, key=_longest_session)["advice"],
         "findings": [row["id"] for row in findings],
         "evidence": json.dumps(list(_evidence(outage))[:_EVIDENCE_KEPT]),
     }
