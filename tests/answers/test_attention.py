@@ -324,7 +324,7 @@ def test_groups_that_waited_while_another_broker_was_away_are_its_outage(told):
         logged("BROKER_UNCLEAN", 119, node=None),
         logged("BROKER_STARTED", 120),
     )
-    assert [(entry["broker"], entry["groups"]) for entry in entries] == [("broker-1", ["a", "b"])]
+    assert [(entry["incident"]["broker"], entry["groups"]) for entry in entries] == [("broker-1", ["a", "b"])]
     assert entries[0]["message"] == (
         "broker-1 crashed or was killed: it found no clean shutdown file when it started; it was there again 26.0 s later. "
         "2 groups had to wait for broker-3, which was held up. 2 members were not heard in time and lost their place."
@@ -339,7 +339,7 @@ def test_a_broker_that_was_there_is_not_what_held_another_up(told, went_ms, back
         logged("BROKER_UNREACHABLE", went_ms, "broker-3", 1),
         logged("BROKER_STARTED", back_ms),
     )
-    assert [entry["broker"] for entry in entries] == ["broker-3"]
+    assert [entry["incident"]["broker"] for entry in entries] == ["broker-3"]
     assert entries[0]["message"].startswith("1 group had to wait for broker-3, which was held up.")
 
 
