@@ -156,7 +156,7 @@ def tables(lakehouse: Path, cluster_name: str, *, every_protocol: bool = False) 
         name: [
             {k: epoch_ms(v) if isinstance(v, datetime) else v for k, v in row.items()}
             for row in table_rows(lakehouse / name)
-            if row["cluster"] == cluster_name and (every_protocol or row["group_protocol"] != "consumer")
+            if row["cluster"] == cluster_name and (every_protocol or row.get("group_protocol") != "consumer")
         ]
         for name in TABLES
     }

@@ -256,6 +256,21 @@ def test_a_member_that_never_comes_back_may_have_died_while_its_broker_started_a
 
 
 @where_requests_are_seen
+@pytest.mark.parametrize("answered", [[(73_000, 8_000)], [(62_600, 2_500), (73_000, 8_000)], [(73_000, 8_000), (73_001, 1_500)]])
+def test_a_member_whose_session_ends_while_its_request_waits_is_lost_to_the_broker(evidence, answered):
+    """Its heartbeat came 5 s before its session ended at 70 s, and was handled 3 s after that. It is closed, and never comes back."""
+    group = healthy()
+    client, who = group["c"].member, group["c"].who()
+    group.session_ends("c")
+    for at, took in answered:
+        error = Error.UNKNOWN_MEMBER_ID if at > 70_000 else Error.NONE
+        group.at(at).request(kinds.HEARTBEAT, client, took=took, generation=1, beats=(0,), error_code=error, **who)
+    rows = group.live(170_000).seen(evidence)
+    assert [code for code, _ in findings(rows) if code in ("COORDINATOR_MOVED", "SESSION_TIMEOUT")] == ["COORDINATOR_MOVED"]
+    assert lost(rows) == ["c"]
+
+
+@where_requests_are_seen
 def test_a_heartbeat_that_waits_a_little_shows_nothing(evidence):
     group = healthy()
     group.at(62_600).request(kinds.HEARTBEAT, group["b"].member, took=1_900, generation=1, beats=(0,), **group["b"].who())

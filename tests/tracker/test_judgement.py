@@ -116,6 +116,16 @@ def test_a_join_that_is_answered_although_the_phase_cannot_have_ended_is_told() 
     assert "no answer at that time" in told["message"]
 
 
+@pytest.mark.parametrize(("held_at", "told"), [(15_000, []), (None, [15_500])])
+def test_what_a_broker_handled_late_is_not_compared(held_at: int | None, told: list[int]) -> None:
+    """It may have renewed sessions at any time between the arrival of a heartbeat and its answer."""
+    story = pair()
+    if held_at is not None:
+        story.at(held_at).heartbeat("b-1", 1, took=1_500)
+    story.at(15_500).heartbeat("a-1", 1, Error.ILLEGAL_GENERATION, took=0).beats(["a-1", "b-1"], 1, 16_000, 30_000)
+    assert [row["occurred_at"] for row in divergences(story, "4.2.0")] == told
+
+
 def test_an_id_that_was_handed_out_before_the_group_is_followed_is_good_afterwards() -> None:
     """The broker gave a wrong answer at 15.5 s, so that the group is followed again from generation 2. c-1 got its id meanwhile."""
     story = pair().at(15_500).heartbeat("a-1", 1, Error.ILLEGAL_GENERATION, took=0)
