@@ -83,6 +83,11 @@ class AttentionEntry:
         return max(left if broker and left else self.findings, key=grave)
 
     @property
+    def code(self) -> str:
+        """What it is called: the cause of the incident, else the code of its findings."""
+        return str(self.incident["cause"] if self.incident else self.gravest["code"])
+
+    @property
     def first_at(self) -> datetime:
         """When it began."""
         at: datetime = self.incident["began_at"] if self.incident else self.findings[0]["occurred_at"]
@@ -302,7 +307,7 @@ def attention_as_rows(entries: Iterable[AttentionEntry]) -> list[Row]:
     return [
         {
             "severity": entry.severity,
-            "code": entry.gravest["code"],
+            "code": entry.code,
             "cluster": entry.gravest["cluster"],
             "groups": entry.groups,
             "clients": [dict(zip(("client_id", "client_host", "findings"), client, strict=True)) for client in entry.clients],

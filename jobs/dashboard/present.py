@@ -51,7 +51,7 @@ def _entry(entry: AttentionEntry, words: AttentionWords) -> dict[str, Any]:
         "id": row["id"],
         "ids": sorted(entry.ids),
         "severity": entry.severity,
-        "code": row["code"],
+        "code": entry.code,
         "cluster": row["cluster"],
         "groups": entry.groups,
         "subject": words.subject(entry),

@@ -167,7 +167,7 @@ class _Page:
         return {
             "number": number,
             "severity": entry.severity,
-            "code": row["code"],
+            "code": entry.code,
             "subject": self._words.subject(entry),
             "when": self._words.when(entry),
             "headline": _first_sentence(printable(entry.message, _SENTENCES)),
@@ -226,9 +226,7 @@ class _Page:
             "picture": self._pictures.group(key, self._axes[key[0]]),
             "rebalances": [self._rebalance(one) for one in own],
             "left_out": row["rebalances"] - len(own),
-            "incidents": [
-                (number, entry.severity, entry.gravest["code"], self._words.when(entry)) for number, entry in self._incidents.about(key)
-            ],
+            "incidents": [(number, entry.severity, entry.code, self._words.when(entry)) for number, entry in self._incidents.about(key)],
         }
 
     def _rebalance(self, row: Row) -> dict[str, Any]:

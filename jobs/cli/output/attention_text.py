@@ -54,7 +54,7 @@ class AttentionText:
         row = entry.gravest
         title = Text(f"{number:>2}. ")
         title.append(f"{entry.severity:<7}", style=_STYLES.get(entry.severity, ""))
-        title.append(f"  {row['code']}  {self._words.subject(entry)}  {self._words.when(entry)}")
+        title.append(f"  {entry.code}  {self._words.subject(entry)}  {self._words.when(entry)}")
         others = len(entry.findings) + len(entry.followed_by) - 1
         title.append(f"  {row['id']}" + (f" and {others} more" if others else ""), style="dim")
         write(self._console, title)
@@ -65,7 +65,7 @@ class AttentionText:
     def _advice(self, number: int, entry: AttentionEntry) -> str:
         """Advice without the sentences that an entry of the same code has above: on a bad day often only the figures differ."""
         sentences = re.split(r"(?<=\.) (?=[A-Z])", " ".join(entry.advice))
-        told = [self._advised.setdefault((entry.gravest["code"], sentence), number) for sentence in sentences]
+        told = [self._advised.setdefault((entry.code, sentence), number) for sentence in sentences]
         above = [f"As in {min(told)}."] if min(told) < number else []
         return " ".join(above + [sentence for sentence, first in zip(sentences, told, strict=True) if first == number])
 
