@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Final, NamedTuple
 
+from coordinator_model.diagnosis import silences
+
 
 class Text(NamedTuple):
     """One kind of finding: its code, severity and templates."""
@@ -29,12 +31,20 @@ POLL_TIMEOUT: Final = Text(
     "ERROR",
     "The client {departure} because the application did not call poll() within its limit{limit}.",
     "Make the work between two polls shorter (lower max.poll.records, move slow calls off the polling thread) or raise "
-    "max.poll.interval.ms{current} above the longest processing time.",
+    "max.poll.interval.ms{current} above the longest processing time.{unless}",
 )
+POLL_TIMEOUT_OF_PAUSED: Final = Text(
+    "POLL_TIMEOUT",
+    "ERROR",
+    "The client left the group because the application did not call poll() within its limit{limit}. Its process, or its network, had "
+    "stood still: nothing was heard of it for {silence} before.",
+    "{pause}",
+)
+UNLESS_PAUSED: Final = " A process that stood still says the same: heartbeats in kafka-request.log tell the two apart."
 SYNC_TIMEOUT: Final = Text(
     "SYNC_TIMEOUT",
     "ERROR",
-    "The {role} joined, but did not send SyncGroup within the rebalance timeout{limit}: all members waited for it, then joined again.",
+    "The {role} joined, but did not send SyncGroup within the rebalance timeout{limit}: {then}.",
     "{remedy}",
 )
 INCONSISTENT_PROTOCOL: Final = Text(
@@ -60,8 +70,8 @@ SLOW_JOINER: Final = Text(
     "SLOW_JOINER",
     "WARNING",
     "The group waited {waited} for {whom}: {why}.",
-    "A member rejoins when it polls; until then no member gets its new assignment. {remedy} With the cooperative assignor the other "
-    "members keep working meanwhile.",
+    "Until all have rejoined, no member gets its new assignment. {remedy} With the cooperative assignor the other members keep working "
+    "meanwhile.",
 )
 ROLLING_RESTART: Final = Text(
     "ROLLING_RESTART",
@@ -80,8 +90,7 @@ ILLEGAL_GENERATION: Final = Text(
     "ILLEGAL_GENERATION",
     "WARNING",
     "{api} with generation {sent_generation} was refused: the group had moved on{generation}.",
-    "The member missed a rebalance: it must poll, and so rejoin, within max.poll.interval.ms{current} after the rebalance begins. Find out "
-    "what delayed it: a stalled poll loop or a paused process.",
+    "The member missed a rebalance. {remedy}",
 )
 UNKNOWN_MEMBER: Final = Text(
     "UNKNOWN_MEMBER",
@@ -156,21 +165,31 @@ NOT_THE_COORDINATOR: Final = Text(
 )
 """MODEL_DIVERGENCE for a broker that is not the coordinator at all."""
 
+PAUSE: Final = (
+    "Its heartbeats had stopped, too: its process, or its network, stood still, and not only its poll loop. Find out what stopped it (a "
+    "pause of the JVM or the container, CPU limit, network)."
+)
+PAUSE_OR_STALL: Final = (
+    "Its process stood still, or only its poll loop: heartbeats in kafka-request.log tell the two apart. Look for a pause of the JVM or "
+    "the container, and for work between two polls that takes too long."
+)
+SLOW_TO_JOIN: Final = {
+    silences.PAUSED: PAUSE,
+    silences.STALLED: "Its heartbeats went on, and only its poll loop stalled. Make its work between two polls shorter (max.poll.records), "
+    "and lower max.poll.interval.ms{current} to what it really needs: the group waits no longer than that.",
+    silences.UNKNOWN: PAUSE_OR_STALL,
+}
+MISSED_A_REBALANCE: Final = (
+    "It must poll, and so rejoin, within max.poll.interval.ms{current} after the rebalance begins. Find out what delayed it: a stalled "
+    "poll loop or a paused process."
+)
 SYNC_TIMEOUT_OF_LEADER: Final = (
     "It led the group, so its assignor took too long, or its process stopped: use a faster assignor, or fewer partitions and "
     "members, or raise max.poll.interval.ms{current} above what the assignment takes."
 )
 SYNC_TIMEOUT_OF_MEMBER: Final = (
-    "Its process stopped between joining and polling again: find out why. The others wait for max.poll.interval.ms{current} at most; a "
-    "lower value shortens the wait."
-)
-SHORTER_POLLS: Final = (
-    "Make its work between two polls shorter (max.poll.records), and lower max.poll.interval.ms{current} to what it really needs: the "
-    "group waits no longer than that."
-)
-AFTER_A_PAUSE: Final = (
-    "Its heartbeats had stopped too: find out what stopped the process (a pause of the JVM or the container, CPU limit, network). A "
-    "session.timeout.ms below max.poll.interval.ms{current} lets the group go on without it sooner."
+    "Its process stopped, or its application was busy, between joining and polling again: find out which. Its partitions stand still until "
+    "max.poll.interval.ms{current} has passed; a lower value shortens that."
 )
 SKEW_OF_RANGE: Final = (
     "The range assignor gives the first members one partition more of every topic, which adds up over many topics: set "
@@ -195,10 +214,13 @@ REMOVED_FOR_SILENCE: Final = (
     "The process was silent for {silence}: find out what stopped it (a pause of the JVM or the container, CPU limit, network). "
     "To survive such a pause, it needs a session.timeout.ms{current} above {silent_ms}."
 )
-REMOVED_TOO_LATE: Final = (
-    "It did not {action} within max.poll.interval.ms{current} and came {delay} too late: shorten its work between two polls, or raise the "
-    "setting by more than that."
-)
+REMOVED_TOO_LATE: Final = {
+    silences.PAUSED: "It did not rejoin before the rebalance timeout. " + PAUSE,
+    silences.STALLED: "Its heartbeats went on, but it did not rejoin within max.poll.interval.ms{current} after the rebalance began: "
+    "shorten its work between two polls, or raise the setting.",
+    silences.UNKNOWN: "It did not rejoin before the rebalance timeout. " + PAUSE_OR_STALL,
+}
+SEE_ITS_FINDING: Final = "Its finding {kind} says what to change."
 LEFT_AND_RAN_ON: Final = (
     "It had left, but its process still ran: the application did not call poll() within max.poll.interval.ms{current} (then it joins again "
     "soon), or a thread of it still runs after close()."
@@ -215,8 +237,8 @@ AGAINST_CRASH_LOOPS: Final = (
     "Stop the client that comes and goes, and find out why it ends: a crash loop, a failing health check, a record that it cannot process."
 )
 AGAINST_STORMS: Final = {
-    "POLL_TIMEOUT": "The client comes back and stalls again: raise its max.poll.interval.ms above what it needs between two polls, "
-    "or lower max.poll.records.",
+    "POLL_TIMEOUT": "The client comes back and stops polling again: each of its findings POLL_TIMEOUT says whether its process stood still "
+    "or its work between two polls takes too long.",
     "SUBSCRIPTION_CHANGED": "The client changes what it subscribes to, again and again: let it subscribe once, to the same topics as the "
     "others.",
     "METADATA_CHANGED": "Topics or partitions that the group reads come and go: create them beforehand, and narrow any subscription by "

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import Final
 
-from coordinator_model.diagnosis import catalogue
+from coordinator_model.diagnosis import catalogue, silences
 from coordinator_model.diagnosis.findings import NOBODY, current, emit, seconds
 from coordinator_model.diagnosis.incidents import SPAN_MS
-from coordinator_model.diagnosis.removals import fell_silent
 from coordinator_model.states import State
 from coordinator_model.view import reasons
 from coordinator_model.view.emit import Emitter
+from coordinator_model.view.quiet import Quiet
 from coordinator_model.view.rows import Ref, or_none
 from coordinator_model.view.view import EndedMembership, Rebalance
 
@@ -51,15 +51,15 @@ def _report(g: Emitter, rebalance: Rebalance, dropped: list[EndedMembership], ab
         why = f"{'it' if one else 'they'} did not rejoin before the rebalance timeout and {'was' if one else 'were'} removed"
         signs = sorted({old.sign for old in dropped if old.sign is not None}) or rebalance.evidence
         limit_ms = max(old.rebalance_timeout_ms for old in dropped)
-        remedy = catalogue.AFTER_A_PAUSE if all(map(fell_silent, dropped)) else catalogue.SHORTER_POLLS
-        _emit(g, rebalance, dropped[0].client() if one else NOBODY, why, signs, limit_ms, [old.member_id for old in dropped], remedy)
+        _emit(g, rebalance, dropped[0].client() if one else NOBODY, why, signs, limit_ms, {old.member_id: old.quiet for old in dropped})
         return
     member_id = absent or _last_to_join(rebalance)
     if member_id:
         member = g.view.members.get(member_id)
         why = "it rejoined last" if member_id in rebalance.joins else "it is static, keeps its place, and did not rejoin"
         client = member.client() if member is not None else (member_id, "", "")
-        _emit(g, rebalance, client, why, rebalance.evidence, member.rebalance_timeout_ms if member is not None else -1, [member_id])
+        quiet = {member_id: silences.quiet(member) if member is not None else None}
+        _emit(g, rebalance, client, why, rebalance.evidence, member.rebalance_timeout_ms if member is not None else -1, quiet)
 
 
 def _emit(
@@ -69,14 +69,20 @@ def _emit(
     why: str,
     signs: list[Ref],
     limit_ms: int,
-    member_ids: list[str],
-    remedy: str = catalogue.SHORTER_POLLS,
+    members: dict[str, Quiet | None],
 ) -> None:
     waited_ms = rebalance.joined_ms - rebalance.started_ms
-    whom = "this member" if len(member_ids) == 1 else f"{len(member_ids)} members"
-    words = {"waited": seconds(waited_ms), "whom": whom, "why": why, "remedy": remedy.format(current=current(limit_ms))}
-    details = {"join_ms": waited_ms, "max_poll_interval_ms": or_none(limit_ms), "waited_for": member_ids}
+    whom = "this member" if len(members) == 1 else f"{len(members)} members"
+    words = {"waited": seconds(waited_ms), "whom": whom, "why": why, "remedy": _remedy(rebalance, members, limit_ms)}
+    details = {"join_ms": waited_ms, "max_poll_interval_ms": or_none(limit_ms), "waited_for": list(members)}
     emit(g, catalogue.SLOW_JOINER, rebalance.joined_ms, client, signs, words, generation=rebalance.generation, **details)
+
+
+def _remedy(rebalance: Rebalance, members: dict[str, Quiet | None], limit_ms: int) -> str:
+    """What to change, where all members that were waited for had the same reason."""
+    until = {member_id: rebalance.joins.get(member_id, rebalance.joined_ms) for member_id in members}
+    found = {silences.why(quiet, rebalance.started_ms, until[m]) if quiet is not None else silences.UNKNOWN for m, quiet in members.items()}
+    return catalogue.SLOW_TO_JOIN[found.pop() if len(found) == 1 else silences.UNKNOWN].format(current=current(limit_ms))
 
 
 def _last_to_join(rebalance: Rebalance) -> str:

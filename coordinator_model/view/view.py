@@ -20,6 +20,7 @@ from coordinator_model.states import State
 from coordinator_model.view import reasons
 from coordinator_model.view.consumer_view import ConsumerView
 from coordinator_model.view.found_coordinator import FoundCoordinator, Suspect
+from coordinator_model.view.quiet import Quiet
 from coordinator_model.view.rows import Ref
 
 if TYPE_CHECKING:
@@ -72,6 +73,10 @@ class ObservedMember(Struct, array_like=True):
     overdue_ms: int = -1  # when its session ran out, unless its JoinGroup was parked by then, which only the answer shows
     vouched: bool = False  # more than heartbeats and commits shows that it is a member: their lines may be damaged
     ghost: bool = False  # it had departed, but a new coordinator read it back from the log: the row of its end is written
+    first_beat_ms: int = -1  # arrival of its first heartbeat
+    called_ms: int = -1  # arrival of its last heartbeat that was answered REBALANCE_IN_PROGRESS
+    woke_ms: int = -1  # when it was last heard again after a silence, while the group rebalanced
+    woke_from: str = ""  # what that silence was (diagnosis/silences.py)
 
     def client_name(self) -> str:
         """The client.id from a request, else the one inside the member id."""
@@ -86,6 +91,13 @@ class ObservedMember(Struct, array_like=True):
         if self.renewed_ms < 0 or self.session_timeout_ms < 0 or not self.sessions_seen:
             return -1
         return self.renewed_ms + self.session_timeout_ms
+
+    def take_beats(self, first_ms: int, last_ms: int, count: int) -> None:
+        """Takes heartbeats by the arrival of the first and the last of them."""
+        if not self.heartbeats:
+            self.first_beat_ms = first_ms
+        self.heartbeats += count
+        self.beat_ms = last_ms
 
     def expiry_ms(self) -> int:
         """When the session ran out or will, also where that was not believed at first; -1 if unknown."""
@@ -103,13 +115,14 @@ class EndedMembership(Struct, array_like=True):
     at_ms: int
     kind: str
     generation: int
-    lasted_ms: int = -1  # not read any more
     rebalance_timeout_ms: int = -1
     partitions: tuple[str, ...] = ()  # what the member owned
     sign: Ref | None = None  # the line that ended it
     seen_ms: int = -1  # last accepted heartbeat or commit
     session_timeout_ms: int = -1
     alive_ms: int = -1  # arrival of the last accepted request
+    back_ms: int = -1  # arrival of the first request that was refused since
+    quiet: Quiet = Quiet()
 
     def client(self) -> tuple[str, str, str]:
         """Member id, client.id and host."""
@@ -201,6 +214,7 @@ class UndecidedDeparture(Struct, array_like=True):
     at_ms: int
     member_id: str
     connection: str
+    passed_ms: int  # when max.poll.interval.ms had passed, if so; -1: not known
     session: dict[str, Any]  # the row of member_sessions
     finding: dict[str, Any]  # the row of findings, if the poll loop stalled
 
@@ -219,6 +233,7 @@ class PollStall(Struct, array_like=True):
 
     at_ms: int
     connection: str
+    passed_ms: int  # when max.poll.interval.ms had passed
     limit_ms: int  # max.poll.interval.ms
     finding: dict[str, Any]
 

@@ -114,7 +114,7 @@ def test_a_zombie_that_was_paused_is_told_for_how_long(evidence: str) -> None:
     assert "silent for 25 s" in row["advice"]
     assert "session.timeout.ms, now 10000, above 25000" in row["advice"]
     assert (details["removed"], details["removed_ms_ago"]) == ("SESSION_TIMEOUT", 15_000)
-    assert "session.timeout.ms, now 10000, above 25002" in told(rows, "ZOMBIE_COMMIT")[0]["advice"]
+    assert "session.timeout.ms, now 10000, above 25000" in told(rows, "ZOMBIE_COMMIT")[0]["advice"]
     assert all(len(json.loads(found["evidence"])) == 2 for found in table(rows, "findings") if found["code"] != "SESSION_TIMEOUT")
 
 
@@ -124,10 +124,13 @@ def test_a_zombie_that_did_not_rejoin_in_time_is_told_how_late_it_was(evidence: 
     late = group["b"]
     for ms in range(63_000, 90_000, 3_000):
         group.at(ms).heartbeat(late.member, 1, Error.REBALANCE_IN_PROGRESS, **late.who())
-    group.is_at(60_000).comes("c", absent=["b"]).live(99_999)
-    group.at(100_000).heartbeat(late.member, 1, Error.UNKNOWN_MEMBER_ID, **late.who())
+    group.is_at(60_000).comes("c", absent=["b"]).live(90_011)
+    group.at(90_100).heartbeat(late.member, 1, Error.UNKNOWN_MEMBER_ID, **late.who())
     row, _ = told(group.live(150_000).seen(evidence), "UNKNOWN_MEMBER")
-    assert "did not rejoin within max.poll.interval.ms, now 30000, and came 9.999 s too late" in row["advice"]
+    assert (
+        "went on, but it did not rejoin within max.poll.interval.ms, now 30000, after the rebalance began: shorten its work"
+        in row["advice"]
+    )
 
 
 @where_requests_are_seen
@@ -137,7 +140,8 @@ def test_a_zombie_that_froze_in_a_join_phase_is_told_that_it_paused(evidence: st
     group.comes("c", absent=["b"]).live(99_999)
     group.at(100_000).heartbeat(late.member, 1, Error.UNKNOWN_MEMBER_ID, **late.who())
     row, _ = told(group.live(150_000).seen(evidence), "UNKNOWN_MEMBER")
-    assert "The process was silent for 4" in row["advice"]
+    assert row["advice"].endswith("Find out what stopped it (a pause of the JVM or the container, CPU limit, network).")
+    assert not {"session.timeout.ms", "max.poll"} & set(row["advice"].replace(",", " ").split())
 
 
 @where_requests_are_seen
