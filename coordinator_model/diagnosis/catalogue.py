@@ -86,6 +86,23 @@ REBALANCE_STORM: Final = Text(
     "{rebalances} rebalances in {span}, {by_culprit} of them by {culprit}, {common}{bill}.",
     "{remedy} Until then every consumer of the group is stopped again and again.",
 )
+ASSIGNMENT_NOT_STORED: Final = Text(
+    "ASSIGNMENT_NOT_STORED",
+    "ERROR",
+    "The coordinator could not write the group's assignment to __consumer_offsets ({error}), and all members had to join again: {what}{bill}.",
+    "No client is at fault. {remedy}",
+)
+AGAINST_MISSING_REPLICAS: Final = (
+    "Look at the replicas of __consumer_offsets at that time: a write needs min.insync.replicas of them within "
+    "offsets.commit.timeout.ms of the broker (5 s unless changed). A broker that is down, slow or out of disk space takes them away."
+)
+AGAINST_FAILED_WRITES: Final = {
+    "UNKNOWN_SERVER_ERROR": "Most often the record is larger than max.message.bytes of __consumer_offsets allows: it has the "
+    "subscription and the partitions of each member. Raise that setting, or have fewer members and partitions in the group. The broker's "
+    "log has the error.",
+}
+"""By the error, as GroupMetadataManager.storeGroup (Scala) and CoordinatorOperationExceptionHelper (Java) translate it; others are about
+replicas."""
 ILLEGAL_GENERATION: Final = Text(
     "ILLEGAL_GENERATION",
     "WARNING",
@@ -235,6 +252,10 @@ LOST_IN_A_MOVE: Final = (
 
 AGAINST_CRASH_LOOPS: Final = (
     "Stop the client that comes and goes, and find out why it ends: a crash loop, a failing health check, a record that it cannot process."
+)
+AGAINST_STORMS_OF_SEVERAL: Final = (
+    "Find out why these clients join again and again: a crash loop, a failing health check, a record that they cannot process; or, where "
+    "none of them left before, a client library that does not keep its member id, or a proxy before the brokers."
 )
 AGAINST_STORMS: Final = {
     "POLL_TIMEOUT": "The client comes back and stops polling again: each of its findings POLL_TIMEOUT says whether its process stood still "

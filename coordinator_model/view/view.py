@@ -145,6 +145,7 @@ class RebalanceTrigger(Struct, array_like=True):
     client_host: str = ""
     reason: str = ""
     sign: Ref | None = None
+    error_code: int = 0  # of the answer that shows it, if it was refused
 
 
 class Rebalance(Struct, array_like=True):
@@ -252,6 +253,8 @@ class PastRebalance(Struct, array_like=True):
     moved: int = -1
     first: bool = False  # the group had been empty
     generation: int = -1  # the group's when it started
+    gone_ms: int = -1  # when the member that departed stopped
+    error: str = ""  # with which the assignment before was not stored
 
 
 class PendingFinding(Struct, array_like=True):

@@ -289,7 +289,8 @@ def _is_part(row: Row, burst: Row) -> bool:
     since_ms = epoch_ms(row["occurred_at"]) - epoch_ms(burst["occurred_at"])
     if row["code"] not in _REMOVALS or not -_SOON_MS <= since_ms <= burst["details"].get("span_ms", 0) + _SOON_MS:
         return False
-    return row["client_id"] == burst["client_id"] if burst["client_id"] else row["member_id"] in burst["details"].get("restarted", ())
+    details = burst["details"]
+    return row["member_id"] in details["restarted"] if "restarted" in details else row["client_id"] in details.get("clients", ())
 
 
 def _bill(entry: AttentionEntry, times: RebalanceTimes) -> Bill:

@@ -82,7 +82,8 @@ def sync_group(g: Emitter, event: Event) -> None:
         if rebalance.generation == event.generation and rebalance.leader_id == event.member_id and rebalance.leader_ready_ms < 0:
             rebalance.leader_ready_ms = event.received_ms
     if failed_writes.not_stored(g, event):
-        phases.not_stored(g, RebalanceTrigger(event.at_ms, reasons.ASSIGNMENT_NOT_STORED, sign=ref(event)), event.generation)
+        trigger = RebalanceTrigger(event.at_ms, reasons.ASSIGNMENT_NOT_STORED, sign=ref(event), error_code=event.error_code)
+        phases.not_stored(g, trigger, event.generation)
         return
     if event.error_code == Error.REBALANCE_IN_PROGRESS:
         _sign_of_rebalance(g, event, event.at_ms)
