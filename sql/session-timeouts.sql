@@ -1,10 +1,12 @@
 -- Whose session ran out, and was it a crash or a pause?
 --
--- One row per expired session, the newest first. PAUSED: the same process appeared again, under its old member id or on
--- its old connection, so it had only stopped for a while (garbage collection, CPU limit, network). REJOINED: a new
--- member with the same client.id appeared (the process was restarted, or connected again). GONE: neither. `back_at` is
--- when it appeared again, which may be before its old session ran out. PAUSED can be told only with kafka-request.log.
--- Where no line shows the session timeout, it is taken for 45 s, Kafka's default.
+-- One row per expired session, the newest first. UNHEARD: the process ran: a request of it waited for its answer when the
+-- session ended, or others came after the last one that was accepted, or the finding COORDINATOR_MOVED names it. PAUSED: the
+-- same process appeared again, under its old member id or on its old connection, so it had only stopped for a while
+-- (garbage collection, CPU limit, network). REJOINED: a new member with the same client.id appeared (the process was
+-- restarted, or connected again). GONE: none of these. `back_at` is when it appeared again, which may be before its old
+-- session ran out. PAUSED and most of UNHEARD can be told only with kafka-request.log. Where no line shows the session
+-- timeout, it is taken for 45 s, Kafka's default.
 --
 -- :cluster     only this cluster
 -- :group       only this consumer group
@@ -28,6 +30,36 @@ connections AS (
   FROM expired AS x
   JOIN group_events AS e ON e.cluster = x.cluster AND e.group_id = x.group_id AND e.member_id = x.member_id
   WHERE e.source = 'request' AND e.connection <> '' AND e.received_at <= x.ended_at
+),
+requests AS (
+  SELECT x.id, x.ended_at, e.received_at, e.occurred_at, e.last_at, e.error_code
+  FROM expired AS x
+  JOIN group_events AS e ON e.cluster = x.cluster AND e.group_id = x.group_id AND e.member_id = x.member_id
+  WHERE e.source = 'request' AND e.received_at <= x.ended_at
+  UNION ALL
+  SELECT c.id, c.ended_at, e.received_at, e.occurred_at, e.last_at, e.error_code
+  FROM connections AS c
+  JOIN group_events AS e
+    ON e.cluster = c.cluster AND e.group_id = c.group_id AND e.broker = c.broker AND e.connection = c.connection
+      AND e.source = 'request' AND e.received_at <= c.ended_at
+  WHERE e.kind = 'JOIN_GROUP' AND e.member_id = ''
+),
+taken AS (
+  SELECT r.id, max(coalesce(r.last_at, r.received_at)) AS last_at
+  FROM requests AS r
+  WHERE r.error_code IN (0, 27)
+  GROUP BY r.id
+),
+unheard AS (
+  SELECT r.id
+  FROM requests AS r
+  JOIN taken AS t ON t.id = r.id
+  WHERE r.occurred_at > r.ended_at OR (r.error_code NOT IN (0, 27) AND r.received_at > t.last_at)
+  UNION
+  SELECT x.id
+  FROM expired AS x
+  JOIN findings AS f
+    ON f.cluster = x.cluster AND f.group_id = x.group_id AND f.code = 'COORDINATOR_MOVED' AND position(x.member_id IN f.details) > 0
 ),
 heard AS (
   SELECT x.id, e.received_at
@@ -60,7 +92,9 @@ SELECT
   x.cluster,
   x.group_id,
   x.ended_at,
-  CASE WHEN p.id IS NOT NULL THEN 'PAUSED' WHEN r.id IS NOT NULL THEN 'REJOINED' ELSE 'GONE' END AS fate,
+  CASE
+    WHEN u.id IS NOT NULL THEN 'UNHEARD' WHEN p.id IS NOT NULL THEN 'PAUSED' WHEN r.id IS NOT NULL THEN 'REJOINED' ELSE 'GONE'
+  END AS fate,
   x.client_id,
   x.client_host,
   x.member_id,
@@ -68,6 +102,7 @@ SELECT
   coalesce(p.back_at, r.back_at) AS back_at,
   x.id
 FROM expired AS x
+LEFT JOIN unheard AS u ON u.id = x.id
 LEFT JOIN paused AS p ON p.id = x.id
 LEFT JOIN rejoined AS r ON r.id = x.id
 ORDER BY x.ended_at DESC, x.cluster, x.group_id, x.member_id

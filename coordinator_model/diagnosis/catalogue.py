@@ -89,7 +89,8 @@ REBALANCE_STORM: Final = Text(
 ASSIGNMENT_NOT_STORED: Final = Text(
     "ASSIGNMENT_NOT_STORED",
     "ERROR",
-    "The coordinator could not write the group's assignment to __consumer_offsets ({error}), and all members had to join again: {what}{bill}.",
+    "The coordinator could not write the group's assignment to __consumer_offsets ({error}), and all members had to join again: "
+    "{what}{bill}.",
     "No client is at fault. {remedy}",
 )
 AGAINST_MISSING_REPLICAS: Final = (
