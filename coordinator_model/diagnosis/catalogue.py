@@ -21,8 +21,13 @@ SESSION_TIMEOUT: Final = Text(
     "ERROR",
     "The coordinator removed the member because it heard no heartbeat within the session timeout{limit}{silence}.",
     "Find out what stopped the process or its network at that time (crash, SIGKILL, long pause of the JVM or the container, CPU "
-    "limit). Let a planned stop call close(), so that the member leaves at once. If it only paused, session.timeout.ms{current} must be "
-    "longer than the pause{usual}.",
+    "limit). {stop} If it only paused, session.timeout.ms{current} must be longer than the pause{usual}.",
+)
+CALL_CLOSE: Final = "Let a planned stop call close(), so that the member leaves at once."
+STATIC_STOP: Final = (
+    "A static member does not leave when it is closed: if it was restarted, session.timeout.ms must be longer than a restart; if it is to "
+    "go for good, let it leave with CloseOptions.groupMembershipOperation(LEAVE_GROUP) (Java, KIP-1092), or let an administrator remove it "
+    "(Admin.removeMembersFromConsumerGroup)."
 )
 ELECTED_BEFORE: Final = " The broker had become the coordinator {elected} before."
 """Follows the message of SESSION_TIMEOUT: a session starts anew with its coordinator."""
@@ -95,7 +100,7 @@ ASSIGNMENT_NOT_STORED: Final = Text(
 )
 AGAINST_MISSING_REPLICAS: Final = (
     "Look at the replicas of __consumer_offsets at that time: a write needs min.insync.replicas of them within "
-    "offsets.commit.timeout.ms of the broker (5 s unless changed). A broker that is down, slow or out of disk space takes them away."
+    "offsets.commit.timeout.ms of the broker. A broker that is down, slow or out of disk space takes them away."
 )
 AGAINST_FAILED_WRITES: Final = {
     "UNKNOWN_SERVER_ERROR": "Most often the record is larger than max.message.bytes of __consumer_offsets allows: it has the "
@@ -127,8 +132,14 @@ ZOMBIE_COMMIT: Final = Text(
     "ERROR",
     "The member tried to commit offsets with generation {sent_generation}{after}: refused, what it processed will be processed again "
     "by the new owner.",
-    "The application continued to work after it had lost its partitions: make its processing idempotent. {remedy}",
+    "The application continued to work after it had lost its partitions. {act} {remedy}",
 )
+BE_IDEMPOTENT: Final = "Make its processing idempotent."
+IN_A_TRANSACTION: Final = (
+    "Abort the transaction, and read its records again. Give sendOffsetsToTransaction() what consumer.groupMetadata() returns then, for "
+    "each transaction anew."
+)
+"""For a commit of a transactional producer (KIP-447): the broker refuses it, and the transaction writes nothing."""
 MODEL_DIVERGENCE: Final = Text(
     "MODEL_DIVERGENCE",
     "WARNING",
@@ -222,9 +233,9 @@ LATE_COMMIT: Final = Text(
     "ERROR",
     "The member committed offsets with generation {sent_generation}, which a rebalance had ended: refused, because the group was at "
     "a later generation{generation}. What it processed will be processed again by the owner of those partitions.",
-    "The member is still in the group: its commit raced a rebalance. Commit in onPartitionsRevoked (ConsumerRebalanceListener), not later, "
-    "and make the processing idempotent.",
+    "The member is still in the group: its commit raced a rebalance. {act}",
 )
+COMMIT_EARLIER: Final = "Commit in onPartitionsRevoked (ConsumerRebalanceListener), not later, and make the processing idempotent."
 """ZOMBIE_COMMIT of a client that is a member: it has joined again since, or was slow to learn of the rebalance."""
 
 REMOVED_BEFORE_THE_LOG: Final = "The log does not show when and why the group removed it: lines are missing, or the log begins later."

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import Final
 
-from coordinator_model.diagnosis.catalogue import Text
+from coordinator_model.diagnosis import silences
+from coordinator_model.diagnosis.catalogue import PAUSE, PAUSE_OR_STALL, Text
 
 _SESSION_SETTING: Final = (
     "it is consumer.session.timeout.ms of the group (kafka-configs.sh --entity-type groups), else group.consumer.session.timeout.ms of the "
@@ -16,23 +17,30 @@ SESSION_TIMEOUT: Final = Text(
     "ERROR",
     "The coordinator removed the member because it heard no heartbeat within the session timeout of the group{silence}.",
     "Find out what stopped the process or its network at that time (crash, SIGKILL, long pause of the JVM or the container, CPU limit)."
-    " Let a planned stop call close(), so that the member leaves at once. If it only paused, raise the session timeout above the "
-    "pause{usual}: it is {kind}.session.timeout.ms of the group (kafka-configs.sh --entity-type groups), else "
-    "group.{kind}.session.timeout.ms of the brokers.",
+    "{stop} If it only paused, raise the session timeout above the pause{usual}: it is {kind}.session.timeout.ms of the group "
+    "(kafka-configs.sh --entity-type groups), else group.{kind}.session.timeout.ms of the brokers.",
 )
 REBALANCE_TIMEOUT: Final = Text(
     "REBALANCE_TIMEOUT",
     "ERROR",
     "The coordinator removed the member because it did not give partitions up within its rebalance timeout{limit}.",
-    "The application did not call poll() in that time, or its rebalance listener took so long: make the work between two polls shorter "
-    "(lower max.poll.records, move slow calls off the polling thread) or raise max.poll.interval.ms{current}.",
+    "{remedy}",
 )
+SLOW_TO_REVOKE: Final = {
+    silences.PAUSED: PAUSE,
+    silences.STALLED: "The application did not call poll() in that time, or its rebalance listener took so long: make the work between two "
+    "polls shorter (lower max.poll.records, move slow calls off the polling thread) or raise max.poll.interval.ms{current}.",
+    silences.UNKNOWN: PAUSE_OR_STALL,
+}
 STUCK_RECONCILING: Final = Text(
     "STUCK_RECONCILING",
     "WARNING",
     "The group waited {waited} for the member: {what}.",
+    "{remedy}",
+)
+GIVES_UP_LATE: Final = (
     "Partitions move only once their owner has given them up, which it does when it polls. Make the work between two polls shorter, and"
-    " lower max.poll.interval.ms{current} to what it really needs: the group waits no longer than that.",
+    " lower max.poll.interval.ms{current} to what it really needs: the group waits no longer than that."
 )
 ASSIGNMENT_DELAYED: Final = Text(
     "ASSIGNMENT_DELAYED",
@@ -56,8 +64,9 @@ FENCED_MEMBER_EPOCH: Final = Text(
     "The client gives its partitions up and joins again by itself. If it happens often, look for a client that was paused or restored "
     "from a snapshot, or for two that use one member id.",
 )
-CAME_BACK: Final = "The client joins again by itself. If it only paused, the session timeout of the group must be longer than the pause."
-"""The remedy of UNKNOWN_MEMBER."""
+CAME_BACK: Final = "The client joins again by itself."
+CAME_BACK_AFTER_SILENCE: Final = CAME_BACK + " If it only paused, the session timeout of the group must be longer than the pause."
+"""Remedies of UNKNOWN_MEMBER, by the end of the membership."""
 HEARTBEAT_NEAR_MISS: Final = Text(
     "HEARTBEAT_NEAR_MISS",
     "WARNING",
@@ -91,7 +100,7 @@ ZOMBIE_COMMIT: Final = Text(
     "ERROR",
     "The member tried to commit offsets with epoch {sent_epoch}{after}: refused, because it is no member any more. What it processed "
     "will be processed again by the new owner.",
-    "The application continued to work after it had lost its partitions: make its processing idempotent. {remedy}",
+    "The application continued to work after it had lost its partitions. {act} {remedy}",
 )
 STALE_COMMIT: Final = Text(
     "STALE_COMMIT",

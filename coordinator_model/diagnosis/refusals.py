@@ -118,10 +118,14 @@ def _zombie_commit(g: Emitter, event: Event, ended: EndedMembership | None) -> N
             **_former(ended, event),
         }
         text = catalogue.LATE_COMMIT if present else catalogue.ZOMBIE_COMMIT
+        act = catalogue.COMMIT_EARLIER if present else catalogue.BE_IDEMPOTENT
+        if event.kind == TXN_OFFSET_COMMIT:
+            act = catalogue.IN_A_TRANSACTION
         words = {
             "after": f" after its removal ({ended.kind})" if ended is not None else "",
             "generation": f" {g.view.generation}" if g.view.generation > event.generation else "",
             "remedy": _remedy(g, ended),
+            "act": act,
         }
         _emit(g, text, event, ended, words, **details, group_generation=or_none(g.view.generation))
 

@@ -20,6 +20,7 @@ def session_timeout(g: Emitter, member: ObservedMember, at_ms: int, signs: list[
         "limit": f" (session.timeout.ms {limit_ms})" if limit_ms >= 0 else "",
         "silence": f"; last heard {seconds(silent_ms)} before" if silent_ms is not None else "",
         "current": current(limit_ms),
+        "stop": catalogue.STATIC_STOP if member.instance_id else catalogue.CALL_CLOSE,
         "usual": f"; before, it was never silent for more than {seconds(gap_ms)}" if gap_ms >= 0 else "",
     }
     details = {"session_timeout_ms": or_none(limit_ms), "silent_ms": silent_ms, "longest_gap_before_ms": or_none(gap_ms)}

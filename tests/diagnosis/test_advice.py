@@ -348,3 +348,36 @@ def test_a_session_that_only_the_end_of_the_join_phase_shows_ended_in_the_genera
     group = Group("a", "b").live(60_000).session_ends("b").live(100_000)
     row, _ = told(group.seen("request log"), "SESSION_TIMEOUT")
     assert (row["occurred_at"] < 75_000, row["generation"]) == (True, 1)
+
+
+@where_requests_are_seen
+def test_a_static_member_is_not_advised_to_call_close(evidence: str) -> None:
+    """It does not leave when it is closed (KIP-345)."""
+    static, dynamic = (
+        told(Group("a", "b", static=it).live(60_000).session_ends("b").live(120_000).seen(evidence), "SESSION_TIMEOUT")[0]
+        for it in (True, False)
+    )
+    assert "call close()" not in static["advice"]
+    assert "CloseOptions.groupMembershipOperation(LEAVE_GROUP)" in static["advice"]
+    assert "Let a planned stop call close()" in dynamic["advice"]
+
+
+@where_requests_are_seen
+@pytest.mark.parametrize("present", [True, False])
+def test_a_transactional_producer_is_advised_for_its_transactions(evidence: str, *, present: bool) -> None:
+    """It commits an old generation for a member that has joined again since, or that was removed."""
+    group = Group("a", "b").live(60_000)
+    old = group["b"]
+    if present:
+        group.comes("c").live(62_000)
+        error, generation = Error.ILLEGAL_GENERATION, 1
+    else:
+        group.session_ends("b").live(75_000)
+        error, generation = Error.UNKNOWN_MEMBER_ID, 1
+    who = {**old.who(), "client_id": "b-txn", "connection": "10.0.0.1:9092-10.0.0.7:60000"}
+    group.at(group.now).request(kinds.TXN_OFFSET_COMMIT, old.member, generation=generation, error_code=error, **who)
+    row, details = told(group.live(150_000).seen(evidence), "ZOMBIE_COMMIT")
+    assert details["api"] == "TXN_OFFSET_COMMIT"
+    assert "Give sendOffsetsToTransaction() what consumer.groupMetadata() returns then" in row["advice"]
+    assert "onPartitionsRevoked" not in row["advice"]
+    assert "idempotent" not in row["advice"]
