@@ -89,7 +89,7 @@ REBALANCE_STORM: Final = Text(
     "REBALANCE_STORM",
     "ERROR",
     "{rebalances} rebalances in {span}, {by_culprit} of them by {culprit}, {common}{bill}.",
-    "{remedy} Until then every consumer of the group is stopped again and again.",
+    "{remedy} Until then the group goes on to rebalance, and partitions stand still each time.",
 )
 ASSIGNMENT_NOT_STORED: Final = Text(
     "ASSIGNMENT_NOT_STORED",
@@ -112,14 +112,14 @@ replicas."""
 ILLEGAL_GENERATION: Final = Text(
     "ILLEGAL_GENERATION",
     "WARNING",
-    "{api} with generation {sent_generation} was refused: the group had moved on{generation}.",
-    "The member missed a rebalance. {remedy}",
+    "{api} with generation {sent_generation} was refused: {why}.",
+    "{remedy}",
 )
 UNKNOWN_MEMBER: Final = Text(
     "UNKNOWN_MEMBER",
     "WARNING",
     "{api} was refused: the member id is not, or no longer, in the group.{removal}",
-    "The client still ran after the group had removed it, and other members had its partitions meanwhile. {remedy}",
+    "{remedy}",
 )
 FENCED_INSTANCE: Final = Text(
     "FENCED_INSTANCE",
@@ -130,8 +130,8 @@ FENCED_INSTANCE: Final = Text(
 ZOMBIE_COMMIT: Final = Text(
     "ZOMBIE_COMMIT",
     "ERROR",
-    "The member tried to commit offsets with generation {sent_generation}{after}: refused, what it processed will be processed again "
-    "by the new owner.",
+    "The member tried to commit offsets with generation {sent_generation}{after}: refused, and what it processed may be processed "
+    "again by the next owner.",
     "The application continued to work after it had lost its partitions. {act} {remedy}",
 )
 BE_IDEMPOTENT: Final = "Make its processing idempotent."
@@ -208,9 +208,10 @@ SLOW_TO_JOIN: Final = {
     "and lower max.poll.interval.ms{current} to what it really needs: the group waits no longer than that.",
     silences.UNKNOWN: PAUSE_OR_STALL,
 }
+STILL_RAN: Final = "The client still ran after the group had removed it, and others may have had its partitions meanwhile. "
 MISSED_A_REBALANCE: Final = (
-    "It must poll, and so rejoin, within max.poll.interval.ms{current} after the rebalance begins. Find out what delayed it: a stalled "
-    "poll loop or a paused process."
+    "The member missed a rebalance. It must poll, and so rejoin, within max.poll.interval.ms{current} after the rebalance begins. Find out "
+    "what delayed it: a stalled poll loop or a paused process."
 )
 SYNC_TIMEOUT_OF_LEADER: Final = (
     "It led the group, so its assignor took too long, or its process stopped: use a faster assignor, or fewer partitions and "
@@ -225,14 +226,15 @@ SKEW_OF_RANGE: Final = (
     "partition.assignment.strategy to the sticky or the cooperative-sticky assignor."
 )
 SKEW_OF_OTHERS: Final = (
-    "The assignor ({assignor}) spreads each topic evenly over its subscribers: check whether all members subscribe to the same topics."
+    "Check whether all members subscribe to the same topics: most assignors spread each topic evenly over its subscribers. The one in use: "
+    "{assignor}."
 )
 
 LATE_COMMIT: Final = Text(
     "ZOMBIE_COMMIT",
     "ERROR",
     "The member committed offsets with generation {sent_generation}, which a rebalance had ended: refused, because the group was at "
-    "a later generation{generation}. What it processed will be processed again by the owner of those partitions.",
+    "a later generation{generation}. What it processed may be processed again by the owner of those partitions.",
     "The member is still in the group: its commit raced a rebalance. {act}",
 )
 COMMIT_EARLIER: Final = "Commit in onPartitionsRevoked (ConsumerRebalanceListener), not later, and make the processing idempotent."
@@ -240,7 +242,7 @@ COMMIT_EARLIER: Final = "Commit in onPartitionsRevoked (ConsumerRebalanceListene
 
 REMOVED_BEFORE_THE_LOG: Final = "The log does not show when and why the group removed it: lines are missing, or the log begins later."
 REMOVED_FOR_SILENCE: Final = (
-    "The process was silent for {silence}: find out what stopped it (a pause of the JVM or the container, CPU limit, network). "
+    "Nothing was heard of the process for {silence}: find out what stopped it (a pause of the JVM or the container, CPU limit, network). "
     "To survive such a pause, it needs a session.timeout.ms{current} above {silent_ms}."
 )
 REMOVED_TOO_LATE: Final = {
@@ -254,7 +256,10 @@ LEFT_AND_RAN_ON: Final = (
     "It had left, but its process still ran: the application did not call poll() within max.poll.interval.ms{current} (then it joins again "
     "soon), or a thread of it still runs after close()."
 )
-INSTANCE_TAKEN: Final = "Another process came with its group.instance.id: stop the old one before its replacement starts."
+INSTANCE_TAKEN: Final = (
+    "A client came with its group.instance.id and took its place: if that is another process, stop the old one before its replacement "
+    "starts."
+)
 REMOVED_OTHERWISE: Final = "Find out why it was removed."
 
 LOST_IN_A_MOVE: Final = (
@@ -278,6 +283,7 @@ AGAINST_STORMS: Final = {
     "pattern.",
     "LEADER_REJOINED": "The leader joins again without giving a reason: read its log. Most often the metadata of its topics change.",
     "MEMBER_REJOINED": "The client joins again by itself: read its log, and search its code for enforceRebalance().",
-    "STATIC_MEMBER_REPLACED": "Two processes take one group.instance.id from each other: give each its own.",
+    "STATIC_MEMBER_REPLACED": "Two processes take one group.instance.id from each other, or one is restarted again and again: give each "
+    "its own, or find out why it ends.",
 }
 """By the most common cause of the rebalances."""

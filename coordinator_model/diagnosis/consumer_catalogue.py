@@ -89,8 +89,8 @@ STATIC_MEMBER_AWAY: Final = Text(
 STATIC_MEMBER_GONE: Final = Text(
     "STATIC_MEMBER_AWAY",
     "WARNING",
-    "The static member {instance_id} left for a while (epoch -2) and did not come back: after {away} its session ended, and the "
-    "others got its partitions. {meanwhile}",
+    "The static member {instance_id} left for a while (epoch -2) and did not come back: after {away} its session ended, and its "
+    "partitions were free for others. {meanwhile}",
     _LEFT_SO + "If it was meant to go for good, let it leave so: CloseOptions.groupMembershipOperation(LEAVE_GROUP) in Java since 4.1. If "
     "its restart takes so long, the session timeout of the group must be longer than the restart: " + _SESSION_SETTING,
 )
@@ -99,7 +99,7 @@ ZOMBIE_COMMIT: Final = Text(
     "ZOMBIE_COMMIT",
     "ERROR",
     "The member tried to commit offsets with epoch {sent_epoch}{after}: refused, because it is no member any more. What it processed "
-    "will be processed again by the new owner.",
+    "may be processed again by the next owner.",
     "The application continued to work after it had lost its partitions. {act} {remedy}",
 )
 STALE_COMMIT: Final = Text(

@@ -201,7 +201,7 @@ def _unknown_member(g: Emitter, view: ConsumerView, event: Event, client: Client
     if not first_time(g, catalogue.UNKNOWN_MEMBER, event.member_id, view.epoch):
         return
     removal = f" It had been removed {seconds(after_ms)} before." if after_ms is not None and after_ms >= 0 else ""
-    words = {"api": event.kind, "removal": removal, "remedy": _came_back(gone)}
+    words = {"api": event.kind, "removal": removal, "remedy": (catalogue.STILL_RAN if gone else "") + _came_back(gone)}
     details = {"removed_before_ms": after_ms}
     emit(g, catalogue.UNKNOWN_MEMBER, event.at_ms, client, [ref(event)], words, generation=view.epoch, **details)
 

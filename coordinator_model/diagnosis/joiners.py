@@ -29,10 +29,10 @@ def slowest(g: Emitter, rebalance: Rebalance) -> str:
         return ""
     waited_ms = rebalance.joined_ms - rebalance.started_ms
     dropped = _dropped(g, rebalance)
-    absent = "" if dropped else _absent_static(g, rebalance, waited_ms)
+    absent = [] if dropped else _absent_static(g, rebalance, waited_ms)
     if waited_ms >= SLOW_MS:
         _report(g, rebalance, dropped, absent)
-    return dropped[0].member_id if dropped else absent or _answered_last(g, rebalance)
+    return dropped[0].member_id if dropped else absent[0] if absent else _answered_last(g, rebalance)
 
 
 def _dropped(g: Emitter, rebalance: Rebalance) -> list[EndedMembership]:
@@ -42,7 +42,7 @@ def _dropped(g: Emitter, rebalance: Rebalance) -> list[EndedMembership]:
     return sorted((old for old in late if old.client_id not in refused), key=lambda old: old.member_id)
 
 
-def _report(g: Emitter, rebalance: Rebalance, dropped: list[EndedMembership], absent: str) -> None:
+def _report(g: Emitter, rebalance: Rebalance, dropped: list[EndedMembership], absent: list[str]) -> None:
     trouble = g.view.incident
     if trouble is not None and trouble.began_ms <= rebalance.joined_ms <= trouble.last_ms + SPAN_MS:
         return  # all wait for member ids that their clients have given up
@@ -53,13 +53,19 @@ def _report(g: Emitter, rebalance: Rebalance, dropped: list[EndedMembership], ab
         limit_ms = max(old.rebalance_timeout_ms for old in dropped)
         _emit(g, rebalance, dropped[0].client() if one else NOBODY, why, signs, limit_ms, {old.member_id: old.quiet for old in dropped})
         return
-    member_id = absent or _last_to_join(rebalance)
-    if member_id:
-        member = g.view.members.get(member_id)
-        why = "it rejoined last" if member_id in rebalance.joins else "it is static, keeps its place, and did not rejoin"
-        client = member.client() if member is not None else (member_id, "", "")
-        quiet = {member_id: silences.quiet(member) if member is not None else None}
-        _emit(g, rebalance, client, why, rebalance.evidence, member.rebalance_timeout_ms if member is not None else -1, quiet)
+    late = absent or [m for m in (_last_to_join(rebalance),) if m]
+    if late:
+        it = "it is" if len(late) == 1 else "they are"
+        why = (
+            f"{it} static, {'keeps its place' if len(late) == 1 else 'keep their places'}, and did not rejoin"
+            if absent
+            else "it rejoined last"
+        )
+        members = [g.view.members.get(member_id) for member_id in late]
+        limit_ms = max(member.rebalance_timeout_ms if member is not None else -1 for member in members)
+        client = NOBODY if len(late) > 1 else members[0].client() if members[0] is not None else (late[0], "", "")
+        quiet = {m: silences.quiet(member) if member is not None else None for m, member in zip(late, members, strict=True)}
+        _emit(g, rebalance, client, why, rebalance.evidence, limit_ms, quiet)
 
 
 def _emit(
@@ -100,9 +106,9 @@ def _answered_last(g: Emitter, rebalance: Rebalance) -> str:
     return max((answer for answer in answers if rebalance.started_ms < answer[0] <= rebalance.joined_ms), default=(0, ""))[1]
 
 
-def _absent_static(g: Emitter, rebalance: Rebalance, waited_ms: int) -> str:
-    """A static member that the phase waited for until its timeout; empty if there is none, or no member's timeout is known."""
+def _absent_static(g: Emitter, rebalance: Rebalance, waited_ms: int) -> list[str]:
+    """The static members that the phase waited for until its timeout; empty if there is none, or no member's timeout is known."""
     timeouts = [m.rebalance_timeout_ms for m in g.view.members.values() if m.rebalance_timeout_ms >= 0]
     if not rebalance.joins or not rebalance.listed or not timeouts or waited_ms < max(timeouts):
-        return ""
-    return next((m.member_id for m in g.view.members.values() if m.instance_id and m.member_id not in rebalance.joins), "")
+        return []
+    return sorted(m.member_id for m in g.view.members.values() if m.instance_id and m.member_id not in rebalance.joins)

@@ -90,8 +90,9 @@ def _illegal_generation(g: Emitter, event: Event) -> None:
         member = g.view.members.get(event.member_id)
         paused = member is not None and silences.why(silences.quiet(member), -1, event.received_ms) == silences.PAUSED
         remedy = catalogue.PAUSE if paused else catalogue.MISSED_A_REBALANCE
+        moved_on = g.view.generation > event.generation
         words = {
-            "generation": f" to generation {g.view.generation}" if g.view.generation > event.generation else "",
+            "why": f"the group had moved on to generation {g.view.generation}" if moved_on else "the group has another one",
             "remedy": remedy.format(current=current(member.rebalance_timeout_ms if member is not None else -1)),
         }
         details = {"group_generation": or_none(g.view.generation), "max_poll_interval_ms": _poll_limit(member)}
@@ -102,7 +103,7 @@ def _unknown_member(g: Emitter, event: Event, ended: EndedMembership | None) -> 
     """A client used a member id that the group does not have. `ended`: that membership, if the log shows how it ended."""
     if first_time(g, catalogue.UNKNOWN_MEMBER, event.member_id, -1):
         details = {"api": event.kind, **_former(ended, event)}
-        words = {"removal": _removal(ended, event), "remedy": _remedy(g, ended)}
+        words = {"removal": _removal(ended, event), "remedy": (catalogue.STILL_RAN if ended else "") + _remedy(g, ended)}
         _emit(g, catalogue.UNKNOWN_MEMBER, event, ended, words, **details)
 
 

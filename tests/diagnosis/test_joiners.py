@@ -84,6 +84,15 @@ def test_a_static_member_that_does_not_rejoin_keeps_its_place_and_is_slow_all_th
 
 
 @where_requests_are_seen
+def test_static_members_that_do_not_rejoin_are_one_finding(evidence):
+    rows = healthy(static=True).comes("d", instance="i-d", absent=["b", "c"]).seen(evidence)
+    assert findings(rows) == [("SLOW_JOINER", "")]
+    told = finding(rows, "SLOW_JOINER")
+    assert told["message"].endswith(" for 2 members: they are static, keep their places, and did not rejoin.")
+    assert len(json.loads(told["details"])["waited_for"]) == 2
+
+
+@where_requests_are_seen
 def test_a_static_member_that_the_group_did_not_wait_for_is_not_slow(evidence):
     """Its session ended long before the timeout: it is dead, not slow."""
     group = healthy(static=True, session_ms=10_000).dies("c")
