@@ -59,8 +59,9 @@ format: $(VENV) ## format the code
 	@$(BIN)/ruff format .
 
 .PHONY: docs
-docs: $(SPARK) $(CLASSES) ## generate docs/tables.md, claims.md, state-diagram.md, exit-codes.md, questions.md, tour.ipynb and the floors in architecture.md
+docs: $(SPARK) $(CLASSES) ## generate docs/tables.md, findings.md, claims.md, state-diagram.md, exit-codes.md, questions.md, tour.ipynb and the floors in architecture.md
 	@$(BIN)/python scripts/docs/tables.py
+	@$(BIN)/python scripts/docs/findings.py
 	@$(BIN)/python scripts/docs/claims.py
 	@$(BIN)/python scripts/docs/state_diagram.py
 	@$(BIN)/python scripts/docs/exit_codes.py

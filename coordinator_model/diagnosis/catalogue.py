@@ -8,13 +8,21 @@ from coordinator_model.diagnosis import silences
 
 
 class Text(NamedTuple):
-    """One kind of finding: its code, severity and templates."""
+    """One kind of finding: its code, severity and templates. The first text of a code has what docs/findings.md says of it."""
 
     code: str
     severity: str
     message: str
     advice: str
+    row: str = ""
+    """What one row is."""
+    evidence: str = ""
+    """What shows it: C the coordinator log alone, R the request log alone, L the clients' own logs."""
+    figures: tuple[str, ...] = ()
+    """The keys of its details (figures.py)."""
 
+
+_BILL: Final = ("rebalances", "span_ms", "total_ms", "unavailable_partition_ms", "partitions_moved")
 
 SESSION_TIMEOUT: Final = Text(
     "SESSION_TIMEOUT",
@@ -22,6 +30,9 @@ SESSION_TIMEOUT: Final = Text(
     "The coordinator removed the member because it heard no heartbeat within the session timeout{limit}{silence}.",
     "Find out what stopped the process or its network at that time (crash, SIGKILL, long pause of the JVM or the container, CPU "
     "limit). {stop} If it only paused, session.timeout.ms{current} must be longer than the pause{usual}.",
+    row="The coordinator heard nothing from a member within its session timeout, and the client did not continue under another member id",
+    evidence="C R",
+    figures=("session_timeout_ms", "silent_ms", "longest_gap_before_ms", "coordinator_elected_ms_before"),
 )
 CALL_CLOSE: Final = "Let a planned stop call close(), so that the member leaves at once."
 STATIC_STOP: Final = (
@@ -37,6 +48,11 @@ POLL_TIMEOUT: Final = Text(
     "The client {departure} because the application did not call poll() within its limit{limit}.",
     "Make the work between two polls shorter (lower max.poll.records, move slow calls off the polling thread) or raise "
     "max.poll.interval.ms{current} above the longest processing time.{unless}",
+    row="The application did not call poll() in time, or its process stood still for as long. The Java client states this as its reason "
+    "(KIP-800). librdkafka and static members are recognised when they return on the same connection. The client's own log can say it "
+    "too",
+    evidence="C (Java) R L",
+    figures=("max_poll_interval_ms", "poll_gap_ms", "silent_ms"),
 )
 POLL_TIMEOUT_OF_PAUSED: Final = Text(
     "POLL_TIMEOUT",
@@ -51,6 +67,9 @@ SYNC_TIMEOUT: Final = Text(
     "ERROR",
     "The {role} joined, but did not send SyncGroup within the rebalance timeout{limit}: {then}.",
     "{remedy}",
+    row="A member joined and never requested its assignment; often a leader with a slow assignor",
+    evidence="C R (leaders)",
+    figures=("rebalance_timeout_ms", "leader"),
 )
 INCONSISTENT_PROTOCOL: Final = Text(
     "INCONSISTENT_PROTOCOL",
@@ -58,18 +77,28 @@ INCONSISTENT_PROTOCOL: Final = Text(
     "The client cannot join: it has no assignor in common with the members, or another protocol type (INCONSISTENT_GROUP_PROTOCOL). "
     "It offers {offers}{used}.",
     "Give the client {strategy}. To change the group's, roll all clients twice: first with both strategies, then with the new one.",
+    row="A client has no assignor in common with the group, or speaks the classic protocol where the group follows the consumer protocol; "
+    "one row per client",
+    evidence="C R",
+    figures=("session_timeout_ms", "protocols"),
 )
 INVALID_SESSION_TIMEOUT: Final = Text(
     "INVALID_SESSION_TIMEOUT",
     "ERROR",
     "The client cannot join: its session.timeout.ms{requested} is outside what the broker allows (INVALID_SESSION_TIMEOUT).",
     "Set session.timeout.ms to {bounds}.",
+    row="`session.timeout.ms` is outside the broker's bounds; one row per client",
+    evidence="R",
+    figures=("session_timeout_ms", "protocols", "default_min_ms", "default_max_ms"),
 )
 GROUP_TOO_LARGE: Final = Text(
     "GROUP_TOO_LARGE",
     "ERROR",
     "The client cannot join: the group has as many members as group.max.size allows{limit} (GROUP_MAX_SIZE_REACHED).{asked}",
     "Run no more consumers than group.max.size allows, or raise it on the brokers{wanted}.",
+    row="The group has reached its largest size, `group.max.size` or `group.consumer.max.size`; one row per client",
+    evidence="R",
+    figures=("session_timeout_ms", "protocols", "group_max_size", "refused_clients", "wanted", "members", "regex", "assignor"),
 )
 SLOW_JOINER: Final = Text(
     "SLOW_JOINER",
@@ -77,6 +106,10 @@ SLOW_JOINER: Final = Text(
     "The group waited {waited} for {whom}: {why}.",
     "Until all have rejoined, no member gets its new assignment. {remedy} With the cooperative assignor the other members keep working "
     "meanwhile.",
+    row="The group waited 5 s or more for a live member that rejoined last, for static members that did not return, or for members that "
+    "were removed at the rebalance timeout; one row names them all",
+    evidence="C (removed) R",
+    figures=("join_ms", "max_poll_interval_ms", "waited_for"),
 )
 ROLLING_RESTART: Final = Text(
     "ROLLING_RESTART",
@@ -84,12 +117,22 @@ ROLLING_RESTART: Final = Text(
     "{count} members were restarted one after the other: {rebalances} rebalances in {span}{bill}.",
     "Give every consumer a group.instance.id (static membership) and a session.timeout.ms longer than a restart{longest}: then a "
     "rolling restart causes no rebalance at all.",
+    row="Three or more members were closed or killed one after the other, and as many joined. One row covers all their rebalances, with "
+    "the total cost (time, partitions without an owner, moves) and the duration of a restart",
+    evidence="C R",
+    figures=(*_BILL, "restarted", "longest_restart_ms", "clients"),
 )
 REBALANCE_STORM: Final = Text(
     "REBALANCE_STORM",
     "ERROR",
     "{rebalances} rebalances in {span}, {by_culprit} of them by {culprit}, {common}{bill}.",
     "{remedy} Until then the group goes on to rebalance, and partitions stand still each time.",
+    row="One client is behind five or more rebalances that follow one another within a minute each, or several clients that came back or "
+    "left three times each are behind ten. Only what clients do by themselves counts: not what Connect, Streams or a cooperative "
+    "assignor tells members to do, and not what a broker does. One row covers all of them; partitions count as without an owner from "
+    "when a lost member was last heard",
+    evidence="C R",
+    figures=(*_BILL, "by_culprit", "clients", "causes", "common_causes"),
 )
 ASSIGNMENT_NOT_STORED: Final = Text(
     "ASSIGNMENT_NOT_STORED",
@@ -97,6 +140,10 @@ ASSIGNMENT_NOT_STORED: Final = Text(
     "The coordinator could not write the group's assignment to __consumer_offsets ({error}), and all members had to join again: "
     "{what}{bill}.",
     "No client is at fault. {remedy}",
+    row="The coordinator could not write assignments to `__consumer_offsets`, and all members joined again; one row for failures that "
+    "follow one another within a minute each",
+    evidence="C R",
+    figures=(*_BILL, "errors"),
 )
 AGAINST_MISSING_REPLICAS: Final = (
     "Look at the replicas of __consumer_offsets at that time: a write needs min.insync.replicas of them within "
@@ -114,18 +161,27 @@ ILLEGAL_GENERATION: Final = Text(
     "WARNING",
     "{api} with generation {sent_generation} was refused: {why}.",
     "{remedy}",
+    row="A member sent a request with an old generation",
+    evidence="R",
+    figures=("api", "sent_generation", "group_generation", "max_poll_interval_ms"),
 )
 UNKNOWN_MEMBER: Final = Text(
     "UNKNOWN_MEMBER",
     "WARNING",
     "{api} was refused: the member id is not, or no longer, in the group.{removal}",
     "{remedy}",
+    row="A client sent a request, possibly to leave, with the id of a member that the group had removed",
+    evidence="R",
+    figures=("api", "removed", "removed_ms_ago", "silent_ms", "session_timeout_ms", "max_poll_interval_ms", "removed_before_ms"),
 )
 FENCED_INSTANCE: Final = Text(
     "FENCED_INSTANCE",
     "ERROR",
     "group.instance.id {instance_id} is taken by another member{owner}. This one was fenced and stops consuming.",
     "Give every running consumer its own group.instance.id, and stop the old process before its replacement starts.",
+    row="Two clients share one `group.instance.id`",
+    evidence="C R",
+    figures=("instance_id", "holder"),
 )
 ZOMBIE_COMMIT: Final = Text(
     "ZOMBIE_COMMIT",
@@ -133,6 +189,21 @@ ZOMBIE_COMMIT: Final = Text(
     "The member tried to commit offsets with generation {sent_generation}{after}: refused, and what it processed may be processed "
     "again by the next owner.",
     "The application continued to work after it had lost its partitions. {act} {remedy}",
+    row="The coordinator refused a commit of an old generation, or of a member that it had removed",
+    evidence="R",
+    figures=(
+        "api",
+        "error_code",
+        "sent_generation",
+        "group_generation",
+        "removed",
+        "removed_ms_ago",
+        "silent_ms",
+        "session_timeout_ms",
+        "max_poll_interval_ms",
+        "sent_epoch",
+        "removed_before_ms",
+    ),
 )
 BE_IDEMPOTENT: Final = "Make its processing idempotent."
 IN_A_TRANSACTION: Final = (
@@ -146,6 +217,10 @@ MODEL_DIVERGENCE: Final = Text(
     "The broker answered {api} with {answer}; by the rules of Kafka {release} the answer is {instead}.",
     "If lines are missing from this log, or damaged, that is why. Otherwise the coordinator does not do what Kafka's code says: keep "
     "these lines for a report, and look at the broker's version, its clock and its disk.",
+    row="The broker answered differently from Kafka's coordinator ([specification.md](specification.md)), or, as an ERROR, answered for a "
+    "group of another broker",
+    evidence="R",
+    figures=("api", "release", "observed", "predicted", "broker", "node", "coordinator"),
 )
 COORDINATOR_MOVED: Final = Text(
     "COORDINATOR_MOVED",
@@ -153,6 +228,11 @@ COORDINATOR_MOVED: Final = Text(
     "{what}{cost}",
     "Find out why the broker restarted, failed or gave its partitions up. Members keep their place if session.timeout.ms is longer "
     "than the move takes{timeouts}.",
+    row="Another broker took the group over, or the coordinator was held up: its answers took seconds, or it had just become the "
+    "coordinator and the clients whose sessions ended joined again at once. The row names the members that the group lost by this; "
+    "they get no SESSION_TIMEOUT",
+    evidence="C R",
+    figures=("from_broker", "to_broker", "members_lost", "session_timeouts_ms"),
 )
 HELD_UP: Final = (
     "Broker {broker}, the group's coordinator, was held up: it had just taken partitions over from another broker, had restarted, or could "
@@ -165,6 +245,10 @@ HEARTBEAT_NEAR_MISS: Final = Text(
     "The member was silent for {silence} of its session timeout of {limit}: {left} more, and it would have been removed.",
     "Find out what stopped the process (a pause of the JVM or the container, CPU limit, network), or raise session.timeout.ms well "
     "above {silent_ms}; heartbeat.interval.ms should be a third of it or less.",
+    row="A member was silent for 80 % of its session timeout and then was heard again. In the consumer protocol no line has that timeout: "
+    "it is what members of the group were removed after, else 45 s, Kafka's default",
+    evidence="R",
+    figures=("silent_ms", "session_timeout_ms", "session_timeout_seen"),
 )
 IDLE_MEMBERS: Final = Text(
     "IDLE_MEMBERS",
@@ -172,8 +256,19 @@ IDLE_MEMBERS: Final = Text(
     "{count} of {members} members have no partition: there are {partitions} to share.",
     "Members beyond the number of partitions only stand by. Run {partitions} of them, or have at least {members} partitions if the "
     "work needs more consumers.",
+    row="The group has more members than partitions",
+    evidence="R",
+    figures=("idle", "members", "partitions"),
 )
-ASSIGNMENT_SKEW: Final = Text("ASSIGNMENT_SKEW", "INFO", "One member has {most} partitions, another {least}.", "{remedy}")
+ASSIGNMENT_SKEW: Final = Text(
+    "ASSIGNMENT_SKEW",
+    "INFO",
+    "One member has {most} partitions, another {least}.",
+    "{remedy}",
+    row="One member has three times the partitions of another, and at least six more",
+    evidence="R",
+    figures=("partitions", "assignor"),
+)
 
 WITH_POLL_GAP: Final = Text(
     "POLL_TIMEOUT",

@@ -93,7 +93,8 @@ heartbeat-errors --limit 6
   In nearly all rebalances the members were back within a tenth of a second: normal. A member of `stock-sync` took 9 s, and the whole
   group waited.
 session-timeouts --since 06:13 --until 06:15
-  `PAUSED` processes were still alive, only frozen: look for pauses and CPU limits. `GONE` ones crashed or were killed.
+  `PAUSED` processes were still alive, only frozen: look for pauses and CPU limits. `GONE` ones crashed or were killed. `UNHEARD` ones
+  ran: look at the broker.
 deploys --until 06:15
   The rolling restart of four `checkout-api` instances cost eight rebalances: one for each that left and one for each that came.
   `session-store` has static members: two quick restarts went unnoticed, one that took too long did not.
