@@ -40,7 +40,7 @@ def with_election(finding: dict[str, Any], elected_ms_before: int) -> dict[str, 
 def poll_timeout(g: Emitter, member: ObservedMember, at_ms: int, signs: list[Ref], generation: int | None = None) -> dict[str, Any]:
     """The finding that poll() was not called within max.poll.interval.ms: a dynamic member leaves, a static one falls silent (KIP-345)."""
     limit_ms, quiet = member.rebalance_timeout_ms, silences.quiet(member)
-    why = silences.STALLED if member.instance_id else silences.why(quiet, at_ms - limit_ms, at_ms)
+    why = silences.STALLED if member.instance_id else silences.why_it_left(quiet, at_ms)
     words = {
         "departure": "stopped its heartbeats, being static," if member.instance_id else "left the group",
         "limit": f" (max.poll.interval.ms {limit_ms})" if limit_ms >= 0 else "",
@@ -50,8 +50,9 @@ def poll_timeout(g: Emitter, member: ObservedMember, at_ms: int, signs: list[Ref
     details = {"max_poll_interval_ms": or_none(limit_ms)}
     text = catalogue.POLL_TIMEOUT
     if why == silences.PAUSED:
-        text, details["silent_ms"] = catalogue.POLL_TIMEOUT_OF_PAUSED, at_ms - quiet.heard_ms
-        words |= {"silence": seconds(at_ms - quiet.heard_ms), "pause": catalogue.PAUSE}
+        silent_ms = at_ms - quiet.heard_ms if quiet.misses_one(at_ms) else quiet.gap_ms
+        text, details["silent_ms"] = catalogue.POLL_TIMEOUT_OF_PAUSED, silent_ms
+        words |= {"silence": seconds(silent_ms), "pause": catalogue.PAUSE}
     return row(g, text, at_ms, member.client(), signs, words, generation=generation, **details)
 
 

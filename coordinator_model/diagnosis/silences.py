@@ -39,6 +39,7 @@ def quiet(member: ObservedMember) -> Quiet:
         commit_ms=member.commit_ms,
         limit_ms=member.rebalance_timeout_ms,
         is_static=bool(member.instance_id),
+        gap_ms=member.longest_gap_ms,
     )
 
 
@@ -50,6 +51,16 @@ def why(q: Quiet, since_ms: int, until_ms: int) -> str:
         return _of_silence(q)
     went_on = q.interval_ms > 0 and any(since_ms < at_ms <= until_ms for at_ms in (q.heard_ms, q.called_ms))
     return STALLED if went_on else UNKNOWN
+
+
+def why_it_left(q: Quiet, left_ms: int) -> str:
+    """What kept a member from polling that left because its poll timeout had expired.
+
+    librdkafka sends a heartbeat first when its process goes on (rd_kafka_thread_main). A poll loop that stalls for as long as the silence
+    before would have left in its midst; who polled since would have committed.
+    """
+    over_limit = 0 <= q.limit_ms <= q.gap_ms <= left_ms - q.commit_ms and q.commit_ms >= 0
+    return PAUSED if over_limit else why(q, left_ms - q.limit_ms, left_ms)
 
 
 def note(member: ObservedMember, at_ms: int) -> None:
@@ -93,4 +104,4 @@ def limit_passed_ms(q: Quiet, left_ms: int) -> int:
     """
     if q.is_static:
         return q.heard_ms + q.interval_ms // 2 if q.interval_ms > 0 else -1
-    return -1 if why(q, -1, left_ms) == PAUSED else left_ms
+    return -1 if why_it_left(q, left_ms) == PAUSED else left_ms

@@ -20,6 +20,7 @@ class Quiet(NamedTuple):
     commit_ms: int = -1  # last accepted commit
     limit_ms: int = -1  # max.poll.interval.ms
     is_static: bool = False
+    gap_ms: int = -1  # its longest silence before
 
     def misses_one(self, at_ms: int) -> bool:
         """Whether a heartbeat of the member is missing if it is not heard until then."""

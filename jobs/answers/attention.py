@@ -47,6 +47,7 @@ _FIGURES: Final = {
     catalogue.ZOMBIE_COMMIT.code: "silent_ms",
     catalogue.IDLE_MEMBERS.code: "members",
     catalogue.REBALANCE_STORM.code: "total_ms",
+    catalogue.ASSIGNMENT_NOT_STORED.code: "total_ms",
     catalogue.ROLLING_RESTART.code: "total_ms",
 }
 """The figure in the details that says which of several findings is the gravest: its advice holds for all."""

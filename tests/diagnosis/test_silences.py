@@ -120,6 +120,27 @@ def test_a_process_that_stood_still_says_the_same_as_one_that_was_not_polled(evi
 
 
 @where_requests_are_seen
+def test_a_process_that_goes_on_may_send_a_heartbeat_before_it_leaves(evidence: str) -> None:
+    """librdkafka does. c committed just before it stood still for 20 s."""
+    group = healthy(patience_ms=12_000).commits("c")
+    frozen = group["c"]
+    without_heartbeats(group.live(80_000), "c", 60_001, 79_900)
+    group.at(79_950).heartbeat(frozen.member, 1, **frozen.who())
+    rows = group.leaves("c").comes("c", connection=frozen.connection).live(150_000).seen(evidence)
+    told = finding(rows, "POLL_TIMEOUT")
+    assert json.loads(told["details"]) == {"max_poll_interval_ms": 12_000, "silent_ms": 19_950}
+    assert (PAUSE in told["advice"], "max.poll" in told["advice"]) == (True, False)
+
+
+@where_requests_are_seen
+def test_one_that_was_silent_long_ago_and_committed_since_stalled(evidence: str) -> None:
+    group = healthy(patience_ms=12_000)
+    without_heartbeats(group.live(80_000), "c", 60_000, 78_000)
+    group.live(90_000).commits("c").live(102_000).leaves("c", STALLED)
+    assert "max.poll.records" in advice(group.live(150_000).seen(evidence), "POLL_TIMEOUT")
+
+
+@where_requests_are_seen
 def test_one_that_sends_heartbeats_until_it_leaves_was_not_polled(evidence: str) -> None:
     rows = healthy().leaves("c", STALLED).live(120_000).seen(evidence)
     assert advice(rows, "POLL_TIMEOUT").endswith("above the longest processing time.")
