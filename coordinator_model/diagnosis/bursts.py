@@ -67,8 +67,8 @@ def _is_own_doing(g: Emitter, past: PastRebalance, reason: str) -> bool:
 
 
 def past_of(rebalance: Rebalance, culprit: RebalanceTrigger, sign: Ref | None, price: Cost) -> PastRebalance:
-    """What is kept of a classic rebalance. Its cost counts from when members that departed stopped, also before it began."""
-    before_ms = sum(
+    """What is kept of a classic rebalance."""
+    unheard_ms = sum(
         max(rebalance.started_ms - rebalance.stopped.get(owner, rebalance.started_ms), 0)
         for partition, owner in rebalance.owned_before.items()
         if partition not in rebalance.vacant
@@ -81,11 +81,12 @@ def past_of(rebalance: Rebalance, culprit: RebalanceTrigger, sign: Ref | None, p
         culprit.client_host,
         sign,
         rebalance.ended_ms - rebalance.started_ms,
-        -1 if price.unavailable_ms is None else price.unavailable_ms + before_ms,
+        -1 if price.unavailable_ms is None else price.unavailable_ms,
         -1 if price.moved is None else price.moved,
         rebalance.from_state is State.EMPTY,
         rebalance.old_generation,
         rebalance.stopped.get(culprit.member_id, -1),
+        unheard_ms,
         _error_of(culprit),
     )
 
@@ -212,7 +213,8 @@ def _report(
 ) -> None:
     span_ms = burst[-1].started_ms - burst[0].started_ms
     total_ms = sum(past.total_ms for past in burst)
-    unavailable = [past.unavailable_ms for past in burst if past.unavailable_ms >= 0]
+    is_storm = text.code == catalogue.REBALANCE_STORM.code  # its cost counts from when each member was last heard
+    unavailable = [past.unavailable_ms + (past.unheard_ms if is_storm else 0) for past in burst if past.unavailable_ms >= 0]
     moved = [past.moved for past in burst if past.moved >= 0]
     without_owner = f", {seconds(sum(unavailable))} without an owner over all partitions" if sum(unavailable) else ""
     emit(

@@ -254,6 +254,7 @@ class PastRebalance(Struct, array_like=True):
     first: bool = False  # the group had been empty
     generation: int = -1  # the group's when it started
     gone_ms: int = -1  # when the member that departed stopped
+    unheard_ms: int = 0  # the time, over all partitions, in which their owners were silent before it started
     error: str = ""  # with which the assignment before was not stored
 
 
