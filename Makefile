@@ -59,8 +59,9 @@ format: $(VENV) ## format the code
 	@$(BIN)/ruff format .
 
 .PHONY: docs
-docs: $(SPARK) $(CLASSES) ## generate docs/tables.md, claims.md, state-diagram.md, exit-codes.md, questions.md, tour.ipynb and the floors in architecture.md
+docs: $(SPARK) $(CLASSES) ## generate docs/tables.md, findings.md, claims.md, state-diagram.md, exit-codes.md, questions.md, tour.ipynb and the floors in architecture.md
 	@$(BIN)/python -m scripts.docs.tables
+	@$(BIN)/python -m scripts.docs.findings
 	@$(BIN)/python -m scripts.docs.claims
 	@$(BIN)/python -m scripts.docs.state_diagram
 	@$(BIN)/python -m scripts.docs.exit_codes

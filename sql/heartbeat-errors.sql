@@ -2,8 +2,8 @@
 --
 -- No: members learn of a rebalance in this way. What matters is how fast they join again. One row per group and
 -- generation that ended so, the slowest first: how many members were told, how often, and the time from the first such
--- answer to the JoinGroup of the slowest member. SLOW means `slow_ms` or more: that member's poll loop was busy, and the
--- others waited for it. `never` counts members that did not join again. Needs kafka-request.log.
+-- answer to the JoinGroup of the slowest member. SLOW means `slow_ms` or more: that member's poll loop was busy, or its
+-- process stood still. `never` counts members that did not join again. Needs kafka-request.log.
 --
 -- :cluster         only this cluster
 -- :group           only this consumer group

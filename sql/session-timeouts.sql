@@ -1,11 +1,12 @@
 -- Whose session ran out, and was it a crash or a pause?
 --
--- One row per expired session, the newest first. UNHEARD: a broker is the reason (COORDINATOR_MOVED names the member), or
--- requests of the member arrived in the second half of its session: it did not stop. PAUSED: the same process appeared
--- again, under its old member id or on its old connection, so it had only stopped for a while (garbage collection, CPU
--- limit, network). REJOINED: a new member with the same client.id appeared (the process was restarted, or connected
--- again). GONE: neither. `back_at` is when it appeared again, which may be before its old session ran out. PAUSED can be
--- told only with kafka-request.log. Without a line that shows the session timeout, it is taken for Kafka's 45 s.
+-- One row per expired session, the newest first. UNHEARD: the process ran: a request of it waited for its answer when the
+-- session ended, or others came after the last one that was accepted, or the finding COORDINATOR_MOVED names it. PAUSED: the
+-- same process appeared again, under its old member id or on its old connection, so it had only stopped for a while
+-- (garbage collection, CPU limit, network). REJOINED: a new member with the same client.id appeared (the process was
+-- restarted, or connected again). GONE: none of these. `back_at` is when it appeared again, which may be before its old
+-- session ran out. PAUSED and most of UNHEARD can be told only with kafka-request.log. Where no line shows the session
+-- timeout, it is taken for 45 s, Kafka's default.
 --
 -- :cluster     only this cluster
 -- :group       only this consumer group
@@ -30,17 +31,34 @@ connections AS (
   JOIN group_events AS e ON e.cluster = x.cluster AND e.group_id = x.group_id AND e.member_id = x.member_id
   WHERE e.source = 'request' AND e.connection <> '' AND e.received_at <= x.ended_at
 ),
-unheard AS (
-  SELECT x.id
+requests AS (
+  SELECT x.id, x.ended_at, e.received_at, e.occurred_at, e.last_at, e.error_code
   FROM expired AS x
-  JOIN lost_to_brokers AS f ON f.cluster = x.cluster AND f.group_id = x.group_id AND f.member_id = x.member_id
+  JOIN group_events AS e ON e.cluster = x.cluster AND e.group_id = x.group_id AND e.member_id = x.member_id
+  WHERE e.source = 'request' AND e.received_at <= x.ended_at
+  UNION ALL
+  SELECT c.id, c.ended_at, e.received_at, e.occurred_at, e.last_at, e.error_code
+  FROM connections AS c
+  JOIN group_events AS e
+    ON e.cluster = c.cluster AND e.group_id = c.group_id AND e.broker = c.broker AND e.connection = c.connection
+      AND e.source = 'request' AND e.received_at <= c.ended_at
+  WHERE e.kind = 'JOIN_GROUP' AND e.member_id = ''
+),
+taken AS (
+  SELECT r.id, max(coalesce(r.last_at, r.received_at)) AS last_at
+  FROM requests AS r
+  WHERE r.error_code IN (0, 27)
+  GROUP BY r.id
+),
+unheard AS (
+  SELECT r.id
+  FROM requests AS r
+  JOIN taken AS t ON t.id = r.id
+  WHERE r.occurred_at > r.ended_at OR (r.error_code NOT IN (0, 27) AND r.received_at > t.last_at)
   UNION
   SELECT x.id
   FROM expired AS x
-  JOIN group_events AS e
-    ON e.cluster = x.cluster AND e.group_id = x.group_id AND e.member_id = x.member_id
-      AND e.source = 'request' AND e.received_at < x.ended_at
-  WHERE 2 * (unix_millis(x.ended_at) - unix_millis(coalesce(e.last_at, e.received_at))) < x.session_timeout_ms
+  JOIN lost_to_brokers AS f ON f.cluster = x.cluster AND f.group_id = x.group_id AND f.member_id = x.member_id
 ),
 heard AS (
   SELECT x.id, e.received_at

@@ -1,8 +1,9 @@
 -- When was a member silent, and for how long?
 --
--- One row per silence, in the order of time: no heartbeat, join or commit came for `percent` of session.timeout.ms or longer, or until
--- the session ran out (`expired`). A healthy member stays below 40. Where no line shows the session timeout, it is taken for 45 s,
--- Kafka's default. Needs kafka-request.log.
+-- One row per silence, in the order of time: no heartbeat, join or commit was accepted for `percent` of session.timeout.ms or longer, or
+-- until the session ran out (`expired`). A healthy member stays below 40. Who was silent for longer than its session and still is a member
+-- did not survive that: its session began anew, at another coordinator or after a restart, or lines are missing; `expired` is empty. Where
+-- no line shows the session timeout, it is taken for 45 s, Kafka's default. Needs kafka-request.log.
 --
 -- :cluster       only this cluster
 -- :group         only this consumer group
@@ -78,7 +79,8 @@ gaps AS (
 known AS (
   SELECT
     g.cluster, g.group_id, a.client_id, a.client_host, g.member_id, g.heard_ms, g.until_ms, g.until_ms - g.heard_ms AS silent_ms,
-    a.session_timeout_ms, g.is_end
+    a.session_timeout_ms,
+    CASE WHEN g.is_end = 1 THEN TRUE WHEN g.until_ms - g.heard_ms < coalesce(a.session_timeout_ms, 45000) THEN FALSE END AS expired
   FROM gaps AS g
   LEFT JOIN arrivals AS a ON a.cluster = g.cluster AND a.group_id = g.group_id AND a.member_id = g.member_id
   WHERE g.is_end = 1 OR 100 * (g.until_ms - g.heard_ms) >= :percent * coalesce(a.session_timeout_ms, 45000)
@@ -93,12 +95,15 @@ SELECT
   timestamp_millis(k.until_ms) AS silent_until,
   k.silent_ms,
   k.session_timeout_ms,
-  CAST(floor(100 * CAST(k.silent_ms AS DOUBLE) / coalesce(k.session_timeout_ms, 45000)) AS INT) AS used_percent,
-  k.is_end = 1 AS expired
+  CASE
+    WHEN k.expired AND k.session_timeout_ms IS NULL THEN 100
+    ELSE CAST(floor(100 * CAST(k.silent_ms AS DOUBLE) / coalesce(k.session_timeout_ms, 45000)) AS INT)
+  END AS used_percent,
+  k.expired
 FROM known AS k
 WHERE (:client IS NULL OR k.client_id = :client)
   AND (:member IS NULL OR position(:member IN k.member_id) > 0)
-  AND (:session IS NULL OR (k.is_end = 1) = (:session = 'expired'))
+  AND (:session IS NULL OR k.expired = (:session = 'expired'))
   AND timestamp_millis(k.until_ms) >= :since
   AND timestamp_millis(k.heard_ms) <= :until
 ORDER BY k.heard_ms, k.until_ms, k.cluster, k.group_id, k.member_id

@@ -2,7 +2,8 @@
 --
 -- One row per storm, the longest series first: at least `least` rebalances of one group without a pause of `gap_ms`
 -- between them. As in the finding REBALANCE_STORM, neither the start-up of the group nor the first join after it is part
--- of a series that begins with them, and a rebalance that a broker caused is part of none. `busy_percent` is the share of
+-- of a series that begins with them, and a rebalance that a broker caused is part of none. Else all count here, also those
+-- that clients did not begin by themselves: follow-ups, and changes of Connect. `busy_percent` is the share of
 -- that time which the group spent rebalancing. `cause` and `client_id` are the most frequent ones. `first_id` names the
 -- first rebalance of the storm.
 --
@@ -24,7 +25,7 @@ WITH spaced AS (
       ELSE 1
     END AS first
   FROM rebalances_with_culprit AS r
-  WHERE r.blamed <> 'COORDINATOR_MOVED'
+  WHERE r.blamed NOT IN ('COORDINATOR_MOVED', 'ASSIGNMENT_NOT_STORED')
     AND (:cluster IS NULL OR r.cluster = :cluster)
     AND (:group IS NULL OR r.group_id = :group)
     AND r.started_at >= :since

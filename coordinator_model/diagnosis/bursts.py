@@ -8,6 +8,7 @@ from typing import Any, Final
 from coordinator_model.diagnosis import catalogue, consumer_catalogue
 from coordinator_model.diagnosis.cost import Cost
 from coordinator_model.diagnosis.findings import NOBODY, emit, seconds
+from coordinator_model.errors import Error
 from coordinator_model.specification.timers import NEVER
 from coordinator_model.states import State
 from coordinator_model.view import reasons
@@ -24,22 +25,54 @@ LONGEST_MS: Final = 600_000
 RESTARTED_AT_LEAST: Final = 3
 STORM_AT_LEAST: Final = 5
 """Rebalances of one client in one burst: restarts, rounds of a cooperative protocol and scale-outs have fewer."""
+STORM_OF_SEVERAL_AT_LEAST: Final = 10
+OFTEN: Final = 3
+"""Who came back so often, or left, has a part in a storm of several clients: two restarts in a row are none."""
 
-_DEPARTURES: Final = frozenset({reasons.MEMBER_LEFT, reasons.SESSION_TIMEOUT, reasons.POLL_TIMEOUT, reasons.REBALANCE_TIMEOUT})
-_NO_CLIENTS_DOING: Final = frozenset({reasons.COORDINATOR_MOVED, reasons.REVOCATION_FOLLOW_UP, reasons.UNKNOWN})
+_RESTARTS: Final = frozenset({reasons.MEMBER_LEFT, reasons.SESSION_TIMEOUT})
+_DEPARTURES: Final = _RESTARTS | {reasons.POLL_TIMEOUT, reasons.REBALANCE_TIMEOUT}
+_COMES_OR_GOES: Final = _DEPARTURES | {reasons.MEMBER_JOINED, reasons.SYNC_TIMEOUT, reasons.STATIC_MEMBER_REPLACED}
+_CHANGES: Final = frozenset({reasons.SUBSCRIPTION_CHANGED, reasons.METADATA_CHANGED})
+_ASKS_AGAIN: Final = frozenset({reasons.LEADER_REJOINED, reasons.MEMBER_REJOINED})
+_BY_STREAMS: Final = "triggered followup rebalance"
+"""StreamThread.runLoop: enforceRebalance of a probing rebalance, or of a task that another thread gave up."""
+_SINK_TASK: Final = "connector-consumer-"
+"""Client ids of the consumers of sink tasks begin so (org.apache.kafka.connect.runtime.Worker.baseConsumerConfigs)."""
 
 
-def add(g: Emitter, past: PastRebalance) -> None:
-    """Adds a rebalance that was written, or a round of one."""
+def add(g: Emitter, past: PastRebalance, reason: str = "") -> None:
+    """Adds a rebalance that was written, or a round of one, if a client's own doing began it. `reason`: as the lines have it."""
     burst = g.view.burst
     if burst and (past.started_ms > burst[-1].started_ms + QUIET_MS or past.started_ms > burst[0].started_ms + LONGEST_MS):
         _judge(g)
-    if past.cause not in _NO_CLIENTS_DOING:
-        g.view.burst.append(past)
+    if past.cause == reasons.ASSIGNMENT_NOT_STORED or _is_own_doing(g, past, reason):
+        burst = g.view.burst
+        burst.append(past)
+        burst.sort(key=lambda one: one.started_ms)  # a row that waited for more evidence is written later
+
+
+def _is_own_doing(g: Emitter, past: PastRebalance, reason: str) -> bool:
+    """Whether a client began a rebalance by itself: it came, went, changed what it reads, or its application asked again.
+
+    Workers of Connect and threads of Streams ask again because the assignor told them to: when a connector changes, when a scheduled delay
+    is over, for a follow-up (DistributedHerder, IncrementalCooperativeAssignor; StreamsPartitionAssignor). Workers start and stop the
+    consumers of their sink tasks whenever they rebalance themselves (WorkerSinkTask).
+    """
+    if not (past.client_id or past.client_host) or past.client_id.startswith(_SINK_TASK):
+        return False
+    if past.cause in _ASKS_AGAIN:
+        by_itself = reasons.says_why(reasons.own_words(reason)) and _BY_STREAMS not in reason
+        return by_itself or (g.view.protocol_type == "consumer" and g.view.protocol not in ("", "stream"))
+    return past.cause in _COMES_OR_GOES or past.cause in _CHANGES
 
 
 def past_of(rebalance: Rebalance, culprit: RebalanceTrigger, sign: Ref | None, price: Cost) -> PastRebalance:
     """What is kept of a classic rebalance."""
+    unheard_ms = sum(
+        max(rebalance.started_ms - rebalance.stopped.get(owner, rebalance.started_ms), 0)
+        for partition, owner in rebalance.owned_before.items()
+        if partition not in rebalance.vacant
+    )
     return PastRebalance(
         rebalance.started_ms,
         culprit.cause,
@@ -52,7 +85,18 @@ def past_of(rebalance: Rebalance, culprit: RebalanceTrigger, sign: Ref | None, p
         -1 if price.moved is None else price.moved,
         rebalance.from_state is State.EMPTY,
         rebalance.old_generation,
+        rebalance.stopped.get(culprit.member_id, -1),
+        unheard_ms,
+        _error_of(culprit),
     )
+
+
+def _error_of(culprit: RebalanceTrigger) -> str:
+    """The error with which an assignment was not stored, as the coordinator logs it, or as the leader was answered."""
+    if culprit.error_code == Error.REBALANCE_IN_PROGRESS:
+        return Error.REQUEST_TIMED_OUT.name  # which the Scala coordinator answers so
+    _, _, logged = culprit.reason.partition("Error ")
+    return logged.partition(" ")[0] or Error(culprit.error_code).name
 
 
 def next_ms(g: Emitter) -> int:
@@ -69,25 +113,51 @@ def close_due(g: Emitter, now_ms: int, *, flush: bool = False) -> None:
 
 
 def _judge(g: Emitter) -> None:
-    burst, g.view.burst = g.view.burst, []
+    unstored = [past for past in g.view.burst if past.cause == reasons.ASSIGNMENT_NOT_STORED]
+    burst = [past for past in g.view.burst if past.cause != reasons.ASSIGNMENT_NOT_STORED]
+    g.view.burst = []
+    if unstored:
+        _report_not_stored(g, unstored)
+    if burst:
+        _judge_clients(g, burst)
+
+
+def _judge_clients(g: Emitter, burst: list[PastRebalance]) -> None:
+    """Reports a rolling restart or a storm, if it is one."""
     joined = {past.member_id for past in burst if past.cause == reasons.MEMBER_JOINED and not past.first}
     left = [past for past in burst if past.cause in _DEPARTURES]
-    # A restarted member was there before the burst; in a crash loop the member that departs has only just joined.
-    restarted = {past.member_id: past.client_id for past in left if past.member_id not in joined}
-    again = [past for past in left if past.member_id in joined]
-    if len(restarted) >= RESTARTED_AT_LEAST and len(joined) >= RESTARTED_AT_LEAST and len(again) <= len(restarted) // 2:
-        first = next(number for number, past in enumerate(burst) if past.cause in _DEPARTURES)
+    restarted = _restarted([past for past in left if past.member_id not in joined and past.cause in _RESTARTS])
+    again = len(left) - len(restarted)  # in a crash loop the member that departs has only just joined
+    if len(restarted) >= RESTARTED_AT_LEAST and len(joined) >= RESTARTED_AT_LEAST and again <= len(restarted) // 2:
+        first = next(number for number, past in enumerate(burst) if past.cause in _RESTARTS)
         _report_rolling_restart(g, burst[first:], restarted)
         return
-    clients = Counter(map(_client, burst))
-    client, count = max(clients.items(), key=lambda item: (item[1], item[0]))
-    if count < STORM_AT_LEAST:
+    counts = Counter(map(_client, burst))
+    often = sorted(client for client in counts if _cycles(burst, client) >= OFTEN)
+    own = [number for number, past in enumerate(burst) if _client(past) in often]
+    if len(often) > 1 and len(own) >= STORM_OF_SEVERAL_AT_LEAST:
+        _report_storm(g, burst[own[0] : own[-1] + 1], often, len(own))
         return
+    client, _ = max(counts.items(), key=lambda item: (item[1], item[0]))
     own = [number for number, past in enumerate(burst) if _client(past) == client]
     if burst[own[0]].cause == reasons.MEMBER_JOINED:
         own = own[1:]  # its first join is not yet a storm
     if len(own) >= STORM_AT_LEAST:
-        _report_storm(g, burst[own[0] :], burst[own[0]], len(own))
+        _report_storm(g, burst[own[0] : own[-1] + 1], [client], len(own))
+
+
+def _restarted(departures: list[PastRebalance]) -> dict[str, str]:
+    """Client ids of the members that were restarted, by member id. A client that departs twice counts once, if each has its own id."""
+    first = {past.client_id: past for past in reversed(departures)}
+    counted = first.values() if len(first) >= RESTARTED_AT_LEAST else departures
+    return {past.member_id: past.client_id for past in counted}
+
+
+def _cycles(burst: list[PastRebalance], client: tuple[str, str]) -> int:
+    """How often a client came back, or left."""
+    causes = [past.cause for past in burst if _client(past) == client]
+    came = causes.count(reasons.MEMBER_JOINED) - (causes[0] == reasons.MEMBER_JOINED)
+    return max(came, sum(cause in _DEPARTURES for cause in causes))
 
 
 def _texts(g: Emitter) -> Any:
@@ -107,19 +177,35 @@ def _report_rolling_restart(g: Emitter, burst: list[PastRebalance], restarted: d
     _report(g, _texts(g).ROLLING_RESTART, burst, NOBODY, words, restarted=sorted(restarted), longest_restart_ms=or_none(longest), **clients)
 
 
-def _report_storm(g: Emitter, burst: list[PastRebalance], culprit: PastRebalance, count: int) -> None:
-    """One client joins and departs again and again: the group does little else than rebalance."""
+def _report_storm(g: Emitter, burst: list[PastRebalance], clients: list[tuple[str, str]], count: int) -> None:
+    """Clients join and depart again and again: the group does little else than rebalance."""
     counted = Counter(past.cause for past in burst)
     causes = sorted(counted, key=lambda cause: (-counted[cause], cause))
     most = counted[causes[0]]
     common = causes[: 1 if 2 * most > len(burst) else 2]
+    names = [client_id or host for client_id, host in clients]
+    remedy = catalogue.AGAINST_STORMS.get(causes[0], catalogue.AGAINST_CRASH_LOOPS)
     words = {
-        "culprit": culprit.client_id or culprit.client_host or "one client",
+        "culprit": " and ".join(filter(None, [", ".join(names[:-1]), names[-1]])),
         "common": ("mostly " if len(common) == 1 else "") + " and ".join(f"{cause} ({counted[cause]})" for cause in common),
-        "remedy": catalogue.AGAINST_STORMS.get(causes[0], catalogue.AGAINST_CRASH_LOOPS),
+        "remedy": remedy if len(clients) == 1 else catalogue.AGAINST_STORMS_OF_SEVERAL,
     }
-    client = ("", culprit.client_id, culprit.client_host)
-    _report(g, _texts(g).REBALANCE_STORM, burst, client, words, by_culprit=count, causes=dict(counted), common_causes=common)
+    one = next(("", past.client_id, past.client_host) for past in burst if _client(past) == clients[0]) if len(clients) == 1 else NOBODY
+    figures = {"by_culprit": count, "clients": names, "causes": dict(counted), "common_causes": common}
+    _report(g, _texts(g).REBALANCE_STORM, burst, one, words, **figures)
+
+
+def _report_not_stored(g: Emitter, burst: list[PastRebalance]) -> None:
+    """The coordinator could not write assignments, and let all members join again each time (storeGroup, classicGroupSync)."""
+    errors = sorted({past.error for past in burst})
+    remedies = dict.fromkeys(catalogue.AGAINST_FAILED_WRITES.get(error, catalogue.AGAINST_MISSING_REPLICAS) for error in errors)
+    span = f"{len(burst)} rebalances in {seconds(burst[-1].started_ms - burst[0].started_ms)}"
+    words = {
+        "error": ", ".join(errors),
+        "what": span if len(burst) > 1 else "one rebalance",
+        "remedy": " ".join(remedies),
+    }
+    _report(g, catalogue.ASSIGNMENT_NOT_STORED, burst, NOBODY, words, errors=errors)
 
 
 def _report(
@@ -127,7 +213,8 @@ def _report(
 ) -> None:
     span_ms = burst[-1].started_ms - burst[0].started_ms
     total_ms = sum(past.total_ms for past in burst)
-    unavailable = [past.unavailable_ms for past in burst if past.unavailable_ms >= 0]
+    is_storm = text.code == catalogue.REBALANCE_STORM.code  # its cost counts from when each member was last heard
+    unavailable = [past.unavailable_ms + (past.unheard_ms if is_storm else 0) for past in burst if past.unavailable_ms >= 0]
     moved = [past.moved for past in burst if past.moved >= 0]
     without_owner = f", {seconds(sum(unavailable))} without an owner over all partitions" if sum(unavailable) else ""
     emit(
@@ -148,13 +235,13 @@ def _report(
 
 
 def _longest_restart_ms(burst: list[PastRebalance]) -> int:
-    """The longest time from a client's departure to its return, where both began a rebalance; -1 if none did."""
+    """The longest time from when a client was last heard to its return, where both began a rebalance; -1 if none did."""
     departed: dict[tuple[str, str], int] = {}
     took = [-1]
     for past in burst:
         client = (past.client_id, past.client_host)
         if past.cause == reasons.MEMBER_JOINED and client in departed:
             took.append(past.started_ms - departed.pop(client))
-        elif past.cause != reasons.MEMBER_JOINED and past.client_id:
-            departed[client] = past.started_ms
+        elif past.cause in _RESTARTS and past.client_id:
+            departed[client] = past.gone_ms if past.gone_ms >= 0 else past.started_ms
     return max(took)

@@ -4,23 +4,41 @@ from __future__ import annotations
 
 from typing import Final, NamedTuple
 
+from coordinator_model.diagnosis import silences
+
 
 class Text(NamedTuple):
-    """One kind of finding: its code, severity and templates."""
+    """One kind of finding: its code, severity and templates. The first text of a code has what docs/findings.md says of it."""
 
     code: str
     severity: str
     message: str
     advice: str
+    row: str = ""
+    """What one row is."""
+    evidence: str = ""
+    """What shows it: C the coordinator log alone, R the request log alone, L the clients' own logs."""
+    figures: tuple[str, ...] = ()
+    """The keys of its details (figures.py)."""
 
+
+_BILL: Final = ("rebalances", "span_ms", "total_ms", "unavailable_partition_ms", "partitions_moved")
 
 SESSION_TIMEOUT: Final = Text(
     "SESSION_TIMEOUT",
     "ERROR",
     "The coordinator removed the member because it heard no heartbeat within the session timeout{limit}{silence}.",
     "Find out what stopped the process or its network at that time (crash, SIGKILL, long pause of the JVM or the container, CPU "
-    "limit). Let a planned stop call close(), so that the member leaves at once. If it only paused, session.timeout.ms{current} must be "
-    "longer than the pause{usual}.",
+    "limit). {stop} If it only paused, session.timeout.ms{current} must be longer than the pause{usual}.",
+    row="The coordinator heard nothing from a member within its session timeout, and the client did not continue under another member id",
+    evidence="C R",
+    figures=("session_timeout_ms", "silent_ms", "longest_gap_before_ms", "coordinator_elected_ms_before"),
+)
+CALL_CLOSE: Final = "Let a planned stop call close(), so that the member leaves at once."
+STATIC_STOP: Final = (
+    "A static member does not leave when it is closed: if it was restarted, session.timeout.ms must be longer than a restart; if it is to "
+    "go for good, let it leave with CloseOptions.groupMembershipOperation(LEAVE_GROUP) (Java, KIP-1092), or let an administrator remove it "
+    "(Admin.removeMembersFromConsumerGroup)."
 )
 ELECTED_BEFORE: Final = " The broker had become the coordinator {elected} before."
 """Follows the message of SESSION_TIMEOUT: a session starts anew with its coordinator."""
@@ -29,13 +47,29 @@ POLL_TIMEOUT: Final = Text(
     "ERROR",
     "The client {departure} because the application did not call poll() within its limit{limit}.",
     "Make the work between two polls shorter (lower max.poll.records, move slow calls off the polling thread) or raise "
-    "max.poll.interval.ms{current} above the longest processing time.",
+    "max.poll.interval.ms{current} above the longest processing time.{unless}",
+    row="The application did not call poll() in time, or its process stood still for as long. The Java client states this as its reason "
+    "(KIP-800). librdkafka and static members are recognised when they return on the same connection. The client's own log can say it "
+    "too",
+    evidence="C (Java) R L",
+    figures=("max_poll_interval_ms", "poll_gap_ms", "silent_ms"),
 )
+POLL_TIMEOUT_OF_PAUSED: Final = Text(
+    "POLL_TIMEOUT",
+    "ERROR",
+    "The client left the group because the application did not call poll() within its limit{limit}. Its process, or its network, had "
+    "stood still: nothing was heard of it for {silence} before.",
+    "{pause}",
+)
+UNLESS_PAUSED: Final = " A process that stood still says the same: heartbeats in kafka-request.log tell the two apart."
 SYNC_TIMEOUT: Final = Text(
     "SYNC_TIMEOUT",
     "ERROR",
-    "The {role} joined, but did not send SyncGroup within the rebalance timeout{limit}: all members waited for it, then joined again.",
+    "The {role} joined, but did not send SyncGroup within the rebalance timeout{limit}: {then}.",
     "{remedy}",
+    row="A member joined and never requested its assignment; often a leader with a slow assignor",
+    evidence="C R (leaders)",
+    figures=("rebalance_timeout_ms", "leader"),
 )
 INCONSISTENT_PROTOCOL: Final = Text(
     "INCONSISTENT_PROTOCOL",
@@ -43,25 +77,39 @@ INCONSISTENT_PROTOCOL: Final = Text(
     "The client cannot join: it has no assignor in common with the members, or another protocol type (INCONSISTENT_GROUP_PROTOCOL). "
     "It offers {offers}{used}.",
     "Give the client {strategy}. To change the group's, roll all clients twice: first with both strategies, then with the new one.",
+    row="A client has no assignor in common with the group, or speaks the classic protocol where the group follows the consumer protocol; "
+    "one row per client",
+    evidence="C R",
+    figures=("session_timeout_ms", "protocols"),
 )
 INVALID_SESSION_TIMEOUT: Final = Text(
     "INVALID_SESSION_TIMEOUT",
     "ERROR",
     "The client cannot join: its session.timeout.ms{requested} is outside what the broker allows (INVALID_SESSION_TIMEOUT).",
     "Set session.timeout.ms to {bounds}.",
+    row="`session.timeout.ms` is outside the broker's bounds; one row per client",
+    evidence="R",
+    figures=("session_timeout_ms", "protocols", "default_min_ms", "default_max_ms"),
 )
 GROUP_TOO_LARGE: Final = Text(
     "GROUP_TOO_LARGE",
     "ERROR",
     "The client cannot join: the group has as many members as group.max.size allows{limit} (GROUP_MAX_SIZE_REACHED).{asked}",
     "Run no more consumers than group.max.size allows, or raise it on the brokers{wanted}.",
+    row="The group has reached its largest size, `group.max.size` or `group.consumer.max.size`; one row per client",
+    evidence="R",
+    figures=("session_timeout_ms", "protocols", "group_max_size", "refused_clients", "wanted", "members", "regex", "assignor"),
 )
 SLOW_JOINER: Final = Text(
     "SLOW_JOINER",
     "WARNING",
     "The group waited {waited} for {whom}: {why}.",
-    "A member rejoins when it polls; until then no member gets its new assignment. {remedy} With the cooperative assignor the other "
-    "members keep working meanwhile.",
+    "Until all have rejoined, no member gets its new assignment. {remedy} With the cooperative assignor the other members keep working "
+    "meanwhile.",
+    row="The group waited 5 s or more for a live member that rejoined last, for static members that did not return, or for members that "
+    "were removed at the rebalance timeout; one row names them all",
+    evidence="C (removed) R",
+    figures=("join_ms", "max_poll_interval_ms", "waited_for"),
 )
 ROLLING_RESTART: Final = Text(
     "ROLLING_RESTART",
@@ -69,51 +117,121 @@ ROLLING_RESTART: Final = Text(
     "{count} members were restarted one after the other: {rebalances} rebalances in {span}{bill}.",
     "Give every consumer a group.instance.id (static membership) and a session.timeout.ms longer than a restart{longest}: then a "
     "rolling restart causes no rebalance at all.",
+    row="Three or more members were closed or killed one after the other, and as many joined. One row covers all their rebalances, with "
+    "the total cost (time, partitions without an owner, moves) and the duration of a restart",
+    evidence="C R",
+    figures=(*_BILL, "restarted", "longest_restart_ms", "clients"),
 )
 REBALANCE_STORM: Final = Text(
     "REBALANCE_STORM",
     "ERROR",
     "{rebalances} rebalances in {span}, {by_culprit} of them by {culprit}, {common}{bill}.",
-    "{remedy} Until then every consumer of the group is stopped again and again.",
+    "{remedy} Until then the group goes on to rebalance, and partitions stand still each time.",
+    row="One client is behind five or more rebalances that follow one another within a minute each, or several clients that came back or "
+    "left three times each are behind ten. Only what clients do by themselves counts: not what Connect, Streams or a cooperative "
+    "assignor tells members to do, and not what a broker does. One row covers all of them; partitions count as without an owner from "
+    "when a lost member was last heard",
+    evidence="C R",
+    figures=(*_BILL, "by_culprit", "clients", "causes", "common_causes"),
 )
+ASSIGNMENT_NOT_STORED: Final = Text(
+    "ASSIGNMENT_NOT_STORED",
+    "ERROR",
+    "The coordinator could not write the group's assignment to __consumer_offsets ({error}), and all members had to join again: "
+    "{what}{bill}.",
+    "No client is at fault. {remedy}",
+    row="The coordinator could not write assignments to `__consumer_offsets`, and all members joined again; one row for failures that "
+    "follow one another within a minute each",
+    evidence="C R",
+    figures=(*_BILL, "errors"),
+)
+AGAINST_MISSING_REPLICAS: Final = (
+    "Look at the replicas of __consumer_offsets at that time: a write needs min.insync.replicas of them within "
+    "offsets.commit.timeout.ms of the broker. A broker that is down, slow or out of disk space takes them away."
+)
+AGAINST_FAILED_WRITES: Final = {
+    "UNKNOWN_SERVER_ERROR": "Most often the record is larger than max.message.bytes of __consumer_offsets allows: it has the "
+    "subscription and the partitions of each member. Raise that setting, or have fewer members and partitions in the group. The broker's "
+    "log has the error.",
+}
+"""By the error, as GroupMetadataManager.storeGroup (Scala) and CoordinatorOperationExceptionHelper (Java) translate it; others are about
+replicas."""
 ILLEGAL_GENERATION: Final = Text(
     "ILLEGAL_GENERATION",
     "WARNING",
-    "{api} with generation {sent_generation} was refused: the group had moved on{generation}.",
-    "The member missed a rebalance: it must poll, and so rejoin, within max.poll.interval.ms{current} after the rebalance begins. Find out "
-    "what delayed it: a stalled poll loop or a paused process.",
+    "{api} with generation {sent_generation} was refused: {why}.",
+    "{remedy}",
+    row="A member sent a request with an old generation",
+    evidence="R",
+    figures=("api", "sent_generation", "group_generation", "max_poll_interval_ms"),
 )
 UNKNOWN_MEMBER: Final = Text(
     "UNKNOWN_MEMBER",
     "WARNING",
     "{api} was refused: the member id is not, or no longer, in the group.{removal}",
-    "The client still ran after the group had removed it, and other members had its partitions meanwhile. {remedy}",
+    "{remedy}",
+    row="A client sent a request, possibly to leave, with the id of a member that the group had removed",
+    evidence="R",
+    figures=("api", "removed", "removed_ms_ago", "silent_ms", "session_timeout_ms", "max_poll_interval_ms", "removed_before_ms"),
 )
 FENCED_INSTANCE: Final = Text(
     "FENCED_INSTANCE",
     "ERROR",
     "group.instance.id {instance_id} is taken by another member{owner}. This one was fenced and stops consuming.",
     "Give every running consumer its own group.instance.id, and stop the old process before its replacement starts.",
+    row="Two clients share one `group.instance.id`",
+    evidence="C R",
+    figures=("instance_id", "holder"),
 )
 ZOMBIE_COMMIT: Final = Text(
     "ZOMBIE_COMMIT",
     "ERROR",
-    "The member tried to commit offsets with generation {sent_generation}{after}: refused, what it processed will be processed again "
-    "by the new owner.",
-    "The application continued to work after it had lost its partitions: make its processing idempotent. {remedy}",
+    "The member tried to commit offsets with generation {sent_generation}{after}: refused, and what it processed may be processed "
+    "again by the next owner.",
+    "The application continued to work after it had lost its partitions. {act} {remedy}",
+    row="The coordinator refused a commit of an old generation, or of a member that it had removed",
+    evidence="R",
+    figures=(
+        "api",
+        "error_code",
+        "sent_generation",
+        "group_generation",
+        "removed",
+        "removed_ms_ago",
+        "silent_ms",
+        "session_timeout_ms",
+        "max_poll_interval_ms",
+        "sent_epoch",
+        "removed_before_ms",
+    ),
 )
+BE_IDEMPOTENT: Final = "Make its processing idempotent."
+IN_A_TRANSACTION: Final = (
+    "Abort the transaction, and read its records again. Give sendOffsetsToTransaction() what consumer.groupMetadata() returns then, for "
+    "each transaction anew."
+)
+"""For a commit of a transactional producer (KIP-447): the broker refuses it, and the transaction writes nothing."""
 MODEL_DIVERGENCE: Final = Text(
     "MODEL_DIVERGENCE",
     "WARNING",
     "The broker answered {api} with {answer}; by the rules of Kafka {release} the answer is {instead}.",
     "If lines are missing from this log, or damaged, that is why. Otherwise the coordinator does not do what Kafka's code says: keep "
     "these lines for a report, and look at the broker's version, its clock and its disk.",
+    row="The broker answered differently from Kafka's coordinator ([specification.md](specification.md)), or, as an ERROR, answered for a "
+    "group of another broker",
+    evidence="R",
+    figures=("api", "release", "observed", "predicted", "broker", "node", "coordinator"),
 )
 COORDINATOR_MOVED: Final = Text(
     "COORDINATOR_MOVED",
     "WARNING",
     "{what}{cost}",
     "{remedy} Members keep their place if session.timeout.ms is longer than {what_lasts}{timeouts}.",
+    row="Another broker took the group over, or the coordinator was held up: its answers took seconds, or it had just become the "
+    "coordinator and the clients whose sessions ended joined again at once. The row names the members that the group lost by this; "
+    "they get no SESSION_TIMEOUT",
+    evidence="C R",
+    figures=("from_broker", "to_broker", "members_lost", "session_timeouts_ms"),
 )
 AFTER_A_MOVE: Final = "Find out why the broker restarted, failed or gave its partitions up."
 HELD_UP: Final = (
@@ -131,6 +249,10 @@ HEARTBEAT_NEAR_MISS: Final = Text(
     "The member was silent for {silence} of its session timeout of {limit}: {left} more, and it would have been removed.",
     "Find out what stopped the process (a pause of the JVM or the container, CPU limit, network), or raise session.timeout.ms well "
     "above {silent_ms}; heartbeat.interval.ms should be a third of it or less.",
+    row="A member was silent for 80 % of its session timeout and then was heard again. In the consumer protocol no line has that timeout: "
+    "it is what members of the group were removed after, else 45 s, Kafka's default",
+    evidence="R",
+    figures=("silent_ms", "session_timeout_ms", "session_timeout_seen"),
 )
 IDLE_MEMBERS: Final = Text(
     "IDLE_MEMBERS",
@@ -138,8 +260,19 @@ IDLE_MEMBERS: Final = Text(
     "{count} of {members} members have no partition: there are {partitions} to share.",
     "Members beyond the number of partitions only stand by. Run {partitions} of them, or have at least {members} partitions if the "
     "work needs more consumers.",
+    row="The group has more members than partitions",
+    evidence="R",
+    figures=("idle", "members", "partitions"),
 )
-ASSIGNMENT_SKEW: Final = Text("ASSIGNMENT_SKEW", "INFO", "One member has {most} partitions, another {least}.", "{remedy}")
+ASSIGNMENT_SKEW: Final = Text(
+    "ASSIGNMENT_SKEW",
+    "INFO",
+    "One member has {most} partitions, another {least}.",
+    "{remedy}",
+    row="One member has three times the partitions of another, and at least six more",
+    evidence="R",
+    figures=("partitions", "assignor"),
+)
 
 WITH_POLL_GAP: Final = Text(
     "POLL_TIMEOUT",
@@ -160,54 +293,72 @@ NOT_THE_COORDINATOR: Final = Text(
 )
 """MODEL_DIVERGENCE for a broker that is not the coordinator at all."""
 
+PAUSE: Final = (
+    "Its heartbeats had stopped, too: its process, or its network, stood still, and not only its poll loop. Find out what stopped it (a "
+    "pause of the JVM or the container, CPU limit, network)."
+)
+PAUSE_OR_STALL: Final = (
+    "Its process stood still, or only its poll loop: heartbeats in kafka-request.log tell the two apart. Look for a pause of the JVM or "
+    "the container, and for work between two polls that takes too long."
+)
+SLOW_TO_JOIN: Final = {
+    silences.PAUSED: PAUSE,
+    silences.STALLED: "Its heartbeats went on, and only its poll loop stalled. Make its work between two polls shorter (max.poll.records), "
+    "and lower max.poll.interval.ms{current} to what it really needs: the group waits no longer than that.",
+    silences.UNKNOWN: PAUSE_OR_STALL,
+}
+STILL_RAN: Final = "The client still ran after the group had removed it, and others may have had its partitions meanwhile. "
+MISSED_A_REBALANCE: Final = (
+    "The member missed a rebalance. It must poll, and so rejoin, within max.poll.interval.ms{current} after the rebalance begins. Find out "
+    "what delayed it: a stalled poll loop or a paused process."
+)
 SYNC_TIMEOUT_OF_LEADER: Final = (
     "It led the group, so its assignor took too long, or its process stopped: use a faster assignor, or fewer partitions and "
     "members, or raise max.poll.interval.ms{current} above what the assignment takes."
 )
 SYNC_TIMEOUT_OF_MEMBER: Final = (
-    "Its process stopped between joining and polling again: find out why. The others wait for max.poll.interval.ms{current} at most; a "
-    "lower value shortens the wait."
-)
-SHORTER_POLLS: Final = (
-    "Make its work between two polls shorter (max.poll.records), and lower max.poll.interval.ms{current} to what it really needs: the "
-    "group waits no longer than that."
-)
-AFTER_A_PAUSE: Final = (
-    "Its heartbeats had stopped too: find out what stopped the process (a pause of the JVM or the container, CPU limit, network). A "
-    "session.timeout.ms below max.poll.interval.ms{current} lets the group go on without it sooner."
+    "Its process stopped, or its application was busy, between joining and polling again: find out which. Its partitions stand still until "
+    "max.poll.interval.ms{current} has passed; a lower value shortens that."
 )
 SKEW_OF_RANGE: Final = (
     "The range assignor gives the first members one partition more of every topic, which adds up over many topics: set "
     "partition.assignment.strategy to the sticky or the cooperative-sticky assignor."
 )
 SKEW_OF_OTHERS: Final = (
-    "The assignor ({assignor}) spreads each topic evenly over its subscribers: check whether all members subscribe to the same topics."
+    "Check whether all members subscribe to the same topics: most assignors spread each topic evenly over its subscribers. The one in use: "
+    "{assignor}."
 )
 
 LATE_COMMIT: Final = Text(
     "ZOMBIE_COMMIT",
     "ERROR",
     "The member committed offsets with generation {sent_generation}, which a rebalance had ended: refused, because the group was at "
-    "a later generation{generation}. What it processed will be processed again by the owner of those partitions.",
-    "The member is still in the group: its commit raced a rebalance. Commit in onPartitionsRevoked (ConsumerRebalanceListener), not later, "
-    "and make the processing idempotent.",
+    "a later generation{generation}. What it processed may be processed again by the owner of those partitions.",
+    "The member is still in the group: its commit raced a rebalance. {act}",
 )
+COMMIT_EARLIER: Final = "Commit in onPartitionsRevoked (ConsumerRebalanceListener), not later, and make the processing idempotent."
 """ZOMBIE_COMMIT of a client that is a member: it has joined again since, or was slow to learn of the rebalance."""
 
 REMOVED_BEFORE_THE_LOG: Final = "The log does not show when and why the group removed it: lines are missing, or the log begins later."
 REMOVED_FOR_SILENCE: Final = (
-    "The process was silent for {silence}: find out what stopped it (a pause of the JVM or the container, CPU limit, network). "
+    "Nothing was heard of the process for {silence}: find out what stopped it (a pause of the JVM or the container, CPU limit, network). "
     "To survive such a pause, it needs a session.timeout.ms{current} above {silent_ms}."
 )
-REMOVED_TOO_LATE: Final = (
-    "It did not {action} within max.poll.interval.ms{current} and came {delay} too late: shorten its work between two polls, or raise the "
-    "setting by more than that."
-)
+REMOVED_TOO_LATE: Final = {
+    silences.PAUSED: "It did not rejoin before the rebalance timeout. " + PAUSE,
+    silences.STALLED: "Its heartbeats went on, but it did not rejoin within max.poll.interval.ms{current} after the rebalance began: "
+    "shorten its work between two polls, or raise the setting.",
+    silences.UNKNOWN: "It did not rejoin before the rebalance timeout. " + PAUSE_OR_STALL,
+}
+SEE_ITS_FINDING: Final = "Its finding {kind} says what to change."
 LEFT_AND_RAN_ON: Final = (
     "It had left, but its process still ran: the application did not call poll() within max.poll.interval.ms{current} (then it joins again "
     "soon), or a thread of it still runs after close()."
 )
-INSTANCE_TAKEN: Final = "Another process came with its group.instance.id: stop the old one before its replacement starts."
+INSTANCE_TAKEN: Final = (
+    "A client came with its group.instance.id and took its place: if that is another process, stop the old one before its replacement "
+    "starts."
+)
 REMOVED_OTHERWISE: Final = "Find out why it was removed."
 
 LOST_IN_A_MOVE: Final = (
@@ -218,15 +369,20 @@ LOST_IN_A_MOVE: Final = (
 AGAINST_CRASH_LOOPS: Final = (
     "Stop the client that comes and goes, and find out why it ends: a crash loop, a failing health check, a record that it cannot process."
 )
+AGAINST_STORMS_OF_SEVERAL: Final = (
+    "Find out why these clients join again and again: a crash loop, a failing health check, a record that they cannot process; or, where "
+    "none of them left before, a client library that does not keep its member id, or a proxy before the brokers."
+)
 AGAINST_STORMS: Final = {
-    "POLL_TIMEOUT": "The client comes back and stalls again: raise its max.poll.interval.ms above what it needs between two polls, "
-    "or lower max.poll.records.",
+    "POLL_TIMEOUT": "The client comes back and stops polling again: each of its findings POLL_TIMEOUT says whether its process stood still "
+    "or its work between two polls takes too long.",
     "SUBSCRIPTION_CHANGED": "The client changes what it subscribes to, again and again: let it subscribe once, to the same topics as the "
     "others.",
     "METADATA_CHANGED": "Topics or partitions that the group reads come and go: create them beforehand, and narrow any subscription by "
     "pattern.",
     "LEADER_REJOINED": "The leader joins again without giving a reason: read its log. Most often the metadata of its topics change.",
     "MEMBER_REJOINED": "The client joins again by itself: read its log, and search its code for enforceRebalance().",
-    "STATIC_MEMBER_REPLACED": "Two processes take one group.instance.id from each other: give each its own.",
+    "STATIC_MEMBER_REPLACED": "Two processes take one group.instance.id from each other, or one is restarted again and again: give each "
+    "its own, or find out why it ends.",
 }
 """By the most common cause of the rebalances."""

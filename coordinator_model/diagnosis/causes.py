@@ -70,18 +70,11 @@ def correct(g: Emitter, rebalance: Rebalance, culprit: RebalanceTrigger) -> None
     ended = g.view.ended_membership(culprit.member_id)
     if _follows_a_move(g, rebalance, culprit, ended):
         culprit.cause = reasons.COORDINATOR_MOVED
-    elif culprit.cause in (reasons.LEADER_REJOINED, reasons.MEMBER_REJOINED) and not reasons.says_why(_client_reason(culprit)):
+    elif culprit.cause in (reasons.LEADER_REJOINED, reasons.MEMBER_REJOINED) and not reasons.says_why(reasons.own_words(culprit.reason)):
         culprit.cause = _of_rejoin(g, rebalance, culprit)
     elif culprit.cause == reasons.SESSION_TIMEOUT and ended is not None and ended.kind == reasons.POLL_TIMEOUT:
         culprit.cause = reasons.POLL_TIMEOUT  # a static member whose poll loop stalled does not leave: its session ends
     g.view.revoked_ms, g.view.revoked = rebalance.ended_ms, _revoked(rebalance)
-
-
-def _client_reason(culprit: RebalanceTrigger) -> str:
-    """The client's reason, from the coordinator's text or from the request itself."""
-    if reasons.of_coordinator(culprit.reason) == reasons.UNKNOWN:
-        return culprit.reason
-    return reasons.client_reason(culprit.reason)
 
 
 def _of_rejoin(g: Emitter, rebalance: Rebalance, culprit: RebalanceTrigger) -> str:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import Final
 
-from coordinator_model.diagnosis.catalogue import Text
+from coordinator_model.diagnosis import silences
+from coordinator_model.diagnosis.catalogue import PAUSE, PAUSE_OR_STALL, Text
 
 _SESSION_SETTING: Final = (
     "it is consumer.session.timeout.ms of the group (kafka-configs.sh --entity-type groups), else group.consumer.session.timeout.ms of the "
@@ -16,23 +17,36 @@ SESSION_TIMEOUT: Final = Text(
     "ERROR",
     "The coordinator removed the member because it heard no heartbeat within the session timeout of the group{silence}.",
     "Find out what stopped the process or its network at that time (crash, SIGKILL, long pause of the JVM or the container, CPU limit)."
-    " Let a planned stop call close(), so that the member leaves at once. If it only paused, raise the session timeout above the "
-    "pause{usual}: it is {kind}.session.timeout.ms of the group (kafka-configs.sh --entity-type groups), else "
-    "group.{kind}.session.timeout.ms of the brokers.",
+    "{stop} If it only paused, raise the session timeout above the pause{usual}: it is {kind}.session.timeout.ms of the group "
+    "(kafka-configs.sh --entity-type groups), else group.{kind}.session.timeout.ms of the brokers.",
 )
 REBALANCE_TIMEOUT: Final = Text(
     "REBALANCE_TIMEOUT",
     "ERROR",
     "The coordinator removed the member because it did not give partitions up within its rebalance timeout{limit}.",
-    "The application did not call poll() in that time, or its rebalance listener took so long: make the work between two polls shorter "
-    "(lower max.poll.records, move slow calls off the polling thread) or raise max.poll.interval.ms{current}.",
+    "{remedy}",
+    row="Consumer protocol: the coordinator removed a member that did not give partitions up within its rebalance timeout",
+    evidence="C",
+    figures=("rebalance_timeout_ms",),
 )
+SLOW_TO_REVOKE: Final = {
+    silences.PAUSED: PAUSE,
+    silences.STALLED: "The application did not call poll() in that time, or its rebalance listener took so long: make the work between two "
+    "polls shorter (lower max.poll.records, move slow calls off the polling thread) or raise max.poll.interval.ms{current}.",
+    silences.UNKNOWN: PAUSE_OR_STALL,
+}
 STUCK_RECONCILING: Final = Text(
     "STUCK_RECONCILING",
     "WARNING",
     "The group waited {waited} for the member: {what}.",
+    "{remedy}",
+    row="Consumer protocol: a rebalance waited 15 s or more for one member to give partitions up, or to send a heartbeat",
+    evidence="R",
+    figures=("waited_ms", "rebalance_timeout_ms"),
+)
+GIVES_UP_LATE: Final = (
     "Partitions move only once their owner has given them up, which it does when it polls. Make the work between two polls shorter, and"
-    " lower max.poll.interval.ms{current} to what it really needs: the group waits no longer than that.",
+    " lower max.poll.interval.ms{current} to what it really needs: the group waits no longer than that."
 )
 ASSIGNMENT_DELAYED: Final = Text(
     "ASSIGNMENT_DELAYED",
@@ -41,6 +55,9 @@ ASSIGNMENT_DELAYED: Final = Text(
     "The coordinator computes at most one assignment per interval, with the first heartbeat after it. Lower "
     "consumer.assignment.interval.ms of the group (kafka-configs.sh --entity-type groups), else group.consumer.assignment.interval.ms of "
     "the brokers, whose default is 1000; and the heartbeat interval, if members seldom send heartbeats.",
+    row="Consumer protocol, Kafka 4.3 and later: a rebalance waited 10 s or more for the assignment interval, while no member held it up",
+    evidence="C R",
+    figures=("waited_ms",),
 )
 UNRELEASED_INSTANCE_ID: Final = Text(
     "UNRELEASED_INSTANCE_ID",
@@ -48,6 +65,9 @@ UNRELEASED_INSTANCE_ID: Final = Text(
     "group.instance.id {instance_id} is in use by another member{owner}: this one was refused.",
     "Give every running consumer its own group.instance.id, and stop the old process before its replacement starts. A process that was "
     "killed keeps the id until its session ends.",
+    row="Consumer protocol: a client was refused because a living member has its `group.instance.id`",
+    evidence="R",
+    figures=("instance_id",),
 )
 FENCED_MEMBER_EPOCH: Final = Text(
     "FENCED_MEMBER_EPOCH",
@@ -55,9 +75,13 @@ FENCED_MEMBER_EPOCH: Final = Text(
     "A heartbeat with epoch {sent_epoch} was refused: the coordinator knows the member with another one (FENCED_MEMBER_EPOCH).",
     "The client gives its partitions up and joins again by itself. If it happens often, look for a client that was paused or restored "
     "from a snapshot, or for two that use one member id.",
+    row="Consumer protocol: a heartbeat had another epoch than the coordinator knows; one row per epoch",
+    evidence="R",
+    figures=("sent_epoch",),
 )
-CAME_BACK: Final = "The client joins again by itself. If it only paused, the session timeout of the group must be longer than the pause."
-"""The remedy of UNKNOWN_MEMBER."""
+CAME_BACK: Final = "The client joins again by itself."
+CAME_BACK_AFTER_SILENCE: Final = CAME_BACK + " If it only paused, the session timeout of the group must be longer than the pause."
+"""Remedies of UNKNOWN_MEMBER, by the end of the membership."""
 HEARTBEAT_NEAR_MISS: Final = Text(
     "HEARTBEAT_NEAR_MISS",
     "WARNING",
@@ -76,12 +100,16 @@ STATIC_MEMBER_AWAY: Final = Text(
     + "A static member keeps its partitions while it is away, so they stand still. Restart it faster, or, if it goes for longer, let"
     " it leave for good: CloseOptions.groupMembershipOperation(LEAVE_GROUP) in Java since 4.1, or no group.instance.id. A lower session "
     "timeout of the group limits such times: " + _SESSION_SETTING,
+    row="Consumer protocol: a static member left for a while (epoch -2) and came back after 15 s or more, or its session ended before it "
+    "came back",
+    evidence="C R",
+    figures=("instance_id", "away_ms", "partitions", "came_back"),
 )
 STATIC_MEMBER_GONE: Final = Text(
     "STATIC_MEMBER_AWAY",
     "WARNING",
-    "The static member {instance_id} left for a while (epoch -2) and did not come back: after {away} its session ended, and the "
-    "others got its partitions. {meanwhile}",
+    "The static member {instance_id} left for a while (epoch -2) and did not come back: after {away} its session ended, and its "
+    "partitions were free for others. {meanwhile}",
     _LEFT_SO + "If it was meant to go for good, let it leave so: CloseOptions.groupMembershipOperation(LEAVE_GROUP) in Java since 4.1. If "
     "its restart takes so long, the session timeout of the group must be longer than the restart: " + _SESSION_SETTING,
 )
@@ -90,14 +118,18 @@ ZOMBIE_COMMIT: Final = Text(
     "ZOMBIE_COMMIT",
     "ERROR",
     "The member tried to commit offsets with epoch {sent_epoch}{after}: refused, because it is no member any more. What it processed "
-    "will be processed again by the new owner.",
-    "The application continued to work after it had lost its partitions: make its processing idempotent. {remedy}",
+    "may be processed again by the next owner.",
+    "The application continued to work after it had lost its partitions. {act} {remedy}",
 )
 STALE_COMMIT: Final = Text(
     "STALE_COMMIT",
     "WARNING",
     "The member committed offsets with epoch {sent_epoch} and was refused: {why}. What it processed may be processed again.",
     "{remedy} Make the processing idempotent.",
+    row="Consumer protocol: a member committed with an old epoch 5 s or more after it was told of the new one, or after it had left for a "
+    "while. A commit that crosses a new epoch is no finding: the client repeats it",
+    evidence="R",
+    figures=("sent_epoch", "epoch", "after_ms"),
 )
 KEPT_EPOCH: Final = (
     "A client takes a new epoch at once, so something kept the old one: a paused process, a second process or thread that commits for this "
@@ -111,6 +143,9 @@ REGEX_WITHOUT_TOPICS: Final = Text(
     "topic that the clients may see.",
     "Compare the expression with the names of the topics: it must match a whole name, in the syntax of RE2/J, and the client needs "
     "the right to DESCRIBE the topics.",
+    row="Consumer protocol: all members subscribe to regular expressions alone, and nobody has had a partition for 15 s",
+    evidence="R",
+    figures=("members", "without_partitions_ms"),
 )
 INVALID_REGEX: Final = Text(
     "INVALID_REGEX",
@@ -118,6 +153,9 @@ INVALID_REGEX: Final = Text(
     "The client cannot subscribe to the regular expression {regex}: it is not valid (INVALID_REGULAR_EXPRESSION).",
     "The brokers use RE2/J, which has no look-ahead and no back-references. Correct the expression, or subscribe with "
     "java.util.regex.Pattern, which the client resolves itself.",
+    row="Consumer protocol: a client subscribes to a regular expression that the brokers cannot read; one row per client",
+    evidence="R",
+    figures=("regex", "members", "assignor"),
 )
 CLASSIC_MEMBER_REFUSED: Final = Text(
     "INCONSISTENT_PROTOCOL",
@@ -132,6 +170,9 @@ UNSUPPORTED_ASSIGNOR: Final = Text(
     "The client cannot join: it asks for the assignor {assignor}, which the brokers do not have (UNSUPPORTED_ASSIGNOR).",
     "Set group.remote.assignor to one of group.consumer.assignors of the brokers (uniform or range unless it was changed), or leave "
     "it out.",
+    row="Consumer protocol: a client asks for an assignor that the brokers do not have; one row per client",
+    evidence="R",
+    figures=("assignor", "members", "regex"),
 )
 GROUP_TOO_LARGE: Final = Text(
     "GROUP_TOO_LARGE",

@@ -5,13 +5,14 @@ from __future__ import annotations
 from typing import Final
 
 from coordinator_model import events as kinds
-from coordinator_model.diagnosis import catalogue, consumer_catalogue, consumer_margins, incidents
+from coordinator_model.diagnosis import catalogue, consumer_catalogue, consumer_margins, incidents, silences
 from coordinator_model.diagnosis.findings import Client, current, emit, first_time, row, seconds
 from coordinator_model.errors import Error
 from coordinator_model.events import Event
 from coordinator_model.view import reasons
 from coordinator_model.view.consumer_view import Change, ConsumerMember, ConsumerView, Episode
 from coordinator_model.view.emit import Emitter
+from coordinator_model.view.quiet import Quiet
 from coordinator_model.view.rows import or_none, ref
 
 LONG_WAIT_MS: Final = 10_000
@@ -41,13 +42,17 @@ def removed(g: Emitter, view: ConsumerView, member: ConsumerMember, change: Chan
         words = {
             "silence": f"; last heard {seconds(silent_ms)} before" if silent_ms is not None else "",
             "kind": view.group_type or "consumer",
+            "stop": f" {catalogue.CALL_CLOSE}" if not member.instance_id else "",  # a static one says that it leaves for a while
             "usual": f" (before, it was never silent for more than {seconds(gap_ms)})" if gap_ms >= 0 else "",
         }
         details = {"silent_ms": silent_ms, "longest_gap_before_ms": or_none(gap_ms)}
         told = row(g, consumer_catalogue.SESSION_TIMEOUT, change.at_ms, _client(member), signs, words, generation=epoch, **details)
         incidents.hold_back(g, member.heard_ms, told)
     elif change.cause == reasons.REBALANCE_TIMEOUT:
-        words = {"limit": f" ({seconds(limit_ms)})" if limit_ms >= 0 else "", "current": current(limit_ms)}
+        # Heartbeats go on while the application does not poll: its background thread sends them (ConsumerHeartbeatRequestManager).
+        why = silences.why(Quiet(max(member.heard_ms, member.tried_ms), gap_ms), change.at_ms - limit_ms, change.at_ms)
+        remedy = consumer_catalogue.SLOW_TO_REVOKE[why].format(current=current(limit_ms))
+        words = {"limit": f" ({seconds(limit_ms)})" if limit_ms >= 0 else "", "remedy": remedy}
         details = {"rebalance_timeout_ms": or_none(limit_ms)}
         emit(g, consumer_catalogue.REBALANCE_TIMEOUT, change.at_ms, _client(member), signs, words, generation=epoch, **details)
 
@@ -59,7 +64,9 @@ def waited(g: Emitter, episode: Episode, member: ConsumerMember | None, waited_m
     own = (one for one in episode.revocations if one.member_id == member.member_id)
     held = any(one.ended_ms - one.told_ms >= waited_ms for one in own)
     what = "it had to give partitions up first" if held else "it sent no heartbeat"
-    words = {"waited": seconds(waited_ms), "what": what, "current": current(member.rebalance_timeout_ms)}
+    silent = not held or 2 * member.longest_gap_ms >= waited_ms
+    remedy = catalogue.PAUSE if silent else consumer_catalogue.GIVES_UP_LATE.format(current=current(member.rebalance_timeout_ms))
+    words = {"waited": seconds(waited_ms), "what": what, "remedy": remedy}
     signs = [sign for one in episode.rounds for sign in one.signs]
     epoch = episode.rounds[-1].epoch
     details = {"waited_ms": waited_ms, "rebalance_timeout_ms": or_none(member.rebalance_timeout_ms)}
@@ -154,7 +161,8 @@ def _commit_of_removed(g: Emitter, view: ConsumerView, event: Event) -> None:
     if first_time(g, text, event.member_id, event.generation):
         words = {
             "after": f" {seconds(after_ms)} after it had been removed" if after_ms is not None and after_ms >= 0 else "",
-            "remedy": consumer_catalogue.CAME_BACK,
+            "remedy": _came_back(gone),
+            "act": catalogue.IN_A_TRANSACTION if event.kind == kinds.TXN_OFFSET_COMMIT else catalogue.BE_IDEMPOTENT,
         }
         details = {"removed_before_ms": after_ms, "sent_epoch": event.generation}
         emit(
@@ -194,9 +202,14 @@ def _unknown_member(g: Emitter, view: ConsumerView, event: Event, client: Client
     if not first_time(g, catalogue.UNKNOWN_MEMBER, event.member_id, view.epoch):
         return
     removal = f" It had been removed {seconds(after_ms)} before." if after_ms is not None and after_ms >= 0 else ""
-    words = {"api": event.kind, "removal": removal, "remedy": consumer_catalogue.CAME_BACK}
+    words = {"api": event.kind, "removal": removal, "remedy": (catalogue.STILL_RAN if gone else "") + _came_back(gone)}
     details = {"removed_before_ms": after_ms}
     emit(g, catalogue.UNKNOWN_MEMBER, event.at_ms, client, [ref(event)], words, generation=view.epoch, **details)
+
+
+def _came_back(gone: ConsumerMember | None) -> str:
+    silent = gone is not None and gone.end_kind == reasons.SESSION_TIMEOUT
+    return consumer_catalogue.CAME_BACK_AFTER_SILENCE if silent else consumer_catalogue.CAME_BACK
 
 
 def _crosses_own_leave(view: ConsumerView, gone: ConsumerMember | None, event: Event) -> bool:

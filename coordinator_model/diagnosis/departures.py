@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from coordinator_model.diagnosis import refusals, removals
+from coordinator_model.diagnosis import removals, silences
 from coordinator_model.events import Event
 from coordinator_model.specification.timers import NEVER
 from coordinator_model.view import reasons
@@ -34,14 +34,15 @@ def may_have_stalled(g: Emitter, member: ObservedMember, at_ms: int, reason: str
 
 def hold_back(g: Emitter, at_ms: int, member: ObservedMember, session: dict[str, Any], finding: dict[str, Any]) -> None:
     """Keeps the row of an ended membership until it is decided how it ended."""
-    g.view.undecided.append(UndecidedDeparture(at_ms, member.member_id, member.connection, session, finding))
+    passed_ms = silences.limit_passed_ms(silences.quiet(member), at_ms)
+    g.view.undecided.append(UndecidedDeparture(at_ms, member.member_id, member.connection, passed_ms, session, finding))
 
 
 def hold_back_stall(g: Emitter, at_ms: int, member: ObservedMember, finding: dict[str, Any]) -> None:
     """Keeps the finding of a stalled poll loop until the client polls again, which shows for how long it did not."""
     if member.connection and member.rebalance_timeout_ms >= 0:
-        since_ms = member.stalled_ms if member.stalled_ms >= 0 else at_ms
-        g.view.poll_stalls.append(PollStall(since_ms, member.connection, member.rebalance_timeout_ms, finding))
+        passed_ms = silences.limit_passed_ms(silences.quiet(member), at_ms)
+        g.view.poll_stalls.append(PollStall(at_ms, member.connection, passed_ms, member.rebalance_timeout_ms, finding))
     else:
         g.emit(FINDINGS, **finding)
 
@@ -51,18 +52,18 @@ def on_join_without_id(g: Emitter, event: Event) -> None:
     view, connection = g.view, event.connection
     for stall in [s for s in view.poll_stalls if s.connection == connection]:
         view.poll_stalls.remove(stall)
-        _emit_with_gap(g, stall.finding, stall.limit_ms, stall.at_ms, event)
+        _emit_with_gap(g, stall.finding, stall.limit_ms, stall.passed_ms, event)
     for departure in [u for u in view.undecided if u.connection == connection != ""]:
         _decide_stalled(g, departure)
-        _emit_with_gap(g, departure.finding, departure.session["rebalance_timeout_ms"], departure.at_ms, event)
+        _emit_with_gap(g, departure.finding, departure.session["rebalance_timeout_ms"], departure.passed_ms, event)
     # A static member does not leave when it is not polled in time: its session ends (KIP-345). A frozen process would first be refused
     # under its old id, a restarted one has another connection.
     for ended in view.ended:
         if ended.kind != reasons.SESSION_TIMEOUT or not ended.instance_id or ended.instance_id != event.instance_id:
             continue
-        if ended.connection == connection and not refusals.was_refused(g, ended.member_id):
+        if ended.connection == connection and ended.back_ms < 0 and not silences.stopped_before_limit(ended.quiet):
             finding = _stall_of_static(g, ended, [ended.sign] if ended.sign else [])
-            _emit_with_gap(g, finding, ended.rebalance_timeout_ms, ended.seen_ms, event)  # it falls silent when the limit has passed
+            _emit_with_gap(g, finding, ended.rebalance_timeout_ms, silences.limit_passed_ms(ended.quiet, -1), event)
 
 
 def on_logged_stall(g: Emitter, member_id: str, signs: list[Ref]) -> None:
@@ -122,8 +123,8 @@ def _stall_of_static(g: Emitter, ended: EndedMembership, signs: list[Ref]) -> di
     return removals.poll_timeout(g, member, ended.at_ms, signs, ended.generation)
 
 
-def _emit_with_gap(g: Emitter, finding: dict[str, Any], limit_ms: int | None, since_ms: int, event: Event) -> None:
-    """Writes a POLL_TIMEOUT of a client that polls again: it did not poll for its limit, and since it was removed."""
-    if limit_ms is not None and limit_ms >= 0 and 0 <= since_ms < event.received_ms:
-        finding = removals.with_poll_gap(finding, limit_ms, limit_ms + event.received_ms - since_ms, ref(event))
+def _emit_with_gap(g: Emitter, finding: dict[str, Any], limit_ms: int | None, passed_ms: int, event: Event) -> None:
+    """Writes a POLL_TIMEOUT of a client that polls again: it did not poll for its limit, and since that had passed."""
+    if limit_ms is not None and limit_ms >= 0 and 0 <= passed_ms < event.received_ms:
+        finding = removals.with_poll_gap(finding, limit_ms, limit_ms + event.received_ms - passed_ms, ref(event))
     g.emit(FINDINGS, **finding)

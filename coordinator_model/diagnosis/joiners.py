@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import Final
 
-from coordinator_model.diagnosis import catalogue
+from coordinator_model.diagnosis import catalogue, silences
 from coordinator_model.diagnosis.findings import NOBODY, current, emit, seconds
 from coordinator_model.diagnosis.incidents import SPAN_MS
-from coordinator_model.diagnosis.removals import fell_silent
 from coordinator_model.states import State
 from coordinator_model.view import reasons
 from coordinator_model.view.emit import Emitter
+from coordinator_model.view.quiet import Quiet
 from coordinator_model.view.rows import Ref, or_none
 from coordinator_model.view.view import EndedMembership, Rebalance
 
@@ -29,10 +29,10 @@ def slowest(g: Emitter, rebalance: Rebalance) -> str:
         return ""
     waited_ms = rebalance.joined_ms - rebalance.started_ms
     dropped = _dropped(g, rebalance)
-    absent = "" if dropped else _absent_static(g, rebalance, waited_ms)
+    absent = [] if dropped else _absent_static(g, rebalance, waited_ms)
     if waited_ms >= SLOW_MS:
         _report(g, rebalance, dropped, absent)
-    return dropped[0].member_id if dropped else absent or _answered_last(g, rebalance)
+    return dropped[0].member_id if dropped else absent[0] if absent else _answered_last(g, rebalance)
 
 
 def _dropped(g: Emitter, rebalance: Rebalance) -> list[EndedMembership]:
@@ -42,7 +42,7 @@ def _dropped(g: Emitter, rebalance: Rebalance) -> list[EndedMembership]:
     return sorted((old for old in late if old.client_id not in refused), key=lambda old: old.member_id)
 
 
-def _report(g: Emitter, rebalance: Rebalance, dropped: list[EndedMembership], absent: str) -> None:
+def _report(g: Emitter, rebalance: Rebalance, dropped: list[EndedMembership], absent: list[str]) -> None:
     trouble = g.view.incident
     if trouble is not None and trouble.began_ms <= rebalance.joined_ms <= trouble.last_ms + SPAN_MS:
         return  # all wait for member ids that their clients have given up
@@ -51,15 +51,21 @@ def _report(g: Emitter, rebalance: Rebalance, dropped: list[EndedMembership], ab
         why = f"{'it' if one else 'they'} did not rejoin before the rebalance timeout and {'was' if one else 'were'} removed"
         signs = sorted({old.sign for old in dropped if old.sign is not None}) or rebalance.evidence
         limit_ms = max(old.rebalance_timeout_ms for old in dropped)
-        remedy = catalogue.AFTER_A_PAUSE if all(map(fell_silent, dropped)) else catalogue.SHORTER_POLLS
-        _emit(g, rebalance, dropped[0].client() if one else NOBODY, why, signs, limit_ms, [old.member_id for old in dropped], remedy)
+        _emit(g, rebalance, dropped[0].client() if one else NOBODY, why, signs, limit_ms, {old.member_id: old.quiet for old in dropped})
         return
-    member_id = absent or _last_to_join(rebalance)
-    if member_id:
-        member = g.view.members.get(member_id)
-        why = "it rejoined last" if member_id in rebalance.joins else "it is static, keeps its place, and did not rejoin"
-        client = member.client() if member is not None else (member_id, "", "")
-        _emit(g, rebalance, client, why, rebalance.evidence, member.rebalance_timeout_ms if member is not None else -1, [member_id])
+    late = absent or [m for m in (_last_to_join(rebalance),) if m]
+    if late:
+        it = "it is" if len(late) == 1 else "they are"
+        why = (
+            f"{it} static, {'keeps its place' if len(late) == 1 else 'keep their places'}, and did not rejoin"
+            if absent
+            else "it rejoined last"
+        )
+        members = [g.view.members.get(member_id) for member_id in late]
+        limit_ms = max(member.rebalance_timeout_ms if member is not None else -1 for member in members)
+        client = NOBODY if len(late) > 1 else members[0].client() if members[0] is not None else (late[0], "", "")
+        quiet = {m: silences.quiet(member) if member is not None else None for m, member in zip(late, members, strict=True)}
+        _emit(g, rebalance, client, why, rebalance.evidence, limit_ms, quiet)
 
 
 def _emit(
@@ -69,14 +75,20 @@ def _emit(
     why: str,
     signs: list[Ref],
     limit_ms: int,
-    member_ids: list[str],
-    remedy: str = catalogue.SHORTER_POLLS,
+    members: dict[str, Quiet | None],
 ) -> None:
     waited_ms = rebalance.joined_ms - rebalance.started_ms
-    whom = "this member" if len(member_ids) == 1 else f"{len(member_ids)} members"
-    words = {"waited": seconds(waited_ms), "whom": whom, "why": why, "remedy": remedy.format(current=current(limit_ms))}
-    details = {"join_ms": waited_ms, "max_poll_interval_ms": or_none(limit_ms), "waited_for": member_ids}
+    whom = "this member" if len(members) == 1 else f"{len(members)} members"
+    words = {"waited": seconds(waited_ms), "whom": whom, "why": why, "remedy": _remedy(rebalance, members, limit_ms)}
+    details = {"join_ms": waited_ms, "max_poll_interval_ms": or_none(limit_ms), "waited_for": list(members)}
     emit(g, catalogue.SLOW_JOINER, rebalance.joined_ms, client, signs, words, generation=rebalance.generation, **details)
+
+
+def _remedy(rebalance: Rebalance, members: dict[str, Quiet | None], limit_ms: int) -> str:
+    """What to change, where all members that were waited for had the same reason."""
+    until = {member_id: rebalance.joins.get(member_id, rebalance.joined_ms) for member_id in members}
+    found = {silences.why(quiet, rebalance.started_ms, until[m]) if quiet is not None else silences.UNKNOWN for m, quiet in members.items()}
+    return catalogue.SLOW_TO_JOIN[found.pop() if len(found) == 1 else silences.UNKNOWN].format(current=current(limit_ms))
 
 
 def _last_to_join(rebalance: Rebalance) -> str:
@@ -94,9 +106,9 @@ def _answered_last(g: Emitter, rebalance: Rebalance) -> str:
     return max((answer for answer in answers if rebalance.started_ms < answer[0] <= rebalance.joined_ms), default=(0, ""))[1]
 
 
-def _absent_static(g: Emitter, rebalance: Rebalance, waited_ms: int) -> str:
-    """A static member that the phase waited for until its timeout; empty if there is none, or no member's timeout is known."""
+def _absent_static(g: Emitter, rebalance: Rebalance, waited_ms: int) -> list[str]:
+    """The static members that the phase waited for until its timeout; empty if there is none, or no member's timeout is known."""
     timeouts = [m.rebalance_timeout_ms for m in g.view.members.values() if m.rebalance_timeout_ms >= 0]
     if not rebalance.joins or not rebalance.listed or not timeouts or waited_ms < max(timeouts):
-        return ""
-    return next((m.member_id for m in g.view.members.values() if m.instance_id and m.member_id not in rebalance.joins), "")
+        return []
+    return sorted(m.member_id for m in g.view.members.values() if m.instance_id and m.member_id not in rebalance.joins)

@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, Final
 
-from coordinator_model.diagnosis import catalogue
+from coordinator_model.diagnosis import catalogue, silences
 from coordinator_model.diagnosis.findings import current, emit, first_time, seconds
 from coordinator_model.diagnosis.incidents import lost_in_a_move
-from coordinator_model.diagnosis.removals import fell_silent
 from coordinator_model.errors import Error
 from coordinator_model.events import COORDINATOR_SOURCE, HEARTBEAT, OFFSET_COMMIT, TXN_OFFSET_COMMIT, Event
 from coordinator_model.view import reasons
@@ -24,10 +23,11 @@ DEFAULT_MAX_SESSION_MS: Final = 1_800_000
 """group.min.session.timeout.ms and group.max.session.timeout.ms as Kafka ships them (GroupCoordinatorConfig)."""
 
 _COMMITS: Final = frozenset({OFFSET_COMMIT, TXN_OFFSET_COMMIT})
-_AFTER_REBALANCE_TIMEOUT: Final = {
-    reasons.POLL_TIMEOUT: "poll",
-    reasons.JOIN_TIMEOUT: "rejoin",
-    reasons.SYNC_TIMEOUT: "ask for its assignment",
+_BY_END: Final = {
+    reasons.POLL_TIMEOUT: catalogue.SEE_ITS_FINDING,
+    reasons.SYNC_TIMEOUT: catalogue.SEE_ITS_FINDING,
+    reasons.LEFT: catalogue.LEFT_AND_RAN_ON,
+    reasons.REPLACED: catalogue.INSTANCE_TAKEN,
 }
 
 
@@ -39,6 +39,8 @@ def judge(g: Emitter, event: Event) -> None:
     ended = g.view.ended_membership(event.member_id) if event.member_id else _ended_on(g, event.connection)
     if ended is not None and not event.member_id and event.kind == HEARTBEAT:
         event = event._replace(member_id=ended.member_id)
+    if ended is not None and ended.back_ms < 0 and event.error_code in (Error.UNKNOWN_MEMBER_ID, Error.ILLEGAL_GENERATION):
+        ended.back_ms = event.received_ms
     if event.error_code == Error.FENCED_INSTANCE_ID:
         fenced_instance(g, event)
     elif event.error_code == Error.ILLEGAL_GENERATION:
@@ -53,12 +55,6 @@ def judge(g: Emitter, event: Event) -> None:
             _zombie_commit(g, event, ended)
         else:
             _unknown_member(g, event, ended)
-
-
-def was_refused(g: Emitter, member_id: str) -> bool:
-    """Whether a finding reports that the member was refused after it departed."""
-    codes = (catalogue.UNKNOWN_MEMBER.code, catalogue.ZOMBIE_COMMIT.code, catalogue.ILLEGAL_GENERATION.code)
-    return any(flagged == member_id and code in codes for code, flagged, _ in g.view.flagged)
 
 
 def fenced_instance(g: Emitter, event: Event) -> None:
@@ -92,9 +88,12 @@ def _illegal_generation(g: Emitter, event: Event) -> None:
     """A member sent a generation that is not the group's (validateClassicGroup…: ILLEGAL_GENERATION)."""
     if first_time(g, catalogue.ILLEGAL_GENERATION, event.member_id, event.generation):
         member = g.view.members.get(event.member_id)
+        paused = member is not None and silences.why(silences.quiet(member), -1, event.received_ms) == silences.PAUSED
+        remedy = catalogue.PAUSE if paused else catalogue.MISSED_A_REBALANCE
+        moved_on = g.view.generation > event.generation
         words = {
-            "generation": f" to generation {g.view.generation}" if g.view.generation > event.generation else "",
-            "current": current(member.rebalance_timeout_ms if member is not None else -1),
+            "why": f"the group had moved on to generation {g.view.generation}" if moved_on else "the group has another one",
+            "remedy": remedy.format(current=current(member.rebalance_timeout_ms if member is not None else -1)),
         }
         details = {"group_generation": or_none(g.view.generation), "max_poll_interval_ms": _poll_limit(member)}
         _emit(g, catalogue.ILLEGAL_GENERATION, event, None, words, api=event.kind, sent_generation=event.generation, **details)
@@ -104,7 +103,7 @@ def _unknown_member(g: Emitter, event: Event, ended: EndedMembership | None) -> 
     """A client used a member id that the group does not have. `ended`: that membership, if the log shows how it ended."""
     if first_time(g, catalogue.UNKNOWN_MEMBER, event.member_id, -1):
         details = {"api": event.kind, **_former(ended, event)}
-        words = {"removal": _removal(ended, event), "remedy": _remedy(g, ended, event)}
+        words = {"removal": _removal(ended, event), "remedy": (catalogue.STILL_RAN if ended else "") + _remedy(g, ended)}
         _emit(g, catalogue.UNKNOWN_MEMBER, event, ended, words, **details)
 
 
@@ -120,10 +119,14 @@ def _zombie_commit(g: Emitter, event: Event, ended: EndedMembership | None) -> N
             **_former(ended, event),
         }
         text = catalogue.LATE_COMMIT if present else catalogue.ZOMBIE_COMMIT
+        act = catalogue.COMMIT_EARLIER if present else catalogue.BE_IDEMPOTENT
+        if event.kind == TXN_OFFSET_COMMIT:
+            act = catalogue.IN_A_TRANSACTION
         words = {
             "after": f" after its removal ({ended.kind})" if ended is not None else "",
             "generation": f" {g.view.generation}" if g.view.generation > event.generation else "",
-            "remedy": _remedy(g, ended, event),
+            "remedy": _remedy(g, ended),
+            "act": act,
         }
         _emit(g, text, event, ended, words, **details, group_generation=or_none(g.view.generation))
 
@@ -135,7 +138,7 @@ def _former(ended: EndedMembership | None, event: Event) -> dict[str, Any]:
     return {
         "removed": ended.kind,
         "removed_ms_ago": event.received_ms - ended.at_ms,
-        "silent_ms": event.received_ms - ended.seen_ms if ended.seen_ms >= 0 else None,
+        "silent_ms": _silent_ms(ended),
         "session_timeout_ms": or_none(ended.session_timeout_ms),
         "max_poll_interval_ms": _poll_limit(ended),
     }
@@ -153,24 +156,26 @@ def _removal(ended: EndedMembership | None, event: Event) -> str:
     return f" It had been removed {seconds(since_ms)} before ({ended.kind})." if since_ms >= 0 else f" It had been removed ({ended.kind})."
 
 
-def _remedy(g: Emitter, ended: EndedMembership | None, event: Event) -> str:
+def _remedy(g: Emitter, ended: EndedMembership | None) -> str:
     """How to keep the membership from ending so again."""
     if ended is None:
         return catalogue.REMOVED_BEFORE_THE_LOG
     limit = current(ended.rebalance_timeout_ms)
     if lost_in_a_move(g, ended):
         return catalogue.LOST_IN_A_MOVE
-    silent = ended.kind == reasons.SESSION_TIMEOUT or (ended.kind == reasons.JOIN_TIMEOUT and fell_silent(ended))
-    if silent and 0 <= ended.seen_ms < event.received_ms:
-        silent_ms = event.received_ms - ended.seen_ms
+    silent_ms = _silent_ms(ended)
+    if ended.kind == reasons.SESSION_TIMEOUT and silent_ms is not None:
         words = {"silence": seconds(silent_ms), "silent_ms": silent_ms, "current": current(ended.session_timeout_ms)}
         return catalogue.REMOVED_FOR_SILENCE.format(**words)
-    if ended.kind in _AFTER_REBALANCE_TIMEOUT:
-        delay = seconds(event.received_ms - ended.at_ms)
-        return catalogue.REMOVED_TOO_LATE.format(action=_AFTER_REBALANCE_TIMEOUT[ended.kind], current=limit, delay=delay)
-    if ended.kind == reasons.LEFT:
-        return catalogue.LEFT_AND_RAN_ON.format(current=limit)
-    return catalogue.INSTANCE_TAKEN if ended.kind == reasons.REPLACED else catalogue.REMOVED_OTHERWISE
+    if ended.kind == reasons.JOIN_TIMEOUT:
+        why = silences.why(ended.quiet, ended.at_ms - max(ended.rebalance_timeout_ms, 0), ended.back_ms)
+        return catalogue.REMOVED_TOO_LATE[why].format(current=limit)
+    return _BY_END.get(ended.kind, catalogue.REMOVED_OTHERWISE).format(current=limit, kind=ended.kind)
+
+
+def _silent_ms(ended: EndedMembership) -> int | None:
+    """For how long nothing was heard of a member, until the first of its requests that was refused."""
+    return ended.back_ms - ended.seen_ms if 0 <= ended.seen_ms < ended.back_ms else None
 
 
 # A client that may not join.

@@ -5,11 +5,11 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from coordinator_model.diagnosis import catalogue
+from coordinator_model.diagnosis import catalogue, silences
 from coordinator_model.diagnosis.findings import current, details_json, emit, row, seconds
 from coordinator_model.view.emit import Emitter
 from coordinator_model.view.rows import Ref, evidence_json, or_none, refs
-from coordinator_model.view.view import EndedMembership, ObservedMember
+from coordinator_model.view.view import ObservedMember
 
 
 def session_timeout(g: Emitter, member: ObservedMember, at_ms: int, signs: list[Ref]) -> dict[str, Any]:
@@ -20,6 +20,7 @@ def session_timeout(g: Emitter, member: ObservedMember, at_ms: int, signs: list[
         "limit": f" (session.timeout.ms {limit_ms})" if limit_ms >= 0 else "",
         "silence": f"; last heard {seconds(silent_ms)} before" if silent_ms is not None else "",
         "current": current(limit_ms),
+        "stop": catalogue.STATIC_STOP if member.instance_id else catalogue.CALL_CLOSE,
         "usual": f"; before, it was never silent for more than {seconds(gap_ms)}" if gap_ms >= 0 else "",
     }
     details = {"session_timeout_ms": or_none(limit_ms), "silent_ms": silent_ms, "longest_gap_before_ms": or_none(gap_ms)}
@@ -38,14 +39,21 @@ def with_election(finding: dict[str, Any], elected_ms_before: int) -> dict[str, 
 
 def poll_timeout(g: Emitter, member: ObservedMember, at_ms: int, signs: list[Ref], generation: int | None = None) -> dict[str, Any]:
     """The finding that poll() was not called within max.poll.interval.ms: a dynamic member leaves, a static one falls silent (KIP-345)."""
-    limit_ms = member.rebalance_timeout_ms
+    limit_ms, quiet = member.rebalance_timeout_ms, silences.quiet(member)
+    why = silences.STALLED if member.instance_id else silences.why_it_left(quiet, at_ms)
     words = {
         "departure": "stopped its heartbeats, being static," if member.instance_id else "left the group",
         "limit": f" (max.poll.interval.ms {limit_ms})" if limit_ms >= 0 else "",
         "current": current(limit_ms),
+        "unless": catalogue.UNLESS_PAUSED if why == silences.UNKNOWN else "",
     }
     details = {"max_poll_interval_ms": or_none(limit_ms)}
-    return row(g, catalogue.POLL_TIMEOUT, at_ms, member.client(), signs, words, generation=generation, **details)
+    text = catalogue.POLL_TIMEOUT
+    if why == silences.PAUSED:
+        silent_ms = at_ms - quiet.heard_ms if quiet.misses_one(at_ms) else quiet.gap_ms
+        text, details["silent_ms"] = catalogue.POLL_TIMEOUT_OF_PAUSED, silent_ms
+        words |= {"silence": seconds(silent_ms), "pause": catalogue.PAUSE}
+    return row(g, text, at_ms, member.client(), signs, words, generation=generation, **details)
 
 
 def with_poll_gap(finding: dict[str, Any], limit_ms: int, gap_ms: int, sign: Ref) -> dict[str, Any]:
@@ -62,17 +70,13 @@ def with_poll_gap(finding: dict[str, Any], limit_ms: int, gap_ms: int, sign: Ref
     }
 
 
-def fell_silent(ended: EndedMembership) -> bool:
-    """Whether a member that did not rejoin in time had stopped its heartbeats before: its process paused, not only its poll loop."""
-    return ended.seen_ms >= 0 and 0 < ended.session_timeout_ms < 2 * (ended.at_ms - ended.seen_ms)
-
-
 def sync_timeout(g: Emitter, member: ObservedMember, at_ms: int, signs: list[Ref], *, led: bool) -> None:
     """Reports a member that did not ask for its assignment within the rebalance timeout (expirePendingSync, Kafka 2.8+)."""
     limit_ms = member.rebalance_timeout_ms
     remedy = catalogue.SYNC_TIMEOUT_OF_LEADER if led else catalogue.SYNC_TIMEOUT_OF_MEMBER
     words = {
         "role": "leader" if led else "member",
+        "then": "all members waited for it, then joined again" if led else "it was removed, and the others joined again",
         "limit": f" ({seconds(limit_ms)})" if limit_ms >= 0 else "",
         "remedy": remedy.format(current=current(limit_ms)),
     }

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from coordinator_model.diagnosis import departures, incidents, removals
+from coordinator_model.diagnosis import departures, incidents, removals, silences
 from coordinator_model.events import Event
 from coordinator_model.view import reasons
 from coordinator_model.view.emit import Emitter
@@ -12,10 +12,6 @@ from coordinator_model.view.rows import MEMBER_SESSIONS, Ref, evidence_json, or_
 from coordinator_model.view.view import EndedMembership, LostMember, ObservedMember, Rebalance, RebalanceTrigger, View, client_in
 
 CONNECTIONS_KEPT: Final = 4
-STALLED_WITHIN_MS: Final = 60_000  # before its session ended, where the session timeout is not known
-SLACK_MS: Final = 1_000
-HEARTBEAT_INTERVAL_MS: Final = 3_500  # heartbeat.interval.ms is 3 s by default
-COMMIT_INTERVAL_MS: Final = 5_500  # auto.commit.interval.ms is 5 s by default: a client polls so long after its last commit at most
 LONG_ANSWER_MS: Final = 500  # an answer that takes so long delays the heartbeats behind it
 GONE_KEPT: Final = 4_096  # departures that no rebalance has followed: in a log without holes each begins one
 LOGGED_AFTER_MS: Final = 100  # between the end of a join phase and the line about the departure that ended it
@@ -167,7 +163,7 @@ def remove(
     led = view.leader_id == member_id
     if led:
         view.leader_id = ""
-    if kind == reasons.SESSION_TIMEOUT and _stalled(member, at_ms):
+    if kind == reasons.SESSION_TIMEOUT and silences.stalled_static(member, at_ms):
         kind = reasons.POLL_TIMEOUT
     signs = [*signs, *(sign for sign in (member.last_sign, member.stalled_sign) if sign is not None)]
     ended = _ended(view, member, at_ms, kind, signs)
@@ -335,12 +331,12 @@ def _ended(view: View, member: ObservedMember, at_ms: int, kind: str, signs: lis
         kind,
         view.generation_at(at_ms),
         rebalance_timeout_ms=member.rebalance_timeout_ms,
-        lasted_ms=at_ms - member.joined_ms if member.joined_ms >= 0 else -1,
         partitions=member.partitions or (),
         sign=signs[0] if signs else None,
         seen_ms=member.seen_ms,
         session_timeout_ms=member.session_timeout_ms,
         alive_ms=member.alive_ms,
+        quiet=silences.quiet(member),
     )
 
 
@@ -372,22 +368,6 @@ def _session(member: ObservedMember, at_ms: int, kind: str, signs: list[Ref]) ->
         "longest_gap_ms": or_none(member.longest_gap_ms),
         "evidence": evidence_json(signs),
     }
-
-
-def _stalled(member: ObservedMember, at_ms: int) -> bool:
-    """Whether a static member fell silent because its application did not poll: it does not leave (KIP-345).
-
-    Its client's log says so; or its heartbeats went on until max.poll.interval.ms after its last commits, and not longer.
-    """
-    if not member.instance_id:
-        return False
-    limit = member.session_timeout_ms if member.session_timeout_ms >= 0 else STALLED_WITHIN_MS
-    if member.stalled_ms >= 0 and 0 <= at_ms - member.stalled_ms <= limit + SLACK_MS:
-        return True
-    if member.commit_ms < 0 or member.rebalance_timeout_ms < 0:
-        return False
-    over_ms = member.commit_ms + member.rebalance_timeout_ms
-    return over_ms - HEARTBEAT_INTERVAL_MS <= member.beat_ms <= over_ms + COMMIT_INTERVAL_MS
 
 
 def trigger_of(ended: EndedMembership, cause: str, reason: str, at_ms: int) -> RebalanceTrigger:

@@ -52,7 +52,7 @@ def write(g: Emitter, rebalance: Rebalance) -> None:
     g.view.unowned = cost.carry(g.view.unowned, rebalance)
     price = cost.of(rebalance)
     sign = culprit.sign or (rebalance.evidence[0] if rebalance.evidence else None)
-    bursts.add(g, bursts.past_of(rebalance, culprit, sign, price))
+    bursts.add(g, bursts.past_of(rebalance, culprit, sign, price), culprit.reason)
     first_fetch_ms, first_fetch_member_id = _last_to_start(rebalance)
     g.emit(
         REBALANCES,

@@ -79,6 +79,11 @@ def client_reason(text: str) -> str:
     return "" if reason in NO_REASON else reason
 
 
+def own_words(reason: str) -> str:
+    """The client's reason: inside a coordinator's reason, or that of its request."""
+    return reason if of_coordinator(reason) == UNKNOWN else client_reason(reason)
+
+
 def is_conversion(reason: str) -> bool:
     """Whether a coordinator's reason says that a consumer group has become a classic one, which then rebalances (KIP-848)."""
     return reason.startswith("Downgrade group ")

@@ -20,6 +20,7 @@ from coordinator_model.states import State
 from coordinator_model.view import reasons
 from coordinator_model.view.consumer_view import ConsumerView
 from coordinator_model.view.found_coordinator import FoundCoordinator, Suspect
+from coordinator_model.view.quiet import Quiet
 from coordinator_model.view.rows import Ref
 
 if TYPE_CHECKING:
@@ -73,6 +74,10 @@ class ObservedMember(Struct, array_like=True):
     vouched: bool = False  # more than heartbeats and commits shows that it is a member: their lines may be damaged
     ghost: bool = False  # it had departed, but a new coordinator read it back from the log: the row of its end is written
     held_ms: tuple[int, int] = (-1, -1)  # from the arrival of its last requests that the broker handled late to their answers
+    first_beat_ms: int = -1  # arrival of its first heartbeat
+    called_ms: int = -1  # arrival of its last heartbeat that was answered REBALANCE_IN_PROGRESS
+    woke_ms: int = -1  # when it was last heard again after a silence, while the group rebalanced
+    woke_from: str = ""  # what that silence was (diagnosis/silences.py)
 
     def client_name(self) -> str:
         """The client.id from a request, else the one inside the member id."""
@@ -87,6 +92,13 @@ class ObservedMember(Struct, array_like=True):
         if self.renewed_ms < 0 or self.session_timeout_ms < 0 or not self.sessions_seen:
             return -1
         return self.renewed_ms + self.session_timeout_ms
+
+    def take_beats(self, first_ms: int, last_ms: int, count: int) -> None:
+        """Takes heartbeats by the arrival of the first and the last of them."""
+        if not self.heartbeats:
+            self.first_beat_ms = first_ms
+        self.heartbeats += count
+        self.beat_ms = last_ms
 
     def expiry_ms(self) -> int:
         """When the session ran out or will, also where that was not believed at first; -1 if unknown."""
@@ -104,13 +116,14 @@ class EndedMembership(Struct, array_like=True):
     at_ms: int
     kind: str
     generation: int
-    lasted_ms: int = -1  # not read any more
     rebalance_timeout_ms: int = -1
     partitions: tuple[str, ...] = ()  # what the member owned
     sign: Ref | None = None  # the line that ended it
     seen_ms: int = -1  # last accepted heartbeat or commit
     session_timeout_ms: int = -1
     alive_ms: int = -1  # arrival of the last accepted request
+    back_ms: int = -1  # arrival of the first request that was refused since
+    quiet: Quiet = Quiet()
 
     def client(self) -> tuple[str, str, str]:
         """Member id, client.id and host."""
@@ -133,6 +146,7 @@ class RebalanceTrigger(Struct, array_like=True):
     client_host: str = ""
     reason: str = ""
     sign: Ref | None = None
+    error_code: int = 0  # of the answer that shows it, if it was refused
 
 
 class Rebalance(Struct, array_like=True):
@@ -202,6 +216,7 @@ class UndecidedDeparture(Struct, array_like=True):
     at_ms: int
     member_id: str
     connection: str
+    passed_ms: int  # when max.poll.interval.ms had passed, if so; -1: not known
     session: dict[str, Any]  # the row of member_sessions
     finding: dict[str, Any]  # the row of findings, if the poll loop stalled
 
@@ -220,6 +235,7 @@ class PollStall(Struct, array_like=True):
 
     at_ms: int
     connection: str
+    passed_ms: int  # when max.poll.interval.ms had passed
     limit_ms: int  # max.poll.interval.ms
     finding: dict[str, Any]
 
@@ -238,6 +254,9 @@ class PastRebalance(Struct, array_like=True):
     moved: int = -1
     first: bool = False  # the group had been empty
     generation: int = -1  # the group's when it started
+    gone_ms: int = -1  # when the member that departed stopped
+    unheard_ms: int = 0  # the time, over all partitions, in which their owners were silent before it started
+    error: str = ""  # with which the assignment before was not stored
 
 
 class PendingFinding(Struct, array_like=True):

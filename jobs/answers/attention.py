@@ -46,6 +46,7 @@ _FIGURES: Final = {
     catalogue.ZOMBIE_COMMIT.code: "silent_ms",
     catalogue.IDLE_MEMBERS.code: "members",
     catalogue.REBALANCE_STORM.code: "total_ms",
+    catalogue.ASSIGNMENT_NOT_STORED.code: "total_ms",
     catalogue.ROLLING_RESTART.code: "total_ms",
 }
 """The figure in the details that says which of several findings is the gravest: its advice holds for all."""
@@ -273,7 +274,8 @@ def _is_part(row: Row, burst: Row) -> bool:
     since_ms = epoch_ms(row["occurred_at"]) - epoch_ms(burst["occurred_at"])
     if row["code"] not in _REMOVALS or not -_SOON_MS <= since_ms <= burst["details"].get("span_ms", 0) + _SOON_MS:
         return False
-    return row["client_id"] == burst["client_id"] if burst["client_id"] else row["member_id"] in burst["details"].get("restarted", ())
+    details = burst["details"]
+    return row["member_id"] in details["restarted"] if "restarted" in details else row["client_id"] in details.get("clients", ())
 
 
 def _bill(entry: AttentionEntry, times: RebalanceTimes) -> Bill:

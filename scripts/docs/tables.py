@@ -7,6 +7,7 @@ from typing import Final
 
 from pyspark.sql.types import StructField, StructType
 
+from coordinator_model.diagnosis.figures import RULES
 from coordinator_model.tracker.phases import WAITS
 from jobs.common.places import PROJECT
 from schemas.tables import FOLDED_TABLES, HEALTH_TABLES, INGEST_TABLES, PROVISIONAL_TABLES, TRACK_TABLES
@@ -63,37 +64,6 @@ END_KINDS: Final = {
     "UNKNOWN": "It is no longer a member; records and polls do not tell how it went.",
 }
 
-CODES: Final = {
-    "SESSION_TIMEOUT": "A member was removed because nothing was heard of it for session.timeout.ms.",
-    "POLL_TIMEOUT": "A member left because its application did not poll for max.poll.interval.ms.",
-    "ILLEGAL_GENERATION": "A member spoke for a generation that is over (error 22).",
-    "UNKNOWN_MEMBER": "A member that had been removed came back under its old id (error 25).",
-    "FENCED_INSTANCE": "Two clients use the same group.instance.id; the older one was shut out (error 82).",
-    "ZOMBIE_COMMIT": "A member that no longer belongs to the group tried to commit offsets.",
-    "SLOW_JOINER": "The whole group waited for one member in the join phase.",
-    "SYNC_TIMEOUT": "The leader's assignment, or a member's request for it, did not come in time.",
-    "REBALANCE_STORM": "Many rebalances in short succession.",
-    "ROLLING_RESTART": "The members were restarted one after the other, each at the price of rebalances.",
-    "INCONSISTENT_PROTOCOL": "A client offered no assignor of the group, another protocol type, or a protocol that it left (error 23).",
-    "INVALID_SESSION_TIMEOUT": "A member's session.timeout.ms is outside the broker's bounds (error 26).",
-    "GROUP_TOO_LARGE": "A member was refused because of group.max.size (error 81).",
-    "COORDINATOR_MOVED": "The group's coordinator moved or restarted.",
-    "HEARTBEAT_NEAR_MISS": "A member's heartbeat came shortly before its session would have expired.",
-    "IDLE_MEMBERS": "More members than partitions: some have nothing to do.",
-    "ASSIGNMENT_SKEW": "Some members have many more partitions than others.",
-    "REBALANCE_TIMEOUT": "Consumer protocol: a member did not give partitions up in time, and was removed.",
-    "STUCK_RECONCILING": "Consumer protocol: the group waited long for one member to give partitions up, or to send a heartbeat.",
-    "ASSIGNMENT_DELAYED": "Consumer protocol: the group waited long for the coordinator to compute its assignment (Kafka 4.3 and later).",
-    "UNRELEASED_INSTANCE_ID": "Consumer protocol: a client was refused, because another one uses its group.instance.id (error 111).",
-    "FENCED_MEMBER_EPOCH": "Consumer protocol: a heartbeat had another epoch than the coordinator knows (error 110).",
-    "STATIC_MEMBER_AWAY": "Consumer protocol: a static member left for a while (epoch -2), and came back late or not at all.",
-    "STALE_COMMIT": "Consumer protocol: a member committed with an epoch that it had given up long before (error 113).",
-    "REGEX_WITHOUT_TOPICS": "Consumer protocol: the regular expressions of all members match no topic.",
-    "INVALID_REGEX": "Consumer protocol: a client was refused because of its regular expression (error 128).",
-    "UNSUPPORTED_ASSIGNOR": "Consumer protocol: a client was refused because the brokers do not have its assignor (error 112).",
-    "MODEL_DIVERGENCE": "A broker's answer differed from Kafka's rules, as far as the evidence shows.",
-}
-
 
 def page() -> str:
     """The whole of docs/tables.md."""
@@ -109,7 +79,7 @@ def page() -> str:
         values("rebalances.cause", CAUSES),
         values("rebalances_provisional.waits_for", WAITS),
         values("member_sessions.end_kind", END_KINDS),
-        values("findings.code", CODES),
+        values("findings.code", {code: rule.row.partition(". ")[0] for code, rule in RULES.items()}),
     ]
     return "\n".join(parts)
 

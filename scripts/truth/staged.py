@@ -79,7 +79,7 @@ RECORDED: Final[dict[Callable[[Stage], Scene], tuple[tuple[str, ...], Expected]]
 }
 """Scenes that are played side by side, with the kinds of consumer 2."""
 
-UNSTORED: Final = Expected([*TWO, (JOINED, "3", 2, 3), (NOT_STORED, None, 3, 3)], [("REBALANCE_STORM", None)], again=NOT_STORED)
+UNSTORED: Final = Expected([*TWO, (JOINED, "3", 2, 3), (NOT_STORED, None, 3, 3)], [("ASSIGNMENT_NOT_STORED", None)], again=NOT_STORED)
 """A third member joins while the broker cannot write the assignment."""
 
 ORPHANED: Final = Expected([*TWO, (SILENT, "2", 2, 1)], [(SILENT, "2")], [("2", SILENT)])

@@ -11,7 +11,7 @@ from jobs.answers import ask, questions
 from jobs.answers.report import read_report
 from jobs.common.errors import QuestionError
 from tests.answers.asking import asked
-from tests.lakehouse.rows import DAY, MEMBER, line, rebalance, row, write
+from tests.lakehouse.rows import DAY, MEMBER, finding, line, rebalance, row, write
 
 pytestmark = pytest.mark.slow
 
@@ -190,16 +190,37 @@ def test_who_paused_who_came_back_who_is_gone_and_who_was_not_heard(lakehouse):
         line(at=55_000, kind="JOIN_GROUP", answer_member_id="b2", error_code=0, **request),
         line(at=30_000, kind="JOIN_GROUP", answer_member_id="c0", error_code=0, source="request", client_id="c"),
         line(at=90_000),
+        # Their processes ran: d was refused as its session ran out, e waited for an answer, and f is named by the finding about its broker.
+        *(gone(f"{client}1", client) for client in "def"),
+        *(line(at=40_000, kind="HEARTBEAT", member_id=f"{client}1", error_code=0, source="request") for client in "de"),
+        line(at=45_000, kind="HEARTBEAT", member_id="d1", error_code=15, source="request"),
+        line(at=52_000, kind="HEARTBEAT", member_id="e1", error_code=25, source="request", received_at=DAY + 44_000),
+        finding(at=45_000, code="COORDINATOR_MOVED", details='{"members_lost":["f1"]}'),
     )
     found = {end["client_id"]: (end["fate"], end["back_at"]) for end in asked(lakehouse, "session-timeouts")}
     assert {client: fate for client, (fate, _) in found.items()} == {
-        "a": "PAUSED",
-        "b": "REJOINED",
-        "c": "GONE",
-        "d": "UNHEARD",
-        "e": "UNHEARD",
-    }
+        "a": "PAUSED", "b": "REJOINED", "c": "GONE", "d": "UNHEARD", "e": "UNHEARD", "f": "UNHEARD",
+    }  # fmt: skip
     assert found["b"][1] == datetime(2026, 11, 21, 0, 0, 55, tzinfo=timezone.utc)
+
+
+def test_who_was_silent_for_longer_than_its_session_and_is_still_there_did_not_survive_that(lakehouse):
+    def heard(at, member, **values):
+        return line(at=at, kind="HEARTBEAT", member_id=member, error_code=0, source="request", **values)
+
+    joined = {"kind": "JOIN_GROUP", "error_code": 0, "source": "request", "session_timeout_ms": 10_000}
+    write(
+        lakehouse,
+        *(line(answer_member_id=member, member_id=member, **joined) for member in ("m1", "m2")),
+        *(heard(at, "m1") for at in (2_000, 11_000)),
+        *(heard(at, "m2") for at in (2_000, 16_900)),
+        heard(1_000, "m3"),
+        session(member_id="m3", end_kind="SESSION_TIMEOUT", ended_at=DAY + 10_000),
+        line(at=90_000),
+    )
+    found = {one["member_id"]: (one["used_percent"], one["expired"]) for one in asked(lakehouse, "silences")}
+    assert found == {"m1": (90, False), "m2": (149, None), "m3": (100, True)}
+    assert [one["member_id"] for one in asked(lakehouse, "silences", session="survived")] == ["m1"]
 
 
 def test_partitions_that_pile_up_on_one_member(lakehouse):

@@ -136,7 +136,7 @@ def test_a_member_that_all_waited_for_is_known_by_its_id(told):
 def test_the_sessions_that_end_in_a_storm_or_a_rolling_restart_belong_to_it(told):
     storm = {"span_ms": 60_000, "total_ms": 30_000, "unavailable_partition_ms": 90_000, "rebalances": 11}
     entries, shown = told(
-        found("REBALANCE_STORM", 10, member=None, **storm),
+        found("REBALANCE_STORM", 10, member=None, clients=["app-1"], **storm),
         *(found("SESSION_TIMEOUT", at, member=f"m{at}") for at in (15, 40, 71)),
         found("SESSION_TIMEOUT", 40, client="innocent", member="x"),
         found("SESSION_TIMEOUT", 75),

@@ -117,6 +117,12 @@ def test_what_a_broker_caused_is_no_part_of_a_storm(lakehouse):
     assert asked(lakehouse, "storms") == []
 
 
+def test_failed_writes_are_no_part_of_a_storm(lakehouse):
+    rounds = [rebalance(start=5_000 * n, generation=n, cause="ASSIGNMENT_NOT_STORED", client_id=None) for n in range(1, 9)]
+    write(lakehouse, line(at=90_000), *rounds)
+    assert asked(lakehouse, "storms") == []
+
+
 def test_culprits_by_what_they_are(lakehouse):
     """Two clients of one application on one host, and one of another version. Who joined at a start-up is nobody's culprit."""
     members = [("app-1", "h", "java 4.0"), ("app-2", "h", "java 4.0"), ("other-7d9f8b6c5d-x2x4z", "i", "java 3.9")]

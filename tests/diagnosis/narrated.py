@@ -12,6 +12,7 @@ follows the request log, would tell MODEL_DIVERGENCE otherwise.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any, Final
@@ -19,6 +20,7 @@ from typing import Any, Final
 import pytest
 
 from coordinator_model import events as kinds
+from coordinator_model.diagnosis.figures import RULES
 from coordinator_model.errors import Error
 from coordinator_model.events import Event, MemberEntry
 from coordinator_model.view.rows import Row
@@ -327,6 +329,8 @@ class Group(Story):
 def findings(rows: Iterable[Row]) -> list[tuple[str, str]]:
     """(code, client) of every finding, in order of time."""
     told = sorted(table(rows, "findings"), key=lambda row: (row["occurred_at"], row["code"], row["client_id"] or ""))
+    for row in told:
+        assert set(json.loads(row["details"])) <= set(RULES[row["code"]].figures), row["code"]
     return [(row["code"], row["client_id"] or "") for row in told]
 
 

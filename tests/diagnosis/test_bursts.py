@@ -6,6 +6,7 @@ import json
 
 import pytest
 
+from coordinator_model import events as kinds
 from coordinator_model.diagnosis.findings import seconds
 from coordinator_model.tracker.shard import Shard
 from tests.diagnosis.narrated import Group, causes, finding, findings, in_any_evidence, where_requests_are_seen
@@ -227,3 +228,90 @@ def test_a_rebalance_that_runs_when_a_quiet_minute_would_end_belongs_to_the_stor
 def test_durations_are_those_of_people():
     shown = {15: "0.015 s", 8_000: "8 s", 38_363: "38.363 s", 59_999: "59.999 s", 60_000: "1 min", 75_548: "1 min 16 s"}
     assert {ms: seconds(ms) for ms in shown} == shown
+
+
+# whose doing a rebalance is
+
+
+def of_another_kind(group: Group, **fields: str) -> Group:
+    """The JoinGroups of another kind of client: workers of Connect, threads of Streams."""
+    group.events = [event._replace(**fields) if event.kind == kinds.JOIN_GROUP else event for event in group.events]
+    return group
+
+
+@where_requests_are_seen
+@pytest.mark.parametrize("fields", [{"protocol_type": "connect", "protocol": "sessioned"}, {"protocol": "stream"}, {}])
+def test_who_asks_again_because_the_assignor_told_it_to_makes_no_storm(evidence, fields):
+    """A connector changes, a scheduled delay is over, tasks move: workers and threads ask again without a reason. Consumers do not."""
+    group = stable()
+    for _ in range(6):
+        group.rejoins("b").live(group.now + 10_000)
+    rows = of_another_kind(group.live(300_000), **fields).seen(evidence)
+    assert causes(rows) == ["MEMBER_REJOINED"] * 6
+    assert bursts(rows) == ([] if fields else [("REBALANCE_STORM", "b")])
+
+
+@in_any_evidence
+@pytest.mark.parametrize(
+    ("words", "told"), [("triggered followup rebalance scheduled for 0", []), ("my reason", [("REBALANCE_STORM", "b")])]
+)
+def test_what_a_client_says_tells_whether_it_was_told_to_ask_again(evidence, words, told):
+    group = stable()
+    for _ in range(6):
+        group.rejoins("b", words).live(group.now + 10_000)
+    rows = of_another_kind(group.live(300_000), protocol="stream").seen(evidence)
+    assert bursts(rows) == told
+
+
+@in_any_evidence
+def test_consumers_of_sink_tasks_come_and_go_as_their_workers_rebalance(evidence):
+    rows = crash_loop(stable(), "connector-consumer-warehouse-3", 4).live(300_000).seen(evidence)
+    assert bursts(rows) == []
+
+
+@in_any_evidence
+def test_a_poll_loop_that_stalls_is_no_restart(evidence):
+    group = stable()
+    for client in ("a", "b", "c"):
+        group.leaves(client, "consumer poll timeout has expired.").live(group.now + 5_000).comes(client).live(group.now + 5_000)
+    assert bursts(group.live(300_000).seen(evidence)) == []
+
+
+@where_requests_are_seen
+def test_the_cost_of_a_storm_counts_from_when_each_member_was_last_heard(evidence):
+    """x is killed four times, each time with two of six partitions, and heard last 10 s before its rebalance, which is over at once."""
+    group = stable("a", "b").comes("x").live(125_000)
+    for _ in range(4):
+        group.session_ends("x").live(group.now + 2_000).comes("x").live(group.now + 3_000)
+    rows = group.live(300_000).seen(evidence)
+    assert bursts(rows) == [("REBALANCE_STORM", "x")]
+    told = json.loads(finding(rows, "REBALANCE_STORM")["details"])
+    costs = [row["unavailable_partition_ms"] for row in table(rows, "rebalances") if row["started_at"] >= 125_000]
+    assert told["unavailable_partition_ms"] == sum(costs) + 4 * 2 * 10_000
+
+
+# storms of several
+
+
+@in_any_evidence
+def test_clients_that_put_each_other_out_are_one_storm(evidence):
+    """Each comes again and again under a new member id, and none leaves."""
+    group = stable("a")
+    for _ in range(4):
+        for client in ("x", "y", "z"):
+            group.comes(client).live(group.now + 4_000)
+    rows = group.live(300_000).seen(evidence)
+    assert bursts(rows) == [("REBALANCE_STORM", "")]
+    told = finding(rows, "REBALANCE_STORM")
+    details = json.loads(told["details"])
+    assert (details["rebalances"], details["by_culprit"], details["clients"]) == (12, 12, ["x", "y", "z"])
+    assert "12 rebalances in 45." in told["message"]
+    assert "12 of them by x, y and z, mostly MEMBER_JOINED (12)" in told["message"]
+    assert "a client library that does not keep its member id" in told["advice"]
+
+
+@in_any_evidence
+def test_two_rolling_restarts_in_a_row_are_no_storm(evidence):
+    group = restarted(stable(), "a", "b", "c", "d", every=6_000)
+    rows = restarted(group, "a", "b", "c", "d", every=6_000).live(400_000).seen(evidence)
+    assert "REBALANCE_STORM" not in [code for code, _ in bursts(rows)]

@@ -53,7 +53,7 @@ def test_a_member_that_the_join_timer_drops_is_slow(evidence):
 
 @where_requests_are_seen
 @pytest.mark.parametrize(
-    ("beats", "advice"), [(False, "find out what stopped the process"), (True, "Make its work between two polls shorter")]
+    ("beats", "advice"), [(False, "Its heartbeats had stopped, too"), (True, "Make its work between two polls shorter")]
 )
 def test_a_process_that_froze_is_told_from_a_poll_loop_that_stalled(evidence, beats, advice):
     """While a poll loop stalls, the heartbeats go on."""
@@ -81,6 +81,15 @@ def test_a_static_member_that_does_not_rejoin_keeps_its_place_and_is_slow_all_th
     rows = healthy(static=True).comes("d", instance="i-d", absent=["c"]).seen(evidence)
     assert findings(rows) == [("SLOW_JOINER", "c")]
     assert "it is static, keeps its place, and did not rejoin" in finding(rows, "SLOW_JOINER")["message"]
+
+
+@where_requests_are_seen
+def test_static_members_that_do_not_rejoin_are_one_finding(evidence):
+    rows = healthy(static=True).comes("d", instance="i-d", absent=["b", "c"]).seen(evidence)
+    assert findings(rows) == [("SLOW_JOINER", "")]
+    told = finding(rows, "SLOW_JOINER")
+    assert told["message"].endswith(" for 2 members: they are static, keep their places, and did not rejoin.")
+    assert len(json.loads(told["details"])["waited_for"]) == 2
 
 
 @where_requests_are_seen

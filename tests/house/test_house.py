@@ -8,8 +8,10 @@ from pathlib import Path
 
 import pytest
 
+from coordinator_model.diagnosis import catalogue, consumer_catalogue
+from coordinator_model.diagnosis.figures import FIGURES, RULES
 from jobs.common import settings
-from scripts.docs import screenshots, tables
+from scripts.docs import findings, screenshots, tables
 
 PROJECT = Path(__file__).resolve().parents[2]
 
@@ -62,6 +64,17 @@ def test_every_picture_is_shown_and_small() -> None:
 
 def test_docs_of_tables_are_up_to_date() -> None:
     assert tables.TARGET.read_text(encoding="utf-8") == tables.page(), "run `make docs`"
+
+
+def test_docs_of_findings_are_up_to_date() -> None:
+    text = findings.TARGET.read_text(encoding="utf-8")
+    assert text == findings.page(text), "run `make docs`"
+
+
+def test_every_code_of_a_finding_is_documented_with_its_figures() -> None:
+    texts = [text for module in (catalogue, consumer_catalogue) for text in vars(module).values() if isinstance(text, catalogue.Text)]
+    assert {text.code for text in texts} == RULES.keys()
+    assert {name for rule in RULES.values() for name in rule.figures} == FIGURES.keys()
 
 
 def test_pipeline_toml_holds_the_defaults() -> None:

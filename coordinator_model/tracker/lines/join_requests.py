@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from coordinator_model.diagnosis import departures, refusals
+from coordinator_model.diagnosis import departures, refusals, silences
 from coordinator_model.errors import Error
 from coordinator_model.events import Event
 from coordinator_model.states import State
@@ -49,6 +49,7 @@ def join_group(g: Emitter, event: Event) -> None:
     _note_joined(g, running, event.answer_member_id)
     member = membership.add(g, event.answer_member_id, event.received_ms, event)
     member.sessions_seen = True
+    silences.note(member, event.received_ms)
     membership.note_alive(member, event.received_ms)
     member.last_sign = ref(event)
     view.protocol, view.leader_id = event.protocol or view.protocol, leader_id or view.leader_id

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from typing import Final
 
 from coordinator_model import events as kinds
-from coordinator_model.diagnosis import margins, refusals
+from coordinator_model.diagnosis import margins, refusals, silences
 from coordinator_model.errors import Error
 from coordinator_model.events import Event
 from coordinator_model.states import State
@@ -33,12 +33,14 @@ def heartbeat(g: Emitter, event: Event) -> None:
         _follow_generation(g, event)
         member = membership.add(g, event.member_id, event.received_ms, event, came=False)
         margins.check_heartbeat(g, member, event)
+        if view.open is not None:
+            silences.note(member, event.received_ms)
         membership.renew(member, event)
         membership.note_answer(member, event)
         if event.received_ms > member.beat_ms:  # two in one millisecond are copies of one line
-            member.heartbeats += 1
-            member.beat_ms = event.received_ms
+            member.take_beats(event.received_ms, event.received_ms, 1)
         if event.error_code == Error.REBALANCE_IN_PROGRESS:
+            member.called_ms = max(member.called_ms, event.received_ms)
             _sign_of_rebalance(g, event, event.received_ms)
         elif phases.contradicted(g, event.generation, event.received_ms):
             phases.retract(g)
@@ -80,7 +82,8 @@ def sync_group(g: Emitter, event: Event) -> None:
         if rebalance.generation == event.generation and rebalance.leader_id == event.member_id and rebalance.leader_ready_ms < 0:
             rebalance.leader_ready_ms = event.received_ms
     if failed_writes.not_stored(g, event):
-        phases.not_stored(g, RebalanceTrigger(event.at_ms, reasons.ASSIGNMENT_NOT_STORED, sign=ref(event)), event.generation)
+        trigger = RebalanceTrigger(event.at_ms, reasons.ASSIGNMENT_NOT_STORED, sign=ref(event), error_code=event.error_code)
+        phases.not_stored(g, trigger, event.generation)
         return
     if event.error_code == Error.REBALANCE_IN_PROGRESS:
         _sign_of_rebalance(g, event, event.at_ms)

@@ -245,8 +245,7 @@ def _renew(member: ObservedMember, series: _Series) -> None:
     for sign, count in series.signs:
         membership.learn(member, sign)
         if sign.beats:
-            member.beat_ms = _last_ms(sign, count)
-            member.heartbeats += count
+            member.take_beats(sign.received_ms, _last_ms(sign, count), count)
         else:
             member.commit_ms = max(member.commit_ms, sign.received_ms)
     sign, count = series.signs[-1]
@@ -303,7 +302,7 @@ def take_counted(view: View, counted: Collection[tuple[Hearing, Event]]) -> None
         member = view.members[event.member_id]
         before = [heard.first_ms - max(member.seen_ms, member.busy_ms)] if member.seen_ms >= 0 else []
         member.longest_gap_ms = max([member.longest_gap_ms, heard.gap_ms, *before])
-        member.heartbeats += heard.count - 1
+        member.take_beats(heard.first_ms, event.at_ms, heard.count - 1)
         member.seen_ms = event.at_ms
         _renew(member, _Series([(event, 1)], [event.at_ms], [event.at_ms]))
     view.last_ok_ms = max([view.last_ok_ms, *(event.at_ms for _, event in counted)])

@@ -103,7 +103,7 @@ function silences(rows, of) {
   return [
     ...cluster(of), client, host, member, group, used, { label: "Silent", number: true, cell: (row) => duration(row.silent_ms) }, timeout,
     { label: "From", class: "t", cell: (row) => h("a", { href: state.groupLink(row.cluster, row.group_id, { from: row.silent_from - 30_000, to: row.silent_until + 30_000 }) }, when(row.silent_from, of)) },
-    at("Until", "silent_until", of, 3), { label: "Session", cell: (row) => (row.expired ? "expired" : "survived") },
+    at("Until", "silent_until", of, 3), { label: "Session", cell: (row) => ({ true: "expired", false: "survived" }[row.expired] ?? "began anew") },
   ];
 }
 

@@ -7,6 +7,7 @@ import { symbol } from "./looks.js";
 import { requestName } from "./timeline_hit.js";
 
 const ROWS = 150;
+const WAITED = 1000; // ms
 const DEPARTURES = new Set(["MEMBER_LEFT", "SESSION_TIMEOUT", "REBALANCE_TIMEOUT", "UNKNOWN"]); // the next heartbeat asks for their assignment
 const RETRIES = new Set([0, 27, 79]); // answers after which a client goes on as it should: a rebalance is under way; here is your member id
 
@@ -38,14 +39,21 @@ export function membersOf(row, memberships, requests) {
     const joins = member.requests.filter((request) => (request.kind === "JOIN_GROUP" && request.error_code !== 79) || (request.kind === "CONSUMER_GROUP_HEARTBEAT" && request.error_code === 0 && request.answer_generation >= (row.first_epoch ?? 0)));
     member.back = joins.find((request) => request.occurred_at >= row.started_at)?.received_at ?? null;
     member.was = member.membership !== null && (member.membership.joined_at === null || member.membership.joined_at < row.started_at - 1);
-    member.tags = tagsOf(row, member.id);
+    member.tags = tagsOf(row, member);
   }
   return [...members.values()].sort((a, b) => (a.back ?? Infinity) - (b.back ?? Infinity) || a.name.localeCompare(b.name, "en", { numeric: true }) || (a.id < b.id ? -1 : 1));
 }
 
-function tagsOf(row, id) {
+/** Whether the phase ended with this member, and not soon after its start: else it was only the last of all. */
+function wasWaitedFor(row, member) {
+  if (member.back === null) return true;
+  return member.back - row.started_at >= WAITED && (row.joined_at === null || row.joined_at - member.back <= WAITED);
+}
+
+function tagsOf(row, member) {
+  const id = member.id;
   return [
-    row.culprit_member_id === id && "to blame", row.member_id === id && row.member_id !== row.culprit_member_id && "began it", row.slowest_member_id === id && "all waited for it",
+    row.culprit_member_id === id && "to blame", row.member_id === id && row.member_id !== row.culprit_member_id && "began it", row.slowest_member_id === id && (wasWaitedFor(row, member) ? "all waited for it" : "last back"),
     row.leader_id === id && "leader", row.first_fetch_member_id === id && row.first_fetch_ms > 1000 && "last to begin work", (row.joined ?? []).includes(id) && "came", (row.left ?? []).includes(id) && "went",
   ].filter(Boolean);
 }

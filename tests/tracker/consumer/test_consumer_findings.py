@@ -279,3 +279,60 @@ def test_advice_on_rolling_restarts_names_the_settings_of_the_protocol():
     ((code, advice),) = told(rows, "findings", "code", "advice")
     assert (code, "epoch -2" in advice) == ("ROLLING_RESTART", True)
     assert "consumer.session.timeout.ms" in advice
+
+
+# a process that stands still, or only a poll loop
+
+
+def told_to_revoke(*, beats: bool) -> ConsumerStory:
+    """c-1 joins at 20 s; a-1 is told at 21 s to give t-1 up, and does not. `beats`: its heartbeats go on, as in a stalled poll loop."""
+    story = alone().at(20_000).joins("c-1", 2).at(20_005).beat("c-1", 0, 2, (), ORDERS).at(21_000).beat("a-1", 1, 1, HALF)
+    for ms in range(25_000, 50_000, 5_000):
+        story.at(ms).beat("c-1", 2, 2)
+        if beats:
+            story.at(ms + 1_000).beat("a-1", 1, 1)
+    return story
+
+
+@pytest.mark.parametrize(
+    ("beats", "advice"), [(True, "make the work between two polls shorter"), (False, "Its heartbeats had stopped, too")]
+)
+def test_a_member_that_was_removed_for_not_giving_partitions_up_stood_still_or_stalled(beats, advice):
+    story = told_to_revoke(beats=beats).at(51_000).line(kinds.STUCK, "a-1", rebalance_timeout_ms=30_000).raised(3)
+    assert codes(story) == [("REBALANCE_TIMEOUT", "a-1")]
+    assert advice in told(story.rows(), "findings", "advice")[0][0]
+
+
+@pytest.mark.parametrize(
+    ("beats", "advice"), [(True, "Make the work between two polls shorter"), (False, "Its heartbeats had stopped, too")]
+)
+def test_a_member_that_gives_partitions_up_late_stood_still_or_stalled(beats, advice):
+    story = told_to_revoke(beats=beats).at(50_000).beat("a-1", 1, 2).at(51_000).beat("c-1", 2, 2, OTHER)
+    assert codes(story) == [("STUCK_RECONCILING", "a-1")]
+    assert advice in told(story.rows(), "findings", "advice")[0][0]
+
+
+def test_where_no_heartbeat_is_seen_either_may_be():
+    story = ConsumerStory().at(0).line(kinds.STUCK, "a-1", rebalance_timeout_ms=30_000).raised(3)
+    assert "heartbeats in kafka-request.log tell the two apart" in told(story.rows(), "findings", "advice")[0][0]
+
+
+def test_a_member_that_was_removed_for_its_revocation_is_not_told_to_have_a_longer_session():
+    story = told_to_revoke(beats=False).at(51_000).line(kinds.STUCK, "a-1", rebalance_timeout_ms=30_000).raised(3)
+    rows = story.at(60_000).refused("a-1", 1, Error.UNKNOWN_MEMBER_ID).rows()
+    (advice,) = [advice for code, advice in told(rows, "findings", "code", "advice") if code == "UNKNOWN_MEMBER"]
+    assert advice.endswith("others may have had its partitions meanwhile. The client joins again by itself.")
+
+
+def test_a_transactional_producer_of_a_removed_member_is_advised_for_its_transactions():
+    story = alone().at(61_000).line(kinds.EXPIRED, "a-1").raised(2).at(62_000)
+    story.request(kinds.TXN_OFFSET_COMMIT, "a-1", generation=1, error_code=Error.UNKNOWN_MEMBER_ID)
+    (advice,) = [advice for code, advice in told(story.rows(), "findings", "code", "advice") if code == "ZOMBIE_COMMIT"]
+    assert ("sendOffsetsToTransaction()" in advice, "idempotent" in advice) == (True, False)
+
+
+@pytest.mark.parametrize(("instance", "closes"), [("", True), ("i-a", False)])
+def test_a_static_member_says_that_it_leaves_for_a_while_when_it_is_closed(instance, closes):
+    story = alone(instance=instance).at(66_000).line(kinds.EXPIRED, "a-1").raised(2)
+    ((code, advice),) = told(story.rows(), "findings", "code", "advice")
+    assert (code, "call close()" in advice) == ("SESSION_TIMEOUT", closes)
