@@ -16,6 +16,27 @@ COST_IN_BOUNDS: Final = "COST_IN_BOUNDS"
 TRANSITIONS_CHAIN: Final = "TRANSITIONS_CHAIN"
 ONE_DEPARTURE: Final = "ONE_DEPARTURE"
 PROVISIONAL_HAS_FINAL: Final = "PROVISIONAL_HAS_FINAL"
+COST_HAS_OWNERS: Final = "COST_HAS_OWNERS"
+TRIGGER_IS_CAUSE: Final = "TRIGGER_IS_CAUSE"
+STATE_IS_REPORTED: Final = "STATE_IS_REPORTED"
+
+_REFINED: Final = {
+    "COORDINATOR_MOVED": {"MEMBER_JOINED", "SESSION_TIMEOUT"},
+    "POLL_TIMEOUT": {"MEMBER_LEFT", "SESSION_TIMEOUT"},
+    "REVOCATION_FOLLOW_UP": {"LEADER_REJOINED", "MEMBER_REJOINED"},
+    "METADATA_CHANGED": {"LEADER_REJOINED", "MEMBER_REJOINED"},
+    "SUBSCRIPTION_CHANGED": {"LEADER_REJOINED", "MEMBER_REJOINED"},
+}
+"""Causes that lines show which come after the change of state is told, by what it may have said."""
+_ENDS: Final = {
+    "SESSION_TIMEOUT": {"SESSION_TIMEOUT"},
+    "POLL_TIMEOUT": {"POLL_TIMEOUT"},
+    "SYNC_TIMEOUT": {"SYNC_TIMEOUT"},
+    "MEMBER_LEFT": {"LEFT"},
+    "ADMIN_REMOVED": {"ADMIN_REMOVED", "LEFT"},
+}
+"""How the membership of a culprit ends that departed, by the cause."""
+_WITHOUT_MEMBERS: Final = frozenset({"Empty", "Dead"})
 
 
 def counts_add_up(group: GroupRows) -> Iterator[Breach]:
@@ -95,6 +116,46 @@ def cost_in_bounds(group: GroupRows) -> Iterator[Breach]:
             yield group.breach(COST_IN_BOUNDS, row, row["started_at"], f"{moved} partitions moved, of {row['partitions']}")
 
 
+def cost_has_owners(group: GroupRows) -> Iterator[Breach]:
+    """What a rebalance cost, and what it moved, is told only where it is known who was there before."""
+    for row in group.rebalances:
+        told = [name for name in ("unavailable_partition_ms", "partitions_moved") if row[name] is not None]
+        if row["members_before"] is None and told:
+            text = f"{' and '.join(told)} of a group of which nobody knows who had the partitions before"
+            yield group.breach(COST_HAS_OWNERS, row, row["started_at"], text)
+
+
+def trigger_is_cause(group: GroupRows) -> Iterator[Breach]:
+    """The change that begins a rebalance says its cause and its culprit, and so does the end of the culprit's membership."""
+    begun = {row["occurred_at"]: row for row in group.transitions if row["to_state"] == "PreparingRebalance"}
+    ended = {row["member_id"]: row for row in group.sessions}
+    for row in group.rebalances:
+        change, end = begun.get(row["started_at"]), ended.get(row.get("member_id"))
+        trigger = None if change is None else change.get("trigger")
+        if trigger is not None and trigger != row["cause"] and trigger not in _REFINED.get(row["cause"], ()):
+            yield group.breach(TRIGGER_IS_CAUSE, row, row["started_at"], f"its cause is {row['cause']}, the change says {trigger}")
+        elif trigger is not None and trigger == row["cause"] and change is not None and change["member_id"] != row["member_id"]:
+            yield group.breach(TRIGGER_IS_CAUSE, row, row["started_at"], f"it names {row['member_id']}, the change {change['member_id']}")
+        kinds = _ENDS.get(row["cause"])
+        is_its_end = end is not None and row["member_id"] in row["left"] and end["ended_at"] <= row["ended_at"]
+        if kinds and end is not None and is_its_end and end["end_kind"] not in kinds:
+            text = f"its cause is {row['cause']}, but the membership of {row['member_id']} ended with {end['end_kind']}"
+            yield group.breach(TRIGGER_IS_CAUSE, row, row["started_at"], text)
+
+
+def state_is_reported(group: GroupRows) -> Iterator[Breach]:
+    """The report shows the state that the last change left the group in, and members where there can be some."""
+    for row in group.reported if group.transitions else ():
+        last = group.transitions[-1]
+        if row["state"] != last["to_state"]:
+            text = f"the report says {row['state']}, the last change {last['to_state']}"
+            yield group.breach(STATE_IS_REPORTED, last, last["occurred_at"], text)
+        elif row["members"] is not None and (row["members"] == 0) != (row["state"] in _WITHOUT_MEMBERS):
+            yield group.breach(
+                STATE_IS_REPORTED, last, last["occurred_at"], f"the report says {row['state']}, with {row['members']} members"
+            )
+
+
 def transitions_chain(group: GroupRows) -> Iterator[Breach]:
     """Each change of state begins in the state in which the one before ended. A Dead group starts again as an Empty one."""
     for one, other in itertools.pairwise(group.transitions):
@@ -150,5 +211,5 @@ def rebalance_key(row: Row) -> tuple[int, int]:
 
 LAWS: Final = (
     *(counts_add_up, counts_carry_over, durations, no_overlap, cost_in_bounds, transitions_chain, one_departure),
-    provisional_has_final,
+    *(provisional_has_final, cost_has_owners, trigger_is_cause, state_is_reported),
 )
