@@ -308,7 +308,7 @@ def test_what_is_not_known_breaks_no_law():
     tables = story()
     unknown = ("members_before", "joined_at", "join_ms", "sync_ms", "unavailable_partition_ms", "partitions_moved")
     for row in (*tables["rebalances"], *tables["rebalances_provisional"]):
-        row |= dict.fromkeys(unknown)
+        row.update(dict.fromkeys(unknown))
     assert broken(tables) == set()
 
 
