@@ -36,6 +36,7 @@ _ENDS: Final = {
     "ADMIN_REMOVED": {"ADMIN_REMOVED", "LEFT"},
 }
 """How the membership of a culprit ends that departed, by the cause."""
+_SECOND_MS: Final = 1_000
 _WITHOUT_MEMBERS: Final = frozenset({"Empty", "Dead"})
 
 
@@ -128,18 +129,18 @@ def cost_has_owners(group: GroupRows) -> Iterator[Breach]:
 def trigger_is_cause(group: GroupRows) -> Iterator[Breach]:
     """The change that begins a rebalance says its cause and its culprit, and so does the end of the culprit's membership."""
     begun = {row["occurred_at"]: row for row in group.transitions if row["to_state"] == "PreparingRebalance"}
-    ended = {row["member_id"]: row for row in group.sessions}
     for row in group.rebalances:
-        change, end = begun.get(row["started_at"]), ended.get(row.get("member_id"))
+        change = begun.get(row["started_at"])
         trigger = None if change is None else change.get("trigger")
         if trigger is not None and trigger != row["cause"] and trigger not in _REFINED.get(row["cause"], ()):
             yield group.breach(TRIGGER_IS_CAUSE, row, row["started_at"], f"its cause is {row['cause']}, the change says {trigger}")
         elif trigger is not None and trigger == row["cause"] and change is not None and change["member_id"] != row["member_id"]:
             yield group.breach(TRIGGER_IS_CAUSE, row, row["started_at"], f"it names {row['member_id']}, the change {change['member_id']}")
         kinds = _ENDS.get(row["cause"])
-        is_its_end = end is not None and row["member_id"] in row["left"] and end["ended_at"] <= row["ended_at"]
-        if kinds and end is not None and is_its_end and end["end_kind"] not in kinds:
-            text = f"its cause is {row['cause']}, but the membership of {row['member_id']} ended with {end['end_kind']}"
+        ends = [one for one in group.sessions if one["member_id"] == row["member_id"] and row["member_id"] in row["left"]]
+        ends = [one["end_kind"] for one in ends if row["started_at"] - _SECOND_MS <= one["ended_at"] <= row["ended_at"]]
+        if kinds and ends and kinds.isdisjoint(ends):
+            text = f"its cause is {row['cause']}, but the membership of {row['member_id']} ended with {ends[0]}"
             yield group.breach(TRIGGER_IS_CAUSE, row, row["started_at"], text)
 
 
