@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from collections import defaultdict
 from collections.abc import Iterator
 from typing import Final
 
@@ -23,6 +24,7 @@ STATE_IS_REPORTED: Final = "STATE_IS_REPORTED"
 _REFINED: Final = {
     "COORDINATOR_MOVED": {"MEMBER_JOINED", "SESSION_TIMEOUT"},
     "POLL_TIMEOUT": {"MEMBER_LEFT", "SESSION_TIMEOUT"},
+    "UNKNOWN": {"MEMBER_JOINED"},
     "REVOCATION_FOLLOW_UP": {"LEADER_REJOINED", "MEMBER_REJOINED"},
     "METADATA_CHANGED": {"LEADER_REJOINED", "MEMBER_REJOINED"},
     "SUBSCRIPTION_CHANGED": {"LEADER_REJOINED", "MEMBER_REJOINED"},
@@ -30,12 +32,13 @@ _REFINED: Final = {
 """Causes that lines show which come after the change of state is told, by what it may have said."""
 _ENDS: Final = {
     "SESSION_TIMEOUT": {"SESSION_TIMEOUT"},
-    "POLL_TIMEOUT": {"POLL_TIMEOUT"},
+    "POLL_TIMEOUT": {"POLL_TIMEOUT", "SESSION_TIMEOUT"},
     "SYNC_TIMEOUT": {"SYNC_TIMEOUT"},
     "MEMBER_LEFT": {"LEFT"},
     "ADMIN_REMOVED": {"ADMIN_REMOVED", "LEFT"},
 }
 """How the membership of a culprit ends that departed, by the cause."""
+_BEGUN: Final = frozenset({"PreparingRebalance", "Reconciling"})
 _SECOND_MS: Final = 1_000
 _WITHOUT_MEMBERS: Final = frozenset({"Empty", "Dead"})
 
@@ -127,18 +130,23 @@ def cost_has_owners(group: GroupRows) -> Iterator[Breach]:
 
 
 def trigger_is_cause(group: GroupRows) -> Iterator[Breach]:
-    """The change that begins a rebalance says its cause and its culprit, and so does the end of the culprit's membership."""
-    begun = {row["occurred_at"]: row for row in group.transitions if row["to_state"] == "PreparingRebalance"}
+    """The change that begins a rebalance says its cause and its culprit, or UNKNOWN; the culprit's membership ended so."""
+    begun: defaultdict[int, list[tuple[str, str | None]]] = defaultdict(list)
+    for row in group.transitions:
+        if row["to_state"] in _BEGUN:
+            begun[row["occurred_at"]].append((row["trigger"], row["member_id"]))
+    sessions: defaultdict[str, list[Row]] = defaultdict(list)
+    for row in group.sessions:
+        sessions[row["member_id"]].append(row)
     for row in group.rebalances:
-        change = begun.get(row["started_at"])
-        trigger = None if change is None else change.get("trigger")
-        if trigger is not None and trigger != row["cause"] and trigger not in _REFINED.get(row["cause"], ()):
-            yield group.breach(TRIGGER_IS_CAUSE, row, row["started_at"], f"its cause is {row['cause']}, the change says {trigger}")
-        elif trigger is not None and trigger == row["cause"] and change is not None and change["member_id"] != row["member_id"]:
-            yield group.breach(TRIGGER_IS_CAUSE, row, row["started_at"], f"it names {row['member_id']}, the change {change['member_id']}")
+        said = begun[row["started_at"]]
+        own = (row["cause"], row["member_id"])
+        if said and own not in said and not any(trigger in {"UNKNOWN", *_REFINED.get(row["cause"], ())} for trigger, _ in said):
+            text = f"it began with {own[0]} of {own[1]}, the change says {said[0][0]} of {said[0][1]}"
+            yield group.breach(TRIGGER_IS_CAUSE, row, row["started_at"], text)
         kinds = _ENDS.get(row["cause"])
-        ends = [one for one in group.sessions if one["member_id"] == row["member_id"] and row["member_id"] in row["left"]]
-        ends = [one["end_kind"] for one in ends if row["started_at"] - _SECOND_MS <= one["ended_at"] <= row["ended_at"]]
+        own_ends = sessions[row["member_id"]] if row["member_id"] in row["left"] else []
+        ends = [one["end_kind"] for one in own_ends if row["started_at"] - _SECOND_MS <= one["ended_at"] <= row["ended_at"]]
         if kinds and ends and kinds.isdisjoint(ends):
             text = f"its cause is {row['cause']}, but the membership of {row['member_id']} ended with {ends[0]}"
             yield group.breach(TRIGGER_IS_CAUSE, row, row["started_at"], text)
