@@ -11,8 +11,6 @@ from jobs.answers.report import read_report
 from tests.answers.asking import asked
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow]
-_NOT_YET = {("COST_HAS_OWNERS", "late-start-cost"), ("COST_HAS_OWNERS", "queued-heartbeats")}
-"""Laws that are broken in inputs whose log begins late."""
 
 
 def findings(told, cluster):
@@ -51,4 +49,4 @@ def test_report_and_questions_agree_on_state_and_members_of_every_group(told):
 
 def test_the_laws_hold(told):
     broken = [(one.law, one.cluster.rpartition("-")[0], one.text) for one in check(told.lakehouse, ()).breaches]
-    assert [one for one in broken if one[:2] not in _NOT_YET] == []
+    assert broken == []
