@@ -227,9 +227,10 @@ COORDINATOR_MOVED: Final = Text(
     "WARNING",
     "{what}{cost}",
     "{remedy} Members keep their place if session.timeout.ms is longer than {what_lasts}{timeouts}.",
-    row="Another broker took the group over, or the coordinator was held up: its answers took seconds, or it had just become the "
-    "coordinator and the clients whose sessions ended joined again at once. The row names the members that the group lost by this; "
-    "they get no SESSION_TIMEOUT",
+    row="Another broker took the group over, or the coordinator was held up: its answers took seconds, it wrote no line for half of a "
+    "session, or it had just taken partitions over and the clients whose sessions ended joined again at once. The row names the members "
+    "that the group lost by this, of either protocol; they get no SESSION_TIMEOUT. In the consumer protocol a move that costs no member "
+    "is none",
     evidence="C R",
     figures=("from_broker", "to_broker", "members_lost", "session_timeouts_ms"),
 )
@@ -249,7 +250,8 @@ HEARTBEAT_NEAR_MISS: Final = Text(
     "The member was silent for {silence} of its session timeout of {limit}: {left} more, and it would have been removed.",
     "Find out what stopped the process (a pause of the JVM or the container, CPU limit, network), or raise session.timeout.ms well "
     "above {silent_ms}; heartbeat.interval.ms should be a third of it or less.",
-    row="A member was silent for 80 % of its session timeout and then was heard again. In the consumer protocol no line has that timeout: "
+    row="A member was silent for 80 % of its session timeout and then was heard again. It is told 10 s later: heartbeats that waited behind "
+    "a slow request, or before a broker that stood still, are no silence. In the consumer protocol no line has that timeout: "
     "it is what members of the group were removed after, else 45 s, Kafka's default",
     evidence="R",
     figures=("silent_ms", "session_timeout_ms", "session_timeout_seen"),

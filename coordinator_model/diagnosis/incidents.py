@@ -86,7 +86,7 @@ def hold_back(g: Emitter, seen_ms: int, row: dict[str, Any], *, given_up: bool =
     `seen_ms`: when the member was heard before. `given_up`: its client has asked for another id. `held_ms`: see ObservedMember.
     """
     waited = held_ms[0] <= row["occurred_at"] < held_ms[1]
-    g.view.pending_findings.append(PendingFinding(row["occurred_at"], seen_ms, row["member_id"], row, given_up, waited))
+    g.view.pending_findings.append(PendingFinding(row["occurred_at"], seen_ms, row["member_id"] or "", row, given_up, waited))
 
 
 def _disprove(g: Emitter, event: Event) -> None:

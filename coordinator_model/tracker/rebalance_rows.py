@@ -78,8 +78,8 @@ def write(g: Emitter, rebalance: Rebalance) -> None:
         leader_id=rebalance.leader_id or None,
         protocol=rebalance.protocol or None,
         partitions=price.partitions,
-        partitions_moved=price.moved,
-        unavailable_partition_ms=price.unavailable_ms if not open_start else None,
+        partitions_moved=price.moved if rebalance.count_before >= 0 else None,  # else nobody knows who had them
+        unavailable_partition_ms=price.unavailable_ms if rebalance.count_before >= 0 and not open_start else None,
         evidence=evidence_json([*rebalance.evidence, *([culprit.sign] if culprit.sign else [])]),
         assignment_ms=_assignment_ms(rebalance),
         first_fetch_ms=first_fetch_ms,

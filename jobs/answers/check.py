@@ -13,9 +13,10 @@ from typing import Any, Final
 from jobs.answers.as_json import as_json
 from jobs.answers.duckdb_views import QuestionReader
 from jobs.answers.evidence import places_of
+from jobs.answers.report import read_report
 from jobs.common.errors import EvidenceError
 from jobs.common.times import epoch_ms
-from jobs.laws.group_rows import TABLES, Breach, Row
+from jobs.laws.group_rows import LINES, REPORTED, SIGNS, TABLES, Breach, Row
 from jobs.laws.laws import LAWS, breaches
 from jobs.logs.files import LogFile, discover
 from schemas.names import FINDINGS, REBALANCE_ROUNDS, REBALANCES, REBALANCES_PROVISIONAL
@@ -26,6 +27,31 @@ _IDS: Final = ("group_id", "member_id", "instance_id", "client_id", "leader_id",
 _LISTS: Final = ("joined", "left")
 _PROVISIONAL: Final = "SELECT * FROM rebalances_provisional"
 _ROUNDS: Final = "SELECT * FROM rebalance_rounds"
+_LINES: Final = """
+    WITH texts AS (
+        SELECT cluster, group_id, evidence FROM rebalances UNION SELECT cluster, group_id, evidence FROM member_sessions
+    ),
+    refs AS (
+        SELECT cluster, group_id, unnest(from_json(evidence, '[{"origin": "VARCHAR", "position": "VARCHAR"}]'), recursive := true)
+        FROM texts
+    )
+    SELECT r.cluster, r.group_id, r.origin, r.position, e.broker, e.received_at, e.occurred_at
+    FROM refs AS r JOIN group_events AS e ON e.cluster = r.cluster AND e.origin = r.origin AND CAST(e.position AS VARCHAR) = r.position
+"""
+_SIGNS: Final = """
+    WITH silent AS (
+        SELECT id, cluster, group_id, member_id, occurred_at, evidence ->> '$[0].origin' AS origin
+        FROM findings_with_id WHERE code = 'SESSION_TIMEOUT' AND severity = 'ERROR'
+    ),
+    brokers AS (SELECT DISTINCT cluster, origin, broker FROM group_events)
+    SELECT s.id, s.cluster, s.group_id, s.member_id, e.received_at, e.last_at
+    FROM silent AS s JOIN brokers AS b ON b.cluster = s.cluster AND b.origin = s.origin
+    JOIN group_events AS e
+      ON e.cluster = s.cluster AND e.group_id = s.group_id AND e.member_id = s.member_id AND e.broker = b.broker
+    WHERE e.source = 'request' AND e.received_at <= s.occurred_at AND (
+        e.kind = 'HEARTBEAT' AND e.error_code IN (0, 27) OR e.kind = 'OFFSET_COMMIT' AND e.error_code = 0 AND e.generation >= 0
+    )
+"""
 _PLACES: Final = "SELECT e.origin, e.position FROM group_events AS e WHERE e.kind IN ('COORDINATOR_ELECTED', 'GROUPS_CLEANED')"
 
 
@@ -47,7 +73,9 @@ def check(folder: Path, inputs: Sequence[Path]) -> Checked:
     """
     reader = QuestionReader(folder)
     tables = {name: _rows(reader, name) for name in TABLES}
-    wrong = breaches({**tables, REBALANCES_PROVISIONAL: _read(reader, _PROVISIONAL), REBALANCE_ROUNDS: _read(reader, _ROUNDS)})
+    beside = {REBALANCES_PROVISIONAL: _PROVISIONAL, REBALANCE_ROUNDS: _ROUNDS, LINES: _LINES, SIGNS: _SIGNS}
+    reported = read_report(reader, limit=1).groups
+    wrong = breaches({**tables, **{name: _read(reader, text) for name, text in beside.items()}, REPORTED: reported})
     rows = {name: len(tables[name]) for name in TABLES}
     if not inputs:
         return Checked(rows, len(LAWS), wrong)

@@ -12,6 +12,10 @@ Row = Mapping[str, Any]
 """A row by column name; times are epoch ms."""
 
 TABLES: Final = (REBALANCES, GROUP_TRANSITIONS, MEMBER_SESSIONS, FINDINGS)
+LINES: Final = "lines"
+SIGNS: Final = "signs"
+REPORTED: Final = "reported"
+"""What is read beside the tables: the lines of their evidence, the requests of members that findings call silent, the report's groups."""
 
 
 @dataclass(frozen=True)
@@ -38,6 +42,9 @@ class GroupRows:
     findings: list[Row] = field(default_factory=list)
     provisional: list[Row] = field(default_factory=list)
     rounds: list[Row] = field(default_factory=list)
+    lines: list[Row] = field(default_factory=list)
+    signs: list[Row] = field(default_factory=list)
+    reported: list[Row] = field(default_factory=list)
 
     def breach(self, law: str, row: Row, at_ms: int, text: str) -> Breach:
         """A breach by one of the group's rows."""
@@ -67,6 +74,9 @@ _LISTS: Final = {
     FINDINGS: lambda group: group.findings,
     REBALANCES_PROVISIONAL: lambda group: group.provisional,
     REBALANCE_ROUNDS: lambda group: group.rounds,
+    LINES: lambda group: group.lines,
+    SIGNS: lambda group: group.signs,
+    REPORTED: lambda group: group.reported,
 }
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from collections import defaultdict
 from collections.abc import Iterator
 from typing import Final
 
@@ -16,6 +17,30 @@ COST_IN_BOUNDS: Final = "COST_IN_BOUNDS"
 TRANSITIONS_CHAIN: Final = "TRANSITIONS_CHAIN"
 ONE_DEPARTURE: Final = "ONE_DEPARTURE"
 PROVISIONAL_HAS_FINAL: Final = "PROVISIONAL_HAS_FINAL"
+COST_HAS_OWNERS: Final = "COST_HAS_OWNERS"
+TRIGGER_IS_CAUSE: Final = "TRIGGER_IS_CAUSE"
+STATE_IS_REPORTED: Final = "STATE_IS_REPORTED"
+
+_REFINED: Final = {
+    "COORDINATOR_MOVED": {"MEMBER_JOINED", "SESSION_TIMEOUT"},
+    "POLL_TIMEOUT": {"MEMBER_LEFT", "SESSION_TIMEOUT"},
+    "UNKNOWN": {"MEMBER_JOINED"},
+    "REVOCATION_FOLLOW_UP": {"LEADER_REJOINED", "MEMBER_REJOINED"},
+    "METADATA_CHANGED": {"LEADER_REJOINED", "MEMBER_REJOINED"},
+    "SUBSCRIPTION_CHANGED": {"LEADER_REJOINED", "MEMBER_REJOINED"},
+}
+"""Causes that lines show which come after the change of state is told, by what it may have said."""
+_ENDS: Final = {
+    "SESSION_TIMEOUT": {"SESSION_TIMEOUT"},
+    "POLL_TIMEOUT": {"POLL_TIMEOUT", "SESSION_TIMEOUT"},
+    "SYNC_TIMEOUT": {"SYNC_TIMEOUT"},
+    "MEMBER_LEFT": {"LEFT"},
+    "ADMIN_REMOVED": {"ADMIN_REMOVED", "LEFT"},
+}
+"""How the membership of a culprit ends that departed, by the cause."""
+_BEGUN: Final = frozenset({"PreparingRebalance", "Reconciling"})
+_SECOND_MS: Final = 1_000
+_WITHOUT_MEMBERS: Final = frozenset({"Empty", "Dead"})
 
 
 def counts_add_up(group: GroupRows) -> Iterator[Breach]:
@@ -95,6 +120,51 @@ def cost_in_bounds(group: GroupRows) -> Iterator[Breach]:
             yield group.breach(COST_IN_BOUNDS, row, row["started_at"], f"{moved} partitions moved, of {row['partitions']}")
 
 
+def cost_has_owners(group: GroupRows) -> Iterator[Breach]:
+    """What a rebalance cost, and what it moved, is told only where it is known who was there before."""
+    for row in group.rebalances:
+        told = [name for name in ("unavailable_partition_ms", "partitions_moved") if row[name] is not None]
+        if row["members_before"] is None and told:
+            text = f"{' and '.join(told)} of a group of which nobody knows who had the partitions before"
+            yield group.breach(COST_HAS_OWNERS, row, row["started_at"], text)
+
+
+def trigger_is_cause(group: GroupRows) -> Iterator[Breach]:
+    """The change that begins a rebalance says its cause and its culprit, or UNKNOWN; the culprit's membership ended so."""
+    begun: defaultdict[int, list[tuple[str, str | None]]] = defaultdict(list)
+    for row in group.transitions:
+        if row["to_state"] in _BEGUN:
+            begun[row["occurred_at"]].append((row["trigger"], row["member_id"]))
+    sessions: defaultdict[str, list[Row]] = defaultdict(list)
+    for row in group.sessions:
+        sessions[row["member_id"]].append(row)
+    for row in group.rebalances:
+        said = begun[row["started_at"]]
+        own = (row["cause"], row["member_id"])
+        if said and own not in said and not any(trigger in {"UNKNOWN", *_REFINED.get(row["cause"], ())} for trigger, _ in said):
+            text = f"it began with {own[0]} of {own[1]}, the change says {said[0][0]} of {said[0][1]}"
+            yield group.breach(TRIGGER_IS_CAUSE, row, row["started_at"], text)
+        kinds = _ENDS.get(row["cause"])
+        own_ends = sessions[row["member_id"]] if row["member_id"] in row["left"] else []
+        ends = [one["end_kind"] for one in own_ends if row["started_at"] - _SECOND_MS <= one["ended_at"] <= row["ended_at"]]
+        if kinds and ends and kinds.isdisjoint(ends):
+            text = f"its cause is {row['cause']}, but the membership of {row['member_id']} ended with {ends[0]}"
+            yield group.breach(TRIGGER_IS_CAUSE, row, row["started_at"], text)
+
+
+def state_is_reported(group: GroupRows) -> Iterator[Breach]:
+    """The report shows the state that the last change left the group in, and members where there can be some."""
+    for row in group.reported if group.transitions else ():
+        last = group.transitions[-1]
+        if row["state"] != last["to_state"]:
+            text = f"the report says {row['state']}, the last change {last['to_state']}"
+            yield group.breach(STATE_IS_REPORTED, last, last["occurred_at"], text)
+        elif row["members"] is not None and (row["members"] == 0) != (row["state"] in _WITHOUT_MEMBERS):
+            yield group.breach(
+                STATE_IS_REPORTED, last, last["occurred_at"], f"the report says {row['state']}, with {row['members']} members"
+            )
+
+
 def transitions_chain(group: GroupRows) -> Iterator[Breach]:
     """Each change of state begins in the state in which the one before ended. A Dead group starts again as an Empty one."""
     for one, other in itertools.pairwise(group.transitions):
@@ -150,5 +220,5 @@ def rebalance_key(row: Row) -> tuple[int, int]:
 
 LAWS: Final = (
     *(counts_add_up, counts_carry_over, durations, no_overlap, cost_in_bounds, transitions_chain, one_departure),
-    provisional_has_final,
+    *(provisional_has_final, cost_has_owners, trigger_is_cause, state_is_reported),
 )

@@ -53,7 +53,7 @@ def checked(lake, capsys, *arguments, code=0):
 
 def test_tables_that_keep_the_laws(lake, capsys):
     said = checked(lake, capsys)
-    assert said.out == "OK: 17 laws hold (2 rebalances, 0 group_transitions, 1 member_sessions, 0 findings, and 2 lines of evidence)\n"
+    assert said.out == "OK: 22 laws hold (2 rebalances, 0 group_transitions, 1 member_sessions, 0 findings, and 2 lines of evidence)\n"
     assert said.err == ""
 
 
@@ -74,7 +74,7 @@ def test_a_row_that_breaks_a_law_is_shown_with_its_id(lake, capsys):
     assert said[0] == "COUNTS_ADD_UP: 1 row"
     assert said[1].startswith(f"  {row_id}  c/payments  ")
     assert said[1].endswith(" UTC  5 members before, 1 joined, 0 left, but 5 after")
-    assert said[-1].startswith("2 of 17 laws broken (3 rebalances, ")
+    assert said[-1].startswith("2 of 22 laws broken (3 rebalances, ")
 
 
 def test_five_rows_of_a_law_are_shown_unless_all_are_asked_for(lake, capsys):
@@ -95,14 +95,14 @@ def test_evidence_must_name_what_the_row_is_about(lake, capsys):
 def test_lines_that_are_gone_are_counted_and_break_nothing(lake, logs, capsys):
     (logs / ORIGIN).write_text("another log\n")
     said = checked(lake, capsys)
-    assert said.out.startswith("OK: 17 laws hold")
+    assert said.out.startswith("OK: 22 laws hold")
     assert "2 of 2 lines were not found; give --input DIR with the logs that were read" in said.err
 
 
 def test_logs_whose_folder_is_gone_are_counted_too(lake, logs, capsys):
     shutil.rmtree(logs)
     said = checked(lake, capsys)
-    assert said.out.startswith("OK: 17 laws hold")
+    assert said.out.startswith("OK: 22 laws hold")
     assert "2 of 2 lines were not found" in said.err
 
 
@@ -115,7 +115,7 @@ def test_json(lake, capsys):
     write(lake, rebalance(start=9_000, generation=3, members_before=0, members_after=1), batch=1)
     told = json.loads(checked(lake, capsys, "--format", "json", code=FAILED).out)
     assert told["rows"]["rebalances"] == 3
-    assert (told["laws"], told["lines"], told["lines_gone"]) == (17, 2, 0)
+    assert (told["laws"], told["lines"], told["lines_gone"]) == (22, 2, 0)
     assert told["broken"] == {"COUNTS_ADD_UP": 1}
     (breach,) = told["breaches"]
     assert breach["law"] == "COUNTS_ADD_UP"
@@ -129,4 +129,39 @@ def test_a_folder_without_tables(tmp_path, capsys):
 
 def test_what_was_not_tracked_yet_breaks_no_law(tmp_path, capsys):
     folder = empty_lakehouse(tmp_path / "lake")
-    assert checked(folder, capsys).out.startswith("OK: 16 laws hold (0 rebalances, ")
+    assert checked(folder, capsys).out.startswith("OK: 21 laws hold (0 rebalances, ")
+
+
+def test_the_times_of_the_lines_are_read(lake):
+    """The line that is to prove the second rebalance, which ended at 7 s, was written at 20 s."""
+    write(lake, line(at=20_000, origin=ORIGIN, position=4, kind="STABILIZED"), batch=1)
+    late = rebalance(start=5_000, generation=2, members_before=1, members_after=1, total=2_000, evidence=evidence(4))
+    write(lake, late, batch=2)
+    told = [breach.text for breach in check(lake, []).breaches if breach.law == "EVIDENCE_IN_TIME"]
+    assert told == [f"{ORIGIN}:4 was written 10500 ms too late to be its evidence"]
+
+
+@pytest.mark.parametrize(
+    ("values", "laws"),
+    [
+        ({}, {"HEARD_IN_TIME"}),
+        ({"error_code": 15}, set()),  # it did not take effect, as far as this line shows
+        ({"broker": "b2"}, set()),  # by another clock
+        ({"kind": "OFFSET_COMMIT", "generation": -1}, set()),  # a simple consumer's, which renews no session
+        ({"kind": "OFFSET_COMMIT", "generation": 1}, {"HEARD_IN_TIME"}),
+    ],
+)
+def test_the_requests_of_a_member_that_is_called_silent_are_read(lake, values, laws):
+    beat = {"kind": "HEARTBEAT", "source": "request", "member_id": "a-1", "error_code": 0, "origin": "c/b1/requests.log", "broker": "b1"}
+    details = {"session_timeout_ms": 10_000}
+    silent = row(
+        "findings", group_id="payments", code="SESSION_TIMEOUT", severity="ERROR", member_id="a-1", occurred_at=DAY + 30_000,
+        details=json.dumps(details), evidence=evidence(1),
+    )  # fmt: skip
+    write(lake, line(at=25_000, **beat | values), silent, batch=1)
+    assert {breach.law for breach in check(lake, []).breaches} == laws
+
+
+def test_the_report_is_read(lake):
+    write(lake, row("group_transitions", group_id="payments", from_state="Stable", to_state="Empty", occurred_at=DAY + 5_000), batch=1)
+    assert check(lake, []).breaches == []

@@ -24,6 +24,7 @@ def rebalance(generation: int, started: int, joined: int | None, ended: int, /, 
         "total_ms": ended - started,
         "outcome": "COMPLETED",
         "cause": "MEMBER_JOINED",
+        "member_id": None,
         "members_before": 0,
         "members_after": 0,
         "joined": [],
@@ -39,8 +40,19 @@ def rebalance(generation: int, started: int, joined: int | None, ended: int, /, 
     return row | values
 
 
-def transition(at: int, from_state: str, to_state: str, generation: int) -> dict[str, Any]:
-    return {"group_id": "orders", "occurred_at": START_MS + at, "from_state": from_state, "to_state": to_state, "generation": generation}
+def transition(at: int, from_state: str, to_state: str, generation: int, **values: Any) -> dict[str, Any]:
+    row = {"group_id": "orders", "occurred_at": START_MS + at, "from_state": from_state, "to_state": to_state, "generation": generation}
+    return row | {"trigger": "JOIN_PHASE_ENDED", "member_id": None} | values
+
+
+def line(position: int, at: int, **values: Any) -> dict[str, Any]:
+    """A line that evidence names; its request came 5 ms before."""
+    times = {"received_at": START_MS + at - 5, "occurred_at": START_MS + at}
+    return {"group_id": "orders", "origin": "server.log", "position": position, "broker": "broker-1", **times} | values
+
+
+def evidence(*positions: int) -> str:
+    return json.dumps([{"origin": "server.log", "position": position} for position in positions])
 
 
 def session(member_id: str, joined: int, ended: int, end_kind: str) -> dict[str, Any]:
@@ -58,6 +70,7 @@ def finding(at: int, message: str, details: dict[str, Any], **values: Any) -> di
         "group_id": "orders",
         "occurred_at": START_MS + at,
         "code": "SESSION_TIMEOUT",
+        "severity": "ERROR",
         "member_id": "b-1",
         "client_id": "b",
         "client_host": "10.0.0.7",
@@ -76,21 +89,35 @@ def story() -> dict[str, list[dict[str, Any]]]:
             rebalance(1, 0, 3_000, 3_010, members_after=1, joined=["a-1"]),
             rebalance(2, 10_000, 10_200, 10_210, members_before=1, members_after=2, joined=["b-1"], unavailable_partition_ms=1_260),
             rebalance(
-                3, 60_000, 60_100, 60_110, members_before=2, members_after=1, left=["b-1"], partitions_moved=3, unavailable_partition_ms=660
+                3,
+                60_000,
+                60_100,
+                60_110,
+                members_before=2,
+                members_after=1,
+                left=["b-1"],
+                partitions_moved=3,
+                unavailable_partition_ms=660,
+                cause="SESSION_TIMEOUT",
+                member_id="b-1",
+                evidence=evidence(7, 8),
             ),
         ],
         "group_transitions": [
-            transition(0, "Empty", "PreparingRebalance", 0),
+            transition(0, "Empty", "PreparingRebalance", 0, trigger="MEMBER_JOINED"),
             transition(3_000, "PreparingRebalance", "CompletingRebalance", 1),
             transition(3_010, "CompletingRebalance", "Stable", 1),
-            transition(10_000, "Stable", "PreparingRebalance", 1),
+            transition(10_000, "Stable", "PreparingRebalance", 1, trigger="MEMBER_JOINED"),
             transition(10_200, "PreparingRebalance", "CompletingRebalance", 2),
             transition(10_210, "CompletingRebalance", "Stable", 2),
-            transition(60_000, "Stable", "PreparingRebalance", 2),
+            transition(60_000, "Stable", "PreparingRebalance", 2, trigger="SESSION_TIMEOUT", member_id="b-1"),
             transition(60_100, "PreparingRebalance", "CompletingRebalance", 3),
             transition(60_110, "CompletingRebalance", "Stable", 3),
         ],
-        "member_sessions": [session("b-1", 10_000, 60_000, "SESSION_TIMEOUT")],
+        "member_sessions": [session("b-1", 10_000, 60_000, "SESSION_TIMEOUT") | {"evidence": evidence(7, 8)}],
+        "lines": [line(7, 15_000), line(8, 60_000)],
+        "signs": [{"group_id": "orders", "id": None, "member_id": "b-1", "received_at": START_MS + 12_000, "last_at": START_MS + 15_000}],
+        "reported": [{"group_id": "orders", "state": "Stable", "members": 1}],
         "rebalances_provisional": [
             rebalance(2, 9_000, 10_200, 10_210, waits_for="REQUESTS"),
             rebalance(4, 70_000, None, 70_100, waits_for="ANSWERS"),
@@ -132,6 +159,19 @@ def test_no_rows_break_no_law():
         ("rebalances", 2, {"left": [], "members_after": 2}, "SESSION_HAS_DEPARTURE"),
         ("rebalances_provisional", 0, {"generation": 3}, "PROVISIONAL_HAS_FINAL"),
         ("findings", 0, {"details": "{}"}, "NUMBERS_IN_DETAILS"),
+        ("rebalances", 1, {"members_before": None}, "COST_HAS_OWNERS"),
+        ("rebalances", 2, {"cause": "MEMBER_LEFT"}, "TRIGGER_IS_CAUSE"),
+        ("rebalances", 2, {"member_id": "a-1"}, "TRIGGER_IS_CAUSE"),
+        ("group_transitions", 6, {"trigger": "MEMBER_LEFT"}, "TRIGGER_IS_CAUSE"),
+        ("group_transitions", 6, {"member_id": "a-1"}, "TRIGGER_IS_CAUSE"),
+        ("member_sessions", 0, {"end_kind": "LEFT"}, "TRIGGER_IS_CAUSE"),
+        ("reported", 0, {"state": "Empty", "members": 0}, "STATE_IS_REPORTED"),
+        ("reported", 0, {"members": 0}, "STATE_IS_REPORTED"),
+        ("group_transitions", 8, {"to_state": "Empty"}, "STATE_IS_REPORTED"),
+        ("lines", 1, {"received_at": START_MS + 60_111 + 2_500}, "EVIDENCE_IN_TIME"),
+        ("lines", 0, {"occurred_at": START_MS + 8_999}, "EVIDENCE_IN_TIME"),
+        ("signs", 0, {"last_at": START_MS + 16_001}, "HEARD_IN_TIME"),
+        ("signs", 0, {"received_at": START_MS + 59_999, "last_at": None}, "HEARD_IN_TIME"),
         ("findings", 0, {"generation": 3, "occurred_at": START_MS + 60_050}, "GENERATION_OF_ITS_TIME"),
     ],
 )
@@ -139,6 +179,38 @@ def test_one_wrong_value_breaks_its_law(table, row, wrong, law):
     tables = story()
     tables[table][row] |= wrong
     assert law in broken(tables)
+
+
+@pytest.mark.parametrize(
+    ("table", "row", "other"),
+    [
+        ("rebalances", 2, {"cause": "COORDINATOR_MOVED"}),  # lines that came later showed that
+        ("lines", 1, {"received_at": START_MS + 90_000, "broker": "broker-2"}),  # by the clock of another broker
+        ("lines", 1, {"received_at": START_MS + 60_110 + 2_500}),
+        ("lines", 0, {"occurred_at": START_MS + 9_000}),
+        ("signs", 0, {"last_at": START_MS + 16_000}),  # the timer may be late
+        ("signs", 0, {"received_at": START_MS + 60_000, "last_at": START_MS + 90_000}),
+        ("signs", 0, {"member_id": "a-1", "last_at": START_MS + 50_000}),
+        ("findings", 0, {"severity": "WARNING"}),
+        ("reported", 0, {"members": None}),
+        ("rebalances", 1, {"members_before": None, "unavailable_partition_ms": None, "partitions_moved": None}),
+    ],
+)
+def test_what_may_be_so_breaks_no_law(table, row, other):
+    tables = story()
+    tables[table][row] |= other
+    assert broken(tables) == set()
+
+
+def test_a_line_that_began_a_rebalance_may_be_seconds_older_unless_its_cause_is_a_silence():
+    tables = story()
+    tables["rebalances"][1]["evidence"] = evidence(9)
+    tables["lines"].append(line(9, 0))
+    assert broken(tables) == set()
+    tables["lines"][-1]["occurred_at"] -= 1
+    assert broken(tables) == {"EVIDENCE_IN_TIME"}
+    tables["rebalances"][1]["cause"] = tables["group_transitions"][3]["trigger"] = "SESSION_TIMEOUT"
+    assert broken(tables) == set()
 
 
 def test_a_consumer_group_has_an_epoch_from_the_moment_its_rebalance_begins():
@@ -215,7 +287,7 @@ def test_members_of_the_consumer_protocol_may_come_without_a_rebalance():
 def test_a_member_of_the_consumer_protocol_comes_back_with_its_id():
     tables = story()
     first = tables["member_sessions"][0]
-    tables["member_sessions"].append(first | {"joined_at": first["ended_at"] + 5, "ended_at": first["ended_at"] + 50})
+    tables["member_sessions"].append(first | {"evidence": "[]", "joined_at": first["ended_at"] + 5, "ended_at": first["ended_at"] + 50})
     assert broken(tables) == {"ONE_MEMBERSHIP"}
     tables["rebalances"][0]["group_protocol"] = "consumer"
     assert broken(tables) == set()
@@ -235,8 +307,9 @@ def test_a_group_that_was_removed_starts_anew():
 
 def test_what_is_not_known_breaks_no_law():
     tables = story()
+    unknown = ("members_before", "joined_at", "join_ms", "sync_ms", "unavailable_partition_ms", "partitions_moved")
     for row in (*tables["rebalances"], *tables["rebalances_provisional"]):
-        row |= {"members_before": None, "joined_at": None, "join_ms": None, "sync_ms": None, "unavailable_partition_ms": None}
+        row.update(dict.fromkeys(unknown))
     assert broken(tables) == set()
 
 
@@ -250,4 +323,4 @@ def test_a_breach_names_its_row():
 
 def test_every_law_can_be_broken():
     """The cases above break each of them."""
-    assert len(LAWS) == 16
+    assert len(LAWS) == 21

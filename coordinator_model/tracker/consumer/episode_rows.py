@@ -26,7 +26,7 @@ GROUP_REMOVED: Final = "GROUP_REMOVED"
 def write(g: Emitter, view: ConsumerView, episode: Episode) -> None:
     """Writes an episode that has ended."""
     first, last = episode.rounds[0], episode.rounds[-1]
-    owners_known = episode.partitions >= 0 and not episode.unheard and not (episode.polled and episode.members_before < 0)
+    owners_known = episode.partitions >= 0 and not episode.unheard and episode.members_before >= 0
     moved = sum(1 for p, owner in episode.owners.items() if episode.owners_before.get(p, owner) != owner)
     waited_ms = _interval_wait_ms(episode)
     g.emit(

@@ -129,16 +129,25 @@ def test_a_member_that_lists_its_partitions_has_given_up_the_others():
 
 
 def test_what_a_member_says_it_owns_counts_where_its_answers_are_not_known():
+    story = ConsumerStory().at(0).joins("a-1", 1).at(500).beat("a-1", 1, 1, owned=ALL).at(1_000).beat("a-1", 1, 1)
+    story.at(10_000).joins("b-1", 2).at(10_005).beat("b-1", 0, 2, (), ORDERS)
+    story.at(12_000).beat("a-1", 1, 1, HALF).at(12_100).beat("a-1", 1, 2).at(13_005).beat("b-1", 2, 2, OTHER)
+    assert told(story.at(30_000).beat("a-1", 2, 2).rows(), "rebalances", "partitions_moved")[-1] == (1,)
+
+
+def test_where_the_log_begins_late_nobody_knows_who_else_had_partitions():
     story = ConsumerStory().at(0).beat("a-1", 4, 4, owned=ALL).at(1_000).beat("a-1", 4, 4)
     story.at(10_000).joins("b-1", 5).at(10_005).beat("b-1", 0, 5, (), ORDERS)
     story.at(12_000).beat("a-1", 4, 4, HALF).at(12_100).beat("a-1", 4, 5).at(13_005).beat("b-1", 5, 5, OTHER)
-    assert told(story.at(30_000).beat("a-1", 5, 5).rows(), "rebalances", "partitions_moved")[-1] == (1,)
+    rows = story.at(30_000).beat("a-1", 5, 5).rows()
+    assert told(rows, "rebalances", "members_before", "partitions_moved", "unavailable_partition_ms")[-1] == (None, None, None)
 
 
 def test_what_a_member_owned_before_it_was_heard_counts_in_a_rebalance_that_has_begun():
-    story = ConsumerStory().at(0).beat("a-1", 4, 4).at(10_000).joins("b-1", 5).at(10_005).beat("b-1", 0, 5, (), ORDERS)
-    story.at(11_000).beat("a-1", 4, 4, owned=ALL).at(12_000).beat("a-1", 4, 4, HALF).at(12_100).beat("a-1", 4, 5)
-    rows = story.at(13_005).beat("b-1", 5, 5, OTHER).at(30_000).beat("a-1", 5, 5).rows()
+    story = ConsumerStory().at(0).joins("a-1", 1).at(500).beat("a-1", 1, 1)
+    story.at(10_000).joins("b-1", 2).at(10_005).beat("b-1", 0, 2, (), ORDERS)
+    story.at(11_000).beat("a-1", 1, 1, owned=ALL).at(12_000).beat("a-1", 1, 1, HALF).at(12_100).beat("a-1", 1, 2)
+    rows = story.at(13_005).beat("b-1", 2, 2, OTHER).at(30_000).beat("a-1", 2, 2).rows()
     assert told(rows, "rebalances", "partitions_moved", "unavailable_partition_ms")[-1] == (1, 905)
 
 
