@@ -250,8 +250,8 @@ HEARTBEAT_NEAR_MISS: Final = Text(
     "The member was silent for {silence} of its session timeout of {limit}: {left} more, and it would have been removed.",
     "Find out what stopped the process (a pause of the JVM or the container, CPU limit, network), or raise session.timeout.ms well "
     "above {silent_ms}; heartbeat.interval.ms should be a third of it or less.",
-    row="A member was silent for 80 % of its session timeout and then was heard again. It is told 10 s later: heartbeats that waited behind "
-    "a slow request, or before a broker that stood still, are no silence. In the consumer protocol no line has that timeout: "
+    row="A member was silent for 80 % of its session timeout and then was heard again. It is told 10 s later: heartbeats that waited "
+    "behind a slow request, or before a broker that stood still, are no silence. In the consumer protocol no line has that timeout: "
     "it is what members of the group were removed after, else 45 s, Kafka's default",
     evidence="R",
     figures=("silent_ms", "session_timeout_ms", "session_timeout_seen"),

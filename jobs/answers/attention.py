@@ -20,9 +20,9 @@ from typing import Final, NamedTuple
 from coordinator_model.diagnosis import catalogue
 from coordinator_model.diagnosis.incidents import SPAN_MS
 from coordinator_model.view.view import client_in
-from jobs.answers.bills import Bill, RebalanceTimes
 from jobs.answers.duckdb_views import Key, Row, key_of
-from jobs.answers.incidents import by_finding
+from jobs.answers.incidents.bills import Bill, RebalanceTimes
+from jobs.answers.incidents.rows import by_finding
 from jobs.common.times import epoch_ms
 
 SEVERITIES: Final = ("ERROR", "WARNING", "INFO")

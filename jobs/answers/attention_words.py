@@ -7,9 +7,9 @@ from datetime import datetime
 from typing import Final
 
 from jobs.answers.attention import AttentionEntry
-from jobs.answers.bills import Bill
 from jobs.answers.duckdb_views import Row
-from jobs.answers.outages import broker_name
+from jobs.answers.incidents.bills import Bill
+from jobs.answers.incidents.outages import broker_name
 from jobs.common.text import printable, who
 from jobs.common.times import duration
 

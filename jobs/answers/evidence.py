@@ -17,8 +17,8 @@ from typing import Any, Final
 from coordinator_model.events import PROMPT_MS
 from jobs.answers.as_json import as_json
 from jobs.answers.attention import attention
-from jobs.answers.bills import RebalanceTimes
 from jobs.answers.duckdb_views import QuestionReader, Row
+from jobs.answers.incidents.bills import RebalanceTimes
 from jobs.answers.report import Scope, read_findings, read_incidents
 from jobs.answers.rounds import rounds_of
 from jobs.common.errors import EvidenceError

@@ -13,8 +13,8 @@ from coordinator_model.diagnosis.refusals import REFUSED_JOINS
 from jobs.answers.as_json import as_json
 from jobs.answers.ask import MOST_ROWS, newest, outside_of, parse_instant, unknown_name
 from jobs.answers.attention import AttentionEntry, attention, attention_as_rows
-from jobs.answers.bills import TIMES, RebalanceTimes
 from jobs.answers.duckdb_views import QuestionReader, Row, key_of
+from jobs.answers.incidents.bills import TIMES, RebalanceTimes
 from jobs.common.times import EPOCH
 
 _CLUSTERS: Final = """

@@ -11,7 +11,7 @@ from jobs.answers.attention import SEVERITIES, AttentionEntry
 from jobs.answers.attention_words import AttentionWords, clients_of, cost_of
 from jobs.answers.duckdb_views import QuestionReader
 from jobs.answers.evidence import prove
-from jobs.answers.outages import broker_name
+from jobs.answers.incidents.outages import broker_name
 from jobs.answers.report import Scope, read_overview
 from jobs.common.errors import EvidenceError, LakehouseError
 from jobs.common.text import printable

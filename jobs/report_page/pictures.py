@@ -9,7 +9,7 @@ from typing import Final
 
 from jobs.answers.attention import AttentionEntry
 from jobs.answers.duckdb_views import Key, Row, key_of
-from jobs.answers.outages import broker_name
+from jobs.answers.incidents.outages import broker_name
 from jobs.common.text import printable, short_member, who
 from jobs.common.times import EPOCH, duration, epoch_ms, instant
 from jobs.report_page import families

@@ -14,7 +14,7 @@ from rich.console import Console
 
 from coordinator_model.events import CLIENTS, OFFSETS_SOURCE, POLL_SOURCE
 from jobs.answers.duckdb_views import Row, key_of
-from jobs.answers.outages import broker_name
+from jobs.answers.incidents.outages import broker_name
 from jobs.answers.report import Report
 from jobs.cli.output.attention_text import AttentionText
 from jobs.cli.output.columns import Columns

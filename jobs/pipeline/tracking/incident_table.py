@@ -16,7 +16,7 @@ from pyspark.sql.pandas.types import to_arrow_schema
 from coordinator_model.diagnosis.catalogue import COORDINATOR_MOVED
 from coordinator_model.diagnosis.incidents import SPAN_MS
 from jobs.answers.duckdb_views import QuestionReader
-from jobs.answers.incidents import incidents
+from jobs.answers.incidents.rows import incidents
 from jobs.common.times import epoch_ms
 from jobs.lakehouse.reader import table_rows
 from jobs.lakehouse.tables import table_path

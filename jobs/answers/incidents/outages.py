@@ -15,8 +15,8 @@ from typing import Final
 
 from coordinator_model.diagnosis.catalogue import COORDINATOR_MOVED
 from coordinator_model.diagnosis.incidents import SPAN_MS
-from jobs.answers.departures import Departure, Departures
 from jobs.answers.duckdb_views import Row
+from jobs.answers.incidents.departures import Departure, Departures
 from jobs.common.times import duration, epoch_ms
 
 _NAMED: Final = 3  # brokers in a sentence

@@ -13,10 +13,10 @@ from typing import Final
 
 from coordinator_model.diagnosis.catalogue import COORDINATOR_MOVED
 from coordinator_model.diagnosis.incidents import SPAN_MS
-from jobs.answers.bills import TIMES, RebalanceTimes
-from jobs.answers.departures import SIGNS, Departures
 from jobs.answers.duckdb_views import QuestionReader, Row
-from jobs.answers.outages import Outage, outages
+from jobs.answers.incidents.bills import TIMES, RebalanceTimes
+from jobs.answers.incidents.departures import SIGNS, Departures
+from jobs.answers.incidents.outages import Outage, outages
 from jobs.common.times import epoch_ms
 
 _MOVED: Final = f"""
