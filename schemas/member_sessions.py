@@ -22,7 +22,7 @@ SCHEMA: Final = StructType(
         column(
             "end_kind",
             StringType(),
-            "LEFT, SESSION_TIMEOUT, POLL_TIMEOUT, JOIN_TIMEOUT, SYNC_TIMEOUT, REBALANCE_TIMEOUT, REPLACED, GROUP_GONE or UNKNOWN.",
+            "LEFT, ADMIN_REMOVED, SESSION_TIMEOUT, POLL_TIMEOUT, JOIN_TIMEOUT, SYNC_TIMEOUT, REBALANCE_TIMEOUT, REPLACED, GROUP_GONE or UNKNOWN.",
             nullable=False,
         ),
         column(

@@ -23,10 +23,10 @@ REMEMBERED: Final = 64  # memberships kept after their end; the oldest go first
 REMEMBERED_MS: Final = 60_000
 """All are kept for so long, however many: a large group may end at once, and both logs report each of its members."""
 
-_LEFT: Final = frozenset({reasons.LEFT, reasons.POLL_TIMEOUT})
+_LEFT: Final = frozenset({reasons.LEFT, reasons.POLL_TIMEOUT, reasons.ADMIN_REMOVED})
 END_KINDS: Final = {
     reasons.MEMBER_LEFT: reasons.LEFT,
-    reasons.ADMIN_REMOVED: reasons.LEFT,
+    reasons.ADMIN_REMOVED: reasons.ADMIN_REMOVED,
     reasons.POLL_TIMEOUT: reasons.POLL_TIMEOUT,
     reasons.SESSION_TIMEOUT: reasons.SESSION_TIMEOUT,
     reasons.SYNC_TIMEOUT: reasons.SYNC_TIMEOUT,
@@ -180,9 +180,7 @@ def remove(
     if member.ghost:
         return ended
     session = _session(member, at_ms, kind, signs)
-    if kind == reasons.LEFT and departures.may_have_stalled(g, member, at_ms, reason):
-        departures.hold_back(g, at_ms, member, session, removals.poll_timeout(g, member, at_ms, signs))
-    else:
+    if not departures.hold_back(g, at_ms, member, session, signs, event, reason):
         g.emit(MEMBER_SESSIONS, **session)
     _report(g, member, at_ms, kind, signs, led=led)
     return ended

@@ -142,6 +142,7 @@ def add_trigger(g: Emitter, trigger: RebalanceTrigger) -> None:
             del triggers[:-UNCLAIMED_KEPT]
         else:
             del triggers[TRIGGERS_KEPT:-1]  # the first ones began it
+            rebalance_rows.write_transitions(g, running)
 
 
 def joined(g: Emitter, at_ms: int, generation: int, *, exact: bool, signs: list[Ref]) -> Rebalance:
@@ -289,8 +290,13 @@ def _supersede(g: Emitter, running: Rebalance, at_ms: int) -> None:
 
 
 def close_due(g: Emitter, now_ms: int, *, flush: bool = False) -> None:
-    """Writes the rebalances whose last line has been read. `flush`: the input ended, nothing more will come."""
+    """Writes the rebalances whose last line has been read. `flush`: the input ended, nothing more will come.
+
+    Of one that goes on, users want to know soon: what began it is decided when nothing more can be expected to show it.
+    """
     view = g.view
+    if view.open is not None and (flush or _undecided_until(view.open) < now_ms) and view.open.exact and view.open.cause:
+        rebalance_rows.write_transitions(g, view.open, final=True)
     while view.closing:
         rebalance = view.closing[0]
         if rebalance.ended_ms < 0 and not _settle_end(g, rebalance, now_ms, flush=flush):
@@ -356,13 +362,19 @@ def _members_still_start(g: Emitter, rebalance: Rebalance, now_ms: int) -> bool:
     return any(member_id in view.members and rebalance_rows.is_given_partitions(rebalance, member_id) for member_id in idle)
 
 
+def _undecided_until(rebalance: Rebalance) -> int:
+    """Until when the transition into a rebalance may wait for what began it; NEVER if it is written, or waits for the end."""
+    if rebalance.transitions_written or not (rebalance.exact and rebalance.cause):
+        return NEVER
+    return rebalance.started_ms + departures.DECIDED_MS
+
+
 def next_ms(g: Emitter) -> int:
     """When `close_due` has work next, as far as known; NEVER if it has none."""
-    if not g.view.closing:
-        return NEVER
+    open_until = _undecided_until(g.view.open) if g.view.open is not None else NEVER
     ends = [
         r.ended_ms + max(g.settings.settle_ms, STORED_WITHIN_MS if _unproven(r, r.ended_ms) else 0)
         for r in g.view.closing
         if r.ended_ms >= 0
     ]
-    return min(ends) + 1 if ends else NEVER
+    return min([*ends, open_until]) + 1 if ends or open_until < NEVER else NEVER

@@ -35,8 +35,8 @@ def write(g: Emitter, rebalance: Rebalance) -> None:
         rebalance.started_ms = min(rebalance.started_ms, rebalance.joined_ms)
     rebalance.ended_ms = max(rebalance.ended_ms, rebalance.started_ms)
     write_transitions(g, rebalance, final=True)
-    culprit = _culprit(rebalance)
-    causes.correct(g, rebalance, culprit)
+    culprit = _decided(g, rebalance)
+    causes.note_revoked(g, rebalance)
     slowest = joiners.slowest(g, rebalance)
     margins.check_assignment(g, rebalance)
     known = g.view.identity(culprit.member_id)  # lines after the trigger may show who it is
@@ -96,10 +96,13 @@ def write(g: Emitter, rebalance: Rebalance) -> None:
 
 
 def write_transitions(g: Emitter, rebalance: Rebalance, *, final: bool = False) -> None:
-    """Writes the transitions that are certain: at once where the coordinator logged them and why, else when the rebalance is written."""
-    if not ((rebalance.exact and rebalance.cause) or final):
+    """Writes the transitions that are certain: at once where the coordinator logged them and why, else when the rebalance is written.
+
+    `final`: what has yet to be read does not count any more.
+    """
+    if not final and (not (rebalance.exact and rebalance.cause) or (rebalance.decided is None and causes.may_change(g, _culprit(rebalance)))):
         return
-    culprit, generation = _culprit(rebalance), rebalance.generation
+    culprit, generation = _decided(g, rebalance), rebalance.generation
     preparing, completing = State.PREPARING_REBALANCE, State.COMPLETING_REBALANCE
     steps = [(started_ms(rebalance), rebalance.from_state, preparing, rebalance.old_generation, culprit.cause)]
     if rebalance.joined_ms >= 0:
@@ -180,6 +183,13 @@ def _last_to_start(rebalance: Rebalance) -> tuple[int, str] | tuple[None, None]:
     """How long the slowest member took from its assignment to its first OffsetFetch, and which member that is."""
     took = [(rebalance.fetched[m] - rebalance.synced[m], m) for m in given_partitions(rebalance) if m in rebalance.fetched]
     return max(took) if took else (None, None)
+
+
+def _decided(g: Emitter, rebalance: Rebalance) -> RebalanceTrigger:
+    """What began it. It is decided once: the transition, the rebalance and the end of the culprit's membership say the same."""
+    if rebalance.decided is None:
+        rebalance.decided = causes.corrected(g, rebalance, _culprit(rebalance))
+    return rebalance.decided
 
 
 def _culprit(rebalance: Rebalance) -> RebalanceTrigger:

@@ -180,6 +180,7 @@ class Rebalance(Struct, array_like=True):
     next_state: str = ""  # of one whose end no line shows: the state in which the next line finds the group
     owners_unknown: bool = False  # who had which partitions before it is not known
     called: dict[str, int] = {}  # members that an answer told to join again: when
+    decided: RebalanceTrigger | None = None  # what began it, once a row has said so
 
 
 class Incident(Struct, array_like=True):

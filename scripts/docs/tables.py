@@ -56,6 +56,7 @@ CAUSES: Final = {
 
 END_KINDS: Final = {
     "LEFT": "Left by itself.",
+    "ADMIN_REMOVED": "An administrator removed it.",
     "SESSION_TIMEOUT": "Not heard of for session.timeout.ms.",
     "POLL_TIMEOUT": "Left because the application did not poll for max.poll.interval.ms.",
     "JOIN_TIMEOUT": "Did not join again before the join phase timed out.",

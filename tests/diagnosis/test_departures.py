@@ -117,7 +117,7 @@ def test_a_static_member_that_an_administrator_removed_may_come_back_on_its_conn
     connection = group["c"].connection
     group.removed_by_admin("c").live(40_000)
     rows = comes_back(group, connection).seen(evidence)
-    assert (findings(rows), causes(rows), ends(rows)) == ([], ["ADMIN_REMOVED", "MEMBER_JOINED"], [("c", "LEFT")])
+    assert (findings(rows), causes(rows), ends(rows)) == ([], ["ADMIN_REMOVED", "MEMBER_JOINED"], [("c", "ADMIN_REMOVED")])
 
 
 def test_who_comes_back_decides_for_its_own_connection_only():
