@@ -127,7 +127,8 @@ def _of_rejoin(g: Emitter, rebalance: Rebalance, culprit: RebalanceTrigger) -> s
     if g.view.revoked:
         soon = 0 <= rebalance.started_ms - g.view.revoked_ms <= FOLLOW_UP_MS
         return reasons.REVOCATION_FOLLOW_UP if soon or culprit.member_id in g.view.revoked else culprit.cause
-    if rebalance.assigned is not None and rebalance.owned_before and not rebalance.stored:
+    known = not (rebalance.stored or rebalance.owners_unknown or g.view.owners_lost)
+    if rebalance.assigned is not None and rebalance.owned_before and known:
         topics = {partition.rpartition("-")[0] for partition in rebalance.owned_before}
         assigned = {partition for partitions in rebalance.assigned.values() for partition in partitions}
         if any(p not in rebalance.owned_before and p.rpartition("-")[0] in topics for p in assigned):

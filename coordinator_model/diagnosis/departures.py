@@ -23,19 +23,22 @@ DECIDED_MS: Final = 30_000
 CLOSING_COMMIT_MS: Final = 1_000
 
 
-def hold_back(g: Emitter, at_ms: int, member: ObservedMember, session: dict[str, Any], signs: list[Ref], event: Event | None, reason: str) -> bool:
+def hold_back(
+    g: Emitter, at_ms: int, member: ObservedMember, session: dict[str, Any], signs: list[Ref], event: Event | None, reason: str
+) -> bool:
     """Keeps the row of an ended membership if only later lines can show how it ended: of its client, or the LeaveGroup request.
 
     `event`: the line that ended it. `reason`: the client's.
     """
     kind, finding = session["end_kind"], {}
-    is_followed = (member.sessions_seen and member.connection) or member.member_id in g.view.client_names.values()
+    is_named = member.member_id in g.view.client_names.values()
+    is_followed = bool(member.connection) or is_named
     if kind == reasons.LEFT and not reason and not member.instance_id and is_followed and member.commit_ms < at_ms - CLOSING_COMMIT_MS:
         finding = removals.poll_timeout(g, member, at_ms, signs)
     waits_for_request = event is not None and event.source == COORDINATOR_SOURCE and member.sessions_seen
     is_open = (
         bool(finding)
-        or (kind == reasons.SESSION_TIMEOUT and bool(member.instance_id) and is_followed)
+        or (kind == reasons.SESSION_TIMEOUT and bool(member.instance_id) and is_named)
         or (kind == reasons.LEFT and waits_for_request and reason not in reasons.CLIENT_LIBRARY_REASONS)
     )
     if is_open:
@@ -64,7 +67,7 @@ def on_join_without_id(g: Emitter, event: Event) -> None:
     # A static member does not leave when it is not polled in time: its session ends (KIP-345). A frozen process would first be refused
     # under its old id, a restarted one has another connection.
     for ended in view.ended:
-        if ended.kind != reasons.SESSION_TIMEOUT or not ended.instance_id or ended.instance_id != event.instance_id:
+        if ended.kind != reasons.SESSION_TIMEOUT or ended.stalled or not ended.instance_id or ended.instance_id != event.instance_id:
             continue
         if ended.connection == connection and not refusals.was_refused(g, ended.member_id):
             finding = _stall_of_static(g, ended, [ended.sign] if ended.sign else [])
@@ -77,8 +80,10 @@ def on_logged_stall(g: Emitter, member_id: str, signs: list[Ref]) -> None:
         _decide(g, departure, reasons.POLL_TIMEOUT)
         g.emit(FINDINGS, **departure.finding)
     for ended in g.view.ended:
-        if ended.member_id == member_id and ended.kind == reasons.SESSION_TIMEOUT and ended.instance_id:
+        if ended.member_id == member_id and ended.kind == reasons.SESSION_TIMEOUT and ended.instance_id and not ended.stalled:
             g.emit(FINDINGS, **_stall_of_static(g, ended, signs))
+            for departure in [u for u in g.view.undecided if u.member_id == member_id]:
+                _decide(g, departure, reasons.POLL_TIMEOUT)
 
 
 def blocks(g: Emitter, member_ids: set[str]) -> bool:
@@ -123,9 +128,7 @@ def _decide(g: Emitter, departure: UndecidedDeparture, kind: str) -> None:
 
 def _stall_of_static(g: Emitter, ended: EndedMembership, signs: list[Ref]) -> dict[str, Any]:
     """The finding that a static member's session ended because of its poll loop, in place of the session timeout's."""
-    for departure in [u for u in g.view.undecided if u.member_id == ended.member_id]:
-        _decide(g, departure, reasons.POLL_TIMEOUT)
-    ended.kind = reasons.POLL_TIMEOUT
+    ended.stalled = True
     g.view.pending_findings = [pending for pending in g.view.pending_findings if pending.member_id != ended.member_id]
     member = ObservedMember(ended.member_id, ended.instance_id, ended.client_id, ended.client_host)
     member.rebalance_timeout_ms = ended.rebalance_timeout_ms

@@ -32,6 +32,8 @@ def slowest(g: Emitter, rebalance: Rebalance) -> str:
         return ""
     waited_ms = rebalance.joined_ms - rebalance.started_ms
     dropped = _dropped(g, rebalance)
+    if not dropped and rebalance.count_before < 0:
+        return ""  # who was a member before is not known
     absent = "" if dropped else _absent_static(g, rebalance, waited_ms)
     if waited_ms >= SLOW_MS:
         _report(g, rebalance, dropped, absent)

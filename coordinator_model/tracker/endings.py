@@ -21,7 +21,8 @@ def leave(g: Emitter, event: Event, member_id: str, reason: str, *, by_admin: bo
     cause = reasons.of_leave(reason, by_admin=by_admin)
     if member is not None and member.stalled_ms >= 0 and not reason and not by_admin:
         cause = reasons.POLL_TIMEOUT
-    if member is not None and member.instance_id and reason not in reasons.CLIENT_LIBRARY_REASONS and cause == reasons.MEMBER_LEFT:
+    instance_id = member.instance_id if member is not None else event.instance_id
+    if instance_id and reason not in reasons.CLIENT_LIBRARY_REASONS and cause == reasons.MEMBER_LEFT:
         cause = reasons.ADMIN_REMOVED  # a static member does not leave by itself (KIP-345)
     sender = event if event.member_id == member_id else None
     ended = membership.remove(g, member_id, event.received_ms, membership.END_KINDS[cause], [ref(event)], sender, reason=reason)

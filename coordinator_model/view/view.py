@@ -71,6 +71,7 @@ class ObservedMember(Struct, array_like=True):
     alive_ms: int = -1  # arrival of its last accepted request of any kind
     overdue_ms: int = -1  # when its session ran out, unless its JoinGroup was parked by then, which only the answer shows
     vouched: bool = False  # more than heartbeats and commits shows that it is a member: their lines may be damaged
+    found: bool = False  # it was a member when a line first showed it, or may have been: `joined_ms` is the time of that line
     ghost: bool = False  # it had departed, but a new coordinator read it back from the log: the row of its end is written
 
     def client_name(self) -> str:
@@ -80,6 +81,10 @@ class ObservedMember(Struct, array_like=True):
     def client(self) -> tuple[str, str, str]:
         """Member id, client.id and host."""
         return self.member_id, self.client_name(), self.client_host
+
+    def owned_since(self, at_ms: int) -> tuple[str, ...] | None:
+        """The partitions that it owned when an assignment was made for the last time; None if that is not known."""
+        return () if self.partitions is None and not self.found and self.joined_ms > at_ms else self.partitions
 
     def deadline_ms(self) -> int:
         """When the session runs out by the requests seen so far; -1 if unknown."""
@@ -103,17 +108,22 @@ class EndedMembership(Struct, array_like=True):
     at_ms: int
     kind: str
     generation: int
-    lasted_ms: int = -1  # not read any more
+    lasted_ms: int = -1
     rebalance_timeout_ms: int = -1
-    partitions: tuple[str, ...] = ()  # what the member owned
+    partitions: tuple[str, ...] | None = None  # what the member owned; None: not known
     sign: Ref | None = None  # the line that ended it
     seen_ms: int = -1  # last accepted heartbeat or commit
     session_timeout_ms: int = -1
     alive_ms: int = -1  # arrival of the last accepted request
+    stalled: bool = False  # a static member, of which a later line showed that its poll loop had stalled
 
     def client(self) -> tuple[str, str, str]:
         """Member id, client.id and host."""
         return self.member_id, self.client_id, self.client_host
+
+    def owned_since(self, at_ms: int) -> tuple[str, ...] | None:
+        """The partitions that it owned when an assignment was made for the last time; None if that is not known."""
+        return () if self.partitions is None and self.lasted_ms >= 0 and self.at_ms - self.lasted_ms > at_ms else self.partitions
 
     def stopped_ms(self) -> int:
         """When it stopped working on its partitions: with its last sign of life if it fell silent, else when it departed."""
@@ -181,6 +191,9 @@ class Rebalance(Struct, array_like=True):
     owners_unknown: bool = False  # who had which partitions before it is not known
     called: dict[str, int] = {}  # members that an answer told to join again: when
     decided: RebalanceTrigger | None = None  # what began it, once a row has said so
+    unannounced: bool = False  # the coordinator logged the end of its join phase, and its beginning is missing
+    waits: bool = False  # a line, or a timer, shows that its members still waited for the assignment when the next one began
+    end_seen: bool = True  # whether a line shows when it ended; else `ended_ms` is the time of its last line
 
 
 class Incident(Struct, array_like=True):
@@ -334,6 +347,9 @@ class View(Struct, array_like=True):
     consumer: ConsumerView | None = None  # while the group follows the consumer protocol
     converted_ms: int = -1  # when the group last became classic
     release: str = ""  # of the broker that coordinates it, by its own lines or the settings; empty: not known
+    owners_lost: bool = False  # the last rebalance may have left partitions without an owner that no line shows
+    assigned_ms: int = -1  # end of the last rebalance whose assignment took effect
+    named: tuple[int, State] | None = None  # when a line named the group's state, and that state; lines of that time may yet come
 
     def identity(self, member_id: str) -> tuple[str, str, str]:
         """Instance id, client id and host of a member, or of one that departed lately; empty where unknown."""

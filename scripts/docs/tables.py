@@ -12,7 +12,7 @@ from pyspark.sql.types import StructField, StructType
 PROJECT: Final = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(PROJECT))
 
-from coordinator_model.tracker.phases import WAITS  # noqa: E402 - a script: the project is not on the path before
+from coordinator_model.tracker.closing import WAITS  # noqa: E402 - a script: the project is not on the path before
 from schemas.tables import HEALTH_TABLES, INGEST_TABLES, PROVISIONAL_TABLES, TRACK_TABLES  # noqa: E402
 
 TARGET: Final = PROJECT / "docs" / "tables.md"
@@ -30,7 +30,7 @@ OUTCOMES: Final = {
     "COMPLETED": "The group is Stable: the leader's assignment arrived, or all members have theirs (consumer protocol).",
     "SUPERSEDED": "Another rebalance began before this one was done.",
     "EMPTIED": "The last member went.",
-    "ABANDONED": "The coordinator went away with it: moved, restarted, or its log ends.",
+    "ABANDONED": "The coordinator went away with it: moved, restarted, or its log ends. Or lines are missing.",
 }
 
 CAUSES: Final = {
