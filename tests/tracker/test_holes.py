@@ -38,6 +38,13 @@ def test_a_line_that_finds_the_group_at_rest_shows_that_a_rebalance_had_ended(ki
     assert told(story, "sync_ms", "total_ms", number=1) == ((179_900, 180_000) if end_seen else (None, None))
 
 
+def test_it_is_told_so_as_soon_as_the_line_is_read() -> None:
+    """An id was given out. Nobody has used it yet."""
+    story = half_done().at(200_000).log(kinds.MEMBER_ID_ISSUED, member_id="d-1", state="Stable")
+    assert told(story, "outcome", "end_seen", number=1) == ("COMPLETED", False)
+    assert table(story.rows(until=300_000), "group_transitions")[-1]["to_state"] == "Stable"
+
+
 @pytest.mark.parametrize(("state", "outcome"), [("Stable", "COMPLETED"), ("CompletingRebalance", "SUPERSEDED")])
 def test_a_reason_that_names_the_state_shows_it_too(state: str, outcome: str) -> None:
     story = half_done().at(200_000).log_preparing(2, REJOINED.format(state), "b-1")
