@@ -24,7 +24,8 @@ SCHEMA: Final = StructType(
         column(
             "trigger",
             StringType(),
-            "What made it change: a cause of `rebalances`, or the step of the protocol. LINES_MISSING: the log does not show it. "
+            "What made it change: the cause of the row of `rebalances`, or the step of the protocol. A change to PreparingRebalance waits "
+            "while a line may yet show another cause, 30 s at most. LINES_MISSING: the log does not show it. "
             "CONVERTED_TO_CONSUMER and CONVERTED_TO_CLASSIC: the group follows another protocol from then on, and may be in the same state "
             "(KIP-848).",
             nullable=False,

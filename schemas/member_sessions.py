@@ -17,12 +17,16 @@ SCHEMA: Final = StructType(
         column("client_id", StringType(), "client.id."),
         column("client_host", StringType(), "Host."),
         column("software", StringType(), "Client software and version."),
-        column("joined_at", TimestampType(), "When the member joined, or was first seen."),
+        column(
+            "joined_at",
+            TimestampType(),
+            "When the member joined: its JoinGroup arrived, or the coordinator added it. Null if no line shows it.",
+        ),
         column("ended_at", TimestampType(), "When the membership ended.", nullable=False),
         column(
             "end_kind",
             StringType(),
-            "LEFT, SESSION_TIMEOUT, POLL_TIMEOUT, JOIN_TIMEOUT, SYNC_TIMEOUT, REBALANCE_TIMEOUT, REPLACED, GROUP_GONE or UNKNOWN.",
+            "LEFT, ADMIN_REMOVED, SESSION_TIMEOUT, POLL_TIMEOUT, JOIN_TIMEOUT, SYNC_TIMEOUT, REBALANCE_TIMEOUT, REPLACED, GROUP_GONE or UNKNOWN.",
             nullable=False,
         ),
         column(

@@ -74,8 +74,8 @@ SCHEMA: Final = StructType(
         column(
             "start_seen",
             BooleanType(),
-            "Whether a line shows what began it. False where the log begins in its middle, and where only polls, or records of a classic "
-            "group, show it.",
+            "Whether a line shows what began it. False where the log begins in its middle, where the coordinator's line about its beginning "
+            "is missing, and where only polls, or records of a classic group, show it.",
         ),
         column(
             "group_protocol",
@@ -97,7 +97,7 @@ SCHEMA: Final = StructType(
             "end_seen",
             BooleanType(),
             "Whether a line shows when it ended. False where the coordinator's log alone is there, which names no acknowledgement (consumer "
-            "protocol): `ended_at` is then its last line.",
+            "protocol), and where lines are missing: `ended_at` is then its last line.",
         ),
         column(
             "interval_wait_ms",

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from typing import Final
 
+from msgspec.structs import replace
+
+from coordinator_model.diagnosis import departures
 from coordinator_model.diagnosis.incidents import SPAN_MS, was_heard_since
 from coordinator_model.specification.transitions import Trigger
 from coordinator_model.view import reasons
@@ -35,6 +38,8 @@ _WITHOUT_REQUEST: Final = {
 }
 """The cause where that request is no trigger: the member that left only had an id, or the one that rejoined was refused in the end."""
 
+_DEPARTURES: Final = frozenset({reasons.MEMBER_LEFT, reasons.SESSION_TIMEOUT})
+
 
 def specification_is_behind(g: Emitter, ended_ms: int, now_ms: int) -> bool:
     """Whether the specification has yet to handle the requests of a rebalance that ended then."""
@@ -65,16 +70,38 @@ def _trigger(g: Emitter, at_ms: int, cause: str, member_id: str) -> RebalanceTri
     return RebalanceTrigger(at_ms, cause, member_id, *g.view.identity(member_id), "", ended.sign if ended is not None else None)
 
 
-def correct(g: Emitter, rebalance: Rebalance, culprit: RebalanceTrigger) -> None:
-    """Corrects the cause of a rebalance that is about to be written, and notes from which members it took partitions."""
+def corrected(g: Emitter, rebalance: Rebalance, culprit: RebalanceTrigger) -> RebalanceTrigger:
+    """The trigger with the cause that everything read so far shows.
+
+    A departure has the cause that the end of the membership has: a static member whose poll loop stalled does not leave, its session ends,
+    and the coordinator does not say that it was an administrator who removed a member by its instance id.
+    """
     ended = g.view.ended_membership(culprit.member_id)
+    cause = culprit.cause
     if _follows_a_move(g, rebalance, culprit, ended):
-        culprit.cause = reasons.COORDINATOR_MOVED
-    elif culprit.cause in (reasons.LEADER_REJOINED, reasons.MEMBER_REJOINED) and not reasons.says_why(reasons.own_words(culprit.reason)):
-        culprit.cause = _of_rejoin(g, rebalance, culprit)
-    elif culprit.cause == reasons.SESSION_TIMEOUT and ended is not None and ended.kind == reasons.POLL_TIMEOUT:
-        culprit.cause = reasons.POLL_TIMEOUT  # a static member whose poll loop stalled does not leave: its session ends
+        cause = reasons.COORDINATOR_MOVED
+    elif _says_not_why(culprit):
+        cause = _of_rejoin(g, rebalance, culprit)
+    elif cause in _DEPARTURES and ended is not None and ended.kind in (reasons.POLL_TIMEOUT, reasons.ADMIN_REMOVED):
+        cause = ended.kind
+    return replace(culprit, cause=cause)
+
+
+def may_change(g: Emitter, culprit: RebalanceTrigger) -> bool:
+    """Whether a line may yet show another cause: it is not known how the membership of the culprit ended, or why it joined again."""
+    if culprit.cause in _DEPARTURES and culprit.member_id:
+        return departures.blocks(g, {culprit.member_id}) or g.view.ended_membership(culprit.member_id) is None
+    return _says_not_why(culprit)
+
+
+def note_revoked(g: Emitter, rebalance: Rebalance) -> None:
+    """Notes from which members a rebalance that ended took partitions."""
     g.view.revoked_ms, g.view.revoked = rebalance.ended_ms, _revoked(rebalance)
+
+
+def _says_not_why(culprit: RebalanceTrigger) -> bool:
+    """Whether the culprit was a member that joined again and gave no reason."""
+    return culprit.cause in (reasons.LEADER_REJOINED, reasons.MEMBER_REJOINED) and not reasons.says_why(reasons.own_words(culprit.reason))
 
 
 def _of_rejoin(g: Emitter, rebalance: Rebalance, culprit: RebalanceTrigger) -> str:
@@ -87,7 +114,8 @@ def _of_rejoin(g: Emitter, rebalance: Rebalance, culprit: RebalanceTrigger) -> s
     if g.view.revoked:
         soon = 0 <= rebalance.started_ms - g.view.revoked_ms <= FOLLOW_UP_MS
         return reasons.REVOCATION_FOLLOW_UP if soon or culprit.member_id in g.view.revoked else culprit.cause
-    if rebalance.assigned is not None and rebalance.owned_before and not rebalance.stored:
+    known = not (rebalance.stored or rebalance.owners_unknown or g.view.owners_lost)
+    if rebalance.assigned is not None and rebalance.owned_before and known:
         topics = {partition.rpartition("-")[0] for partition in rebalance.owned_before}
         assigned = {partition for partitions in rebalance.assigned.values() for partition in partitions}
         if any(p not in rebalance.owned_before and p.rpartition("-")[0] in topics for p in assigned):

@@ -25,13 +25,23 @@ def carry(unowned: dict[str, str], rebalance: Rebalance) -> dict[str, str]:
     """
     if rebalance.assigned is None and rebalance.outcome != SUPERSEDED:
         return {}
+    kept_by = {p: member_id for member_id, partitions in rebalance.kept.items() for p in partitions}
     rebalance.vacant = sorted(p for p in unowned if rebalance.owned_before.get(p, unowned[p]) == unowned[p])
-    rebalance.owned_before = unowned | rebalance.owned_before
+    rebalance.owned_before = unowned | kept_by | rebalance.owned_before
     if rebalance.assigned is None:
         return {p: owner for p, owner in sorted(rebalance.owned_before.items()) if _given_up(rebalance, p, owner)}
     assigned = {partition for partitions in rebalance.assigned.values() for partition in partitions}
     kept = {partition for partitions in rebalance.kept.values() for partition in partitions}
     return {p: owner for p, owner in sorted(rebalance.owned_before.items()) if p in kept and p not in assigned}
+
+
+def leaves_unknown(rebalance: Rebalance) -> bool:
+    """Whether partitions may be without an owner after it that no line shows: those that a cooperative round took from unknown owners."""
+    if not rebalance.owners_unknown or rebalance.assigned is None:
+        return rebalance.owners_unknown
+    assigned = {partition for partitions in rebalance.assigned.values() for partition in partitions}
+    kept = {partition for partitions in rebalance.kept.values() for partition in partitions}
+    return not (rebalance.joins.keys() >= rebalance.assigned.keys() and kept <= assigned)
 
 
 def of(rebalance: Rebalance) -> Cost:
@@ -61,7 +71,7 @@ def of(rebalance: Rebalance) -> Cost:
 
 def _until_superseded(rebalance: Rebalance) -> int | None:
     """The time in which partitions had no owner at work until the next rebalance began; None where that is unknown."""
-    if rebalance.outcome != SUPERSEDED or not rebalance.owned_before:
+    if rebalance.outcome != SUPERSEDED or not rebalance.owned_before or rebalance.owners_unknown:
         return None
     return sum(
         max(rebalance.ended_ms - max(_stopped_ms(rebalance, p, owner), rebalance.started_ms), 0)

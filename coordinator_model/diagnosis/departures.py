@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import Any, Final
 
 from coordinator_model.diagnosis import removals, silences
-from coordinator_model.events import Event
+from coordinator_model.events import COORDINATOR_SOURCE, Event
 from coordinator_model.specification.timers import NEVER
 from coordinator_model.view import reasons
 from coordinator_model.view.emit import Emitter
@@ -23,19 +23,28 @@ DECIDED_MS: Final = 30_000
 CLOSING_COMMIT_MS: Final = 1_000
 
 
-def may_have_stalled(g: Emitter, member: ObservedMember, at_ms: int, reason: str) -> bool:
-    """Whether only later lines can show why the member left."""
-    if reason or member.instance_id:
-        return False
-    if not (member.sessions_seen and member.connection) and member.member_id not in g.view.client_names.values():
-        return False
-    return member.commit_ms < at_ms - CLOSING_COMMIT_MS
+def hold_back(
+    g: Emitter, at_ms: int, member: ObservedMember, session: dict[str, Any], signs: list[Ref], event: Event | None, reason: str
+) -> bool:
+    """Keeps the row of an ended membership if only later lines can show how it ended: of its client, or the LeaveGroup request.
 
-
-def hold_back(g: Emitter, at_ms: int, member: ObservedMember, session: dict[str, Any], finding: dict[str, Any]) -> None:
-    """Keeps the row of an ended membership until it is decided how it ended."""
-    passed_ms = silences.limit_passed_ms(silences.quiet(member), at_ms)
-    g.view.undecided.append(UndecidedDeparture(at_ms, member.member_id, member.connection, passed_ms, session, finding))
+    `event`: the line that ended it. `reason`: the client's.
+    """
+    kind, finding = session["end_kind"], {}
+    is_named = member.member_id in g.view.client_names.values()
+    is_followed = bool(member.connection) or is_named
+    if kind == reasons.LEFT and not reason and not member.instance_id and is_followed and member.commit_ms < at_ms - CLOSING_COMMIT_MS:
+        finding = removals.poll_timeout(g, member, at_ms, signs)
+    waits_for_request = event is not None and event.source == COORDINATOR_SOURCE and member.sessions_seen
+    is_open = (
+        bool(finding)
+        or (kind == reasons.SESSION_TIMEOUT and bool(member.instance_id) and is_named)
+        or (kind == reasons.LEFT and waits_for_request and reason not in reasons.CLIENT_LIBRARY_REASONS)
+    )
+    if is_open:
+        passed_ms = silences.limit_passed_ms(silences.quiet(member), at_ms)
+        g.view.undecided.append(UndecidedDeparture(at_ms, member.member_id, member.connection, passed_ms, session, finding))
+    return is_open
 
 
 def hold_back_stall(g: Emitter, at_ms: int, member: ObservedMember, finding: dict[str, Any]) -> None:
@@ -53,13 +62,13 @@ def on_join_without_id(g: Emitter, event: Event) -> None:
     for stall in [s for s in view.poll_stalls if s.connection == connection]:
         view.poll_stalls.remove(stall)
         _emit_with_gap(g, stall.finding, stall.limit_ms, stall.passed_ms, event)
-    for departure in [u for u in view.undecided if u.connection == connection != ""]:
-        _decide_stalled(g, departure)
+    for departure in [u for u in view.undecided if u.finding and u.connection == connection != ""]:
+        _decide(g, departure, reasons.POLL_TIMEOUT)
         _emit_with_gap(g, departure.finding, departure.session["rebalance_timeout_ms"], departure.passed_ms, event)
     # A static member does not leave when it is not polled in time: its session ends (KIP-345). A frozen process would first be refused
     # under its old id, a restarted one has another connection.
     for ended in view.ended:
-        if ended.kind != reasons.SESSION_TIMEOUT or not ended.instance_id or ended.instance_id != event.instance_id:
+        if ended.kind != reasons.SESSION_TIMEOUT or ended.stalled or not ended.instance_id or ended.instance_id != event.instance_id:
             continue
         if ended.connection == connection and ended.back_ms < 0 and not silences.stopped_before_limit(ended.quiet):
             finding = _stall_of_static(g, ended, [ended.sign] if ended.sign else [])
@@ -68,12 +77,14 @@ def on_join_without_id(g: Emitter, event: Event) -> None:
 
 def on_logged_stall(g: Emitter, member_id: str, signs: list[Ref]) -> None:
     """The client's log reports a stalled poll loop after the coordinator's log reported that the member departed."""
-    for departure in [u for u in g.view.undecided if u.member_id == member_id]:
-        _decide_stalled(g, departure)
+    for departure in [u for u in g.view.undecided if u.finding and u.member_id == member_id]:
+        _decide(g, departure, reasons.POLL_TIMEOUT)
         g.emit(FINDINGS, **departure.finding)
     for ended in g.view.ended:
-        if ended.member_id == member_id and ended.kind == reasons.SESSION_TIMEOUT and ended.instance_id:
+        if ended.member_id == member_id and ended.kind == reasons.SESSION_TIMEOUT and ended.instance_id and not ended.stalled:
             g.emit(FINDINGS, **_stall_of_static(g, ended, signs))
+            for departure in [u for u in g.view.undecided if u.member_id == member_id]:
+                _decide(g, departure, reasons.POLL_TIMEOUT)
 
 
 def blocks(g: Emitter, member_ids: set[str]) -> bool:
@@ -98,25 +109,27 @@ def close_due(g: Emitter, now_ms: int, *, flush: bool = False) -> None:
         g.emit(FINDINGS, **stalls.pop(0).finding)
 
 
-def _decide_stalled(g: Emitter, departure: UndecidedDeparture) -> None:
-    view, member_id = g.view, departure.member_id
-    view.undecided.remove(departure)
-    g.emit(MEMBER_SESSIONS, **{**departure.session, "end_kind": reasons.POLL_TIMEOUT})
-    for rebalance in view.unfinished():
-        if rebalance.cause == reasons.MEMBER_LEFT and rebalance.named == member_id:
-            rebalance.cause = reasons.POLL_TIMEOUT
-    for triggers in (view.unclaimed, *(rebalance.triggers for rebalance in view.unfinished())):
-        for trigger in triggers:
-            if trigger.member_id == member_id and trigger.cause == reasons.MEMBER_LEFT:
-                trigger.cause = reasons.POLL_TIMEOUT
-    for ended in view.ended:
-        if ended.member_id == member_id:
-            ended.kind = reasons.POLL_TIMEOUT
+def on_leave_request(g: Emitter, member_id: str, *, by_admin: bool) -> None:
+    """The LeaveGroup of a departure that the coordinator's log reported first: the sender is the member itself, or another client."""
+    for departure in [u for u in g.view.undecided if u.member_id == member_id]:
+        if by_admin:
+            _decide(g, departure, reasons.ADMIN_REMOVED)
+        elif not departure.finding:
+            _decide(g, departure, departure.session["end_kind"])
+
+
+def _decide(g: Emitter, departure: UndecidedDeparture, kind: str) -> None:
+    """Writes how a membership ended. The cause of the rebalance that this began follows from it (causes.corrected)."""
+    g.view.undecided.remove(departure)
+    g.emit(MEMBER_SESSIONS, **{**departure.session, "end_kind": kind})
+    for ended in g.view.ended:
+        if ended.member_id == departure.member_id:
+            ended.kind = kind
 
 
 def _stall_of_static(g: Emitter, ended: EndedMembership, signs: list[Ref]) -> dict[str, Any]:
     """The finding that a static member's session ended because of its poll loop, in place of the session timeout's."""
-    ended.kind = reasons.POLL_TIMEOUT
+    ended.stalled = True
     g.view.pending_findings = [pending for pending in g.view.pending_findings if pending.member_id != ended.member_id]
     member = ObservedMember(ended.member_id, ended.instance_id, ended.client_id, ended.client_host)
     member.rebalance_timeout_ms = ended.rebalance_timeout_ms

@@ -17,6 +17,9 @@ from coordinator_model.view.view import EndedMembership, Rebalance
 SLOW_MS: Final = 5_000
 """Members learn of a rebalance within a heartbeat interval, 3 s by default; a longer wait has another reason."""
 
+LOGGED_AFTER_MS: Final = 100
+"""At most, between the departure that ends a join phase and the line about its end."""
+
 _BY_THE_CLIENT: Final = frozenset({reasons.LEFT, reasons.POLL_TIMEOUT})
 
 
@@ -29,6 +32,8 @@ def slowest(g: Emitter, rebalance: Rebalance) -> str:
         return ""
     waited_ms = rebalance.joined_ms - rebalance.started_ms
     dropped = _dropped(g, rebalance)
+    if not dropped and rebalance.count_before < 0:
+        return ""  # who was a member before is not known
     absent = [] if dropped else _absent_static(g, rebalance, waited_ms)
     if waited_ms >= SLOW_MS:
         _report(g, rebalance, dropped, absent)
@@ -100,9 +105,13 @@ def _last_to_join(rebalance: Rebalance) -> str:
 
 
 def _answered_last(g: Emitter, rebalance: Rebalance) -> str:
-    """The last of the former members that rejoined or left after the rebalance had begun; empty if there is none."""
+    """The last of the former members that rejoined or left after the rebalance had begun; empty if there is none.
+
+    The phase waited for one that left if it ended with its departure.
+    """
     answers = [(at_ms, m) for m, at_ms in rebalance.joins.items() if m not in rebalance.added]
-    answers += [(old.at_ms, old.member_id) for old in g.view.ended if old.member_id in rebalance.departed and old.kind in _BY_THE_CLIENT]
+    left = (old for old in g.view.ended if old.member_id in rebalance.departed and old.kind in _BY_THE_CLIENT)
+    answers += [(old.at_ms, old.member_id) for old in left if old.at_ms + LOGGED_AFTER_MS >= rebalance.joined_ms]
     return max((answer for answer in answers if rebalance.started_ms < answer[0] <= rebalance.joined_ms), default=(0, ""))[1]
 
 

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from coordinator_model.diagnosis import refusals
+from coordinator_model.diagnosis import departures, refusals
 from coordinator_model.errors import Error
-from coordinator_model.events import Event, MemberEntry
+from coordinator_model.events import REQUEST_SOURCE, Event, MemberEntry
 from coordinator_model.states import State
 from coordinator_model.tracker import expiry, membership, phases
 from coordinator_model.view import reasons
@@ -21,15 +21,18 @@ def leave(g: Emitter, event: Event, member_id: str, reason: str, *, by_admin: bo
     cause = reasons.of_leave(reason, by_admin=by_admin)
     if member is not None and member.stalled_ms >= 0 and not reason and not by_admin:
         cause = reasons.POLL_TIMEOUT
-    if member is not None and member.instance_id and reason not in reasons.CLIENT_LIBRARY_REASONS and cause == reasons.MEMBER_LEFT:
+    instance_id = member.instance_id if member is not None else event.instance_id
+    if instance_id and reason not in reasons.CLIENT_LIBRARY_REASONS and cause == reasons.MEMBER_LEFT:
         cause = reasons.ADMIN_REMOVED  # a static member does not leave by itself (KIP-345)
     sender = event if event.member_id == member_id else None
     ended = membership.remove(g, member_id, event.received_ms, membership.END_KINDS[cause], [ref(event)], sender, reason=reason)
     if ended is None:
+        if event.source == REQUEST_SOURCE:
+            departures.on_leave_request(g, member_id, by_admin=cause == reasons.ADMIN_REMOVED)
         return
     trigger = membership.trigger_of(ended, cause, reason, ended.at_ms)
     phases.add_trigger(g, trigger)
-    if event.source != "request":
+    if event.source != REQUEST_SOURCE:
         return
     if trigger in view.unclaimed and view.state in (State.STABLE, State.COMPLETING_REBALANCE):
         phases.open_rebalance(g, event.received_ms, exact=False, trigger=trigger, signs=[ref(event)])
@@ -65,4 +68,15 @@ def leave_group(g: Emitter, event: Event) -> None:
         if member_id in g.view.pending:
             del g.view.pending[member_id]
             continue
-        leave(g, event, member_id, entry.reason or event.reason, by_admin=not entry.member_id)
+        leave(g, event, member_id, entry.reason or event.reason, by_admin=not entry.member_id or _is_another_client(g, event, member_id))
+
+
+def _is_another_client(g: Emitter, event: Event, member_id: str) -> bool:
+    """Whether a LeaveGroup was sent by another client than that of the member, as Admin.removeMembersFromConsumerGroup does.
+
+    A consumer has one client.id, with which it sends all its requests.
+    """
+    member = g.view.members.get(member_id)
+    ended = g.view.ended_membership(member_id)
+    client_id = member.client_id if member is not None and member.sessions_seen else ended.client_id if ended is not None else ""
+    return "" != client_id != event.client_id != ""

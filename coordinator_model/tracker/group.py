@@ -16,7 +16,7 @@ from coordinator_model.diagnosis import bursts, departures, incidents
 from coordinator_model.events import Event
 from coordinator_model.specification.timers import NEVER
 from coordinator_model.states import State
-from coordinator_model.tracker import coordinators, expiry, failed_writes, hindsight, phases, prediction
+from coordinator_model.tracker import closing, coordinators, expiry, failed_writes, hindsight, phases, prediction
 from coordinator_model.tracker.consumer import calm, episodes, following, migrations, undecided
 from coordinator_model.tracker.consumer import prediction as consumer_prediction
 from coordinator_model.tracker.consumer.without_logs import polled
@@ -176,13 +176,13 @@ class GroupTracker:
         """Does what is due now."""
         now_ms, before = self._at_ms, (*self._dues, self._session_ms)
         session_is_due = self._session_ms <= now_ms
-        phases.close_due(self, now_ms)
+        closing.close_due(self, now_ms)
         if session_is_due:
             expiry.claim_due(self, now_ms, clock)
         prediction.advance(self, now_ms, clock)
         incidents.close_due(self, now_ms, clock)
         departures.close_due(self, now_ms)
-        phases.close_due(self, now_ms)
+        closing.close_due(self, now_ms)
         episodes.close_due(self, now_ms)
         consumer_prediction.advance(self, now_ms)
         bursts.close_due(self, now_ms)
@@ -222,7 +222,7 @@ class GroupTracker:
         """Writes what still waits for more lines: the input ended."""
         prediction.advance(self, self.view.horizon_ms, clocks.get(self.view.broker), flush=True)
         departures.close_due(self, self.view.horizon_ms, flush=True)
-        phases.close_due(self, self.view.horizon_ms, flush=True)
+        closing.close_due(self, self.view.horizon_ms, flush=True)
         incidents.close_due(self, self.view.horizon_ms, clocks.get(self.view.broker), flush=True)
         episodes.close_due(self, self.view.horizon_ms, flush=True)
         consumer_prediction.advance(self, self.view.horizon_ms, flush=True)
@@ -236,7 +236,7 @@ class GroupTracker:
 
     def _due_times(self) -> tuple[int, ...]:
         """When each kind of thing but a session is due next."""
-        classic = phases.next_ms(self), hindsight.next_ms(self), incidents.next_ms(self), departures.next_ms(self), bursts.next_ms(self)
+        classic = closing.next_ms(self), hindsight.next_ms(self), incidents.next_ms(self), departures.next_ms(self), bursts.next_ms(self)
         return *classic, episodes.next_ms(self), consumer_prediction.next_ms(self)
 
     def _authorise(self, event: Event) -> bool:
@@ -294,8 +294,7 @@ class GroupTracker:
         for member in view.members.values():
             member.renewed_ms = max(member.renewed_ms, at_ms)
         if was is not None and event.kind != kinds.GROUP_LOADED:
-            populated = bool(view.members) or (view.stored is None and view.member_count > 0)
-            phases.change_state(self, at_ms, State.STABLE if populated else State.EMPTY, phases.GROUP_LOADED, signs)
+            phases.loaded(self, at_ms, signs, populated=bool(view.members) or (view.stored is None and view.member_count > 0))
 
 
 def _before(events: deque[Event], at_ms: int) -> Iterator[Event]:

@@ -19,10 +19,10 @@ REMEMBERED: Final = 64  # memberships kept after their end; the oldest go first
 REMEMBERED_MS: Final = 60_000
 """All are kept for so long, however many: a large group may end at once, and both logs report each of its members."""
 
-_LEFT: Final = frozenset({reasons.LEFT, reasons.POLL_TIMEOUT})
+_LEFT: Final = frozenset({reasons.LEFT, reasons.POLL_TIMEOUT, reasons.ADMIN_REMOVED})
 END_KINDS: Final = {
     reasons.MEMBER_LEFT: reasons.LEFT,
-    reasons.ADMIN_REMOVED: reasons.LEFT,
+    reasons.ADMIN_REMOVED: reasons.ADMIN_REMOVED,
     reasons.POLL_TIMEOUT: reasons.POLL_TIMEOUT,
     reasons.SESSION_TIMEOUT: reasons.SESSION_TIMEOUT,
     reasons.SYNC_TIMEOUT: reasons.SYNC_TIMEOUT,
@@ -31,7 +31,7 @@ END_KINDS: Final = {
 
 
 def add(g: Emitter, member_id: str, at_ms: int, event: Event | None = None, *, came: bool = True, is_new: bool = False) -> ObservedMember:
-    """The member with this id, a new one if needed. `event`: the line that shows it. `came`: it joined then; else it had joined before.
+    """The member with this id, a new one if needed. `event`: the line that shows it. `came`: it joined then; else it is not known when.
 
     `is_new`: the coordinator says that it added it, so it is no static member whose new id was not named yet.
     """
@@ -39,14 +39,14 @@ def add(g: Emitter, member_id: str, at_ms: int, event: Event | None = None, *, c
     member = view.members.get(member_id)
     if member is None:
         replacement = None if is_new else _unnamed(view, member_id)
-        member = view.members[member_id] = replacement or ObservedMember(member_id, joined_ms=at_ms)
+        member = view.members[member_id] = replacement or ObservedMember(member_id, joined_ms=at_ms, found=not came)
         view.pending.pop(member_id, None)
         running = view.open
         if replacement is None and (running is None or 0 <= running.joined_ms < at_ms):
             # Who joins after the join phase begins the next rebalance.
             note_arrival(view.arrived, view.gone, member_id, new=came and running is not None)
         elif replacement is None and running is not None:
-            note_arrival(running.added, running.departed, member_id, new=came or running.joined_ms < 0)
+            note_arrival(running.added, running.departed, member_id, new=came)
     member.vouched = member.vouched or came
     if event is not None:
         learn(member, event)
@@ -176,9 +176,7 @@ def remove(
     if member.ghost:
         return ended
     session = _session(member, at_ms, kind, signs)
-    if kind == reasons.LEFT and departures.may_have_stalled(g, member, at_ms, reason):
-        departures.hold_back(g, at_ms, member, session, removals.poll_timeout(g, member, at_ms, signs))
-    else:
+    if not departures.hold_back(g, at_ms, member, session, signs, event, reason):
         g.emit(MEMBER_SESSIONS, **session)
     _report(g, member, at_ms, kind, signs, led=led)
     return ended
@@ -331,7 +329,8 @@ def _ended(view: View, member: ObservedMember, at_ms: int, kind: str, signs: lis
         kind,
         view.generation_at(at_ms),
         rebalance_timeout_ms=member.rebalance_timeout_ms,
-        partitions=member.partitions or (),
+        lasted_ms=at_ms - member.joined_ms if member.joined_ms >= 0 and not member.found else -1,
+        partitions=member.partitions,
         sign=signs[0] if signs else None,
         seen_ms=member.seen_ms,
         session_timeout_ms=member.session_timeout_ms,
@@ -359,7 +358,7 @@ def _session(member: ObservedMember, at_ms: int, kind: str, signs: list[Ref]) ->
         "client_id": member.client_name() or None,
         "client_host": member.client_host or None,
         "software": member.software or None,
-        "joined_at": or_none(member.joined_ms),
+        "joined_at": or_none(member.joined_ms) if not member.found else None,
         "ended_at": at_ms,
         "end_kind": kind,
         "session_timeout_ms": or_none(member.session_timeout_ms),

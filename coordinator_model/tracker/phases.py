@@ -1,18 +1,16 @@
 """The phases of a rebalance, as far as the logs show them: opened, joined, ended, superseded, emptied, abandoned.
 
-The first evidence moves the estimate, later evidence confirms or corrects it. A rebalance is written `settle_ms` after its end, when
-every answer that belongs to it was read.
+The first evidence moves the estimate, later evidence confirms or corrects it. Where lines are missing, a later one that names the state of
+the group shows what it had come to.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Final
 
-from coordinator_model.diagnosis import causes, departures
-from coordinator_model.specification.timers import NEVER
 from coordinator_model.states import State
 from coordinator_model.tracker import membership, rebalance_rows
+from coordinator_model.tracker.hindsight import HANDLED_MS
 from coordinator_model.view import reasons
 from coordinator_model.view.emit import Emitter
 from coordinator_model.view.outcomes import ABANDONED, COMPLETED, EMPTIED, SUPERSEDED
@@ -25,28 +23,8 @@ OFFSETS_EXPIRED: Final = "OFFSETS_EXPIRED"
 
 TRIGGERS_KEPT: Final = 32
 UNCLAIMED_KEPT: Final = 4_096  # triggers without a rebalance yet: all members of a large group may depart at once
-STORED_WITHIN_MS: Final = 5_500
-"""How long a broker tries to store an assignment (offsets.commit.timeout.ms, 5 s by default), and a little more."""
-START_PATIENCE_MS: Final = 30_000
-"""How long after its end a rebalance waits for members that have not asked for offsets yet, in a group where others do."""
-
-ANSWERS: Final = "ANSWERS"
-STORAGE: Final = "STORAGE"
-MEMBERS_START: Final = "MEMBERS_START"
-REQUESTS: Final = "REQUESTS"
-DEPARTURE: Final = "DEPARTURE"
-NEXT_REBALANCE: Final = "NEXT_REBALANCE"
-EARLIER_REBALANCE: Final = "EARLIER_REBALANCE"
-WAITS: Final = {
-    ANSWERS: "Lines that follow its end, such as the answers with the assignment; 2 s.",
-    STORAGE: "A sign that its assignment was stored, without which it did not take effect; up to 5.5 s.",
-    MEMBERS_START: "Members that got partitions and have yet to ask for their offsets; up to 30 s.",
-    REQUESTS: "The order of the requests that led to it, where only requests show it; up to 15 s.",
-    DEPARTURE: "A sign of a client that left without a reason: it closed, or its poll loop stalled; up to 30 s.",
-    NEXT_REBALANCE: "The start of the rebalance that superseded it, which is known when that ends.",
-    EARLIER_REBALANCE: "The rebalance before it, which waits.",
-}
-"""What a rebalance that has ended may wait for before its row is written, and how long after its end."""
+ASSIGNED_WITHIN_MS: Final = 10_000
+"""How long leaders take to compute an assignment, and a good deal more."""
 
 
 def open_rebalance(
@@ -67,9 +45,10 @@ def open_rebalance(
     running = view.open
     if running is not None:
         if running.joined_ms >= 0:
-            _supersede(g, running, at_ms if exact else -1)
+            _supersede(g, running, at_ms if exact else -1, since_ms=at_ms)
         else:
-            abandon(g, at_ms)
+            running.end_seen = False
+            abandon(g, -1)
     from_state = view.state
     if from_state not in (State.EMPTY, State.STABLE, State.COMPLETING_REBALANCE):
         # A Dead group starts again as an empty one; of an unknown state, only generation 0 proves that it was Empty.
@@ -86,7 +65,6 @@ def open_rebalance(
         count_before=view.member_count,
         floor_ms=max([view.last_ok_ms, *(r.joined_ms for r in view.closing[-1:])]),
         triggers=[t for t in view.unclaimed if t is not trigger],
-        owned_before={p: m.member_id for m in view.members.values() for p in m.partitions or ()},
         evidence=list(signs),
     )
     if trigger is not None:
@@ -96,18 +74,28 @@ def open_rebalance(
         ended = view.ended_membership(member_id)
         if ended is not None:  # in a log with holes it may have departed long ago
             rebalance.stopped[member_id] = ended.stopped_ms()
-            rebalance.owned_before.update(dict.fromkeys(ended.partitions, member_id))
     rebalance.added = [m for m in view.arrived if m in view.members]
     if from_state is State.EMPTY:
         rebalance.count_before, view.stored, view.stored_generation = 0, [], max(rebalance.old_generation, 0)
     elif view.complete:
         rebalance.count_before = view.size() - len(rebalance.added) + len(rebalance.departed)
-    rebalance.owners_unknown = view.converted_ms > view.completed_ms  # consumer groups name partitions otherwise
+    _note_owners(view, rebalance)
     view.unclaimed, view.arrived, view.gone = [], [], []
     view.open = rebalance
     view.state = State.PREPARING_REBALANCE
     rebalance_rows.write_transitions(g, rebalance)
     return rebalance
+
+
+def _note_owners(view: View, rebalance: Rebalance) -> None:
+    """Notes who owned which partitions before a rebalance."""
+    owners = {member.member_id: member.owned_since(view.assigned_ms) for member in view.members.values()}
+    gone = [ended for member_id in view.gone if (ended := view.ended_membership(member_id)) is not None]
+    owners |= {member.member_id: member.owned_since(view.assigned_ms) for member in gone}
+    rebalance.owned_before = {p: member_id for member_id, partitions in owners.items() for p in partitions or ()}
+    rebalance.owners_unknown = view.converted_ms > view.completed_ms or (  # consumer groups name partitions otherwise
+        rebalance.from_state is not State.EMPTY and not (view.complete and None not in owners.values())
+    )
 
 
 def contradicted(g: Emitter, generation: int, at_ms: int) -> bool:
@@ -142,6 +130,7 @@ def add_trigger(g: Emitter, trigger: RebalanceTrigger) -> None:
             del triggers[:-UNCLAIMED_KEPT]
         else:
             del triggers[TRIGGERS_KEPT:-1]  # the first ones began it
+            rebalance_rows.write_transitions(g, running)
 
 
 def joined(g: Emitter, at_ms: int, generation: int, *, exact: bool, signs: list[Ref]) -> Rebalance:
@@ -152,8 +141,11 @@ def joined(g: Emitter, at_ms: int, generation: int, *, exact: bool, signs: list[
         if running.generation == generation:
             return running
         running = None
+    elif running is not None and 0 <= running.old_generation < generation - 1:
+        running = None  # it made another generation, of which lines are missing
     if running is None:
         running = open_rebalance(g, at_ms, exact=False, old_generation=generation - 1, signs=[])
+        running.unannounced = view.logged
     running.joined_ms = at_ms
     running.generation = generation
     view.make_generation(at_ms, generation)
@@ -189,6 +181,7 @@ def emptied(g: Emitter, at_ms: int, generation: int, *, signs: list[Ref]) -> Non
     running = view.open
     if running is None:
         running = open_rebalance(g, at_ms, exact=False, old_generation=generation - 1, signs=[])
+        running.unannounced = view.logged
     running.ended_ms = at_ms
     running.generation = generation
     view.make_generation(at_ms, generation)
@@ -201,7 +194,8 @@ def emptied(g: Emitter, at_ms: int, generation: int, *, signs: list[Ref]) -> Non
         view.arrived = since
         running.added = [member_id for member_id in running.added if member_id not in since]
     for member_id in [m for m in view.members if m not in since]:  # the coordinator may log how they left only after this
-        membership.lose(g, member_id, at_ms, reasons.GROUP_GONE, signs)
+        kind = named_end(running) if member_id == running.named else ""
+        membership.lose(g, member_id, at_ms, kind or reasons.UNKNOWN, signs)
     view.state = State.EMPTY
     view.open = None
     view.stored, view.stored_generation = [], generation
@@ -212,16 +206,57 @@ def emptied(g: Emitter, at_ms: int, generation: int, *, signs: list[Ref]) -> Non
     rebalance_rows.write_transitions(g, running)
 
 
+def _may_have_ended(running: Rebalance, at_ms: int) -> bool:
+    """Whether the line of the assignment may be missing: long after the join phase nothing shows that members still wait for it."""
+    return 0 <= running.joined_ms < at_ms - ASSIGNED_WITHIN_MS and not (running.joins or running.waits)
+
+
+def named_end(rebalance: Rebalance) -> str:
+    """How the membership ended whose end began a rebalance, by the coordinator's reason; empty if something else began it."""
+    return membership.END_KINDS.get(rebalance.cause, "") if rebalance.exact else ""
+
+
 def abandon(g: Emitter, at_ms: int, signs: list[Ref] | None = None) -> None:
     """The rebalance ends without a result: the coordinator moved, the group was removed or converted, or the log has a hole."""
-    running = g.view.open
+    view, running = g.view, g.view.open
     if running is None:
         return
+    if running.joined_ms < 0 and view.logged and view.complete and view.size() == 0:
+        _end_between(g, running, State.EMPTY)
+        return
+    if _may_have_ended(running, at_ms):
+        running.end_seen, view.stored, at_ms = False, None, running.joined_ms
     running.ended_ms = max(at_ms, running.started_ms)
     running.outcome = ABANDONED
     running.evidence += signs or []
     g.view.open = None
     g.view.closing.append(running)
+
+
+def found_in(g: Emitter, at_ms: int, state: State) -> None:
+    """Takes the state in which a line says that it found the group. A rebalance that cannot be running then has ended before."""
+    running, g.view.named = g.view.open, None
+    handled_ms = 0 if running is None or running.exact else HANDLED_MS  # a request may show a rebalance before the coordinator's lines do
+    if running is not None and state is State.COMPLETING_REBALANCE:
+        running.waits = True
+    elif running is not None and running.started_ms + handled_ms < at_ms:
+        _end_between(g, running, state)
+
+
+def _end_between(g: Emitter, running: Rebalance, state: State) -> None:
+    """Ends the rebalance with its last line: it ended in this state before the next one."""
+    view = g.view
+    running.end_seen = False
+    if state is State.EMPTY and running.joined_ms < 0:
+        emptied(g, max([running.started_ms, *(old.at_ms for old in view.ended)]), running.old_generation + 1, signs=[])
+        return
+    abandon(g, running.joined_ms)
+    if running.joined_ms >= 0 and state is State.STABLE:
+        running.outcome = COMPLETED
+        prove(view, running)
+        view.completed_ms = running.ended_ms
+    end_unseen(g, running, state)
+    view.state = state
 
 
 def end_unseen(g: Emitter, rebalance: Rebalance, state: State) -> None:
@@ -247,7 +282,7 @@ def prove(view: View, rebalance: Rebalance) -> None:
     rebalance.proven = True
     since = [m for m in view.gone if (ended := view.ended_membership(m)) is not None and ended.at_ms >= rebalance.ended_ms]
     view.stored = [*(m for m in view.members if m not in view.arrived), *since, *view.unnamed] if view.complete else None
-    view.stored_generation = rebalance.generation
+    view.stored_generation, view.assigned_ms = rebalance.generation, rebalance.ended_ms
 
 
 def read_back(g: Emitter, at_ms: int, signs: list[Ref]) -> None:
@@ -274,95 +309,19 @@ def not_stored(g: Emitter, trigger: RebalanceTrigger, generation: int) -> None:
         open_rebalance(g, trigger.at_ms, exact=False, trigger=trigger, cause=trigger.cause, signs=[trigger.sign] if trigger.sign else [])
 
 
-def _unproven(rebalance: Rebalance, now_ms: int) -> bool:
-    """Whether a line may yet come that says that the assignment was not stored."""
-    return rebalance.outcome == COMPLETED and not rebalance.proven and now_ms <= rebalance.ended_ms + STORED_WITHIN_MS
+def loaded(g: Emitter, at_ms: int, signs: list[Ref], *, populated: bool) -> None:
+    """A coordinator has loaded the group: it is Stable if it has members, else Empty. Of a group that was never seen neither is known."""
+    if populated or g.view.complete:
+        change_state(g, at_ms, State.STABLE if populated else State.EMPTY, GROUP_LOADED, signs)
+    else:
+        g.view.state = None
 
 
-def _supersede(g: Emitter, running: Rebalance, at_ms: int) -> None:
+def _supersede(g: Emitter, running: Rebalance, at_ms: int, since_ms: int) -> None:
     """A new rebalance begins before the assignment came. `at_ms`: when, -1 while that is not settled."""
-    running.outcome = SUPERSEDED
-    running.ended_ms = at_ms
+    running.end_seen = not _may_have_ended(running, since_ms)
+    running.outcome = SUPERSEDED if running.end_seen else ABANDONED
+    running.ended_ms = at_ms if running.end_seen else running.joined_ms
     g.view.state = State.COMPLETING_REBALANCE
     g.view.closing.append(running)
     g.view.open = None
-
-
-def close_due(g: Emitter, now_ms: int, *, flush: bool = False) -> None:
-    """Writes the rebalances whose last line has been read. `flush`: the input ended, nothing more will come."""
-    view = g.view
-    while view.closing:
-        rebalance = view.closing[0]
-        if rebalance.ended_ms < 0 and not _settle_end(g, rebalance, now_ms, flush=flush):
-            return
-        if any(not flush or wait == DEPARTURE for wait in waits(g, rebalance, now_ms)):
-            return
-        write_first(g)
-
-
-def write_first(g: Emitter) -> None:
-    """Writes the first of the rebalances that have ended."""
-    rebalance = g.view.closing.pop(0)
-    prove(g.view, rebalance)
-    membership.give_up_lost(g, rebalance.ended_ms)
-    rebalance_rows.write(g, rebalance)
-
-
-def waits(g: Emitter, rebalance: Rebalance, now_ms: int) -> Iterator[str]:
-    """What has yet to be read, at a time, before a rebalance that has ended is written."""
-    if rebalance.ended_ms < 0:
-        yield NEXT_REBALANCE
-    elif rebalance.ended_ms + g.settings.settle_ms >= now_ms:
-        yield ANSWERS
-    if _unproven(rebalance, now_ms):
-        yield STORAGE
-    if _members_still_start(g, rebalance, now_ms):
-        yield MEMBERS_START
-    if not rebalance.exact and causes.specification_is_behind(g, rebalance.ended_ms, now_ms):
-        yield REQUESTS
-    if departures.blocks(g, {trigger.member_id for trigger in rebalance.triggers}):
-        yield DEPARTURE
-
-
-def _settle_end(g: Emitter, rebalance: Rebalance, now_ms: int, *, flush: bool) -> bool:
-    """Ends a superseded rebalance as the next one starts. False: when that was may yet show."""
-    follower = g.view.closing[1] if len(g.view.closing) > 1 else None
-    if follower is None:
-        return False
-    if not flush:
-        followed_ms = follower.ended_ms if follower.ended_ms >= 0 else follower.joined_ms  # it may wait for a follower of its own
-        if followed_ms + g.settings.settle_ms >= now_ms:
-            return False
-        if not follower.exact and causes.specification_is_behind(g, followed_ms, now_ms):
-            return False
-    end_with(g, rebalance, follower)
-    return True
-
-
-def end_with(g: Emitter, rebalance: Rebalance, follower: Rebalance) -> None:
-    """Ends a superseded rebalance with the start of the one that follows it."""
-    causes.settle_start(g, follower)
-    rebalance.ended_ms = max(rebalance_rows.started_ms(follower), rebalance.joined_ms)
-
-
-def _members_still_start(g: Emitter, rebalance: Rebalance, now_ms: int) -> bool:
-    """Whether a member that got partitions has yet to ask for their offsets. The next rebalance ends the wait."""
-    view = g.view
-    if not view.fetches or view.open is not None or len(view.closing) > 1 or rebalance.outcome != COMPLETED:
-        return False
-    if now_ms > rebalance.ended_ms + START_PATIENCE_MS:
-        return False
-    idle = rebalance.synced.keys() - rebalance.fetched.keys()  # first: of thousands of members few are left
-    return any(member_id in view.members and rebalance_rows.is_given_partitions(rebalance, member_id) for member_id in idle)
-
-
-def next_ms(g: Emitter) -> int:
-    """When `close_due` has work next, as far as known; NEVER if it has none."""
-    if not g.view.closing:
-        return NEVER
-    ends = [
-        r.ended_ms + max(g.settings.settle_ms, STORED_WITHIN_MS if _unproven(r, r.ended_ms) else 0)
-        for r in g.view.closing
-        if r.ended_ms >= 0
-    ]
-    return min(ends) + 1 if ends else NEVER

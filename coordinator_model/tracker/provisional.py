@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Collection
 from typing import Any, Final
 
-from coordinator_model.tracker import phases
+from coordinator_model.tracker import closing
 from coordinator_model.tracker.consumer import episode_rows
 from coordinator_model.tracker.group import GroupTracker
 from coordinator_model.view import reasons
@@ -31,10 +31,9 @@ Waiting = list[tuple[Rebalance | Episode, tuple[str, ...]]]
 
 def waiting(g: Emitter) -> Waiting:
     """What waits in a group at the time up to which its events were handled."""
-    closing = g.view.closing
-    waits: Waiting = [(one, tuple(phases.waits(g, one, g.view.horizon_ms)) or (phases.EARLIER_REBALANCE,)) for one in closing]
+    waits: Waiting = [(one, tuple(closing.waits(g, one, g.view.horizon_ms)) or (closing.EARLIER_REBALANCE,)) for one in g.view.closing]
     ended = g.view.consumer.ended if g.view.consumer is not None else []
-    return [*waits, *((episode, (phases.ANSWERS,)) for episode in ended)]
+    return [*waits, *((episode, (closing.ANSWERS,)) for episode in ended)]
 
 
 def first_changed(before: Waiting, now: Waiting) -> int:
@@ -56,10 +55,10 @@ def told_so_far(view: View, settings: TrackerSettings) -> list[Row]:
         if rebalance.ended_ms < 0:
             if len(view.unfinished()) == 1:
                 break  # what seemed to supersede it was a damaged line
-            phases.end_with(g, rebalance, view.unfinished()[1])
+            closing.end_with(g, rebalance, view.unfinished()[1])
         all_waits.update(waits)
         is_whose_open = _is_whose_open(rebalance, all_waits)
-        phases.write_first(g)
+        closing.write_first(g)
         values: dict[str, Any] = next(row.values for row in reversed(g.rows) if row.table == REBALANCES)
         if is_whose_open:
             values = {**values, **dict.fromkeys(_WHO), "cause": reasons.UNKNOWN}
@@ -81,7 +80,7 @@ def _is_whose_open(rebalance: Rebalance, waits: Collection[str]) -> bool:
     """Whether a line may yet show that another member began it."""
     if rebalance.exact and rebalance.cause and rebalance.named:
         return False  # the coordinator says so
-    return not {phases.ANSWERS, phases.REQUESTS, phases.NEXT_REBALANCE}.isdisjoint(waits)
+    return not {closing.ANSWERS, closing.REQUESTS, closing.NEXT_REBALANCE}.isdisjoint(waits)
 
 
 def _is_why_open(values: dict[str, Any], waits: Collection[str], undecided: Collection[str]) -> bool:
@@ -90,4 +89,4 @@ def _is_why_open(values: dict[str, Any], waits: Collection[str], undecided: Coll
         return True  # a static member whose poll loop stalled does not leave: it may be back
     if values["cause"] == reasons.MEMBER_LEFT:
         return values["member_id"] in undecided
-    return phases.ANSWERS in waits and values["cause"] in _SHOWN_BY_ASSIGNMENTS
+    return closing.ANSWERS in waits and values["cause"] in _SHOWN_BY_ASSIGNMENTS

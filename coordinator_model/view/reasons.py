@@ -6,6 +6,7 @@ KIP-800 (AbstractCoordinator.requestRejoin and maybeLeaveGroup of the Java clien
 
 from __future__ import annotations
 
+import re
 from typing import Final
 
 MEMBER_JOINED: Final = "MEMBER_JOINED"
@@ -71,6 +72,7 @@ NO_REASON: Final = frozenset({"not provided", "null", ""})
 """What brokers write where a client gave no reason."""
 
 _CLIENT_REASON: Final = "client reason: "
+_DURING: Final = re.compile(r"(?:[Ll]eader|Updating metadata for member) \S+ (?:re-joining group )?during (Stable|CompletingRebalance)\b")
 
 
 def client_reason(text: str) -> str:
@@ -82,6 +84,12 @@ def client_reason(text: str) -> str:
 def own_words(reason: str) -> str:
     """The client's reason: inside a coordinator's reason, or that of its request."""
     return reason if of_coordinator(reason) == UNKNOWN else client_reason(reason)
+
+
+def state_in(text: str) -> str:
+    """The state of the group that a coordinator's reason names, in which a member joined again; empty if it names none."""
+    match = _DURING.match(text)
+    return match[1] if match is not None else ""
 
 
 def is_conversion(reason: str) -> bool:

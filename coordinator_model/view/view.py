@@ -72,6 +72,7 @@ class ObservedMember(Struct, array_like=True):
     alive_ms: int = -1  # arrival of its last accepted request of any kind
     overdue_ms: int = -1  # when its session ran out, unless its JoinGroup was parked by then, which only the answer shows
     vouched: bool = False  # more than heartbeats and commits shows that it is a member: their lines may be damaged
+    found: bool = False  # it was a member when a line first showed it, or may have been: `joined_ms` is the time of that line
     ghost: bool = False  # it had departed, but a new coordinator read it back from the log: the row of its end is written
     held_ms: tuple[int, int] = (-1, -1)  # from the arrival of its last requests that the broker handled late to their answers
     first_beat_ms: int = -1  # arrival of its first heartbeat
@@ -86,6 +87,10 @@ class ObservedMember(Struct, array_like=True):
     def client(self) -> tuple[str, str, str]:
         """Member id, client.id and host."""
         return self.member_id, self.client_name(), self.client_host
+
+    def owned_since(self, at_ms: int) -> tuple[str, ...] | None:
+        """The partitions that it owned when an assignment was made for the last time; None if that is not known."""
+        return () if self.partitions is None and not self.found and self.joined_ms > at_ms else self.partitions
 
     def deadline_ms(self) -> int:
         """When the session runs out by the requests seen so far; -1 if unknown."""
@@ -116,18 +121,24 @@ class EndedMembership(Struct, array_like=True):
     at_ms: int
     kind: str
     generation: int
+    lasted_ms: int = -1
     rebalance_timeout_ms: int = -1
-    partitions: tuple[str, ...] = ()  # what the member owned
+    partitions: tuple[str, ...] | None = None  # what the member owned; None: not known
     sign: Ref | None = None  # the line that ended it
     seen_ms: int = -1  # last accepted heartbeat or commit
     session_timeout_ms: int = -1
     alive_ms: int = -1  # arrival of the last accepted request
     back_ms: int = -1  # arrival of the first request that was refused since
     quiet: Quiet = Quiet()
+    stalled: bool = False  # a static member, of which a later line showed that its poll loop had stalled
 
     def client(self) -> tuple[str, str, str]:
         """Member id, client.id and host."""
         return self.member_id, self.client_id, self.client_host
+
+    def owned_since(self, at_ms: int) -> tuple[str, ...] | None:
+        """The partitions that it owned when an assignment was made for the last time; None if that is not known."""
+        return () if self.partitions is None and self.lasted_ms >= 0 and self.at_ms - self.lasted_ms > at_ms else self.partitions
 
     def stopped_ms(self) -> int:
         """When it stopped working on its partitions: with its last sign of life if it fell silent, else when it departed."""
@@ -195,6 +206,10 @@ class Rebalance(Struct, array_like=True):
     next_state: str = ""  # of one whose end no line shows: the state in which the next line finds the group
     owners_unknown: bool = False  # who had which partitions before it is not known
     called: dict[str, int] = {}  # members that an answer told to join again: when
+    decided: RebalanceTrigger | None = None  # what began it, once a row has said so
+    unannounced: bool = False  # the coordinator logged the end of its join phase, and its beginning is missing
+    waits: bool = False  # a line, or a timer, shows that its members still waited for the assignment when the next one began
+    end_seen: bool = True  # whether a line shows when it ended; else `ended_ms` is the time of its last line
 
 
 class Incident(Struct, array_like=True):
@@ -357,6 +372,9 @@ class View(Struct, array_like=True):
     release: str = ""  # of the broker that coordinates it, by its own lines or the settings; empty: not known
     loaded_ms: int = -1  # when its coordinator wrote that it had read the group back
     unloaded_ms: int = -1  # when its coordinator wrote that it gave the group up
+    owners_lost: bool = False  # the last rebalance may have left partitions without an owner that no line shows
+    assigned_ms: int = -1  # end of the last rebalance whose assignment took effect
+    named: tuple[int, State] | None = None  # when a line named the group's state, and that state; lines of that time may yet come
 
     def identity(self, member_id: str) -> tuple[str, str, str]:
         """Instance id, client id and host of a member, or of one that departed lately; empty where unknown."""

@@ -21,21 +21,12 @@ COST_HAS_OWNERS: Final = "COST_HAS_OWNERS"
 TRIGGER_IS_CAUSE: Final = "TRIGGER_IS_CAUSE"
 STATE_IS_REPORTED: Final = "STATE_IS_REPORTED"
 
-_REFINED: Final = {
-    "COORDINATOR_MOVED": {"MEMBER_JOINED", "SESSION_TIMEOUT"},
-    "POLL_TIMEOUT": {"MEMBER_LEFT", "SESSION_TIMEOUT"},
-    "UNKNOWN": {"MEMBER_JOINED"},
-    "REVOCATION_FOLLOW_UP": {"LEADER_REJOINED", "MEMBER_REJOINED"},
-    "METADATA_CHANGED": {"LEADER_REJOINED", "MEMBER_REJOINED"},
-    "SUBSCRIPTION_CHANGED": {"LEADER_REJOINED", "MEMBER_REJOINED"},
-}
-"""Causes that lines show which come after the change of state is told, by what it may have said."""
 _ENDS: Final = {
     "SESSION_TIMEOUT": {"SESSION_TIMEOUT"},
-    "POLL_TIMEOUT": {"POLL_TIMEOUT", "SESSION_TIMEOUT"},
+    "POLL_TIMEOUT": {"POLL_TIMEOUT"},
     "SYNC_TIMEOUT": {"SYNC_TIMEOUT"},
     "MEMBER_LEFT": {"LEFT"},
-    "ADMIN_REMOVED": {"ADMIN_REMOVED", "LEFT"},
+    "ADMIN_REMOVED": {"ADMIN_REMOVED"},
 }
 """How the membership of a culprit ends that departed, by the cause."""
 _BEGUN: Final = frozenset({"PreparingRebalance", "Reconciling"})
@@ -141,7 +132,7 @@ def trigger_is_cause(group: GroupRows) -> Iterator[Breach]:
     for row in group.rebalances:
         said = begun[row["started_at"]]
         own = (row["cause"], row["member_id"])
-        if said and own not in said and not any(trigger in {"UNKNOWN", *_REFINED.get(row["cause"], ())} for trigger, _ in said):
+        if said and own not in said and not any(trigger == "UNKNOWN" for trigger, _ in said):
             text = f"it began with {own[0]} of {own[1]}, the change says {said[0][0]} of {said[0][1]}"
             yield group.breach(TRIGGER_IS_CAUSE, row, row["started_at"], text)
         kinds = _ENDS.get(row["cause"])

@@ -8,7 +8,7 @@ from typing import Final
 from pyspark.sql.types import StructField, StructType
 
 from coordinator_model.diagnosis.figures import RULES
-from coordinator_model.tracker.phases import WAITS
+from coordinator_model.tracker.closing import WAITS
 from jobs.common.places import PROJECT
 from schemas.tables import FOLDED_TABLES, HEALTH_TABLES, INGEST_TABLES, PROVISIONAL_TABLES, TRACK_TABLES
 
@@ -28,7 +28,7 @@ OUTCOMES: Final = {
     "COMPLETED": "The group is Stable: the leader's assignment arrived, or all members have theirs (consumer protocol).",
     "SUPERSEDED": "Another rebalance began before this one was done.",
     "EMPTIED": "The last member went.",
-    "ABANDONED": "The coordinator went away with it: moved, restarted, or its log ends.",
+    "ABANDONED": "The coordinator went away with it: moved, restarted, or its log ends. Or lines are missing.",
 }
 
 CAUSES: Final = {
@@ -54,6 +54,7 @@ CAUSES: Final = {
 
 END_KINDS: Final = {
     "LEFT": "Left by itself.",
+    "ADMIN_REMOVED": "An administrator removed it.",
     "SESSION_TIMEOUT": "Not heard of for session.timeout.ms.",
     "POLL_TIMEOUT": "Left because the application did not poll for max.poll.interval.ms.",
     "JOIN_TIMEOUT": "Did not join again before the join phase timed out.",

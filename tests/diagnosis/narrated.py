@@ -79,6 +79,7 @@ class Group(Story):
         self.consumers: dict[str, Consumer] = {}
         self.now = 0
         self.leader = ""
+        self.state = "Empty"
         self.partitions = [f"orders-{number}" for number in range(partitions)]
         self._made = 0
         self._absent: set[str] = set()
@@ -233,11 +234,12 @@ class Group(Story):
                 kinds.MEMBER_ADDED,
                 member_id=self[client].member,
                 instance_id=self[client].instance,
-                state="PreparingRebalance" if number else "Stable" if self.generation else "Empty",
+                state="PreparingRebalance" if number else self.state,
             )
         if not self.running():
             self.log(kinds.GROUP_EMPTY, generation=self.generation + 1)
             self.generation += 1
+            self.state = "Empty"
             return self
         arrivals = {}
         for number, member in enumerate(self.running()):
@@ -283,10 +285,12 @@ class Group(Story):
                 **member.who(),
             )
         self.log_stabilized(self.generation, len(members))
+        self.state = "CompletingRebalance"
         self.is_at(ms)
 
     def assigns(self, gives: dict[str, tuple[str, ...]] | None = None, *, without: str = "") -> Group:
         """The leader's assignment arrives, and all get theirs, `without` somebody who does not ask for it."""
+        self.state = "Stable"
         members = self.running()
         each = gives or {m.client: tuple(self.partitions[number :: len(members)]) for number, m in enumerate(members)}
         given = {m.member: each.get(m.client, ()) for m in members}

@@ -118,7 +118,7 @@ def test_a_round_that_took_nothing_from_anybody_has_no_second_one(evidence):
 def test_a_static_member_that_leaves_was_removed_by_an_administrator(evidence):
     rows = Group("a", "b", "c", static=True).live(60_000).removed_by_admin("c").live(90_000).seen(evidence)
     assert (causes(rows), findings(rows)) == (["ADMIN_REMOVED"], [])
-    assert [end for _, end in ends(rows)] == ["LEFT"]
+    assert [end for _, end in ends(rows)] == ["ADMIN_REMOVED"]
 
 
 @where_the_log_is_seen

@@ -68,7 +68,7 @@ def test_a_static_member_that_stalls_does_not_leave_and_its_session_ends(late_ms
     group.writes("b", kinds.CLIENT_JOINED, member_id=b, generation=1)
     group.writes("b", kinds.CLIENT_POLL_TIMEOUT, group.now + late_ms)
     rows = group.session_ends("b").live(100_000).seen(LOG_AND_CLIENTS)
-    assert (causes(rows), findings(rows)) == (["POLL_TIMEOUT"], [("POLL_TIMEOUT", "b")])
+    assert (causes(rows), findings(rows), ends(rows)) == (["POLL_TIMEOUT"], [("POLL_TIMEOUT", "b")], [("b", "POLL_TIMEOUT")])
 
 
 def test_a_static_member_that_stalled_long_ago_and_came_back_is_not_blamed_for_it():

@@ -21,7 +21,7 @@ from tests.diagnosis.narrated import (
     where_requests_are_seen,
 )
 from tests.tracker.batching import batches
-from tests.tracker.story import play, table
+from tests.tracker.story import Story, play, table
 
 
 def one_of_three_leaves(words: str = "", *, commits: bool = False) -> Group:
@@ -117,7 +117,7 @@ def test_a_static_member_that_an_administrator_removed_may_come_back_on_its_conn
     connection = group["c"].connection
     group.removed_by_admin("c").live(40_000)
     rows = comes_back(group, connection).seen(evidence)
-    assert (findings(rows), causes(rows), ends(rows)) == ([], ["ADMIN_REMOVED", "MEMBER_JOINED"], [("c", "LEFT")])
+    assert (findings(rows), causes(rows), ends(rows)) == ([], ["ADMIN_REMOVED", "MEMBER_JOINED"], [("c", "ADMIN_REMOVED")])
 
 
 def test_who_comes_back_decides_for_its_own_connection_only():
@@ -181,3 +181,46 @@ def test_what_is_decided_later_does_not_depend_on_batches(count):
     rows = play(batches(group.events, count), snapshot=True)
     assert table(rows, "findings") == table(group.seen(BOTH), "findings")
     assert sorted(causes(rows)) == sorted(causes(group.seen(BOTH)))
+
+
+# removals, and rebalances that go on
+
+
+def ends_with_kind(story, member="b-1"):
+    """How the membership of a member ended, and the cause and trigger of the rebalance that this began."""
+    rows = story.rows(until=120_000)
+    (kind,) = [row["end_kind"] for row in table(rows, "member_sessions") if row["member_id"] == member]
+    began = next(row for row in table(rows, "rebalances") if row["generation"] == 2)
+    changed = next(row for row in table(rows, "group_transitions") if row["occurred_at"] == began["started_at"])
+    return kind, began["cause"], changed["trigger"]
+
+
+@pytest.mark.parametrize(("sender", "kind", "cause"), [("b", "LEFT", "MEMBER_LEFT"), ("ops", "ADMIN_REMOVED", "ADMIN_REMOVED")])
+@pytest.mark.parametrize("words", ["", "moved to another site"])
+def test_who_sent_the_request_tells_who_removed_the_member(sender, kind, cause, words):
+    """The coordinator's line comes first, and does not say who. The member had committed a moment before."""
+    story = Story().at(0)
+    story.at(50).id_issued("a-1").id_issued("b-1")
+    story.at(3_000).join("a-1", 1, "a-1", ["a-1", "b-1"], waited=2_900).join("b-1", 1, "a-1", waited=2_800)
+    story.at(3_010).sync("a-1", 1, {"a-1": ("t-0",), "b-1": ("t-1",)}).sync("b-1", 1, {"b-1": ("t-1",)})
+    story.beats(["a-1", "b-1"], 1, 4_000, 15_000).at(14_900).commit("b-1", 1)
+    story.at(15_000).log(kinds.MEMBER_LEFT, member_id="b-1", reason=words)
+    story.log_preparing(1, "explicit `LeaveGroup` request for (b-1) members.", "b-1")
+    story.at(15_001).leave("b-1", words, client_id=sender)
+    story.at(16_000).log_stabilized(2, 1).at(16_001).join("a-1", 2, "a-1", ["a-1"], waited=500)
+    story.at(16_010).log_assignment(2, "a-1", 1).at(16_011).sync("a-1", 2, {"a-1": ("t-0", "t-1")})
+    assert ends_with_kind(story.beats(["a-1"], 2, 17_000, 90_000)) == (kind, cause, cause)
+
+
+def test_what_began_a_rebalance_that_goes_on_is_told_after_a_while():
+    """The leader rejoined and gave no reason. Its request, which may show one, is answered when the phase ends."""
+    group = Group("a", "b").live(60_000)
+    group.at(60_000).log_preparing(
+        1, f"Leader {group['a'].member} re-joining group during Stable; client reason: not provided", group["a"].member
+    )
+    shard = Shard()
+    rows = shard.observe([*group.events, *group.heard(80_000)])
+    assert [row["trigger"] for row in table(rows, "group_transitions")][3:] == []
+    group.at(70_000)
+    rows += shard.observe(group.heard(150_000))
+    assert [row["trigger"] for row in table(rows, "group_transitions")][3:] == ["LEADER_REJOINED"]

@@ -143,10 +143,10 @@ def test_a_replacement_that_has_its_partitions_already_keeps_them() -> None:
     assert [one[:2] for one in sessions(story)] == [("b-1", "REPLACED")]
 
 
-def many_come_and_go(story: Story, since: int) -> Story:
+def many_come_and_go(story: Story, since: int, state: str = "Stable") -> Story:
     """So many that who went before is forgotten."""
     for number in range(70):
-        story.at(since + 1_000 * number).log(kinds.MEMBER_ADDED, member_id=f"d-{number}", state="Stable")
+        story.at(since + 1_000 * number).log(kinds.MEMBER_ADDED, member_id=f"d-{number}", state=state)
         story.at(since + 1_000 * number + 500).log(kinds.MEMBER_FAILED, member_id=f"d-{number}")
     return story.at(since + 70_000)
 
@@ -156,7 +156,7 @@ def test_a_departure_long_before_counts_once_though_it_may_be_told_again(*, begu
     story = logged(3).at(12_010).log_assignment(2, "a-1", 3).at(20_000)
     if begun:
         story.log_preparing(2, LEFT.format("b-1"), "b-1")
-    many_come_and_go(story.log(kinds.MEMBER_LEFT, member_id="b-1"), 21_000)
+    many_come_and_go(story.log(kinds.MEMBER_LEFT, member_id="b-1"), 21_000, "PreparingRebalance" if begun else "Stable")
     if again:
         story.log(kinds.MEMBER_LEFT, member_id="b-1")
     if not begun:

@@ -16,6 +16,8 @@ from coordinator_model.view.emit import Emitter
 from coordinator_model.view.rows import ref
 from coordinator_model.view.view import RebalanceTrigger, client_in
 
+_AT_REST: Final = frozenset({State.EMPTY.value, State.COMPLETING_REBALANCE.value, State.STABLE.value})
+"""States in which a member that is added begins a rebalance (GroupMetadataManager.addMemberThenRebalanceOrCompleteJoin)."""
 SAME_STEP_MS: Final = 100
 """Between the line that a member failed and the line of the rebalance that this begins: one thread writes both."""
 
@@ -23,9 +25,13 @@ SAME_STEP_MS: Final = 100
 def preparing_rebalance(g: Emitter, event: Event) -> None:
     """Stable, CompletingRebalance or Empty → PreparingRebalance, with the coordinator's reason (Kafka 2.1+)."""
     view = g.view
+    if view.named is not None:
+        phases.found_in(g, *view.named)
     if not event.reason:
         _preparing_without_reason(g, event)
         return
+    if named := reasons.state_in(event.reason):
+        phases.found_in(g, event.at_ms, State(named))
     cause = reasons.of_coordinator(event.reason)
     membership.begins_the_next(g, event.member_id, cause, event.at_ms)
     trigger = _named_by_reason(g, event, cause)
@@ -35,8 +41,11 @@ def preparing_rebalance(g: Emitter, event: Event) -> None:
         running.started_ms, running.exact, running.cause, running.named = event.at_ms, True, trigger.cause, trigger.member_id
         running.triggers.insert(0, trigger)
         running.evidence.append(ref(event))
+        rebalance_rows.write_transitions(g, running)
         return
     view.generation = max(view.generation, event.generation)
+    if running is not None and trigger.cause == reasons.SYNC_TIMEOUT:
+        running.waits = True
     if trigger.cause == reasons.ASSIGNMENT_NOT_STORED:
         phases.take_back(g, event.generation)
     if trigger.cause == reasons.SYNC_TIMEOUT:
@@ -60,8 +69,6 @@ def _preparing_without_reason(g: Emitter, event: Event) -> None:
         running.started_ms, running.exact = event.at_ms, True
         running.evidence.append(ref(event))
         return
-    if view.state is State.EMPTY and view.member_count < 0:
-        view.state = None  # a coordinator that loaded the group did not say whether it has members
     view.generation = max(view.generation, event.generation)
     cause = trigger.cause if trigger is not None else ""
     phases.open_rebalance(g, event.at_ms, exact=True, old_generation=event.generation, trigger=trigger, cause=cause, signs=[ref(event)])
@@ -115,7 +122,7 @@ def members_removed(g: Emitter, event: Event) -> None:
     cause = _REMOVALS[event.kind]
     for member_id in [entry.member_id for entry in event.members] if event.kind != kinds.MEMBER_FAILED else [event.member_id]:
         ended = membership.remove(g, member_id, event.at_ms, cause, [ref(event)])
-        if ended is not None:
+        if ended is not None and cause != reasons.JOIN_TIMEOUT:  # such a removal ends a join phase
             phases.add_trigger(g, membership.trigger_of(ended, cause, "", event.at_ms))
 
 
@@ -132,7 +139,11 @@ def member_added(g: Emitter, event: Event) -> None:
     _note_state(g, event)
     if view.open is None and event.member_id not in view.members:
         membership.note_arrival(view.arrived, view.gone, event.member_id)
-    membership.add(g, event.member_id, event.at_ms, event, is_new=True)
+    member = membership.add(g, event.member_id, event.at_ms, event, is_new=True)
+    rests = view.open is None or view.open.joined_ms >= 0
+    if rests and event.state in _AT_REST:
+        client = member.instance_id, member.client_name(), member.client_host
+        phases.add_trigger(g, RebalanceTrigger(event.at_ms, reasons.MEMBER_JOINED, event.member_id, *client, sign=ref(event)))
 
 
 def pending_member_gone(g: Emitter, event: Event) -> None:
@@ -170,10 +181,14 @@ def member_loaded(g: Emitter, event: Event) -> None:
 def group_loaded(g: Emitter, event: Event) -> None:
     """A coordinator loaded the group from the log of its partition: Stable if it has members, else Empty."""
     view = g.view
+    if view.open is not None and view.open.generation == event.generation >= 0:
+        phases.found_in(g, event.at_ms, State.STABLE)  # it was stored
     phases.abandon(g, event.at_ms, [ref(event)])  # the broker restarted amid a rebalance
     phases.read_back(g, event.at_ms, [ref(event)])
     view.loaded_ms = event.at_ms
-    uncounted = view.state is not None and view.generation == event.generation > 0 and view.member_count < 0  # Kafka 0.9 to 2.7
+    # Kafka 0.9 to 2.7 does not give the count; a log that begins late does not name the members.
+    unnamed = view.member_count < 0 or not view.complete
+    uncounted = view.state not in (None, State.EMPTY, State.DEAD) and view.generation == event.generation > 0 and unnamed
     if event.generation >= 0:
         view.generation = event.generation
     if event.member_count >= 0:
@@ -181,7 +196,8 @@ def group_loaded(g: Emitter, event: Event) -> None:
         if event.member_count == 0:
             view.members.clear()
     populated = view.member_count > 0 if event.member_count >= 0 else bool(view.members) or uncounted
-    phases.change_state(g, event.at_ms, State.STABLE if populated else State.EMPTY, phases.GROUP_LOADED, [ref(event)])
+    view.complete = view.complete or event.member_count == 0
+    phases.loaded(g, event.at_ms, [ref(event)], populated=populated)
     for member in view.members.values():
         member.renewed_ms = event.at_ms
 
@@ -248,9 +264,13 @@ _REMOVALS: Final = {
 
 
 def _note_state(g: Emitter, event: Event) -> None:
-    """Takes the group's state from a line that names it, where no other line showed it."""
+    """Takes the group's state from a line that names it: where no other line showed it, or showed another one."""
     view = g.view
-    if view.state is None and event.state in (State.EMPTY.value, State.STABLE.value):
+    if event.state not in _AT_REST:
+        return
+    if view.open is not None:
+        view.named = (event.at_ms, State(event.state))
+    elif view.state is None and event.state != State.COMPLETING_REBALANCE.value:
         view.state = State(event.state)
         view.complete = view.state is State.EMPTY
 

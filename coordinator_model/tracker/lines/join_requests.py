@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from coordinator_model.diagnosis import departures, refusals, silences
 from coordinator_model.errors import Error
-from coordinator_model.events import Event
+from coordinator_model.events import PROMPT_MS, Event
 from coordinator_model.states import State
 from coordinator_model.tracker import expiry, membership, phases, rebalance_rows
 from coordinator_model.view import reasons
@@ -30,7 +30,9 @@ def join_group(g: Emitter, event: Event) -> None:
     running = view.open
     generation = event.answer_generation
     overtaken = running is not None and running.joined_ms < 0 and generation == running.old_generation
-    at_once = running is None and generation == view.generation and view.state is State.STABLE
+    at_once = running is None and (
+        (generation == view.generation and view.state is State.STABLE) or (view.state is None and _may_have_been_replaced(event))
+    )
     if generation < view.generation and not (running is not None and running.joined_ms < 0):
         return  # an answer of a generation that is over
     if at_once or overtaken:
@@ -44,11 +46,13 @@ def join_group(g: Emitter, event: Event) -> None:
             running.evidence.append(ref(event))
         return
     leader_id = _replace_static(g, event)
-    former = event.answer_member_id in view.members
-    undecided = not former and running is not None and _may_have_been_there(g, running, event)
+    known = view.members.get(event.answer_member_id)
+    former = known is not None and not (known.found and known.alive_ms < 0)  # else only the list of all members has shown it
+    listed_as_new = running is not None and event.answer_member_id in running.added
+    came = former or listed_as_new or (known is None and _came(g, running, event))
     _note_joined(g, running, event.answer_member_id)
-    member = membership.add(g, event.answer_member_id, event.received_ms, event)
-    member.sessions_seen = True
+    member = membership.add(g, event.answer_member_id, event.received_ms, event, came=came)
+    member.sessions_seen = member.vouched = True
     silences.note(member, event.received_ms)
     membership.note_alive(member, event.received_ms)
     member.last_sign = ref(event)
@@ -57,7 +61,7 @@ def join_group(g: Emitter, event: Event) -> None:
     topics = next((p.topics for p in event.protocols if p.topics is not None), None)
     resubscribed = former and topics is not None and bool(member.topics) and topics != member.topics
     if running is not None:
-        cause = reasons.UNKNOWN if undecided else _cause(running, event, former=former, resubscribed=resubscribed)
+        cause = _cause(running, event, former=former, resubscribed=resubscribed) if came else reasons.UNKNOWN
         _add_join(g, running, event, member, cause)
         if resubscribed:
             running.resubscribed.append(member.member_id)
@@ -96,10 +100,15 @@ def _replace_static(g: Emitter, event: Event) -> str:
     return event.answer_member_id  # an older client is given its old id as the leader's, so that it does not compute an assignment
 
 
-def _may_have_been_there(g: Emitter, running: Rebalance, event: Event) -> bool:
-    """Whether a member that is seen for the first time may have been one before the log began: it asked with an id that no line issued."""
+def _may_have_been_replaced(event: Event) -> bool:
+    """Whether a JoinGroup may have been answered outside a rebalance, as that of a static member that comes back (replaceStaticMember)."""
+    return bool(event.instance_id) and not event.member_id and event.at_ms - event.received_ms <= PROMPT_MS
+
+
+def _came(g: Emitter, running: Rebalance | None, event: Event) -> bool:
+    """Whether a member that is seen for the first time has just come. If no line issued its id, it may have been there all the time."""
     issued = not event.member_id or event.answer_member_id in g.view.pending
-    return running.count_before < 0 and running.old_generation > 0 and not issued
+    return issued or g.view.complete or (running is not None and running.old_generation == 0)
 
 
 def _add_join(g: Emitter, running: Rebalance, event: Event, member: ObservedMember, cause: str) -> None:
@@ -107,6 +116,8 @@ def _add_join(g: Emitter, running: Rebalance, event: Event, member: ObservedMemb
     view, member_id = g.view, member.member_id
     running.evidence.append(ref(event))
     running.joins[member_id] = event.received_ms
+    if member_id in running.added:  # the answer to the leader, which lists all, may be logged first
+        member.joined_ms, member.found = min(member.joined_ms, event.received_ms), False
     running.protocol, running.leader_id = view.protocol, view.leader_id
     if member_id == running.leader_id:
         running.leader_answered_ms = event.at_ms
@@ -171,17 +182,22 @@ def _list_members(g: Emitter, running: Rebalance, event: Event) -> None:
             at_ms, cause = unsynced_ms, reasons.SYNC_TIMEOUT
         elif 0 <= member.overdue_ms <= running.joined_ms:
             at_ms, cause = member.overdue_ms, reasons.SESSION_TIMEOUT  # it was not parked
-        elif _too_short_for_timeout(running, member):
+        elif not _waited_for(g, running, member):
             membership.lose(g, member.member_id, at_ms, reasons.UNKNOWN, signs)
             continue
         ended = membership.remove(g, member.member_id, at_ms, cause, signs)
         if ended is not None and cause == reasons.SESSION_TIMEOUT and not running.exact and not member.abandoned:
             running.triggers.append(membership.trigger_of(ended, cause, "", at_ms))
+    known = view.complete or running.old_generation == 0
     for entry in event.members:
         if entry.member_id not in view.members and view.ended_membership(entry.member_id) is not None:
             continue  # it has left since
         _note_joined(g, running, entry.member_id)
-        member = membership.add(g, entry.member_id, running.joined_ms)
+        came = known or entry.member_id in view.pending
+        listed_first = entry.member_id not in view.members
+        member = membership.add(g, entry.member_id, running.joined_ms, came=came)
+        member.found = member.found or listed_first  # its own JoinGroup shows when it came
+        member.vouched = True
         member.instance_id = entry.instance_id or member.instance_id
         member.renewed_ms = max(member.renewed_ms, running.joined_ms)
     running.missing = running.unnamed = 0
@@ -190,10 +206,17 @@ def _list_members(g: Emitter, running: Rebalance, event: Event) -> None:
     view.members_are_known()
 
 
-def _too_short_for_timeout(running: Rebalance, member: ObservedMember) -> bool:
-    """Whether the phase ended long before it can have given up waiting for the member: it left, or a new coordinator did not know it."""
+def _waited_for(g: Emitter, running: Rebalance, member: ObservedMember) -> bool:
+    """Whether the phase lasted until it gave up waiting for the member. Else it left, or a new coordinator did not know it.
+
+    It lasts as long as the longest timeout of all members (ClassicGroup.rebalanceTimeoutMs). If that of the member is not known, it is told
+    by a phase that lasted just so long.
+    """
     waited_ms = running.joined_ms - rebalance_rows.started_ms(running)
-    return member.rebalance_timeout_ms >= 0 and waited_ms + expiry.TIMER_SLACK_MS < member.rebalance_timeout_ms
+    if member.rebalance_timeout_ms >= 0:
+        return member.rebalance_timeout_ms <= waited_ms + expiry.TIMER_SLACK_MS
+    limit_ms = max((m.rebalance_timeout_ms for m in g.view.members.values()), default=-1)
+    return limit_ms >= 0 and abs(waited_ms - limit_ms) <= expiry.TIMER_SLACK_MS
 
 
 def _sync_expired_ms(g: Emitter, running: Rebalance) -> int:

@@ -22,7 +22,7 @@ from coordinator_model.events import Event
 from coordinator_model.specification.group import ClassicGroup
 from coordinator_model.specification.timers import NEVER, SESSION
 from coordinator_model.states import State
-from coordinator_model.tracker import expiry, hindsight, membership, phases, prediction, rebase
+from coordinator_model.tracker import closing, expiry, hindsight, membership, prediction, rebase
 from coordinator_model.tracker.codec import Hearing
 from coordinator_model.tracker.order import sort_key
 from coordinator_model.tracker.quiet import runs
@@ -103,7 +103,7 @@ def next_ms(g: Emitter, besides: Collection[str] = ()) -> int:
     `besides`: members whose sessions do not count.
     """
     others = g.view.members.keys() - besides
-    found = min(phases.next_ms(g), incidents.next_ms(g), departures.next_ms(g), bursts.next_ms(g), expiry.next_of(g, others))
+    found = min(closing.next_ms(g), incidents.next_ms(g), departures.next_ms(g), bursts.next_ms(g), expiry.next_of(g, others))
     prediction = g.view.prediction
     return found if prediction.group is None else min(found, _timers_bound_ms(prediction.queue, prediction.group, {}, besides))
 

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from coordinator_model import events as kinds
 from coordinator_model.errors import Error
 from coordinator_model.events import Event
-from coordinator_model.tracker.phases import NEXT_REBALANCE, WAITS
+from coordinator_model.tracker.closing import NEXT_REBALANCE, WAITS
 from coordinator_model.tracker.shard import Shard
 from coordinator_model.view.settings import TrackerSettings
 from jobs.laws.laws import breaches
