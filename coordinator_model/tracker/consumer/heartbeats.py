@@ -1,7 +1,8 @@
 """Answers to ConsumerGroupHeartbeat: what a member was told, and what it has done since.
 
 * An answer with fewer partitions and the epoch of the request tells the member to give partitions up.
-* The answer that raises a member's epoch says that it has given them up, and so does a request that lists what it owns without them.
+* The answer that raises a member's epoch says that it has given them up, and so does a request that lists what it owns without them. It
+  has done so before the request arrives, however long the answer takes: that one waits until the records are replicated.
 * The epoch of any other answer is the group's.
 
 Source: org.apache.kafka.coordinator.group.GroupMetadataManager.consumerGroupHeartbeat, CurrentAssignmentBuilder (4.x); KIP-848.
@@ -92,11 +93,11 @@ def note_progress(
     if episode is not None:
         one = episode.rounds[-1]
         if member.told_ms >= 0 and gave_up:
-            note_share(episode, member, at_ms - max(member.told_ms, one.called_ms()))
+            note_share(episode, member, event.received_ms - max(member.told_ms, one.called_ms()))
         elif 0 <= member.epoch < one.epoch and (is_told or epoch >= one.epoch):
-            note_share(episode, member, max(at_ms - one.called_ms(), 0))
+            note_share(episode, member, event.received_ms - one.called_ms())
     if gave_up:
-        ownership.revoked(view, member, at_ms, ownership.ACKNOWLEDGED)
+        ownership.revoked(view, member, event.received_ms, ownership.ACKNOWLEDGED)
     if episode is None:
         return
     lost = tuple(p for p in member.partitions or () if partitions is not None and p not in partitions)
