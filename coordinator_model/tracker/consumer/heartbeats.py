@@ -244,7 +244,7 @@ def _raises_the_epoch(g: Emitter, view: ConsumerView, member: ConsumerMember, ep
 def _note_heard(member: ConsumerMember, event: Event) -> None:
     if member.heard_ms >= 0:
         member.longest_gap_ms = max(member.longest_gap_ms, event.received_ms - member.heard_ms)
-    member.heard_ms, member.heartbeats, member.last_sign = event.at_ms, member.heartbeats + 1, ref(event)
+    member.heard_ms, member.heartbeats, member.last_sign = event.received_ms, member.heartbeats + 1, ref(event)
     member.classic = False
 
 
