@@ -42,9 +42,14 @@ def removed(g: Emitter, view: ConsumerView, member: ConsumerMember, change: Chan
             "silence": f"; last heard {seconds(silent_ms)} before" if silent_ms is not None else "",
             "kind": view.group_type or "consumer",
             "usual": f" (before, it was never silent for more than {seconds(gap_ms)})" if gap_ms >= 0 else "",
+            "limit": f" (session.timeout.ms {member.session_timeout_ms})",
+            "current": current(member.session_timeout_ms),
         }
+        is_classic = member.session_timeout_ms >= 0
+        text = catalogue.SESSION_TIMEOUT if is_classic else consumer_catalogue.SESSION_TIMEOUT
         details = {"silent_ms": silent_ms, "longest_gap_before_ms": or_none(gap_ms)}
-        emit(g, consumer_catalogue.SESSION_TIMEOUT, change.at_ms, _client(member), signs, words, generation=epoch, **details)
+        details |= {"session_timeout_ms": member.session_timeout_ms} if is_classic else {}
+        emit(g, text, change.at_ms, _client(member), signs, words, generation=epoch, **details)
     elif change.cause == reasons.REBALANCE_TIMEOUT:
         words = {"limit": f" ({seconds(limit_ms)})" if limit_ms >= 0 else "", "current": current(limit_ms)}
         details = {"rebalance_timeout_ms": or_none(limit_ms)}

@@ -67,7 +67,9 @@ def _limit_ms(view: ConsumerView) -> int:
 
 
 def learn_session_timeout(view: ConsumerView, member: ConsumerMember, at_ms: int) -> None:
-    """The coordinator logged that a session ended, which shows the session timeout."""
+    """The coordinator logged that a session ended, which shows the session timeout. That of a classic member is its own."""
+    if member.session_timeout_ms >= 0:
+        return
     since_ms = max(member.heard_ms, view.loaded_ms)
     if member.heard_ms >= 0 and at_ms > since_ms:
         known_ms = view.expired_after_ms

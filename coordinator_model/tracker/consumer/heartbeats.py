@@ -78,7 +78,8 @@ def _accepted(g: Emitter, view: ConsumerView, event: Event) -> None:
         member.partitions = partitions
         note_partitions(view, epoch, len(partitions))
     consumer_margins.check_silence(g, view, member, event)
-    _note_heard(member, event)
+    members.note_heartbeat(member, event)
+    member.classic = False
     member.caught_up = view.frees
     silence.forget_vanished(g, view, event, member)
     episodes.end_if_reconciled(g, view, at_ms)
@@ -239,13 +240,6 @@ def _raises_the_epoch(g: Emitter, view: ConsumerView, member: ConsumerMember, ep
     if 0 <= epoch <= view.epoch and not (lags and is_new):
         return False
     return (epoch == 1 and not lags) or bool(member.topics) or (bool(member.regex) and _counts_at_once(view, member, ""))
-
-
-def _note_heard(member: ConsumerMember, event: Event) -> None:
-    if member.heard_ms >= 0:
-        member.longest_gap_ms = max(member.longest_gap_ms, event.received_ms - member.heard_ms)
-    member.heard_ms, member.heartbeats, member.last_sign = event.received_ms, member.heartbeats + 1, ref(event)
-    member.classic = False
 
 
 def _refused(g: Emitter, view: ConsumerView, event: Event) -> None:

@@ -65,7 +65,7 @@ def become_classic_group(g: Emitter, event: Event) -> None:
     for change in leaving:
         members.take_effect(g, consumer, change)
     view.consumer_protocol, view.consumer, view.converted_ms = False, None, at_ms
-    view.members = {member.member_id: _observed(member) for member in consumer.members.values()}
+    view.members = {member.member_id: _observed(member, at_ms) for member in consumer.members.values()}
     view.complete, view.member_count = consumer.complete, before if consumer.complete else -1
     view.arrived, view.gone, view.lost, view.unnamed, view.pending, view.untold = [], [], [], {}, {}, 0
     view.leader_id, view.stored = "", None
@@ -119,7 +119,12 @@ def _from_classic(classic: View) -> ConsumerView:
             member.connection,
             epoch=classic.generation,
             joined_ms=member.joined_ms,
+            heard_ms=member.seen_ms,
+            heartbeats=member.heartbeats,
+            longest_gap_ms=member.longest_gap_ms,
+            session_timeout_ms=member.session_timeout_ms,
             rebalance_timeout_ms=member.rebalance_timeout_ms,
+            last_sign=member.last_sign,
             classic=True,
             synced=len(member.partitions or ()),
         )
@@ -146,7 +151,8 @@ def _leaving(consumer: ConsumerView, event: Event) -> list[Change]:
     return [*untold, *noted]
 
 
-def _observed(member: ConsumerMember) -> ObservedMember:
+def _observed(member: ConsumerMember, at_ms: int) -> ObservedMember:
+    """A member of the classic group, whose session begins anew."""
     return ObservedMember(
         member.member_id,
         member.instance_id,
@@ -154,8 +160,16 @@ def _observed(member: ConsumerMember) -> ObservedMember:
         member.client_host,
         member.software,
         member.connection,
+        session_timeout_ms=member.session_timeout_ms,
         rebalance_timeout_ms=member.rebalance_timeout_ms,
         joined_ms=member.joined_ms,
+        renewed_ms=at_ms,
+        seen_ms=member.heard_ms,
+        beat_ms=member.heard_ms,
+        heartbeats=member.heartbeats,
+        longest_gap_ms=member.longest_gap_ms,
+        last_sign=member.last_sign,
+        sessions_seen=member.heard_ms >= 0,
         vouched=True,
     )
 

@@ -41,9 +41,9 @@ def commit(story: ConsumerStory, member: str, epoch: int, error: int, kind: str 
 def test_a_member_that_was_silent_for_most_of_the_default_timeout_is_reported_once():
     story = alone().at(58_000).beat("a-1", 1, 1).at(98_000).beat("a-1", 1, 1)
     assert codes(story) == [("HEARTBEAT_NEAR_MISS", "a-1")]
-    assert details(story) == [{"session_timeout_ms": 45_000, "session_timeout_seen": False, "silent_ms": 37_999}]
+    assert details(story) == [{"session_timeout_ms": 45_000, "session_timeout_seen": False, "silent_ms": 38_000}]
     assert told(story.rows(), "findings", "message")[0][0] == (
-        "The member was silent for 37.999 s; the session timeout is 45 s by default: 7.001 s more, and it would have been removed."
+        "The member was silent for 38 s; the session timeout is 45 s by default: 7 s more, and it would have been removed."
     )
 
 
@@ -63,7 +63,7 @@ def test_a_session_that_ended_shows_the_timeout_of_the_group():
     story.at(12_000).line(kinds.EXPIRED, "b-1").raised(3).at(12_500).computed(3).beat("a-1", 2, 3, ALL)
     story.at(20_500).beat("a-1", 3, 3)
     assert codes(story) == [("SESSION_TIMEOUT", "b-1"), ("HEARTBEAT_NEAR_MISS", "a-1")]
-    assert details(story)[1] == {"session_timeout_ms": 9_000, "session_timeout_seen": True, "silent_ms": 7_999}
+    assert details(story)[1] == {"session_timeout_ms": 9_001, "session_timeout_seen": True, "silent_ms": 8_000}
 
 
 @pytest.mark.parametrize("between", ["refused", "moved"])
