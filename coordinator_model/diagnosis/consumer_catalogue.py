@@ -80,12 +80,11 @@ STATIC_MEMBER_AWAY: Final = Text(
 STATIC_MEMBER_GONE: Final = Text(
     "STATIC_MEMBER_AWAY",
     "WARNING",
-    "The static member {instance_id} left for a while (epoch -2) and did not come back: after {away} its session ended, and the "
-    "others got its partitions. {meanwhile}",
+    "The static member {instance_id} left for a while (epoch -2), and its session ended after {away}, before it came back. {meanwhile}",
     _LEFT_SO + "If it was meant to go for good, let it leave so: CloseOptions.groupMembershipOperation(LEAVE_GROUP) in Java since 4.1. If "
     "its restart takes so long, the session timeout of the group must be longer than the restart: " + _SESSION_SETTING,
 )
-"""STATIC_MEMBER_AWAY of one that never came back."""
+"""STATIC_MEMBER_AWAY of one that did not come back in time. Whether it does later, and who gets its partitions, is not known then."""
 ZOMBIE_COMMIT: Final = Text(
     "ZOMBIE_COMMIT",
     "ERROR",
