@@ -67,6 +67,11 @@ class Round(Struct, array_like=True):
     same_metadata: bool = False  # the coordinator says that the subscribed topics and their partitions are those of the epoch before
     stored: bool = False  # a record shows it: then records show what members acknowledge, too
     returned: str = ""  # the static member that came back at that moment
+    lost: bool = False  # no line says why: somebody may have come or gone
+    members_known: bool = False  # if so: all members were known before
+    at_once: bool = False  # the heartbeat that raised it computed the target, too
+    other_metadata: bool = False  # the coordinator says that they are others
+    without_topics: bool = False  # the coordinator says that no member subscribes to a topic any more
     target_ms: int = -1  # since when members could move on to it, where a target may come later than its epoch
 
     def called_ms(self) -> int:

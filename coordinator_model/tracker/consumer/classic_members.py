@@ -12,7 +12,7 @@ from coordinator_model import events as kinds
 from coordinator_model.diagnosis import consumer_findings
 from coordinator_model.errors import Error
 from coordinator_model.events import Event
-from coordinator_model.tracker.consumer import episodes, members
+from coordinator_model.tracker.consumer import causes, episodes, members
 from coordinator_model.tracker.consumer.without_logs import departed
 from coordinator_model.view import reasons, rules
 from coordinator_model.view.consumer_view import ConsumerMember, ConsumerView
@@ -49,7 +49,9 @@ def _joined(g: Emitter, view: ConsumerView, event: Event) -> None:
     member = episodes.member_of(view, member_id)
     if member is None:
         member = ConsumerMember(member_id, joined_ms=event.received_ms)
-        if view.complete and (epoch > view.epoch or rules.since_4_3(g, view)):  # else it may join again, as in each rebalance
+        if (
+            not causes.explain_join(g, view, event, member) and view.complete and (epoch > view.epoch or rules.since_4_3(g, view))
+        ):  # else it may join again, as in each rebalance
             episodes.note(g, view, event, reasons.MEMBER_JOINED, member_id, member)
     episodes.seen(g, view, event, epoch)
     if episodes.member_of(view, member_id) is None:

@@ -14,9 +14,10 @@ from __future__ import annotations
 import re
 from typing import Final
 
+from coordinator_model import events as kinds
 from coordinator_model.events import COORDINATOR_SOURCE, OFFSETS_SOURCE, Event
 from coordinator_model.specification.timers import NEVER
-from coordinator_model.tracker.consumer import causes, doubtful_epochs, episode_rows, members, silence
+from coordinator_model.tracker.consumer import causes, doubtful_epochs, episode_rows, lost_lines, members, silence
 from coordinator_model.tracker.consumer.members import HEARTBEAT_INTERVAL_MS
 from coordinator_model.tracker.consumer.without_logs import departed
 from coordinator_model.view import reasons, rules
@@ -29,6 +30,7 @@ _SAME_OPERATION_MS: Final = 1_000
 _REJOIN_MS: Final = 100
 """A member that joins again seldom raises the epoch, so its line counts for a shorter time."""
 _METADATA_HASH: Final = re.compile(r"with metadata hash (-?\d+)")
+_NO_TOPICS: Final = "0"
 _OWN_WORDS: Final = frozenset({COORDINATOR_SOURCE, OFFSETS_SOURCE})
 """Sources of what the coordinator itself writes."""
 _LONGEST_INTERVAL_MS: Final = 15_000
@@ -53,7 +55,7 @@ def note(
     an expression, so its line may come between those of an operation.
     """
     if event.source == COORDINATOR_SOURCE and cause != reasons.REGEX_RESOLVED:
-        forget_logged(g, view)
+        forget_logged(g, view, at_ms=event.at_ms)
     view.changes.append(Change(event.at_ms, cause, member_id, ref(event), event.source in _OWN_WORDS, comer, doubtful))
 
 
@@ -70,8 +72,14 @@ def note_leave(g: Emitter, view: ConsumerView, event: Event, member_id: str) -> 
 
     An answer that crossed this one may have shown its epoch before. That is sure only if it assigned partitions of this member.
     """
+    if any((one.sign.source, one.cause, one.member_id) == (COORDINATOR_SOURCE, reasons.MEMBER_LEFT, member_id) for one in view.changes):
+        return  # a line has said so, and that about the epoch is missing
     change = Change(event.at_ms, reasons.MEMBER_LEFT, member_id, ref(event), logged=False)
     episode, since_ms = view.episode, event.received_ms
+    if episode is not None and any(one.logged and not one.cause and since_ms - 1 <= one.at_ms <= event.at_ms for one in episode.rounds):
+        causes.explain(g, view, change, since_ms=since_ms - 1)  # the line that says so is missing
+        end_if_reconciled(g, view, event.at_ms)
+        return
     if episode is not None and any(not one.cause and not one.logged and one.at_ms >= since_ms for one in episode.rounds):
         left = member_of(view, member_id)
         partitions = (left.partitions if left is not None else None) or ()
@@ -88,13 +96,31 @@ def note_leave(g: Emitter, view: ConsumerView, event: Event, member_id: str) -> 
         seen(g, view, event, view.epoch + len([one for one in view.changes if not one.logged]))
 
 
-def forget_logged(g: Emitter, view: ConsumerView, member_id: str = "", *, searches: bool = True) -> None:
+def forget_logged(g: Emitter, view: ConsumerView, member_id: str = "", *, searches: bool = True, at_ms: int = -1) -> None:
     """No epoch followed what the coordinator logged (of a member): it needed none, or the line is lost.
 
-    `searches`: also searches for the topics of an expression, each of which ends with an operation of its own.
+    `searches`: also searches for the topics of an expression, each of which ends with an operation of its own. `at_ms`: of a line of
+    another operation. A departure raises the epoch in any case, so before that the line about the epoch is lost.
     """
+    raise_departures(g, view, at_ms)
     logged = [one for one in view.changes if one.logged and member_id in ("", one.member_id)]
     _forget(g, view, [one for one in logged if searches or one.cause != reasons.REGEX_RESOLVED])
+
+
+def raise_departures(g: Emitter, view: ConsumerView, at_ms: int, *, patience_ms: int = _REJOIN_MS) -> None:
+    """Begins the rounds of departures that the coordinator logged so long before, where the lines about their epochs are missing."""
+    for change in _departures(view):
+        if change.at_ms < at_ms - patience_ms:
+            view.changes.remove(change)
+            causes.tell(g, view, _begin_round(g, view, change.at_ms, view.epoch + 1, logged=True), change)
+            end_if_reconciled(g, view, change.at_ms)
+
+
+def _departures(view: ConsumerView) -> list[Change]:
+    """Departures that the coordinator logged, and no epoch after them."""
+    if view.epoch < 0 or view.group_type:
+        return []
+    return [one for one in view.changes if one.sign.source == COORDINATOR_SOURCE and one.cause in members.END_KINDS]
 
 
 def _forget(g: Emitter, view: ConsumerView, changes: list[Change]) -> None:
@@ -119,12 +145,17 @@ def raised(g: Emitter, view: ConsumerView, event: Event) -> None:
         if not doubtful_epochs.take_back(view, event):
             return  # a copy of a line
         one = round_of(view, event.generation)
+    is_logged = event.state != kinds.TARGET_COMPUTED or not all(change.doubtful for change in changes)
     if one is None:
-        one = _begin_round(g, view, event.at_ms, event.generation, logged=True)
-    one.at_ms, one.logged = min(one.at_ms, event.at_ms), True  # a request may have shown it before
+        one = _begin_round(g, view, event.at_ms, event.generation, logged=is_logged)
+    one.at_ms, one.logged = min(one.at_ms, event.at_ms), is_logged  # a request may have shown it before
+    if not is_logged and view.episode is not None and one is view.episode.rounds[0]:
+        view.episode.members_before = -1  # who came with it may be counted already
     one.signs.append(ref(event))
     _note_metadata(view, one, event)
     one.stored = one.stored or event.source == OFFSETS_SOURCE
+    if not changes and not one.cause and is_logged and event.source == COORDINATOR_SOURCE:
+        lost_lines.note(view, one)
     for change in [change for change in changes if change.doubtful and not one.same_metadata]:
         one.signs.append(change.sign)  # the member joined again: it may have another subscription, or topics are others than before
         changes.remove(change)
@@ -142,6 +173,8 @@ def _note_metadata(view: ConsumerView, one: Round, event: Event) -> None:
         view.metadata_hash = view.metadata_hash if event.source == OFFSETS_SOURCE else ""
     elif one.epoch > view.hash_epoch:
         one.same_metadata = found[1] == view.metadata_hash and not view.group_type
+        one.other_metadata = view.metadata_hash not in ("", found[1])
+        one.without_topics = one.other_metadata and found[1] == _NO_TOPICS
         view.metadata_hash, view.hash_epoch = found[1], one.epoch
 
 
@@ -201,7 +234,7 @@ def _forget_unraised(g: Emitter, view: ConsumerView, event: Event) -> None:
 def removed_unseen(g: Emitter, view: ConsumerView, event: Event) -> None:
     """An answer assigns partitions of a silent member, so that member was removed: a partition has one owner at a time."""
     episode = view.episode
-    if episode is None or all(one.cause or one.logged for one in episode.rounds):
+    if episode is None or all(one.cause or (one.logged and not one.lost) for one in episode.rounds):
         return
     silent = [change for change in silence.removed(g, view, event) if view.members[change.member_id].partitions]
     for change in silent:
@@ -214,11 +247,16 @@ def removed_unseen(g: Emitter, view: ConsumerView, event: Event) -> None:
 
 def computed(g: Emitter, view: ConsumerView, event: Event, assignor: str) -> None:
     """The coordinator logged that it computed the target assignment for an epoch, within the heartbeat of a member."""
+    causing = [one for one in view.changes if one.logged and (one.cause in members.END_KINDS or _may_raise(one, event.at_ms))]
+    follows = view.epoch >= 0 or (bool(causing) and rules.is_first_epoch(g, view, event.generation))  # else the log begins late
+    if event.generation > view.epoch and follows and not view.group_type:
+        raised(g, view, event._replace(at_ms=min([event.at_ms, *(one.at_ms for one in causing)])))  # the line about the epoch is missing
     forget_logged(g, view, searches=False)
     episode, one = view.episode, round_of(view, event.generation)
     if episode is None or one is None:
         return
     one.computed_ms = event.at_ms
+    lost_lines.note_computed(view, one, event)
     if rules.since_4_3(g, view):
         one.target_ms = event.at_ms
     one.signs.append(ref(event))
@@ -240,16 +278,27 @@ def end_if_reconciled(g: Emitter, view: ConsumerView, at_ms: int) -> None:
     if episode is None:
         return
     if not view.members:
+        if view.heard and episode.rounds[-1].cause in members.END_KINDS:
+            lost_lines.note_reconciled(view)
         if view.complete:
             end(view, at_ms, end_seen=True)
         return
     if rules.since_4_3(g, view) and any(not one.logged for one in view.changes):
         return  # the epoch is there, the target for it is not
+    lost_lines.find_departed(g, view)
     if not _is_shown(view) or any(not _is_reconciled(member, view.epoch) for member in view.members.values()):
         return
     if episode.unowned and any(_may_wait(episode, member) for member in view.members.values()):
         return
     end(view, max(episode.changed_ms, episode.rounds[-1].at_ms), end_seen=True)
+
+
+def end_if_emptied(g: Emitter, view: ConsumerView) -> None:
+    """Ends the episode if its last epoch shows that nobody is left, though a line about that is missing."""
+    if view.episode is not None and lost_lines.seems_empty(view):
+        last = view.episode.rounds[-1]
+        lost_lines.note_emptied(g, view, last)
+        end_if_reconciled(g, view, last.at_ms)
 
 
 def next_ms(g: Emitter) -> int:
@@ -258,9 +307,10 @@ def next_ms(g: Emitter) -> int:
     if view is None:
         return NEVER
     due = [_written_ms(g, view, episode) for episode in view.ended[:1]]
+    due += [one.at_ms + _SAME_OPERATION_MS + 1 for one in _departures(view)]
     if view.episode is not None and not view.episode.polled:
         due.append(view.episode.last_ms + _patience_ms(view))
-        due += [] if view.episode.start_written else [_start_ms(g, view, view.episode)]
+        due += [] if view.episode.start_written or view.episode.rounds[0].lost else [_start_ms(g, view, view.episode)]
     return min([*due, departed.next_ms(g, view)])
 
 
@@ -273,14 +323,24 @@ def close_due(g: Emitter, now_ms: int, *, flush: bool = False) -> None:
     if view is None:
         return
     departed.settle(g, view, now_ms, flush=flush)
+    raise_departures(g, view, NEVER if flush else now_ms, patience_ms=_SAME_OPERATION_MS)
     episode = view.episode if view.episode is None or not view.episode.polled else None  # polls alone end what they began
-    if episode is not None and ((flush and not _is_shown(view)) or episode.last_ms + _patience_ms(view) <= now_ms):
+    if episode is not None and (flush or episode.last_ms + HEARTBEAT_INTERVAL_MS <= now_ms):
+        end_if_emptied(g, view)
+    runs_on = episode is not None and view.episode is episode
+    if episode and runs_on and ((flush and not _is_shown(view)) or episode.last_ms + _patience_ms(view) <= now_ms):
         alone = not _is_shown(view) and _is_alone(view)
         end(view, episode.rounds[-1].computed_ms if alone else episode.last_ms, end_seen=alone)
     while view.ended and (flush or _written_ms(g, view, view.ended[0]) <= now_ms):
         episode_rows.write(g, view, view.ended.pop(0))
     running = episode and view.episode
-    if running is not None and not running.start_written and not view.ended and (flush or _start_ms(g, view, running) <= now_ms):
+    if (
+        running is not None
+        and not running.start_written
+        and not running.rounds[0].lost
+        and not view.ended
+        and (flush or _start_ms(g, view, running) <= now_ms)
+    ):
         causes.settle(view, running.rounds[:1])  # answers may yet explain later ones
         episode_rows.write_start(g, view, running)
 
@@ -296,7 +356,7 @@ def _written_ms(g: Emitter, view: ConsumerView, episode: Episode) -> int:
 
 def _patience_ms(view: ConsumerView) -> int:
     """How long after the last line about an episode it is taken for ended. Records come only when a member acts, or has to be removed."""
-    if not _is_shown(view):
+    if not _is_shown(view) or lost_lines.seems_empty(view):
         return HEARTBEAT_INTERVAL_MS
     stored = view.episode is not None and view.episode.rounds[-1].stored
     return silence.SILENT_MS + max((member.rebalance_timeout_ms for member in view.members.values() if stored), default=0)
@@ -374,6 +434,8 @@ def end(view: ConsumerView, at_ms: int, *, end_seen: bool) -> None:
     episode = view.episode
     assert episode is not None
     last, members_now = episode.rounds[-1], view.members.values()
+    if end_seen and view.heard and not episode.cut_off:
+        lost_lines.note_reconciled(view)
     causes.note_first(view, episode, episode.rounds[0])
     causes.settle(view, episode.rounds)
     episode.ended_ms, episode.end_seen = max(at_ms, last.at_ms), end_seen

@@ -82,7 +82,7 @@ def _founds_anew(g: Emitter, view: ConsumerView, event: Event) -> bool:
     """Whether the group has a first epoch again, though no line says that it was removed: the one about expired offsets names no group."""
     is_answer = event.kind == kinds.CONSUMER_GROUP_HEARTBEAT
     epoch = event.answer_generation if is_answer else event.generation
-    if view.epoch <= epoch or view.episode is not None or not view.complete:
+    if view.epoch <= epoch or view.episode is not None or not (view.complete or (view.state and not view.members)):
         return False
     if is_answer:
         begins = rules.founds(g, view, event)

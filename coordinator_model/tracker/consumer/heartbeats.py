@@ -187,7 +187,7 @@ def _member(g: Emitter, view: ConsumerView, event: Event) -> ConsumerMember:
     if joins:
         members.learn(member, event)
     epoch = event.answer_generation
-    if joins and not _joined_before(g, view, event, member):
+    if joins and not causes.explain_join(g, view, event, member):
         if _raises_the_epoch(g, view, member, epoch):
             episodes.note(g, view, event, reasons.MEMBER_JOINED, member_id, member)
         episodes.seen(g, view, event, epoch)
@@ -220,15 +220,6 @@ def _note_removal(g: Emitter, view: ConsumerView, old: ConsumerMember, event: Ev
         members.take_effect(g, view, change)
 
 
-def _joined_before(g: Emitter, view: ConsumerView, event: Event, member: ConsumerMember) -> bool:
-    """The answer to a join whose epoch an answer of the same instant has shown before."""
-    one = episodes.round_of(view, event.answer_generation)
-    if one is None or one.logged or one.cause or event.received_ms > one.at_ms:
-        return False
-    change = Change(event.at_ms, reasons.MEMBER_JOINED, member.member_id, ref(event), logged=False, comer=member)
-    return causes.explain(g, view, change, since_ms=one.at_ms, epoch=one.epoch)
-
-
 def _raises_the_epoch(g: Emitter, view: ConsumerView, member: ConsumerMember, epoch: int) -> bool:
     """Whether a member that joins raises the epoch. One that subscribes to nothing does not, nor does one with a new expression.
 
@@ -255,7 +246,7 @@ def _refused(g: Emitter, view: ConsumerView, event: Event) -> None:
         return  # it has left, or was refused before
     change = Change(event.at_ms, silence.cause_of(member, event.received_ms), member.member_id, ref(event), logged=False)
     if view.episode is not None and any(not one.cause and one.at_ms > member.heard_ms for one in view.episode.rounds):
-        silence.take_out(g, view, view.episode, change)  # whether one of these rounds was its removal is not known
+        silence.depart(g, view, change)
         episodes.end_if_reconciled(g, view, event.at_ms)
         return
     view.changes.append(change)
