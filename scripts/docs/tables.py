@@ -89,7 +89,7 @@ CODES: Final = {
     "ASSIGNMENT_DELAYED": "Consumer protocol: the group waited long for the coordinator to compute its assignment (Kafka 4.3 and later).",
     "UNRELEASED_INSTANCE_ID": "Consumer protocol: a client was refused, because another one uses its group.instance.id (error 111).",
     "FENCED_MEMBER_EPOCH": "Consumer protocol: a heartbeat had another epoch than the coordinator knows (error 110).",
-    "STATIC_MEMBER_AWAY": "Consumer protocol: a static member left for a while (epoch -2), and came back late, or its session ended before.",
+    "STATIC_MEMBER_AWAY": "Consumer protocol: a static member left for a while (epoch -2), and came back late, or lost its session.",
     "STALE_COMMIT": "Consumer protocol: a member committed with an epoch that it had given up long before (error 113).",
     "REGEX_WITHOUT_TOPICS": "Consumer protocol: the regular expressions of all members match no topic.",
     "INVALID_REGEX": "Consumer protocol: a client was refused because of its regular expression (error 128).",
