@@ -58,6 +58,11 @@ FENCED_MEMBER_EPOCH: Final = Text(
 )
 CAME_BACK: Final = "The client joins again by itself. If it only paused, the session timeout of the group must be longer than the pause."
 """The remedy of UNKNOWN_MEMBER."""
+GAVE_UP_TOO_LATE: Final = (
+    "The client joins again by itself. It did not give partitions up in time: make the work between two polls shorter, or raise "
+    "max.poll.interval.ms{current} above what that work takes."
+)
+"""The remedy of UNKNOWN_MEMBER for a member that the rebalance timeout removed."""
 HEARTBEAT_NEAR_MISS: Final = Text(
     "HEARTBEAT_NEAR_MISS",
     "WARNING",

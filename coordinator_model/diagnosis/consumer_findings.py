@@ -60,6 +60,8 @@ def waited(g: Emitter, episode: Episode, member: ConsumerMember | None, waited_m
     """Reports the member that a rebalance waited for, if that was long."""
     if member is None or waited_ms < STUCK_MS:
         return
+    if any((one.cause, one.member_id) == (reasons.REBALANCE_TIMEOUT, member.member_id) for one in episode.rounds):
+        return  # its removal is told
     own = (one for one in episode.revocations if one.member_id == member.member_id)
     held = any(one.ended_ms - one.told_ms >= waited_ms for one in own)
     what = "it had to give partitions up first" if held else "it sent no heartbeat"
@@ -158,7 +160,7 @@ def _commit_of_removed(g: Emitter, view: ConsumerView, event: Event) -> None:
     if first_time(g, text, event.member_id, event.generation):
         words = {
             "after": f" {seconds(after_ms)} after it had been removed" if after_ms is not None and after_ms >= 0 else "",
-            "remedy": consumer_catalogue.CAME_BACK,
+            "remedy": _remedy(gone),
         }
         details = {"removed_before_ms": after_ms, "sent_epoch": event.generation}
         emit(
@@ -198,9 +200,18 @@ def _unknown_member(g: Emitter, view: ConsumerView, event: Event, client: Client
     if not first_time(g, catalogue.UNKNOWN_MEMBER, event.member_id, view.epoch):
         return
     removal = f" It had been removed {seconds(after_ms)} before." if after_ms is not None and after_ms >= 0 else ""
-    words = {"api": event.kind, "removal": removal, "remedy": consumer_catalogue.CAME_BACK}
+    words = {"api": event.kind, "removal": removal, "remedy": _remedy(gone)}
     details = {"removed_before_ms": after_ms}
     emit(g, catalogue.UNKNOWN_MEMBER, event.at_ms, client, [ref(event)], words, generation=view.epoch, **details)
+
+
+def _remedy(gone: ConsumerMember | None) -> str:
+    """What helps a client that went on though it was no member any more, by the way in which it lost its place."""
+    if gone is not None and gone.end_kind == reasons.REBALANCE_TIMEOUT:
+        return consumer_catalogue.GAVE_UP_TOO_LATE.format(current=current(gone.rebalance_timeout_ms))
+    if gone is not None and gone.end_kind == reasons.LEFT:
+        return catalogue.LEFT_AND_RAN_ON.format(current=current(gone.rebalance_timeout_ms))
+    return consumer_catalogue.CAME_BACK
 
 
 def _crosses_own_leave(view: ConsumerView, gone: ConsumerMember | None, event: Event) -> bool:

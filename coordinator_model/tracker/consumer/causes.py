@@ -77,10 +77,19 @@ def _take_part(g: Emitter, view: ConsumerView, episode: Episode, one: Round, cha
     if change.comer is not None and present is None:
         episode.joined += [member_id] if change.cause else []
     elif present is not None and change.cause in members.END_KINDS:
+        _note_wait(episode, one, present, change.cause)
         ownership.free(view, episode, present, present.partitions or (), one.at_ms)
         ownership.revoked(view, present, one.at_ms, members.END_KINDS[change.cause])
         episode.depart(member_id)
     members.take_effect(g, view, change)
+
+
+def _note_wait(episode: Episode, one: Round, member: ConsumerMember, cause: str) -> None:
+    """Notes how long the group waited for a member that departs before it has given up what it was told to."""
+    if member.told_ms >= 0:
+        ownership.note_share(episode, member, one.at_ms - member.told_ms)
+    elif cause == reasons.REBALANCE_TIMEOUT and member.rebalance_timeout_ms >= 0:
+        ownership.note_share(episode, member, member.rebalance_timeout_ms)  # the coordinator waited so long
 
 
 def note_first(view: ConsumerView, episode: Episode, one: Round) -> None:

@@ -21,7 +21,7 @@ from coordinator_model.tracker.consumer import causes, doubtful_epochs, episode_
 from coordinator_model.tracker.consumer.members import HEARTBEAT_INTERVAL_MS
 from coordinator_model.tracker.consumer.without_logs import departed
 from coordinator_model.view import reasons, rules
-from coordinator_model.view.consumer_view import Change, ConsumerMember, ConsumerView, Episode, Round
+from coordinator_model.view.consumer_view import Change, ConsumerMember, ConsumerView, Episode, Revocation, Round
 from coordinator_model.view.emit import Emitter
 from coordinator_model.view.rows import ref
 
@@ -420,6 +420,8 @@ def _begin_round(g: Emitter, view: ConsumerView, at_ms: int, epoch: int, *, logg
         came = causes.came_to_an_empty_group(g, view, epoch)
         from_empty, count = view.complete and len(came) == len(view.members), len(view.members) - len(came) if view.complete else -1
         view.episode = Episode(from_empty, count, joined=came, owners_before=owners, unheard=unheard)
+        told = [member for member in view.members.values() if member.told_ms >= 0]  # before any line showed that epoch
+        view.episode.revocations = [Revocation(one.member_id, one.client_id, epoch, one.told_ms, len(one.giving)) for one in told]
     episode = view.episode
     if episode.rounds:
         at_ms = max(at_ms, episode.rounds[-1].at_ms)
