@@ -69,15 +69,17 @@ def close_due(g: Emitter, now_ms: int, *, flush: bool = False) -> None:
 
 
 def _judge(g: Emitter) -> None:
-    burst, g.view.burst = g.view.burst, []
-    joined = {past.member_id for past in burst if past.cause == reasons.MEMBER_JOINED and not past.first}
-    left = [past for past in burst if past.cause in _DEPARTURES]
+    burst = sorted(g.view.burst, key=lambda past: past.started_ms)  # rows of two protocols may be written in another order
+    g.view.burst = []
+    told = _restarts(burst) if g.view.consumer_protocol else burst
+    left = [past for past in told if past.cause in _DEPARTURES]
+    joined = {past.member_id for past in told if past.cause == reasons.MEMBER_JOINED and not past.first}
     # A restarted member was there before the burst; in a crash loop the member that departs has only just joined.
     restarted = {past.member_id: past.client_id for past in left if past.member_id not in joined}
     again = [past for past in left if past.member_id in joined]
     if len(restarted) >= RESTARTED_AT_LEAST and len(joined) >= RESTARTED_AT_LEAST and len(again) <= len(restarted) // 2:
-        first = next(number for number, past in enumerate(burst) if past.cause in _DEPARTURES)
-        _report_rolling_restart(g, burst[first:], restarted)
+        first = next(number for number, past in enumerate(told) if past.cause in _DEPARTURES)
+        _report_rolling_restart(g, told[first:], restarted)
         return
     clients = Counter(map(_client, burst))
     client, count = max(clients.items(), key=lambda item: (item[1], item[0]))
@@ -88,6 +90,13 @@ def _judge(g: Emitter) -> None:
         own = own[1:]  # its first join is not yet a storm
     if len(own) >= STORM_AT_LEAST:
         _report_storm(g, burst[own[0] :], burst[own[0]], len(own))
+
+
+def _restarts(burst: list[PastRebalance]) -> list[PastRebalance]:
+    """From the first departure to the last join. A group of the consumer protocol forms member by member: who joined before was there."""
+    departures = [number for number, past in enumerate(burst) if past.cause in _DEPARTURES]
+    joins = [number for number, past in enumerate(burst) if past.cause == reasons.MEMBER_JOINED]
+    return burst[departures[0] : joins[-1] + 1] if departures and joins else []
 
 
 def _texts(g: Emitter) -> Any:
