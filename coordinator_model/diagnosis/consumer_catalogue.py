@@ -130,6 +130,14 @@ CLASSIC_MEMBER_REFUSED: Final = Text(
     "Set group.protocol=consumer for this client. To move a group from one protocol to the other, client by client, set "
     "group.consumer.migration.policy=bidirectional on the brokers.",
 )
+CONSUMER_PROTOCOL_REFUSED: Final = Text(
+    "INCONSISTENT_PROTOCOL",
+    "ERROR",
+    "The client cannot join: it speaks the consumer protocol, which the broker does not have, or which is not enabled "
+    "(UNSUPPORTED_VERSION).",
+    "Set group.protocol=classic for this client. Or enable the protocol on the brokers: group.version is 1 or higher (kafka-features.sh), and "
+    "group.coordinator.rebalance.protocols includes consumer. Kafka 4.0 and later do so by default, 3.7 to 3.9 do not.",
+)
 UNSUPPORTED_ASSIGNOR: Final = Text(
     "UNSUPPORTED_ASSIGNOR",
     "ERROR",

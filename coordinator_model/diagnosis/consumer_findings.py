@@ -87,6 +87,8 @@ def refused(g: Emitter, view: ConsumerView, event: Event) -> None:
     client = (event.member_id, event.client_id, event.client_host)
     if event.error_code in _CANNOT_JOIN:
         _cannot_join(g, view, event)
+    elif event.error_code == Error.UNSUPPORTED_VERSION:
+        protocol_refused(g, event)
     elif event.error_code == Error.UNKNOWN_MEMBER_ID:
         _unknown_member(g, view, event, client)
     elif event.error_code == Error.FENCED_MEMBER_EPOCH:
@@ -133,6 +135,16 @@ def classic_member_refused(g: Emitter, view: ConsumerView, event: Event) -> None
             "error": " (INCONSISTENT_GROUP_PROTOCOL)" if is_request else "; group.consumer.migration.policy is disabled",
         }
         emit(g, text, event.at_ms, client, [ref(event)], words, generation=view.epoch)
+
+
+def protocol_refused(g: Emitter, event: Event) -> None:
+    """Reports a client whose consumer protocol the broker does not have, once for each client: it is no member of any group.
+
+    Source: KafkaApis.handleConsumerGroupHeartbeat, isConsumerGroupProtocolEnabled (3.7 to 4.4).
+    """
+    text = consumer_catalogue.CONSUMER_PROTOCOL_REFUSED
+    if first_time(g, text, event.client_id or event.client_host, -1):
+        emit(g, text, event.at_ms, ("", event.client_id, event.client_host), [ref(event)], {}, error_code=event.error_code)
 
 
 def refused_commit(g: Emitter, view: ConsumerView, event: Event) -> None:

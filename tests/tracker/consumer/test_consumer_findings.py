@@ -9,6 +9,7 @@ import pytest
 from coordinator_model import events as kinds
 from coordinator_model.errors import Error
 from tests.tracker.consumer.consumer_story import ConsumerStory, told
+from tests.tracker.consumer.test_episodes import two
 
 ALL, HALF, OTHER = ("t-0", "t-1"), ("t-0",), ("t-1",)
 ORDERS = ("orders",)
@@ -249,3 +250,39 @@ def test_advice_on_rolling_restarts_names_the_settings_of_the_protocol():
     ((code, advice),) = told(rows, "findings", "code", "advice")
     assert (code, "epoch -2" in advice) == ("ROLLING_RESTART", True)
     assert "consumer.session.timeout.ms" in advice
+
+
+@pytest.mark.parametrize("is_followed", [False, True])
+def test_a_client_whose_protocol_the_broker_does_not_have_is_reported_once(is_followed):
+    story = alone() if is_followed else ConsumerStory().at(0)
+    story.at(20_000).refused("x-1", 0, Error.UNSUPPORTED_VERSION).at(25_000).refused("x-1", 0, Error.UNSUPPORTED_VERSION)
+    rows = story.rows()
+    assert told(rows, "findings", "code", "client_id") == [("INCONSISTENT_PROTOCOL", "x")]
+    assert "UNSUPPORTED_VERSION" in told(rows, "findings", "message")[0][0]
+    assert is_followed or told(rows, "group_transitions", "to_state") == []
+
+
+def test_who_held_its_partitions_until_the_rebalance_timeout_was_the_slowest_and_polls_too_seldom():
+    story = two().at(20_000).joins("c-1", 3).at(20_005).beat("c-1", 0, 3, (), ORDERS).at(20_500).beat("b-1", 2, 3, rebalance_timeout_ms=20_000)
+    story.at(21_000).beat("a-1", 2, 2, (), rebalance_timeout_ms=20_000).at(24_000).beat("a-1", 2, 2)
+    story.at(41_000).line(kinds.STUCK, "a-1", rebalance_timeout_ms=20_000).raised(4).at(41_500).computed(4).beat("b-1", 3, 4)
+    story.at(42_000).beat("c-1", 3, 4, ("t-0",)).at(44_000).refused("a-1", 2, Error.UNKNOWN_MEMBER_ID)
+    rows = story.rows()
+    assert told(rows, "rebalances", "slowest_member_id", "unavailable_partition_ms")[-1] == ("a-1", 1_000)
+    findings = {code: advice for code, advice in told(rows, "findings", "code", "advice")}
+    assert set(findings) == {"REBALANCE_TIMEOUT", "UNKNOWN_MEMBER"}
+    assert "session timeout" not in findings["UNKNOWN_MEMBER"]
+    assert "max.poll.interval.ms, now 20000," in findings["UNKNOWN_MEMBER"]
+
+
+def test_the_coordinators_log_alone_says_how_long_it_waited_for_a_member_that_gave_nothing_up():
+    story = ConsumerStory().at(0).joins("a-1", 1).at(10_000).joins("b-1", 2)
+    rows = story.at(12_000).line(kinds.STUCK, "a-1", rebalance_timeout_ms=6_000).raised(3).at(13_000).computed(3).rows()
+    assert told(rows, "rebalances", "cause", "slowest_member_id")[1:] == [("MEMBER_JOINED", "a-1")]
+
+
+def test_a_client_that_left_and_runs_on_is_not_told_to_raise_its_session_timeout():
+    story = two().at(20_000).line(kinds.DEPARTED, "b-1").raised(3).at(21_000).computed(3).beat("a-1", 2, 3, ALL)
+    rows = story.at(60_000).refused("b-1", 2, Error.UNKNOWN_MEMBER_ID).rows()
+    (advice,) = (advice for code, advice in told(rows, "findings", "code", "advice") if code == "UNKNOWN_MEMBER")
+    assert "session timeout" not in advice
