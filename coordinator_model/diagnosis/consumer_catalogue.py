@@ -135,8 +135,8 @@ CONSUMER_PROTOCOL_REFUSED: Final = Text(
     "ERROR",
     "The client cannot join: it speaks the consumer protocol, which the broker does not have, or which is not enabled "
     "(UNSUPPORTED_VERSION).",
-    "Set group.protocol=classic for this client. Or enable the protocol on the brokers: group.version is 1 or higher (kafka-features.sh), and "
-    "group.coordinator.rebalance.protocols includes consumer. Kafka 4.0 and later do so by default, 3.7 to 3.9 do not.",
+    "Set group.protocol=classic for this client. Or enable the protocol on the brokers: group.version is 1 or higher (kafka-features.sh), "
+    "and group.coordinator.rebalance.protocols includes consumer. Kafka 4.0 and later do so by default, 3.7 to 3.9 do not.",
 )
 UNSUPPORTED_ASSIGNOR: Final = Text(
     "UNSUPPORTED_ASSIGNOR",

@@ -240,6 +240,7 @@ def removed_unseen(g: Emitter, view: ConsumerView, event: Event) -> None:
     for change in silent:
         since = silence.unexplained_since(view, change.member_id)
         if len(silent) == len(since) == 1:
+            change.at_ms = min(change.at_ms, since[0].at_ms)
             causes.tell(g, view, since[0], change)
         else:
             silence.take_out(g, view, episode, change)

@@ -263,13 +263,15 @@ def test_a_client_whose_protocol_the_broker_does_not_have_is_reported_once(is_fo
 
 
 def test_who_held_its_partitions_until_the_rebalance_timeout_was_the_slowest_and_polls_too_seldom():
-    story = two().at(20_000).joins("c-1", 3).at(20_005).beat("c-1", 0, 3, (), ORDERS).at(20_500).beat("b-1", 2, 3, rebalance_timeout_ms=20_000)
+    story = (
+        two().at(20_000).joins("c-1", 3).at(20_005).beat("c-1", 0, 3, (), ORDERS).at(20_500).beat("b-1", 2, 3, rebalance_timeout_ms=20_000)
+    )
     story.at(21_000).beat("a-1", 2, 2, (), rebalance_timeout_ms=20_000).at(24_000).beat("a-1", 2, 2)
     story.at(41_000).line(kinds.STUCK, "a-1", rebalance_timeout_ms=20_000).raised(4).at(41_500).computed(4).beat("b-1", 3, 4)
     story.at(42_000).beat("c-1", 3, 4, ("t-0",)).at(44_000).refused("a-1", 2, Error.UNKNOWN_MEMBER_ID)
     rows = story.rows()
     assert told(rows, "rebalances", "slowest_member_id", "unavailable_partition_ms")[-1] == ("a-1", 1_000)
-    findings = {code: advice for code, advice in told(rows, "findings", "code", "advice")}
+    findings = dict(told(rows, "findings", "code", "advice"))
     assert set(findings) == {"REBALANCE_TIMEOUT", "UNKNOWN_MEMBER"}
     assert "session timeout" not in findings["UNKNOWN_MEMBER"]
     assert "max.poll.interval.ms, now 20000," in findings["UNKNOWN_MEMBER"]
