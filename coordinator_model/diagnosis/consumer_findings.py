@@ -25,6 +25,8 @@ _CANNOT_JOIN: Final = {
     Error.UNSUPPORTED_ASSIGNOR: consumer_catalogue.UNSUPPORTED_ASSIGNOR,
     Error.INVALID_REGULAR_EXPRESSION: consumer_catalogue.INVALID_REGEX,
 }
+_LEAVES: Final = frozenset({reasons.MEMBER_LEFT, reasons.LEFT, reasons.POLL_TIMEOUT})
+"""How a member goes by itself: what raises the epoch then, and how its membership ends."""
 OWN_LEAVE_MS: Final = 10_000
 """A client's last heartbeats can cross its own leave: that they are refused is no finding."""
 
@@ -221,15 +223,15 @@ def _remedy(gone: ConsumerMember | None) -> str:
     """What helps a client that went on though it was no member any more, by the way in which it lost its place."""
     if gone is not None and gone.end_kind == reasons.REBALANCE_TIMEOUT:
         return consumer_catalogue.GAVE_UP_TOO_LATE.format(current=current(gone.rebalance_timeout_ms))
-    if gone is not None and gone.end_kind == reasons.LEFT:
+    if gone is not None and gone.end_kind in _LEAVES:
         return catalogue.LEFT_AND_RAN_ON.format(current=current(gone.rebalance_timeout_ms))
     return consumer_catalogue.CAME_BACK
 
 
 def _crosses_own_leave(view: ConsumerView, gone: ConsumerMember | None, event: Event) -> bool:
     """Whether a member had just left when a request of it was refused. Its leave may not have taken effect in the estimate yet."""
-    left_ms = [one.at_ms for one in view.changes if (one.member_id, one.cause) == (event.member_id, reasons.MEMBER_LEFT)]
-    if gone is not None and gone.end_kind == reasons.LEFT and gone.gone_ms >= 0:
+    left_ms = [one.at_ms for one in view.changes if one.member_id == event.member_id and one.cause in _LEAVES]
+    if gone is not None and gone.end_kind in _LEAVES and gone.gone_ms >= 0:
         left_ms.append(gone.gone_ms)
     return any(event.received_ms - at_ms < OWN_LEAVE_MS for at_ms in left_ms)
 

@@ -17,7 +17,7 @@ from coordinator_model.events import Event
 from coordinator_model.specification.timers import NEVER
 from coordinator_model.states import State
 from coordinator_model.tracker import coordinators, expiry, failed_writes, hindsight, phases, prediction
-from coordinator_model.tracker.consumer import calm, episodes, following, migrations, undecided
+from coordinator_model.tracker.consumer import calm, client_words, episodes, following, migrations, undecided
 from coordinator_model.tracker.consumer import prediction as consumer_prediction
 from coordinator_model.tracker.consumer.without_logs import polled
 from coordinator_model.tracker.lines import client_lines, coordinator_lines, request_lines, stored
@@ -158,7 +158,9 @@ class GroupTracker:
             self._note_due()
         elif event.source != kinds.CLIENT_SOURCE:
             return False
-        elif event.kind in client_lines.HANDLERS and not self.view.consumer_protocol:
+        elif self.view.consumer_protocol:
+            client_words.take(self, following.view_of(self), event)
+        elif event.kind in client_lines.HANDLERS:
             client_lines.HANDLERS[event.kind](self, event)
             self._note_due()
         return True

@@ -51,6 +51,7 @@ class ConsumerMember(Struct, array_like=True):
     waits: int = -1  # whether others still own partitions that it is to have, as a record says: 0 or 1; -1: not known
     gone_signs: list[Ref] = []  # records that show that it departed, until its row is written: another log may show why
     assignor: str = ""  # that it prefers; empty: not known, or none
+    stalled_ms: int = -1  # when its client's log said that poll() was not called in time
 
 
 class Round(Struct, array_like=True):

@@ -17,7 +17,7 @@ from typing import Final
 from coordinator_model import events as kinds
 from coordinator_model.events import COORDINATOR_SOURCE, OFFSETS_SOURCE, Event
 from coordinator_model.specification.timers import NEVER
-from coordinator_model.tracker.consumer import causes, doubtful_epochs, episode_rows, lost_lines, members, silence
+from coordinator_model.tracker.consumer import causes, client_words, doubtful_epochs, episode_rows, lost_lines, members, silence
 from coordinator_model.tracker.consumer.members import HEARTBEAT_INTERVAL_MS
 from coordinator_model.tracker.consumer.without_logs import departed
 from coordinator_model.view import reasons, rules
@@ -72,9 +72,10 @@ def note_leave(g: Emitter, view: ConsumerView, event: Event, member_id: str) -> 
 
     An answer that crossed this one may have shown its epoch before. That is sure only if it assigned partitions of this member.
     """
-    if any((one.sign.source, one.cause, one.member_id) == (COORDINATOR_SOURCE, reasons.MEMBER_LEFT, member_id) for one in view.changes):
+    if any(one.member_id == member_id for one in _departures(view)):
         return  # a line has said so, and that about the epoch is missing
-    change = Change(event.at_ms, reasons.MEMBER_LEFT, member_id, ref(event), logged=False)
+    cause = client_words.cause_of_leave(member_of(view, member_id), event.at_ms)
+    change = Change(event.at_ms, cause, member_id, ref(event), logged=False)
     episode, since_ms = view.episode, event.received_ms
     if episode is not None and any(one.logged and not one.cause and since_ms - 1 <= one.at_ms <= event.at_ms for one in episode.rounds):
         causes.explain(g, view, change, since_ms=since_ms - 1)  # the line that says so is missing

@@ -12,7 +12,7 @@ from typing import Final
 from coordinator_model import events as kinds
 from coordinator_model.diagnosis import consumer_findings, consumer_margins
 from coordinator_model.events import Event
-from coordinator_model.tracker.consumer import assignment_lines, episodes, lost_lines, members, ownership
+from coordinator_model.tracker.consumer import assignment_lines, client_words, episodes, lost_lines, members, ownership
 from coordinator_model.tracker.consumer.without_logs import departed
 from coordinator_model.view import reasons, rules
 from coordinator_model.view.consumer_view import ConsumerMember, ConsumerView
@@ -73,7 +73,8 @@ def _departs(cause: str) -> Callable[[Emitter, ConsumerView, Event], None]:
         if cause == reasons.SESSION_TIMEOUT:
             consumer_margins.learn_session_timeout(view, member, event.at_ms)
         view.changes = [one for one in view.changes if one.logged or one.member_id != event.member_id]  # its request told so before
-        episodes.note(g, view, event, cause, event.member_id)
+        told = client_words.cause_of_leave(member, event.at_ms) if cause == reasons.MEMBER_LEFT else cause
+        episodes.note(g, view, event, told, event.member_id)
         if view.group_type:
             episodes.raised_silently(g, view, event)
 

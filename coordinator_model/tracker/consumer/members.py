@@ -14,6 +14,7 @@ from coordinator_model.view.rows import MEMBER_SESSIONS, Ref, evidence_json, or_
 
 END_KINDS: Final = {
     reasons.MEMBER_LEFT: reasons.LEFT,
+    reasons.POLL_TIMEOUT: reasons.POLL_TIMEOUT,
     reasons.SESSION_TIMEOUT: reasons.SESSION_TIMEOUT,
     reasons.REBALANCE_TIMEOUT: reasons.REBALANCE_TIMEOUT,
     reasons.UNKNOWN: reasons.UNKNOWN,
