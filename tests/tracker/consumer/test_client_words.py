@@ -40,11 +40,11 @@ def test_words_that_come_late_or_long_before_explain_no_departure():
 
 
 def test_words_of_an_unknown_client_or_of_one_of_two_are_about_no_member():
-    rows = stalls(two().at(20_000), client_id="c").rows()
+    rows = stalls(two().at(20_000), client_id="c").at(30_000).beat("a-1", 2, 2).rows()
     assert told(rows, "findings", "code", "member_id", "client_id") == [("POLL_TIMEOUT", None, "c")]
     other = two().at(20_000)
     other.on("clients").add(kinds.CLIENT_SOURCE, kinds.CLIENT_JOINED, client_id="b", member_id="b-1")
-    assert told(other.rows(), "findings", "code") == []
+    assert told(other.at(30_000).beat("a-1", 2, 2).rows(), "findings", "code") == []
 
 
 def test_a_static_member_that_was_not_polled_leaves_for_a_while():
