@@ -172,11 +172,12 @@ def _commit_of_removed(g: Emitter, view: ConsumerView, event: Event) -> None:
         return
     text = consumer_catalogue.ZOMBIE_COMMIT
     if first_time(g, text, event.member_id, event.generation):
+        remedy, figures = _remedy(gone)
         words = {
             "after": f" {seconds(after_ms)} after it had been removed" if after_ms is not None and after_ms >= 0 else "",
-            "remedy": _remedy(gone),
+            "remedy": remedy,
         }
-        details = {"removed_before_ms": after_ms, "sent_epoch": event.generation}
+        details = {"removed_before_ms": after_ms, "sent_epoch": event.generation, **figures}
         emit(
             g,
             text,
@@ -214,18 +215,20 @@ def _unknown_member(g: Emitter, view: ConsumerView, event: Event, client: Client
     if not first_time(g, catalogue.UNKNOWN_MEMBER, event.member_id, view.epoch):
         return
     removal = f" It had been removed {seconds(after_ms)} before." if after_ms is not None and after_ms >= 0 else ""
-    words = {"api": event.kind, "removal": removal, "remedy": _remedy(gone)}
-    details = {"removed_before_ms": after_ms}
+    remedy, figures = _remedy(gone)
+    words = {"api": event.kind, "removal": removal, "remedy": remedy}
+    details = {"removed_before_ms": after_ms, **figures}
     emit(g, catalogue.UNKNOWN_MEMBER, event.at_ms, client, [ref(event)], words, generation=view.epoch, **details)
 
 
-def _remedy(gone: ConsumerMember | None) -> str:
-    """What helps a client that went on though it was no member any more, by the way in which it lost its place."""
-    if gone is not None and gone.end_kind == reasons.REBALANCE_TIMEOUT:
-        return consumer_catalogue.GAVE_UP_TOO_LATE.format(current=current(gone.rebalance_timeout_ms))
-    if gone is not None and gone.end_kind in _LEAVES:
-        return catalogue.LEFT_AND_RAN_ON.format(current=current(gone.rebalance_timeout_ms))
-    return consumer_catalogue.CAME_BACK
+def _remedy(gone: ConsumerMember | None) -> tuple[str, dict[str, int | None]]:
+    """What helps a client that went on though it was no member any more, by the way in which it lost its place; and its figure."""
+    if gone is None or gone.end_kind not in {reasons.REBALANCE_TIMEOUT, *_LEAVES}:
+        return consumer_catalogue.CAME_BACK, {}
+    stuck = gone.end_kind == reasons.REBALANCE_TIMEOUT
+    text = consumer_catalogue.GAVE_UP_TOO_LATE if stuck else catalogue.LEFT_AND_RAN_ON
+    limit_ms = gone.rebalance_timeout_ms
+    return text.format(current=current(limit_ms)), {"rebalance_timeout_ms": or_none(limit_ms)}
 
 
 def _crosses_own_leave(view: ConsumerView, gone: ConsumerMember | None, event: Event) -> bool:

@@ -193,6 +193,7 @@ class ConsumerView(Struct, array_like=True):
     epoch_before: int = -1  # that before the last one; higher than the one before by more than 1 if lines are missing
     doubtful_epoch: int = -1  # far higher than `epoch`, and shown by the last answer alone
     hash_epoch: int = -1  # the epoch of `metadata_hash`
+    stalls: dict[str, int] = {}  # clients whose logs said that poll() was not called in time: when they said so last
     since_4_3: int = -1  # whether first epochs showed the rules of Kafka 4.3: 0 or 1; -1: they did not
 
     def is_written(self) -> bool:

@@ -19,13 +19,18 @@ from coordinator_model.view.rows import FINDINGS, ref
 from coordinator_model.view.view import ObservedMember
 
 FOLLOWS_MS: Final = 10_000
+TOLD_MS: Final = 60_000
+"""A client writes one line when the time is over, and another one when it polls again: both are about one stall."""
+NAMES_KEPT: Final = 64
 
 
 def take(g: Emitter, view: ConsumerView, event: Event) -> None:
     """Takes a line of a client. Those that name neither a member nor a client alone are about nobody in particular."""
     if event.kind != kinds.CLIENT_POLL_TIMEOUT:
         return
-    member = _member(view, event)
+    member, name = _member(view, event), event.client_id or event.member_id or event.instance_id
+    is_told = event.at_ms - view.stalls.get(name, -TOLD_MS) < TOLD_MS
+    view.stalls = {**dict(list(view.stalls.items())[-NAMES_KEPT:]), name: event.at_ms}
     told = ObservedMember(event.member_id, client_id=event.client_id, client_host=event.client_host)
     if member is not None:
         member.stalled_ms = event.at_ms
@@ -33,7 +38,8 @@ def take(g: Emitter, view: ConsumerView, event: Event) -> None:
         told.rebalance_timeout_ms = member.rebalance_timeout_ms
     if event.rebalance_timeout_ms >= 0:
         told.rebalance_timeout_ms = event.rebalance_timeout_ms
-    g.emit(FINDINGS, **removals.poll_timeout(g, told, event.at_ms, [ref(event)], generation=view.epoch))
+    if not is_told:
+        g.emit(FINDINGS, **removals.poll_timeout(g, told, event.at_ms, [ref(event)], generation=view.epoch))
 
 
 def cause_of_leave(member: ConsumerMember | None, at_ms: int) -> str:
@@ -48,5 +54,5 @@ def _member(view: ConsumerView, event: Event) -> ConsumerMember | None:
     if event.member_id:
         return next((one for one in near if one.member_id == event.member_id), None)
     name = event.instance_id or event.client_id
-    own = [one for one in near if name and (one.instance_id if event.instance_id else one.client_id) == name]
-    return own[0] if len(own) == 1 else None
+    own = {one.member_id: one for one in reversed(near) if name and (one.instance_id if event.instance_id else one.client_id) == name}
+    return next(iter(own.values())) if len(own) == 1 else None

@@ -39,6 +39,12 @@ def test_words_that_come_late_or_long_before_explain_no_departure():
     assert told(story.rows(), "member_sessions", "end_kind") == [("LEFT",)]
 
 
+def test_two_lines_about_one_stall_are_one_finding():
+    story = stalls(two().at(20_000)).at(20_010).line(kinds.DEPARTED, "b-1").raised(3).at(21_000).computed(3).beat("a-1", 2, 3, ALL)
+    rows = stalls(story.at(31_000)).at(40_000).beat("a-1", 3, 3).rows()
+    assert told(rows, "findings", "code", "member_id") == [("POLL_TIMEOUT", "b-1")]
+
+
 def test_words_of_an_unknown_client_or_of_one_of_two_are_about_no_member():
     rows = stalls(two().at(20_000), client_id="c").at(30_000).beat("a-1", 2, 2).rows()
     assert told(rows, "findings", "code", "member_id", "client_id") == [("POLL_TIMEOUT", None, "c")]
