@@ -77,7 +77,7 @@ CODES: Final = {
     "SYNC_TIMEOUT": "The leader's assignment, or a member's request for it, did not come in time.",
     "REBALANCE_STORM": "Many rebalances in short succession.",
     "ROLLING_RESTART": "The members were restarted one after the other, each at the price of rebalances.",
-    "INCONSISTENT_PROTOCOL": "A client offered no assignor of the group, another protocol type, or a protocol that it left or that the broker lacks (errors 23, 35).",
+    "INCONSISTENT_PROTOCOL": "A client offered no assignor of the group, or a protocol that it left or the broker lacks (errors 23, 35).",
     "INVALID_SESSION_TIMEOUT": "A member's session.timeout.ms is outside the broker's bounds (error 26).",
     "GROUP_TOO_LARGE": "A member was refused because of group.max.size (error 81).",
     "COORDINATOR_MOVED": "The group's coordinator moved or restarted.",
