@@ -17,7 +17,7 @@ from coordinator_model.events import Event
 from coordinator_model.specification.timers import NEVER
 from coordinator_model.states import State
 from coordinator_model.tracker import coordinators, expiry, failed_writes, hindsight, phases, prediction
-from coordinator_model.tracker.consumer import calm, client_words, episodes, following, migrations, undecided
+from coordinator_model.tracker.consumer import calm, client_words, closing, following, migrations, undecided
 from coordinator_model.tracker.consumer import prediction as consumer_prediction
 from coordinator_model.tracker.consumer.without_logs import polled
 from coordinator_model.tracker.lines import client_lines, coordinator_lines, request_lines, stored
@@ -183,7 +183,7 @@ class GroupTracker:
         incidents.close_due(self, now_ms, clock)
         departures.close_due(self, now_ms)
         phases.close_due(self, now_ms)
-        episodes.close_due(self, now_ms)
+        closing.close_due(self, now_ms)
         consumer_prediction.advance(self, now_ms)
         bursts.close_due(self, now_ms)
         if session_is_due or self._due_times() != self._dues:
@@ -224,7 +224,7 @@ class GroupTracker:
         departures.close_due(self, self.view.horizon_ms, flush=True)
         phases.close_due(self, self.view.horizon_ms, flush=True)
         incidents.close_due(self, self.view.horizon_ms, clocks.get(self.view.broker), flush=True)
-        episodes.close_due(self, self.view.horizon_ms, flush=True)
+        closing.close_due(self, self.view.horizon_ms, flush=True)
         consumer_prediction.advance(self, self.view.horizon_ms, flush=True)
         bursts.close_due(self, self.view.horizon_ms, flush=True)
         self._note_due()
@@ -237,7 +237,7 @@ class GroupTracker:
     def _due_times(self) -> tuple[int, ...]:
         """When each kind of thing but a session is due next."""
         classic = phases.next_ms(self), hindsight.next_ms(self), incidents.next_ms(self), departures.next_ms(self), bursts.next_ms(self)
-        return *classic, episodes.next_ms(self), consumer_prediction.next_ms(self)
+        return *classic, closing.next_ms(self), consumer_prediction.next_ms(self)
 
     def _authorise(self, event: Event) -> bool:
         """Whether the event's broker coordinates the group; notes the move when another broker does from now on."""

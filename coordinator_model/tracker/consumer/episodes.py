@@ -16,16 +16,13 @@ from typing import Final
 
 from coordinator_model import events as kinds
 from coordinator_model.events import COORDINATOR_SOURCE, OFFSETS_SOURCE, Event
-from coordinator_model.specification.timers import NEVER
-from coordinator_model.tracker.consumer import causes, client_words, doubtful_epochs, episode_rows, lost_lines, members, silence
-from coordinator_model.tracker.consumer.members import HEARTBEAT_INTERVAL_MS
-from coordinator_model.tracker.consumer.without_logs import departed
+from coordinator_model.tracker.consumer import causes, client_words, doubtful_epochs, lost_lines, members, silence
 from coordinator_model.view import reasons, rules
 from coordinator_model.view.consumer_view import Change, ConsumerMember, ConsumerView, Episode, Revocation, Round
 from coordinator_model.view.emit import Emitter
 from coordinator_model.view.rows import ref
 
-_SAME_OPERATION_MS: Final = 1_000
+SAME_OPERATION_MS: Final = 1_000
 """The line with the cause and the line with the epoch are written by one operation of the coordinator."""
 _REJOIN_MS: Final = 100
 """A member that joins again seldom raises the epoch, so its line counts for a shorter time."""
@@ -35,8 +32,6 @@ _OWN_WORDS: Final = frozenset({COORDINATOR_SOURCE, OFFSETS_SOURCE})
 """Sources of what the coordinator itself writes."""
 _LONGEST_INTERVAL_MS: Final = 15_000
 """`group.consumer.max.assignment.interval.ms`: the first heartbeat of anyone after it computes the target."""
-_ANSWERED_MS: Final = 10_000
-"""A busy broker answers, and logs, a first heartbeat so long after the line about the new member. Only the request log names its client."""
 
 
 def note(
@@ -72,7 +67,7 @@ def note_leave(g: Emitter, view: ConsumerView, event: Event, member_id: str) -> 
 
     An answer that crossed this one may have shown its epoch before. That is sure only if it assigned partitions of this member.
     """
-    if any(one.member_id == member_id for one in _departures(view)):
+    if any(one.member_id == member_id for one in departures(view)):
         return  # a line has said so, and that about the epoch is missing
     cause = client_words.cause_of_leave(member_of(view, member_id), event.at_ms)
     change = Change(event.at_ms, cause, member_id, ref(event), logged=False)
@@ -110,14 +105,14 @@ def forget_logged(g: Emitter, view: ConsumerView, member_id: str = "", *, search
 
 def raise_departures(g: Emitter, view: ConsumerView, at_ms: int, *, patience_ms: int = _REJOIN_MS) -> None:
     """Begins the rounds of departures that the coordinator logged so long before, where the lines about their epochs are missing."""
-    for change in _departures(view):
+    for change in departures(view):
         if change.at_ms < at_ms - patience_ms:
             view.changes.remove(change)
             causes.tell(g, view, _begin_round(g, view, change.at_ms, view.epoch + 1, logged=True), change)
             end_if_reconciled(g, view, change.at_ms)
 
 
-def _departures(view: ConsumerView) -> list[Change]:
+def departures(view: ConsumerView) -> list[Change]:
     """Departures that the coordinator logged, and no epoch after them."""
     if view.epoch < 0 or view.group_type:
         return []
@@ -264,7 +259,7 @@ def computed(g: Emitter, view: ConsumerView, event: Event, assignor: str) -> Non
     one.signs.append(ref(event))
     episode.assignor = assignor or episode.assignor
     episode.changed_ms = episode.last_ms = max(episode.last_ms, event.at_ms)
-    if not view.heard and view.stored_epoch < 0 and _is_alone(view):
+    if not view.heard and view.stored_epoch < 0 and is_alone(view):
         end(view, event.at_ms, end_seen=True)
 
 
@@ -288,7 +283,7 @@ def end_if_reconciled(g: Emitter, view: ConsumerView, at_ms: int) -> None:
     if rules.since_4_3(g, view) and any(not one.logged for one in view.changes):
         return  # the epoch is there, the target for it is not
     lost_lines.find_departed(g, view)
-    if not _is_shown(view) or any(not _is_reconciled(member, view.epoch) for member in view.members.values()):
+    if not is_shown(view) or any(not _is_reconciled(member, view.epoch) for member in view.members.values()):
         return
     if episode.unowned and any(_may_wait(episode, member) for member in view.members.values()):
         return
@@ -303,102 +298,17 @@ def end_if_emptied(g: Emitter, view: ConsumerView) -> None:
         end_if_reconciled(g, view, last.at_ms)
 
 
-def next_ms(g: Emitter) -> int:
-    """When an episode is written, or taken for ended if no line follows; NEVER if only a line can change anything."""
-    view = g.view.consumer
-    if view is None:
-        return NEVER
-    due = [_written_ms(g, view, episode) for episode in view.ended[:1]]
-    due += [one.at_ms + _SAME_OPERATION_MS + 1 for one in _departures(view)]
-    if view.episode is not None and not view.episode.polled:
-        due.append(view.episode.last_ms + _patience_ms(view))
-        due += [] if view.episode.start_written or view.episode.rounds[0].lost else [_start_ms(g, view, view.episode)]
-    return min([*due, departed.next_ms(g, view)])
-
-
-def close_due(g: Emitter, now_ms: int, *, flush: bool = False) -> None:
-    """Writes episodes that have ended, and ends one that nothing continued: for a heartbeat interval, if nothing shows when it ends.
-
-    `flush`: no line follows.
-    """
-    view = g.view.consumer
-    if view is None:
-        return
-    departed.settle(g, view, now_ms, flush=flush)
-    raise_departures(g, view, NEVER if flush else now_ms, patience_ms=_SAME_OPERATION_MS)
-    episode = view.episode if view.episode is None or not view.episode.polled else None  # polls alone end what they began
-    if episode is not None and (flush or episode.last_ms + HEARTBEAT_INTERVAL_MS <= now_ms):
-        end_if_emptied(g, view)
-    runs_on = episode is not None and view.episode is episode
-    if episode and runs_on and ((flush and not _is_shown(view)) or episode.last_ms + _patience_ms(view) <= now_ms):
-        alone = not _is_shown(view) and _is_alone(view)
-        end(view, episode.rounds[-1].computed_ms if alone else episode.last_ms, end_seen=alone)
-    while view.ended and (flush or _written_ms(g, view, view.ended[0]) <= now_ms):
-        episode_rows.write(g, view, view.ended.pop(0))
-    running = episode and view.episode
-    if (
-        running is not None
-        and not running.start_written
-        and not running.rounds[0].lost
-        and not view.ended
-        and (flush or _start_ms(g, view, running) <= now_ms)
-    ):
-        causes.settle(view, running.rounds[:1])  # answers may yet explain later ones
-        episode_rows.write_start(g, view, running)
-
-
-def _written_ms(g: Emitter, view: ConsumerView, episode: Episode) -> int:
-    """When an episode that has ended is written: lines that come until then name its members."""
-    came = (members.known(view, member_id) for member_id in episode.joined)
-    is_asked = g.view.found_coordinator is not None  # requests of this group are logged
-    waits = is_asked and any(member is not None and not member.client_id for member in came)
-    settled_ms = episode.ended_ms + (max(g.settings.settle_ms, _ANSWERED_MS) if waits else g.settings.settle_ms)
-    return max(settled_ms, departed.settled_ms(g, view, episode.rounds[0].at_ms, episode.ended_ms))
-
-
-def _patience_ms(view: ConsumerView) -> int:
-    """How long after the last line about an episode it is taken for ended. Records come only when a member acts, or has to be removed."""
-    if not _is_shown(view) or lost_lines.seems_empty(view):
-        return HEARTBEAT_INTERVAL_MS
-    stored = view.episode is not None and view.episode.rounds[-1].stored
-    return silence.SILENT_MS + max((member.rebalance_timeout_ms for member in view.members.values() if stored), default=0)
-
-
-def cut_off(g: Emitter, at_ms: int) -> None:
-    """The group follows the classic protocol from now on, which ends an episode."""
-    view = g.view.consumer
-    if view is None:
-        return
-    if view.episode is not None and (view.episode.polled or _is_shown(view)):
-        view.episode.cut_off = True
-        end(view, at_ms, end_seen=True)
-        view.ended[-1].rounds[-1].reached_ms = -1
-    elif view.episode is not None:
-        end(view, view.episode.last_ms, end_seen=False)
-    while view.ended:
-        episode_rows.write(g, view, view.ended.pop(0))
-    departed.settle(g, view, at_ms, flush=True)
-
-
 def _may_raise(change: Change, at_ms: int) -> bool:
     """Whether an epoch that was raised at a time may be due to what the coordinator wrote before."""
-    return change.at_ms >= at_ms - (_REJOIN_MS if change.doubtful else _SAME_OPERATION_MS)
+    return change.at_ms >= at_ms - (_REJOIN_MS if change.doubtful else SAME_OPERATION_MS)
 
 
-def _start_ms(g: Emitter, view: ConsumerView, episode: Episode) -> int:
-    """When it is written that an episode began: where a record shows that a member departed, heartbeats may yet show why."""
-    first = episode.rounds[0]
-    if not view.heard or first.cause != reasons.UNKNOWN:
-        return first.at_ms + g.settings.settle_ms
-    return max(first.at_ms + g.settings.settle_ms + HEARTBEAT_INTERVAL_MS, departed.settled_ms(g, view, first.at_ms, first.at_ms))
-
-
-def _is_shown(view: ConsumerView) -> bool:
+def is_shown(view: ConsumerView) -> bool:
     """Whether requests or records show what the members acknowledge."""
     return view.heard or (view.complete and view.episode is not None and view.episode.rounds[-1].stored)
 
 
-def _is_alone(view: ConsumerView) -> bool:
+def is_alone(view: ConsumerView) -> bool:
     """Whether the last epoch was computed for one member: the heartbeat that computes an assignment reconciles its sender."""
     last = view.episode.rounds[-1] if view.episode is not None else None
     return last is not None and last.computed_ms >= 0 and last.epoch == view.epoch and view.complete and len(view.members) == 1

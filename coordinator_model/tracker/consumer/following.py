@@ -9,8 +9,8 @@ from coordinator_model.events import Event
 from coordinator_model.tracker.consumer import (
     causes,
     classic_members,
+    closing,
     episode_rows,
-    episodes,
     heartbeats,
     log_lines,
     prediction,
@@ -64,7 +64,7 @@ def view_of(g: Emitter) -> ConsumerView:
 
 def group_removed(g: Emitter, view: ConsumerView, event: Event) -> None:
     """The group was deleted, or its offsets expired: a new one of its name begins anew."""
-    episodes.cut_off(g, event.at_ms)
+    closing.cut_off(g, event.at_ms)
     if view.state != episode_rows.DEAD:
         episode_rows.write_removal(g, view, event.at_ms, ref(event))
     stored_epoch = min(view.stored_epoch, 0)

@@ -18,7 +18,7 @@ from coordinator_model.errors import Error
 from coordinator_model.events import Event
 from coordinator_model.states import State
 from coordinator_model.tracker import phases
-from coordinator_model.tracker.consumer import episodes, members, silence
+from coordinator_model.tracker.consumer import closing, members, silence
 from coordinator_model.view import reasons
 from coordinator_model.view.consumer_view import Change, ConsumerMember, ConsumerView
 from coordinator_model.view.emit import Emitter
@@ -58,7 +58,7 @@ def become_classic_group(g: Emitter, event: Event) -> None:
     by_request = event.source == kinds.REQUEST_SOURCE
     at_ms = max(leaving[-1].at_ms, view.since_ms) if leaving and by_request else event.received_ms
     before = len(consumer.members)
-    episodes.cut_off(g, at_ms)
+    closing.cut_off(g, at_ms)
     view.state = State.STABLE if before or not consumer.complete else State.EMPTY
     if consumer.state:
         _write(g, at_ms, (consumer.state, view.state.value), consumer.epoch, TO_CLASSIC, ref(event))
