@@ -17,9 +17,9 @@ from coordinator_model.events import Event
 from coordinator_model.specification.timers import NEVER
 from coordinator_model.states import State
 from coordinator_model.tracker import coordinators, expiry, failed_writes, hindsight, phases, prediction
-from coordinator_model.tracker.consumer import calm, client_words, closing, following, migrations, undecided
+from coordinator_model.tracker.consumer import calm, closing, following, migrations, undecided
 from coordinator_model.tracker.consumer import prediction as consumer_prediction
-from coordinator_model.tracker.consumer.without_logs import polled
+from coordinator_model.tracker.consumer.without_logs import client_words, polled
 from coordinator_model.tracker.lines import client_lines, coordinator_lines, request_lines, stored
 from coordinator_model.tracker.order import same_line, sort_key
 from coordinator_model.tracker.quiet import looks, runs, steady

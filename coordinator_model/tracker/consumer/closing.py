@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Final
 
 from coordinator_model.specification.timers import NEVER
-from coordinator_model.tracker.consumer import causes, episode_rows, episodes, lost_lines, members, silence
+from coordinator_model.tracker.consumer import causes, episode_rows, episodes, members
 from coordinator_model.tracker.consumer.members import HEARTBEAT_INTERVAL_MS
-from coordinator_model.tracker.consumer.without_logs import departed
+from coordinator_model.tracker.consumer.without_logs import departed, lost_lines, silence
 from coordinator_model.view import reasons
 from coordinator_model.view.consumer_view import ConsumerView, Episode
 from coordinator_model.view.emit import Emitter

@@ -16,7 +16,8 @@ from typing import Final
 
 from coordinator_model import events as kinds
 from coordinator_model.events import COORDINATOR_SOURCE, OFFSETS_SOURCE, Event
-from coordinator_model.tracker.consumer import causes, client_words, doubtful_epochs, lost_lines, members, silence
+from coordinator_model.tracker.consumer import causes, doubtful_epochs, members
+from coordinator_model.tracker.consumer.without_logs import client_words, lost_lines, silence
 from coordinator_model.view import reasons, rules
 from coordinator_model.view.consumer_view import Change, ConsumerMember, ConsumerView, Episode, Revocation, Round
 from coordinator_model.view.emit import Emitter

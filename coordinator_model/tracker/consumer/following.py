@@ -6,18 +6,8 @@ from coordinator_model import events as kinds
 from coordinator_model.diagnosis import consumer_findings
 from coordinator_model.errors import Error
 from coordinator_model.events import Event
-from coordinator_model.tracker.consumer import (
-    causes,
-    classic_members,
-    closing,
-    episode_rows,
-    heartbeats,
-    log_lines,
-    prediction,
-    silence,
-    undecided,
-)
-from coordinator_model.tracker.consumer.without_logs import departed
+from coordinator_model.tracker.consumer import causes, classic_members, closing, episode_rows, heartbeats, log_lines, prediction, undecided
+from coordinator_model.tracker.consumer.without_logs import departed, silence
 from coordinator_model.view import reasons, rules
 from coordinator_model.view.consumer_view import ConsumerView
 from coordinator_model.view.emit import Emitter

@@ -15,9 +15,9 @@ from typing import Final
 from coordinator_model.diagnosis import consumer_findings, consumer_margins
 from coordinator_model.errors import Error
 from coordinator_model.events import Event
-from coordinator_model.tracker.consumer import causes, doubtful_epochs, episodes, members, ownership, silence
+from coordinator_model.tracker.consumer import causes, doubtful_epochs, episodes, members, ownership
 from coordinator_model.tracker.consumer.ownership import note_partitions, note_share, take_partitions
-from coordinator_model.tracker.consumer.without_logs import departed
+from coordinator_model.tracker.consumer.without_logs import departed, silence
 from coordinator_model.view import reasons, rules
 from coordinator_model.view.consumer_view import Change, ConsumerMember, ConsumerView
 from coordinator_model.view.emit import Emitter

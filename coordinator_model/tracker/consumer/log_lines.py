@@ -12,8 +12,8 @@ from typing import Final
 from coordinator_model import events as kinds
 from coordinator_model.diagnosis import consumer_findings, consumer_margins
 from coordinator_model.events import Event
-from coordinator_model.tracker.consumer import assignment_lines, client_words, episodes, lost_lines, members, ownership
-from coordinator_model.tracker.consumer.without_logs import departed
+from coordinator_model.tracker.consumer import assignment_lines, episodes, members, ownership
+from coordinator_model.tracker.consumer.without_logs import client_words, departed, lost_lines
 from coordinator_model.view import reasons, rules
 from coordinator_model.view.consumer_view import ConsumerMember, ConsumerView
 from coordinator_model.view.emit import Emitter

@@ -18,7 +18,8 @@ from coordinator_model.errors import Error
 from coordinator_model.events import Event
 from coordinator_model.states import State
 from coordinator_model.tracker import phases
-from coordinator_model.tracker.consumer import closing, members, silence
+from coordinator_model.tracker.consumer import closing, members
+from coordinator_model.tracker.consumer.without_logs import silence
 from coordinator_model.view import reasons
 from coordinator_model.view.consumer_view import Change, ConsumerMember, ConsumerView
 from coordinator_model.view.emit import Emitter

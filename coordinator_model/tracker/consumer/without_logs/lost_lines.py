@@ -18,7 +18,8 @@ import re
 from typing import Final
 
 from coordinator_model.events import Event
-from coordinator_model.tracker.consumer import causes, silence
+from coordinator_model.tracker.consumer import causes
+from coordinator_model.tracker.consumer.without_logs import silence
 from coordinator_model.view import reasons, rules
 from coordinator_model.view.consumer_view import Change, ConsumerMember, ConsumerView, Round
 from coordinator_model.view.emit import Emitter
