@@ -30,7 +30,9 @@ SCHEMA: Final = StructType(
             nullable=False,
         ),
         column(
-            "session_timeout_ms", IntegerType(), "Its session.timeout.ms; null in the consumer protocol, where it is the broker's setting."
+            "session_timeout_ms",
+            IntegerType(),
+            "Its session.timeout.ms; null of members that speak the consumer protocol: it is a setting of the broker.",
         ),
         column("rebalance_timeout_ms", IntegerType(), "Its rebalance timeout (max.poll.interval.ms)."),
         column("heartbeats", LongType(), "Heartbeats seen; null without a request log."),

@@ -19,6 +19,7 @@ WITH lines AS (
     greatest(e.occurred_at, coalesce(e.last_at, e.occurred_at)) AS last_at, coalesce(e.beat_count, 1) AS beats
   FROM group_events AS e
   WHERE e.kind IN ('CONSUMER_GROUP_HEARTBEAT', 'CONSUMER_GROUP_LOG', 'GROUP_CONVERTED')
+    AND coalesce(e.error_code, 0) <> 35
     AND (:cluster IS NULL OR e.cluster = :cluster)
     AND (:group IS NULL OR e.group_id = :group)
     AND (:member IS NULL OR position(:member IN e.member_id) > 0)

@@ -113,8 +113,9 @@ def close_due(g: Emitter, now_ms: int, *, flush: bool = False) -> None:
 
 
 def _judge(g: Emitter) -> None:
-    unstored = [past for past in g.view.burst if past.cause == reasons.ASSIGNMENT_NOT_STORED]
-    burst = [past for past in g.view.burst if past.cause != reasons.ASSIGNMENT_NOT_STORED]
+    rows = sorted(g.view.burst, key=lambda past: past.started_ms)  # rows of two protocols may be written in another order
+    unstored = [past for past in rows if past.cause == reasons.ASSIGNMENT_NOT_STORED]
+    burst = [past for past in rows if past.cause != reasons.ASSIGNMENT_NOT_STORED]
     g.view.burst = []
     if unstored:
         _report_not_stored(g, unstored)
@@ -124,13 +125,14 @@ def _judge(g: Emitter) -> None:
 
 def _judge_clients(g: Emitter, burst: list[PastRebalance]) -> None:
     """Reports a rolling restart or a storm, if it is one."""
-    joined = {past.member_id for past in burst if past.cause == reasons.MEMBER_JOINED and not past.first}
-    left = [past for past in burst if past.cause in _DEPARTURES]
+    told = _from_departure_to_join(burst) if g.view.consumer_protocol else burst
+    joined = {past.member_id for past in told if past.cause == reasons.MEMBER_JOINED and not past.first}
+    left = [past for past in told if past.cause in _DEPARTURES]
     restarted = _restarted([past for past in left if past.member_id not in joined and past.cause in _RESTARTS])
     again = len(left) - len(restarted)  # in a crash loop the member that departs has only just joined
     if len(restarted) >= RESTARTED_AT_LEAST and len(joined) >= RESTARTED_AT_LEAST and again <= len(restarted) // 2:
-        first = next(number for number, past in enumerate(burst) if past.cause in _RESTARTS)
-        _report_rolling_restart(g, burst[first:], restarted)
+        first = next(number for number, past in enumerate(told) if past.cause in _RESTARTS)
+        _report_rolling_restart(g, told[first:], restarted)
         return
     counts = Counter(map(_client, burst))
     often = sorted(client for client in counts if _cycles(burst, client) >= OFTEN)
@@ -158,6 +160,13 @@ def _cycles(burst: list[PastRebalance], client: tuple[str, str]) -> int:
     causes = [past.cause for past in burst if _client(past) == client]
     came = causes.count(reasons.MEMBER_JOINED) - (causes[0] == reasons.MEMBER_JOINED)
     return max(came, sum(cause in _DEPARTURES for cause in causes))
+
+
+def _from_departure_to_join(burst: list[PastRebalance]) -> list[PastRebalance]:
+    """From the first departure to the last join. A group of the consumer protocol forms member by member: who joined before was there."""
+    departures = [number for number, past in enumerate(burst) if past.cause in _DEPARTURES]
+    joins = [number for number, past in enumerate(burst) if past.cause == reasons.MEMBER_JOINED]
+    return burst[departures[0] : joins[-1] + 1] if departures and joins else []
 
 
 def _texts(g: Emitter) -> Any:

@@ -77,8 +77,8 @@ INCONSISTENT_PROTOCOL: Final = Text(
     "The client cannot join: it has no assignor in common with the members, or another protocol type (INCONSISTENT_GROUP_PROTOCOL). "
     "It offers {offers}{used}.",
     "Give the client {strategy}. To change the group's, roll all clients twice: first with both strategies, then with the new one.",
-    row="A client has no assignor in common with the group, or speaks the classic protocol where the group follows the consumer protocol; "
-    "one row per client",
+    row="A client has no assignor in common with the group, speaks the classic protocol where the group follows the consumer protocol, or "
+    "speaks the consumer protocol to a broker that does not have it; one row per client",
     evidence="C R",
     figures=("session_timeout_ms", "protocols"),
 )

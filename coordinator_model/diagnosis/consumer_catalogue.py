@@ -108,12 +108,11 @@ STATIC_MEMBER_AWAY: Final = Text(
 STATIC_MEMBER_GONE: Final = Text(
     "STATIC_MEMBER_AWAY",
     "WARNING",
-    "The static member {instance_id} left for a while (epoch -2) and did not come back: after {away} its session ended, and its "
-    "partitions were free for others. {meanwhile}",
+    "The static member {instance_id} left for a while (epoch -2), and its session ended after {away}, before it came back. {meanwhile}",
     _LEFT_SO + "If it was meant to go for good, let it leave so: CloseOptions.groupMembershipOperation(LEAVE_GROUP) in Java since 4.1. If "
     "its restart takes so long, the session timeout of the group must be longer than the restart: " + _SESSION_SETTING,
 )
-"""STATIC_MEMBER_AWAY of one that never came back."""
+"""STATIC_MEMBER_AWAY of one that did not come back in time. Whether it does later, and who gets its partitions, is not known then."""
 ZOMBIE_COMMIT: Final = Text(
     "ZOMBIE_COMMIT",
     "ERROR",
@@ -163,6 +162,14 @@ CLASSIC_MEMBER_REFUSED: Final = Text(
     "{who} cannot join: it speaks the classic protocol, and the group follows the consumer protocol{error}.",
     "Set group.protocol=consumer for this client. To move a group from one protocol to the other, client by client, set "
     "group.consumer.migration.policy=bidirectional on the brokers.",
+)
+CONSUMER_PROTOCOL_REFUSED: Final = Text(
+    "INCONSISTENT_PROTOCOL",
+    "ERROR",
+    "The client cannot join: it speaks the consumer protocol, which the broker does not have, or which is not enabled "
+    "(UNSUPPORTED_VERSION).",
+    "Set group.protocol=classic for this client. Or enable the protocol on the brokers: group.version is 1 or higher (kafka-features.sh), "
+    "and group.coordinator.rebalance.protocols includes consumer. Kafka 4.0 and later do so by default, 3.7 to 3.9 do not.",
 )
 UNSUPPORTED_ASSIGNOR: Final = Text(
     "UNSUPPORTED_ASSIGNOR",

@@ -26,6 +26,8 @@ _CANNOT_JOIN: Final = {
     Error.UNSUPPORTED_ASSIGNOR: consumer_catalogue.UNSUPPORTED_ASSIGNOR,
     Error.INVALID_REGULAR_EXPRESSION: consumer_catalogue.INVALID_REGEX,
 }
+_LEAVES: Final = frozenset({reasons.MEMBER_LEFT, reasons.LEFT, reasons.POLL_TIMEOUT})
+"""How a member goes by itself: what raises the epoch then, and how its membership ends."""
 OWN_LEAVE_MS: Final = 10_000
 """A client's last heartbeats can cross its own leave: that they are refused is no finding."""
 
@@ -44,23 +46,37 @@ def removed(g: Emitter, view: ConsumerView, member: ConsumerMember, change: Chan
             "kind": view.group_type or "consumer",
             "stop": f" {catalogue.CALL_CLOSE}" if not member.instance_id else "",  # a static one says that it leaves for a while
             "usual": f" (before, it was never silent for more than {seconds(gap_ms)})" if gap_ms >= 0 else "",
+            "limit": f" (session.timeout.ms {member.session_timeout_ms})",
+            "current": current(member.session_timeout_ms),
         }
+        is_classic = member.session_timeout_ms >= 0
+        text = catalogue.SESSION_TIMEOUT if is_classic else consumer_catalogue.SESSION_TIMEOUT
         details = {"silent_ms": silent_ms, "longest_gap_before_ms": or_none(gap_ms)}
-        told = row(g, consumer_catalogue.SESSION_TIMEOUT, change.at_ms, _client(member), signs, words, generation=epoch, **details)
+        details |= {"session_timeout_ms": member.session_timeout_ms} if is_classic else {}
+        told = row(g, text, change.at_ms, _client(member), signs, words, generation=epoch, **details)
         incidents.hold_back(g, member.heard_ms, told)
     elif change.cause == reasons.REBALANCE_TIMEOUT:
-        # Heartbeats go on while the application does not poll: its background thread sends them (ConsumerHeartbeatRequestManager).
-        why = silences.why(Quiet(max(member.heard_ms, member.tried_ms), gap_ms), change.at_ms - limit_ms, change.at_ms)
-        remedy = consumer_catalogue.SLOW_TO_REVOKE[why].format(current=current(limit_ms))
-        words = {"limit": f" ({seconds(limit_ms)})" if limit_ms >= 0 else "", "remedy": remedy}
+        words = {"limit": f" ({seconds(limit_ms)})" if limit_ms >= 0 else "", "remedy": _revoke_sooner(member, change.at_ms)}
         details = {"rebalance_timeout_ms": or_none(limit_ms)}
         emit(g, consumer_catalogue.REBALANCE_TIMEOUT, change.at_ms, _client(member), signs, words, generation=epoch, **details)
+
+
+def _revoke_sooner(member: ConsumerMember, at_ms: int) -> str:
+    """What helps a member that did not give partitions up within its rebalance timeout, which was over then.
+
+    Heartbeats go on while the application does not poll: its background thread sends them (ConsumerHeartbeatRequestManager).
+    """
+    limit_ms = member.rebalance_timeout_ms
+    why = silences.why(Quiet(max(member.heard_ms, member.tried_ms), member.longest_gap_ms), at_ms - limit_ms, at_ms)
+    return consumer_catalogue.SLOW_TO_REVOKE[why].format(current=current(limit_ms))
 
 
 def waited(g: Emitter, episode: Episode, member: ConsumerMember | None, waited_ms: int) -> None:
     """Reports the member that a rebalance waited for, if that was long."""
     if member is None or waited_ms < STUCK_MS:
         return
+    if any((one.cause, one.member_id) == (reasons.REBALANCE_TIMEOUT, member.member_id) for one in episode.rounds):
+        return  # its removal is told
     own = (one for one in episode.revocations if one.member_id == member.member_id)
     held = any(one.ended_ms - one.told_ms >= waited_ms for one in own)
     what = "it had to give partitions up first" if held else "it sent no heartbeat"
@@ -88,6 +104,8 @@ def refused(g: Emitter, view: ConsumerView, event: Event) -> None:
     client = (event.member_id, event.client_id, event.client_host)
     if event.error_code in _CANNOT_JOIN:
         _cannot_join(g, view, event)
+    elif event.error_code == Error.UNSUPPORTED_VERSION:
+        protocol_refused(g, event)
     elif event.error_code == Error.UNKNOWN_MEMBER_ID:
         _unknown_member(g, view, event, client)
     elif event.error_code == Error.FENCED_MEMBER_EPOCH:
@@ -136,6 +154,16 @@ def classic_member_refused(g: Emitter, view: ConsumerView, event: Event) -> None
         emit(g, text, event.at_ms, client, [ref(event)], words, generation=view.epoch)
 
 
+def protocol_refused(g: Emitter, event: Event) -> None:
+    """Reports a client whose consumer protocol the broker does not have, once for each client: it is no member of any group.
+
+    Source: KafkaApis.handleConsumerGroupHeartbeat, isConsumerGroupProtocolEnabled (3.7 to 4.4).
+    """
+    text = consumer_catalogue.CONSUMER_PROTOCOL_REFUSED
+    if first_time(g, text, event.client_id or event.client_host, -1):
+        emit(g, text, event.at_ms, ("", event.client_id, event.client_host), [ref(event)], {}, error_code=event.error_code)
+
+
 def refused_commit(g: Emitter, view: ConsumerView, event: Event) -> None:
     """Reports a refused commit that shows a zombie: of a member that was removed, or with an epoch that it gave up long before.
 
@@ -159,12 +187,13 @@ def _commit_of_removed(g: Emitter, view: ConsumerView, event: Event) -> None:
         return
     text = consumer_catalogue.ZOMBIE_COMMIT
     if first_time(g, text, event.member_id, event.generation):
+        remedy, figures = _remedy(gone)
         words = {
             "after": f" {seconds(after_ms)} after it had been removed" if after_ms is not None and after_ms >= 0 else "",
-            "remedy": _came_back(gone),
+            "remedy": remedy,
             "act": catalogue.IN_A_TRANSACTION if event.kind == kinds.TXN_OFFSET_COMMIT else catalogue.BE_IDEMPOTENT,
         }
-        details = {"removed_before_ms": after_ms, "sent_epoch": event.generation}
+        details = {"removed_before_ms": after_ms, "sent_epoch": event.generation, **figures}
         emit(
             g,
             text,
@@ -202,20 +231,27 @@ def _unknown_member(g: Emitter, view: ConsumerView, event: Event, client: Client
     if not first_time(g, catalogue.UNKNOWN_MEMBER, event.member_id, view.epoch):
         return
     removal = f" It had been removed {seconds(after_ms)} before." if after_ms is not None and after_ms >= 0 else ""
-    words = {"api": event.kind, "removal": removal, "remedy": (catalogue.STILL_RAN if gone else "") + _came_back(gone)}
-    details = {"removed_before_ms": after_ms}
+    remedy, figures = _remedy(gone)
+    words = {"api": event.kind, "removal": removal, "remedy": (catalogue.STILL_RAN if gone else "") + remedy}
+    details = {"removed_before_ms": after_ms, **figures}
     emit(g, catalogue.UNKNOWN_MEMBER, event.at_ms, client, [ref(event)], words, generation=view.epoch, **details)
 
 
-def _came_back(gone: ConsumerMember | None) -> str:
-    silent = gone is not None and gone.end_kind == reasons.SESSION_TIMEOUT
-    return consumer_catalogue.CAME_BACK_AFTER_SILENCE if silent else consumer_catalogue.CAME_BACK
+def _remedy(gone: ConsumerMember | None) -> tuple[str, dict[str, int | None]]:
+    """What helps a client that went on though it was no member any more, by the way in which it lost its place; and its figure."""
+    if gone is None or gone.end_kind not in {reasons.REBALANCE_TIMEOUT, *_LEAVES}:
+        silent = gone is not None and gone.end_kind == reasons.SESSION_TIMEOUT
+        return consumer_catalogue.CAME_BACK_AFTER_SILENCE if silent else consumer_catalogue.CAME_BACK, {}
+    figures = {"rebalance_timeout_ms": or_none(gone.rebalance_timeout_ms)}
+    if gone.end_kind == reasons.REBALANCE_TIMEOUT:
+        return f"{consumer_catalogue.CAME_BACK} {_revoke_sooner(gone, gone.gone_ms)}", figures
+    return catalogue.LEFT_AND_RAN_ON.format(current=current(gone.rebalance_timeout_ms)), figures
 
 
 def _crosses_own_leave(view: ConsumerView, gone: ConsumerMember | None, event: Event) -> bool:
     """Whether a member had just left when a request of it was refused. Its leave may not have taken effect in the estimate yet."""
-    left_ms = [one.at_ms for one in view.changes if (one.member_id, one.cause) == (event.member_id, reasons.MEMBER_LEFT)]
-    if gone is not None and gone.end_kind == reasons.LEFT and gone.gone_ms >= 0:
+    left_ms = [one.at_ms for one in view.changes if one.member_id == event.member_id and one.cause in _LEAVES]
+    if gone is not None and gone.end_kind in _LEAVES and gone.gone_ms >= 0:
         left_ms.append(gone.gone_ms)
     return any(event.received_ms - at_ms < OWN_LEAVE_MS for at_ms in left_ms)
 

@@ -63,7 +63,9 @@ def _limit_ms(view: ConsumerView) -> int:
 
 
 def learn_session_timeout(view: ConsumerView, member: ConsumerMember, at_ms: int) -> None:
-    """The coordinator logged that a session ended, which shows the session timeout."""
+    """The coordinator logged that a session ended, which shows the session timeout. That of a classic member is its own."""
+    if member.session_timeout_ms >= 0:
+        return
     since_ms = max(member.heard_ms, view.loaded_ms)
     if member.heard_ms >= 0 and at_ms > since_ms:
         known_ms = view.expired_after_ms
@@ -71,7 +73,7 @@ def learn_session_timeout(view: ConsumerView, member: ConsumerMember, at_ms: int
 
 
 def long_away(g: Emitter, view: ConsumerView, member: ConsumerMember, at_ms: int, signs: list[Ref], *, came_back: bool) -> None:
-    """Reports a static member that was away for long, or that did not come back before its session ended."""
+    """Reports a static member that was away for long, or whose session ended before it came back."""
     away_ms = at_ms - member.away_ms
     if came_back and away_ms < LONG_AWAY_MS:
         return
@@ -82,7 +84,7 @@ def long_away(g: Emitter, view: ConsumerView, member: ConsumerMember, at_ms: int
         "meanwhile": "Nobody read its partitions meanwhile." if count is None else f"Partitions that nobody read meanwhile: {count}.",
     }
     client = member.member_id, member.client_id, member.client_host
-    details = {"instance_id": member.instance_id, "away_ms": away_ms, "partitions": count, "came_back": came_back}
+    details = {"instance_id": member.instance_id, "away_ms": away_ms, "partitions": count, "came_back": came_back or None}
     before = member.epoch if member.epoch >= 0 else view.epoch - 1  # its removal raised the epoch
     emit(g, text, at_ms, client, signs, words, generation=view.epoch if came_back else before, **details)
 

@@ -14,8 +14,9 @@ from coordinator_model.events import COORDINATOR_SOURCE, Event
 from coordinator_model.specification.timers import NEVER
 from coordinator_model.view import reasons
 from coordinator_model.view.emit import Emitter
+from coordinator_model.view.members import EndedMembership, ObservedMember
 from coordinator_model.view.rows import FINDINGS, MEMBER_SESSIONS, Ref, ref
-from coordinator_model.view.view import EndedMembership, ObservedMember, PollStall, UndecidedDeparture
+from coordinator_model.view.view import PollStall, UndecidedDeparture
 
 DECIDED_MS: Final = 30_000
 """A client that has not come back by then counts as closed."""

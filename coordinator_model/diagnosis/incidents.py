@@ -23,8 +23,9 @@ from coordinator_model.specification.timers import NEVER
 from coordinator_model.view import reasons
 from coordinator_model.view.clock import BrokerClock
 from coordinator_model.view.emit import Emitter
+from coordinator_model.view.members import EndedMembership, client_in
 from coordinator_model.view.rows import FINDINGS, Ref, ref, refs
-from coordinator_model.view.view import EndedMembership, Incident, PendingFinding, client_in
+from coordinator_model.view.view import Incident, PendingFinding
 
 HINDSIGHT_MS: Final = 10_000
 SPAN_MS: Final = 60_000

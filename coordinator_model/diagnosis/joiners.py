@@ -10,9 +10,10 @@ from coordinator_model.diagnosis.incidents import SPAN_MS
 from coordinator_model.states import State
 from coordinator_model.view import reasons
 from coordinator_model.view.emit import Emitter
+from coordinator_model.view.members import EndedMembership
 from coordinator_model.view.quiet import Quiet
 from coordinator_model.view.rows import Ref, or_none
-from coordinator_model.view.view import EndedMembership, Rebalance
+from coordinator_model.view.view import Rebalance
 
 SLOW_MS: Final = 5_000
 """Members learn of a rebalance within a heartbeat interval, 3 s by default; a longer wait has another reason."""

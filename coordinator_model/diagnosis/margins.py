@@ -9,8 +9,9 @@ from coordinator_model.diagnosis.findings import NOBODY, emit, first_time, row, 
 from coordinator_model.diagnosis.incidents import hold_back
 from coordinator_model.events import Event
 from coordinator_model.view.emit import Emitter
+from coordinator_model.view.members import ObservedMember
 from coordinator_model.view.rows import ref
-from coordinator_model.view.view import ObservedMember, Rebalance
+from coordinator_model.view.view import Rebalance
 
 NEAR_MISS: Final = 0.8
 """Share of its session timeout that a member was silent for. Healthy clients use a third of it."""

@@ -12,8 +12,8 @@ from coordinator_model.errors import Error
 from coordinator_model.events import COORDINATOR_SOURCE, HEARTBEAT, OFFSET_COMMIT, TXN_OFFSET_COMMIT, Event
 from coordinator_model.view import reasons
 from coordinator_model.view.emit import Emitter
+from coordinator_model.view.members import EndedMembership, ObservedMember
 from coordinator_model.view.rows import or_none, ref
-from coordinator_model.view.view import EndedMembership, ObservedMember
 
 OWN_LEAVE_MS: Final = 10_000
 """A client's last heartbeats and commits can cross its own LeaveGroup: that they are refused for so long after it is no finding."""

@@ -8,8 +8,8 @@ from typing import Any
 from coordinator_model.diagnosis import catalogue, silences
 from coordinator_model.diagnosis.findings import current, details_json, emit, row, seconds
 from coordinator_model.view.emit import Emitter
+from coordinator_model.view.members import ObservedMember
 from coordinator_model.view.rows import Ref, evidence_json, or_none, refs
-from coordinator_model.view.view import ObservedMember
 
 
 def session_timeout(g: Emitter, member: ObservedMember, at_ms: int, signs: list[Ref]) -> dict[str, Any]:

@@ -10,8 +10,8 @@ from __future__ import annotations
 
 from typing import Final
 
+from coordinator_model.view.members import ObservedMember
 from coordinator_model.view.quiet import Quiet
-from coordinator_model.view.view import ObservedMember
 
 PAUSED: Final = "paused"
 STALLED: Final = "stalled"

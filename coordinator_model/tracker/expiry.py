@@ -16,7 +16,7 @@ from coordinator_model.tracker.membership import remove, trigger_of
 from coordinator_model.view import reasons
 from coordinator_model.view.clock import BrokerClock
 from coordinator_model.view.emit import Emitter
-from coordinator_model.view.view import ObservedMember
+from coordinator_model.view.members import ObservedMember
 
 TIMER_SLACK_MS: Final = 500  # a broker's timer fires late by this much at most, unless the broker itself stalls
 

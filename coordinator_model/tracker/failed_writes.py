@@ -26,7 +26,7 @@ from coordinator_model.errors import Error
 from coordinator_model.events import Event
 from coordinator_model.tracker import endings, membership
 from coordinator_model.view.emit import Emitter
-from coordinator_model.view.view import client_in
+from coordinator_model.view.members import client_in
 
 APPEND_TIMEOUT_MS: Final = 4_500
 """A write that takes longer has timed out (offsets.commit.timeout.ms, 5 s by default)."""

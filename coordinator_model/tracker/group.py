@@ -17,9 +17,10 @@ from coordinator_model.events import Event
 from coordinator_model.specification.timers import NEVER
 from coordinator_model.states import State
 from coordinator_model.tracker import closing, coordinators, expiry, failed_writes, hindsight, phases, prediction
-from coordinator_model.tracker.consumer import calm, episodes, following, migrations, undecided
+from coordinator_model.tracker.consumer import calm, following, migrations, undecided
+from coordinator_model.tracker.consumer import closing as consumer_closing
 from coordinator_model.tracker.consumer import prediction as consumer_prediction
-from coordinator_model.tracker.consumer.without_logs import polled
+from coordinator_model.tracker.consumer.without_logs import client_words, polled
 from coordinator_model.tracker.lines import client_lines, coordinator_lines, request_lines, stored
 from coordinator_model.tracker.order import same_line, sort_key
 from coordinator_model.tracker.quiet import looks, runs, steady
@@ -160,7 +161,9 @@ class GroupTracker:
             self._note_due()
         elif event.source != kinds.CLIENT_SOURCE:
             return False
-        elif event.kind in client_lines.HANDLERS and not self.view.consumer_protocol:
+        elif self.view.consumer_protocol:
+            client_words.take(self, following.view_of(self), event)
+        elif event.kind in client_lines.HANDLERS:
             client_lines.HANDLERS[event.kind](self, event)
             self._note_due()
         return True
@@ -183,7 +186,7 @@ class GroupTracker:
         incidents.close_due(self, now_ms, clock)
         departures.close_due(self, now_ms)
         closing.close_due(self, now_ms)
-        episodes.close_due(self, now_ms)
+        consumer_closing.close_due(self, now_ms)
         consumer_prediction.advance(self, now_ms)
         bursts.close_due(self, now_ms)
         if session_is_due or self._due_times() != self._dues:
@@ -224,7 +227,7 @@ class GroupTracker:
         departures.close_due(self, self.view.horizon_ms, flush=True)
         closing.close_due(self, self.view.horizon_ms, flush=True)
         incidents.close_due(self, self.view.horizon_ms, clocks.get(self.view.broker), flush=True)
-        episodes.close_due(self, self.view.horizon_ms, flush=True)
+        consumer_closing.close_due(self, self.view.horizon_ms, flush=True)
         consumer_prediction.advance(self, self.view.horizon_ms, flush=True)
         bursts.close_due(self, self.view.horizon_ms, flush=True)
         self._note_due()
@@ -237,7 +240,7 @@ class GroupTracker:
     def _due_times(self) -> tuple[int, ...]:
         """When each kind of thing but a session is due next."""
         classic = closing.next_ms(self), hindsight.next_ms(self), incidents.next_ms(self), departures.next_ms(self), bursts.next_ms(self)
-        return *classic, episodes.next_ms(self), consumer_prediction.next_ms(self)
+        return *classic, consumer_closing.next_ms(self), consumer_prediction.next_ms(self)
 
     def _authorise(self, event: Event) -> bool:
         """Whether the event's broker coordinates the group; notes the move when another broker does from now on."""

@@ -8,8 +8,9 @@ from coordinator_model.diagnosis import departures, incidents, removals, silence
 from coordinator_model.events import Event
 from coordinator_model.view import reasons
 from coordinator_model.view.emit import Emitter
+from coordinator_model.view.members import EndedMembership, LostMember, ObservedMember, client_in
 from coordinator_model.view.rows import MEMBER_SESSIONS, Ref, evidence_json, or_none, ref
-from coordinator_model.view.view import EndedMembership, LostMember, ObservedMember, Rebalance, RebalanceTrigger, View, client_in
+from coordinator_model.view.view import Rebalance, RebalanceTrigger, View
 
 CONNECTIONS_KEPT: Final = 4
 LONG_ANSWER_MS: Final = 500  # an answer that takes so long delays the heartbeats behind it

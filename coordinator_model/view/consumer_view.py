@@ -27,9 +27,10 @@ class ConsumerMember(Struct, array_like=True):
     connection: str = ""
     epoch: int = -1  # that of the last accepted answer
     joined_ms: int = -1
-    heard_ms: int = -1  # when its last accepted heartbeat was answered
+    heard_ms: int = -1  # arrival of its last accepted heartbeat
     heartbeats: int = 0
     longest_gap_ms: int = -1  # between accepted heartbeats
+    session_timeout_ms: int = -1  # that it asked for, if it speaks the classic protocol: for others it is a setting of the group
     rebalance_timeout_ms: int = -1
     topics: tuple[str, ...] | None = None  # by name; None: unknown
     partitions: tuple[str, ...] | None = None  # that it may own, as topic id and number; None: unknown
@@ -50,6 +51,7 @@ class ConsumerMember(Struct, array_like=True):
     waits: int = -1  # whether others still own partitions that it is to have, as a record says: 0 or 1; -1: not known
     gone_signs: list[Ref] = []  # records that show that it departed, until its row is written: another log may show why
     assignor: str = ""  # that it prefers; empty: not known, or none
+    stalled_ms: int = -1  # when its client's log said that poll() was not called in time
 
 
 class Round(Struct, array_like=True):
@@ -66,6 +68,11 @@ class Round(Struct, array_like=True):
     same_metadata: bool = False  # the coordinator says that the subscribed topics and their partitions are those of the epoch before
     stored: bool = False  # a record shows it: then records show what members acknowledge, too
     returned: str = ""  # the static member that came back at that moment
+    lost: bool = False  # no line says why: somebody may have come or gone
+    members_known: bool = False  # if so: all members were known before
+    at_once: bool = False  # the heartbeat that raised it computed the target, too
+    other_metadata: bool = False  # the coordinator says that they are others
+    without_topics: bool = False  # the coordinator says that no member subscribes to a topic any more
     target_ms: int = -1  # since when members could move on to it, where a target may come later than its epoch
 
     def called_ms(self) -> int:
@@ -186,6 +193,7 @@ class ConsumerView(Struct, array_like=True):
     epoch_before: int = -1  # that before the last one; higher than the one before by more than 1 if lines are missing
     doubtful_epoch: int = -1  # far higher than `epoch`, and shown by the last answer alone
     hash_epoch: int = -1  # the epoch of `metadata_hash`
+    stalls: dict[str, int] = {}  # clients whose logs said that poll() was not called in time: when they said so last
     since_4_3: int = -1  # whether first epochs showed the rules of Kafka 4.3: 0 or 1; -1: they did not
 
     def is_written(self) -> bool:

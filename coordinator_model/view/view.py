@@ -8,19 +8,18 @@ a field that nothing reads any more keeps its place.
 
 from __future__ import annotations
 
-import re
 from typing import TYPE_CHECKING, Any, Final
 
 from msgspec import Struct, field
+from msgspec.structs import replace
 
 from coordinator_model.events import Event
 from coordinator_model.specification.config import MAX_INT
 from coordinator_model.specification.timers import NEVER
 from coordinator_model.states import State
-from coordinator_model.view import reasons
 from coordinator_model.view.consumer_view import ConsumerView
 from coordinator_model.view.found_coordinator import FoundCoordinator, Suspect
-from coordinator_model.view.quiet import Quiet
+from coordinator_model.view.members import EndedMembership, LostMember, ObservedMember
 from coordinator_model.view.rows import Ref
 
 if TYPE_CHECKING:
@@ -29,121 +28,6 @@ else:
     ClassicGroup = bytes  # for msgspec: the stored form of a group, which tracker/codec.py decodes
 
 MADE_KEPT: Final = 8
-_UUID_SUFFIX: Final = re.compile(r"-[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}$")
-
-
-def client_in(member_id: str, instance_id: str) -> str:
-    """The client.id inside a member id: the coordinator makes `<client id>-<uuid>`, and `<instance id>-<uuid>` of a static one."""
-    match = _UUID_SUFFIX.search(member_id)
-    return member_id[: match.start()] if match is not None and not instance_id else ""
-
-
-class ObservedMember(Struct, array_like=True):
-    """One membership that has not ended, as far as the logs show it."""
-
-    member_id: str
-    instance_id: str = ""
-    client_id: str = ""
-    client_host: str = ""
-    software: str = ""
-    connection: str = ""
-    session_timeout_ms: int = -1
-    rebalance_timeout_ms: int = -1
-    joined_ms: int = -1
-    renewed_ms: int = -1  # when the session timer was last known to restart
-    seen_ms: int = -1  # last accepted heartbeat or commit; an answer REBALANCE_IN_PROGRESS counts as accepted
-    beat_ms: int = -1  # arrival of the last heartbeat
-    heartbeats: int = 0
-    longest_gap_ms: int = -1
-    protocols: tuple[tuple[str, str], ...] = ()  # (name, digest) of the last JoinGroup: Kafka compares them for equality
-    topics: tuple[str, ...] = ()
-    partitions: tuple[str, ...] | None = None
-    last_sign: Ref | None = None
-    sessions_seen: bool = False  # whether a request log shows this member's heartbeats
-    commit_ms: int = -1  # last accepted commit
-    connections: list[str] = []  # the latest connections that it sent requests on
-    abandoned: bool = False  # its client is alive and has asked for a new member id
-    stalled_ms: int = -1  # when the client's log said that poll() was not called in time
-    stalled_sign: Ref | None = None
-    leaves_because: str = ""  # reason in the client's log when it left
-    rejoins_ms: int = -1  # when the client's log said that it would rejoin
-    rejoins_because: str = ""  # the cause that the client's log gave for that
-    busy_ms: int = -1  # when a request of it was answered that took long: meanwhile the broker reads no other of its connection
-    alive_ms: int = -1  # arrival of its last accepted request of any kind
-    overdue_ms: int = -1  # when its session ran out, unless its JoinGroup was parked by then, which only the answer shows
-    vouched: bool = False  # more than heartbeats and commits shows that it is a member: their lines may be damaged
-    found: bool = False  # it was a member when a line first showed it, or may have been: `joined_ms` is the time of that line
-    ghost: bool = False  # it had departed, but a new coordinator read it back from the log: the row of its end is written
-    held_ms: tuple[int, int] = (-1, -1)  # from the arrival of its last requests that the broker handled late to their answers
-    first_beat_ms: int = -1  # arrival of its first heartbeat
-    called_ms: int = -1  # arrival of its last heartbeat that was answered REBALANCE_IN_PROGRESS
-    woke_ms: int = -1  # when it was last heard again after a silence, while the group rebalanced
-    woke_from: str = ""  # what that silence was (diagnosis/silences.py)
-
-    def client_name(self) -> str:
-        """The client.id from a request, else the one inside the member id."""
-        return self.client_id or client_in(self.member_id, self.instance_id)
-
-    def client(self) -> tuple[str, str, str]:
-        """Member id, client.id and host."""
-        return self.member_id, self.client_name(), self.client_host
-
-    def owned_since(self, at_ms: int) -> tuple[str, ...] | None:
-        """The partitions that it owned when an assignment was made for the last time; None if that is not known."""
-        return () if self.partitions is None and not self.found and self.joined_ms > at_ms else self.partitions
-
-    def deadline_ms(self) -> int:
-        """When the session runs out by the requests seen so far; -1 if unknown."""
-        if self.renewed_ms < 0 or self.session_timeout_ms < 0 or not self.sessions_seen:
-            return -1
-        return self.renewed_ms + self.session_timeout_ms
-
-    def take_beats(self, first_ms: int, last_ms: int, count: int) -> None:
-        """Takes heartbeats by the arrival of the first and the last of them."""
-        if not self.heartbeats:
-            self.first_beat_ms = first_ms
-        self.heartbeats += count
-        self.beat_ms = last_ms
-
-    def expiry_ms(self) -> int:
-        """When the session ran out or will, also where that was not believed at first; -1 if unknown."""
-        return max(self.deadline_ms(), self.overdue_ms)
-
-
-class EndedMembership(Struct, array_like=True):
-    """A membership that ended, kept for a while: late requests of the client may still come."""
-
-    member_id: str
-    instance_id: str
-    client_id: str
-    client_host: str
-    connection: str
-    at_ms: int
-    kind: str
-    generation: int
-    lasted_ms: int = -1
-    rebalance_timeout_ms: int = -1
-    partitions: tuple[str, ...] | None = None  # what the member owned; None: not known
-    sign: Ref | None = None  # the line that ended it
-    seen_ms: int = -1  # last accepted heartbeat or commit
-    session_timeout_ms: int = -1
-    alive_ms: int = -1  # arrival of the last accepted request
-    back_ms: int = -1  # arrival of the first request that was refused since
-    quiet: Quiet = Quiet()
-    stalled: bool = False  # a static member, of which a later line showed that its poll loop had stalled
-
-    def client(self) -> tuple[str, str, str]:
-        """Member id, client.id and host."""
-        return self.member_id, self.client_id, self.client_host
-
-    def owned_since(self, at_ms: int) -> tuple[str, ...] | None:
-        """The partitions that it owned when an assignment was made for the last time; None if that is not known."""
-        return () if self.partitions is None and self.lasted_ms >= 0 and self.at_ms - self.lasted_ms > at_ms else self.partitions
-
-    def stopped_ms(self) -> int:
-        """When it stopped working on its partitions: with its last sign of life if it fell silent, else when it departed."""
-        silent = self.kind in (reasons.SESSION_TIMEOUT, reasons.JOIN_TIMEOUT) and self.alive_ms >= 0
-        return self.alive_ms if silent else self.at_ms
 
 
 class RebalanceTrigger(Struct, array_like=True):
@@ -158,6 +42,10 @@ class RebalanceTrigger(Struct, array_like=True):
     reason: str = ""
     sign: Ref | None = None
     error_code: int = 0  # of the answer that shows it, if it was refused
+
+    def with_cause(self, cause: str) -> RebalanceTrigger:
+        """The same with another cause."""
+        return replace(self, cause=cause)
 
 
 class Rebalance(Struct, array_like=True):
@@ -234,15 +122,6 @@ class UndecidedDeparture(Struct, array_like=True):
     passed_ms: int  # when max.poll.interval.ms had passed, if so; -1: not known
     session: dict[str, Any]  # the row of member_sessions
     finding: dict[str, Any]  # the row of findings, if the poll loop stalled
-
-
-class LostMember(Struct, array_like=True):
-    """A member that is gone. How it went is not known yet: a later line may say so."""
-
-    member: ObservedMember
-    at_ms: int
-    kind: str  # how its membership ends if no line says so
-    signs: list[Ref]
 
 
 class PollStall(Struct, array_like=True):

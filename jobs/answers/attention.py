@@ -19,7 +19,7 @@ from typing import Final, NamedTuple
 
 from coordinator_model.diagnosis import catalogue
 from coordinator_model.diagnosis.incidents import SPAN_MS
-from coordinator_model.view.view import client_in
+from coordinator_model.view.members import client_in
 from jobs.answers.duckdb_views import Key, Row, key_of
 from jobs.answers.incidents.bills import Bill, RebalanceTimes
 from jobs.answers.incidents.rows import by_finding

@@ -30,7 +30,7 @@ _LINES: Final = """
 # Groups that any line names, rebalanced or not, and whether they follow the consumer protocol (KIP-848) by now.
 _GROUPS: Final = """
     SELECT cluster, group_id, coalesce(
-        max(occurred_at) FILTER (WHERE kind LIKE 'CONSUMER_GROUP%') >
+        max(occurred_at) FILTER (WHERE kind LIKE 'CONSUMER_GROUP%' AND (kind <> 'CONSUMER_GROUP_HEARTBEAT' OR error_code = 0)) >
         coalesce(max(occurred_at) FILTER (WHERE kind IN ('STABILIZED', 'JOIN_GROUP', 'SYNC_GROUP', 'HEARTBEAT')), '-infinity'), false
     ) consumer_protocol
     FROM group_events

@@ -184,7 +184,6 @@ def test_one_wrong_value_breaks_its_law(table, row, wrong, law):
 @pytest.mark.parametrize(
     ("table", "row", "other"),
     [
-        ("rebalances", 2, {"cause": "COORDINATOR_MOVED"}),  # lines that came later showed that
         ("lines", 1, {"received_at": START_MS + 90_000, "broker": "broker-2"}),  # by the clock of another broker
         ("lines", 1, {"received_at": START_MS + 60_110 + 2_500}),
         ("lines", 0, {"occurred_at": START_MS + 9_000}),

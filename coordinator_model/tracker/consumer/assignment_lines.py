@@ -21,6 +21,8 @@ _PARTITIONS: Final = re.compile(r"state=(\w+), assignedPartitions=\[([^\]]*)\](?
 _TASKS: Final = re.compile(r"state=(\w+), assignedTasks=\(active=\[([^\]]*)\].* and tasksPendingRevocation=\(active=\[([^\]]*)\]")
 _EPOCH_OF_TASK: Final = re.compile(r"@\d+$")
 _UNREVOKED: Final = ("UNREVOKED_PARTITIONS", "UNREVOKED_TASKS")
+_UNRELEASED: Final = ("UNRELEASED_PARTITIONS", "UNRELEASED_TASKS")
+"""A member that is to have what others have not given up yet, standby tasks included: the group is not Stable before it is."""
 
 
 def assignment_stored(g: Emitter, view: ConsumerView, event: Event) -> None:
@@ -46,7 +48,7 @@ def assignment_stored(g: Emitter, view: ConsumerView, event: Event) -> None:
     if partitions is not None:
         member.partitions = partitions
         ownership.note_partitions(view, epoch, len(partitions))
-    member.caught_up = view.frees
+    member.caught_up, member.waits = view.frees, int(found[1] in _UNRELEASED)
     episodes.end_if_reconciled(g, view, at_ms)
 
 

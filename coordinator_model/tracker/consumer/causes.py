@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from coordinator_model.events import Event
 from coordinator_model.tracker.consumer import members, ownership
 from coordinator_model.tracker.consumer.episode_rows import DEAD, EMPTY
 from coordinator_model.view import reasons, rules
-from coordinator_model.view.consumer_view import Change, ConsumerView, Episode, Round
+from coordinator_model.view.consumer_view import Change, ConsumerMember, ConsumerView, Episode, Round
 from coordinator_model.view.emit import Emitter
+from coordinator_model.view.rows import ref
 
 
 def explain(g: Emitter, view: ConsumerView, change: Change, since_ms: int = -1, epoch: int = -1) -> bool:
@@ -35,9 +37,38 @@ def tell(g: Emitter, view: ConsumerView, one: Round, *changes: Change, named: bo
     if named:
         one.cause, one.member_id = changes[0].cause, changes[0].member_id
     note_first(view, episode, one)
+    found(view, one)
     for change in changes:
         one.signs.append(change.sign)
         _take_part(g, view, episode, one, change)
+
+
+def found(view: ConsumerView, one: Round) -> None:
+    """It is known who came or went in a round, or that nobody did."""
+    if not one.lost:
+        return
+    one.lost = False
+    others = [other for other in (view.episode.rounds if view.episode is not None else ()) if other.lost]
+    view.complete = view.complete or (one.members_known and not others)
+    for other in others:
+        other.members_known |= one.members_known
+
+
+def explain_join(g: Emitter, view: ConsumerView, event: Event, member: ConsumerMember) -> bool:
+    """The answer to a join whose epoch is known: an answer of the same instant has shown it, or a line without the one that names it.
+
+    Since 4.3 the answer may have an older epoch.
+    """
+
+    def is_of(one: Round) -> bool:
+        return one.epoch == event.answer_generation or (one.lost and one.at_ms <= event.at_ms and bool(rules.since_4_3(g, view)))
+
+    rounds = view.episode.rounds if view.episode is not None else []
+    one = next((one for one in reversed(rounds) if is_of(one)), None)
+    if one is None or one.cause or event.received_ms - one.lost > one.at_ms or (one.logged and not one.members_known):
+        return False  # it was raised before, or the member may only join again
+    change = Change(event.at_ms, reasons.MEMBER_JOINED, member.member_id, ref(event), logged=False, comer=member)
+    return explain(g, view, change, since_ms=one.at_ms, epoch=one.epoch)
 
 
 def _take_part(g: Emitter, view: ConsumerView, episode: Episode, one: Round, change: Change) -> None:
@@ -46,10 +77,19 @@ def _take_part(g: Emitter, view: ConsumerView, episode: Episode, one: Round, cha
     if change.comer is not None and present is None:
         episode.joined += [member_id] if change.cause else []
     elif present is not None and change.cause in members.END_KINDS:
+        _note_wait(episode, one, present, change.cause)
         ownership.free(view, episode, present, present.partitions or (), one.at_ms)
         ownership.revoked(view, present, one.at_ms, members.END_KINDS[change.cause])
         episode.depart(member_id)
     members.take_effect(g, view, change)
+
+
+def _note_wait(episode: Episode, one: Round, member: ConsumerMember, cause: str) -> None:
+    """Notes how long the group waited for a member that departs before it has given up what it was told to."""
+    if member.told_ms >= 0:
+        ownership.note_share(episode, member, one.at_ms - member.told_ms)
+    elif cause == reasons.REBALANCE_TIMEOUT and member.rebalance_timeout_ms >= 0:
+        ownership.note_share(episode, member, member.rebalance_timeout_ms)  # the coordinator waited so long
 
 
 def note_first(view: ConsumerView, episode: Episode, one: Round) -> None:
@@ -62,15 +102,18 @@ def note_first(view: ConsumerView, episode: Episode, one: Round) -> None:
 def settle(view: ConsumerView, rounds: list[Round]) -> None:
     """What raised the epoch though no line names a cause: the partitions or the topics are others than before, or a subscription is.
 
-    Which member changed its subscription is not known then.
+    Which member changed its subscription is not known then. A line about who came or went may be missing (lost_lines.py): requests, or
+    the time at which the target was computed, show that nobody went.
     Source: org.apache.kafka.coordinator.group.GroupMetadataManager.consumerGroupHeartbeat (4.1, KIP-1101): nothing else raises it.
     """
     is_known = view.heard and not view.group_type and all(member.topics is not None for member in view.members.values())
     for one in rounds:
-        if one.cause or one.member_id or not one.logged:
+        if one.cause or one.member_id or not one.logged or (one.lost and (view.heard or not one.at_once)):
             continue
         if one.same_metadata:
             one.cause = reasons.SUBSCRIPTION_CHANGED
+        elif one.lost:
+            continue
         elif is_known:
             one.cause = reasons.METADATA_CHANGED
         elif one.returned and not view.heard:  # a restart with another subscription, most likely

@@ -1,6 +1,9 @@
 """Members of a consumer group that still speak the classic protocol: their answers have the group's epoch as generation.
 
-Source: org.apache.kafka.coordinator.group.GroupMetadataManager.classicGroupJoinToConsumerGroup (KIP-848, online migration).
+Their JoinGroup, SyncGroup and Heartbeat start their session anew, which is as long as they asked for; so does a Heartbeat that is told
+to join again. A commit does not.
+Source: org.apache.kafka.coordinator.group.GroupMetadataManager.classicGroupJoinToConsumerGroup, classicGroupSyncToConsumerGroup,
+classicGroupHeartbeatToConsumerGroup (KIP-848, online migration).
 """
 
 from __future__ import annotations
@@ -9,7 +12,7 @@ from coordinator_model import events as kinds
 from coordinator_model.diagnosis import consumer_findings
 from coordinator_model.errors import Error
 from coordinator_model.events import Event
-from coordinator_model.tracker.consumer import episodes, members
+from coordinator_model.tracker.consumer import causes, episodes, members
 from coordinator_model.tracker.consumer.without_logs import departed
 from coordinator_model.view import reasons, rules
 from coordinator_model.view.consumer_view import ConsumerMember, ConsumerView
@@ -21,6 +24,9 @@ def take(g: Emitter, view: ConsumerView, event: Event) -> None:
     """Takes a request of the classic protocol."""
     if event.kind == kinds.JOIN_GROUP and event.error_code == Error.INCONSISTENT_GROUP_PROTOCOL:
         consumer_findings.classic_member_refused(g, view, event)
+    member = view.members.get(event.member_id)
+    if event.kind == kinds.HEARTBEAT and member is not None and event.error_code in (Error.NONE, Error.REBALANCE_IN_PROGRESS):
+        members.note_heartbeat(member, event)
     if event.error_code != Error.NONE:
         return
     if event.kind == kinds.JOIN_GROUP:
@@ -43,7 +49,9 @@ def _joined(g: Emitter, view: ConsumerView, event: Event) -> None:
     member = episodes.member_of(view, member_id)
     if member is None:
         member = ConsumerMember(member_id, joined_ms=event.received_ms)
-        if view.complete and (epoch > view.epoch or rules.since_4_3(g, view)):  # else it may join again, as in each rebalance
+        if (
+            not causes.explain_join(g, view, event, member) and view.complete and (epoch > view.epoch or rules.since_4_3(g, view))
+        ):  # else it may join again, as in each rebalance
             episodes.note(g, view, event, reasons.MEMBER_JOINED, member_id, member)
     episodes.seen(g, view, event, epoch)
     if episodes.member_of(view, member_id) is None:
@@ -52,7 +60,8 @@ def _joined(g: Emitter, view: ConsumerView, event: Event) -> None:
     episode = view.episode
     if episode is not None and (epoch > member.epoch or member.caught_up < view.frees):
         episode.changed_ms = episode.last_ms = max(episode.changed_ms, event.at_ms)
-    view.heard, member.heard_ms, member.epoch = True, event.at_ms, max(member.epoch, epoch)
+    view.heard, member.epoch = True, max(member.epoch, epoch)
+    members.note_alive(member, event)
     member.classic, member.caught_up = True, view.frees
     episodes.end_if_reconciled(g, view, event.at_ms)
 
@@ -63,6 +72,7 @@ def _synced(g: Emitter, view: ConsumerView, event: Event) -> None:
     partitions = next((one.partitions for one in event.assignments if one.member_id == event.member_id), None)
     if member is None or partitions is None:
         return
+    members.note_alive(member, event)
     gained, member.synced = len(partitions) - member.synced, len(partitions)
     if episode is None or gained <= 0:
         return

@@ -14,27 +14,25 @@ from __future__ import annotations
 import re
 from typing import Final
 
+from coordinator_model import events as kinds
 from coordinator_model.events import COORDINATOR_SOURCE, OFFSETS_SOURCE, Event
-from coordinator_model.specification.timers import NEVER
-from coordinator_model.tracker.consumer import causes, doubtful_epochs, episode_rows, members, silence
-from coordinator_model.tracker.consumer.members import HEARTBEAT_INTERVAL_MS
-from coordinator_model.tracker.consumer.without_logs import departed
+from coordinator_model.tracker.consumer import causes, doubtful_epochs, members
+from coordinator_model.tracker.consumer.without_logs import client_words, lost_lines, silence
 from coordinator_model.view import reasons, rules
-from coordinator_model.view.consumer_view import Change, ConsumerMember, ConsumerView, Episode, Round
+from coordinator_model.view.consumer_view import Change, ConsumerMember, ConsumerView, Episode, Revocation, Round
 from coordinator_model.view.emit import Emitter
 from coordinator_model.view.rows import ref
 
-_SAME_OPERATION_MS: Final = 1_000
+SAME_OPERATION_MS: Final = 1_000
 """The line with the cause and the line with the epoch are written by one operation of the coordinator."""
 _REJOIN_MS: Final = 100
 """A member that joins again seldom raises the epoch, so its line counts for a shorter time."""
 _METADATA_HASH: Final = re.compile(r"with metadata hash (-?\d+)")
+_NO_TOPICS: Final = "0"
 _OWN_WORDS: Final = frozenset({COORDINATOR_SOURCE, OFFSETS_SOURCE})
 """Sources of what the coordinator itself writes."""
 _LONGEST_INTERVAL_MS: Final = 15_000
 """`group.consumer.max.assignment.interval.ms`: the first heartbeat of anyone after it computes the target."""
-_ANSWERED_MS: Final = 10_000
-"""A busy broker answers, and logs, a first heartbeat so long after the line about the new member. Only the request log names its client."""
 
 
 def note(
@@ -53,7 +51,7 @@ def note(
     an expression, so its line may come between those of an operation.
     """
     if event.source == COORDINATOR_SOURCE and cause != reasons.REGEX_RESOLVED:
-        forget_logged(g, view)
+        forget_logged(g, view, at_ms=event.at_ms)
     view.changes.append(Change(event.at_ms, cause, member_id, ref(event), event.source in _OWN_WORDS, comer, doubtful))
 
 
@@ -70,8 +68,15 @@ def note_leave(g: Emitter, view: ConsumerView, event: Event, member_id: str) -> 
 
     An answer that crossed this one may have shown its epoch before. That is sure only if it assigned partitions of this member.
     """
-    change = Change(event.at_ms, reasons.MEMBER_LEFT, member_id, ref(event), logged=False)
+    if any(one.member_id == member_id for one in departures(view)):
+        return  # a line has said so, and that about the epoch is missing
+    cause = client_words.cause_of_leave(member_of(view, member_id), event.at_ms)
+    change = Change(event.at_ms, cause, member_id, ref(event), logged=False)
     episode, since_ms = view.episode, event.received_ms
+    if episode is not None and any(one.logged and not one.cause and since_ms - 1 <= one.at_ms <= event.at_ms for one in episode.rounds):
+        causes.explain(g, view, change, since_ms=since_ms - 1)  # the line that says so is missing
+        end_if_reconciled(g, view, event.at_ms)
+        return
     if episode is not None and any(not one.cause and not one.logged and one.at_ms >= since_ms for one in episode.rounds):
         left = member_of(view, member_id)
         partitions = (left.partitions if left is not None else None) or ()
@@ -88,13 +93,31 @@ def note_leave(g: Emitter, view: ConsumerView, event: Event, member_id: str) -> 
         seen(g, view, event, view.epoch + len([one for one in view.changes if not one.logged]))
 
 
-def forget_logged(g: Emitter, view: ConsumerView, member_id: str = "", *, searches: bool = True) -> None:
+def forget_logged(g: Emitter, view: ConsumerView, member_id: str = "", *, searches: bool = True, at_ms: int = -1) -> None:
     """No epoch followed what the coordinator logged (of a member): it needed none, or the line is lost.
 
-    `searches`: also searches for the topics of an expression, each of which ends with an operation of its own.
+    `searches`: also searches for the topics of an expression, each of which ends with an operation of its own. `at_ms`: of a line of
+    another operation. A departure raises the epoch in any case, so before that the line about the epoch is lost.
     """
+    raise_departures(g, view, at_ms)
     logged = [one for one in view.changes if one.logged and member_id in ("", one.member_id)]
     _forget(g, view, [one for one in logged if searches or one.cause != reasons.REGEX_RESOLVED])
+
+
+def raise_departures(g: Emitter, view: ConsumerView, at_ms: int, *, patience_ms: int = _REJOIN_MS) -> None:
+    """Begins the rounds of departures that the coordinator logged so long before, where the lines about their epochs are missing."""
+    for change in departures(view):
+        if change.at_ms < at_ms - patience_ms:
+            view.changes.remove(change)
+            causes.tell(g, view, _begin_round(g, view, change.at_ms, view.epoch + 1, logged=True), change)
+            end_if_reconciled(g, view, change.at_ms)
+
+
+def departures(view: ConsumerView) -> list[Change]:
+    """Departures that the coordinator logged, and no epoch after them."""
+    if view.epoch < 0 or view.group_type:
+        return []
+    return [one for one in view.changes if one.sign.source == COORDINATOR_SOURCE and one.cause in members.END_KINDS]
 
 
 def _forget(g: Emitter, view: ConsumerView, changes: list[Change]) -> None:
@@ -119,12 +142,17 @@ def raised(g: Emitter, view: ConsumerView, event: Event) -> None:
         if not doubtful_epochs.take_back(view, event):
             return  # a copy of a line
         one = round_of(view, event.generation)
+    is_logged = event.state != kinds.TARGET_COMPUTED or not all(change.doubtful for change in changes)
     if one is None:
-        one = _begin_round(g, view, event.at_ms, event.generation, logged=True)
-    one.at_ms, one.logged = min(one.at_ms, event.at_ms), True  # a request may have shown it before
+        one = _begin_round(g, view, event.at_ms, event.generation, logged=is_logged)
+    one.at_ms, one.logged = min(one.at_ms, event.at_ms), is_logged  # a request may have shown it before
+    if not is_logged and view.episode is not None and one is view.episode.rounds[0]:
+        view.episode.members_before = -1  # who came with it may be counted already
     one.signs.append(ref(event))
     _note_metadata(view, one, event)
     one.stored = one.stored or event.source == OFFSETS_SOURCE
+    if not changes and not one.cause and is_logged and event.source == COORDINATOR_SOURCE:
+        lost_lines.note(view, one)
     for change in [change for change in changes if change.doubtful and not one.same_metadata]:
         one.signs.append(change.sign)  # the member joined again: it may have another subscription, or topics are others than before
         changes.remove(change)
@@ -142,6 +170,8 @@ def _note_metadata(view: ConsumerView, one: Round, event: Event) -> None:
         view.metadata_hash = view.metadata_hash if event.source == OFFSETS_SOURCE else ""
     elif one.epoch > view.hash_epoch:
         one.same_metadata = found[1] == view.metadata_hash and not view.group_type
+        one.other_metadata = view.metadata_hash not in ("", found[1])
+        one.without_topics = one.other_metadata and found[1] == _NO_TOPICS
         view.metadata_hash, view.hash_epoch = found[1], one.epoch
 
 
@@ -201,12 +231,13 @@ def _forget_unraised(g: Emitter, view: ConsumerView, event: Event) -> None:
 def removed_unseen(g: Emitter, view: ConsumerView, event: Event) -> None:
     """An answer assigns partitions of a silent member, so that member was removed: a partition has one owner at a time."""
     episode = view.episode
-    if episode is None or all(one.cause or one.logged for one in episode.rounds):
+    if episode is None or all(one.cause or (one.logged and not one.lost) for one in episode.rounds):
         return
     silent = [change for change in silence.removed(g, view, event) if view.members[change.member_id].partitions]
     for change in silent:
         since = silence.unexplained_since(view, change.member_id)
         if len(silent) == len(since) == 1:
+            change.at_ms = min(change.at_ms, since[0].at_ms)
             causes.tell(g, view, since[0], change)
         else:
             silence.take_out(g, view, episode, change)
@@ -214,17 +245,22 @@ def removed_unseen(g: Emitter, view: ConsumerView, event: Event) -> None:
 
 def computed(g: Emitter, view: ConsumerView, event: Event, assignor: str) -> None:
     """The coordinator logged that it computed the target assignment for an epoch, within the heartbeat of a member."""
+    causing = [one for one in view.changes if one.logged and (one.cause in members.END_KINDS or _may_raise(one, event.at_ms))]
+    follows = view.epoch >= 0 or (bool(causing) and rules.is_first_epoch(g, view, event.generation))  # else the log begins late
+    if event.generation > view.epoch and follows and not view.group_type:
+        raised(g, view, event._replace(at_ms=min([event.at_ms, *(one.at_ms for one in causing)])))  # the line about the epoch is missing
     forget_logged(g, view, searches=False)
     episode, one = view.episode, round_of(view, event.generation)
     if episode is None or one is None:
         return
     one.computed_ms = event.at_ms
+    lost_lines.note_computed(view, one, event)
     if rules.since_4_3(g, view):
         one.target_ms = event.at_ms
     one.signs.append(ref(event))
     episode.assignor = assignor or episode.assignor
     episode.changed_ms = episode.last_ms = max(episode.last_ms, event.at_ms)
-    if not view.heard and view.stored_epoch < 0 and _is_alone(view):
+    if not view.heard and view.stored_epoch < 0 and is_alone(view):
         end(view, event.at_ms, end_seen=True)
 
 
@@ -240,103 +276,40 @@ def end_if_reconciled(g: Emitter, view: ConsumerView, at_ms: int) -> None:
     if episode is None:
         return
     if not view.members:
+        if view.heard and episode.rounds[-1].cause in members.END_KINDS:
+            lost_lines.note_reconciled(view)
         if view.complete:
             end(view, at_ms, end_seen=True)
         return
     if rules.since_4_3(g, view) and any(not one.logged for one in view.changes):
         return  # the epoch is there, the target for it is not
-    if not _is_shown(view) or any(not _is_reconciled(member, view.epoch) for member in view.members.values()):
+    lost_lines.find_departed(g, view)
+    if not is_shown(view) or any(not _is_reconciled(member, view.epoch) for member in view.members.values()):
         return
     if episode.unowned and any(_may_wait(episode, member) for member in view.members.values()):
         return
     end(view, max(episode.changed_ms, episode.rounds[-1].at_ms), end_seen=True)
 
 
-def next_ms(g: Emitter) -> int:
-    """When an episode is written, or taken for ended if no line follows; NEVER if only a line can change anything."""
-    view = g.view.consumer
-    if view is None:
-        return NEVER
-    due = [_written_ms(g, view, episode) for episode in view.ended[:1]]
-    if view.episode is not None and not view.episode.polled:
-        due.append(view.episode.last_ms + _patience_ms(view))
-        due += [] if view.episode.start_written else [_start_ms(g, view, view.episode)]
-    return min([*due, departed.next_ms(g, view)])
-
-
-def close_due(g: Emitter, now_ms: int, *, flush: bool = False) -> None:
-    """Writes episodes that have ended, and ends one that nothing continued: for a heartbeat interval, if nothing shows when it ends.
-
-    `flush`: no line follows.
-    """
-    view = g.view.consumer
-    if view is None:
-        return
-    departed.settle(g, view, now_ms, flush=flush)
-    episode = view.episode if view.episode is None or not view.episode.polled else None  # polls alone end what they began
-    if episode is not None and ((flush and not _is_shown(view)) or episode.last_ms + _patience_ms(view) <= now_ms):
-        alone = not _is_shown(view) and _is_alone(view)
-        end(view, episode.rounds[-1].computed_ms if alone else episode.last_ms, end_seen=alone)
-    while view.ended and (flush or _written_ms(g, view, view.ended[0]) <= now_ms):
-        episode_rows.write(g, view, view.ended.pop(0))
-    running = episode and view.episode
-    if running is not None and not running.start_written and not view.ended and (flush or _start_ms(g, view, running) <= now_ms):
-        causes.settle(view, running.rounds[:1])  # answers may yet explain later ones
-        episode_rows.write_start(g, view, running)
-
-
-def _written_ms(g: Emitter, view: ConsumerView, episode: Episode) -> int:
-    """When an episode that has ended is written: lines that come until then name its members."""
-    came = (members.known(view, member_id) for member_id in episode.joined)
-    is_asked = g.view.found_coordinator is not None  # requests of this group are logged
-    waits = is_asked and any(member is not None and not member.client_id for member in came)
-    settled_ms = episode.ended_ms + (max(g.settings.settle_ms, _ANSWERED_MS) if waits else g.settings.settle_ms)
-    return max(settled_ms, departed.settled_ms(g, view, episode.rounds[0].at_ms, episode.ended_ms))
-
-
-def _patience_ms(view: ConsumerView) -> int:
-    """How long after the last line about an episode it is taken for ended. Records come only when a member acts, or has to be removed."""
-    if not _is_shown(view):
-        return HEARTBEAT_INTERVAL_MS
-    stored = view.episode is not None and view.episode.rounds[-1].stored
-    return silence.SILENT_MS + max((member.rebalance_timeout_ms for member in view.members.values() if stored), default=0)
-
-
-def cut_off(g: Emitter, at_ms: int) -> None:
-    """The group follows the classic protocol from now on, which ends an episode."""
-    view = g.view.consumer
-    if view is None:
-        return
-    if view.episode is not None and (view.episode.polled or _is_shown(view)):
-        view.episode.cut_off = True
-        end(view, at_ms, end_seen=True)
-        view.ended[-1].rounds[-1].reached_ms = -1
-    elif view.episode is not None:
-        end(view, view.episode.last_ms, end_seen=False)
-    while view.ended:
-        episode_rows.write(g, view, view.ended.pop(0))
-    departed.settle(g, view, at_ms, flush=True)
+def end_if_emptied(g: Emitter, view: ConsumerView) -> None:
+    """Ends the episode if its last epoch shows that nobody is left, though a line about that is missing."""
+    if view.episode is not None and lost_lines.seems_empty(view):
+        last = view.episode.rounds[-1]
+        lost_lines.note_emptied(g, view, last)
+        end_if_reconciled(g, view, last.at_ms)
 
 
 def _may_raise(change: Change, at_ms: int) -> bool:
     """Whether an epoch that was raised at a time may be due to what the coordinator wrote before."""
-    return change.at_ms >= at_ms - (_REJOIN_MS if change.doubtful else _SAME_OPERATION_MS)
+    return change.at_ms >= at_ms - (_REJOIN_MS if change.doubtful else SAME_OPERATION_MS)
 
 
-def _start_ms(g: Emitter, view: ConsumerView, episode: Episode) -> int:
-    """When it is written that an episode began: where a record shows that a member departed, heartbeats may yet show why."""
-    first = episode.rounds[0]
-    if not view.heard or first.cause != reasons.UNKNOWN:
-        return first.at_ms + g.settings.settle_ms
-    return max(first.at_ms + g.settings.settle_ms + HEARTBEAT_INTERVAL_MS, departed.settled_ms(g, view, first.at_ms, first.at_ms))
-
-
-def _is_shown(view: ConsumerView) -> bool:
+def is_shown(view: ConsumerView) -> bool:
     """Whether requests or records show what the members acknowledge."""
     return view.heard or (view.complete and view.episode is not None and view.episode.rounds[-1].stored)
 
 
-def _is_alone(view: ConsumerView) -> bool:
+def is_alone(view: ConsumerView) -> bool:
     """Whether the last epoch was computed for one member: the heartbeat that computes an assignment reconciles its sender."""
     last = view.episode.rounds[-1] if view.episode is not None else None
     return last is not None and last.computed_ms >= 0 and last.epoch == view.epoch and view.complete and len(view.members) == 1
@@ -360,6 +333,8 @@ def _begin_round(g: Emitter, view: ConsumerView, at_ms: int, epoch: int, *, logg
         came = causes.came_to_an_empty_group(g, view, epoch)
         from_empty, count = view.complete and len(came) == len(view.members), len(view.members) - len(came) if view.complete else -1
         view.episode = Episode(from_empty, count, joined=came, owners_before=owners, unheard=unheard)
+        told = [member for member in view.members.values() if member.told_ms >= 0]  # before any line showed that epoch
+        view.episode.revocations = [Revocation(one.member_id, one.client_id, epoch, one.told_ms, len(one.giving)) for one in told]
     episode = view.episode
     if episode.rounds:
         at_ms = max(at_ms, episode.rounds[-1].at_ms)
@@ -374,6 +349,8 @@ def end(view: ConsumerView, at_ms: int, *, end_seen: bool) -> None:
     episode = view.episode
     assert episode is not None
     last, members_now = episode.rounds[-1], view.members.values()
+    if end_seen and view.heard and not episode.cut_off:
+        lost_lines.note_reconciled(view)
     causes.note_first(view, episode, episode.rounds[0])
     causes.settle(view, episode.rounds)
     episode.ended_ms, episode.end_seen = max(at_ms, last.at_ms), end_seen

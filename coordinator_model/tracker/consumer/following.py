@@ -6,18 +6,8 @@ from coordinator_model import events as kinds
 from coordinator_model.diagnosis import consumer_findings
 from coordinator_model.errors import Error
 from coordinator_model.events import Event
-from coordinator_model.tracker.consumer import (
-    causes,
-    classic_members,
-    episode_rows,
-    episodes,
-    heartbeats,
-    log_lines,
-    prediction,
-    silence,
-    undecided,
-)
-from coordinator_model.tracker.consumer.without_logs import departed
+from coordinator_model.tracker.consumer import causes, classic_members, closing, episode_rows, heartbeats, log_lines, prediction, undecided
+from coordinator_model.tracker.consumer.without_logs import departed, silence
 from coordinator_model.view import reasons, rules
 from coordinator_model.view.consumer_view import ConsumerView
 from coordinator_model.view.emit import Emitter
@@ -64,7 +54,7 @@ def view_of(g: Emitter) -> ConsumerView:
 
 def group_removed(g: Emitter, view: ConsumerView, event: Event) -> None:
     """The group was deleted, or its offsets expired: a new one of its name begins anew."""
-    episodes.cut_off(g, event.at_ms)
+    closing.cut_off(g, event.at_ms)
     if view.state != episode_rows.DEAD:
         episode_rows.write_removal(g, view, event.at_ms, ref(event))
     stored_epoch = min(view.stored_epoch, 0)
@@ -82,7 +72,7 @@ def _founds_anew(g: Emitter, view: ConsumerView, event: Event) -> bool:
     """Whether the group has a first epoch again, though no line says that it was removed: the one about expired offsets names no group."""
     is_answer = event.kind == kinds.CONSUMER_GROUP_HEARTBEAT
     epoch = event.answer_generation if is_answer else event.generation
-    if view.epoch <= epoch or view.episode is not None or not view.complete:
+    if view.epoch <= epoch or view.episode is not None or not (view.complete or (view.state and not view.members)):
         return False
     if is_answer:
         begins = rules.founds(g, view, event)

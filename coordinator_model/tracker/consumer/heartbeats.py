@@ -1,7 +1,8 @@
 """Answers to ConsumerGroupHeartbeat: what a member was told, and what it has done since.
 
 * An answer with fewer partitions and the epoch of the request tells the member to give partitions up.
-* The answer that raises a member's epoch says that it has given them up, and so does a request that lists what it owns without them.
+* The answer that raises a member's epoch says that it has given them up, and so does a request that lists what it owns without them. It
+  has done so before the request arrives, however long the answer takes: that one waits until the records are replicated.
 * The epoch of any other answer is the group's.
 
 Source: org.apache.kafka.coordinator.group.GroupMetadataManager.consumerGroupHeartbeat, CurrentAssignmentBuilder (4.x); KIP-848.
@@ -14,9 +15,9 @@ from typing import Final
 from coordinator_model.diagnosis import consumer_findings, consumer_margins
 from coordinator_model.errors import Error
 from coordinator_model.events import Event
-from coordinator_model.tracker.consumer import causes, doubtful_epochs, episodes, members, ownership, silence
+from coordinator_model.tracker.consumer import causes, doubtful_epochs, episodes, members, ownership
 from coordinator_model.tracker.consumer.ownership import note_partitions, note_share, take_partitions
-from coordinator_model.tracker.consumer.without_logs import departed
+from coordinator_model.tracker.consumer.without_logs import departed, silence
 from coordinator_model.view import reasons, rules
 from coordinator_model.view.consumer_view import Change, ConsumerMember, ConsumerView
 from coordinator_model.view.emit import Emitter
@@ -77,7 +78,8 @@ def _accepted(g: Emitter, view: ConsumerView, event: Event) -> None:
         member.partitions = partitions
         note_partitions(view, epoch, len(partitions))
     consumer_margins.check_silence(g, view, member, event)
-    _note_heard(member, event)
+    members.note_heartbeat(member, event)
+    member.classic = False
     member.caught_up = view.frees
     silence.forget_vanished(g, view, event, member)
     episodes.end_if_reconciled(g, view, at_ms)
@@ -92,11 +94,11 @@ def note_progress(
     if episode is not None:
         one = episode.rounds[-1]
         if member.told_ms >= 0 and gave_up:
-            note_share(episode, member, at_ms - max(member.told_ms, one.called_ms()))
+            note_share(episode, member, event.received_ms - max(member.told_ms, one.called_ms()))
         elif 0 <= member.epoch < one.epoch and (is_told or epoch >= one.epoch):
-            note_share(episode, member, max(at_ms - one.called_ms(), 0))
+            note_share(episode, member, event.received_ms - one.called_ms())
     if gave_up:
-        ownership.revoked(view, member, at_ms, ownership.ACKNOWLEDGED)
+        ownership.revoked(view, member, event.received_ms, ownership.ACKNOWLEDGED)
     if episode is None:
         return
     lost = tuple(p for p in member.partitions or () if partitions is not None and p not in partitions)
@@ -185,7 +187,7 @@ def _member(g: Emitter, view: ConsumerView, event: Event) -> ConsumerMember:
     if joins:
         members.learn(member, event)
     epoch = event.answer_generation
-    if joins and not _joined_before(g, view, event, member):
+    if joins and not causes.explain_join(g, view, event, member):
         if _raises_the_epoch(g, view, member, epoch):
             episodes.note(g, view, event, reasons.MEMBER_JOINED, member_id, member)
         episodes.seen(g, view, event, epoch)
@@ -218,15 +220,6 @@ def _note_removal(g: Emitter, view: ConsumerView, old: ConsumerMember, event: Ev
         members.take_effect(g, view, change)
 
 
-def _joined_before(g: Emitter, view: ConsumerView, event: Event, member: ConsumerMember) -> bool:
-    """The answer to a join whose epoch an answer of the same instant has shown before."""
-    one = episodes.round_of(view, event.answer_generation)
-    if one is None or one.logged or one.cause or event.received_ms > one.at_ms:
-        return False
-    change = Change(event.at_ms, reasons.MEMBER_JOINED, member.member_id, ref(event), logged=False, comer=member)
-    return causes.explain(g, view, change, since_ms=one.at_ms, epoch=one.epoch)
-
-
 def _raises_the_epoch(g: Emitter, view: ConsumerView, member: ConsumerMember, epoch: int) -> bool:
     """Whether a member that joins raises the epoch. One that subscribes to nothing does not, nor does one with a new expression.
 
@@ -238,13 +231,6 @@ def _raises_the_epoch(g: Emitter, view: ConsumerView, member: ConsumerMember, ep
     if 0 <= epoch <= view.epoch and not (lags and is_new):
         return False
     return (epoch == 1 and not lags) or bool(member.topics) or (bool(member.regex) and _counts_at_once(view, member, ""))
-
-
-def _note_heard(member: ConsumerMember, event: Event) -> None:
-    if member.heard_ms >= 0:
-        member.longest_gap_ms = max(member.longest_gap_ms, event.received_ms - member.heard_ms)
-    member.heard_ms, member.heartbeats, member.last_sign = event.at_ms, member.heartbeats + 1, ref(event)
-    member.classic = False
 
 
 def _refused(g: Emitter, view: ConsumerView, event: Event) -> None:
@@ -260,7 +246,7 @@ def _refused(g: Emitter, view: ConsumerView, event: Event) -> None:
         return  # it has left, or was refused before
     change = Change(event.at_ms, silence.cause_of(member, event.received_ms), member.member_id, ref(event), logged=False)
     if view.episode is not None and any(not one.cause and one.at_ms > member.heard_ms for one in view.episode.rounds):
-        silence.take_out(g, view, view.episode, change)  # whether one of these rounds was its removal is not known
+        silence.depart(g, view, change)
         episodes.end_if_reconciled(g, view, event.at_ms)
         return
     view.changes.append(change)

@@ -13,7 +13,7 @@ from coordinator_model import events as kinds
 from coordinator_model.diagnosis import consumer_findings, consumer_margins
 from coordinator_model.events import Event
 from coordinator_model.tracker.consumer import assignment_lines, episodes, members, ownership
-from coordinator_model.tracker.consumer.without_logs import departed
+from coordinator_model.tracker.consumer.without_logs import client_words, departed, lost_lines
 from coordinator_model.view import reasons, rules
 from coordinator_model.view.consumer_view import ConsumerMember, ConsumerView
 from coordinator_model.view.emit import Emitter
@@ -27,6 +27,10 @@ _ASSIGNOR: Final = re.compile(r"with '([^']+)' assignor")
 
 def member_joins(g: Emitter, view: ConsumerView, event: Event) -> None:
     """A member joins. One that is a member already raises the epoch only with another subscription."""
+    episodes.raise_departures(g, view, event.at_ms)
+    episodes.end_if_emptied(g, view)
+    if event.instance_id:
+        lost_lines.note_replaced(g, view, event)
     if event.member_id in view.members:
         episodes.note(g, view, event, reasons.SUBSCRIPTION_CHANGED, event.member_id, doubtful=True)
         return
@@ -50,6 +54,7 @@ def static_member_returns(g: Emitter, view: ConsumerView, event: Event) -> None:
 def static_member_away(g: Emitter, view: ConsumerView, event: Event) -> None:
     """A static member left for a while (epoch -2): its partitions stay with it."""
     episodes.forget_logged(g, view)
+    view.complete = view.complete and event.member_id in view.members  # else the line about its coming is missing
     member = view.members.setdefault(event.member_id, ConsumerMember(event.member_id, event.instance_id))
     ownership.left_for_a_while(view, member, event.at_ms)
 
@@ -59,7 +64,8 @@ def _departs(cause: str) -> Callable[[Emitter, ConsumerView, Event], None]:
         if event.member_id not in view.members and any(member.member_id == event.member_id for member in view.gone):
             departed.explain(g, view, event.member_id, cause, ref(event))
             return
-        episodes.forget_logged(g, view)  # it may have come without raising the epoch
+        episodes.forget_logged(g, view, at_ms=event.at_ms)  # it may have come without raising the epoch
+        view.complete = view.complete and event.member_id in view.members  # else the line about its coming is missing
         member = view.members.setdefault(event.member_id, ConsumerMember(event.member_id))
         member.instance_id = event.instance_id or member.instance_id
         if event.rebalance_timeout_ms >= 0:
@@ -67,7 +73,8 @@ def _departs(cause: str) -> Callable[[Emitter, ConsumerView, Event], None]:
         if cause == reasons.SESSION_TIMEOUT:
             consumer_margins.learn_session_timeout(view, member, event.at_ms)
         view.changes = [one for one in view.changes if one.logged or one.member_id != event.member_id]  # its request told so before
-        episodes.note(g, view, event, cause, event.member_id)
+        told = client_words.cause_of_leave(member, event.at_ms) if cause == reasons.MEMBER_LEFT else cause
+        episodes.note(g, view, event, told, event.member_id)
         if view.group_type:
             episodes.raised_silently(g, view, event)
 
@@ -79,6 +86,7 @@ def epoch_raised(g: Emitter, view: ConsumerView, event: Event) -> None:
     if view.epoch < 0:
         is_of_streams = view.group_type == kinds.STREAMS
         view.complete = event.generation == _FIRST_STREAMS_EPOCH if is_of_streams else rules.is_first_epoch(g, view, event.generation)
+    episodes.end_if_emptied(g, view)
     episodes.raised(g, view, event)
 
 

@@ -10,10 +10,11 @@ from coordinator_model.events import Event
 from coordinator_model.view import reasons
 from coordinator_model.view.consumer_view import Change, ConsumerMember, ConsumerView
 from coordinator_model.view.emit import Emitter
-from coordinator_model.view.rows import MEMBER_SESSIONS, Ref, evidence_json, or_none
+from coordinator_model.view.rows import MEMBER_SESSIONS, Ref, evidence_json, or_none, ref
 
 END_KINDS: Final = {
     reasons.MEMBER_LEFT: reasons.LEFT,
+    reasons.POLL_TIMEOUT: reasons.POLL_TIMEOUT,
     reasons.SESSION_TIMEOUT: reasons.SESSION_TIMEOUT,
     reasons.REBALANCE_TIMEOUT: reasons.REBALANCE_TIMEOUT,
     reasons.UNKNOWN: reasons.UNKNOWN,
@@ -33,6 +34,8 @@ def learn(member: ConsumerMember, event: Event) -> None:
     member.connection = event.connection or member.connection
     if event.rebalance_timeout_ms >= 0:
         member.rebalance_timeout_ms = event.rebalance_timeout_ms
+    if event.session_timeout_ms >= 0:
+        member.session_timeout_ms = event.session_timeout_ms
     member.assignor = event.protocol or member.assignor
     joins = event.kind == kinds.CONSUMER_GROUP_HEARTBEAT and event.generation == 0
     topics = next((protocol.topics for protocol in event.protocols), () if joins else None)
@@ -40,6 +43,19 @@ def learn(member: ConsumerMember, event: Event) -> None:
     regex = event.subscribed_regex if event.subscribed_regex is not None else "" if joins else None
     if regex is not None and regex != member.regex:
         member.regex, member.regex_ms = regex, event.received_ms
+
+
+def note_alive(member: ConsumerMember, event: Event) -> None:
+    """Takes an accepted request that starts the session anew: it does when it arrives, not when it is answered."""
+    if member.heard_ms >= 0:
+        member.longest_gap_ms = max(member.longest_gap_ms, event.received_ms - member.heard_ms)
+    member.heard_ms, member.last_sign = max(member.heard_ms, event.received_ms), ref(event)
+
+
+def note_heartbeat(member: ConsumerMember, event: Event) -> None:
+    """Takes an accepted heartbeat."""
+    note_alive(member, event)
+    member.heartbeats += 1
 
 
 def known(view: ConsumerView, member_id: str) -> ConsumerMember | None:
@@ -101,7 +117,7 @@ def session(g: Emitter, member: ConsumerMember, at_ms: int, kind: str, signs: li
         joined_at=or_none(member.joined_ms),
         ended_at=max(at_ms, member.joined_ms),
         end_kind=kind,
-        session_timeout_ms=None,  # the broker's setting; no request has it
+        session_timeout_ms=or_none(member.session_timeout_ms),
         rebalance_timeout_ms=or_none(member.rebalance_timeout_ms),
         heartbeats=member.heartbeats if member.heard_ms >= 0 else None,
         longest_gap_ms=or_none(member.longest_gap_ms),

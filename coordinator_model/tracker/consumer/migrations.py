@@ -18,12 +18,14 @@ from coordinator_model.errors import Error
 from coordinator_model.events import Event
 from coordinator_model.states import State
 from coordinator_model.tracker import phases
-from coordinator_model.tracker.consumer import episodes, members, silence
+from coordinator_model.tracker.consumer import closing, members
+from coordinator_model.tracker.consumer.without_logs import silence
 from coordinator_model.view import reasons
 from coordinator_model.view.consumer_view import Change, ConsumerMember, ConsumerView
 from coordinator_model.view.emit import Emitter
+from coordinator_model.view.members import EndedMembership, ObservedMember
 from coordinator_model.view.rows import GROUP_TRANSITIONS, Ref, evidence_json, or_none, ref
-from coordinator_model.view.view import EndedMembership, ObservedMember, RebalanceTrigger, View
+from coordinator_model.view.view import RebalanceTrigger, View
 
 TO_CONSUMER: Final = "CONVERTED_TO_CONSUMER"
 TO_CLASSIC: Final = "CONVERTED_TO_CLASSIC"
@@ -58,14 +60,14 @@ def become_classic_group(g: Emitter, event: Event) -> None:
     by_request = event.source == kinds.REQUEST_SOURCE
     at_ms = max(leaving[-1].at_ms, view.since_ms) if leaving and by_request else event.received_ms
     before = len(consumer.members)
-    episodes.cut_off(g, at_ms)
+    closing.cut_off(g, at_ms)
     view.state = State.STABLE if before or not consumer.complete else State.EMPTY
     if consumer.state:
         _write(g, at_ms, (consumer.state, view.state.value), consumer.epoch, TO_CLASSIC, ref(event))
     for change in leaving:
         members.take_effect(g, consumer, change)
     view.consumer_protocol, view.consumer, view.converted_ms = False, None, at_ms
-    view.members = {member.member_id: _observed(member) for member in consumer.members.values()}
+    view.members = {member.member_id: _observed(member, at_ms) for member in consumer.members.values()}
     view.complete, view.member_count = consumer.complete, before if consumer.complete else -1
     view.arrived, view.gone, view.lost, view.unnamed, view.pending, view.untold = [], [], [], {}, {}, 0
     view.leader_id, view.stored = "", None
@@ -119,7 +121,12 @@ def _from_classic(classic: View) -> ConsumerView:
             member.connection,
             epoch=classic.generation,
             joined_ms=member.joined_ms,
+            heard_ms=member.seen_ms,
+            heartbeats=member.heartbeats,
+            longest_gap_ms=member.longest_gap_ms,
+            session_timeout_ms=member.session_timeout_ms,
             rebalance_timeout_ms=member.rebalance_timeout_ms,
+            last_sign=member.last_sign,
             classic=True,
             synced=len(member.partitions or ()),
         )
@@ -146,7 +153,8 @@ def _leaving(consumer: ConsumerView, event: Event) -> list[Change]:
     return [*untold, *noted]
 
 
-def _observed(member: ConsumerMember) -> ObservedMember:
+def _observed(member: ConsumerMember, at_ms: int) -> ObservedMember:
+    """A member of the classic group, whose session begins anew."""
     return ObservedMember(
         member.member_id,
         member.instance_id,
@@ -154,8 +162,16 @@ def _observed(member: ConsumerMember) -> ObservedMember:
         member.client_host,
         member.software,
         member.connection,
+        session_timeout_ms=member.session_timeout_ms,
         rebalance_timeout_ms=member.rebalance_timeout_ms,
         joined_ms=member.joined_ms,
+        renewed_ms=at_ms,
+        seen_ms=member.heard_ms,
+        beat_ms=member.heard_ms,
+        heartbeats=member.heartbeats,
+        longest_gap_ms=member.longest_gap_ms,
+        last_sign=member.last_sign,
+        sessions_seen=member.heard_ms >= 0,
         vouched=True,
     )
 

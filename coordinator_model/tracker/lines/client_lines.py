@@ -15,8 +15,8 @@ from coordinator_model.diagnosis import departures, removals
 from coordinator_model.events import Event
 from coordinator_model.view import reasons
 from coordinator_model.view.emit import Emitter
+from coordinator_model.view.members import ObservedMember
 from coordinator_model.view.rows import FINDINGS, ref
-from coordinator_model.view.view import ObservedMember
 
 NAMES_KEPT: Final = 256
 

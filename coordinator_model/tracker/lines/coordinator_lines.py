@@ -13,8 +13,9 @@ from coordinator_model.tracker import endings, membership, phases, rebalance_row
 from coordinator_model.tracker.consumer import following, migrations
 from coordinator_model.view import reasons
 from coordinator_model.view.emit import Emitter
+from coordinator_model.view.members import client_in
 from coordinator_model.view.rows import ref
-from coordinator_model.view.view import RebalanceTrigger, client_in
+from coordinator_model.view.view import RebalanceTrigger
 
 _AT_REST: Final = frozenset({State.EMPTY.value, State.COMPLETING_REBALANCE.value, State.STABLE.value})
 """States in which a member that is added begins a rebalance (GroupMetadataManager.addMemberThenRebalanceOrCompleteJoin)."""

@@ -9,9 +9,10 @@ from coordinator_model.states import State
 from coordinator_model.tracker import expiry, membership, phases, rebalance_rows
 from coordinator_model.view import reasons
 from coordinator_model.view.emit import Emitter
+from coordinator_model.view.members import ObservedMember, client_in
 from coordinator_model.view.outcomes import SUPERSEDED
 from coordinator_model.view.rows import ref
-from coordinator_model.view.view import ObservedMember, Rebalance, RebalanceTrigger, client_in
+from coordinator_model.view.view import Rebalance, RebalanceTrigger
 
 
 def join_group(g: Emitter, event: Event) -> None:

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from typing import Final
 
 from coordinator_model import events as kinds
-from coordinator_model.diagnosis import margins, refusals, silences
+from coordinator_model.diagnosis import consumer_findings, margins, refusals, silences
 from coordinator_model.errors import Error
 from coordinator_model.events import Event
 from coordinator_model.states import State
@@ -138,6 +138,8 @@ def delete_groups(g: Emitter, event: Event) -> None:
 
 def consumer_group_heartbeat(g: Emitter, event: Event) -> None:
     """CONSUMER_GROUP_HEARTBEAT: an accepted one proves a KIP-848 group, unless it came before the group became classic."""
+    if event.error_code == Error.UNSUPPORTED_VERSION:
+        consumer_findings.protocol_refused(g, event)
     if event.error_code == Error.NONE and event.received_ms > g.view.converted_ms:
         migrations.become_consumer_group(g, event)
         following.observe(g, event)

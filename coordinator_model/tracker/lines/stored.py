@@ -22,8 +22,9 @@ from coordinator_model.tracker.consumer import following, migrations
 from coordinator_model.tracker.consumer.without_logs import polled, stored_records
 from coordinator_model.view import reasons
 from coordinator_model.view.emit import Emitter
+from coordinator_model.view.members import client_in
 from coordinator_model.view.rows import ref
-from coordinator_model.view.view import Rebalance, RebalanceTrigger, client_in
+from coordinator_model.view.view import Rebalance, RebalanceTrigger
 
 COOPERATIVE: Final = "cooperative"
 """Part of the names of assignors whose members keep their partitions while they rejoin."""

@@ -27,8 +27,9 @@ from coordinator_model.tracker.codec import Hearing
 from coordinator_model.tracker.order import sort_key
 from coordinator_model.tracker.quiet import runs
 from coordinator_model.view.emit import Emitter
+from coordinator_model.view.members import ObservedMember
 from coordinator_model.view.rows import Ref
-from coordinator_model.view.view import ObservedMember, Prediction, View
+from coordinator_model.view.view import Prediction, View
 
 WINDOW_MS: Final = hindsight.HINDSIGHT_MS + hindsight.STEP_MS
 """A request waits for the specification no longer than this."""

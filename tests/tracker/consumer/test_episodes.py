@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
 
 from coordinator_model import events as kinds
 from coordinator_model.errors import Error
 from tests.tracker.consumer.consumer_story import ConsumerStory, told
+from tests.tracker.story import START_MS
 
 WHAT = ("first_epoch", "generation", "started_at", "ended_at", "end_seen", "outcome", "cause", "member_id")
 ROUND = ("epoch", "started_at", "cause", "member_id", "superseded", "reconciled_at")
@@ -36,7 +39,15 @@ def test_a_member_that_joins_gets_what_another_gives_up(logged, began):
     rows = two(logged=logged).rows()
     assert told(rows, "rebalances", *WHAT)[1] == (2, 2, began, 13_005, True, "COMPLETED", "MEMBER_JOINED", "b-1")
     cost = ("members_before", "members_after", "joined", "partitions", "partitions_moved", "unavailable_partition_ms", "slowest_member_id")
-    assert told(rows, "rebalances", *cost)[1] == (1, 2, ["b-1"], 2, 1, 905, "a-1")
+    assert told(rows, "rebalances", *cost)[1] == (1, 2, ["b-1"], 2, 1, 906, "a-1")
+
+
+def test_an_acknowledgement_counts_when_it_arrives_though_its_answer_waits_for_replicas():
+    story = alone().at(10_000).joins("b-1", 2).at(10_005).beat("b-1", 0, 2, (), TOPICS).at(12_000).beat("a-1", 1, 1, HALF)
+    rows = story.at(15_300).beat("a-1", 1, 2, took=3_000, owned=HALF).at(15_302).beat("b-1", 2, 2, OTHER, took=1_800).rows()
+    told_of = json.loads(told(rows, "rebalance_rounds", "revocations")[1][0])
+    assert [(one["told_at"] - START_MS, one["ended_at"] - START_MS, one["end"]) for one in told_of] == [(12_000, 12_300, "ACKNOWLEDGED")]
+    assert told(rows, "rebalances", "ended_at", "unavailable_partition_ms", "slowest_member_id")[1] == (15_302, 3_002, "a-1")
 
 
 def test_a_row_says_which_protocol_it_is_of_and_who_assigned():
@@ -187,7 +198,7 @@ def test_a_member_that_is_removed_for_its_silence_is_reported_and_so_is_its_retu
     story.at(90_000).refused("b-1", 2, Error.UNKNOWN_MEMBER_ID).at(90_100).refused("b-1", 2, Error.UNKNOWN_MEMBER_ID)
     rows = story.rows()
     assert codes(rows) == [("SESSION_TIMEOUT", "b-1"), ("UNKNOWN_MEMBER", "b-1")]
-    assert "last heard 45 s before" in told(rows, "findings", "message")[0][0]
+    assert "last heard 45.001 s before" in told(rows, "findings", "message")[0][0]
     assert "removed 28.999 s before" in told(rows, "findings", "message")[1][0]
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
 
 from coordinator_model import events as kinds
@@ -163,3 +165,28 @@ def test_a_classic_member_that_takes_what_the_others_gave_up_ends_the_rebalance(
     story.at(13_000).join("c-1", 3, "", waited=1).sync("c-1", 3, {"c-1": ("orders-2", "orders-5")})
     rows = story.at(13_300).beat("b-1", -1, -1).at(14_000).beat("a-1", 3, 4).rows()
     assert told(rows, "rebalances", "first_epoch", "generation", "ended_at", "members_after")[2] == (3, 3, 13_000, 3)
+
+
+def test_heartbeats_of_a_classic_member_count_in_a_consumer_group_as_before():
+    """One that is told to join again counts as any other, and so does its session timeout, which it asked for."""
+    before = len(range(3_000, 20_000, 3_000))
+    story = mixed().at(22_000).heartbeat("a-1", 2).at(24_000).heartbeat("a-1", 2, Error.REBALANCE_IN_PROGRESS)
+    story.at(24_500).heartbeat("a-1", 1, Error.ILLEGAL_GENERATION)
+    sessions = ("member_id", "end_kind", "heartbeats", "session_timeout_ms", "longest_gap_ms")
+    left = story.at(26_500).leave("a-1").at(27_000).beat("b-1", 2, 3).rows()
+    assert told(left, "member_sessions", *sessions) == [("a-1", "LEFT", before + 2, 10_000, 3_000)]
+
+
+def test_a_classic_member_that_fell_silent_in_a_consumer_group_has_its_own_session_timeout():
+    story = mixed().at(22_000).heartbeat("a-1", 2).at(32_000).line(kinds.EXPIRED, "a-1").raised(3).computed(3).beat("b-1", 2, 3, HALF)
+    code, advice, details = told(story.rows(), "findings", "code", "advice", "details")[0]
+    assert (code, json.loads(details)["session_timeout_ms"]) == ("SESSION_TIMEOUT", 10_000)
+    assert "session.timeout.ms, now 10000, must be longer than the pause" in advice
+    story.at(61_000).beat("b-1", 3, 3)  # a member of the consumer protocol may be silent for longer
+    assert len(told(story.rows(), "findings", "code")) == 1
+
+
+def test_a_classic_member_takes_its_heartbeats_along_when_the_group_is_classic_again():
+    rows = back().at(61_000).leave("a-1").rows()
+    before, mixed_in, after = len(range(3_000, 20_000, 3_000)), 1, len(range(34_000, 60_000, 3_000))
+    assert told(rows, "member_sessions", "member_id", "heartbeats")[-1] == ("a-1", before + mixed_in + after)

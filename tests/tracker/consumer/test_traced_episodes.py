@@ -31,9 +31,10 @@ from tests.tracker.story import play
 pytestmark = pytest.mark.slow
 
 
-@pytest.mark.parametrize(("evidence", "least_right", "most_wrong"), [({LOG, REQUESTS}, 0.97, 5), ({LOG}, 0.91, 5), ({REQUESTS}, 0.39, 3)])
+@pytest.mark.parametrize(("evidence", "least_right", "most_wrong"), [({LOG, REQUESTS}, 0.97, 5), ({LOG}, 0.89, 5), ({REQUESTS}, 0.39, 3)])
 def test_rounds_have_their_causes_or_none(evidence, least_right, most_wrong):
     """A round that is told has its cause and its member, or less: the coordinator's log does not say who changed its subscription.
+    Since 4.3 it does not even say that somebody did, where the target came later: a line about a departure may be missing.
 
     Wrong are, of 4,628: members that join without a new epoch while something else raises it at the same moment; a vote for another
     assignor while a topic changes; several joins in one millisecond.

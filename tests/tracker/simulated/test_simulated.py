@@ -14,7 +14,7 @@ import pytest
 
 from coordinator_model import events as kinds
 from coordinator_model.events import Event
-from coordinator_model.view.view import client_in
+from coordinator_model.view.members import client_in
 from jobs.laws.laws import breaches
 from tests.tracker.simulated.acted_out import BROKER, OTHER, Broker
 from tests.tracker.simulated.scripts import LENGTH_MS, script

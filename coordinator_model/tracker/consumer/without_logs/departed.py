@@ -9,8 +9,9 @@ from __future__ import annotations
 
 from coordinator_model.diagnosis import consumer_findings
 from coordinator_model.specification.timers import NEVER
-from coordinator_model.tracker.consumer import members, silence
+from coordinator_model.tracker.consumer import members
 from coordinator_model.tracker.consumer.members import END_KINDS, HEARTBEAT_INTERVAL_MS
+from coordinator_model.tracker.consumer.without_logs import silence
 from coordinator_model.view import reasons
 from coordinator_model.view.consumer_view import Change, ConsumerMember, ConsumerView
 from coordinator_model.view.emit import Emitter

@@ -12,7 +12,7 @@ from __future__ import annotations
 from typing import Final
 
 from coordinator_model.events import Event, MemberEntry
-from coordinator_model.tracker.consumer import episode_rows, episodes, following, members, migrations
+from coordinator_model.tracker.consumer import closing, episode_rows, episodes, following, members, migrations
 from coordinator_model.tracker.consumer.ownership import take_partitions
 from coordinator_model.view import reasons
 from coordinator_model.view.consumer_view import Change, ConsumerMember, ConsumerView, Episode, Round
@@ -57,7 +57,7 @@ def give_way(g: Emitter) -> None:
     """A broker's log or a record shows the group: what polls showed of it no longer counts. A rebalance that runs has no end then."""
     view = g.view.consumer
     if view is not None and view.polled:
-        episodes.cut_off(g, view.episode.last_ms if view.episode is not None else 0)
+        closing.cut_off(g, view.episode.last_ms if view.episode is not None else 0)
         g.view.consumer = ConsumerView(state=view.state)
 
 

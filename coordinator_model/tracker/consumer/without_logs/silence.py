@@ -6,7 +6,7 @@ from typing import Final
 
 from coordinator_model.diagnosis import consumer_margins
 from coordinator_model.events import Event
-from coordinator_model.tracker.consumer import members
+from coordinator_model.tracker.consumer import causes, members
 from coordinator_model.view import reasons
 from coordinator_model.view.consumer_view import Change, ConsumerMember, ConsumerView, Episode, Round
 from coordinator_model.view.emit import Emitter
@@ -66,7 +66,7 @@ def removed(g: Emitter, view: ConsumerView, event: Event) -> list[Change]:
 def unexplained_since(view: ConsumerView, member_id: str) -> list[Round]:
     """Rounds that no line explains since a member was heard last: any of them may have been its removal."""
     rounds = view.episode.rounds if view.episode is not None else []
-    return [one for one in rounds if not one.cause and not one.logged and one.at_ms > view.members[member_id].heard_ms]
+    return [one for one in rounds if not one.cause and (one.lost or not one.logged) and one.at_ms > view.members[member_id].heard_ms]
 
 
 def in_order(view: ConsumerView, changes: list[Change]) -> tuple[list[Change], bool]:
@@ -95,7 +95,20 @@ def forget_vanished(g: Emitter, view: ConsumerView, event: Event, sender: Consum
         return  # a new coordinator began their sessions anew
     for member in [one for one in view.members.values() if 0 <= one.heard_ms < heard_until_ms and not one.classic and one is not sender]:
         view.changes = [one for one in view.changes if one.member_id != member.member_id]
-        take_out(g, view, episode, Change(event.at_ms, reasons.UNKNOWN, member.member_id, ref(event), logged=False))
+        depart(g, view, Change(event.at_ms, reasons.UNKNOWN, member.member_id, ref(event), logged=False))
+
+
+def depart(g: Emitter, view: ConsumerView, change: Change) -> None:
+    """A member is gone: in the only round since it was heard whose reason no line names, else it is not known in which."""
+    rounds = view.episode.rounds if view.episode is not None else []
+    since = [one for one in rounds if not one.cause and one.at_ms > view.members[change.member_id].heard_ms]
+    if len(since) == 1 and since[0].lost:
+        change.at_ms = since[0].at_ms
+        causes.tell(g, view, since[0], change)
+    elif view.episode is not None:
+        take_out(g, view, view.episode, change)
+    else:
+        members.take_effect(g, view, change)
 
 
 def take_out(g: Emitter, view: ConsumerView, episode: Episode, change: Change) -> None:

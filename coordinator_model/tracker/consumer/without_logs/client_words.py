@@ -1,0 +1,58 @@
+"""What a client's own log says of a member of the consumer protocol, or of a Streams group: that it was not polled in time.
+
+A client whose application does not call poll() within max.poll.interval.ms leaves the group, a static one for a while, and joins again when
+it polls (AbstractHeartbeatRequestManager.poll). The coordinator only logs that it left. The client's clock is another one: what it says
+explains a departure only if that follows soon.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from coordinator_model import events as kinds
+from coordinator_model.diagnosis import removals
+from coordinator_model.events import Event
+from coordinator_model.view import reasons
+from coordinator_model.view.consumer_view import ConsumerMember, ConsumerView
+from coordinator_model.view.emit import Emitter
+from coordinator_model.view.members import ObservedMember
+from coordinator_model.view.rows import FINDINGS, ref
+
+FOLLOWS_MS: Final = 10_000
+TOLD_MS: Final = 60_000
+"""A client writes one line when the time is over, and another one when it polls again: both are about one stall."""
+NAMES_KEPT: Final = 64
+
+
+def take(g: Emitter, view: ConsumerView, event: Event) -> None:
+    """Takes a line of a client. Those that name neither a member nor a client alone are about nobody in particular."""
+    if event.kind != kinds.CLIENT_POLL_TIMEOUT:
+        return
+    member, name = _member(view, event), event.client_id or event.member_id or event.instance_id
+    is_told = event.at_ms - view.stalls.get(name, -TOLD_MS) < TOLD_MS
+    view.stalls = {**dict(list(view.stalls.items())[-NAMES_KEPT:]), name: event.at_ms}
+    told = ObservedMember(event.member_id, client_id=event.client_id, client_host=event.client_host)
+    if member is not None:
+        member.stalled_ms = event.at_ms
+        told = ObservedMember(member.member_id, client_id=member.client_id or event.client_id, client_host=member.client_host)
+        told.rebalance_timeout_ms = member.rebalance_timeout_ms
+    if event.rebalance_timeout_ms >= 0:
+        told.rebalance_timeout_ms = event.rebalance_timeout_ms
+    if not is_told:
+        g.emit(FINDINGS, **removals.poll_timeout(g, told, event.at_ms, [ref(event)], generation=view.epoch))
+
+
+def cause_of_leave(member: ConsumerMember | None, at_ms: int) -> str:
+    """Why a member left: its client may have said just before that it was not polled in time."""
+    is_stalled = member is not None and 0 <= member.stalled_ms <= at_ms <= member.stalled_ms + FOLLOWS_MS
+    return reasons.POLL_TIMEOUT if is_stalled else reasons.MEMBER_LEFT
+
+
+def _member(view: ConsumerView, event: Event) -> ConsumerMember | None:
+    """The member that a line names, or the only one of its client, of those that are in the group or departed lately."""
+    near = [*view.members.values(), *(one for one in view.gone if one.gone_ms >= event.at_ms - FOLLOWS_MS)]
+    if event.member_id:
+        return next((one for one in near if one.member_id == event.member_id), None)
+    name = event.instance_id or event.client_id
+    own = {one.member_id: one for one in reversed(near) if name and (one.instance_id if event.instance_id else one.client_id) == name}
+    return next(iter(own.values())) if len(own) == 1 else None

@@ -1,0 +1,59 @@
+"""What the log of a client tells of a member of the consumer protocol: that its application did not poll in time."""
+
+from __future__ import annotations
+
+import pytest
+
+from coordinator_model import events as kinds
+from coordinator_model.errors import Error
+from tests.tracker.consumer.consumer_story import ConsumerStory, told
+from tests.tracker.consumer.test_episodes import ALL, two
+
+
+def stalls(story: ConsumerStory, **fields: object) -> ConsumerStory:
+    """consumer poll timeout has expired."""
+    story.on("clients").add(kinds.CLIENT_SOURCE, kinds.CLIENT_POLL_TIMEOUT, **{"client_id": "b", **fields})
+    story.on("broker-1")
+    return story
+
+
+@pytest.mark.parametrize("logged", [True, False])
+@pytest.mark.parametrize("words", [{}, {"member_id": "b-1", "rebalance_timeout_ms": 8_000}])
+def test_who_left_since_it_was_not_polled_did_not_just_leave(logged, words):
+    story = stalls(two(logged=logged).at(20_000), **words).at(20_010)
+    story = story.line(kinds.DEPARTED, "b-1").raised(3) if logged else story
+    story.at(20_012).beat("b-1", -1, -1).at(21_000)
+    rows = (story.computed(3) if logged else story).beat("a-1", 2, 3, ALL).rows()
+    assert told(rows, "rebalances", "cause", "member_id")[-1] == ("POLL_TIMEOUT", "b-1")
+    assert told(rows, "member_sessions", "member_id", "end_kind") == [("b-1", "POLL_TIMEOUT")]
+    assert told(rows, "findings", "code", "member_id", "client_id") == [("POLL_TIMEOUT", "b-1", "b")]
+    assert ("8000" in told(rows, "findings", "message")[0][0]) == bool(words)
+
+
+def test_words_that_come_late_or_long_before_explain_no_departure():
+    story = two().at(20_000).line(kinds.DEPARTED, "b-1").raised(3).at(20_002).beat("b-1", -1, -1).at(20_100)
+    rows = stalls(story).at(21_000).computed(3).beat("a-1", 2, 3, ALL).at(22_000).refused("b-1", 2, Error.UNKNOWN_MEMBER_ID).rows()
+    assert told(rows, "rebalances", "cause")[-1] == ("MEMBER_LEFT",)
+    assert told(rows, "findings", "code", "member_id") == [("POLL_TIMEOUT", "b-1")]
+    story = stalls(two().at(20_000)).at(40_000).line(kinds.DEPARTED, "b-1").raised(3)
+    assert told(story.rows(), "member_sessions", "end_kind") == [("LEFT",)]
+
+
+def test_two_lines_about_one_stall_are_one_finding():
+    story = stalls(two().at(20_000)).at(20_010).line(kinds.DEPARTED, "b-1").raised(3).at(21_000).computed(3).beat("a-1", 2, 3, ALL)
+    rows = stalls(story.at(31_000)).at(40_000).beat("a-1", 3, 3).rows()
+    assert told(rows, "findings", "code", "member_id") == [("POLL_TIMEOUT", "b-1")]
+
+
+def test_words_of_an_unknown_client_or_of_one_of_two_are_about_no_member():
+    rows = stalls(two().at(20_000), client_id="c").at(30_000).beat("a-1", 2, 2).rows()
+    assert told(rows, "findings", "code", "member_id", "client_id") == [("POLL_TIMEOUT", None, "c")]
+    other = two().at(20_000)
+    other.on("clients").add(kinds.CLIENT_SOURCE, kinds.CLIENT_JOINED, client_id="b", member_id="b-1")
+    assert told(other.at(30_000).beat("a-1", 2, 2).rows(), "findings", "code") == []
+
+
+def test_a_static_member_that_was_not_polled_leaves_for_a_while():
+    story = ConsumerStory().at(0).joins("a-1", 1, instance_id="i").at(5).beat("a-1", 0, 1, ALL, ("orders",), instance_id="i").at(20_000)
+    rows = stalls(story, client_id="", instance_id="i").at(20_005).line(kinds.AWAY, "a-1", instance_id="i").rows()
+    assert told(rows, "findings", "code", "member_id") == [("POLL_TIMEOUT", "a-1")]
