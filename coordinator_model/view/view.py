@@ -276,6 +276,8 @@ class View(Struct, array_like=True):
         self.complete = True
         self.unnamed.clear()
         self.untold = 0
+        for rebalance in self.unfinished():
+            rebalance.missing = 0
 
     def size(self) -> int:
         """How many members there are, as far as they are known."""

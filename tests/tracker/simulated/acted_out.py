@@ -80,6 +80,7 @@ class EventPen:
                 leader_id=said.member_id if leads else "",
                 reason=reason_of(self._words, said, GROUP).removesuffix(".") if prepares else said.reason,
                 member_count=said.member_count if counts else -1,
+                state=said.state.value if said.kind in {kinds.MEMBER_ADDED, kinds.MEMBER_ID_ISSUED} else "",
             )
         )
 
