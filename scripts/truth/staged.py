@@ -106,7 +106,7 @@ OF_CONSUMER_PROTOCOL: Final[dict[Callable[[Stage], Scene], Expected]] = {
     scenes.comes_back_static: Expected(TWO, ends=[("2", "REPLACED")], besides=["STATIC_MEMBER_AWAY"]),
     scenes.is_refused: Expected(TWO, [("UNRELEASED_INSTANCE_ID", "double")]),
     scenes.revokes_slowly: Expected(THREE, [("STUCK_RECONCILING", "2")]),
-    scenes.rolls: Expected([*THREE, *ALL_RESTARTED], ends=ALL_LEFT),
+    scenes.rolls: Expected([*THREE, *ALL_RESTARTED], [("ROLLING_RESTART", None)], ALL_LEFT),
     scenes.changes_subscription: Expected([*TWO, ("SUBSCRIPTION_CHANGED", "2", 2, 2)]),
     scenes.has_a_growing_topic: Expected([*TWO, ("METADATA_CHANGED", None, 2, 2)]),
     scenes.subscribes_by_expression: Expected([*TWO, (RESOLVED, None, 2, 2)]),
