@@ -209,3 +209,13 @@ def test_a_departure_that_is_told_twice_ended_one_membership() -> None:
     story.log_preparing(1, "explicit `LeaveGroup` request for (b-1) members.", "b-1").at(20_001).log(kinds.MEMBER_LEFT, member_id="b-1")
     rows = story.at(20_100).log_stabilized(2, 1).at(20_110).log_assignment(2, "a-1", 1).rows()
     assert [(row["member_id"], row["end_kind"]) for row in table(rows, "member_sessions")] == [("b-1", "LEFT")]
+
+
+def test_a_member_that_asked_without_an_id_joined_though_the_leaders_list_has_it_first() -> None:
+    """Coordinators before 2.1 give no reason and no count, and answer the leader first."""
+    story = Story().at(0).log(kinds.PREPARING_REBALANCE, generation=0).at(3_000).log(kinds.STABILIZED, generation=1)
+    story.at(3_001).join("a-1", 1, "a-1", ["a-1"], waited=3_001, asked_as="").log(kinds.ASSIGNMENT_RECEIVED, generation=1)
+    story.at(20_000).log(kinds.PREPARING_REBALANCE, generation=1).at(20_500).log(kinds.STABILIZED, generation=2)
+    story.at(20_501).join("a-1", 2, "a-1", ["a-1", "b-1"], waited=2)
+    story.at(20_503).join("b-1", 2, "a-1", waited=503, asked_as="").log(kinds.ASSIGNMENT_RECEIVED, generation=2)
+    assert told(story, "cause", "member_id", "joined", "members_after") == ("MEMBER_JOINED", "b-1", ["b-1"], 2)

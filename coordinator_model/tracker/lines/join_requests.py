@@ -49,10 +49,7 @@ def join_group(g: Emitter, event: Event) -> None:
     leader_id = _replace_static(g, event)
     known = view.members.get(event.answer_member_id)
     former = known is not None and not (known.found and known.alive_ms < 0)  # else only the list of all members has shown it
-    listed_as_new = running is not None and event.answer_member_id in running.added
-    came = former or listed_as_new or _came(g, running, event, is_listed=known is not None)
-    if came and running is not None and known is not None and not former:
-        membership.note_arrival(running.added, running.departed, known.member_id)  # it had no id before: before it was only listed
+    came = former or _came(g, running, event, is_listed=known is not None)
     _note_joined(g, running, event.answer_member_id)
     member = membership.add(g, event.answer_member_id, event.received_ms, event, came=came)
     member.sessions_seen = member.vouched = True
@@ -111,10 +108,14 @@ def _may_have_been_replaced(event: Event) -> bool:
 def _came(g: Emitter, running: Rebalance | None, event: Event, *, is_listed: bool) -> bool:
     """Whether a member that is seen for the first time has just come. If no line issued its id, it may have been there all the time.
 
-    `is_listed`: the answer to the leader was logged before, and lists it.
+    `is_listed`: the answer to the leader, which lists all, was logged before.
     """
     issued = not event.member_id or event.answer_member_id in g.view.pending
-    return issued or (not is_listed and (g.view.complete or (running is not None and running.old_generation == 0)))
+    if running is None or not is_listed:
+        return issued or (not is_listed and (g.view.complete or (running is not None and running.old_generation == 0)))
+    if issued:
+        membership.note_arrival(running.added, running.departed, event.answer_member_id)
+    return event.answer_member_id in running.added
 
 
 def _add_join(g: Emitter, running: Rebalance, event: Event, member: ObservedMember, cause: str) -> None:
