@@ -89,8 +89,8 @@ class GroupTracker:
             starts = [event.at_ms for event in (*begun, *islice(signs, 1), *islice(others, 1))]
             until = min(starts, default=0) + step_ms
             step_ms = min(2 * step_ms, _UNSTEADY_AT_MOST_MS)
-            now, begun = runs.one_by_one([*begun, *_before(signs, until)], until)
-            for event in sorted([*now, *_before(others, until)], key=sort_key):
+            now, begun = runs.divided([*begun, *_before(signs, until)], until)
+            for event in sorted([*runs.one_by_one(now), *_before(others, until)], key=sort_key):
                 self.observe(event, clocks)
 
     def observe(self, event: Event, clocks: dict[str, BrokerClock]) -> None:

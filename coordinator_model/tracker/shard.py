@@ -132,9 +132,7 @@ class Shard:
         if event.instance_id and event.source not in kinds.PSEUDO_BROKERS:
             users = state.instances.setdefault(event.instance_id, {})
             users[group_id] = min(users.get(group_id, event.at_ms), event.at_ms)
-        is_late = event.received_ms < state.horizons.get(group_id, -1)
-        beats_of = order.heartbeats if is_late else runs.as_runs
-        for one in beats_of(event) if runs.is_row_of_beats(event) else (event,):
+        for one in runs.as_runs(event) if runs.is_row_of_beats(event) else (event,):
             self._enqueue(one)
 
     def _hear(self, beats: GroupBeats) -> None:
@@ -152,10 +150,10 @@ class Shard:
                 self._take(run.event())
 
     def _enqueue(self, event: Event) -> None:
-        if event.at_ms < self._state.horizons.get(event.group_id, -1):
-            self._state.late += 1
-        else:
-            self._waiting.setdefault(event.group_id, []).append(event)
+        late, in_time = runs.divided((event,), self._state.horizons.get(event.group_id, -1))
+        self._state.late += sum(len(one.beats) or 1 for one in late)
+        if in_time:
+            self._waiting.setdefault(event.group_id, []).extend(in_time)
 
     def _place(self) -> None:
         """Assigns lines that name no group, and so reach every shard, to the one group that they can be about.
@@ -358,16 +356,7 @@ class Shard:
 
 def _divided(events: Iterable[Event], at_ms: int) -> tuple[list[Event], list[Event]]:
     """The events before a time in their order, and the others. Runs are cut."""
-    before, since = [], []
-    for event in events:
-        if event.at_ms >= at_ms:
-            since.append(event)
-        elif runs.last_ms(event) < at_ms or not runs.is_run(event):
-            before.append(event)
-        else:
-            first, rest = runs.split(event, at_ms)
-            before += [first] if first is not None else []
-            since += [rest] if rest is not None else []
+    before, since = runs.divided(events, at_ms)
     return sorted(before, key=order.sort_key), since
 
 

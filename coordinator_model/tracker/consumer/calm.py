@@ -41,7 +41,7 @@ def take(g: Emitter, signs: Sequence[Event], until_ms: int) -> tuple[list[Event]
     of_others = (sign.at_ms for sign in signs if not _is_steady(g, view, sign) or sign.received_ms <= departed.get(sign.member_id, -1))
     until = min([until_ms, *of_others])
     while True:
-        taken, rest = _divided(signs, until)
+        taken, rest = runs.divided(signs, until)
         by_member: dict[str, list[Event]] = {}
         for run in (sign for sign in taken if sign.beats):
             by_member.setdefault(run.member_id, []).append(run)
@@ -53,7 +53,7 @@ def take(g: Emitter, signs: Sequence[Event], until_ms: int) -> tuple[list[Event]
     prediction.take_steady(view, sum(map(len, times.values())))
     for member_id, own in by_member.items():
         _note_heard(view, view.members[member_id], own, times[member_id])
-    return rest, max(map(_last, taken), key=sort_key, default=None)
+    return rest, max(map(runs.last_of, taken), key=sort_key, default=None)
 
 
 def _is_steady(g: Emitter, view: ConsumerView, sign: Event) -> bool:
@@ -65,15 +65,6 @@ def _is_steady(g: Emitter, view: ConsumerView, sign: Event) -> bool:
     if member.away_ms >= 0 or member.heard_ms < 0:
         return False
     return sign.generation == member.epoch <= view.epoch and sign.heartbeat_interval_ms != 0
-
-
-def _divided(signs: Iterable[Event], at_ms: int) -> tuple[list[Event], list[Event]]:
-    before, since = [], []
-    for sign in signs:
-        first, rest = runs.split(sign, at_ms) if sign.beats else (sign, None) if sign.at_ms < at_ms else (None, sign)
-        before += [first] if first is not None else []
-        since += [rest] if rest is not None else []
-    return before, since
 
 
 def _arrivals(runs: Iterable[Event]) -> Iterable[int]:
@@ -89,18 +80,13 @@ def _unusual_ms(view: ConsumerView, member: ConsumerMember, times: Sequence[int]
     return until_ms
 
 
-def _note_heard(view: ConsumerView, member: ConsumerMember, runs: list[Event], times: Sequence[int]) -> None:
-    runs.sort(key=lambda run: sort_key(_last(run)))
-    for run in runs:
+def _note_heard(view: ConsumerView, member: ConsumerMember, own: list[Event], times: Sequence[int]) -> None:
+    own.sort(key=lambda run: sort_key(runs.last_of(run)))
+    for run in own:
         members.learn(member, run)
     silences = pairwise((consumer_margins.silent_since_ms(view, member), *times))
     view.survived_ms = max([view.survived_ms, *(later - before for before, later in silences)])
     gaps = pairwise((member.heard_ms, *times))
     member.longest_gap_ms = max([member.longest_gap_ms, *(later - before for before, later in gaps)])
-    member.heard_ms, member.heartbeats, member.last_sign = times[-1], member.heartbeats + len(times), ref(_last(runs[-1]))
+    member.heard_ms, member.heartbeats, member.last_sign = times[-1], member.heartbeats + len(times), ref(runs.last_of(own[-1]))
     member.caught_up, member.classic = view.frees, False
-
-
-def _last(sign: Event) -> Event:
-    """The last beat of a run; a commit itself."""
-    return runs.split(sign, runs.last_ms(sign))[1] or sign if sign.beats else sign

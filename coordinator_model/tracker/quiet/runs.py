@@ -6,7 +6,7 @@ A commit is an event of its own. Both are signs of life: the broker accepted the
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from operator import itemgetter, sub
 from typing import Final
 
@@ -76,40 +76,39 @@ def joined(run: Event, later: Event) -> Event | None:
     return _changed(run, run.received_ms, run.position, beats, (*run.positions, *later.positions))
 
 
-def split(run: Event, at_ms: int) -> tuple[Event | None, Event | None]:
-    """The beats of a run before a time, and those since."""
-    count = bisect_left(run.beats, at_ms - run.received_ms)
-    if not count or count == len(run.beats):
-        return (run, None) if count else (None, run)
-    first = run.received_ms + run.beats[count]
-    base = run.beats[count]
-    since = tuple([beat - base for beat in run.beats[count:]])
-    before = _changed(run, run.received_ms, run.position, run.beats[:count], run.positions[:count])
-    return before, _changed(run, first, run.positions[count], since, run.positions[count:])
-
-
-def one_by_one(signs: Iterable[Event], at_ms: int) -> tuple[list[Event], list[Event]]:
-    """The signs before a time as events of their own, and what is left since then."""
+def divided(events: Iterable[Event], at_ms: int) -> tuple[list[Event], list[Event]]:
+    """The events before a time, and those since. Runs are cut."""
     before: list[Event] = []
-    rest: list[Event] = []
-    for sign in signs:
-        if not sign.beats:
-            (before if sign.at_ms < at_ms else rest).append(sign)
-            continue
-        first, since = split(sign, at_ms)
-        if first is not None:
-            before += [beat(first, number) for number in range(len(first.beats))]
-        if since is not None:
-            rest.append(since)
-    return before, rest
+    since: list[Event] = []
+    for event in events:
+        if event.at_ms >= at_ms:
+            since.append(event)
+        elif last_ms(event) < at_ms:
+            before.append(event)
+        else:
+            count = bisect_left(event.beats, at_ms - event.received_ms)
+            before.append(_changed(event, event.received_ms, event.position, event.beats[:count], event.positions[:count]))
+            base = event.beats[count]
+            later = tuple([beat - base for beat in event.beats[count:]])
+            since.append(_changed(event, event.received_ms + base, event.positions[count], later, event.positions[count:]))
+    return before, since
 
 
-def beat(run: Event, number: int) -> Event:
-    """One beat of a run as an event of its own."""
-    if len(run.beats) == 1:
-        return run
-    position = run.positions[number]
-    return _changed(run, run.received_ms + run.beats[number], position, (0,), (position,))
+def one_by_one(events: Iterable[Event]) -> Iterator[Event]:
+    """The events, each beat of a run by itself."""
+    for event in events:
+        if len(event.beats) > 1:
+            for since, position in zip(event.beats, event.positions, strict=True):
+                yield _changed(event, event.received_ms + since, position, (0,), (position,))
+        else:
+            yield event
+
+
+def last_of(event: Event) -> Event:
+    """The last beat of a run as an event of its own; any other event itself."""
+    if len(event.beats) <= 1:
+        return event
+    return _changed(event, last_ms(event), event.positions[-1], (0,), (event.positions[-1],))
 
 
 def _changed(run: Event, at_ms: int, position: int, beats: tuple[int, ...], positions: tuple[int, ...]) -> Event:

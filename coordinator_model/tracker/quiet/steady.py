@@ -10,7 +10,6 @@ Heartbeats come as runs: one event with many beats. A commit is an event of its 
 
 from __future__ import annotations
 
-from bisect import bisect_left, bisect_right
 from collections.abc import Collection, Iterable
 from typing import Final, NamedTuple
 
@@ -28,20 +27,17 @@ from coordinator_model.tracker.order import sort_key
 from coordinator_model.tracker.quiet import runs
 from coordinator_model.view.emit import Emitter
 from coordinator_model.view.members import ObservedMember
-from coordinator_model.view.rows import Ref
+from coordinator_model.view.rows import ref
 from coordinator_model.view.view import Prediction, View
 
 WINDOW_MS: Final = hindsight.HINDSIGHT_MS + hindsight.STEP_MS
 """A request waits for the specification no longer than this."""
 
-_Taken = tuple[Event, int]
-"""A run and how many of its beats are taken, or a commit and 1."""
-
 
 class _Series(NamedTuple):
     """The signs of one member that are taken."""
 
-    signs: list[_Taken]
+    signs: list[Event]
     """Where a field of them differs, the last one counts."""
     times: list[int]
     """When each counts, ascending."""
@@ -55,9 +51,10 @@ def take(g: Emitter, signs: list[Event], until_ms: int) -> tuple[list[Event], Ev
     heard = {member_id for member_id, member in g.view.members.items() if is_heard(member)}
     until = min([until, *(sign.at_ms for sign in signs if sign.member_id not in heard or sign.kind == kinds.CONSUMER_GROUP_HEARTBEAT)])
     while True:
-        taken = _taken(signs, until)
-        if not taken:
-            return signs, None
+        now, rest = runs.divided(signs, until)
+        if not now:
+            return rest, None
+        taken = _taken(now)
         bound = _bound_ms(g, taken, until)
         if bound >= until:
             break
@@ -65,16 +62,9 @@ def take(g: Emitter, signs: list[Event], until_ms: int) -> tuple[list[Event], Ev
     _hand_to_specification(g, taken)
     for member_id, series in taken.items():
         _renew(g.view.members[member_id], series)
-    g.view.last_ok_ms = max([g.view.last_ok_ms, *(_last_ms(*one) for series in taken.values() for one in series.signs if one[0].beats)])
-    last = max(series.times[-1] for series in taken.values())
-    rest = []
-    for sign in signs:
-        if sign.beats and runs.last_ms(sign) >= until:
-            rest.append(runs.split(sign, until)[1] or sign)
-        elif sign.at_ms >= until:
-            rest.append(sign)
-    ends = [_last_event(sign, count) for series in taken.values() if series.times[-1] == last for sign, count in series.signs]
-    return rest, max(ends, key=sort_key)
+    g.view.last_ok_ms = max([g.view.last_ok_ms, *(runs.last_ms(sign) for sign in now if sign.beats)])
+    last = max(map(runs.last_ms, now))
+    return rest, max((runs.last_of(sign) for sign in now if runs.last_ms(sign) == last), key=sort_key)
 
 
 def is_calm(g: Emitter) -> bool:
@@ -120,35 +110,24 @@ def _waits_quietly(event: Event, generation: int) -> bool:
     return event.generation == generation and runs.is_sign(event)
 
 
-def _taken(signs: Iterable[Event], until_ms: int) -> dict[str, _Series]:
-    """The signs before a time, by member."""
-    by_member: dict[str, list[_Taken]] = {}
+def _taken(signs: Iterable[Event]) -> dict[str, _Series]:
+    """The signs by member."""
+    by_member: dict[str, list[Event]] = {}
     for sign in signs:
-        count = bisect_left(sign.beats, until_ms - sign.received_ms) if sign.beats else int(sign.at_ms < until_ms)
-        if count:
-            by_member.setdefault(sign.member_id, []).append((sign, count))
+        by_member.setdefault(sign.member_id, []).append(sign)
     return {member_id: _series(own) for member_id, own in by_member.items()}
 
 
-def _series(signs: list[_Taken]) -> _Series:
+def _series(signs: list[Event]) -> _Series:
     if len(signs) > 1:
-        signs.sort(key=lambda taken: (_last_ms(*taken), taken[0].received_ms))
-    times = [sign.received_ms + beat for sign, count in signs for beat in sign.beats[:count]]
-    commits = [(sign.at_ms, sign.received_ms) for sign, _ in signs if not sign.beats]
+        signs.sort(key=lambda sign: (runs.last_ms(sign), sign.received_ms))
+    times = [sign.received_ms + beat for sign in signs for beat in sign.beats]
+    commits = [(sign.at_ms, sign.received_ms) for sign in signs if not sign.beats]
     if not commits:
         times.sort()
         return _Series(signs, times, times)
     moments = sorted([*zip(times, times, strict=True), *commits])
     return _Series(signs, [at_ms for at_ms, _ in moments], [received_ms for _, received_ms in moments])
-
-
-def _last_ms(sign: Event, count: int) -> int:
-    """The time of the last of the first `count` beats of a run, or of a commit."""
-    return sign.received_ms + sign.beats[count - 1] if sign.beats else sign.at_ms
-
-
-def _last_event(sign: Event, count: int) -> Event:
-    return runs.beat(sign, count - 1) if sign.beats else sign
 
 
 def _bound_ms(g: Emitter, taken: dict[str, _Series], until_ms: int) -> int:
@@ -199,9 +178,9 @@ def _fits_until(g: Emitter, member_id: str, series: _Series, until_ms: int) -> i
     view, group = g.view, g.view.prediction.group
     member = view.members[member_id]
     signs, times, arrivals = series
-    for sign, _ in signs:
+    for sign in signs:
         is_valid = group is None or group.validate_member(member_id, sign.instance_id or None) is Error.NONE
-        present = (view.broker, view.generation, signs[0][0].connection)
+        present = (view.broker, view.generation, signs[0].connection)
         if not is_valid or (sign.broker, sign.generation, sign.connection) != present:
             return sign.at_ms
     widest = widest_ms(member, group)
@@ -243,14 +222,13 @@ def _renew(member: ObservedMember, series: _Series) -> None:
     """The signs renew the session of their member (`membership.renew`, for each)."""
     before = [series.arrivals[0] - max(member.seen_ms, member.busy_ms)] if member.seen_ms >= 0 else []
     member.longest_gap_ms = max([member.longest_gap_ms, *before, *runs.gaps(series.arrivals)])
-    for sign, count in series.signs:
+    for sign in series.signs:
         membership.learn(member, sign)
         if sign.beats:
-            member.take_beats(sign.received_ms, _last_ms(sign, count), count)
+            member.take_beats(sign.received_ms, runs.last_ms(sign), len(sign.beats))
         else:
             member.commit_ms = max(member.commit_ms, sign.received_ms)
-    sign, count = series.signs[-1]
-    member.last_sign = Ref(sign.source, sign.origin, sign.positions[count - 1] if sign.beats else sign.position)
+    member.last_sign = ref(runs.last_of(series.signs[-1]))
     member.seen_ms = member.renewed_ms = series.arrivals[-1]
     membership.note_alive(member, series.arrivals[-1])
 
@@ -258,26 +236,15 @@ def _renew(member: ObservedMember, series: _Series) -> None:
 def _hand_to_specification(g: Emitter, taken: dict[str, _Series]) -> None:
     """What `prediction.observe` and `prediction.advance` do: the specification handles signs once they have waited long enough."""
     p = g.view.prediction
-    signs = [*((event, 1) for event in p.queue), *(one for series in taken.values() for one in series.signs)]
+    signs = [*p.queue, *(sign for series in taken.values() for sign in series.signs)]
     ripe_before = hindsight.step(max(series.times[-1] for series in taken.values())) - hindsight.HINDSIGHT_MS
     # Who arrives after a commit that is not ripe waits behind it.
-    until = min([ripe_before - 1, *(sign.received_ms for sign, _ in signs if sign.at_ms >= ripe_before)])
-    ends: list[Event] = []
-    waiting: list[Event] = []
-    total = 0
-    for sign, count in signs:
-        if sign.beats:
-            ripe = bisect_right(sign.beats, until - sign.received_ms, hi=count)
-            waiting += [runs.beat(sign, number) for number in range(ripe, count)]
-        else:
-            ripe = int(sign.at_ms < ripe_before and sign.received_ms <= until)
-            waiting += [sign][ripe:]
-        if ripe:
-            ends.append(_last_event(sign, ripe))
-            total += ripe
-    waiting.sort(key=sort_key)
-    hindsight.keep(p, waiting)
-    _renew_sessions(p, ends, total)
+    until = min([ripe_before - 1, *(sign.received_ms for sign in signs if sign.at_ms >= ripe_before)])
+    ripe, waiting = runs.divided([sign for sign in signs if sign.beats], until + 1)
+    for commit in (sign for sign in signs if not sign.beats):
+        (ripe if commit.at_ms < ripe_before and commit.received_ms <= until else waiting).append(commit)
+    hindsight.keep(p, sorted(runs.one_by_one(waiting), key=sort_key))
+    _renew_sessions(p, map(runs.last_of, ripe), sum(len(sign.beats) or 1 for sign in ripe))
 
 
 def _renew_sessions(p: Prediction, signs: Iterable[Event], total: int) -> None:
@@ -305,5 +272,5 @@ def take_counted(view: View, counted: Collection[tuple[Hearing, Event]]) -> None
         member.longest_gap_ms = max([member.longest_gap_ms, heard.gap_ms, *before])
         member.take_beats(heard.first_ms, event.at_ms, heard.count - 1)
         member.seen_ms = event.at_ms
-        _renew(member, _Series([(event, 1)], [event.at_ms], [event.at_ms]))
+        _renew(member, _Series([event], [event.at_ms], [event.at_ms]))
     view.last_ok_ms = max([view.last_ok_ms, *(event.at_ms for _, event in counted)])
