@@ -65,7 +65,7 @@ class Calm(Struct, array_like=True):
     broker: str
     generation: int
     members: dict[str, Hearing]
-    signs: list[Event] = []
+    commits: list[Event] = []  # that wait
     due_ms: int = -1  # when something falls due, whatever signs come, but for sessions that end after `since_ms`
     since_ms: int = -1  # since when it is calm
     until_ms: int = -1  # when the signs that wait are handled at the latest; -1: none waits

@@ -9,7 +9,7 @@ from coordinator_model.diagnosis import causes, cost, incidents
 from coordinator_model.errors import Error
 from coordinator_model.states import State
 from coordinator_model.tracker.group import GroupTracker
-from coordinator_model.tracker.quiet import resting, runs
+from coordinator_model.tracker.quiet import resting
 from coordinator_model.view.outcomes import SUPERSEDED
 from coordinator_model.view.settings import TrackerSettings
 from coordinator_model.view.view import Rebalance, View
@@ -181,11 +181,6 @@ def test_an_owner_that_keeps_a_partition_has_not_given_it_up_when_the_next_rebal
     running.outcome, running.ended_ms, running.joins = SUPERSEDED, 1_000, {"a-1": 400}
     running.owned_before, running.kept = {"t-0": "a-1", "t-1": "a-1"}, {"a-1": ("t-0",)}
     assert cost.of(running).unavailable_ms == 600
-
-
-def test_a_commit_and_a_heartbeat_are_no_run() -> None:
-    beat, commit = Story().at(0).heartbeat("a-1", 1).at(1_000).commit("a-1", 1).events
-    assert runs.joined(beat, commit) is None
 
 
 def test_trouble_long_after_other_trouble_is_another_one() -> None:

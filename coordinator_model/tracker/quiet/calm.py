@@ -1,9 +1,9 @@
 """Calm groups: the signs of life of their members wait until anything else happens in the group, or may happen.
 
 While a group is calm (steady.py), a heartbeat or commit of a member moves nothing that anybody sees. So the shard keeps such signs beside
-the packed view and unpacks it at the first event of another kind, or when something falls due. Plain heartbeats wait as numbers
-(numbers.py), others as one run for each member. After KEEP_MS the numbers are counted, member by member; others are handled. What the
-group's events lead to does not depend on when they are handled, so signs wait here even if their broker's log was not read past them.
+the packed view and unpacks it at the first event of another kind, or when something falls due. Heartbeats wait as numbers (numbers.py),
+commits as the events that they are. After KEEP_MS the numbers are counted, member by member; commits are handled. What the group's events
+lead to does not depend on when they are handled, so signs wait here even if their broker's log was not read past them.
 """
 
 from __future__ import annotations
@@ -62,20 +62,15 @@ def keep(calm: Calm, events: Iterable[Event], beats: Sequence[GroupBeats], horiz
     `horizon_ms`: all signs before are there.
     """
     counts = calm.until_ms <= horizon_ms
-    if counts and calm.signs:
+    if counts and calm.commits:
         return False
     numbers = Numbers(calm, horizon_ms - steady.WINDOW_MS if counts else -1)
-    last = {sign.member_id: number for number, sign in enumerate(calm.signs)}
     signs: Iterable[Event | Run] = chain.from_iterable(group.runs() for group in beats)
     others = [run_of(event) or event for event in events]
     if others or len(beats) > 1:  # in one piece the runs of a member are in order
         signs = sorted(chain(others, signs), key=_place)
     for sign in signs:
-        if isinstance(sign, Run):
-            if numbers.take(sign):
-                continue
-            sign = sign.event()  # noqa: PLW2901 - the same sign
-        if counts or not _waits(calm, sign, last):
+        if not numbers.take(sign) if isinstance(sign, Run) else counts or not _waits(calm, sign):
             return False
     numbers.store()
     if not counts:
@@ -93,33 +88,20 @@ def _place(sign: Event | Run) -> tuple[int, int]:
     return (sign.arrivals[0], sign.positions[0]) if isinstance(sign, Run) else (sign.received_ms, sign.position)
 
 
-def _waits(calm: Calm, event: Event, last: dict[str, int]) -> bool:
-    """Lets an event wait. `last`: the place of each member's last sign. False: it is no sign, or changes something."""
+def _waits(calm: Calm, event: Event) -> bool:
+    """Lets a commit wait. False: it is none, or changes something."""
     hearing = calm.members.get(event.member_id)
-    if (
-        hearing is None
-        or not runs.is_sign(event)
-        or event.kind == kinds.CONSUMER_GROUP_HEARTBEAT
-        or event.instance_id != hearing.instance_id
-    ):
+    if hearing is None or event.kind != kinds.OFFSET_COMMIT or not runs.is_sign(event) or event.instance_id != hearing.instance_id:
         return False
-    if (event.broker, event.generation) != (calm.broker, calm.generation):
+    if (event.broker, event.generation) != (calm.broker, calm.generation) or not renews(hearing, [event.received_ms]):
         return False
-    if not renews(hearing, [event.received_ms + beat for beat in event.beats] or [event.received_ms]):
-        return False
-    number = last.get(event.member_id, -1)
-    run = runs.joined(calm.signs[number], event) if number >= 0 else None
-    if run is not None:
-        calm.signs[number] = run
-    else:
-        last[event.member_id] = len(calm.signs)
-        calm.signs.append(event)
+    calm.commits.append(event)
     return True
 
 
 def waiting(calm: Calm) -> list[Event]:
     """The signs of life that wait."""
-    return [*calm.signs, *(run.event() for run in runs_of(calm))]
+    return [*calm.commits, *(run.event() for run in runs_of(calm))]
 
 
 def catch_up(view: View, calm: Calm) -> None:

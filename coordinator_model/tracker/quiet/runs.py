@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Sequence
-from operator import itemgetter, sub
+from operator import sub
 from typing import Final
 
 from coordinator_model import events as kinds
@@ -25,7 +25,6 @@ _RECEIVED: Final = Event._fields.index("received_ms")
 _CORRELATION: Final = Event._fields.index("correlation_id")
 _BEATS: Final = Event._fields.index("beats")
 _POSITIONS: Final = Event._fields.index("positions")
-_SAME_IN_A_RUN: Final = itemgetter(*({*range(len(Event._fields))} - {_POSITION, _AT, _RECEIVED, _CORRELATION, _BEATS, _POSITIONS}))
 
 
 def as_runs(event: Event) -> list[Event]:
@@ -65,15 +64,6 @@ def is_sign(event: Event) -> bool:
 def last_ms(event: Event) -> int:
     """The time of the last beat of a run, or of any other event."""
     return event.at_ms + event.beats[-1] if event.beats else event.at_ms
-
-
-def joined(run: Event, later: Event) -> Event | None:
-    """Two runs of one member as one. None if they differ in more than their beats."""
-    if not run.beats or not later.beats or _SAME_IN_A_RUN(run) != _SAME_IN_A_RUN(later):
-        return None
-    since = later.received_ms - run.received_ms
-    beats = (*run.beats, *[since + beat for beat in later.beats])
-    return _changed(run, run.received_ms, run.position, beats, (*run.positions, *later.positions))
 
 
 def divided(events: Iterable[Event], at_ms: int) -> tuple[list[Event], list[Event]]:
