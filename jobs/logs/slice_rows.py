@@ -27,7 +27,7 @@ def line_rows(kept: KeptLines, cluster: pa.Array, broker: pa.Array, origin: pa.A
     """A LINE for every kept line. The three columns say whose it is."""
     rows = len(kept)
     assert isinstance(kept.beats, BeatNumbers)
-    repeated = kept.beats.by_row(rows)
+    repeated = kept.beats.by_row(kept.positions)
     columns = [
         cluster,
         broker,

@@ -17,7 +17,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from coordinator_model.events import CONSUMER_GROUP_HEARTBEAT, HEARTBEAT, PROMPT_MS
-from jobs.logs.heartbeats.beat_numbers import counts_of, numbers_of
+from jobs.logs.heartbeats.beat_numbers import every_of
 
 _KEY: Final = (
     "cluster", "broker", "source", "origin", "kind", "group_id", "api_version", "connection", "client_id", "software", "member_id",
@@ -93,11 +93,11 @@ class _Beats:
 
     @classmethod
     def of(cls, beats: pa.Table) -> _Beats:
-        repeats, counts = numbers_of(beats["repeated"]), counts_of(beats["repeated"]).to_numpy()
+        repeating, repeats = every_of(beats)
         group = numbered(beats, ["cluster", "group_id"])
         member = numbered(beats, [name for name in _KEY if beats[name].null_count < len(beats)])
         rows = np.arange(len(beats))
-        row = np.concatenate([rows, np.repeat(rows, counts)])
+        row = np.concatenate([rows, repeating])
         correlation = pc.fill_null(beats["correlation_id"].cast(pa.int64()), _UNKNOWN).to_numpy()
         columns = {
             "received": np.concatenate([_whole(beats["received_at"]), repeats[:, 2]]),

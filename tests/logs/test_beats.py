@@ -44,7 +44,8 @@ def rows_of(tmp_path, lines, **settings):
 
 def numbers(row):
     """(position, time, arrival, correlation id) of the lines that repeat a row."""
-    return np.frombuffer(row["repeated"] or b"", np.int64).reshape(-1, WIDTH).tolist()
+    since = np.frombuffer(row["repeated"] or b"", np.int64).reshape(-1, WIDTH)
+    return (since + np.array([row["position"], 0, 0, 0])).tolist()
 
 
 def same(plain, folded):

@@ -44,7 +44,7 @@ def read(path, *, at_once, zone="UTC", block_bytes=256 << 10, **options):
     reader.read(kept, fold=True, **options)
     seconds = reader.take_seconds()
     reader.close()
-    said = kept, kept.beats.by_row(len(kept)).to_pylist(), kept.beats.count, kept.beats.firsts, kept.beats.names, reader.mark, seconds
+    said = kept, kept.beats.by_row(kept.positions).to_pylist(), kept.beats.count, kept.beats.firsts, kept.beats.names, reader.mark, seconds
     return said, beats.at_once
 
 

@@ -16,7 +16,7 @@ from jobs.logs.heartbeats.beat_blocks import repeats_in
 from jobs.logs.heartbeats.beats import LONGEST_MS, NAMES, PENDING, TIMES_TOLERANCE_MS, Beats, LogBeats
 
 WIDTH: Final = 4
-"""Numbers of one beat, 8 bytes each, little-endian: position, time (epoch ms), arrival (epoch µs), correlation id."""
+"""Numbers of one beat, 8 bytes each, little-endian: lines since the one that it repeats, time (ms), arrival (µs), correlation id."""
 
 
 class BeatNumbers(Beats):
@@ -73,22 +73,26 @@ class BeatNumbers(Beats):
         self._beats.append(beats)
         self._texts += times
 
-    def by_row(self, rows: int) -> pa.Array:
-        """A value for each of `rows` kept lines: the lines that repeat it, in order, WIDTH numbers each; null without SHAPE."""
+    def every(self) -> tuple[Numbers, Numbers]:
+        """The row that each beat repeats, and its numbers with its own position, in the order in which they were taken."""
         self.settle()
-        row_of = np.concatenate([np.zeros(0, np.int64), *self._rows])
-        beats = np.concatenate([np.zeros((0, WIDTH), np.int64), *self._beats])
-        is_first = np.zeros(rows, np.bool_)
+        return np.concatenate([np.zeros(0, np.int64), *self._rows]), np.concatenate([np.zeros((0, WIDTH), np.int64), *self._beats])
+
+    def by_row(self, positions: Sequence[int]) -> pa.Array:
+        """A value for each kept line, of these positions: the lines that repeat it, in order, WIDTH numbers each; null without SHAPE."""
+        is_first = np.zeros(len(positions), np.bool_)
         is_first[self.firsts] = True
-        return packed(row_of, beats, is_first)
+        return packed(*self.every(), np.array(positions, np.int64), is_first)
 
 
-def packed(row_of: npt.NDArray[np.int64], beats: npt.NDArray[np.int64], is_first: npt.NDArray[np.bool_]) -> pa.Array:
-    """Values of `Beats.by_row`. `row_of`: the row of each of the beats; `is_first`: whether each row has SHAPE."""
-    rows = len(is_first)
+def packed(row_of: Numbers, beats: Numbers, positions: Numbers, is_first: npt.NDArray[np.bool_]) -> pa.Array:
+    """Values of `BeatNumbers.by_row`. `row_of`, `beats`: as of `every`. Of each row: its position, and whether it has SHAPE."""
+    rows, order = len(is_first), np.argsort(row_of, kind="stable")
     offsets = np.zeros(rows + 1, np.int32)
     np.cumsum(np.bincount(row_of, minlength=rows) * (WIDTH * 8), out=offsets[1:])
-    return _from_buffers(is_first, offsets, beats[np.argsort(row_of, kind="stable")])
+    in_order = beats[order]
+    in_order[:, 0] -= positions[row_of[order]]
+    return _from_buffers(is_first, offsets, in_order)
 
 
 def _from_buffers(valid: npt.NDArray[np.bool_], offsets: npt.NDArray[np.int32], beats: npt.NDArray[np.int64]) -> pa.Array:
@@ -112,20 +116,17 @@ def durations_us(times: list[bytes]) -> npt.NDArray[np.int64]:
 
 
 def counts_of(repeated: pa.Array) -> pa.Array:
-    """The number of lines in each value of `Beats.by_row`."""
+    """The number of lines in each value of `BeatNumbers.by_row`."""
     return pc.fill_null(pc.divide(pc.binary_length(repeated), WIDTH * 8), 0).cast(pa.int64())
 
 
-def moved(repeated: pa.ChunkedArray, lines: int) -> pa.Array:
-    """Values of `Beats.by_row` with positions that are greater by so many lines."""
-    beats, counts = numbers_of(repeated), counts_of(repeated).to_numpy()
-    beats[:, 0] += lines
-    return packed(np.repeat(np.arange(len(counts)), counts), beats, pc.is_valid(repeated).to_numpy())
-
-
-def numbers_of(repeated: pa.ChunkedArray) -> npt.NDArray[np.int64]:
-    """The lines in all values of `Beats.by_row`, one after another: an array of WIDTH columns."""
-    return np.concatenate([np.zeros((0, WIDTH), np.int64), *(_numbers(chunk) for chunk in repeated.chunks)])
+def every_of(rows: pa.Table) -> tuple[Numbers, Numbers]:
+    """What `BeatNumbers.every` gave, of RAW lines or of their rows of PARSED."""
+    repeated, positions = rows["repeated"], rows["position"].to_numpy()
+    row_of = np.repeat(np.arange(len(rows)), counts_of(repeated).to_numpy())
+    beats = np.concatenate([np.zeros((0, WIDTH), np.int64), *(_numbers(chunk) for chunk in repeated.chunks)])
+    beats[:, 0] += positions[row_of]
+    return row_of, beats
 
 
 def _numbers(values: pa.Array) -> npt.NDArray[np.int64]:

@@ -156,13 +156,16 @@ class LogBeats:
         self.afters: dict[bytes, int] = {}
         self._around: list[tuple[bytes, bytes]] = []
 
-    def take(self, line: bytes, position: int, at_ms: int) -> bool:
-        """Takes a line with its position and its time (epoch ms), if it repeats another. If not, it is kept as text."""
+    def take(self, line: bytes, position: int, at_ms: int, *, is_beat: bool = False) -> bool:
+        """Takes a line with its position and its time (epoch ms), if it repeats another. If not, it is kept as text.
+
+        `is_beat`: it is known to have SHAPE.
+        """
         places = places_in(line)
         name = line[places[1] : places[2]]
         first = self.known.get(name)
         if first is None:
-            if SHAPE.fullmatch(line, LENGTH):
+            if is_beat or SHAPE.fullmatch(line, LENGTH):
                 self._learn(name, *around(line, places))
             return False
         own = numbers_in(line, places, *self._around[first])

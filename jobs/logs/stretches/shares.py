@@ -15,13 +15,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from jobs.logs.heartbeats.beat_numbers import WIDTH, counts_of, durations_us, moved, numbers_of, packed
-from jobs.logs.heartbeats.beats import around, numbers_in, places_in
+from jobs.logs.heartbeats.beat_numbers import BeatNumbers, counts_of, every_of, packed
 from jobs.logs.mark import KeptLines
 from jobs.logs.slice_rows import ARROW_SCHEMA
 
 _LOG: Final = ("cluster", "broker", "origin")
-_MS: Final = 1_000  # microseconds
 
 
 def shared(kept: KeptLines, rows: pa.Table, count: int) -> Iterator[pa.Table]:
@@ -48,47 +46,32 @@ def read_share(path: Path, share: int, before: int) -> Iterator[pa.Table]:
 
 def folded(beats: pa.Table) -> pa.Table:
     """Rows of recognised heartbeats of several stretches: those that repeat a line of an earlier stretch become numbers of that line."""
-    texts = beats["text"].cast(pa.binary()).to_pylist()
-    logs = zip(*(beats[name].to_pylist() for name in _LOG), strict=True)
-    known: dict[tuple[object, bytes], tuple[int, bytes, bytes]] = {}  # by log and what names the member: row, and what is around
-    kept: list[int] = []
-    again: list[int] = []
-    numbers: list[bytes] = []
-    times: list[bytes] = []
-    row_of = np.empty(len(beats), np.int64)
-    for place, (line, log) in enumerate(zip(texts, logs, strict=True)):
-        places = places_in(line)
-        key = log, line[places[1] : places[2]]
-        first = known.get(key)
-        own = None if first is None else numbers_in(line, places, *first[1:])
-        if first is None or own is None:
-            row_of[place] = len(kept)
-            if first is None:
-                known[key] = len(kept), *around(line, places)
-            kept.append(place)
-        else:
-            row_of[place] = first[0]
-            again.append(place)
-            numbers.append(own[0])
-            times.append(own[1])
-    if not again:
+    again, kept = BeatNumbers(), list[int]()
+    logs = pc.binary_join_element_wise(*(beats[name] for name in _LOG), "\0").to_pylist()
+    takes = {log: again.log(log, kept.__len__).take for log in set(logs)}
+    lines, positions = beats["text"].cast(pa.binary()).to_pylist(), beats["position"].to_pylist()
+    ats = beats["at"].cast(pa.timestamp("ms", "UTC")).cast(pa.int64()).to_pylist()
+    for row, (line, log, position, at_ms) in enumerate(zip(lines, logs, positions, ats, strict=True)):
+        if not takes[log](line, position, at_ms, is_beat=True):
+            kept.append(row)
+    if not again.count:
         return beats
-    at_us = beats["at"].cast(pa.int64()).to_numpy()[again]
-    own_numbers = np.empty((len(again), WIDTH), np.int64)
-    own_numbers[:, 0] = beats["position"].to_numpy()[again]
-    own_numbers[:, 1] = at_us // _MS
-    own_numbers[:, 2] = at_us - durations_us(times)
-    own_numbers[:, 3] = np.array(numbers).astype(np.int64)
-    rows = np.concatenate([row_of[again], np.repeat(row_of, counts_of(beats["repeated"]).to_numpy())])
-    every = np.concatenate([own_numbers, numbers_of(beats["repeated"])])
+    is_kept = np.zeros(len(beats), np.bool_)
+    is_kept[kept] = True
+    row_of = np.empty(len(beats), np.int64)
+    row_of[kept] = np.arange(len(kept))
+    row_of[~is_kept], own = again.every()
+    before, repeating = every_of(beats)
+    rows, every = np.concatenate([row_of[~is_kept], row_of[before]]), np.concatenate([own, repeating])
     in_order = np.argsort(every[:, 0], kind="stable")
-    repeated = packed(rows[in_order], every[in_order], np.ones(len(kept), np.bool_))
-    return _with(beats.take(np.array(kept)), lines=pc.add(counts_of(repeated), 1), repeated=repeated)
+    taken = beats.take(np.array(kept))
+    repeated = packed(rows[in_order], every[in_order], taken["position"].to_numpy(), np.ones(len(kept), np.bool_))
+    return _with(taken, lines=pc.add(counts_of(repeated), 1), repeated=repeated)
 
 
 def _placed(lines: pa.Table, before: int) -> pa.Table:
     """RAW rows whose positions count from the start of the log."""
-    return _with(lines, position=pc.add(lines["position"], before), repeated=moved(lines["repeated"], before)) if before else lines
+    return _with(lines, position=pc.add(lines["position"], before)) if before else lines
 
 
 def _with(table: pa.Table, **columns: pa.Array) -> pa.Table:
