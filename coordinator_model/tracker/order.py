@@ -66,24 +66,3 @@ def same_line(one: Event, other: Event) -> bool:
         and one.broker == other.broker
         and one._replace(origin="", position=0, positions=()) == other._replace(origin="", position=0, positions=())
     )
-
-
-def heartbeats(run: Event) -> list[Event]:
-    """The single heartbeats of a run, each with its own arrival and line.
-
-    A beat that was answered promptly counts at its arrival, which is the same in any row. One whose answer was late has its own row, and
-    counts when it was answered, like any request.
-    """
-    if run.at_ms - run.received_ms > kinds.PROMPT_MS:
-        return [run]
-    return [
-        run._replace(
-            correlation_id=-1,  # known of the first of a run only
-            at_ms=run.received_ms + beat,
-            received_ms=run.received_ms + beat,
-            position=position,
-            beats=(0,),
-            positions=(position,),
-        )
-        for beat, position in zip(run.beats, run.positions or (run.position,), strict=True)
-    ]

@@ -132,7 +132,7 @@ class Shard:
         if event.instance_id and event.source not in kinds.PSEUDO_BROKERS:
             users = state.instances.setdefault(event.instance_id, {})
             users[group_id] = min(users.get(group_id, event.at_ms), event.at_ms)
-        for one in runs.as_runs(event) if runs.is_row_of_beats(event) else (event,):
+        for one in runs.as_runs(event) if event.beats else (event,):
             self._enqueue(one)
 
     def _hear(self, beats: GroupBeats) -> None:

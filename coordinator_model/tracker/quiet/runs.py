@@ -14,7 +14,6 @@ from coordinator_model import events as kinds
 from coordinator_model.errors import Error
 from coordinator_model.events import Event
 from coordinator_model.tracker import membership
-from coordinator_model.tracker.order import heartbeats
 
 WIDEST_MS: Final = 300_000
 """A run with a longer gap is no run."""
@@ -27,20 +26,16 @@ _BEATS: Final = Event._fields.index("beats")
 _POSITIONS: Final = Event._fields.index("positions")
 
 
-def as_runs(event: Event) -> list[Event]:
-    """A row of heartbeats as runs whose beats may be taken at once; beat by beat where it has other heartbeats."""
-    is_accepted = event.error_code == Error.NONE and event.source == kinds.REQUEST_SOURCE and len(event.beats) == len(event.positions) > 0
-    if is_accepted and event.at_ms - event.received_ms <= kinds.PROMPT_MS:
-        pauses = [*gaps(event.beats)]
-        if not pauses or (min(pauses) > 0 and max(pauses) <= WIDEST_MS):
-            # A prompt answer counts at the arrival of its request. The correlation id is known of the first of a run only.
-            return [_changed(event, event.received_ms, event.position, event.beats, event.positions)]
-    return heartbeats(event)
+def as_runs(row: Event) -> list[Event]:
+    """A row of heartbeats as runs whose beats may be taken at once; beat by beat where it has other heartbeats.
 
-
-def is_row_of_beats(event: Event) -> bool:
-    """Whether a row has heartbeats in `beats`: those of classic groups, and the steady ones of others."""
-    return event.kind == kinds.HEARTBEAT or (event.kind == kinds.CONSUMER_GROUP_HEARTBEAT and bool(event.beats))
+    A beat that was answered promptly counts at its arrival, which is the same in any row. One whose answer was late has its own row, and
+    counts when it was answered, like any request. The correlation id is known of the first of a row only.
+    """
+    if row.at_ms - row.received_ms > kinds.PROMPT_MS:
+        return [row]
+    run, pauses = _changed(row, row.received_ms, row.position, row.beats, row.positions), [*gaps(row.beats)]
+    return [run] if is_run(run) and (not pauses or (min(pauses) > 0 and max(pauses) <= WIDEST_MS)) else [*one_by_one([run])]
 
 
 def is_run(event: Event) -> bool:
