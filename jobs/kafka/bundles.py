@@ -18,15 +18,15 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import accumulate, count
 from operator import sub
-from typing import Annotated, Final, NamedTuple
+from typing import Annotated, Final
 
 import msgspec
 
 from jobs.common.times import LATEST_MS
+from jobs.logs.heartbeats.beats import Group
 
 VERSION: Final = 2
 """Of the layout. A bundle of another one is refused."""
-NO_INTERVAL: Final = -1
 
 _MOST_POSITION: Final = 1 << 53
 _WORD: Final = 8  # bytes of a number in memory
@@ -41,22 +41,7 @@ class BundleError(ValueError):
     """The bytes are no bundle. The message says why."""
 
 
-_Int = Annotated[int, msgspec.Meta(ge=-(1 << 31), lt=1 << 31)]
 _Count = Annotated[int, msgspec.Meta(ge=1)]
-
-
-class Group(NamedTuple):
-    """What the heartbeats of a group share. `software`: name and version.
-
-    `interval_ms`: the heartbeat interval in the answers, if the group follows the consumer protocol; then all heartbeats are steady.
-    """
-
-    group_id: str
-    generation: _Int
-    api_version: _Int
-    error_code: _Int
-    software: str
-    interval_ms: _Int
 
 
 _RANK_BITS: Final = 40

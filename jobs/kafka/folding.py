@@ -13,18 +13,19 @@ from typing import Final, NamedTuple
 
 import msgspec
 
-from jobs.kafka.bundles import NO_INTERVAL, Group, Sender, encoded
+from jobs.kafka.bundles import Sender, encoded
 from jobs.logs.heartbeats.beats import (
     LONGEST_MS,
     NAMES,
     SHAPE,
     TIMES_TOLERANCE_MS,
-    BeatFields,
     Beats,
+    Group,
     Repeats,
-    fields_of,
+    Told,
     numbers_in,
     places_in,
+    told_by,
 )
 from jobs.logs.times import LENGTH
 
@@ -35,8 +36,6 @@ MOST_BEATS: Final = 10_000
 _BEAT_BYTES: Final = 28  # of a beat in a bundle, about
 _SENDER_BYTES: Final = 40  # of a member without its texts
 _GROUP_BYTES: Final = 40
-_OF_GROUP: Final = BeatFields._fields.index("member_id")
-"""So many fields are of the group, the others of the sender."""
 _TIMES: Final = 7  # durations of a line
 _US: Final = 1_000  # in a millisecond
 
@@ -76,7 +75,7 @@ class Senders:
         self._most = most
         # By the part of a line that names the member: who it is, what stands before the correlation id, and what after the durations.
         self._known: dict[bytes, tuple[Sender, bytes, bytes]] = {}
-        self._groups: dict[tuple[bytes | None, ...], tuple[Group, int]] = {}  # each once, with a number that no other has ever had
+        self._groups: dict[Group, tuple[Group, int]] = {}  # each once, with a number that no other has ever had
         self._number = itertools.count()
         self._texts: dict[bytes, bytes] = {}
 
@@ -106,25 +105,17 @@ class Senders:
                 known.clear()
         places, once = places_in(line), self._texts.setdefault
         before, after = line[LENGTH : places[0]], line[found.end("times") :]
-        sender = self._sender(fields_of(found))
+        sender = self._sender(told_by(found))
         self._known[line[places[1] : places[2]]] = sender, once(before, before), once(after, after)
         taken.add(sender, position, at_ms, found["correlation_id"], found["times"])
         return True
 
-    def _sender(self, fields: BeatFields) -> Sender:
-        of_group = fields[:_OF_GROUP]
-        known = self._groups.get(of_group)
+    def _sender(self, told: Told) -> Sender:
+        group, member_id, client_id, instance_id, connection = told
+        known = self._groups.get(group)
         if known is None:
-            known = self._groups[of_group] = group_of(fields), next(self._number)
-        client_id, instance_id = (None if field is None else field.decode() for field in (fields.client_id, fields.instance_id))
-        return Sender(known[0], fields.member_id.decode(), client_id, instance_id, fields.connection.decode(), rank=known[1])
-
-
-def group_of(fields: BeatFields) -> Group:
-    """What a heartbeat shares with those of its group."""
-    software = f"{fields.software_name.decode()} {fields.software_version.decode()}"
-    numbers = int(fields.generation), int(fields.api_version), int(fields.error_code)
-    return Group(fields.group_id.decode(), *numbers, software, NO_INTERVAL if fields.interval_ms is None else int(fields.interval_ms))
+            known = self._groups[group] = group, next(self._number)
+        return Sender(known[0], member_id, client_id, instance_id, connection, rank=known[1])
 
 
 class Bundle(NamedTuple):

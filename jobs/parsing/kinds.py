@@ -12,7 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from coordinator_model.events import BROKER_SOURCE, CLIENT_SOURCE, CLIENTS, COORDINATOR_SOURCE, PSEUDO_BROKERS, REQUEST_SOURCE
-from jobs.parsing import broker_log, client_log, coordinator_log, group_records, heartbeat_bundles, heartbeat_lines, request_log
+from jobs.parsing import broker_log, client_log, coordinator_log, group_records, heartbeats, request_log
 from jobs.parsing.rows import UNKNOWN_SOURCE, parsed_batch, refused, skipped
 from schemas.names import CLOCK, HEARTBEATS, LINE, PART
 
@@ -55,9 +55,9 @@ def parsed(raw: pa.RecordBatch) -> pa.Table:
             rows.append(_PARSERS[source](text or "", times[place]))
     pieces = [parsed_batch(_taken(lines, others), rows)]
     if bundles:
-        pieces += heartbeat_bundles.parsed(_taken(lines, bundles))
+        pieces += heartbeats.of_bundles(_taken(lines, bundles))
     if beats:
-        pieces.append(heartbeat_lines.parsed(_taken(lines, beats)))
+        pieces.append(heartbeats.of_lines(_taken(lines, beats)))
     if stored:
         pieces.append(group_records.parsed(_taken(lines, stored)))
     return pa.Table.from_batches(pieces)

@@ -1,6 +1,6 @@
 """Records of a Kafka topic as log lines: what `rebalance ship` wrote (docs/shipping.md) as rows of raw_lines. Tasks do this.
 
-A bundle of heartbeats stays bytes (jobs/parsing/heartbeat_bundles.py).
+A bundle of heartbeats stays bytes (jobs/parsing/heartbeats.py).
 
 Other programs may write anything to the topic. A record that no shipper wrote becomes a line with a fault, under the topic's own name. It
 goes to quarantine, and does not advance the time of any broker.
@@ -18,7 +18,7 @@ from pyspark.sql.pandas.types import to_arrow_schema
 
 from jobs.common.times import LATEST_MS
 from jobs.kafka.bundles import VERSION
-from jobs.parsing.heartbeat_bundles import NOT_SHIPPED
+from jobs.parsing.heartbeats import NOT_SHIPPED
 from schemas import raw_lines
 from schemas.names import CLOCK, HEARTBEATS, LINE
 

@@ -16,7 +16,9 @@ import re
 import zlib
 from array import array
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, Annotated, Final, NamedTuple
+
+import msgspec
 
 from jobs.logs.times import LENGTH
 
@@ -65,7 +67,7 @@ _REST: Final = (
 )
 # kafka RequestConvertToJson, and (ConsumerGroup)HeartbeatRequest.json and (ConsumerGroup)HeartbeatResponse.json of Kafka's clients.
 SHAPE: Final = re.compile(f"{_HEADER}{_BODY}{_REST}".encode(), re.ASCII)
-"""A heartbeat as brokers of Kafka 2.8 to 4.2 log it, from LENGTH on: read without a JSON parser, by `fields_of`.
+"""A heartbeat as brokers of Kafka 2.8 to 4.2 log it, from LENGTH on: read without a JSON parser, by `told_by`.
 
 Of the consumer protocol (KIP-848) only a steady one: an accepted heartbeat that changes nothing.
 """
@@ -82,32 +84,44 @@ NAMES: Final = bytes(set(b'"requestQueueTimeMs":"localTimeMs":"remoteTimeMs":"th
 """The bytes of the durations that are not of their numbers: without them digits, dots and commas are left."""
 
 
-class BeatFields(NamedTuple):
-    """The fields of a heartbeat, as logged. None: null, or of the other protocol."""
+NO_INTERVAL: Final = -1
 
-    group_id: bytes
-    generation: bytes  # or the member epoch
-    api_version: bytes
-    error_code: bytes
-    interval_ms: bytes | None  # that the answer asks for; None: a heartbeat of the classic protocol
-    software_name: bytes
-    software_version: bytes
-    member_id: bytes
-    client_id: bytes | None
-    instance_id: bytes | None
-    connection: bytes
+_Int = Annotated[int, msgspec.Meta(ge=-(1 << 31), lt=1 << 31)]
 
 
-def fields_of(found: re.Match[bytes]) -> BeatFields:
-    """The fields of a heartbeat that has SHAPE."""
-    if found["consumer"] is None:
-        return BeatFields(*found.group(*_OF_CLASSIC))
-    return BeatFields(*found.group(*_OF_CONSUMER))._replace(error_code=b"0")
+class Group(NamedTuple):
+    """What the heartbeats of a group share. `software`: name and version.
+
+    `interval_ms`: the heartbeat interval in the answers, if the group follows the consumer protocol; then all heartbeats are steady.
+    """
+
+    group_id: str
+    generation: _Int  # or the member epoch
+    api_version: _Int
+    error_code: _Int
+    software: str
+    interval_ms: _Int
 
 
-_OF_BOTH: Final = {name: name for name in BeatFields._fields} | {"interval_ms": "interval"}
-_OF_CLASSIC: Final = tuple(_OF_BOTH.values())
-_OF_CONSUMER: Final = tuple((_OF_BOTH | {"generation": "epoch", "member_id": "id", "instance_id": "static_id"}).values())
+Told = tuple[Group, str, str | None, str | None, str]
+"""What the heartbeats of a member share while it keeps its connection: group, member id, client id, instance id, connection. None: null."""
+
+_OF_BOTH: Final = ("api_version", "client_id", "connection", "group_id", "software_name", "software_version")
+_OF_CLASSIC: Final = ("generation", "error_code", "member_id", "instance_id", *_OF_BOTH)
+_OF_CONSUMER: Final = ("epoch", "interval", "id", "static_id", *_OF_BOTH)
+
+
+def told_by(found: re.Match[bytes]) -> Told:
+    """What a heartbeat that has SHAPE tells."""
+    is_classic = found["consumer"] is None
+    epoch, number, member_id, instance, version, client, connection, group_id, *software = found.group(
+        *(_OF_CLASSIC if is_classic else _OF_CONSUMER)
+    )
+    error_code, interval_ms = (int(number), NO_INTERVAL) if is_classic else (0, int(number))
+    group = Group(group_id.decode(), int(epoch), int(version), error_code, b" ".join(software).decode(), interval_ms)
+    client_id, instance_id = client if client is None else client.decode(), instance if instance is None else instance.decode()
+    return group, member_id.decode(), client_id, instance_id, connection.decode()
+
 
 Repeats = Callable[[bytes, int, int], bool]
 """Takes a line with its position and its time (epoch ms). Returns whether it repeats another; if so, it is not kept as text."""
