@@ -22,6 +22,7 @@ from jobs.logs.heartbeats.beats import (
     Beats,
     Group,
     Repeats,
+    Taken,
     Told,
     numbers_in,
     places_in,
@@ -42,30 +43,6 @@ _US: Final = 1_000  # in a millisecond
 # Much faster than int and float of each.
 _integers: Final = msgspec.json.Decoder(list[int]).decode
 _floats: Final = msgspec.json.Decoder(list[float]).decode
-
-
-class Taken(NamedTuple):
-    """Heartbeats of a log, column by column, in the order in which they were read."""
-
-    senders: list[Sender]
-    positions: list[int]
-    ats: list[int]  # epoch ms
-    numbers: list[bytes]  # correlation ids
-    times: list[bytes]  # the durations, as logged
-
-    def add(self, sender: Sender, position: int, at_ms: int, number: bytes, times: bytes) -> None:
-        """Adds one."""
-        self.senders.append(sender)
-        self.positions.append(position)
-        self.ats.append(at_ms)
-        self.numbers.append(number)
-        self.times.append(times)
-
-    def part(self, begin: int, end: int) -> Taken:
-        """Some of them."""
-        return Taken(
-            self.senders[begin:end], self.positions[begin:end], self.ats[begin:end], self.numbers[begin:end], self.times[begin:end]
-        )
 
 
 class Senders:
@@ -142,13 +119,13 @@ class FoldedBeats(Beats):
         """The heartbeats of a log, in the order in which they were read, in bundles of so many bytes at most."""
         taken = self._taken.get(log)
         if taken is not None:
-            for begin in range(0, len(taken.senders), MOST_BEATS):
+            for begin in range(0, len(taken.of), MOST_BEATS):
                 yield from _bundles(taken.part(begin, begin + MOST_BEATS), most_bytes)
 
 
 def _bundles(taken: Taken, most_bytes: int) -> Iterator[Bundle]:
-    senders = set(taken.senders)
-    count, groups = len(taken.senders), {sender.group for sender in senders}
+    senders = set(taken.of)
+    count, groups = len(taken.of), {sender.group for sender in senders}
     size = count * _BEAT_BYTES + sum(_SENDER_BYTES + sender.characters for sender in senders)
     size += sum(_GROUP_BYTES + len(group.group_id) + len(group.software) for group in groups)
     if size > most_bytes and count > 1:
@@ -156,7 +133,7 @@ def _bundles(taken: Taken, most_bytes: int) -> Iterator[Bundle]:
         yield from _bundles(taken.part(count // 2, count), most_bytes)
         return
     numbers = _integers(b"[%b]" % b",".join(taken.numbers))
-    value = encoded(taken.senders, taken.positions, taken.ats, numbers, durations_us(taken.times))
+    value = encoded(taken.of, taken.positions, taken.ats, numbers, durations_us(taken.times))
     yield Bundle(taken.positions[0], count, value)
 
 

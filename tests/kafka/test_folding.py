@@ -15,8 +15,8 @@ from hypothesis import strategies as st
 from pyspark.sql.pandas.types import to_arrow_schema
 
 from jobs.kafka.bundles import BundleError, Sender, checksum, decoded, encoded
-from jobs.kafka.folding import Senders, Taken
-from jobs.logs.heartbeats.beats import NO_INTERVAL, Group
+from jobs.kafka.folding import Senders
+from jobs.logs.heartbeats.beats import NO_INTERVAL, Group, Taken
 from jobs.parsing import batch
 from jobs.parsing.rows import PARSED
 from jobs.pipeline.gate import Gate

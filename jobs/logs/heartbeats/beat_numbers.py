@@ -60,10 +60,10 @@ class BeatNumbers(Beats):
 
     def _gather(self) -> None:
         """Moves the beats that came one by one to the others."""
-        if self.times:
-            numbers = np.array(self.numbers).astype(np.int64)
-            self._append(np.array(self.rows), np.array(self.positions), np.array(self.ats), numbers, self.times)
-            for values in (self.rows, self.positions, self.ats, self.numbers, self.times):
+        rows, positions, ats, numbers, times = self.taken
+        if times:
+            self._append(np.array(rows), np.array(positions), np.array(ats), np.array(numbers).astype(np.int64), times)
+            for values in self.taken:
                 values.clear()
 
     def _append(self, rows: Numbers, positions: Numbers, ats: Numbers, correlation_ids: Numbers, times: list[bytes]) -> None:
@@ -122,11 +122,11 @@ def counts_of(repeated: pa.Array) -> pa.Array:
 
 def every_of(rows: pa.Table) -> tuple[Numbers, Numbers]:
     """What `BeatNumbers.every` gave, of RAW lines or of their rows of PARSED."""
-    repeated, positions = rows["repeated"], rows["position"].to_numpy()
-    row_of = np.repeat(np.arange(len(rows)), counts_of(repeated).to_numpy())
+    repeated = rows["repeated"]
+    counts = counts_of(repeated).to_numpy()
     beats = np.concatenate([np.zeros((0, WIDTH), np.int64), *(_numbers(chunk) for chunk in repeated.chunks)])
-    beats[:, 0] += positions[row_of]
-    return row_of, beats
+    beats[:, 0] += np.repeat(rows["position"].to_numpy(), counts)
+    return np.repeat(np.arange(len(rows)), counts), beats
 
 
 def _numbers(values: pa.Array) -> npt.NDArray[np.int64]:

@@ -16,7 +16,7 @@ import re
 import zlib
 from array import array
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Annotated, Final, NamedTuple
+from typing import TYPE_CHECKING, Annotated, Any, Final, NamedTuple
 
 import msgspec
 
@@ -156,6 +156,28 @@ def numbers_in(line: bytes, places: tuple[int, int, int], before: bytes, after: 
     return number, times
 
 
+class Taken(NamedTuple):
+    """Heartbeats column by column, in the order in which they were read."""
+
+    of: list[Any]  # of each: the row of the line that it repeats, or who sent it
+    positions: list[int]
+    ats: list[int]  # epoch ms
+    numbers: list[bytes]  # correlation ids
+    times: list[bytes]  # the durations, as logged
+
+    def add(self, of: object, position: int, at_ms: int, number: bytes, times: bytes) -> None:
+        """Adds one."""
+        self.of.append(of)
+        self.positions.append(position)
+        self.ats.append(at_ms)
+        self.numbers.append(number)
+        self.times.append(times)
+
+    def part(self, begin: int, end: int) -> Taken:
+        """Some of them."""
+        return Taken(self.of[begin:end], self.positions[begin:end], self.ats[begin:end], self.numbers[begin:end], self.times[begin:end])
+
+
 class LogBeats:
     """The repeated heartbeats of one log: what is known of the lines that others may repeat."""
 
@@ -208,11 +230,7 @@ class Beats:
     def __init__(self) -> None:
         self.firsts: list[int] = []  # rows of lines that others may repeat
         self.names: list[int] = []  # of each of them: a checksum of what names its member
-        self.rows: list[int] = []
-        self.positions: list[int] = []
-        self.ats: list[int] = []
-        self.numbers: list[bytes] = []
-        self.times: list[bytes] = []
+        self.taken = Taken([], [], [], [], [])
         self._logs: dict[object, LogBeats] = {}
         self.count = 0
 
@@ -228,13 +246,9 @@ class Beats:
 
     def add(self, row: int, position: int, at_ms: int, number: bytes, times: bytes) -> None:
         """Adds a line that repeats the one of this row. `number`: its correlation id; `times`: its durations, as logged."""
-        self.rows.append(row)
-        self.positions.append(position)
-        self.ats.append(at_ms)
-        self.numbers.append(number)
-        self.times.append(times)
+        self.taken.add(row, position, at_ms, number, times)
         self.count += 1
-        if len(self.times) >= PENDING:
+        if len(self.taken.times) >= PENDING:
             self.settle()
 
     def take_block(self, log: LogBeats, block: Block, ats: Numbers, first_position: int) -> Sequence[int]:
