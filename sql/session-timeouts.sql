@@ -1,12 +1,12 @@
 -- Whose session ran out, and was it a crash or a pause?
 --
 -- One row per expired session, the newest first. UNHEARD: the process ran: a request of it waited for its answer when the
--- session ended, or others came after the last one that was accepted, or the finding COORDINATOR_MOVED names it. PAUSED: the
--- same process appeared again, under its old member id or on its old connection, so it had only stopped for a while
--- (garbage collection, CPU limit, network). REJOINED: a new member with the same client.id appeared (the process was
--- restarted, or connected again). GONE: none of these. `back_at` is when it appeared again, which may be before its old
--- session ran out. PAUSED and most of UNHEARD can be told only with kafka-request.log. Where no line shows the session
--- timeout, it is taken for 45 s, Kafka's default.
+-- session ended, or others came after the last one that was accepted, or that one came within half of the session timeout,
+-- or the finding COORDINATOR_MOVED names it. PAUSED: the same process appeared again, under its old member id or on its
+-- old connection, so it had only stopped for a while (garbage collection, CPU limit, network). REJOINED: a new member with
+-- the same client.id appeared (the process was restarted, or connected again). GONE: none of these. `back_at` is when it
+-- appeared again, which may be before its old session ran out. PAUSED and most of UNHEARD can be told only with
+-- kafka-request.log. Where no line shows the session timeout, it is taken for 45 s, Kafka's default.
 --
 -- :cluster     only this cluster
 -- :group       only this consumer group
@@ -55,6 +55,11 @@ unheard AS (
   FROM requests AS r
   JOIN taken AS t ON t.id = r.id
   WHERE r.occurred_at > r.ended_at OR (r.error_code NOT IN (0, 27) AND r.received_at > t.last_at)
+  UNION
+  SELECT x.id
+  FROM expired AS x
+  JOIN taken AS t ON t.id = x.id
+  WHERE 2 * (unix_millis(x.ended_at) - unix_millis(t.last_at)) < x.session_timeout_ms
   UNION
   SELECT x.id
   FROM expired AS x

@@ -124,7 +124,7 @@ def test_a_healthy_group_has_no_findings_and_no_rebalances(lakehouse):
 
 
 def test_groups_of_the_new_protocol_are_named_as_such(lakehouse):
-    write(lakehouse, line(kind="CONSUMER_GROUP_HEARTBEAT"))
+    write(lakehouse, line(kind="CONSUMER_GROUP_HEARTBEAT", error_code=0))
     assert "Quiet, consumer protocol (1): payments" in text(lakehouse)
 
 
