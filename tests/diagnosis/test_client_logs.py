@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
+
 import pytest
 
 from coordinator_model import events as kinds
+from coordinator_model.events import Event
+from coordinator_model.tracker.lines import client_lines
 from coordinator_model.view import reasons
 from tests.diagnosis.narrated import CLIENTS, CLOSED, LOG, LOG_AND_CLIENTS, STALLED, Group, causes, ends, finding, findings
 from tests.tracker.story import table
@@ -247,3 +251,16 @@ def test_a_client_without_a_poll_timeout_that_says_it_leaves_has_left(static):
     group.writes("", kinds.CLIENT_LEAVES, member_id=b, reason="leaving group", connection="franz-go").is_at(60_001).leaves("b")
     rows = group.live(90_000).seen(LOG_AND_CLIENTS)
     assert (causes(rows), ends(rows)[0][1], findings(rows)) == (["MEMBER_LEFT"], "LEFT", [])
+
+
+def test_names_that_an_earlier_version_stored_still_count():
+    """It stored the member that a client joined as last, under the client's name alone."""
+    event = Event("clients", "client", "a.log", 1, 0, 0, kinds.CLIENT_POLL_TIMEOUT, connection="b#consumer-1")
+    view = SimpleNamespace(client_names={"a.log\nb#consumer-1": "old", "a.log\nother": "else"}, members={"old": None}, undecided=[])
+    assert client_lines.member_of(SimpleNamespace(view=view), event) == "old"
+    view.client_names["a.log\nb#consumer-1\nnew"] = "new"
+    assert client_lines.member_of(SimpleNamespace(view=view), event) == "old"
+    view.members = {"old": None, "new": None}
+    assert client_lines.member_of(SimpleNamespace(view=view), event) == ""
+    view.members = {}
+    assert client_lines.member_of(SimpleNamespace(view=view), event) == "new"

@@ -127,9 +127,9 @@ def member_of(g: Emitter, event: Event) -> str:
 
 
 def _named(g: Emitter, event: Event) -> list[str]:
-    """The members that the log of a line named as its client, the last one last."""
+    """The members that the log of a line named as its client, the last one last. Earlier versions stored the last one alone."""
     name = _name(event)
-    return [member_id for stored, member_id in g.view.client_names.items() if stored == f"{name}\n{member_id}"]
+    return [member_id for stored, member_id in g.view.client_names.items() if stored in (name, f"{name}\n{member_id}")]
 
 
 def _one_of(g: Emitter, named: list[str]) -> str:
