@@ -2,8 +2,7 @@
 
 Times are epoch ms. -1 stands for an unknown number and "" for an unknown text: a log may begin anywhere, so any field may be unknown.
 
-The records are stored as arrays in the order of their fields (tracker/codec.py). A new field therefore goes last and has a default;
-a field that nothing reads any more keeps its place.
+The records are stored as arrays in the order of their fields (tracker/codec.py).
 """
 
 from __future__ import annotations

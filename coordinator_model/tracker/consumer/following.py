@@ -47,7 +47,7 @@ def observe(g: Emitter, event: Event) -> None:
 
 def view_of(g: Emitter) -> ConsumerView:
     """The estimate of a group that follows the protocol."""
-    if g.view.consumer is None:  # an earlier version stored the state
+    if g.view.consumer is None:  # the first line of the group that follows the protocol
         g.view.consumer = ConsumerView()
     return g.view.consumer
 
