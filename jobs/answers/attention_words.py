@@ -10,7 +10,8 @@ from jobs.answers.attention import AttentionEntry
 from jobs.answers.duckdb_views import Row
 from jobs.answers.incidents.bills import Bill
 from jobs.answers.incidents.outages import broker_name
-from jobs.common.text import printable, who
+from jobs.answers.judgement import Gap, Judgement
+from jobs.common.text import many, printable, who
 from jobs.common.times import duration
 
 NOUNS: Final = {"ERROR": "error", "WARNING": "warning", "INFO": "note"}
@@ -55,6 +56,19 @@ class AttentionWords:
             yield "Refused", f"{requests:,} join{'s' if requests > 1 else ''}, the last at {self._time(last_at)[:-4]}"
         if entry.bill.rebalances and (several or "total_ms" not in entry.gravest["details"]):  # else the message says it
             yield "Cost", cost_of(entry.bill)
+
+    def gap(self, gap: Gap) -> str:
+        """What could not be judged, and why."""
+        return f"{_folded([self._name(gap.cluster, group) for group in gap.groups], _NAMED) or 'Any group'}: {gap.why}"
+
+    def calm(self, judgement: Judgement) -> str:
+        """What the evidence allows to say of a report without entries."""
+        healthy = judgement.healthy
+        if not healthy:
+            return "No finding, and nothing shows that all is well."
+        groups = _folded([self._name(*key) for key in healthy], 2 * _NAMED)
+        cover = "The lines cover the whole time, and show no trouble." if judgement.all_clear else "The rest could not be judged."
+        return f"Nothing needs attention in {many(len(healthy), 'group')}: {groups}. {cover}"
 
     def _then(self, entry: AttentionEntry) -> list[str]:
         """What followed: a sentence for each code if it is about one client, else counts."""

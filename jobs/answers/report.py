@@ -15,6 +15,7 @@ from jobs.answers.ask import MOST_ROWS, newest, outside_of, parse_instant, unkno
 from jobs.answers.attention import AttentionEntry, attention, attention_as_rows
 from jobs.answers.duckdb_views import QuestionReader, Row, key_of
 from jobs.answers.incidents.bills import TIMES, RebalanceTimes
+from jobs.answers.judgement import Judgement, judged
 from jobs.common.times import EPOCH
 
 _CLUSTERS: Final = """
@@ -117,6 +118,7 @@ class Overview:
     until: datetime | None = None
     hint: str = ""  # why a name that was asked for is not there
     lines: list[Row] = field(default_factory=list)
+    judgement: Judgement = field(default_factory=Judgement)
 
     @property
     def outside(self) -> str:
@@ -149,17 +151,17 @@ class _Scoped:
             now = newest(self.reader, scope.cluster)
             self.until = parse_instant(scope.until, now, name="until") if scope.until else None
             self.since = parse_instant(scope.since, self.until or now, name="since") if scope.since else None
-        self._values = {
+        self.values = {
             "cluster": scope.cluster, "group": scope.group, "since": self.since or EPOCH, "until": self.until or _END_OF_TIME
         }  # fmt: skip
 
     def tuples(self, query: str) -> list[tuple[Any, ...]]:
         """The rows of a query."""
-        return self.reader.ask(query, self._values).rows
+        return self.reader.ask(query, self.values).rows
 
     def rows(self, query: str, **values: Any) -> list[Row]:
         """The rows of a query by column name; none where the lakehouse lacks the table."""
-        return self.reader.found(query, self._values | values)
+        return self.reader.found(query, self.values | values)
 
 
 def read_overview(lakehouse: Path | QuestionReader, scope: Scope | None = None) -> Overview:
@@ -177,7 +179,9 @@ def _overview(its: _Scoped) -> Overview:
     incidents = read_incidents(its.reader) if findings else []
     named = {name: value for name in ("cluster", "group") if (value := getattr(its.scope, name))}
     hint = "" if findings else unknown_name(its.reader, named)
-    return Overview(clusters, findings, attention(findings, times, refused, incidents), its.scope, its.since, its.until, hint, lines)
+    entries = attention(findings, times, refused, incidents)
+    judgement = judged(its.reader, its.values, its.rows(_STATES), entries, {row["cluster"]: row["last_at"] for row in clusters})
+    return Overview(clusters, findings, entries, its.scope, its.since, its.until, hint, lines, judgement)
 
 
 def read_report(lakehouse: Path | QuestionReader, scope: Scope | None = None, *, limit: int | None = None) -> Report:
@@ -234,6 +238,8 @@ def to_json(report: Report, *, limit: int | None = None) -> str:
             "since": report.since,
             "until": report.until,
             "attention": attention_as_rows(report.attention[:limit]),
+            "not_judged": [gap.as_row() for gap in report.judgement.gaps],
+            "healthy": [{"cluster": cluster, "group_id": group} for cluster, group in report.judgement.healthy[:limit]],
             "clusters": report.clusters[:limit],
             "groups": report.groups[:limit],
             "rebalances": [parsed(row) for row in report.rebalances[:limit]],

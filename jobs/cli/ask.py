@@ -96,12 +96,20 @@ def _answer(question: Question, lakehouse: Path, given: Mapping[str, str], form:
     if form == "table" and question.name == "why":
         _tell_rounds(lakehouse, answer)
     if not answer.rows:
-        click.echo(f"Nothing found. {bound.why_nothing()}".rstrip(), err=form != "table")
+        click.echo(f"Nothing found. {bound.why_nothing() or _not_judged(lakehouse, given)}".rstrip(), err=form != "table")
     elif bound.cut:
         click.echo(f"Only the first {len(answer.rows)}; --limit N shows more.", err=True)
     if count := bound.provisional():
         those = "1 rebalance is" if count == 1 else f"{count} rebalances are"
         click.echo(f"{those} provisional: lines that are still to come may correct their rows (`rebalance ask rebalances`).", err=True)
+
+
+def _not_judged(lakehouse: Path, given: Mapping[str, str]) -> str:
+    """That an answer without rows is no all-clear, if that is so."""
+    from jobs.answers.report import Scope, read_overview
+
+    gaps = read_overview(lakehouse, Scope(given.get("cluster"), given.get("group"))).judgement.gaps
+    return "But not everything could be judged: `rebalance report` says what, and what would tell." if gaps else ""
 
 
 def _tell_rounds(lakehouse: Path, answer: Answer) -> None:

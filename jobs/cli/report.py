@@ -51,7 +51,7 @@ Examples:
 @click.option(
     "--fail-on",
     type=click.Choice(["error", "warning"]),
-    help="Exit with 6 if an entry has this severity or a graver one.",
+    help="Exit with 6 if an entry has this severity or a graver one, with 7 if none has but something could not be judged.",
 )
 def report(lakehouse: Path, *, limit: int | None, form: str, source: Path | None, fail_on: str | None, **typed: str | None) -> int:
     """Show what needs attention, and what rebalances cost.
@@ -59,7 +59,6 @@ def report(lakehouse: Path, *, limit: int | None, form: str, source: Path | None
     It has an entry for each incident, errors first. Then come the groups and the rebalances that cost most. Times are UTC. Durations such
     as `--since 2h` count back from the newest time in the tables, so that the same logs give the same report on any day.
     """
-    from jobs.answers.attention import SEVERITIES
     from jobs.answers.report import Scope, read_report, to_json
     from jobs.cli.output.report_text import LIMIT, render
 
@@ -86,8 +85,19 @@ def report(lakehouse: Path, *, limit: int | None, form: str, source: Path | None
         write(stdout(), printable(reason, options.LINE_CHARS))
     else:
         render(rows, stdout(), limit=limit or LIMIT)
-    grave = SEVERITIES[: SEVERITIES.index(fail_on.upper()) + 1] if fail_on else ()
-    return exit_codes.NEEDS_ATTENTION if any(entry.severity in grave for entry in rows.attention) else exit_codes.DONE
+    return _exit_code(rows, fail_on)
+
+
+def _exit_code(rows: Report, fail_on: str | None) -> int:
+    from jobs.answers.attention import SEVERITIES
+
+    if fail_on is None:
+        return exit_codes.DONE
+    grave = SEVERITIES[: SEVERITIES.index(fail_on.upper()) + 1]
+    if any(entry.severity in grave for entry in rows.attention):
+        return exit_codes.NEEDS_ATTENTION
+    judged = (rows.attention or rows.judgement.healthy) and not (rows.judgement.gaps or rows.outside)
+    return exit_codes.DONE if judged else exit_codes.NOT_JUDGED
 
 
 def _write_page(lakehouse: Path, rows: Report, source: Path | None, limit: int, why_empty: str) -> None:

@@ -12,6 +12,7 @@ NOTHING_UNDERSTOOD: Final = 3
 PARTLY_READ: Final = 4
 DISK_FULL: Final = 5
 NEEDS_ATTENTION: Final = 6
+NOT_JUDGED: Final = 7
 ENDED_BY_SIGNAL: Final = 128
 """Added to the number of the signal."""
 
@@ -25,6 +26,7 @@ MEANINGS: Final[Mapping[int, str]] = {
     DISK_FULL: "A disk is full, or a quota is used up. The last line names the folder. With room on the disk, the same "
     "command goes on where it stopped.",
     NEEDS_ATTENTION: "The report has an entry of the severity that --fail-on names, or a graver one. It is complete.",
+    NOT_JUDGED: "The report has no entry of the severity that --fail-on names, but says what could not be judged. It is complete.",
     ENDED_BY_SIGNAL: "Signal N ended the command before it was done: 130 after Ctrl-C, 143 after SIGTERM.",
 }
 """What a code means to every command that has no other meaning for it."""
@@ -37,6 +39,7 @@ SPECIAL: Final[Mapping[str, Mapping[int, str]]] = {
     "report": {
         DONE: "the report is complete",
         NEEDS_ATTENTION: "with --fail-on, an entry has that severity or a graver one",
+        NOT_JUDGED: "with --fail-on, no entry has it, but not everything could be judged",
     },
     "inspect": {DONE: "some line was understood", NOTHING_UNDERSTOOD: "none was"},
     "evidence": {DONE: "all lines were found", UNUSABLE: "a line was not found, or there is no such row"},

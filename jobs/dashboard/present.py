@@ -37,6 +37,11 @@ def attention(store: Store, given: Mapping[str, str]) -> Reply:
             "entries": [_entry(entry, words) for entry in overview.attention[:_ENTRIES]],
             "all": len(overview.attention),
             "counts": {severity: sum(entry.severity == severity for entry in overview.attention) for severity in SEVERITIES},
+            "calm": printable(words.calm(overview.judgement), 1_200),
+            "all_clear": overview.judgement.all_clear and not overview.attention,
+            "gaps": [
+                {"why": printable(words.gap(gap), 1_200), "next": printable(gap.next, 1_200)} for gap in overview.judgement.gaps[:_ENTRIES]
+            ],
             "clusters": overview.clusters,
             "outside": overview.outside,
             "hint": overview.hint,

@@ -15,6 +15,7 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from coordinator_model import events as e
+from jobs.common.trouble import is_grave, tells_of_trouble
 from jobs.parsing.rows import EVENT, Refusal, int32, refused, skipped
 from jobs.parsing.templates.classic import MEMBERS, REBALANCE
 from jobs.parsing.templates.consumer import CONSUMER
@@ -78,7 +79,7 @@ def row(text: str, at_us: int | None) -> dict[str, Any]:
     refusal = _refusal(reading, sentence, at_us)
     if refusal is not None or reading is None:
         return refused(e.COORDINATOR_SOURCE, refusal, text)
-    if not reading.template.kind:
+    if not reading.template.kind and not _is_trouble(text, reading, sentence):
         return skipped(e.COORDINATOR_SOURCE)
     columns = _event_columns(reading, sentence)
     if columns["coordinator_partition"] is None:
@@ -113,9 +114,14 @@ def _refusal(reading: Reading | None, sentence: str, at_us: int | None) -> str |
     return Refusal.UNKNOWN_TEMPLATE if reading is None else None
 
 
+def _is_trouble(text: str, reading: Reading, sentence: str) -> bool:
+    """Whether a line that moves no group tells of a group's trouble: nothing may be called healthy over it."""
+    return tells_of_trouble(sentence) and (is_grave(text) or "group" in reading.fields)
+
+
 def _event_columns(reading: Reading, sentence: str) -> dict[str, Any]:
     """The event columns of a sentence."""
-    kind, fields = reading.template.kind, reading.fields
+    kind, fields = reading.template.kind or e.COORDINATOR_NOTE, reading.fields
     reason = fields.get("reason")
     why: Mapping[str, str] = {}
     if kind == e.PREPARING_REBALANCE and reason is not None:

@@ -98,6 +98,9 @@ class _Page:
             empty=printable(empty, _SENTENCES),
             summary=self._summary(),
             incidents=incidents,
+            calm=printable(self._words.calm(self._report.judgement), _SENTENCES),
+            all_clear=self._report.judgement.all_clear,
+            gaps=[(printable(self._words.gap(gap), _SENTENCES), printable(gap.next, _SENTENCES)) for gap in self._report.judgement.gaps],
             more_incidents=len(self._report.attention) - len(incidents),
             all_incidents=len(self._report.attention),
             groups=groups,
@@ -255,9 +258,8 @@ class _Page:
         }  # fmt: skip
 
     def _quiet(self) -> list[str]:
-        """Groups without a section of their own."""
-        shown = set(self._group_ids)
-        return [self._name(*key_of(row)) for row in self._report.groups if key_of(row) not in shown]
+        """Groups that were judged, and need no section of their own."""
+        return [self._name(*key) for key in self._report.judgement.healthy if key not in self._group_ids]
 
 
 def _first_sentence(text: str) -> str:

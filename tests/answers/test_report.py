@@ -116,15 +116,24 @@ def test_a_name_that_no_line_has_is_said_with_one_that_is_near(lakehouse, capsys
 
 
 def test_a_healthy_group_has_no_findings_and_no_rebalances(lakehouse):
-    write(lakehouse, line())
+    write(lakehouse, line(), transition("Stable", 0, 1))
     shown = text(lakehouse)
     assert "No rebalances." in shown
-    assert "No findings: nothing here needs attention." in shown
-    assert "Quiet, state not seen (1): payments" in shown
+    assert "Nothing needs attention in 1 group: payments. The lines cover the whole time, and show no trouble." in shown
+    assert "Not judged" not in shown
+    assert "Quiet, Stable (1): payments" in shown
+
+
+def test_a_group_that_was_not_judged_is_not_called_quiet(lakehouse):
+    write(lakehouse, line())
+    shown = text(lakehouse)
+    assert "No finding, and nothing shows that all is well." in shown
+    assert "Not judged (1)\n  payments: no line shows its state\n    Next    The lines with 'payments' in the server.log" in shown
+    assert "Without a rebalance, state not seen (1): payments" in shown
 
 
 def test_groups_of_the_new_protocol_are_named_as_such(lakehouse):
-    write(lakehouse, line(kind="CONSUMER_GROUP_HEARTBEAT", error_code=0))
+    write(lakehouse, line(kind="CONSUMER_GROUP_HEARTBEAT", source="request", error_code=0))
     assert "Quiet, consumer protocol (1): payments" in text(lakehouse)
 
 
@@ -133,7 +142,7 @@ def test_one_group_alone(lakehouse):
     shown = text(lakehouse, group="a")
     assert "Groups (1)" in shown
     assert "Rebalances (1)" in shown
-    assert "No findings" in shown
+    assert "What needs attention" not in shown
 
 
 def test_the_costliest_rebalances_are_kept_in_time_order(lakehouse):
@@ -167,7 +176,7 @@ def test_groups_come_by_what_they_cost_and_quiet_ones_share_a_line(lakehouse):
     shown = text(lakehouse)
     table = shown[shown.index("Groups (6)") : shown.index("Rebalances (")]
     assert re.findall(r"^(\w+) +(?:\d|-)", table, re.MULTILINE) == ["a", "c", "b", "unknown"]
-    assert "Quiet, state not seen (2): idle, started" in table
+    assert "Without a rebalance, state not seen (2): idle, started" in table
     assert [row["group_id"] for row in json.loads(report.to_json(report.read_report(lakehouse)))["groups"]][:4] == [
         "a",
         "c",

@@ -19,7 +19,7 @@ from jobs.answers.duckdb_views import Answer
 from jobs.cli import entry
 from jobs.cli.output import answer_text
 from jobs.common.exit_codes import UNUSABLE
-from tests.lakehouse.rows import DAY, HOSTILE, line, provisional, rebalance, write
+from tests.lakehouse.rows import DAY, HOSTILE, line, provisional, rebalance, transition, write
 
 pytestmark = pytest.mark.slow
 
@@ -141,6 +141,9 @@ def test_nothing_found_says_why(lakehouse, capsys):
     assert "No line names group paiments. Did you mean payments?" in said("why", "--group", "paiments")
     assert "No line names cluster c\\n2." in said("why", "--cluster", "c\n2")
     assert "needs kafka-request.log" in said("zombies")
+    unjudged = "Nothing found. But not everything could be judged: `rebalance report` says what, and what would tell.\n"
+    assert said("why", "--group", "payments") == unjudged
+    write(lakehouse, transition("Stable", 0, 1))
     assert said("why", "--group", "payments") == "Nothing found.\n"
 
 
@@ -154,7 +157,7 @@ def test_nothing_found_says_why(lakehouse, capsys):
     ],
 )
 def test_a_time_outside_of_the_data_is_told_with_the_span_of_the_data(lakehouse, capsys, arguments, said):
-    write(lakehouse, line("payments", at=1_000), line("payments", at=90_000))
+    write(lakehouse, line("payments", at=1_000), line("payments", at=90_000), transition("Stable", 1_000, 1))
     assert entry.main(["ask", "why", "--lakehouse", str(lakehouse), *arguments]) == 0
     span = "The data is from 2026-11-21 00:00:01 to 2026-11-21 00:01:30 UTC; "
     assert capsys.readouterr().out == (f"Nothing found. {span}{said}\n" if said else "Nothing found.\n")

@@ -179,6 +179,11 @@ LINES = [
      {"kind": e.MEMBER_FAILED, "member_id": "in group x-0ec6e36b-3898-4595-96dd-e3531f8ddea7", "group_id": "orders"}),
     (scala("Stabilized group $1 \\ (reason: x) generation 3 (__consumer_offsets-1) generation 4 (__consumer_offsets-9) with 3 members"),
      {"kind": e.STABILIZED, "group_id": "$1 \\ (reason: x) generation 3 (__consumer_offsets-1)", "generation": 4}),
+    # Bookkeeping is skipped, unless it tells of trouble: GroupMetadataManager.cleanupGroupMetadata, OffsetMetadataManager.cleanupExpiredOffsets
+    (f"{TIME} WARN [GroupMetadataManager brokerId=1] Failed to append 3 tombstones to __consumer_offsets-9 for expired/deleted offsets and/or metadata for group orders (kafka.coordinator.group.GroupMetadataManager)",
+     {"kind": e.COORDINATOR_NOTE, "reason": "Failed to append 3 tombstones to __consumer_offsets-9 for expired/deleted offsets and/or metadata for group orders"}),
+    (java("[GroupId orders] Expired offset for partition=t-0.", "DEBUG", "OffsetMetadataManager"),
+     {"kind": e.COORDINATOR_NOTE, "group_id": "orders", "reason": "[GroupId orders] Expired offset for partition=t-0."}),
 ]  # fmt: skip
 
 NOT_EVENTS = {
@@ -203,6 +208,7 @@ NOT_EVENTS = {
         "[GroupId orders] Committing offsets 5 for partition t-0 from member m with leader epoch 0.", "DEBUG", "OffsetMetadataManager"
     ): "skipped",
     scala("Startup complete."): "skipped",
+    f"{TIME} INFO [GroupMetadataManager brokerId=1] Removed 0 expired offsets in 0 milliseconds. (kafka.coordinator.group.GroupMetadataManager)": "skipped",
     f"{TIME} INFO [GroupCoordinator id=1] Shutting down event processor. (org.apache.kafka.coordinator.common.runtime.MultiThreadedEventProcessor)": "skipped",
     f"{TIME} INFO [GroupCoordinator id=1] Event processor closed. (org.apache.kafka.coordinator.common.runtime.MultiThreadedEventProcessor)": "skipped",
     f"{TIME} INFO [GroupCoordinator id=1 topic=__consumer_offsets partition=8] failAll(NotCoordinatorException): failing DeferredEventCollection("

@@ -229,8 +229,20 @@ def test_a_large_page_stays_below_3_mb(lakehouse, tmp_path):
 
 
 def test_a_calm_lakehouse_says_that_nothing_needs_attention(lakehouse):
-    write(lakehouse, line(), line(at=90_000), rebalance(members_before=0))
-    assert "Nothing. There are no findings: 1 group, 1 rebalance, 1 start-up among them." in page_of(lakehouse).text
+    write(lakehouse, line(), line(at=90_000), rebalance(members_before=0), transition("Stable", 2_000, 1))
+    text = page_of(lakehouse).text
+    assert "Nothing needs attention in 1 group: payments." in text
+    assert "(1 group, 1 rebalance, 1 start-up among them.)" in text
+    assert "Quiet (1): payments." in text
+
+
+def test_a_page_says_what_could_not_be_judged(lakehouse):
+    write(lakehouse, line(broker="clients", source="client"), line(at=90_000, broker="clients", source="client"))
+    text = page_of(lakehouse).text
+    assert "Nothing needs attention" not in text
+    assert "Quiet" not in text
+    assert "What could not be judged, and what would tell (1)" in text
+    assert "payments: only application logs name it" in text
 
 
 def test_a_time_without_data_and_an_empty_lakehouse_are_told(lakehouse, capsysbinary):
@@ -269,6 +281,16 @@ def test_the_same_tables_give_the_same_page(lakehouse):
 def test_fail_on_ends_with_a_code_of_its_own(lakehouse, severity, fail_on, code):
     incident(lakehouse, severity=severity)
     assert entry.main(["report", "--lakehouse", str(lakehouse), *(["--fail-on", fail_on] if fail_on else [])]) == code
+
+
+def test_fail_on_tells_what_was_not_judged_from_what_is_well(lakehouse):
+    arguments = ["report", "--lakehouse", str(lakehouse), "--fail-on", "error"]
+    assert entry.main(arguments) == exit_codes.NOT_JUDGED
+    write(lakehouse, line())
+    assert entry.main(arguments) == exit_codes.NOT_JUDGED
+    write(lakehouse, transition("Stable", 0, 1))
+    assert entry.main(arguments) == exit_codes.DONE
+    assert entry.main([*arguments, "--since", "2027-01-01"]) == exit_codes.NOT_JUDGED
 
 
 def test_fail_on_ends_after_the_whole_report(lakehouse, capsysbinary):

@@ -14,6 +14,7 @@ from rich.text import Text
 
 from jobs.answers.attention import SEVERITIES, AttentionEntry
 from jobs.answers.attention_words import NOUNS, AttentionWords
+from jobs.answers.judgement import Gap, Judgement
 from jobs.cli.output.terminal import write
 from jobs.common.text import printable
 
@@ -31,11 +32,27 @@ class AttentionText:
         self._words = AttentionWords(time, name)
         self._advised: dict[tuple[str, str], int] = {}  # code and sentence, and the number of the entry that has it
 
-    def write(self, entries: Sequence[AttentionEntry], limit: int) -> None:
-        """Writes the entries that come first, and counts the others."""
-        if not entries:
-            write(self._console, "No findings: nothing here needs attention.\n", "green")
-            return
+    def write(self, entries: Sequence[AttentionEntry], judgement: Judgement, limit: int) -> None:
+        """Writes the entries that come first, what could not be judged, and how many more there are of each."""
+        if entries:
+            self._entries(entries, limit)
+        else:
+            write(self._console, printable(self._words.calm(judgement), _SENTENCES), "green" if judgement.all_clear else "yellow")
+        write(self._console)
+        if judgement.gaps:
+            self._gaps(judgement.gaps, limit)
+
+    def _gaps(self, gaps: Sequence[Gap], limit: int) -> None:
+        write(self._console, f"Not judged ({len(gaps)})", "bold")
+        for gap in gaps[:limit]:
+            for line in self._wrapped(self._words.gap(gap), "  ", "    "):
+                write(self._console, line)
+            self._paragraph("Next", gap.next)
+        if len(gaps) > limit:
+            write(self._console, f"  … and {len(gaps) - limit} more: --limit {len(gaps)} shows all")
+        write(self._console)
+
+    def _entries(self, entries: Sequence[AttentionEntry], limit: int) -> None:
         counted = Counter(entry.severity for entry in entries)
         counts = [f"{counted[name]} {NOUNS[name]}{'s' if counted[name] > 1 else ''}" for name in SEVERITIES if counted[name]]
         write(self._console, f"What needs attention ({', '.join(counts)})", "bold")
@@ -48,7 +65,6 @@ class AttentionText:
             self._entry(number, entry)
         if len(entries) > limit:
             write(self._console, f"    … and {len(entries) - limit} more: --limit {len(entries)} shows all")
-        write(self._console)
 
     def _entry(self, number: int, entry: AttentionEntry) -> None:
         row = entry.gravest
@@ -70,8 +86,10 @@ class AttentionText:
         return " ".join(above + [sentence for sentence, first in zip(sentences, told, strict=True) if first == number])
 
     def _paragraph(self, label: str, text: str) -> None:
+        for line in self._wrapped(text, f"    {label:<7} ", " " * 12):
+            write(self._console, line)
+
+    def _wrapped(self, text: str, first: str, others: str) -> list[str]:
         width = max(min(self._console.width if self._console.is_terminal else _PARAGRAPH, _PARAGRAPH), _LEAST)
         shown = printable(text, _SENTENCES * 2)
-        lines = textwrap.wrap(shown, width, initial_indent=f"    {label:<7} ", subsequent_indent=" " * 12, break_on_hyphens=False)
-        for line in lines:
-            write(self._console, line)
+        return textwrap.wrap(shown, width, initial_indent=first, subsequent_indent=others, break_on_hyphens=False)

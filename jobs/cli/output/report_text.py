@@ -15,6 +15,7 @@ from rich.console import Console
 from coordinator_model.events import CLIENTS, OFFSETS_SOURCE, POLL_SOURCE
 from jobs.answers.duckdb_views import Row, key_of
 from jobs.answers.incidents.outages import broker_name
+from jobs.answers.judgement import ONLY_CLIENTS
 from jobs.answers.report import Report
 from jobs.cli.output.attention_text import AttentionText
 from jobs.cli.output.columns import Columns
@@ -57,7 +58,7 @@ def render(report: Report, console: Console, *, limit: int = LIMIT) -> None:
         write(console, report.outside)
         return
     view.period()
-    AttentionText(console, view.time, view.name).write(report.attention, limit)
+    AttentionText(console, view.time, view.name).write(report.attention, report.judgement, limit)
     view.groups()
     view.rebalances()
 
@@ -141,16 +142,24 @@ class _View:
         return columns
 
     def _quiet(self, quiet: Sequence[Row]) -> None:
-        """Groups without rebalances other than start-ups, in a line for each state."""
-        for state, rows in groupby(sorted(quiet, key=lambda row: (_state(row), key_of(row))), key=_state):
-            names = [self.name(row["cluster"], row["group_id"]) for row in rows]
-            write(self.console, f"Quiet, {'state ' if state == _NOT_SEEN else ''}{state} ({len(names)}): {_some(names)}")
+        """Groups without rebalances other than start-ups, in a line for each state. Those that were judged healthy are quiet."""
+        healthy = set(self.report.judgement.healthy)
+
+        def kind(row: Row) -> tuple[bool, str]:
+            return key_of(row) not in healthy, _state(row)
+
+        for (_, state), rows in groupby(sorted(quiet, key=lambda row: (kind(row), key_of(row))), key=kind):
+            found = list(rows)
+            names = [self.name(row["cluster"], row["group_id"]) for row in found]
+            what = "Quiet" if key_of(found[0]) in healthy else "Without a rebalance"
+            write(self.console, f"{what}, {'state ' if state == _NOT_SEEN else ''}{state} ({len(names)}): {_some(names)}")
 
     def rebalances(self) -> None:
         """Rebalances of each group in time order, the group that cost most first."""
         of_all, startups, startup_ms = (sum(row[name] for row in self.report.groups) for name in ("rebalances", "startups", "startup_ms"))
         if not of_all:
-            write(self.console, "No rebalances.")
+            alone = any(gap.why == ONLY_CLIENTS for gap in self.report.judgement.gaps)
+            write(self.console, "No rebalances: application logs alone do not show them." if alone else "No rebalances.")
             return
         one_group = self.report.scope.group is not None
         place = {key_of(row): number for number, row in enumerate(self.report.groups)}

@@ -58,7 +58,7 @@ async function list(named, answer, values, id) {
     id && !open ? h("p", { class: "notice" }, `No finding has the id ${printable(id, 20)}.`) : null,
     named.length ? [h("p", { class: "note" }, "The finding of this address; the filters do not select it:"), article(named[0]), h("hr")] : null,
     answer.rows.length ? answer.rows.map(article) : h("div", { class: "nothing", role: "status" }, h("p", {}, h("b", {}, "Nothing found.")),
-      h("p", {}, answer.nothing || (filtered() ? "No finding fits these filters." : "No findings: nothing here needs attention."))),
+      h("p", {}, answer.nothing || (filtered() ? "No finding fits these filters." : "No findings."))),
     h("div", { class: "after" },
       answer.rows.length ? h("span", { class: "note" }, answer.cut ? `The newest ${count(answer.rows.length)}.` : `${many(answer.rows.length, "finding")}, the newest first.`) : null,
       answer.cut && answer.rows.length < MOST_ROWS ? h("button", { type: "button", id: "more", onclick: () => state.set({ limit: Math.min(MOST_ROWS, answer.rows.length * 5) }, { push: true }) }, "Show more") : null,

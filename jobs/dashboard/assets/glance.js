@@ -3,6 +3,7 @@ import { ask, fetchJson } from "./api.js";
 import { columns } from "./chart.js";
 import { h, printable, put, table } from "./dom.js";
 import { clock, count, duration, instant, many, zoneName } from "./format.js";
+import { calm, gaps } from "./judged.js";
 import { looks, swatch, symbol } from "./looks.js";
 import * as state from "./state.js";
 
@@ -36,7 +37,7 @@ export async function draw(main) {
     h("div", { class: "head" }, h("h1", {}, attention.clusters.length === 1 ? printable(attention.clusters[0].cluster, 60) : many(attention.clusters.length, "cluster")),
       h("span", { class: "note" }, `${instant(from, 0)} to ${instant(last, 0)} ${zoneName()} (${duration(last - from)})`),
       h("div", { class: "spans", role: "group", "aria-label": "How far back" }, SPANS.map(([value, label]) => h("button", { type: "button", "data-key": `since-${value}`, "aria-pressed": String(since === value), onclick: () => state.set({ since: value }, { push: true }) }, label)))),
-    lead(attention),
+    lead(attention), gaps(attention),
     stateBar(states.rows),
     h("div", { class: "grid2" },
       panel("What happened", attention.all > 8 ? `8 of ${count(attention.all)}, the gravest first` : "the gravest first", incidents(attention), "wide"),
@@ -54,7 +55,7 @@ function panel(title, note, body, look = "") {
 }
 
 function lead(attention) {
-  if (!attention.all) return h("p", { class: "lead" }, symbol("good"), h("b", {}, "All is calm. "), "No finding needs attention.");
+  if (!attention.all) return calm(attention);
   const [entry] = attention.entries;
   return h("p", { class: "lead" }, symbol(entry.severity.toLowerCase(), entry.severity), h("b", {}, `${many(attention.all, "incident")}${attention.counts.ERROR ? `, ${many(attention.counts.ERROR, "error")}` : ""}. `), `The gravest: ${entry.code}, ${entry.subject}${entry.clients ? `, ${entry.clients}` : ""}.`);
 }

@@ -2,6 +2,7 @@
 import { ask, fetchJson, rows } from "./api.js";
 import { h, printable, put, table } from "./dom.js";
 import { clock, count, duration, instant, many, shortMember, who, zoneName } from "./format.js";
+import { calm, gaps } from "./judged.js";
 import { legend, symbol, swatch } from "./looks.js";
 import { lookOfEnd } from "./lanes.js";
 import * as state from "./state.js";
@@ -91,7 +92,7 @@ function head(row, attention) {
   return [
     h("p", { class: "crumbs" }, h("a", { href: state.link("/", { cluster: row.cluster }) }, printable(row.cluster, 40)), " / ", h("a", { href: state.link("/groups", { cluster: row.cluster }) }, "groups"), ` / ${row.group_protocol} protocol`),
     h("div", { class: "head" }, h("h1", {}, printable(row.group_id, 80)), h("span", { class: "note" }, `Times are in ${zoneName()}`)),
-    attention.entries.length ? null : h("p", { class: "lead" }, symbol("good"), "Nothing here needs attention."),
+    attention.entries.length ? null : calm(attention), gaps(attention),
     h("ul", { class: "facts" }, facts.map(([value, label]) => h("li", { class: "fact" }, h("b", {}, value), h("span", {}, label)))),
   ];
 }
@@ -167,7 +168,7 @@ const TABLES = {
     { label: "Who", cell: (row) => who(row.client_id, row.client_host, row.member_id) },
     { label: "What", cell: (row) => [printable(row.message, 600), h("p", { class: "note" }, printable(row.advice, 600))] },
     { label: "Id", cell: (row) => h("code", {}, row.id) },
-  ], first(findings.toReversed()), { caption: "Findings, the newest first", key: (row) => row.id, look: (row) => (row.id === state.get("finding") ? "chosen" : null), empty: "No findings: nothing here needs attention." }), more(findings)],
+  ], first(findings.toReversed()), { caption: "Findings, the newest first", key: (row) => row.id, look: (row) => (row.id === state.get("finding") ? "chosen" : null), empty: "No findings." }), more(findings)],
   steps: async (_, of) => {
     const answer = await ask("timeline", { ...of, limit: SHOWN });
     return [table([

@@ -1,0 +1,22 @@
+"""The words by which a line tells of trouble. Nothing is called healthy over a line that has one and that no entry explains."""
+
+from __future__ import annotations
+
+import re
+from typing import Final
+
+WORDS: Final = r"(?i:error|fatal|failed|failure|expir(?:ed|ation)|fenced|timed out|exception)"
+"""A regular expression of Python and of RE2, which DuckDB uses."""
+
+_WORDS: Final = re.compile(WORDS)
+_GRAVE: Final = re.compile(r"\[[^\]]*\] (?:WARN|ERROR|FATAL) ")
+
+
+def tells_of_trouble(sentence: str) -> bool:
+    """Whether a sentence has such a word."""
+    return _WORDS.search(sentence) is not None
+
+
+def is_grave(line: str) -> bool:
+    """Whether a line of Kafka's own pattern has the level WARN or a graver one."""
+    return _GRAVE.match(line) is not None
