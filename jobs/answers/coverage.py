@@ -67,7 +67,12 @@ def missing(sources: Mapping[str, AbstractSet[str]], begins: Mapping[str, int], 
     `begins`: when the logs of each broker begin, epoch ms. `unseen`: nodes that coordinate groups, and have no log here.
     """
     brokers = {name: own for name, own in sources.items() if own & BROKER_SOURCES}
-    texts = [f"no log of node {node} is here, which coordinates groups: their rebalances there are missing" for node in unseen]
+    texts = (
+        []
+        if brokers or PSEUDO_BROKERS & sources.keys()
+        else ["no log of a broker: it would show who began each rebalance and what it cost"]
+    )
+    texts += [f"no log of node {node} is here, which coordinates groups: their rebalances there are missing" for node in unseen]
     earliest = min((begins[name] for name in brokers if name in begins), default=0)
     texts += [
         f"the logs of {name} begin {duration(begins[name] - earliest)} after the first ones: what it did before is not there. A container"

@@ -5,7 +5,7 @@ The rule of every all-clear is here, and nowhere else. Nothing needs attention i
 * a broker, its records or its answers tell of the group: an application's log alone shows neither who began a rebalance nor who missed;
 * its last state is known and nothing is going on in it; or heartbeats were answered; or its clients commit without membership;
 * the log of its coordinator reaches the end of the time, and no generation is missing in it;
-* the cause of each of its rebalances is known;
+* the cause and the end of each of its rebalances are known;
 * no line with a word of trouble (jobs/common/trouble.py) is about it, except those that prove a finding, or are about its member.
 
 A group that an entry is about is judged by the entry. Lines that were not understood may be about any group.
@@ -21,6 +21,7 @@ from typing import Any, Final, NamedTuple
 
 from coordinator_model import events as e
 from coordinator_model.view import reasons
+from coordinator_model.view.outcomes import ABANDONED
 from jobs.answers.attention import AttentionEntry
 from jobs.answers.duckdb_views import Key, QuestionReader, Row, key_of
 from jobs.common.text import many, printable
@@ -99,6 +100,7 @@ _CAUSES: Final = f"""
     SELECT x.cluster, x.group_id, count(*) AS rebalances, count(*) FILTER (x.blamed = '{reasons.UNKNOWN}') AS unknown,
            count(*) FILTER (x.blamed IN ({_listed(_TROUBLED)})) AS troubled,
            min(x.started_at) FILTER (x.blamed = '{reasons.UNKNOWN}') AS first_at,
+           count(*) FILTER (x.outcome = '{ABANDONED}') AS abandoned, max(x.ended_at) FILTER (x.outcome = '{ABANDONED}') AS abandoned_at,
            bool_or(x.group_protocol = 'consumer') FILTER (x.blamed = '{reasons.UNKNOWN}') AS by_epoch
     FROM rebalances_with_culprit AS x
     WHERE ($cluster IS NULL OR x.cluster = $cluster) AND ($group IS NULL OR x.group_id = $group) AND NOT x.startup
@@ -198,6 +200,9 @@ def _of_lines(row: Row, state: str | None, trouble: Row | None, causes: Row | No
             f"{many(causes['troubled'], 'rebalance')} of it began with a trouble that no entry explains",
             "The client's own log of that time.",
         )
+    if causes is not None and causes["abandoned"]:
+        after = f"{_of_coordinator(row)} after {_second(causes['abandoned_at'])} UTC."
+        yield f"the end of {causes['abandoned']} of its {many(causes['rebalances'], 'rebalance')} is not known", after
     if state is None and not row["works"]:
         yield NO_STATE, f"{_of_coordinator(row)} before the first of these lines."
     elif state is not None and state not in _CALM:
