@@ -14,9 +14,26 @@ from jobs.common.errors import LakehouseError, UserError
 from jobs.common.text import printable
 
 if TYPE_CHECKING:
-    from jobs.answers.report import Report
+    from collections.abc import Sequence
+
+    from jobs.answers.report import Report, Scope
 
 PAGE_LIMIT = 200  # the page stays under 3 MB
+
+limit_option = click.option(
+    "--limit",
+    type=click.IntRange(1, 1_000_000),
+    metavar="N",
+    help="Rows of each list at most. [default: 20; for HTML 200; for JSON all]",
+)
+form_option = options.output_format(
+    "text", "json", "html", text="For people, for programs, or a page for a browser, with pictures and log lines."
+)
+fail_on_option = click.option(
+    "--fail-on",
+    type=click.Choice(["error", "warning"]),
+    help="Exit with 6 if an entry has this severity or a graver one.",
+)
 
 
 @click.command(
@@ -34,13 +51,8 @@ Examples:
 )
 @options.lakehouse()
 @options.texts(options.SCOPE)
-@click.option(
-    "--limit",
-    type=click.IntRange(1, 1_000_000),
-    metavar="N",
-    help="Rows of each list at most. [default: 20; for HTML 200; for JSON all]",
-)
-@options.output_format("text", "json", "html", text="For people, for programs, or a page for a browser, with pictures and log lines.")
+@limit_option
+@form_option
 @click.option(
     "--input",
     "source",
@@ -48,27 +60,37 @@ Examples:
     metavar="PATH",
     help="For HTML: the logs that `rebalance run` read. [default: where it read them]",
 )
-@click.option(
-    "--fail-on",
-    type=click.Choice(["error", "warning"]),
-    help="Exit with 6 if an entry has this severity or a graver one.",
-)
+@fail_on_option
 def report(lakehouse: Path, *, limit: int | None, form: str, source: Path | None, fail_on: str | None, **typed: str | None) -> int:
     """Show what needs attention, and what rebalances cost.
 
     It has an entry for each incident, errors first. Then come the groups and the rebalances that cost most. Times are UTC. Durations such
     as `--since 2h` count back from the newest time in the tables, so that the same logs give the same report on any day.
     """
-    from jobs.answers.attention import SEVERITIES
-    from jobs.answers.report import Scope, read_report, to_json
-    from jobs.cli.output.report_text import LIMIT, render
+    from jobs.answers.report import Scope
+    from jobs.lakehouse.folder import known_inputs
 
     if form != "html":
         tell(f"with --format {form}, which shows no log lines", "source")
     if source is not None and not source.exists():
         raise UserError(f"no such file or folder: {source}")
+    inputs = [source] if source else known_inputs(lakehouse)
+    return show(lakehouse, Scope(**typed), limit=limit, form=form, inputs=inputs, fail_on=fail_on)
+
+
+def show(
+    lakehouse: Path, scope: Scope, *, limit: int | None, form: str, inputs: Sequence[Path], fail_on: str | None, kept: bool = True
+) -> int:
+    """Writes the report to standard output; returns the exit code. `inputs`: where logs were read from.
+
+    `kept`: the lakehouse stays, so that other commands can say more.
+    """
+    from jobs.answers.attention import SEVERITIES
+    from jobs.answers.report import read_report, to_json
+    from jobs.cli.output.report_text import LIMIT, render
+
     try:
-        rows = read_report(lakehouse, Scope(**typed), limit=limit or {"text": LIMIT, "html": PAGE_LIMIT}.get(form))
+        rows = read_report(lakehouse, scope, limit=limit or {"text": LIMIT, "html": PAGE_LIMIT}.get(form))
     except LakehouseError as error:
         if work := _work_under_way(lakehouse):
             raise LakehouseError(f"{error}; {work}") from None
@@ -81,20 +103,19 @@ def report(lakehouse: Path, *, limit: int | None, form: str, source: Path | None
         if problem := reason or rows.outside:
             warn(problem)
     elif form == "html":
-        _write_page(lakehouse, rows, source, limit or PAGE_LIMIT, reason)
+        _write_page(lakehouse, rows, inputs, limit or PAGE_LIMIT, reason)
     elif reason:
         write(stdout(), printable(reason, options.LINE_CHARS))
     else:
-        render(rows, stdout(), limit=limit or LIMIT)
+        render(rows, stdout(), limit=limit or LIMIT, kept=kept)
     grave = SEVERITIES[: SEVERITIES.index(fail_on.upper()) + 1] if fail_on else ()
     return exit_codes.NEEDS_ATTENTION if any(entry.severity in grave for entry in rows.attention) else exit_codes.DONE
 
 
-def _write_page(lakehouse: Path, rows: Report, source: Path | None, limit: int, why_empty: str) -> None:
-    from jobs.lakehouse.folder import known_inputs
+def _write_page(lakehouse: Path, rows: Report, inputs: Sequence[Path], limit: int, why_empty: str) -> None:
     from jobs.report_page.page import render_page
 
-    page = render_page(lakehouse, rows, [source] if source else known_inputs(lakehouse), limit=limit, why_empty=why_empty)
+    page = render_page(lakehouse, rows, inputs, limit=limit, why_empty=why_empty)
     click.echo(page.encode("utf-8", "backslashreplace"), nl=False)
 
 

@@ -21,6 +21,8 @@ _PARAGRAPH: Final = 116  # columns: a longer line is hard to read
 _LEAST: Final = 40
 _STYLES: Final = {"ERROR": "bold red", "WARNING": "yellow", "INFO": "cyan"}
 _SENTENCES: Final = 600  # characters of a message or of advice
+_PROOFS: Final = "`rebalance evidence ID` shows the log lines of an entry's gravest finding, with --entry those of all its findings."
+_PROOFS_IF_KEPT: Final = "With --keep DIR: `rebalance evidence ID --lakehouse DIR` shows the log lines of an entry's gravest finding."
 
 
 class AttentionText:
@@ -31,19 +33,15 @@ class AttentionText:
         self._words = AttentionWords(time, name)
         self._advised: dict[tuple[str, str], int] = {}  # code and sentence, and the number of the entry that has it
 
-    def write(self, entries: Sequence[AttentionEntry], limit: int) -> None:
-        """Writes the entries that come first, and counts the others."""
+    def write(self, entries: Sequence[AttentionEntry], limit: int, *, kept: bool = True) -> None:
+        """Writes the entries that come first, and counts the others. `kept`: `rebalance evidence` can be asked."""
         if not entries:
             write(self._console, "No findings: nothing here needs attention.\n", "green")
             return
         counted = Counter(entry.severity for entry in entries)
         counts = [f"{counted[name]} {NOUNS[name]}{'s' if counted[name] > 1 else ''}" for name in SEVERITIES if counted[name]]
         write(self._console, f"What needs attention ({', '.join(counts)})", "bold")
-        write(
-            self._console,
-            "    `rebalance evidence ID` shows the log lines of an entry's gravest finding, with --entry those of all its findings.",
-            "dim",
-        )
+        write(self._console, f"    {_PROOFS if kept else _PROOFS_IF_KEPT}", "dim")
         for number, entry in enumerate(entries[:limit], 1):
             self._entry(number, entry)
         if len(entries) > limit:
