@@ -18,6 +18,7 @@ from jobs.cli.report import fail_on_option, form_option, limit_option, show
 from jobs.common import exit_codes, options
 from jobs.common.disks import told_if_full
 from jobs.common.errors import QueryFailedError, UserError
+from jobs.common.interrupts import removing_on_sigterm
 from jobs.common.text import printable
 
 if TYPE_CHECKING:
@@ -87,7 +88,7 @@ def explain(
 
     settings = load(config, timezones=timezones, lateness_ms=lateness_ms, log_format=log_format)
     layouts_named(settings.log_format, settings.log_formats)  # says before the start what is wrong with them
-    with _input(path) as (source, name), _lakehouse(keep) as lakehouse, told_if_full(lakehouse):
+    with removing_on_sigterm(), _input(path) as (source, name), _lakehouse(keep) as lakehouse, told_if_full(lakehouse):
         result = _processed(source, name, lakehouse, settings)
         if result.signal is not None:
             warn("stopped before the end of the input")
@@ -118,7 +119,7 @@ def _processed(source: Path, name: str, lakehouse: Path, settings: Settings) -> 
         warn(text.replace(str(source), name))
 
     settings = replace(settings, alerts=AlertSettings())  # an old incident is no news
-    result = at_once.process(source, lakehouse, settings=settings, warn=say)
+    result = at_once.process(source, lakehouse, settings=settings, most_lines=at_once.MOST_LINES, warn=say)
     if result is None:
         say(f"{name} has more than {at_once.MOST_LINES:,} lines: Spark reads them, as in `rebalance run`")
         from jobs.cli.output.progress import Progress

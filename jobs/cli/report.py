@@ -97,7 +97,7 @@ def show(
         raise
     reason = rows.hint
     if not reason and not (rows.groups or rows.since or rows.until):
-        reason = _why_empty(lakehouse, rows)
+        reason = _why_empty(lakehouse, rows, kept=kept)
     if form == "json":
         click.echo(to_json(rows, limit=limit))
         if problem := reason or rows.outside:
@@ -119,15 +119,15 @@ def _write_page(lakehouse: Path, rows: Report, inputs: Sequence[Path], limit: in
     click.echo(page.encode("utf-8", "backslashreplace"), nl=False)
 
 
-def _why_empty(lakehouse: Path, rows: Report) -> str:
-    """Why a report has no groups, and what to do, in a line."""
+def _why_empty(lakehouse: Path, rows: Report, *, kept: bool) -> str:
+    """Why a report has no groups, and what to do, in a line. `kept`: other commands can say more."""
     lines, unreadable = (sum(row[name] for row in rows.lines) for name in ("lines_read", "quarantined"))
     if work := _work_under_way(lakehouse):
         return f"Nothing yet: {f'{lines:,} lines read, none of them names a consumer group' if lines else 'no line read'}; {work}"
     if not lines:
         return "Nothing to report: no line was read yet. `rebalance run --input LOGS --lakehouse LAKE --once` reads a folder of logs."
-    bad = f"; {unreadable:,} could not be read (`rebalance ask quarantine` says why)" if unreadable else ""
-    needed = "Give `rebalance run` the brokers' server.log or kafka-request.log (docs/capture.md)."
+    bad = f"; {unreadable:,} could not be read{' (`rebalance ask quarantine` says why)' if kept else ''}" if unreadable else ""
+    needed = f"Give `rebalance {'run' if kept else 'explain'}` the brokers' server.log or kafka-request.log (docs/capture.md)."
     return f"Nothing to report: {lines:,} lines were read and none names a consumer group{bad}. {needed}"
 
 

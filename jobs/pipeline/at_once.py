@@ -37,7 +37,7 @@ MOST_LINES: Final = 50_000
 
 
 def process(
-    source: Path, folder: Path, *, settings: Settings, most_lines: int = MOST_LINES, warn: Callable[[str], None] = lambda _: None
+    source: Path, folder: Path, *, settings: Settings, most_lines: int, warn: Callable[[str], None] = lambda _: None
 ) -> RunResult | None:
     """Processes the logs at `source` into a new lakehouse at `folder`, as `run` with `once` does. UserError: they cannot be read.
 
