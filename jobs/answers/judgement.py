@@ -179,7 +179,7 @@ def judged(
             row["cluster"],
             (),
             f"{many(row['lines'], 'line')} that may be about a group could not be read, such as {printable(row['one'], _SENTENCE)}",
-            "`rebalance ask quarantine` lists them by reason.",
+            "`rebalance inspect` shows some of them, by what is wrong with them.",
         )
         for row in reader.found(_REFUSED, values)
     ]

@@ -21,6 +21,7 @@ from jobs.cli import (
     dashboard,
     demo,
     evidence,
+    explain,
     generate,
     health,
     inspect,
@@ -62,7 +63,11 @@ def _show_version(context: click.Context, _: click.Parameter, wanted: bool) -> N
         context.exit()
 
 
-@click.group(cls=_Commands, context_settings=CONTEXT, epilog="Start with `rebalance demo`: it needs no Kafka and no options.")
+@click.group(
+    cls=_Commands,
+    context_settings=CONTEXT,
+    epilog="Start with `rebalance explain LOG`, or with `rebalance demo`, which needs no log.",
+)
 @click.option("--version", is_flag=True, is_eager=True, expose_value=False, callback=_show_version, help="Show the version and exit.")
 def cli() -> None:
     """Explains why a Kafka consumer group rebalanced, which client caused it and what it cost.
@@ -72,6 +77,7 @@ def cli() -> None:
 
 
 for _command in (
+    explain.explain,
     run.run,
     inspect.inspect,
     report.report,

@@ -14,9 +14,26 @@ from jobs.common.errors import LakehouseError, UserError
 from jobs.common.text import printable
 
 if TYPE_CHECKING:
-    from jobs.answers.report import Report
+    from collections.abc import Sequence
+
+    from jobs.answers.report import Report, Scope
 
 PAGE_LIMIT = 200  # the page stays under 3 MB
+
+limit_option = click.option(
+    "--limit",
+    type=click.IntRange(1, 1_000_000),
+    metavar="N",
+    help="Rows of each list at most. [default: 20; for HTML 200; for JSON all]",
+)
+form_option = options.output_format(
+    "text", "json", "html", text="For people, for programs, or a page for a browser, with pictures and log lines."
+)
+fail_on_option = click.option(
+    "--fail-on",
+    type=click.Choice(["error", "warning"]),
+    help="Exit with 6 if an entry has this severity or a graver one, with 7 if none has but something could not be judged.",
+)
 
 
 @click.command(
@@ -34,13 +51,8 @@ Examples:
 )
 @options.lakehouse()
 @options.texts(options.SCOPE)
-@click.option(
-    "--limit",
-    type=click.IntRange(1, 1_000_000),
-    metavar="N",
-    help="Rows of each list at most. [default: 20; for HTML 200; for JSON all]",
-)
-@options.output_format("text", "json", "html", text="For people, for programs, or a page for a browser, with pictures and log lines.")
+@limit_option
+@form_option
 @click.option(
     "--input",
     "source",
@@ -48,43 +60,53 @@ Examples:
     metavar="PATH",
     help="For HTML: the logs that `rebalance run` read. [default: where it read them]",
 )
-@click.option(
-    "--fail-on",
-    type=click.Choice(["error", "warning"]),
-    help="Exit with 6 if an entry has this severity or a graver one, with 7 if none has but something could not be judged.",
-)
+@fail_on_option
 def report(lakehouse: Path, *, limit: int | None, form: str, source: Path | None, fail_on: str | None, **typed: str | None) -> int:
     """Show what needs attention, and what rebalances cost.
 
     It has an entry for each incident, errors first. Then come the groups and the rebalances that cost most. Times are UTC. Durations such
     as `--since 2h` count back from the newest time in the tables, so that the same logs give the same report on any day.
     """
-    from jobs.answers.report import Scope, read_report, to_json
-    from jobs.cli.output.report_text import LIMIT, render
+    from jobs.answers.report import Scope
+    from jobs.lakehouse.folder import known_inputs
 
     if form != "html":
         tell(f"with --format {form}, which shows no log lines", "source")
     if source is not None and not source.exists():
         raise UserError(f"no such file or folder: {source}")
+    inputs = [source] if source else known_inputs(lakehouse)
+    return show(lakehouse, Scope(**typed), limit=limit, form=form, inputs=inputs, fail_on=fail_on)
+
+
+def show(
+    lakehouse: Path, scope: Scope, *, limit: int | None, form: str, inputs: Sequence[Path], fail_on: str | None, kept: bool = True
+) -> int:
+    """Writes the report to standard output; returns the exit code. `inputs`: where logs were read from.
+
+    `kept`: the lakehouse stays, so that other commands can say more.
+    """
+    from jobs.answers.report import read_report, to_json
+    from jobs.cli.output.report_text import LIMIT, render
+
     try:
-        rows = read_report(lakehouse, Scope(**typed), limit=limit or {"text": LIMIT, "html": PAGE_LIMIT}.get(form))
+        rows = read_report(lakehouse, scope, limit=limit or {"text": LIMIT, "html": PAGE_LIMIT}.get(form))
     except LakehouseError as error:
         if work := _work_under_way(lakehouse):
             raise LakehouseError(f"{error}; {work}") from None
         raise
     reason = rows.hint
     if not reason and not (rows.groups or rows.since or rows.until):
-        reason = _why_empty(lakehouse, rows)
+        reason = _why_empty(lakehouse, rows, kept=kept)
     if form == "json":
         click.echo(to_json(rows, limit=limit))
         if problem := reason or rows.outside:
             warn(problem)
     elif form == "html":
-        _write_page(lakehouse, rows, source, limit or PAGE_LIMIT, reason)
+        _write_page(lakehouse, rows, inputs, limit or PAGE_LIMIT, reason)
     elif reason:
         write(stdout(), printable(reason, options.LINE_CHARS))
     else:
-        render(rows, stdout(), limit=limit or LIMIT)
+        render(rows, stdout(), limit=limit or LIMIT, kept=kept)
     return _exit_code(rows, fail_on)
 
 
@@ -100,23 +122,22 @@ def _exit_code(rows: Report, fail_on: str | None) -> int:
     return exit_codes.DONE if judged else exit_codes.NOT_JUDGED
 
 
-def _write_page(lakehouse: Path, rows: Report, source: Path | None, limit: int, why_empty: str) -> None:
-    from jobs.lakehouse.folder import known_inputs
+def _write_page(lakehouse: Path, rows: Report, inputs: Sequence[Path], limit: int, why_empty: str) -> None:
     from jobs.report_page.page import render_page
 
-    page = render_page(lakehouse, rows, [source] if source else known_inputs(lakehouse), limit=limit, why_empty=why_empty)
+    page = render_page(lakehouse, rows, inputs, limit=limit, why_empty=why_empty)
     click.echo(page.encode("utf-8", "backslashreplace"), nl=False)
 
 
-def _why_empty(lakehouse: Path, rows: Report) -> str:
-    """Why a report has no groups, and what to do, in a line."""
+def _why_empty(lakehouse: Path, rows: Report, *, kept: bool) -> str:
+    """Why a report has no groups, and what to do, in a line. `kept`: other commands can say more."""
     lines, unreadable = (sum(row[name] for row in rows.lines) for name in ("lines_read", "quarantined"))
     if work := _work_under_way(lakehouse):
         return f"Nothing yet: {f'{lines:,} lines read, none of them names a consumer group' if lines else 'no line read'}; {work}"
     if not lines:
         return "Nothing to report: no line was read yet. `rebalance run --input LOGS --lakehouse LAKE --once` reads a folder of logs."
-    bad = f"; {unreadable:,} could not be read (`rebalance ask quarantine` says why)" if unreadable else ""
-    needed = "Give `rebalance run` the brokers' server.log or kafka-request.log (docs/capture.md)."
+    bad = f"; {unreadable:,} could not be read{' (`rebalance ask quarantine` says why)' if kept else ''}" if unreadable else ""
+    needed = f"Give `rebalance {'run' if kept else 'explain'}` the brokers' server.log or kafka-request.log (docs/capture.md)."
     return f"Nothing to report: {lines:,} lines were read and none names a consumer group{bad}. {needed}"
 
 

@@ -36,6 +36,13 @@ SPECIAL: Final[Mapping[str, Mapping[int, str]]] = {
         NOTHING_UNDERSTOOD: "with --once, no line of the input was understood",
         PARTLY_READ: "with --once, some files of the input could not be read",
     },
+    "explain": {
+        DONE: "the report is complete",
+        NOTHING_UNDERSTOOD: "no line of the input was understood",
+        PARTLY_READ: "some files of the input could not be read",
+        NEEDS_ATTENTION: "with --fail-on, an entry has that severity or a graver one",
+        NOT_JUDGED: "with --fail-on, no entry has it, but not everything could be judged",
+    },
     "report": {
         DONE: "the report is complete",
         NEEDS_ATTENTION: "with --fail-on, an entry has that severity or a graver one",

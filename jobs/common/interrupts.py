@@ -3,14 +3,33 @@
 from __future__ import annotations
 
 import signal
+import sys
 import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
 from types import FrameType
 from typing import TYPE_CHECKING, Any, Final
+
+from jobs.common import exit_codes
 
 if TYPE_CHECKING:
     from typing_extensions import Self
 
 _SIGNALS: Final = (signal.SIGINT, signal.SIGTERM)
+
+
+@contextmanager
+def removing_on_sigterm() -> Iterator[None]:
+    """SIGTERM ends the program as Ctrl-C does, by an exception: folders that it made for itself are removed."""
+
+    def end(number: int, _: FrameType | None) -> None:
+        sys.exit(exit_codes.ENDED_BY_SIGNAL + number)
+
+    before = signal.signal(signal.SIGTERM, end)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)
 
 
 class Interrupts:

@@ -52,6 +52,7 @@ class Lakehouse:
         self.inputs = checkpoints / "inputs.json"  # where the logs were read from
         self.replay = checkpoints / "replay.json"  # there while `rebalance replay` makes the lakehouse: its source, and how far the swap is
         self.alerts = checkpoints / "alerts"  # how far the alerts of each receiver are: NAME.json, and NAME.lock
+        self.given = folder / "_input"  # what came on standard input (`rebalance explain --keep`)
         self.captured = folder / "_captured"  # what was read from clusters (--offsets-from)
         self.spool = folder / "_spool"  # slices of the input that wait for ingest
         self.log = folder / "_logs" / "spark.log"  # Spark's log, warnings and errors
@@ -121,6 +122,8 @@ class _Layout(msgspec.Struct, frozen=True):
 
     shards: int
     model: int
+    ended: bool = False
+    """`rebalance explain` made it, without the checkpoints of queries: it cannot be continued."""
 
 
 def check_layout(lakehouse: Lakehouse, settings: Settings, *, replaying: bool = False) -> None:
@@ -144,8 +147,18 @@ def check_layout(lakehouse: Lakehouse, settings: Settings, *, replaying: bool = 
         if made.model != MODEL_VERSION:
             made_by = f"{folder} was made by model version {made.model}, this program has {MODEL_VERSION}"
             raise UserError(f"{made_by}: {replay_advice(folder)}")
+        if made.ended:
+            raise UserError(
+                f"{folder} was made by `rebalance explain`, which keeps no state to go on from: give `rebalance run` a new folder,"
+                " and it reads the logs again"
+            )
     if made != current:
         write_whole(lakehouse.layout, msgspec.json.encode(current))
+
+
+def mark_ended(lakehouse: Lakehouse, settings: Settings) -> None:
+    """Remembers that the lakehouse is made at once, and is never continued."""
+    write_whole(lakehouse.layout, msgspec.json.encode(_Layout(settings.shards, MODEL_VERSION, ended=True)))
 
 
 def take_complete_mark(lakehouse: Lakehouse) -> bool:

@@ -6,9 +6,7 @@ soon afterwards (signal 6: "terminate called without an active exception").
 
 from __future__ import annotations
 
-import sys
-from collections.abc import Collection, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Collection, Mapping, Sequence
 from datetime import datetime, timezone
 from pathlib import Path
 from typing import Any
@@ -18,6 +16,7 @@ from deltalake import DeltaTable, QueryBuilder
 from deltalake.exceptions import TableNotFoundError
 
 from jobs.common.errors import LakehouseError
+from jobs.common.imports import without_pandas
 from jobs.lakehouse.folder import Lakehouse
 from jobs.lakehouse.parquet import is_plain, quoted, rows_of_files, schema_fields
 from schemas.names import GROUP_EVENTS, TABLES, TIME
@@ -55,7 +54,7 @@ class TableReader:
 
     def execute(self, query: str, parameters: Sequence[Any] | Mapping[str, Any] = ()) -> duckdb.DuckDBPyConnection:
         """Runs a query. Its rows are fetched from the result."""
-        with _without_pandas():
+        with without_pandas():
             return self.connection.execute(query, parameters)
 
     def rows(self, query: str, *parameters: Any) -> list[dict[str, Any]]:
@@ -74,7 +73,7 @@ def table_rows(
     create_view(connection, folder, files=files)
     selected = ", ".join(map(quoted, columns)) or "*"
     where, parameters = (f" WHERE {quoted(since[0])} >= ?", [without_zone(since[1])]) if since else ("", [])
-    with _without_pandas():
+    with without_pandas():
         cursor = connection.execute(f"SELECT {selected} FROM {quoted(folder.name)}{where}", parameters)  # noqa: S608 - quoted
     return [{name: with_zone(value) for name, value in row.items()} for row in _by_name(cursor)]
 
@@ -124,19 +123,6 @@ def _connect() -> duckdb.DuckDBPyConnection:
 def _by_name(cursor: duckdb.DuckDBPyConnection) -> list[dict[str, Any]]:
     names = [column[0] for column in cursor.description or ()]
     return [dict(zip(names, row, strict=True)) for row in cursor.fetchall()]
-
-
-@contextmanager
-def _without_pandas() -> Iterator[None]:
-    """Hides pandas, which DuckDB would import with the first bound value to know its types: half a second for nothing."""
-    if "pandas" in sys.modules:
-        yield
-        return
-    sys.modules["pandas"] = None  # type: ignore[assignment]  # Python's own way to say that there is none
-    try:
-        yield
-    finally:
-        del sys.modules["pandas"]
 
 
 def without_zone(value: Any) -> Any:

@@ -78,6 +78,16 @@ class Feeder:
         """Starts the thread."""
         self._thread.start()
 
+    def cut(self, most_lines: int) -> list[Path] | None:
+        """Cuts all slices now, in this thread. None: the input has more lines; the slices wait for a run of the pipeline."""
+        paths = []
+        for report in self._spool.slices(stop=lambda: True):
+            self._take(report)
+            paths.append(report.path)
+            if self.lines > most_lines:
+                return None
+        return paths if self.newest is None or self.newest.last else None
+
     def share_with(self, workers: Workers) -> None:
         """Lets other processes read from now on, where enough of the logs is left."""
         self._spool.workers = workers
@@ -116,15 +126,18 @@ class Feeder:
     def _work(self) -> None:
         try:
             for report in self._spool.slices(follow=self._follow, stop=self._stop.is_set):
-                self.newest = report
-                self.lines += report.lines_read
-                self.slices += 1
+                self._take(report)
                 if self._stop.is_set():
                     break
         except Exception as error:  # noqa: BLE001 - the main thread raises it
             self.error = error
         finally:
             self.ended.set()
+
+    def _take(self, report: SliceReport) -> None:
+        self.newest = report
+        self.lines += report.lines_read
+        self.slices += 1
 
 
 def _as_seen_from(source: Path, lake: Path) -> Path | None:

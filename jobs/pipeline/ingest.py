@@ -20,10 +20,11 @@ from pyspark.sql.pandas.types import to_arrow_schema
 from jobs.health.batches import IngestedBatch
 from jobs.lakehouse import tables
 from jobs.lakehouse.added_files import AddedFile
+from jobs.logs.workers import Workers
 from jobs.parsing import batch
 from jobs.parsing.rows import PARSED
 from jobs.pipeline.part_tasks import Part, parsed_packets
-from jobs.pipeline.parts import Written, write_parts
+from jobs.pipeline.parts import Written, tasks_as_workers, write_parts
 from jobs.pipeline.queries import AT_ONCE_MS, QueryEnd, ensure_tables, start_query
 from schemas import input_lines, names, raw_lines
 from schemas.tables import INGEST_TABLES
@@ -80,7 +81,7 @@ def _unpacked(packets: pa.Table) -> pa.Table:
 
 
 class LineWriter:
-    """Writes micro-batches of PACKETS."""
+    """Writes micro-batches: PACKETS, or rows of PARSED."""
 
     def __init__(self, lakehouse: Path, parts: Path | None = None, **options: Any) -> None:
         """`parts`: the folder of parts, if batches may have them. `options`: further arguments of `write_batch`."""
@@ -90,10 +91,13 @@ class LineWriter:
 
     def __call__(self, packets: DataFrame, batch_id: int, **options: Any) -> None:
         """Writes a batch, as Spark calls it. `options`: further arguments of `write_batch`."""
-        rows = _unpacked(packets.toArrow())
+        self.write(_unpacked(packets.toArrow()), batch_id, tasks_as_workers(packets.sparkSession), **options)
+
+    def write(self, rows: pa.Table, batch_id: int, workers: Workers, **options: Any) -> None:
+        """Writes a batch. `workers`: who parses and writes its parts."""
         is_part = pc.equal(rows["verdict"], names.PART)
         parts = [Part(str(self._parts / row["raw"]), row["position"]) for row in rows.filter(is_part).to_pylist() if self._parts]
-        more = write_parts(packets.sparkSession, parts, self._lakehouse, batch_id) if parts else None
+        more = write_parts(workers, parts, self._lakehouse, batch_id) if parts else None
         write_batch(rows.filter(pc.invert(is_part)), batch_id, lakehouse=self._lakehouse, more=more, **self._options, **options)
 
 

@@ -51,10 +51,10 @@ def tasks_as_workers(spark: SparkSession) -> Workers:
     return Workers(context.defaultParallelism, distribute)
 
 
-def write_parts(spark: SparkSession, parts: Sequence[Part], lakehouse: Path, batch_id: int) -> Written:
+def write_parts(workers: Workers, parts: Sequence[Part], lakehouse: Path, batch_id: int) -> Written:
     """Parses and writes the lines of parts."""
     written = Written()
     shares = max(shares_in(Path(part.path)) for part in parts)
-    for result in spark.sparkContext.parallelize(range(shares), shares).map(partial(write_share, lakehouse, batch_id, parts)).collect():
+    for result in workers.map(partial(write_share, lakehouse, batch_id, parts), range(shares)):
         written.add(result)
     return written

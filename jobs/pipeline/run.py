@@ -11,9 +11,8 @@ then. They run until the spool has ended and first ingest, then track has no inp
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, nullcontext
-from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -29,38 +28,15 @@ from jobs.kafka.offsets_capture import OffsetsCapture, OffsetsFrom
 from jobs.lakehouse import reader
 from jobs.lakehouse.folder import check_input, opened, remember_input, take_complete_mark
 from jobs.pipeline import topic_input
-from jobs.pipeline.feeder import Feeder, check_source, feeding
+from jobs.pipeline.feeder import check_source, feeding
 from jobs.pipeline.jvm import started_spark
+from jobs.pipeline.result import RunResult, result_of
 from jobs.pipeline.run_progress import RunProgress
 from jobs.pipeline.topic_input import TopicInput
 from jobs.pipeline.topic_watch import watching_topic
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
-
-
-@dataclass(frozen=True)
-class RunResult:
-    """What a run did. The accounts are totals of the whole lakehouse, before and after."""
-
-    before: Mapping[str, int]
-    after: Mapping[str, int]
-    seconds: float
-    late_events: int = 0
-    signal: int | None = None  # the signal that ended the run
-    understood: bool = True  # whether some line of the input is one of a broker, a client or a record
-    troubles: Sequence[str] = ()  # lines about files that were not read, or not to their ends
-    unread: int = 0  # files that could not be read
-
-    @property
-    def added(self) -> dict[str, int]:
-        """The account of this run alone."""
-        return {name: total - self.before[name] for name, total in self.after.items()}
-
-    @property
-    def nothing_new(self) -> bool:
-        """Whether the input held nothing new."""
-        return not any(self.added.values())
 
 
 def run(
@@ -108,7 +84,7 @@ def run(
         if topic_watch is not None:
             watch.away = topic_watch.away
             if not topic_watch.wait(interrupts.happened):
-                return _result(before, before, started, None, signal=interrupts.signal)
+                return result_of(before, before, started, None, signal=interrupts.signal)
         if topic is not None:
             topic_input.check(topic, house)
         with (
@@ -117,7 +93,7 @@ def run(
         ):
             if complete and once and topic is None and feeder is not None and not feeder.has_input(interrupts.happened):
                 house.complete.touch()
-                return _result(before, before, started, feeder)
+                return result_of(before, before, started, feeder)
             show(RunProgress("starting Spark"))
             from jobs.pipeline.stages import Inputs, Stages  # a run without new input does not wait for its imports
 
@@ -129,22 +105,7 @@ def run(
         if once and interrupts.signal is None:
             house.complete.touch()
         late = stages.progress().late_events
-        return _result(before, reader.account(folder), started, feeder, late_events=late, signal=interrupts.signal)
-
-
-def _result(before: Mapping[str, int], after: Mapping[str, int], started: float, feeder: Feeder | None, **more: int | None) -> RunResult:
-    read = after["lines_read"] > before["lines_read"]
-    result = RunResult(before, after, time.monotonic() - started, **more)  # type: ignore[arg-type]  # its own fields
-    if feeder is None:
-        # Lines of a topic: all that no shipper wrote are refused.
-        return replace(result, understood=not read or result.added["quarantined"] < result.added["lines_read"])
-    troubles = feeder.troubles
-    return replace(
-        result,
-        understood=feeder.understood,
-        troubles=troubles.summary(),
-        unread=len(troubles.unread),
-    )
+        return result_of(before, reader.account(folder), started, feeder, late_events=late, signal=interrupts.signal)
 
 
 @contextmanager

@@ -168,4 +168,4 @@ def test_intervals_that_poll_takes(capsys, tmp_path, every):
 
 def test_commands_are_listed_by_use():
     lines = CliRunner().invoke(entry.cli, ["--help"]).output.partition("Commands:\n")[2].splitlines()
-    assert [line.split()[0] for line in lines[:5]] == ["run", "inspect", "report", "watch", "dashboard"]
+    assert [line.split()[0] for line in lines[:5]] == ["explain", "run", "inspect", "report", "watch"]

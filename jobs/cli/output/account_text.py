@@ -15,7 +15,7 @@ from jobs.answers.coverage import coverage, missing
 from jobs.cli.output.terminal import NO_GROUPS, warn, write
 from jobs.common.options import LINE_CHARS
 from jobs.common.text import printable
-from jobs.pipeline.run import RunResult
+from jobs.pipeline.result import RunResult
 
 _CLUSTERS_SHOWN: Final = 5
 _MANY_REFUSED: Final = 0.01  # of the lines about groups
@@ -56,8 +56,8 @@ def write_evidence(console: Console, lakehouse: Path) -> None:
         write(console, f"… and {len(clusters) - _CLUSTERS_SHOWN} more clusters")
 
 
-def warn_of_refused(result: RunResult, lakehouse: Path) -> None:
-    """Says so if many lines of this run were refused, with one of them."""
+def warn_of_refused(result: RunResult, lakehouse: Path, *, kept: bool = True) -> None:
+    """Says so if many lines of this run were refused, with one of them. `kept`: the lakehouse can be asked about them."""
     refused, about = result.added["quarantined"], result.added["quarantined"] + result.added["events"]
     if refused > about * _MANY_REFUSED:
         line = BoundQuestion(lakehouse, questions.load("quarantine"), {"limit": "1"}).answer().by_name()[0]
@@ -65,7 +65,8 @@ def warn_of_refused(result: RunResult, lakehouse: Path) -> None:
             f"{refused:,} of {about:,} lines about groups ({refused / about:.0%}) were not understood, such as"
             f" {line['file']}:{line['position']}, {line['reason']}: {(line['line'] or '')[:_SAMPLE_CHARACTERS]}"
         )
-        warn(f"`rebalance ask quarantine --lakehouse {lakehouse}` counts them; please report a line that Kafka wrote and that is not read")
+        counted = f"`rebalance ask quarantine --lakehouse {lakehouse}` counts them; " if kept else ""
+        warn(f"{counted}please report a line that Kafka wrote and that is not read")
 
 
 def _account(totals: Mapping[str, int]) -> str:

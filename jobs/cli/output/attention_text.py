@@ -22,6 +22,8 @@ _PARAGRAPH: Final = 116  # columns: a longer line is hard to read
 _LEAST: Final = 40
 _STYLES: Final = {"ERROR": "bold red", "WARNING": "yellow", "INFO": "cyan"}
 _SENTENCES: Final = 600  # characters of a message or of advice
+_PROOFS: Final = "`rebalance evidence ID` shows the log lines of an entry's gravest finding, with --entry those of all its findings."
+_PROOFS_IF_KEPT: Final = "With --keep DIR: `rebalance evidence ID --lakehouse DIR` shows the log lines of an entry's gravest finding."
 
 
 class AttentionText:
@@ -32,10 +34,10 @@ class AttentionText:
         self._words = AttentionWords(time, name)
         self._advised: dict[tuple[str, str], int] = {}  # code and sentence, and the number of the entry that has it
 
-    def write(self, entries: Sequence[AttentionEntry], judgement: Judgement, limit: int) -> None:
-        """Writes the entries that come first, what could not be judged, and how many more there are of each."""
+    def write(self, entries: Sequence[AttentionEntry], judgement: Judgement, limit: int, *, kept: bool = True) -> None:
+        """Writes the entries that come first, and what could not be judged. `kept`: `rebalance evidence` can be asked."""
         if entries:
-            self._entries(entries, limit)
+            self._entries(entries, limit, kept=kept)
         else:
             write(self._console, printable(self._words.calm(judgement), _SENTENCES), "green" if judgement.all_clear else "yellow")
         write(self._console)
@@ -52,15 +54,11 @@ class AttentionText:
             write(self._console, f"  … and {len(gaps) - limit} more: --limit {len(gaps)} shows all")
         write(self._console)
 
-    def _entries(self, entries: Sequence[AttentionEntry], limit: int) -> None:
+    def _entries(self, entries: Sequence[AttentionEntry], limit: int, *, kept: bool) -> None:
         counted = Counter(entry.severity for entry in entries)
         counts = [f"{counted[name]} {NOUNS[name]}{'s' if counted[name] > 1 else ''}" for name in SEVERITIES if counted[name]]
         write(self._console, f"What needs attention ({', '.join(counts)})", "bold")
-        write(
-            self._console,
-            "    `rebalance evidence ID` shows the log lines of an entry's gravest finding, with --entry those of all its findings.",
-            "dim",
-        )
+        write(self._console, f"    {_PROOFS if kept else _PROOFS_IF_KEPT}", "dim")
         for number, entry in enumerate(entries[:limit], 1):
             self._entry(number, entry)
         if len(entries) > limit:

@@ -48,8 +48,8 @@ _OTHER_SOURCES: Final = {CLIENTS: "logs of clients", OFFSETS_SOURCE: "records of
 """Sources other than brokers, by the name that the tables give in the column `broker`."""
 
 
-def render(report: Report, console: Console, *, limit: int = LIMIT) -> None:
-    """Writes the report. `limit`: rows of each list."""
+def render(report: Report, console: Console, *, limit: int = LIMIT, kept: bool = True) -> None:
+    """Writes the report. `limit`: rows of each list. `kept`: other commands can ask the lakehouse."""
     view = _View(report, console, limit)
     for cluster in report.clusters[:limit]:
         view.header(cluster)
@@ -58,7 +58,7 @@ def render(report: Report, console: Console, *, limit: int = LIMIT) -> None:
         write(console, report.outside)
         return
     view.period()
-    AttentionText(console, view.time, view.name).write(report.attention, report.judgement, limit)
+    AttentionText(console, view.time, view.name).write(report.attention, report.judgement, limit, kept=kept)
     view.groups()
     view.rebalances()
 

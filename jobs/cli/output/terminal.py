@@ -24,6 +24,11 @@ def stdout() -> Console:
     return _Console(file=sys.stdout, highlight=False, markup=False, emoji=False)
 
 
+def stderr() -> Console:
+    """The same of standard error."""
+    return _Console(file=sys.stderr, highlight=False, markup=False, emoji=False)
+
+
 def write(console: Console, text: str | Text = "", style: str = "") -> None:
     """Writes one line unchanged: no markup, no wrapping."""
     console.print(Text(text, style=style) if isinstance(text, str) else text, soft_wrap=True)

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from functools import cache, partial
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow as pa
@@ -34,7 +35,7 @@ from coordinator_model.group_beats import GroupBeats
 from coordinator_model.specification.partition import coordinator_partition
 from jobs.lakehouse.restored_beats import restored
 from jobs.pipeline.tracking import plain_beats
-from jobs.pipeline.tracking.event_files import rows_in, splits_of
+from jobs.pipeline.tracking.event_files import rows_in, rows_of, splits_of
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -81,14 +82,27 @@ def _packed_splits(shards: int, splits: Iterable[pa.RecordBatch]) -> Iterator[pa
 
 def unpacked(frames: Iterable[pd.DataFrame]) -> tuple[list[Event], list[GroupBeats]]:
     """What PACKETS hold. A shard's packets may come in several frames, in any order."""
+    return decoded(packet for frame in frames for packet in frame["events"].tolist())
+
+
+def decoded(packets: Iterable[bytes]) -> tuple[list[Event], list[GroupBeats]]:
+    """What the packets of a shard hold."""
     events: list[Event] = []
     beats: list[GroupBeats] = []
-    for frame in frames:
-        for packet in frame["events"].tolist():
-            own = _DECODER.decode(packet)
-            events += own[0]
-            beats += own[1]
+    for packet in packets:
+        own = _DECODER.decode(packet)
+        events += own[0]
+        beats += own[1]
     return events, beats
+
+
+def packets_by_shard(shards: int, table: Path) -> dict[tuple[str, int], list[bytes]]:
+    """The packets of all rows of a table `group_events`, by cluster and shard, as `to_packets` makes them."""
+    packets: dict[tuple[str, int], list[bytes]] = {}
+    for batch in packed(shards, rows_of(table, _COLUMNS)):
+        for cluster, shard, events in zip(*(column.to_pylist() for column in batch.columns), strict=True):
+            packets.setdefault((cluster, shard), []).append(events)
+    return packets
 
 
 def packed(shards: int, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:

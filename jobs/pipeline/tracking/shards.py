@@ -13,7 +13,8 @@ from __future__ import annotations
 import json
 import struct
 from binascii import a2b_base64, b2a_base64
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from itertools import chain
 from typing import TYPE_CHECKING, Any, Final
 
@@ -27,10 +28,12 @@ from pyspark.sql.types import (
     StructType,
 )
 
-from coordinator_model.events import BROKER_SOURCE
+from coordinator_model.events import BROKER_SOURCE, Event
+from coordinator_model.group_beats import GroupBeats
 from coordinator_model.tracker.shard import Shard
+from coordinator_model.view.rows import Row
 from coordinator_model.view.settings import TrackerSettings
-from jobs.pipeline.tracking.packets import unpacked
+from jobs.pipeline.tracking.packets import decoded, unpacked
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -73,16 +76,9 @@ def shard_function(
         cluster, number = str(key[0]), int(key[1])
         events, beats = unpacked(frames)
         shard = _shard((cluster, number), state, settings)
-        try:
+        with _placing_errors((cluster, number), events, beats):
             rows = [*shard.observe(events, beats), *shard.provisional]
             blob = compressed(shard.encode())
-        except Exception as error:
-            every = [*events, *(run.event() for group in beats for run in group.runs())]
-            last = max(every, key=lambda event: event.at_ms)
-            raise TrackerError(
-                f"cluster {cluster!r}, shard {number}: {type(error).__name__}: {error} (among {len(every)} events, "
-                f"the last one {last.kind} at {last.at_ms}, {last.origin}:{last.position})"
-            ) from error
         groups, held, late = shard.summary()
         late_before = int(state.get[STATE.names.index("late_events")]) if state.exists else 0
         state.update((blob, groups, held, late))
@@ -102,6 +98,29 @@ def shard_function(
         yield pd.DataFrame({"cluster": [cluster] * len(tables), "table": tables, "row": values})
 
     return follow_shard
+
+
+def follow_whole(key: tuple[str, int], packets: Iterable[bytes], settings: TrackerSettings) -> tuple[list[Row], int]:
+    """The finished rows of a shard of which these packets hold all events, and how many of the events came too late."""
+    events, beats = decoded(packets)
+    shard = Shard(settings)
+    with _placing_errors(key, events, beats):
+        rows = [*shard.observe(events, beats), *shard.provisional]
+    return rows, shard.summary()[2]
+
+
+@contextmanager
+def _placing_errors(key: tuple[str, int], events: Sequence[Event], beats: Sequence[GroupBeats]) -> Iterator[None]:
+    """Makes a TrackerError of any error: which shard and which events it is about."""
+    try:
+        yield
+    except Exception as error:
+        every = [*events, *(run.event() for group in beats for run in group.runs())]
+        last = max(every, key=lambda event: event.at_ms)
+        raise TrackerError(
+            f"cluster {key[0]!r}, shard {key[1]}: {type(error).__name__}: {error} (among {len(every)} events, "
+            f"the last one {last.kind} at {last.at_ms}, {last.origin}:{last.position})"
+        ) from error
 
 
 def _shard(key: tuple[str, int], state: GroupState, settings: TrackerSettings) -> Shard:

@@ -18,7 +18,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -55,7 +55,8 @@ _LOOK_MS: Final = 250
 """How often an idle query looks for new events: rows wait for that, and a look costs 11 ms."""
 
 Observer = Callable[[TrackedBatch], None]
-_WRITTEN: Final = TRACK_TABLES | PROVISIONAL_TABLES
+WRITTEN: Final = TRACK_TABLES | PROVISIONAL_TABLES
+"""The tables that a micro-batch is appended to."""
 
 
 def start_track(
@@ -73,7 +74,7 @@ def start_track(
 
     `events_from`: the lakehouse that has the events, if it is another one. Then `incidents` stays empty: it needs the lines about brokers.
     """
-    ensure_tables(lakehouse, _WRITTEN | FOLDED_TABLES, checkpoint, APP_ID)
+    ensure_tables(lakehouse, WRITTEN | FOLDED_TABLES, checkpoint, APP_ID)
     # The source must exist before its first commit.
     source = tables.ensure_table(events_from or lakehouse, names.GROUP_EVENTS, group_events.SCHEMA)
     if not (checkpoint / "offsets").is_dir() and delta_log.versions(source)[0] > 0:
@@ -102,13 +103,11 @@ def read_group_events(spark: SparkSession, table: Path, files: int) -> DataFrame
 
 def _batch_writer(lakehouse: Path, incidents: IncidentTable | None, observer: Observer | None) -> Callable[[DataFrame, int], None]:
     def write_batch(batch: DataFrame, batch_id: int) -> None:
-        rows: dict[str, list[dict[str, Any]]] = {name: [] for name in (shards.SUMMARY, *_WRITTEN)}
+        rows: dict[str, list[dict[str, Any]]] = {name: [] for name in (shards.SUMMARY, *WRITTEN)}
         # Collected once: the tracker's output is small, and another use of `batch` would run the tracker again.
         for row in batch.toArrow().to_pylist():
             rows[row["table"]].append({**json.loads(row["row"]), "cluster": row["cluster"]})
-        for name, schema in _WRITTEN.items():
-            if rows[name]:
-                tables.append(tables.table_path(lakehouse, name), to_arrow(rows[name], schema, batch_id), APP_ID, batch_id)
+        write_rows(lakehouse, rows, batch_id)
         if incidents is not None:
             incidents.take(rows, brokers=any(summary["broker_lines"] for summary in rows[shards.SUMMARY]))
         if observer is not None:
@@ -118,6 +117,13 @@ def _batch_writer(lakehouse: Path, incidents: IncidentTable | None, observer: Ob
             observer(TrackedBatch(batch_id, counts, summaries, divergences, rows))
 
     return write_batch
+
+
+def write_rows(lakehouse: Path, rows: Mapping[str, Sequence[Mapping[str, Any]]], batch_id: int) -> None:
+    """Appends the rows of a micro-batch to their tables. `rows`: by table, times in milliseconds."""
+    for name, schema in WRITTEN.items():
+        if rows[name]:
+            tables.append(tables.table_path(lakehouse, name), to_arrow(rows[name], schema, batch_id), APP_ID, batch_id)
 
 
 def to_arrow(rows: Iterable[Mapping[str, Any]], schema: StructType, batch_id: int) -> pa.Table:

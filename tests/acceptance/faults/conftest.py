@@ -1,15 +1,15 @@
-"""The lakehouse of all inputs of tests/data/faults: a cluster for each input, and for each kind of evidence that it comes with."""
+"""The lakehouse of all inputs of tests/data/faults: a cluster for each input, and for each kind of evidence that it comes with.
+
+It is made without Spark: tests/acceptance/test_at_once.py holds that its rows are those of a run.
+"""
 
 from __future__ import annotations
 
 from datetime import datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import pytest
-
-if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
 
 FAULTS = Path(__file__).parents[2] / "data" / "faults"
 
@@ -30,11 +30,12 @@ class Told(NamedTuple):
 
 
 @pytest.fixture(scope="session")
-def told(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Told:
+def told(tmp_path_factory: pytest.TempPathFactory) -> Told:
     """Its tables. Nothing writes to it."""
-    from jobs.common.settings import Settings  # tests that need no Spark load none of this
-    from jobs.pipeline import run
+    from jobs.common.settings import Settings  # other tests load none of this
+    from jobs.pipeline import at_once
 
     folder = tmp_path_factory.mktemp("faults") / "lake"
-    run.run(FAULTS, folder, settings=Settings(shards=8), once=True, spark=spark)
+    result = at_once.process(FAULTS, folder, settings=Settings(shards=8), most_lines=1 << 30)
+    assert result is not None
     return Told(folder)

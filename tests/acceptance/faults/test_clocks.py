@@ -14,7 +14,7 @@ from coordinator_model.tracker.shard import Shard
 from jobs.pipeline.tracking import packets
 from schemas import group_events
 
-pytestmark = [pytest.mark.spark, pytest.mark.slow]
+pytestmark = pytest.mark.slow
 SCHEMA = to_arrow_schema(group_events.SCHEMA)
 
 

@@ -10,7 +10,7 @@ from jobs.answers.check import check
 from jobs.answers.report import read_report
 from tests.answers.asking import asked
 
-pytestmark = [pytest.mark.spark, pytest.mark.slow]
+pytestmark = pytest.mark.slow
 
 
 def findings(told, cluster):

@@ -6,7 +6,7 @@ import pytest
 
 from tests.acceptance.faults.conftest import FAULTS
 
-pytestmark = [pytest.mark.spark, pytest.mark.slow]
+pytestmark = pytest.mark.slow
 CLUSTERS = sorted(path.name for path in FAULTS.iterdir())
 
 

@@ -1,0 +1,195 @@
+"""`rebalance explain`: from a few lines of a log to the report, in one command."""
+
+from __future__ import annotations
+
+import shutil
+import sys
+import tempfile
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+import click
+
+from jobs.cli.output.terminal import stderr, stdout, warn, warn_nothing_understood, write
+from jobs.cli.report import fail_on_option, form_option, limit_option, show
+from jobs.common import exit_codes, options
+from jobs.common.disks import told_if_full
+from jobs.common.errors import QueryFailedError, UserError
+from jobs.common.interrupts import removing_on_sigterm
+from jobs.common.text import printable
+
+if TYPE_CHECKING:
+    from jobs.common.settings import Settings
+    from jobs.pipeline.result import RunResult
+
+STANDARD_INPUT: Final = "standard input"
+"""The name of that in all output, and of the file that holds its lines."""
+_WHAT_IS_READ: Final = (
+    "look for lines of the group coordinator in a broker's server.log (`grep -i group server.log`), or for those of the consumer in an"
+    " application's log, each with its date and time; `rebalance inspect` shows what a file holds"
+)
+
+
+@click.command(
+    epilog=f"""\b
+Examples:
+  rebalance explain server.log
+  rebalance explain app.log --timezone Europe/Berlin
+  pbpaste | rebalance explain -                            what was copied (Linux: xclip -o, wl-paste)
+  kubectl logs kafka-0 | rebalance explain -
+  rebalance explain logs/ --format html > out.html
+  rebalance explain server.log --keep lake/                then `rebalance ask --lakehouse lake/`
+  rebalance explain server.log --fail-on error
+
+{exit_codes.line("explain")}
+""",
+)
+@click.argument("path", type=click.Path(path_type=Path, allow_dash=True), metavar="PATH|-")
+@form_option
+@click.option(
+    "--keep",
+    type=options.PATH,
+    metavar="DIR",
+    help="Keep the tables in this new folder, for `rebalance ask`, `evidence` and all other commands with --lakehouse.",
+)
+@fail_on_option
+@options.timezones
+@options.log_format
+@options.lateness
+@options.settings
+@options.texts(options.SCOPE)
+@limit_option
+def explain(
+    path: Path,
+    *,
+    form: str,
+    keep: Path | None,
+    fail_on: str | None,
+    timezones: Sequence[str],
+    log_format: str | None,
+    lateness_ms: int | None,
+    config: Path | None,
+    limit: int | None,
+    **typed: str | None,
+) -> int:
+    """Explain the rebalances in a log, or in a few lines of one.
+
+    PATH is a log of a broker or of an application, or a folder or archive of such logs; - reads standard input. It is `rebalance run` and
+    `rebalance report` in one command, for logs that do not grow. Up to 50,000 lines need no Java and take seconds; for more it starts
+    Spark.
+    """
+    from jobs.answers.report import Scope
+    from jobs.common.settings import load
+    from jobs.lakehouse.folder import known_inputs
+    from jobs.logs.envelopes import layouts_named
+
+    settings = load(config, timezones=timezones, lateness_ms=lateness_ms, log_format=log_format)
+    layouts_named(settings.log_format, settings.log_formats)  # says before the start what is wrong with them
+    with removing_on_sigterm(), _input(path) as (source, name), _lakehouse(keep) as lakehouse, told_if_full(lakehouse):
+        result = _processed(source, name, lakehouse, settings)
+        if result.signal is not None:
+            warn("stopped before the end of the input")
+            return exit_codes.ENDED_BY_SIGNAL + result.signal
+        if not result.understood:
+            warn_nothing_understood(name)
+            warn(_WHAT_IS_READ)
+            return exit_codes.NOTHING_UNDERSTOOD
+        if not result.after["lines_read"]:
+            raise UserError(f"{name} is empty: it has no line to explain")
+        if keep is not None and name == STANDARD_INPUT:
+            _keep_input(source, lakehouse)
+        inputs = known_inputs(lakehouse)
+        code = show(lakehouse, Scope(**typed), limit=limit, form=form, inputs=inputs, fail_on=fail_on, kept=keep is not None)
+        _tell_what_is_missing(result, lakehouse, form, keep)
+    return code or (exit_codes.PARTLY_READ if result.unread else exit_codes.DONE)
+
+
+def _processed(source: Path, name: str, lakehouse: Path, settings: Settings) -> RunResult:
+    """Processes the input: here, or on Spark if it is large. Says what of it was not read."""
+    from msgspec.structs import replace
+
+    from jobs.common.alert_settings import AlertSettings
+    from jobs.logs.files import left_out_in
+    from jobs.pipeline import at_once
+
+    def say(text: str) -> None:
+        warn(text.replace(str(source), name))
+
+    settings = replace(settings, alerts=AlertSettings())  # an old incident is no news
+    result = at_once.process(source, lakehouse, settings=settings, most_lines=at_once.MOST_LINES, warn=say)
+    if result is None:
+        say(f"{name} has more than {at_once.MOST_LINES:,} lines: Spark reads them, as in `rebalance run`")
+        from jobs.cli.output.progress import Progress
+        from jobs.pipeline import run
+
+        with Progress(stderr()) as progress:
+            result = run.run(source, lakehouse, settings=settings, once=True, show=progress.show, warn=say)
+    for line in (*result.troubles, left_out_in(source)):
+        if line:
+            say(line)
+    return result
+
+
+def _tell_what_is_missing(result: RunResult, lakehouse: Path, form: str, keep: Path | None) -> None:
+    """Says what could not be read, and which evidence would tell more."""
+    from jobs.cli.output.account_text import warn_of_refused, write_evidence
+
+    warn_of_refused(result, lakehouse, kept=keep is not None)
+    if form != "text":
+        return
+    write(stdout())
+    write_evidence(stdout(), lakehouse)
+    if keep is not None:
+        write(stdout(), printable(f"Kept in {keep}: `rebalance ask --lakehouse {keep}` lists the questions.", options.LINE_CHARS))
+
+
+@contextmanager
+def _input(path: Path) -> Iterator[tuple[Path, str]]:
+    """The file or folder to read, and its name for people."""
+    if str(path) != "-":
+        yield path, str(path)
+        return
+    if sys.stdin is None or sys.stdin.closed:
+        raise UserError("standard input is closed: give PATH, or lines in a pipe")
+    if sys.stdin.isatty():
+        warn("paste the lines, then press Enter and Ctrl-D")
+    with tempfile.TemporaryDirectory(prefix="rebalance-explain-") as folder:
+        file = Path(folder) / STANDARD_INPUT
+        with told_if_full(Path(folder)), file.open("wb") as lines:
+            shutil.copyfileobj(sys.stdin.buffer, lines)
+        try:
+            yield file, STANDARD_INPUT
+        except UserError as error:
+            raise UserError(str(error).replace(str(file), STANDARD_INPUT)) from None
+
+
+@contextmanager
+def _lakehouse(keep: Path | None) -> Iterator[Path]:
+    """The folder of the tables: a new one that stays, or one for this command alone."""
+    from jobs.lakehouse.folder import is_lakehouse
+
+    if keep is not None:
+        if is_lakehouse(keep):
+            raise UserError(f"--keep {keep}: there is a lakehouse already; give a new folder")
+        yield keep
+        return
+    with ExitStack() as stack:
+        folder = tempfile.mkdtemp(prefix="rebalance-explain-")
+        stack.callback(partial(shutil.rmtree, folder, ignore_errors=True))
+        try:
+            yield Path(folder)
+        except QueryFailedError:
+            stack.pop_all()  # the message names the log of Spark in it
+            raise
+
+
+def _keep_input(file: Path, lakehouse: Path) -> None:
+    """Keeps the lines of standard input in the lakehouse, where `rebalance evidence` finds them."""
+    from jobs.lakehouse.folder import Lakehouse, remember_input
+
+    house = Lakehouse(lakehouse)
+    house.given.mkdir(exist_ok=True)
+    remember_input(house, Path(shutil.copy(file, house.given)))

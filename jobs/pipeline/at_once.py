@@ -1,0 +1,87 @@
+"""Processes a small input in this process, without Spark and without a JVM: `rebalance explain`.
+
+It calls what the tasks and the writers of the queries call, one after the other, so the tables hold the rows that `run` would write. It
+keeps no checkpoint: the lakehouse cannot be continued.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any, Final
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from coordinator_model.view.settings import TrackerSettings
+from jobs.common.imports import without_pandas
+from jobs.common.settings import Settings
+from jobs.lakehouse import reader
+from jobs.lakehouse.folder import Lakehouse, check_input, mark_ended, opened, remember_input
+from jobs.lakehouse.tables import ensure_table, table_path
+from jobs.logs.workers import THIS_PROCESS
+from jobs.parsing import kinds
+from jobs.pipeline.feeder import Feeder, check_source
+from jobs.pipeline.ingest import LineWriter
+from jobs.pipeline.result import RunResult, result_of
+from jobs.pipeline.tracking import shards
+from jobs.pipeline.tracking.incident_table import IncidentTable
+from jobs.pipeline.tracking.packets import packets_by_shard
+from jobs.pipeline.tracking.track import WRITTEN, write_rows
+from schemas import names
+from schemas.tables import FOLDED_TABLES, INGEST_TABLES
+
+MOST_LINES: Final = 50_000
+"""Of an input that is worth no JVM, whose start takes longer than to process so many lines here."""
+
+
+def process(
+    source: Path, folder: Path, *, settings: Settings, most_lines: int, warn: Callable[[str], None] = lambda _: None
+) -> RunResult | None:
+    """Processes the logs at `source` into a new lakehouse at `folder`, as `run` with `once` does. UserError: they cannot be read.
+
+    None: the input has more lines than `most_lines`. Its first slices wait in the lakehouse, and `run` continues with them.
+    """
+    started = time.monotonic()
+    check_source(source, once=True)
+    check_input(folder, source, warn)
+    with without_pandas(), opened(folder, settings) as house:
+        before = reader.account(folder)
+        remember_input(house, source)
+        feeder = Feeder(source, house, settings, follow=False, tell=warn)
+        slices = feeder.cut(most_lines)
+        if slices is None:
+            return None
+        for note in feeder.take_notes():
+            warn(note)
+        mark_ended(house, settings)
+        for name, schema in (INGEST_TABLES | WRITTEN | FOLDED_TABLES).items():
+            ensure_table(folder, name, schema)
+        _ingest(slices, feeder, house)
+        late = _track(folder, settings)
+        return result_of(before, reader.account(folder), started, feeder, late_events=late)
+
+
+def _ingest(slices: Sequence[Path], feeder: Feeder, house: Lakehouse) -> None:
+    write = LineWriter(house.folder, feeder.parts_folder).write
+    for batch_id, path in enumerate(slices):
+        lines = pq.ParquetFile(path).read(use_threads=False).combine_chunks()
+        rows = pa.concat_tables([kinds.parsed(batch) for batch in lines.to_batches()])
+        write(rows, batch_id, THIS_PROCESS)
+
+
+def _track(folder: Path, settings: Settings) -> int:
+    """Tracks all events as one micro-batch; returns how many came too late."""
+    tracker = TrackerSettings(lateness_ms=settings.lateness_ms, kafka_version=settings.kafka_version)
+    rows: dict[str, list[dict[str, Any]]] = {name: [] for name in WRITTEN}
+    late = 0
+    packets = packets_by_shard(settings.shards, table_path(folder, names.GROUP_EVENTS))
+    for key, own in sorted(packets.items()):
+        made, came_late = shards.follow_whole(key, own, tracker)
+        late += came_late
+        for row in made:
+            rows[row.table].append({**row.values, "cluster": key[0]})
+    write_rows(folder, rows, 0)
+    IncidentTable(folder).refresh()
+    return late

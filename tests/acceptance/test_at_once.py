@@ -1,0 +1,77 @@
+"""What `rebalance explain` makes of a small input without Spark: the rows of `run`."""
+
+from __future__ import annotations
+
+import functools
+import json
+import shutil
+from collections import Counter
+from pathlib import Path
+
+import pytest
+from deltalake import DeltaTable
+
+from jobs.common.settings import Settings
+from jobs.lakehouse.reader import table_rows
+from jobs.pipeline import at_once, feeder
+from jobs.pipeline.run import run
+from schemas.names import READABLE, REBALANCES_PROVISIONAL
+
+pytestmark = [pytest.mark.spark, pytest.mark.slow]
+
+DATA = Path(__file__).parents[1] / "data"
+SETTINGS = Settings(shards=8)
+
+
+def inputs() -> dict[str, Path]:
+    """All small inputs of the tests, by the name of the cluster that each becomes."""
+    folders = [folder for kind in ("faults", "staged", "old") for folder in sorted((DATA / kind).iterdir()) if folder.is_dir()]
+    others = {"java-formats": DATA / "clients" / "java-formats", "clients": DATA / "clients" / "cluster", "types": DATA / "group-types"}
+    return {f"{folder.parent.name}-{folder.name}": folder for folder in folders} | others
+
+
+def rows(lakehouse: Path, table: str) -> Counter[str]:
+    """The rows of a table, without the number of their micro-batch."""
+    found = [{name: value for name, value in row.items() if name != "batch_id"} for row in table_rows(lakehouse / table)]
+    return Counter(json.dumps(row, sort_keys=True, default=str) for row in found)
+
+
+@pytest.fixture(scope="module")
+def lakes(spark, tmp_path_factory) -> tuple[Path, Path]:
+    """What a run of the pipeline makes of all inputs, and what one process makes of them."""
+    folder = tmp_path_factory.mktemp("at-once")
+    for name, place in inputs().items():
+        shutil.copytree(place, folder / "input" / name, ignore=shutil.ignore_patterns("*.md", "truth.jsonl"))
+    shutil.copytree(DATA / "offsets", folder / "input" / "records" / "offsets")
+    run(folder / "input", folder / "run", settings=SETTINGS, once=True, spark=spark)
+    result = at_once.process(folder / "input", folder / "at-once", settings=SETTINGS, most_lines=1 << 30)
+    assert result is not None
+    return folder / "run", folder / "at-once"
+
+
+@pytest.mark.parametrize("table", READABLE)
+def test_every_row_is_that_of_a_run(lakes, table):
+    of_run, at_once_rows = (rows(lake, table) for lake in lakes)
+    assert of_run or table == REBALANCES_PROVISIONAL  # which may be empty at the end of a log
+    assert at_once_rows - of_run == of_run - at_once_rows == Counter()
+
+
+def test_a_run_goes_on_where_an_input_was_too_large(spark, tmp_path):
+    source = DATA / "faults" / "dead-twice-both"
+    assert at_once.process(source, tmp_path / "run", settings=SETTINGS, most_lines=10) is None
+    run(source, tmp_path / "run", settings=SETTINGS, once=True, spark=spark)
+    assert at_once.process(source, tmp_path / "at-once", settings=SETTINGS, most_lines=1 << 30)
+    for table in READABLE:
+        assert rows(tmp_path / "run", table) == rows(tmp_path / "at-once", table)
+
+
+def test_heartbeats_that_lie_apart_are_read(tmp_path, monkeypatch):
+    """Many of them get a file of their own, which a task of Spark's would parse and write."""
+    source = DATA / "faults" / "queued-heartbeats-both"
+    at_once.process(source, tmp_path / "together", settings=SETTINGS, most_lines=1 << 30)
+    monkeypatch.setattr(feeder, "SpoolSettings", functools.partial(feeder.SpoolSettings, beats_apart=1))
+    at_once.process(source, tmp_path / "apart", settings=SETTINGS, most_lines=1 << 30)
+    files = [len(DeltaTable(tmp_path / name / "group_events").file_uris()) for name in ("together", "apart")]
+    assert files == [1, 2]
+    for table in READABLE:
+        assert rows(tmp_path / "apart", table) == rows(tmp_path / "together", table)

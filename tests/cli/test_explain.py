@@ -1,0 +1,266 @@
+"""`rebalance explain`: from a few lines to the report, without a JVM."""
+
+from __future__ import annotations
+
+import io
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+import tempfile
+import zipfile
+from pathlib import Path
+
+import pytest
+
+from jobs.cli import entry
+from jobs.common import exit_codes
+from jobs.common.interrupts import removing_on_sigterm
+from jobs.pipeline import at_once
+from jobs.pipeline import run as pipeline
+from jobs.pipeline.result import RunResult
+from tests.cli.saying import lines_of_the_command
+
+pytestmark = pytest.mark.slow
+
+MEMBER = "app-1-0f6a3c1e-7d1b-4c53-9a5e-2b1f0c9d8e7f"
+EXCERPT = f"""\
+[2026-11-21 06:16:04,117] INFO [GroupCoordinator 1]: Member {MEMBER} in group payments has failed, removing it from the group \
+(kafka.coordinator.group.GroupCoordinator)
+[2026-11-21 06:16:04,118] INFO [GroupCoordinator 1]: Preparing to rebalance group payments in state PreparingRebalance with old \
+generation 7 (__consumer_offsets-12) (reason: removing member {MEMBER} on heartbeat expiration) (kafka.coordinator.group.GroupCoordinator)
+[2026-11-21 06:16:05,240] INFO [GroupCoordinator 1]: Stabilized group payments generation 8 (__consumer_offsets-12) with 2 members \
+(kafka.coordinator.group.GroupCoordinator)
+[2026-11-21 06:16:05,251] INFO [GroupCoordinator 1]: Assignment received from leader app-2-1b2c for group payments for generation 8. \
+The group has 2 members, 0 of which are static. (kafka.coordinator.group.GroupCoordinator)
+"""
+
+
+@pytest.fixture
+def log(tmp_path):
+    file = tmp_path / "pasted.log"
+    file.write_text(EXCERPT)
+    return file
+
+
+@pytest.fixture(autouse=True)
+def scratch(tmp_path, monkeypatch):
+    """The folder of temporary files: a command leaves none. No test starts Spark, or finds a Java."""
+    folder = tmp_path / "scratch"
+    folder.mkdir()
+    monkeypatch.setattr(tempfile, "tempdir", str(folder))
+    monkeypatch.setenv("JAVA_HOME", str(tmp_path / "no-java"))
+    yield folder
+    assert list(folder.iterdir()) == []
+
+
+def piped(monkeypatch, content: bytes | str):
+    monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(content.encode() if isinstance(content, str) else content)))
+
+
+def explained(capsys, *arguments):
+    """The exit code, standard output, and what was said on stderr."""
+    code = entry.main(["explain", *map(str, arguments)])
+    out, err = capsys.readouterr()
+    return code, out, [line.removeprefix("rebalance: ") for line in lines_of_the_command(err)]
+
+
+def test_an_excerpt_is_explained(capsys, log):
+    code, out, said = explained(capsys, log)
+    assert code == exit_codes.DONE
+    assert "ERROR    SESSION_TIMEOUT  payments" in out
+    assert "With --keep DIR: `rebalance evidence ID --lakehouse DIR`" in out
+    assert "Missing: no request log of broker-1" in out
+    assert said == ["pasted.log is a log of broker-1, by its lines"]
+
+
+@pytest.mark.parametrize("form", ["text", "json", "html"])
+def test_standard_input_is_explained_like_a_file_and_bears_no_name_of_one(capsys, monkeypatch, log, scratch, form):
+    _, of_file, _ = explained(capsys, log, "--format", form)
+    piped(monkeypatch, EXCERPT)
+    code, out, said = explained(capsys, "-", "--format", form)
+    assert (code, said) == (exit_codes.DONE, ["standard input is a log of broker-1, by its lines"])
+    assert str(scratch) not in out
+
+    def without_ids(text: str) -> str:
+        """Ids are hashes of the evidence, which names the file."""
+        return re.sub(r"\b[fr][0-9a-f]{11}\b", "ID", text)
+
+    assert without_ids(out) == without_ids(of_file.replace("pasted.log", "standard input"))
+
+
+def test_json_is_alone_on_standard_output(capsys, log):
+    _, out, _ = explained(capsys, log, "--format", "json")
+    told = json.loads(out)
+    assert [entry["code"] for entry in told["attention"]] == ["SESSION_TIMEOUT"]
+    assert [row["cause"] for row in told["rebalances"]] == ["SESSION_TIMEOUT"]
+
+
+def test_a_page(capsys, log):
+    _, out, _ = explained(capsys, log, "--format", "html")
+    assert out.startswith("<!DOCTYPE html>")
+    assert "pasted.log:1" in out
+    assert "has failed, removing it from the group" in out
+
+
+def test_an_archive_in_a_pipe(capsys, monkeypatch):
+    packed = io.BytesIO()
+    with zipfile.ZipFile(packed, "w") as archive:
+        archive.writestr("broker-7/server.log", EXCERPT)
+    piped(monkeypatch, packed.getvalue())
+    code, out, _ = explained(capsys, "-")
+    assert (code, "SESSION_TIMEOUT" in out) == (exit_codes.DONE, True)
+
+
+def test_only_a_part_is_shown_if_that_is_asked_for(capsys, log):
+    _, out, said = explained(capsys, log, "--group", "orders")
+    assert "orders" in " ".join([out, *said])
+    assert "SESSION_TIMEOUT" not in out
+
+
+def test_the_time_zone_is_that_of_the_lines(capsys, log):
+    assert "2026-11-21 05:16:04.117" in explained(capsys, log, "--timezone", "Europe/Berlin")[1]
+
+
+@pytest.mark.parametrize(("grave", "code"), [("error", exit_codes.NEEDS_ATTENTION), ("warning", exit_codes.NEEDS_ATTENTION)])
+def test_fail_on(capsys, log, grave, code):
+    assert explained(capsys, log, "--fail-on", grave)[0] == code
+
+
+# Kept tables.
+
+
+@pytest.mark.parametrize("source", ["file", "pipe"])
+def test_kept_tables_answer_all_other_commands(capsys, monkeypatch, log, tmp_path, source):
+    lake = tmp_path / "lake"
+    piped(monkeypatch, EXCERPT)
+    code, out, _ = explained(capsys, log if source == "file" else "-", "--keep", lake)
+    assert code == exit_codes.DONE
+    assert out.endswith(f"Kept in {lake}: `rebalance ask --lakehouse {lake}` lists the questions.\n")
+    monkeypatch.undo()  # the pipe is gone, and what was written beside it
+
+    def of_lake(*arguments):
+        assert entry.main([*arguments, "--lakehouse", str(lake)]) == exit_codes.DONE
+        return capsys.readouterr().out
+
+    report = of_lake("report")
+    assert report.splitlines()[:5] == out.splitlines()[:5]
+    (found,) = json.loads(of_lake("report", "--format", "json"))["findings"]
+    evidence = of_lake("evidence", found["id"])
+    assert f"{'pasted.log' if source == 'file' else 'standard input'}:1\n  {EXCERPT.splitlines()[0]}" in evidence
+    assert "SESSION_TIMEOUT" in of_lake("ask", "why")
+    assert of_lake("check").startswith("OK")
+
+
+def test_kept_tables_are_not_continued(capsys, monkeypatch, log, tmp_path):
+    lake = tmp_path / "lake"
+    explained(capsys, log, "--keep", lake)
+    code, _, (said,) = explained(capsys, log, "--keep", lake)
+    assert (code, "there is a lakehouse already; give a new folder" in said) == (exit_codes.UNUSABLE, True)
+    monkeypatch.undo()
+    assert entry.main(["run", "--input", str(log), "--lakehouse", str(lake), "--once"]) == exit_codes.UNUSABLE
+    assert "was made by `rebalance explain`, which keeps no state to go on from" in capsys.readouterr().err
+
+
+def test_a_folder_of_others_is_left_alone(capsys, log, tmp_path):
+    (tmp_path / "photos").mkdir()
+    (tmp_path / "photos" / "a.png").write_bytes(b"x")
+    code, _, (said,) = explained(capsys, log, "--keep", tmp_path / "photos")
+    assert (code, "is no lakehouse, and not empty" in said) == (exit_codes.UNUSABLE, True)
+
+
+# What cannot be explained.
+
+
+def test_what_is_not_there(capsys, tmp_path):
+    code, out, said = explained(capsys, tmp_path / "nowhere")
+    assert (code, out, said) == (exit_codes.UNUSABLE, "", [f"no such file or folder: {tmp_path / 'nowhere'}"])
+
+
+@pytest.mark.parametrize("pipe", [False, True])
+def test_an_empty_input(capsys, monkeypatch, tmp_path, pipe):
+    (tmp_path / "empty.log").touch()
+    piped(monkeypatch, "")
+    code, out, said = explained(capsys, "-" if pipe else tmp_path / "empty.log")
+    name = "standard input" if pipe else tmp_path / "empty.log"
+    assert (code, out, said) == (exit_codes.UNUSABLE, "", [f"{name} is empty: it has no line to explain"])
+
+
+def test_standard_input_that_is_closed(capsys, monkeypatch):
+    monkeypatch.setattr("sys.stdin", None)
+    code, _, (said,) = explained(capsys, "-")
+    assert (code, said) == (exit_codes.UNUSABLE, "standard input is closed: give PATH, or lines in a pipe")
+
+
+def test_no_line_is_understood(capsys, monkeypatch):
+    piped(monkeypatch, "Dear all,\nthe consumers are slow again.\n")
+    code, out, said = explained(capsys, "-")
+    assert (code, out) == (exit_codes.NOTHING_UNDERSTOOD, "")
+    assert said[0].startswith("nothing in standard input was understood")
+    assert "`grep -i group server.log`" in said[1]
+
+
+def test_a_folder_without_logs_in_a_pipe(capsys, monkeypatch):
+    packed = io.BytesIO()
+    with zipfile.ZipFile(packed, "w") as archive:
+        archive.writestr("notes.txt", "x")
+    piped(monkeypatch, packed.getvalue())
+    code, _, (said,) = explained(capsys, "-")
+    assert (code, said.partition(":")[0]) == (exit_codes.UNUSABLE, "no log files in standard input")
+
+
+def test_a_file_that_cannot_be_read(capsys, log, tmp_path):
+    folder = tmp_path / "logs" / "broker-1"
+    folder.mkdir(parents=True)
+    log.rename(folder / "server.log")
+    (folder / "server.log.1").symlink_to(tmp_path / "gone")
+    code, out, said = explained(capsys, tmp_path / "logs")
+    assert (code, "SESSION_TIMEOUT" in out) == (exit_codes.PARTLY_READ, True)
+    assert any("1 file not read" in line for line in said)
+
+
+def test_lines_that_are_not_understood_are_shown(capsys, log):
+    log.write_text(EXCERPT + EXCERPT.splitlines()[0].replace("has failed", "has quarrelled") + "\n")
+    _, _, said = explained(capsys, log)
+    assert said[-2].startswith("1 of 5 lines about groups (20%) were not understood, such as pasted.log:5, UNKNOWN_TEMPLATE")
+    assert not any("rebalance ask" in line for line in said)
+
+
+# Large inputs, and signals.
+
+
+def test_a_large_input_goes_to_the_pipeline(capsys, monkeypatch, log):
+    taken = []
+
+    def run(source, folder, **options):
+        taken.append((source, options["once"], [path.name for path in (folder / "_spool" / "slices").iterdir()]))
+        counts = dict.fromkeys(("lines_read", "skipped", "events", "quarantined", "rebalances", "findings"), 0)
+        return RunResult(counts, counts, 1.0, signal=signal.SIGINT)
+
+    monkeypatch.setattr(at_once, "MOST_LINES", 3)
+    monkeypatch.setattr(pipeline, "run", run)
+    code, out, said = explained(capsys, log)
+    assert (code, out, taken) == (128 + signal.SIGINT, "", [(log, True, ["slice-000000001.parquet"])])
+    assert said[-2:] == [f"{log} has more than 3 lines: Spark reads them, as in `rebalance run`", "stopped before the end of the input"]
+
+
+def test_sigterm_removes_what_the_command_made_for_itself(tmp_path):
+    with pytest.raises(SystemExit) as ended, removing_on_sigterm(), tempfile.TemporaryDirectory(dir=tmp_path):
+        os.kill(os.getpid(), signal.SIGTERM)
+    assert (ended.value.code, list(tmp_path.glob("tmp*"))) == (128 + signal.SIGTERM, [])
+
+
+def test_thousands_of_lines_take_a_second_or_two():
+    """Of processor time, most of it for imports: so nothing is imported that only `run` needs."""
+    script = (
+        "import resource, sys; from jobs.cli import main; code = main(['explain', sys.argv[1]]);"
+        "used = resource.getrusage(resource.RUSAGE_SELF);"
+        "print(code, used.ru_utime + used.ru_stime, [name for name in ('pandas', 'confluent_kafka', 'asyncio') if name in sys.modules])"
+    )
+    log = Path(__file__).parents[1] / "data" / "staged" / "kafka-4.2.0" / "broker-1" / "server.log.gz"  # 4,360 lines
+    done = subprocess.run([sys.executable, "-c", script, log], capture_output=True, text=True, check=True)
+    code, seconds, loaded = done.stdout.splitlines()[-1].split(maxsplit=2)
+    assert (code, loaded) == ("0", "[]")
+    assert float(seconds) < 3
