@@ -19,11 +19,11 @@ from jobs.pipeline import at_once
 pytestmark = pytest.mark.slow
 
 DATA = Path(__file__).parents[1] / "data"
-CUTS = 250
+CUTS = 150
 SEED = 37
 
 TROUBLE = re.compile(r"(?i)\b(?:error|fatal|failed|expired|fenced|timed out)\b")
-ABOUT_GROUPS = re.compile(r"coordinator\.group\.|coordinator\.Group|\[GroupCoordinator |\bgroupId=|rdkafka|[Gg]roup '|consumergroup/")
+ABOUT_GROUPS = re.compile(r"coordinator\.group\.|coordinator\.Group|\[GroupCoordinator |\bgroupId=|rdkafka#|[Gg]roup '|consumergroup/")
 NO_TROUBLE = re.compile(r"Completed request:|Removed \d+ expired offsets|rebalance failed due to|Fencing broker|unloaded or deleted")
 """Names of fields in requests, housekeeping, what moves no group; and the failed join that each rebalance has, which is told."""
 
@@ -49,15 +49,20 @@ def _logs() -> Iterator[tuple[str, list[str]]]:
             yield place, text.decode("utf-8", "replace").splitlines(keepends=True)
 
 
+def _found(line: str) -> bool:
+    return ABOUT_GROUPS.search(line) is not None and "Completed request:" not in line
+
+
 def _cuts() -> Iterator[Cut]:
-    """Cuts that hold a line about trouble, and some lines around it, as people copy them."""
+    """Cuts that hold a line about trouble and some lines around it, as people copy them or find them with `grep -i group`."""
     chance = random.Random(SEED)
-    logs = [(place, lines, [n for n, line in enumerate(lines) if Cut("", [line]).troubles]) for place, lines in _logs()]
-    troubled = [log for log in logs if log[2]]
+    logs = [(place, some) for place, lines in _logs() for some in (lines, [line for line in lines if _found(line)])]
+    found = [(*log, [number for number, line in enumerate(log[1]) if Cut("", [line]).troubles]) for log in logs]
+    troubled = [log for log in found if log[2]]
     for _ in range(CUTS):
-        place, lines, places = chance.choice(troubled)
-        number = chance.choice(places)
-        before, after = chance.choice([0, 0, 1, 3, 20, 200]), chance.choice([0, 0, 1, 3, 20, 200])
+        place, lines, troubles = chance.choice(troubled)
+        number = chance.choice(troubles)
+        before, after = (chance.choice([0, 1, 3, 20, 60, 200]) for _ in range(2))
         yield Cut(place, lines[max(number - before, 0) : number + after + 1])
 
 
