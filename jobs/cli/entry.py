@@ -30,7 +30,6 @@ from jobs.cli import (
     report,
     run,
     ship,
-    trace,
     watch,
 )
 from jobs.cli.output.terminal import warn
@@ -96,7 +95,7 @@ for _command in (
     broker.broker,
     demo.demo,
     demo.demo_live,
-    trace.trace,
+    generate.trace,
     generate.generate,
 ):
     cli.add_command(_command)

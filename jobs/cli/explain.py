@@ -23,7 +23,7 @@ from jobs.common.text import printable
 
 if TYPE_CHECKING:
     from jobs.common.settings import Settings
-    from jobs.pipeline.result import RunResult
+    from jobs.pipeline.run_progress import RunResult
 
 STANDARD_INPUT: Final = "standard input"
 """The name of that in all output, and of the file that holds its lines."""

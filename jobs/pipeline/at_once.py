@@ -24,7 +24,7 @@ from jobs.logs.workers import THIS_PROCESS
 from jobs.parsing import kinds
 from jobs.pipeline.feeder import Feeder, check_source
 from jobs.pipeline.ingest import LineWriter
-from jobs.pipeline.result import RunResult, result_of
+from jobs.pipeline.run_progress import RunResult, result_of
 from jobs.pipeline.tracking import shards
 from jobs.pipeline.tracking.incident_table import IncidentTable
 from jobs.pipeline.tracking.packets import packets_by_shard

@@ -20,7 +20,7 @@ from jobs.common import exit_codes
 from jobs.common.interrupts import removing_on_sigterm
 from jobs.pipeline import at_once
 from jobs.pipeline import run as pipeline
-from jobs.pipeline.result import RunResult
+from jobs.pipeline.run_progress import RunResult
 from tests.cli.saying import lines_of_the_command
 
 pytestmark = pytest.mark.slow
