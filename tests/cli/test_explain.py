@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import io
 import json
 import os
@@ -24,6 +25,8 @@ from jobs.pipeline.run_progress import RunResult
 from tests.cli.saying import lines_of_the_command
 
 pytestmark = pytest.mark.slow
+
+PROJECT = Path(__file__).parents[2]
 
 MEMBER = "app-1-0f6a3c1e-7d1b-4c53-9a5e-2b1f0c9d8e7f"
 EXCERPT = f"""\
@@ -89,6 +92,18 @@ def test_standard_input_is_explained_like_a_file_and_bears_no_name_of_one(capsys
         return re.sub(r"\b[fr][0-9a-f]{11}\b", "ID", text)
 
     assert without_ids(out) == without_ids(of_file.replace("pasted.log", "standard input"))
+
+
+def test_the_readme_shows_what_is_said(capsys, monkeypatch):
+    """Its lines are said as they are, in that order; `...` stands for others."""
+    readme = (PROJECT / "README.md").read_text(encoding="utf-8")
+    sample = re.search(r"^\$ zgrep (\S+) (\S+) \| rebalance explain -\n(.*?)^```$", readme, re.DOTALL | re.MULTILINE)
+    lines = gzip.decompress((PROJECT / sample[2]).read_bytes()).decode().splitlines(keepends=True)
+    piped(monkeypatch, "".join(line for line in lines if sample[1] in line))
+    assert entry.main(["explain", "-"]) == exit_codes.DONE
+    said = capsys.readouterr()
+    rest = iter([*said.err.splitlines(), *said.out.splitlines()])
+    assert [line for line in sample[3].splitlines() if line != "..." and line not in rest] == []
 
 
 def test_json_is_alone_on_standard_output(capsys, log):
@@ -259,7 +274,7 @@ def test_thousands_of_lines_take_a_second_or_two():
         "used = resource.getrusage(resource.RUSAGE_SELF);"
         "print(code, used.ru_utime + used.ru_stime, [name for name in ('pandas', 'confluent_kafka', 'asyncio') if name in sys.modules])"
     )
-    log = Path(__file__).parents[1] / "data" / "staged" / "kafka-4.2.0" / "broker-1" / "server.log.gz"  # 4,360 lines
+    log = PROJECT / "tests" / "data" / "staged" / "kafka-4.2.0" / "broker-1" / "server.log.gz"  # 4,360 lines
     done = subprocess.run([sys.executable, "-c", script, log], capture_output=True, text=True, check=True)
     code, seconds, loaded = done.stdout.splitlines()[-1].split(maxsplit=2)
     assert (code, loaded) == ("0", "[]")
