@@ -181,8 +181,9 @@ def _lakehouse(keep: Path | None) -> Iterator[Path]:
         stack.callback(partial(shutil.rmtree, folder, ignore_errors=True))
         try:
             yield Path(folder)
-        except QueryFailedError:
-            stack.pop_all()  # the message names the log of Spark in it
+        except QueryFailedError as error:
+            if error.log is not None:
+                stack.pop_all()  # the log of Spark lies there
             raise
 
 

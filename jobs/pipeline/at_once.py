@@ -7,7 +7,8 @@ keeps no checkpoint: the lakehouse cannot be continued.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Final
 
@@ -15,6 +16,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from coordinator_model.view.settings import TrackerSettings
+from jobs.common.errors import QueryFailedError, UserError
 from jobs.common.imports import without_pandas
 from jobs.common.settings import Settings
 from jobs.lakehouse import reader
@@ -39,7 +41,7 @@ MOST_LINES: Final = 50_000
 def process(
     source: Path, folder: Path, *, settings: Settings, most_lines: int, warn: Callable[[str], None] = lambda _: None
 ) -> RunResult | None:
-    """Processes the logs at `source` into a new lakehouse at `folder`, as `run` with `once` does. UserError: they cannot be read.
+    """Processes the logs at `source` into a new lakehouse at `folder`, as `run` with `once` does. Raises UserError and QueryFailedError.
 
     None: the input has more lines than `most_lines`. Its first slices wait in the lakehouse, and `run` continues with them.
     """
@@ -50,7 +52,8 @@ def process(
         before = reader.account(folder)
         remember_input(house, source)
         feeder = Feeder(source, house, settings, follow=False, tell=warn)
-        slices = feeder.cut(most_lines)
+        with _stage("reading the input"):
+            slices = feeder.cut(most_lines)
         if slices is None:
             return None
         for note in feeder.take_notes():
@@ -58,9 +61,22 @@ def process(
         mark_ended(house, settings)
         for name, schema in (INGEST_TABLES | WRITTEN | FOLDED_TABLES).items():
             ensure_table(folder, name, schema)
-        _ingest(slices, feeder, house)
-        late = _track(folder, settings)
+        with _stage("ingest"):
+            _ingest(slices, feeder, house)
+        with _stage("track"):
+            late = _track(folder, settings)
         return result_of(before, reader.account(folder), started, feeder, late_events=late)
+
+
+@contextmanager
+def _stage(name: str) -> Iterator[None]:
+    """Says which stage an error is of, as `run` does."""
+    try:
+        yield
+    except UserError:
+        raise
+    except Exception as error:
+        raise QueryFailedError(name, f"{type(error).__name__}: {error}") from error
 
 
 def _ingest(slices: Sequence[Path], feeder: Feeder, house: Lakehouse) -> None:

@@ -22,6 +22,7 @@ from jobs.common.interrupts import removing_on_sigterm
 from jobs.pipeline import at_once
 from jobs.pipeline import run as pipeline
 from jobs.pipeline.run_progress import RunResult
+from jobs.pipeline.tracking import shards
 from tests.cli.saying import lines_of_the_command
 
 pytestmark = pytest.mark.slow
@@ -241,6 +242,17 @@ def test_lines_that_are_not_understood_are_shown(capsys, log):
     _, _, said = explained(capsys, log)
     assert said[-2].startswith("1 of 5 lines about groups (20%) were not understood, such as pasted.log:5, UNKNOWN_TEMPLATE")
     assert not any("rebalance ask" in line for line in said)
+
+
+def test_a_stage_that_fails_is_told_in_one_line(capsys, monkeypatch, log):
+    def fail(*_):
+        raise ValueError("a bug")
+
+    monkeypatch.setattr(shards.Shard, "observe", fail)
+    code, out, said = explained(capsys, log)
+    assert (code, out) == (exit_codes.FAILED, "")
+    assert said[-1].startswith("track failed: TrackerError: cluster 'default', shard ")
+    assert ": ValueError: a bug (among 4 events, the last one " in said[-1]
 
 
 # Large inputs, and signals.
