@@ -6,6 +6,7 @@ keeps no checkpoint: the lakehouse cannot be continued.
 
 from __future__ import annotations
 
+import shutil
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -63,9 +64,10 @@ def process(
             ensure_table(folder, name, schema)
         with _stage("ingest"):
             _ingest(slices, feeder, house)
+        shutil.rmtree(house.spool)
         with _stage("track"):
-            late = _track(folder, settings)
-        return result_of(before, reader.account(folder), started, feeder, late_events=late)
+            _track(folder, settings)
+        return result_of(before, reader.account(folder), started, feeder)
 
 
 @contextmanager
@@ -87,17 +89,13 @@ def _ingest(slices: Sequence[Path], feeder: Feeder, house: Lakehouse) -> None:
         write(rows, batch_id, THIS_PROCESS)
 
 
-def _track(folder: Path, settings: Settings) -> int:
-    """Tracks all events as one micro-batch; returns how many came too late."""
+def _track(folder: Path, settings: Settings) -> None:
+    """Tracks all events as one micro-batch."""
     tracker = TrackerSettings(lateness_ms=settings.lateness_ms, kafka_version=settings.kafka_version)
     rows: dict[str, list[dict[str, Any]]] = {name: [] for name in WRITTEN}
-    late = 0
     packets = packets_by_shard(settings.shards, table_path(folder, names.GROUP_EVENTS))
     for key, own in sorted(packets.items()):
-        made, came_late = shards.follow_whole(key, own, tracker)
-        late += came_late
-        for row in made:
+        for row in shards.follow_whole(key, own, tracker):
             rows[row.table].append({**row.values, "cluster": key[0]})
     write_rows(folder, rows, 0)
     IncidentTable(folder).refresh()
-    return late
