@@ -82,6 +82,7 @@ def explain(
     Spark.
     """
     from jobs.answers.report import Scope
+    from jobs.cli.output.account_text import warn_of_refused
     from jobs.common.settings import load
     from jobs.lakehouse.folder import known_inputs
     from jobs.logs.envelopes import layouts_named
@@ -94,7 +95,10 @@ def explain(
             warn("stopped before the end of the input")
             return exit_codes.ENDED_BY_SIGNAL + result.signal
         if not result.understood:
-            warn_nothing_understood(name)
+            if result.added["quarantined"]:
+                warn_of_refused(result, lakehouse, kept=keep is not None)
+            else:
+                warn_nothing_understood(name)
             warn(_WHAT_IS_READ)
             return exit_codes.NOTHING_UNDERSTOOD
         if not result.after["lines_read"]:

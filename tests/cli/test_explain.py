@@ -218,6 +218,17 @@ def test_no_line_is_understood(capsys, monkeypatch):
     assert "`grep -i group server.log`" in said[1]
 
 
+def test_lines_without_their_times(capsys, monkeypatch):
+    line = (
+        "INFO [Consumer clientId=c-1, groupId=orders] (Re-)joining group (org.apache.kafka.clients.consumer.internals.ConsumerCoordinator)"
+    )
+    piped(monkeypatch, f"{line}\n" * 3)
+    code, out, said = explained(capsys, "-")
+    assert (code, out) == (exit_codes.NOTHING_UNDERSTOOD, "")
+    assert said[0].startswith("3 of 3 lines about groups (100%) were not understood, such as standard input:1, NO_TIMESTAMP: ")
+    assert "each with its date and time" in said[-1]
+
+
 def test_a_folder_without_logs_in_a_pipe(capsys, monkeypatch):
     packed = io.BytesIO()
     with zipfile.ZipFile(packed, "w") as archive:
