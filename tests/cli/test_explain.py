@@ -219,9 +219,7 @@ def test_no_line_is_understood(capsys, monkeypatch):
 
 
 def test_lines_without_their_times(capsys, monkeypatch):
-    line = (
-        "INFO [Consumer clientId=c-1, groupId=orders] (Re-)joining group (org.apache.kafka.clients.consumer.internals.ConsumerCoordinator)"
-    )
+    line = "INFO:kafka.coordinator:Successfully joined group orders with generation 3"
     piped(monkeypatch, f"{line}\n" * 3)
     code, out, said = explained(capsys, "-")
     assert (code, out) == (exit_codes.NOTHING_UNDERSTOOD, "")
