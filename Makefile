@@ -31,6 +31,9 @@ endif
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-15s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
 
+.PHONY: install
+install: $(VENV) ## install the command rebalance into .venv; this needs no Java
+
 .PHONY: demo
 demo: $(SPARK) ## run the pipeline on recorded logs of a real Kafka cluster and print the report
 	@$(BIN)/rebalance demo

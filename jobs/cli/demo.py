@@ -42,7 +42,7 @@ def demo() -> int:
         "",
         f"Everything about one group:  rebalance report --lakehouse {_shown(lakehouse)} --group fraud-check",
         f"Why did it rebalance:        rebalance ask why --lakehouse {_shown(lakehouse)} --group fraud-check",
-        "Your own logs:               rebalance run --input LOGS --lakehouse LAKE --once --timezone ZONE",
+        "Your own logs:               rebalance explain LOGS --timezone ZONE",
         f"How to capture them:         {_shown(data_folder('conf/capture', 'log4j2.yaml'))}",
     ):
         write(console, line)

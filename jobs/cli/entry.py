@@ -30,7 +30,6 @@ from jobs.cli import (
     report,
     run,
     ship,
-    trace,
     watch,
 )
 from jobs.cli.output.terminal import warn
@@ -96,7 +95,7 @@ for _command in (
     broker.broker,
     demo.demo,
     demo.demo_live,
-    trace.trace,
+    generate.trace,
     generate.generate,
 ):
     cli.add_command(_command)
@@ -116,7 +115,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         warn(str(error))
         return exit_codes.DISK_FULL if isinstance(error, DiskFullError) else exit_codes.UNUSABLE
     except QueryFailedError as error:
-        warn(f"{error} (more in {error.log})")
+        warn(str(error) if error.log is None else f"{error} (more in {error.log})")
         return exit_codes.FAILED
     except OSError as error:
         return _no_output(error)

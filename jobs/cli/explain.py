@@ -23,7 +23,7 @@ from jobs.common.text import printable
 
 if TYPE_CHECKING:
     from jobs.common.settings import Settings
-    from jobs.pipeline.result import RunResult
+    from jobs.pipeline.run_progress import RunResult
 
 STANDARD_INPUT: Final = "standard input"
 """The name of that in all output, and of the file that holds its lines."""
@@ -82,6 +82,7 @@ def explain(
     Spark.
     """
     from jobs.answers.report import Scope
+    from jobs.cli.output.account_text import warn_of_refused
     from jobs.common.settings import load
     from jobs.lakehouse.folder import known_inputs
     from jobs.logs.envelopes import layouts_named
@@ -94,7 +95,10 @@ def explain(
             warn("stopped before the end of the input")
             return exit_codes.ENDED_BY_SIGNAL + result.signal
         if not result.understood:
-            warn_nothing_understood(name)
+            if result.added["quarantined"]:
+                warn_of_refused(result, lakehouse, kept=keep is not None)
+            else:
+                warn_nothing_understood(name)
             warn(_WHAT_IS_READ)
             return exit_codes.NOTHING_UNDERSTOOD
         if not result.after["lines_read"]:
@@ -181,8 +185,9 @@ def _lakehouse(keep: Path | None) -> Iterator[Path]:
         stack.callback(partial(shutil.rmtree, folder, ignore_errors=True))
         try:
             yield Path(folder)
-        except QueryFailedError:
-            stack.pop_all()  # the message names the log of Spark in it
+        except QueryFailedError as error:
+            if error.log is not None:
+                stack.pop_all()  # the log of Spark lies there
             raise
 
 

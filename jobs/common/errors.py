@@ -34,8 +34,8 @@ class DiskFullError(Exception):
 
 
 class QueryFailedError(Exception):
-    """A stage failed while it worked; exit code FAILED. The message is its root cause in one line, `log` has the rest."""
+    """A stage failed while it worked; exit code FAILED. The message is its root cause in one line, `log` has the rest, if there is one."""
 
-    def __init__(self, stage: str, cause: str, log: Path) -> None:
+    def __init__(self, stage: str, cause: str, log: Path | None = None) -> None:
         super().__init__(f"{stage} failed: {cause}")
         self.log = log

@@ -117,7 +117,7 @@ def replay_advice(folder: Path) -> str:
     return f"make a new one of its events with `rebalance replay --from {folder} --lakehouse NEW`"
 
 
-class _Layout(msgspec.Struct, frozen=True):
+class _Layout(msgspec.Struct, frozen=True, omit_defaults=True):
     """The file layout.json."""
 
     shards: int

@@ -1,10 +1,10 @@
-"""Where work on logs can be given: processes beside this one, which are Spark's tasks, or this one."""
+"""Processes beside this one, to which work on large plain logs can be given: Spark's tasks."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Final, Protocol, TypeVar
+from typing import Protocol, TypeVar
 
 Work = TypeVar("Work")
 Result = TypeVar("Result")
@@ -24,11 +24,3 @@ class Workers:
 
     cores: int
     map: Distribute
-
-
-def _here(function: Callable[[Work], Result], work: Sequence[Work]) -> Sequence[Result]:
-    return [function(one) for one in work]
-
-
-THIS_PROCESS: Final = Workers(1, _here)
-"""Does the work itself."""

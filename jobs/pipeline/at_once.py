@@ -6,8 +6,10 @@ keeps no checkpoint: the lakehouse cannot be continued.
 
 from __future__ import annotations
 
+import shutil
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Final
 
@@ -15,16 +17,17 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from coordinator_model.view.settings import TrackerSettings
+from jobs.common.errors import QueryFailedError, UserError
 from jobs.common.imports import without_pandas
 from jobs.common.settings import Settings
 from jobs.lakehouse import reader
 from jobs.lakehouse.folder import Lakehouse, check_input, mark_ended, opened, remember_input
 from jobs.lakehouse.tables import ensure_table, table_path
-from jobs.logs.workers import THIS_PROCESS
 from jobs.parsing import kinds
 from jobs.pipeline.feeder import Feeder, check_source
 from jobs.pipeline.ingest import LineWriter
-from jobs.pipeline.result import RunResult, result_of
+from jobs.pipeline.parts import THIS_PROCESS
+from jobs.pipeline.run_progress import RunResult, result_of
 from jobs.pipeline.tracking import shards
 from jobs.pipeline.tracking.incident_table import IncidentTable
 from jobs.pipeline.tracking.packets import packets_by_shard
@@ -39,7 +42,7 @@ MOST_LINES: Final = 50_000
 def process(
     source: Path, folder: Path, *, settings: Settings, most_lines: int, warn: Callable[[str], None] = lambda _: None
 ) -> RunResult | None:
-    """Processes the logs at `source` into a new lakehouse at `folder`, as `run` with `once` does. UserError: they cannot be read.
+    """Processes the logs at `source` into a new lakehouse at `folder`, as `run` with `once` does. Raises UserError and QueryFailedError.
 
     None: the input has more lines than `most_lines`. Its first slices wait in the lakehouse, and `run` continues with them.
     """
@@ -50,7 +53,8 @@ def process(
         before = reader.account(folder)
         remember_input(house, source)
         feeder = Feeder(source, house, settings, follow=False, tell=warn)
-        slices = feeder.cut(most_lines)
+        with _stage("reading the input"):
+            slices = feeder.cut(most_lines)
         if slices is None:
             return None
         for note in feeder.take_notes():
@@ -58,9 +62,23 @@ def process(
         mark_ended(house, settings)
         for name, schema in (INGEST_TABLES | WRITTEN | FOLDED_TABLES).items():
             ensure_table(folder, name, schema)
-        _ingest(slices, feeder, house)
-        late = _track(folder, settings)
-        return result_of(before, reader.account(folder), started, feeder, late_events=late)
+        with _stage("ingest"):
+            _ingest(slices, feeder, house)
+        shutil.rmtree(house.spool)
+        with _stage("track"):
+            _track(folder, settings)
+        return result_of(before, reader.account(folder), started, feeder)
+
+
+@contextmanager
+def _stage(name: str) -> Iterator[None]:
+    """Says which stage an error is of, as `run` does."""
+    try:
+        yield
+    except UserError:
+        raise
+    except Exception as error:
+        raise QueryFailedError(name, f"{type(error).__name__}: {error}") from error
 
 
 def _ingest(slices: Sequence[Path], feeder: Feeder, house: Lakehouse) -> None:
@@ -71,17 +89,13 @@ def _ingest(slices: Sequence[Path], feeder: Feeder, house: Lakehouse) -> None:
         write(rows, batch_id, THIS_PROCESS)
 
 
-def _track(folder: Path, settings: Settings) -> int:
-    """Tracks all events as one micro-batch; returns how many came too late."""
+def _track(folder: Path, settings: Settings) -> None:
+    """Tracks all events as one micro-batch."""
     tracker = TrackerSettings(lateness_ms=settings.lateness_ms, kafka_version=settings.kafka_version)
     rows: dict[str, list[dict[str, Any]]] = {name: [] for name in WRITTEN}
-    late = 0
     packets = packets_by_shard(settings.shards, table_path(folder, names.GROUP_EVENTS))
     for key, own in sorted(packets.items()):
-        made, came_late = shards.follow_whole(key, own, tracker)
-        late += came_late
-        for row in made:
+        for row in shards.follow_whole(key, own, tracker):
             rows[row.table].append({**row.values, "cluster": key[0]})
     write_rows(folder, rows, 0)
     IncidentTable(folder).refresh()
-    return late

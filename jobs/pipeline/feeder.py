@@ -19,6 +19,7 @@ from jobs.logs.troubles import Troubles
 from jobs.logs.workers import Workers
 
 _LEAST_TOLERANCE_MS: Final = 1_000
+_NOTES_SHOWN: Final = 5
 _PENDING: Final = 4
 """Slices that may wait for ingest: enough that it never waits, few enough that the disk holds them."""
 
@@ -104,10 +105,11 @@ class Feeder:
         return self.slices > 0 or self.error is not None
 
     def take_notes(self) -> list[str]:
-        """What is worth saying about whose logs these are, since the last call."""
+        """What is worth saying about whose logs these are, since the last call, in a few lines."""
         notes = self._spool.notes
         taken, notes[:] = list(notes), []
-        return taken
+        more = [f"… and {len(taken) - _NOTES_SHOWN} more such files: `rebalance inspect` lists them"]
+        return taken if len(taken) <= _NOTES_SHOWN else taken[:_NOTES_SHOWN] + more
 
     @property
     def understood(self) -> bool:

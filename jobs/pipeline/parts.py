@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 import pyarrow as pa
 
@@ -49,6 +49,14 @@ def tasks_as_workers(spark: SparkSession) -> Workers:
         return context.parallelize(work, len(work)).map(function).collect() if work else []
 
     return Workers(context.defaultParallelism, distribute)
+
+
+def _here(function: Callable[[Work], Result], work: Sequence[Work]) -> Sequence[Result]:
+    return [function(one) for one in work]
+
+
+THIS_PROCESS: Final = Workers(1, _here)
+"""Does the work itself."""
 
 
 def write_parts(workers: Workers, parts: Sequence[Part], lakehouse: Path, batch_id: int) -> Written:

@@ -30,8 +30,7 @@ from jobs.lakehouse.folder import check_input, opened, remember_input, take_comp
 from jobs.pipeline import topic_input
 from jobs.pipeline.feeder import check_source, feeding
 from jobs.pipeline.jvm import started_spark
-from jobs.pipeline.result import RunResult, result_of
-from jobs.pipeline.run_progress import RunProgress
+from jobs.pipeline.run_progress import RunProgress, RunResult, result_of
 from jobs.pipeline.topic_input import TopicInput
 from jobs.pipeline.topic_watch import watching_topic
 

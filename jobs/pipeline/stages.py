@@ -37,7 +37,6 @@ if TYPE_CHECKING:
 
 TOPIC: Final = "ingest-topic"
 """Name of the query that reads a topic."""
-_NOTES_SHOWN: Final = 5
 _POLL_SECONDS: Final = 0.2
 
 
@@ -162,11 +161,8 @@ class Stages:
         self._worked_off.set()
 
     def _tell_notes(self, warn: Callable[[str], None]) -> None:
-        notes = self._feeder.take_notes() if self._feeder is not None else []
-        for note in notes[:_NOTES_SHOWN]:
+        for note in self._feeder.take_notes() if self._feeder is not None else ():
             warn(note)
-        if len(notes) > _NOTES_SHOWN:
-            warn(f"… and {len(notes) - _NOTES_SHOWN} more such files: `rebalance inspect` lists them")
 
     def _check(self) -> None:
         for source, stage in ((self._feeder, "reading the input"), (self._capture, "reading __consumer_offsets")):

@@ -2,18 +2,13 @@
 
 from __future__ import annotations
 
-import io
 import json
-import re
 from functools import cache
 
 import pytest
-from rich.console import Console
 
 from jobs.answers.check import check
 from jobs.answers.report import Scope, read_report
-from jobs.cli.output.report_text import LIMIT, render
-from jobs.common.places import PROJECT
 from jobs.common.settings import Settings
 from jobs.laws.laws import breaches
 from jobs.pipeline.run import run
@@ -57,20 +52,6 @@ def test_no_law_is_broken_and_every_line_of_evidence_is_there(tracked):
     assert found.breaches == []
     assert found.lines > 5_000
     assert found.lines_gone == 0
-
-
-def test_the_readme_shows_the_report_of_the_demo(tracked):
-    """Its lines stand in the report as they are, in that order; `...` stands for others. An id depends on the name of the cluster."""
-    sample = re.search(r"^\$ make demo\n(.*?)^```$", (PROJECT / "README.md").read_text(encoding="utf-8"), re.DOTALL | re.MULTILINE)
-    out = io.StringIO()
-    scope = Scope(cluster=recordings.cluster(RECORDINGS["kafka-3.9.1"], ALL))
-    render(read_report(tracked / "lake", scope, limit=LIMIT), Console(file=out, width=80, color_system=None))
-    told, shown = (
-        re.sub(r"  f[0-9a-f]{11}(?= and \d+ more$|$)", "  ID", text, flags=re.MULTILINE).splitlines()
-        for text in (sample[1], out.getvalue())
-    )
-    rest = iter(shown)
-    assert [line for line in told if line != "..." and line not in rest] == []
 
 
 @pytest.mark.parametrize("name", sorted(RECORDINGS))

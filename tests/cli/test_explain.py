@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import io
 import json
 import os
@@ -20,10 +21,13 @@ from jobs.common import exit_codes
 from jobs.common.interrupts import removing_on_sigterm
 from jobs.pipeline import at_once
 from jobs.pipeline import run as pipeline
-from jobs.pipeline.result import RunResult
+from jobs.pipeline.run_progress import RunResult
+from jobs.pipeline.tracking import shards
 from tests.cli.saying import lines_of_the_command
 
 pytestmark = pytest.mark.slow
+
+PROJECT = Path(__file__).parents[2]
 
 MEMBER = "app-1-0f6a3c1e-7d1b-4c53-9a5e-2b1f0c9d8e7f"
 EXCERPT = f"""\
@@ -89,6 +93,18 @@ def test_standard_input_is_explained_like_a_file_and_bears_no_name_of_one(capsys
         return re.sub(r"\b[fr][0-9a-f]{11}\b", "ID", text)
 
     assert without_ids(out) == without_ids(of_file.replace("pasted.log", "standard input"))
+
+
+def test_the_readme_shows_what_is_said(capsys, monkeypatch):
+    """Its lines are said as they are, in that order; `...` stands for others."""
+    readme = (PROJECT / "README.md").read_text(encoding="utf-8")
+    sample = re.search(r"^\$ zgrep (\S+) (\S+) \| rebalance explain -\n(.*?)^```$", readme, re.DOTALL | re.MULTILINE)
+    lines = gzip.decompress((PROJECT / sample[2]).read_bytes()).decode().splitlines(keepends=True)
+    piped(monkeypatch, "".join(line for line in lines if sample[1] in line))
+    assert entry.main(["explain", "-"]) == exit_codes.DONE
+    said = capsys.readouterr()
+    rest = iter([*said.err.splitlines(), *said.out.splitlines()])
+    assert [line for line in sample[3].splitlines() if line != "..." and line not in rest] == []
 
 
 def test_json_is_alone_on_standard_output(capsys, log):
@@ -202,6 +218,15 @@ def test_no_line_is_understood(capsys, monkeypatch):
     assert "`grep -i group server.log`" in said[1]
 
 
+def test_lines_without_their_times(capsys, monkeypatch):
+    line = "INFO:kafka.coordinator:Successfully joined group orders with generation 3"
+    piped(monkeypatch, f"{line}\n" * 3)
+    code, out, said = explained(capsys, "-")
+    assert (code, out) == (exit_codes.NOTHING_UNDERSTOOD, "")
+    assert said[0].startswith("3 of 3 lines about groups (100%) were not understood, such as standard input:1, NO_TIMESTAMP: ")
+    assert "each with its date and time" in said[-1]
+
+
 def test_a_folder_without_logs_in_a_pipe(capsys, monkeypatch):
     packed = io.BytesIO()
     with zipfile.ZipFile(packed, "w") as archive:
@@ -226,6 +251,17 @@ def test_lines_that_are_not_understood_are_shown(capsys, log):
     _, _, said = explained(capsys, log)
     assert said[-2].startswith("1 of 5 lines about groups (20%) were not understood, such as pasted.log:5, UNKNOWN_TEMPLATE")
     assert not any("rebalance ask" in line for line in said)
+
+
+def test_a_stage_that_fails_is_told_in_one_line(capsys, monkeypatch, log):
+    def fail(*_):
+        raise ValueError("a bug")
+
+    monkeypatch.setattr(shards.Shard, "observe", fail)
+    code, out, said = explained(capsys, log)
+    assert (code, out) == (exit_codes.FAILED, "")
+    assert said[-1].startswith("track failed: TrackerError: cluster 'default', shard ")
+    assert ": ValueError: a bug (among " in said[-1]
 
 
 # Large inputs, and signals.
@@ -259,7 +295,7 @@ def test_thousands_of_lines_take_a_second_or_two():
         "used = resource.getrusage(resource.RUSAGE_SELF);"
         "print(code, used.ru_utime + used.ru_stime, [name for name in ('pandas', 'confluent_kafka', 'asyncio') if name in sys.modules])"
     )
-    log = Path(__file__).parents[1] / "data" / "staged" / "kafka-4.2.0" / "broker-1" / "server.log.gz"  # 4,360 lines
+    log = PROJECT / "tests" / "data" / "staged" / "kafka-4.2.0" / "broker-1" / "server.log.gz"  # 4,360 lines
     done = subprocess.run([sys.executable, "-c", script, log], capture_output=True, text=True, check=True)
     code, seconds, loaded = done.stdout.splitlines()[-1].split(maxsplit=2)
     assert (code, loaded) == ("0", "[]")

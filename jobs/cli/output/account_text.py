@@ -15,7 +15,7 @@ from jobs.answers.coverage import coverage, missing
 from jobs.cli.output.terminal import NO_GROUPS, warn, write
 from jobs.common.options import LINE_CHARS
 from jobs.common.text import printable
-from jobs.pipeline.result import RunResult
+from jobs.pipeline.run_progress import RunResult
 
 _CLUSTERS_SHOWN: Final = 5
 _MANY_REFUSED: Final = 0.01  # of the lines about groups

@@ -100,13 +100,12 @@ def shard_function(
     return follow_shard
 
 
-def follow_whole(key: tuple[str, int], packets: Iterable[bytes], settings: TrackerSettings) -> tuple[list[Row], int]:
-    """The finished rows of a shard of which these packets hold all events, and how many of the events came too late."""
+def follow_whole(key: tuple[str, int], packets: Iterable[bytes], settings: TrackerSettings) -> list[Row]:
+    """The finished rows of a shard of which these packets hold all events: none of them comes too late."""
     events, beats = decoded(packets)
     shard = Shard(settings)
     with _placing_errors(key, events, beats):
-        rows = [*shard.observe(events, beats), *shard.provisional]
-    return rows, shard.summary()[2]
+        return [*shard.observe(events, beats), *shard.provisional]
 
 
 @contextmanager
