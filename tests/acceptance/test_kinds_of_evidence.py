@@ -11,14 +11,14 @@ from jobs.answers.check import check
 from jobs.answers.report import Scope, read_report
 from jobs.common.settings import Settings
 from jobs.laws.laws import breaches
-from jobs.pipeline.run import run
+from jobs.pipeline import at_once
 from jobs.report_page.page import render_page
 from scripts.truth import recordings, second_opinion, truth
 from scripts.truth.recordings import ALL, BOTH, COORDINATOR_LOG, EVIDENCE, LOG_AND_CLIENTS, REQUEST_LOG
 from tests.acceptance.sharper import as_sharp
 from tests.report_page.page import Page, told
 
-pytestmark = [pytest.mark.spark, pytest.mark.slow]
+pytestmark = pytest.mark.slow
 
 RECORDINGS = {recording.name: recording for recording in recordings.read_all([])}
 MORE = [
@@ -33,11 +33,11 @@ SAME_MS = 60_000
 
 
 @pytest.fixture(scope="module")
-def tracked(spark, tmp_path_factory):
+def tracked(tmp_path_factory):
     folder = tmp_path_factory.mktemp("kinds")
     zones = recordings.stage(list(RECORDINGS.values()), folder / "input")
     settings = Settings(timezones=tuple(sorted(zones.items())), shards=8)
-    run(folder / "input", folder / "lake", settings=settings, once=True, spark=spark)
+    assert at_once.process(folder / "input", folder / "lake", settings=settings, most_lines=1 << 30)
     return folder
 
 

@@ -12,12 +12,12 @@ import pytest
 from jobs.answers.check import check
 from jobs.common.settings import Settings
 from jobs.laws.laws import breaches
-from jobs.pipeline.run import run
+from jobs.pipeline import at_once
 from scripts.truth import recordings, second_opinion
 from scripts.truth.recordings import BOTH, COORDINATOR_LOG, REQUEST_LOG, Recording
 from tests.acceptance.sharper import as_sharp
 
-pytestmark = [pytest.mark.spark, pytest.mark.slow]
+pytestmark = pytest.mark.slow
 
 STAGED = Path(__file__).parents[1] / "data" / "staged"
 REAL_CLIENTS = STAGED.parent / "clients" / "cluster"
@@ -58,13 +58,13 @@ def stage_clients(folder, wrap):
 
 
 @pytest.fixture(scope="module")
-def tracked(spark, tmp_path_factory):
+def tracked(tmp_path_factory):
     folder = tmp_path_factory.mktemp("staged")
     staged = [Recording(STAGED / release, "UTC", (), (), {}) for release in RELEASES]
     recordings.stage(staged, folder / "input", MODES)
     for name, wrap in CLIENTS.items():
         stage_clients(folder / "input" / name, wrap)
-    run(folder / "input", folder / "lake", settings=Settings(shards=8), once=True, spark=spark)
+    assert at_once.process(folder / "input", folder / "lake", settings=Settings(shards=8), most_lines=1 << 30)
     return folder
 
 
