@@ -86,12 +86,26 @@ BROKER_UNREACHABLE: Final = "BROKER_UNREACHABLE"  # another broker's follower lo
 BROKER_FENCED: Final = "BROKER_FENCED"  # the controller takes the node for lost
 
 # Kinds of lines in a client's log. The templates are in jobs/parsing/templates. connection: the client's name in librdkafka's log, or the
-# library that writes no name of a client.
+# library that writes no name of a client. software: CONNECT of a worker of Connect.
 CLIENT_JOINED: Final = "CLIENT_JOINED"  # member_id, generation
 CLIENT_REJOINS: Final = "CLIENT_REJOINS"  # reason
 CLIENT_LEAVES: Final = "CLIENT_LEAVES"  # member_id; reason (2.4+)
 CLIENT_POLL_TIMEOUT: Final = "CLIENT_POLL_TIMEOUT"  # librdkafka: rebalance_timeout_ms, its max.poll.interval.ms; Java, KIP-848: member_id
 CLIENT_SESSION_TIMEOUT: Final = "CLIENT_SESSION_TIMEOUT"  # librdkafka: session_timeout_ms without an answer; reason: last error
+CLIENT_PUT_OUT: Final = "CLIENT_PUT_OUT"  # it learned that it is no member, or not of this generation; state: as below; reason: its words
+CLIENT_ROUND_FAILED: Final = "CLIENT_ROUND_FAILED"  # another rebalance began before it had its assignment; member_id, generation
+CLIENT_COMMIT_REFUSED: Final = "CLIENT_COMMIT_REFUSED"  # as it was no member any more, or of an old generation; reason: its words
+CLIENT_STATE: Final = "CLIENT_STATE"  # Java, KIP-848: member_id; state: the new one (4.0+); reason: the one before; generation: its epoch
+CLIENT_NOTE: Final = "CLIENT_NOTE"  # a known line from which nothing follows
+
+# What a client learned when it was put out (CLIENT_PUT_OUT): the names of Kafka's errors.
+UNKNOWN_MEMBER_ID: Final = "UNKNOWN_MEMBER_ID"
+ILLEGAL_GENERATION: Final = "ILLEGAL_GENERATION"
+FENCED_INSTANCE_ID: Final = "FENCED_INSTANCE_ID"
+FENCED_MEMBER_EPOCH: Final = "FENCED_MEMBER_EPOCH"
+UNRELEASED_INSTANCE_ID: Final = "UNRELEASED_INSTANCE_ID"
+
+CONNECT: Final = "connect"
 
 # Values of the columns `source` and `broker`: the kind of log that an event comes from.
 REQUEST_SOURCE: Final = "request"

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Final
 
+from jobs.logs.bytes import LogBytes
 from jobs.logs.envelopes import Unwrapper, unwrapped
 from jobs.logs.envelopes.prefixes import without_prefix
 from jobs.logs.faults import BAD_API_NAME, BAD_TIMESTAMP, NO_TIMESTAMP, NOT_A_REQUEST
@@ -84,7 +85,7 @@ class BrokerJudge(LineJudge):
         self.candidates = unwrap.candidates
         self.leaves_own = not unwrap.has_layouts
 
-    def begin(self, lines: Iterable[bytes]) -> None:
+    def begin(self, lines: Iterable[bytes], log: Callable[[], LogBytes]) -> None:  # noqa: ARG002
         """Decides from a log's first lines which kind it is, so that the very first line is judged correctly."""
         for line in lines:
             if _REQUEST in line[:_REQUEST_WITHIN]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Sequence
 
+from jobs.logs.bytes import LogBytes
 from jobs.logs.mark import Mark
 
 
@@ -29,8 +30,8 @@ class LineJudge(ABC):
     def __init__(self, mark: Mark) -> None:
         self.mark = mark
 
-    def begin(self, lines: Iterable[bytes]) -> None:  # noqa: B027 - most kinds of logs need no look ahead
-        """Receives the first lines of the log before it judges any of them."""
+    def begin(self, lines: Iterable[bytes], log: Callable[[], LogBytes]) -> None:  # noqa: B027 - most kinds of logs need no look ahead
+        """Receives the first lines of the log before it judges any of them. `log` opens it."""
 
     @abstractmethod
     def timed(self, line: bytes, fault: str) -> str | None:
@@ -45,5 +46,5 @@ class LineJudge(ABC):
         return True
 
     def context(self, line: bytes) -> str:  # noqa: ARG002
-        """What earlier lines say about a kept line."""
+        """What other lines say about a kept line."""
         return ""

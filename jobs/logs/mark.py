@@ -30,7 +30,7 @@ class Mark:
     others: int = 0
     other_loggers: int = 0  # of `others`: complete lines of other loggers
     after_other: bool = False  # the line before was one of another logger (or its continuation)
-    groups: dict[str, str] = field(default_factory=dict)  # of a client log: the group that each client named last
+    groups: dict[str, str] = field(default_factory=dict)  # of a client log: the group that each client names (clients/groups.py)
     levels: dict[str, int] = field(default_factory=dict)  # of a request log: the metadata.version that each address of a broker told last
 
     @property
@@ -47,7 +47,7 @@ class KeptLines:
     ats: list[int | None] = field(default_factory=list)  # epoch ms
     texts: list[bytes] = field(default_factory=list)  # UTF-8
     faults: dict[int, str] = field(default_factory=dict)  # by index in the other lists
-    contexts: dict[int, str] = field(default_factory=dict)  # by index: what earlier lines say about this one
+    contexts: dict[int, str] = field(default_factory=dict)  # by index: what other lines say about this one
     beats: Beats = field(default_factory=Beats, compare=False)  # lines that stand for nothing but numbers, with one of the others
     size: int = 0  # bytes of the texts
 

@@ -50,6 +50,7 @@ class LogReader:
         """Begins at `mark`, or at the start. `final`: a last line without its end is a line."""
         self.mark = replace(mark, groups=dict(mark.groups), levels=dict(mark.levels)) if mark else Mark()
         self._times = times
+        self._open = open_bytes
         self._judge = judge(self.mark)
         self._jumps = jumps
         self._fold = False
@@ -181,7 +182,7 @@ class LogReader:
         if self.mark.line > self.mark.first_line or self.mark.requests or self.mark.others:
             return self._buffer.load()
         loaded = self._buffer.load(_FIRST_LINES)
-        self._judge.begin(self._buffer.lines[:_FIRST_LINES])
+        self._judge.begin(self._buffer.lines[:_FIRST_LINES], self._open)
         return loaded
 
     def _block_maker(self, kept: KeptLines) -> Callable[[bytes], Block | None] | None:

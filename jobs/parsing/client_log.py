@@ -1,8 +1,8 @@
 """Lines of a consumer's own log as rows: the Java client's, 2.1 to 4.4, librdkafka's, and those of other libraries.
 
 Java: `[Consumer clientId=…, groupId=…] sentence`, inside the application's own log pattern; Connect writes `[Worker …]`.
-librdkafka: `%level|epoch|FACILITY|name| [thrd:…]: sentence`; the name is `<client.id>#consumer-<n>`; the lines before it name the group
-(jobs/logs/clients/judge.py). Through a binding, and from another library: `time %|FACILITY|name| sentence`, where another library is the
+librdkafka: `%level|epoch|FACILITY|name| [thrd:…]: sentence`; the name is `<client.id>#consumer-<n>`; other lines name the group
+(jobs/logs/clients/groups.py). Through a binding, and from another library: `time %|FACILITY|name| sentence`, where another library is the
 name (jobs/logs/clients/envelopes.py).
 
 All have many more sentences. Those that say neither why a member joins nor why it leaves are skipped.
@@ -13,9 +13,9 @@ from __future__ import annotations
 import re
 from typing import Any, Final, NamedTuple
 
-from coordinator_model.events import CLIENT_SOURCE
+from coordinator_model.events import CLIENT_SOURCE, CONNECT
 from jobs.parsing.rows import EVENT, Refusal, int32, refused, skipped
-from jobs.parsing.templates.client import JAVA, LIBRDKAFKA
+from jobs.parsing.templates.client import JAVA, LIBRDKAFKA, NOTES
 from jobs.parsing.templates.language import CONTROLS, LONG_WORD, Templates
 from jobs.parsing.templates.other_clients import OTHERS
 
@@ -26,14 +26,14 @@ _IS_SIGNED: Final = re.compile(rf"(?a){_SIGNED}")
 # What stands behind the sentence is the logger: Connect's pattern adds the line number (`%m (%c:%L)`). A class without a package is none.
 _JAVA_BEGINS: Final = re.compile(r"(?as)\[(?:Consumer|Worker) (?:instanceId=.*?, )?clientId=")
 _JAVA: Final = re.compile(
-    r"(?as).*?\[(?:Consumer|Worker) (?:instanceId=(.*?), )?clientId=(.*?), groupId=(.*?)\] (.*?)(?: \([\w$]+(?:\.[\w$]+)+(?::\d+)?\))?\Z"
+    r"(?as).*?\[(Consumer|Worker) (?:instanceId=(.*?), )?clientId=(.*?), groupId=(.*?)\] (.*?)(?: \([\w$]+(?:\.[\w$]+)+(?::\d+)?\))?\Z"
 )
 _OTHER: Final = re.compile(rf"(?as){_SIGNED}[A-Z_]*\|((.*)#(?:consumer|producer)-\d+|[a-z-]*)\| (?:\[thrd:[^\]]*\]: )?(.*)\Z")
 # Facilities with one sentence; and another one, about brokers before 0.10.1.
 _WHOLE: Final = re.compile(r"\|(?:MAXPOLL|SESSTMOUT)\|(?!.*Broker does not support KIP-62)", re.DOTALL)
 _NOTHING: Final = frozenset({"", "null"})
 
-_sentences: Final = Templates((*JAVA, *LIBRDKAFKA, *OTHERS))
+_sentences: Final = Templates((*JAVA, *LIBRDKAFKA, *OTHERS, *NOTES))
 
 
 class _Parts(NamedTuple):
@@ -44,10 +44,11 @@ class _Parts(NamedTuple):
     group: str | None
     name: str | None  # of librdkafka's client, or of the library
     sentence: str
+    software: str | None = None
 
 
 def row(text: str, at_us: int | None, context: str | None) -> dict[str, Any]:
-    """The columns of PARSED that a line decides. `at_us`: its time, epoch µs. `context`: the group that earlier lines name."""
+    """The columns of PARSED that a line decides. `at_us`: its time, epoch µs. `context`: the group that other lines name."""
     if len(text) > _MAX_LENGTH or (len(text) > _MAX_WORDS and len(LONG_WORD.sub("", text)) > _MAX_WORDS):
         return refused(CLIENT_SOURCE, Refusal.TOO_LONG, text)
     parts = _parts(text)
@@ -65,14 +66,16 @@ def row(text: str, at_us: int | None, context: str | None) -> dict[str, Any]:
         "kind": reading.template.kind,
         "received_at": at_us,
         "group_id": group,
-        "client_id": parts.client,
-        "instance_id": parts.instance,
+        "client_id": parts.client or fields.get("client"),
+        "instance_id": parts.instance or fields.get("instance"),
+        "software": parts.software,
         "connection": parts.name,
         "member_id": fields.get("member"),
         "generation": int32(fields.get("generation")),
         "session_timeout_ms": int32(fields.get("session_timeout")),
         "rebalance_timeout_ms": int32(fields.get("rebalance_timeout")),
         "reason": fields.get("reason"),
+        "state": fields.get("state"),
     }
 
 
@@ -92,8 +95,8 @@ def _parts(text: str) -> _Parts:
     # Where this fails, the pattern would fail at the end of the line, for each of the names that it may begin with: that takes seconds.
     fits = _JAVA_BEGINS.search(text, 0, max(text.rfind(", groupId=", 0, text.rfind("] ") + 1), 0))
     found = _JAVA.match(text) if fits else None
-    instance, client, group, sentence = ("", "", "", "") if found is None else found.groups("")
-    return _Parts(_known(instance), _known(client), _known(group), None, sentence)
+    kind, instance, client, group, sentence = ("", "", "", "", "") if found is None else found.groups("")
+    return _Parts(_known(instance), _known(client), _known(group), None, sentence, CONNECT if kind == "Worker" else None)
 
 
 def _known(name: str) -> str | None:

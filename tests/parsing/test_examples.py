@@ -11,19 +11,19 @@ from hypothesis import strategies as st
 from coordinator_model import events
 from jobs.parsing.coordinator_log import TEMPLATES
 from jobs.parsing.templates.broker import BROKER
-from jobs.parsing.templates.client import JAVA, LIBRDKAFKA
+from jobs.parsing.templates.client import JAVA, LIBRDKAFKA, NOTES
 from jobs.parsing.templates.other_clients import OTHERS
 from jobs.parsing.templates.reason import REASONS
 
 MEMBER = "client-1-0a9114c9-6472-428a-8e84-9f866df89f04"
 OTHER = "client-2-827e3983-da7d-4c5e-980f-c42b6caf6699"
 KINDS = {value for name, value in vars(events).items() if name.isupper() and isinstance(value, str)}
-CLIENTS = (*JAVA, *LIBRDKAFKA, *OTHERS)
+CLIENTS = (*JAVA, *LIBRDKAFKA, *OTHERS, *NOTES)
 VALUES = {
     "group": "orders", "member": MEMBER, "instance": "i-1", "client": "web-1", "host": "/10.0.0.1", "generation": "5", "new_member": OTHER,
     "leader": OTHER, "state": "Stable", "count": "3", "partition": "15", "session_timeout": "8000", "rebalance_timeout": "12000",
     "reason": "not provided", "members": f"Set({MEMBER})", "groups": "orders, billing", "number": "7", "word": "share", "text": "x",
-    "node": "3", "nodes": "3,4", "release": "4.4.0", "build": "",
+    "plain": "up", "node": "3", "nodes": "3,4", "release": "4.4.0", "build": "",
 }  # fmt: skip
 EXAMPLES = [
     (template, example)

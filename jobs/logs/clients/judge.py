@@ -3,39 +3,40 @@
 An application writes whatever it likes. Sentences of a consumer that say why it rejoins or leaves are kept; other lines are counted.
 
 librdkafka names the group in its debug lines only, and lines of other libraries about a poll timeout name none. Such a line belongs to the
-group that the same client named before in the same log, if it named only one. A client is what its lines are signed with: librdkafka's
-name, or the library where it writes no name. Else the line belongs to the group that the log's folder is named after
-(`clients/<group>/app.log`).
+group that its client names anywhere in the log, before or after, if it names only one (groups.py). The log is looked through for that
+before its first line is judged; what is appended later counts from there on. Else the line belongs to the group that the log's folder is
+named after (`clients/<group>/app.log`).
 """
 
 from __future__ import annotations
 
 import re
+from collections.abc import Callable, Iterable
 from typing import Final
 
+from jobs.logs.bytes import LogBytes
+from jobs.logs.clients import groups
 from jobs.logs.clients.envelopes import SIGNED, SIGNED_WITHIN, client_line
-from jobs.logs.clients.sentences import named_group
 from jobs.logs.faults import NO_TIMESTAMP
 from jobs.logs.judge import LineJudge
 from jobs.logs.mark import Mark
 
-_FACILITIES: Final = re.compile(rb"\|(?:MAXPOLL|SESSTMOUT|JOINGROUP|REBALANCE|REJOIN|SUBSCRIBE)\|")
-_UNSIGNED: Final = (b"Application maximum poll interval", b"Consumer group session timed out")
+_FACILITIES: Final = re.compile(
+    rb"\|(?:MAXPOLL|SESSTMOUT|JOINGROUP|REBALANCE|REJOIN|SUBSCRIBE|LEAVE|GRPSYNC|COMMITFAIL|FATAL)\|"
+    rb"|\|HEARTBEAT\|.{1,999}(?:heartbeat error response|ConsumerGroupHeartbeat failed due to: )",
+    re.DOTALL,
+)
+_UNSIGNED: Final = re.compile(rb"Application maximum poll interval|Consumer group session timed out|Offset commit \(")
 """Sentences of librdkafka that are kept where nothing tells the facility."""
-_SENTENCES: Final = (
-    b"poll timeout has expired",
-    b"Time between subsequent calls to poll() was longer",
-    b"sending LeaveGroup request",
-    b"Sending LeaveGroup request",
-    b"and leave group",
-    b"Request joining group due to",
-    b"Successfully joined group with generation",
+_SENTENCES: Final = re.compile(
+    rb"poll timeout has expired|Time between subsequent calls to poll\(\) was longer|[sS]ending LeaveGroup request|and leave group"
+    rb"|Request joining group due to|Requesting to re-join|Need to revoke partitions|\(Re-\)joining group|Generation data was cleared"
+    rb"|Successfully (?:joined group with|synced group in) generation|(?:JoinGroup|SyncGroup) failed: |Attempt to heartbeat "
+    rb"|HeartbeatRequest failed |is unavailable or invalid|Giving away all assigned|fenced group\.instance\.id|group\.instance\.id gets fenced"
+    rb"|ffset commit failed on partition|OffsetCommit (?:failed|request since)|ynchronous auto-commit of offsets| transitioned (?:from|to) "
+    rb"|Reconciling assignment with local epoch|Rebalance started|Joined group at generation|Broker coordinator was"
 )
 _PREFIX_PARTS: Final = re.compile(rb"\[(?:Consumer|Worker) |\]|groupId=")
-_GROUP: Final = re.compile(rb'(?:\S+: )?Group "(.*?)"(?=[: ])', re.DOTALL)
-_CLIENTS_KEPT: Final = 256  # of one log, whose groups are remembered
-_SEVERAL: Final = ""
-"""In the place of a group: the client named several."""
 
 
 class ClientJudge(LineJudge):
@@ -48,16 +49,20 @@ class ClientJudge(LineJudge):
         super().__init__(mark)
         self._group = group
 
+    def begin(self, lines: Iterable[bytes], log: Callable[[], LogBytes]) -> None:  # noqa: ARG002
+        """Looks through the whole log, as it is now, for the groups that clients name."""
+        self.mark.groups.clear()
+        groups.look_through(log, self.mark)
+
     def timed(self, line: bytes, fault: str) -> str | None:
         """Keeps lines of consumers, and remembers which group a client names."""
-        signed = _signed(line)
-        if signed is not None:
-            self._remember(line, signed)
+        groups.remember(self.mark.groups, line)
         return fault if is_consumer_line(line) else None
 
     def untimed(self, line: bytes, fault: str) -> str:
         """Keeps lines of consumers."""
-        return (fault or NO_TIMESTAMP) if is_consumer_line(line) else ""
+        groups.remember(self.mark.groups, line)
+        return (fault or NO_TIMESTAMP) if is_consumer_line(line) and not groups.is_java_text(line) else ""
 
     def concerns(self, line: bytes) -> bool:
         """Whether a line is a consumer's."""
@@ -65,21 +70,7 @@ class ClientJudge(LineJudge):
 
     def context(self, line: bytes) -> str:
         """The group of a line that does not name it."""
-        signed = _signed(line)
-        return (self.mark.groups.get(_text(signed[2])) if signed is not None else None) or self._group
-
-    def _remember(self, line: bytes, signed: re.Match[bytes]) -> None:
-        if signed[3] is not None:
-            named = _GROUP.match(line, signed.end(), SIGNED_WITHIN)
-            group = "" if named is None else _text(named[1])
-        else:
-            group = named_group(line[signed.end() :])
-        if not group:
-            return
-        groups, client = self.mark.groups, _text(signed[2])
-        groups[client] = group if groups.get(client, group) == group else _SEVERAL
-        if len(groups) > _CLIENTS_KEPT:
-            del groups[next(iter(groups))]
+        return groups.group_of(self.mark.groups, line) or self._group
 
 
 def is_consumer_line(line: bytes) -> bool:
@@ -89,16 +80,13 @@ def is_consumer_line(line: bytes) -> bool:
     """
     signed = _signed(line)
     if signed is not None and not signed[1]:
-        return signed[3] is None or any(sentence in line for sentence in _UNSIGNED)
+        return signed[3] is None or _UNSIGNED.search(line) is not None
     if signed is not None or line[:1] == b"%":
         return _FACILITIES.search(line, 0, SIGNED_WITHIN) is not None
-    if b"groupId=" not in line:
-        return False
-    last = max(map(line.rfind, _SENTENCES))
     inside = False
-    for part in _PREFIX_PARTS.finditer(line, 0, max(last, 0)):
+    for part in _PREFIX_PARTS.finditer(line) if b"groupId=" in line else ():
         if inside and part[0] == b"groupId=":
-            return True
+            return _SENTENCES.search(line, part.end()) is not None
         inside = part[0] not in (b"]", b"groupId=")
     return False
 
@@ -106,7 +94,3 @@ def is_consumer_line(line: bytes) -> bool:
 def _signed(line: bytes) -> re.Match[bytes] | None:
     """The beginning of a line in a form of librdkafka or another library, which has `%` within the length of a time."""
     return SIGNED.match(line, 0, SIGNED_WITHIN) if b"%" in line[:64] else None
-
-
-def _text(name: bytes) -> str:
-    return name.decode("utf-8", "replace")

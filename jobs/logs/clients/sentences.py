@@ -12,6 +12,8 @@ from typing import Any, Final
 # A group id may be longer. A bound keeps a hostile line from taking minutes.
 _ID: Final = rb".{1,512}?"
 
+JAVA: Final = b"java"
+
 SENTENCES: Final[Mapping[str, tuple[bytes, ...]]] = {
     "franz-go": (
         rb"joined(?:, balancing group| as leader but unable to balance group[^;]{0,60})?; group: ",
@@ -19,6 +21,9 @@ SENTENCES: Final[Mapping[str, tuple[bytes, ...]]] = {
         rb"forced rejoin quitting heartbeat loop; why: ",
         rb"heartbeat errored; group: " + _ID + rb", err: (?!context canceled)",  # as it closes
     ),
+    "librdkafka": (rb"Application maximum poll interval \(\d",),  # the text of its error, where an application prints that
+    "java": (rb"Offset commit cannot be completed since the consumer is not", rb"Commit cannot be completed since the group has already"),
+    # ... that of its CommitFailedException, and of CommitFailedError in Python
     "kafka-python": (
         rb"Successfully joined group " + _ID + rb" (?:with generation \d|<Generation )",
         rb"Heartbeat poll expired, leaving group",
@@ -26,9 +31,13 @@ SENTENCES: Final[Mapping[str, tuple[bytes, ...]]] = {
         rb"Leaving consumer group ",
         rb"Heartbeat session expired, marking coordinator dead",
         rb"Heartbeat: local member_id was not recognized",
-        rb"Heartbeat failed for group " + _ID + rb"(?: because it is rebalancing|: generation id is not)",
+        rb"Heartbeat failed for group " + _ID + rb"(?: because it is rebalancing|: generation id is not| due to fenced id)",
+        rb"SyncGroup for group " + _ID + rb" failed due to (?:fenced id|coordinator rebalance)",
         rb"Group " + _ID + rb" is rebalancing; rejoining\.",
         rb"Triggering follow-up rebalance for group ",
+        rb"(?:Offset commit failed: group membership|Auto offset commit failed for group " + _ID + rb": CommitFailedError)",
+        rb"OffsetCommit for group " + _ID + rb" failed: \[Error 2[25]\]",
+        rb"(?:\(Re-\)joining group |Discovered coordinator \S{1,99} for group |Marking the coordinator dead \(node )",
     ),
     "aiokafka": (
         rb"Joined group '" + _ID + rb"' \(generation \d",
@@ -36,10 +45,12 @@ SENTENCES: Final[Mapping[str, tuple[bytes, ...]]] = {
         rb"Heartbeat session expired - marking coordinator dead",
         rb"Heartbeat failed: local member_id was not recognized",
         rb"Metadata for topic has changed from ",
+        rb"OffsetCommit failed for group " + _ID + rb" due to group error ",
     ),
     "sarama": (
         rb"consumergroup/" + _ID + rb" loop check partition number (?:go|co)routine find partitions in topics ",
         rb"consumergroup/" + _ID + rb": lost ownership of ",
+        rb"JoinGroup failed: group instance id \S{1,512} has been fenced",
     ),
     "kafka-go": (
         rb"Joined group " + _ID + rb" as member " + _ID + rb" in generation \d",
@@ -50,6 +61,7 @@ SENTENCES: Final[Mapping[str, tuple[bytes, ...]]] = {
         rb"Consumer has joined the group; groupId: ",
         rb"The group is rebalancing, re-joining; groupId: ",
         rb"The coordinator is not aware of this member, re-joining the group; groupId: ",
+        rb"Response (?:Heartbeat|SyncGroup|OffsetCommit)\(key: \d{1,2}, version: \d{1,2}\); clientId: ",
         rb"Stopped; groupId: ",
         rb"Crash: .{1,4096}; groupId: ",
     ),
@@ -59,6 +71,7 @@ SENTENCES: Final[Mapping[str, tuple[bytes, ...]]] = {
 _SIGNS: Final = (
     *(b"; group: ", b"forced rejoin quitting", b"oined group ", b"Heartbeat", b"poll timeout has expired", b"Leaving ", b"; rejoining."),
     *(b"follow-up rebalance", b"LeaveGroup request", b"Metadata for topic", b"consumergroup/", b"rebalancing group: ", b"; groupId: "),
+    *(b"joining group ", b"for group ", b"ommit cannot be", b"ommit failed", b"maximum poll interval", b"; clientId: ", b" been fenced"),
 )
 """Each sentence has one of these. Most lines of an application have none, and need no more to be looked at."""
 
@@ -73,7 +86,12 @@ _NAMED: Final = re.compile(
     rb"|Successfully joined group (.*?) (?:with generation \d+|<Generation .*)$"
     rb"|Joined group '(.*?)' \(generation \d+\) with member_id .*$"
     rb"|Joined group (.*?) as member .* in generation \d+$"
-    rb"|(?:[^;]{1,80}|Crash: .{1,4096}); groupId: (.*?)(?:, memberId: .*)?$",
+    rb"|(?:[^;]{1,80}|Crash: .{1,4096}); groupId: (.*?)(?:, memberId: .*)?$"
+    rb"|(?:\(Re-\)joining|Discovered coordinator \S+ for) group (.*)$"
+    rb"|Marking the coordinator dead \(node [^)]*\) ?for group (.*?)(?:: .*|\.$)"
+    rb"|(?:Auto offset commit failed|Heartbeat failed|Triggering follow-up rebalance) for group (.*?)(?::| because| due| to complete) .*$"
+    rb"|(?:OffsetCommit|SyncGroup) (?:failed )?for group (.*?)(?: failed| due to)[: ].*$"
+    rb"|Group (.*) is rebalancing; rejoining\.$",
     re.DOTALL,
 )
 _NAMED_WITHIN: Final = 8_192  # bytes of a sentence that are looked through for its group
@@ -89,12 +107,13 @@ FIELDS: Final[Mapping[str, tuple[str, ...]]] = {
     "Consumer has joined the group": ("groupId", "memberId"),
     "The group is rebalancing, re-joining": ("groupId", "memberId"),
     "The coordinator is not aware of this member, re-joining the group": ("groupId", "memberId"),
+    **{f"Response {api}(key": ("clientId", "error") for api in ("Heartbeat", "SyncGroup", "OffsetCommit")},
     "Stopped": ("groupId",),
     "Crash": ("groupId",),
 }
 """Which fields belong to a message of franz-go or KafkaJS, where a logger writes fields beside the message."""
 
-_NAMESPACE: Final = re.compile(r"\[(?:Consumer|ConsumerGroup|Runner)\] ")
+_NAMESPACE: Final = re.compile(r"\[(?:Connection|Consumer|ConsumerGroup|Runner)\] ")
 
 
 def library_of(line: bytes) -> tuple[str, int]:

@@ -44,6 +44,7 @@ IGNORED: Final[Mapping[str, str]] = MappingProxyType(
     {
         "number": r"-?\d+",
         "word": r"\S+",
+        "plain": r"\w+",
         "text": r".*",
         "build": r"(?:[.-](?!c(?:c?s|e)\b).*)?",  # of the release; Confluent's -ccs, -cs and -ce have numbers of their own
     }

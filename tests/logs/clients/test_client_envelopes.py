@@ -76,7 +76,7 @@ def test_all_layouts_of_one_consumer_say_the_same():
         layouts = [name for name in by_layout if name.startswith(tuple(group.split()))]
         assert len(layouts) >= 4
         expected = [said(text) for _, _, text, *_ in by_layout[first]]
-        assert len(expected) == 9
+        assert len(expected) == 15
         for name in layouts:
             assert [said(text) for _, _, text, *_ in by_layout[name]] == expected, name
             if name == "logback-default":  # no date

@@ -75,7 +75,7 @@ def test_what_matters_is_kept_and_the_rest_is_counted(tmp_path):
         b"2026-11-21 06:00:00,003 INFO com.acme.App - poll timeout has expired, says my own code",
         java(4, "Member c1-x sending LeaveGroup request to coordinator h:9092 (id: 1 rack: null) due to the consumer is being closed"),
         java(5, "Sending LeaveGroup request to coordinator h:9092 (id: 1 rack: null)"),  # 2.1
-        b"2026-11-21 06:00:00,006 INFO kafka.coordinator: (Re-)joining group orders",
+        b"2026-11-21 06:00:00,006 INFO kafka.coordinator: Starting new heartbeat thread",
         b"2026-11-21 06:00:00,007 INFO kafka.coordinator: Leaving consumer group (orders).",
     ]
     rows, mark = read(write(tmp_path / "app.log", lines))
@@ -83,7 +83,7 @@ def test_what_matters_is_kept_and_the_rest_is_counted(tmp_path):
     assert mark.line == 10
 
 
-def test_a_client_that_does_not_name_its_group_is_of_the_one_it_named(tmp_path):
+def test_a_client_that_does_not_name_its_group_is_of_the_one_it_names_before_or_after(tmp_path):
     lines = [
         rd(0, "MAXPOLL", MAXPOLL),
         rd(1, "CGRPSTATE", 'Group "orders" changed state init -> up (join-state init)'),
@@ -92,27 +92,89 @@ def test_a_client_that_does_not_name_its_group_is_of_the_one_it_named(tmp_path):
         rd(4, "MAXPOLL", MAXPOLL),
         rd(5, "MAXPOLL", MAXPOLL, name="c2#consumer-2"),
         rd(6, "MAXPOLL", MAXPOLL, name="c3#consumer-3"),
+        rd(7, "MAXPOLL", MAXPOLL, name="c4#consumer-4"),
     ]
     path = write(tmp_path / "app.log", lines)
     rows, _ = read(path)
-    assert [context for _, _, context, _ in rows] == [None, "orders", 'with"quote', "billing"]
+    assert [context for _, _, context, _ in rows] == ["orders", "orders", 'with"quote', "billing", None]
     rows, _ = read(path, group="from-the-folder")
-    assert rows[0][2] == "from-the-folder"
+    assert [context for _, _, context, _ in rows] == ["orders", "orders", 'with"quote', "billing", "from-the-folder"]
 
 
-def test_a_client_that_named_two_groups_is_of_neither(tmp_path):
+def test_a_client_that_names_two_groups_is_of_neither(tmp_path):
     """librdkafka's clients have the same name in every process that sets no client.id."""
     lines = [
-        rd(0, "CGRPSTATE", 'Group "orders" changed state init -> up (join-state init)'),
-        rd(1, "MAXPOLL", MAXPOLL),
+        rd(0, "MAXPOLL", MAXPOLL),
+        rd(1, "CGRPSTATE", 'Group "orders" changed state init -> up (join-state init)'),
         rd(2, "CGRPSTATE", 'Group "billing" changed state init -> up (join-state init)'),
         rd(3, "MAXPOLL", MAXPOLL),
-        rd(4, "CGRPSTATE", 'Group "billing" changed state init -> up (join-state init)'),
-        rd(5, "MAXPOLL", MAXPOLL),
     ]
     path = write(tmp_path / "app.log", lines)
-    assert [context for _, _, context, _ in read(path)[0]] == ["orders", None, None]
-    assert [context for _, _, context, _ in read(path, group="from-the-folder")[0]] == ["orders", "from-the-folder", "from-the-folder"]
+    assert [context for _, _, context, _ in read(path)[0]] == [None, None]
+    assert [context for _, _, context, _ in read(path, group="from-the-folder")[0]] == ["from-the-folder"] * 2
+
+
+def at(ms: int, text: str) -> bytes:
+    return f"2026-11-21 06:00:00,{ms:03d} INFO {text}".encode()
+
+
+@pytest.mark.parametrize(
+    ("naming", "group"),
+    [
+        ("kafka.coordinator: (Re-)joining group my orders", "my orders"),
+        ("kafka.coordinator: Discovered coordinator 0 for group my orders", "my orders"),
+        ("kafka.coordinator: Marking the coordinator dead (node 0) for group my orders: Heartbeat session expired.", "my orders"),
+        ("aiokafka: Marking the coordinator dead (node 0)for group my orders.", "my orders"),
+        ("kafka.coordinator: SyncGroup for group orders failed due to coordinator rebalance", "orders"),
+        ("kafka.coordinator: Heartbeat failed for group my orders because it is rebalancing", "my orders"),
+        ("kafka.coordinator: OffsetCommit for group orders failed: [Error 25] UnknownMemberIdError", "orders"),
+        ("o.a.k.c.consumer.ConsumerConfig : ConsumerConfig values: group.id = orders", "orders"),
+        ("app: {'bootstrap.servers': 'h:9092', 'group.id': 'orders', 'client.id': 'x'}", "orders"),
+        ("app: starting KafkaConsumer(group_id='orders')", "orders"),
+        ("[sarama] consumergroup/orders loop check partition number goroutine will exit, topics [t]", "orders"),
+        ('{"level":"INFO","logger":"kafkajs","message":"[Consumer] Starting","groupId":"orders"}', "orders"),
+        ("[Consumer clientId=c, groupId=orders] Subscribed to topic(s): t", "orders"),
+        ("o.a.k.c.consumer.ConsumerConfig : group.id = null", None),
+        ("app: order 17 belongs to groupId=42", None),
+        ("app: security_group_id: sg-1, consumers: 3", None),
+        ("app: asks for group of four", None),
+    ],
+)
+def test_any_line_may_name_the_group(tmp_path, naming, group):
+    lines = [at(0, "kafka.coordinator: Heartbeat session expired, marking coordinator dead"), at(1, naming)]
+    assert read(write(tmp_path / "app.log", lines))[0][0][2] == group
+    assert read(write(tmp_path / "app.log", lines[::-1]))[0][-1][2] == group
+
+
+def test_the_settings_of_an_application_are_those_of_its_only_client(tmp_path):
+    """A client that names no group has the one that nobody in particular names. One that another client names is not its own."""
+    settings = b"\tgroup.id = orders"
+    path = write(tmp_path / "app.log", [rd(0, "MAXPOLL", MAXPOLL), settings])
+    assert [context for _, _, context, _ in read(path)[0]] == ["orders"]
+    java_only = [rd(0, "MAXPOLL", MAXPOLL), at(1, "[Consumer clientId=c, groupId=orders] Subscribed to topic(s): t")]
+    assert [context for _, _, context, _ in read(write(tmp_path / "app.log", java_only))[0]] == [None]
+
+
+def test_what_is_appended_counts_from_there_on(tmp_path):
+    """A log that is read as it grows is looked through when it is first seen."""
+    path = write(tmp_path / "app.log", [rd(0, "MAXPOLL", MAXPOLL)])
+    first, mark = read(path)
+    with path.open("ab") as log:
+        log.write(rd(1, "CGRPSTATE", 'Group "orders": joins') + b"\n" + rd(2, "MAXPOLL", MAXPOLL) + b"\n")
+    more, _ = read(path, mark)
+    assert [context for _, _, context, _ in [*first, *more]] == [None, "orders"]
+
+
+def test_too_many_clients_are_told_apart_no_longer(tmp_path):
+    lines = [rd(n, "CGRPSTATE", f'Group "g{n}": joins', name=f"c{n}#consumer-1") for n in range(300)]
+    lines += [rd(400 + n, "MAXPOLL", MAXPOLL, name=f"c{n}#consumer-1") for n in (0, 255, 256, 299)]
+    assert [context for _, _, context, _ in read(write(tmp_path / "app.log", lines))[0]] == ["g0", "g255", None, None]
+
+
+def test_the_text_of_an_exception_counts_where_it_has_a_time(tmp_path):
+    text = "org.apache.kafka.clients.consumer.CommitFailedException: Offset commit cannot be completed since the consumer is not part of"
+    lines = [at(0, f"app: commit failed: {text} an active group"), f"Caused by: {text} an active group".encode(), b"group.id=orders"]
+    assert read(write(tmp_path / "app.log", lines))[0] == [(1, START_MS, "orders", None)]
 
 
 @pytest.mark.parametrize(
@@ -139,9 +201,9 @@ def test_a_client_that_named_two_groups_is_of_neither(tmp_path):
 def test_so_is_a_library_that_names_none(tmp_path, naming, nameless):
     lines = [f"2026-11-21 06:00:00,{ms:03d} INFO {text}".encode() for ms, text in enumerate((nameless, naming, nameless))]
     path = write(tmp_path / "app.log", lines)
-    assert [context for _, _, context, _ in read(path)[0]] == [None, "my orders", "my orders"]
+    assert [context for _, _, context, _ in read(path)[0]] == ["my orders"] * 3
     other = lines[1].replace(b"my orders", b"billing")
-    assert read(write(tmp_path / "two.log", [*lines, other, lines[2]]))[0][-1][2] is None
+    assert read(write(tmp_path / "two.log", [*lines, other]))[0][0][2] is None
 
 
 def test_a_line_of_ours_without_a_time_is_told(tmp_path):
