@@ -30,8 +30,9 @@ SESSION_TIMEOUT: Final = Text(
     "The coordinator removed the member because it heard no heartbeat within the session timeout{limit}{silence}.",
     "Find out what stopped the process or its network at that time (crash, SIGKILL, long pause of the JVM or the container, CPU "
     "limit). {stop} If it only paused, session.timeout.ms{current} must be longer than the pause{usual}.",
-    row="The coordinator heard nothing from a member within its session timeout, and the client did not continue under another member id",
-    evidence="C R",
+    row="The coordinator heard nothing from a member within its session timeout, and the client did not continue under another member id."
+    " Where no broker's log is read: a client heard no answer for so long",
+    evidence="C R L",
     figures=("session_timeout_ms", "silent_ms", "longest_gap_before_ms", "coordinator_elected_ms_before"),
 )
 CALL_CLOSE: Final = "Let a planned stop call close(), so that the member leaves at once."
@@ -130,9 +131,10 @@ REBALANCE_STORM: Final = Text(
     row="One client is behind five or more rebalances that follow one another within a minute each, or several clients that came back or "
     "left three times each are behind ten. Only what clients do by themselves counts: not what Connect, Streams or a cooperative "
     "assignor tells members to do, and not what a broker does. One row covers all of them; partitions count as without an owner from "
-    "when a lost member was last heard",
-    evidence="C R",
-    figures=(*_BILL, "by_culprit", "clients", "causes", "common_causes"),
+    "when a lost member was last heard. Where no broker's log is read: clients joined ten generations, or were overtaken five times by the "
+    "next rebalance, within a minute each",
+    evidence="C R L",
+    figures=(*_BILL, "by_culprit", "clients", "causes", "common_causes", "failed"),
 )
 ASSIGNMENT_NOT_STORED: Final = Text(
     "ASSIGNMENT_NOT_STORED",
@@ -162,8 +164,8 @@ ILLEGAL_GENERATION: Final = Text(
     "{api} with generation {sent_generation} was refused: {why}.",
     "{remedy}",
     row="A member sent a request with an old generation",
-    evidence="R",
-    figures=("api", "sent_generation", "group_generation", "max_poll_interval_ms"),
+    evidence="R L",
+    figures=("api", "sent_generation", "group_generation", "max_poll_interval_ms", "times"),
 )
 UNKNOWN_MEMBER: Final = Text(
     "UNKNOWN_MEMBER",
@@ -171,8 +173,8 @@ UNKNOWN_MEMBER: Final = Text(
     "{api} was refused: the member id is not, or no longer, in the group.{removal}",
     "{remedy}",
     row="A client sent a request, possibly to leave, with the id of a member that the group had removed",
-    evidence="R",
-    figures=("api", "removed", "removed_ms_ago", "silent_ms", "session_timeout_ms", "max_poll_interval_ms", "removed_before_ms"),
+    evidence="R L",
+    figures=("api", "removed", "removed_ms_ago", "silent_ms", "session_timeout_ms", "max_poll_interval_ms", "removed_before_ms", "times"),
 )
 FENCED_INSTANCE: Final = Text(
     "FENCED_INSTANCE",
@@ -180,7 +182,7 @@ FENCED_INSTANCE: Final = Text(
     "group.instance.id {instance_id} is taken by another member{owner}. This one was fenced and stops consuming.",
     "Give every running consumer its own group.instance.id, and stop the old process before its replacement starts.",
     row="Two clients share one `group.instance.id`",
-    evidence="C R",
+    evidence="C R L",
     figures=("instance_id", "holder"),
 )
 ZOMBIE_COMMIT: Final = Text(
@@ -190,7 +192,7 @@ ZOMBIE_COMMIT: Final = Text(
     "again by the next owner.",
     "The application continued to work after it had lost its partitions. {act} {remedy}",
     row="The coordinator refused a commit of an old generation, or of a member that it had removed",
-    evidence="R",
+    evidence="R L",
     figures=(
         "api",
         "error_code",
@@ -203,6 +205,7 @@ ZOMBIE_COMMIT: Final = Text(
         "max_poll_interval_ms",
         "sent_epoch",
         "removed_before_ms",
+        "times",
     ),
 )
 BE_IDEMPOTENT: Final = "Make its processing idempotent."

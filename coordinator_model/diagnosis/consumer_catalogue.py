@@ -41,7 +41,7 @@ STUCK_RECONCILING: Final = Text(
     "The group waited {waited} for the member: {what}.",
     "{remedy}",
     row="Consumer protocol: a rebalance waited 15 s or more for one member to give partitions up, or to send a heartbeat",
-    evidence="R",
+    evidence="R L",
     figures=("waited_ms", "rebalance_timeout_ms"),
 )
 GIVES_UP_LATE: Final = (
@@ -66,7 +66,7 @@ UNRELEASED_INSTANCE_ID: Final = Text(
     "Give every running consumer its own group.instance.id, and stop the old process before its replacement starts. A process that was "
     "killed keeps the id until its session ends.",
     row="Consumer protocol: a client was refused because a living member has its `group.instance.id`",
-    evidence="R",
+    evidence="R L",
     figures=("instance_id",),
 )
 FENCED_MEMBER_EPOCH: Final = Text(
@@ -76,8 +76,8 @@ FENCED_MEMBER_EPOCH: Final = Text(
     "The client gives its partitions up and joins again by itself. If it happens often, look for a client that was paused or restored "
     "from a snapshot, or for two that use one member id.",
     row="Consumer protocol: a heartbeat had another epoch than the coordinator knows; one row per epoch",
-    evidence="R",
-    figures=("sent_epoch",),
+    evidence="R L",
+    figures=("sent_epoch", "times"),
 )
 CAME_BACK: Final = "The client joins again by itself."
 CAME_BACK_AFTER_SILENCE: Final = CAME_BACK + " If it only paused, the session timeout of the group must be longer than the pause."

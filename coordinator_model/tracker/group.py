@@ -12,7 +12,7 @@ from itertools import islice
 from typing import Any, Final
 
 from coordinator_model import events as kinds
-from coordinator_model.diagnosis import bursts, departures, incidents
+from coordinator_model.diagnosis import bursts, clients_alone, departures, incidents
 from coordinator_model.events import Event
 from coordinator_model.specification.timers import NEVER
 from coordinator_model.states import State
@@ -161,10 +161,12 @@ class GroupTracker:
             self._note_due()
         elif event.source != kinds.CLIENT_SOURCE:
             return False
-        elif self.view.consumer_protocol:
-            client_words.take(self, following.view_of(self), event)
-        elif event.kind in client_lines.HANDLERS:
-            client_lines.HANDLERS[event.kind](self, event)
+        else:
+            clients_alone.take(self, event, client_lines.member_of(self, event))
+            if self.view.consumer_protocol:
+                client_words.take(self, following.view_of(self), event)
+            elif event.kind in client_lines.HANDLERS:
+                client_lines.HANDLERS[event.kind](self, event)
             self._note_due()
         return True
 
@@ -189,6 +191,7 @@ class GroupTracker:
         consumer_closing.close_due(self, now_ms)
         consumer_prediction.advance(self, now_ms)
         bursts.close_due(self, now_ms)
+        clients_alone.close_due(self, now_ms)
         if session_is_due or self._due_times() != self._dues:
             self._note_due()  # what was done may have made other things due
         if (*self._dues, self._session_ms) == before:  # what is still due waits for something else
@@ -230,6 +233,7 @@ class GroupTracker:
         consumer_closing.close_due(self, self.view.horizon_ms, flush=True)
         consumer_prediction.advance(self, self.view.horizon_ms, flush=True)
         bursts.close_due(self, self.view.horizon_ms, flush=True)
+        clients_alone.close_due(self, self.view.horizon_ms, flush=True)
         self._note_due()
 
     def next_ms(self) -> int | None:
@@ -240,7 +244,7 @@ class GroupTracker:
     def _due_times(self) -> tuple[int, ...]:
         """When each kind of thing but a session is due next."""
         classic = closing.next_ms(self), hindsight.next_ms(self), incidents.next_ms(self), departures.next_ms(self), bursts.next_ms(self)
-        return *classic, consumer_closing.next_ms(self), consumer_prediction.next_ms(self)
+        return *classic, consumer_closing.next_ms(self), consumer_prediction.next_ms(self), clients_alone.next_ms(self)
 
     def _authorise(self, event: Event) -> bool:
         """Whether the event's broker coordinates the group; notes the move when another broker does from now on."""

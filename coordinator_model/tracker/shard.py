@@ -193,7 +193,7 @@ class Shard:
         spoken = (e for e in waiting if e.kind not in _PROVE_NO_GROUP and e.source != kinds.CLIENT_SOURCE)
         brokers = {*self._state.brokers.get(group_id, ()), *(e.broker for e in spoken)}
         brokers = set(_speaking(brokers or {e.broker for e in waiting}))
-        if brokers <= kinds.PSEUDO_BROKERS and brokers:
+        if brokers <= _NO_BROKERS and brokers:
             brokers |= clocks.keys() - _NO_BROKERS
         speaking = frozenset(brokers)
         if speaking not in self._horizons:
@@ -229,8 +229,9 @@ class Shard:
         return s.lateness_ms + s.grace_ms + 4 * s.max_silence_ms + s.max_absence_ms + calm.KEEP_MS
 
     def _all_ended(self, brokers: Collection[str]) -> bool:
+        """Whether nothing more comes from these brokers; from nobody, where there are none: only clients have spoken."""
         clocks = self._state.clocks
-        return all(clocks[broker].ended for broker in _speaking(brokers) if broker in clocks)
+        return all(clocks[broker].ended for broker in _speaking(brokers or clocks.keys()) if broker in clocks)
 
     # Events go to their group.
 

@@ -16,6 +16,7 @@ from coordinator_model.events import Event
 from coordinator_model.specification.config import MAX_INT
 from coordinator_model.specification.timers import NEVER
 from coordinator_model.states import State
+from coordinator_model.view.client_troubles import Said
 from coordinator_model.view.consumer_view import ConsumerView
 from coordinator_model.view.found_coordinator import FoundCoordinator, Suspect
 from coordinator_model.view.members import EndedMembership, LostMember, ObservedMember
@@ -252,6 +253,7 @@ class View(Struct, array_like=True):
     unloaded_ms: int = -1  # when its coordinator wrote that it gave the group up
     owners_lost: bool = False  # the last rebalance may have left partitions without an owner that no line shows
     assigned_ms: int = -1  # end of the last rebalance whose assignment took effect
+    said: Said | None = None  # by clients, while no broker has spoken of the group
     named: tuple[int, State] | None = None  # when a line named the group's state, and that state; lines of that time may yet come
 
     def identity(self, member_id: str) -> tuple[str, str, str]:

@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterator
 from typing import Any, Final
 
-from coordinator_model.diagnosis import catalogue, consumer_catalogue
+from coordinator_model.diagnosis import catalogue, client_catalogue, consumer_catalogue
 from jobs.laws.group_rows import Breach, GroupRows, Row
 
 NUMBERS_IN_DETAILS: Final = "NUMBERS_IN_DETAILS"
@@ -22,7 +22,10 @@ _ROUNDED: Final = " s"  # marks a number of seconds that may be rounded
 
 _NAMES: Final = ("member_id", "client_id", "client_host", "group_id")
 _TEXTS: Final = [
-    value for module in (catalogue, consumer_catalogue) for value in vars(module).values() if isinstance(value, catalogue.Text)
+    value
+    for module in (catalogue, client_catalogue, consumer_catalogue)
+    for value in vars(module).values()
+    if isinstance(value, catalogue.Text)
 ]
 _SECOND_MS: Final = 1_000
 

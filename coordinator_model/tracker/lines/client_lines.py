@@ -11,12 +11,11 @@ from collections.abc import Callable
 from typing import Final
 
 from coordinator_model import events as kinds
-from coordinator_model.diagnosis import departures, removals
+from coordinator_model.diagnosis import clients_alone, departures
 from coordinator_model.events import Event
 from coordinator_model.view import reasons
 from coordinator_model.view.emit import Emitter
-from coordinator_model.view.members import ObservedMember
-from coordinator_model.view.rows import FINDINGS, ref
+from coordinator_model.view.rows import ref
 
 NAMES_KEPT: Final = 256
 
@@ -52,11 +51,7 @@ def client_joined(g: Emitter, event: Event) -> None:
 
 def client_poll_timeout(g: Emitter, event: Event) -> None:
     """The application did not call poll() in time: a dynamic member leaves now, a static one falls silent (KIP-345)."""
-    if kinds.PSEUDO_BROKERS.issuperset(g.view.brokers):
-        # No broker's log has lines about this group: the client's line is all there is.
-        alone = ObservedMember(event.member_id or _one_of(g, _named(g, event)), event.instance_id, event.client_id)
-        alone.rebalance_timeout_ms = event.rebalance_timeout_ms
-        g.emit(FINDINGS, **removals.poll_timeout(g, alone, event.at_ms, [ref(event)]))
+    if clients_alone.is_unheard(g):
         return
     member_id = member_of(g, event)
     member = g.view.members.get(member_id)

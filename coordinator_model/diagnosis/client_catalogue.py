@@ -1,0 +1,122 @@
+"""The texts of findings that rest on the logs of clients alone: no broker's log shows what the coordinator did."""
+
+from __future__ import annotations
+
+from typing import Final, NamedTuple
+
+from coordinator_model.diagnosis import catalogue, consumer_catalogue
+from coordinator_model.diagnosis.catalogue import Text
+
+
+class Settings(NamedTuple):
+    """What the settings of a client are called."""
+
+    session: str = "session.timeout.ms"
+    poll: str = "max.poll.interval.ms"  # empty: it has none
+    records: str = "max.poll.records"
+
+
+_PYTHON: Final = Settings("session_timeout_ms", "max_poll_interval_ms", "max_poll_records")
+SETTINGS: Final = {
+    "": Settings(),
+    "connect": Settings("session.timeout.ms of the worker", "rebalance.timeout.ms of the worker", ""),
+    "sink": Settings(
+        "consumer.override.session.timeout.ms of the connector",
+        "consumer.override.max.poll.interval.ms",
+        "consumer.override.max.poll.records of the connector",
+    ),
+    "logstash": Settings(*(f"{name} of the kafka input" for name in _PYTHON)),
+    "librdkafka": Settings(records=""),
+    "kafka-python": _PYTHON,
+    "aiokafka": _PYTHON,
+    "kafkajs": Settings("sessionTimeout", "", ""),
+    "sarama": Settings("Consumer.Group.Session.Timeout", "", ""),
+    "kafka-go": Settings("SessionTimeout of the ReaderConfig", "", ""),
+    "franz-go": Settings("kgo.SessionTimeout", "", ""),
+}
+"""By the library or the program; those of the Java client elsewhere. Sources: WorkerConfig and DistributedConfig of Connect,
+logstash-integration-kafka, and the configuration of each library."""
+
+_ASK_THE_BROKER: Final = " The log of the group's coordinator tells (docs/capture.md)."
+
+SESSION_TIMEOUT: Final = Text(
+    "SESSION_TIMEOUT",
+    "ERROR",
+    "The client heard no answer of the group's coordinator for longer than its session timeout{silence}{then}.",
+    "Find out what kept its heartbeats from the coordinator: a pause of the process or its container, the network, or a broker in trouble."
+    + _ASK_THE_BROKER
+    + " If the process only paused, {session} must be longer than the pause.",
+)
+POLL_TIMEOUT: Final = Text(
+    "POLL_TIMEOUT",
+    "ERROR",
+    "The client {departure} because the application did not call poll() within its limit{limit}.",
+    "Make the work between two polls shorter ({records}move slow calls off the polling thread) or raise {poll}{current} above the longest "
+    "processing time." + catalogue.UNLESS_PAUSED,
+)
+POLL_TIMEOUT_OF_WORKER: Final = Text(
+    "POLL_TIMEOUT",
+    "ERROR",
+    "The worker of Connect left the group because it did not take part in it within its rebalance.timeout.ms.",
+    "Its line names what it did last: most often the start or stop of a connector, or reading the config topic. Make that shorter, or "
+    "raise {poll}.",
+)
+UNKNOWN_MEMBER: Final = Text(
+    "UNKNOWN_MEMBER",
+    "WARNING",
+    "The client learned that it is no member of the group any more{times}.",
+    "The coordinator had removed it: its session had ended, somebody removed it, or the coordinator did not know the group."
+    + _ASK_THE_BROKER
+    + " The client joins again by itself. If its process only paused, {session} must be longer than the pause.",
+)
+ILLEGAL_GENERATION: Final = Text(
+    "ILLEGAL_GENERATION",
+    "WARNING",
+    "The client learned that the group had rebalanced without it{times}.",
+    "It did not take part in time: its process stood still, or its heartbeats did not arrive. It joins again by itself." + _ASK_THE_BROKER,
+)
+FENCED_INSTANCE: Final = Text(
+    "FENCED_INSTANCE",
+    "ERROR",
+    "The client's group.instance.id{instance} is taken by another member. It was fenced and stops consuming.",
+    catalogue.FENCED_INSTANCE.advice,
+)
+UNRELEASED_INSTANCE_ID: Final = Text(
+    "UNRELEASED_INSTANCE_ID",
+    "ERROR",
+    "The client's group.instance.id{instance} is in use by another member: it was refused.",
+    consumer_catalogue.UNRELEASED_INSTANCE_ID.advice,
+)
+FENCED_MEMBER_EPOCH: Final = Text(
+    "FENCED_MEMBER_EPOCH",
+    "WARNING",
+    "The coordinator refused a heartbeat of the client: it knows the member with another epoch{times}.",
+    consumer_catalogue.FENCED_MEMBER_EPOCH.advice,
+)
+ZOMBIE_COMMIT: Final = Text(
+    "ZOMBIE_COMMIT",
+    "ERROR",
+    "The client could not commit offsets{times}: it was no member of the group any more, or the group had rebalanced without it. What it "
+    "had processed may be processed again by another member.",
+    "The application went on after it had lost its partitions. {act}" + catalogue.BE_IDEMPOTENT,
+)
+POLL_IN_TIME: Final = "Most often it had not called poll() within {poll}: make the work between two polls shorter, or raise that. "
+STUCK_RECONCILING: Final = Text(
+    "STUCK_RECONCILING",
+    "WARNING",
+    "The member took {waited} to reconcile its assignment.",
+    "A client gives partitions up and takes new ones when it polls, and first commits and calls its rebalance listener: look for slow work "
+    "between two polls, a slow listener, or commits that were not answered. Others wait for the partitions that it gives up.",
+)
+REBALANCE_STORM: Final = Text(
+    "REBALANCE_STORM",
+    "ERROR",
+    "{who} joined {rebalances} generations in {span}{failed}. Who began these rebalances is not known: no broker's log shows it.",
+    "{remedy}Find out who began them: the log of the group's coordinator names the client and the reason of each (docs/capture.md).",
+)
+OF_WORKERS: Final = (
+    "Workers of Connect rebalance when one of them comes or goes, and when connectors change. Look for workers that restart again and "
+    "again, and for two Connect clusters that share a group.id; rebalance.timeout.ms and session.timeout.ms of the workers may be too "
+    "short, and scheduled.rebalance.max.delay.ms shorter than a restart. "
+)
+TEXTS: Final = {text.code: text for text in vars().copy().values() if isinstance(text, Text) and text is not POLL_TIMEOUT_OF_WORKER}
