@@ -214,7 +214,7 @@ def _judge_rounds(g: Emitter, said: Said) -> None:
         "remedy": client_catalogue.OF_WORKERS if settings == "connect" else "",
     }
     client = (member_id, client_id, "") if len(names) == 1 else NOBODY
-    figures = {"rebalances": count, "span_ms": span_ms, "failed": failed, "clients": names}
+    figures = {"rebalances": count, "span_ms": span_ms, "total_ms": None, "failed": failed, "clients": names}
     emit(
         g,
         client_catalogue.REBALANCE_STORM,

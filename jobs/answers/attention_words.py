@@ -93,7 +93,8 @@ def cost_of(bill: Bill) -> str:
     """What an incident cost."""
     lost = bill.unavailable_partition_ms
     owners = f", {duration(lost)} without an owner over all partitions" if lost is not None else ""
-    return f"{bill.rebalances} rebalance{'s' if bill.rebalances > 1 else ''}, {duration(bill.total_ms)} of rebalancing{owners}"
+    took = f", {duration(bill.total_ms)} of rebalancing" if bill.total_ms else ""  # clients' logs alone do not show it
+    return f"{bill.rebalances} rebalance{'s' if bill.rebalances > 1 else ''}{took}{owners}"
 
 
 def _folded(names: Sequence[str], most: int) -> str:

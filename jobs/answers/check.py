@@ -52,7 +52,11 @@ _SIGNS: Final = """
         e.kind = 'HEARTBEAT' AND e.error_code IN (0, 27) OR e.kind = 'OFFSET_COMMIT' AND e.error_code = 0 AND e.generation >= 0
     )
 """
-_PLACES: Final = "SELECT e.origin, e.position FROM group_events AS e WHERE e.kind IN ('COORDINATOR_ELECTED', 'GROUPS_CLEANED')"
+_PLACES: Final = """
+    SELECT e.origin, e.position FROM group_events AS e
+    WHERE e.kind IN ('COORDINATOR_ELECTED', 'GROUPS_CLEANED') OR e.source = 'client' AND e.connection IS NOT NULL
+"""
+"""Lines that need not name the group: of clients other than Java's, other lines may name it."""
 
 
 @dataclass(frozen=True)
