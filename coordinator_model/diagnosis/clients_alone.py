@@ -50,8 +50,6 @@ def is_unheard(g: Emitter) -> bool:
 
 def take(g: Emitter, event: Event, member_id: str) -> None:
     """Takes a line of a client about a group of which no broker has spoken. `member_id`: whose it is, empty if that is not known."""
-    if not is_unheard(g):
-        return
     event = event._replace(member_id=member_id)
     said = g.view.said = g.view.said or Said()
     if event.kind in (kinds.CLIENT_JOINED, kinds.CLIENT_ROUND_FAILED):
@@ -85,13 +83,14 @@ def _settings(event: Event) -> str:
 
 
 def _note_trouble(said: Said, code: str, event: Event) -> None:
-    held = next((one for one in reversed(said.troubles) if one.client == _name(event) and _is_same(one, code, event)), None)
+    held = next((one for one in reversed(said.troubles) if _is_same(one, code, event)), None)
     if held is None:
         held = Trouble(code, _name(event), event.at_ms, event.at_ms, event.member_id, event.client_id, event.instance_id, _settings(event))
         said.troubles.append(held)
     elif held.code == code:
         held.times += 1
     held.last_ms = event.at_ms
+    held.client_id, held.member_id = held.client_id or event.client_id, held.member_id or event.member_id
     held.put_out = held.put_out or code == "UNKNOWN_MEMBER"
     held.limit_ms = max(held.limit_ms, event.rebalance_timeout_ms, event.session_timeout_ms)
     held.generation = max(held.generation, event.generation)
@@ -99,8 +98,9 @@ def _note_trouble(said: Said, code: str, event: Event) -> None:
 
 
 def _is_same(held: Trouble, code: str, event: Event) -> bool:
-    """Whether a line is about a trouble that is told already."""
-    return held.code == code or (code == "UNKNOWN_MEMBER" and held.code in _SAID_AFTER and event.at_ms <= held.last_ms + QUIET_MS)
+    """Whether a line is about a trouble that is told already. Some lines of a library have the name of their client, others have not."""
+    nameless = held.settings == _settings(event) and not (held.client_id and event.client_id)
+    return (held.client == _name(event) or nameless) and (held.code == code or (code == "UNKNOWN_MEMBER" and held.code in _SAID_AFTER))
 
 
 def _note_state(said: Said, event: Event) -> None:

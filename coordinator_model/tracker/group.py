@@ -162,7 +162,8 @@ class GroupTracker:
         elif event.source != kinds.CLIENT_SOURCE:
             return False
         else:
-            clients_alone.take(self, event, client_lines.member_of(self, event))
+            if clients_alone.is_unheard(self):
+                clients_alone.take(self, event, client_lines.member_of(self, event))
             if self.view.consumer_protocol:
                 client_words.take(self, following.view_of(self), event)
             elif event.kind in client_lines.HANDLERS:

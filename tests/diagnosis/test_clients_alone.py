@@ -147,6 +147,15 @@ def test_the_same_in_other_words_is_one_trouble():
     assert "could not commit offsets (3 times)" in table(rows, "findings")[1]["message"]
 
 
+@pytest.mark.parametrize(
+    ("library", "rows"), [("kafkajs", [("UNKNOWN_MEMBER", "c1")]), ("", [("UNKNOWN_MEMBER", "c1"), ("UNKNOWN_MEMBER", "c2")])]
+)
+def test_a_line_without_a_name_is_about_the_client_of_the_other(library, rows):
+    """KafkaJS names its client in one line, and the group in the next. Two names are two clients."""
+    log = Log("" if library else "c2", connection=library).says(0, kinds.CLIENT_PUT_OUT, **UNKNOWN)
+    assert findings(log.says(1, kinds.CLIENT_PUT_OUT, client_id="c1", **UNKNOWN).rows()) == rows
+
+
 def test_a_trouble_that_does_not_end_is_told_after_ten_minutes():
     log = Log()
     for ms in range(0, 700_000, 20_000):

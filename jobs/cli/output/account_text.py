@@ -15,6 +15,7 @@ from jobs.answers.coverage import coverage, missing
 from jobs.cli.output.terminal import NO_GROUPS, warn, write
 from jobs.common.options import LINE_CHARS
 from jobs.common.text import printable
+from jobs.parsing.rows import Refusal
 from jobs.pipeline.run_progress import RunResult
 
 _CLUSTERS_SHOWN: Final = 5
@@ -65,6 +66,9 @@ def warn_of_refused(result: RunResult, lakehouse: Path, *, kept: bool = True) ->
             f"{refused:,} of {about:,} lines about groups ({refused / about:.0%}) were not understood, such as"
             f" {line['file']}:{line['position']}, {line['reason']}: {(line['line'] or '')[:_SAMPLE_CHARACTERS]}"
         )
+        if line["reason"] == Refusal.NO_GROUP:
+            warn("no line of these clients' logs names their group: name the folder after it (clients/<group>/app.log)")
+            return
         counted = f"`rebalance ask quarantine --lakehouse {lakehouse}` counts them; " if kept else ""
         warn(f"{counted}please report a line that Kafka wrote and that is not read")
 

@@ -34,7 +34,10 @@ def write(console: Console, text: str | Text = "", style: str = "") -> None:
     console.print(Text(text, style=style) if isinstance(text, str) else text, soft_wrap=True)
 
 
-NO_GROUPS: Final = "No line names any consumer group: docs/capture.md says which logs of brokers and clients do."
+NO_GROUPS: Final = (
+    "No line names any consumer group: docs/capture.md says which logs of brokers and clients do. If an application's log does not, name its"
+    " folder after the group (clients/<group>/app.log)."
+)
 
 
 def warn_nothing_understood(source: object) -> None:
