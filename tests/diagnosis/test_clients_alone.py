@@ -148,7 +148,7 @@ def test_the_same_in_other_words_is_one_trouble():
 
 
 @pytest.mark.parametrize(
-    ("library", "rows"), [("kafkajs", [("UNKNOWN_MEMBER", "c1")]), ("", [("UNKNOWN_MEMBER", "c1"), ("UNKNOWN_MEMBER", "c2")])]
+    ("library", "rows"), [("kafkajs", [("UNKNOWN_MEMBER", "c1")]), ("", [("UNKNOWN_MEMBER", "c2"), ("UNKNOWN_MEMBER", "c1")])]
 )
 def test_a_line_without_a_name_is_about_the_client_of_the_other(library, rows):
     """KafkaJS names its client in one line, and the group in the next. Two names are two clients."""

@@ -13,7 +13,7 @@ from typing import Final
 
 from jobs.logs.bytes import LogBytes
 from jobs.logs.clients.envelopes import SIGNED, SIGNED_WITHIN, client_line
-from jobs.logs.clients.sentences import JAVA, named_group
+from jobs.logs.clients.sentences import named_group
 from jobs.logs.mark import Mark
 from jobs.logs.survey.block_times import blocks_of
 
@@ -71,7 +71,7 @@ def remember(groups: dict[str, str], line: bytes) -> None:
 
 def group_of(groups: dict[str, str], line: bytes) -> str:
     """The group of a line that names none: the only one that its client names, or, where it has no name, all clients of the log."""
-    signed = _signed(line)
+    signed = signed_as(line)
     if signed is None:
         return SEVERAL  # Java's lines name theirs
     client = _client(signed)
@@ -82,7 +82,7 @@ def group_of(groups: dict[str, str], line: bytes) -> str:
 
 
 def _named(line: bytes) -> tuple[str, str]:
-    signed = _signed(line)
+    signed = signed_as(line)
     if signed is not None and signed[3] is not None:
         found = _OF_LIBRDKAFKA.search(line, signed.end(), SIGNED_WITHIN)
         return _client(signed), _text(found)
@@ -102,15 +102,10 @@ def _client(signed: re.Match[bytes]) -> str:
     return signed[2].decode("utf-8", "replace") if b"#" in signed[2] else _NOBODY
 
 
-def _signed(line: bytes) -> re.Match[bytes] | None:
+def signed_as(line: bytes) -> re.Match[bytes] | None:
+    """The beginning of a line in a form of librdkafka or another library, which has `%` within the length of a time."""
     return SIGNED.match(line, 0, SIGNED_WITHIN) if b"%" in line[:64] else None
 
 
 def _text(found: re.Match[bytes] | None) -> str:
     return "" if found is None else found[found.re.groups].decode("utf-8", "replace")
-
-
-def is_java_text(line: bytes) -> bool:
-    """Whether a line is the text of an exception of Java's client, which may stand in a stack trace."""
-    signed = _signed(line)
-    return signed is not None and signed[2] == JAVA

@@ -16,7 +16,8 @@ from typing import Final
 
 from jobs.logs.bytes import LogBytes
 from jobs.logs.clients import groups
-from jobs.logs.clients.envelopes import SIGNED, SIGNED_WITHIN, client_line
+from jobs.logs.clients.envelopes import SIGNED_WITHIN, client_line
+from jobs.logs.clients.sentences import JAVA
 from jobs.logs.faults import NO_TIMESTAMP
 from jobs.logs.judge import LineJudge
 from jobs.logs.mark import Mark
@@ -62,7 +63,9 @@ class ClientJudge(LineJudge):
     def untimed(self, line: bytes, fault: str) -> str:
         """Keeps lines of consumers."""
         groups.remember(self.mark.groups, line)
-        return (fault or NO_TIMESTAMP) if is_consumer_line(line) and not groups.is_java_text(line) else ""
+        signed = groups.signed_as(line)
+        is_trace = signed is not None and signed[2] == JAVA  # of a stack, which names an exception
+        return (fault or NO_TIMESTAMP) if is_consumer_line(line) and not is_trace else ""
 
     def concerns(self, line: bytes) -> bool:
         """Whether a line is a consumer's."""
@@ -78,7 +81,7 @@ def is_consumer_line(line: bytes) -> bool:
 
     An application may log any text of any length. This looks once from left to right; a single pattern would backtrack.
     """
-    signed = _signed(line)
+    signed = groups.signed_as(line)
     if signed is not None and not signed[1]:
         return signed[3] is None or _UNSIGNED.search(line) is not None
     if signed is not None or line[:1] == b"%":
@@ -89,8 +92,3 @@ def is_consumer_line(line: bytes) -> bool:
             return _SENTENCES.search(line, part.end()) is not None
         inside = part[0] not in (b"]", b"groupId=")
     return False
-
-
-def _signed(line: bytes) -> re.Match[bytes] | None:
-    """The beginning of a line in a form of librdkafka or another library, which has `%` within the length of a time."""
-    return SIGNED.match(line, 0, SIGNED_WITHIN) if b"%" in line[:64] else None

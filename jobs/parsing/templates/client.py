@@ -17,19 +17,15 @@ from jobs.parsing.templates.language import Template
 M: Final = "c1-0a1b2c3d-0000-4000-8000-00000000abcd"
 
 _SENT: Final = "Generation{generationId={generation}, memberId='{member}', protocol={text}}"
-_SENT_EXAMPLE: Final = f"Generation{{generationId=7, memberId='{M}', protocol='range'}}"
-_NO_MEMBER: Final = "The coordinator is not aware of this member."
-_OLD_GENERATION: Final = "Specified group generation id is not valid."
-_OUT: Final = {"state": e.UNKNOWN_MEMBER_ID, "reason": _NO_MEMBER}
-_OLD: Final = {"state": e.ILLEGAL_GENERATION, "reason": _OLD_GENERATION}
-_NOT_IN_GROUP: Final = "ffset commit cannot be completed since the consumer is not part of an active group"
-_REBALANCED: Final = "Commit cannot be completed since the group has already rebalanced and assigned the partitions to another member"
-
-
-def _said(kind: str, versions: str, text: str, fixed: dict[str, str] | None = None, *examples: str) -> Template:
-    """A template, with examples that have a generation in them as the client prints it."""
-    return Template(kind, versions, text, examples or ((text.replace(_SENT, _SENT_EXAMPLE),) if _SENT in text else ()), fixed or {})
-
+_REFUSED: Final = {
+    "The coordinator is not aware of this member.": e.UNKNOWN_MEMBER_ID,
+    "Specified group generation id is not valid.": e.ILLEGAL_GENERATION,
+}
+_COMMIT: Final = (
+    "Offset commit cannot be completed since the consumer is not part of an active group",
+    "Commit cannot be completed since the group has already rebalanced",
+)
+_FENCED: Final = {"state": e.FENCED_INSTANCE_ID}
 
 JAVA: Final = (
     Template(e.CLIENT_POLL_TIMEOUT, "3.0+", "consumer poll timeout has expired.{text}",
@@ -55,53 +51,40 @@ JAVA: Final = (
              (f"Successfully joined group with generation Generation{{generationId=2, memberId='{M}', protocol='range'}}",)),
     Template(e.CLIENT_JOINED, "to 2.5", "Successfully joined group with generation {generation}"),
     # The client is put out, or hears nothing.
-    Template(e.CLIENT_SESSION_TIMEOUT, "2.7+",
-             "Group coordinator {text} is unavailable or invalid due to cause: session timed out without receiving a heartbeat response.{text}",
-             ("Group coordinator h:9092 (id: 2147483646 rack: null) is unavailable or invalid due to cause: session timed out without receiving a heartbeat response. isDisconnected: false. Rediscovery will be attempted.",)),
+    Template(e.CLIENT_SESSION_TIMEOUT, "2.7+", "Group coordinator {text} is unavailable or invalid due to cause: session timed out without receiving a heartbeat response.{text}"),
     *(
-        _said(e.CLIENT_PUT_OUT, "2.6+", "Attempt to heartbeat with " + _SENT + f" and group instance id {{text}} failed due to {error}, resetting generation", {"state": error, "reason": error},
-              f"Attempt to heartbeat with {_SENT_EXAMPLE} and group instance id Optional.empty failed due to {error}, resetting generation")
+        Template(e.CLIENT_PUT_OUT, "2.6+", f"Attempt to heartbeat with {_SENT} and group instance id {{text}} failed due to {error}, resetting generation", fixed={"state": error, "reason": error})
         for error in (e.UNKNOWN_MEMBER_ID, e.ILLEGAL_GENERATION, e.FENCED_INSTANCE_ID)
     ),
-    _said(e.CLIENT_PUT_OUT, "to 2.5", "Attempt to heartbeat failed for since member id {member} is not valid.", _OUT),
-    _said(e.CLIENT_PUT_OUT, "to 2.5", "Attempt to heartbeat failed since generation {generation} is not current", _OLD),
+    Template(e.CLIENT_PUT_OUT, "to 2.5", "Attempt to heartbeat failed for since member id {member} is not valid.", fixed={"state": e.UNKNOWN_MEMBER_ID}),
+    Template(e.CLIENT_PUT_OUT, "to 2.5", "Attempt to heartbeat failed since generation {generation} is not current", fixed={"state": e.ILLEGAL_GENERATION}),
     *(
-        _said(e.CLIENT_PUT_OUT, "2.7+", f"{api} failed: {learned['reason']} Need to re-join the group. Sent generation was " + _SENT, learned)
-        for api, learned in (("JoinGroup", _OUT), ("SyncGroup", _OUT), ("SyncGroup", _OLD))
+        Template(e.CLIENT_PUT_OUT, "2.7+; JoinGroup, SyncGroup", f"{{word}} failed: {words} Need to re-join the group. Sent generation was {_SENT}", fixed={"state": state, "reason": words})
+        for words, state in _REFUSED.items()
     ),
-    *(
-        _said(e.CLIENT_PUT_OUT, "2.7+", f"{api} failed: The group instance id Optional[{{instance}}] has been fenced by another instance. Sent generation was " + _SENT, {"state": e.FENCED_INSTANCE_ID},
-              f"{api} failed: The group instance id Optional[i-1] has been fenced by another instance. Sent generation was {_SENT_EXAMPLE}")
-        for api in ("JoinGroup", "SyncGroup")
-    ),
-    _said(e.CLIENT_PUT_OUT, "2.3+", "Caught fenced group.instance.id Optional[{instance}] error in heartbeat thread", {"state": e.FENCED_INSTANCE_ID}, "Caught fenced group.instance.id Optional[i-1] error in heartbeat thread"),
-    _said(e.CLIENT_PUT_OUT, "2.3 to 2.5", "Received fatal exception: group.instance.id gets fenced", {"state": e.FENCED_INSTANCE_ID}),
-    _said(e.CLIENT_PUT_OUT, "3.7+, KIP-848", "{word}HeartbeatRequest failed for member {member} because epoch {generation} is fenced.{text}", {"state": e.FENCED_MEMBER_EPOCH},
-          "ConsumerGroupHeartbeatRequest failed for member aSdF because epoch 5 is fenced. in 0ms: The member epoch is fenced by the group coordinator."),
-    _said(e.CLIENT_PUT_OUT, "3.7+, KIP-848", "{word}HeartbeatRequest failed because member {member} is unknown.{text}", {"state": e.UNKNOWN_MEMBER_ID},
-          "GroupHeartbeatRequest failed because member aSdF is unknown. in 0ms: Member aSdF is not a member of group orders."),
-    _said(e.CLIENT_PUT_OUT, "3.8+, KIP-848", "{word}HeartbeatRequest failed due to fenced instance id {instance}: {reason}", {"state": e.FENCED_INSTANCE_ID}, "GroupHeartbeatRequest failed due to fenced instance id i-1: Static member aSdF with instance id i-1 was fenced."),
-    _said(e.CLIENT_PUT_OUT, "3.8+, KIP-848", "{word}HeartbeatRequest failed due to unreleased instance id {instance}: {reason}", {"state": e.UNRELEASED_INSTANCE_ID}, "ConsumerGroupHeartbeatRequest failed due to unreleased instance id i-1: Static member aSdF with instance id i-1 cannot join."),
-    _said(e.CLIENT_STATE, "4.0+, KIP-848", "Member {member} with epoch {generation} transitioned from {reason} to {state}.", None, "Member aSdF with epoch 2 transitioned from STABLE to RECONCILING."),
-    _said(e.CLIENT_STATE, "3.7 and 3.8, KIP-848", "Member {member} with epoch {generation} transitioned to FATAL state", {"state": "FATAL"}),
+    Template(e.CLIENT_PUT_OUT, "2.7+; JoinGroup, SyncGroup", f"{{word}} failed: The group instance id Optional[{{instance}}] has been fenced by another instance. Sent generation was {_SENT}", fixed=_FENCED),
+    Template(e.CLIENT_PUT_OUT, "2.3+", "Caught fenced group.instance.id Optional[{instance}] error in heartbeat thread", fixed=_FENCED),
+    Template(e.CLIENT_PUT_OUT, "2.3 to 2.5", "Received fatal exception: group.instance.id gets fenced", fixed=_FENCED),
+    Template(e.CLIENT_PUT_OUT, "3.7+, KIP-848", "{word}HeartbeatRequest failed for member {member} because epoch {generation} is fenced.{text}", fixed={"state": e.FENCED_MEMBER_EPOCH}),
+    Template(e.CLIENT_PUT_OUT, "3.7+, KIP-848", "{word}HeartbeatRequest failed because member {member} is unknown.{text}", fixed={"state": e.UNKNOWN_MEMBER_ID}),
+    Template(e.CLIENT_PUT_OUT, "3.8+, KIP-848", "{word}HeartbeatRequest failed due to fenced instance id {instance}: {reason}", fixed=_FENCED),
+    Template(e.CLIENT_PUT_OUT, "3.8+, KIP-848", "{word}HeartbeatRequest failed due to unreleased instance id {instance}: {reason}", fixed={"state": e.UNRELEASED_INSTANCE_ID}),
+    Template(e.CLIENT_STATE, "4.0+, KIP-848", "Member {member} with epoch {generation} transitioned from {reason} to {state}."),
     # A round is overtaken, or a commit is refused.
-    _said(e.CLIENT_ROUND_FAILED, "2.7+", "SyncGroup failed: The group began another rebalance. Need to re-join the group. Sent generation was " + _SENT),
-    *(
-        _said(e.CLIENT_COMMIT_REFUSED, "to 3.9; the classic protocol", f"Offset commit failed on partition {{text}} at offset {{number}}: {reason}", {"reason": reason}, f"Offset commit failed on partition orders-3 at offset 17: {reason}")
-        for reason in (_NO_MEMBER, _OLD_GENERATION)
-    ),
-    *(_said(e.CLIENT_COMMIT_REFUSED, "2.6+", f"OffsetCommit failed with {_SENT}: {reason}", {"reason": reason}) for reason in (_NO_MEMBER, _OLD_GENERATION)),
-    _said(e.CLIENT_COMMIT_REFUSED, "2.3+", "Failing OffsetCommit request since the consumer is not part of an active group", {"reason": "the consumer is not part of an active group"}),
-    *(
-        _said(e.CLIENT_COMMIT_REFUSED, versions, f"{{text}}ynchronous auto-commit of offsets {{text}} failed: {words}{{text}}", {"reason": words}, f"Asynchronous auto-commit of offsets {{}} failed: {words}.")
-        for versions, words in (("2.5+", "O" + _NOT_IN_GROUP), ("to 4.4", _REBALANCED))
-    ),
-    _said(e.CLIENT_COMMIT_REFUSED, "3.7+, KIP-848", "OffsetCommit failed with UNKNOWN_MEMBER_ID{text}", {"reason": e.UNKNOWN_MEMBER_ID}),
+    Template(e.CLIENT_ROUND_FAILED, "2.7+", f"SyncGroup failed: The group began another rebalance. Need to re-join the group. Sent generation was {_SENT}"),
+    *(Template(e.CLIENT_COMMIT_REFUSED, "classic", f"Offset commit failed on partition {{text}} at offset {{number}}: {words}", fixed={"reason": words}) for words in _REFUSED),
+    *(Template(e.CLIENT_COMMIT_REFUSED, "2.6+", f"OffsetCommit failed with {_SENT}: {words}", fixed={"reason": words}) for words in _REFUSED),
+    *(Template(e.CLIENT_COMMIT_REFUSED, "all", f"{{text}}ynchronous auto-commit of offsets {{text}} failed: {words}{{text}}", fixed={"reason": words}) for words in _COMMIT),
+    *(Template(e.CLIENT_COMMIT_REFUSED, "all, where an application prints its exception", f"{words}{{text}}", fixed={"reason": words}) for words in _COMMIT),
+    Template(e.CLIENT_COMMIT_REFUSED, "2.3+", "Failing OffsetCommit request since the consumer is not part of an active group"),
+    Template(e.CLIENT_COMMIT_REFUSED, "3.7+, KIP-848", "OffsetCommit failed with UNKNOWN_MEMBER_ID{text}", fixed={"reason": e.UNKNOWN_MEMBER_ID}),
     # How releases before 3.0 say why they join again.
-    _said(e.CLIENT_REJOINS, "to 2.8", "Attempt to heartbeat failed since group is rebalancing", {"reason": "group is already rebalancing"}),
-    _said(e.CLIENT_REJOINS, "2.7 and 2.8", "Need to revoke partitions {text} and re-join the group", {"reason": "need to revoke partitions and re-join"}),
-    _said(e.CLIENT_REJOINS, "2.7 and 2.8", "Requesting to re-join the group and trigger rebalance since the assignment metadata has changed from {text}", {"reason": "cached metadata has changed"}),
-    _said(e.CLIENT_REJOINS, "2.7 and 2.8", "Requesting to re-join the group and trigger rebalance since the subscription has changed from {text}", {"reason": "subscription has changed"}),
+    Template(e.CLIENT_REJOINS, "to 2.8", "Attempt to heartbeat failed since group is rebalancing", fixed={"reason": "group is already rebalancing"}),
+    Template(e.CLIENT_REJOINS, "2.7 and 2.8", "Need to revoke partitions {text} and re-join the group", fixed={"reason": "need to revoke partitions and re-join"}),
+    *(
+        Template(e.CLIENT_REJOINS, "2.7 and 2.8", f"Requesting to re-join the group and trigger rebalance since the {what} has changed from {{text}}", fixed={"reason": reason})
+        for what, reason in (("assignment metadata", "cached metadata has changed"), ("subscription", "subscription has changed"))
+    ),
 )  # fmt: skip
 
 _BROKER_ERRORS: Final = (("Unknown member", e.UNKNOWN_MEMBER_ID), ("Specified group generation id is not valid", e.ILLEGAL_GENERATION))
@@ -124,26 +107,16 @@ LIBRDKAFKA: Final = (
     Template(e.CLIENT_JOINED, "0.11 to 1.5, debug=cgrp",
              "JoinGroup response: GenerationId {generation}, Protocol {text}, LeaderId {text}, my MemberId {member}, {number} members in group: (no error)",
              (f"JoinGroup response: GenerationId 2, Protocol range, LeaderId {M} (me), my MemberId {M}, 3 members in group: (no error)",)),
-    Template(e.CLIENT_REJOINS, "1.6+, debug=cgrp", 'Group "{group}" is rebalancing ({word}) in state {text} (join-state {plain}) with {number} assigned partition(s){text}: {reason}',
-             ('Group "orders" is rebalancing (EAGER) in state up (join-state steady) with 2 assigned partition(s) (lost): max.poll.interval.ms exceeded',)),
-    Template(e.CLIENT_REJOINS, "to 1.5, debug=cgrp", 'Group "{group}" is rebalancing in state {word} (join-state {plain}) {word} assignment: {reason}',
-             ('Group "orders" is rebalancing in state up (join-state started) with assignment: max.poll.interval.ms exceeded',)),
-    Template(e.CLIENT_LEAVES, "debug=cgrp", 'Group "{group}": leave (in state {word})', ('Group "orders": leave (in state up)',)),
+    Template(e.CLIENT_REJOINS, "1.6+, debug=cgrp", 'Group "{group}" is rebalancing ({word}) in state {text} (join-state {plain}) with {number} assigned partition(s){text}: {reason}'),
+    Template(e.CLIENT_REJOINS, "to 1.5, debug=cgrp", 'Group "{group}" is rebalancing in state {word} (join-state {plain}) {word} assignment: {reason}'),
+    Template(e.CLIENT_LEAVES, "debug=cgrp", 'Group "{group}": leave (in state {plain})'),
     *(
-        Template(e.CLIENT_PUT_OUT, "debug=cgrp", f'Group "{{group}}" heartbeat error response in state {{text}}: Broker: {words}',
-                 (f'Group "orders" heartbeat error response in state up (join-state steady, 2 partition(s) assigned): Broker: {words}',), fixed={"state": state, "reason": words})
-        for words, state in _BROKER_ERRORS
+        Template(e.CLIENT_PUT_OUT, "debug=cgrp", f'Group "{{group}}"{words}', fixed={"state": state, "reason": error})
+        for error, state in _BROKER_ERRORS
+        for words in (f" heartbeat error response in state {{text}}: Broker: {error}", f": synchronization failed: Broker: {error}: rejoining")
     ),
     Template(e.CLIENT_ROUND_FAILED, "debug=cgrp", 'Group "{group}": synchronization failed: Broker: Group rebalance in progress: rejoining'),
-    *(
-        Template(e.CLIENT_PUT_OUT, "debug=cgrp", f'Group "{{group}}": synchronization failed: Broker: {words}: rejoining', fixed={"state": state, "reason": words})
-        for words, state in _BROKER_ERRORS
-    ),
-    *(
-        Template(e.CLIENT_COMMIT_REFUSED, "0.9+", f"Offset commit ({{text}}) failed for {{number}}/{{number}} partition(s){{text}}: Broker: {words}{{text}}",
-                 (f"Offset commit (manual) failed for 1/1 partition(s) in join-state wait-join: Broker: {words}: orders[3]@17(Broker: {words})",), fixed={"reason": words})
-        for words, _ in _BROKER_ERRORS
-    ),
+    *(Template(e.CLIENT_COMMIT_REFUSED, "0.9+", f"Offset commit ({{text}}) failed for {{number}}/{{number}} partition(s){{text}}: Broker: {words}{{text}}", fixed={"reason": words}) for words, _ in _BROKER_ERRORS),
     *(
         Template(e.CLIENT_PUT_OUT, "2.4+, KIP-848; debug=cgrp, consumer", f"ConsumerGroupHeartbeat failed due to: Broker: {words}: will rejoin the group", fixed={"state": state, "reason": words})
         for words, state in (("Unknown member", e.UNKNOWN_MEMBER_ID), ("The member epoch is fenced by the group coordinator", e.FENCED_MEMBER_EPOCH))
@@ -154,20 +127,14 @@ LIBRDKAFKA: Final = (
 NOTES: Final = tuple(
     Template(e.CLIENT_NOTE, versions, text)
     for versions, text in (
-            ("all", "(Re-)joining group"),
-            ("2.6+", "Attempt to heartbeat with stale {text}"),
-            ("2.7+", "JoinGroup failed: {reason}"),
-            ("2.7+", "SyncGroup failed: {reason}"),
-            ("2.7+", f"Successfully synced group in generation {_SENT}"),
-            ("all", "Group coordinator {text} is unavailable or invalid{reason}"),
-            ("2.4+", "Giving away all assigned partitions as lost since generation{text} has been reset,{reason}"),
-            ("2.4 to 2.8", "Generation data was cleared by heartbeat thread{reason}"),
-            ("3.8+, KIP-848", "Reconciling assignment with local epoch {generation}{text}"),
-            ("all", "Offset commit failed on partition {text} at offset {number}: {reason}"),
-            ("2.6+", f"OffsetCommit failed with {_SENT}: {{reason}}"),
-            ("Connect", "Rebalance started"),
-            ("Connect", "Joined group at generation {generation} {reason}"),
-            ("Connect", "Broker coordinator was unreachable for {number}ms. Revoking previous assignment {reason}"),
+        ("all", "(Re-)joining group"), ("2.6+", "Attempt to heartbeat with stale {text}"), ("2.7+", "JoinGroup failed: {reason}"),
+        ("2.7+", "SyncGroup failed: {reason}"), ("2.7+", f"Successfully synced group in generation {_SENT}"),
+        ("all", "Group coordinator {text} is unavailable or invalid{reason}"), ("2.4 to 2.8", "Generation data was cleared by heartbeat thread{reason}"),
+        ("2.4+", "Giving away all assigned partitions as lost since generation{text} has been reset,{reason}"),
+        ("3.8+, KIP-848", "Reconciling assignment with local epoch {generation}{text}"),
+        ("all", "Offset commit failed on partition {text} at offset {number}: {reason}"), ("2.6+", f"OffsetCommit failed with {_SENT}: {{reason}}"),
+        ("Connect", "Rebalance started"), ("Connect", "Joined group at generation {generation} {reason}"),
+        ("Connect", "Broker coordinator was unreachable for {number}ms. Revoking previous assignment {reason}"),
     )
 )  # fmt: skip
 """Lines from which nothing follows that others do not say. They come after all others: some are only beginnings."""
