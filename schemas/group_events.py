@@ -103,7 +103,7 @@ SCHEMA: Final = StructType(
         column(
             "software",
             StringType(),
-            "Client software and version, as the client reported it to the broker. BROKER_RELEASE: the release of Kafka that the broker runs.",
+            "Client software and version, as the client reported it to the broker. BROKER_RELEASE: the release of Kafka that the broker runs. In a client's log: connect, of a worker of Connect.",
         ),
         column("member_id", StringType(), "Member id in the request (empty: unknown), or the member the line is about."),
         column("instance_id", StringType(), "group.instance.id."),
@@ -123,7 +123,11 @@ SCHEMA: Final = StructType(
         column("rebalance_timeout_ms", IntegerType(), "Rebalance timeout (max.poll.interval.ms) of the member."),
         column("heartbeat_interval_ms", IntegerType(), "CONSUMER_GROUP_HEARTBEAT: the interval in the answer."),
         column("reason", StringType(), "Reason that the client gave, or the coordinator's reason text."),
-        column("state", StringType(), "Group state that the line names."),
+        column(
+            "state",
+            StringType(),
+            "Group state that the line names. In a client's log: its new state (CLIENT_STATE), or the error by which it was put out.",
+        ),
         column("member_count", IntegerType(), "Number of members that the line names; of partitions for a commit."),
         column("protocols", PROTOCOLS, "JoinGroup: what the member offers, decoded."),
         column("members", MEMBERS, "JoinGroup answer to the leader, LeaveGroup, or the members a line or record lists."),

@@ -12,7 +12,7 @@ from collections.abc import Callable
 from typing import Final
 
 from jobs.logs.bytes import LogBytes
-from jobs.logs.clients.envelopes import SIGNED, SIGNED_WITHIN, client_line
+from jobs.logs.clients.envelopes import SIGNED, SIGNED_WITHIN
 from jobs.logs.clients.sentences import named_group
 from jobs.logs.mark import Mark
 from jobs.logs.survey.block_times import blocks_of
@@ -40,8 +40,8 @@ _OF_KAFKA: Final = re.compile(rb"kafka|consumer", re.IGNORECASE)
 _NO_GROUP: Final = frozenset({"null", "None", "nil", "undefined"})
 
 
-def look_through(log: Callable[[], LogBytes], mark: Mark) -> None:
-    """Notes the groups that the clients name in the first megabytes of a log, which begins at a mark."""
+def look_through(log: Callable[[], LogBytes], mark: Mark, bare: Callable[[bytes], bytes]) -> None:
+    """Notes the groups that the clients name in the first megabytes of a log, which begins at a mark. `bare`: that of the judge."""
     source = log()
     try:
         if not source.skip(mark.offset):
@@ -50,7 +50,7 @@ def look_through(log: Callable[[], LogBytes], mark: Mark) -> None:
             end = 0
             while (found := _NAMING.search(block, end)) is not None:
                 end = block.find(b"\n", found.start())
-                remember(mark.groups, client_line(block[block.rfind(b"\n", 0, found.start()) + 1 : end].removesuffix(b"\r")))
+                remember(mark.groups, bare(block[block.rfind(b"\n", 0, found.start()) + 1 : end].removesuffix(b"\r")))
             if offset > _LOOKED_THROUGH:
                 return
     finally:

@@ -53,7 +53,7 @@ class ClientJudge(LineJudge):
     def begin(self, lines: Iterable[bytes], log: Callable[[], LogBytes]) -> None:  # noqa: ARG002
         """Looks through the whole log, as it is now, for the groups that clients name."""
         self.mark.groups.clear()
-        groups.look_through(log, self.mark)
+        groups.look_through(log, self.mark, self.bare)
 
     def timed(self, line: bytes, fault: str) -> str | None:
         """Keeps lines of consumers, and remembers which group a client names."""
