@@ -11,7 +11,8 @@ def test_a_kind_is_called_what_it_says():
     sources = {"REQUEST_SOURCE": "request", "COORDINATOR_SOURCE": "coordinator", "CLIENT_SOURCE": "client", "CLIENTS": "clients"}
     records = {"BROKER_SOURCE": "broker", "OFFSETS_SOURCE": "offsets", "POLL_SOURCE": "poll"}
     group_types = {"SHARE": "share", "STREAMS": "streams"}
-    others = progress | sources | records | group_types
+    software = {"CONNECT": "connect"}
+    others = progress | sources | records | group_types | software
     assert {name: others.get(name, name) for name in KINDS} == KINDS
     assert others.items() <= KINDS.items()
 
