@@ -96,6 +96,9 @@ CLIENT_PUT_OUT: Final = "CLIENT_PUT_OUT"  # it learned that it is no member, or 
 CLIENT_ROUND_FAILED: Final = "CLIENT_ROUND_FAILED"  # another rebalance began before it had its assignment; member_id, generation
 CLIENT_COMMIT_REFUSED: Final = "CLIENT_COMMIT_REFUSED"  # as it was no member any more, or of an old generation; reason: its words
 CLIENT_STATE: Final = "CLIENT_STATE"  # Java, KIP-848: member_id; state: the new one (4.0+); reason: the one before; generation: its epoch
+CLIENT_ASSIGNED: Final = (
+    "CLIENT_ASSIGNED"  # Connect: generation; rebalance_timeout_ms: how long connectors and tasks wait for a worker; 0: none does
+)
 CLIENT_NOTE: Final = "CLIENT_NOTE"  # a known line from which nothing follows
 
 # What a client learned when it was put out (CLIENT_PUT_OUT): the names of Kafka's errors.

@@ -114,9 +114,31 @@ REBALANCE_STORM: Final = Text(
     "{who} joined {rebalances} generations in {span}{failed}. Who began these rebalances is not known: no broker's log shows it.",
     "{remedy}Find out who began them: the log of the group's coordinator names the client and the reason of each (docs/capture.md).",
 )
+MANY_ROUNDS: Final = Text(
+    "REBALANCE_STORM",
+    "WARNING",
+    REBALANCE_STORM.message,
+    "If members were restarted, started or stopped one after the other at that time, that is why. {remedy}Else find out who began them: "
+    "the log of the group's coordinator names the client and the reason of each (docs/capture.md).",
+)
+"""Of generations that come no faster than a restart makes them, and of which the client got its assignment."""
+CONNECT_TASKS_WAIT: Final = Text(
+    "CONNECT_TASKS_WAIT",
+    "WARNING",
+    "Connectors or tasks of the Connect cluster wait up to {waited} before a worker gets them: a worker was lost, or the rebalances before "
+    "took some away, too.",
+    "A worker that was stopped, or failed, has that long to come back before others get its tasks: scheduled.rebalance.max.delay.ms of the "
+    "workers. Find out which worker went, and lower that setting if its tasks have to move sooner.",
+    row="Connect: the assignment of a worker says that connectors or tasks wait (scheduled.rebalance.max.delay.ms). Where no broker's log "
+    "is read",
+    evidence="L",
+    figures=("waited_ms",),
+)
 OF_WORKERS: Final = (
     "Workers of Connect rebalance when one of them comes or goes, and when connectors change. Look for workers that restart again and "
     "again, and for two Connect clusters that share a group.id; rebalance.timeout.ms and session.timeout.ms of the workers may be too "
     "short, and scheduled.rebalance.max.delay.ms shorter than a restart. "
 )
-TEXTS: Final = {text.code: text for text in vars().copy().values() if isinstance(text, Text) and text is not POLL_TIMEOUT_OF_WORKER}
+TEXTS: Final = {
+    text.code: text for text in vars().copy().values() if isinstance(text, Text) and text not in (POLL_TIMEOUT_OF_WORKER, MANY_ROUNDS)
+}

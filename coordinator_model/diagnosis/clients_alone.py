@@ -24,6 +24,7 @@ from coordinator_model.view.emit import Emitter
 from coordinator_model.view.rows import MAX_EVIDENCE, or_none, ref
 
 SLOW_MS: Final = 15_000  # to reconcile; as STUCK_RECONCILING of a coordinator
+_AT_ONCE_MS: Final = 1_000  # members that are restarted do not make generations faster
 _KEPT: Final = 64  # clients, generations
 _SAID_AFTER: Final = frozenset({"SESSION_TIMEOUT", "POLL_TIMEOUT"})
 """Of which a client learns afterwards that it was put out."""
@@ -66,6 +67,8 @@ def _code(event: Event) -> str:
         return _PUT_OUT[event.state]
     if event.kind == kinds.CLIENT_LEAVES and reasons.of_leave(event.reason, by_admin=False) == reasons.POLL_TIMEOUT:
         return "POLL_TIMEOUT"
+    if event.kind == kinds.CLIENT_ASSIGNED and event.rebalance_timeout_ms > 0:
+        return "CONNECT_TASKS_WAIT"
     return _CODES.get(event.kind, "")
 
 
@@ -182,7 +185,7 @@ def _tell(g: Emitter, one: Trouble) -> None:
         "then": ", and then learned that it was no member any more" if one.put_out else "",
         "times": f" ({one.times} times)" if one.times > 1 else "",
         "instance": f" {one.instance_id}" if one.instance_id else "",
-        "waited": seconds(one.waited_ms),
+        "waited": seconds(one.waited_ms if one.waited_ms >= 0 else one.limit_ms),
         "act": client_catalogue.POLL_IN_TIME.format(poll=settings.poll) if settings.poll else "",
     }
     client: Client = (one.member_id, one.client_id, "")
@@ -190,6 +193,7 @@ def _tell(g: Emitter, one: Trouble) -> None:
         "POLL_TIMEOUT": {"max_poll_interval_ms": or_none(one.limit_ms)},
         "SESSION_TIMEOUT": {"silent_ms": or_none(one.limit_ms)},
         "STUCK_RECONCILING": {"waited_ms": one.waited_ms},
+        "CONNECT_TASKS_WAIT": {"waited_ms": one.limit_ms},
         "FENCED_INSTANCE": {"instance_id": one.instance_id or None},
         "UNRELEASED_INSTANCE_ID": {"instance_id": one.instance_id or None},
     }
@@ -215,13 +219,7 @@ def _judge_rounds(g: Emitter, said: Said) -> None:
     }
     client = (member_id, client_id, "") if len(names) == 1 else NOBODY
     figures = {"rebalances": count, "span_ms": span_ms, "total_ms": None, "failed": failed, "clients": names}
-    emit(
-        g,
-        client_catalogue.REBALANCE_STORM,
-        rounds.first_ms,
-        client,
-        rounds.signs,
-        words,
-        generation=max(rounds.numbers, default=-1),
-        **figures,
-    )
+    is_restart = failed < STORM_AT_LEAST and span_ms >= count * _AT_ONCE_MS  # perhaps
+    text = client_catalogue.MANY_ROUNDS if is_restart else client_catalogue.REBALANCE_STORM
+    generation = max(rounds.numbers, default=-1)
+    emit(g, text, rounds.first_ms, client, rounds.signs, words, generation=generation, **figures)

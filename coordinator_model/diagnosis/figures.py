@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from coordinator_model.diagnosis import catalogue, consumer_catalogue
+from coordinator_model.diagnosis import catalogue, client_catalogue, consumer_catalogue
 
 FIGURES: Final = {
     "after_ms": "from when the member was told of its epoch, or had left for a while, to the commit",
@@ -74,7 +74,7 @@ FIGURES: Final = {
 
 RULES: Final = {
     text.code: text
-    for module in (catalogue, consumer_catalogue)
+    for module in (catalogue, consumer_catalogue, client_catalogue)
     for text in vars(module).values()
     if isinstance(text, catalogue.Text) and text.row
 }

@@ -69,6 +69,23 @@ def test_few_rounds_are_no_storm(rounds, step_ms, failed, told):
     assert [code for code, _ in findings(storm(rounds, step_ms, failed=failed).rows())] == told
 
 
+@pytest.mark.parametrize(("step_ms", "failed", "severity"), [(900, False, "ERROR"), (5_000, True, "ERROR"), (5_000, False, "WARNING")])
+def test_many_rounds_may_be_a_restart_of_many_members(step_ms, failed, severity):
+    told = finding(storm(12, step_ms, failed=failed).rows(), "REBALANCE_STORM")
+    assert told["severity"] == severity
+    assert told["advice"].startswith("If members were restarted") == (severity == "WARNING")
+
+
+def test_tasks_of_a_worker_that_went_wait():
+    log = Log("w1", software=CONNECT).says(0, kinds.CLIENT_ASSIGNED, generation=4, rebalance_timeout_ms=0)
+    assert findings(log.rows()) == []
+    log.says(1_000, kinds.CLIENT_ASSIGNED, generation=5, rebalance_timeout_ms=300_000)
+    log.says(40_000, kinds.CLIENT_ASSIGNED, generation=6, rebalance_timeout_ms=261_000)
+    told = finding(log.rows(), "CONNECT_TASKS_WAIT")
+    assert "wait up to 5 min before a worker gets them" in told["message"]
+    assert (told["occurred_at"], json.loads(told["details"])) == (1_000, {"waited_ms": 300_000})
+
+
 def test_several_clients_in_one_log_see_one_storm():
     log = storm(12, failed=False)
     log.who = {"client_id": "w2", "software": CONNECT}

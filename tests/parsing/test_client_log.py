@@ -111,7 +111,12 @@ EVENTS = [
     # Connect: WorkerCoordinator, DistributedHerder
     (JAVA.replace("Consumer clientId", "Worker clientId").format("Rebalance started"), None, {"kind": "CLIENT_NOTE", "software": "connect"}),
     (JAVA.replace("Consumer clientId", "Worker clientId").format("Joined group at generation 7 with protocol version 2 and got assignment: Assignment{error=0, leader='w1'} with rebalance delay: 300000"), None,
-     {"kind": "CLIENT_NOTE", "generation": 7, "software": "connect"}),
+     {"kind": "CLIENT_ASSIGNED", "generation": 7, "software": "connect", "rebalance_timeout_ms": 300_000}),
+    (JAVA.format("Member aSdF with epoch 4 transitioned to fatal state"), None, {"kind": "CLIENT_NOTE", "reason": "fatal state"}),
+    (JAVA.format("ConsumerGroupHeartbeatRequest failed due to unsupported protocol field while sending request: x"), None, {"kind": "CLIENT_NOTE"}),
+    (JAVA.format("ConsumerGroupHeartbeatRequest failed due to GROUP_MAX_SIZE_REACHED: The consumer group has reached its maximum capacity"), None, {"kind": "CLIENT_NOTE"}),
+    (JAVA.format(f"SyncGroup with Generation{{generationId=7, memberId='{MEMBER}', protocol='range'}} failed: Specified group generation id is not valid., would request re-join"), None,
+     {"kind": "CLIENT_PUT_OUT", "state": "ILLEGAL_GENERATION"}),  # 2.6
     # librdkafka with debug=cgrp: rdkafka_cgrp.c
     (RD.format("LEAVE", 'Group "pay "x" ments": leave (in state up)'), None, {"kind": "CLIENT_LEAVES", "group_id": 'pay "x" ments', "client_id": "pay-1"}),
     (RD.format("REBALANCE", 'Group "payments" is rebalancing in state up (join-state started) with assignment: max.poll.interval.ms exceeded'), None,
@@ -139,6 +144,11 @@ EVENTS = [
      {"kind": "CLIENT_PUT_OUT", "state": "UNKNOWN_MEMBER_ID"}),
     ("2026-11-21 06:00:00,000 %||franz-go| heartbeat errored; group: payments, err: UNKNOWN_MEMBER_ID: The coordinator is not aware of this member.", None,
      {"kind": "CLIENT_PUT_OUT", "state": "UNKNOWN_MEMBER_ID", "group_id": "payments"}),
+    ("2026-11-21 06:00:00,000 %||franz-go| sync failed with RebalanceInProgress, rejoining; group: payments", None, {"kind": "CLIENT_ROUND_FAILED", "group_id": "payments"}),
+    ("2026-11-21 06:00:00,000 %||franz-go| consumer group heartbeat error, abandoning assignment and rejoining with new member id; group: payments, member_id: aSdF, generation: 4, err: UNKNOWN_MEMBER_ID: x", None,
+     {"kind": "CLIENT_PUT_OUT", "state": "UNKNOWN_MEMBER_ID", "member_id": "aSdF", "generation": 4}),
+    ("2026/11/21 06:00:00 %||kafka-go| Failed to sync group payments: [27] Rebalance In Progress: the coordinator has begun rebalancing the group", None, {"kind": "CLIENT_ROUND_FAILED", "group_id": "payments"}),
+    ("2026/11/21 06:00:00 %||kafka-go| Failed to join group payments: [25] Unknown Member ID: the member id is not in the current generation", None, {"kind": "CLIENT_PUT_OUT", "state": "UNKNOWN_MEMBER_ID"}),
     ("2026-11-21 06:00:00,000 %||sarama| JoinGroup failed: group instance id i-1 has been fenced", "payments", {"kind": "CLIENT_PUT_OUT", "instance_id": "i-1"}),
     ("2026-11-21 06:00:00,000 %||kafkajs| Response Heartbeat(key: 12, version: 3); clientId: pay-1, error: The coordinator is not aware of this member", "payments",
      {"kind": "CLIENT_PUT_OUT", "state": "UNKNOWN_MEMBER_ID", "client_id": "pay-1"}),
@@ -159,7 +169,6 @@ SKIPPED = [
     "**************************************************************** (org.apache.kafka.clients.consumer.internals.ClassicKafkaConsumer)",
     JAVA.format("ConsumerGroupHeartbeatRequest received GROUP_ID_NOT_FOUND for group payments while unsubscribed."),
     JAVA.format("Member aSd-x received heartbeat interval 5000ms from the group coordinator"),
-    JAVA.format("ConsumerGroupHeartbeatRequest failed due to unsupported protocol field while sending request: x"),
     JAVA.format("Dynamic member aSd-x closed with REMAIN_IN_GROUP. No leave heartbeat will be sent, the member will be removed by the coordinator after session timeout."),
     JAVA.format("OffsetFetch failed with STALE_MEMBER_EPOCH. The member is still in the group, so the request can be retried with the latest member epoch as long as it has not expired."),
     RD.format("MAXPOLL", "h:9092/1: Broker does not support KIP-62 (requires Apache Kafka >= v0.10.1.0): consumer configuration `max.poll.interval.ms` (300000) is effectively limited"),

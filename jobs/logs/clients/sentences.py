@@ -20,6 +20,9 @@ SENTENCES: Final[Mapping[str, tuple[bytes, ...]]] = {
         rb"leaving (?:next-gen )?group; group: ",
         rb"forced rejoin quitting heartbeat loop; why: ",
         rb"heartbeat errored; group: " + _ID + rb", err: (?!context canceled)",  # as it closes
+        rb"(?:sync failed with RebalanceInProgress, rejoining|join returned UnknownMemberID, rejoining without a member id); group: ",
+        rb"offset commit returned a fatal group member error, triggering rejoin; group: ",
+        rb"consumer group heartbeat error, abandoning assignment and rejoining(?: with new member id)?; group: ",
     ),
     "librdkafka": (rb"Application maximum poll interval \(\d",),  # the text of its error, where an application prints that
     "java": (rb"Offset commit cannot be completed since the consumer is not", rb"Commit cannot be completed since the group has already"),
@@ -56,6 +59,7 @@ SENTENCES: Final[Mapping[str, tuple[bytes, ...]]] = {
         rb"Joined group " + _ID + rb" as member " + _ID + rb" in generation \d",
         rb"Leaving group " + _ID + rb", member ",
         rb"Partition changes found, rebalancing group: ",
+        rb"Failed to (?:join|sync) group " + _ID + rb": \[2[257]\] ",
     ),
     "kafkajs": (
         rb"Consumer has joined the group; groupId: ",
@@ -69,8 +73,25 @@ SENTENCES: Final[Mapping[str, tuple[bytes, ...]]] = {
 """The beginnings of the sentences, by library; as much of each as nobody else writes."""
 
 _SIGNS: Final = (
-    *(b"; group: ", b"forced rejoin quitting", b"oined group ", b"Heartbeat", b"poll timeout has expired", b"Leaving ", b"; rejoining."),
-    *(b"follow-up rebalance", b"LeaveGroup request", b"Metadata for topic", b"consumergroup/", b"rebalancing group: ", b"; groupId: "),
+    *(
+        b"; group: ",
+        b"forced rejoin quitting",
+        b"oined group ",
+        b" join group ",
+        b"Heartbeat",
+        b"poll timeout has expired",
+        b"Leaving ",
+        b"; rejoining.",
+    ),
+    *(
+        b"follow-up rebalance",
+        b" sync group ",
+        b"LeaveGroup request",
+        b"Metadata for topic",
+        b"consumergroup/",
+        b"rebalancing group: ",
+        b"; groupId: ",
+    ),
     *(b"joining group ", b"for group ", b"ommit cannot be", b"ommit failed", b"maximum poll interval", b"; clientId: ", b" been fenced"),
 )
 """Each sentence has one of these. Most lines of an application have none, and need no more to be looked at."""
@@ -81,8 +102,7 @@ _SAID: Final = re.compile(
     + b")"
 )
 _NAMED: Final = re.compile(
-    rb"(?:joined|joined, balancing group|joined as [^;]{1,80}|leaving group|leaving next-gen group|heartbeat errored); group: (.*?)"
-    rb"(?:, (?:member_id|err): .*)?$"
+    rb"[^;]{1,120}; group: (.*?)(?:, (?:member_id|err): .*)?$"
     rb"|Successfully joined group (.*?) (?:with generation \d+|<Generation .*)$"
     rb"|Joined group '(.*?)' \(generation \d+\) with member_id .*$"
     rb"|Joined group (.*?) as member .* in generation \d+$"
@@ -91,6 +111,7 @@ _NAMED: Final = re.compile(
     rb"|Marking the coordinator dead \(node [^)]*\) ?for group (.*?)(?:: .*|\.$)"
     rb"|(?:Auto offset commit failed|Heartbeat failed|Triggering follow-up rebalance) for group (.*?)(?::| because| due| to complete) .*$"
     rb"|(?:OffsetCommit|SyncGroup) (?:failed )?for group (.*?)(?: failed| due to)[: ].*$"
+    rb"|Failed to (?:join|sync) group (.*?): \[2[257]\] .*$"
     rb"|Group (.*) is rebalancing; rejoining\.$",
     re.DOTALL,
 )
@@ -104,6 +125,11 @@ FIELDS: Final[Mapping[str, tuple[str, ...]]] = {
     "leaving next-gen group": ("group", "member_id"),
     "forced rejoin quitting heartbeat loop": ("why",),
     "heartbeat errored": ("group", "err"),
+    "sync failed with RebalanceInProgress, rejoining": ("group",),
+    "join returned UnknownMemberID, rejoining without a member id": ("group",),
+    "offset commit returned a fatal group member error, triggering rejoin": ("group", "err"),
+    "consumer group heartbeat error, abandoning assignment and rejoining": ("group", "member_id", "generation", "err"),
+    "consumer group heartbeat error, abandoning assignment and rejoining with new member id": ("group", "member_id", "generation", "err"),
     "Consumer has joined the group": ("groupId", "memberId"),
     "The group is rebalancing, re-joining": ("groupId", "memberId"),
     "The coordinator is not aware of this member, re-joining the group": ("groupId", "memberId"),

@@ -62,6 +62,7 @@ JAVA: Final = (
         Template(e.CLIENT_PUT_OUT, "2.7+; JoinGroup, SyncGroup", f"{{word}} failed: {words} Need to re-join the group. Sent generation was {_SENT}", fixed={"state": state, "reason": words})
         for words, state in _REFUSED.items()
     ),
+    *(Template(e.CLIENT_PUT_OUT, "2.6", f"SyncGroup with {_SENT} failed: {words}, would request re-join", fixed={"state": state}) for words, state in _REFUSED.items()),
     Template(e.CLIENT_PUT_OUT, "2.7+; JoinGroup, SyncGroup", f"{{word}} failed: The group instance id Optional[{{instance}}] has been fenced by another instance. Sent generation was {_SENT}", fixed=_FENCED),
     Template(e.CLIENT_PUT_OUT, "2.3+", "Caught fenced group.instance.id Optional[{instance}] error in heartbeat thread", fixed=_FENCED),
     Template(e.CLIENT_PUT_OUT, "2.3 to 2.5", "Received fatal exception: group.instance.id gets fenced", fixed=_FENCED),
@@ -78,6 +79,7 @@ JAVA: Final = (
     *(Template(e.CLIENT_COMMIT_REFUSED, "all, where an application prints its exception", f"{words}{{text}}", fixed={"reason": words}) for words in _COMMIT),
     Template(e.CLIENT_COMMIT_REFUSED, "2.3+", "Failing OffsetCommit request since the consumer is not part of an active group"),
     Template(e.CLIENT_COMMIT_REFUSED, "3.7+, KIP-848", "OffsetCommit failed with UNKNOWN_MEMBER_ID{text}", fixed={"reason": e.UNKNOWN_MEMBER_ID}),
+    Template(e.CLIENT_ASSIGNED, "Connect 2.3+", "Joined group at generation {generation} with protocol version {text} with rebalance delay: {rebalance_timeout}"),
     # How releases before 3.0 say why they join again.
     Template(e.CLIENT_REJOINS, "to 2.8", "Attempt to heartbeat failed since group is rebalancing", fixed={"reason": "group is already rebalancing"}),
     Template(e.CLIENT_REJOINS, "2.7 and 2.8", "Need to revoke partitions {text} and re-join the group", fixed={"reason": "need to revoke partitions and re-join"}),
@@ -131,6 +133,7 @@ NOTES: Final = tuple(
         ("2.7+", "SyncGroup failed: {reason}"), ("2.7+", f"Successfully synced group in generation {_SENT}"),
         ("all", "Group coordinator {text} is unavailable or invalid{reason}"), ("2.4 to 2.8", "Generation data was cleared by heartbeat thread{reason}"),
         ("2.4+", "Giving away all assigned partitions as lost since generation{text} has been reset,{reason}"),
+        ("3.7+, KIP-848", "{word}HeartbeatRequest failed due to {reason}"), ("3.7+, KIP-848", "Member {member} with epoch {generation} transitioned to {reason}"),
         ("3.8+, KIP-848", "Reconciling assignment with local epoch {generation}{text}"),
         ("all", "Offset commit failed on partition {text} at offset {number}: {reason}"), ("2.6+", f"OffsetCommit failed with {_SENT}: {{reason}}"),
         ("Connect", "Rebalance started"), ("Connect", "Joined group at generation {generation} {reason}"),

@@ -76,6 +76,13 @@ FRANZ_GO: Final = (
         Template(e.CLIENT_PUT_OUT, "1.0+", f"heartbeat errored; group: {{group}}, err: {error}: {{reason}}", fixed={"state": error})
         for error in (e.UNKNOWN_MEMBER_ID, e.ILLEGAL_GENERATION, e.FENCED_INSTANCE_ID)
     ),
+    Template(e.CLIENT_ROUND_FAILED, "1.0+", "sync failed with RebalanceInProgress, rejoining; group: {group}"),
+    Template(e.CLIENT_PUT_OUT, "1.0+", "join returned UnknownMemberID, rejoining without a member id; group: {group}", fixed=_UNKNOWN),
+    Template(e.CLIENT_COMMIT_REFUSED, "1.19+", "offset commit returned a fatal group member error, triggering rejoin; group: {group}, err: {reason}"),
+    *(
+        Template(e.CLIENT_PUT_OUT, "1.19+, KIP-848", f"consumer group heartbeat error, abandoning assignment and rejoining{{text}}; group: {{group}}, member_id: {{member}}, generation: {{generation}}, err: {error}: {{reason}}", fixed={"state": error})
+        for error in (e.UNKNOWN_MEMBER_ID, e.FENCED_MEMBER_EPOCH)
+    ),
     Template(e.CLIENT_REJOINS, "1.0+", "heartbeat errored; group: {group}, err: {reason}",
              ("heartbeat errored; group: orders, err: REBALANCE_IN_PROGRESS: The group is rebalancing, so a rejoin is needed.",)),
 )  # fmt: skip
@@ -93,6 +100,12 @@ SARAMA: Final = (
 KAFKA_GO: Final = (
     Template(e.CLIENT_JOINED, "0.3+", "Joined group {group} as member {member} in generation {generation}"),
     Template(e.CLIENT_LEAVES, "0.3+", "Leaving group {group}, member {member}", fixed={"reason": "Leaving group"}),
+    Template(e.CLIENT_ROUND_FAILED, "0.3+", "Failed to sync group {group}: [27] {reason}"),
+    *(
+        Template(e.CLIENT_PUT_OUT, "0.3+", f"Failed to {api} group {{group}}: [{code}] {{reason}}", fixed=learned)
+        for api in ("join", "sync")
+        for code, learned in ((22, _OLD), (25, _UNKNOWN))
+    ),
     Template(e.CLIENT_REJOINS, "0.3+", "Partition changes found, rebalancing group: {group}.", fixed={"reason": "Partition changes found"}),
 )  # fmt: skip
 
