@@ -30,6 +30,10 @@ _CLIENTS_KEPT: Final = 256  # of a log
 _NAMING: Final = re.compile(rb"[Gg]roup|GROUP")
 _OF_LIBRDKAFKA: Final = re.compile(rb'[Gg]roup "(.*?)"(?=[: ,.]|$)', re.DOTALL)
 _OF_JAVA: Final = re.compile(rb"\[(?:Consumer|Worker) [^\]]{0,999}?groupId=([^\]]{1,512})\]")
+_OF_PYTHON: Final = re.compile(
+    rb"(?:Group coordinator for|(?:assigned partitions .{0,4096}|heartbeat response) for group) ([^\s:]{1,255})(?: is Broker| on close|$)"
+)
+"""What kafka-python and aiokafka say besides (cluster.py, coordinator/base.py, coordinator/consumer.py, group_coordinator.py)."""
 _SETTING: Final = re.compile(
     rb"(?:\bgroup\.id\b[\"']?\s{0,99}[:=]\s{0,9}[\"']?|\bconsumergroup/|\b(?:group_?id|consumer_?group)\b[\"']?\s{0,9}[:=]\s{0,9}[\"']?(?P<any>))"
     rb"([^\s\"',;:()\[\]{}=]{1,255})",
@@ -92,6 +96,9 @@ def _named(line: bytes) -> tuple[str, str]:
     found = _OF_JAVA.search(line, 0, SIGNED_WITHIN)
     if found is not None:
         return _JAVA, _text(found)
+    found = _OF_PYTHON.search(line, 0, SIGNED_WITHIN)
+    if found is not None:
+        return _NOBODY, _text(found)
     found = _SETTING.search(line, 0, SIGNED_WITHIN)
     is_meant = found is not None and (found["any"] is None or _OF_KAFKA.search(line, 0, SIGNED_WITHIN) is not None)
     return _NOBODY, _text(found) if is_meant else ""

@@ -128,6 +128,13 @@ def at(ms: int, text: str) -> bytes:
         ("kafka.coordinator: SyncGroup for group orders failed due to coordinator rebalance", "orders"),
         ("kafka.coordinator: Heartbeat failed for group my orders because it is rebalancing", "my orders"),
         ("kafka.coordinator: OffsetCommit for group orders failed: [Error 25] UnknownMemberIdError", "orders"),
+        ("kafka.cluster - INFO - Group coordinator for orders is BrokerMetadata(nodeId=0, host='h', port=9092, rack=None)", "orders"),
+        (
+            "kafka.coordinator.consumer - INFO - Setting newly assigned partitions {TopicPartition(topic='t', partition=3)} for group g",
+            "orders",
+        ),
+        ("kafka.coordinator: Revoking previously assigned partitions set() for group orders on close", "orders"),
+        ("kafka.coordinator - DEBUG - Received successful heartbeat response for group orders", "orders"),
         ("o.a.k.c.consumer.ConsumerConfig : ConsumerConfig values: group.id = orders", "orders"),
         ("app: {'bootstrap.servers': 'h:9092', 'group.id': 'orders', 'client.id': 'x'}", "orders"),
         ("app: starting KafkaConsumer(group_id='orders')", "orders"),
