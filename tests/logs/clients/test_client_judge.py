@@ -131,7 +131,7 @@ def at(ms: int, text: str) -> bytes:
         ("kafka.cluster - INFO - Group coordinator for orders is BrokerMetadata(nodeId=0, host='h', port=9092, rack=None)", "orders"),
         (
             "kafka.coordinator.consumer - INFO - Setting newly assigned partitions {TopicPartition(topic='t', partition=3)} for group g",
-            "orders",
+            "g",
         ),
         ("kafka.coordinator: Revoking previously assigned partitions set() for group orders on close", "orders"),
         ("kafka.coordinator - DEBUG - Received successful heartbeat response for group orders", "orders"),
