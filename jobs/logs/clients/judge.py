@@ -24,7 +24,7 @@ from jobs.logs.mark import Mark
 
 _FACILITIES: Final = re.compile(
     rb"\|(?:MAXPOLL|SESSTMOUT|JOINGROUP|REBALANCE|REJOIN|SUBSCRIBE|LEAVE|GRPSYNC|COMMITFAIL|FATAL)\|"
-    rb"|\|HEARTBEAT\|.{1,999}(?:heartbeat error response|ConsumerGroupHeartbeat failed due to: )",
+    rb"|\|HEARTBEAT\|.{1,999}?(?:heartbeat error response|ConsumerGroupHeartbeat failed)",
     re.DOTALL,
 )
 _UNSIGNED: Final = re.compile(rb"Application maximum poll interval|Consumer group session timed out|Offset commit \(")
