@@ -1,7 +1,8 @@
 """What clients' own logs show of a group whose coordinator is not heard: troubles of single clients, and storms as one of them sees them.
 
 No rebalance follows from such lines: who began one, and who else took part, only the coordinator knows. Each statement waits a minute. If a
-broker speaks of the group by then, its lines tell the same better, and the statement is not told.
+broker speaks of the group by then, its lines tell the same better, and the statement is not told. Neither is one from between the lines of
+brokers: what they do not say did not happen. After their last line, clients are alone again.
 
 Clients say things in other words again (Java logs the error of a commit three times), so statements of one client about one thing within a
 minute are one trouble. That a client is put out after a silence belongs to the silence.
@@ -50,9 +51,9 @@ def is_unheard(g: Emitter) -> bool:
 
 
 def take(g: Emitter, event: Event, member_id: str) -> None:
-    """Takes a line of a client about a group of which no broker has spoken. `member_id`: whose it is, empty if that is not known."""
+    """Takes a line of a client about a group of which no broker has spoken, or none does any more. `member_id`: whose it is, if known."""
     event = event._replace(member_id=member_id)
-    said = g.view.said = g.view.said or Said()
+    said = g.view.said = g.view.said or Said(after_brokers=not is_unheard(g))
     if event.kind in (kinds.CLIENT_JOINED, kinds.CLIENT_ROUND_FAILED):
         _note_round(g, said, event)
     elif event.kind == kinds.CLIENT_STATE:
@@ -155,7 +156,7 @@ def close_due(g: Emitter, now_ms: int, *, flush: bool = False) -> None:
     said = g.view.said
     if said is None:
         return
-    if not is_unheard(g):
+    if not (said.after_brokers or is_unheard(g)):
         g.view.said = None
         return
     if said.rounds is not None and (flush or said.rounds.last_ms + QUIET_MS < now_ms):
@@ -207,7 +208,7 @@ def _judge_rounds(g: Emitter, said: Said) -> None:
     assert rounds is not None
     count = max([rounds.count, *rounds.joined.values()])
     failed = max(rounds.failed.values(), default=0)
-    if not is_unheard(g) or (count < STORM_OF_SEVERAL_AT_LEAST and failed < STORM_AT_LEAST):
+    if count < STORM_OF_SEVERAL_AT_LEAST and failed < STORM_AT_LEAST:
         return
     names, span_ms = sorted(rounds.clients), rounds.last_ms - rounds.first_ms
     member_id, client_id, settings = rounds.clients[names[0]]

@@ -237,6 +237,13 @@ class GroupTracker:
         clients_alone.close_due(self, self.view.horizon_ms, flush=True)
         self._note_due()
 
+    def hear_clients(self, events: Collection[Event]) -> None:
+        """Takes what clients say after the logs of all brokers have ended, which `flush` has told: they move no time of the group."""
+        for event in events:
+            clients_alone.close_due(self, event.at_ms)
+            clients_alone.take(self, event, client_lines.member_of(self, event))
+        clients_alone.close_due(self, self.view.horizon_ms, flush=True)
+
     def next_ms(self) -> int | None:
         """When `advance` has work next, as far as known: None if only an event can change anything."""
         look_ms = self._look_ms(NEVER)

@@ -23,6 +23,7 @@ from itertools import chain
 from typing import Final
 
 from coordinator_model import events as kinds
+from coordinator_model.diagnosis.bursts import QUIET_MS
 from coordinator_model.events import Event
 from coordinator_model.group_beats import GroupBeats
 from coordinator_model.specification.timers import NEVER
@@ -233,6 +234,15 @@ class Shard:
         clocks = self._state.clocks
         return all(clocks[broker].ended for broker in _speaking(brokers or clocks.keys()) if broker in clocks)
 
+    def _after_brokers(self, events: Iterable[Event], brokers: Collection[str]) -> list[Event]:
+        """What clients say a while after the logs of all brokers of their group have ended, once their own logs have ended, too."""
+        clocks = self._state.clocks
+        own = [clocks[broker] for broker in brokers if broker in clocks and broker not in _NO_BROKERS]
+        if not own or not all(clock.ended for clock in (*own, clocks.get(kinds.CLIENTS, BrokerClock()))):
+            return []
+        ends_ms = max(clock.newest_ms for clock in own) + QUIET_MS
+        return sorted((e for e in events if e.source == kinds.CLIENT_SOURCE and e.at_ms > ends_ms), key=order.sort_key)
+
     # Events go to their group.
 
     def _release(self, group_id: str) -> list[Row]:
@@ -247,7 +257,11 @@ class Shard:
             horizon = later
             ready, rest = _divided(self._waiting[group_id], horizon)
         due = state.due.get(group_id)
-        if not ready and (due is None or (due > horizon and not self._all_ended(state.brokers.get(group_id, ())))):
+        if (
+            not ready
+            and not self._after_brokers(rest, state.brokers.get(group_id, ()))
+            and (due is None or (due > horizon and not self._all_ended(state.brokers.get(group_id, ()))))
+        ):
             return []
         found = codec.decode_calm(state.calm.pop(group_id)) if group_id in state.calm else None
         if found is not None:
@@ -271,6 +285,9 @@ class Shard:
         view.horizon_ms = max(view.horizon_ms, horizon)
         if self._all_ended(view.brokers):
             tracker.flush(state.clocks)
+        if later_words := self._after_brokers(rest, view.brokers):
+            self._wait(group_id, [event for event in rest if event not in later_words])
+            tracker.hear_clients(later_words)
         self._store(tracker, max(map(runs.last_ms, ready), default=due))
         waiting = provisional.waiting(tracker)
         if (first := provisional.first_changed(waited, waiting)) < len(waiting):

@@ -42,6 +42,7 @@ class Rounds(Struct, array_like=True):
 class Said(Struct, array_like=True):
     """All of it."""
 
+    after_brokers: bool = False  # the logs of the group's brokers have ended
     troubles: list[Trouble] = []
     rounds: Rounds | None = None
     reconciling: dict[str, tuple[int, int, Ref]] = {}  # by client: since when, at which epoch, as which line says

@@ -285,3 +285,23 @@ def test_a_group_that_only_clients_show_waits_for_the_brokers():
     rows = shard.observe([*statement, *others, *clocks])
     rows += play([late], shard=shard)
     assert [one for one in findings(rows) if one[0] == "POLL_TIMEOUT"] == []
+
+
+def beside_a_broker(ends_ms: int) -> Log:
+    """A broker's log of the group that begins at once and ends so, and what a client says an hour later."""
+    log = Log().on("broker-1").at(0).log_preparing(4, "Adding new member b-1 with group instance id null; client reason: not provided.")
+    log.at(3_000).log_stabilized(5, members=1)
+    log.at(ends_ms).log(kinds.MEMBER_ID_ISSUED, member_id="b-2", group_id="others")
+    log.on("clients").says(3_600_000, kinds.CLIENT_SESSION_TIMEOUT).says(3_604_000, kinds.CLIENT_PUT_OUT, **UNKNOWN)
+    return log.says(3_700_000, kinds.CLIENT_COMMIT_REFUSED)
+
+
+@pytest.mark.parametrize(
+    ("ends_ms", "told"), [(4_000, ["SESSION_TIMEOUT", "ZOMBIE_COMMIT"]), (3_639_999, ["ZOMBIE_COMMIT"]), (4_000_000, [])]
+)
+@pytest.mark.parametrize("count", [1, 3])
+def test_after_the_logs_of_brokers_clients_are_alone_again(ends_ms, told, count):
+    """What the broker's log covers is the broker's to tell: it does not say it, so it did not happen, or somebody else did it."""
+    log = beside_a_broker(ends_ms)
+    assert [code for code, _ in findings(log.rows())] == told
+    assert [code for code, _ in findings(play(batches(log.events, count), snapshot=True))] == told
