@@ -91,6 +91,9 @@ EVENTS = [
     (JAVA.format("Member c-x sending LeaveGroup request to coordinator h:9092 (id: 2147483646 rack: null) due to consumer poll timeout has expired. This means the time between subsequent calls to poll() was longer than the configured max.poll.interval.ms"), None,
      {"kind": "CLIENT_LEAVES", "reason": "consumer poll timeout has expired. This means the time between subsequent calls to poll() was longer than the configured max.poll.interval.ms"}),
     (JAVA.format("(Re-)joining group"), None, {"kind": "CLIENT_NOTE"}),
+    (JAVA.format("JoinGroup failed due to fatal error: The consumer group has reached its max size."), None, {"kind": "CLIENT_NOTE"}),
+    (JAVA.format("Attempt to join group failed due to fatal error: The consumer group has reached its max size."), None, {"kind": "CLIENT_NOTE"}),
+    (JAVA.format("Consumer has been disconnected from the group coordinator for 45000ms"), None, {"kind": "CLIENT_NOTE"}),
     (JAVA.format("Giving away all assigned partitions as lost since generation/memberID has been reset,indicating that consumer is in old state or no longer part of the group"), None, {"kind": "CLIENT_NOTE"}),
     # commits that are refused: ConsumerCoordinator
     (JAVA.format("Offset commit failed on partition orders-3 at offset 17: The coordinator is not aware of this member."), None, {"kind": "CLIENT_COMMIT_REFUSED"}),

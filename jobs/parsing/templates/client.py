@@ -129,8 +129,10 @@ LIBRDKAFKA: Final = (
 NOTES: Final = tuple(
     Template(e.CLIENT_NOTE, versions, text)
     for versions, text in (
-        ("all", "(Re-)joining group"), ("2.6+", "Attempt to heartbeat with stale {text}"), ("2.7+", "JoinGroup failed: {reason}"),
-        ("2.7+", "SyncGroup failed: {reason}"), ("2.7+", f"Successfully synced group in generation {_SENT}"),
+        ("all", "(Re-)joining group"), ("2.6+", "Attempt to heartbeat with stale {text}"), ("2.6+", "JoinGroup failed{reason}"),
+        ("2.6+", "SyncGroup failed{reason}"), ("to 2.6", "Attempt to join group failed due to {reason}"), ("all", "Heartbeat thread failed due to unexpected error{text}"),
+        ("2.8+", "Consumer has been disconnected from the group coordinator for {number}ms"), ("all", "Offset commit with offsets {text} failed{text}"),
+        ("2.7+", f"Successfully synced group in generation {_SENT}"),
         ("all", "Group coordinator {text} is unavailable or invalid{reason}"), ("2.4 to 2.8", "Generation data was cleared by heartbeat thread{reason}"),
         ("2.4+", "Giving away all assigned partitions as lost since generation{text} has been reset,{reason}"),
         ("3.7+, KIP-848", "{word}HeartbeatRequest failed due to {reason}"), ("3.7+, KIP-848", "Member {member} with epoch {generation} transitioned to {reason}"),
