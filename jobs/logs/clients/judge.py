@@ -32,10 +32,10 @@ _UNSIGNED: Final = re.compile(rb"Application maximum poll interval|Consumer grou
 _SENTENCES: Final = re.compile(
     rb"poll timeout has expired|Time between subsequent calls to poll\(\) was longer|[sS]ending LeaveGroup request|and leave group"
     rb"|Request joining group due to|Requesting to re-join|Need to revoke partitions|\(Re-\)joining group|Generation data was cleared"
-    rb"|Successfully (?:joined group with|synced group in) generation|(?:JoinGroup|SyncGroup) (?:failed|with )| to (?:heartbeat|join group) "
-    rb"|HeartbeatRequest failed |is unavailable or invalid|Giving away all assigned|(?:fenced |: )group\.instance\.id |Heartbeat thread failed"
+    rb"|Successfully (?:joined group with|synced group in) generation|(?:Join|Sync)Group (?:failed|with )| to (?:heartbeat|join group) "
+    rb"|HeartbeatRequest failed |is unavailable or invalid|Giving away all assigned|(?:fenced |: )group\.instance\.id "
     rb"|ffset commit (?:failed on partition|with offsets)|OffsetCommit (?:failed|request since)|ynchronous auto-commit of offsets"
-    rb"|disconnected from the group| transitioned (?:from|to) |Reconciling assignment with local epoch|Rebalance started"
+    rb"|Heartbeat thread failed|disconnected from the group| transitioned (?:from|to) |Reconciling assignment with local epoch|Rebalance started"
     rb"|Joined group at generation|Broker coordinator was"
 )
 _PREFIX_PARTS: Final = re.compile(rb"\[(?:Consumer|Worker) |\]|groupId=")
