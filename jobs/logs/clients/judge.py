@@ -35,8 +35,8 @@ _SENTENCES: Final = re.compile(
     rb"|Successfully (?:joined group with|synced group in) generation|(?:Join|Sync)Group (?:failed|with )| to (?:heartbeat|join group) "
     rb"|HeartbeatRequest failed |is unavailable or invalid|Giving away all assigned|(?:fenced |: )group\.instance\.id "
     rb"|ffset commit (?:failed on partition|with offsets)|OffsetCommit (?:failed|request since)|ynchronous auto-commit of offsets"
-    rb"|Heartbeat thread failed|disconnected from the group| transitioned (?:from|to) |Reconciling assignment with local epoch|Rebalance started"
-    rb"|Joined group at generation|Broker coordinator was"
+    rb"|Heartbeat thread failed|disconnected from the group| transitioned (?:from|to) |Reconciling assignment with local epoch"
+    rb"|Rebalance started|Joined group at generation|Broker coordinator was"
 )
 _PREFIX_PARTS: Final = re.compile(rb"\[(?:Consumer|Worker) |\]|groupId=")
 
