@@ -71,12 +71,12 @@ _MARKS: Final = (b"[GroupCoordinator ", _SCALA_MANAGER, REQUEST + b"{")
 """How messages begin that only one logger writes."""
 
 _NAMES: Final = b"|".join(re.escape(name) for name in _SHORT_NAMES if name != b"logger")
-_SHORT: Final = rb"(?:" + _NAMES + rb")(?:\$\w*)?|logger(?=:\d|[ \t]*\]?[ \t:-]+Completed )"
-_NUMBERED: Final = rb"[\w$]+(?=:[\d?]+[ \t]+-)"  # %c{1}:%L -
-_ANY_LOGGER: Final = rb"(" + LOGGER + rb"|" + _NUMBERED + rb"|" + _SHORT + rb")(?::[\d?]+)?"
+SHORT: Final = rb"(?:" + _NAMES + rb")(?:\$\w*)?|logger(?=:\d|[ \t]*\]?[ \t:-]+Completed )"
+NUMBERED: Final = rb"[\w$]+(?=:[\d?]+[ \t]+-)"  # %c{1}:%L -
+_ANY_LOGGER: Final = rb"(" + LOGGER + rb"|" + NUMBERED + rb"|" + SHORT + rb")(?::[\d?]+)?"
 _THREAD: Final = rb"\[(?!\d{4}-)[^\[\]]*\]"
 _TO_LEVEL: Final = re.compile(rb"(?:" + _THREAD + rb"[ \t]*)?\[?(" + LEVEL + rb")\b[ \t]*\]?:?[ \t]*(?:[-|][ \t]+)?")
-_LOGGER_LAST: Final = re.compile(rb"(.*)[ \t]\((" + LOGGER + rb"|" + _SHORT + rb")(?::[\d?]+)?\)(?:[ \t]*\[[^\[\]]*\])?\s*\Z", re.DOTALL)
+_LOGGER_LAST: Final = re.compile(rb"(.*)[ \t]\((" + LOGGER + rb"|" + SHORT + rb")(?::[\d?]+)?\)(?:[ \t]*\[[^\[\]]*\])?\s*\Z", re.DOTALL)
 _LOGGER_FIRST: Final = tuple(
     re.compile(rb"(?:" + _THREAD + rb"[ \t]*(?:-[ \t]+)?)?" + pattern + rb"[ \t]+(.*)\Z", re.DOTALL)
     for pattern in (
@@ -132,6 +132,11 @@ def begins_without_time(text: bytes) -> bool:
     return text.startswith(_MARKS) or _TO_LEVEL.match(text) is not None
 
 
+def is_java(message: bytes) -> bool:
+    """Whether the coordinator of Kafka 4 wrote a message."""
+    return message.startswith(_JAVA_COORDINATOR)
+
+
 def rebuilt(stamp: bytes, level: bytes | None, message: bytes, logger: bytes) -> bytes:
     """A line of Kafka's own pattern. Levels are log4j's; a message without one is of INFO."""
     name = b"WARN" if level == b"WARNING" else level or b"INFO"
@@ -143,7 +148,7 @@ def rebuilt(stamp: bytes, level: bytes | None, message: bytes, logger: bytes) ->
             logger = b"kafka.coordinator.group.GroupMetadataManager"
         elif last in _SHORT_NAMES:
             logger = _SHORT_NAMES[last] + dollar + inner
-        elif message.startswith(_JAVA_COORDINATOR):
+        elif is_java(message):
             logger = b"org.apache.kafka.coordinator.group." + last + dollar + inner
     return b"%s%s %s (%s)" % (stamp, name, message, logger)
 
@@ -152,7 +157,7 @@ def guessed_logger(message: bytes) -> bytes:
     """The logger of a whole message that shows it; empty for others."""
     if message.startswith(b"Completed request:{"):
         return b"kafka.request.logger"
-    if message.startswith(_JAVA_COORDINATOR):
+    if is_java(message):
         return b"org.apache.kafka.coordinator.group.GroupMetadataManager"
     if message.startswith(b"[GroupCoordinator "):
         return b"kafka.coordinator.group.GroupCoordinator"
@@ -174,7 +179,7 @@ def _parts(rest: bytes) -> tuple[bytes, bytes]:
     if last is not None:
         message, logger = last.groups()
         if message.startswith(b"[") and not message.startswith(_MARKS) and (thread := _THREAD_BEFORE.match(message)) is not None:
-            message = message[thread.end() :] if _matters(logger) else message
+            message = message[thread.end() :] if is_known_logger(logger) else message
         return message, logger
     for pattern in _LOGGER_FIRST:
         first = pattern.match(rest)
@@ -183,6 +188,7 @@ def _parts(rest: bytes) -> tuple[bytes, bytes]:
     return rest, b""
 
 
-def _matters(logger: bytes) -> bool:
+def is_known_logger(logger: bytes) -> bool:
+    """Whether it is one whose lines are read."""
     is_known = logger.rpartition(b".")[2].partition(b"$")[0] in _SHORT_NAMES
     return is_known or logger.startswith((b"kafka.coordinator.group.", b"org.apache.kafka.coordinator.", b"kafka.request."))

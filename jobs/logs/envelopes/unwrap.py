@@ -15,8 +15,10 @@ from collections.abc import Iterable, Sequence
 from functools import partial
 from typing import Any, Final
 
+from jobs.logs.envelopes.anchors import ANCHOR, ENTRY, anchored
 from jobs.logs.envelopes.entries import holds_no_line, line_of_json, own_line_of_json
-from jobs.logs.envelopes.layouts import ANY_TIME_SIGN, OWN_HEADER, as_own, uncoloured
+from jobs.logs.envelopes.instants import last_time
+from jobs.logs.envelopes.layouts import ANY_TIME_SIGN, OWN_HEADER, as_own, is_own, uncoloured
 from jobs.logs.envelopes.patterns import Layout
 from jobs.logs.envelopes.prefixes import BEFORE_OWN, without_prefix
 from jobs.logs.envelopes.rows import line_of_csv
@@ -47,7 +49,7 @@ class Unwrapper:
             if line[:1] == b"{":
                 if (own := own_line_of_json(line)) is not None:
                     return own
-                if holds_no_line(line):
+                if ANCHOR.search(line) is None and holds_no_line(line):
                     return line
             elif ANY_TIME_SIGN.search(line) is None:
                 return line  # such as most lines of stack traces
@@ -75,11 +77,15 @@ class Unwrapper:
                 found = layout.as_own(text, moment)
                 if found is not None:
                     return found
+            anchor = ANCHOR.search(text)
+            place = -1 if anchor is None else anchor.start()
+            if place >= 0 and not self._layouts:
+                return self._known(text, place, moment, left)
             start = text[0]
             if start != _BRACE and (found := as_own(text, moment)) is not None:
                 return found
             if not left or (not self._layouts and ANY_TIME_SIGN.search(text) is None):
-                return None
+                break
             left -= 1
             if start == _BRACE or (start in b'[" \t,' and text.lstrip(b" \t,[")[:1] in (b'"', b"{")):
                 found = line_of_json(text, moment, partial(self._find, left=left))
@@ -87,9 +93,29 @@ class Unwrapper:
                     return found
             bare = without_prefix(text, moment)
             if bare is None:
-                return line_of_csv(text, moment, partial(self._find, left=left)) if b'"' in text else None
+                found = line_of_csv(text, moment, partial(self._find, left=left)) if b'"' in text else None
+                return anchored(text, place, moment) if found is None and place >= 0 else found
             text, moment = bare
         return None
+
+    def _known(self, text: bytes, place: int, moment: Any, left: int) -> bytes | None:
+        """The line of a text that has a known message. A quote before it is of JSON, of a field of CSV, or a word of the layout."""
+        if is_own(text):
+            return text
+        if left and b'"' in text[:place]:
+            unwrap = partial(self._find, left=left - 1)
+            entry = ENTRY.search(text, 0, place)
+            if entry is not None:
+                end = text.rfind(b"}") + 1 if entry[0][:1] == b"{" else len(text)
+                found = line_of_json(text[entry.start() : end], last_time(text[: entry.start()]) or moment, unwrap)
+                if found is not None:
+                    return found
+                if ANCHOR.search(text, place + 1) is not None:
+                    return None  # a document of several lines
+            found = line_of_csv(text, moment, unwrap)
+            if found is not None:
+                return found
+        return anchored(text, place, moment)
 
 
 unwrapped: Final = Unwrapper()

@@ -1,0 +1,84 @@
+r"""A line whose message is known by its beginning, whatever stands around it, as Kafka's own configuration writes it.
+
+    [INFO] 2026-11-21 06:09:19,456 [event-processor-1] o.a.k.c.group.GroupMetadataManager prepare - server=1 - [GroupCoordinator id=1 …] …
+    │ 812- 2026-11-21 07:10:00 [2026-11-21 06:09:19,456] INFO [GroupCoordinator 1]: Stabilized group … (kafka.coordinator.group…)     │
+
+The time of a line is the last date with a time before its message: what a container or a copy from Docker Desktop adds stands before that.
+If none is there, that of the envelope counts, else the one behind the message. Level and logger may stand anywhere. So no layout has to be
+known. A time without a date says nothing.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Any, Final
+
+from jobs.logs.envelopes.instants import has_millis, last_time, stamp_of_value
+from jobs.logs.envelopes.layouts import LOGGER, NUMBERED, REQUEST, SHORT, guessed_logger, is_java, is_known_logger, rebuilt
+
+ANCHOR: Final = re.compile(
+    # A set of first characters is found many times as fast as a choice of beginnings.
+    rb"[\[CKTSRAGg](?<![\w.\[].)(?:(?<=\[)(?:GroupCoordinator (?:id=)?\d|GroupMetadataManager brokerId=\d|Group Metadata Manager on Broker \d"
+    rb"|BrokerServer id=\d|KafkaServer id=\d|Kafka Server \d|ZooKeeperClient(?: Kafka server)?\] Session |ReplicaFetcher replicaId="
+    rb"|QuorumController id=\d|Controller (?:id=)?\d|BrokerChangeListener on Controller )"
+    rb"|(?<=C)ompleted request:(?:\{|\\{0,3}\"|RequestHeader\(|Name:)|(?<=K)afka version ?: \d|(?<=T)erminating process due to signal "
+    rb"|(?<=S)hutdown broker because all log dirs |(?:(?<=S)kipping recovery|(?<=R)ecovering|(?<=A)ttempting recovery) (?:of|for all|\d+) "
+    rb"|(?<=G)roup leader \[member|(?<=g)iven member\.id )",
+    re.DOTALL,
+)
+"""How messages begin that a broker's templates know (jobs/parsing/templates), and nobody else writes."""
+
+ENTRY: Final = re.compile(rb'\{\s*\\?"|\A[ \t,\[]*"')
+"""Where an object of JSON begins, or a line that is a string or a member of an object."""
+_HEAD_BYTES: Final = 1_024  # before a message, in which its time, level and logger are looked for
+_TAIL_BYTES: Final = 512
+_LEVELS: Final[dict[bytes, bytes]] = {
+    **{name: name for name in (b"TRACE", b"DEBUG", b"INFO", b"WARN", b"ERROR", b"FATAL")},
+    **{b"WARNING": b"WARN", b"NOTICE": b"INFO", b"CRITICAL": b"FATAL"},
+    **{b"SEVERE": b"ERROR", b"CONFIG": b"DEBUG", b"FINE": b"DEBUG", b"FINER": b"TRACE", b"FINEST": b"TRACE"},
+}
+"""Of log4j, Python, and java.util.logging."""
+_LEVEL: Final = re.compile(rb"(?<![\w.$-])(?:" + b"|".join(_LEVELS) + rb")(?![\w.$-])", re.IGNORECASE)
+_NAME: Final = re.compile(rb"(?<![\w.$])(?:" + LOGGER + rb"|" + SHORT + rb"|" + NUMBERED + rb")(?![\w.$])")
+_LAST: Final = re.compile(rb"[ \t](?:\((" + LOGGER + rb"|" + SHORT + rb")(?::[\d?]+)?\)|\[(org\.apache\.kafka\.[\w.$]+)\])")
+_BEHIND: Final = re.compile(rb"\s*(?:\[[^\[\]]*\])?")  # the thread, behind the logger
+_MARK: Final = re.compile(rb"[ \t]*([|*`\"'_~]|\xe2[\x94-\x96][\x80-\xbf])")
+"""What people put around a line that they copy, such as the frame of k9s."""
+
+
+def anchored(text: bytes, start: int, moment: Any) -> bytes | None:
+    """The line whose message begins at `start`, one of ANCHOR; None if it has no time. `moment`: the time of what stands around the text."""
+    head, message, logger, behind = parts(text, start)
+    at = last_time(head)
+    level = level_in(head)
+    if not logger:
+        names = _NAME.findall(head)
+        logger = next((name for name in reversed(names) if is_known_logger(name)), names[-1] if names and is_java(message) else b"")
+        if not logger and (level is None or at is None):
+            logger = guessed_logger(message)
+    at = at or moment or last_time(behind)
+    stamp = stamp_of_value(at)
+    if stamp is None or (message.startswith(REQUEST) and not has_millis(at)):
+        return None
+    return rebuilt(stamp, level, message, logger)
+
+
+def level_in(head: bytes) -> bytes | None:
+    """The last level that stands before a message."""
+    levels = _LEVEL.findall(head)
+    return _LEVELS[levels[-1].upper()] if levels else None
+
+
+def parts(text: bytes, start: int) -> tuple[bytes, bytes, bytes, bytes]:
+    """What stands before a message, the message, its logger if that is behind it, and what stands behind that."""
+    head, message, logger, behind = text[max(0, start - _HEAD_BYTES) : start], text[start:].rstrip(b"\r\n"), b"", b""
+    for last in _LAST.finditer(message, max(0, len(message) - _TAIL_BYTES)):
+        rest = message[last.end() :]
+        left = _BEHIND.sub(b"", rest, count=1)
+        time = last_time(left)
+        if re.search(rb"\w", left.replace(time, b"") if time else left) is None:
+            return head, message[: last.start()], last[1] or last[2], left
+    mark = _MARK.match(text, 0, start)
+    if mark is not None:
+        message = re.sub(rb"[ \t]*(?:" + re.escape(mark[1]) + rb")+[,;]?[ \t]*\Z", b"", message)
+    return head, message, logger, behind
