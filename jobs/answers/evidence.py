@@ -23,12 +23,12 @@ from jobs.answers.report import Scope, read_findings, read_incidents
 from jobs.answers.rounds import rounds_of
 from jobs.common.errors import EvidenceError
 from jobs.logs.clients.envelopes import client_line
-from jobs.logs.times import LocalTimes
 from jobs.logs.envelopes import unwrapped
 from jobs.logs.files import LogFile, discover
 from jobs.logs.lines import numbered_lines
 from jobs.logs.record_judge import record_time
 from jobs.logs.survey.views import AS_IT_IS, View
+from jobs.logs.times import LocalTimes
 
 VIEWS: Final = {
     "f": "findings_with_id",

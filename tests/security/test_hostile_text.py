@@ -18,9 +18,9 @@ from jobs.common.text import printable
 from jobs.kafka.topic_records import line_headers, log_headers, record_key
 from jobs.logs.bytes import open_log
 from jobs.logs.clients.judge import ClientJudge, is_consumer_line
-from jobs.logs.times import LocalTimes
 from jobs.logs.mark import KeptLines
 from jobs.logs.reader import LogReader
+from jobs.logs.times import LocalTimes
 from jobs.pipeline.gate import Clock, Gate, LogName, Reach
 from schemas.names import LINE
 from tests.kafka.topic_reader import read_record

@@ -16,12 +16,11 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping
 from functools import partial
 from typing import Any, Final, NamedTuple
 
 from jobs.logs.clients.sentences import library_of, with_fields
-from jobs.logs.envelopes.anchors import ENTRY, level_in, parts
+from jobs.logs.envelopes.anchors import ENTRY, evened, level_in, parts
 from jobs.logs.envelopes.entries import TEXT_FIELDS, Find, in_entry, line_of_json, moment_of
 from jobs.logs.envelopes.instants import last_time, leading_stamp, stamp_of_value
 from jobs.logs.envelopes.layouts import OWN_HEADER, rebuilt
@@ -91,7 +90,7 @@ def _found(text: bytes, moment: Any, left: int) -> bytes | None:
         return None if stamp is None else stamp + text.lstrip()
     head, message, logger, behind = parts(text, words.start)
     stamp = stamp_of_value(words.time or last_time(head) or moment or last_time(behind))
-    message = words.form + message[words.sentence - words.start :]
+    message = words.form + evened(message[words.sentence - words.start :])
     if stamp is None:
         return message if words.form else None
     return rebuilt(stamp, level_in(head), message, logger)

@@ -18,8 +18,8 @@ from jobs.logs.envelopes.layouts import LOGGER, NUMBERED, REQUEST, SHORT, guesse
 
 ANCHOR: Final = re.compile(
     # A set of first characters is found many times as fast as a choice of beginnings.
-    rb"[\[CKTSRAGg](?<![\w.\[].)(?:(?<=\[)(?:GroupCoordinator (?:id=)?\d|GroupMetadataManager brokerId=\d|Group Metadata Manager on Broker \d"
-    rb"|BrokerServer id=\d|KafkaServer id=\d|Kafka Server \d|ZooKeeperClient(?: Kafka server)?\] Session |ReplicaFetcher replicaId="
+    rb"[\[CKTSRAGg](?<![\w.\[].)(?:(?<=\[)(?:GroupCoordinator (?:id=)?\d|GroupMetadataManager brokerId=\d"
+    rb"|Group Metadata Manager on Broker \d|BrokerServer id=\d|KafkaServer id=\d|Kafka Server \d|ZooKeeperClient(?: Kafka server)?\] Session |ReplicaFetcher replicaId="
     rb"|QuorumController id=\d|Controller (?:id=)?\d|BrokerChangeListener on Controller )"
     rb"|(?<=C)ompleted request:(?:\{|\\{0,3}\"|RequestHeader\(|Name:)|(?<=K)afka version ?: \d|(?<=T)erminating process due to signal "
     rb"|(?<=S)hutdown broker because all log dirs |(?:(?<=S)kipping recovery|(?<=R)ecovering|(?<=A)ttempting recovery) (?:of|for all|\d+) "
@@ -34,20 +34,28 @@ _HEAD_BYTES: Final = 1_024  # before a message, in which its time, level and log
 _TAIL_BYTES: Final = 512
 _LEVELS: Final[dict[bytes, bytes]] = {
     **{name: name for name in (b"TRACE", b"DEBUG", b"INFO", b"WARN", b"ERROR", b"FATAL")},
-    **{b"WARNING": b"WARN", b"NOTICE": b"INFO", b"CRITICAL": b"FATAL"},
-    **{b"SEVERE": b"ERROR", b"CONFIG": b"DEBUG", b"FINE": b"DEBUG", b"FINER": b"TRACE", b"FINEST": b"TRACE"},
+    b"WARNING": b"WARN",
+    b"NOTICE": b"INFO",
+    b"CRITICAL": b"FATAL",
+    b"SEVERE": b"ERROR",
+    b"CONFIG": b"DEBUG",
+    b"FINE": b"DEBUG",
+    b"FINER": b"TRACE",
+    b"FINEST": b"TRACE",
 }
 """Of log4j, Python, and java.util.logging."""
 _LEVEL: Final = re.compile(rb"(?<![\w.$-])(?:" + b"|".join(_LEVELS) + rb")(?![\w.$-])", re.IGNORECASE)
 _NAME: Final = re.compile(rb"(?<![\w.$])(?:" + LOGGER + rb"|" + SHORT + rb"|" + NUMBERED + rb")(?![\w.$])")
 _LAST: Final = re.compile(rb"[ \t](?:\((" + LOGGER + rb"|" + SHORT + rb")(?::[\d?]+)?\)|\[(org\.apache\.kafka\.[\w.$]+)\])")
 _BEHIND: Final = re.compile(rb"\s*(?:\[[^\[\]]*\])?")  # the thread, behind the logger
+_RUN: Final = re.compile(rb"[ \t]{2,}|\t")
+_PADDED: Final = re.compile(rb"   |\t|  .*[^ ]  ", re.DOTALL)
 _MARK: Final = re.compile(rb"[ \t]*([|*`\"'_~]|\xe2[\x94-\x96][\x80-\xbf])")
 """What people put around a line that they copy, such as the frame of k9s."""
 
 
 def anchored(text: bytes, start: int, moment: Any) -> bytes | None:
-    """The line whose message begins at `start`, one of ANCHOR; None if it has no time. `moment`: the time of what stands around the text."""
+    """The line whose message begins at `start`, one of ANCHOR; None if it has no time. `moment`: the time of what stands around it."""
     head, message, logger, behind = parts(text, start)
     at = last_time(head)
     level = level_in(head)
@@ -61,6 +69,11 @@ def anchored(text: bytes, start: int, moment: Any) -> bytes | None:
     if stamp is None or (message.startswith(REQUEST) and not has_millis(at)):
         return None
     return rebuilt(stamp, level, message, logger)
+
+
+def evened(text: bytes) -> bytes:
+    """A text in which each run of blanks or tabs, as a viewer makes them, is one blank. A single pair of blanks may be of a name."""
+    return _RUN.sub(b" ", text) if _PADDED.search(text) is not None else text
 
 
 def level_in(head: bytes) -> bytes | None:

@@ -29,9 +29,10 @@ from jobs.logs.envelopes.instants import has_millis, stamp_of_value
 from jobs.logs.envelopes.layouts import ANY_TIME_SIGN, REQUEST, begins_without_time, guessed_logger, is_own, rebuilt
 
 TEXT_FIELDS: Final = (
-    "log", "message", "MESSAGE", "msg", "textPayload", "line", "_raw", "LogMessage", "LogEntry", "short_message", "@message", "event", "body",
+    "log", "message", "MESSAGE", "msg", "textPayload", "line", "_raw", "LogMessage", "LogEntry", "short_message", "@message",
+    "event", "body",
 )  # fmt: skip
-"""Where most put the line: it is looked for here first, then in all texts. structlog has the message in `event`, OpenTelemetry in `body`."""
+"""Where most put the line: here it is looked for first, then in all texts. `event` is structlog's, `body` OpenTelemetry's."""
 _TIME_FIELDS: Final = (
     "@timestamp", "timestamp", "time", "instant", "timeMillis", "__REALTIME_TIMESTAMP", "TimeGenerated", "_time", "ts", "date", "datetime",
 )  # fmt: skip
@@ -118,7 +119,7 @@ def line_of_json(text: bytes, moment: Any, find: Find, read: Read | None = None)
 
 
 def _part(text: bytes) -> Any:
-    """The value of one line of a document that has several, or of JSON that was escaped once more than it was decoded; None if it is none."""
+    """The value of one line of a document that has several, or of JSON that was escaped twice; None if it is none."""
     if text.startswith(b'{\\"'):
         part = b'"%s"' % text
     elif (member := _MEMBER.match(text) or _STRING.match(text)) is not None:

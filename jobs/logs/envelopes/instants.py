@@ -74,7 +74,7 @@ def last_time(text: bytes) -> bytes | None:
 
 
 def leading_stamp(text: bytes) -> bytes | None:
-    """The stamp of the time with which a line begins whose message is not known: the last one before a level or a sentence; None if there is none."""
+    """The stamp of the time with which a line of any message begins: the last time before a level or a sentence. None if there is none."""
     usual = _USUAL.match(text)
     if usual is not None:
         return b"[%s %s,%s] " % usual.groups()

@@ -27,6 +27,10 @@ _AFTER_TIME: Final = {
     "tail": _AT + rb"[ \t]+\S{1,512}[ \t]+" + _HEADER_NEXT,
     # kubectl logs --timestamps, docker logs --timestamps, GitHub Actions, CloudWatch's console (with a tab), its export to S3, CSV
     "timestamps": _AT + rb"(?:[ \t]+|[,;])",
+    # Docker Desktop's window and others put their local time before the line's own
+    "local time": rb"(?P<time>" + ANY_TIME + rb")[ \t]+(?:\|[ \t]+)?" + _HEADER_NEXT,
+    # `grep -n` of one file, and the lines around that -A, -B and -C show: `812:`, `812-`
+    "line number": rb"\d{1,9}[:-]" + _HEADER_NEXT,
 }
 _AFTER_BRACKET: Final = {
     # kubectl logs --prefix: `[pod/kafka-0/kafka] `; kubetail and others: `[kafka-0] `
@@ -45,7 +49,7 @@ _AFTER_WORD: Final = {
     # journalctl -o short-full: `Sat 2026-11-21 06:09:19 UTC host kafka[812]: `
     "journal full": rb"[A-Z][a-z]{2} \d{4}-\d\d-\d\d \d\d:\d\d:\d\d(?:\.\d+)? [A-Z0-9+-]{1,6} " + _HOST + rb" " + _PROGRAM,
     # grep -r, grep -rn: `broker-1/server.log:`, `broker-1/server.log:812:`
-    "grep": rb"[^\s:{}\"]{1,512}\.(?:log|out|txt|jsonl?|csv)(?:\.[\w-]+)*(?::\d+)?:",
+    "grep": rb"[^\s:{}\"]{1,512}\.(?:log|out|txt|jsonl?|csv)(?:\.[\w-]+)*(?:(?::\d+)?:|(?:-\d+)?-" + _HEADER_NEXT + rb")",
     # aws logs get-log-events --output text: EVENTS, time of ingestion, message, time; filter-log-events has more before the message
     "aws text": rb"EVENTS\t(?:[^\t]+\t){1,3}(?P<inside>.*)\t(?P<time>\d{13})\Z",
     # gh run view --log: job, step, and the line with its time
@@ -54,6 +58,11 @@ _AFTER_WORD: Final = {
     "fluent bit file": rb"[^\s:\[\]{}]{1,255}: \[(?P<time>\d{10}\.\d{1,9}), (?P<inside>\{.*\})\]\s*\Z",
     # stern: `kafka-0 kafka `
     "stern": rb"[a-z0-9][a-z0-9.-]{0,252}[ \t]+[a-z0-9][a-z0-9-]{0,62}[ \t]+(?=[\[\d{])",
+}
+_MARKS: Final = rb"[|>*#/`'-]|\xe2[\x94-\x96][\x80-\xbf]"
+_AFTER_MARK: Final = {
+    # What people copy, with the frame of k9s, or as a quote, a comment, a list: `│ … │`, `> `, `// `, `* `, `**…**`
+    "marks": rb"(?:(?P<mark>" + _MARKS + rb")[ \t]*)+" + _HEADER_NEXT + rb"(?P<inside>.*?)[ \t]*(?:(?P=mark)[ \t]*)*\Z",
 }
 _BEFORE_ALL: Final = {
     "byte order mark": rb"\xef\xbb\xbf",
@@ -64,11 +73,12 @@ _BY_START: Final = {
     b"[": tuple(_AFTER_BRACKET),
     b"<": tuple(_AFTER_ANGLE),
     b"\xef \t": tuple(_BEFORE_ALL),
+    b"|>*#/`'-\xe2": (*_AFTER_MARK, *_AFTER_WORD),
 }
 
 PREFIXES: Final = {
     name: re.compile(pattern, re.DOTALL)
-    for table in (_AFTER_TIME, _AFTER_BRACKET, _AFTER_ANGLE, _AFTER_WORD, _BEFORE_ALL)
+    for table in (_AFTER_TIME, _AFTER_BRACKET, _AFTER_ANGLE, _AFTER_WORD, _AFTER_MARK, _BEFORE_ALL)
     for name, pattern in table.items()
 }
 """What may stand before a line, by its name. The group `time` is when the line was written, `inside` the line if not all that follows."""

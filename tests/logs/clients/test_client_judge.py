@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 from jobs.logs.bytes import open_log
 from jobs.logs.clients.envelopes import client_line
 from jobs.logs.clients.judge import ClientJudge
-from jobs.logs.times import LocalTimes
 from jobs.logs.mark import KeptLines
 from jobs.logs.reader import LogReader
+from jobs.logs.times import LocalTimes
 from tests.logs.log_makers import START_MS, write
 
 EPOCH = START_MS // 1_000
