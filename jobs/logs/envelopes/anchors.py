@@ -19,7 +19,8 @@ from jobs.logs.envelopes.layouts import LOGGER, NUMBERED, REQUEST, SHORT, guesse
 ANCHOR: Final = re.compile(
     # A set of first characters is found many times as fast as a choice of beginnings.
     rb"[\[CKTSRAGg](?<![\w.\[].)(?:(?<=\[)(?:GroupCoordinator (?:id=)?\d|GroupMetadataManager brokerId=\d"
-    rb"|Group Metadata Manager on Broker \d|BrokerServer id=\d|KafkaServer id=\d|Kafka Server \d|ZooKeeperClient(?: Kafka server)?\] Session |ReplicaFetcher replicaId="
+    rb"|Group Metadata Manager on Broker \d|BrokerServer id=\d|KafkaServer id=\d|Kafka Server \d"
+    rb"|ZooKeeperClient(?: Kafka server)?\] Session |ReplicaFetcher replicaId="
     rb"|QuorumController id=\d|Controller (?:id=)?\d|BrokerChangeListener on Controller )"
     rb"|(?<=C)ompleted request:(?:\{|\\{0,3}\"|RequestHeader\(|Name:)|(?<=K)afka version ?: \d|(?<=T)erminating process due to signal "
     rb"|(?<=S)hutdown broker because all log dirs |(?:(?<=S)kipping recovery|(?<=R)ecovering|(?<=A)ttempting recovery) (?:of|for all|\d+) "

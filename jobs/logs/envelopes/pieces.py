@@ -79,13 +79,10 @@ def join_pieces(lines: list[bytes], streams: str, *, room: int) -> Joined:
     time = next((name for name in names if name.startswith(b"[")), b"")
     unfinished = {name: _Line(-1, []) for name in names if name != time}
     whole: list[tuple[_Line, bytes]] = []
-    timed: dict[int, bytes] = {}
+    timed, times = _with_times(lines, time)
     for index, line in enumerate(lines):
-        if unfinished or time:
-            joined.inside[index] = _names(unfinished, time)
-        if time and (level := _LEVEL.search(line)) is not None:
-            timed[index] = line[: level.start()] + time + b" " + line[level.start() :]
-        time = _time_alone(line)
+        if unfinished or index in times:
+            joined.inside[index] = _names(unfinished, times.get(index, b""))
         piece = _piece(line)
         if piece is None:
             continue
@@ -102,8 +99,8 @@ def join_pieces(lines: list[bytes], streams: str, *, room: int) -> Joined:
     joined.held = _first_to_hold(lines, unfinished.values(), whole, room)
     if joined.held is None:
         whole += [(own, b"") for own in unfinished.values()]
-        if unfinished or time:
-            joined.inside[len(lines)] = _names(unfinished, time)
+        if unfinished or len(lines) in times:
+            joined.inside[len(lines)] = _names(unfinished, times.get(len(lines), b""))
     for index, line in timed.items():
         if joined.held is None or index < joined.held:
             joined.lengths[index], lines[index] = len(lines[index]), line
@@ -136,6 +133,19 @@ def _put(lines: list[bytes], own: _Line, end: bytes, joined: Joined) -> None:
 
 def _names(streams: Iterable[bytes], time: bytes) -> str:
     return " ".join(sorted(name.decode() for name in (*streams, time) if name))
+
+
+def _with_times(lines: list[bytes], time: bytes) -> tuple[dict[int, bytes], dict[int, bytes]]:
+    """By index: lines with the time that stands in the line before, and those times. `time`: that before the first line."""
+    timed, times = {}, {0: time} if time else {}
+    for index, line in enumerate(lines):
+        level = _LEVEL.search(line) if index in times else None
+        if level is not None:
+            timed[index] = line[: level.start()] + times[index] + b" " + line[level.start() :]
+        alone = _time_alone(line)
+        if alone:
+            times[index + 1] = alone
+    return timed, times
 
 
 def _time_alone(line: bytes) -> bytes:
