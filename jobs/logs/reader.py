@@ -282,8 +282,7 @@ class LogReader:
             elif verdict is not None:
                 kept.add(number + index, at, line, verdict, self._judge.context(line))
         mark.newest_ms = newest
-        _show(kept, first_kept if buffer.written else len(kept), number, buffer.written)
-        kept.size += sum(map(len, kept.texts[first_kept:]))
+        kept.size += _shown(kept, first_kept, number, buffer.written)
         buffer.advance(reached - start)
         return reached < end
 
@@ -311,9 +310,9 @@ class LogReader:
         return followers, True
 
 
-def _show(kept: KeptLines, first: int, number: int, written: Mapping[int, bytes]) -> None:
-    """Notes how lines stand in the file that are kept from `first` on. `number`: of the line at index 0 of `written`."""
-    for row in range(first, len(kept)):
+def _shown(kept: KeptLines, first: int, number: int, written: Mapping[int, bytes]) -> int:
+    """Notes how lines stand in the file that are kept from `first` on; returns their bytes. `number`: of that at index 0."""
+    for row in range(first, len(kept) if written else first):
         line = written.get(kept.positions[row] - number)
         if line is None:
             continue
@@ -321,6 +320,7 @@ def _show(kept: KeptLines, first: int, number: int, written: Mapping[int, bytes]
             kept.texts[row] = faulty_text(line)
         else:
             kept.around[row] = around(line, kept.texts[row])
+    return sum(map(len, kept.texts[first:]))
 
 
 def _is_new(_line: bytes, _position: int, _at_ms: int) -> bool:

@@ -15,7 +15,7 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from coordinator_model import events as e
-from jobs.logs.envelopes.anchors import ANCHOR, anchored, evened
+from jobs.logs.envelopes.anchors import ANCHOR, evened, line_at
 from jobs.parsing.rows import EVENT, Refusal, int32, refused, skipped
 from jobs.parsing.templates.classic import MEMBERS, REBALANCE
 from jobs.parsing.templates.consumer import CONSUMER
@@ -100,7 +100,7 @@ def _tidied(text: str) -> str:
     """A line of Kafka's own pattern without what people add to it: a thread, a mark at its end, runs of blanks."""
     line = text.encode("utf-8", "replace")
     anchor = ANCHOR.search(line)
-    found = None if anchor is None else anchored(line, anchor.start(), None)
+    found = None if anchor is None else line_at(line, anchor.start(), None)
     return evened(found or line).decode("utf-8", "replace")
 
 

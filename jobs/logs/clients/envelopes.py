@@ -89,7 +89,8 @@ def _found(text: bytes, moment: Any, left: int) -> bytes | None:
         stamp = leading_stamp(text) or stamp_of_value(moment)
         return None if stamp is None else stamp + text.lstrip()
     head, message, logger, behind = parts(text, words.start)
-    stamp = stamp_of_value(words.time or last_time(head) or moment or last_time(behind))
+    time = last_time(head) or (None if moment is not None else last_time(behind))
+    stamp = stamp_of_value(words.time or (moment if time is None else time[0]))
     message = words.form + evened(message[words.sentence - words.start :])
     if stamp is None:
         return message if words.form else None
@@ -103,7 +104,8 @@ def _in_fields(text: bytes, words: _Words | None, moment: Any, find: Find) -> by
     entry = ENTRY.search(text) if words is None else ENTRY.search(text, 0, words.start)
     if entry is not None and (words is not None or b"{" in entry[0]):
         inside = text[entry.start() : text.rfind(b"}") + 1] if b"{" in entry[0] else text
-        return line_of_json(inside, last_time(text[: entry.start()]) or moment, find, _of_client)
+        time = last_time(text[: entry.start()])
+        return line_of_json(inside, moment if time is None else time[0], find, _of_client)
     if _LOGFMT.search(text, 0, _LOGFMT_WITHIN) is None:
         return None
     fields = {name: _unquoted(value) for name, value in _PAIR.findall(text.decode("utf-8", "replace"))}

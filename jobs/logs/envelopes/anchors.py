@@ -5,7 +5,8 @@ r"""A line whose message is known by its beginning, whatever stands around it, a
 
 The time of a line is the last date with a time before its message: what a container or a copy from Docker Desktop adds stands before that.
 If none is there, that of the envelope counts, else the one behind the message. Level and logger may stand anywhere. So no layout has to be
-known. A time without a date says nothing.
+known. A time without a date says nothing. A message that is not known begins behind its level; of such lines no more than the time and the
+logger matters.
 """
 
 from __future__ import annotations
@@ -13,8 +14,8 @@ from __future__ import annotations
 import re
 from typing import Any, Final
 
-from jobs.logs.envelopes.instants import has_millis, last_time, stamp_of_value
-from jobs.logs.envelopes.layouts import LOGGER, NUMBERED, REQUEST, SHORT, guessed_logger, is_java, is_known_logger, rebuilt
+from jobs.logs.envelopes.instants import EPOCH, TIME, has_millis, last_time, stamp_of_value
+from jobs.logs.envelopes.layouts import LEVEL, LOGGER, NUMBERED, REQUEST, SHORT, guessed_logger, is_java, is_known_logger, rebuilt
 
 ANCHOR: Final = re.compile(
     # A set of first characters is found many times as fast as a choice of beginnings.
@@ -49,27 +50,75 @@ _LEVEL: Final = re.compile(rb"(?<![\w.$-])(?:" + b"|".join(_LEVELS) + rb")(?![\w
 _NAME: Final = re.compile(rb"(?<![\w.$])(?:" + LOGGER + rb"|" + SHORT + rb"|" + NUMBERED + rb")(?![\w.$])")
 _LAST: Final = re.compile(rb"[ \t](?:\((" + LOGGER + rb"|" + SHORT + rb")(?::[\d?]+)?\)|\[(org\.apache\.kafka\.[\w.$]+)\])")
 _BEHIND: Final = re.compile(rb"\s*(?:\[[^\[\]]*\])?")  # the thread, behind the logger
+_FIRST_LEVEL: Final = re.compile(rb"(?<![\w.$-])" + LEVEL + rb"(?![\w.$])")
+_TIME_NEXT: Final = re.compile(rb"[ \t]*\]?[:|-]?[ \t]*(\[)?(" + TIME + rb"|" + EPOCH + rb")(?(1)\])(?=[ \t\[])")
+_BRACKETS: Final = rb"\[(?!\d{4}-)[^\[\]]*\]"
+_NEAR: Final = re.compile(rb"\]?[ \t:|,;-]*(?:std(?:out|err) [FP] )?(?:" + _BRACKETS + rb"[ \t]*)*[\[<(]?")
+"""What stands between a time and the level of a line."""
+_QUOTED: Final = re.compile(rb"[\"'(]\[?\d{4}[-/]")  # code, or prose
+_SEPARATOR: Final = re.compile(rb"[ \t]*[\])>]?:?[ \t]*(?:[-|][ \t]+)?")
+_THREAD: Final = re.compile(_BRACKETS + rb"[ \t]+(?=[^ \t])")
+_FIRST: Final = rb"(" + LOGGER + rb"|" + NUMBERED + rb"|" + SHORT + rb")(?::[\d?]+)?[ \t]*"
+_LOGGER_FIRST: Final = re.compile(
+    rb"(?:" + _BRACKETS + rb"[ \t]*(?:-[ \t]+)?)?(?:\[" + _FIRST + rb"\]|" + _FIRST + rb"(?=[-:|\[]))"
+    rb"(?:[ \t]*" + _BRACKETS + rb")?[ \t]*[-:|]?[ \t]+"
+)
+_KAFKAS: Final = re.compile(rb"(?<![\w.$])(?:kafka|org\.apache\.kafka)\.[\w.$]*[\w$]")
+_NAME_BYTES: Final = 200
 _RUN: Final = re.compile(rb"[ \t]{2,}|\t")
 _PADDED: Final = re.compile(rb"   |\t|  .*[^ ]  ", re.DOTALL)
 _MARK: Final = re.compile(rb"[ \t]*([|*`\"'_~]|\xe2[\x94-\x96][\x80-\xbf])")
 """What people put around a line that they copy, such as the frame of k9s."""
 
 
-def anchored(text: bytes, start: int, moment: Any) -> bytes | None:
-    """The line whose message begins at `start`, one of ANCHOR; None if it has no time. `moment`: the time of what stands around it."""
+def place_of(text: bytes) -> int:
+    """Where a message begins that is known, else the first level; -1 if there is neither."""
+    found = ANCHOR.search(text) or _FIRST_LEVEL.search(text, 0, _HEAD_BYTES)
+    return -1 if found is None else found.start()
+
+
+def line_at(text: bytes, start: int, moment: Any) -> bytes | None:
+    """The line whose `place_of` is `start`; None if it has no time. `moment`: the time of what stands around the text."""
+    level = _FIRST_LEVEL.match(text, start)
+    if level is not None:
+        return _of_unknown_message(text, level, moment)
     head, message, logger, behind = parts(text, start)
-    at = last_time(head)
-    level = level_in(head)
+    time, known = last_time(head), level_in(head)
     if not logger:
         names = _NAME.findall(head)
         logger = next((name for name in reversed(names) if is_known_logger(name)), names[-1] if names and is_java(message) else b"")
-        if not logger and (level is None or at is None):
+        if not logger and (known is None or time is None):
             logger = guessed_logger(message)
-    at = at or moment or last_time(behind)
+    time = time or (None if moment is not None else last_time(behind))
+    return _whole(moment if time is None else time[0], known, message, logger)
+
+
+def _whole(at: Any, level: bytes | None, message: bytes, logger: bytes) -> bytes | None:
+    """A request whose time has whole seconds is none that is read: the order of it and of what it caused is lost then."""
     stamp = stamp_of_value(at)
-    if stamp is None or (message.startswith(REQUEST) and not has_millis(at)):
+    is_coarse = message.startswith(REQUEST) and not has_millis(at)
+    return None if stamp is None or is_coarse else rebuilt(stamp, level, message, logger)
+
+
+def _of_unknown_message(text: bytes, level: re.Match[bytes], moment: Any) -> bytes | None:
+    """The line of a message that is not known. Its time, or its beginning, stands beside the level; else its logger shows what it is."""
+    head, place = text[: level.start()], level.end()
+    if _QUOTED.search(head) is not None:
         return None
-    return rebuilt(stamp, level, message, logger)
+    time, after = last_time(head), _TIME_NEXT.match(text, place)
+    is_near = after is not None or _NEAR.fullmatch(head, 0 if time is None else time[1]) is not None
+    at = moment if time is None else time[0]
+    if after is not None:
+        at, place = after[2], after.end()
+    begin = _SEPARATOR.match(text, place)
+    _, message, logger, _ = parts(text, place if begin is None else begin.end())
+    if not logger and (first := _LOGGER_FIRST.match(message)) is not None:
+        message, logger = message[first.end() :], first[1] or first[2]
+    elif logger and (thread := _THREAD.match(message)) is not None and is_known_logger(logger):
+        message = message[thread.end() :]
+    if not (is_near or logger):
+        return None
+    return _whole(at, level[0], message, logger or next(iter(_KAFKAS.findall(head + message[:_NAME_BYTES])), b""))
 
 
 def evened(text: bytes) -> bytes:
@@ -90,7 +139,7 @@ def parts(text: bytes, start: int) -> tuple[bytes, bytes, bytes, bytes]:
         rest = message[last.end() :]
         left = _BEHIND.sub(b"", rest, count=1)
         time = last_time(left)
-        if re.search(rb"\w", left.replace(time, b"") if time else left) is None:
+        if re.search(rb"\w", left.replace(time[0], b"") if time else left) is None:
             return head, message[: last.start()], last[1] or last[2], left
     mark = _MARK.match(text, 0, start)
     if mark is not None:

@@ -24,9 +24,9 @@ from typing import Any, Final
 
 import msgspec
 
-from jobs.logs.envelopes.anchors import ANCHOR
+from jobs.logs.envelopes.anchors import ANCHOR, place_of
 from jobs.logs.envelopes.instants import has_millis, stamp_of_value
-from jobs.logs.envelopes.layouts import ANY_TIME_SIGN, REQUEST, begins_without_time, guessed_logger, is_own, rebuilt
+from jobs.logs.envelopes.layouts import ANY_TIME_SIGN, REQUEST, guessed_logger, is_own, rebuilt
 
 TEXT_FIELDS: Final = (
     "log", "message", "MESSAGE", "msg", "textPayload", "line", "_raw", "LogMessage", "LogEntry", "short_message", "@message",
@@ -104,7 +104,7 @@ def holds_no_line(text: bytes) -> bool:
     if not isinstance(value, str) or values.count(None) != len(values) - 1:
         return False
     line = _first_line(value)
-    return ANY_TIME_SIGN.search(line) is None and not begins_without_time(line) and b"\x1b" not in line
+    return ANY_TIME_SIGN.search(line) is None and place_of(line) < 0 and b"\x1b" not in line
 
 
 def line_of_json(text: bytes, moment: Any, find: Find, read: Read | None = None) -> bytes | None:

@@ -17,8 +17,7 @@ EPOCH: Final = rb"\d{13}|\d{10}(?:\.\d{1,9})?"
 """log4j's UNIX_MILLIS and UNIX. The years 2001 to 2286."""
 
 ANY_TIME: Final = rb"\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d(?:[.,]\d{1,9})?" + _OFFSET + rb"?"
-EXACT_TIME: Final = rb"\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d(?:[.,]\d{1,9})?" + _OFFSET
-"""Times as collectors write them, the latter with an offset. Go leaves zeros at the end of a fraction out."""
+"""A time as collectors write it. Go leaves zeros at the end of a fraction out."""
 
 _NAMES: Final = (b"Jan", b"Feb", b"Mar", b"Apr", b"May", b"Jun", b"Jul", b"Aug", b"Sep", b"Oct", b"Nov", b"Dec")
 _MONTH: Final = rb"(?P<b>" + b"|".join(_NAMES) + rb")[a-z]{0,6}\.?"
@@ -46,7 +45,8 @@ _READ: Final = tuple(re.compile(form) for form in _FORMS)
 _WRITTEN: Final = re.compile(
     rb"(?<![\w./-])(?:" + b"|".join(re.sub(rb"\(\?P<\w+>", b"(?:", form) for form in _FORMS) + rb"|(" + _SPARKS + rb"))"
 )
-_LEADING_EPOCH: Final = re.compile(rb"[^\w.]*(" + EPOCH + rb")(?![\w.])")
+_LOST_DIGIT: Final = re.compile(rb":\d\d:\d\d[.,:](?:\d{1,2}|\d{4,5}|\d{7,8})\Z")
+_EPOCHS: Final = re.compile(rb"(?<![\w.])(?:\d{13}|\d{10}\.\d{1,9}|(?<!.)\d{10})(?![\w.])", re.DOTALL)
 _USUAL: Final = re.compile(rb"(\d{4}-\d\d-\d\d)[ T](\d\d:\d\d:\d\d)[,.](\d{3}) +\[?[A-Z]{4}")
 """How most lines of applications begin: a time and a level."""
 _LEADING_BYTES: Final = 160
@@ -62,15 +62,27 @@ _MOST_SECONDS: Final = 9_999_999_999  # a greater number is one of ms, µs or ns
 _EPOCH_START: Final = datetime(1970, 1, 1, tzinfo=timezone.utc)
 
 
-def last_time(text: bytes) -> bytes | None:
-    """The last date with a time in a text, else the epoch time at its beginning; None if there is none."""
+def last_time(text: bytes) -> tuple[bytes, int] | None:
+    """The last date with a time in a text, else the last epoch time, and where it ends; None if there is none."""
     found = None
     for match in _WRITTEN.finditer(text):
-        found = match
-    if found is None:
-        epoch = _LEADING_EPOCH.match(text)
-        return None if epoch is None else epoch[1]
-    return found[0] if found[1] is None else b"20" + found[1]
+        if _is_whole(text, match):
+            found = match
+    if found is not None:
+        return found[0] if found[1] is None else b"20" + found[1], found.end()
+    epochs = list(_EPOCHS.finditer(text))
+    return (epochs[-1][0], epochs[-1].end()) if epochs else None
+
+
+def _is_whole(text: bytes, match: re.Match[bytes]) -> bool:
+    """Whether nothing of a time is lost: a bracket, or a digit of a fraction that only collectors shorten, who write offsets."""
+    before, after = text[: match.start()], text[match.end() :]
+    if _LOST_DIGIT.search(match[0]) is not None:
+        return False
+    if before[-1:] != b"[":
+        return after[:1] != b"]" or before.rfind(b"[") > before.rfind(b"]")
+    inside, bracket, _ = after.partition(b"]")
+    return bool(bracket) and b"[" not in inside
 
 
 def leading_stamp(text: bytes) -> bytes | None:

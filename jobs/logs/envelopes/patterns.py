@@ -74,13 +74,13 @@ class Layout:
         if b"(?P<message>" not in expression:
             raise SettingsError(f"log format {name}: the pattern has no %m, so its lines have no message")
         try:
-            self._match = re.compile(expression + rb"[ \t]*\Z", re.DOTALL).match
+            self._search = re.compile(expression + rb"[ \t]*\Z", re.DOTALL).search
         except re.error:
             raise SettingsError(f"log format {name}: the pattern has one of %d, %p, %c, %m twice") from None
 
     def as_own(self, text: bytes, moment: Any) -> bytes | None:
-        """The line as Kafka's own configuration writes it; None if it has not this pattern. `moment`: as in `layouts.as_own`."""
-        match = self._match(text.rstrip(b"\r\n"))
+        """The line as Kafka's own configuration writes it; None if it has not this pattern. `moment`: as in `anchors.line_at`."""
+        match = self._search(text.rstrip(b"\r\n"))
         if match is None:
             return None
         found = match.groupdict()
