@@ -180,14 +180,14 @@ def run_and_account(
     write_account(console, result, read)
     if result.understood:
         write_evidence(console, lakehouse)
-        warn_of_refused(result, lakehouse)
+    warn_of_refused(result, lakehouse)
     if result.signal is not None and once:
         warn("stopped before the end of the input; the same command continues")
         return exit_codes.ENDED_BY_SIGNAL + result.signal
     if not once:
         return exit_codes.DONE
     if not result.understood:
-        warn_nothing_understood(read)
+        warn_nothing_understood(read, result.added["quarantined"])
         return exit_codes.NOTHING_UNDERSTOOD
     if result.unread:
         warn(f"{result.unread:,} file{'' if result.unread == 1 else 's'} of {read} could not be read: see above")

@@ -70,11 +70,7 @@ def is_coordinator_line(text: str) -> bool:
 
 def row(text: str, at_us: int | None) -> dict[str, Any]:
     """The columns of PARSED that the text and the time (epoch µs) of a line decide for which `is_coordinator_line` holds."""
-    shape, reading = _read(text)
-    if is_readable(text) and (reading is None or any(value != value.strip() for value in reading.fields.values())):
-        tidied = _tidied(text)
-        again = _read(tidied) if tidied != text else (None, None)
-        shape, reading = again if again[1] is not None else (shape, reading)
+    shape, reading = read(text)
     # A runtime serves coordinators of other kinds, too: only the prefix shows the kind of a line.
     if shape is None or (shape[1] is None and ".common.runtime." in shape[5]):
         refusal = _foreign(text, shaped=shape is not None)
@@ -89,6 +85,16 @@ def row(text: str, at_us: int | None) -> dict[str, Any]:
     if columns["coordinator_partition"] is None:
         columns["coordinator_partition"] = int32(partition)
     return columns | {"source": e.COORDINATOR_SOURCE, "verdict": EVENT, "received_at": at_us, "coordinator_id": int32(node)}
+
+
+def read(text: str) -> tuple[re.Match[str] | None, Reading | None]:
+    """The parts of a line as SHAPE has them, and what a template reads of its sentence; None where nothing fits."""
+    shape, reading = _read(text)
+    if is_readable(text) and (reading is None or any(value != value.strip() for value in reading.fields.values())):
+        tidied = _tidied(text)
+        again = _read(tidied) if tidied != text else (None, None)
+        return again if again[1] is not None else (shape, reading)
+    return shape, reading
 
 
 def _read(text: str) -> tuple[re.Match[str] | None, Reading | None]:
