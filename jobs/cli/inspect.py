@@ -71,7 +71,7 @@ def inspect(path: Path, *, timezones: Sequence[str], log_format: str | None, con
         if left := left_out_in(path):
             write(stdout(), printable(left, options.LINE_CHARS))
     if not any(log.understood for log in result.logs):
-        warn_nothing_understood(path, result.not_understood)
+        warn_nothing_understood(path)
         return exit_codes.NOTHING_UNDERSTOOD
     if not (result.about_groups or result.not_understood) and form == "text":
         click.echo(NO_GROUPS)

@@ -187,7 +187,7 @@ def run_and_account(
     if not once:
         return exit_codes.DONE
     if not result.understood:
-        warn_nothing_understood(read, result.added["quarantined"])
+        warn_nothing_understood(read)
         return exit_codes.NOTHING_UNDERSTOOD
     if result.unread:
         warn(f"{result.unread:,} file{'' if result.unread == 1 else 's'} of {read} could not be read: see above")

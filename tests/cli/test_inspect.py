@@ -85,7 +85,9 @@ def test_nothing_that_is_understood(capsys, tmp_path, content):
     path.write_bytes(content)
     code, _, err = inspect(capsys, tmp_path)
     assert code == 3
-    assert err.strip().endswith(f"nothing in {tmp_path} was understood: it has no line of a broker, a client or a record (docs/capture.md)")
+    assert err.strip().endswith(
+        f"nothing in {tmp_path} was understood: it has no line of a broker, a client or a record that can be read (docs/capture.md)"
+    )
 
 
 def test_a_log_without_groups(capsys, tmp_path):

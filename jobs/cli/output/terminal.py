@@ -32,14 +32,9 @@ def write(console: Console, text: str | Text = "", style: str = "") -> None:
 NO_GROUPS: Final = "No line names any consumer group: docs/capture.md says which logs of brokers and clients do."
 
 
-def warn_nothing_understood(source: object, refused: int) -> None:
-    """Says that no line of the input is read. `refused`: lines that look as if they were about groups."""
-    why = (
-        "it has no line of a broker, a client or a record"
-        if not refused
-        else f"{refused:,} of its lines look like those of Kafka, see above"
-    )
-    warn(f"nothing in {source} was understood: {why} (docs/capture.md)")
+def warn_nothing_understood(source: object) -> None:
+    """Says that no line of the input is read."""
+    warn(f"nothing in {source} was understood: it has no line of a broker, a client or a record that can be read (docs/capture.md)")
 
 
 def warn(message: str) -> None:

@@ -24,6 +24,7 @@ from jobs.logs.envelopes.anchors import ENTRY, evened, level_in, parts
 from jobs.logs.envelopes.entries import TEXT_FIELDS, Find, in_entry, line_of_json, moment_of
 from jobs.logs.envelopes.instants import last_time, leading_stamp, stamp_of_value
 from jobs.logs.envelopes.layouts import OWN_HEADER, rebuilt
+from jobs.logs.envelopes.rows import line_of_csv
 
 _MOST: Final = 6  # entries in each other
 _ENTRY_BYTES: Final = 1 << 20
@@ -102,10 +103,15 @@ def _in_fields(text: bytes, words: _Words | None, moment: Any, find: Find) -> by
     if len(text) > _ENTRY_BYTES:
         return None
     entry = ENTRY.search(text) if words is None else ENTRY.search(text, 0, words.start)
-    if entry is not None and (words is not None or b"{" in entry[0]):
-        inside = text[entry.start() : text.rfind(b"}") + 1] if b"{" in entry[0] else text
+    if entry is not None:
+        inside = text[entry.start() : text.rfind(b"}") + 1] if b"{" in entry[0] else text[entry.start() :]
         time = last_time(text[: entry.start()])
-        return line_of_json(inside, moment if time is None else time[0], find, _of_client)
+        found = line_of_json(inside, moment if time is None else time[0], find, _of_client)
+        if found is not None:
+            return found
+    found = line_of_csv(text, text.find(b'""') if words is None else words.start, moment, find)
+    if found is not None:
+        return found
     if _LOGFMT.search(text, 0, _LOGFMT_WITHIN) is None:
         return None
     fields = {name: _unquoted(value) for name, value in _PAIR.findall(text.decode("utf-8", "replace"))}

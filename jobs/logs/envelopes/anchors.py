@@ -30,7 +30,7 @@ ANCHOR: Final = re.compile(
 )
 """How messages begin that a broker's templates know (jobs/parsing/templates), and nobody else writes."""
 
-ENTRY: Final = re.compile(rb'\{\s*\\?"|\A[ \t,\[]*"')
+ENTRY: Final = re.compile(rb'\{\s*\\?"|(?:\A|[ \t])[ \t,\[]*"')
 """Where an object of JSON begins, or a line that is a string or a member of an object."""
 _HEAD_BYTES: Final = 1_024  # before a message, in which its time, level and logger are looked for
 _TAIL_BYTES: Final = 512
@@ -65,9 +65,10 @@ _LOGGER_FIRST: Final = re.compile(
 )
 _KAFKAS: Final = re.compile(rb"(?<![\w.$])(?:kafka|org\.apache\.kafka)\.[\w.$]*[\w$]")
 _NAME_BYTES: Final = 200
+_EVENT_TIME: Final = re.compile(rb"\t\d{13}\Z")  # aws logs get-log-events --output text
 _RUN: Final = re.compile(rb"[ \t]{2,}|\t")
 _PADDED: Final = re.compile(rb"   |\t|  .*[^ ]  ", re.DOTALL)
-_MARK: Final = re.compile(rb"[ \t]*([|*`\"'_~]|\xe2[\x94-\x96][\x80-\xbf])")
+_MARK: Final = re.compile(rb"[|*`~\"']|\xe2[\x94-\x96][\x80-\xbf]")
 """What people put around a line that they copy, such as the frame of k9s."""
 
 
@@ -139,9 +140,10 @@ def parts(text: bytes, start: int) -> tuple[bytes, bytes, bytes, bytes]:
         rest = message[last.end() :]
         left = _BEHIND.sub(b"", rest, count=1)
         time = last_time(left)
-        if re.search(rb"\w", left.replace(time[0], b"") if time else left) is None:
+        if left[:1] in (b",", b"\t") or re.search(rb"\w", left.replace(time[0], b"") if time else left) is None:
             return head, message[: last.start()], last[1] or last[2], left
-    mark = _MARK.match(text, 0, start)
-    if mark is not None:
-        message = re.sub(rb"[ \t]*(?:" + re.escape(mark[1]) + rb")+[,;]?[ \t]*\Z", b"", message)
+    message = _EVENT_TIME.sub(b"", message)
+    marks = {mark for mark in _MARK.findall(head) if mark not in b"\"'" or head.count(mark) % 2}
+    if marks:
+        message = re.sub(rb"(?:[ \t]*(?:" + b"|".join(map(re.escape, sorted(marks))) + rb"))+[,;]?[ \t]*\Z", b"", message)
     return head, message, logger, behind

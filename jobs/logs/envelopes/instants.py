@@ -43,9 +43,10 @@ _SPARKS: Final = rb"\d\d/\d\d/\d\d \d\d:\d\d:\d\d(?= (?:TRACE|DEBUG|INFO|WARN|ER
 """Spark's own configuration, `%d{yy/MM/dd HH:mm:ss} %p %c{1}: %m%n`: the century is left out."""
 _READ: Final = tuple(re.compile(form) for form in _FORMS)
 _WRITTEN: Final = re.compile(
-    rb"(?<![\w./-])(?:" + b"|".join(re.sub(rb"\(\?P<\w+>", b"(?:", form) for form in _FORMS) + rb"|(" + _SPARKS + rb"))"
+    rb"(?<![\w./])(?:" + b"|".join(re.sub(rb"\(\?P<\w+>", b"(?:", form) for form in _FORMS) + rb"|(" + _SPARKS + rb"))"
 )
 _LOST_DIGIT: Final = re.compile(rb":\d\d:\d\d[.,:](?:\d{1,2}|\d{4,5}|\d{7,8})\Z")
+_NEAR_EPOCH: Final = re.compile(rb"(?<![\w.])(\d{13})\]?[ \t]+(?:\Z|\[?(?:TRACE|DEBUG|INFO|WARN|ERROR|FATAL)\b)")
 _EPOCHS: Final = re.compile(rb"(?<![\w.])(?:\d{13}|\d{10}\.\d{1,9}|(?<!.)\d{10})(?![\w.])", re.DOTALL)
 _USUAL: Final = re.compile(rb"(\d{4}-\d\d-\d\d)[ T](\d\d:\d\d:\d\d)[,.](\d{3}) +\[?[A-Z]{4}")
 """How most lines of applications begin: a time and a level."""
@@ -68,6 +69,9 @@ def last_time(text: bytes) -> tuple[bytes, int] | None:
     for match in _WRITTEN.finditer(text):
         if _is_whole(text, match):
             found = match
+    epoch = _NEAR_EPOCH.search(text, 0 if found is None else found.end())
+    if epoch is not None:
+        return epoch[1], epoch.end(1)
     if found is not None:
         return found[0] if found[1] is None else b"20" + found[1], found.end()
     epochs = list(_EPOCHS.finditer(text))

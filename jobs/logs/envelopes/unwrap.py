@@ -89,12 +89,12 @@ class Unwrapper:
             entry = ENTRY.search(text, 0, place if place >= 0 else len(text))
             if entry is not None:
                 is_object = b"{" in entry[0]
-                inside = text[entry.start() : text.rfind(b"}") + 1] if is_object else text
+                inside = text[entry.start() : text.rfind(b"}") + 1] if is_object else text[entry.start() :]
                 time = last_time(text[: entry.start()])
                 found = line_of_json(inside, moment if time is None else time[0], unwrap)
                 if found is not None or (place >= 0 and ANCHOR.search(text, place + 1) is not None):
                     return found  # a document of several lines is none
-            found = line_of_csv(text, moment, unwrap)
+            found = line_of_csv(text, place, moment, unwrap) if place >= 0 else None
             if found is not None:
                 return found
         for layout in self._layouts:
