@@ -20,7 +20,7 @@ from functools import partial
 from typing import Any, Final, NamedTuple
 
 from jobs.logs.clients.sentences import library_of, with_fields
-from jobs.logs.envelopes.anchors import ENTRY, evened, level_in, parts
+from jobs.logs.envelopes.anchors import evened, level_in, parts
 from jobs.logs.envelopes.entries import TEXT_FIELDS, Find, in_entry, line_of_json, moment_of
 from jobs.logs.envelopes.instants import last_time, leading_stamp, stamp_of_value
 from jobs.logs.envelopes.layouts import OWN_HEADER, rebuilt
@@ -102,13 +102,9 @@ def _in_fields(text: bytes, words: _Words | None, moment: Any, find: Find) -> by
     """The line in an entry of fields, in JSON or logfmt; None if there is none."""
     if len(text) > _ENTRY_BYTES:
         return None
-    entry = ENTRY.search(text) if words is None else ENTRY.search(text, 0, words.start)
-    if entry is not None:
-        inside = text[entry.start() : text.rfind(b"}") + 1] if b"{" in entry[0] else text[entry.start() :]
-        time = last_time(text[: entry.start()])
-        found = line_of_json(inside, moment if time is None else time[0], find, _of_client)
-        if found is not None:
-            return found
+    found = line_of_json(text, -1 if words is None else words.start, moment, find, _of_client)
+    if found is not None:
+        return found
     found = line_of_csv(text, text.find(b'""') if words is None else words.start, moment, find)
     if found is not None:
         return found

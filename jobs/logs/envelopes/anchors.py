@@ -30,8 +30,6 @@ ANCHOR: Final = re.compile(
 )
 """How messages begin that a broker's templates know (jobs/parsing/templates), and nobody else writes."""
 
-ENTRY: Final = re.compile(rb'\{\s*\\?"|(?:\A|[ \t])[ \t,\[]*"')
-"""Where an object of JSON begins, or a line that is a string or a member of an object."""
 _HEAD_BYTES: Final = 1_024  # before a message, in which its time, level and logger are looked for
 _TAIL_BYTES: Final = 512
 _LEVELS: Final[dict[bytes, bytes]] = {
@@ -65,7 +63,7 @@ _LOGGER_FIRST: Final = re.compile(
 )
 _KAFKAS: Final = re.compile(rb"(?<![\w.$])(?:kafka|org\.apache\.kafka)\.[\w.$]*[\w$]")
 _NAME_BYTES: Final = 200
-_EVENT_TIME: Final = re.compile(rb"\t\d{13}\Z")  # aws logs get-log-events --output text
+_EVENT_TIME: Final = rb"\t\d{13}(?!\d)"  # aws logs get-log-events --output text
 _RUN: Final = re.compile(rb"[ \t]{2,}|\t")
 _PADDED: Final = re.compile(rb"   |\t|  .*[^ ]  ", re.DOTALL)
 _MARK: Final = re.compile(rb"[|*`~\"']|\xe2[\x94-\x96][\x80-\xbf]")
@@ -142,8 +140,7 @@ def parts(text: bytes, start: int) -> tuple[bytes, bytes, bytes, bytes]:
         time = last_time(left)
         if left[:1] in (b",", b"\t") or re.search(rb"\w", left.replace(time[0], b"") if time else left) is None:
             return head, message[: last.start()], last[1] or last[2], left
-    message = _EVENT_TIME.sub(b"", message)
     marks = {mark for mark in _MARK.findall(head) if mark not in b"\"'" or head.count(mark) % 2}
-    if marks:
-        message = re.sub(rb"(?:[ \t]*(?:" + b"|".join(map(re.escape, sorted(marks))) + rb"))+[,;]?[ \t]*\Z", b"", message)
+    ends = b"|".join([_EVENT_TIME, *map(re.escape, sorted(marks))])
+    message = re.sub(rb"(?:[ \t]*(?:" + ends + rb"))+[,;]?[ \t]*\Z", b"", message)
     return head, message, logger, behind

@@ -25,7 +25,7 @@ from typing import Any, Final
 import msgspec
 
 from jobs.logs.envelopes.anchors import ANCHOR, place_of
-from jobs.logs.envelopes.instants import has_millis, stamp_of_value
+from jobs.logs.envelopes.instants import has_millis, last_time, stamp_of_value
 from jobs.logs.envelopes.layouts import ANY_TIME_SIGN, REQUEST, guessed_logger, is_own, rebuilt
 
 TEXT_FIELDS: Final = (
@@ -47,6 +47,8 @@ _LEVELS: Final[dict[Any, bytes]] = {
 """By log4j's names, those of Google Cloud, and syslog's severities (RFC 5424)."""
 
 _SHORTEST: Final = 20  # characters of a line
+_BEGIN: Final = re.compile(rb'\{\s*\\?"|(?:\A|[ \t])[ \t,\[]*"')
+"""Where an object begins, or a string or a member of an object."""
 _MOST_BYTES: Final = 16 << 20
 _NAMES: Final = "|".join(map(re.escape, TEXT_FIELDS)).encode()
 _MEMBER: Final = re.compile(rb'\s*"(?:' + _NAMES + rb')"[ \t]*:[ \t]*(".*")[ \t]*,?\s*\Z', re.DOTALL)
@@ -107,15 +109,21 @@ def holds_no_line(text: bytes) -> bool:
     return ANY_TIME_SIGN.search(line) is None and place_of(line) < 0 and b"\x1b" not in line
 
 
-def line_of_json(text: bytes, moment: Any, find: Find, read: Read | None = None) -> bytes | None:
-    """The line that stands in JSON; None if there is none. `read`: how an entry is read; as a broker's if left out."""
-    if len(text) > _MOST_BYTES:
+def line_of_json(text: bytes, place: int, moment: Any, find: Find, read: Read | None = None) -> bytes | None:
+    """The line that stands in the JSON of a text that begins before `place`, or anywhere if that is -1; None if there is none.
+
+    `read`: how an entry is read; as a broker's if left out.
+    """
+    begin = _BEGIN.search(text, 0, place if place >= 0 else len(text))
+    if begin is None or len(text) > _MOST_BYTES:
         return None
+    time = last_time(text[: begin.start()])
+    json = text[begin.start() : text.rfind(b"}" if b"{" in begin[0] else b'"') + 1]
     try:
-        value = _decode(text)
+        value = _decode(json)
     except (msgspec.DecodeError, ValueError, RecursionError):
-        value = _part(text)
-    return _in_value(value, moment, find, read or _of_broker)
+        value = _part(json)
+    return _in_value(value, moment if time is None else time[0], find, read or _of_broker)
 
 
 def _part(text: bytes) -> Any:

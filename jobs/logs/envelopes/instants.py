@@ -19,8 +19,8 @@ EPOCH: Final = rb"\d{13}|\d{10}(?:\.\d{1,9})?"
 ANY_TIME: Final = rb"\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d(?:[.,]\d{1,9})?" + _OFFSET + rb"?"
 """A time as collectors write it. Go leaves zeros at the end of a fraction out."""
 
-_NAMES: Final = (b"Jan", b"Feb", b"Mar", b"Apr", b"May", b"Jun", b"Jul", b"Aug", b"Sep", b"Oct", b"Nov", b"Dec")
-_MONTH: Final = rb"(?P<b>" + b"|".join(_NAMES) + rb")[a-z]{0,6}\.?"
+MONTHS: Final = (b"Jan", b"Feb", b"Mar", b"Apr", b"May", b"Jun", b"Jul", b"Aug", b"Sep", b"Oct", b"Nov", b"Dec")
+_MONTH: Final = rb"(?P<b>" + b"|".join(MONTHS) + rb")[a-z]{0,6}\.?"
 _FRACTION: Final = rb"(?:[.,:](?P<f>\d{1,9}))?"
 _CLOCK: Final = rb"(?P<H>\d\d):(?P<M>\d\d:\d\d)" + _FRACTION
 _ZONE: Final = (
@@ -118,7 +118,7 @@ def stamp_of(text: bytes) -> bytes | None:
 
 def _stamp(parts: dict[str, bytes | None]) -> bytes | None:
     name, half, sign = parts.get("b"), parts.get("p"), parts.get("sign")
-    month = _NAMES.index(name) + 1 if name else int(parts["n"] or 0)
+    month = MONTHS.index(name) + 1 if name else int(parts["n"] or 0)
     hour = int(parts["H"] or 0)
     hour = hour if half is None else hour % 12 + 12 * (half == b"P")
     date = b"%s-%02d-%02d" % (parts["Y"], month, int(parts["d"] or 0))

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from typing import Any, Final
 
 from jobs.common.errors import SettingsError
-from jobs.logs.envelopes.instants import EPOCH, TIME, has_millis, stamp_of_value
+from jobs.logs.envelopes.instants import EPOCH, MONTHS, TIME, has_millis, stamp_of_value
 from jobs.logs.envelopes.layouts import LEVEL, REQUEST, guessed_logger, rebuilt
 
 AUTO: Final = "auto"
@@ -43,10 +43,9 @@ _DATES: Final = {
 }
 _LIKE_ISO: Final = re.compile(r"|DEFAULT\w*|ISO8601(?:_PERIOD|_OFFSET)\w*|ISO8601|UNIX(?:_MILLIS)?")
 _DATE_PART: Final = re.compile(r"y{4}|u{4}|M{1,3}|d{1,2}|H{1,2}|m{2}|s{2}|S{1,9}|n{1,9}|X{1,3}|x{1,3}|Z|'[^']*'|[A-Za-z]+|[^A-Za-z']+")
-_MONTHS: Final = (b"Jan", b"Feb", b"Mar", b"Apr", b"May", b"Jun", b"Jul", b"Aug", b"Sep", b"Oct", b"Nov", b"Dec")
 _PARTS_OF_DATE: Final = {
     "yyyy": rb"(?P<year>\d{4})", "uuuu": rb"(?P<year>\d{4})",
-    "MM": rb"(?P<month>\d\d)", "M": rb"(?P<month>\d\d?)", "MMM": rb"(?P<month>" + b"|".join(_MONTHS) + rb")",
+    "MM": rb"(?P<month>\d\d)", "M": rb"(?P<month>\d\d?)", "MMM": rb"(?P<month>" + b"|".join(MONTHS) + rb")",
     "dd": rb"(?P<day>\d\d)", "d": rb"(?P<day>\d\d?)",
     "HH": rb"(?P<hour>\d\d)", "H": rb"(?P<hour>\d\d?)", "mm": rb"(?P<minute>\d\d)", "ss": rb"(?P<second>\d\d)",
     **dict.fromkeys(("Z", "X", "XX", "XXX", "x", "xx", "xxx"), rb"(?P<offset>Z|[+-]\d\d(?::?\d\d)?)"),
@@ -119,7 +118,7 @@ class Layout:
         if time is None:
             parts = {name: found[name] or b"" for name in _NEEDED}
             month = parts["month"]
-            number = _MONTHS.index(month) + 1 if month in _MONTHS else int(month)
+            number = MONTHS.index(month) + 1 if month in MONTHS else int(month)
             time = b"%s-%02d-%02d %02d:%s:%s%s%s" % (
                 parts["year"], number, int(parts["day"]), int(parts["hour"]), parts["minute"], parts["second"],
                 b".%s" % found["fraction"] if found.get("fraction") else b"", found.get("offset") or b"",

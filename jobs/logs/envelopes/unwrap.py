@@ -15,9 +15,8 @@ from collections.abc import Iterable, Sequence
 from functools import partial
 from typing import Any, Final
 
-from jobs.logs.envelopes.anchors import ANCHOR, ENTRY, line_at, place_of
+from jobs.logs.envelopes.anchors import ANCHOR, line_at, place_of
 from jobs.logs.envelopes.entries import holds_no_line, line_of_json, own_line_of_json
-from jobs.logs.envelopes.instants import last_time
 from jobs.logs.envelopes.layouts import ANY_TIME_SIGN, OWN_HEADER, OWN_START, is_own, uncoloured
 from jobs.logs.envelopes.patterns import Layout
 from jobs.logs.envelopes.rows import line_of_csv
@@ -86,15 +85,11 @@ class Unwrapper:
         place = place_of(text)
         if left and b'"' in text[: place if place >= 0 else None]:
             unwrap = partial(self._find, left=left - 1)
-            entry = ENTRY.search(text, 0, place if place >= 0 else len(text))
-            if entry is not None:
-                is_object = b"{" in entry[0]
-                inside = text[entry.start() : text.rfind(b"}") + 1] if is_object else text[entry.start() :]
-                time = last_time(text[: entry.start()])
-                found = line_of_json(inside, moment if time is None else time[0], unwrap)
-                if found is not None or (place >= 0 and ANCHOR.search(text, place + 1) is not None):
-                    return found  # a document of several lines is none
-            found = line_of_csv(text, place, moment, unwrap) if place >= 0 else None
+            found = line_of_json(text, place, moment, unwrap)
+            if found is None and place >= 0:
+                if ANCHOR.search(text, place + 1) is not None:
+                    return None  # a document of several lines
+                found = line_of_csv(text, place, moment, unwrap)
             if found is not None:
                 return found
         for layout in self._layouts:

@@ -49,7 +49,10 @@ def of_client(text):
     return at, {name: value for name, value in row.items() if name != "raw"}
 
 
-INNERMOST = {"JSON in a text, quotes of the message escaped", "get-log-events --output text", "filter-log-events --output text"}
+INNERMOST = {
+    *("JSON in a text, escaped twice", "JSON in a text, quotes of the message escaped"),
+    *("get-log-events --output text", "filter-log-events --output text"),
+}
 """Which stand around a line, and around nothing else."""
 WRAPS = {**CONTAINERS, **COPIES, **CLOUDWATCH, **COLLECTORS}
 LAYOUTS = {**PATTERNS, **EXACT_PATTERNS, "Kafka's own": lambda line: line}
