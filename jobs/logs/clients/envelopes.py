@@ -30,7 +30,7 @@ _MOST: Final = 6  # entries in each other
 _ENTRY_BYTES: Final = 1 << 20
 _COLOURS: Final = re.compile(rb"\x1b\[[0-9;]*m")
 _LINE_ENDS: Final = re.compile(r"[\r\n]+[ \t]*")
-_LOGFMT: Final = re.compile(rb"(?:^|[\s|])(?:time|ts|level|lvl|msg|t|logger|caller)=")
+_LOGFMT: Final = re.compile(rb"(?<![\w.])(?:time|ts|level|lvl|msg|t|logger|caller)=")
 _LOGFMT_WITHIN: Final = 512
 _PAIR: Final = re.compile(r'([A-Za-z_@][\w.@-]*)=("(?:[^"\\]|\\.)*"|[^\s"]*)')
 
@@ -108,9 +108,10 @@ def _in_fields(text: bytes, words: _Words | None, moment: Any, find: Find) -> by
     found = line_of_csv(text, text.find(b'""') if words is None else words.start, moment, find)
     if found is not None:
         return found
-    if _LOGFMT.search(text, 0, _LOGFMT_WITHIN) is None:
+    logfmt = _LOGFMT.search(text, 0, _LOGFMT_WITHIN)
+    if logfmt is None:
         return None
-    fields = {name: _unquoted(value) for name, value in _PAIR.findall(text.decode("utf-8", "replace"))}
+    fields = {name: _unquoted(value) for name, value in _PAIR.findall(text[logfmt.start() :].decode("utf-8", "replace"))}
     return in_entry(fields, moment, find, _of_client)
 
 

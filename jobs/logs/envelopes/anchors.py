@@ -15,11 +15,11 @@ import re
 from typing import Any, Final
 
 from jobs.logs.envelopes.instants import EPOCH, TIME, has_millis, last_time, stamp_of_value
-from jobs.logs.envelopes.layouts import LEVEL, LOGGER, NUMBERED, REQUEST, SHORT, guessed_logger, is_java, is_known_logger, rebuilt
+from jobs.logs.envelopes.layouts import LEVEL, LEVELS, LOGGER, NUMBERED, REQUEST, SHORT, guessed_logger, is_java, is_known_logger, rebuilt
 
 ANCHOR: Final = re.compile(
     # A set of first characters is found many times as fast as a choice of beginnings.
-    rb"[\[CKTSRAGg](?<![\w.\[].)(?:(?<=\[)(?:GroupCoordinator (?:id=)?\d|GroupMetadataManager brokerId=\d"
+    rb"[\[CKTSRAGg](?:(?<=\[)(?:GroupCoordinator (?:id=)?\d|GroupMetadataManager brokerId=\d"
     rb"|Group Metadata Manager on Broker \d|BrokerServer id=\d|KafkaServer id=\d|Kafka Server \d"
     rb"|ZooKeeperClient(?: Kafka server)?\] Session |ReplicaFetcher replicaId="
     rb"|QuorumController id=\d|Controller (?:id=)?\d|BrokerChangeListener on Controller )"
@@ -32,23 +32,11 @@ ANCHOR: Final = re.compile(
 
 _HEAD_BYTES: Final = 1_024  # before a message, in which its time, level and logger are looked for
 _TAIL_BYTES: Final = 512
-_LEVELS: Final[dict[bytes, bytes]] = {
-    **{name: name for name in (b"TRACE", b"DEBUG", b"INFO", b"WARN", b"ERROR", b"FATAL")},
-    b"WARNING": b"WARN",
-    b"NOTICE": b"INFO",
-    b"CRITICAL": b"FATAL",
-    b"SEVERE": b"ERROR",
-    b"CONFIG": b"DEBUG",
-    b"FINE": b"DEBUG",
-    b"FINER": b"TRACE",
-    b"FINEST": b"TRACE",
-}
-"""Of log4j, Python, and java.util.logging."""
-_LEVEL: Final = re.compile(rb"(?<![\w.$-])(?:" + b"|".join(_LEVELS) + rb")(?![\w.$-])", re.IGNORECASE)
+_LEVEL: Final = re.compile(rb"(?<![\w.$-])(?:" + b"|".join(LEVELS) + rb")(?![\w.$-])", re.IGNORECASE)
 _NAME: Final = re.compile(rb"(?<![\w.$])(?:" + LOGGER + rb"|" + SHORT + rb"|" + NUMBERED + rb")(?![\w.$])")
 _LAST: Final = re.compile(rb"[ \t](?:\((" + LOGGER + rb"|" + SHORT + rb")(?::[\d?]+)?\)|\[(org\.apache\.kafka\.[\w.$]+)\])")
 _BEHIND: Final = re.compile(rb"\s*(?:\[[^\[\]]*\])?")  # the thread, behind the logger
-_FIRST_LEVEL: Final = re.compile(rb"(?<![\w.$-])" + LEVEL + rb"(?![\w.$])")
+_FIRST_LEVEL: Final = re.compile(rb"(?:(?<![\w.$-])|(?<=\\[tn]))" + LEVEL + rb"(?![\w.$])")
 _TIME_NEXT: Final = re.compile(rb"[ \t]*\]?[:|-]?[ \t]*(\[)?(" + TIME + rb"|" + EPOCH + rb")(?(1)\])(?=[ \t\[])")
 _BRACKETS: Final = rb"\[(?!\d{4}-)[^\[\]]*\]"
 _NEAR: Final = re.compile(rb"\]?[ \t:|,;-]*(?:std(?:out|err) [FP] )?(?:" + _BRACKETS + rb"[ \t]*)*[\[<(]?")
@@ -63,7 +51,6 @@ _LOGGER_FIRST: Final = re.compile(
 )
 _KAFKAS: Final = re.compile(rb"(?<![\w.$])(?:kafka|org\.apache\.kafka)\.[\w.$]*[\w$]")
 _NAME_BYTES: Final = 200
-_EVENT_TIME: Final = rb"\t\d{13}(?!\d)"  # aws logs get-log-events --output text
 _RUN: Final = re.compile(rb"[ \t]{2,}|\t")
 _PADDED: Final = re.compile(rb"   |\t|  .*[^ ]  ", re.DOTALL)
 _MARK: Final = re.compile(rb"[|*`~\"']|\xe2[\x94-\x96][\x80-\xbf]")
@@ -128,7 +115,7 @@ def evened(text: bytes) -> bytes:
 def level_in(head: bytes) -> bytes | None:
     """The last level that stands before a message."""
     levels = _LEVEL.findall(head)
-    return _LEVELS[levels[-1].upper()] if levels else None
+    return LEVELS[levels[-1].upper()] if levels else None
 
 
 def parts(text: bytes, start: int) -> tuple[bytes, bytes, bytes, bytes]:
@@ -140,7 +127,13 @@ def parts(text: bytes, start: int) -> tuple[bytes, bytes, bytes, bytes]:
         time = last_time(left)
         if left[:1] in (b",", b"\t") or re.search(rb"\w", left.replace(time[0], b"") if time else left) is None:
             return head, message[: last.start()], last[1] or last[2], left
-    marks = {mark for mark in _MARK.findall(head) if mark not in b"\"'" or head.count(mark) % 2}
-    ends = b"|".join([_EVENT_TIME, *map(re.escape, sorted(marks))])
-    message = re.sub(rb"(?:[ \t]*(?:" + ends + rb"))+[,;]?[ \t]*\Z", b"", message)
+    marks = [mark for mark in sorted(set(_MARK.findall(head))) if mark not in b"\"'" or head.count(mark) % 2]
+    while (end := message.rstrip(b" \t,;")) != (bare := _without_mark(end, marks)):
+        message = bare
     return head, message, logger, behind
+
+
+def _without_mark(text: bytes, marks: list[bytes]) -> bytes:
+    if text[-14:-13] == b"\t" and text[-13:].isdigit():  # the time behind a line of `aws logs get-log-events --output text`
+        return text[:-14]
+    return next((text.removesuffix(mark) for mark in marks if text.endswith(mark)), text)

@@ -26,7 +26,7 @@ import msgspec
 
 from jobs.logs.envelopes.anchors import ANCHOR, place_of
 from jobs.logs.envelopes.instants import has_millis, last_time, stamp_of_value
-from jobs.logs.envelopes.layouts import ANY_TIME_SIGN, REQUEST, guessed_logger, is_own, rebuilt
+from jobs.logs.envelopes.layouts import ANY_TIME_SIGN, LEVELS, REQUEST, guessed_logger, is_own, rebuilt
 
 TEXT_FIELDS: Final = (
     "log", "message", "MESSAGE", "msg", "textPayload", "line", "_raw", "LogMessage", "LogEntry", "short_message", "@message",
@@ -39,12 +39,7 @@ _TIME_FIELDS: Final = (
 _LOGGER_FIELDS: Final = ("loggerName", "logger_name", "log.logger", "_logger", "logger", "loggername")
 _LEVEL_FIELDS: Final = ("level", "log.level", "severity", "loglevel", "Level")
 
-_LEVELS: Final[dict[Any, bytes]] = {
-    **{name: name.encode() for name in ("TRACE", "DEBUG", "INFO", "WARN", "ERROR", "FATAL")},
-    "WARNING": b"WARN", "NOTICE": b"INFO", "CRITICAL": b"FATAL", "ALERT": b"FATAL", "EMERGENCY": b"FATAL",
-    0: b"FATAL", 1: b"FATAL", 2: b"FATAL", 3: b"ERROR", 4: b"WARN", 5: b"INFO", 6: b"INFO", 7: b"DEBUG",
-}  # fmt: skip
-"""By log4j's names, those of Google Cloud, and syslog's severities (RFC 5424)."""
+_SEVERITIES: Final = dict(enumerate((b"FATAL", b"FATAL", b"FATAL", b"ERROR", b"WARN", b"INFO", b"INFO", b"DEBUG")))  # of syslog, RFC 5424
 
 _SHORTEST: Final = 20  # characters of a line
 _BEGIN: Final = re.compile(rb'\{\s*\\?"|(?:\A|[ \t])[ \t,\[]*"')
@@ -207,7 +202,8 @@ def _in_parts(entry: dict[str, Any], message: bytes, moment: Any) -> bytes | Non
     if not source:
         return None
     level = next((entry[name] for name in _LEVEL_FIELDS if name in entry), nested.get("level"))
-    name = _LEVELS.get(level.upper() if isinstance(level, str) else level if isinstance(level, int) else None)
+    name = LEVELS.get(level.upper().encode("utf-8", "replace")) if isinstance(level, str) else None
+    name = _SEVERITIES.get(level) if isinstance(level, int) else name
     stamp = stamp_of_value(moment)
     if message.startswith(REQUEST) and not has_millis(moment):
         return None

@@ -56,7 +56,9 @@ INNERMOST = {
 """Which stand around a line, and around nothing else."""
 WRAPS = {**CONTAINERS, **COPIES, **CLOUDWATCH, **COLLECTORS}
 LAYOUTS = {**PATTERNS, **EXACT_PATTERNS, "Kafka's own": lambda line: line}
-NESTED = st.lists(st.sampled_from(sorted(WRAPS)), max_size=2).filter(lambda names: not INNERMOST.intersection(names[1:]))
+NESTED = st.lists(st.sampled_from(sorted(WRAPS)), max_size=2).filter(
+    lambda names: not INNERMOST.intersection(names[1:]) and not any(name.endswith("CSV") for name in names[:-1])
+)
 
 
 def wrapped(text, names):
