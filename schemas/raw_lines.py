@@ -38,5 +38,6 @@ SCHEMA: Final = StructType(
             BinaryType(),
             "Later lines that repeat this heartbeat: the numbers of each (jobs/logs/heartbeats/beats.py). Of heartbeats: the bundle. Null if none.",
         ),
+        column("around", StringType(), "What stands around the line in its file (jobs/logs/faults.py). Null if nothing does."),
     ]
 )

@@ -23,12 +23,12 @@ from jobs.answers.report import Scope, read_findings, read_incidents
 from jobs.answers.rounds import rounds_of
 from jobs.common.errors import EvidenceError
 from jobs.logs.clients.envelopes import client_line
-from jobs.logs.clients.times import ClientTimes
 from jobs.logs.envelopes import unwrapped
 from jobs.logs.files import LogFile, discover
 from jobs.logs.lines import numbered_lines
 from jobs.logs.record_judge import record_time
 from jobs.logs.survey.views import AS_IT_IS, View
+from jobs.logs.times import LocalTimes
 
 VIEWS: Final = {
     "f": "findings_with_id",
@@ -47,7 +47,7 @@ _BEATS: Final = """
     FROM group_events AS e WHERE e.origin = $origin AND len(e.positions) = len(e.beats)
 """
 _MINUTE_MS: Final = 60_000
-_TIMES: Final = ClientTimes("UTC")  # reads those of brokers, too
+_TIMES: Final = LocalTimes("UTC")  # reads those of brokers, too
 _SECONDS: Final = re.compile(rb":(\d\d)[.,](\d{3})")
 _TIME_WITHIN: Final = 512  # bytes of a line
 _ID: Final = re.compile(r"[first][0-9a-f]{3,11}")

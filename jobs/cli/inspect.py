@@ -73,6 +73,6 @@ def inspect(path: Path, *, timezones: Sequence[str], log_format: str | None, con
     if not any(log.understood for log in result.logs):
         warn_nothing_understood(path)
         return exit_codes.NOTHING_UNDERSTOOD
-    if not result.about_groups and form == "text":
+    if not (result.about_groups or result.not_understood) and form == "text":
         click.echo(NO_GROUPS)
     return exit_codes.DONE

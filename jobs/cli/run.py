@@ -180,7 +180,7 @@ def run_and_account(
     write_account(console, result, read)
     if result.understood:
         write_evidence(console, lakehouse)
-        warn_of_refused(result, lakehouse)
+    warn_of_refused(result, lakehouse)
     if result.signal is not None and once:
         warn("stopped before the end of the input; the same command continues")
         return exit_codes.ENDED_BY_SIGNAL + result.signal

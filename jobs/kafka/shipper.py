@@ -195,7 +195,9 @@ class Shipper(Slicer):
                     text, fault = faulty_text(text), fault or TOO_LONG
                 position = 0 if fault == DAMAGED_FILE else kept.positions[row]  # the record is about the file, not about a line
                 counts[stream] += position > 0
-                send(text, key, line_headers(shared, source, position, kept.ats[row], fault, context))
+                around = kept.around.get(row, b"")
+                around = around if len(text) + 4 * len(context) + len(around) <= most else b""
+                send(text, key, line_headers(shared, source, position, kept.ats[row], fault, context, around))
             index += rows
         return counts
 

@@ -1,7 +1,7 @@
 """Log lines as records of a Kafka topic, as `rebalance ship` writes them (docs/shipping.md).
 
 The value is the line. The headers hold the rest, as texts in UTF-8 with numbers in decimal: cluster, broker, record (line, heartbeats or
-clock), origin, position, and where there is one: source, at (epoch ms, UTC), fault and context. They mean the same as in
+clock), origin, position, and where there is one: source, at (epoch ms, UTC), fault, context and around. They mean the same as in
 schemas/raw_lines.py. A clock also has lines and read; heartbeats (bundles.py) have version, lines and crc. Readers ignore other headers, so
 that later versions may add some.
 
@@ -40,7 +40,9 @@ def log_headers(cluster: str, broker: str, record: str, origin: str) -> list[Hea
     ]
 
 
-def line_headers(shared: list[Header], source: str, position: int, at_ms: int | None, fault: str = "", context: str = "") -> list[Header]:
+def line_headers(
+    shared: list[Header], source: str, position: int, at_ms: int | None, fault: str = "", context: str = "", around: bytes = b""
+) -> list[Header]:
     """The headers of a line."""
     headers = [*shared, ("source", source.encode()), ("position", b"%d" % position)]
     if at_ms is not None:
@@ -49,6 +51,8 @@ def line_headers(shared: list[Header], source: str, position: int, at_ms: int | 
         headers.append(("fault", fault.encode()))
     if context:
         headers.append(("context", context.encode()))
+    if around:
+        headers.append(("around", around))
     return headers
 
 

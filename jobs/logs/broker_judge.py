@@ -8,7 +8,7 @@ from typing import Final
 
 from jobs.logs.bytes import LogBytes
 from jobs.logs.envelopes import Unwrapper, unwrapped
-from jobs.logs.envelopes.prefixes import without_prefix
+from jobs.logs.envelopes.unwrap import ENVELOPE
 from jobs.logs.faults import BAD_API_NAME, BAD_TIMESTAMP, NO_TIMESTAMP, NOT_A_REQUEST
 from jobs.logs.judge import LineJudge
 from jobs.logs.mark import Mark
@@ -164,7 +164,7 @@ class BrokerJudge(LineJudge):
 
 def _is_of_another_program(line: bytes) -> bool:
     """Whether a line stands in an envelope and has nothing of a request: `docker compose logs` shows all containers."""
-    return without_prefix(line, None) is not None and not any(sign in line for sign in _REQUEST_SIGNS)
+    return ENVELOPE.match(line) is not None and not any(sign in line for sign in _REQUEST_SIGNS)
 
 
 def _unusual_request(line: bytes, offset: int) -> str | None:

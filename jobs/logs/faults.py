@@ -41,6 +41,18 @@ def is_utf8(data: bytes) -> bool:
     return True
 
 
+def around(written: bytes, line: bytes) -> bytes:
+    r"""What stands around a line in its file, as `before\0after`; all of what is written there if the line is not a part of it."""
+    before, found, after = written.partition(line)
+    return faulty_text(before) + b"\0" + faulty_text(after) if found else faulty_text(written)
+
+
+def as_written(line: str, around: str | None) -> str:
+    """A line as it stands in its file, by what `around` says; the line itself if nothing does."""
+    before, found, after = (around or "\0").partition("\0")
+    return before + line + after if found else before
+
+
 def faulty_text(line: bytes) -> bytes:
     r"""A faulty line as text that any table can hold: other bytes as \xNN, cut after MAX_FAULTY_TEXT characters."""
     text = line[: MAX_FAULTY_TEXT * 4].decode("utf-8", "backslashreplace").translate(_CONTROL_TEXT)

@@ -64,6 +64,7 @@ class LineBuffer:
         self._rest_dropped = 0  # bytes of it that were too many to keep
         self._dropped: dict[int, int] = {}  # the same for lines, by index
         self._taken_off: dict[int, int] = {}  # by index, bytes that stood around a line
+        self.written: dict[int, bytes] = {}  # by index, lines as they stand in the file, where something stands around them
         self._inside: dict[int, str] = {}  # by index: as `Mark.inside_pieces` is before this line
         self._pieces = self.mark.inside_pieces  # ... behind the last line
         self._ahead = 0  # bytes of the lines not handed out
@@ -163,11 +164,13 @@ class LineBuffer:
             candidates = range(len(taken)) if self._candidates is None else self._candidates(whole, taken)
             first = next((taken[index] for index in candidates if taken[index]), b"")
             lengths: dict[int, int] = {}
+            written = taken
             if self._pieces or may_have_pieces(whole, taken, first):
+                written = list(taken)
                 lengths, held = self._join(taken, last=last)
                 size -= held
                 candidates = range(len(taken))
-            self._take_off(self._bare, taken, candidates, lengths)
+            self._take_off(self._bare, taken, written, candidates, lengths)
         self.lines.extend(taken)
         self._ahead += size
         self._unended = False
@@ -185,13 +188,21 @@ class LineBuffer:
         self._pieces = joined.inside.get(end, "")
         return joined.lengths, held
 
-    def _take_off(self, bare: Callable[[bytes], bytes], taken: list[bytes], candidates: Iterable[int], lengths: Mapping[int, int]) -> None:
-        """Replaces each line by what is left of it. `lengths`: what lines had that were changed already."""
+    def _take_off(
+        self,
+        bare: Callable[[bytes], bytes],
+        taken: list[bytes],
+        written: Sequence[bytes],
+        candidates: Iterable[int],
+        lengths: Mapping[int, int],
+    ) -> None:
+        """Replaces each line by what is left of it. `written`: the lines as they stand in the file. `lengths`: those of joined lines."""
         first = len(self.lines)
         for index in candidates:
             line = taken[index]
             left = bare(line) if line else line
             if left is not line:
+                self.written[first + index] = written[index]
                 taken[index] = left
                 self._taken_off[first + index] = len(line) - len(left)
         self._taken_off |= {first + index: length - len(taken[index]) for index, length in lengths.items()}
@@ -215,6 +226,7 @@ class LineBuffer:
             self._lines, self.block, self.next, self.odd, self._unended = [], None, 0, False, False
             self._dropped.clear()
             self._taken_off.clear()
+            self.written.clear()
             self._inside.clear()
         self.mark.offset += size
 
@@ -224,6 +236,7 @@ class LineBuffer:
             del self.lines[: self.next]
             self._dropped = {index - self.next: size for index, size in self._dropped.items() if index >= self.next}
             self._taken_off = {index - self.next: size for index, size in self._taken_off.items() if index >= self.next}
+            self.written = {index - self.next: line for index, line in self.written.items() if index >= self.next}
             self._inside = {index - self.next: streams for index, streams in self._inside.items() if index >= self.next}
             self.next = 0
 

@@ -48,6 +48,7 @@ class KeptLines:
     texts: list[bytes] = field(default_factory=list)  # UTF-8
     faults: dict[int, str] = field(default_factory=dict)  # by index in the other lists
     contexts: dict[int, str] = field(default_factory=dict)  # by index: what other lines say about this one
+    around: dict[int, bytes] = field(default_factory=dict)  # by index: what stands around the line in its file (faults.py)
     beats: Beats = field(default_factory=Beats, compare=False)  # lines that stand for nothing but numbers, with one of the others
     size: int = 0  # bytes of the texts
 

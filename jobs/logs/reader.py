@@ -8,13 +8,13 @@ Lines that concern no consumer group are only counted. Lines that may concern on
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import fields, replace
 from typing import TYPE_CHECKING, Final
 
 from jobs.logs.broker_judge import BrokerJudge
 from jobs.logs.bytes import LogBytes
-from jobs.logs.faults import DAMAGED_FILE, TIMESTAMP_OUTLIER
+from jobs.logs.faults import DAMAGED_FILE, TIMESTAMP_OUTLIER, around, faulty_text
 from jobs.logs.judge import LineJudge
 from jobs.logs.jumps import JUMP_LIMITS, Jump, JumpLimits, LogEnd, judge_jump
 from jobs.logs.lines import LINE_LIMITS, LineBuffer, LineLimits
@@ -283,7 +283,7 @@ class LogReader:
             elif verdict is not None:
                 kept.add(number + index, at, line, verdict, self._judge.context(line))
         mark.newest_ms = newest
-        kept.size += sum(map(len, kept.texts[first_kept:]))
+        kept.size += _shown(kept, first_kept, number, buffer.written)
         buffer.advance(reached - start)
         return reached < end
 
@@ -309,6 +309,19 @@ class LogReader:
             if len(followers) == _WITNESSES or size > _WITNESS_BYTES:
                 break
         return followers, True
+
+
+def _shown(kept: KeptLines, first: int, number: int, written: Mapping[int, bytes]) -> int:
+    """Notes how lines stand in the file that are kept from `first` on; returns their bytes. `number`: of that at index 0."""
+    for row in range(first, len(kept) if written else first):
+        line = written.get(kept.positions[row] - number)
+        if line is None:
+            continue
+        if row in kept.faults:
+            kept.texts[row] = faulty_text(line)
+        else:
+            kept.around[row] = around(line, kept.texts[row])
+    return sum(map(len, kept.texts[first:]))
 
 
 def _is_new(_line: bytes, _position: int, _at_ms: int) -> bool:

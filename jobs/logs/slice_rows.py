@@ -40,6 +40,7 @@ def line_rows(kept: KeptLines, cluster: pa.Array, broker: pa.Array, origin: pa.A
         pc.add(counts_of(repeated), 1),
         pa.array([kept.contexts.get(row) for row in range(rows)], pa.string()),
         repeated,
+        pa.array([kept.around.get(row) for row in range(rows)], pa.binary()).view(pa.string()),
     ]
     return pa.table(columns, schema=ARROW_SCHEMA)
 

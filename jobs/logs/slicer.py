@@ -20,7 +20,6 @@ from jobs.common.errors import UserError
 from jobs.logs.broker_judge import BrokerJudge
 from jobs.logs.bytes import NO_FILE, Fingerprint, Signature, open_log, signature_of
 from jobs.logs.clients.judge import ClientJudge
-from jobs.logs.clients.times import ClientTimes
 from jobs.logs.files import LogFile
 from jobs.logs.judge import LineJudge
 from jobs.logs.jumps import JumpLimits, LogEnd
@@ -213,7 +212,7 @@ class Slicer:
         if holds_records(stream.broker, file.path.name):
             judge, times = RecordJudge, RecordTimes
         elif stream.broker == CLIENTS:
-            judge, times = partial(ClientJudge, group=_group_folder(stream.origin)), ClientTimes
+            judge = partial(ClientJudge, group=_group_folder(stream.origin))
         return LogReader(
             stream.open,
             self._times.setdefault((times, zone), times(zone)),

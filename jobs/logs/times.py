@@ -18,7 +18,7 @@ NEVER: Final = -(1 << 62)  # before any time: "nothing read yet"
 MINUTE: Final = slice(0, 17)  # of a line: `[2026-11-21 06:09`
 SECOND: Final = slice(17, 25)  # of a line: `:19,456]`
 LENGTH: Final = 25
-_EXACT: Final = slice(24, 26)  # of a line: `Z]`
+EXACT: Final = slice(24, 26)  # of a line: `Z]`
 
 _MINUTE: Final = re.compile(rb"\[(\d{4})-(\d\d)-(\d\d)[ T](\d\d):(\d\d)")
 _SECOND: Final = re.compile(rb":(\d\d)[,.](\d{3})\]")
@@ -77,7 +77,7 @@ class LocalTimes:
 
     def read(self, line: bytes, near_ms: int) -> int | None:
         """The time of a line, epoch ms; None if it has none. A time with two meanings has the one nearer to `near_ms`."""
-        if line[_EXACT] == b"Z]":
+        if line[EXACT] == b"Z]":
             return _read_exact(line)
         text = line[MINUTE]
         start = self.minute(text)
@@ -119,7 +119,7 @@ def _read_exact(line: bytes) -> int | None:
 
 def _local(line: bytes) -> bytes:
     """A line's first 25 bytes, without a Z."""
-    return line[:24] + b"]" if line[_EXACT] == b"Z]" else line[:LENGTH]
+    return line[:24] + b"]" if line[EXACT] == b"Z]" else line[:LENGTH]
 
 
 def looks_like_time(line: bytes) -> bool:

@@ -21,7 +21,7 @@ from jobs.parsing.templates.other_clients import OTHERS
 
 _MAX_LENGTH: Final = 1 << 16
 _MAX_WORDS: Final = 1 << 12  # characters besides long words
-_SIGNED: Final = r"(?:%\d\|[\d.]+|(?:\d[\d:./, TUZC+-]{17,46} )?%)\|"
+_SIGNED: Final = r"(?:%\d\|[\d.]+|(?:[\[\d][^%]{17,60} )?%)\|"
 _IS_SIGNED: Final = re.compile(rf"(?a){_SIGNED}")
 # What stands behind the sentence is the logger: Connect's pattern adds the line number (`%m (%c:%L)`). A class without a package is none.
 _JAVA_BEGINS: Final = re.compile(r"(?as)\[(?:Consumer|Worker) (?:instanceId=.*?, )?clientId=")

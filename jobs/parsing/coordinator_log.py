@@ -16,6 +16,7 @@ from typing import Any, Final
 
 from coordinator_model import events as e
 from jobs.common.trouble import is_grave, tells_of_trouble
+from jobs.logs.envelopes.anchors import ANCHOR, evened, line_at
 from jobs.parsing.rows import EVENT, Refusal, int32, refused, skipped
 from jobs.parsing.templates.classic import MEMBERS, REBALANCE
 from jobs.parsing.templates.consumer import CONSUMER
@@ -51,6 +52,7 @@ SHAPE: Final = re.compile(rf"(?as)\[[^\]]*\] [A-Z]+ ({_PREFIX})?(.*) \(({_LOGGER
 _ANY_SHAPE: Final = re.compile(r"(?as)\[[^\]]*\] [A-Z]+ .* \([\w.$]+\)\Z")
 _PREFIXED: Final = re.compile(rf"(?a)\[[^\]]*\] [A-Z]+ (?:{_PREFIX})")
 _ENDS_WITH_LOGGER: Final = re.compile(rf"(?a) \((?:{_LOGGER})\)\Z")
+_LOOKS_LIKE: Final = re.compile(rf"(?a)(?<![\w.\[]){_PREFIX}")
 _GROUPS_LISTED: Final = re.compile(r"\[[^\]]*\] [A-Z]+ .{0,99}The following groups were deleted: ")  # of any length: one field costs little
 _COLLECTION: Final = re.compile(r"(?as)\w*\((.*)\)\Z|\[(.*)\]\Z")
 _MEMBER_SEPARATOR: Final = re.compile(r"(?s), (?=.*-[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12})")
@@ -69,13 +71,12 @@ def is_coordinator_line(text: str) -> bool:
 
 def row(text: str, at_us: int | None) -> dict[str, Any]:
     """The columns of PARSED that the text and the time (epoch µs) of a line decide for which `is_coordinator_line` holds."""
-    shape = SHAPE.match(text) if is_readable(text) else None
+    shape, reading = read(text)
     # A runtime serves coordinators of other kinds, too: only the prefix shows the kind of a line.
     if shape is None or (shape[1] is None and ".common.runtime." in shape[5]):
         refusal = _foreign(text, shaped=shape is not None)
         return skipped(e.COORDINATOR_SOURCE) if refusal is None else refused(e.COORDINATOR_SOURCE, refusal, text)
     _, node, partition, sentence, _ = shape.groups()
-    reading = SENTENCES.read(sentence)
     refusal = _refusal(reading, sentence, at_us)
     if refusal is not None or reading is None:
         return refused(e.COORDINATOR_SOURCE, refusal, text)
@@ -85,6 +86,29 @@ def row(text: str, at_us: int | None) -> dict[str, Any]:
     if columns["coordinator_partition"] is None:
         columns["coordinator_partition"] = int32(partition)
     return columns | {"source": e.COORDINATOR_SOURCE, "verdict": EVENT, "received_at": at_us, "coordinator_id": int32(node)}
+
+
+def read(text: str) -> tuple[re.Match[str] | None, Reading | None]:
+    """The parts of a line as SHAPE has them, and what a template reads of its sentence; None where nothing fits."""
+    shape, reading = _read(text)
+    if is_readable(text) and (reading is None or any(value != value.strip() for value in reading.fields.values())):
+        tidied = _tidied(text)
+        again = _read(tidied) if tidied != text else (None, None)
+        return again if again[1] is not None else (shape, reading)
+    return shape, reading
+
+
+def _read(text: str) -> tuple[re.Match[str] | None, Reading | None]:
+    shape = SHAPE.match(text) if is_readable(text) else None
+    return shape, None if shape is None else SENTENCES.read(shape[4])
+
+
+def _tidied(text: str) -> str:
+    """A line of Kafka's own pattern without what people add to it: a thread, a mark at its end, runs of blanks."""
+    line = text.encode("utf-8", "replace")
+    anchor = ANCHOR.search(line)
+    found = None if anchor is None else line_at(line, anchor.start(), None)
+    return evened(found or line).decode("utf-8", "replace")
 
 
 def is_readable(text: str) -> bool:
@@ -97,7 +121,8 @@ def is_readable(text: str) -> bool:
 def _foreign(text: str, *, shaped: bool) -> str | None:
     """What is wrong with a line that is not the coordinator's by its shape; None if it is of another logger."""
     prefixed = _PREFIXED.match(text) is not None  # no other logger writes this prefix
-    if not prefixed and (shaped or not _ENDS_WITH_LOGGER.search(text)):
+    looks_like = _ENDS_WITH_LOGGER.search(text) or (_LOOKS_LIKE.search(text) and not _ANY_SHAPE.match(text))
+    if not prefixed and (shaped or not looks_like):
         return None
     if not is_readable(text):
         return Refusal.TOO_LONG

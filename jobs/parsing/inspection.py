@@ -13,11 +13,13 @@ from typing import Final
 
 from coordinator_model.events import BROKER_SOURCE, CLIENTS
 from jobs.answers.coverage import BROKER_SOURCES, missing
+from jobs.logs.faults import as_written
 from jobs.logs.files import LogFile, discover
+from jobs.logs.mark import KeptLines
 from jobs.logs.slices import Slice, SlicerSettings
 from jobs.logs.streams import Stream
 from jobs.logs.survey.surveyed import SurveyedSlicer
-from jobs.logs.times import NEVER
+from jobs.logs.times import EXACT, NEVER
 from jobs.parsing.recognition import recognise
 
 _QUARTER_MS: Final = 900_000
@@ -185,15 +187,15 @@ class Inspector(SurveyedSlicer):
         for stream, broker, rows in slice_.parts:
             log = self._logs[id(stream)]
             for index in range(row, row + rows):
-                self._look_into(log, stream, broker, kept.positions[index], kept.texts[index], kept.faults.get(index, ""))
+                self._look_into(log, stream, broker, kept, index)
             row += rows
 
-    def _look_into(self, log: SeenLog, stream: Stream, broker: str, line: int, text: bytes, fault: str) -> None:
-        decoded = text.decode("utf-8", "replace")
-        log.absolute = log.absolute or (broker == CLIENTS and decoded.startswith("%"))  # librdkafka's epoch seconds
-        unknown = fault
-        if not fault:
-            found = recognise(decoded, broker)
+    def _look_into(self, log: SeenLog, stream: Stream, broker: str, kept: KeptLines, index: int) -> None:
+        text = kept.texts[index].decode("utf-8", "replace")
+        log.absolute = log.absolute or (broker == CLIENTS and kept.texts[index][EXACT] == b"Z]")
+        unknown = kept.faults.get(index, "")
+        if not unknown:
+            found = recognise(text, broker, kept.contexts.get(index, ""))
             unknown = found.unknown
             if found.source and not unknown:
                 log.kinds[found.source, found.kind] += 1
@@ -202,4 +204,5 @@ class Inspector(SurveyedSlicer):
             log.unknown[unknown] += 1
             self._sampled[unknown] += 1
             if self._sampled[unknown] <= _SAMPLES:
-                self.result.samples.append(Sample(unknown, stream.origin, line, decoded[:_SAMPLE_CHARACTERS]))
+                shown = as_written(text, kept.around.get(index, b"").decode())
+                self.result.samples.append(Sample(unknown, stream.origin, kept.positions[index], shown[:_SAMPLE_CHARACTERS]))

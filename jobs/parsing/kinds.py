@@ -12,8 +12,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from coordinator_model.events import BROKER_SOURCE, CLIENT_SOURCE, CLIENTS, COORDINATOR_SOURCE, PSEUDO_BROKERS, REQUEST_SOURCE
+from jobs.logs.faults import as_written
 from jobs.parsing import broker_log, client_log, coordinator_log, group_records, heartbeats, request_log
-from jobs.parsing.rows import UNKNOWN_SOURCE, parsed_batch, refused, skipped
+from jobs.parsing.rows import QUARANTINE, RAW_CHARACTERS, UNKNOWN_SOURCE, parsed_batch, refused, skipped
 from schemas.names import CLOCK, HEARTBEATS, LINE, PART
 
 _PARSERS: Final[Mapping[str, Callable[[str, int | None], dict[str, Any]]]] = {
@@ -28,11 +29,11 @@ _PARSERS: Final[Mapping[str, Callable[[str, int | None], dict[str, Any]]]] = {
 def parsed(raw: pa.RecordBatch) -> pa.Table:
     """Rows of PARSED of rows of raw_lines. Those of a topic have a `place`, too."""
     lines = _named(raw)
-    whose = [lines[name].to_pylist() for name in ("record", "broker", "origin", "text", "fault", "context")]
+    whose = [lines[name].to_pylist() for name in ("record", "broker", "origin", "text", "fault", "context", "around")]
     times = lines["occurred_at"].cast(pa.int64()).to_pylist()
     is_beat = pc.and_(pc.is_valid(lines["repeated"]), pc.is_null(lines["fault"])).to_pylist()
     bundles, beats, stored, others, rows = [], [], [], [], []
-    for place, (record, broker, origin, text, fault, context) in enumerate(zip(*whose, strict=True)):
+    for place, (record, broker, origin, text, fault, context, around) in enumerate(zip(*whose, strict=True)):
         if record == HEARTBEATS:
             bundles.append(place)
             continue
@@ -53,6 +54,8 @@ def parsed(raw: pa.RecordBatch) -> pa.Table:
             rows.append(client_log.row(text or "", times[place], context))
         else:
             rows.append(_PARSERS[source](text or "", times[place]))
+        if around is not None and rows[-1].get("verdict") == QUARANTINE:
+            rows[-1]["raw"] = as_written(text or "", around)[:RAW_CHARACTERS]
     pieces = [parsed_batch(_taken(lines, others), rows)]
     if bundles:
         pieces += heartbeats.of_bundles(_taken(lines, bundles))

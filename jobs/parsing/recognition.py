@@ -15,8 +15,8 @@ from coordinator_model.events import (
     PSEUDO_BROKERS,
     REQUEST_SOURCE,
 )
+from jobs.parsing import client_log, coordinator_log
 from jobs.parsing.broker_log import BROKER_SENTENCES, BROKER_SHAPE, is_api_versions, level_of
-from jobs.parsing.coordinator_log import SENTENCES, SHAPE
 from jobs.parsing.rows import Refusal
 
 _MAX_LENGTH: Final = 1 << 12  # of a sentence: those of longer ones take long to match
@@ -34,19 +34,23 @@ class Recognised(NamedTuple):
     versions: str = ""  # Kafka releases that write the sentence
 
 
-def recognise(line: str, broker: str) -> Recognised:
-    """What a kept line without a fault is. `broker`: whose log it is in."""
+def recognise(line: str, broker: str, context: str = "") -> Recognised:
+    """What a kept line without a fault is. `broker`: whose log it is in. `context`: what earlier lines say about it."""
     if broker == CLIENTS:
-        return Recognised(CLIENT_SOURCE, CLIENT_SOURCE)
+        row = client_log.row(line, 0, context)
+        return Recognised(CLIENT_SOURCE, CLIENT_SOURCE, unknown=row.get("refusal") or "")
     if broker in PSEUDO_BROKERS:
         return Recognised(broker, broker)
     place = line.find(_REQUEST)
     if place >= 0:
         return _request(line, place + len(_REQUEST))
-    shape = SHAPE.match(line)
-    if shape is None:
-        return _of_broker(line)
-    return _sentence(shape[4])
+    if coordinator_log.is_coordinator_line(line):
+        refusal = coordinator_log.row(line, 0).get("refusal")
+        _, reading = (None, None) if refusal else coordinator_log.read(line)
+        if refusal or reading is not None:
+            kind, versions = ("", "") if reading is None else (reading.template.kind, reading.template.versions)
+            return Recognised(COORDINATOR_SOURCE, kind, refusal or "", versions=versions)
+    return _of_broker(line)
 
 
 def _request(line: str, start: int) -> Recognised:
@@ -64,15 +68,6 @@ def _request(line: str, start: int) -> Recognised:
     except (ValueError, TypeError, KeyError, AttributeError, RecursionError):
         without_answer = line.startswith(("{api_key=", "Name:"), start)  # Kafka 0.9 to 0.11
         return Recognised(REQUEST_SOURCE, unknown=Refusal.OLD_FORMAT if without_answer else Refusal.INVALID_JSON)
-
-
-def _sentence(sentence: str) -> Recognised:
-    if len(sentence) > _MAX_LENGTH:
-        return Recognised(COORDINATOR_SOURCE, "LONG")
-    reading = SENTENCES.read(sentence)
-    if reading is None:
-        return Recognised(COORDINATOR_SOURCE, unknown=Refusal.UNKNOWN_TEMPLATE)
-    return Recognised(COORDINATOR_SOURCE, reading.template.kind, versions=reading.template.versions)
 
 
 def _of_broker(line: str) -> Recognised:

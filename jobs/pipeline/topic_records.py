@@ -30,7 +30,7 @@ READ_SEPARATOR: Final = "|"
 """Stands in a clock's text between the moment at which its broker's logs were read to their ends (epoch ms, or empty) and the seconds."""
 
 _REQUIRED: Final = ("cluster", "broker", "record", "origin", "position")
-_TEXTS: Final = (*_REQUIRED, "at", "fault", "context", "read", "version", "crc")
+_TEXTS: Final = (*_REQUIRED, "at", "fault", "context", "around", "read", "version", "crc")
 _MAX_NAME: Final = 249  # characters, as of a topic
 _MAX_ORIGIN: Final = 4_096
 _MAX_CONTEXT: Final = 32_767  # of a group's name: what Kafka's protocol can say
@@ -70,6 +70,7 @@ def as_lines(records: pa.RecordBatch) -> pa.RecordBatch:
         "lines": pc.if_else(is_clock, 0, 1),
         "context": pc.if_else(is_bundle, own_name, pc.if_else(sound, texts["context"], None)),
         "repeated": pc.if_else(is_bundle, value, None),
+        "around": pc.if_else(sound, texts["around"], None),
         "place": pc.add(pc.shift_left(records["partition"].cast(pa.int64()), PLACE_BITS), records["offset"]),
     }
     return pa.RecordBatch.from_arrays([columns[field.name].cast(field.type) for field in _ARROW], schema=_ARROW)

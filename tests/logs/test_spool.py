@@ -23,7 +23,9 @@ from tests.logs.spooling import SMALL_BLOCKS, Consumer, at_ms, brokers, run
 def test_rows_of_a_slice(tmp_path):
     write(tmp_path / "in/c/b/kafka-request.log", [request(1), fetch(2), b"junk", request(4), fetch(5)])
     consumer, [report] = run(tmp_path / "in", tmp_path / "out")
-    common = {"cluster": "c", "broker": "b", "origin": "c/b/kafka-request.log"} | dict.fromkeys(("text", "fault", "context", "repeated"))
+    common = {"cluster": "c", "broker": "b", "origin": "c/b/kafka-request.log"} | dict.fromkeys(
+        ("text", "fault", "context", "repeated", "around")
+    )
     lines = [
         {**common, "record": "line", "position": p, "at": at, "text": t.decode(), "fault": f, "lines": 1}
         for p, at, t, f in [(1, 1, request(1), None), (3, None, b"junk", "NO_TIMESTAMP"), (4, 4, request(4), None)]

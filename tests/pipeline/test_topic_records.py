@@ -58,6 +58,7 @@ def test_a_line_keeps_its_log_its_position_and_its_time():
         "lines": 1,
         "context": "orders",
         "repeated": None,
+        "around": None,
         "place": 2 << PLACE_BITS,
     }
 
@@ -138,6 +139,7 @@ def test_what_no_shipper_wrote_is_a_line_with_a_fault_under_the_topics_name(head
         "lines": 1,
         "context": None,
         "repeated": None,
+        "around": None,
         "place": 2 << PLACE_BITS,
     }
     assert (known["cluster"], known["position"], known["fault"]) == ("c", 7, None)

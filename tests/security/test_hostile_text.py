@@ -18,9 +18,9 @@ from jobs.common.text import printable
 from jobs.kafka.topic_records import line_headers, log_headers, record_key
 from jobs.logs.bytes import open_log
 from jobs.logs.clients.judge import ClientJudge, is_consumer_line
-from jobs.logs.clients.times import ClientTimes
 from jobs.logs.mark import KeptLines
 from jobs.logs.reader import LogReader
+from jobs.logs.times import LocalTimes
 from jobs.pipeline.gate import Clock, Gate, LogName, Reach
 from schemas.names import LINE
 from tests.kafka.topic_reader import read_record
@@ -129,7 +129,7 @@ def test_no_line_of_an_application_keeps_its_reader_busy(tmp_path):
     log = tmp_path / "app.log"
     log.write_bytes(b"".join(line + b"\n" for line in hostile.slow_clients()))
     kept = KeptLines()
-    reader = LogReader(lambda: open_log(log), ClientTimes("UTC"), judge=ClientJudge)
+    reader = LogReader(lambda: open_log(log), LocalTimes("UTC"), judge=ClientJudge)
     assert reader.read(kept) == len(hostile.slow_clients())
     for line in hostile.slow_clients():
         assert record_key(CLIENT_SOURCE, line, "", "log")

@@ -12,10 +12,10 @@ from coordinator_model.events import CLIENTS
 from jobs.answers import questions
 from jobs.answers.ask import BoundQuestion
 from jobs.answers.coverage import coverage, missing
+from jobs.cli.output.next_steps import next_step
 from jobs.cli.output.terminal import NO_GROUPS, warn, write
 from jobs.common.options import LINE_CHARS
 from jobs.common.text import printable
-from jobs.parsing.rows import Refusal
 from jobs.pipeline.run_progress import RunResult
 
 _CLUSTERS_SHOWN: Final = 5
@@ -33,7 +33,7 @@ def write_account(console: Console, result: RunResult, source: str) -> None:
         write(console, f"The lakehouse: {_account(result.after)}")
     for line in result.troubles:
         write(console, printable(line, LINE_CHARS))
-    if result.understood and result.after["lines_read"] and not result.after["events"]:
+    if result.understood and result.after["lines_read"] and not (result.after["events"] or result.after["quarantined"]):
         write(console, NO_GROUPS)
     if result.late_events:
         write(
@@ -66,11 +66,9 @@ def warn_of_refused(result: RunResult, lakehouse: Path, *, kept: bool = True) ->
             f"{refused:,} of {about:,} lines about groups ({refused / about:.0%}) were not understood, such as"
             f" {line['file']}:{line['position']}, {line['reason']}: {(line['line'] or '')[:_SAMPLE_CHARACTERS]}"
         )
-        if line["reason"] == Refusal.NO_GROUP:
-            warn("no line of these clients' logs names their group: name the folder after it (clients/<group>/app.log)")
-            return
-        counted = f"`rebalance ask quarantine --lakehouse {lakehouse}` counts them; " if kept else ""
-        warn(f"{counted}please report a line that Kafka wrote and that is not read")
+        warn(f"{line['reason'].partition(':')[0]}: {next_step(line['reason'])}")
+        if kept:
+            warn(f"`rebalance ask quarantine --lakehouse {lakehouse}` counts the lines by their reasons")
 
 
 def _account(totals: Mapping[str, int]) -> str:

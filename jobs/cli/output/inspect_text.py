@@ -11,6 +11,7 @@ from typing import Any, Final
 from rich.console import Console
 
 from coordinator_model.events import CLIENTS, PSEUDO_BROKERS
+from jobs.cli.output.next_steps import next_step
 from jobs.cli.output.terminal import write
 from jobs.common.options import LINE_CHARS
 from jobs.common.text import printable
@@ -105,10 +106,9 @@ def _unknown(result: Inspection, line: Any) -> None:
     line()
     line(f"Not understood: {_count(result.not_understood, 'line')}, {share:.2%} of those that may be about groups")
     for reason, count in sorted(reasons.items(), key=lambda item: (-item[1], item[0])):
-        line(f"  {reason} {count:,}")
+        line(f"  {reason} {count:,}: {next_step(reason)}")
         for sample in (one for one in result.samples if one.reason == reason):
             line(f"    {sample.origin}:{sample.line}: {sample.text}")
-    line("  A line that Kafka wrote and this program does not know is a gap in this program. Please report it with its line.")
 
 
 def _span(logs: list[SeenLog]) -> str:

@@ -41,8 +41,8 @@ NO_GROUPS: Final = (
 
 
 def warn_nothing_understood(source: object) -> None:
-    """Says that no line of the input is of a kind that is read."""
-    warn(f"nothing in {source} was understood: it has no line of a broker, a client or a record (docs/capture.md)")
+    """Says that no line of the input is read."""
+    warn(f"nothing in {source} was understood: it has no line of a broker, a client or a record that can be read (docs/capture.md)")
 
 
 def warn(message: str) -> None:

@@ -1,62 +1,46 @@
-"""Takes off what stands around a client's line, and brings what clients of many kinds write into few forms.
+"""Finds a client's words in what stands around them, and brings what clients of many kinds write into few forms.
 
     payments-1  | 2026-11-21 06:09:19,456 WARNING kafka.coordinator: Heartbeat poll expired, leaving group
 
-becomes `2026-11-21 06:09:19,456 %||kafka-python| Heartbeat poll expired, leaving group`. These forms leave here:
+becomes `[2026-11-21 06:09:19,456] WARN %||kafka-python| Heartbeat poll expired, leaving group`. These forms leave here:
 
-* a line of Java's client with a time before it, whatever the pattern: `… [Consumer clientId=…, groupId=…] sentence`
-* `%4|1795241359.456|MAXPOLL|payments-1#consumer-1| [thrd:main]: sentence`, as librdkafka writes it to standard error
-* `time %|facility|client| [thrd:…]: sentence`, librdkafka's line through one of its bindings
-* `time %||library| sentence`, a line of another library (sentences.py)
-* any other line as it is, but for its envelopes: its time counts, not its text
+* `[time] LEVEL [Consumer clientId=…, groupId=…] sentence (logger)`, of Java's client
+* `[time] LEVEL %|facility|client| [thrd:…]: sentence`, of librdkafka and its bindings
+* `[time] LEVEL %||library| sentence`, of another library (sentences.py)
+* `[time] line`, any other line with a time at its beginning
 
-The line's own time counts. If it has none, the time of the innermost envelope that has one counts. The result depends on the line alone.
+The time is the last one before the words (jobs/logs/envelopes/anchors.py). The result depends on the line alone.
 """
 
 from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator, Mapping
-from datetime import datetime, timedelta
-from typing import Any, Final
+from functools import partial
+from typing import Any, Final, NamedTuple
 
 from jobs.logs.clients.sentences import library_of, with_fields
-from jobs.logs.clients.times import BEGINNING, DATE_AND_TIME
-from jobs.logs.envelopes import PREFIXES, TEXT_FIELDS
+from jobs.logs.envelopes.anchors import evened, level_in, parts
+from jobs.logs.envelopes.entries import TEXT_FIELDS, Find, in_entry, line_of_json, moment_of
+from jobs.logs.envelopes.instants import last_time, leading_stamp, stamp_of_value
+from jobs.logs.envelopes.layouts import OWN_HEADER, rebuilt
+from jobs.logs.envelopes.rows import line_of_csv
 
-_LOGFMT_BEGINNING: Final = rb"(?:time|ts|level|lvl|msg|t|logger|caller)="
-_DATED: Final = rb"\[?\d{4}[-/]\d\d[-/]\d\d[ T]\d|%\d\||\{|" + _LOGFMT_BEGINNING
-"""How a line begins of which nothing is missing."""
-
-_PREFIXES: Final = {
-    **PREFIXES,
-    # A client's line may begin with any words, so the two words of stern count only before a line that is whole.
-    "stern": re.compile(rb"[a-z0-9][a-z0-9.-]{0,252} [a-z0-9][a-z0-9-]{0,62} (?=" + _DATED + rb")"),
-}
-_TEXT_FIELDS: Final = (*TEXT_FIELDS, "short_message", "event", "body")
-"""Also where GELF, structlog and OpenTelemetry have the message."""
-_TIME_FIELDS: Final = ("@timestamp", "timestamp", "time", "ts", "instant", "date", "_time", "timeMillis", "__REALTIME_TIMESTAMP")
-"""Where JSON and logfmt have the time: as text, or as seconds, ms, µs or ns since 1970."""
-_INNER_FIELDS: Final = ("jsonPayload", "_source", "result", "attributes")
-"""Where Google Cloud, Elasticsearch, Splunk and Datadog keep the application's own fields."""
-
-_MOST: Final = 6  # envelopes in each other
+_MOST: Final = 6  # entries in each other
 _ENTRY_BYTES: Final = 1 << 20
 _COLOURS: Final = re.compile(rb"\x1b\[[0-9;]*m")
 _LINE_ENDS: Final = re.compile(r"[\r\n]+[ \t]*")
-_STAMP: Final = re.compile(DATE_AND_TIME)
-_AROUND: Final = re.compile(rb"[ \t]*(?:std(?:out|err) [FP] |" + _DATED + rb"|\S{1,255} [^\s:\[]{1,64}(?:\[\d+\])?: )")
-"""What follows the time of an envelope, rather than that of a line."""
-_LOGFMT: Final = re.compile(_LOGFMT_BEGINNING)
+_LOGFMT: Final = re.compile(rb"(?<![\w.])(?:time|ts|level|lvl|msg|t|logger|caller)=")
+_LOGFMT_WITHIN: Final = 512
 _PAIR: Final = re.compile(r'([A-Za-z_@][\w.@-]*)=("(?:[^"\\]|\\.)*"|[^\s"]*)')
 
-SIGNED: Final = re.compile(rb"(?:%\d\|[\d.]+|(?:\d[\d:./, TUZC+-]{17,46} )?%)\|([A-Z_]*)\|(.*?)\| (\[thrd:[^\]]*\]: )?", re.DOTALL)
+SIGNED: Final = re.compile(rb"(?:\[[\d :,Z-]{23,24}\] [A-Z]+ )?%\|([A-Z_]*)\|(.*?)\| (\[thrd:[^\]]*\]: )?", re.DOTALL)
 """The beginning of a line in the forms of librdkafka and of other libraries: facility, client or library, librdkafka's thread."""
 SIGNED_WITHIN: Final = 8_192  # bytes of a line that are looked through for it
 
+_OWN: Final = re.compile(OWN_HEADER)
 _NAME: Final = rb"#(?:consumer|producer)-\d+"
-_NATIVE: Final = re.compile(rb"%\d\|\d{1,11}\.\d{3}\|[A-Z_]+\|")
+_NATIVE: Final = re.compile(rb"%\d\|(?P<time>\d{1,11}\.\d{3})\|(?P<facility>[A-Z_]+)\|(?P<name>[^|]*)\| ")
 _BOUND: Final = (
     # confluent-kafka-python with a logger (confluent_kafka.c, log_cb)
     re.compile(rb"(?P<facility>[A-Z_]+) \[(?P<name>[^\[\]]*" + _NAME + rb")?\] (?=\[thrd:)"),
@@ -66,81 +50,78 @@ _BOUND: Final = (
     re.compile(rb"\|(?P<name>[^|]*" + _NAME + rb")\|(?P<facility>[A-Z_]+)\| (?=\[thrd:)"),
     # rdkafka.c, rd_kafka_log_syslog
     re.compile(rb"(?P<facility>[A-Z_]+): (?P<name>[^:]*" + _NAME + rb"): (?=\[thrd:)"),
+    # ClickHouse (src/Storages/Kafka, the callback of the log)
+    re.compile(rb"\[rdk:(?P<facility>[A-Z_]+)\](?P<name>) (?=\[thrd:)"),
 )
 """How bindings put together what librdkafka hands them: a facility, the client's name, and `[thrd:…]: sentence`."""
 
 _THREAD: Final = b"[thrd:"
 _JAVA: Final = (b"[Consumer ", b"[Worker ")
-_NEW_YEAR: Final = datetime(1970, 1, 1)  # noqa: DTZ001 - the result bears Z
-_UNITS: Final = ((10**11, 1), (10**14, 1_000), (10**17, 1_000_000), (10**20, 1_000_000_000))
-"""Below such a number an epoch time is in seconds, ms, µs, ns: true of 1973 to 5138."""
-_OLDEST: Final = 10**8  # s; smaller numbers count from the start of the process
+
+
+class _Words(NamedTuple):
+    """A client's words in a line: where they begin, with their signature, and where the sentence does."""
+
+    start: int
+    sentence: int
+    form: bytes  # that replaces the signature
+    time: bytes | None = None  # that the signature has
 
 
 def client_line(line: bytes) -> bytes:
     """A line in one of the forms above; the line itself where there is nothing to change."""
     text = _COLOURS.sub(b"", line) if b"\x1b[" in line else line
-    text = _inside(text, b"", _MOST) or text
-    return text if text[:1] == b"%" else _said(text) or text
+    found = _found(text, None, _MOST)
+    return line if found is None or found == line else found
 
 
-def _inside(text: bytes, stamp: bytes, left: int) -> bytes | None:
-    """The line inside of envelopes, with a time; None if it has none. `stamp`: the time of the envelopes so far."""
-    own = BEGINNING.match(text)
-    if own is not None and (text[:1] == b"%" or _AROUND.match(text, own.end()) is None):
+def _found(text: bytes, moment: Any, left: int) -> bytes | None:
+    """The line in a text; None if nothing says when it was written. `moment`: the time of the entry that it stands in."""
+    if SIGNED.match(text, 0, SIGNED_WITHIN):
         return text
-    if left and text[:1] != b"{":
-        for after, time in _without_prefix(text):
-            found = _inside(after, time or stamp, left - 1)
-            if found is not None:
-                return found
-    entry = _entry(text) if left else None
-    if entry is not None:
-        message, time = entry
-        return _inside(message, time or stamp, left - 1)
-    if own is not None:
-        return text
-    return stamp + b" " + text.lstrip() if stamp else None
+    words = _words(text)
+    if left and (b'"' in text or b"msg=" in text):
+        found = _in_fields(text, words, moment, partial(_found, left=left - 1))
+        if found is not None:
+            return found
+    if words is None:
+        if _OWN.match(text):
+            return text
+        stamp = leading_stamp(text) or stamp_of_value(moment)
+        return None if stamp is None else stamp + text.lstrip()
+    head, message, logger, behind = parts(text, words.start)
+    time = last_time(head) or (None if moment is not None else last_time(behind))
+    stamp = stamp_of_value(words.time or (moment if time is None else time[0]))
+    message = words.form + evened(message[words.sentence - words.start :])
+    if stamp is None:
+        return message if words.form else None
+    return rebuilt(stamp, level_in(head), message, logger)
 
 
-def _without_prefix(text: bytes) -> Iterator[tuple[bytes, bytes]]:
-    """What follows each prefix that fits, with the time that the prefix has."""
-    for prefix in _PREFIXES.values():
-        match = prefix.match(text)
-        if match is not None and match.end():
-            stamp = _STAMP.search(match[0])
-            inside = match["inside"] if "inside" in prefix.groupindex else text[match.end() :]
-            yield inside, stamp[0] if stamp else b""
-
-
-def _entry(text: bytes) -> tuple[bytes, bytes] | None:
-    """Message and time of an entry of fields, in JSON or logfmt; None if this is none."""
+def _in_fields(text: bytes, words: _Words | None, moment: Any, find: Find) -> bytes | None:
+    """The line in an entry of fields, in JSON or logfmt; None if there is none."""
     if len(text) > _ENTRY_BYTES:
         return None
-    fields: Any = None
-    if text[:1] == b"{":
-        try:
-            fields = json.loads(text)
-        except (ValueError, RecursionError):
-            return None
-    elif _LOGFMT.match(text):
-        fields = {name: _unquoted(value) for name, value in _PAIR.findall(text.decode("utf-8", "replace"))}
-    if not isinstance(fields, dict):
+    found = line_of_json(text, -1 if words is None else words.start, moment, find, _of_client)
+    if found is not None:
+        return found
+    found = line_of_csv(text, text.find(b'""') if words is None else words.start, moment, find)
+    if found is not None:
+        return found
+    logfmt = _LOGFMT.search(text, 0, _LOGFMT_WITHIN)
+    if logfmt is None:
         return None
-    inner: dict[str, Any] = next((fields[name] for name in _INNER_FIELDS if isinstance(fields.get(name), dict)), {})
-    message = _message(fields) or _message(inner)
-    if not message:
-        return None
-    time = _time(inner) or _time(fields)
-    return _LINE_ENDS.sub(" ", message.rstrip("\r\n")).encode("utf-8", "replace"), time
+    fields = {name: _unquoted(value) for name, value in _PAIR.findall(text[logfmt.start() :].decode("utf-8", "replace"))}
+    return in_entry(fields, moment, find, _of_client)
 
 
-def _message(fields: Mapping[str, Any]) -> str:
-    message = next((fields[name] for name in _TEXT_FIELDS if isinstance(fields.get(name), str)), "")
-    facility, name = fields.get("fac"), fields.get("name", "")
+def _of_client(entry: dict[str, Any], moment: Any, find: Find) -> bytes | None:
+    message = next((entry[name] for name in TEXT_FIELDS if isinstance(entry.get(name), str)), "")
+    facility, name = entry.get("fac"), entry.get("name", "")
     if isinstance(facility, str) and isinstance(name, str) and message.startswith("[thrd:"):
-        return f"{facility} [{name}] {message}"  # node-rdkafka and confluent-kafka-javascript: {severity, fac, message, name}
-    return with_fields(message, fields)
+        message = f"{facility} [{name}] {message}"  # node-rdkafka and confluent-kafka-javascript: {severity, fac, message, name}
+    text = _LINE_ENDS.sub(" ", with_fields(message, entry).rstrip("\r\n")).encode("utf-8", "replace")
+    return find(text, moment_of(entry, moment)) if text else None
 
 
 def _unquoted(value: str) -> str:
@@ -152,45 +133,19 @@ def _unquoted(value: str) -> str:
         return value[1:-1]
 
 
-def _time(fields: Mapping[str, Any]) -> bytes:
-    """The time of an entry as text, with its offset if it has one; empty if there is none."""
-    for name in _TIME_FIELDS:
-        value = fields.get(name)
-        if isinstance(value, dict) and isinstance(value.get("epochSecond"), int):  # JsonLayout of Log4j 2
-            value = value["epochSecond"] * 1_000 + int(value.get("nanoOfSecond") or 0) // 1_000_000
-        if isinstance(value, str):
-            if _STAMP.fullmatch(value.encode("utf-8", "replace")):
-                return value.encode()
-            value = int(value) if value.isascii() and value.isdecimal() else None
-        time = _of_epoch(value) if isinstance(value, int | float) else b""
-        if time:
-            return time
-    return b""
-
-
-def _of_epoch(value: float) -> bytes:
-    per_second = next((per_second for below, per_second in _UNITS if _OLDEST < value < below), None)
-    if per_second is None:
-        return b""
-    ms = value * 1_000 // per_second if isinstance(value, int) else round(value * 1_000 / per_second)
-    at = _NEW_YEAR + timedelta(milliseconds=ms)
-    return at.isoformat(timespec="milliseconds").encode() + b"Z"
-
-
-def _said(text: bytes) -> bytes | None:
-    """What a binding of librdkafka or another library says, in the form above; None if this is no such line, or has that form."""
+def _words(text: bytes) -> _Words | None:
+    """What a client says in a line; None if none says anything."""
+    java = next((place for sign in _JAVA if (place := text.find(sign)) >= 0), -1)
+    if java >= 0:
+        return _Words(java, java, b"")
+    native = _NATIVE.search(text, 0, SIGNED_WITHIN)
+    if native is not None:
+        return _Words(native.start(), native.end(), b"%%|%s|%s| " % (native["facility"], native["name"]), native["time"])
     thread = text.find(_THREAD)
-    library, start = library_of(text) if thread < 0 else ("", thread)
-    if (thread < 0 and not library) or any(sign in text for sign in _JAVA) or SIGNED.match(text, 0, SIGNED_WITHIN):
-        return None
-    facility, name = b"", library.encode()
-    if thread >= 0:
-        native = _NATIVE.search(text, 0, thread)
-        if native is not None:  # behind something that is none of the envelopes
-            return text[native.start() :]
-        bound = next((match for pattern in _BOUND if (match := pattern.search(text)) is not None), None)
-        if bound is not None:
-            facility, name, start = bound["facility"], bound["name"] or b"", bound.end()
-    beginning = BEGINNING.match(text)
-    stamp = _STAMP.search(text, 0, beginning.end()) if beginning else None
-    return (stamp[0] + b" " if stamp else b"") + b"%%|%s|%s| %s" % (facility, name, text[start:])
+    if thread < 0:
+        library, start = library_of(text)
+        return _Words(start, start, b"%%||%s| " % library.encode()) if library else None
+    bound = next((match for pattern in _BOUND if (match := pattern.search(text)) is not None), None)
+    if bound is None:
+        return _Words(thread, thread, b"%||| ")
+    return _Words(bound.start(), bound.end(), b"%%|%s|%s| " % (bound["facility"], bound["name"] or b""))

@@ -24,6 +24,7 @@ _LOGGER: Final = re.compile(
 )
 """Loggers that only a broker has. Those of kafka-python are in small letters; clients have `clients` and `common` too."""
 _SENTENCE: Final = re.compile(rb"\[GroupCoordinator |\[GroupMetadataManager |Completed request:(?:\{|RequestHeader\()")
+_MESSAGE: Final = re.compile(rb"(?<![\w`.])\[Group(?:Coordinator |MetadataManager brokerId=)(?:id=)?\d[^\]\n]*\]:? [A-Z\[]")
 _CLIENT: Final = re.compile(
     rb"\[(?:Consumer|Worker) (?:[^\]]{0,300}, )?clientId=|\b(?:Consumer|Distributed)Config values:"
     rb"|%[0-7]\|\d{9,11}\.\d{3}\|[A-Z_0-9]{2,32}\|"
@@ -44,7 +45,8 @@ def writer_of(sample: bytes) -> Writer:
         return Writer.BROKER
     if any(_CLIENT.search(line) is not None or is_consumer_line(client_line(line)) for line in _lines_with(_LIKELY_CLIENT, sample)):
         return Writer.CLIENT
-    return Writer.UNKNOWN
+    # Lines of a coordinator that cannot be read, such as those without a date, are counted, not left out.
+    return Writer.BROKER if any(len(_MESSAGE.findall(line)) == 1 for line in _lines_with(_LIKELY, sample)) else Writer.UNKNOWN
 
 
 def _lines_with(sign: re.Pattern[bytes], sample: bytes) -> Iterator[bytes]:

@@ -1,8 +1,6 @@
 """What stands around a broker's line: what containers and log shippers add to it, and other log4j patterns."""
 
-from jobs.logs.envelopes.entries import TEXT_FIELDS
 from jobs.logs.envelopes.patterns import layouts_named
-from jobs.logs.envelopes.prefixes import PREFIXES
 from jobs.logs.envelopes.unwrap import Unwrapper, unwrapped
 
-__all__ = ["PREFIXES", "TEXT_FIELDS", "Unwrapper", "layouts_named", "unwrapped"]
+__all__ = ["Unwrapper", "layouts_named", "unwrapped"]

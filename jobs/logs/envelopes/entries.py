@@ -24,35 +24,36 @@ from typing import Any, Final
 
 import msgspec
 
-from jobs.logs.envelopes.instants import has_millis, stamp_of_value
-from jobs.logs.envelopes.layouts import ANY_TIME_SIGN, REQUEST, begins_without_time, guessed_logger, is_own, rebuilt
+from jobs.logs.envelopes.anchors import ANCHOR, place_of
+from jobs.logs.envelopes.instants import has_millis, last_time, stamp_of_value
+from jobs.logs.envelopes.layouts import ANY_TIME_SIGN, LEVELS, REQUEST, guessed_logger, is_own, rebuilt
 
 TEXT_FIELDS: Final = (
     "log", "message", "MESSAGE", "msg", "textPayload", "line", "_raw", "LogMessage", "LogEntry", "short_message", "@message",
+    "event", "body",
 )  # fmt: skip
-_NESTING_FIELDS: Final = (
-    "_source", "jsonPayload", "attributes", "content", "result", "properties", "message", "log", "LogMessage", "data", "event", "original",
-)  # fmt: skip
+"""Where most put the line: here it is looked for first, then in all texts. `event` is structlog's, `body` OpenTelemetry's."""
 _TIME_FIELDS: Final = (
     "@timestamp", "timestamp", "time", "instant", "timeMillis", "__REALTIME_TIMESTAMP", "TimeGenerated", "_time", "ts", "date", "datetime",
 )  # fmt: skip
 _LOGGER_FIELDS: Final = ("loggerName", "logger_name", "log.logger", "_logger", "logger", "loggername")
 _LEVEL_FIELDS: Final = ("level", "log.level", "severity", "loglevel", "Level")
 
-_LEVELS: Final[dict[Any, bytes]] = {
-    **{name: name.encode() for name in ("TRACE", "DEBUG", "INFO", "WARN", "ERROR", "FATAL")},
-    "WARNING": b"WARN", "NOTICE": b"INFO", "CRITICAL": b"FATAL", "ALERT": b"FATAL", "EMERGENCY": b"FATAL",
-    0: b"FATAL", 1: b"FATAL", 2: b"FATAL", 3: b"ERROR", 4: b"WARN", 5: b"INFO", 6: b"INFO", 7: b"DEBUG",
-}  # fmt: skip
-"""By log4j's names, those of Google Cloud, and syslog's severities (RFC 5424)."""
+_SEVERITIES: Final = dict(enumerate((b"FATAL", b"FATAL", b"FATAL", b"ERROR", b"WARN", b"INFO", b"INFO", b"DEBUG")))  # of syslog, RFC 5424
 
+_SHORTEST: Final = 20  # characters of a line
+_BEGIN: Final = re.compile(rb'\{\s*\\?"|(?:\A|[ \t])[ \t,\[]*"')
+"""Where an object begins, or a string or a member of an object."""
 _MOST_BYTES: Final = 16 << 20
 _NAMES: Final = "|".join(map(re.escape, TEXT_FIELDS)).encode()
 _MEMBER: Final = re.compile(rb'\s*"(?:' + _NAMES + rb')"[ \t]*:[ \t]*(".*")[ \t]*,?\s*\Z', re.DOTALL)
 """One member of an object that is printed over several lines: `    "message": "…",` (the AWS CLI, gcloud, jq)."""
 _STRING: Final = re.compile(rb'\s*(".*")[ \t]*,?\s*\Z', re.DOTALL)  # jq .message
 
-Unwrap = Callable[[bytes, Any], "bytes | None"]
+Find = Callable[[bytes, Any], "bytes | None"]
+"""Finds the line in a text, by the text and the time of what stands around it."""
+Read = Callable[["dict[str, Any]", Any, Find], "bytes | None"]
+"""Finds the line in the texts of an entry, not in those of entries in it."""
 
 _decode: Final = msgspec.json.Decoder().decode
 
@@ -65,13 +66,14 @@ class _Usual(msgspec.Struct):
 
 
 _decode_usual: Final = msgspec.json.Decoder(_Usual).decode
+_NESTING_FIELDS: Final = ("_source", "jsonPayload", "attributes", "content", "result", "properties", "data", "original")
 _KNOWN_FIELDS: Final = tuple(dict.fromkeys((*TEXT_FIELDS, *_NESTING_FIELDS, *_LOGGER_FIELDS)))
 _Known: Final = msgspec.defstruct(
     "_Known",
     [(f"f{number}", Any, None) for number in range(len(_KNOWN_FIELDS))],
     rename={f"f{number}": name for number, name in enumerate(_KNOWN_FIELDS)},
 )
-"""All fields in which a line, or its logger, may stand."""
+"""The fields in which a line without a known beginning, or its logger, may stand."""
 _decode_known: Final = msgspec.json.Decoder(_Known).decode
 
 
@@ -99,42 +101,58 @@ def holds_no_line(text: bytes) -> bool:
     if not isinstance(value, str) or values.count(None) != len(values) - 1:
         return False
     line = _first_line(value)
-    return ANY_TIME_SIGN.search(line) is None and not begins_without_time(line) and b"\x1b" not in line
+    return ANY_TIME_SIGN.search(line) is None and place_of(line) < 0 and b"\x1b" not in line
 
 
-def line_of_json(text: bytes, moment: Any, unwrap: Unwrap) -> bytes | None:
-    """The broker's line that stands in JSON; None if there is none. `unwrap` finds it in the text of a field."""
-    if len(text) > _MOST_BYTES:
+def line_of_json(text: bytes, place: int, moment: Any, find: Find, read: Read | None = None) -> bytes | None:
+    """The line that stands in the JSON of a text that begins before `place`, or anywhere if that is -1; None if there is none.
+
+    `read`: how an entry is read; as a broker's if left out.
+    """
+    begin = _BEGIN.search(text, 0, place if place >= 0 else len(text))
+    if begin is None or len(text) > _MOST_BYTES:
         return None
+    time = last_time(text[: begin.start()])
+    json = text[begin.start() : text.rfind(b"}" if b"{" in begin[0] else b'"') + 1]
     try:
-        entry = _decode(text)
+        value = _decode(json)
     except (msgspec.DecodeError, ValueError, RecursionError):
-        return _from_part(text, moment, unwrap)
-    return _in_entry(entry, moment, unwrap) if isinstance(entry, dict) else _in_text(entry, moment, unwrap)
+        value = _part(json)
+    return _in_value(value, moment if time is None else time[0], find, read or _of_broker)
 
 
-def _from_part(text: bytes, moment: Any, unwrap: Unwrap) -> bytes | None:
-    """From one line of a document that has several, or from JSON that was escaped once more than it was decoded."""
+def _part(text: bytes) -> Any:
+    """The value of one line of a document that has several, or of JSON that was escaped twice; None if it is none."""
     if text.startswith(b'{\\"'):
         part = b'"%s"' % text
     elif (member := _MEMBER.match(text) or _STRING.match(text)) is not None:
         part = member[1]
     else:
         part = text.strip(b" \t\r,").removeprefix(b"[").removesuffix(b"]").strip(b" \t,")
-        if not part.startswith(b"{"):
+        if not part.startswith((b"{", b'"')):
             return None
     try:
-        entry = _decode(part)
+        return _decode(part)
     except (msgspec.DecodeError, ValueError, RecursionError):
         return None
-    return _in_entry(entry, moment, unwrap) if isinstance(entry, dict) else _in_text(entry, moment, unwrap)
 
 
-def _in_text(value: Any, moment: Any, unwrap: Unwrap) -> bytes | None:
-    if not isinstance(value, str):
-        return None
-    found = unwrap(_first_line(value), moment)
+def _in_value(value: Any, moment: Any, find: Find, read: Read) -> bytes | None:
+    if isinstance(value, list) and len(value) == 1:  # with more, it is a document of several lines
+        value = value[0]
+    if isinstance(value, dict):
+        return in_entry(value, moment, find, read)
+    found = find(_first_line(value), moment) if isinstance(value, str) else None
     return None if found is None else _unescaped(found)
+
+
+def in_entry(entry: dict[str, Any], moment: Any, find: Find, read: Read) -> bytes | None:
+    """The line that stands in an entry, or in an entry that is one of its fields."""
+    found = read(entry, moment, find)
+    if found is not None:
+        return _unescaped(found)
+    inner = (_in_value(value, moment_of(entry, moment), find, read) for value in entry.values() if isinstance(value, dict | list))
+    return next((found for found in inner if found is not None), None)
 
 
 def _first_line(value: str) -> bytes:
@@ -156,27 +174,24 @@ def _unescaped(line: bytes) -> bytes:
     return value.encode("utf-8", "replace") if isinstance(value, str) else line
 
 
-def _in_entry(entry: dict[str, Any], moment: Any, unwrap: Unwrap) -> bytes | None:
-    texts = []
-    for name in TEXT_FIELDS:
-        value = entry.get(name)
-        if isinstance(value, str):
-            text = _first_line(value)
-            if is_own(text):
-                return _unescaped(text)
-            texts.append(text)
-    moment = next((entry[name] for name in _TIME_FIELDS if name in entry), moment)
-    for text in texts:
-        found = _in_parts(entry, text, moment) or unwrap(text, moment)
-        if found is not None:
-            return _unescaped(found)
-    for name in _NESTING_FIELDS:
-        inner = entry.get(name)
-        if isinstance(inner, dict):
-            found = _in_entry(inner, moment, unwrap)
-            if found is not None:
-                return found
-    return None
+def moment_of(entry: dict[str, Any], moment: Any) -> Any:
+    """The time of an entry; `moment` if it has none."""
+    return next((entry[name] for name in _TIME_FIELDS if name in entry and stamp_of_value(entry[name]) is not None), moment)
+
+
+def _of_broker(entry: dict[str, Any], moment: Any, find: Find) -> bytes | None:
+    texts = [_first_line(entry[name]) for name in TEXT_FIELDS if isinstance(entry.get(name), str)]
+    texts += [_first_line(value) for name, value in entry.items() if name not in TEXT_FIELDS and _has_anchor(value)]
+    own = next((text for text in texts if is_own(text)), None)
+    if own is not None:
+        return own
+    moment = moment_of(entry, moment) if texts else moment
+    found = (_in_parts(entry, text, moment) or find(text, moment) for text in texts)
+    return next((line for line in found if line is not None), None)
+
+
+def _has_anchor(value: Any) -> bool:
+    return isinstance(value, str) and len(value) >= _SHORTEST and ANCHOR.search(value.encode("utf-8", "replace")) is not None
 
 
 def _in_parts(entry: dict[str, Any], message: bytes, moment: Any) -> bytes | None:
@@ -187,7 +202,8 @@ def _in_parts(entry: dict[str, Any], message: bytes, moment: Any) -> bytes | Non
     if not source:
         return None
     level = next((entry[name] for name in _LEVEL_FIELDS if name in entry), nested.get("level"))
-    name = _LEVELS.get(level.upper() if isinstance(level, str) else level if isinstance(level, int) else None)
+    name = LEVELS.get(level.upper().encode("utf-8", "replace")) if isinstance(level, str) else None
+    name = _SEVERITIES.get(level) if isinstance(level, int) else name
     stamp = stamp_of_value(moment)
     if message.startswith(REQUEST) and not has_millis(moment):
         return None

@@ -17,40 +17,120 @@ EPOCH: Final = rb"\d{13}|\d{10}(?:\.\d{1,9})?"
 """log4j's UNIX_MILLIS and UNIX. The years 2001 to 2286."""
 
 ANY_TIME: Final = rb"\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d(?:[.,]\d{1,9})?" + _OFFSET + rb"?"
-EXACT_TIME: Final = rb"\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d(?:[.,]\d{1,9})?" + _OFFSET
-"""Times as collectors write them, the latter with an offset. Go leaves zeros at the end of a fraction out."""
+"""A time as collectors write it. Go leaves zeros at the end of a fraction out."""
 
-_PARTS: Final = re.compile(
-    rb"\s*(\d{4})[-/](\d\d)[-/](\d\d)[T ](\d\d:\d\d:\d\d)(?:[.,:](\d{1,9}))?"
-    rb"(?:( ?(?:Z|UTC|GMT)| ?[+-]00(?::?00)?)| ?([+-])(\d\d):?(\d\d)?)?\s*\Z"
+MONTHS: Final = (b"Jan", b"Feb", b"Mar", b"Apr", b"May", b"Jun", b"Jul", b"Aug", b"Sep", b"Oct", b"Nov", b"Dec")
+_MONTH: Final = rb"(?P<b>" + b"|".join(MONTHS) + rb")[a-z]{0,6}\.?"
+_FRACTION: Final = rb"(?:[.,:](?P<f>\d{1,9}))?"
+_CLOCK: Final = rb"(?P<H>\d\d):(?P<M>\d\d:\d\d)" + _FRACTION
+_ZONE: Final = (
+    rb"(?:(?P<utc> ?(?:Z|UTC|GMT)\b| ?[+-]00:?00(?![\d:])|[+-]00(?![\d:]))"
+    rb"|(?: (?=[+-]\d\d:?\d\d(?!\d)))?(?P<sign>[+-])(?P<h>\d\d):?(?P<m>\d\d)?(?![\d:]))?"
 )
-_NUMBER: Final = re.compile(rb"\s*(\d{10})(?:(\d{3})(?:\d{3}){0,2}|\.(\d{1,9}))?\s*\Z")
-_AMERICAN: Final = re.compile(rb"(\d\d?)/(\d\d?)/(\d{4}), (\d\d?):(\d\d:\d\d)(?:\.(\d{1,7}))? ([AP])M\Z")
+_FORMS: Final = (
+    # 2026-11-21 06:09:19,456; 2026/11/21; ClickHouse's 2026.11.21; with or without +0100, +01:00, +01, Z, UTC
+    rb"(?P<Y>\d{4})[-/.](?P<n>\d\d)[-/.](?P<d>\d\d)[T _]{1,2}" + _CLOCK + _ZONE,
+    rb"(?P<Y>(?:19|20)\d\d)(?P<n>\d\d)(?P<d>\d\d)[-T _]" + _CLOCK + _ZONE,  # 20261121-06:09:19
+    rb"(?P<d>\d\d?)[-/ ]" + _MONTH + rb"[-/ ](?P<Y>\d{4})[:T ]{1,2}" + _CLOCK + _ZONE,  # 21/Nov/2026:06:09:19 +0100, of web servers
+    rb"(?P<Y>\d{4})[-/ ]" + _MONTH + rb"[-/ ](?P<d>\d\d?) " + _CLOCK + _ZONE,  # 2026 Nov 21 06:09:19
+    # java.util.logging's Nov 21, 2026 6:09:19 AM; Kibana's Nov 21, 2026 @ 06:09:19.456
+    _MONTH + rb" (?P<d>\d\d?), (?P<Y>\d{4}),?(?: @)? (?P<H>\d\d?):(?P<M>\d\d:\d\d)" + _FRACTION + rb"(?: (?P<p>[AP])M)?",
+    _MONTH + rb" [ ]?(?P<d>\d\d?) " + _CLOCK + rb"(?: [A-Z]{3,4})? (?P<Y>\d{4})",  # Sat Nov 21 06:09:19 2026, of ctime
+    _CLOCK + rb" (?P<Y>\d{4})-(?P<n>\d\d)-(?P<d>\d\d)(?![T ]\d\d:\d\d)",  # 06:09:19,456 2026-11-21
+)
+"""Dates with times of which no number can be taken for another. `03/01/26` is none: only where Spark writes it the year is sure."""
+_SPARKS: Final = rb"\d\d/\d\d/\d\d \d\d:\d\d:\d\d(?= (?:TRACE|DEBUG|INFO|WARN|ERROR|FATAL) [\w.$]+: )"
+"""Spark's own configuration, `%d{yy/MM/dd HH:mm:ss} %p %c{1}: %m%n`: the century is left out."""
+_READ: Final = tuple(re.compile(form) for form in _FORMS)
+_WRITTEN: Final = re.compile(
+    rb"(?<![\w./])(?:" + b"|".join(re.sub(rb"\(\?P<\w+>", b"(?:", form) for form in _FORMS) + rb"|(" + _SPARKS + rb"))"
+)
+_LOST_DIGIT: Final = re.compile(rb":\d\d:\d\d[.,:](?:\d{1,2}|\d{4,5}|\d{7,8})\Z")
+_NEAR_EPOCH: Final = re.compile(rb"(?<![\w.])(\d{13})\]?[ \t]+(?:\Z|\[?(?:TRACE|DEBUG|INFO|WARN|ERROR|FATAL)\b)")
+_EPOCHS: Final = re.compile(rb"(?<![\w.])(?:\d{13}|\d{10}\.\d{1,9}|(?<!.)\d{10})(?![\w.])", re.DOTALL)
+_USUAL: Final = re.compile(rb"(\d{4}-\d\d-\d\d)[ T](\d\d:\d\d:\d\d)[,.](\d{3}) +\[?[A-Z]{4}")
+"""How most lines of applications begin: a time and a level."""
+_LEADING_BYTES: Final = 160
+_BETWEEN_BYTES: Final = 60  # of host and program
+_LEVEL: Final = re.compile(rb"\b(?:TRACE|DEBUG|INFO|NOTICE|WARN(?:ING)?|ERROR|CRITICAL|FATAL|SEVERE)\b", re.IGNORECASE)
+_NUMBER: Final = re.compile(rb"(\d{10})(?:(\d{3})(?:\d{3}){0,2}|\.(\d{1,9}))?")
+_AMERICAN: Final = re.compile(
+    rb"(?P<n>\d\d?)/(?P<d>\d\d?)/(?P<Y>\d{4}), (?P<H>\d\d?):(?P<M>\d\d:\d\d)(?:\.(?P<f>\d{1,7}))?(?P<utc> )(?P<p>[AP])M"
+)
 """`11/21/2026, 6:09:19.456 AM`: exports of Azure Monitor, in UTC."""
 _MILLIS: Final = re.compile(rb"[.,]\d|:\d\d:\d{3}|\A\d{13}")
 _MOST_SECONDS: Final = 9_999_999_999  # a greater number is one of ms, µs or ns
 _EPOCH_START: Final = datetime(1970, 1, 1, tzinfo=timezone.utc)
 
 
+def last_time(text: bytes) -> tuple[bytes, int] | None:
+    """The last date with a time in a text, else the last epoch time, and where it ends; None if there is none."""
+    found = None
+    for match in _WRITTEN.finditer(text):
+        if _is_whole(text, match):
+            found = match
+    epoch = _NEAR_EPOCH.search(text, 0 if found is None else found.end())
+    if epoch is not None:
+        return epoch[1], epoch.end(1)
+    if found is not None:
+        return found[0] if found[1] is None else b"20" + found[1], found.end()
+    epochs = list(_EPOCHS.finditer(text))
+    return (epochs[-1][0], epochs[-1].end()) if epochs else None
+
+
+def _is_whole(text: bytes, match: re.Match[bytes]) -> bool:
+    """Whether nothing of a time is lost: a bracket, or a digit of a fraction that only collectors shorten, who write offsets."""
+    before, after = text[: match.start()], text[match.end() :]
+    if _LOST_DIGIT.search(match[0]) is not None:
+        return False
+    if before[-1:] != b"[":
+        return after[:1] != b"]" or before.rfind(b"[") > before.rfind(b"]")
+    inside, bracket, _ = after.partition(b"]")
+    return bool(bracket) and b"[" not in inside
+
+
+def leading_stamp(text: bytes) -> bytes | None:
+    """The stamp of the time with which a line of any message begins: the last time before a level or a sentence. None if there is none."""
+    usual = _USUAL.match(text)
+    if usual is not None:
+        return b"[%s %s,%s] " % usual.groups()
+    found, end = None, 0
+    for match in _WRITTEN.finditer(text, 0, _LEADING_BYTES):
+        if found is not None and (match.start() - end > _BETWEEN_BYTES or _LEVEL.search(text, end, match.start())):
+            break
+        found, end = match, match.end()
+    return None if found is None else stamp_of(found[0] if found[1] is None else b"20" + found[1])
+
+
 def stamp_of(text: bytes) -> bytes | None:
     """The stamp of a time that is written in one of these forms; None for another text."""
-    parts = _PARTS.match(text)
-    if parts is not None:
-        year, month, day, clock, fraction, is_utc, sign, hours, minutes = parts.groups()
-        millis = (fraction + b"00")[:3] if fraction else b"000"
-        if sign is None:
-            return b"[%s-%s-%s %s,%s%s] " % (year, month, day, clock, millis, b"Z" if is_utc else b"")
-        return _shifted(b"%s-%s-%sT%s" % (year, month, day, clock), millis, sign, int(hours) * 60 + int(minutes or b"0"))
-    number = _NUMBER.match(text)
-    if number is not None:
-        seconds, millis, fraction = number.groups()
-        return _stamp_of_epoch(int(seconds), millis or ((fraction or b"") + b"00")[:3].ljust(3, b"0"))
-    american = _AMERICAN.match(text)
-    if american is not None:
-        month, day, year, hour, rest, fraction, half = american.groups()
-        hours = int(hour) % 12 + (12 if half == b"P" else 0)
-        return b"[%s-%02d-%02d %02d:%s,%sZ] " % (year, int(month), int(day), hours, rest, ((fraction or b"") + b"00")[:3].ljust(3, b"0"))
-    return None
+    text = text.strip()
+    for form in (*_READ, _AMERICAN):
+        match = form.fullmatch(text)
+        if match is not None:
+            return _stamp(match.groupdict())
+    number = _NUMBER.fullmatch(text)
+    if number is None:
+        return None
+    seconds, millis, fraction = number.groups()
+    return _stamp_of_epoch(int(seconds), millis or _milliseconds(fraction))
+
+
+def _stamp(parts: dict[str, bytes | None]) -> bytes | None:
+    name, half, sign = parts.get("b"), parts.get("p"), parts.get("sign")
+    month = MONTHS.index(name) + 1 if name else int(parts["n"] or 0)
+    hour = int(parts["H"] or 0)
+    hour = hour if half is None else hour % 12 + 12 * (half == b"P")
+    date = b"%s-%02d-%02d" % (parts["Y"], month, int(parts["d"] or 0))
+    millis = _milliseconds(parts["f"])
+    if sign is None:
+        return b"[%s %02d:%s,%s%s] " % (date, hour, parts["M"], millis, b"Z" if parts.get("utc") else b"")
+    minutes = int(parts["h"] or 0) * 60 + int(parts["m"] or 0)
+    return _shifted(b"%sT%02d:%s" % (date, hour, parts["M"]), millis, sign, minutes)
+
+
+def _milliseconds(fraction: bytes | None) -> bytes:
+    return ((fraction or b"") + b"00")[:3].ljust(3, b"0")
 
 
 def stamp_of_value(value: Any) -> bytes | None:

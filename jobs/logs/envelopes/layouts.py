@@ -1,27 +1,29 @@
-"""A broker's line in other log4j patterns, as Kafka's own configuration writes it: `[time] LEVEL message (logger)`.
+"""A broker's line as Kafka's own configuration writes it: `[time] LEVEL message (logger)`, and which loggers write what.
 
-| pattern | of |
-|---|---|
-| `[%d] %p %m (%c)%n` | Kafka's config/log4j.properties and log4j2.yaml, which Bitnami's and Confluent's images take over |
-| `%d{ISO8601} %p %m (%c) [%t]%n` | Strimzi and AMQ Streams with log4j 1 (their default-logging/KafkaCluster.properties) |
-| `%d{yyyy-MM-dd HH:mm:ss} %-5p [%t] %c{1}:%L - %m%n` | the same with log4j 2 |
-| `%d [%t] %-5p %c - %m%n` | log4j's TTCC, Logback, and what people make of them |
-
-The level may stand before or after the time, the thread before or after the level, and the logger may be cut (`%c{1}`, `%c{1.}`). A line
-that ends without a logger stays without one: it may have been cut there. A user can name the pattern (patterns.py), who knows better.
-
-A request whose time has whole seconds is none that is read: the order of a request and of what it caused is lost then, and the model would
-find causes that were none.
+A logger may be cut (`%c{1}`, `%c{1.}`). A line that ends without a logger stays without one: it may have been cut there. A user can name
+the pattern (patterns.py), who knows better.
 """
 
 from __future__ import annotations
 
 import re
-from typing import Any, Final
-
-from jobs.logs.envelopes.instants import EPOCH, TIME, has_millis, stamp_of, stamp_of_value
+from typing import Final
 
 LEVEL: Final = rb"(?:TRACE|DEBUG|INFO|WARN(?:ING)?|ERROR|FATAL)"
+LEVELS: Final[dict[bytes, bytes]] = {
+    **{name: name for name in (b"TRACE", b"DEBUG", b"INFO", b"WARN", b"ERROR", b"FATAL")},
+    b"WARNING": b"WARN",
+    b"NOTICE": b"INFO",
+    b"CRITICAL": b"FATAL",
+    b"ALERT": b"FATAL",
+    b"EMERGENCY": b"FATAL",
+    b"SEVERE": b"ERROR",
+    b"CONFIG": b"DEBUG",
+    b"FINE": b"DEBUG",
+    b"FINER": b"TRACE",
+    b"FINEST": b"TRACE",
+}
+"""By log4j's names, those of Python, Google Cloud and java.util.logging."""
 LOGGER: Final = rb"[A-Za-z_$][\w$]*(?:\.[\w$]+)+"
 """A name with dots, whole or cut: `kafka.server.KafkaServer`, `k.s.KafkaServer`."""
 
@@ -34,14 +36,9 @@ _OWN: Final = re.compile(OWN_START)
 _COLOURS: Final = re.compile(rb"\x1b\[[0-9;]*[mK]")
 _COLOUR: Final = rb"(?:" + _COLOURS.pattern + rb")*"
 _COLOURED_LOGGER: Final = rb"(?:\(" + _COLOUR + rb"[\w.$:]+" + _COLOUR + rb"\))?"
-_COLOURED_END: Final = re.compile(_COLOUR + rb"[ \t]?" + _COLOUR + _COLOURED_LOGGER + _COLOUR + rb"\s*\Z")
+_COLOURED_END: Final = re.compile(_COLOUR + rb"[ \t]?" + _COLOUR + _COLOURED_LOGGER + _COLOUR + rb"(?:[^\w\x1b]|\t\d{13})*\Z")
 _HEADER_BYTES: Final = 96  # in which time, level, thread and a short logger stand
 _LONG_HEADER_BYTES: Final = 256  # with a long logger, and at the end of a line
-_HEADER: Final = re.compile(
-    rb"(?:\[?(" + LEVEL + rb")[ \t]*\]?[:|-]?[ \t]*)?(\[)?(?:(" + TIME + rb")|(" + EPOCH + rb"))(?(2)\])(?:[ \t]+(?:[-|][ \t]+)?|(?=\[))"
-)
-"""A level or none, and a time, in brackets or not. With one bracket alone the line has lost bytes."""
-
 _SHORT_NAMES: Final = {
     b"GroupCoordinator": b"kafka.coordinator.group.GroupCoordinator",
     b"GroupMetadata": b"kafka.coordinator.group.GroupMetadata",
@@ -71,24 +68,8 @@ _MARKS: Final = (b"[GroupCoordinator ", _SCALA_MANAGER, REQUEST + b"{")
 """How messages begin that only one logger writes."""
 
 _NAMES: Final = b"|".join(re.escape(name) for name in _SHORT_NAMES if name != b"logger")
-_SHORT: Final = rb"(?:" + _NAMES + rb")(?:\$\w*)?|logger(?=:\d|[ \t]*\]?[ \t:-]+Completed )"
-_NUMBERED: Final = rb"[\w$]+(?=:[\d?]+[ \t]+-)"  # %c{1}:%L -
-_ANY_LOGGER: Final = rb"(" + LOGGER + rb"|" + _NUMBERED + rb"|" + _SHORT + rb")(?::[\d?]+)?"
-_THREAD: Final = rb"\[(?!\d{4}-)[^\[\]]*\]"
-_TO_LEVEL: Final = re.compile(rb"(?:" + _THREAD + rb"[ \t]*)?\[?(" + LEVEL + rb")\b[ \t]*\]?:?[ \t]*(?:[-|][ \t]+)?")
-_LOGGER_LAST: Final = re.compile(rb"(.*)[ \t]\((" + LOGGER + rb"|" + _SHORT + rb")(?::[\d?]+)?\)(?:[ \t]*\[[^\[\]]*\])?\s*\Z", re.DOTALL)
-_LOGGER_FIRST: Final = tuple(
-    re.compile(rb"(?:" + _THREAD + rb"[ \t]*(?:-[ \t]+)?)?" + pattern + rb"[ \t]+(.*)\Z", re.DOTALL)
-    for pattern in (
-        _ANY_LOGGER + rb"[ \t]*[-:]",
-        rb"\[" + _ANY_LOGGER + rb"[ \t]*\](?:[ \t]*" + _THREAD + rb")?[ \t]*[-:]?",
-        _ANY_LOGGER + rb"[ \t]+" + _THREAD + rb"[ \t]*[-:]?",
-    )
-)
-_OF_MESSAGE: Final = (
-    rb"\[(?:BrokerServer|Kafka ?Server|ZooKeeperClient|ReplicaFetcher|QuorumController|Controller|BrokerChangeListener on Controller)[ \]]"
-)
-_THREAD_BEFORE: Final = re.compile(rb"(?!" + _OF_MESSAGE + rb")" + _THREAD + rb"[ \t]+(?=[^ \t])")
+SHORT: Final = rb"(?:" + _NAMES + rb")(?:\$\w*)?|logger(?=:\d|[ \t]*\]?[ \t:-]+Completed )"
+NUMBERED: Final = rb"[\w$]+(?=:[\d?]+[ \t]+-)"  # %c{1}:%L -
 
 
 def is_own(text: bytes) -> bool:
@@ -96,40 +77,9 @@ def is_own(text: bytes) -> bool:
     return text[-1:] == b")" and _OWN.match(text) is not None
 
 
-def as_own(text: bytes, moment: Any = None) -> bytes | None:
-    """The line as Kafka's own configuration writes it; None if this is no such line, nor one of another log4j pattern.
-
-    `moment`: when the line was written, as what stands around it says (`stamp_of_value`), for a line that has no time.
-    """
-    if is_own(text):
-        return text
-    text = text.rstrip(b"\r\n")
-    stamp, level, rest, at = None, None, text, moment
-    while level is None and (header := _HEADER.match(rest)) is not None:
-        level, _, time, epoch = header.groups()
-        at, rest = time or epoch, rest[header.end() :]
-        stamp = stamp_of(at)
-        if stamp is None:
-            return None
-    if level is None:
-        found = _TO_LEVEL.match(rest)
-        if found is not None:
-            level, rest = found[1], rest[found.end() :]
-        elif not rest.startswith(_MARKS):
-            return None
-    message, logger = _parts(rest)
-    if message.startswith(REQUEST) and not has_millis(at):
-        return None
-    if not logger and (level is None or stamp is None):
-        logger = guessed_logger(message)
-    if stamp is None:
-        stamp = stamp_of_value(moment) if logger else None
-    return None if stamp is None else rebuilt(stamp, level, message, logger)
-
-
-def begins_without_time(text: bytes) -> bool:
-    """Whether a text may be a line whose time stands elsewhere."""
-    return text.startswith(_MARKS) or _TO_LEVEL.match(text) is not None
+def is_java(message: bytes) -> bool:
+    """Whether the coordinator of Kafka 4 wrote a message."""
+    return message.startswith(_JAVA_COORDINATOR)
 
 
 def rebuilt(stamp: bytes, level: bytes | None, message: bytes, logger: bytes) -> bytes:
@@ -143,7 +93,7 @@ def rebuilt(stamp: bytes, level: bytes | None, message: bytes, logger: bytes) ->
             logger = b"kafka.coordinator.group.GroupMetadataManager"
         elif last in _SHORT_NAMES:
             logger = _SHORT_NAMES[last] + dollar + inner
-        elif message.startswith(_JAVA_COORDINATOR):
+        elif is_java(message):
             logger = b"org.apache.kafka.coordinator.group." + last + dollar + inner
     return b"%s%s %s (%s)" % (stamp, name, message, logger)
 
@@ -152,7 +102,7 @@ def guessed_logger(message: bytes) -> bytes:
     """The logger of a whole message that shows it; empty for others."""
     if message.startswith(b"Completed request:{"):
         return b"kafka.request.logger"
-    if message.startswith(_JAVA_COORDINATOR):
+    if is_java(message):
         return b"org.apache.kafka.coordinator.group.GroupMetadataManager"
     if message.startswith(b"[GroupCoordinator "):
         return b"kafka.coordinator.group.GroupCoordinator"
@@ -168,21 +118,7 @@ def uncoloured(text: bytes) -> bytes:
     return _COLOURS.sub(b"", text[:first]) + text[first:last] + _COLOURS.sub(b"", text[last:])
 
 
-def _parts(rest: bytes) -> tuple[bytes, bytes]:
-    """Message and logger of what follows time and level. A logger that is not there is empty."""
-    last = _LOGGER_LAST.match(rest)
-    if last is not None:
-        message, logger = last.groups()
-        if message.startswith(b"[") and not message.startswith(_MARKS) and (thread := _THREAD_BEFORE.match(message)) is not None:
-            message = message[thread.end() :] if _matters(logger) else message
-        return message, logger
-    for pattern in _LOGGER_FIRST:
-        first = pattern.match(rest)
-        if first is not None:
-            return first[2], first[1]
-    return rest, b""
-
-
-def _matters(logger: bytes) -> bool:
+def is_known_logger(logger: bytes) -> bool:
+    """Whether it is one whose lines are read."""
     is_known = logger.rpartition(b".")[2].partition(b"$")[0] in _SHORT_NAMES
     return is_known or logger.startswith((b"kafka.coordinator.group.", b"org.apache.kafka.coordinator.", b"kafka.request."))

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from typing import Any, Final
 
 from jobs.common.errors import SettingsError
-from jobs.logs.envelopes.instants import EPOCH, TIME, has_millis, stamp_of_value
+from jobs.logs.envelopes.instants import EPOCH, MONTHS, TIME, has_millis, stamp_of_value
 from jobs.logs.envelopes.layouts import LEVEL, REQUEST, guessed_logger, rebuilt
 
 AUTO: Final = "auto"
@@ -43,10 +43,9 @@ _DATES: Final = {
 }
 _LIKE_ISO: Final = re.compile(r"|DEFAULT\w*|ISO8601(?:_PERIOD|_OFFSET)\w*|ISO8601|UNIX(?:_MILLIS)?")
 _DATE_PART: Final = re.compile(r"y{4}|u{4}|M{1,3}|d{1,2}|H{1,2}|m{2}|s{2}|S{1,9}|n{1,9}|X{1,3}|x{1,3}|Z|'[^']*'|[A-Za-z]+|[^A-Za-z']+")
-_MONTHS: Final = (b"Jan", b"Feb", b"Mar", b"Apr", b"May", b"Jun", b"Jul", b"Aug", b"Sep", b"Oct", b"Nov", b"Dec")
 _PARTS_OF_DATE: Final = {
     "yyyy": rb"(?P<year>\d{4})", "uuuu": rb"(?P<year>\d{4})",
-    "MM": rb"(?P<month>\d\d)", "M": rb"(?P<month>\d\d?)", "MMM": rb"(?P<month>" + b"|".join(_MONTHS) + rb")",
+    "MM": rb"(?P<month>\d\d)", "M": rb"(?P<month>\d\d?)", "MMM": rb"(?P<month>" + b"|".join(MONTHS) + rb")",
     "dd": rb"(?P<day>\d\d)", "d": rb"(?P<day>\d\d?)",
     "HH": rb"(?P<hour>\d\d)", "H": rb"(?P<hour>\d\d?)", "mm": rb"(?P<minute>\d\d)", "ss": rb"(?P<second>\d\d)",
     **dict.fromkeys(("Z", "X", "XX", "XXX", "x", "xx", "xxx"), rb"(?P<offset>Z|[+-]\d\d(?::?\d\d)?)"),
@@ -74,13 +73,13 @@ class Layout:
         if b"(?P<message>" not in expression:
             raise SettingsError(f"log format {name}: the pattern has no %m, so its lines have no message")
         try:
-            self._match = re.compile(expression + rb"[ \t]*\Z", re.DOTALL).match
+            self._search = re.compile(expression + rb"[ \t]*\Z", re.DOTALL).search
         except re.error:
             raise SettingsError(f"log format {name}: the pattern has one of %d, %p, %c, %m twice") from None
 
     def as_own(self, text: bytes, moment: Any) -> bytes | None:
-        """The line as Kafka's own configuration writes it; None if it has not this pattern. `moment`: as in `layouts.as_own`."""
-        match = self._match(text.rstrip(b"\r\n"))
+        """The line as Kafka's own configuration writes it; None if it has not this pattern. `moment`: as in `anchors.line_at`."""
+        match = self._search(text.rstrip(b"\r\n"))
         if match is None:
             return None
         found = match.groupdict()
@@ -119,7 +118,7 @@ class Layout:
         if time is None:
             parts = {name: found[name] or b"" for name in _NEEDED}
             month = parts["month"]
-            number = _MONTHS.index(month) + 1 if month in _MONTHS else int(month)
+            number = MONTHS.index(month) + 1 if month in MONTHS else int(month)
             time = b"%s-%02d-%02d %02d:%s:%s%s%s" % (
                 parts["year"], number, int(parts["day"]), int(parts["hour"]), parts["minute"], parts["second"],
                 b".%s" % found["fraction"] if found.get("fraction") else b"", found.get("offset") or b"",

@@ -1,4 +1,4 @@
-r"""Joins the pieces in which a container runtime stores a long line.
+r"""Joins the pieces in which a container runtime stores a long line, and the two lines in which java.util.logging writes a short one.
 
 Docker's json-file driver and the runtimes of Kubernetes cut a line that is longer than their buffer, 16 kB as shipped:
 
@@ -7,6 +7,11 @@ Docker's json-file driver and the runtimes of Kubernetes cut a line that is long
     {"log":"…","stream":"stdout","time":"2026-11-21T06:09:19.456789012Z"}            (json-file: only the last piece's text ends with \n)
 
 The line stands in the place of its first piece, and those of the others are empty: a log has as many lines as before.
+java.util.logging.SimpleFormatter ends its first line before the level. The second line gets the time of the first, which stays:
+
+    Nov 21, 2026 6:09:19 AM org.apache.kafka.clients.consumer.internals.ConsumerCoordinator handlePollTimeoutExpiry
+    WARNING: [Consumer clientId=…, groupId=…] consumer poll timeout has expired. …
+
 CRI: kubernetes/kubernetes, pkg/kubelet/kuberuntime/logs. json-file: moby/moby, daemon/logger/copier.go and jsonfilelog.
 """
 
@@ -17,6 +22,9 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Final
 
+from jobs.logs.envelopes.instants import leading_stamp
+from jobs.logs.envelopes.layouts import LOGGER
+
 _CRI: Final = re.compile(rb"(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\S{1,32} (stdout|stderr) )([FP])(?::\S*)? ")
 _DOCKER: Final = re.compile(rb'"(,"stream":"(stdout|stderr)"(?:,"attrs":\{[^{}]*\})?,"time":"[^"]{1,40}"\})\s*\Z')
 _DOCKER_START: Final = b'{"log":"'
@@ -25,12 +33,19 @@ _DOCKER_PIECE_BYTES: Final = 16 << 10
 _NEWLINE: Final = b"\\n"
 
 
+_LEVEL: Final = re.compile(rb"(?<![\w.$-])(?=(?:SEVERE|WARNING|INFO|CONFIG|FINE|FINER|FINEST): )")
+_LEVELS: Final = (b"SEVERE: ", b"WARNING: ", b"INFO: ")
+_HEADER: Final = re.compile(rb"[ \t]" + LOGGER + rb"(?: [\w$<>]+)?\s*\Z")
+_HEADER_BYTES: Final = 512
+
+
 @dataclass
 class Joined:
     """What became of lines."""
 
     lengths: dict[int, int] = field(default_factory=dict)  # that lines had, by index
-    inside: dict[int, str] = field(default_factory=dict)  # by index: streams of whose line this line, or one after it, is a later piece
+    inside: dict[int, str] = field(default_factory=dict)  # by index: streams of whose line this line, or one after it, is a later piece,
+    # and the time that stands in the line before
     held: int | None = None  # index from which on lines wait for the rest of one
 
 
@@ -45,6 +60,10 @@ class _Line:
 
 def may_have_pieces(whole: bytes, lines: list[bytes], example: bytes) -> bool:
     """Whether some line may be a piece. `whole`: the lines as one text; `example`: one of them that is no broker's own line."""
+    if not example:
+        return False
+    if any(level in whole for level in _LEVELS):
+        return True
     if example.startswith(_DOCKER_START):
         return max(map(len, lines)) > _DOCKER_PIECE_BYTES
     return _CRI.match(example) is not None and (b"stdout P" in whole or b"stderr P" in whole)
@@ -56,11 +75,14 @@ def join_pieces(lines: list[bytes], streams: str, *, room: int) -> Joined:
     `room`: how many bytes at the end may wait for the rest of a line; 0 if no lines follow.
     """
     joined = Joined()
-    unfinished = {stream.encode(): _Line(-1, []) for stream in streams.split()}
+    names = streams.encode().split()
+    time = next((name for name in names if name.startswith(b"[")), b"")
+    unfinished = {name: _Line(-1, []) for name in names if name != time}
     whole: list[tuple[_Line, bytes]] = []
+    timed, times = _with_times(lines, time)
     for index, line in enumerate(lines):
-        if unfinished:
-            joined.inside[index] = _names(unfinished)
+        if unfinished or index in times:
+            joined.inside[index] = _names(unfinished, times.get(index, b""))
         piece = _piece(line)
         if piece is None:
             continue
@@ -77,8 +99,11 @@ def join_pieces(lines: list[bytes], streams: str, *, room: int) -> Joined:
     joined.held = _first_to_hold(lines, unfinished.values(), whole, room)
     if joined.held is None:
         whole += [(own, b"") for own in unfinished.values()]
-        if unfinished:
-            joined.inside[len(lines)] = _names(unfinished)
+        if unfinished or len(lines) in times:
+            joined.inside[len(lines)] = _names(unfinished, times.get(len(lines), b""))
+    for index, line in timed.items():
+        if joined.held is None or index < joined.held:
+            joined.lengths[index], lines[index] = len(lines[index]), line
     for own, end in whole:
         if own.others and (joined.held is None or own.others[-1] < joined.held):
             _put(lines, own, end, joined)
@@ -106,8 +131,28 @@ def _put(lines: list[bytes], own: _Line, end: bytes, joined: Joined) -> None:
         lines[own.first] = b"".join(own.texts) + end
 
 
-def _names(streams: Iterable[bytes]) -> str:
-    return " ".join(sorted(stream.decode() for stream in streams))
+def _names(streams: Iterable[bytes], time: bytes) -> str:
+    return " ".join(sorted(name.decode() for name in (*streams, time) if name))
+
+
+def _with_times(lines: list[bytes], time: bytes) -> tuple[dict[int, bytes], dict[int, bytes]]:
+    """By index: lines with the time that stands in the line before, and those times. `time`: that before the first line."""
+    timed, times = {}, {0: time} if time else {}
+    for index, line in enumerate(lines):
+        level = _LEVEL.search(line) if index in times else None
+        if level is not None:
+            timed[index] = line[: level.start()] + times[index] + b" " + line[level.start() :]
+        alone = _time_alone(line)
+        if alone:
+            times[index + 1] = alone
+    return timed, times
+
+
+def _time_alone(line: bytes) -> bytes:
+    """The stamp, without blanks, of a line that has nothing but a time, a class and a method; empty for others."""
+    header = _HEADER.search(line) if len(line) < _HEADER_BYTES else None
+    stamp = None if header is None else leading_stamp(line[: header.start()])
+    return b"" if stamp is None else stamp.strip().replace(b" ", b"T")
 
 
 def _piece(line: bytes) -> tuple[bytes, bool, bytes, bytes, bytes] | None:

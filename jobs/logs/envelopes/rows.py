@@ -12,22 +12,17 @@ from typing import Any, Final
 
 from jobs.logs.envelopes.instants import ANY_TIME
 
-_QUOTED: Final = re.compile(rb'(?:(?<=[,;\t])|^)[ ]?"([^"]*(?:""[^"]*)*)(?:"(?=[,;\t\r]|\Z)|\Z)')
+_QUOTED: Final = re.compile(rb'(?:(?<=[,;\t :-])|^)"([^"]*(?:""[^"]*)*)(?:"(?=[,;\t\r]|\Z)|\Z)')
 _TIME_COLUMN: Final = re.compile(
     rb'(?:(?<=[,;\t])|^)"?(' + ANY_TIME + rb"|\d{13}|\d\d?/\d\d?/\d{4}, \d\d?:\d\d:\d\d(?:\.\d+)? [AP]M)" + rb'"?(?=[,;\t\r]|\Z)'
 )
-_SHORTEST: Final = 20  # characters of a line
 
 
-def line_of_csv(text: bytes, moment: Any, unwrap: Callable[[bytes, Any], bytes | None]) -> bytes | None:
-    """The broker's line in a field of a row; None if there is none."""
+def line_of_csv(text: bytes, place: int, moment: Any, find: Callable[[bytes, Any], bytes | None]) -> bytes | None:
+    """The line in the field of a row in which `place` is; None if there is none."""
+    field = next((field for field in _QUOTED.finditer(text) if field.end() > place), None)
+    if field is None or field.start() > place or len(field[1]) == len(text):
+        return None
     column = _TIME_COLUMN.search(text)
     at = moment if column is None else column[1]
-    for field in _QUOTED.finditer(text):
-        value = field[1]
-        if len(value) < _SHORTEST or len(value) == len(text):
-            continue
-        found = unwrap(value.replace(b'""', b'"'), at)
-        if found is not None:
-            return found
-    return None
+    return find(field[1].replace(b'""', b'"'), at)

@@ -15,15 +15,22 @@ from collections.abc import Iterable, Sequence
 from functools import partial
 from typing import Any, Final
 
+from jobs.logs.envelopes.anchors import ANCHOR, line_at, place_of
 from jobs.logs.envelopes.entries import holds_no_line, line_of_json, own_line_of_json
-from jobs.logs.envelopes.layouts import ANY_TIME_SIGN, OWN_HEADER, as_own, uncoloured
+from jobs.logs.envelopes.layouts import ANY_TIME_SIGN, OWN_HEADER, OWN_START, is_own, uncoloured
 from jobs.logs.envelopes.patterns import Layout
-from jobs.logs.envelopes.prefixes import BEFORE_OWN, without_prefix
 from jobs.logs.envelopes.rows import line_of_csv
 
 _MOST: Final = 6  # envelopes in each other
-_BRACE: Final = ord("{")
 _BRACKET: Final = ord("[")
+ENVELOPE: Final = re.compile(
+    rb"\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d[^ \t]{0,16}(?: (?:stdout|stderr) [FP] |[ \t]+)"  # a kubelet's files; --timestamps
+    rb"|\[(?:pod/[\w.-]+/[\w.-]+\][ \t]+|(?!\d{4}-)[\w./ -]{1,512}\][ \t]+(?=[\[\d{]))"  # kubectl logs --prefix; kubetail
+    rb"|[\w.@-]{1,128}[ \t]*\| |[a-z0-9][a-z0-9.-]{0,252}[ \t]+[a-z0-9][a-z0-9-]{0,62}[ \t]+(?=[\[\d{])"  # docker compose logs; stern
+)
+"""What containers put before each line."""
+_BEFORE_OWN: Final = re.compile(rb"(?:" + ENVELOPE.pattern + rb"){1,3}(?=" + OWN_START + rb")")
+"""The same before a line of Kafka's own pattern, in one step."""
 _PLAIN: Final = re.compile(OWN_HEADER + rb"(?!\x1b)")
 _STRANGE: Final = re.compile(rb"\n(?!" + OWN_HEADER + rb"(?!\x1b)|\n|\Z)")
 
@@ -42,12 +49,14 @@ class Unwrapper:
     def __call__(self, line: bytes) -> bytes:
         """The broker's own line; the line itself where nothing stands around it, or its inside is no broker's line."""
         if not self._layouts:
-            if line[-1:] == b")" and (before := BEFORE_OWN.match(line)) is not None:
+            if _PLAIN.match(line) is not None:
+                return line
+            if line[-1:] == b")" and (before := _BEFORE_OWN.match(line)) is not None:
                 return line[before.end() :]
             if line[:1] == b"{":
                 if (own := own_line_of_json(line)) is not None:
                     return own
-                if holds_no_line(line):
+                if ANCHOR.search(line) is None and holds_no_line(line):
                     return line
             elif ANY_TIME_SIGN.search(line) is None:
                 return line  # such as most lines of stack traces
@@ -68,28 +77,28 @@ class Unwrapper:
         return found
 
     def _find(self, text: bytes, moment: Any, left: int) -> bytes | None:
-        while text:
-            if b"\x1b" in text:
-                text = uncoloured(text)
-            for layout in self._layouts:
-                found = layout.as_own(text, moment)
-                if found is not None:
-                    return found
-            start = text[0]
-            if start != _BRACE and (found := as_own(text, moment)) is not None:
+        """The line in a text. A quote before its place is of JSON, of a field of CSV, or a word of the layout."""
+        if b"\x1b" in text:
+            text = uncoloured(text)
+        if not self._layouts and is_own(text):
+            return text
+        place = place_of(text)
+        if left and b'"' in text[: place if place >= 0 else None]:
+            unwrap = partial(self._find, left=left - 1)
+            found = line_of_json(text, place, moment, unwrap)
+            if found is None and place >= 0:
+                if ANCHOR.search(text, place + 1) is not None:
+                    return None  # a document of several lines
+                found = line_of_csv(text, place, moment, unwrap)
+            if found is not None:
                 return found
-            if not left or (not self._layouts and ANY_TIME_SIGN.search(text) is None):
-                return None
-            left -= 1
-            if start == _BRACE or (start in b'[" \t,' and text.lstrip(b" \t,[")[:1] in (b'"', b"{")):
-                found = line_of_json(text, moment, partial(self._find, left=left))
-                if found is not None or start == _BRACE:
-                    return found
-            bare = without_prefix(text, moment)
-            if bare is None:
-                return line_of_csv(text, moment, partial(self._find, left=left)) if b'"' in text else None
-            text, moment = bare
-        return None
+        for layout in self._layouts:
+            found = layout.as_own(text, moment)
+            if found is not None:
+                return found
+        if is_own(text):
+            return text
+        return None if place < 0 else line_at(text, place, moment)
 
 
 unwrapped: Final = Unwrapper()

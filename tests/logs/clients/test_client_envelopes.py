@@ -12,9 +12,9 @@ import pytest
 from jobs.logs.bytes import open_log
 from jobs.logs.clients.envelopes import client_line
 from jobs.logs.clients.judge import ClientJudge
-from jobs.logs.clients.times import ClientTimes
 from jobs.logs.mark import KeptLines
 from jobs.logs.reader import LogReader
+from jobs.logs.times import LocalTimes
 from tests.logs.envelopes.wrapping import in_json
 from tests.logs.log_makers import START_MS
 
@@ -46,7 +46,7 @@ WRAPPED = {
 
 def kept_of(path, zone="UTC"):
     kept = KeptLines()
-    reader = LogReader(lambda: open_log(path), ClientTimes(zone), judge=ClientJudge)
+    reader = LogReader(lambda: open_log(path), LocalTimes(zone), judge=ClientJudge)
     count = reader.read(kept)
     rows = [(kept.positions[i], kept.ats[i], kept.texts[i], kept.contexts.get(i), kept.faults.get(i)) for i in range(len(kept))]
     return rows, count
@@ -157,7 +157,7 @@ LOGGER = "org.apache.kafka.clients.consumer.internals.ConsumerCoordinator"
 def test_each_form_becomes_one_of_few(line, says):
     bare = client_line(line.encode() if isinstance(line, str) else json.dumps(line).encode())
     assert bare.endswith(says.encode())
-    assert ClientTimes("UTC").read(bare, START_MS) == MS
+    assert LocalTimes("UTC").read(bare, START_MS) == MS
     assert client_line(bare) == bare
 
 
@@ -191,12 +191,12 @@ def test_an_application_says_what_it_likes(line):
 )  # fmt: skip
 def test_times_of_entries(time_, ms):
     bare = client_line(json.dumps({"ts": time_, "msg": "Heartbeat poll expired, leaving group"}).encode())
-    assert ClientTimes("UTC").read(bare, START_MS) == (None if ms is None else START_MS + ms)
+    assert LocalTimes("UTC").read(bare, START_MS) == (None if ms is None else START_MS + ms)
 
 
 def test_a_local_time_in_json_is_one_of_the_zone():
     bare = client_line(b'{"timestamp": "2026-11-21 07:00:01.250", "message": "Heartbeat poll expired, leaving group"}')
-    assert ClientTimes("Europe/Berlin").read(bare, START_MS) == MS
+    assert LocalTimes("Europe/Berlin").read(bare, START_MS) == MS
 
 
 def test_most_lines_cost_little():

@@ -9,10 +9,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from jobs.logs.bytes import open_log
+from jobs.logs.clients.envelopes import client_line
 from jobs.logs.clients.judge import ClientJudge
-from jobs.logs.clients.times import ClientTimes
 from jobs.logs.mark import KeptLines
 from jobs.logs.reader import LogReader
+from jobs.logs.times import LocalTimes
 from tests.logs.log_makers import START_MS, write
 
 EPOCH = START_MS // 1_000
@@ -33,7 +34,7 @@ MAXPOLL = "Application maximum poll interval (8000ms) exceeded by 5ms (adjust ma
 
 def read(path, mark=None, *, zone="UTC", group="", **how):
     kept = KeptLines()
-    reader = LogReader(lambda: open_log(path), ClientTimes(zone), mark, judge=partial(ClientJudge, group=group))
+    reader = LogReader(lambda: open_log(path), LocalTimes(zone), mark, judge=partial(ClientJudge, group=group))
     reader.read(kept, **how)
     rows = [(kept.positions[i], kept.ats[i], kept.contexts.get(i), kept.faults.get(i)) for i in range(len(kept))]
     return rows, reader.mark
@@ -42,7 +43,7 @@ def read(path, mark=None, *, zone="UTC", group="", **how):
 @pytest.mark.parametrize(
     ("line", "ms"),
     [
-        (b"%4|1795240801.250|MAXPOLL|x", 1_250),
+        (b"%4|1795240801.250|MAXPOLL|x| [thrd:main]: y", 1_250),
         (b"[2026-11-21 06:00:01,250] WARN x", 1_250),
         (b"2026-11-21 06:00:01,250 WARN x", 1_250),
         (b"2026-11-21 06:00:01.250  WARN 1 --- [main] o.a.k.X : x", 1_250),
@@ -56,13 +57,13 @@ def read(path, mark=None, *, zone="UTC", group="", **how):
     ],
 )
 def test_times(line, ms):
-    assert ClientTimes("UTC").read(line, START_MS) == (None if ms is None else START_MS + ms)
+    assert LocalTimes("UTC").read(client_line(line), START_MS) == (None if ms is None else START_MS + ms)
 
 
 def test_a_time_without_an_offset_is_local_and_one_with_is_not():
-    berlin = ClientTimes("Europe/Berlin")
-    assert berlin.read(b"2026-11-21 07:00:01.250 x", START_MS) == START_MS + 1_250
-    assert berlin.read(b"2026-11-21T06:00:01.250Z x", START_MS) == START_MS + 1_250
+    berlin = LocalTimes("Europe/Berlin")
+    assert berlin.read(client_line(b"2026-11-21 07:00:01.250 x"), START_MS) == START_MS + 1_250
+    assert berlin.read(client_line(b"2026-11-21T06:00:01.250Z x"), START_MS) == START_MS + 1_250
 
 
 def test_what_matters_is_kept_and_the_rest_is_counted(tmp_path):

@@ -156,6 +156,23 @@ COLLECTORS = {
     "JSON in a text, quotes of the message escaped": lambda line: in_json("log")(line.replace(b'"', b'\\"')),
 }  # fmt: skip
 
+COPIES = {
+    "k9s": lambda line: "│ ".encode() + line.ljust(200) + " │".encode(),
+    "Docker Desktop": lambda line: b"2026-11-21 11:39:20 " + line,
+    "a time with a bar": lambda line: b"2026-11-21 11:39:20 | " + line,
+    "grep -n": lambda line: b"812:" + line,
+    "grep -A": lambda line: b"812-" + line,
+    "grep -r -A": lambda line: b"broker-1/server.log-812-" + line,
+    "quote": lambda line: b"> " + line,
+    "comment": lambda line: b"// " + line,
+    "bold": lambda line: b"**" + line + b"**",
+    "list": lambda line: b"  * `" + line + b"`",
+    "table": lambda line: b"| " + line + b" |",
+    "strings of JSON": lambda line: b"    " + json.dumps(line.decode()).encode() + b",",
+    "JSON with a field of its own": lambda line: json.dumps({"row": {"ours": [line.decode()]}}).encode(),
+}
+"""What people copy from a window or into a ticket."""
+
 CLOUDWATCH = {
     "console": lambda line: b"2026-11-21T06:09:20.001Z\t" + line,
     "console, local time": lambda line: b"2026-11-21T07:09:20.001+01:00\t" + line,
@@ -174,6 +191,13 @@ PATTERNS = {
     "strimzi-log4j1": in_pattern(strimzi),
     "strimzi-log4j1, kubectl logs --timestamps": lambda line: STAMP + b" " + in_pattern(strimzi)(line),
     "strimzi-log4j1, docker json-file": lambda line: in_json("log", stream="stdout")(in_pattern(strimzi)(line) + b"\n"),
+    "Confluent for Kubernetes": in_pattern(
+        lambda d, t, ms, p, m, c: b"[%s] %s %s,%s [thread-1] %s method - app=kafka, server=0 - %s" % (p, d, t, ms, c, m)
+    ),
+    "bars": in_pattern(lambda d, t, ms, p, m, c: b"%s %s,%s | %s | %s | main | %s" % (d, t, ms, p, c, m)),
+    "dashes": in_pattern(lambda d, t, ms, p, m, c: b"%s %s.%s - %s - %s - %s" % (d, t, ms, c, p, m)),
+    "time first": in_pattern(lambda d, t, ms, p, m, c: b"%s,%s %s %s [%s] %s" % (t, ms, d, p, c, m)),
+    "compact date": in_pattern(lambda d, t, ms, p, m, c: b"%s-%s.%s %s %s - %s" % (d.replace(b"-", b""), t, ms, p, c, m)),
     "ttcc": in_pattern(lambda d, t, ms, p, m, c: b"%s %s,%s [main] %-5s %s - %s" % (d, t, ms, p, c, m)),
     "no thread": in_pattern(lambda d, t, ms, p, m, c: b"%sT%s.%s %-5s %s: %s" % (d, t, ms, p, c, m)),
     "thread after the level": in_pattern(lambda d, t, ms, p, m, c: b"%s %s,%s %s [a thread] %s - %s" % (d, t, ms, p, c, m)),
@@ -231,7 +255,13 @@ EXACT_PATTERNS = {
 
 ALL = {
     f"{kind}: {name}": wrap
-    for kind, table in (("containers", CONTAINERS), ("collectors", COLLECTORS), ("CloudWatch", CLOUDWATCH), ("patterns", PATTERNS))
+    for kind, table in (
+        ("containers", CONTAINERS),
+        ("collectors", COLLECTORS),
+        ("CloudWatch", CLOUDWATCH),
+        ("copies", COPIES),
+        ("patterns", PATTERNS),
+    )
     for name, wrap in table.items()
 }
 """Of which the same is kept as of the plain log."""

@@ -1,0 +1,139 @@
+r"""A line whose message is known by its beginning, whatever stands around it, as Kafka's own configuration writes it.
+
+    [INFO] 2026-11-21 06:09:19,456 [event-processor-1] o.a.k.c.group.GroupMetadataManager prepare - server=1 - [GroupCoordinator id=1 …] …
+    │ 812- 2026-11-21 07:10:00 [2026-11-21 06:09:19,456] INFO [GroupCoordinator 1]: Stabilized group … (kafka.coordinator.group…)     │
+
+The time of a line is the last date with a time before its message: what a container or a copy from Docker Desktop adds stands before that.
+If none is there, that of the envelope counts, else the one behind the message. Level and logger may stand anywhere. So no layout has to be
+known. A time without a date says nothing. A message that is not known begins behind its level; of such lines no more than the time and the
+logger matters.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Any, Final
+
+from jobs.logs.envelopes.instants import EPOCH, TIME, has_millis, last_time, stamp_of_value
+from jobs.logs.envelopes.layouts import LEVEL, LEVELS, LOGGER, NUMBERED, REQUEST, SHORT, guessed_logger, is_java, is_known_logger, rebuilt
+
+ANCHOR: Final = re.compile(
+    # A set of first characters is found many times as fast as a choice of beginnings.
+    rb"[\[CKTSRAGg](?:(?<=\[)(?:GroupCoordinator (?:id=)?\d|GroupMetadataManager brokerId=\d"
+    rb"|Group Metadata Manager on Broker \d|BrokerServer id=\d|KafkaServer id=\d|Kafka Server \d"
+    rb"|ZooKeeperClient(?: Kafka server)?\] Session |ReplicaFetcher replicaId="
+    rb"|QuorumController id=\d|Controller (?:id=)?\d|BrokerChangeListener on Controller )"
+    rb"|(?<=C)ompleted request:(?:\{|\\{0,3}\"|RequestHeader\(|Name:)|(?<=K)afka version ?: \d|(?<=T)erminating process due to signal "
+    rb"|(?<=S)hutdown broker because all log dirs |(?:(?<=S)kipping recovery|(?<=R)ecovering|(?<=A)ttempting recovery) (?:of|for all|\d+) "
+    rb"|(?<=G)roup leader \[member|(?<=g)iven member\.id )",
+    re.DOTALL,
+)
+"""How messages begin that a broker's templates know (jobs/parsing/templates), and nobody else writes."""
+
+_HEAD_BYTES: Final = 1_024  # before a message, in which its time, level and logger are looked for
+_TAIL_BYTES: Final = 512
+_LEVEL: Final = re.compile(rb"(?<![\w.$-])(?:" + b"|".join(LEVELS) + rb")(?![\w.$-])", re.IGNORECASE)
+_NAME: Final = re.compile(rb"(?<![\w.$])(?:" + LOGGER + rb"|" + SHORT + rb"|" + NUMBERED + rb")(?![\w.$])")
+_LAST: Final = re.compile(rb"[ \t](?:\((" + LOGGER + rb"|" + SHORT + rb")(?::[\d?]+)?\)|\[(org\.apache\.kafka\.[\w.$]+)\])")
+_BEHIND: Final = re.compile(rb"\s*(?:\[[^\[\]]*\])?")  # the thread, behind the logger
+_FIRST_LEVEL: Final = re.compile(rb"(?:(?<![\w.$-])|(?<=\\[tn]))" + LEVEL + rb"(?![\w.$])")
+_TIME_NEXT: Final = re.compile(rb"[ \t]*\]?[:|-]?[ \t]*(\[)?(" + TIME + rb"|" + EPOCH + rb")(?(1)\])(?=[ \t\[])")
+_BRACKETS: Final = rb"\[(?!\d{4}-)[^\[\]]*\]"
+_NEAR: Final = re.compile(rb"\]?[ \t:|,;-]*(?:std(?:out|err) [FP] )?(?:" + _BRACKETS + rb"[ \t]*)*[\[<(]?")
+"""What stands between a time and the level of a line."""
+_QUOTED: Final = re.compile(rb"[\"'(]\[?\d{4}[-/]")  # code, or prose
+_SEPARATOR: Final = re.compile(rb"[ \t]*[\])>]?:?[ \t]*(?:[-|][ \t]+)?")
+_THREAD: Final = re.compile(_BRACKETS + rb"[ \t]+(?=[^ \t])")
+_FIRST: Final = rb"(" + LOGGER + rb"|" + NUMBERED + rb"|" + SHORT + rb")(?::[\d?]+)?[ \t]*"
+_LOGGER_FIRST: Final = re.compile(
+    rb"(?:" + _BRACKETS + rb"[ \t]*(?:-[ \t]+)?)?(?:\[" + _FIRST + rb"\]|" + _FIRST + rb"(?=[-:|\[]))"
+    rb"(?:[ \t]*" + _BRACKETS + rb")?[ \t]*[-:|]?[ \t]+"
+)
+_KAFKAS: Final = re.compile(rb"(?<![\w.$])(?:kafka|org\.apache\.kafka)\.[\w.$]*[\w$]")
+_NAME_BYTES: Final = 200
+_RUN: Final = re.compile(rb"[ \t]{2,}|\t")
+_PADDED: Final = re.compile(rb"   |\t|  .*[^ ]  ", re.DOTALL)
+_MARK: Final = re.compile(rb"[|*`~\"']|\xe2[\x94-\x96][\x80-\xbf]")
+"""What people put around a line that they copy, such as the frame of k9s."""
+
+
+def place_of(text: bytes) -> int:
+    """Where a message begins that is known, else the first level; -1 if there is neither."""
+    found = ANCHOR.search(text) or _FIRST_LEVEL.search(text, 0, _HEAD_BYTES)
+    return -1 if found is None else found.start()
+
+
+def line_at(text: bytes, start: int, moment: Any) -> bytes | None:
+    """The line whose `place_of` is `start`; None if it has no time. `moment`: the time of what stands around the text."""
+    level = _FIRST_LEVEL.match(text, start)
+    if level is not None:
+        return _of_unknown_message(text, level, moment)
+    head, message, logger, behind = parts(text, start)
+    time, known = last_time(head), level_in(head)
+    if not logger:
+        names = _NAME.findall(head)
+        logger = next((name for name in reversed(names) if is_known_logger(name)), names[-1] if names and is_java(message) else b"")
+        if not logger and (known is None or time is None):
+            logger = guessed_logger(message)
+    time = time or (None if moment is not None else last_time(behind))
+    return _whole(moment if time is None else time[0], known, message, logger)
+
+
+def _whole(at: Any, level: bytes | None, message: bytes, logger: bytes) -> bytes | None:
+    """A request whose time has whole seconds is none that is read: the order of it and of what it caused is lost then."""
+    stamp = stamp_of_value(at)
+    is_coarse = message.startswith(REQUEST) and not has_millis(at)
+    return None if stamp is None or is_coarse else rebuilt(stamp, level, message, logger)
+
+
+def _of_unknown_message(text: bytes, level: re.Match[bytes], moment: Any) -> bytes | None:
+    """The line of a message that is not known. Its time, or its beginning, stands beside the level; else its logger shows what it is."""
+    head, place = text[: level.start()], level.end()
+    if _QUOTED.search(head) is not None:
+        return None
+    time, after = last_time(head), _TIME_NEXT.match(text, place)
+    is_near = after is not None or _NEAR.fullmatch(head, 0 if time is None else time[1]) is not None
+    at = moment if time is None else time[0]
+    if after is not None:
+        at, place = after[2], after.end()
+    begin = _SEPARATOR.match(text, place)
+    _, message, logger, _ = parts(text, place if begin is None else begin.end())
+    if not logger and (first := _LOGGER_FIRST.match(message)) is not None:
+        message, logger = message[first.end() :], first[1] or first[2]
+    elif logger and (thread := _THREAD.match(message)) is not None and is_known_logger(logger):
+        message = message[thread.end() :]
+    if not (is_near or logger):
+        return None
+    return _whole(at, level[0], message, logger or next(iter(_KAFKAS.findall(head + message[:_NAME_BYTES])), b""))
+
+
+def evened(text: bytes) -> bytes:
+    """A text in which each run of blanks or tabs, as a viewer makes them, is one blank. A single pair of blanks may be of a name."""
+    return _RUN.sub(b" ", text) if _PADDED.search(text) is not None else text
+
+
+def level_in(head: bytes) -> bytes | None:
+    """The last level that stands before a message."""
+    levels = _LEVEL.findall(head)
+    return LEVELS[levels[-1].upper()] if levels else None
+
+
+def parts(text: bytes, start: int) -> tuple[bytes, bytes, bytes, bytes]:
+    """What stands before a message, the message, its logger if that is behind it, and what stands behind that."""
+    head, message, logger, behind = text[max(0, start - _HEAD_BYTES) : start], text[start:].rstrip(b"\r\n"), b"", b""
+    for last in _LAST.finditer(message, max(0, len(message) - _TAIL_BYTES)):
+        rest = message[last.end() :]
+        left = _BEHIND.sub(b"", rest, count=1)
+        time = last_time(left)
+        if left[:1] in (b",", b"\t") or re.search(rb"\w", left.replace(time[0], b"") if time else left) is None:
+            return head, message[: last.start()], last[1] or last[2], left
+    marks = [mark for mark in sorted(set(_MARK.findall(head))) if mark not in b"\"'" or head.count(mark) % 2]
+    while (end := message.rstrip(b" \t,;")) != (bare := _without_mark(end, marks)):
+        message = bare
+    return head, message, logger, behind
+
+
+def _without_mark(text: bytes, marks: list[bytes]) -> bytes:
+    if text[-14:-13] == b"\t" and text[-13:].isdigit():  # the time behind a line of `aws logs get-log-events --output text`
+        return text[:-14]
+    return next((text.removesuffix(mark) for mark in marks if text.endswith(mark)), text)
