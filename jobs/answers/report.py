@@ -16,6 +16,7 @@ from jobs.answers.attention import AttentionEntry, attention, attention_as_rows
 from jobs.answers.duckdb_views import QuestionReader, Row, key_of
 from jobs.answers.incidents.bills import TIMES, RebalanceTimes
 from jobs.answers.judgement import Judgement, judged
+from jobs.answers.open_rebalances import OPEN_ONES, as_finding
 from jobs.common.times import EPOCH
 
 _CLUSTERS: Final = """
@@ -174,12 +175,13 @@ def _overview(its: _Scoped) -> Overview:
     lines_of = {row["cluster"]: {name: value for name, value in row.items() if name != "cluster"} for row in lines}
     clusters = [{**row, "lines": lines_of.get(row["cluster"])} for row in its.rows(_CLUSTERS)]
     findings = its.rows(_FINDINGS)
+    open_ones = [as_finding(row) for row in its.rows(OPEN_ONES)]
     times = RebalanceTimes(its.tuples(TIMES) if findings else ())
     refused = its.rows(_REFUSED) if any(row["code"] in REFUSED_JOINS.values() for row in findings) else []
     incidents = read_incidents(its.reader) if findings else []
     named = {name: value for name in ("cluster", "group") if (value := getattr(its.scope, name))}
     hint = "" if findings else unknown_name(its.reader, named)
-    entries = attention(findings, times, refused, incidents)
+    entries = attention([*findings, *open_ones], times, refused, incidents)
     judgement = judged(its.reader, its.values, its.rows(_STATES), entries, {row["cluster"]: row["last_at"] for row in clusters})
     return Overview(clusters, findings, entries, its.scope, its.since, its.until, hint, lines, judgement)
 

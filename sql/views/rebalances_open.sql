@@ -1,0 +1,30 @@
+-- Rebalances that have not ended: the last row that the tracker told of each. `ended_at` and `total_ms` say until when that is known, and so
+-- how long it has lasted: up to the newest line of the broker that coordinates the group.
+WITH told AS (
+  SELECT
+    p.*,
+    row_number() OVER (PARTITION BY p.cluster, p.group_id ORDER BY p.batch_id DESC, p.started_at DESC, p.outcome) AS place
+  FROM rebalances_provisional AS p
+  WHERE p.outcome IN ('OPEN', 'ENDED')
+),
+open AS (
+  SELECT t.* FROM told AS t WHERE t.place = 1 AND t.outcome = 'OPEN'
+),
+read AS (
+  SELECT o.cluster, o.group_id, greatest(max(e.occurred_at), max(o.ended_at)) AS until
+  FROM open AS o
+  JOIN group_events AS e ON e.cluster = o.cluster AND e.broker = o.broker AND e.kind <> 'end'
+  GROUP BY o.cluster, o.group_id
+)
+SELECT
+  o.waits_for, o.awaited, o.awaited_unnamed, o.limit_ms, o.broker,
+  o.cluster, o.group_id, o.generation, o.started_at, o.joined_at,
+  coalesce(u.until, o.ended_at) AS ended_at,
+  o.join_ms, o.sync_ms,
+  unix_millis(coalesce(u.until, o.ended_at)) - unix_millis(o.started_at) AS total_ms,
+  o.outcome, o.cause, o.reason, o.member_id, o.instance_id, o.client_id, o.client_host, o.members_before, o.members_after, o.joined, o.left,
+  o.slowest_member_id, o.leader_id, o.protocol, o.partitions, o.partitions_moved, o.unavailable_partition_ms, o.evidence, o.batch_id,
+  o.assignment_ms, o.first_fetch_ms, o.first_fetch_member_id, o.joined_unnamed, o.left_unnamed, o.start_seen, o.group_protocol,
+  o.first_epoch, o.rounds, o.end_seen, o.interval_wait_ms
+FROM open AS o
+LEFT JOIN read AS u ON u.cluster = o.cluster AND u.group_id = o.group_id
