@@ -108,12 +108,12 @@ def _of_classic(g: Emitter, rebalance: Rebalance) -> dict[str, Any]:
     view = g.view
     is_joined, is_polled = rebalance.joined_ms >= 0, rebalance.bounded and not rebalance.exact
     started_ms = rebalance_rows.started_ms(rebalance)
-    culprit = rebalance.decided or RebalanceTrigger(started_ms, reasons.UNKNOWN)
+    culprit = rebalance.decided or RebalanceTrigger(started_ms, reasons.UNKNOWN, _named(rebalance))
     instance_id, client_id, client_host = view.identity(culprit.member_id)
     if is_joined:
         awaited, unnamed = [rebalance.leader_id] if rebalance.leader_id else [], 0
     else:
-        awaited, unnamed = _not_rejoined(g, rebalance)
+        awaited, unnamed = _not_rejoined(g, rebalance, culprit.member_id)
     known = {
         "generation": or_none(rebalance.generation),
         "joined_at": or_none(rebalance.joined_ms),
@@ -146,12 +146,16 @@ def _of_classic(g: Emitter, rebalance: Rebalance) -> dict[str, Any]:
     )
 
 
-def _not_rejoined(g: Emitter, rebalance: Rebalance) -> tuple[list[str], int]:
+def _named(rebalance: Rebalance) -> str:
+    """The member that the coordinator says began it, where a line may yet show why it did."""
+    return rebalance.named if rebalance.exact and rebalance.cause else ""
+
+
+def _not_rejoined(g: Emitter, rebalance: Rebalance, began: str) -> tuple[list[str], int]:
     """The members that a join phase may wait for, and how many more there are that no line names."""
     view = g.view
     if rebalance.from_state is State.EMPTY:
         return [], 0  # the broker waits for members to come, and for none of them
-    began = rebalance.decided.member_id if rebalance.decided is not None else ""
     former = {m for m, member in view.members.items() if not member.ghost} - {*rebalance.added, began}
     heard_ms = max(rebalance.started_ms, view.horizon_ms - _HEARD_MS)
     if alive := [m for m in former if view.members[m].called_ms >= heard_ms]:
@@ -162,7 +166,8 @@ def _not_rejoined(g: Emitter, rebalance: Rebalance) -> tuple[list[str], int]:
         count = rebalance.count_before - len(rebalance.departed)
     else:
         count = max(view.member_count - len(rebalance.departed), 0)
-    return sorted(former), max(count - len(former) - (began in view.members and began not in rebalance.added), 0)
+    rejoined = began != "" and began not in rebalance.added and began not in rebalance.departed
+    return sorted(former), max(count - len(former) - rejoined, 0)
 
 
 def _of_consumers(g: Emitter, view: ConsumerView, episode: Episode) -> dict[str, Any] | None:

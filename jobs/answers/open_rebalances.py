@@ -91,8 +91,8 @@ def as_finding(row: Row) -> Row:
 
     ERROR: it has lasted longer than its rebalance timeout. WARNING: so it has, but the ends of the group's other rebalances are missing,
     too, as in a log from which only some lines were taken; or it has lasted longer than members need to learn of a rebalance
-    (TOLD_AFTER_MS), and than half of the group's rebalances took. INFO: it has only begun when the log ends, which says nothing: but what the report shows
-    is not all that happened.
+    (TOLD_AFTER_MS), and than half of the group's rebalances took. INFO: it has only begun when the log ends, which is nothing to mend; but
+    nobody is to take the group for one at rest.
     """
     awaited = row["awaited"] or []
     known = row["limit_ms"] is not None
