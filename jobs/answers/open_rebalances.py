@@ -82,8 +82,8 @@ def is_overdue(row: Row) -> bool:
 def waits_note(row: Row) -> str:
     """What a rebalance waits for that has no final row, in a few words."""
     if is_open(row):
-        return f"open: waits for {_WAITS[row['waits_for']]}"
-    return f"provisional: waits for {row['waits_for']}"
+        return f"open: it waits for {_WAITS[row['waits_for']]}"
+    return f"provisional: it waits for {row['waits_for']}"
 
 
 def as_finding(row: Row) -> Row:

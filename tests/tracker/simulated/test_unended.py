@@ -14,7 +14,7 @@ from coordinator_model.tracker.shard import Shard
 from tests.tracker.batching import batches, clocks
 from tests.tracker.consumer.consumer_story import ConsumerStory
 from tests.tracker.consumer.test_open_episodes import HALF, joined_by_another
-from tests.tracker.records.record_story import RecordStory, split
+from tests.tracker.records.record_story import RecordStory
 from tests.tracker.simulated.test_provisional import Told, by_second, in_story, joining, take_provisional, told, two_members
 from tests.tracker.story import JOINED, START_MS, Story
 from tests.tracker.test_properties import mixed_streams
@@ -127,7 +127,13 @@ def test_a_group_that_only_polls_show_has_been_in_its_rebalance_since_they_show_
     story = RecordStory().at(0).described("Stable", {"a-1": ("t-0",)})
     story.at(30_000).described("PreparingRebalance").at(60_000).described("PreparingRebalance")
     ((_, row),) = read_at_once(story, 60_000).of_open
-    assert (row["waits_for"], row["started_at"], row["total_ms"], row["start_seen"], row["broker"]) == ("JOIN", 30_000, 30_000, False, "poll")
+    assert (row["waits_for"], row["started_at"], row["total_ms"], row["start_seen"], row["broker"]) == (
+        "JOIN",
+        30_000,
+        30_000,
+        False,
+        "poll",
+    )
 
 
 def test_a_rebalance_is_told_of_once_it_has_lasted_a_while_and_again_when_it_exceeds_its_limit_and_when_it_is_over() -> None:
