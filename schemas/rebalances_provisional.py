@@ -37,6 +37,11 @@ SCHEMA: Final = StructType(
         column("awaited_unnamed", IntegerType(), "OPEN: how many more members it may wait for, which no line names."),
         column("limit_ms", LongType(), "OPEN: the longest rebalance timeout of its members; null if no request shows it."),
         column("broker", StringType(), "OPEN: the coordinator. Its newest line says until when the rebalance is known to be open."),
+        column(
+            "alarm",
+            StringType(),
+            "RAISED in the first row that says that it has exceeded its limit, CLEARED in the row ENDED of such a one; else null.",
+        ),
         *rebalances.SCHEMA,
     ]
 )

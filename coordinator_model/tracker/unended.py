@@ -13,6 +13,7 @@ on, those are the members that have not rejoined.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any, Final
 
 from coordinator_model.diagnosis.joiners import SLOW_MS
@@ -44,7 +45,9 @@ WAITS: Final = {
 }
 """What a rebalance that has not ended waits for."""
 
-_ONLY_OPEN: Final[dict[str, Any]] = {"awaited": None, "awaited_unnamed": None, "limit_ms": None, "broker": None}
+RAISED: Final = "RAISED"
+CLEARED: Final = "CLEARED"
+_ONLY_OPEN: Final = dict.fromkeys(("awaited", "awaited_unnamed", "limit_ms", "broker", "alarm"))
 _NOT_YET: Final = (
     *("joined_at", "join_ms", "sync_ms", "members_after", "slowest_member_id", "leader_id", "partitions", "partitions_moved"),
     *("unavailable_partition_ms", "assignment_ms", "first_fetch_ms", "first_fetch_member_id", "first_epoch", "rounds", "interval_wait_ms"),
@@ -66,9 +69,13 @@ def take_news(g: Emitter, *, input_ended: bool) -> list[Row]:
         now = None
     if now is not None and told is not None and _says(now) == _says(told):
         return []
-    view.told_open = now
-    ended = told is not None and (now is None or now["started_at"] > told["started_at"])
-    rows = [*([{**told, "outcome": ENDED}] if told is not None and ended else []), *([now] if now is not None else [])]
+    view.told_open, rows = now, []
+    was_overdue = told is not None and is_overdue(told)
+    if told is not None and (now is None or now["started_at"] > told["started_at"]):
+        rows.append({**told, "outcome": ENDED, "alarm": CLEARED if was_overdue else None})
+        was_overdue = False
+    if now is not None:
+        rows.append({**now, "alarm": RAISED if is_overdue(now) and not was_overdue else None})
     return [Row(REBALANCES_PROVISIONAL, values) for values in rows]
 
 
@@ -77,20 +84,22 @@ def next_ms(g: Emitter) -> int:
     now, told = _row(g), g.view.told_open
     if now is None:
         return NEVER
-    due_ms = now["started_at"] + (TOLD_AFTER_MS if told is None else _limit_ms(now))
-    return int(due_ms) + 1 if told is None or not _is_overdue(told) else NEVER
+    due_ms = now["started_at"] + (TOLD_AFTER_MS if told is None else limit_ms(now))
+    return int(due_ms) + 1 if told is None or not is_overdue(told) else NEVER
 
 
 def _says(row: dict[str, Any]) -> dict[str, Any]:
     """What a row says, but for the time that goes on."""
-    return {**row, "ended_at": None, "total_ms": None, "overdue": _is_overdue(row)}
+    return {**row, "ended_at": None, "total_ms": None, "overdue": is_overdue(row)}
 
 
-def _is_overdue(row: dict[str, Any]) -> bool:
-    return bool(row["total_ms"] >= _limit_ms(row))
+def is_overdue(row: Mapping[str, Any]) -> bool:
+    """Whether a rebalance that is open has lasted longer than its limit."""
+    return bool(row["total_ms"] >= limit_ms(row))
 
 
-def _limit_ms(row: dict[str, Any]) -> int:
+def limit_ms(row: Mapping[str, Any]) -> int:
+    """The rebalance timeout, or the usual one if no request shows it."""
     return int(row["limit_ms"]) if row["limit_ms"] is not None else USUAL_LIMIT_MS
 
 

@@ -10,7 +10,7 @@ import json
 from collections.abc import Sequence
 from typing import Final
 
-from coordinator_model.tracker.unended import JOIN, RECONCILE, SYNC, TOLD_AFTER_MS, USUAL_LIMIT_MS
+from coordinator_model.tracker.unended import JOIN, RECONCILE, SYNC, TOLD_AFTER_MS, is_overdue, limit_ms
 from coordinator_model.view.members import client_in
 from coordinator_model.view.outcomes import OPEN
 from coordinator_model.view.reasons import UNKNOWN
@@ -69,14 +69,12 @@ _OVERDUE: Final = (
 )
 
 
+_AFTER: Final = "`rebalance report` says what it cost, and `rebalance ask stuck` for whom the group waited."
+
+
 def is_open(row: Row) -> bool:
     """Whether a rebalance has not ended."""
     return bool(row["outcome"] == OPEN)
-
-
-def is_overdue(row: Row) -> bool:
-    """Whether a rebalance that is open has lasted longer than its rebalance timeout, or than the usual one if that is not known."""
-    return bool(row["total_ms"] >= _limit_ms(row))
 
 
 def waits_note(row: Row) -> str:
@@ -87,7 +85,7 @@ def waits_note(row: Row) -> str:
 
 
 def as_finding(row: Row) -> Row:
-    """What is said of a rebalance that is open, as a row of `findings`, whose id is that of the rebalance.
+    """What is said of a rebalance that is open, or was (ENDED), as a row of `findings`, whose id is that of the rebalance.
 
     ERROR: it has lasted longer than its rebalance timeout. WARNING: so it has, but the ends of the group's other rebalances are missing,
     too, as in a log from which only some lines were taken; or it has lasted longer than members need to learn of a rebalance
@@ -119,15 +117,11 @@ def as_finding(row: Row) -> Row:
         "member_id": awaited[0] if len(awaited) == 1 and not row["awaited_unnamed"] else None,
         "client_id": None,  # whom it waits for, as `details` say; who began it is often innocent
         "client_host": None,
-        "message": _message(row),
-        "advice": _advice(row, known=known) + (_OVERDUE if is_overdue(row) else ""),
+        "message": _message(row) if is_open(row) else _ended(row),
+        "advice": _advice(row, known=known) + (_OVERDUE if is_overdue(row) else "") if is_open(row) else _AFTER,
         "details": json.dumps(details, separators=(",", ":"), ensure_ascii=False),
         "evidence": row["evidence"],
     }
-
-
-def _limit_ms(row: Row) -> int:
-    return int(row["limit_ms"]) if row["limit_ms"] is not None else USUAL_LIMIT_MS
 
 
 def _message(row: Row) -> str:
@@ -136,10 +130,15 @@ def _message(row: Row) -> str:
     limit = ""
     if is_overdue(row):
         own = "its rebalance timeout" if row["limit_ms"] is not None else "the usual rebalance timeout (no request shows this group's)"
-        limit = f", longer than {own} of {duration(_limit_ms(row))}"
+        limit = f", longer than {own} of {duration(limit_ms(row))}"
     at = instant(epoch_ms(row["started_at"]))[:19]
     what = f"The group is {_PHASES[row['waits_for']]} {since} {at} UTC: for {duration(row['total_ms'])}{limit}"
     return f"{what}, when the log{broker} ends. {_began(row)} {_whom(row)}"
+
+
+def _ended(row: Row) -> str:
+    at = instant(epoch_ms(row["started_at"]))[:19]
+    return f"The rebalance that had begun at {at} UTC and had lasted longer than {duration(limit_ms(row))} has ended."
 
 
 def _began(row: Row) -> str:

@@ -17,7 +17,7 @@ read AS (
   GROUP BY o.cluster, o.group_id
 )
 SELECT
-  o.waits_for, o.awaited, o.awaited_unnamed, o.limit_ms, o.broker,
+  o.waits_for, o.awaited, o.awaited_unnamed, o.limit_ms, o.broker, o.alarm,
   o.cluster, o.group_id, o.generation, o.started_at, o.joined_at,
   coalesce(u.until, o.ended_at) AS ended_at,
   o.join_ms, o.sync_ms,

@@ -71,7 +71,7 @@ def rebalance(group="payments", start=0, total=2_000, **values):
 
 
 def provisional(waits_for="ANSWERS", **values):
-    only_open = dict.fromkeys(("awaited", "awaited_unnamed", "limit_ms", "broker"))
+    only_open = dict.fromkeys(("awaited", "awaited_unnamed", "limit_ms", "broker", "alarm"))
     return {**rebalance(**values), **only_open, **values, "table": "rebalances_provisional", "waits_for": waits_for}
 
 

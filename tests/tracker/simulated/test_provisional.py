@@ -64,8 +64,9 @@ def take_provisional(found: Told, number: int, shard: Shard) -> None:
 
 def as_final(row: dict[str, Any]) -> dict[str, Any]:
     """A provisional row without the columns that final ones lack, which say something of open ones alone."""
-    assert {row[name] for name in ("awaited", "awaited_unnamed", "limit_ms", "broker")} == {None}
-    return {name: value for name, value in row.items() if name not in ("waits_for", "awaited", "awaited_unnamed", "limit_ms", "broker")}
+    of_open = ("awaited", "awaited_unnamed", "limit_ms", "broker", "alarm")
+    assert {row[name] for name in of_open} == {None}
+    return {name: value for name, value in row.items() if name not in ("waits_for", *of_open)}
 
 
 def in_story(values: dict[str, Any]) -> dict[str, Any]:

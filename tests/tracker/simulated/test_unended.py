@@ -141,10 +141,10 @@ def test_a_rebalance_is_told_of_once_it_has_lasted_a_while_and_again_when_it_exc
     story.at(20_000).log_preparing(1, JOINED.format("c-1"), "c-1").at(80_000).log_stabilized(2, members=3)
     found = by_second(story.at(80_010).log_assignment(2, leader="a-1", members=3), 90_000)
     second = 1_000
-    assert [(number * second, row["outcome"], row["total_ms"]) for number, row in found.of_open] == [
-        (27_000, "OPEN", 5_999), (52_000, "OPEN", 30_999), (82_000, "ENDED", 30_999),
+    assert [(number * second, row["outcome"], row["total_ms"], row["alarm"]) for number, row in found.of_open] == [
+        (27_000, "OPEN", 5_999, None), (52_000, "OPEN", 30_999, "RAISED"), (82_000, "ENDED", 30_999, "CLEARED"),
     ]  # fmt: skip
-    assert found.of_open[-1][1] == {**found.of_open[-2][1], "outcome": "ENDED"}
+    assert found.of_open[-1][1] == {**found.of_open[-2][1], "outcome": "ENDED", "alarm": "CLEARED"}
 
 
 def test_nothing_is_told_of_a_short_rebalance_unless_the_input_ends_in_it() -> None:
@@ -159,8 +159,8 @@ def test_the_next_rebalance_takes_the_place_of_one_that_it_superseded() -> None:
     story.at(20_000).log_preparing(1, JOINED.format("c-1"), "c-1").at(22_000).log_stabilized(2, members=3)
     story.at(50_000).join("a-1", 2, "a-1", ["a-1", "b-1", "c-1"], waited=29_000)
     found = by_second(story.at(50_001).log_preparing(2, JOINED.format("d-1"), "d-1"), 70_000)
-    rows = says(found, "outcome", "waits_for", "started_at", "member_id")
-    assert rows[-2:] == [("ENDED", "SYNC", 20_000, "c-1"), ("OPEN", "JOIN", 50_001, "d-1")]
+    rows = says(found, "outcome", "waits_for", "started_at", "member_id", "alarm")
+    assert rows[-2:] == [("ENDED", "SYNC", 20_000, "c-1", "CLEARED"), ("OPEN", "JOIN", 50_001, "d-1", None)]
     assert found.of_open[-2][0] == found.of_open[-1][0], "both in one batch: it was not at rest in between"
 
 
