@@ -32,7 +32,7 @@ class Alerts(Collector):
         """The metrics, as prometheus_client asks for them."""
         samples: defaultdict[str, dict[tuple[str, ...], float | None]] = defaultdict(dict)
         for one in self.senders:  # two of each receiver
-            counts = {("rebalance_alerts_sent_total",): one.sent, ("rebalance_alerts_waiting",): one.waiting}
+            counts: dict[tuple[str, ...], float] = {("rebalance_alerts_sent_total",): one.sent, ("rebalance_alerts_waiting",): one.waiting}
             for what, reasons in _FIRST_REASONS.items():
                 known = dict.fromkeys(reasons, 0) | dict(getattr(one, what))
                 counts |= {(f"rebalance_alerts_{what}_total", reason): count for reason, count in known.items()}

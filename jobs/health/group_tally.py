@@ -71,6 +71,7 @@ class _Now:
     rebalanced_ms: int = -1
     open_ms: int = -1  # when a rebalance began that has not ended
     overdue: bool = False
+    open_told: bool = False  # whether a micro-batch of this process said so
 
 
 class GroupTally:
@@ -96,7 +97,8 @@ class GroupTally:
         running = reader.rows(_OPEN, self._limit) if REBALANCES_PROVISIONAL in reader.tables else []
         with self._lock:
             for row in running:
-                self._open({**row, "started_at": _ms(row["started_at"])})
+                if (now := self._of(row)) is not None and not now.open_told:
+                    self._open({**row, "started_at": _ms(row["started_at"])})
             for row in members:
                 self._members(row, row["members"], _ms(row["newest_at"]), rebalanced=True)
             for row in states:
@@ -153,7 +155,7 @@ class GroupTally:
         """Takes what the tracker tells of a rebalance that has not ended, or that one has."""
         if (now := self._of(row)) is not None:
             now.open_ms = row["started_at"] if row["outcome"] == OPEN else -1
-            now.overdue = unended.is_overdue(row)
+            now.overdue, now.open_told = unended.is_overdue(row), True
 
     def _of(self, row: Mapping[str, Any]) -> _Now | None:
         """The group of a row; None if there is no room for another one. Groups that were deleted make room."""

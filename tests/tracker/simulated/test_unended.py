@@ -157,10 +157,10 @@ def test_nothing_is_told_of_a_short_rebalance_unless_the_input_ends_in_it() -> N
 def test_the_next_rebalance_takes_the_place_of_one_that_it_superseded() -> None:
     story = two_members(Story()).beats(["a-1", "b-1"], 1, 4_000, 20_000)
     story.at(20_000).log_preparing(1, JOINED.format("c-1"), "c-1").at(22_000).log_stabilized(2, members=3)
-    story.at(50_000).join("a-1", 2, "a-1", ["a-1", "b-1", "c-1"], waited=29_000)
-    found = by_second(story.at(50_001).log_preparing(2, JOINED.format("d-1"), "d-1"), 70_000)
+    story.at(60_000).join("a-1", 2, "a-1", ["a-1", "b-1", "c-1"], waited=39_000)
+    found = by_second(story.at(60_001).log_preparing(2, JOINED.format("d-1"), "d-1"), 80_000)
     rows = says(found, "outcome", "waits_for", "started_at", "member_id", "alarm")
-    assert rows[-2:] == [("ENDED", "SYNC", 20_000, "c-1", "CLEARED"), ("OPEN", "JOIN", 50_001, "d-1", None)]
+    assert rows[-2:] == [("ENDED", "SYNC", 20_000, "c-1", "CLEARED"), ("OPEN", "JOIN", 60_001, "d-1", None)]
     assert found.of_open[-2][0] == found.of_open[-1][0], "both in one batch: it was not at rest in between"
 
 
