@@ -1,5 +1,5 @@
 -- Rebalances that have not ended: the last row that the tracker told of each. `ended_at` and `total_ms` say until when that is known, and so
--- how long it has lasted: up to the newest line of the broker that coordinates the group.
+-- how long it has lasted: up to the newest line of the broker that coordinates the group. `alarm` is for those who follow the table.
 WITH told AS (
   SELECT
     p.*,
@@ -17,7 +17,7 @@ read AS (
   GROUP BY o.cluster, o.group_id
 )
 SELECT
-  o.waits_for, o.awaited, o.awaited_unnamed, o.limit_ms, o.broker, o.alarm,
+  o.waits_for, o.awaited, o.awaited_unnamed, o.limit_ms, o.broker, CAST(NULL AS STRING) AS alarm,
   o.cluster, o.group_id, o.generation, o.started_at, o.joined_at,
   coalesce(u.until, o.ended_at) AS ended_at,
   o.join_ms, o.sync_ms,
