@@ -4,7 +4,7 @@ import { h, printable, put, table } from "./dom.js";
 import { clock, count, duration, instant, shortMember, who, zoneName } from "./format.js";
 import { swatch, symbol } from "./looks.js";
 import * as state from "./state.js";
-import { causeOf, culprit } from "./timeline_hit.js";
+import { AWAITED, causeOf, culprit, isOpen, waitsNote } from "./timeline_hit.js";
 import { membersOf, waterfall } from "./waterfall.js";
 
 const MOST = 5000;
@@ -90,7 +90,8 @@ function head(row) {
 function story(row, people) {
   const slow = people.find((member) => member.id === row.slowest_member_id);
   const parts = [];
-  if (row.total_ms !== null) {
+  if (isOpen(row)) parts.push(openStory(row));
+  else if (row.total_ms !== null) {
     parts.push(`It took ${duration(row.total_ms)}`);
     const steps = [];
     if (row.join_ms !== null) steps.push(`${duration(row.join_ms)} until all had joined${slow ? `, longest for ${slow.name} ${shortMember(slow.id)}${slow.back === null ? ", which did not come back" : `, which came back after ${duration(Math.max(slow.back - row.started_at, 0))}`}` : ""}`);
@@ -101,7 +102,15 @@ function story(row, people) {
   } else parts.push("The log does not show how it began, so its length is not known.");
   if (row.unavailable_partition_ms) parts.push(` All partitions together were ${duration(row.unavailable_partition_ms)} without an owner at work.`);
   if (row.outcome === "SUPERSEDED") parts.push(" It was not done when the next one began.");
-  return [h("p", { class: "lead" }, parts.join("")), row.waits_for ? h("p", { class: "note" }, `Provisional: it waits for ${row.waits_for}, which may correct it.`) : null];
+  return [h("p", { class: "lead" }, parts.join("")), row.waits_for && !isOpen(row) ? h("p", { class: "note" }, `${waitsNote(row)}, which may correct it.`) : null];
+}
+
+const NAMED = 6; // member ids in a sentence
+
+/** How long a rebalance has lasted that has not ended, and whom it waits for. */
+function openStory(row) {
+  const names = [...(row.awaited ?? []).slice(0, NAMED).map((id) => printable(id, 60)), ...((row.awaited ?? []).length > NAMED ? [`${row.awaited.length - NAMED} more`] : []), ...(row.awaited_unnamed ? [`${row.awaited_unnamed} that no line names`] : [])];
+  return `It has not ended when the log of ${printable(row.broker ?? "its broker", 40)} does: it has lasted ${duration(row.total_ms)} and waits for ${AWAITED[row.waits_for] ?? row.waits_for}${names.length ? `: ${names.join(", ")}` : ""}. ${row.limit_ms === null ? "No request shows its rebalance timeout." : `Its rebalance timeout is ${duration(row.limit_ms)}.`}`;
 }
 
 function facts(row) {
