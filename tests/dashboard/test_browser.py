@@ -118,6 +118,9 @@ def test_a_rebalance_that_has_not_ended_is_seen_on_every_page(reader, lakehouse)
     shown = its.text()
     assert "It has not ended when the log of b1 does: it has lasted 5 min 40 s and waits for members to rejoin: " in shown
     assert f"{MEMBER}, {OTHER}, 1 that no line names. No request shows its rebalance timeout." in shown
+    assert "OPEN_REBALANCE" in shown
+    assert "began it" in shown
+    assert "to blame" not in shown
     assert its.wrong == []
 
 

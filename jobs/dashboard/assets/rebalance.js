@@ -42,6 +42,7 @@ export async function draw(main) {
     ask("members", times), ask("assignments", { ...of, until: iso(row.started_at), limit: MOST }), ask("assignments", { ...of, since: iso(row.started_at), until: iso(end + 30000), limit: MOST }), ask("timeline", { ...times, limit: 60 }),
   ]);
   const blamed = row.finding_id && !findings.rows.some((each) => each.id === row.finding_id) ? (await rows("finding", { id: row.finding_id, limit: 1 })).rows : [];
+  const unended = isOpen(row) ? (await fetchJson("attention", of)).entries.filter((each) => each.ids.includes(row.id)).map((each) => ({ ...each, occurred_at: each.first_at })) : [];
   const chain = chainOf(all.rows, row);
   neighbours = { before: chain.before, next: chain.next };
   group = state.groupLink(row.cluster, row.group_id, view(row));
@@ -50,7 +51,7 @@ export async function draw(main) {
     section("Waterfall", "in the order in which members came back", parts(row, end), waterfall(row, rounds.rows.filter((each) => each.generation === row.generation), people, windowOf(row, end), state.get("all") === "1", () => state.set({ all: "1" })), requests.rows.some((each) => each.source === "request") ? (requests.cut ? h("p", { class: "note" }, `Only the first ${count(MOST)} requests are shown.`) : null) : h("p", { class: "note" }, "Without kafka-request.log it is not known when each member came back and how long it waited."), waterfallLegend(row)),
     h("div", { class: "grid2" },
       section("What set it off", "", triggers(row, chain, [...blamed, ...findings.rows], steps.rows)),
-      section("What to change", "", advice([...blamed, ...findings.rows], row)),
+      section("What to change", "", advice([...unended, ...blamed, ...findings.rows], row)),
       section("Partitions before and after", "", partitions(row, earlier.rows, later.rows, people))),
     section("The log lines that prove it", "", h("div", { id: "evidence" }, h("p", { class: "loading-line", role: "status" }, h("span", { class: "spinner", "aria-hidden": "true" }), " Looking for the lines …"))));
   const ids = [row.id, ...new Set([row.finding_id, ...findings.rows.map((each) => each.id)].filter(Boolean))].slice(0, 6);
@@ -160,8 +161,8 @@ function triggers(row, chain, findings, steps) {
 }
 
 function advice(findings, row) {
-  if (!findings.length) return h("p", { class: "note" }, row.startup ? "A start-up is no problem: the group was new or empty." : "No finding is about this rebalance: nothing needs to change.");
-  return findings.map((each) => h("article", { class: `entry ${each.severity.toLowerCase()}` }, h("h3", {}, symbol(each.severity.toLowerCase(), each.severity), each.code, " ", h("small", {}, `${clock(each.occurred_at)} ${who(each.client_id, each.client_host, each.member_id)}`)), h("p", {}, printable(each.message, 600)), h("p", {}, h("b", {}, "Advice "), printable(each.advice, 600))));
+  if (!findings.length) return h("p", { class: "note" }, row.startup ? "A start-up is no problem: the group was new or empty." : "No finding is about this rebalance.");
+  return findings.map((each) => h("article", { class: `entry ${each.severity.toLowerCase()}` }, h("h3", {}, symbol(each.severity.toLowerCase(), each.severity), each.code, " ", h("small", {}, `${clock(each.occurred_at)} ${each.clients ?? who(each.client_id, each.client_host, each.member_id)}`)), h("p", {}, printable(each.message, 800)), h("p", {}, h("b", {}, "Advice "), printable(each.advice, 1200))));
 }
 
 /** Who had what: of the generation before and of this one. */

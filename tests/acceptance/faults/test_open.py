@@ -15,6 +15,7 @@ STAGED = Path(__file__).parents[2] / "data" / "staged" / "kafka-4.2.0-consumer" 
 CUT = "2026-11-23 13:31:58"
 """Amid a rebalance in which a member is slow to give partitions up; the recording calls the group so."""
 SLOW = "revokes-slowly-java"
+FAULTS = Path(__file__).parents[2] / "data" / "faults"
 MINUTE = 60_000
 JOINED = "(reason: Adding new member {} with group instance id None; client reason: not provided)"
 NAMES = ("bill-1", "bill-2", "calm-1", "find-1", "find-3")
@@ -122,6 +123,7 @@ def test_a_join_phase_of_an_hour_leads_the_report(told):
     assert (row["started_at"], row["client_id"], row["waits_for"]) == (at("2025-03-01T10:10:00"), "c3", "JOIN")
     assert len(row["awaited"]) + row["awaited_unnamed"] == 2
     from jobs.answers.report import Scope, read_report
+    from jobs.report_page.page import render_page
 
     report = read_report(told.lakehouse, Scope(cluster=cluster))
     (first,) = report.attention
@@ -131,6 +133,8 @@ def test_a_join_phase_of_an_hour_leads_the_report(told):
     assert "2 members have not rejoined" in first.message
     assert [(row["outcome"], row["total_ms"]) for row in report.rebalances if row["outcome"] == "OPEN"] == [("OPEN", 60 * MINUTE)]
     assert report.groups[0]["rebalances"] == 2
+    page = render_page(told.lakehouse, report, [FAULTS], limit=20)
+    assert "[2025-03-01 10:10:00,000] INFO [GroupCoordinator 1]: Preparing to rebalance group g1" in page
 
 
 def test_what_is_open_is_told_of_each_group_and_phase(runs):
