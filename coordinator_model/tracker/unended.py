@@ -165,16 +165,13 @@ def _not_rejoined(g: Emitter, rebalance: Rebalance, began: str) -> tuple[list[st
     view = g.view
     if rebalance.from_state is State.EMPTY:
         return [], 0  # the broker waits for members to come, and for none of them
-    former = {m for m, member in view.members.items() if not member.ghost} - {*rebalance.added, began}
+    former = view.members.keys() - {*rebalance.added, began}
     heard_ms = max(rebalance.started_ms, view.horizon_ms - _HEARD_MS)
     if alive := [m for m in former if view.members[m].called_ms >= heard_ms]:
         return sorted(alive), 0
-    if view.ended_membership(view.leader_id) is None:
-        former |= {view.leader_id} - {"", began, *rebalance.added}  # only the line about its assignment names it
-    if rebalance.count_before >= 0:
-        count = rebalance.count_before - len(rebalance.departed)
-    else:
-        count = max(view.member_count - len(rebalance.departed), 0)
+    # Where only the line about its assignment names the leader, it is not among `members`.
+    former |= {view.leader_id} - {"", began, *rebalance.added, *(old.member_id for old in view.ended)}
+    count = (rebalance.count_before if rebalance.count_before >= 0 else view.member_count) - len(rebalance.departed)
     rejoined = began != "" and began not in rebalance.added and began not in rebalance.departed
     return sorted(former), max(count - len(former) - rejoined, 0)
 

@@ -60,6 +60,15 @@ def test_who_rejoined_and_so_began_it_is_not_waited_for() -> None:
     assert says(read_at_once(story, 90_000), "cause", "member_id", "awaited", "awaited_unnamed") == [("LEADER_REJOINED", "b-1", [], 1)]
 
 
+def test_a_leader_that_has_left_is_not_waited_for() -> None:
+    story = two_members(Story()).beats(["a-1", "b-1"], 1, 4_000, 20_000)
+    story.at(20_000).log(kinds.MEMBER_LEFT, member_id="a-1", client_id="a")
+    story.log_preparing(1, "explicit `LeaveGroup` request for (a-1) members.", "a-1")
+    assert says(read_at_once(story, 28_000), "cause", "member_id", "left", "awaited", "awaited_unnamed") == [
+        ("MEMBER_LEFT", "a-1", ["a-1"], ["b-1"], 0)
+    ]
+
+
 def test_a_group_that_was_empty_waits_for_none_of_its_members() -> None:
     story = Story().at(0).log_preparing(0, JOINED.format("a-1"), "a-1")
     assert says(read_at_once(story, 90_000), "waits_for", "members_before", "awaited", "awaited_unnamed") == [("JOIN", 0, [], 0)]
@@ -110,8 +119,11 @@ def test_a_consumer_group_waits_for_members_that_have_not_reached_its_epoch() ->
 
 
 def test_a_consumer_group_whose_acknowledgements_no_log_shows_is_not_called_open() -> None:
-    story = ConsumerStory().at(0).joins("a-1", 1).at(1_000).joins("b-1", 2)
+    story = ConsumerStory().at(0).joins("a-1", 1)
+    for number, at in enumerate(range(1_000, 21_000, 2_000)):
+        story.at(at).joins(f"b-{number}", 2 + number)
     assert read_at_once(story, 60_000).of_open == []
+    assert by_second(story, 20_000).of_open == []
 
 
 def test_what_began_a_rebalance_of_a_consumer_group_is_unknown_until_it_is_decided() -> None:
