@@ -44,11 +44,11 @@ _STATES: Final = """
     WHERE ($cluster IS NULL OR cluster = $cluster) AND ($group IS NULL OR group_id = $group)
           AND since <= $until AND (next_at IS NULL OR next_at > $until)
 """
-# What rebalances cost each group since `since`.
+# What rebalances cost each group since `since`. One that is open belongs to that time however long ago it began.
 _COSTS: Final = """
     WITH own AS (
         SELECT cluster, group_id, started_at, total_ms, startup, unavailable_partition_ms, blamed,
-               started_at >= $since AS counts
+               started_at >= $since OR outcome = 'OPEN' AND ended_at >= $since AS counts
         FROM rebalances_with_culprit
         WHERE ($cluster IS NULL OR cluster = $cluster) AND ($group IS NULL OR group_id = $group) AND started_at <= $until
     ),
@@ -71,9 +71,10 @@ _CHOSEN: Final = """
     WHERE ($cluster IS NULL OR cluster = $cluster) AND ($group IS NULL OR group_id = $group) AND {at} BETWEEN $since AND $until
 """
 _REBALANCES: Final = f"""
-    SELECT * EXCLUDE (batch_id)
+    SELECT * EXCLUDE (batch_id, alarm)
     FROM (
-        SELECT * FROM rebalances_with_culprit {_CHOSEN.format(at="started_at")}
+        SELECT * FROM rebalances_with_culprit
+        {_CHOSEN.format(at="CASE WHEN outcome = 'OPEN' AND $since BETWEEN started_at AND ended_at THEN $since ELSE started_at END")}
         ORDER BY startup, unavailable_partition_ms DESC NULLS LAST, total_ms DESC NULLS LAST, cluster, group_id, started_at, id
         LIMIT $limit
     )

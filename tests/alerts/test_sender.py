@@ -122,7 +122,7 @@ def test_an_open_rebalance_is_posted_once_it_exceeds_its_limit_and_again_when_it
         found(lake, over | {"awaited": []}, finding("other"))
         found(lake, over | {"outcome": "ENDED", "alarm": "CLEARED"})
         wait_for(lambda: len(received.findings()) == 3)
-        assert metrics(alerts).value("rebalance_alerts_sent_total", receiver="oncall") == 3
+        wait_for(lambda: metrics(alerts).value("rebalance_alerts_sent_total", receiver="oncall") == 3)
     posted = [one for one in received.findings() if one["code"] == "OPEN_REBALANCE"]
     assert [(one["group"], one["severity"], one["open"]) for one in posted] == [("payments", "ERROR", True), ("payments", "ERROR", False)]
     assert "longer than its rebalance timeout of 30.0 s" in posted[0]["message"]

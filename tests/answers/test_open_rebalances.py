@@ -133,6 +133,11 @@ def test_another_brokers_lines_do_not_prove_that_it_goes_on(lakehouse):
 def test_a_part_of_the_time_has_it_if_it_was_open_then(lakehouse):
     write(lakehouse, line(at=0), line(at=60 * MINUTE), open_rebalance(start=10 * MINUTE, **KNOWN))
     assert len(entries(lakehouse, since="5m")) == 1
+    shown = text(lakehouse, since="5m")
+    assert "Rebalances (1)" in shown
+    assert "No rebalances" not in shown
+    assert "Rebalances (1)" in text(lakehouse, since="2026-11-21T00:20", until="2026-11-21T00:30")
+    assert "No rebalances." in text(lakehouse, until="2026-11-21T00:05")
     assert len(entries(lakehouse, until="2026-11-21T00:20")) == 1
     assert entries(lakehouse, until="2026-11-21T00:05") == []
     assert entries(lakehouse, group="other") == []
